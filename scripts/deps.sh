@@ -1,0 +1,278 @@
+#!/usr/bin/env bash
+# Builds the third-party libraries that Sinter links into a prefix, from source tarballs that are checked by hash.
+#
+#   scripts/deps.sh [--triple x86_64|aarch64|armv7]... [--only NAME]... [--fetch-only] [-h]
+#
+# Prefix: ${SINTER_DEPS_PREFIX:-build/deps}/<triple>; tools that run here go to <prefix>/host/bin.
+# Sources: SINTER_DEPS_DIR, then ../shared/deps, then the system's Debian mirror. Each result carries a stamp
+# (recipe, patches, flags, compiler), so that a second call does nothing.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+prefix_root=${SINTER_DEPS_PREFIX:-$root/build/deps}
+mkdir -p "$prefix_root"
+prefix_root=$(cd "$prefix_root" && pwd)
+work=${SINTER_DEPS_WORK:-$prefix_root/work}
+jobs=${SINTER_JOBS:-$(nproc)}
+
+say() { printf 'deps: %s\n' "$*" >&2; }
+die() { say "error: $*"; exit 6; }
+
+usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
+
+native_triple() {
+  case $(uname -m) in
+    x86_64) echo x86_64 ;;
+    aarch64) echo aarch64 ;;
+    armv7l) echo armv7 ;;
+    *) die "no recipe for this machine's architecture ($(uname -m))" ;;
+  esac
+}
+
+# ---- sources -------------------------------------------------------------------------------------------------
+
+declare -A tarball=(
+  [flatbuffers]='flatbuffers_23.5.26+dfsg.orig.tar.xz'
+  [highway]='highway_1.3.0.orig.tar.gz'
+  [pthreadpool]='pthreadpool_0.0~git20240616.560c60d.orig.tar.xz'
+  [cpuinfo]='cpuinfo_0.0~git20250905.877328f.orig.tar.xz'
+  [fxdiv]='fxdiv_0.0~git20200417.b408327.orig.tar.xz'
+  [xnnpack]='xnnpack_0.0~git20241108.4ea82e5.orig.tar.xz'
+)
+
+want_sha() { awk -v f="$1" '$2 == f { print $1 }' "$root/scripts/deps.sha256"; }
+sha_ok() { [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$(want_sha "$2")" ]; }
+
+# The mirror's base address, from what apt would download for packages that are hardly ever security updates.
+mirror_bases() {
+  local p
+  for p in hostname sed debianutils base-files hello; do
+    apt-get download --print-uris "$p" 2>/dev/null || true
+  done | sed -n "s|^'\(.*\)/pool/.*|\1|p" | awk '!seen[$0]++'
+}
+
+download() {  # URL FILE
+  if [ -x /usr/lib/apt/apt-helper ]; then
+    /usr/lib/apt/apt-helper -q download-file "$1" "$2" "SHA256:$(want_sha "$(basename "$2")")" >/dev/null 2>&1
+  elif command -v curl >/dev/null; then
+    curl -fsSL -o "$2" "$1"
+  else
+    wget -qO "$2" "$1"
+  fi
+}
+
+# Prints the path of NAME's verified tarball.
+fetch() {
+  local name=$1 file=${tarball[$1]} dir base target
+  [ -n "$(want_sha "$file")" ] || die "no hash for $file"
+  for dir in "${SINTER_DEPS_DIR:-}" "$root/../shared/deps" "$work/download"; do
+    [ -n "$dir" ] && [ -f "$dir/$file" ] || continue
+    if sha_ok "$dir/$file" "$file"; then
+      say "$name: source $dir/$file"
+      echo "$dir/$file"
+      return
+    fi
+    say "$name: $dir/$file has a wrong SHA256, ignored"
+  done
+  mkdir -p "$work/download"
+  target=$work/download/$file
+  for base in $(mirror_bases); do
+    if download "$base/pool/main/${name:0:1}/$name/$file" "$target" && sha_ok "$target" "$file"; then
+      say "$name: source from the system's package mirror"
+      echo "$target"
+      return
+    fi
+    rm -f "$target"
+  done
+  die "$file was found neither in SINTER_DEPS_DIR, ../shared/deps nor on the package mirror"
+}
+
+# Unpacks NAME, applies third_party/patches/NAME/*.patch, prints the folder.
+unpack() {
+  local name=$1 dir=$work/src/$1 tar patch
+  tar=$(fetch "$name")
+  rm -rf "$dir"
+  mkdir -p "$dir"
+  tar xf "$tar" -C "$dir"
+  # Some archives have one top folder, some have none.
+  if [ "$(find "$dir" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ]; then
+    local top
+    top=$(find "$dir" -mindepth 1 -maxdepth 1)
+    mv "$top" "$dir.top" && rmdir "$dir" && mv "$dir.top" "$dir"
+  fi
+  for patch in "$root/third_party/patches/$name"/*.patch; do
+    [ -f "$patch" ] || continue
+    say "$name: patch $(basename "$patch")"
+    patch -d "$dir" -p1 -s <"$patch" || die "patch $patch does not apply"
+  done
+  echo "$dir"
+}
+
+# ---- building ------------------------------------------------------------------------------------------------
+
+set_triple() {
+  triple=$1
+  prefix=$prefix_root/$triple
+  cross=''
+  cmake_flags=(-G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_POSITION_INDEPENDENT_CODE=ON
+    -DCMAKE_INSTALL_LIBDIR=lib -DBUILD_SHARED_LIBS=OFF -Wno-dev)
+  if command -v ccache >/dev/null; then
+    cmake_flags+=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  if [ "$triple" != "$(native_triple)" ]; then
+    case $triple in
+      aarch64) cross=aarch64-linux-gnu- toolchain=aarch64-linux-gnu ;;
+      armv7) cross=arm-linux-gnueabihf- toolchain=armv7-linux-gnueabihf ;;
+      *) die "unknown or not cross-buildable triple '$triple'" ;;
+    esac
+    command -v "${cross}g++" >/dev/null || die "${cross}g++ is missing (scripts/install.sh --cross)"
+    cmake_flags+=(-DCMAKE_TOOLCHAIN_FILE="$root/toolchains/$toolchain.cmake")
+  else
+    # XNNPACK is measurably faster when built by g++ than by clang.
+    cmake_flags+=(-DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++)
+  fi
+}
+
+stamp_of() {  # NAME: what its result depends on
+  {
+    declare -f "build_$1" library rename_symbols set_triple
+    cat "$root/third_party/patches/$1"/*.patch 2>/dev/null || true
+    sha256sum <"$root/scripts/deps.sha256"
+    [ -z "$cross" ] || cat "$root/toolchains/$toolchain.cmake"
+    "${cross}gcc" --version | head -1
+  } | sha256sum | cut -d' ' -f1
+}
+
+run_quiet() {  # LOG COMMAND...
+  local log=$1
+  shift
+  "$@" >>"$log" 2>&1 || {
+    tail -40 "$log" >&2
+    die "$triple: '$*' failed, log in $log"
+  }
+}
+
+cmake_build() {  # SRC BUILD TARGET [CMAKE-OPTION]...
+  local src=$1 build=$2 target=$3
+  shift 3
+  mkdir -p "$build"
+  : >"$build/log.txt"
+  run_quiet "$build/log.txt" cmake -S "$src" -B "$build" "${cmake_flags[@]}" "$@"
+  run_quiet "$build/log.txt" cmake --build "$build" --target "$target" -j "$jobs"
+}
+
+library() {  # OUT.a IN.a...: one archive out of several
+  local out=$1 in
+  shift
+  rm -f "$out.tmp"
+  {
+    echo "CREATE $out.tmp"
+    for in in "$@"; do echo "ADDLIB $in"; done
+    echo SAVE
+    echo END
+  } | "${cross}ar" -M
+  mv "$out.tmp" "$out"
+}
+
+build_flatbuffers() {
+  local src build=$work/build/host/flatbuffers
+  src=$(unpack flatbuffers)
+  mkdir -p "$prefix/include"
+  rm -rf "$prefix/include/flatbuffers"
+  cp -r "$src/include/flatbuffers" "$prefix/include/"
+  # The schema compiler runs on the machine that builds, whatever the target is.
+  [ -z "$cross" ] || return 0
+  cmake_build "$src" "$build" flatc -DFLATBUFFERS_BUILD_TESTS=OFF -DFLATBUFFERS_BUILD_FLATHASH=OFF \
+    -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_INSTALL=OFF -DCMAKE_CXX_FLAGS='-O1 -w'
+  mkdir -p "$prefix_root/host/bin"
+  install -m 755 "$build/flatc" "$prefix_root/host/bin/flatc"
+}
+
+build_highway() {
+  local src build=$work/build/$triple/highway
+  src=$(unpack highway)
+  cmake_build "$src" "$build" install -DCMAKE_INSTALL_PREFIX="$prefix" -DHWY_ENABLE_CONTRIB=OFF \
+    -DHWY_ENABLE_EXAMPLES=OFF -DHWY_ENABLE_TESTS=OFF -DHWY_CMAKE_ARM7="$([ "$triple" = armv7 ] && echo ON || echo OFF)" \
+    -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off'
+}
+
+# xxHash is used as a header; copied so that cross builds find it without the host's include folder.
+build_xxhash() {
+  [ -f /usr/include/xxhash.h ] || die "xxhash.h is missing (package libxxhash-dev)"
+  mkdir -p "$prefix/include"
+  cp /usr/include/xxhash.h "$prefix/include/"
+}
+
+# Gives every global symbol of the archives the prefix sinter_, and writes the same renaming of what the public
+# headers declare as macros, so that an application may link another XNNPACK beside Sinter.
+rename_symbols() {  # MACRO-HEADER ARCHIVE... -- PUBLIC-HEADER...
+  local macros=$1 archives=() all=$work/build/$triple/symbols.txt a
+  shift
+  while [ "$1" != -- ]; do archives+=("$1"); shift; done
+  shift
+  "${cross}nm" --defined-only -g -j "${archives[@]}" | sed -n 's/^\([A-Za-z_][A-Za-z0-9_]*\)$/\1/p' |
+    grep -v '^__' | sort -u >"$all"
+  sed 's/.*/& sinter_&/' "$all" >"$all.map"
+  for a in "${archives[@]}"; do run_quiet "$all.log" "${cross}objcopy" --redefine-syms="$all.map" "$a"; done
+  {
+    echo '/* Made by scripts/deps.sh: the names under which Sinter links these libraries. */'
+    grep -ohE '[A-Za-z_][A-Za-z0-9_]*' "$@" | sort -u | comm -12 - <(LC_ALL=C sort -u "$all") |
+      sed 's/.*/#define & sinter_&/'
+  } >"$macros"
+}
+
+build_xnnpack() {
+  local src pool info div build=$work/build/$triple/xnnpack
+  src=$(unpack xnnpack) pool=$(unpack pthreadpool) info=$(unpack cpuinfo) div=$(unpack fxdiv)
+  rm -f "$work/build/$triple"/symbols.txt.log
+  cmake_build "$src" "$build" all -DXNNPACK_LIBRARY_TYPE=static -DCPUINFO_LIBRARY_TYPE=static \
+    -DPTHREADPOOL_LIBRARY_TYPE=static -DCPUINFO_SOURCE_DIR="$info" -DPTHREADPOOL_SOURCE_DIR="$pool" \
+    -DFXDIV_SOURCE_DIR="$div" -DXNNPACK_BUILD_TESTS=OFF -DXNNPACK_BUILD_BENCHMARKS=OFF \
+    -DXNNPACK_BUILD_ALL_MICROKERNELS=OFF -DXNNPACK_ENABLE_KLEIDIAI=OFF \
+    -DXNNPACK_ENABLE_AVX512AMX=OFF -DXNNPACK_ENABLE_AVX512FP16=OFF -DCPUINFO_BUILD_PKG_CONFIG=OFF \
+    -DCPUINFO_LOG_TO_STDIO=OFF -DCPUINFO_LOG_LEVEL=none -DXNNPACK_LOG_LEVEL=0 \
+    -DCMAKE_C_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off' -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off'
+  mkdir -p "$prefix/lib" "$prefix/include"
+  library "$build/libsinter_xnnpack.a" "$build/libXNNPACK.a" "$build/libmicrokernels-prod.a" "$build/cpuinfo/libcpuinfo.a"
+  library "$build/libsinter_pthreadpool.a" "$build/pthreadpool/libpthreadpool.a"
+  rename_symbols "$build/sinter_deps_names.h" "$build/libsinter_xnnpack.a" "$build/libsinter_pthreadpool.a" -- \
+    "$src/include/xnnpack.h" "$pool/include/pthreadpool.h" "$info/include/cpuinfo.h"
+  cp "$src/include/xnnpack.h" "$pool/include/pthreadpool.h" "$info/include/cpuinfo.h" \
+    "$build/sinter_deps_names.h" "$prefix/include/"
+  cp "$build/libsinter_xnnpack.a" "$build/libsinter_pthreadpool.a" "$prefix/lib/"
+}
+
+build() {  # NAME
+  local stamp_file=$prefix/stamps/$1 stamp start=$SECONDS
+  stamp=$(stamp_of "$1")
+  if [ "$(cat "$stamp_file" 2>/dev/null)" = "$stamp" ]; then return; fi
+  mkdir -p "$prefix/stamps" "$work/src" "$work/build/$triple"
+  rm -f "$stamp_file"
+  "build_$1"
+  echo "$stamp" >"$stamp_file"
+  say "$1 for $triple: $((SECONDS - start)) s"
+}
+
+triples=() only=() fetch_only=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --triple) triples+=("$2"); shift 2 ;;
+    --only) only+=("$2"); shift 2 ;;
+    --fetch-only) fetch_only=1; shift ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+done
+export LC_ALL=C
+if [ -n "$fetch_only" ]; then
+  for name in "${!tarball[@]}"; do fetch "$name" >/dev/null; done
+  exit 0
+fi
+[ ${#triples[@]} -gt 0 ] || triples=("$(native_triple)")
+[ ${#only[@]} -gt 0 ] || only=(xxhash flatbuffers highway xnnpack)
+
+exec 9>"$prefix_root/.lock"
+flock 9
+for t in "${triples[@]}"; do
+  set_triple "$t"
+  for name in "${only[@]}"; do build "$name"; done
+done
