@@ -1,0 +1,57 @@
+# Language, warnings and code generation, the same for every target.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1")
+
+if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(SINTER_CCACHE ccache)
+  mark_as_advanced(SINTER_CCACHE)
+  if(SINTER_CCACHE)
+    set(CMAKE_C_COMPILER_LAUNCHER "${SINTER_CCACHE}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${SINTER_CCACHE}")
+  endif()
+endif()
+
+# What results depend on: no fused multiply-add unless a kernel asks for one by name.
+add_compile_options(-ffp-contract=off)
+
+add_compile_options(-Wall -Wextra)
+if(SINTER_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # False alarms of g++ 12 in inlined std::string and std::vector code (GCC bugs 105651, 105329, 107852).
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
+                      $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
+endif()
+# 32-bit ARM notes on a changed calling convention are no warnings about our code.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  add_compile_options(-Wno-psabi)
+endif()
+
+if(SINTER_SANITIZE)
+  add_compile_options(-fsanitize=${SINTER_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${SINTER_SANITIZE})
+  if(SINTER_SANITIZE MATCHES "undefined")
+    # The check of virtual tables needs RTTI, which the runtime is built without.
+    add_compile_options(-fno-sanitize=vptr)
+    add_link_options(-fno-sanitize=vptr)
+  endif()
+endif()
+
+# The device side: see "Who uses it" in docs/design.md.
+add_library(sinter_device_flags INTERFACE)
+target_compile_options(sinter_device_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics>)

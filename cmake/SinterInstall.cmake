@@ -1,0 +1,28 @@
+# cmake --install: the device libraries, the archives that they need, the public headers, a config package for
+# find_package(Sinter), and the sinter program where it is built.
+
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+get_property(device_libraries GLOBAL PROPERTY SINTER_DEVICE_LIBRARIES)
+set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Sinter")
+
+install(TARGETS ${device_libraries} EXPORT SinterTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(EXPORT SinterTargets NAMESPACE Sinter:: DESTINATION "${config_dir}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+  FILES_MATCHING PATTERN "*.h")
+
+set(archives "${SINTER_DEPS_DIR}/lib/libhwy.a")
+if(SINTER_XNNPACK)
+  list(APPEND archives "${SINTER_DEPS_DIR}/lib/libsinter_xnnpack.a" "${SINTER_DEPS_DIR}/lib/libsinter_pthreadpool.a")
+endif()
+install(FILES ${archives} DESTINATION "${CMAKE_INSTALL_LIBDIR}/sinter")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/SinterConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/SinterConfig.cmake" INSTALL_DESTINATION "${config_dir}" PATH_VARS CMAKE_INSTALL_LIBDIR)
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/SinterConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/SinterConfig.cmake" "${PROJECT_BINARY_DIR}/SinterConfigVersion.cmake"
+  DESTINATION "${config_dir}")
+
+if(TARGET sinter)
+  install(TARGETS sinter RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()

@@ -1,0 +1,34 @@
+# Libraries made of all sources below some folders, so that a new file touches no list.
+
+# sinter_sources(OUT FOLDER... [EXCLUDE REGEX...]): all .cc files below, paths relative to the caller's folder.
+function(sinter_sources out)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "EXCLUDE")
+  set(files)
+  foreach(folder IN LISTS arg_UNPARSED_ARGUMENTS)
+    cmake_path(ABSOLUTE_PATH folder BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" NORMALIZE)
+    string(REGEX REPLACE "/$" "" folder "${folder}")
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS "${folder}/*.cc")
+    list(APPEND files ${found})
+  endforeach()
+  foreach(pattern IN LISTS arg_EXCLUDE)
+    list(FILTER files EXCLUDE REGEX "${pattern}")
+  endforeach()
+  if(NOT files)
+    # A library needs one source; it goes as soon as the folder has one.
+    set(placeholder "${CMAKE_CURRENT_BINARY_DIR}/empty.cc")
+    file(CONFIGURE OUTPUT "${placeholder}" CONTENT "// Nothing here yet.\n")
+    set(files "${placeholder}")
+  endif()
+  set(${out} "${files}" PARENT_SCOPE)
+endfunction()
+
+# sinter_device_library(NAME SOURCE...): a static library under the runtime's rules; it is installed.
+function(sinter_device_library name)
+  add_library(${name} STATIC ${ARGN})
+  target_include_directories(${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>
+    $<INSTALL_INTERFACE:include>)
+  target_compile_features(${name} PUBLIC cxx_std_20)
+  target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:sinter_device_flags>)
+  set_property(GLOBAL APPEND PROPERTY SINTER_DEVICE_LIBRARIES ${name})
+endfunction()
