@@ -1,0 +1,78 @@
+// The kernel interface: how a step is described to whoever computes it.
+//
+// A kernel's life: infer (converter and verifier) -> workspace -> run, any number of times. Kernels never
+// allocate. validate(call) below is "infer again and compare", so that what a file claims is what the op
+// gives.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "runtime/core/op.h"
+#include "runtime/core/parallel.h"
+#include "runtime/core/status.h"
+#include "runtime/core/tensor_view.h"
+
+namespace sinter {
+
+// One step: op, attributes (the op's struct) and operands. An absent optional operand has dtype kNone.
+struct OpCall {
+  Op op = Op::kCopy;
+  const void* attributes = nullptr;
+  std::span<TensorView> inputs;
+  std::span<TensorView> outputs;
+
+  template <class A>
+  const A& attrs() const {
+    return *static_cast<const A*>(attributes);
+  }
+  const TensorView& in(size_t i) const { return inputs[i]; }
+  const TensorView& out(size_t i) const { return outputs[i]; }
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i].present(); }
+  bool has_output(size_t i) const { return i < outputs.size() && outputs[i].present(); }
+};
+
+// What a run may use besides its operands. The workspace is aligned to kBufferAlignment.
+struct RunContext {
+  std::span<std::byte> workspace;
+  ThreadPool* threads = nullptr;
+};
+
+// The functions of one op. `infer` and `run` are never null in the reference table (control ops run in the
+// session: their `run` is null).
+struct Kernel {
+  Op op = Op::kCopy;
+  // From the inputs' dtypes and dims and the attributes: sets dtype, rank, dims and dense strides of every
+  // output that call.outputs has. While inferring, an output that the caller does not want has `absent`
+  // semantics: it is given as dtype kNone with rank 255 and must be left alone. Checks all that the op
+  // requires of its inputs and attributes: rank, dtypes, broadcastability, ranges. Must not read input data.
+  // Accepts every float type where it accepts float32 (the converter decides in what precision they compute).
+  Status (*infer)(OpCall& call) = nullptr;
+  // Bytes of workspace for exactly this call, for thread_count threads; null: none.
+  Status (*workspace)(const OpCall& call, int thread_count, size_t* bytes) = nullptr;
+  // Computes. Operands are verified; kUnsupported for dtypes that the kernel does not compute in (narrow
+  // floats).
+  Status (*run)(const OpCall& call, RunContext& context) = nullptr;
+  // Whether this kernel computes this call (dtypes, layouts, attributes); null: whatever infer accepts in
+  // float32, float64 and the integer types. Kernels of other tables than the reference have accept and leave
+  // infer null.
+  Status (*accept)(const OpCall& call) = nullptr;
+};
+
+// Marks an output that the caller of infer does not want.
+inline constexpr uint8_t kUnwantedRank = 255;
+inline bool wanted(const OpCall& call, size_t i) {
+  return i < call.outputs.size() && call.outputs[i].rank != kUnwantedRank;
+}
+// Sets output i's dtype and dense shape, if it is wanted.
+inline void set_output(OpCall& call, size_t i, DType dtype, std::span<const int64_t> dims) {
+  if (!wanted(call, i)) return;
+  call.outputs[i].dtype = dtype;
+  call.outputs[i].set_shape(dims);
+}
+
+// Kernels of one kind (reference, simd, ...), one entry per row of ops.def in its order; null where it has
+// none.
+using KernelTable = std::span<const Kernel* const>;
+
+}  // namespace sinter

@@ -1,0 +1,107 @@
+#include "runtime/core/op.h"
+
+#include <cstddef>
+#include <new>
+#include <type_traits>
+
+namespace sinter {
+namespace {
+
+constexpr Strides kStridesAny = Strides::kAny;
+constexpr Strides kStridesDense = Strides::kDense;
+constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace, Movement = kMovement,
+                   Control = kControl;
+
+constexpr OpInfo kRows[] = {
+#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes) \
+  {Op::k##name, #name, version, mini, maxi, mino, maxo, kStrides##ins, kStrides##outs, traits},
+#include "schemas/ops.def"
+#undef SINTER_OP
+};
+
+// Reads a file's two lists in the row's order.
+struct Decoder {
+  std::span<const int64_t> ints;
+  std::span<const double> floats;
+  size_t next_int = 0, next_float = 0;
+  bool good = true;
+
+  int64_t take_int() {
+    if (next_int >= ints.size()) return good = false, 0;
+    return ints[next_int++];
+  }
+  double take_float() {
+    if (next_float >= floats.size()) return good = false, 0.0;
+    return floats[next_float++];
+  }
+  void operator()(const char*, int64_t& v) { v = take_int(); }
+  void operator()(const char*, double& v) { v = take_float(); }
+  template <class T>
+  void operator()(const char*, AttrList<T>& list) {
+    const int64_t n = take_int();
+    list.count = 0;
+    if (n < 0 || n > kMaxAttrList) good = false;
+    for (int64_t i = 0; good && i < n; ++i) {
+      if constexpr (std::is_same_v<T, double>)
+        list.push(take_float());
+      else
+        list.push(take_int());
+    }
+  }
+};
+
+}  // namespace
+
+int op_index(Op op) {
+  int lo = 0, hi = kOpCount;
+  while (lo < hi) {  // rows are in order of id
+    const int mid = (lo + hi) / 2;
+    if (kRows[mid].op < op)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return lo < kOpCount && kRows[lo].op == op ? lo : -1;
+}
+
+const OpInfo& op_info_at(int index) { return kRows[index]; }
+
+const OpInfo* op_info(Op op) {
+  const int i = op_index(op);
+  return i < 0 ? nullptr : &kRows[i];
+}
+
+const char* op_name(Op op) {
+  const OpInfo* info = op_info(op);
+  return info ? info->name : "?";
+}
+
+size_t attrs_bytes(Op op) {
+  switch (op) {
+#define SINTER_OP(name, ...) \
+  case Op::k##name:          \
+    return sizeof(name##Attrs);
+#include "schemas/ops.def"
+#undef SINTER_OP
+  }
+  return 0;
+}
+
+Status decode_attrs(Op op, std::span<const int64_t> ints, std::span<const double> floats, void* storage) {
+  Decoder decoder{ints, floats};
+  switch (op) {
+#define SINTER_OP(name, ...)                          \
+  case Op::k##name:                                   \
+    visit_attrs(*new (storage) name##Attrs, decoder); \
+    break;
+#include "schemas/ops.def"
+#undef SINTER_OP
+    default:
+      return corrupt("unknown operation number %a", static_cast<int64_t>(op));
+  }
+  SINTER_CHECK(decoder.good && decoder.next_int == ints.size() && decoder.next_float == floats.size(),
+               corrupt("the attribute lists do not fit the operation"));
+  return ok_status();
+}
+
+}  // namespace sinter

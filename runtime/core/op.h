@@ -1,0 +1,134 @@
+// Op, its row's facts, and one attribute struct per op, all made from schemas/ops.def.
+//
+//   const ConvAttrs& a = call.attrs<ConvAttrs>();   a.strides[0], a.group, a.act_min
+//
+// In a file the attributes are two lists of numbers (int64 and float64) in the row's order, a list attribute
+// preceded (in the int64 list) by its length. encode_attrs and decode_attrs translate.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+
+#include "runtime/core/status.h"
+
+namespace sinter {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr int kMaxAttrList = 24;
+
+// A list attribute: at most kMaxAttrList numbers, by value.
+template <class T>
+struct AttrList {
+  int32_t count = 0;
+  T items[kMaxAttrList] = {};
+
+  AttrList() = default;
+  AttrList(std::initializer_list<T> list) : AttrList(std::span<const T>(list.begin(), list.size())) {}
+  // The caller checks the length; what is beyond the limit is dropped and `count` says so.
+  AttrList(std::span<const T> list) {  // NOLINT(google-explicit-constructor)
+    for (const T& item : list)
+      if (count < kMaxAttrList) items[count++] = item;
+  }
+  int32_t size() const { return count; }
+  bool empty() const { return count == 0; }
+  T& operator[](int i) { return items[i]; }
+  const T& operator[](int i) const { return items[i]; }
+  const T* begin() const { return items; }
+  const T* end() const { return items + count; }
+  std::span<const T> span() const { return {items, static_cast<size_t>(count)}; }
+  bool push(T item) {
+    if (count >= kMaxAttrList) return false;
+    items[count++] = item;
+    return true;
+  }
+  bool operator==(const AttrList& o) const {
+    if (count != o.count) return false;
+    for (int i = 0; i < count; ++i)
+      if (!(items[i] == o.items[i])) return false;
+    return true;
+  }
+};
+using IntList = AttrList<int64_t>;
+using FloatList = AttrList<double>;
+
+enum class Op : uint16_t {
+#define SINTER_OP(name, id, ...) k##name = id,
+#include "schemas/ops.def"
+#undef SINTER_OP
+};
+
+inline constexpr int kOpCount = 0
+#define SINTER_OP(name, ...) +1
+#include "schemas/ops.def"
+#undef SINTER_OP
+    ;
+
+enum class Strides : uint8_t { kAny, kDense };
+
+// Bits of OpInfo::traits.
+enum Trait : uint32_t { kPlain = 0, kElementwise = 1, kInPlace = 2, kMovement = 4, kControl = 8 };
+
+// One row. max_inputs / max_outputs of -1 mean any number.
+struct OpInfo {
+  Op op;
+  const char* name;
+  uint16_t version;
+  int16_t min_inputs, max_inputs, min_outputs, max_outputs;
+  Strides in_strides, out_strides;
+  uint32_t traits;
+};
+
+// Row of an op, or null for a number that no row has. Index: position in ops.def, 0 .. kOpCount - 1, or -1.
+const OpInfo* op_info(Op op);
+int op_index(Op op);
+const OpInfo& op_info_at(int index);
+const char* op_name(Op op);
+
+#define ATTRS(...) __VA_ARGS__
+#define INT(name, default_value) int64_t name = default_value;
+#define FLOAT(name, default_value) double name = default_value;
+#define INTS(name) IntList name;
+#define FLOATS(name) FloatList name;
+#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes) \
+  struct name##Attrs {                                                                      \
+    static constexpr Op kOp = Op::k##name;                                                  \
+    attributes bool operator==(const name##Attrs&) const = default;                         \
+  };
+#include "schemas/ops.def"
+#undef SINTER_OP
+#undef INT
+#undef FLOAT
+#undef INTS
+#undef FLOATS
+
+// visit_attrs(attrs, f) calls f(name, member&) for each attribute in order.
+#define INT(name, default_value) visitor(#name, a.name);
+#define FLOAT(name, default_value) visitor(#name, a.name);
+#define INTS(name) visitor(#name, a.name);
+#define FLOATS(name) visitor(#name, a.name);
+#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes)     \
+  template <class Visitor>                                                                      \
+  void visit_attrs([[maybe_unused]] name##Attrs& a, [[maybe_unused]] Visitor&& visitor) {       \
+    attributes                                                                                  \
+  }                                                                                             \
+  template <class Visitor>                                                                      \
+  void visit_attrs([[maybe_unused]] const name##Attrs& a, [[maybe_unused]] Visitor&& visitor) { \
+    attributes                                                                                  \
+  }
+#include "schemas/ops.def"
+#undef SINTER_OP
+#undef INT
+#undef FLOAT
+#undef INTS
+#undef FLOATS
+#undef ATTRS
+
+// sizeof and alignof of an op's attribute struct; 0 for an unknown op.
+size_t attrs_bytes(Op op);
+// Builds the op's attribute struct in `storage` (attrs_bytes(op) bytes, aligned to 8) from a file's two
+// lists. Fails if a list is too short, too long, or a length is out of range.
+Status decode_attrs(Op op, std::span<const int64_t> ints, std::span<const double> floats, void* storage);
+
+}  // namespace sinter

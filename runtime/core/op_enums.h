@@ -1,0 +1,47 @@
+// The function codes that attributes of ops.def hold. The numbers are written into files.
+#pragma once
+
+namespace sinter {
+
+enum class RoundFn { kNearestEven = 0, kFloor = 1, kCeil = 2 };
+enum class TrigFn { kSin = 0, kCos, kTan, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh };
+enum ClassifyBit { kClassifyNan = 1, kClassifyPositiveInf = 2, kClassifyNegativeInf = 4 };
+enum class CompareFn { kEqual = 0, kNotEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual };
+// Shifts by the width or more, or by a negative count, give 0 (arithmetic right shift of a negative number:
+// -1).
+enum class BitwiseFn { kAnd = 0, kOr, kXor, kShiftLeft, kShiftRight };
+enum class ReduceFn { kSum = 0, kMean, kMax, kMin, kProd, kSumSquare, kL1, kLogSumExp };
+enum class ArgReduceFn { kMax = 0, kMin };
+enum class CumulateFn { kSum = 0, kProd };
+enum class ResizeMode { kNearest = 0, kLinear, kCubic };
+enum class ResizeCoordinates {
+  kHalfPixel = 0,
+  kHalfPixelSymmetric,
+  kPytorchHalfPixel,
+  kAlignCorners,
+  kAsymmetric,
+  kTfCropAndResize,
+  kTfHalfPixelForNearest,
+};
+enum class NearestMode { kRoundPreferFloor = 0, kRoundPreferCeil, kFloor, kCeil };
+enum class SampleMode { kLinear = 0, kNearest, kCubic };
+enum class SamplePadding { kZeros = 0, kBorder, kReflection };
+enum class RoiAlignMode { kAverage = 0, kMax };
+enum class PadMode { kConstant = 0, kReflect, kEdge, kWrap };
+enum class ScatterReduction { kNone = 0, kAdd, kMul, kMax, kMin };
+enum class RnnDirection { kForward = 0, kReverse, kBidirectional };
+enum class RnnActivation {
+  kSigmoid = 0,
+  kTanh,
+  kRelu,
+  kAffine,
+  kLeakyRelu,
+  kThresholdedRelu,
+  kScaledTanh,
+  kHardSigmoid,
+  kElu,
+  kSoftsign,
+  kSoftplus,
+};
+
+}  // namespace sinter

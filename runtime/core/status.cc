@@ -1,0 +1,75 @@
+#include "runtime/core/status.h"
+
+#include <cstddef>
+
+namespace sinter {
+namespace {
+
+// Appends to a bounded, terminated text.
+struct Text {
+  std::span<char> buffer;
+  size_t used = 0;
+
+  void put(char c) {
+    if (used + 1 < buffer.size()) buffer[used++] = c;
+  }
+  void put(const char* s) {
+    for (; *s; ++s) put(*s);
+  }
+  void put(int64_t number) {
+    char digits[20];
+    int n = 0;
+    uint64_t rest = number < 0 ? 0 - static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+    do digits[n++] = static_cast<char>('0' + rest % 10), rest /= 10;
+    while (rest != 0);
+    if (number < 0) put('-');
+    while (n > 0) put(digits[--n]);
+  }
+};
+
+const char* place_name(Where where) {
+  switch (where) {
+    case Where::kNone:
+      return "";
+    case Where::kStep:
+      return "step ";
+    case Where::kValue:
+      return "value ";
+    case Where::kInput:
+      return "input ";
+    case Where::kOutput:
+      return "output ";
+    case Where::kAttribute:
+      return "attribute ";
+    case Where::kSegment:
+      return "segment ";
+    case Where::kProgram:
+      return "program ";
+  }
+  return "";
+}
+
+}  // namespace
+
+size_t format_status(const Status& status, std::span<char> buffer) {
+  if (buffer.empty()) return 0;
+  Text text{buffer};
+  if (status.ok()) text.put("ok");
+  if (status.where != Where::kNone) {
+    text.put(place_name(status.where));
+    text.put(static_cast<int64_t>(status.index));
+    text.put(": ");
+  }
+  for (const char* p = status.message ? status.message : ""; *p; ++p) {
+    if (p[0] == '%' && (p[1] == 'a' || p[1] == 'b')) {
+      text.put(p[1] == 'a' ? status.a : status.b);
+      ++p;
+    } else {
+      text.put(*p);
+    }
+  }
+  buffer[text.used] = '\0';
+  return text.used;
+}
+
+}  // namespace sinter

@@ -1,0 +1,91 @@
+// Status: what went wrong, as a small value that can be copied anywhere and costs no memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace sinter {
+
+enum class Code : uint8_t {
+  kOk = 0,
+  kInvalidArgument,  // the caller's mistake: wrong name, shape, type, buffer
+  kCorrupt,          // the model file is damaged or hostile
+  kUnsupported,      // a valid request that this build or kernel cannot serve
+  kOutOfMemory,      // a region is too small; `a` bytes are needed, `b` were given
+  kOutOfRange,       // a value found while running (an index, a length) lies outside its domain
+  kInternal,         // a bug
+};
+
+// What `Status::index` counts.
+enum class Where : uint8_t { kNone, kStep, kValue, kInput, kOutput, kAttribute, kSegment, kProgram };
+
+// The outcome of an operation. `message` is a string literal in which %a and %b stand for the two numbers.
+// Trivially copyable; holds no heap memory.
+struct [[nodiscard]] Status {
+  Code code = Code::kOk;
+  Where where = Where::kNone;
+  int32_t index = -1;
+  const char* message = nullptr;
+  int64_t a = 0;
+  int64_t b = 0;
+
+  constexpr bool ok() const { return code == Code::kOk; }
+  // The same status, located (keeps an earlier location).
+  constexpr Status at(Where place, int32_t i) const {
+    Status s = *this;
+    if (s.where == Where::kNone && !s.ok()) s.where = place, s.index = i;
+    return s;
+  }
+};
+
+constexpr Status ok_status() { return {}; }
+constexpr Status error(Code code, const char* message, int64_t a = 0, int64_t b = 0) {
+  return {code, Where::kNone, -1, message, a, b};
+}
+constexpr Status invalid(const char* message, int64_t a = 0, int64_t b = 0) {
+  return error(Code::kInvalidArgument, message, a, b);
+}
+constexpr Status unsupported(const char* message, int64_t a = 0, int64_t b = 0) {
+  return error(Code::kUnsupported, message, a, b);
+}
+constexpr Status corrupt(const char* message, int64_t a = 0, int64_t b = 0) {
+  return error(Code::kCorrupt, message, a, b);
+}
+
+// Writes the sentence for `status` into `buffer` (always terminated), without names. Returns the length
+// written.
+size_t format_status(const Status& status, std::span<char> buffer);
+
+// A value or the status that explains its absence. T must be default-constructible.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(const Status& status) : status_(status) {}     // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(static_cast<T&&>(value)) {}  // NOLINT(google-explicit-constructor)
+  bool ok() const { return status_.ok(); }
+  const Status& status() const { return status_; }
+  T& value() { return value_; }
+  const T& value() const { return value_; }
+  T& operator*() { return value_; }
+  T* operator->() { return &value_; }
+
+ private:
+  Status status_;
+  T value_{};
+};
+
+}  // namespace sinter
+
+// Returns the status from the enclosing function unless it is ok.
+#define SINTER_RETURN_IF_ERROR(expr)                 \
+  do {                                               \
+    const ::sinter::Status sinter_status_ = (expr);  \
+    if (!sinter_status_.ok()) return sinter_status_; \
+  } while (false)
+
+// Returns an error of the given kind unless `condition` holds: SINTER_CHECK(rank == 4, invalid("rank is %a,
+// not 4", rank)).
+#define SINTER_CHECK(condition, failure) \
+  do {                                   \
+    if (!(condition)) return (failure);  \
+  } while (false)

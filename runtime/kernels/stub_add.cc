@@ -1,0 +1,8 @@
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+
+const Kernel kAddKernel = {Op::kAdd, [](OpCall&) { return unsupported("Add is not implemented yet"); },
+                           nullptr, nullptr};
+
+}  // namespace sinter
