@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Installs what building and testing Sinter needs on Debian 12 (or a derivative); called by ./demo and ./test.
+#
+#   scripts/install.sh [--no-venv] [--cross] [-h]
+#
+#   --no-venv  without the Python packages that make test data (./demo needs none)
+#   --cross    also ARM cross compilers, their libraries and qemu-user
+#
+# Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
+# scripts/requirements.txt, third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+
+usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
+say() { printf 'install: %s\n' "$*" >&2; }
+
+venv=1 cross=''
+while [ $# -gt 0 ]; do
+  case $1 in
+    --no-venv) venv='' ;;
+    --cross) cross=1 ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+
+packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-venv
+  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev
+  googletest libgtest-dev libgmock-dev libbenchmark-dev clang-format-14)
+[ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user)
+
+install_packages() {
+  command -v dpkg-query >/dev/null || {
+    say "this is not a Debian-like system; install by hand what corresponds to: ${packages[*]}"
+    return 0
+  }
+  local missing=() p
+  for p in "${packages[@]}"; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'install ok installed' || missing+=("$p")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  if [ "${SINTER_SKIP_APT:-}" = 1 ]; then
+    say "SINTER_SKIP_APT=1, not installed: ${missing[*]}"
+    return 0
+  fi
+  local sudo=()
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || {
+      say "these packages are missing and neither root nor sudo is at hand: ${missing[*]}"
+      exit 6
+    }
+    sudo=(sudo)
+  fi
+  say "apt: ${missing[*]}"
+  local apt=("${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 -o Acquire::Retries=3)
+  "${apt[@]}" update >&2
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+install_venv() {
+  local dir=${SINTER_VENV:-$root/.venv} want
+  want=$(sha256sum <scripts/requirements.txt)
+  if [ "$(cat "$dir/sinter-requirements" 2>/dev/null)" = "$want" ]; then return 0; fi
+  say "Python packages into $dir"
+  # The system's interpreter, whose ABI the packages' wheels are sure to have; any other python3 if there is none.
+  local python=/usr/bin/python3
+  [ -x "$python" ] || python=python3
+  [ -x "$dir/bin/python" ] || "$python" -m venv "$dir"
+  "$dir/bin/python" -m pip install -q --disable-pip-version-check --retries 5 --only-binary :all: \
+    -r scripts/requirements.txt
+  printf '%s\n' "$want" >"$dir/sinter-requirements"
+}
+
+install_packages
+[ -z "$venv" ] || install_venv
+scripts/deps.sh
+[ -z "$cross" ] || scripts/deps.sh --triple aarch64 --triple armv7
