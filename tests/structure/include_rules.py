@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+"""Who may include whom: the dependency rules of docs/design.md, as a table.
+
+    include_rules.py SOURCE_ROOT     check the tree, print every breach, exit 1 if there is one
+    include_rules.py --self-test     check that the checker finds what it should
+
+A file belongs to the first area whose path prefix fits. Project includes are written from the repository's root, public
+headers as <sinter/...>. Third-party headers and, on the device side, parts of the standard library that allocate, throw
+or run code before main are ruled as well.
+"""
+import re
+import sys
+from pathlib import Path
+
+RUNTIME_PARTS = ("runtime/model/", "runtime/backend/", "runtime/session/")
+
+# (area, what it may include besides itself). Order matters: the first prefix that fits wins.
+AREAS = [
+    ("schemas/", ()),
+    ("runtime/include/", ()),
+    ("runtime/core/", ("schemas/", "runtime/include/")),
+    ("runtime/backend/", ("schemas/", "runtime/core/", "runtime/include/")),
+    ("runtime/kernels/", ("schemas/", "runtime/core/", "runtime/backend/", "runtime/include/")),
+    ("runtime/model/", ("schemas/", "runtime/core/", "runtime/backend/", "runtime/include/")),
+    ("runtime/session/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
+    # The rest of the runtime (public API, platform layer) joins the parts, but not the kernels: those are handed in.
+    ("runtime/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
+    # What x86 and ARM share is visible to them; otherwise no platform sees another.
+    ("platforms/simd/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def")),
+    ("platforms/xnnpack/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def")),
+    ("platforms/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def", "platforms/simd/",
+                    "platforms/xnnpack/")),
+    # The program runs models on every backend that it was built with.
+    ("converter/cli/", ("schemas/", "converter/", "runtime/", "platforms/")),
+    # The converter reads its file back with the device's verifier and runs the reference kernels; of the platforms it
+    # sees capability tables only.
+    ("converter/", ("schemas/", "runtime/", "platforms/*/capabilities")),
+    ("bench/", ("",)),
+    ("tests/", ("",)),
+    # An application uses the public headers.
+    ("examples/", ("runtime/include/",)),
+]
+
+DEVICE = ("schemas/", "runtime/", "platforms/")
+NOT_ON_DEVICE = set("""
+    iostream istream ostream fstream sstream iomanip streambuf locale regex filesystem string vector deque list map set
+    unordered_map unordered_set queue stack functional memory_resource thread mutex shared_mutex condition_variable future
+    exception stdexcept typeinfo typeindex any format random chrono valarray
+    """.split())
+# (area that alone may include it, pattern)
+THIRD_PARTY = [
+    (("platforms/xnnpack/",), re.compile(r"^(xnnpack|cpuinfo)\.h$")),
+    (("platforms/",), re.compile(r"^pthreadpool\.h$")),
+    (("platforms/",), re.compile(r"^hwy/")),
+    (("converter/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
+]
+INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
+OURS = re.compile(r"^(schemas|runtime|platforms|converter|tests|bench)/")
+
+
+def area_of(path):
+    for prefix, allowed in AREAS:
+        if path.startswith(prefix):
+            return prefix, allowed
+    return None, None
+
+
+def fits(target, allowed):
+    for rule in allowed:
+        if "*" in rule:
+            if re.match(re.escape(rule).replace(r"\*", "[^/]+"), target):
+                return True
+        elif target.startswith(rule):
+            return True
+    return False
+
+
+def breaches_of(path, text):
+    """Yields (line number, message) for every include of the file that the table forbids."""
+    prefix, allowed = area_of(path)
+    if prefix is None:
+        return
+    # A platform's own folder, not all of platforms/, is what counts as itself.
+    own = "/".join(path.split("/")[:2]) + "/" if path.startswith("platforms/") else prefix
+    device = path.startswith(DEVICE)
+    for number, line in enumerate(text.splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        target = match.group(1) or match.group(2)
+        if target.startswith("sinter/"):
+            target = "runtime/include/" + target
+        if OURS.match(target):
+            generated_proto = target == "converter/import/onnx.pb.h"
+            if not (target.startswith(own) or fits(target, allowed)) and not generated_proto:
+                yield number, f"{prefix} may not include {target}"
+        elif device and target in NOT_ON_DEVICE:
+            yield number, f"<{target}> is not for the device side"
+        for areas, pattern in THIRD_PARTY:
+            if pattern.search(target) and not path.startswith(areas):
+                yield number, f"{target} belongs to {', '.join(areas)} only"
+
+
+def check(root):
+    root = Path(root)
+    count, found = 0, []
+    for top in ("schemas", "runtime", "platforms", "converter", "tests", "bench", "examples"):
+        for file in sorted((root / top).rglob("*")):
+            if file.suffix not in (".h", ".cc", ".def", ".inc") or "generated" in file.parts:
+                continue
+            path = file.relative_to(root).as_posix()
+            count += 1
+            found += [f"{path}:{n}: {m}" for n, m in breaches_of(path, file.read_text(errors="replace"))]
+    return count, found
+
+
+def self_test():
+    cases = [
+        ("runtime/core/a.h", '#include "runtime/session/session.h"', True),
+        ("runtime/core/a.h", '#include "runtime/core/status.h"', False),
+        ("runtime/core/a.h", "#include <vector>", True),
+        ("runtime/core/a.h", "#include <span>", False),
+        ("runtime/kernels/conv.cc", '#include "runtime/backend/kernel.h"', False),
+        ("runtime/session/s.cc", '#include "runtime/kernels/conv.h"', True),
+        ("runtime/model/m.cc", '#include "converter/ir/graph.h"', True),
+        ("platforms/x86/a.cc", '#include "platforms/arm/b.h"', True),
+        ("platforms/x86/a.cc", '#include "platforms/simd/b.h"', False),
+        ("platforms/x86/a.cc", '#include "platforms/x86/b.h"', False),
+        ("platforms/simd/a.cc", '#include "platforms/xnnpack/b.h"', True),
+        ("platforms/simd/a.cc", '#include "runtime/session/session.h"', True),
+        ("platforms/simd/a.cc", "#include <xnnpack.h>", True),
+        ("converter/passes/a.cc", '#include "platforms/xnnpack/capabilities.h"', False),
+        ("converter/passes/a.cc", '#include "platforms/xnnpack/conv.h"', True),
+        ("converter/cli/a.cc", '#include "platforms/xnnpack/backend.h"', False),
+        ("converter/import/a.cc", '#include "converter/import/onnx.pb.h"', False),
+        ("runtime/model/a.cc", '#include "converter/import/onnx.pb.h"', True),
+        ("examples/classify/main.cc", "#include <sinter/model.h>", False),
+        ("examples/classify/main.cc", '#include "runtime/core/status.h"', True),
+    ]
+    bad = 0
+    for path, line, expected in cases:
+        if bool(list(breaches_of(path, line))) != expected:
+            print(f"self-test: {path}: {line}: expected {'a breach' if expected else 'no breach'}")
+            bad += 1
+    return bad
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        bad = self_test()
+        print("self-test", "failed" if bad else "passed")
+        return 1 if bad else 0
+    count, found = check(sys.argv[1])
+    print("\n".join(found))
+    print(f"{count} files, {len(found)} forbidden includes")
+    if count == 0:
+        print("nothing was checked")
+        return 1
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
