@@ -1,0 +1,179 @@
+#include "converter/ir/builder.h"
+
+#include <algorithm>
+
+#include "runtime/kernels/reference.h"
+
+namespace sinter::convert {
+namespace {
+
+TensorView view_of(DType dtype, const Dims& dims) {
+  TensorView v;
+  v.dtype = dtype;
+  if (dims.size() <= kMaxRank) v.set_shape(dims);
+  return v;
+}
+
+bool narrow_float(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
+
+// Runs the kernel on given views; outputs are allocated here.
+Status run_kernel(const OpAttrs& attrs, std::vector<TensorView> inputs, const std::vector<ValueFact>& facts,
+                  std::vector<Bytes>* results) {
+  std::vector<TensorView> outputs;
+  results->clear();
+  for (const ValueFact& fact : facts) {
+    results->emplace_back(std::max<size_t>(dense_bytes(fact.dtype, fact.dims), 1) + kReadPadding);
+    outputs.push_back(view_of(fact.dtype, fact.dims));
+    outputs.back().data = results->back().data();
+  }
+  OpCall call{op_of(attrs), attrs_pointer(attrs), inputs, outputs};
+  const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(call.op))];
+  if (kernel->run == nullptr) return unsupported("the operation cannot be folded");
+  size_t scratch = 0;
+  if (kernel->workspace != nullptr) SINTER_RETURN_IF_ERROR(kernel->workspace(call, 1, &scratch));
+  Bytes workspace(scratch + kBufferAlignment);
+  RunContext context;
+  auto base = reinterpret_cast<uintptr_t>(workspace.data());
+  context.workspace = {workspace.data() + (align_up(base, kBufferAlignment) - base), scratch};
+  SINTER_RETURN_IF_ERROR(kernel->run(call, context));
+  for (size_t i = 0; i < facts.size(); ++i) (*results)[i].resize(dense_bytes(facts[i].dtype, facts[i].dims));
+  return ok_status();
+}
+
+}  // namespace
+
+Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs, size_t output_count,
+                     const std::vector<bool>& want, std::vector<ValueFact>* outputs) {
+  std::vector<TensorView> in, out(output_count);
+  for (const ValueFact& fact : inputs) {
+    if (fact.dims.size() > kMaxRank)
+      return unsupported("a value of rank %a; at most 8 axes are supported",
+                         static_cast<int64_t>(fact.dims.size()));
+    in.push_back(view_of(fact.dtype, fact.dims));
+  }
+  for (size_t i = 0; i < output_count; ++i)
+    if (i < want.size() && !want[i]) out[i].rank = kUnwantedRank;
+  OpCall call{op_of(attrs), attrs_pointer(attrs), in, out};
+  SINTER_RETURN_IF_ERROR(infer(call, reference_kernels()));
+  outputs->clear();
+  for (const TensorView& v : out) {
+    outputs->push_back(v.rank == kUnwantedRank ? ValueFact{}
+                                               : ValueFact{v.dtype, Dims(v.dims, v.dims + v.rank)});
+    int64_t bytes = 0;
+    if (v.rank != kUnwantedRank && !checked_bytes(v.dtype, v.shape(), &bytes))
+      return unsupported("a result has too many elements");
+  }
+  return ok_status();
+}
+
+Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, size_t output_count,
+                std::vector<ConstantPtr>* outputs) {
+  std::vector<ValueFact> in_facts, out_facts;
+  for (const ConstantPtr& c : inputs) in_facts.push_back(c ? ValueFact{c->dtype(), c->dims()} : ValueFact{});
+  SINTER_RETURN_IF_ERROR(infer_outputs(attrs, in_facts, output_count, {}, &out_facts));
+
+  // Narrow floats are computed in float32, except where elements are only moved or converted.
+  const OpInfo* info = op_info(op_of(attrs));
+  const Op op = op_of(attrs);
+  const bool moves = (info->traits & kMovement) != 0 || op == Op::kCast || op == Op::kQuantize ||
+                     op == Op::kDequantize || op == Op::kClassify;
+  bool widen = false;
+  if (!moves)
+    for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());
+  if (widen) {
+    std::vector<ConstantPtr> wide_inputs, wide_outputs;
+    for (const ConstantPtr& c : inputs) {
+      std::vector<ConstantPtr> cast{c};
+      if (c && narrow_float(c->dtype()))
+        SINTER_RETURN_IF_ERROR(evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c}, 1, &cast));
+      wide_inputs.push_back(cast[0]);
+    }
+    SINTER_RETURN_IF_ERROR(evaluate(attrs, wide_inputs, output_count, &wide_outputs));
+    outputs->clear();
+    for (size_t i = 0; i < output_count; ++i) {
+      std::vector<ConstantPtr> cast{wide_outputs[i]};
+      if (wide_outputs[i]->dtype() != out_facts[i].dtype)
+        SINTER_RETURN_IF_ERROR(
+            evaluate(CastAttrs{static_cast<int64_t>(out_facts[i].dtype), 1}, {wide_outputs[i]}, 1, &cast));
+      outputs->push_back(cast[0]);
+    }
+    return ok_status();
+  }
+
+  std::vector<LoadedBytes> loaded;
+  std::vector<TensorView> views;
+  for (const ConstantPtr& c : inputs) {
+    views.push_back(c ? view_of(c->dtype(), c->dims()) : TensorView{});
+    if (!c) continue;
+    loaded.push_back(c->load());
+    views.back().data = const_cast<std::byte*>(loaded.back().bytes.data());
+    views.back().constant = true;
+    // An unaligned mapping (raw bytes inside a protobuf) is copied: kernels read whole elements.
+    if (reinterpret_cast<uintptr_t>(views.back().data) % 8 != 0) {
+      auto copy = std::make_shared<Bytes>(loaded.back().bytes.begin(), loaded.back().bytes.end());
+      views.back().data = copy->data();
+      loaded.back() = {copy, *copy};
+    }
+  }
+  std::vector<Bytes> results;
+  SINTER_RETURN_IF_ERROR(run_kernel(attrs, std::move(views), out_facts, &results));
+  outputs->clear();
+  for (size_t i = 0; i < output_count; ++i)
+    outputs->push_back(Constant::owned(out_facts[i].dtype, out_facts[i].dims, std::move(results[i])));
+  return ok_status();
+}
+
+Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count,
+                     std::vector<ValueId>* results) {
+  return emit(std::move(attrs), std::move(inputs), std::vector<bool>(output_count, true), results);
+}
+
+Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted_outputs,
+                     std::vector<ValueId>* results) {
+  std::vector<ValueFact> in_facts, out_facts;
+  std::vector<ConstantPtr> constants;
+  bool all_constant = true;
+  size_t in_bytes = 0;
+  for (const ValueId id : inputs) {
+    if (id == kAbsent) {
+      in_facts.emplace_back();
+      constants.emplace_back();
+      continue;
+    }
+    const Value& v = graph_->value(id);
+    in_facts.push_back({v.dtype, v.dims});
+    constants.push_back(v.constant);
+    all_constant &= v.constant != nullptr;
+    if (v.constant) in_bytes += v.constant->byte_size();
+  }
+  SINTER_RETURN_IF_ERROR(infer_outputs(attrs, in_facts, wanted_outputs.size(), wanted_outputs, &out_facts));
+  size_t out_bytes = 0;
+  for (const ValueFact& f : out_facts)
+    out_bytes += f.dtype == DType::kNone ? 0 : dense_bytes(f.dtype, f.dims);
+
+  results->clear();
+  if (all_constant && out_bytes <= 2 * in_bytes + kFoldSlack) {
+    std::vector<ConstantPtr> folded;
+    const bool all_wanted =
+        std::all_of(wanted_outputs.begin(), wanted_outputs.end(), [](bool w) { return w; });
+    const Status status = all_wanted ? evaluate(attrs, constants, wanted_outputs.size(), &folded)
+                                     : unsupported("partial results");
+    if (status.ok()) {
+      for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c)));
+      return ok_status();
+    }
+    // A kernel may be unable to compute in this type; other failures (an index out of range) belong to the
+    // model.
+    if (status.code != Code::kUnsupported) return status;
+  }
+  Node node{std::move(attrs), std::move(inputs), {}, origin_.name, origin_.op_type, {}};
+  for (size_t i = 0; i < out_facts.size(); ++i) {
+    results->push_back(!wanted_outputs[i] ? kAbsent
+                                          : graph_->add_value({}, out_facts[i].dtype, out_facts[i].dims));
+  }
+  node.outputs = *results;
+  (target_ != nullptr ? *target_ : graph_->nodes).push_back(std::move(node));
+  return ok_status();
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,170 @@
+#include "converter/ir/constant.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "converter/ir/builder.h"
+
+namespace sinter::convert {
+
+int64_t element_count(const Dims& dims) {
+  int64_t n = 1;
+  for (const int64_t d : dims)
+    if (d < 0 || !checked_mul(n, d, &n))
+      throw std::length_error("a shape of " + to_string(dims) + " has too many elements");
+  return n;
+}
+
+size_t dense_bytes(DType dtype, const Dims& dims) {
+  int64_t bytes = 0;
+  if (!checked_bytes(dtype, dims, &bytes))
+    throw std::length_error("a shape of " + to_string(dims) + " has too many bytes");
+  return static_cast<size_t>(bytes);
+}
+
+std::string to_string(const Dims& dims) { return fmt::format("[{}]", fmt::join(dims, ",")); }
+std::string to_string(DType dtype, const Dims& dims) { return dtype_name(dtype) + to_string(dims); }
+
+ConstantPtr Constant::owned(DType dtype, Dims dims, Bytes bytes) {
+  auto held = std::make_shared<const Bytes>(std::move(bytes));
+  const std::span<const std::byte> view(*held);
+  return mapped(dtype, std::move(dims), std::move(held), view);
+}
+
+ConstantPtr Constant::mapped(DType dtype, Dims dims, std::shared_ptr<const void> owner,
+                             std::span<const std::byte> bytes) {
+  auto c = std::make_shared<Constant>();
+  c->dtype_ = dtype;
+  c->dims_ = std::move(dims);
+  c->owner_ = std::move(owner);
+  c->bytes_ = bytes;
+  if (bytes.size() != c->byte_size())
+    throw std::logic_error(
+        fmt::format("{} bytes for a constant {}", bytes.size(), to_string(dtype, c->dims_)));
+  return c;
+}
+
+ConstantPtr Constant::lazy(DType dtype, Dims dims, std::function<Bytes()> compute) {
+  auto c = std::make_shared<Constant>();
+  c->dtype_ = dtype;
+  c->dims_ = std::move(dims);
+  c->compute_ = std::move(compute);
+  return c;
+}
+
+ConstantPtr Constant::int64s(std::span<const int64_t> items) {
+  return of<int64_t>(DType::kInt64, {static_cast<int64_t>(items.size())}, items);
+}
+
+namespace {
+
+template <class T>
+ConstantPtr one(DType dtype, T value) {
+  return Constant::of<T>(dtype, {}, std::span<const T>(&value, 1));
+}
+
+}  // namespace
+
+ConstantPtr Constant::scalar_int(DType dtype, int64_t value) {
+  switch (dtype) {
+    case DType::kInt8:
+    case DType::kUint8:
+      return one(dtype, static_cast<int8_t>(value));
+    case DType::kBool:
+      return one(dtype, static_cast<uint8_t>(value != 0));
+    case DType::kInt16:
+    case DType::kUint16:
+      return one(dtype, static_cast<int16_t>(value));
+    case DType::kInt32:
+    case DType::kUint32:
+      return one(dtype, static_cast<int32_t>(value));
+    case DType::kInt64:
+    case DType::kUint64:
+      return one(dtype, value);
+    default:
+      return scalar(dtype, static_cast<double>(value));
+  }
+}
+
+ConstantPtr Constant::scalar(DType dtype, double value) {
+  if (is_integer(dtype) || dtype == DType::kBool) return scalar_int(dtype, static_cast<int64_t>(value));
+  if (dtype == DType::kFloat64) return one(dtype, value);
+  if (dtype == DType::kFloat32) return one(dtype, static_cast<float>(value));
+  std::vector<ConstantPtr> result;
+  const Status status =
+      evaluate(CastAttrs{static_cast<int64_t>(dtype), 1}, {one(DType::kFloat64, value)}, 1, &result);
+  if (!status.ok()) throw std::logic_error(fmt::format("no scalar of type {}", dtype_name(dtype)));
+  return result[0];
+}
+
+LoadedBytes Constant::load() const {
+  if (!compute_) return {owner_, bytes_};
+  auto held = std::make_shared<const Bytes>(compute_());
+  if (held->size() != byte_size()) throw std::logic_error("a computed constant has the wrong size");
+  const std::span<const std::byte> view(*held);
+  return {std::move(held), view};
+}
+
+namespace {
+
+template <class To, class From>
+std::vector<To> converted(std::span<const std::byte> bytes) {
+  std::vector<To> out(bytes.size() / sizeof(From));
+  for (size_t i = 0; i < out.size(); ++i) {
+    From item;
+    std::memcpy(&item, bytes.data() + i * sizeof(From), sizeof(From));
+    out[i] = static_cast<To>(item);
+  }
+  return out;
+}
+
+template <class To>
+std::vector<To> elements(const Constant& c) {
+  const LoadedBytes loaded = c.load();
+  switch (c.dtype()) {
+    case DType::kFloat32:
+      return converted<To, float>(loaded.bytes);
+    case DType::kFloat64:
+      return converted<To, double>(loaded.bytes);
+    case DType::kInt8:
+      return converted<To, int8_t>(loaded.bytes);
+    case DType::kUint8:
+    case DType::kBool:
+      return converted<To, uint8_t>(loaded.bytes);
+    case DType::kInt16:
+      return converted<To, int16_t>(loaded.bytes);
+    case DType::kUint16:
+      return converted<To, uint16_t>(loaded.bytes);
+    case DType::kInt32:
+      return converted<To, int32_t>(loaded.bytes);
+    case DType::kUint32:
+      return converted<To, uint32_t>(loaded.bytes);
+    case DType::kInt64:
+      return converted<To, int64_t>(loaded.bytes);
+    case DType::kUint64:
+      return converted<To, uint64_t>(loaded.bytes);
+    default:
+      break;
+  }
+  std::vector<ConstantPtr> wide;
+  auto self = Constant::mapped(c.dtype(), c.dims(), loaded.owner, loaded.bytes);
+  const Status status = evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat64), 1}, {self}, 1, &wide);
+  if (!status.ok())
+    throw std::logic_error(fmt::format("cannot read elements of type {}", dtype_name(c.dtype())));
+  return converted<To, double>(wide[0]->load().bytes);
+}
+
+}  // namespace
+
+std::vector<double> Constant::as_doubles() const { return elements<double>(*this); }
+std::vector<int64_t> Constant::as_int64s() const { return elements<int64_t>(*this); }
+
+ConstantPtr Constant::reshaped(Dims dims) const {
+  auto c = std::make_shared<Constant>(*this);
+  if (element_count(dims) != size()) throw std::logic_error("a constant cannot be reshaped to another size");
+  c->dims_ = std::move(dims);
+  return c;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,79 @@
+// Constant: an immutable tensor that many values may share. Its bytes lie in a mapped model file, in memory
+// that it owns, or are computed when asked for; passes hand references around and never copy them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/tensor_view.h"
+
+namespace sinter::convert {
+
+using Dims = std::vector<int64_t>;
+using Bytes = std::vector<std::byte>;
+
+int64_t element_count(const Dims& dims);
+// Bytes of a dense tensor; throws std::length_error where they do not fit int64.
+size_t dense_bytes(DType dtype, const Dims& dims);
+// "[1,3,224,224]"
+std::string to_string(const Dims& dims);
+// "float32[1,3,224,224]"
+std::string to_string(DType dtype, const Dims& dims);
+
+// The bytes of a constant while somebody looks at them.
+struct LoadedBytes {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+
+class Constant;
+using ConstantPtr = std::shared_ptr<const Constant>;
+
+class Constant {
+ public:
+  // Row-major, little-endian, packed low bits first where the dtype is narrower than a byte.
+  static ConstantPtr owned(DType dtype, Dims dims, Bytes bytes);
+  // `owner` keeps `bytes` alive (a mapping).
+  static ConstantPtr mapped(DType dtype, Dims dims, std::shared_ptr<const void> owner,
+                            std::span<const std::byte> bytes);
+  // Computed at every load(), for large results of folding; must be deterministic.
+  static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
+  template <class T>
+  static ConstantPtr of(DType dtype, Dims dims, std::span<const T> items) {
+    Bytes bytes(items.size_bytes());
+    if (!bytes.empty()) std::memcpy(bytes.data(), items.data(), bytes.size());
+    return owned(dtype, std::move(dims), std::move(bytes));
+  }
+  static ConstantPtr int64s(std::span<const int64_t> items);  // 1-D
+  static ConstantPtr scalar(DType dtype, double value);       // rank 0; exact for integers up to 2^53
+  static ConstantPtr scalar_int(DType dtype, int64_t value);  // rank 0, integers and bool
+
+  DType dtype() const { return dtype_; }
+  const Dims& dims() const { return dims_; }
+  int64_t size() const { return element_count(dims_); }
+  size_t byte_size() const { return dense_bytes(dtype_, dims_); }
+  bool is_lazy() const { return static_cast<bool>(compute_); }
+  LoadedBytes load() const;
+
+  // All elements as double / int64 (any dtype but strings; sub-byte unpacked). For small constants.
+  std::vector<double> as_doubles() const;
+  std::vector<int64_t> as_int64s() const;  // floats are truncated toward zero
+  // Same bytes under other dims of the same size.
+  ConstantPtr reshaped(Dims dims) const;
+
+ private:
+  DType dtype_ = DType::kNone;
+  Dims dims_;
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> bytes_;
+  std::function<Bytes()> compute_;
+};
+
+}  // namespace sinter::convert

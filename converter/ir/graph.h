@@ -1,0 +1,102 @@
+// Graph: the converter's typed program of canonical operations. Every value has a known dtype and static
+// dims.
+//
+// Nodes stand in execution order. A control node (If, Loop) owns bodies: graphs of their own whose last
+// inputs are the captured values, listed at the end of the node's inputs in the same order; nothing reads an
+// outer value directly.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "converter/ir/constant.h"
+#include "runtime/core/op.h"
+
+namespace sinter::convert {
+
+using ValueId = int32_t;
+inline constexpr ValueId kAbsent = -1;  // an optional operand that is not given
+
+using OpAttrs = std::variant<
+#define SINTER_OP(name, ...) name##Attrs,
+#include "schemas/ops.def"
+#undef SINTER_OP
+    std::monostate>;
+
+Op op_of(const OpAttrs& attrs);
+// The struct that OpCall::attributes points to.
+const void* attrs_pointer(const OpAttrs& attrs);
+// The two lists that a file holds (see runtime/core/op.h).
+void encode_attrs(const OpAttrs& attrs, std::vector<int64_t>* ints, std::vector<double>* floats);
+// "strides=[1,1] group=1", for people.
+std::string to_string(const OpAttrs& attrs);
+
+struct Value {
+  std::string name;  // the ONNX name where one exists, else made from the node's
+  DType dtype = DType::kNone;
+  Dims dims;
+  ConstantPtr constant;  // set: the value is known
+  // Axes whose used length is smaller than `dims` says, with the int64 scalar that tells it while running.
+  std::vector<std::pair<int, ValueId>> extents;
+};
+
+struct Graph;
+
+struct Node {
+  OpAttrs attrs;
+  std::vector<ValueId> inputs, outputs;  // kAbsent where an optional one is not given or not wanted
+  std::string name;                      // of the ONNX node that it comes from
+  std::string origin;                    // that node's op type
+  std::vector<std::shared_ptr<Graph>> bodies;
+
+  Op op() const { return op_of(attrs); }
+  template <class A>
+  const A* as() const {
+    return std::get_if<A>(&attrs);
+  }
+  template <class A>
+  A* as() {
+    return std::get_if<A>(&attrs);
+  }
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs, outputs;
+
+  Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }
+  const Value& value(ValueId id) const { return values[static_cast<size_t>(id)]; }
+  ValueId add_value(std::string value_name, DType dtype, Dims dims);
+  ValueId add_constant(ConstantPtr constant, std::string value_name = {});
+  bool is_constant(ValueId id) const { return id >= 0 && value(id).constant != nullptr; }
+  bool is_input(ValueId id) const;
+  bool is_output(ValueId id) const;
+};
+
+// Who makes and who reads each value; valid until the graph changes. Graph outputs and extents count as
+// readers (-1).
+struct Uses {
+  explicit Uses(const Graph& graph);
+  std::vector<int> producer;  // node index, or -1
+  std::vector<std::vector<int>>
+      readers;  // node indexes (an index twice where it reads twice); -1: graph output
+  bool single_reader(ValueId id) const { return readers[static_cast<size_t>(id)].size() == 1; }
+};
+
+// Makes every reader of `from` (nodes after import, outputs, extents) read `to`.
+void replace_uses(Graph& graph, ValueId from, ValueId to);
+// Removes nodes whose results nobody reads, in bodies too; control nodes go if none of their outputs is read.
+// Returns how many went.
+int remove_dead_nodes(Graph& graph);
+// Empty if the graph is well formed: ids in range, single producers, order, dtypes and dims as inference
+// gives them, bodies matching their nodes. Otherwise the first fault in words.
+std::string check(const Graph& graph);
+// A readable listing.
+std::string dump(const Graph& graph);
+
+}  // namespace sinter::convert
