@@ -1,0 +1,390 @@
+// What the reference kernels share: element access, dtype dispatch, loops over strided operands, and the
+// checks that inference is made of. Header-only; needs no memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <span>
+#include <type_traits>
+
+#include "runtime/backend/kernel.h"
+
+namespace sinter {
+
+// ---- element access: any alignment, any aliasing; a bool is whatever is not zero.
+
+template <class T>
+inline T load(const std::byte* p) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return *p != std::byte{0};
+  } else {
+    T v;
+    std::memcpy(&v, p, sizeof(T));
+    return v;
+  }
+}
+template <class T>
+inline void store(std::byte* p, T v) {
+  if constexpr (std::is_same_v<T, bool>)
+    *p = static_cast<std::byte>(v ? 1 : 0);
+  else
+    std::memcpy(p, &v, sizeof(T));
+}
+
+// ---- dtype dispatch: for_float(x.dtype, [&](auto tag) { using T = typename decltype(tag)::type; ...; return
+// ok_status(); })
+
+template <class T>
+struct Tag {
+  using type = T;
+};
+
+inline Status dtype_not_computed(DType t) {
+  return unsupported("this kernel does not compute in element type number %a", static_cast<int64_t>(t));
+}
+
+template <class F>
+Status for_float(DType t, F&& f) {
+  if (t == DType::kFloat32) return f(Tag<float>{});
+  if (t == DType::kFloat64) return f(Tag<double>{});
+  return dtype_not_computed(t);
+}
+template <class F>
+Status for_integer(DType t, F&& f) {
+  switch (t) {
+    case DType::kInt8:
+      return f(Tag<int8_t>{});
+    case DType::kUint8:
+      return f(Tag<uint8_t>{});
+    case DType::kInt16:
+      return f(Tag<int16_t>{});
+    case DType::kUint16:
+      return f(Tag<uint16_t>{});
+    case DType::kInt32:
+      return f(Tag<int32_t>{});
+    case DType::kUint32:
+      return f(Tag<uint32_t>{});
+    case DType::kInt64:
+      return f(Tag<int64_t>{});
+    case DType::kUint64:
+      return f(Tag<uint64_t>{});
+    default:
+      return dtype_not_computed(t);
+  }
+}
+// float, double, all integers.
+template <class F>
+Status for_number(DType t, F&& f) {
+  return is_integer(t) ? for_integer(t, f) : for_float(t, f);
+}
+template <class F>
+Status for_number_or_bool(DType t, F&& f) {
+  return t == DType::kBool ? f(Tag<bool>{}) : for_number(t, f);
+}
+// An unsigned integer as wide as an element, for kernels that only move bytes.
+template <class F>
+Status for_width(size_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f(Tag<uint8_t>{});
+    case 2:
+      return f(Tag<uint16_t>{});
+    case 4:
+      return f(Tag<uint32_t>{});
+    case 8:
+      return f(Tag<uint64_t>{});
+    default:
+      return unsupported("elements of %a bytes are not moved", static_cast<int64_t>(bytes));
+  }
+}
+
+// ---- nests: loops over N operands of the same (broadcast) dims
+
+// The dims are collapsed: those of 1 are gone and neighbours that every operand walks as one are merged.
+// If a dim is 0, `empty` is set.
+template <int N>
+struct Nest {
+  int rank = 0;
+  bool empty = false;
+  int64_t dims[kMaxRank] = {};
+  int64_t strides[N][kMaxRank] = {};
+  std::byte* data[N] = {};
+
+  // Adds an axis inside the present ones; `step` is each operand's byte stride along it.
+  void push(int64_t dim, const int64_t (&step)[N]) {
+    if (dim == 0) empty = true;
+    if (dim == 1) return;
+    if (rank > 0) {
+      bool merges = true;
+      for (int k = 0; k < N; ++k)
+        if (strides[k][rank - 1] != step[k] * dim) merges = false;
+      if (merges) {
+        dims[rank - 1] *= dim;
+        for (int k = 0; k < N; ++k) strides[k][rank - 1] = step[k];
+        return;
+      }
+    }
+    dims[rank] = dim;
+    for (int k = 0; k < N; ++k) strides[k][rank] = step[k];
+    ++rank;
+  }
+};
+
+// Stride of `v` along axis `axis` of a shape of rank `rank` that `v` broadcasts to.
+inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
+  const int own = axis - (rank - v.rank);
+  return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own];
+}
+
+// A nest over `dims`, to which every operand broadcasts.
+template <class... Views>
+Nest<sizeof...(Views)> make_nest(std::span<const int64_t> dims, const Views&... views) {
+  constexpr int kN = sizeof...(Views);
+  const TensorView* operands[kN] = {&views...};
+  Nest<kN> nest;
+  for (int k = 0; k < kN; ++k) nest.data[k] = operands[k]->data;
+  for (const int64_t d : dims)
+    if (d == 0) nest.empty = true;
+  if (nest.empty) return nest;
+  const int rank = static_cast<int>(dims.size());
+  for (int axis = 0; axis < rank; ++axis) {
+    int64_t step[kN];
+    for (int k = 0; k < kN; ++k) step[k] = broadcast_stride(*operands[k], rank, axis);
+    nest.push(dims[axis], step);
+  }
+  return nest;
+}
+
+// A nest over only those axes of the operands (all of the same rank and, on these axes, dims) whose bit in
+// `axes` is set; the operands' addresses are the nest's `data`, to be moved as needed.
+template <class... Views>
+Nest<sizeof...(Views)> make_nest_over(uint32_t axes, const TensorView& shape, const Views&... views) {
+  constexpr int kN = sizeof...(Views);
+  const TensorView* operands[kN] = {&views...};
+  Nest<kN> nest;
+  for (int k = 0; k < kN; ++k) nest.data[k] = operands[k]->data;
+  for (int axis = 0; axis < shape.rank; ++axis) {
+    if ((axes >> axis & 1) == 0) continue;
+    int64_t step[kN];
+    for (int k = 0; k < kN; ++k) step[k] = operands[k]->dims[axis] == 1 ? 0 : operands[k]->strides[axis];
+    nest.push(shape.dims[axis], step);
+  }
+  return nest;
+}
+
+// Calls f(pointers, strides, count) for each innermost row, in row-major order: std::byte* const
+// (&pointers)[N], const int64_t (&strides)[N] in bytes. A scalar is one row of one element.
+template <int N, class F>
+void for_each_row(const Nest<N>& nest, F&& f) {
+  if (nest.empty) return;
+  const int outer = nest.rank > 0 ? nest.rank - 1 : 0;
+  const int64_t count = nest.rank > 0 ? nest.dims[outer] : 1;
+  std::byte* at[N];
+  int64_t step[N];
+  for (int k = 0; k < N; ++k) {
+    at[k] = nest.data[k];
+    step[k] = nest.rank > 0 ? nest.strides[k][outer] : 0;
+  }
+  int64_t index[kMaxRank] = {};
+  for (;;) {
+    f(static_cast<std::byte* const(&)[N]>(at), static_cast<const int64_t(&)[N]>(step), count);
+    int axis = outer - 1;
+    for (; axis >= 0; --axis) {
+      for (int k = 0; k < N; ++k) at[k] += nest.strides[k][axis];
+      if (++index[axis] < nest.dims[axis]) break;
+      for (int k = 0; k < N; ++k) at[k] -= nest.strides[k][axis] * nest.dims[axis];
+      index[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+// Calls f(pointers) for each element, in row-major order.
+template <int N, class F>
+void for_each_element(const Nest<N>& nest, F&& f) {
+  for_each_row(nest, [&](std::byte* const(&row)[N], const int64_t(&step)[N], int64_t count) {
+    std::byte* at[N];
+    for (int k = 0; k < N; ++k) at[k] = row[k];
+    for (int64_t i = 0; i < count; ++i) {
+      f(static_cast<std::byte* const(&)[N]>(at));
+      for (int k = 0; k < N; ++k) at[k] += step[k];
+    }
+  });
+}
+
+// ---- element-wise maps. An input may be the output's own memory; each element is read before it is written.
+
+// out[i] = f(in[i]).
+template <class Out, class In, class F>
+void map_unary(const TensorView& out, const TensorView& in, F f) {
+  constexpr int64_t kOut = sizeof(Out), kIn = sizeof(In);
+  for_each_row(make_nest(out.shape(), out, in),
+               [&](std::byte* const(&p)[2], const int64_t(&s)[2], int64_t n) {
+                 std::byte *y = p[0], *x = p[1];
+                 if (s[0] == kOut && s[1] == kIn) {
+                   for (int64_t i = 0; i < n; ++i)
+                     store<Out>(y + i * kOut, static_cast<Out>(f(load<In>(x + i * kIn))));
+                 } else {
+                   for (int64_t i = 0; i < n; ++i)
+                     store<Out>(y + i * s[0], static_cast<Out>(f(load<In>(x + i * s[1]))));
+                 }
+               });
+}
+
+// out[i] = f(a[i], b[i]) with broadcasting.
+template <class Out, class A, class B, class F>
+void map_binary(const TensorView& out, const TensorView& a, const TensorView& b, F f) {
+  constexpr int64_t kOut = sizeof(Out), kA = sizeof(A), kB = sizeof(B);
+  for_each_row(
+      make_nest(out.shape(), out, a, b), [&](std::byte* const(&p)[3], const int64_t(&s)[3], int64_t n) {
+        std::byte *y = p[0], *x = p[1], *z = p[2];
+        if (s[0] == kOut && s[1] == kA && s[2] == kB) {
+          for (int64_t i = 0; i < n; ++i)
+            store<Out>(y + i * kOut, static_cast<Out>(f(load<A>(x + i * kA), load<B>(z + i * kB))));
+        } else if (s[0] == kOut && s[1] == kA && s[2] == 0) {
+          const B scalar = load<B>(z);
+          for (int64_t i = 0; i < n; ++i)
+            store<Out>(y + i * kOut, static_cast<Out>(f(load<A>(x + i * kA), scalar)));
+        } else {
+          for (int64_t i = 0; i < n; ++i)
+            store<Out>(y + i * s[0], static_cast<Out>(f(load<A>(x + i * s[1]), load<B>(z + i * s[2]))));
+        }
+      });
+}
+
+// Copies `in` (broadcast to out's dims) to `out`; whole-byte elements of the same width. Memory may coincide
+// exactly but must not overlap otherwise.
+inline Status copy_elements(const TensorView& out, const TensorView& in) {
+  return for_width(byte_width(out.dtype), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constexpr int64_t kWidth = sizeof(T);
+    for_each_row(make_nest(out.shape(), out, in),
+                 [&](std::byte* const(&p)[2], const int64_t(&s)[2], int64_t n) {
+                   if (s[0] == kWidth && s[1] == kWidth) {
+                     if (p[0] != p[1]) std::memcpy(p[0], p[1], static_cast<size_t>(n * kWidth));
+                   } else {
+                     for (int64_t i = 0; i < n; ++i) store<T>(p[0] + i * s[0], load<T>(p[1] + i * s[1]));
+                   }
+                 });
+    return ok_status();
+  });
+}
+
+// Sets every element of `out` to zero bytes.
+inline Status fill_zero(const TensorView& out) {
+  return for_width(byte_width(out.dtype), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for_each_element(make_nest(out.shape(), out), [](std::byte* const(&p)[1]) { store<T>(p[0], T{0}); });
+    return ok_status();
+  });
+}
+
+// ---- checks for infer
+
+// A shape being put together.
+struct Dims {
+  int rank = 0;
+  int64_t d[kMaxRank] = {};
+
+  Dims() = default;
+  explicit Dims(std::span<const int64_t> shape) : rank(static_cast<int>(shape.size())) {
+    std::copy(shape.begin(), shape.end(), d);
+  }
+  Status push(int64_t dim) {
+    SINTER_CHECK(rank < kMaxRank, unsupported("the result has more than %a axes", kMaxRank));
+    d[rank++] = dim;
+    return ok_status();
+  }
+  std::span<const int64_t> span() const { return {d, static_cast<size_t>(rank)}; }
+};
+
+// Sets output i if it is wanted. Refuses dims that are negative or whose strides would not fit (a zero beside
+// huge dims included).
+inline Status give_output(OpCall& call, size_t i, DType dtype, std::span<const int64_t> dims) {
+  int64_t n = 1;
+  for (const int64_t d : dims)
+    SINTER_CHECK(d >= 0 && checked_mul(n, std::max<int64_t>(d, 1), &n), invalid("the result is too large"));
+  int64_t bits = 0;
+  SINTER_CHECK(dims.size() <= kMaxRank && checked_mul<int64_t>(n, 64, &bits),
+               invalid("the result is too large"));
+  set_output(call, i, dtype, dims);
+  return ok_status();
+}
+
+inline Status check_axis(int64_t axis, int rank) {
+  SINTER_CHECK(axis >= 0 && axis < rank, invalid("axis %a is outside a value of rank %b", axis, rank));
+  return ok_status();
+}
+// `value` is one of 0 .. count - 1.
+inline Status check_code(int64_t value, int64_t count) {
+  SINTER_CHECK(value >= 0 && value < count, invalid("%a is not a code below %b", value, count));
+  return ok_status();
+}
+inline Status check_same_dtype(const OpCall& call, size_t i, size_t j) {
+  SINTER_CHECK(call.in(i).dtype == call.in(j).dtype,
+               invalid("input %a has another element type than input %b", static_cast<int64_t>(i),
+                       static_cast<int64_t>(j))
+                   .at(Where::kInput, static_cast<int32_t>(i)));
+  return ok_status();
+}
+// Float types that activations may have in a graph (they compute after widening).
+constexpr bool is_compute_float(DType t) {
+  return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
+}
+constexpr bool is_number(DType t) { return is_compute_float(t) || is_integer(t); }
+inline Status check_dtype(const OpCall& call, size_t i, bool allowed) {
+  SINTER_CHECK(allowed, unsupported("input %a has element type number %b, which the operation does not take",
+                                    static_cast<int64_t>(i), static_cast<int64_t>(call.in(i).dtype))
+                            .at(Where::kInput, static_cast<int32_t>(i)));
+  return ok_status();
+}
+
+// *dims becomes the common (NumPy) broadcast shape of *dims and `shape`.
+inline Status broadcast_into(Dims* dims, std::span<const int64_t> shape) {
+  Dims result;
+  const int own = static_cast<int>(shape.size());
+  result.rank = std::max(dims->rank, own);
+  for (int i = 0; i < result.rank; ++i) {
+    const int from_a = i - (result.rank - dims->rank), from_b = i - (result.rank - own);
+    const int64_t a = from_a < 0 ? 1 : dims->d[from_a], b = from_b < 0 ? 1 : shape[from_b];
+    SINTER_CHECK(a == b || a == 1 || b == 1, invalid("dims %a and %b do not broadcast", a, b));
+    result.d[i] = a == 1 ? b : a;
+  }
+  *dims = result;
+  return ok_status();
+}
+// `shape` broadcasts to `dims` without changing it.
+inline Status check_broadcasts_to(std::span<const int64_t> shape, std::span<const int64_t> dims) {
+  Dims joint(dims);
+  SINTER_RETURN_IF_ERROR(broadcast_into(&joint, shape));
+  SINTER_CHECK(std::equal(dims.begin(), dims.end(), joint.d, joint.d + joint.rank),
+               invalid("the value does not broadcast one way"));
+  return ok_status();
+}
+// Output 0 is like input 0.
+inline Status infer_like_input(OpCall& call) {
+  return give_output(call, 0, call.in(0).dtype, call.in(0).shape());
+}
+
+// ---- integer arithmetic that wraps
+
+template <class T>
+constexpr T wrap_add(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  return static_cast<T>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+}
+template <class T>
+constexpr T wrap_sub(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  return static_cast<T>(static_cast<U>(static_cast<U>(a) - static_cast<U>(b)));
+}
+// uint16 products would overflow int, so they are made in uint64.
+template <class T>
+constexpr T wrap_mul(T a, T b) {
+  return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
+
+}  // namespace sinter

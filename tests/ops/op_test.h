@@ -1,0 +1,414 @@
+// Runs one op of the reference table as a model would, in every layout that its row allows.
+//
+//   auto y = run_op(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<float>({}, {3})});
+//   expect_equal(y[0], tensor<float>({2}, {4, 5}));
+//   expect_refused(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<int8_t>({}, {3})});
+//
+// run_op infers, validates, takes exactly the stated workspace, runs with guard bytes around every output,
+// and repeats the run with strange strides (where the row says Any) and in place (where it says InPlace); all
+// must give the same bytes as the dense run.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/kernel.h"
+#include "runtime/core/dtype.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter::test {
+
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::kFloat32;
+  if constexpr (std::is_same_v<T, double>) return DType::kFloat64;
+  if constexpr (std::is_same_v<T, int8_t>) return DType::kInt8;
+  if constexpr (std::is_same_v<T, uint8_t>) return DType::kUint8;
+  if constexpr (std::is_same_v<T, int16_t>) return DType::kInt16;
+  if constexpr (std::is_same_v<T, uint16_t>) return DType::kUint16;
+  if constexpr (std::is_same_v<T, int32_t>) return DType::kInt32;
+  if constexpr (std::is_same_v<T, uint32_t>) return DType::kUint32;
+  if constexpr (std::is_same_v<T, int64_t>) return DType::kInt64;
+  if constexpr (std::is_same_v<T, uint64_t>) return DType::kUint64;
+  if constexpr (std::is_same_v<T, bool>) return DType::kBool;
+}
+
+using Shape = std::vector<int64_t>;
+
+// A dense tensor that owns its bytes. A default one is an absent operand.
+struct Tensor {
+  DType dtype = DType::kNone;
+  Shape dims;
+  std::vector<std::byte> bytes;
+
+  int64_t size() const {
+    int64_t n = 1;
+    for (const int64_t d : dims) n *= d;
+    return n;
+  }
+  template <class T>
+  std::vector<T> values() const {
+    std::vector<T> v(static_cast<size_t>(size()));
+    for (size_t i = 0; i < v.size(); ++i) {
+      T item;
+      std::memcpy(&item, bytes.data() + i * sizeof(T), sizeof(T));
+      v[i] = item;
+    }
+    return v;
+  }
+};
+
+// The number of values must be the product of the dims.
+template <class T, class Values>
+Tensor tensor_of(Shape dims, const Values& values, DType dtype = dtype_of<T>()) {
+  Tensor t{dtype, std::move(dims), {}};
+  EXPECT_EQ(static_cast<int64_t>(values.size()), t.size());
+  for (const T v : values) {
+    const auto* p = reinterpret_cast<const std::byte*>(&v);
+    t.bytes.insert(t.bytes.end(), p, p + sizeof(T));
+  }
+  return t;
+}
+template <class T>
+Tensor tensor(Shape dims, std::initializer_list<T> values) {
+  return tensor_of<T>(std::move(dims), values);
+}
+template <class T>
+Tensor tensor(Shape dims, const std::vector<T>& values) {
+  return tensor_of<T>(std::move(dims), values);
+}
+// Bit patterns as another type: bits_tensor<uint16_t>(DType::kFloat16, {2}, {0x3c00, 0}).
+template <class T>
+Tensor bits_tensor(DType dtype, Shape dims, std::initializer_list<T> values) {
+  return tensor_of<T>(std::move(dims), values, dtype);
+}
+template <class T>
+Tensor full(Shape dims, T value) {
+  Tensor t{dtype_of<T>(), dims, {}};
+  const auto* p = reinterpret_cast<const std::byte*>(&value);
+  for (int64_t i = 0; i < t.size(); ++i) t.bytes.insert(t.bytes.end(), p, p + sizeof(T));
+  return t;
+}
+// start, start + step, ...
+template <class T>
+Tensor iota(Shape dims, T start = T(0), T step = T(1)) {
+  Tensor t{dtype_of<T>(), dims, {}};
+  for (int64_t i = 0; i < t.size(); ++i) {
+    const T value = static_cast<T>(start + static_cast<T>(i) * step);
+    const auto* p = reinterpret_cast<const std::byte*>(&value);
+    t.bytes.insert(t.bytes.end(), p, p + sizeof(T));
+  }
+  return t;
+}
+// Repeatable values in [low, high), no pattern.
+template <class T>
+Tensor noise(Shape dims, double low, double high, uint64_t seed = 1) {
+  Tensor t{dtype_of<T>(), dims, {}};
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 1;
+  for (int64_t i = 0; i < t.size(); ++i) {
+    state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+    const double unit = static_cast<double>(state >> 11) * 0x1p-53;
+    const T value = static_cast<T>(low + unit * (high - low));
+    const auto* p = reinterpret_cast<const std::byte*>(&value);
+    t.bytes.insert(t.bytes.end(), p, p + sizeof(T));
+  }
+  return t;
+}
+
+// What differs from the usual call.
+struct RunOptions {
+  int outputs = -1;                // -1: as few as the row allows
+  std::vector<int> unwanted = {};  // outputs left out
+  bool strided = true, in_place = true;
+};
+
+// How an operand lies in memory.
+enum class Layout { kDense, kGaps, kReversed };
+
+// Memory for one operand: the view, and bytes around it that must not change.
+class Operand {
+ public:
+  Operand(DType dtype, const Shape& dims, Layout layout) {
+    view_.dtype = dtype;
+    view_.set_shape(dims);
+    const auto width = static_cast<int64_t>(byte_width(dtype));
+    int64_t span = view_.dense_bytes(), first = 0;
+    if (layout != Layout::kDense && width > 0) {
+      int64_t step = width * 2;  // a gap after every element and every row
+      for (int i = view_.rank - 1; i >= 0; --i) {
+        view_.strides[i] = step;
+        step = (view_.dims[i] == 0 ? 1 : view_.dims[i]) * step + width;
+      }
+      span = step;
+      if (layout == Layout::kReversed)
+        for (int i = 0; i < view_.rank; ++i) {
+          if (view_.dims[i] > 1) first += (view_.dims[i] - 1) * view_.strides[i];
+          view_.strides[i] = -view_.strides[i];
+        }
+    }
+    memory_.assign(static_cast<size_t>(span) + 2 * kGuard, kPoison);
+    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
+    offset_ = 2 * kBufferAlignment - address % kBufferAlignment;
+    view_.data = memory_.data() + offset_ + first;
+  }
+  const TensorView& view() const { return view_; }
+
+  void write(const Tensor& t) {
+    if (t.dtype == DType::kNone) return;
+    const size_t width = byte_width(t.dtype);
+    if (width == 0) {
+      std::memcpy(view_.data, t.bytes.data(), t.bytes.size());
+      return;
+    }
+    each([&](std::byte* p, size_t i) { std::memcpy(p, t.bytes.data() + i * width, width); });
+  }
+  Tensor read() const {
+    Tensor t{view_.dtype, Shape(view_.shape().begin(), view_.shape().end()), {}};
+    const size_t width = byte_width(view_.dtype);
+    if (width == 0) {
+      t.bytes.assign(view_.data, view_.data + view_.dense_bytes());
+      return t;
+    }
+    each([&](std::byte* p, size_t) { t.bytes.insert(t.bytes.end(), p, p + width); });
+    return t;
+  }
+  // Whether all bytes that belong to no element still hold the poison.
+  bool clean() const {
+    std::vector<bool> owned(memory_.size(), false);
+    const size_t width = byte_width(view_.dtype);
+    const auto mark = [&](const std::byte* p, size_t n) {
+      for (size_t k = 0; k < n; ++k) owned[static_cast<size_t>(p - memory_.data()) + k] = true;
+    };
+    if (width == 0)
+      mark(view_.data, static_cast<size_t>(view_.dense_bytes()));
+    else
+      each([&](std::byte* p, size_t) { mark(p, width); });
+    for (size_t k = 0; k < memory_.size(); ++k)
+      if (!owned[k] && memory_[k] != kPoison) return false;
+    return true;
+  }
+
+ private:
+  static constexpr size_t kGuard = 128;
+  static constexpr std::byte kPoison{0xa5};
+
+  template <class F>
+  void each(F f) const {
+    int64_t index[kMaxRank] = {};
+    const int64_t n = view_.size();
+    for (int64_t i = 0; i < n; ++i) {
+      std::byte* p = view_.data;
+      for (int k = 0; k < view_.rank; ++k) p += index[k] * view_.strides[k];
+      f(p, static_cast<size_t>(i));
+      for (int k = view_.rank - 1; k >= 0 && ++index[k] == view_.dims[k]; --k) index[k] = 0;
+    }
+  }
+
+  TensorView view_;
+  std::vector<std::byte> memory_;
+  size_t offset_ = 0;
+};
+
+inline std::string sentence(const Status& s) {
+  char buffer[256];
+  format_status(s, buffer);
+  return buffer;
+}
+
+// Only infers: the status, and the outputs' views.
+template <class A>
+Status infer_op(const A& attrs, const std::vector<Tensor>& inputs, std::vector<TensorView>* outputs,
+                const RunOptions& options = {}) {
+  std::vector<TensorView> in;
+  for (const Tensor& t : inputs) {
+    TensorView v;
+    v.dtype = t.dtype;
+    v.set_shape(t.dims);
+    in.push_back(v);
+  }
+  const OpInfo* info = op_info(A::kOp);
+  outputs->assign(static_cast<size_t>(options.outputs < 0 ? info->min_outputs : options.outputs),
+                  TensorView{});
+  for (const int i : options.unwanted) (*outputs)[static_cast<size_t>(i)].rank = kUnwantedRank;
+  OpCall call{A::kOp, &attrs, in, *outputs};
+  return infer(call, reference_kernels());
+}
+
+// One run in given layouts; `alias` >= 0: output 0 lies in that input's memory.
+template <class A>
+Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::vector<TensorView>& shapes,
+                Layout in_layout, Layout out_layout, int alias, std::vector<Tensor>* results) {
+  std::vector<Operand> in, out;
+  in.reserve(inputs.size());
+  out.reserve(shapes.size());
+  std::vector<TensorView> in_views, out_views;
+  for (const Tensor& t : inputs) {
+    in.emplace_back(t.dtype, t.dims, in_layout);
+    in.back().write(t);
+    in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
+  }
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const bool absent = shapes[i].rank == kUnwantedRank;
+    out.emplace_back(absent ? DType::kNone : shapes[i].dtype,
+                     absent ? Shape{} : Shape(shapes[i].shape().begin(), shapes[i].shape().end()),
+                     out_layout);
+    out_views.push_back(absent ? TensorView{} : out.back().view());
+  }
+  if (alias >= 0) {
+    const DType dtype = out_views[0].dtype;
+    out_views[0] = in_views[static_cast<size_t>(alias)];
+    out_views[0].dtype = dtype;
+  }
+  OpCall call{A::kOp, &attrs, in_views, out_views};
+  const Kernel& kernel = *reference_kernels()[static_cast<size_t>(op_index(A::kOp))];
+  const Status valid = validate(call, reference_kernels());
+  EXPECT_TRUE(valid.ok()) << sentence(valid);
+  size_t bytes = 0;
+  if (kernel.workspace != nullptr) {
+    const Status s = kernel.workspace(call, 1, &bytes);
+    if (!s.ok()) return s;
+  }
+  Operand workspace(DType::kUint8, {static_cast<int64_t>(bytes)}, Layout::kDense);
+  RunContext context{{workspace.view().data, bytes}, nullptr};
+  const Status s = kernel.run(call, context);
+  if (!s.ok()) return s;
+  EXPECT_TRUE(workspace.clean()) << "the workspace was overrun";
+  results->clear();
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out_views[i].dtype == DType::kNone) {
+      results->push_back({});
+    } else if (alias >= 0 && i == 0) {
+      Tensor t = in[static_cast<size_t>(alias)].read();
+      t.dtype = out_views[0].dtype;
+      results->push_back(t);
+    } else {
+      results->push_back(out[i].read());
+    }
+    EXPECT_TRUE(out[i].clean()) << "bytes beside output " << i << " changed";
+  }
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_TRUE(in[i].clean()) << "bytes beside input " << i << " changed";
+    if (static_cast<int>(i) != alias && inputs[i].dtype != DType::kNone) {
+      EXPECT_EQ(in[i].read().bytes, inputs[i].bytes) << "input " << i << " changed";
+    }
+  }
+  return s;
+}
+
+// See the head of the file. Gives empty tensors after a failure, which is recorded.
+template <class A>
+std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
+                           const RunOptions& options = {}) {
+  std::vector<TensorView> shapes;
+  const Status inferred = infer_op(attrs, inputs, &shapes, options);
+  EXPECT_TRUE(inferred.ok()) << op_name(A::kOp) << " infer: " << sentence(inferred);
+  const size_t count = shapes.size();
+  if (!inferred.ok()) return std::vector<Tensor>(count);
+  std::vector<Tensor> dense, other;
+  const Status ran = run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &dense);
+  EXPECT_TRUE(ran.ok()) << op_name(A::kOp) << " run: " << sentence(ran);
+  if (!ran.ok()) return std::vector<Tensor>(count);
+  const auto compare = [&](Layout in, Layout out, int alias, const std::string& what) {
+    const Status s = run_once(attrs, inputs, shapes, in, out, alias, &other);
+    EXPECT_TRUE(s.ok()) << op_name(A::kOp) << " " << what << ": " << sentence(s);
+    if (!s.ok()) return;
+    for (size_t i = 0; i < count; ++i)
+      EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(A::kOp) << " output " << i << " differs " << what;
+  };
+  const OpInfo* info = op_info(A::kOp);
+  const bool in_any = options.strided && info->in_strides == Strides::kAny;
+  const bool out_any = options.strided && info->out_strides == Strides::kAny;
+  if (in_any) {
+    compare(Layout::kGaps, Layout::kDense, -1, "with gaps in the inputs");
+    compare(Layout::kReversed, Layout::kDense, -1, "with reversed inputs");
+  }
+  if (out_any) {
+    compare(Layout::kDense, Layout::kGaps, -1, "with gaps in the outputs");
+    compare(Layout::kDense, Layout::kReversed, -1, "with reversed outputs");
+  }
+  if (in_any && out_any) compare(Layout::kReversed, Layout::kGaps, -1, "with strange strides everywhere");
+  if (options.in_place && (info->traits & kInPlace) != 0 && count > 0 && shapes[0].rank != kUnwantedRank)
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape dims(shapes[0].shape().begin(), shapes[0].shape().end());
+      if (inputs[i].dims != dims || byte_width(inputs[i].dtype) != byte_width(shapes[0].dtype)) continue;
+      compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));
+    }
+  return dense;
+}
+
+// infer refuses.
+template <class A>
+void expect_refused(const A& attrs, const std::vector<Tensor>& inputs, const RunOptions& options = {}) {
+  std::vector<TensorView> shapes;
+  const Status s = infer_op(attrs, inputs, &shapes, options);
+  EXPECT_FALSE(s.ok()) << op_name(A::kOp) << " was inferred";
+  EXPECT_NE(s.message, nullptr);
+}
+
+// Same dtype, dims and values (0.0 equals -0.0; NaN equals NaN).
+inline void expect_equal(const Tensor& got, const Tensor& want) {
+  ASSERT_EQ(dtype_name(got.dtype), std::string(dtype_name(want.dtype)));
+  ASSERT_EQ(got.dims, want.dims);
+  const auto floats = [&](auto zero) {
+    using T = decltype(zero);
+    const auto a = got.values<T>(), b = want.values<T>();
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_TRUE(a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])))
+          << "element " << i << ": " << a[i] << ", expected " << b[i];
+  };
+  const auto integers = [&](auto zero) {
+    using T = decltype(zero);
+    const auto a = got.values<T>(), b = want.values<T>();
+    for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(+a[i], +b[i]) << "element " << i;
+  };
+  switch (want.dtype) {
+    case DType::kFloat32:
+      return floats(float{});
+    case DType::kFloat64:
+      return floats(double{});
+    case DType::kInt8:
+      return integers(int8_t{});
+    case DType::kInt16:
+      return integers(int16_t{});
+    case DType::kInt32:
+      return integers(int32_t{});
+    case DType::kInt64:
+      return integers(int64_t{});
+    case DType::kUint64:
+      return integers(uint64_t{});
+    default:
+      EXPECT_EQ(got.bytes, want.bytes);
+  }
+}
+
+// |got - want| <= atol + rtol * |want|; NaN only where NaN, infinities exactly. float32 or float64.
+inline void expect_near(const Tensor& got, const Tensor& want, double rtol = 1e-6, double atol = 1e-7) {
+  ASSERT_EQ(dtype_name(got.dtype), std::string(dtype_name(want.dtype)));
+  ASSERT_EQ(got.dims, want.dims);
+  const auto check = [&](auto zero) {
+    using T = decltype(zero);
+    const auto a = got.values<T>(), b = want.values<T>();
+    for (size_t i = 0; i < a.size(); ++i) {
+      const double x = a[i], y = b[i];
+      if (std::isnan(y) || std::isinf(y)) {
+        EXPECT_TRUE(x == y || (std::isnan(x) && std::isnan(y)))
+            << "element " << i << ": " << x << ", expected " << y;
+      } else {
+        EXPECT_LE(std::fabs(x - y), atol + rtol * std::fabs(y))
+            << "element " << i << ": " << x << ", expected " << y;
+      }
+    }
+  };
+  if (want.dtype == DType::kFloat64)
+    check(double{});
+  else
+    check(float{});
+}
+
+}  // namespace sinter::test
