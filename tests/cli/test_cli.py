@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""The command line's behaviour: exit codes, one clear line for bad input, JSON, no half-written files.
+
+    test_cli.py [--sinter PROGRAM] [unittest options]
+
+Works on examples/digits alone; needs numpy and onnx. contract.py runs the shared contract check besides.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require("numpy", "onnx")
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from onnx import TensorProto, helper  # noqa: E402
+
+DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
+COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench")
+SINTER = None
+
+
+def model_of(nodes, inputs, outputs, initializers=(), opset=17):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def value(name, shape, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scratch = tempfile.TemporaryDirectory(prefix="cli-")
+        cls.dir = cls.scratch.name
+        cls.digits = cls.path("digits.sinter")
+        r = cli.call(SINTER, "convert", DIGITS, "-o", cls.digits, timeout=60)
+        if r.code != 0:
+            raise AssertionError(f"examples/digits does not convert: {r.why()}")
+        rng = np.random.default_rng(1)
+        cls.image = rng.integers(0, 17, (1, 1, 8, 8)).astype(np.float32)
+        cli.save_npz(cls.path("x.npz"), {"image": cls.image})
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.scratch.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.dir, name)
+
+    def says(self, code, *args, words=(), lines=None):
+        """The program ends with this code, never by a signal, and says these words."""
+        codes = code if isinstance(code, tuple) else (code,)
+        r = cli.call(SINTER, *args, timeout=60)
+        text = r.out + r.err
+        self.assertIn(r.code, codes, f"{' '.join(map(str, args))}: {r.why()}")
+        for w in words:
+            self.assertIn(w.lower(), text.lower(), f"{' '.join(map(str, args))}: {text[-500:]}")
+        if r.code not in (0, 1):
+            self.assertTrue(r.err.strip(), f"{args}: a failure without a word on stderr")
+            if lines:
+                self.assertLessEqual(len(r.err.strip().splitlines()), lines, r.err)
+        return r
+
+    def save(self, name, model):
+        with open(self.path(name), "wb") as f:
+            f.write(model if isinstance(model, bytes) else model.SerializeToString())
+        return self.path(name)
+
+    def refused(self, name, model, *words, code=3, flags=()):
+        out = self.path("refused.sinter")
+        r = self.says(code, "convert", self.save(name, model), "-o", out, *flags, words=words)
+        self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("refused.sinter")], [])
+        return r
+
+
+class Usage(Case):
+    def test_help(self):
+        for c in COMMANDS:
+            r = self.says(0, c, "--help", words=("json",))
+            self.assertTrue(r.out)
+        self.says(0, "--help", words=COMMANDS)
+
+    def test_wrong_usage_is_2(self):
+        out = self.path("u.sinter")
+        for args in ([], ["frobnicate"], ["convert"], ["convert", DIGITS], ["run"], ["run", self.digits],
+                     ["compare", self.digits], ["explain", self.digits], ["inspect"], ["bench"],
+                     ["convert", DIGITS, "-o", out, "--nonsense"], ["convert", DIGITS, "-o", out, "--dim", "N"],
+                     ["convert", DIGITS, "-o", out, "--dim", "N=many"], ["convert", DIGITS, "-o", out, "--dim", "N=0"],
+                     ["convert", DIGITS, "-o", out, "--shape", "image=1,x"],
+                     ["convert", DIGITS, "-o", out, "--target", "pdp11"],
+                     ["run", self.digits, "--inputs", self.path("x.npz"), "--threads", "none"],
+                     ["run", self.digits, "--inputs", self.path("x.npz"), "--threads", "0"],
+                     ["run", self.digits, "--inputs", self.path("x.npz"), "--backend", "abacus"],
+                     ["compare", self.digits, self.digits, "--inputs", self.path("x.npz"), "--rtol", "big"]):
+            with self.subTest(args=args):
+                self.says(2, *args)
+                self.assertFalse(os.path.exists(out))
+
+    def test_names_that_the_model_lacks(self):
+        out = self.path("n.sinter")
+        self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--shape", "nosuch=1,1,8,8", words=("nosuch",))
+        self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--dim", "nosuch=3", words=("nosuch",))
+        np.save(self.path("c.npy"), np.zeros(3, np.float32))
+        self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--const", f"nosuch={self.path('c.npy')}",
+                  words=("nosuch",))
+        self.says((1, 2, 3, 5), "explain", self.digits, "nosuch", words=("nosuch",))
+        self.assertFalse(os.path.exists(out))
+
+    def test_wrong_constants(self):
+        out = self.path("w.sinter")
+        for kind, a in (("shape", np.zeros((1, 1, 7, 8), np.float32)), ("type", np.zeros((1, 1, 8, 8), np.int64))):
+            np.save(self.path(f"{kind}.npy"), a)
+            self.says((3, 5), "convert", DIGITS, "-o", out, "--const", f"image={self.path(f'{kind}.npy')}",
+                      words=("image",))
+        self.says(6, "convert", DIGITS, "-o", out, "--const", f"image={self.path('none.npy')}", words=("none.npy",))
+        with open(self.path("bad.npy"), "wb") as f:
+            f.write(b"\x93NUMPY\x01\x00\xff\xff{'descr'")
+        self.says(5, "convert", DIGITS, "-o", out, "--const", f"image={self.path('bad.npy')}")
+        self.assertFalse(os.path.exists(out))
+
+
+class Files(Case):
+    def test_missing_files_are_6(self):
+        for args in (["convert", self.path("none.onnx"), "-o", self.path("a.sinter")],
+                     ["inspect", self.path("none.sinter")], ["bench", self.path("none.sinter")],
+                     ["explain", self.path("none.sinter"), "image"],
+                     ["run", self.path("none.sinter"), "--inputs", self.path("x.npz")],
+                     ["run", self.digits, "--inputs", self.path("none.npz")],
+                     ["compare", DIGITS, self.path("none.sinter"), "--inputs", self.path("x.npz")]):
+            with self.subTest(args=args):
+                self.says(6, *args, words=("none.",), lines=2)
+
+    def test_places_that_cannot_be_written_are_6(self):
+        for out in (self.path("no/where.sinter"), "/dev/full", self.dir):
+            with self.subTest(out=out):
+                self.says(6, "convert", DIGITS, "-o", out)
+        self.says(6, "run", self.digits, "--inputs", self.path("x.npz"), "--outputs", self.path("no/where.npz"))
+        self.says(6, "convert", self.dir, "-o", self.path("a.sinter"))
+
+    def test_broken_onnx_files(self):
+        good = open(DIGITS, "rb").read()
+        broken = {"empty": b"", "text": b"hello world\n", "zeros": b"\0" * 64, "ones": b"\xff" * 64,
+                  "npz": open(self.path("x.npz"), "rb").read(), "sinter": open(self.digits, "rb").read(),
+                  **{f"cut{n}": good[:n] for n in (1, 2, 10, 100, len(good) // 2, len(good) - 1)}}
+        for name, data in broken.items():
+            with self.subTest(name=name):
+                r = self.refused(f"{name}.onnx", data, code=(3, 4))
+                self.assertLessEqual(len(r.err.strip().splitlines()), 3, r.err)
+
+    def test_damaged_model_files_are_4(self):
+        good = open(self.digits, "rb").read()
+        flips = {f"bit at {n}": good[:n] + bytes([good[n] ^ 0x40]) + good[n + 1:]
+                 for n in (0, 5, 9, 17, 33, 70, 130, len(good) // 3, len(good) // 2, len(good) - 1)}
+        for name, data in {"empty": b"", "eight": good[:8], "header": good[:64], "cut": good[:-1],
+                           "longer": good + b"\0", "text": b"hello world\n", **flips}.items():
+            with self.subTest(name=name):
+                path = self.save("damaged.sinter", data)
+                self.says(4, "run", path, "--inputs", self.path("x.npz"), lines=2)
+                self.says(4, "inspect", path, lines=2)
+
+    def test_an_older_file_survives_a_refusal(self):
+        out = self.path("keep.sinter")
+        with open(out, "wb") as f:
+            f.write(b"precious")
+        self.says((3, 4), "convert", self.save("bad.onnx", b"nothing"), "-o", out)
+        with open(out, "rb") as f:
+            self.assertEqual(f.read(), b"precious")
+
+    def test_no_rubbish_beside_the_result(self):
+        place = self.path("clean")
+        os.makedirs(place)
+        self.says(0, "convert", DIGITS, "-o", os.path.join(place, "m.sinter"))
+        self.assertEqual(os.listdir(place), ["m.sinter"])
+
+    def test_same_input_same_bytes(self):
+        self.says(0, "convert", DIGITS, "-o", self.path("again.sinter"))
+        with open(self.digits, "rb") as a, open(self.path("again.sinter"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+
+
+class Run(Case):
+    def outputs(self, *extra, source="x.npz", code=0):
+        out = self.path("y.npz")
+        if os.path.exists(out):
+            os.unlink(out)
+        self.says(code, "run", self.digits, "--inputs", self.path(source), "--outputs", out, *extra)
+        return cli.load_npz(out) if code == 0 else self.assertFalse(os.path.exists(out))
+
+    def test_outputs_are_named_as_in_the_onnx_file(self):
+        y = self.outputs()
+        self.assertEqual(set(y), {"probabilities"})
+        self.assertEqual((y["probabilities"].shape, y["probabilities"].dtype), ((1, 10), np.float32))
+        self.assertAlmostEqual(float(y["probabilities"].sum()), 1, places=4)
+
+    def test_threads_change_no_bit_and_backends_agree(self):
+        y = self.outputs()["probabilities"]
+        self.assertEqual(self.outputs("--threads", 2)["probabilities"].tobytes(), y.tobytes())
+        reference = self.outputs("--backend", "reference")["probabilities"]
+        self.assertLessEqual(float(np.abs(reference - y).max()), 1e-5)
+
+    def test_npy_and_pb_and_compressed(self):
+        y = self.outputs()["probabilities"]
+        np.save(self.path("x.npy"), self.image)
+        np.savez_compressed(self.path("z.npz"), image=self.image)
+        np.save(self.path("fortran.npy"), np.asfortranarray(self.image))
+        np.save(self.path("big.npy"), self.image.astype(">f4"))
+        with open(self.path("x.pb"), "wb") as f:
+            f.write(onnx.numpy_helper.from_array(self.image, "image").SerializeToString())
+        for source in ("x.npy", "z.npz", "x.pb"):
+            with self.subTest(source=source):
+                self.assertEqual(self.outputs(source=source)["probabilities"].tobytes(), y.tobytes())
+        for source in ("fortran.npy", "big.npy"):  # read rightly, or refused: never misread
+            with self.subTest(source=source):
+                r = cli.call(SINTER, "run", self.digits, "--inputs", self.path(source), "--outputs",
+                             self.path("odd.npz"))
+                self.assertIn(r.code, (0, 5), r.why())
+                if r.code == 0:
+                    self.assertEqual(cli.load_npz(self.path("odd.npz"))["probabilities"].tobytes(), y.tobytes())
+
+    def test_each(self):
+        given = np.concatenate([self.image, self.image * 0.5, self.image * 0])
+        cli.save_npz(self.path("each.npz"), {"image": given})
+        y = self.outputs("--each", source="each.npz")["probabilities"]
+        self.assertEqual(y.shape, (3, 10))
+        self.assertEqual(y[0].tobytes(), self.outputs()["probabilities"][0].tobytes())
+        self.assertGreater(float(np.abs(y[0] - y[1]).max()), 0)
+
+    def test_summary(self):
+        r = self.says(0, "run", self.digits, "--inputs", self.path("x.npz"), words=("probabilities",))
+        self.assertIn("probabilities", r.out)
+
+    def test_wrong_inputs_are_5(self):
+        bad = {"shape": {"image": self.image[:, :, :7]}, "rank": {"image": self.image[0]},
+               "type": {"image": self.image.astype(np.int32)}, "double": {"image": self.image.astype(np.float64)},
+               "name": {"picture": self.image}, "nothing": {}}
+        for name, arrays in bad.items():
+            with self.subTest(name=name):
+                cli.save_npz(self.path(f"{name}.npz"), arrays)
+                self.says(5, "run", self.digits, "--inputs", self.path(f"{name}.npz"), words=("image",), lines=3)
+                self.outputs(source=f"{name}.npz", code=5)
+        self.says(5, "run", self.digits, "--inputs", self.path("shape.npz"), words=("8", "7"))
+        self.says(5, "run", self.digits, "--inputs", self.path("type.npz"), words=("int32", "float32"))
+
+    def test_broken_array_files_are_5(self):
+        good = open(self.path("x.npz"), "rb").read()
+        np.save(self.path("t.npy"), self.image)
+        npy = open(self.path("t.npy"), "rb").read()
+        broken = {"empty.npz": b"", "text.npz": b"hello world", "cut.npz": good[:len(good) // 2], "empty.npy": b"",
+                  "text.npy": b"hello", "cut.npy": npy[:-8], "header.npy": npy[:20], "wild.npy":
+                  npy.replace(b"(1, 1, 8, 8)", b"(1, 1, 8,-8)"), "huge.npy":
+                  npy.replace(b"(1, 1, 8, 8), }  ", b"(99999999999,), }")}
+        for name, data in broken.items():
+            with self.subTest(name=name):
+                self.save(name, data)
+                self.says(5, "run", self.digits, "--inputs", self.path(name), lines=3)
+
+
+class Json(Case):
+    def json(self, *args, code=0):
+        r = self.says(code, *args, "--json")
+        try:
+            parsed = json.loads(r.out)
+        except ValueError:
+            self.fail(f"{' '.join(map(str, args))} --json prints no JSON: {r.out[:300]!r}")
+        self.assertIsInstance(parsed, dict)
+        return parsed
+
+    def test_every_command(self):
+        self.json("convert", DIGITS, "-o", self.path("j.sinter"))
+        for extra in ([], ["--steps"], ["--memory"], ["--types"]):
+            self.json("inspect", self.digits, *extra)
+        self.json("explain", self.digits, "probabilities")
+        self.json("run", self.digits, "--inputs", self.path("x.npz"))
+        self.json("compare", DIGITS, self.digits, "--inputs", self.path("x.npz"))
+
+    def test_bench(self):
+        b = self.json("bench", self.digits, "--threads", 1)
+        for k in ("runs", "median_ms", "min_ms", "load_ms", "first_ms", "arena_bytes", "peak_rss_bytes"):
+            self.assertGreater(b[k], 0, k)
+        self.assertEqual(b["threads"], 1)
+        self.assertLessEqual(b["min_ms"], b["median_ms"])
+
+    def test_report_file(self):
+        self.says(0, "convert", DIGITS, "-o", self.path("r.sinter"), "--report", self.path("r.json"))
+        with open(self.path("r.json"), encoding="utf-8") as f:
+            self.assertIsInstance(json.load(f), (dict, list))
+
+    def test_quiet_and_no_colour(self):
+        r = self.says(0, "convert", DIGITS, "-o", self.path("q.sinter"), "--quiet")
+        self.assertEqual((r.out, r.err), ("", ""))
+        r = self.says(0, "inspect", self.digits)
+        self.assertNotIn("\x1b", r.out + r.err)
+
+
+class Compare(Case):
+    def test_equal_and_unequal(self):
+        self.says(0, "compare", DIGITS, self.digits, "--inputs", self.path("x.npz"))
+        self.says(0, "compare", self.digits, self.digits, "--inputs", self.path("x.npz"), "--rtol", 0, "--atol", 0)
+        other = onnx.load(DIGITS)
+        for i in other.graph.initializer:
+            if i.name == "head.bias":
+                i.CopyFrom(onnx.numpy_helper.from_array(np.arange(10, dtype=np.float32), i.name))
+        self.says(0, "convert", self.save("other.onnx", other), "-o", self.path("other.sinter"))
+        self.says(1, "compare", DIGITS, self.path("other.sinter"), "--inputs", self.path("x.npz"))
+
+
+class Refusals(Case):
+    """Models that must be refused: code 3, the reason and the place, no file."""
+
+    def test_all_reasons_in_one_run(self):
+        m = model_of([helper.make_node("NoSuchOp", ["x"], ["a"], name="first"),
+                      helper.make_node("Relu", ["x"], ["b"], name="second", steepness=2.0),
+                      helper.make_node("MatMul", ["x", "w"], ["c"], name="third")],
+                     [value("x", [2, 3]), value("w", [4, 5])], [value(n, None) for n in "abc"])
+        self.refused("three.onnx", m, "NoSuchOp", "first", "steepness", "second", "MatMul", "third")
+
+    def test_open_dimensions_are_listed(self):
+        m = model_of([helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Relu", ["z"], ["w"])],
+                     [value("x", ["N", "H", 3]), value("z", [1, "W"])], [value("y", None), value("w", None)])
+        self.refused("open.onnx", m, "H", "W")
+        path = self.path("open.onnx")
+        self.says(0, "convert", path, "-o", self.path("o.sinter"), "--dim", "H=4", "--dim", "W=5")
+        self.says(0, "convert", path, "-o", self.path("o.sinter"), "--shape", "x=2,4,3", "--shape", "z=1,5")
+
+    def test_stdout_closed_early_is_no_crash(self):
+        p = subprocess.Popen([SINTER, "inspect", self.digits, "--steps"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        p.stdout.close()
+        p.stderr.read()
+        p.stderr.close()
+        self.assertIn(p.wait(timeout=60), (0, 6, -13))
+
+
+def main():
+    global SINTER
+    args, given = sys.argv[1:], None
+    if "--sinter" in args:
+        at = args.index("--sinter")
+        given = args[at + 1]
+        del args[at:at + 2]
+    SINTER = cli.find_sinter(given)
+    unittest.main(argv=[sys.argv[0], *args])
+
+
+if __name__ == "__main__":
+    main()
