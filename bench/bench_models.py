@@ -5,7 +5,7 @@
                           [--json FILE] [--markdown docs/benchmarks.md]
 
 Models: examples/digits, and those of SINTER_SHARED/models (default ../shared), with the conversion flags and
-input recipes of bench/model_list.py; what is absent is skipped and said so. Needs numpy and onnxruntime (the
+input recipes of tests/models/models.tsv; what is absent is skipped and said so. Needs numpy and onnxruntime (the
 venv of the tests has both).
 
 Each measurement is a process of its own, pinned to as many cores as it has threads. In every round both runtimes
