@@ -1,0 +1,122 @@
+// ImportedModel: what an ONNX file says, decoded but not yet believed. No protobuf beyond the reader.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "converter/ir/constant.h"
+#include "runtime/core/dtype.h"
+
+namespace sinter::convert {
+
+// ONNX's number of an element type (TensorProto.DataType) and ours. kNone: strings, complex and unknown ones.
+DType dtype_from_onnx(int64_t number);
+int64_t dtype_to_onnx(DType dtype);
+// "float16", "string", "complex64", "type 77".
+std::string onnx_type_name(int64_t number);
+
+struct ImportedTensor {
+  std::string name;
+  int64_t onnx_type = 0;
+  DType dtype = DType::kNone;  // kNone: strings, or a type that Sinter does not have
+  Dims dims;
+  ConstantPtr data;                  // null for strings, or where `problem` says why
+  std::vector<std::string> strings;  // string tensors
+  std::string problem;               // why the data cannot be used; empty: it can
+};
+
+struct ImportedGraph;
+
+struct ImportedAttribute {
+  enum class Kind {
+    kNone,
+    kFloat,
+    kInt,
+    kString,
+    kTensor,
+    kGraph,
+    kFloats,
+    kInts,
+    kStrings,
+    kTensors,
+    kGraphs,
+    kOther,  // types, sparse lists: nothing that Sinter reads
+  };
+  std::string name;
+  Kind kind = Kind::kNone;
+  float f = 0;
+  int64_t i = 0;
+  std::string s;
+  std::vector<float> floats;
+  std::vector<int64_t> ints;
+  std::vector<std::string> strings;
+  std::vector<ImportedTensor> tensors;                 // kTensor: one; sparse ones are given dense
+  std::vector<std::shared_ptr<ImportedGraph>> graphs;  // kGraph: one
+  std::string reference;  // inside a function: the function's attribute that stands here
+};
+const char* kind_name(ImportedAttribute::Kind kind);
+
+struct ImportedNode {
+  std::string domain;  // "" for ai.onnx
+  std::string op_type;
+  std::string name;  // never empty: made up where the model gives none
+  std::string overload;
+  std::vector<std::string> inputs, outputs;  // "" where an optional one is left out
+  std::vector<ImportedAttribute> attributes;
+  int opset = 0;  // version of `domain` that is in force
+
+  const ImportedAttribute* find(const std::string& attribute) const {
+    for (const ImportedAttribute& a : attributes)
+      if (a.name == attribute) return &a;
+    return nullptr;
+  }
+};
+// "Conv", "com.microsoft:Gelu"
+std::string qualified_op(const ImportedNode& node);
+
+// One dimension as declared: fixed (value >= 0), named, or unknown.
+struct ImportedDim {
+  int64_t value = -1;
+  std::string symbol;
+};
+
+struct ImportedValueInfo {
+  std::string name;
+  int64_t onnx_type = 0;
+  DType dtype = DType::kNone;
+  bool has_shape = false;
+  std::vector<ImportedDim> dims;
+  std::string other;  // "sequence", "map", ...: not a tensor; "" for tensors
+};
+
+struct ImportedGraph {
+  std::string name;
+  std::vector<ImportedValueInfo> inputs;  // without those that an initializer of the same name defines
+  std::vector<ImportedValueInfo> outputs;
+  std::vector<ImportedValueInfo> value_info;
+  std::vector<ImportedTensor> initializers;
+  std::vector<ImportedNode> nodes;  // after import: in an order in which every input exists
+};
+
+struct ImportedFunction {
+  std::string domain, name, overload;
+  std::vector<std::string> inputs, outputs;
+  std::vector<std::string> attributes;  // without default
+  std::vector<ImportedAttribute> attribute_defaults;
+  std::vector<ImportedNode> nodes;
+  std::map<std::string, int64_t> opsets;
+};
+
+struct ImportedModel {
+  int64_t ir_version = 0;
+  std::string producer;
+  std::map<std::string, int64_t> opsets;  // by domain, "" for ai.onnx
+  std::map<std::string, std::string> metadata;
+  ImportedGraph graph;
+  std::vector<ImportedFunction> functions;
+};
+
+}  // namespace sinter::convert

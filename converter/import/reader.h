@@ -1,0 +1,48 @@
+// Reading an ONNX file: bytes to ImportedModel, then functions inlined, order and names checked.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+
+#include "converter/import/imported_graph.h"
+#include "converter/report/diagnostics.h"
+
+namespace sinter::convert {
+
+// A file that cannot be opened or read (exit code 6), as opposed to one that is no model.
+class FileError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+inline constexpr int64_t kNewestOpset = 28;
+
+// A file's bytes, mapped read-only; large weights stay there.
+struct MappedFile {
+  static std::shared_ptr<const MappedFile> open(const std::filesystem::path& path);  // throws FileError
+  MappedFile() = default;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+  std::span<const std::byte> bytes;
+};
+
+// The whole front end: read, inline functions, check, sort. Everything wrong is filed; nothing is returned
+// where so much is wrong that there is no graph to go on with.
+std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics);
+// From memory that `owner` keeps alive; external data is looked for in `folder` (empty: refused).
+std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                                          const std::filesystem::path& folder, Diagnostics& diagnostics);
+
+// The steps, for tests. `read_model` returns nothing where the bytes are no ONNX model.
+std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                                        const std::filesystem::path& folder, Diagnostics& diagnostics);
+// Replaces every call of a model-local function by its body.
+void inline_functions(ImportedModel& model, Diagnostics& diagnostics);
+// Duplicate names, missing producers, cycles, opsets; sorts nodes (stable). Subgraphs too.
+void check_and_sort(ImportedModel& model, Diagnostics& diagnostics);
+
+}  // namespace sinter::convert

@@ -1,0 +1,49 @@
+// Diagnostics: everything that a conversion has to say about a model, collected and shown together.
+#pragma once
+
+#include <cstddef>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace sinter::convert {
+
+enum class Severity {
+  kNote,     // for the record
+  kWarning,  // a reader may want to act; --strict fails
+  kRefusal,  // the model cannot be converted
+};
+
+struct Diagnostic {
+  Severity severity = Severity::kNote;
+  std::string node;     // the ONNX node's name, or a value's; empty: the model as a whole
+  std::string op;       // its op type
+  std::string message;  // what is wrong, with types and shapes
+  std::string remedy;   // what to do about it; may be empty
+
+  bool operator==(const Diagnostic&) const = default;
+};
+
+// "refused: node 'conv_3' (Conv): ...; ..." on one line, whatever bytes the names hold.
+std::string to_line(const Diagnostic& d);
+
+// Keeps the order of filing; the same diagnostic twice is kept once.
+class Diagnostics {
+ public:
+  void add(Diagnostic d);
+  void note(std::string node, std::string op, std::string message);
+  void warn(std::string node, std::string op, std::string message, std::string remedy = {});
+  void refuse(std::string node, std::string op, std::string message, std::string remedy = {});
+
+  const std::vector<Diagnostic>& all() const { return items_; }
+  size_t count(Severity severity) const;
+  bool refused() const { return count(Severity::kRefusal) > 0; }
+  // One line each, of at least this severity, in the order of filing.
+  std::string to_text(Severity least = Severity::kNote) const;
+  nlohmann::json to_json() const;
+
+ private:
+  std::vector<Diagnostic> items_;
+};
+
+}  // namespace sinter::convert
