@@ -1,0 +1,342 @@
+#include "converter/import/lower.h"
+
+#include <algorithm>
+#include <set>
+
+namespace sinter::convert {
+
+GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const LoweringOptions& options,
+                             Diagnostics& diagnostics, GraphLowering* outer)
+    : graph_(graph),
+      builder_(graph),
+      model_(model),
+      options_(options),
+      diagnostics_(diagnostics),
+      outer_(outer) {
+  scopes_.emplace_back();
+}
+
+ValueId GraphLowering::lookup(const std::string& name) {
+  if (name.empty()) return kAbsent;
+  for (size_t s = scopes_.size(); s-- > 0;)
+    if (const auto it = scopes_[s].find(name); it != scopes_[s].end()) return it->second;
+  if (outer_ == nullptr) return kUnknown;  // the reader has refused names that nobody produces
+  const ValueId outside = outer_->lookup(name);
+  if (outside < 0) return outside;
+  const Value& value = outer_->graph().value(outside);
+  ValueId inside;
+  if (value.constant) {
+    inside = graph_.add_constant(value.constant, name);
+  } else {
+    inside = graph_.add_value(name, value.dtype, value.dims);
+    graph_.inputs.push_back(inside);
+    captures_.push_back(outside);
+  }
+  scopes_.front()[name] = inside;
+  return inside;
+}
+
+void GraphLowering::define(const std::string& name, ValueId value) {
+  if (name.empty()) return;
+  scopes_.back()[name] = value;
+  if (value >= 0 && graph_.value(value).name.empty()) graph_.value(value).name = name;
+}
+
+void GraphLowering::lower_nodes(const ImportedGraph& source) {
+  for (const ImportedTensor& tensor : source.initializers) {
+    if (lookup_here(tensor.name)) continue;  // --const gave it
+    if (!tensor.data) {
+      // Only a model that uses it has a problem.
+      define(tensor.name, kUnknown);
+      unusable_[tensor.name] = tensor.problem.empty()
+                                   ? onnx_type_name(tensor.onnx_type) + " data is not supported"
+                                   : tensor.problem;
+      continue;
+    }
+    define(tensor.name, graph_.add_constant(tensor.data, tensor.name));
+  }
+  for (const ImportedNode& node : source.nodes) lower_node(node);
+}
+
+bool GraphLowering::lookup_here(const std::string& name) const { return scopes_.back().count(name) != 0; }
+
+void GraphLowering::lower_node(const ImportedNode& node) {
+  NodeLowering lowering(*this, node);
+  const LowerRule* rule = find_rule(node.domain, node.op_type);
+  const bool unknown_operand =
+      std::find(lowering.inputs_.begin(), lowering.inputs_.end(), kUnknown) != lowering.inputs_.end();
+  builder_.set_origin({node.name, node.op_type});
+  for (const std::string& name : node.inputs)
+    if (const auto it = unusable_.find(name); it != unusable_.end())
+      lowering.refuse("operand '{}': {}", name, it->second);
+  bool done = false;
+  if (rule == nullptr) {
+    lowering.refuse("operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".",
+                    node.op_type);
+  } else if (node.opset > rule->newest) {
+    lowering.refuse("version {} of operator set '{}' is newer than {}, the newest that is known", node.opset,
+                    node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
+  } else if (!unknown_operand || rule->wants_unknown) {
+    done = rule->lower(lowering) && !lowering.refused();
+    for (size_t i = 0; i < node.attributes.size() && done; ++i) {
+      if (lowering.attr_read_[i]) continue;
+      done = lowering.refuse("attribute '{}' is not one that {} has", node.attributes[i].name, node.op_type);
+    }
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    define(node.outputs[i], done ? lowering.outputs_[i] : kUnknown);
+  if (!done) return;
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
+      lowering.refuse("output {} ('{}') is not supported", i, node.outputs[i]);
+}
+
+std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
+                                                     const std::vector<Parameter>& parameters) {
+  LoweredBody body;
+  body.graph = std::make_shared<Graph>();
+  body.graph->name = source.name;
+  GraphLowering inner(*body.graph, model_, options_, diagnostics_, this);
+  const size_t refusals = diagnostics_.count(Severity::kRefusal);
+  for (size_t i = 0; i < source.inputs.size() && i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    ValueId id;
+    if (p.constant) {
+      id = body.graph->add_constant(p.constant, source.inputs[i].name);
+    } else {
+      id = body.graph->add_value(source.inputs[i].name, p.fact.dtype, p.fact.dims);
+      body.graph->inputs.push_back(id);
+    }
+    inner.define(source.inputs[i].name, id);
+  }
+  inner.lower_nodes(source);
+  bool known = true;
+  for (const ImportedValueInfo& out : source.outputs) {
+    body.graph->outputs.push_back(inner.lookup(out.name));
+    known &= body.graph->outputs.back() >= 0;
+  }
+  if (!known || diagnostics_.count(Severity::kRefusal) != refusals) return std::nullopt;
+  body.captures = inner.captures_;
+  return body;
+}
+
+std::vector<ValueId> GraphLowering::inline_body(const ImportedGraph& source,
+                                                const std::vector<ValueId>& parameters) {
+  scopes_.emplace_back();
+  for (size_t i = 0; i < source.inputs.size() && i < parameters.size(); ++i)
+    scopes_.back()[source.inputs[i].name] = parameters[i];
+  lower_nodes(source);
+  std::vector<ValueId> results;
+  for (const ImportedValueInfo& out : source.outputs) results.push_back(lookup(out.name));
+  scopes_.pop_back();
+  return results;
+}
+
+namespace {
+
+// Decides every graph input's dims, or refuses with the list of what is open.
+class InputShapes {
+ public:
+  InputShapes(const ImportedGraph& graph, const LoweringOptions& options, Diagnostics& diagnostics)
+      : graph_(graph), options_(options), diagnostics_(diagnostics) {
+    for (const ImportedValueInfo& input : graph.inputs)
+      for (size_t axis = 0; axis < input.dims.size(); ++axis)
+        if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty() && axis > 0)
+          inner_.insert(symbol);
+    // A symbol that --shape fixes holds for every input that uses it.
+    for (const ImportedValueInfo& input : graph.inputs) {
+      const auto it = options.shapes.find(input.name);
+      if (it == options.shapes.end() || it->second.size() != input.dims.size()) continue;
+      for (size_t axis = 0; axis < input.dims.size(); ++axis)
+        if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty())
+          symbols_.emplace(symbol, it->second[axis]);
+    }
+  }
+
+  std::optional<Dims> resolve(const ImportedValueInfo& input) {
+    const auto given = options_.shapes.find(input.name);
+    if (given != options_.shapes.end()) {
+      if (input.has_shape && given->second.size() != input.dims.size()) {
+        diagnostics_.refuse(
+            "", "",
+            fmt::format("--shape {}={} has {} dims but the model's input has {}", input.name,
+                        fmt::join(given->second, ","), given->second.size(), input.dims.size()));
+        return std::nullopt;
+      }
+      for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+        const ImportedDim& dim = input.dims[axis];
+        if (dim.value < 0 || dim.value == given->second[axis]) continue;
+        diagnostics_.refuse("", "",
+                            fmt::format("--shape {}={} contradicts the model, whose dim {} is {}", input.name,
+                                        fmt::join(given->second, ","), axis, dim.value));
+        return std::nullopt;
+      }
+      return given->second;
+    }
+    if (!input.has_shape) {
+      open_.push_back(fmt::format("{} (no shape at all)", input.name));
+      return std::nullopt;
+    }
+    Dims dims;
+    bool known = true;
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const ImportedDim& dim = input.dims[axis];
+      if (dim.value >= 0) {
+        dims.push_back(dim.value);
+      } else if (const auto d = options_.dims.find(dim.symbol);
+                 !dim.symbol.empty() && d != options_.dims.end()) {
+        dims.push_back(d->second);
+      } else if (const auto s = symbols_.find(dim.symbol); !dim.symbol.empty() && s != symbols_.end()) {
+        dims.push_back(s->second);
+      } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
+        dims.push_back(1);
+      } else {
+        open_.push_back(fmt::format("{} dim {}{}", input.name, axis,
+                                    dim.symbol.empty() ? std::string() : " '" + dim.symbol + "'"));
+        known = false;
+      }
+    }
+    if (!known) return std::nullopt;
+    return dims;
+  }
+
+  void report_open() {
+    if (open_.empty()) return;
+    diagnostics_.refuse(
+        "", "",
+        fmt::format("these dimensions are open; give each with --dim NAME=N or --shape INPUT=...: {}",
+                    fmt::join(open_, "; ")));
+  }
+
+ private:
+  const ImportedGraph& graph_;
+  const LoweringOptions& options_;
+  Diagnostics& diagnostics_;
+  std::set<std::string> inner_;
+  std::map<std::string, int64_t> symbols_;
+  std::vector<std::string> open_;
+};
+
+// Names on the command line that the model does not have are mistakes worth a refusal.
+void check_option_names(const ImportedModel& model, const LoweringOptions& options,
+                        Diagnostics& diagnostics) {
+  std::set<std::string> inputs, symbols;
+  for (const ImportedValueInfo& input : model.graph.inputs) {
+    inputs.insert(input.name);
+    for (const ImportedDim& dim : input.dims) symbols.insert(dim.symbol);
+  }
+  for (const auto& [name, shape] : options.shapes)
+    if (inputs.count(name) == 0)
+      diagnostics.refuse("", "",
+                         fmt::format("--shape {}: the model has no input of this name (it has {})", name,
+                                     fmt::join(inputs, ", ")));
+  for (const auto& [name, constant] : options.constants) {
+    const bool initializer = std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
+                                         [&](const ImportedTensor& t) { return t.name == name; });
+    if (inputs.count(name) == 0 && !initializer)
+      diagnostics.refuse("", "",
+                         fmt::format("--const {}: the model has no input of this name (it has {})", name,
+                                     fmt::join(inputs, ", ")));
+  }
+  for (const auto& [name, n] : options.dims)
+    if (symbols.count(name) == 0)
+      diagnostics.refuse("", "", fmt::format("--dim {}: no input has a dimension of this name", name));
+}
+
+bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
+
+// Public outputs are values of their own: not inputs, constants or one another.
+void separate_outputs(const ImportedGraph& source, GraphLowering& lowering) {
+  Graph& graph = lowering.graph();
+  std::set<ValueId> seen(graph.inputs.begin(), graph.inputs.end());
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    ValueId& id = graph.outputs[i];
+    if (seen.count(id) != 0 || graph.is_constant(id)) {
+      const ValueId copy = graph.add_value({}, graph.value(id).dtype, graph.value(id).dims);
+      graph.nodes.push_back({CopyAttrs{}, {id}, {copy}, source.outputs[i].name, "", {}});
+      graph.value(copy).extents = graph.value(id).extents;
+      id = copy;
+    }
+    seen.insert(id);
+    graph.value(id).name = source.outputs[i].name;
+  }
+}
+
+// The declared type of an output against the computed one (rule output.declared).
+void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
+  Graph& graph = lowering.graph();
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const DType declared = source.outputs[i].dtype, computed = graph.value(graph.outputs[i]).dtype;
+    if (declared == DType::kNone || declared == computed) continue;
+    if (is_float(declared) && is_float(computed)) {
+      std::vector<ValueId> cast;
+      lowering.builder().set_origin({source.outputs[i].name, "output"});
+      const Status status =
+          lowering.builder().emit(CastAttrs{static_cast<int64_t>(declared), 1}, {graph.outputs[i]}, 1, &cast);
+      if (status.ok()) {
+        graph.value(cast[0]).extents = graph.value(graph.outputs[i]).extents;
+        graph.outputs[i] = cast[0];
+        lowering.diagnostics().warn(
+            "", "",
+            fmt::format("output '{}' is declared {} but computed as {}; a cast is added",
+                        source.outputs[i].name, dtype_name(declared), dtype_name(computed)));
+        continue;
+      }
+    }
+    lowering.diagnostics().warn(
+        "", "",
+        fmt::format("output '{}' is declared {} but is {}; the declaration is corrected",
+                    source.outputs[i].name, dtype_name(declared), dtype_name(computed)));
+  }
+}
+
+}  // namespace
+
+std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
+                                 Diagnostics& diagnostics) {
+  Graph graph;
+  graph.name = model.graph.name;
+  GraphLowering lowering(graph, model, options, diagnostics);
+  check_option_names(model, options, diagnostics);
+  InputShapes shapes(model.graph, options, diagnostics);
+  for (const auto& [name, constant] : options.constants)
+    lowering.define(name, graph.add_constant(constant, name));
+  std::set<std::string> initialized;
+  for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
+  for (const ImportedValueInfo& input : model.graph.inputs) {
+    if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
+    if (!input.other.empty() || !usable_input(input.dtype)) {
+      diagnostics.refuse(
+          "", "",
+          fmt::format("input '{}' is {}; inputs must be tensors of whole-byte numbers", input.name,
+                      input.other.empty() ? onnx_type_name(input.onnx_type) : "a " + input.other));
+      lowering.define(input.name, kUnknown);
+      continue;
+    }
+    const auto dims = shapes.resolve(input);
+    if (!dims) {
+      lowering.define(input.name, kUnknown);
+      continue;
+    }
+    const ValueId id = graph.add_value(input.name, input.dtype, *dims);
+    graph.inputs.push_back(id);
+    lowering.define(input.name, id);
+  }
+  shapes.report_open();
+  lowering.lower_nodes(model.graph);
+  bool known = true;
+  for (const ImportedValueInfo& output : model.graph.outputs) {
+    graph.outputs.push_back(lowering.lookup(output.name));
+    known &= graph.outputs.back() >= 0;
+  }
+  if (!known || diagnostics.count(Severity::kRefusal) > 0) {
+    if (diagnostics.count(Severity::kRefusal) == 0)
+      diagnostics.refuse("", "", "an output of the model is never computed");
+    return std::nullopt;
+  }
+  settle_output_types(model.graph, lowering);
+  separate_outputs(model.graph, lowering);
+  return graph;
+}
+
+}  // namespace sinter::convert

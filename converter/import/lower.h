@@ -1,0 +1,81 @@
+// Lowers a whole imported model onto the typed graph: resolves names and dims, walks the nodes in order,
+// collects every refusal.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+
+// What the command line says about shapes and values.
+struct LoweringOptions {
+  std::map<std::string, Dims> shapes;            // --shape INPUT=...
+  std::map<std::string, int64_t> dims;           // --dim NAME=N
+  std::map<std::string, ConstantPtr> constants;  // --const NAME=FILE
+  std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
+};
+
+// A graph body (branch, loop body) lowered into a graph of its own. Its inputs are the given parameters, then
+// the captured values; `captures` are the enclosing graph's ids of these, in the same order.
+struct LoweredBody {
+  std::shared_ptr<Graph> graph;
+  std::vector<ValueId> captures;
+};
+
+class GraphLowering {
+ public:
+  GraphLowering(Graph& graph, const ImportedModel& model, const LoweringOptions& options,
+                Diagnostics& diagnostics, GraphLowering* outer = nullptr);
+
+  Graph& graph() { return graph_; }
+  Builder& builder() { return builder_; }
+  Diagnostics& diagnostics() { return diagnostics_; }
+  const LoweringOptions& options() const { return options_; }
+  const ImportedModel& model() const { return model_; }
+
+  // The value that a name stands for here: kAbsent for "", kUnknown where its producer was refused. Outer
+  // names are captured (constants are taken over as they are).
+  ValueId lookup(const std::string& name);
+  void define(const std::string& name, ValueId value);
+  // Lowers initializers and nodes in order.
+  void lower_nodes(const ImportedGraph& source);
+
+  // Lowers `source` with its inputs standing for `parameters` (a parameter with a constant becomes that
+  // constant and no input). Missing trailing parameters are an error of the caller. nullopt: refused (already
+  // filed).
+  struct Parameter {
+    ValueFact fact;
+    ConstantPtr constant;
+  };
+  std::optional<LoweredBody> lower_body(const ImportedGraph& source,
+                                        const std::vector<Parameter>& parameters);
+  // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
+  // are this graph's values. Results are the source's outputs (kUnknown where refused).
+  std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
+
+ private:
+  void lower_node(const ImportedNode& node);
+  bool lookup_here(const std::string& name) const;
+
+  Graph& graph_;
+  Builder builder_;
+  const ImportedModel& model_;
+  const LoweringOptions& options_;
+  Diagnostics& diagnostics_;
+  GraphLowering* outer_;
+  std::vector<std::unordered_map<std::string, ValueId>> scopes_;
+  std::unordered_map<std::string, std::string> unusable_;  // initializers whose data cannot be read, and why
+  std::vector<ValueId> captures_;  // the outer graph's ids
+};
+
+// Lowers the model's main graph. nullopt: refused; diagnostics hold every reason.
+std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
+                                 Diagnostics& diagnostics);
+
+}  // namespace sinter::convert

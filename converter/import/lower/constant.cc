@@ -1,0 +1,36 @@
+// Constant in all its forms.
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+namespace {
+
+// ONNX Constant-1 to 25: exactly one of value, value_float(s), value_int(s); sparse_value arrives dense.
+bool lower_constant(NodeLowering& n) {
+  if (n.node().attributes.size() != 1)
+    return n.refuse("has {} attributes; exactly one must give the value", n.node().attributes.size());
+  if (n.has_attr("value_float") || n.has_attr("value_floats")) {
+    const bool one = n.has_attr("value_float");
+    const std::vector<double> items = n.attr_floats(one ? "value_float" : "value_floats");
+    const std::vector<float> floats(items.begin(), items.end());
+    const Dims dims = one ? Dims{} : Dims{static_cast<int64_t>(floats.size())};
+    return n.output(0, n.add_constant(Constant::of<float>(DType::kFloat32, dims, floats)));
+  }
+  if (n.has_attr("value_int") || n.has_attr("value_ints")) {
+    const bool one = n.has_attr("value_int");
+    const std::vector<int64_t> items = n.attr_ints(one ? "value_int" : "value_ints");
+    const Dims dims = one ? Dims{} : Dims{static_cast<int64_t>(items.size())};
+    return n.output(0, n.add_constant(Constant::of<int64_t>(DType::kInt64, dims, items)));
+  }
+  const char* name = n.has_attr("sparse_value") ? "sparse_value" : "value";
+  if (!n.has_attr(name)) return n.refuse("attribute '{}' gives no number", n.node().attributes[0].name);
+  const ConstantPtr tensor = n.attr_tensor(name);
+  return tensor && n.output(0, n.add_constant(tensor));
+}
+
+constexpr LowerRule kRules[] = {{"Constant", lower_constant}};
+
+}  // namespace
+
+std::span<const LowerRule> constant_rules() { return kRules; }
+
+}  // namespace sinter::convert

@@ -1,0 +1,58 @@
+// Matrix products: MatMul, Gemm and their com.microsoft relatives.
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+namespace {
+
+// A product with NumPy's rules for 1-D operands; constant 2-D B becomes a FullyConnected.
+ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
+  if (!n.promote(&a, &b)) return kUnknown;
+  const int64_t rank_a = n.rank(a), rank_b = n.rank(b);
+  if (rank_a == 0 || rank_b == 0) return n.refuse("MatMul of a scalar"), kUnknown;
+  if (rank_a == 1) a = n.unsqueeze(a, 0);
+  if (rank_b == 1) b = n.unsqueeze(b, 1);
+  ValueId y = n.rank(b) == 2 && n.constant(b) && rank_a > 1 && rank_b > 1
+                  ? n.emit(FullyConnectedAttrs{}, {a, n.transpose(b, {1, 0})})
+                  : n.emit(MatMulAttrs{}, {a, b});
+  if (y < 0) return y;
+  Dims dims = n.dims(y);
+  if (rank_b == 1) dims.erase(dims.end() - 1);
+  if (rank_a == 1) dims.erase(dims.end() - (rank_b == 1 ? 1 : 2));
+  return n.reshape(y, dims);
+}
+
+bool lower_matmul(NodeLowering& n) { return n.output(0, matrix_product(n, n.input(0), n.input(1))); }
+
+// Gemm-1 to 13: alpha * A' B' + beta * C. Gemm-1/6 broadcast C when told to; the rule broadcasts always.
+ValueId gemm(NodeLowering& n) {
+  const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
+  const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
+  n.ignore_attr("broadcast");
+  ValueId a = n.input(0), b = n.input(1), c = n.input(2);
+  if (!n.promote(&a, &b)) return kUnknown;
+  if (n.rank(a) != 2 || n.rank(b) != 2)
+    return n.refuse("A and B must be matrices, not of rank {} and {}", n.rank(a), n.rank(b)), kUnknown;
+  const DType t = n.dtype(a);
+  if (trans_a) a = n.transpose(a, {1, 0});
+  const int64_t outputs = n.dims(b)[trans_b ? 0 : 1];
+  if (c != kAbsent && beta != 1) c = n.mul(n.cast(c, t), n.scalar(t, beta));
+  if (beta == 0) c = kAbsent;
+  if (c != kAbsent) c = n.cast(c, t);
+  const bool row_bias =
+      c >= 0 && alpha == 1 && n.size(c) == outputs && (n.rank(c) == 1 || n.dims(c).back() == outputs);
+  std::vector<ValueId> operands{a, trans_b ? b : n.transpose(b, {1, 0})};
+  if (row_bias) operands.push_back(n.reshape(c, {outputs}));
+  ValueId y = n.emit(FullyConnectedAttrs{}, operands);
+  if (alpha != 1) y = n.mul(y, n.scalar(t, alpha));
+  return c == kAbsent || row_bias ? y : n.add(y, c);
+}
+
+bool lower_gemm(NodeLowering& n) { return n.output(0, gemm(n)); }
+
+constexpr LowerRule kRules[] = {{"MatMul", lower_matmul}, {"Gemm", lower_gemm}};
+
+}  // namespace
+
+std::span<const LowerRule> linear_rules() { return kRules; }
+
+}  // namespace sinter::convert

@@ -1,0 +1,35 @@
+// The families of lowering rules. A family is one file of this folder.
+#include <unordered_map>
+
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+
+#define SINTER_FAMILIES(X) \
+  X(constant_rules)        \
+  X(linear_rules)
+
+#define X(family) std::span<const LowerRule> family();
+SINTER_FAMILIES(X)
+#undef X
+
+std::span<const std::span<const LowerRule>> lower_rules() {
+#define X(family) family(),
+  static const std::span<const LowerRule> families[] = {SINTER_FAMILIES(X)};
+#undef X
+  return families;
+}
+
+const LowerRule* find_rule(std::string_view domain, std::string_view op_type) {
+  static const auto index = [] {
+    std::unordered_map<std::string, const LowerRule*> map;
+    for (const auto& family : lower_rules())
+      for (const LowerRule& rule : family)
+        map.emplace(fmt::format("{}:{}", rule.domain, rule.op_type), &rule);
+    return map;
+  }();
+  const auto it = index.find(fmt::format("{}:{}", domain, op_type));
+  return it == index.end() ? nullptr : it->second;
+}
+
+}  // namespace sinter::convert

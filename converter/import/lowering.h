@@ -1,0 +1,156 @@
+// Lowering: one ONNX node becomes canonical operations, with its operands' types, shapes and constants known.
+//
+// A family file (converter/import/lower/*.cc) gives a list of rules; converter/import/lower/rules.cc lists
+// the families. A rule is a function that reads the node through `NodeLowering`, emits operations and sets
+// the outputs:
+//
+//   bool lower_flatten(NodeLowering& n) {
+//     const int64_t rank = n.rank(0);
+//     int64_t axis = n.attr_int("axis", 1);
+//     if (!n.normalize_axis(&axis, rank + 1)) return false;
+//     ...
+//     return n.output(0, n.emit(ViewAttrs{...}, {n.input(0)}));
+//   }
+//
+// Failing steps file a refusal (with the node's name) once and give kUnknown; emitting with a kUnknown
+// operand gives kUnknown without another word, so a rule may simply go on. What a refused node should have
+// produced is unknown to its readers, which are then silent too: every refusal of a model comes in one run,
+// and only the root causes.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "converter/import/imported_graph.h"
+#include "converter/ir/builder.h"
+#include "converter/report/diagnostics.h"
+
+namespace sinter::convert {
+
+inline constexpr ValueId kUnknown = -2;
+
+class GraphLowering;  // converter/import/lower.h: the graph around the node
+
+class NodeLowering {
+ public:
+  NodeLowering(GraphLowering& parent, const ImportedNode& node);
+
+  // ---- the node
+  const ImportedNode& node() const { return node_; }
+  int opset() const;  // version of the node's domain that the model imports
+
+  // ---- operands. Indexes beyond the node's list and empty names are absent.
+  size_t input_count() const { return inputs_.size(); }
+  bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kAbsent; }
+  ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : kAbsent; }
+  size_t output_count() const { return outputs_.size(); }
+  bool wants_output(size_t i) const;
+  // Facts. For kUnknown and absent values: kNone and an empty shape.
+  DType dtype(ValueId v) const;
+  const Dims& dims(ValueId v) const;
+  int64_t rank(ValueId v) const { return static_cast<int64_t>(dims(v).size()); }
+  int64_t size(ValueId v) const { return element_count(dims(v)); }
+  // The value's constant, or null.
+  ConstantPtr constant(ValueId v) const;
+  // Elements of input i, which must be constant (refused otherwise: "must be constant; give it with
+  // --const"). nullopt where the input is absent or was refused: tell them apart with has_input.
+  std::optional<std::vector<int64_t>> constant_ints(size_t i);
+  std::optional<std::vector<double>> constant_doubles(size_t i);
+  // A one-element constant input.
+  std::optional<int64_t> constant_int(size_t i);
+  std::optional<double> constant_double(size_t i);
+
+  // ---- attributes. Reading one marks it as understood; attributes that no rule read are refused afterwards.
+  bool has_attr(std::string_view name) const;
+  int64_t attr_int(std::string_view name, int64_t fallback);
+  double attr_float(std::string_view name, double fallback);
+  std::string attr_string(std::string_view name, std::string_view fallback);
+  std::vector<int64_t> attr_ints(std::string_view name, std::vector<int64_t> fallback = {});
+  std::vector<double> attr_floats(std::string_view name, std::vector<double> fallback = {});
+  std::vector<std::string> attr_strings(std::string_view name);
+  ConstantPtr attr_tensor(std::string_view name);  // null if absent
+  const ImportedGraph* attr_graph(std::string_view name);
+  void ignore_attr(std::string_view name);  // understood, has no effect here
+
+  // ---- building
+  ValueId emit(OpAttrs attrs, std::vector<ValueId> inputs);  // one output
+  std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count);
+  std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted);
+  ValueId add_constant(ConstantPtr constant);
+  ValueId scalar(DType dtype, double value) { return add_constant(Constant::scalar(dtype, value)); }
+  ValueId int64s(std::span<const int64_t> items) { return add_constant(Constant::int64s(items)); }
+  // Common short forms; each gives its argument back where nothing would change.
+  ValueId reshape(ValueId v, Dims dims);
+  ValueId transpose(ValueId v, std::vector<int64_t> perm);
+  ValueId cast(ValueId v, DType to);
+  ValueId slice(ValueId v, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
+  ValueId broadcast(ValueId v, Dims dims);
+  ValueId unsqueeze(ValueId v, int64_t axis);
+  ValueId add(ValueId a, ValueId b) { return emit(AddAttrs{}, {a, b}); }
+  ValueId sub(ValueId a, ValueId b) { return emit(SubAttrs{}, {a, b}); }
+  ValueId mul(ValueId a, ValueId b) { return emit(MulAttrs{}, {a, b}); }
+  ValueId div(ValueId a, ValueId b) { return emit(DivAttrs{}, {a, b}); }
+  // [N, C, spatial...] <-> [N, spatial..., C]; values of rank < 3 come back unchanged.
+  ValueId to_channels_last(ValueId v);
+  ValueId to_channels_first(ValueId v);
+  // Operands of differing numeric types are promoted to one (converter/types/promote.h). Unknown stays
+  // unknown.
+  bool promote(ValueId* a, ValueId* b);
+
+  // Negative axes count from the end; out of range is refused.
+  bool normalize_axis(int64_t* axis, int64_t rank);
+  bool normalize_axes(std::vector<int64_t>* axes, int64_t rank);  // also refuses duplicates
+
+  // Declares an output of the node; false if v is kUnknown.
+  bool output(size_t i, ValueId v);
+
+  // Files a refusal with node and op; returns false so that a rule can `return n.refuse(...)`.
+  template <class... Args>
+  bool refuse(fmt::format_string<Args...> format, Args&&... args) {
+    return refuse_text(fmt::format(format, std::forward<Args>(args)...));
+  }
+  template <class... Args>
+  void warn(fmt::format_string<Args...> format, Args&&... args) {
+    warn_text(fmt::format(format, std::forward<Args>(args)...));
+  }
+  bool refused() const { return refused_; }
+
+  GraphLowering& parent() { return parent_; }
+
+ private:
+  friend class GraphLowering;
+  bool refuse_text(std::string message);
+  void warn_text(std::string message);
+  const ImportedAttribute* find(std::string_view name, bool mark);
+
+  GraphLowering& parent_;
+  const ImportedNode& node_;
+  std::vector<ValueId> inputs_, outputs_;
+  std::vector<bool> attr_read_;
+  bool refused_ = false;
+};
+
+// Returns false if it refused (or met an unknown operand).
+using LowerFunction = bool (*)(NodeLowering&);
+
+struct LowerRule {
+  std::string_view op_type;
+  LowerFunction lower;
+  std::string_view domain = "";  // "" is ai.onnx
+  // Highest operator-set version of the domain under which the rule's meaning is known.
+  int newest = 28;
+  // The rule looks at operands that are unknown or handles refused inputs itself (control flow); otherwise it
+  // is not called when any given operand is unknown.
+  bool wants_unknown = false;
+};
+
+// All rules of all families; duplicates are a bug that a test finds.
+std::span<const std::span<const LowerRule>> lower_rules();
+const LowerRule* find_rule(std::string_view domain, std::string_view op_type);
+
+}  // namespace sinter::convert

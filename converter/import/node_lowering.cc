@@ -1,0 +1,301 @@
+#include <algorithm>
+
+#include "converter/import/lower.h"
+#include "converter/types/promote.h"
+
+namespace sinter::convert {
+namespace {
+
+const Dims kNoDims;
+
+std::string status_text(const Status& status) {
+  char text[300];
+  format_status(status, text);
+  return text;
+}
+
+}  // namespace
+
+NodeLowering::NodeLowering(GraphLowering& parent, const ImportedNode& node)
+    : parent_(parent),
+      node_(node),
+      outputs_(node.outputs.size(), kUnknown),
+      attr_read_(node.attributes.size()) {
+  for (const std::string& name : node.inputs) inputs_.push_back(parent.lookup(name));
+  while (!inputs_.empty() && inputs_.back() == kAbsent) inputs_.pop_back();
+}
+
+int NodeLowering::opset() const { return node_.opset; }
+
+bool NodeLowering::wants_output(size_t i) const {
+  return i < node_.outputs.size() && !node_.outputs[i].empty();
+}
+
+DType NodeLowering::dtype(ValueId v) const { return v < 0 ? DType::kNone : parent_.graph().value(v).dtype; }
+const Dims& NodeLowering::dims(ValueId v) const { return v < 0 ? kNoDims : parent_.graph().value(v).dims; }
+ConstantPtr NodeLowering::constant(ValueId v) const {
+  return v < 0 ? nullptr : parent_.graph().value(v).constant;
+}
+
+std::optional<std::vector<int64_t>> NodeLowering::constant_ints(size_t i) {
+  if (!has_input(i) || input(i) == kUnknown) return std::nullopt;
+  const ConstantPtr c = constant(input(i));
+  if (!c) {
+    refuse(
+        "input {} ('{}') decides a shape and must be constant; give it with --const {}=FILE.npy if it is a "
+        "graph input",
+        i, node_.inputs[i], node_.inputs[i]);
+    return std::nullopt;
+  }
+  if (!is_integer(c->dtype()) && c->dtype() != DType::kBool) {
+    for (const double x : c->as_doubles()) {
+      if (x == static_cast<double>(static_cast<int64_t>(x))) continue;
+      refuse("input {} ('{}') must hold whole numbers but holds {}", i, node_.inputs[i], x);
+      return std::nullopt;
+    }
+  }
+  return c->as_int64s();
+}
+
+std::optional<std::vector<double>> NodeLowering::constant_doubles(size_t i) {
+  if (!has_input(i) || input(i) == kUnknown) return std::nullopt;
+  const ConstantPtr c = constant(input(i));
+  if (!c) {
+    refuse("input {} ('{}') must be constant; give it with --const {}=FILE.npy if it is a graph input", i,
+           node_.inputs[i], node_.inputs[i]);
+    return std::nullopt;
+  }
+  return c->as_doubles();
+}
+
+std::optional<int64_t> NodeLowering::constant_int(size_t i) {
+  const auto items = constant_ints(i);
+  if (!items) return std::nullopt;
+  if (items->size() != 1) {
+    refuse("input {} ('{}') must have one element but has {}", i, node_.inputs[i], items->size());
+    return std::nullopt;
+  }
+  return items->front();
+}
+
+std::optional<double> NodeLowering::constant_double(size_t i) {
+  const auto items = constant_doubles(i);
+  if (!items) return std::nullopt;
+  if (items->size() != 1) {
+    refuse("input {} ('{}') must have one element but has {}", i, node_.inputs[i], items->size());
+    return std::nullopt;
+  }
+  return items->front();
+}
+
+// ---- attributes
+
+const ImportedAttribute* NodeLowering::find(std::string_view name, bool mark) {
+  for (size_t i = 0; i < node_.attributes.size(); ++i) {
+    if (node_.attributes[i].name != name) continue;
+    if (mark) attr_read_[i] = true;
+    return &node_.attributes[i];
+  }
+  return nullptr;
+}
+
+bool NodeLowering::has_attr(std::string_view name) const {
+  return const_cast<NodeLowering*>(this)->find(name, false) != nullptr;
+}
+void NodeLowering::ignore_attr(std::string_view name) { find(name, true); }
+
+int64_t NodeLowering::attr_int(std::string_view name, int64_t fallback) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return fallback;
+  if (a->kind != ImportedAttribute::Kind::kInt)
+    return refuse("attribute {} must be an integer", name), fallback;
+  return a->i;
+}
+double NodeLowering::attr_float(std::string_view name, double fallback) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return fallback;
+  if (a->kind != ImportedAttribute::Kind::kFloat)
+    return refuse("attribute {} must be a number", name), fallback;
+  return static_cast<double>(a->f);
+}
+std::string NodeLowering::attr_string(std::string_view name, std::string_view fallback) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return std::string(fallback);
+  if (a->kind != ImportedAttribute::Kind::kString)
+    return refuse("attribute {} must be a string", name), std::string(fallback);
+  return a->s;
+}
+std::vector<int64_t> NodeLowering::attr_ints(std::string_view name, std::vector<int64_t> fallback) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return fallback;
+  if (a->kind == ImportedAttribute::Kind::kInt) return {a->i};
+  if (a->kind != ImportedAttribute::Kind::kInts)
+    return refuse("attribute {} must be a list of integers", name), fallback;
+  return a->ints;
+}
+std::vector<double> NodeLowering::attr_floats(std::string_view name, std::vector<double> fallback) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return fallback;
+  if (a->kind == ImportedAttribute::Kind::kFloat) return {static_cast<double>(a->f)};
+  if (a->kind != ImportedAttribute::Kind::kFloats)
+    return refuse("attribute {} must be a list of numbers", name), fallback;
+  return std::vector<double>(a->floats.begin(), a->floats.end());
+}
+std::vector<std::string> NodeLowering::attr_strings(std::string_view name) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return {};
+  if (a->kind != ImportedAttribute::Kind::kStrings)
+    return refuse("attribute {} must be a list of strings", name), std::vector<std::string>{};
+  return a->strings;
+}
+ConstantPtr NodeLowering::attr_tensor(std::string_view name) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return nullptr;
+  if (a->kind != ImportedAttribute::Kind::kTensor || a->tensors.empty())
+    return refuse("attribute {} must be a tensor", name), nullptr;
+  const ImportedTensor& t = a->tensors.front();
+  if (!t.data)
+    return refuse("attribute {}: {}", name, t.problem.empty() ? "strings are not supported" : t.problem), nullptr;
+  return t.data;
+}
+const ImportedGraph* NodeLowering::attr_graph(std::string_view name) {
+  const ImportedAttribute* a = find(name, true);
+  if (a == nullptr) return nullptr;
+  if (a->kind != ImportedAttribute::Kind::kGraph || a->graphs.empty())
+    return refuse("attribute {} must be a graph", name), nullptr;
+  return a->graphs.front().get();
+}
+
+// ---- building
+
+std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId> inputs,
+                                             size_t output_count) {
+  return emit_many(std::move(attrs), std::move(inputs), std::vector<bool>(output_count, true));
+}
+
+std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId> inputs,
+                                             const std::vector<bool>& wanted) {
+  const std::vector<ValueId> unknown(wanted.size(), kUnknown);
+  if (refused_ || std::find(inputs.begin(), inputs.end(), kUnknown) != inputs.end()) return unknown;
+  std::vector<ValueId> results;
+  const std::vector<ValueId> operands = inputs;
+  const Status status = parent_.builder().emit(attrs, std::move(inputs), wanted, &results);
+  if (status.ok()) return results;
+  std::string operand_text;
+  for (const ValueId id : operands)
+    operand_text += (operand_text.empty() ? "" : ", ") +
+                    (id == kAbsent ? std::string("-") : to_string(dtype(id), dims(id)));
+  refuse("{} ({} of {})", status_text(status), op_name(op_of(attrs)), operand_text);
+  return unknown;
+}
+
+ValueId NodeLowering::emit(OpAttrs attrs, std::vector<ValueId> inputs) {
+  return emit_many(std::move(attrs), std::move(inputs), 1)[0];
+}
+
+ValueId NodeLowering::add_constant(ConstantPtr constant) {
+  return parent_.graph().add_constant(std::move(constant));
+}
+
+ValueId NodeLowering::reshape(ValueId v, Dims new_dims) {
+  if (v < 0 || dims(v) == new_dims) return v;
+  if (new_dims.size() > kMaxRank)
+    return refuse("a value of rank {}; at most 8 axes are supported", new_dims.size()), kUnknown;
+  return emit(ViewAttrs{IntList(std::span<const int64_t>(new_dims)), -1}, {v});
+}
+
+ValueId NodeLowering::transpose(ValueId v, std::vector<int64_t> perm) {
+  if (v < 0) return v;
+  bool identity = true;
+  for (size_t i = 0; i < perm.size(); ++i) identity &= perm[i] == static_cast<int64_t>(i);
+  return identity ? v : emit(TransposeAttrs{IntList(std::span<const int64_t>(perm))}, {v});
+}
+
+ValueId NodeLowering::cast(ValueId v, DType to) {
+  if (v < 0 || dtype(v) == to) return v;
+  return emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
+}
+
+ValueId NodeLowering::slice(ValueId v, int64_t axis, int64_t start, int64_t size, int64_t step) {
+  if (v < 0) return v;
+  const Dims d = dims(v);
+  if (start == 0 && step == 1 && size == d[static_cast<size_t>(axis)]) return v;
+  SliceAttrs a;
+  for (size_t i = 0; i < d.size(); ++i) {
+    const bool here = static_cast<int64_t>(i) == axis;
+    a.starts.push(here ? start : 0), a.steps.push(here ? step : 1), a.sizes.push(here ? size : d[i]);
+  }
+  return emit(a, {v});
+}
+
+ValueId NodeLowering::broadcast(ValueId v, Dims to) {
+  if (v < 0 || dims(v) == to) return v;
+  return emit(BroadcastAttrs{IntList(std::span<const int64_t>(to))}, {v});
+}
+
+ValueId NodeLowering::unsqueeze(ValueId v, int64_t axis) {
+  if (v < 0) return v;
+  Dims d = dims(v);
+  d.insert(d.begin() + axis, 1);
+  return reshape(v, d);
+}
+
+ValueId NodeLowering::to_channels_last(ValueId v) {
+  if (v < 0 || rank(v) < 3) return v;
+  std::vector<int64_t> perm{0};
+  for (int64_t i = 2; i < rank(v); ++i) perm.push_back(i);
+  perm.push_back(1);
+  return transpose(v, perm);
+}
+
+ValueId NodeLowering::to_channels_first(ValueId v) {
+  if (v < 0 || rank(v) < 3) return v;
+  std::vector<int64_t> perm{0, rank(v) - 1};
+  for (int64_t i = 1; i < rank(v) - 1; ++i) perm.push_back(i);
+  return transpose(v, perm);
+}
+
+bool NodeLowering::promote(ValueId* a, ValueId* b) {
+  if (*a < 0 || *b < 0) return false;
+  const auto common = convert::promote(dtype(*a), dtype(*b));
+  if (!common)
+    return refuse("operands of types {} and {} have no common type", dtype_name(dtype(*a)),
+                  dtype_name(dtype(*b)));
+  *a = cast(*a, *common), *b = cast(*b, *common);
+  return !refused_;
+}
+
+bool NodeLowering::normalize_axis(int64_t* axis, int64_t for_rank) {
+  if (*axis < -for_rank || *axis >= for_rank)
+    return refuse("axis {} does not exist in a value of rank {}", *axis, for_rank);
+  if (*axis < 0) *axis += for_rank;
+  return true;
+}
+
+bool NodeLowering::normalize_axes(std::vector<int64_t>* axes, int64_t for_rank) {
+  for (int64_t& axis : *axes)
+    if (!normalize_axis(&axis, for_rank)) return false;
+  std::vector<int64_t> sorted = *axes;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    return refuse("an axis is named twice in [{}]", fmt::join(*axes, ","));
+  return true;
+}
+
+bool NodeLowering::output(size_t i, ValueId v) {
+  if (v == kUnknown || refused_) return false;
+  if (i < outputs_.size()) outputs_[i] = v;
+  return true;
+}
+
+bool NodeLowering::refuse_text(std::string message) {
+  if (!refused_) parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message));
+  refused_ = true;
+  return false;
+}
+
+void NodeLowering::warn_text(std::string message) {
+  parent_.diagnostics().warn(node_.name, node_.op_type, std::move(message));
+}
+
+}  // namespace sinter::convert

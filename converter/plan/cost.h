@@ -1,0 +1,14 @@
+// How much work a step is, roughly: enough to decide how many threads are worth waking.
+#pragma once
+
+#include "runtime/backend/kernel.h"
+
+namespace sinter::convert {
+
+// Multiply-adds for products, weighted element counts for the rest.
+double estimated_work(const OpCall& call);
+
+// 1 where a second thread would cost more than it brings, else 0 (all).
+uint32_t worthwhile_threads(const OpCall& call);
+
+}  // namespace sinter::convert

@@ -1,0 +1,45 @@
+// PlannedModel: every program with its steps' kernel choice and every value's place in memory. What the
+// emitter writes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+struct PlannedStep {
+  std::vector<uint8_t> candidates;  // indices into PlannedModel::backends, in order of preference
+  uint64_t workspace_offset = 0, workspace_bytes = 0;
+  uint32_t max_threads = 0;  // 0: all
+  bool elided = false;
+  std::vector<uint32_t> subprograms;
+};
+
+// Where a value lies; steps are node indices, -1: before the first, nodes.size(): after the last.
+struct PlannedValue {
+  bool placed = false;  // constants and captured values are not
+  uint64_t offset = 0, bytes = 0;
+  int first_step = 0, last_step = 0;
+  ValueId alias_of = kAbsent;
+};
+
+struct PlannedProgram {
+  std::shared_ptr<const Graph> graph;
+  size_t own_inputs = 0;  // the graph's other inputs are captured
+  std::vector<PlannedStep> steps;
+  std::vector<PlannedValue> values;
+  uint64_t arena_bytes = 0;  // padding included
+  uint64_t lower_bound = 0;  // largest sum of simultaneously live bytes, padding included
+};
+
+struct PlannedModel {
+  std::string target;
+  std::vector<std::string> backends;     // names; the last is "reference"
+  std::vector<PlannedProgram> programs;  // 0: the entry
+};
+
+}  // namespace sinter::convert

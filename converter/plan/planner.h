@@ -1,0 +1,35 @@
+// From the final graph to a PlannedModel: kernel choice per step, elided steps, in-place results, offsets.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/plan/planned_model.h"
+#include "runtime/backend/kernel.h"
+
+namespace sinter::convert {
+
+// A backend as the converter sees it: would it take this call, and with how much workspace? Pure data and
+// host code.
+struct CandidateSource {
+  std::string name;
+  // ok: accepted, *workspace is the bound over instruction sets and up to kPlannedThreads threads.
+  Status (*accept)(const OpCall& call, size_t* workspace) = nullptr;
+};
+
+// Workspaces are planned for at most this many threads.
+inline constexpr int kPlannedThreads = 8;
+
+struct PlanOptions {
+  std::string target = "x86_64";
+  std::vector<CandidateSource> candidates;  // best first, without the reference kernels
+};
+
+// The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.
+PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options);
+
+// Independent of how the plan was made: no two values that are live together share a byte unless an elided
+// step or an in-place operation explains it; everything lies inside the arena. Empty, or the first fault.
+std::string check_plan(const PlannedModel& model);
+
+}  // namespace sinter::convert
