@@ -182,7 +182,7 @@ build_flatbuffers() {
   # The schema compiler runs on the machine that builds, whatever the target is.
   [ -z "$cross" ] || return 0
   cmake_build "$src" "$build" flatc -DFLATBUFFERS_BUILD_TESTS=OFF -DFLATBUFFERS_BUILD_FLATHASH=OFF \
-    -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_INSTALL=OFF -DCMAKE_CXX_FLAGS='-O1 -w'
+    -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_INSTALL=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O0 -w'
   mkdir -p "$prefix_root/host/bin"
   install -m 755 "$build/flatc" "$prefix_root/host/bin/flatc"
 }
@@ -263,6 +263,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 export LC_ALL=C
+# The same compiler cache entries for every prefix.
+export CCACHE_BASEDIR=$work CCACHE_NOHASHDIR=1
 if [ -n "$fetch_only" ]; then
   for name in "${!tarball[@]}"; do fetch "$name" >/dev/null; done
   exit 0
