@@ -1,21 +1,19 @@
 #!/usr/bin/env bash
-# The checked-in FlatBuffers header is what flatc makes of the schema today; --fix writes it.
+# The checked-in FlatBuffers header is what schemas/generate.sh makes of the schema today.
 #
-#   tests/structure/schema_fresh.sh FLATC [--fix]
+#   tests/structure/schema_fresh.sh FLATC
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-flatc=${1:?usage: schema_fresh.sh FLATC [--fix]}
-out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
-"$flatc" --cpp --cpp-std c++17 --scoped-enums -o "$out" schemas/model.fbs
-if [ "${2:-}" = --fix ]; then
-  mkdir -p schemas/generated
-  cp "$out/model_generated.h" schemas/generated/model_generated.h
-else
-  diff -u schemas/generated/model_generated.h "$out/model_generated.h" >"$out/diff" || {
-    head -40 "$out/diff"
-    echo 'stale: run scripts/flatc.sh'
+flatc=${1:?usage: schema_fresh.sh FLATC}
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cp schemas/generate.sh schemas/*.fbs "$copy/"
+"$copy/generate.sh" "$flatc"
+for file in "$copy"/generated/*; do
+  diff -u "schemas/generated/$(basename "$file")" "$file" >"$copy/diff" || {
+    head -40 "$copy/diff"
+    echo "stale: run schemas/generate.sh $flatc"
     exit 1
   }
-  echo "schemas/generated/model_generated.h is fresh"
-fi
+  echo "schemas/generated/$(basename "$file") is fresh"
+done
