@@ -9,8 +9,16 @@ set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Sinter")
 
 install(TARGETS ${device_libraries} EXPORT SinterTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT SinterTargets NAMESPACE Sinter:: DESTINATION "${config_dir}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-  FILES_MATCHING PATTERN "*.h")
+# Everything below one folder, so that nothing but include/sinter appears in a shared prefix. The public headers use
+# those of the core and of the backend interface.
+set(include_root "${CMAKE_INSTALL_INCLUDEDIR}/sinter")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/" DESTINATION "${include_root}" FILES_MATCHING PATTERN "*.h")
+foreach(folder runtime/core runtime/backend)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/" DESTINATION "${include_root}/${folder}"
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "${include_root}/runtime/kernels")
+install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")
 
 set(archives "${SINTER_DEPS_DIR}/lib/libhwy.a")
 if(SINTER_XNNPACK)

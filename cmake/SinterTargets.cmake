@@ -27,7 +27,7 @@ function(sinter_device_library name)
   add_library(${name} STATIC ${ARGN})
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/runtime/include>
-    $<INSTALL_INTERFACE:include>)
+    $<INSTALL_INTERFACE:include/sinter>)
   target_compile_features(${name} PUBLIC cxx_std_20)
   target_link_libraries(${name} PRIVATE $<BUILD_INTERFACE:sinter_device_flags>)
   set_property(GLOBAL APPEND PROPERTY SINTER_DEVICE_LIBRARIES ${name})

@@ -1,0 +1,98 @@
+// classify: runs a digits model on one image and prints the class.
+//
+//     classify MODEL.sinter
+//
+// Shows what an application needs: the file's bytes (mapped here; flash would do), one static arena from
+// which the model and the session take everything, and no heap. If the arena is too small, it says how many
+// bytes to build with.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <span>
+
+#include "sinter/sinter.h"
+
+namespace {
+
+alignas(sinter::kBufferAlignment) std::byte arena[ARENA_BYTES];
+
+// A two, in sixteenths of black.
+constexpr float kImage[64] = {
+    0, 2, 15, 16, 12, 0,  0, 0,  //
+    0, 8, 11, 8,  16, 0,  0, 0,  //
+    0, 3, 1,  7,  13, 0,  0, 0,  //
+    0, 0, 0,  10, 8,  0,  0, 0,  //
+    0, 0, 0,  15, 5,  0,  0, 0,  //
+    0, 0, 7,  15, 0,  0,  0, 0,  //
+    0, 0, 14, 11, 6,  5,  2, 0,  //
+    0, 1, 16, 16, 16, 16, 9, 0,  //
+};
+
+std::span<const std::byte> map_file(const char* path) {
+  const int fd = open(path, O_RDONLY);
+  struct stat info = {};
+  if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0) return {};
+  void* data = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
+  close(fd);
+  if (data == MAP_FAILED) return {};
+  return {static_cast<const std::byte*>(data), static_cast<size_t>(info.st_size)};
+}
+
+int fail(const char* what, const sinter::Status& status) {
+  char text[200];
+  sinter::format_status(status, text);
+  std::fprintf(stderr, "%s: %s\n", what, text);
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::span<const std::byte> file = argc == 2 ? map_file(argv[1]) : std::span<const std::byte>{};
+  if (file.empty()) {
+    std::fprintf(stderr, "usage: classify MODEL.sinter\n");
+    return 2;
+  }
+
+  const sinter::OpenOptions options{.kernels = sinter::reference_kernels()};
+  auto open_bytes = sinter::Model::open_bytes(file, options);
+  if (!open_bytes.ok()) return fail("not a model", open_bytes.status());
+  if (*open_bytes > sizeof arena) {
+    std::fprintf(stderr, "the arena is too small to open the model: build with ARENA_BYTES=%zu\n",
+                 *open_bytes);
+    return 3;
+  }
+  auto model = sinter::Model::open(file, arena, options);
+  if (!model.ok()) return fail("the model was refused", model.status());
+
+  const std::span<std::byte> rest = std::span<std::byte>(arena).subspan(model->retained_bytes());
+  auto need = sinter::Session::requirements(*model, {});
+  if (!need.ok()) return fail("the session was refused", need.status());
+  if (need->bytes > rest.size()) {
+    std::fprintf(stderr, "the arena is too small: build with ARENA_BYTES=%zu\n",
+                 model->retained_bytes() + need->bytes);
+    return 3;
+  }
+  auto session = sinter::Session::create(*model, rest, {});
+  if (!session.ok()) return fail("the session was refused", session.status());
+
+  const sinter::TensorView image = session->input("image");
+  const sinter::TensorView probabilities = session->output("probabilities");
+  if (image.dtype != sinter::DType::kFloat32 || image.size() != 64 ||
+      probabilities.dtype != sinter::DType::kFloat32 || probabilities.size() != 10) {
+    std::fprintf(stderr, "not a digits model: wants image[1,1,8,8] and gives probabilities[1,10]\n");
+    return 1;
+  }
+  std::copy_n(kImage, 64, image.as<float>());
+  if (const sinter::Status status = session->run(); !status.ok()) return fail("the run failed", status);
+  const float* p = probabilities.as<float>();
+  const auto best = std::max_element(p, p + 10) - p;
+  std::printf("class %d, probability %.4f, arena %zu of %zu bytes\n", static_cast<int>(best), p[best],
+              model->retained_bytes() + need->bytes, sizeof arena);
+  return 0;
+}

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs a build into a fresh prefix, builds examples/classify and the README's C++ example against nothing but that
+# prefix, and runs both on the digits model. Also: the arena that classify asks for is exactly what it needs.
+#
+#     applications.sh CMAKE BUILD_FOLDER SINTER CXX_COMPILER
+set -euo pipefail
+cmake=$1 build=$2 sinter=$3
+export CXX=$4
+here=$(cd "$(dirname "$0")" && pwd)
+root=$(cd "$here/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+prefix=$work/prefix
+
+# quiet COMMAND...: its output only if it fails.
+quiet() { "$@" > "$work/log" 2>&1 || { cat "$work/log"; echo "failed: $*"; exit 1; }; }
+# expect FILE REGEX
+expect() { grep -Eq "$2" "$1" || { echo "expected /$2/ in:"; cat "$1"; exit 1; }; }
+# application NAME SOURCE_FOLDER [CMAKE_OPTION]...
+application() {
+  local name=$1 source=$2
+  shift 2
+  quiet "$cmake" -S "$source" -B "$work/$name" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release "$@"
+  quiet "$cmake" --build "$work/$name"
+}
+# classify MODEL: what it says goes to $work/said, its exit code to $code.
+classify() {
+  code=0
+  "$work/classify/classify" "$1" > "$work/said" 2>&1 || code=$?
+}
+
+quiet "$cmake" --install "$build" --prefix "$prefix"
+strays=$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name sinter)
+[ -z "$strays" ] || { echo "headers outside include/sinter: $strays"; exit 1; }
+"$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/digits.sinter" --quiet
+
+# As a user would: build with too little, be told how much, build with that.
+bytes=64
+application classify "$root/examples/classify" -DARENA_BYTES=$bytes
+classify "$work/digits.sinter"
+for _ in 1 2; do
+  [ $code -eq 3 ] || break
+  expect "$work/said" 'ARENA_BYTES=[0-9]+$'
+  bytes=$(sed -n 's/.*ARENA_BYTES=//p' "$work/said")
+  application classify "$root/examples/classify" -DARENA_BYTES="$bytes"
+  classify "$work/digits.sinter"
+done
+expect "$work/said" '^class 2, probability 0\.9'
+cat "$work/said"
+head -c 100 "$work/digits.sinter" > "$work/cut.sinter"
+classify "$work/cut.sinter"
+[ $code -eq 1 ] || { echo "a cut file: exit code $code"; cat "$work/said"; exit 1; }
+application classify "$root/examples/classify" -DARENA_BYTES=$((bytes - 1))
+classify "$work/digits.sinter"
+[ $code -eq 3 ] || { echo "one byte less: exit code $code"; cat "$work/said"; exit 1; }
+
+# The README's example: what stands between ```cpp and ```, called by readme_main.cc.
+mkdir "$work/readme-source"
+sed -n '/^```cpp$/,/^```$/p' "$root/README.md" | sed '/^```/d' > "$work/readme-source/example.h"
+[ "$(wc -l < "$work/readme-source/example.h")" -ge 8 ] || { echo "no C++ example in README.md"; exit 1; }
+cp "$here/readme_main.cc" "$work/readme-source/"
+cp "$here/readme.cmake" "$work/readme-source/CMakeLists.txt"
+application readme "$work/readme-source"
+"$work/readme/readme" "$work/digits.sinter" > "$work/said"
+expect "$work/said" '^0\.9'
+echo "the README's example compiles and runs"
