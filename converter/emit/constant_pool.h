@@ -1,0 +1,32 @@
+// ConstantPool: the distinct constants of all programs, in order of first use, with their places in the
+// weights segment.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "converter/ir/constant.h"
+#include "runtime/model/format.h"
+
+namespace sinter::convert {
+
+class ConstantPool {
+ public:
+  struct Entry {
+    ConstantPtr constant;
+    uint64_t offset = 0;
+  };
+  // Index of the constant; equal bytes under equal type and dims share one entry.
+  int32_t add(const ConstantPtr& constant);
+  const std::vector<Entry>& entries() const { return entries_; }
+  // Padding after the last constant included; 0 if there are none.
+  uint64_t segment_bytes() const { return end_ == 0 ? 0 : end_ + format::kSegmentPadding; }
+
+ private:
+  std::vector<Entry> entries_;
+  std::map<const Constant*, int32_t> by_address_;
+  std::multimap<uint64_t, int32_t> by_digest_;
+  uint64_t end_ = 0;
+};
+
+}  // namespace sinter::convert

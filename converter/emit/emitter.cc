@@ -1,0 +1,255 @@
+#include "converter/emit/emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "converter/emit/constant_pool.h"
+#include "converter/report/errors.h"
+#include "runtime/model/format.h"
+#include "runtime/model/scratch.h"
+#include "schemas/generated/model_generated.h"
+
+namespace sinter::convert {
+namespace {
+
+using flatbuffers::FlatBufferBuilder;
+using flatbuffers::Offset;
+
+// Names of values and steps, each once.
+class NameTable {
+ public:
+  explicit NameTable(bool strip) : strip_(strip) {}
+  int32_t add(const std::string& name, const std::string& origin) {
+    if (strip_ || name.empty()) return -1;
+    const auto [it, fresh] = index_.emplace(std::pair(name, origin), static_cast<int32_t>(names_.size()));
+    if (fresh) names_.push_back(name), origins_.push_back(origin);
+    return it->second;
+  }
+  Offset<fb::Debug> write(FlatBufferBuilder& builder) const {
+    return fb::CreateDebug(builder, builder.CreateVectorOfStrings(names_),
+                           builder.CreateVectorOfStrings(origins_));
+  }
+
+ private:
+  bool strip_;
+  std::map<std::pair<std::string, std::string>, int32_t> index_;
+  std::vector<std::string> names_, origins_;
+};
+
+class ModelWriter {
+ public:
+  ModelWriter(const PlannedModel& model, const EmitOptions& options)
+      : model_(model), options_(options), names_(options.strip_names) {}
+
+  // Builds the FlatBuffer; the pool says what the weights segment holds.
+  std::vector<uint8_t> build() {
+    std::vector<Offset<fb::Program>> programs;
+    for (size_t i = 0; i < model_.programs.size(); ++i)
+      programs.push_back(program(model_.programs[i], i == 0));
+    std::vector<Offset<fb::Constant>> constants;
+    for (const ConstantPool::Entry& e : pool_.entries())
+      constants.push_back(fb::CreateConstant(builder_, static_cast<uint8_t>(e.constant->dtype()),
+                                             builder_.CreateVector(e.constant->dims()), 0, e.offset,
+                                             e.constant->byte_size()));
+    const auto profiles = std::vector{profile()};
+    const auto root = fb::CreateModel(builder_, builder_.CreateString(options_.producer),
+                                      builder_.CreateVector(programs), builder_.CreateVector(constants),
+                                      builder_.CreateVector(profiles), names_.write(builder_));
+    fb::FinishModelBuffer(builder_, root);
+    return {builder_.GetBufferPointer(), builder_.GetBufferPointer() + builder_.GetSize()};
+  }
+  const ConstantPool& pool() const { return pool_; }
+
+ private:
+  Offset<fb::Program> program(const PlannedProgram& planned, bool entry) {
+    const Graph& graph = *planned.graph;
+    std::vector<Offset<fb::Value>> values;
+    for (size_t i = 0; i < graph.values.size(); ++i) values.push_back(value(graph, static_cast<ValueId>(i)));
+    std::vector<Offset<fb::Step>> steps;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) steps.push_back(step(graph.nodes[n], planned.steps[n]));
+    const auto ports = [&](const std::vector<ValueId>& ids) {
+      std::vector<Offset<fb::Port>> list;
+      for (const ValueId id : ids) {
+        const auto name = entry ? builder_.CreateString(graph.value(id).name) : 0;
+        list.push_back(fb::CreatePort(builder_, static_cast<uint32_t>(id), name));
+      }
+      return builder_.CreateVector(list);
+    };
+    const auto name = builder_.CreateString(graph.name);
+    const auto value_list = builder_.CreateVector(values);
+    const auto step_list = builder_.CreateVector(steps);
+    const auto inputs = ports(graph.inputs), outputs = ports(graph.outputs);
+    return fb::CreateProgram(builder_, name, value_list, step_list, 0, inputs, outputs);
+  }
+
+  Offset<fb::Value> value(const Graph& graph, ValueId id) {
+    const Value& v = graph.value(id);
+    const auto dims = builder_.CreateVector(v.dims);
+    std::vector<fb::Extent> extents;
+    for (const auto& [axis, count] : v.extents) extents.emplace_back(axis, count);
+    const auto extent_list = extents.empty() ? 0 : builder_.CreateVectorOfStructs(extents);
+    const fb::ValueKind kind = v.constant           ? fb::ValueKind_Constant
+                               : graph.is_input(id) ? fb::ValueKind_Input
+                                                    : fb::ValueKind_Temporary;
+    const int32_t constant = v.constant ? pool_.add(v.constant) : -1;
+    return fb::CreateValue(builder_, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
+                           0, names_.add(v.name, {}));
+  }
+
+  Offset<fb::Step> step(const Node& node, const PlannedStep& planned) {
+    std::vector<int64_t> ints;
+    std::vector<double> floats;
+    encode_attrs(node.attrs, &ints, &floats);
+    const auto inputs = builder_.CreateVector(node.inputs), outputs = builder_.CreateVector(node.outputs);
+    const auto int_list = ints.empty() ? 0 : builder_.CreateVector(ints);
+    const auto float_list = floats.empty() ? 0 : builder_.CreateVector(floats);
+    const auto subprograms = planned.subprograms.empty() ? 0 : builder_.CreateVector(planned.subprograms);
+    return fb::CreateStep(builder_, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs,
+                          outputs, int_list, float_list, subprograms, names_.add(node.name, node.origin));
+  }
+
+  Offset<fb::Profile> profile() {
+    std::vector<Offset<fb::ProgramPlan>> plans;
+    for (size_t i = 0; i < model_.programs.size(); ++i)
+      plans.push_back(plan(model_.programs[i], static_cast<uint32_t>(i)));
+    const std::vector regions{
+        fb::CreateRegion(builder_, fb::RegionKind_Arena, 0, model_.programs[0].arena_bytes)};
+    const auto name = builder_.CreateString("default"), target = builder_.CreateString(model_.target),
+               numerics = builder_.CreateString("float");
+    const auto backends = builder_.CreateVectorOfStrings(model_.backends);
+    return fb::CreateProfile(builder_, name, target, numerics, backends, builder_.CreateVector(regions),
+                             builder_.CreateVector(plans));
+  }
+
+  Offset<fb::ProgramPlan> plan(const PlannedProgram& planned, uint32_t index) {
+    std::vector<Offset<fb::StepPlan>> steps;
+    for (const PlannedStep& s : planned.steps) {
+      const auto candidates = builder_.CreateVector(s.candidates);
+      steps.push_back(fb::CreateStepPlan(builder_, candidates, 0, s.workspace_offset, s.workspace_bytes,
+                                         s.max_threads, s.elided));
+    }
+    std::vector<Offset<fb::Placement>> placements;
+    for (size_t i = 0; i < planned.values.size(); ++i) {
+      const PlannedValue& v = planned.values[i];
+      if (!v.placed) continue;
+      placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), 0, v.offset, v.bytes,
+                                               v.first_step, v.last_step, v.alias_of));
+    }
+    const auto step_list = builder_.CreateVector(steps);
+    return fb::CreateProgramPlan(builder_, index, step_list, builder_.CreateVector(placements),
+                                 planned.arena_bytes);
+  }
+
+  const PlannedModel& model_;
+  const EmitOptions& options_;
+  FlatBufferBuilder builder_;
+  ConstantPool pool_;
+  NameTable names_;
+};
+
+// A file that exists under its name only once it is whole.
+class PendingFile {
+ public:
+  explicit PendingFile(std::filesystem::path path) : path_(std::move(path)), pending_(path_) {
+    pending_ += ".partial";
+    file_ = std::fopen(pending_.c_str(), "wb+");
+    if (file_ == nullptr) fail("cannot be written");
+  }
+  ~PendingFile() {
+    if (file_ != nullptr) std::fclose(file_);
+    std::error_code ignored;
+    if (!done_) std::filesystem::remove(pending_, ignored);
+  }
+  PendingFile(const PendingFile&) = delete;
+  PendingFile& operator=(const PendingFile&) = delete;
+
+  void write(const void* data, size_t bytes) {
+    if (bytes != 0 && std::fwrite(data, 1, bytes, file_) != bytes) fail("cannot be written");
+    at_ += bytes;
+  }
+  void pad_to(uint64_t offset) {
+    static constexpr std::array<char, 64> kZeros{};
+    while (at_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - at_));
+  }
+  void rewrite_start(const void* data, size_t bytes) {
+    if (std::fseek(file_, 0, SEEK_SET) != 0) fail("cannot be written");
+    write(data, bytes);
+  }
+  void publish() {
+    const int closed = std::fclose(file_);
+    file_ = nullptr;
+    if (closed != 0) fail("cannot be written");
+    std::error_code error;
+    std::filesystem::rename(pending_, path_, error);
+    if (error) fail("cannot be renamed into place");
+    done_ = true;
+  }
+
+ private:
+  [[noreturn]] void fail(const char* what) const {
+    throw FileError(fmt::format("{}: {}: {}", path_.string(), what, std::strerror(errno)));
+  }
+  std::filesystem::path path_, pending_;
+  std::FILE* file_ = nullptr;
+  uint64_t at_ = 0;
+  bool done_ = false;
+};
+
+}  // namespace
+
+EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
+                       const EmitOptions& options) {
+  ModelWriter writer(model, options);
+  const std::vector<uint8_t> buffer = writer.build();
+  const ConstantPool& pool = writer.pool();
+
+  std::vector<format::Segment> segments;
+  if (pool.segment_bytes() > 0) {
+    format::Segment weights{};
+    weights.bytes = pool.segment_bytes();
+    weights.kind = static_cast<uint32_t>(format::SegmentKind::kWeights);
+    segments.push_back(weights);
+  }
+  format::Header header{};
+  header.flatbuffer_bytes = buffer.size();
+  if (!format::lay_out(header, segments).ok()) throw std::length_error("the model is too large for one file");
+  header.scratch_bytes = open_scratch_bytes(*fb::GetModel(buffer.data()));
+  header.flatbuffer_digest = format::digest_of(std::as_bytes(std::span(buffer)));
+
+  PendingFile file(path);
+  file.pad_to(header.flatbuffer_offset);  // the header comes last, when its digests are known
+  file.write(buffer.data(), buffer.size());
+  for (format::Segment& segment : segments) {
+    file.pad_to(segment.offset);
+    format::Digester digester;
+    uint64_t at = 0;
+    const auto put = [&](std::span<const std::byte> bytes) {
+      file.write(bytes.data(), bytes.size());
+      digester.update(bytes);
+      at += bytes.size();
+    };
+    const auto pad = [&](uint64_t to) {
+      static constexpr std::array<std::byte, 64> kZeros{};
+      while (at < to) put(std::span(kZeros).first(std::min<uint64_t>(kZeros.size(), to - at)));
+    };
+    for (const ConstantPool::Entry& e : pool.entries()) {
+      pad(e.offset);
+      put(e.constant->load().bytes);
+    }
+    pad(segment.bytes);
+    segment.digest = digester.finish();
+  }
+  format::seal(header, segments);
+  file.rewrite_start(&header, sizeof(header));
+  file.write(segments.data(), segments.size() * sizeof(format::Segment));
+  file.publish();
+  return {header.file_bytes, pool.segment_bytes(), pool.entries().size()};
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,29 @@
+// Emission: a PlannedModel becomes a .sinter file, segment by segment, under a temporary name that is renamed
+// last.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "converter/plan/planned_model.h"
+
+namespace sinter::convert {
+
+struct EmitOptions {
+  bool strip_names = false;
+  std::string producer = "sinter 0.1";
+};
+
+struct EmitSummary {
+  uint64_t file_bytes = 0;
+  uint64_t weight_bytes = 0;
+  uint64_t constants = 0;
+};
+
+// Writes the file; throws FileError (converter/report/errors.h) naming the path where the system refuses, and
+// leaves nothing behind then. The same plan gives the same bytes.
+EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
+                       const EmitOptions& options = {});
+
+}  // namespace sinter::convert
