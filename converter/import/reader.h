@@ -5,18 +5,12 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stdexcept>
 
 #include "converter/import/imported_graph.h"
 #include "converter/report/diagnostics.h"
+#include "converter/report/errors.h"
 
 namespace sinter::convert {
-
-// A file that cannot be opened or read (exit code 6), as opposed to one that is no model.
-class FileError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 inline constexpr int64_t kNewestOpset = 28;
 

@@ -146,6 +146,41 @@ int remove_dead_nodes(Graph& graph) {
   return removed;
 }
 
+void compact_values(Graph& graph) {
+  std::vector<bool> used(graph.values.size());
+  const auto use = [&](ValueId id, const auto& self) -> void {
+    if (id < 0 || used[static_cast<size_t>(id)]) return;
+    used[static_cast<size_t>(id)] = true;
+    for (const auto& [axis, extent] : graph.value(id).extents) self(extent, self);
+  };
+  for (const ValueId id : graph.inputs) use(id, use);
+  for (const ValueId id : graph.outputs) use(id, use);
+  for (Node& node : graph.nodes) {
+    for (const auto& body : node.bodies) compact_values(*body);
+    for (const ValueId id : node.inputs) use(id, use);
+    for (const ValueId id : node.outputs) use(id, use);
+  }
+  std::vector<ValueId> renumbered(graph.values.size(), kAbsent);
+  std::vector<Value> kept;
+  for (size_t i = 0; i < used.size(); ++i) {
+    if (!used[i]) continue;
+    renumbered[i] = static_cast<ValueId>(kept.size());
+    kept.push_back(std::move(graph.values[i]));
+  }
+  graph.values = std::move(kept);
+  const auto renumber = [&](ValueId& id) {
+    if (id >= 0) id = renumbered[static_cast<size_t>(id)];
+  };
+  for (ValueId& id : graph.inputs) renumber(id);
+  for (ValueId& id : graph.outputs) renumber(id);
+  for (Node& node : graph.nodes) {
+    for (ValueId& id : node.inputs) renumber(id);
+    for (ValueId& id : node.outputs) renumber(id);
+  }
+  for (Value& v : graph.values)
+    for (auto& [axis, id] : v.extents) renumber(id);
+}
+
 std::string check(const Graph& graph) {
   std::vector<bool> defined(graph.values.size());
   const auto valid = [&](ValueId id) { return id >= 0 && static_cast<size_t>(id) < graph.values.size(); };

@@ -93,6 +93,8 @@ void replace_uses(Graph& graph, ValueId from, ValueId to);
 // Removes nodes whose results nobody reads, in bodies too; control nodes go if none of their outputs is read.
 // Returns how many went.
 int remove_dead_nodes(Graph& graph);
+// Drops values that nothing refers to and renumbers the others, in bodies too. Ids from before are void.
+void compact_values(Graph& graph);
 // Empty if the graph is well formed: ids in range, single producers, order, dtypes and dims as inference
 // gives them, bodies matching their nodes. Otherwise the first fault in words.
 std::string check(const Graph& graph);
