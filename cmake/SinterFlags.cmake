@@ -54,4 +54,4 @@ endif()
 add_library(sinter_device_flags INTERFACE)
 target_compile_options(sinter_device_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>
-  $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics>)
+  $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics> -ffunction-sections -fdata-sections)
