@@ -50,6 +50,8 @@ if(SINTER_SANITIZE)
   endif()
 endif()
 
+add_link_options(-Wl,--gc-sections)
+
 # The device side: see "Who uses it" in docs/design.md.
 add_library(sinter_device_flags INTERFACE)
 target_compile_options(sinter_device_flags INTERFACE
