@@ -1,8 +1,0 @@
-#include "runtime/kernels/reference.h"
-
-namespace sinter {
-
-const Kernel kAddKernel = {Op::kAdd, [](OpCall&) { return unsupported("Add is not implemented yet"); },
-                           nullptr, nullptr};
-
-}  // namespace sinter
