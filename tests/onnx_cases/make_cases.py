@@ -1,0 +1,12 @@
+"""All cases of this suite; each module says what it holds."""
+import microsoft
+import old_opsets
+import refusals
+import structure
+
+MODULES = (microsoft, old_opsets, structure, refusals)
+
+
+def cases():
+    for m in MODULES:
+        yield from m.cases()

@@ -1,0 +1,135 @@
+"""com.microsoft ops that optimized files hold; onnxruntime gives the expected outputs."""
+import numpy as np
+from case import floats, ints, ms, node, simple
+
+
+def fused():
+    x, w, b, z = floats("x", 1, 4, 7, 6), floats("w", 5, 4, 3, 3), floats("b", 5), floats("z", 1, 5, 7, 6)
+    p = dict(pads=[1, 1, 1, 1])
+    for act, params in (("Relu", None), ("Sigmoid", None), ("Tanh", None), ("LeakyRelu", [0.1]),
+                        ("Clip", [-0.5, 1.5]), ("HardSigmoid", [0.2, 0.4])):
+        extra = {"activation_params": params} if params else {}
+        yield simple(f"fusedconv_{act.lower()}", ms("FusedConv", "x w b", "y", activation=act, **extra, **p), {"x": x},
+                     constants={"w": w, "b": b})
+    yield simple("fusedconv_add_relu", ms("FusedConv", "x w b z", "y", activation="Relu", **p), {"x": x, "z": z},
+                 constants={"w": w, "b": b})
+    a, c = floats("a", 2, 3, 4), floats("c", 2, 4, 5)
+    yield simple("fusedmatmul_alpha", ms("FusedMatMul", "a c", "y", alpha=0.5), {"a": a, "c": c})
+    yield simple("fusedmatmul_trans_b", ms("FusedMatMul", "a c", "y", transB=1, alpha=2.0),
+                 {"a": a, "c": np.ascontiguousarray(c.transpose(0, 2, 1))})
+    yield simple("fusedmatmul_trans_a", ms("FusedMatMul", "a c", "y", transA=1),
+                 {"a": np.ascontiguousarray(a.transpose(0, 2, 1)), "c": c})
+    yield simple("fusedmatmul_trans_batch", ms("FusedMatMul", "a c", "y", transBatchA=1, transA=1),
+                 {"a": floats("ab", 4, 2, 3), "c": c}, wanted=True)
+    g = {"w": floats("gw", 4, 5), "b": floats("gb", 5)}
+    for act in ("Relu", "Sigmoid", "Tanh"):
+        yield simple(f"fusedgemm_{act.lower()}", ms("FusedGemm", "x w b", "y", activation=act), {"x": floats("g", 3, 4)},
+                     constants=g)
+    yield simple("fusedgemm_leaky", ms("FusedGemm", "x w b", "y", activation="LeakyRelu", activation_alpha=0.2,
+                                       alpha=0.5, beta=2.0), {"x": floats("g", 3, 4)}, constants=g)
+
+
+def activations():
+    x, b = floats("x", 3, 8, low=-4, high=4), floats("b", 8)
+    yield simple("ms_gelu", ms("Gelu", "x", "y"), {"x": x})
+    yield simple("ms_fastgelu", ms("FastGelu", "x", "y"), {"x": x})
+    yield simple("ms_fastgelu_bias", ms("FastGelu", "x b", "y"), {"x": x}, constants={"b": b})
+    yield simple("ms_biasgelu", ms("BiasGelu", "x b", "y"), {"x": x}, constants={"b": b})
+    yield simple("ms_quickgelu", ms("QuickGelu", "x", "y", alpha=1.702), {"x": x})
+    yield simple("ms_quickgelu_silu", ms("QuickGelu", "x", "y", alpha=1.0), {"x": x})
+
+
+def norms():
+    x, s = floats("x", 2, 5, 8), floats("s", 2, 5, 8)
+    k = {"gamma": floats("gamma", 8), "beta": floats("beta", 8), "bias": floats("bias", 8)}
+    pick = lambda *names: {n: k[n] for n in names}  # noqa: E731
+    yield simple("skiplayernorm", ms("SkipLayerNormalization", "x s gamma beta", "y", epsilon=1e-5), {"x": x, "s": s},
+                 constants=pick("gamma", "beta"))
+    yield simple("skiplayernorm_bias_sum", ms("SkipLayerNormalization", ["x", "s", "gamma", "beta", "bias"],
+                                              ["y", "", "", "sum"], epsilon=1e-5), {"x": x, "s": s}, "y sum", k)
+    yield simple("skiplayernorm_no_beta", ms("SkipLayerNormalization", "x s gamma", "y"), {"x": x, "s": s},
+                 constants=pick("gamma"))
+    yield simple("skipsimplifiedlayernorm", ms("SkipSimplifiedLayerNormalization", ["x", "s", "gamma"],
+                                               ["y", "", "", "sum"], epsilon=1e-6), {"x": x, "s": s}, "y sum",
+                 pick("gamma"))
+    yield simple("simplifiedlayernorm", node("SimplifiedLayerNormalization", "x gamma", "y", axis=-1, epsilon=1e-6),
+                 {"x": x}, constants=pick("gamma"))
+    yield simple("layernorm_early", node("LayerNormalization", "x gamma beta", "y", axis=-1, epsilon=1e-5), {"x": x},
+                 constants=pick("gamma", "beta"), opset=12, twin=node("LayerNormalization", "x gamma beta", "y",
+                                                                      axis=-1, epsilon=1e-5))
+    ids, seg = ints("ids", 2, 5, high=10, dtype=np.int32), ints("seg", 2, 5, high=1, dtype=np.int32)
+    tables = {"word": floats("word", 11, 8), "pos": floats("pos", 6, 8), "kind": floats("kind", 2, 8)}
+    yield simple("embedlayernorm", ms("EmbedLayerNormalization", "ids seg word pos kind gamma beta", ["y", "mask"],
+                                      epsilon=1e-5), {"ids": ids, "seg": seg}, "y",
+                 {**tables, **pick("gamma", "beta")}, wanted=True)
+
+
+def attention():
+    x = floats("x", 2, 4, 8)
+    yield simple("ms_attention", ms("Attention", "x w b", "y", num_heads=2), {"x": x},
+                 constants={"w": floats("w", 8, 24, low=-0.5, high=0.5), "b": floats("b", 24)}, wanted=True)
+    yield simple("ms_attention_unidirectional", ms("Attention", "x w b", "y", num_heads=2, unidirectional=1), {"x": x},
+                 constants={"w": floats("w", 8, 24, low=-0.5, high=0.5), "b": floats("b", 24)}, wanted=True)
+    q, k, v = floats("q", 2, 4, 8), floats("k", 2, 6, 8), floats("v", 2, 6, 8)
+    yield simple("ms_multiheadattention", ms("MultiHeadAttention", "q k v", "y", num_heads=2),
+                 {"q": q, "k": k, "v": v}, wanted=True)
+    pos = np.arange(4, dtype=np.int64)[None].repeat(2, 0)
+    angle = np.arange(6)[:, None] / 10.0 ** np.arange(2)[None]
+    yield simple("ms_rotary", ms("RotaryEmbedding", "x p c s", "y", num_heads=2),
+                 {"x": x, "p": pos}, constants={"c": np.cos(angle).astype(np.float32),
+                                                "s": np.sin(angle).astype(np.float32)}, wanted=True)
+
+
+def quantized():
+    f, u, c = np.float32, np.uint8, np.int8
+    a, b = ints("a", 2, 3, 4, 5, high=255, dtype=u), ints("b", 2, 3, 4, 5, high=255, dtype=u)
+    q = {"as": f(0.02), "az": u(120), "bs": f(0.03), "bz": u(130), "ys": f(0.05), "yz": u(110)}
+    io = "a as az b bs bz ys yz"
+    yield simple("qlinearadd", ms("QLinearAdd", io, "y"), {"a": a, "b": b}, "y:B", q, steps=1)
+    yield simple("qlinearadd_broadcast", ms("QLinearAdd", io, "y"), {"a": a, "b": b[0, 0, 0]}, "y:B", q, steps=1)
+    yield simple("qlinearmul", ms("QLinearMul", io, "y"), {"a": a, "b": b}, "y:B", q, steps=1)
+    s = {k: (c(v.astype(np.int16) - 128) if v.dtype == u else v) for k, v in q.items()}
+    yield simple("qlinearadd_int8", ms("QLinearAdd", io, "y"), {"a": (a.astype(np.int16) - 128).astype(c),
+                                                                "b": (b.astype(np.int16) - 128).astype(c)}, "y:c", s,
+                 steps=1)
+    one = {k: q[k] for k in ("as", "az", "ys", "yz")}
+    for op, extra in (("LeakyRelu", dict(alpha=0.1)), ("Sigmoid", {})):
+        yield simple(f"qlinear{op.lower()}", ms(f"QLinear{op}", "a as az ys yz", "y", **extra), {"a": a}, "y:B", one,
+                     steps=1)
+    yield simple("qlinearglobalaveragepool", ms("QLinearGlobalAveragePool", "a as az ys yz", "y", channels_last=0),
+                 {"a": a}, "y:B", one, steps=1)
+    yield simple("qlinearaveragepool", ms("QLinearAveragePool", "a as az ys yz", "y", kernel_shape=[2, 2],
+                                          strides=[2, 1]), {"a": a}, "y:B", one, steps=1)
+    yield simple("qlinearconcat", ms("QLinearConcat", "ys yz a as az b bs bz", "y", axis=1), {"a": a, "b": b}, "y:B", q,
+                 steps=1)
+    yield simple("qlinearsoftmax", ms("QLinearSoftmax", "a as az ys yz", "y", axis=-1, opset=13), {"a": a}, "y:B",
+                 {**one, "ys": f(1 / 256), "yz": u(0)}, steps=1, wanted=True)
+    x = floats("x", 3, 8)
+    yield simple("ms_qdq", [ms("QuantizeLinear", "x as az", "q"), ms("DequantizeLinear", "q as az", "y")], {"x": x},
+                 constants=one)
+    w, wz = ints("w", 8, 5, high=255, dtype=u), u(128)
+    yield simple("matmulintegertofloat", ms("MatMulIntegerToFloat", "x w xs ws xz wz b", "y"),
+                 {"x": ints("xi", 3, 8, high=255, dtype=u)},
+                 constants={"w": w, "xs": f(0.02), "ws": f(0.01), "xz": u(127), "wz": wz, "b": floats("mb", 5)})
+    yield simple("dynamicquantizematmul", ms("DynamicQuantizeMatMul", "x w ws wz b", "y"), {"x": x},
+                 constants={"w": w, "ws": f(0.01), "wz": wz, "b": floats("mb", 5)}, wanted=True)
+    packed, scales = ints("pk", 6, 2, 16, high=255, dtype=u), floats("sc", 12, low=0.01, high=0.1)
+    yield simple("matmulnbits_4", ms("MatMulNBits", "x w s", "y", K=64, N=6, bits=4, block_size=32),
+                 {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales}, wanted=True, rtol=1e-3, atol=1e-3)
+    yield simple("matmulnbits_4_zero", ms("MatMulNBits", "x w s z", "y", K=64, N=6, bits=4, block_size=32),
+                 {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales, "z": ints("z", 6, high=255, dtype=u)},
+                 wanted=True, rtol=1e-3, atol=1e-3)
+
+
+def others():
+    yield simple("ms_trilu", ms("Trilu", "x", "y", upper=0), {"x": floats("x", 4, 5)}, wanted=True)
+    yield simple("ms_pad", ms("Pad", "x p v", "y", mode="constant"), {"x": floats("x", 2, 3)},
+                 constants={"p": np.array([0, 1, 1, 0]), "v": np.float32(0.5)}, wanted=True)
+    yield simple("ms_gridsample", ms("GridSample", "x g", "y"), {"x": floats("x", 1, 2, 4, 5),
+                                                               "g": floats("g", 1, 3, 3, 2, low=-1.1, high=1.1)},
+                 wanted=True)
+
+
+def cases():
+    for make in (fused, activations, norms, attention, quantized, others):
+        yield from make()

@@ -1,0 +1,184 @@
+"""Files that must be refused: which exit code, and which words the message must hold."""
+import numpy as np
+import onnx
+from case import arr64, floats, graph, info, model, node, refused
+from onnx import TensorProto, helper
+from structure import external, with_external
+
+X = floats("x", 2, 3)
+
+
+def of(nodes, outputs="y", constants=None, inputs=None, **kw):
+    nodes = nodes if isinstance(nodes, list) else [nodes]
+    return model(graph(nodes, {"x": X} if inputs is None else inputs, outputs, constants), **kw)
+
+
+def structure():
+    yield refused("unknown_op", of(node("Frobnicate", "x", "y", name="here")), "Frobnicate", "here")
+    yield refused("unknown_domain", of(node("Relu", "x", "y", domain="no.such", name="here"), extra=[("no.such", 1)]),
+                  "no.such", "here")
+    yield refused("domain_not_imported", of(node("Thing", "x", "y", domain="other.domain", name="here")),
+                  "other.domain")
+    yield refused("unknown_attribute", of(node("Relu", "x", "y", name="here", slope=2.0)), "slope", "here")
+    yield refused("attribute_of_wrong_type", of(node("LeakyRelu", "x", "y", name="here", alpha="big")), "alpha", "here")
+    yield refused("attribute_twice", twice(), "alpha")
+    yield refused("cycle", of([node("Add", "x b", "a", name="one"), node("Relu", "a", "b", name="two"),
+                               node("Neg", "a", "y")]), "cycle")
+    yield refused("self_loop", of(node("Add", "x y", "y", name="here")), "here")
+    yield refused("missing_input", of(node("Add", "x ghost", "y", name="here")), "ghost", "here")
+    yield refused("missing_output", of(node("Relu", "x", "z"), "y"), "y")
+    yield refused("too_few_inputs", of(node("Add", "x", "y", name="here")), "here", "Add")
+    yield refused("too_many_inputs", of(node("Relu", "x x", "y", name="here")), "here", "Relu")
+    yield refused("too_many_outputs", of(node("Relu", "x", "y z", name="here")), "here")
+    yield refused("required_input_empty", of(node("Add", ["x", ""], "y", name="here")), "here")
+    yield refused("required_attribute_missing", of(node("Concat", "x x", "y", name="here")), "axis", "here")
+    yield refused("duplicate_value", of([node("Relu", "x", "y"), node("Neg", "x", "y")]), "y")
+    yield refused("value_shadows_input", of([node("Relu", "x", "x"), node("Neg", "x", "y")]), "x")
+    m = of(node("Add", "x c", "y"), constants={"c": floats("c", 3)})
+    m.graph.initializer.append(m.graph.initializer[0])
+    yield refused("duplicate_initializer", m, "c")
+    m = of(node("Relu", "x", "y"))
+    m.graph.input.append(m.graph.input[0])
+    yield refused("duplicate_input", m, "x")
+    m = of(node("Relu", "x", "y"))
+    m.graph.output.append(m.graph.output[0])
+    yield refused("duplicate_output", m, "y")
+    yield refused("opset_too_new", of(node("Relu", "x", "y"), opset=999), "999", codes=(3, 4))
+    m = of(node("Relu", "x", "y"))
+    del m.opset_import[:]
+    yield refused("no_opset", m, "opset", codes=(3, 4))
+    yield refused("no_graph", onnx.ModelProto(ir_version=8, opset_import=[helper.make_opsetid("", 17)]),
+                  codes=(3, 4))
+    yield refused("no_outputs", of(node("Relu", "x", "y"), ""), codes=(3,))
+    yield refused("open_dimension", of(node("Relu", "x", "y"), inputs={"x": (X, [2, "Width"])}), "Width", "x")
+    yield refused("op_newer_than_opset", of(node("Gelu", "x", "y", name="here"), opset=12), "Gelu")
+
+
+def twice():
+    m = of(node("LeakyRelu", "x", "y", name="here", alpha=0.1))
+    m.graph.node[0].attribute.append(m.graph.node[0].attribute[0])
+    return m
+
+
+def shapes_and_types():
+    yield refused("matmul_mismatch", of(node("MatMul", "x c", "y", name="here"), constants={"c": floats("c", 4, 5)}),
+                  "here", "MatMul", "3", "4")
+    yield refused("broadcast_mismatch", of(node("Add", "x c", "y", name="here"), constants={"c": floats("c", 4)}),
+                  "here", "Add")
+    yield refused("reshape_count", of(node("Reshape", "x s", "y", name="here"), constants={"s": arr64(4, 2)}), "here")
+    yield refused("reshape_two_unknown", of(node("Reshape", "x s", "y", name="here"), constants={"s": arr64(-1, -1)}),
+                  "here")
+    yield refused("axis_out_of_range", of(node("Softmax", "x", "y", axis=5, name="here")), "here", "5")
+    yield refused("concat_mismatch", of(node("Concat", "x c", "y", axis=0, name="here"),
+                                        constants={"c": floats("c", 2, 4)}), "here")
+    yield refused("transpose_perm", of(node("Transpose", "x", "y", perm=[0, 0], name="here")), "here")
+    yield refused("gather_out_of_range", of(node("Gather", "x i", "y", axis=0, name="here"),
+                                            constants={"i": np.array([7])}), "here")
+    yield refused("conv_channels", of(node("Conv", "x w", "y", name="here"), inputs={"x": floats("i", 1, 3, 5, 5)},
+                                      constants={"w": floats("w", 4, 2, 3, 3)}), "here", "Conv")
+    yield refused("conv_kernel_too_large", of(node("Conv", "x w", "y", name="here"),
+                                              inputs={"x": floats("i", 1, 3, 2, 2)},
+                                              constants={"w": floats("w", 4, 3, 3, 3)}), "here")
+    yield refused("conv_zero_stride", of(node("Conv", "x w", "y", strides=[0, 1], name="here"),
+                                         inputs={"x": floats("i", 1, 3, 5, 5)},
+                                         constants={"w": floats("w", 4, 3, 3, 3)}), "here", "stride")
+    yield refused("conv_group_zero", of(node("Conv", "x w", "y", group=0, name="here"),
+                                        inputs={"x": floats("i", 1, 3, 5, 5)},
+                                        constants={"w": floats("w", 4, 3, 3, 3)}), "here", "group")
+    yield refused("pad_too_negative", of(node("Pad", "x p", "y", name="here"), constants={"p": arr64(0, -9, 0, 0)}),
+                  "here")
+    yield refused("split_sum", of(node("Split", "x s", "y z", axis=1, name="here"), "y z",
+                                  constants={"s": arr64(1, 1)}), "here")
+    yield refused("huge_shape", of(node("ConstantOfShape", "s", "y", name="here"),
+                                   constants={"s": arr64(2**40, 2**40)}), "here")
+    yield refused("huge_expand", of(node("Expand", "x s", "y", name="here"),
+                                    constants={"s": arr64(2**31, 2**31, 2, 3)}), "here")
+    yield refused("negative_input_dim", of(node("Relu", "x", "y"), inputs={"x": (X, [-5, 3])}), "x")
+    yield refused("strings", text_model(), "string")
+    yield refused("complex", of(node("Identity", "x", "y"), inputs={"x": X.astype(np.complex64)}), "x")
+    yield refused("sequence", sequence_model(), "s")
+    yield refused("rank_too_large", of(node("Relu", "x", "y"), inputs={"x": np.zeros((1,) * 12, np.float32)}), "x")
+
+
+def text_model():
+    g = helper.make_graph([node("Identity", "x", "y")], "g", [info("x", kind=TensorProto.STRING, shape=[2])],
+                          [info("y", kind=TensorProto.STRING, shape=[2])])
+    return model(g)
+
+
+def sequence_model():
+    s = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    return model(helper.make_graph([node("SequenceConstruct", "x x", "s", name="here")], "g", [info("x", X)], [s]))
+
+
+def tensors():
+    def broken(change):
+        m = of(node("Add", "x c", "y", name="here"), constants={"c": floats("c", 3)})
+        change(m.graph.initializer[0])
+        return m
+
+    yield refused("raw_too_short", broken(lambda t: setattr(t, "raw_data", t.raw_data[:-1])), "c")
+    yield refused("raw_too_long", broken(lambda t: setattr(t, "raw_data", t.raw_data + b"\0")), "c")
+    yield refused("raw_empty", broken(lambda t: t.ClearField("raw_data")), "c")
+    yield refused("tensor_negative_dim", broken(lambda t: t.dims.__setitem__(0, -3)), "c")
+    yield refused("tensor_huge_dim", broken(lambda t: t.dims.__setitem__(0, 2**62)), "c")
+    yield refused("tensor_overflowing_dims", broken(lambda t: t.dims.extend([2**32, 2**32, 2**32])), "c")
+    yield refused("tensor_unknown_type", broken(lambda t: setattr(t, "data_type", 99)), "c")
+    yield refused("tensor_undefined_type", broken(lambda t: setattr(t, "data_type", 0)), "c")
+    a = floats("ext", 3).tobytes()
+    for name, m, files in (
+            ("missing", with_external("none.bin", 0, 12), {}), ("beyond", with_external("w.bin", 8, 12), {"w.bin": a}),
+            ("huge_offset", with_external("w.bin", 2**63 - 8, 12), {"w.bin": a}),
+            ("wrong_length", with_external("w.bin", 0, 8), {"w.bin": a}),
+            ("bad_number", with_external("w.bin", "many", 12), {"w.bin": a}),
+            ("negative", with_external("w.bin", -4, 12), {"w.bin": a}),
+            ("outside", with_external("../w.bin", 0, 12), {}), ("absolute", with_external("/etc/hostname", 0, 4), {}),
+            ("empty_name", with_external("", 0, 12), {})):
+        yield refused(f"external_{name}", m, "c", codes=(3, 4, 6) if name == "missing" else (3, 4), files=files)
+    m = of(node("Add", "x c", "y"))
+    m.graph.initializer.append(external("c", "w.bin"))
+    del m.graph.initializer[0].external_data[:]
+    yield refused("external_without_location", m, "c", codes=(3, 4))
+
+
+def subgraphs():
+    neg = helper.make_graph([node("Neg", "x", "b")], "neg", [], [info("b")])
+    ghost = helper.make_graph([node("Add", "x ghost", "b", name="inside")], "ghost", [], [info("b")])
+    c = {"x": X, "c": np.array(True)}
+    yield refused("branch_missing_input", of(node("If", "c", "y", then_branch=neg, else_branch=ghost), inputs=c),
+                  "ghost")
+    yield refused("branch_absent", of(node("If", "c", "y", then_branch=neg, name="here"), inputs=c), "else_branch")
+    pair = helper.make_graph([node("Neg", "x", "b"), node("Exp", "x", "d")], "pair", [], [info("b"), info("d")])
+    yield refused("branch_output_count", of(node("If", "c", "y", then_branch=neg, else_branch=pair, name="here"),
+                                            inputs=c), "here")
+    ids = helper.make_graph([node("Cast", "x", "b", to=7)], "ids", [], [info("b", kind=TensorProto.INT64)])
+    yield refused("branch_types_differ", of(node("If", "c", "y", then_branch=neg, else_branch=ids, name="here"),
+                                            inputs=c), "here")
+    body = helper.make_graph([node("Identity", "k", "k_o"), node("Neg", "v", "v_o")], "body",
+                             [info("i", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                              info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
+    yield refused("loop_unbounded", of(node("Loop", ["n", "", "x"], "y", body=body, name="the_loop"),
+                                       inputs={"x": X, "n": np.array(3, np.int64)}), "the_loop", "max-trips")
+    yield refused("loop_carried_count", of(node("Loop", "n t x x", "y z", body=body, name="here"), "y z",
+                                           constants={"n": np.int64(2), "t": np.array(True)}), "here")
+    grow = helper.make_graph([node("Identity", "k", "k_o"), node("Concat", "v v", "v_o", axis=0)], "body",
+                             [info("i", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                              info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
+    yield refused("loop_carried_grows", of(node("Loop", "n t x", "y", body=grow, name="here"),
+                                           constants={"n": np.int64(2), "t": np.array(True)}), "here", "v")
+
+
+def functions():
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("my.domain", 1)]
+    again = helper.make_function("my.domain", "Again", ["a"], ["b"], [node("Again", "a", "b", domain="my.domain")],
+                                 imports)
+    yield refused("function_recursive", of(node("Again", "x", "y", domain="my.domain", name="here"), functions=[again],
+                                           extra=[("my.domain", 1)]), "Again")
+    bad = helper.make_function("my.domain", "Bad", ["a"], ["b"], [node("Add", "a ghost", "b")], imports)
+    yield refused("function_missing_input", of(node("Bad", "x", "y", domain="my.domain"), functions=[bad],
+                                               extra=[("my.domain", 1)]), "ghost")
+
+
+def cases():
+    for make in (structure, shapes_and_types, tensors, subgraphs, functions):
+        yield from make()
