@@ -1,0 +1,43 @@
+// TensorProto to ImportedTensor: raw, typed, external and sparse data, every element type.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "converter/import/imported_graph.h"
+#include "converter/import/reader.h"
+#include "converter/report/diagnostics.h"
+
+namespace sinter::onnx_pb {
+class TensorProto;
+class SparseTensorProto;
+}  // namespace sinter::onnx_pb
+
+namespace sinter::convert {
+
+class TensorDecoder {
+ public:
+  TensorDecoder(std::shared_ptr<const void> owner, std::span<const std::byte> file,
+                std::filesystem::path folder, Diagnostics& diagnostics)
+      : owner_(std::move(owner)), file_(file), folder_(std::move(folder)), diagnostics_(&diagnostics) {}
+
+  // `place` is the node (or empty) that a refusal names. Data that is wrong is refused at once; element types
+  // that Sinter lacks are left in `problem`, to be refused by whoever uses them.
+  ImportedTensor decode(const onnx_pb::TensorProto& proto, const std::string& place, const std::string& op);
+  ImportedTensor decode(const onnx_pb::SparseTensorProto& proto, const std::string& place,
+                        const std::string& op);
+
+ private:
+  std::shared_ptr<const MappedFile> external(const std::string& location, std::string* problem);
+
+  std::shared_ptr<const void> owner_;
+  std::span<const std::byte> file_;
+  std::filesystem::path folder_;
+  Diagnostics* diagnostics_;
+  std::map<std::string, std::shared_ptr<const MappedFile>> opened_;
+};
+
+}  // namespace sinter::convert

@@ -1,0 +1,314 @@
+#include "converter/import/reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "converter/import/decode_tensor.h"
+#include "converter/import/onnx.pb.h"
+#include "converter/import/scan_wire.h"
+
+namespace sinter::convert {
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& path) {
+  const auto failed = [&](const char* what) {
+    return FileError(fmt::format("{}: {}", path.string(), what != nullptr ? what : std::strerror(errno)));
+  };
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) throw failed(nullptr);
+  struct stat info = {};
+  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(fd);
+    throw failed(S_ISDIR(info.st_mode) ? "is a folder" : "is not a regular file");
+  }
+  auto file = std::make_shared<MappedFile>();
+  const auto size = static_cast<size_t>(info.st_size);
+  if (size > 0) {
+    void* memory = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (memory == MAP_FAILED) {
+      const FileError error = failed(nullptr);
+      ::close(fd);
+      throw error;
+    }
+    file->bytes = {static_cast<const std::byte*>(memory), size};
+  }
+  ::close(fd);
+  return file;
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes.empty()) ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+}
+
+namespace {
+
+using Kind = ImportedAttribute::Kind;
+
+std::string clean_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
+
+class Reader {
+ public:
+  Reader(TensorDecoder tensors, Diagnostics& diagnostics)
+      : tensors_(std::move(tensors)), diagnostics_(&diagnostics) {}
+
+  ImportedModel model(const onnx_pb::ModelProto& proto) {
+    ImportedModel m;
+    m.ir_version = proto.ir_version();
+    m.producer = proto.producer_name();
+    for (const auto& entry : proto.metadata_props()) m.metadata[entry.key()] = entry.value();
+    m.opsets = opsets(proto.opset_import(), "the model");
+    if (m.opsets.empty()) {
+      m.opsets[""] = 1;
+      if (m.ir_version >= 3)
+        diagnostics_->warn({}, {},
+                           "the model imports no operator set; opset 1 is assumed, as for the oldest files");
+    }
+    names_.clear();
+    m.graph = graph(proto.graph(), m.opsets);
+    for (const auto& f : proto.functions()) m.functions.push_back(function(f, m.opsets));
+    return m;
+  }
+
+ private:
+  using Opsets = std::map<std::string, int64_t>;
+
+  template <class List>
+  Opsets opsets(const List& imports, const std::string& who) {
+    Opsets result;
+    for (const auto& entry : imports) {
+      const std::string domain = clean_domain(entry.domain());
+      const auto [at, is_new] = result.emplace(domain, entry.version());
+      if (!is_new && at->second != entry.version())
+        diagnostics_->refuse({}, {},
+                             fmt::format("{} imports operator set '{}' as version {} and as version {}", who,
+                                         domain.empty() ? "ai.onnx" : domain, at->second, entry.version()));
+      if (domain.empty() && entry.version() > kNewestOpset)
+        diagnostics_->refuse(
+            {}, {},
+            fmt::format("{} uses opset {}; up to {} is supported", who, entry.version(), kNewestOpset),
+            "export it for an older opset");
+      if (entry.version() < 1)
+        diagnostics_->refuse({}, {},
+                             fmt::format("{} uses opset {}, which does not exist", who, entry.version()));
+    }
+    return result;
+  }
+
+  ImportedValueInfo value_info(const onnx_pb::ValueInfoProto& proto) const {
+    ImportedValueInfo info;
+    info.name = proto.name();
+    const onnx_pb::TypeProto& type = proto.type();
+    switch (type.value_case()) {
+      case onnx_pb::TypeProto::kTensorType:
+        break;
+      case onnx_pb::TypeProto::kSequenceType:
+        info.other = "sequence";
+        return info;
+      case onnx_pb::TypeProto::kMapType:
+        info.other = "map";
+        return info;
+      case onnx_pb::TypeProto::kOptionalType:
+        info.other = "optional";
+        return info;
+      case onnx_pb::TypeProto::kSparseTensorType:
+        info.other = "sparse tensor";
+        return info;
+      case onnx_pb::TypeProto::kOpaqueType:
+        info.other = "opaque type";
+        return info;
+      default:
+        return info;
+    }
+    info.onnx_type = type.tensor_type().elem_type();
+    info.dtype = dtype_from_onnx(info.onnx_type);
+    info.has_shape = type.tensor_type().has_shape();
+    for (const auto& d : type.tensor_type().shape().dim()) {
+      ImportedDim dim;
+      // Exporters write -1 (and 0 in inputs is left to the reader) for what they do not know.
+      if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
+      if (d.has_dim_param()) dim.symbol = d.dim_param();
+      info.dims.push_back(std::move(dim));
+    }
+    return info;
+  }
+
+  ImportedAttribute attribute(const onnx_pb::AttributeProto& proto, const ImportedNode& node,
+                              const Opsets& opsets) {
+    ImportedAttribute a;
+    a.name = proto.name();
+    a.reference = proto.ref_attr_name();
+    a.f = proto.f();
+    a.i = proto.i();
+    a.s = proto.s();
+    a.floats.assign(proto.floats().begin(), proto.floats().end());
+    a.ints.assign(proto.ints().begin(), proto.ints().end());
+    a.strings.assign(proto.strings().begin(), proto.strings().end());
+    const std::string op = qualified_op(node);
+    a.kind = kind_of(proto);
+    if (a.kind == Kind::kTensor) {
+      if (proto.type() == onnx_pb::AttributeProto::SPARSE_TENSOR ||
+          (!proto.has_t() && proto.has_sparse_tensor()))
+        a.tensors.push_back(tensors_.decode(proto.sparse_tensor(), node.name, op));
+      else
+        a.tensors.push_back(tensors_.decode(proto.t(), node.name, op));
+    }
+    if (a.kind == Kind::kTensors)
+      for (const auto& t : proto.tensors()) a.tensors.push_back(tensors_.decode(t, node.name, op));
+    if (a.kind == Kind::kGraph) a.graphs.push_back(std::make_shared<ImportedGraph>(graph(proto.g(), opsets)));
+    if (a.kind == Kind::kGraphs)
+      for (const auto& g : proto.graphs())
+        a.graphs.push_back(std::make_shared<ImportedGraph>(graph(g, opsets)));
+    return a;
+  }
+
+  static Kind kind_of(const onnx_pb::AttributeProto& p) {
+    constexpr Kind kKinds[] = {Kind::kNone,   Kind::kFloat,  Kind::kInt,   Kind::kString,  Kind::kTensor,
+                               Kind::kGraph,  Kind::kFloats, Kind::kInts,  Kind::kStrings, Kind::kTensors,
+                               Kind::kGraphs, Kind::kTensor, Kind::kOther, Kind::kOther,   Kind::kOther};
+    if (p.type() > 0 && p.type() < static_cast<int>(std::size(kKinds))) return kKinds[p.type()];
+    // The oldest files give no kind: it is what is there.
+    if (p.has_f()) return Kind::kFloat;
+    if (p.has_i()) return Kind::kInt;
+    if (p.has_s()) return Kind::kString;
+    if (p.has_t() || p.has_sparse_tensor()) return Kind::kTensor;
+    if (p.has_g()) return Kind::kGraph;
+    if (p.floats_size() > 0) return Kind::kFloats;
+    if (p.ints_size() > 0) return Kind::kInts;
+    if (p.strings_size() > 0) return Kind::kStrings;
+    if (p.tensors_size() > 0) return Kind::kTensors;
+    if (p.graphs_size() > 0) return Kind::kGraphs;
+    return Kind::kNone;
+  }
+
+  ImportedNode node(const onnx_pb::NodeProto& proto, const Opsets& opsets) {
+    ImportedNode n;
+    n.domain = clean_domain(proto.domain());
+    n.op_type = proto.op_type();
+    n.overload = proto.overload();
+    n.inputs.assign(proto.input().begin(), proto.input().end());
+    n.outputs.assign(proto.output().begin(), proto.output().end());
+    n.name = unique_name(proto.name(), n.op_type);
+    const auto found = opsets.find(n.domain);
+    n.opset = found == opsets.end() ? 1 : static_cast<int>(std::min<int64_t>(found->second, 1 << 20));
+    if (found == opsets.end() && n.domain.empty() && !said_missing_) {
+      said_missing_ = true;
+      diagnostics_->warn(n.name, n.op_type, "the model does not import ai.onnx; opset 1 is assumed");
+    }
+    std::set<std::string> seen;
+    for (const auto& a : proto.attribute()) {
+      if (!seen.insert(a.name()).second)
+        diagnostics_->refuse(n.name, qualified_op(n), fmt::format("attribute '{}' is given twice", a.name()));
+      n.attributes.push_back(attribute(a, n, opsets));
+    }
+    return n;
+  }
+
+  // Names that the model gives are kept; made up (or repeated) ones count.
+  std::string unique_name(const std::string& given, const std::string& op) {
+    if (!given.empty() && names_.insert(given).second) return given;
+    const std::string stem = given.empty() ? op : given;
+    std::string name;
+    do name = fmt::format("{}_{}", stem, counters_[stem]++);
+    while (!names_.insert(name).second);
+    return name;
+  }
+
+  ImportedGraph graph(const onnx_pb::GraphProto& proto, const Opsets& opsets) {
+    ImportedGraph g;
+    g.name = proto.name();
+    for (const auto& t : proto.initializer()) g.initializers.push_back(tensors_.decode(t, {}, "initializer"));
+    for (const auto& t : proto.sparse_initializer())
+      g.initializers.push_back(tensors_.decode(t, {}, "initializer"));
+    std::map<std::string, const ImportedTensor*> data;
+    for (const ImportedTensor& t : g.initializers) data[t.name] = &t;
+    for (const auto& v : proto.input()) {
+      ImportedValueInfo info = value_info(v);
+      const auto found = data.find(info.name);
+      if (found == data.end()) {
+        g.inputs.push_back(std::move(info));
+      } else if (info.dtype != DType::kNone && info.dtype != found->second->dtype) {
+        diagnostics_->warn(
+            {}, {},
+            fmt::format("'{}' is declared {} and its data is {}: the data's type is taken", info.name,
+                        onnx_type_name(info.onnx_type), onnx_type_name(found->second->onnx_type)));
+      }
+    }
+    for (const auto& v : proto.output()) g.outputs.push_back(value_info(v));
+    for (const auto& v : proto.value_info()) g.value_info.push_back(value_info(v));
+    g.nodes.reserve(static_cast<size_t>(proto.node_size()));
+    for (const auto& n : proto.node()) g.nodes.push_back(node(n, opsets));
+    return g;
+  }
+
+  ImportedFunction function(const onnx_pb::FunctionProto& proto, const Opsets& model_opsets) {
+    ImportedFunction f;
+    f.domain = clean_domain(proto.domain());
+    f.name = proto.name();
+    f.overload = proto.overload();
+    f.inputs.assign(proto.input().begin(), proto.input().end());
+    f.outputs.assign(proto.output().begin(), proto.output().end());
+    f.attributes.assign(proto.attribute().begin(), proto.attribute().end());
+    f.opsets = opsets(proto.opset_import(), fmt::format("function '{}'", f.name));
+    for (const auto& [domain, version] : model_opsets) f.opsets.emplace(domain, version);
+    ImportedNode self;
+    self.domain = f.domain;
+    self.op_type = f.name;
+    self.name = f.name;
+    for (const auto& a : proto.attribute_proto())
+      f.attribute_defaults.push_back(attribute(a, self, f.opsets));
+    for (const auto& n : proto.node()) f.nodes.push_back(node(n, f.opsets));
+    return f;
+  }
+
+  TensorDecoder tensors_;
+  Diagnostics* diagnostics_;
+  std::set<std::string> names_;
+  std::map<std::string, int> counters_;
+  bool said_missing_ = false;
+};
+
+}  // namespace
+
+std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                                        const std::filesystem::path& folder, Diagnostics& diagnostics) {
+  std::string lean, fault;
+  if (!scan_model(bytes, &lean, &fault)) {
+    diagnostics.refuse({}, {}, fault);
+    return std::nullopt;
+  }
+  onnx_pb::ModelProto proto;
+  if (!proto.ParseFromString(lean)) {
+    diagnostics.refuse({}, {}, "the file is damaged: it is no well-formed ONNX model");
+    return std::nullopt;
+  }
+  lean.clear();
+  lean.shrink_to_fit();
+  if (proto.graph().node_size() == 0 && proto.graph().output_size() == 0) {
+    diagnostics.refuse({}, {}, "not an ONNX model: its graph has neither nodes nor outputs");
+    return std::nullopt;
+  }
+  return Reader(TensorDecoder(std::move(owner), bytes, folder, diagnostics), diagnostics).model(proto);
+}
+
+std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
+                                          const std::filesystem::path& folder, Diagnostics& diagnostics) {
+  std::optional<ImportedModel> model = read_model(std::move(owner), bytes, folder, diagnostics);
+  if (!model) return model;
+  inline_functions(*model, diagnostics);
+  check_and_sort(*model, diagnostics);
+  return model;
+}
+
+std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics) {
+  const auto file = MappedFile::open(path);
+  std::filesystem::path folder = path.parent_path();
+  return import_model(file, file->bytes, folder.empty() ? "." : folder, diagnostics);
+}
+
+}  // namespace sinter::convert
