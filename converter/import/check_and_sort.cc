@@ -41,23 +41,13 @@ class Checker {
   // `outer`: names that an enclosing graph defines; null for the model's own graph.
   void graph(ImportedGraph& g, const Names* outer) {
     Names given;
-    std::unordered_map<std::string, const ImportedTensor*> data;
     for (const auto& v : g.inputs) {
       if (!given.insert(v.name).second)
         diagnostics_->refuse({}, {}, fmt::format("input '{}' is declared twice", v.name));
-      if (outer != nullptr) continue;
-      if (!v.other.empty())
-        diagnostics_->refuse({}, {},
-                             fmt::format("input '{}' is a {}: only tensors are supported", v.name, v.other));
-      else if (v.dtype == DType::kNone)
-        diagnostics_->refuse({}, {},
-                             fmt::format("input '{}' has element type {}, which is not supported", v.name,
-                                         onnx_type_name(v.onnx_type)));
     }
     for (const auto& t : g.initializers) {
       if (!given.insert(t.name).second)
         diagnostics_->refuse({}, {}, fmt::format("initializer '{}' is defined twice", t.name));
-      data[t.name] = &t;
     }
     std::unordered_map<std::string, size_t> producer;
     for (size_t i = 0; i < g.nodes.size(); ++i) {
@@ -88,12 +78,7 @@ class Checker {
           readers[found->second].push_back(i);
           ++waiting[i];
           in_order = in_order && found->second < i;
-        } else if (given.count(name) > 0) {
-          const auto t = data.find(name);
-          if (t != data.end() && t->second->data == nullptr && t->second->onnx_type != 8 &&
-              t->second->dtype == DType::kNone)
-            refuse(n, fmt::format("it reads '{}': {}", name, t->second->problem));
-        } else if (outer == nullptr || outer->count(name) == 0) {
+        } else if (given.count(name) == 0 && (outer == nullptr || outer->count(name) == 0)) {
           refuse(n,
                  fmt::format("its input '{}' is produced by no node and is no input or initializer", name));
         }
