@@ -1,0 +1,155 @@
+// Attention: per query, scores of the keys it may see, softmax, weighted sum of the values; all in double.
+//
+// A key is seen if causality allows it and its bias is not -inf. A query that sees no key gives zeros (as
+// ONNX demands since opset 24), whatever the scores are.
+#include <cmath>
+
+#include "runtime/kernels/linear.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+using namespace linear;
+
+struct Extent {
+  int64_t batch, heads, groups, queries, keys, key_size, value_size;
+};
+
+Extent extent(const OpCall& call) {
+  const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
+  return {q.dims[0], q.dims[1], k.dims[1], q.dims[2], k.dims[2], q.dims[3], v.dims[3]};
+}
+
+Status infer_call(OpCall& call) {
+  const auto& a = call.attrs<AttentionAttrs>();
+  const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
+  SINTER_RETURN_IF_ERROR(check_code(a.causal, 2));
+  for (size_t i = 0; i < 3; ++i) {
+    SINTER_CHECK(call.in(i).rank == 4,
+                 invalid("input %a has rank %b, not 4", static_cast<int64_t>(i), call.in(i).rank));
+    SINTER_RETURN_IF_ERROR(check_dims(call.in(i)));
+    SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
+  }
+  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(q.dtype)));
+  const Extent e = extent(call);
+  SINTER_CHECK(k.dims[0] == e.batch && v.dims[0] == e.batch,
+               invalid("queries, keys and values differ in batch"));
+  SINTER_CHECK(v.dims[1] == e.groups && v.dims[2] == e.keys,
+               invalid("keys and values differ in heads or length"));
+  SINTER_CHECK(k.dims[3] == e.key_size, invalid("a key has %a values, a query %b", k.dims[3], e.key_size));
+  SINTER_CHECK(e.groups >= 1 ? e.heads % e.groups == 0 : e.heads == 0,
+               invalid("%a query heads are not a multiple of %b key heads", e.heads, e.groups));
+  if (call.has_input(3)) {
+    SINTER_RETURN_IF_ERROR(check_same_dtype(call, 3, 0));
+    const int64_t scores[] = {e.batch, e.heads, e.queries, e.keys};
+    SINTER_RETURN_IF_ERROR(check_dims(call.in(3)));
+    SINTER_RETURN_IF_ERROR(check_broadcasts_to(call.in(3).shape(), scores));
+  }
+  const int64_t dims[] = {e.batch, e.heads, e.queries, e.value_size};
+  return give_output(call, 0, q.dtype, dims);
+}
+
+// Per thread: scores [keys], sums [value_size], query [key_size].
+bool scratch(const Extent& e, size_t* bytes) {
+  int64_t n = 0;
+  if (!checked_add(e.keys, e.value_size, &n) || !checked_add(n, e.key_size, &n) ||
+      !checked_mul<int64_t>(n, sizeof(double), &n) || !checked_add<int64_t>(n, kBufferAlignment, &n))
+    return false;
+  *bytes = static_cast<size_t>(n) / kBufferAlignment * kBufferAlignment;
+  return true;
+}
+
+Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  size_t each = 0;
+  SINTER_CHECK(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
+               invalid("the operation needs more workspace than there is"));
+  return ok_status();
+}
+
+// Sum of four interleaved partial sums.
+template <class T>
+double dot(const double* a, const T* b, int64_t n) {
+  double s[4] = {};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int j = 0; j < 4; ++j) s[j] += a[i + j] * static_cast<double>(b[i + j]);
+  for (; i < n; ++i) s[0] += a[i] * static_cast<double>(b[i]);
+  return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+template <class T>
+void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
+  const auto& a = call.attrs<AttentionAttrs>();
+  const int64_t query = row % e.queries, head = row / e.queries % e.heads,
+                batch = row / (e.queries * e.heads);
+  const int64_t matrix = batch * e.groups + head / (e.heads / e.groups);
+  const T* q = call.in(0).as<T>() + row * e.key_size;
+  const T* k = call.in(1).as<T>() + matrix * e.keys * e.key_size;
+  const T* v = call.in(2).as<T>() + matrix * e.keys * e.value_size;
+  T* y = call.out(0).as<T>() + row * e.value_size;
+  double* sums = scores + e.keys;
+  double* wide = sums + e.value_size;
+  for (int64_t d = 0; d < e.key_size; ++d) wide[d] = static_cast<double>(q[d]);
+  for (int64_t d = 0; d < e.value_size; ++d) sums[d] = 0;
+
+  const std::byte* bias = nullptr;
+  int64_t bias_step = 0;
+  if (call.has_input(3)) {
+    const TensorView& b = call.in(3);
+    bias = b.data + batch * broadcast_stride(b, 4, 0) + head * broadcast_stride(b, 4, 1) +
+           query * broadcast_stride(b, 4, 2);
+    bias_step = broadcast_stride(b, 4, 3);
+  }
+  const int64_t visible =
+      a.causal ? std::clamp<int64_t>(query + (e.keys - e.queries) + 1, 0, e.keys) : e.keys;
+  double top = -kInfinity;
+  bool any = false;
+  for (int64_t j = 0; j < visible; ++j) {
+    const double extra = bias != nullptr ? static_cast<double>(load<T>(bias + j * bias_step)) : 0.0;
+    const bool hidden = extra == -kInfinity;
+    any |= !hidden;
+    scores[j] = hidden ? -kInfinity : a.scale * dot(wide, k + j * e.key_size, e.key_size) + extra;
+    if (!(scores[j] <= top))
+      top = scores[j];
+  }
+  double total = 0;
+  for (int64_t j = 0; any && j < visible; ++j) {
+    const double weight = scores[j] == -kInfinity && top != -kInfinity ? 0.0 : std::exp(scores[j] - top);
+    if (weight == 0) continue;
+    total += weight;
+    for (int64_t d = 0; d < e.value_size; ++d)
+      sums[d] += weight * static_cast<double>(v[j * e.value_size + d]);
+  }
+  for (int64_t d = 0; d < e.value_size; ++d) y[d] = any ? static_cast<T>(sums[d] / total) : T{0};
+}
+
+Status run(const OpCall& call, RunContext& context) {
+  const Extent e = extent(call);
+  size_t each = 0;
+  const int64_t rows = call.out(0).size() == 0 ? 0 : e.batch * e.heads * e.queries;
+  if (rows == 0) return ok_status();
+  SINTER_CHECK(scratch(e, &each) && context.workspace.size() >= each,
+               error(Code::kOutOfMemory, "the workspace is too small"));
+  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t most = each == 0 ? threads : static_cast<int64_t>(context.workspace.size() / each);
+  const int64_t slots = std::min(rows, std::clamp<int64_t>(threads, 1, most));
+  return for_float(call.in(0).dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) {
+        auto* scores =
+            reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));
+        for (int64_t row = rows * slot / slots; row < rows * (slot + 1) / slots; ++row)
+          attend<T>(call, e, row, scores);
+      }
+    });
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+const Kernel kAttentionKernel = {Op::kAttention, infer_call, workspace, run};
+
+}  // namespace sinter

@@ -1,0 +1,17 @@
+// If and Loop own subprograms, which only a session (or the converter, for shapes) can enter; here are their
+// rows.
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+Status infer_from_bodies(OpCall&) {
+  return unsupported("results of If and Loop are inferred from their bodies");
+}
+
+}  // namespace
+
+const Kernel kIfKernel = {Op::kIf, infer_from_bodies};
+const Kernel kLoopKernel = {Op::kLoop, infer_from_bodies};
+
+}  // namespace sinter

@@ -1,0 +1,107 @@
+#include "runtime/kernels/conv_geometry.h"
+
+namespace sinter::linear {
+namespace {
+
+constexpr int64_t kMaxStep = int64_t{1} << 31;  // of strides, dilations and pads
+
+// Length of one output axis: floor((in + pads - window) / stride) + 1, or its inverse for ConvTranspose.
+Status output_length(const ConvSettings& s, int axis, int axes, int64_t in, int64_t kernel, int64_t* out) {
+  const int64_t stride = s.strides[axis], dilation = s.dilations[axis];
+  const int64_t begin = s.pads[axis], end = s.pads[axis + axes];
+  SINTER_CHECK(kernel >= 1, invalid("kernel axis %a is empty", axis));
+  SINTER_CHECK(stride >= 1 && stride < kMaxStep,
+               invalid("stride %a of axis %b is out of range", stride, axis));
+  SINTER_CHECK(dilation >= 1 && dilation < kMaxStep,
+               invalid("dilation %a of axis %b is out of range", dilation, axis));
+  for (const int64_t pad : {begin, end})
+    SINTER_CHECK(pad < kMaxStep && pad > (s.transposed ? -kMaxStep : -1),
+                 invalid("padding %a of axis %b is out of range", pad, axis));
+  int64_t window = 0, length = 0;
+  const bool fits = checked_mul(kernel - 1, dilation, &window) && checked_add<int64_t>(window, 1, &window);
+  SINTER_CHECK(fits, invalid("the window of axis %a is too large", axis));
+  if (!s.transposed) {
+    SINTER_CHECK(checked_add(in, begin + end, &length), invalid("axis %a is too long", axis));
+    if (in == 0 && length < window) return *out = 0, ok_status();
+    SINTER_CHECK(length >= window, invalid("a window of %a does not fit into %b", window, length));
+    *out = (length - window) / stride + 1;
+    return ok_status();
+  }
+  const int64_t extra = (*s.output_padding)[axis];
+  SINTER_CHECK(extra >= 0 && extra < kMaxStep,
+               invalid("output padding %a of axis %b is out of range", extra, axis));
+  if (in == 0) return *out = 0, ok_status();
+  SINTER_CHECK(checked_mul(in - 1, stride, &length) && checked_add(length, window, &length) &&
+                   checked_add(length, extra - begin - end, &length),
+               invalid("axis %a is too long", axis));
+  SINTER_CHECK(length >= 0, invalid("output axis %a would have length %b", axis, length));
+  *out = length;
+  return ok_status();
+}
+
+}  // namespace
+
+Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g, int64_t* out_dims) {
+  const TensorView& x = call.in(0);
+  const TensorView& w = call.in(1);
+  const int axes = x.rank - 2;
+  SINTER_CHECK(axes >= 1 && axes <= 3,
+               invalid("a convolution has 1 to 3 spatial axes; the input has rank %a", x.rank));
+  const int w_rank = s.depthwise ? x.rank - 1 : x.rank;
+  SINTER_CHECK(w.rank == w_rank, invalid("the weights have rank %a, not %b", w.rank, w_rank));
+  SINTER_CHECK(
+      s.strides.size() == axes && s.dilations.size() == axes && s.pads.size() == 2 * axes &&
+          (s.output_padding == nullptr || s.output_padding->size() == axes),
+      invalid("strides, dilations and pads do not have one entry for each of %a spatial axes", axes));
+  SINTER_CHECK(is_compute_float(x.dtype) || x.dtype == DType::kInt32 || x.dtype == DType::kInt64,
+               invalid("a convolution takes floats, int32 or int64"));
+  SINTER_CHECK(w.dtype == x.dtype, invalid("input and weights differ in type"));
+  SINTER_RETURN_IF_ERROR(check_dims(x));
+  SINTER_RETURN_IF_ERROR(check_dims(w));
+  SINTER_RETURN_IF_ERROR(check_bounds(s.act_min, s.act_max));
+
+  g->batch = x.dims[0];
+  g->in_channels = x.dims[x.rank - 1];
+  g->out_channels = s.depthwise ? w.dims[w.rank - 1] : w.dims[0];
+  g->group = s.depthwise ? g->in_channels : s.group;
+  if (s.depthwise) {
+    SINTER_CHECK(g->in_channels >= 1 && g->out_channels % g->in_channels == 0,
+                 invalid("%a output channels are not a multiple of %b input channels", g->out_channels,
+                         g->in_channels));
+  } else {
+    SINTER_CHECK(g->group >= 1 && g->in_channels % g->group == 0 && g->out_channels % g->group == 0,
+                 invalid("%a groups do not divide the channels", g->group));
+    SINTER_CHECK(
+        w.dims[w.rank - 1] == g->group_in(),
+        invalid("the weights read %a channels of each group of %b", w.dims[w.rank - 1], g->group_in()));
+  }
+  if (call.has_input(2)) {
+    const TensorView& b = call.in(2);
+    SINTER_CHECK(b.dtype == x.dtype, invalid("bias and input differ in type"));
+    SINTER_CHECK(b.rank == 1 && b.dims[0] == g->out_channels,
+                 invalid("the bias is not one value per output channel"));
+  }
+
+  out_dims[0] = x.dims[0];
+  out_dims[x.rank - 1] = g->out_channels;
+  const int64_t* kernel = w.dims + (s.depthwise ? 0 : 1);
+  g->taps = 1;
+  for (int i = 0; i < axes; ++i) {
+    SINTER_RETURN_IF_ERROR(output_length(s, i, axes, x.dims[1 + i], kernel[i], &out_dims[1 + i]));
+    const int j = 3 - axes + i;
+    g->in[j] = x.dims[1 + i], g->out[j] = out_dims[1 + i], g->kernel[j] = kernel[i];
+    g->stride[j] = s.strides[i], g->dilation[j] = s.dilations[i], g->pad[j] = s.pads[i];
+    g->taps *= kernel[i];  // fits: the weights' dims were checked
+  }
+  return check_dims(x.dtype, {out_dims, static_cast<size_t>(x.rank)});
+}
+
+Status infer_conv(OpCall& call, const ConvSettings& settings) {
+  ConvGeometry g;
+  int64_t dims[kMaxRank];
+  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings, &g, dims));
+  set_output(call, 0, call.in(0).dtype, {dims, static_cast<size_t>(call.in(0).rank)});
+  return ok_status();
+}
+
+}  // namespace sinter::linear

@@ -1,0 +1,35 @@
+// The geometry of a channels-last convolution, always with three spatial axes (missing ones have length 1).
+#pragma once
+
+#include "runtime/kernels/linear.h"
+
+namespace sinter::linear {
+
+struct ConvGeometry {
+  int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
+  int64_t taps = 1;
+
+  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+  int64_t group_in() const { return in_channels / group; }
+  int64_t group_out() const { return out_channels / group; }
+};
+
+// What the three kinds of convolution have in common in their rows of ops.def.
+struct ConvSettings {
+  const IntList& strides;
+  const IntList& dilations;
+  const IntList& pads;
+  const IntList* output_padding;  // ConvTranspose only
+  int64_t group;
+  double act_min, act_max;
+  bool depthwise, transposed;
+};
+
+// Checks everything and fills in the geometry and the output's dims (rank of x).
+Status conv_geometry(const OpCall& call, const ConvSettings& settings, ConvGeometry* g, int64_t* out_dims);
+// conv_geometry, and the output set.
+Status infer_conv(OpCall& call, const ConvSettings& settings);
+
+}  // namespace sinter::linear
