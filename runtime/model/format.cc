@@ -96,13 +96,12 @@ Segment Envelope::segment(uint32_t i) const {
   return segment;
 }
 
-Result<Envelope> read_envelope(std::span<const std::byte> file, bool check_digests) {
-  Envelope e;
+Result<Header> read_header(std::span<const std::byte> file) {
+  Header h;
   SINTER_CHECK(file.size() >= sizeof(kMagic) && std::memcmp(file.data(), kMagic, sizeof(kMagic)) == 0,
                corrupt("this is not a Sinter model file"));
   SINTER_CHECK(file.size() >= sizeof(Header), corrupt("the file ends within its header"));
-  std::memcpy(&e.header, file.data(), sizeof(Header));
-  const Header& h = e.header;
+  std::memcpy(&h, file.data(), sizeof(Header));
   SINTER_CHECK(
       h.version == kVersion,
       unsupported("the file has format version %a; this build reads version %b", h.version, kVersion));
@@ -110,11 +109,21 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, bool check_diges
                    h.header_bytes == sizeof(Header) + uint64_t{h.segment_count} * sizeof(Segment) &&
                    h.header_bytes <= file.size(),
                corrupt("the header's size is wrong"));
-  const auto table = file.subspan(sizeof(Header), h.header_bytes - sizeof(Header));
+  return h;
+}
+
+Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const std::byte> head) {
+  const Result<Header> read = read_header(head);
+  if (!read.ok()) return read.status();
+  Envelope e;
+  e.header = read.value();
+  const Header& h = e.header;
+  SINTER_CHECK(h.header_bytes == head.size(), corrupt("the header's size is wrong"));
+  const auto table = head.subspan(sizeof(Header));
   e.segment_table = table.data();
   SINTER_CHECK(h.digest_algorithm == static_cast<uint32_t>(DigestAlgorithm::kXxh3),
                unsupported("unknown digest algorithm %a", h.digest_algorithm));
-  SINTER_CHECK(header_digest(file.first(sizeof(Header)), table) == h.header_digest,
+  SINTER_CHECK(header_digest(head.first(sizeof(Header)), table) == h.header_digest,
                corrupt("the header does not match its digest"));
   SINTER_CHECK(h.signature_offset == 0 && h.signature_bytes == 0,
                unsupported("signed files are not supported yet"));
@@ -125,7 +134,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, bool check_diges
   // Each part starts at the next multiple of 64 after the one before; what lies between is zero.
   uint64_t end = h.header_bytes;
   const auto take = [&](uint64_t offset, uint64_t bytes) -> Status {
-    SINTER_CHECK(offset == align_up(static_cast<size_t>(end), kAlignment) && offset <= file.size() &&
+    SINTER_CHECK(offset == (end + kAlignment - 1) / kAlignment * kAlignment && offset <= file.size() &&
                      bytes <= file.size() - offset,
                  corrupt("a part of the file is not where it should be"));
     SINTER_CHECK(all_zero(file.subspan(static_cast<size_t>(end), static_cast<size_t>(offset - end))),
@@ -138,25 +147,26 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, bool check_diges
       file.subspan(static_cast<size_t>(h.flatbuffer_offset), static_cast<size_t>(h.flatbuffer_bytes));
   for (uint32_t i = 0; i < h.segment_count; ++i) {
     const Segment s = e.segment(i);
+    const auto index = static_cast<int32_t>(i);
     SINTER_CHECK(s.algorithm == static_cast<uint32_t>(DigestAlgorithm::kXxh3),
-                 unsupported("unknown digest algorithm %a", s.algorithm).at(Where::kSegment, i));
+                 unsupported("unknown digest algorithm %a", s.algorithm).at(Where::kSegment, index));
+    SINTER_CHECK(s.kind <= static_cast<uint32_t>(SegmentKind::kDebug) && s.reserved == 0,
+                 corrupt("unknown kind of segment").at(Where::kSegment, index));
     const Status placed = take(s.offset, s.bytes);
-    if (!placed.ok()) return placed.at(Where::kSegment, static_cast<int32_t>(i));
+    if (!placed.ok()) return placed.at(Where::kSegment, index);
   }
   SINTER_CHECK(end == file.size(), corrupt("the file goes on after its last part"));
-
-  if (check_digests) {
-    SINTER_CHECK(digest_of(e.flatbuffer) == h.flatbuffer_digest,
-                 corrupt("the model's structure does not match its digest"));
-    for (uint32_t i = 0; i < h.segment_count; ++i) {
-      const Segment s = e.segment(i);
-      const auto bytes = file.subspan(static_cast<size_t>(s.offset), static_cast<size_t>(s.bytes));
-      SINTER_CHECK(
-          digest_of(bytes) == s.digest,
-          corrupt("a segment does not match its digest").at(Where::kSegment, static_cast<int32_t>(i)));
-    }
-  }
   return e;
+}
+
+Status check_segments(std::span<const std::byte> file, const Envelope& e) {
+  for (uint32_t i = 0; i < e.header.segment_count; ++i) {
+    const Segment s = e.segment(i);
+    const auto bytes = file.subspan(static_cast<size_t>(s.offset), static_cast<size_t>(s.bytes));
+    SINTER_CHECK(digest_of(bytes) == s.digest,
+                 corrupt("a segment does not match its digest").at(Where::kSegment, static_cast<int32_t>(i)));
+  }
+  return ok_status();
 }
 
 }  // namespace sinter::format

@@ -91,8 +91,15 @@ struct Envelope {
   Segment segment(uint32_t i) const;
 };
 
-// Reads and checks the header of the file: magic, version, sizes, layout, header digest and zero padding.
-// With check_digests also the digests of the FlatBuffer and of every segment.
-Result<Envelope> read_envelope(std::span<const std::byte> file, bool check_digests);
+// Header and segment table of the file, not checked but for magic, version and that they lie in the file.
+Result<Header> read_header(std::span<const std::byte> file);
+
+// Checks the envelope. `head` is the file's first header_bytes bytes, or a copy of them that nobody can
+// change: everything read from the header comes from there. Checks sizes, layout, header digest, zero
+// padding.
+Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const std::byte> head);
+
+// Checks the segments' digests (the FlatBuffer's is checked by whoever copies it).
+Status check_segments(std::span<const std::byte> file, const Envelope& envelope);
 
 }  // namespace sinter::format

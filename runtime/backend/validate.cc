@@ -1,0 +1,52 @@
+// What any kernel table can check; apart from the reference table, so that using it links no kernels.
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+// Bound on outputs of one step that validate() copies on the stack in pieces; larger steps are refused.
+constexpr size_t kMaxOutputs = 64;
+
+Status check_arity(const OpCall& call) {
+  const OpInfo* info = op_info(call.op);
+  SINTER_CHECK(info != nullptr, corrupt("unknown operation number %a", static_cast<int64_t>(call.op)));
+  const auto inputs = static_cast<int64_t>(call.inputs.size()),
+             outputs = static_cast<int64_t>(call.outputs.size());
+  SINTER_CHECK(inputs >= info->min_inputs && (info->max_inputs < 0 || inputs <= info->max_inputs),
+               invalid("%a inputs are not what the operation takes", inputs));
+  SINTER_CHECK(outputs >= info->min_outputs && (info->max_outputs < 0 || outputs <= info->max_outputs),
+               invalid("%a outputs are not what the operation gives", outputs));
+  for (int64_t i = 0; i < info->min_inputs && (info->traits & kControl) == 0; ++i)
+    SINTER_CHECK(call.inputs[i].present(), invalid("input %a is missing", i));
+  return ok_status();
+}
+
+}  // namespace
+
+Status infer(OpCall& call, KernelTable kernels) {
+  SINTER_RETURN_IF_ERROR(check_arity(call));
+  const int row = op_index(call.op);
+  SINTER_CHECK(row < static_cast<int>(kernels.size()) && kernels[row] != nullptr,
+               unsupported("no kernel for this operation is linked"));
+  return kernels[row]->infer(call);
+}
+
+Status validate(const OpCall& call, KernelTable kernels) {
+  TensorView expected[kMaxOutputs];
+  const auto outputs = static_cast<int64_t>(call.outputs.size());
+  SINTER_CHECK(outputs <= static_cast<int64_t>(kMaxOutputs), unsupported("a step with %a outputs", outputs));
+  for (size_t i = 0; i < call.outputs.size(); ++i)
+    if (!call.outputs[i].present()) expected[i].rank = kUnwantedRank;
+  OpCall again = call;
+  again.outputs = {expected, call.outputs.size()};
+  SINTER_RETURN_IF_ERROR(infer(again, kernels));
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (!call.outputs[i].present()) continue;
+    SINTER_CHECK(expected[i].dtype == call.outputs[i].dtype && expected[i].same_shape(call.outputs[i]),
+                 corrupt("output %a does not have the type or shape that the operation gives",
+                         static_cast<int64_t>(i)));
+  }
+  return ok_status();
+}
+
+}  // namespace sinter

@@ -1,0 +1,82 @@
+// Model: an opened and verified .sinter file. Immutable; any number of sessions may share it.
+//
+//   auto bytes = sinter::Model::open_bytes(file);                  // memory that opening needs
+//   auto model = sinter::Model::open(file, memory, {.kernels = sinter::reference_kernels()});
+//
+// The file's bytes must stay where they are, unchanged, as long as the model and its sessions live: constants
+// are used in place. They must be aligned to kBufferAlignment (a mapped file is).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/backend/kernel.h"
+
+namespace sinter {
+
+namespace detail {
+struct ModelState;
+}
+
+struct OpenOptions {
+  // The kernels that check what the steps claim and that compute what no backend takes: reference_kernels(),
+  // or a table with just those that the application's models need.
+  KernelTable kernels;
+  // Off: trust the storage. The structure is verified in any case.
+  bool check_digests = true;
+  // The file lies in memory that nobody can change (flash, ROM): its FlatBuffer is read in place instead of
+  // copied.
+  bool stable = false;
+};
+
+// A public input or output as the model's author named it.
+struct PortInfo {
+  const char* name = "";
+  DType dtype = DType::kNone;
+  std::span<const int64_t> dims;
+};
+
+class Model {
+ public:
+  Model() = default;  // empty: nothing but valid() may be called
+
+  // Bytes of memory that open() needs for this file. Reads the header only.
+  static Result<size_t> open_bytes(std::span<const std::byte> file, const OpenOptions& options = {});
+  // Verifies the file completely. `memory` is aligned to kBufferAlignment; its first retained_bytes() bytes
+  // belong to the model as long as it or a session of it lives, the rest is free afterwards. Copies of a
+  // Model are handles to the same thing.
+  static Result<Model> open(std::span<const std::byte> file, std::span<std::byte> memory,
+                            const OpenOptions& options);
+
+  bool valid() const { return state_ != nullptr; }
+  size_t retained_bytes() const;
+
+  // Entry programs are the default (0) and further shape sets; the other programs are parts of these.
+  uint32_t program_count() const;
+  bool is_entry(uint32_t program) const;
+  const char* program_name(uint32_t program) const;
+  uint32_t input_count(uint32_t program = 0) const;
+  uint32_t output_count(uint32_t program = 0) const;
+  PortInfo input(uint32_t i, uint32_t program = 0) const;
+  PortInfo output(uint32_t i, uint32_t program = 0) const;
+  // Index of the input or output of that name, or -1.
+  int find_input(const char* name, uint32_t program = 0) const;
+  int find_output(const char* name, uint32_t program = 0) const;
+
+  uint32_t profile_count() const;
+  const char* profile_name(uint32_t i) const;
+  const char* producer() const;
+
+  // For people: the op and name of a step (or "" where names are stripped).
+  uint32_t step_count(uint32_t program = 0) const;
+  const char* step_op(uint32_t step, uint32_t program = 0) const;
+  const char* step_name(uint32_t step, uint32_t program = 0) const;
+
+  const detail::ModelState* state() const { return state_; }
+
+ private:
+  const detail::ModelState* state_ = nullptr;
+};
+
+}  // namespace sinter

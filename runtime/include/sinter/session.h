@@ -1,0 +1,106 @@
+// Session: one caller's use of a model. All memory is handed in; after create() nothing is allocated.
+//
+//   sinter::SessionOptions options{.backends = backends, .threads = pool};
+//   auto need = sinter::Session::requirements(model, options);     // need->bytes, exactly
+//   auto session = sinter::Session::create(model, memory, options);
+//   memcpy(session->input(0).data, x, ...); session->run(); use(session->output(0));
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/backend/backend.h"
+#include "sinter/model.h"
+
+namespace sinter {
+
+namespace detail {
+struct SessionState;
+}
+
+// Puts an input or output into the caller's memory: aligned to kBufferAlignment, with kReadPadding readable
+// bytes after the tensor's. Refused where the plan lets other values share that memory.
+struct Binding {
+  const char* name = nullptr;
+  std::span<std::byte> buffer;
+};
+
+struct SessionOptions {
+  // What this application links, besides the model's kernels. The profile says which computes a step; those
+  // that are not here are passed over. A backend serves one session at a time unless it says otherwise.
+  std::span<Backend* const> backends;
+  ThreadPool* threads = nullptr;
+  const char* profile = nullptr;  // null: the file's first
+  // Ask only this backend and, for what it refuses, the model's kernels ("reference": only these). Null: as
+  // planned.
+  const char* backend = nullptr;
+  uint32_t program = 0;
+  std::span<const Binding> bindings;
+};
+
+// Bytes of one block of memory, aligned to kBufferAlignment, that a session needs.
+struct Requirements {
+  size_t bytes = 0;     // all of the following
+  size_t control = 0;   // step lists, operands, names of buffers
+  size_t arena = 0;     // the regions that the converter planned: values, state, workspaces
+  size_t prepared = 0;  // packed weights and what backends keep
+};
+
+// A step as an observer sees it.
+struct StepInfo {
+  uint32_t program = 0;
+  uint32_t step = 0;
+  const char* backend = "";  // that computes it
+};
+
+// Called around every step that runs, also those of branches and loop bodies. `after` may read the operands.
+struct StepObserver {
+  void* context = nullptr;
+  void (*before)(void* context, const StepInfo& info) = nullptr;
+  void (*after)(void* context, const StepInfo& info, const OpCall& call) = nullptr;
+};
+
+class Session {
+ public:
+  Session() = default;
+  Session(Session&& other) noexcept : state_(other.state_) { other.state_ = nullptr; }
+  Session& operator=(Session&& other) noexcept;
+  ~Session() { destroy(); }
+
+  // What create() needs with the same options on this machine: nothing is estimated.
+  static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
+  // Chooses a kernel for every step, packs weights, sets state to its initial values. `memory` has at least
+  // the required bytes and belongs to the session until destroy().
+  static Result<Session> create(const Model& model, std::span<std::byte> memory,
+                                const SessionOptions& options);
+  void destroy();
+
+  bool valid() const { return state_ != nullptr; }
+  uint32_t input_count() const;
+  uint32_t output_count() const;
+  // Where to write an input before each run (its memory may be used again while running) and read an output
+  // after. Dims are the public ones; dense.
+  TensorView input(uint32_t i) const;
+  TensorView output(uint32_t i) const;
+  // dtype kNone if there is no such name.
+  TensorView input(const char* name) const;
+  TensorView output(const char* name) const;
+
+  // Computes the outputs. On failure (an index out of range, a loop beyond its bound) they are undefined.
+  Status run();
+  // Sets state back to its initial values.
+  void reset();
+
+  // Null: none. The observer must live until replaced.
+  void set_observer(const StepObserver* observer);
+  // Name of the backend that computes a main-list step of the entry program; "elided" if nothing has to be
+  // done.
+  const char* step_backend(uint32_t step) const;
+  const Model& model() const;
+
+ private:
+  detail::SessionState* state_ = nullptr;
+};
+
+}  // namespace sinter

@@ -1,0 +1,8 @@
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+
+const Kernel kSliceKernel = {Op::kSlice, [](OpCall&) { return unsupported("Slice is not implemented yet"); },
+                             nullptr, nullptr};
+
+}  // namespace sinter

@@ -1,0 +1,8 @@
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+
+const Kernel kTileKernel = {Op::kTile, [](OpCall&) { return unsupported("Tile is not implemented yet"); },
+                            nullptr, nullptr};
+
+}  // namespace sinter

@@ -1,0 +1,178 @@
+// Opening: copy what could change, check digests, then everything else.
+#include "sinter/model.h"
+
+#include <cstring>
+#include <new>
+
+#include "runtime/model/model_state.h"
+#include "runtime/model/verify.h"
+
+namespace sinter {
+
+using detail::items;
+using detail::length;
+using detail::ModelState;
+using detail::text;
+
+namespace {
+
+// The pieces of the memory that open() is given. The last one, scratch, is free afterwards.
+struct Layout {
+  ModelState* state;
+  format::Segment* segments;
+  std::byte* head;
+  std::byte* flatbuffer;
+  size_t retained;
+  std::byte* scratch;
+
+  Layout(const format::Header& h, bool copy, BumpArena& arena)
+      : state(arena.allocate_array<ModelState>(1)),
+        segments(arena.allocate_array<format::Segment>(h.segment_count)),
+        head(static_cast<std::byte*>(arena.allocate(h.header_bytes, kBufferAlignment))),
+        flatbuffer(static_cast<std::byte*>(
+            arena.allocate(copy ? static_cast<size_t>(h.flatbuffer_bytes) : 0, kBufferAlignment))),
+        retained(arena.used()),
+        scratch(
+            static_cast<std::byte*>(arena.allocate(static_cast<size_t>(h.scratch_bytes), kBufferAlignment))) {
+  }
+};
+
+// The header's sizes as far as they bear on memory: plausible before anything is verified.
+Result<format::Header> plausible_header(std::span<const std::byte> file) {
+  const Result<format::Header> header = format::read_header(file);
+  if (!header.ok()) return header;
+  const format::Header& h = header.value();
+  SINTER_CHECK(h.flatbuffer_bytes <= file.size() && h.flatbuffer_bytes < (uint64_t{1} << 31) - 1,
+               corrupt("the file is shorter than its header says"));
+  // Scratch is what the structure needs, a small multiple of its size.
+  SINTER_CHECK(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536, corrupt("the scratch size is absurd"));
+  return header;
+}
+
+const fb::Program* program_of(const ModelState* state, uint32_t i) { return state->root->programs()->Get(i); }
+
+const char* name_of(const ModelState* state, int32_t name) {
+  const fb::Debug* debug = state->root->debug();
+  if (debug == nullptr || name < 0 || static_cast<uint32_t>(name) >= length(debug->names())) return "";
+  return text(debug->names()->Get(static_cast<uint32_t>(name)));
+}
+
+PortInfo port_info(const ModelState* state, uint32_t program, const fb::Port& port) {
+  const fb::Value& value = *program_of(state, program)->values()->Get(port.value());
+  return {text(port.name()), static_cast<DType>(value.dtype()),
+          port.dims() != nullptr ? items(port.dims()) : items(value.dims())};
+}
+
+int find_port(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, const char* name) {
+  for (uint32_t i = 0; i < length(ports); ++i)
+    if (std::strcmp(text(ports->Get(i)->name()), name) == 0) return static_cast<int>(i);
+  return -1;
+}
+
+}  // namespace
+
+Result<size_t> Model::open_bytes(std::span<const std::byte> file, const OpenOptions& options) {
+  const Result<format::Header> header = plausible_header(file);
+  if (!header.ok()) return header.status();
+  BumpArena arena;
+  Layout{header.value(), !options.stable, arena};
+  SINTER_CHECK(!arena.exhausted(), corrupt("the file is too large for this machine"));
+  return arena.used();
+}
+
+Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> memory,
+                          const OpenOptions& options) {
+  SINTER_CHECK(reinterpret_cast<uintptr_t>(file.data()) % kBufferAlignment == 0 &&
+                   reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
+               invalid("the file and the memory must be aligned to %a bytes", kBufferAlignment));
+  const Result<format::Header> header = plausible_header(file);
+  if (!header.ok()) return header.status();
+  const format::Header h = header.value();
+  const Result<size_t> needed = open_bytes(file, options);
+  if (!needed.ok()) return needed.status();
+  SINTER_CHECK(memory.size() >= needed.value(),
+               error(Code::kOutOfMemory, "opening needs %a bytes of memory and got %b",
+                     static_cast<int64_t>(needed.value()), static_cast<int64_t>(memory.size())));
+  BumpArena arena(memory);
+  const Layout at(h, !options.stable, arena);
+  SINTER_CHECK(!arena.exhausted(), corrupt("the file changes while it is read"));
+
+  std::memcpy(at.head, file.data(), h.header_bytes);
+  const Result<format::Envelope> envelope = format::read_envelope(file, {at.head, h.header_bytes});
+  if (!envelope.ok()) return envelope.status();
+  const format::Envelope& e = envelope.value();
+  SINTER_CHECK(e.header.flatbuffer_bytes == h.flatbuffer_bytes && e.header.scratch_bytes == h.scratch_bytes &&
+                   e.header.segment_count == h.segment_count,
+               corrupt("the file changes while it is read"));
+  for (uint32_t i = 0; i < h.segment_count; ++i) at.segments[i] = e.segment(i);
+  std::span<const std::byte> structure = e.flatbuffer;
+  if (!options.stable) {
+    std::memcpy(at.flatbuffer, structure.data(), structure.size());
+    structure = {at.flatbuffer, structure.size()};
+  }
+  if (options.check_digests) {
+    SINTER_CHECK(format::digest_of(structure) == e.header.flatbuffer_digest,
+                 corrupt("the model's structure does not match its digest"));
+    SINTER_RETURN_IF_ERROR(format::check_segments(file, e));
+  }
+
+  const auto* bytes = reinterpret_cast<const uint8_t*>(structure.data());
+  SINTER_CHECK(structure.size() >= 16, corrupt("the model has no structure"));
+  flatbuffers::Verifier verifier(bytes, structure.size(), /*max_depth=*/16,
+                                 /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
+  SINTER_CHECK(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
+
+  ModelState& state = *at.state;
+  state.root = fb::GetModel(bytes);
+  state.file = file;
+  state.segments = {at.segments, h.segment_count};
+  state.kernels = options.kernels;
+  state.flatbuffer_bytes = structure.size();
+  state.retained = at.retained;
+  SINTER_RETURN_IF_ERROR(detail::verify(state, {at.scratch, static_cast<size_t>(h.scratch_bytes)}));
+  Model model;
+  model.state_ = &state;
+  return model;
+}
+
+size_t Model::retained_bytes() const { return state_->retained; }
+uint32_t Model::program_count() const { return length(state_->root->programs()); }
+
+bool Model::is_entry(uint32_t program) const {
+  for (const fb::Program* p : *state_->root->programs())
+    if (p->steps() != nullptr)
+      for (const fb::Step* s : *p->steps())
+        for (const uint32_t sub : items(s->subprograms()))
+          if (sub == program) return false;
+  return program < program_count();
+}
+
+const char* Model::program_name(uint32_t program) const { return text(program_of(state_, program)->name()); }
+uint32_t Model::input_count(uint32_t program) const { return length(program_of(state_, program)->inputs()); }
+uint32_t Model::output_count(uint32_t program) const {
+  return length(program_of(state_, program)->outputs());
+}
+PortInfo Model::input(uint32_t i, uint32_t program) const {
+  return port_info(state_, program, *program_of(state_, program)->inputs()->Get(i));
+}
+PortInfo Model::output(uint32_t i, uint32_t program) const {
+  return port_info(state_, program, *program_of(state_, program)->outputs()->Get(i));
+}
+int Model::find_input(const char* name, uint32_t program) const {
+  return find_port(program_of(state_, program)->inputs(), name);
+}
+int Model::find_output(const char* name, uint32_t program) const {
+  return find_port(program_of(state_, program)->outputs(), name);
+}
+uint32_t Model::profile_count() const { return length(state_->root->profiles()); }
+const char* Model::profile_name(uint32_t i) const { return text(state_->root->profiles()->Get(i)->name()); }
+const char* Model::producer() const { return text(state_->root->producer()); }
+uint32_t Model::step_count(uint32_t program) const { return length(program_of(state_, program)->steps()); }
+const char* Model::step_op(uint32_t step, uint32_t program) const {
+  return op_name(detail::step_op(*program_of(state_, program)->steps()->Get(step)));
+}
+const char* Model::step_name(uint32_t step, uint32_t program) const {
+  return name_of(state_, program_of(state_, program)->steps()->Get(step)->name());
+}
+
+}  // namespace sinter

@@ -1,0 +1,197 @@
+// The verifier's frame: lists, constants, the tree of programs; then each program and each plan.
+#include "runtime/model/verify.h"
+
+namespace sinter::detail {
+namespace {
+
+// Programs with their facts; lives and port marks of all of them, since a plan refers to its owner's.
+struct Scratch {
+  ProgramFacts* facts = nullptr;
+  bool short_of_memory = false;
+
+  Scratch(const fb::Model& root, BumpArena& arena) {
+    const uint32_t programs = length(root.programs());
+    facts = arena.allocate_array<ProgramFacts>(programs);
+    for (uint32_t i = 0; i < programs; ++i) {
+      const uint32_t n = length(root.programs()->Get(i)->values());
+      Life* lives = arena.allocate_array<Life>(n);
+      uint8_t* ports = arena.allocate_array<uint8_t>(n);
+      if (facts == nullptr) continue;
+      if (lives == nullptr || ports == nullptr) {
+        short_of_memory = true;
+        return;
+      }
+      facts[i].lives = {lives, n};
+      facts[i].ports = {ports, n};
+    }
+  }
+};
+
+// A real file holds every list once; one that shares them to look larger than it is (and cost time) is
+// refused.
+Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
+  uint64_t total = 0;
+  const auto add = [&](uint64_t n) { total += n; };
+  for (const fb::Constant* c : *root.constants()) add(length(c->dims()) + 1);
+  for (const fb::Program* p : *root.programs()) {
+    add(uint64_t{length(p->values())} + length(p->steps()) + length(p->prepare()));
+    add(uint64_t{length(p->inputs())} + length(p->outputs()));
+    if (total > flatbuffer_bytes) break;
+    if (p->values() != nullptr)
+      for (const fb::Value* v : *p->values()) add(uint64_t{length(v->dims())} + length(v->extents()));
+    for (const auto* steps : {p->steps(), p->prepare()}) {
+      if (steps == nullptr) continue;
+      for (const fb::Step* s : *steps)
+        add(uint64_t{length(s->inputs())} + length(s->outputs()) + length(s->ints()) + length(s->floats()) +
+            length(s->subprograms()));
+    }
+  }
+  for (const fb::Profile* p : *root.profiles()) {
+    add(length(p->regions()));
+    if (total > flatbuffer_bytes) break;
+    if (p->programs() == nullptr) continue;
+    for (const fb::ProgramPlan* plan : *p->programs()) {
+      add(uint64_t{length(plan->steps())} + length(plan->placements()));
+      if (total > flatbuffer_bytes) break;
+      if (plan->steps() != nullptr)
+        for (const fb::StepPlan* s : *plan->steps()) add(length(s->candidates()));
+      if (plan->placements() != nullptr)
+        for (const fb::Placement* q : *plan->placements()) add(length(q->strides()));
+    }
+  }
+  SINTER_CHECK(total <= flatbuffer_bytes, corrupt("the model's lists overlap"));
+  return ok_status();
+}
+
+template <class T>
+bool aligned(const flatbuffers::Vector<T>* list) {
+  return length(list) == 0 || reinterpret_cast<uintptr_t>(list->Data()) % alignof(T) == 0;
+}
+
+Status check_alignments(const fb::Model& root) {
+  bool good = true;
+  for (const fb::Constant* c : *root.constants()) good = good && aligned(c->dims());
+  for (const fb::Program* p : *root.programs()) {
+    if (p->values() != nullptr)
+      for (const fb::Value* v : *p->values()) good = good && aligned(v->dims());
+    for (const auto* steps : {p->steps(), p->prepare()})
+      if (steps != nullptr)
+        for (const fb::Step* s : *steps) good = good && aligned(s->ints()) && aligned(s->floats());
+    for (const auto* ports : {p->inputs(), p->outputs()})
+      if (ports != nullptr)
+        for (const fb::Port* port : *ports) good = good && aligned(port->dims());
+  }
+  for (const fb::Profile* p : *root.profiles())
+    if (p->programs() != nullptr)
+      for (const fb::ProgramPlan* plan : *p->programs())
+        if (plan->placements() != nullptr)
+          for (const fb::Placement* q : *plan->placements()) good = good && aligned(q->strides());
+  SINTER_CHECK(good, corrupt("a list of numbers is not aligned"));
+  return ok_status();
+}
+
+Status check_constants(const ModelState& model) {
+  for (const fb::Constant* c : *model.root->constants()) {
+    const auto dtype = static_cast<DType>(c->dtype());
+    int64_t bytes = 0;
+    SINTER_CHECK(bit_width(dtype) > 0 && length(c->dims()) <= kMaxRank &&
+                     checked_bytes(dtype, items(c->dims()), &bytes),
+                 corrupt("a constant has an impossible type or shape"));
+    SINTER_CHECK(c->packing() == 0 && c->block_axis() == -1 && c->scale() == -1 && c->zero_point() == -1,
+                 unsupported("block-quantized constants are not supported by this build"));
+    SINTER_CHECK(c->segment() < model.segments.size(), corrupt("a constant lies in no segment"));
+    const format::Segment& segment = model.segments[c->segment()];
+    SINTER_CHECK(segment.kind == static_cast<uint32_t>(format::SegmentKind::kWeights),
+                 corrupt("a constant lies in a segment that holds no weights"));
+    uint64_t end = 0;
+    SINTER_CHECK(c->offset() % format::kAlignment == 0 && c->length() == static_cast<uint64_t>(bytes) &&
+                     checked_add<uint64_t>(c->offset(), c->length(), &end) &&
+                     checked_add<uint64_t>(end, format::kSegmentPadding, &end) && end <= segment.bytes,
+                 corrupt("a constant does not lie within its segment"));
+  }
+  return ok_status();
+}
+
+// Sets every program's owner. Ownership is a forest: at most one owner each, chains of kMaxNesting at most.
+Status find_owners(const ModelState& model, ProgramFacts* facts) {
+  const auto& programs = *model.root->programs();
+  for (uint32_t i = 0; i < programs.size(); ++i) facts[i].program = programs.Get(i), facts[i].index = i;
+  for (uint32_t i = 0; i < programs.size(); ++i) {
+    const auto* steps = programs.Get(i)->steps();
+    for (uint32_t s = 0; s < length(steps); ++s) {
+      const auto wrong = [&](const char* why) {
+        return corrupt(why).at(Where::kStep, static_cast<int32_t>(s));
+      };
+      const fb::Step& step = *steps->Get(s);
+      const uint32_t expected = step_op(step) == Op::kIf ? 2 : step_op(step) == Op::kLoop ? 1 : 0;
+      SINTER_CHECK(length(step.subprograms()) == expected,
+                   wrong("the step does not have the subprograms that its operation takes"));
+      for (const uint32_t sub : items(step.subprograms())) {
+        SINTER_CHECK(sub != 0 && sub < programs.size() && facts[sub].owner == nullptr,
+                     wrong("a subprogram does not exist or belongs to two steps"));
+        facts[sub].owner = programs.Get(i);
+        facts[sub].owner_index = i;
+        facts[sub].owner_step = &step;
+        facts[sub].owner_step_index = s;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < programs.size(); ++i) {
+    int depth = 0;
+    for (uint32_t p = i; facts[p].owner != nullptr; p = facts[p].owner_index)
+      SINTER_CHECK(++depth <= kMaxNesting,
+                   corrupt("subprograms are nested too deeply").at(Where::kProgram, static_cast<int32_t>(i)));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+uint64_t open_scratch_bytes(const fb::Model* root) {
+  if (root->programs() == nullptr) return 0;
+  BumpArena arena;
+  Scratch{*root, arena};
+  size_t most = 0;
+  for (const fb::Program* p : *root->programs()) {
+    BumpArena plan = arena;
+    measure_plan(length(p->values()), length(p->steps()), plan);
+    if (plan.used() > most) most = plan.used();
+  }
+  return most;
+}
+
+Status verify(const ModelState& model, std::span<std::byte> memory) {
+  const fb::Model& root = *model.root;
+  SINTER_CHECK(length(root.programs()) > 0 && length(root.profiles()) > 0 && root.constants() != nullptr,
+               corrupt("the model lacks programs, profiles or its list of constants"));
+  SINTER_RETURN_IF_ERROR(check_total_lengths(root, model.flatbuffer_bytes));
+  SINTER_RETURN_IF_ERROR(check_alignments(root));
+  SINTER_RETURN_IF_ERROR(check_constants(model));
+
+  BumpArena arena(memory);
+  const Scratch scratch(root, arena);
+  SINTER_CHECK(
+      scratch.facts != nullptr && !scratch.short_of_memory && memory.size() >= open_scratch_bytes(&root),
+      corrupt("the file states too little scratch memory"));
+  SINTER_RETURN_IF_ERROR(find_owners(model, scratch.facts));
+  const uint32_t programs = root.programs()->size();
+  for (uint32_t i = 0; i < programs; ++i) {
+    const Status status = verify_values(model, scratch.facts[i]);
+    if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(i));
+  }
+  for (uint32_t i = 0; i < programs; ++i) {
+    const Status status = verify_program(model, scratch.facts[i]);
+    if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(i));
+  }
+  for (const fb::Profile* profile : *root.profiles()) {
+    SINTER_RETURN_IF_ERROR(verify_regions(*profile));
+    SINTER_CHECK(length(profile->programs()) == programs, corrupt("a profile does not plan every program"));
+    for (uint32_t i = 0; i < programs; ++i) {
+      const Status status = verify_plan(model, *profile, scratch.facts[i], arena);
+      if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(i));
+    }
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail

@@ -1,0 +1,308 @@
+// One program on its own: values, order of steps, operands against inference, control flow against its
+// bodies.
+#include "runtime/kernels/reference.h"
+#include "runtime/model/verify.h"
+
+namespace sinter::detail {
+namespace {
+
+Status at_value(Status status, uint32_t v) { return status.at(Where::kValue, static_cast<int32_t>(v)); }
+
+// No product of dims leaves 63 bits, whatever zeros are among them, so that strides can be computed plainly.
+bool dims_fit(DType dtype, std::span<const int64_t> dims) {
+  int64_t product = byte_width(dtype) > 0 ? static_cast<int64_t>(byte_width(dtype)) : 1;
+  for (const int64_t d : dims)
+    if (d < 0 || !checked_mul<int64_t>(product, d > 0 ? d : 1, &product)) return false;
+  return product <= PTRDIFF_MAX / 8;
+}
+
+Status check_value(const ModelState& model, const fb::Program& program, bool entry, const fb::Value& value) {
+  const auto dtype = static_cast<DType>(value.dtype());
+  const auto dims = items(value.dims());
+  SINTER_CHECK(bit_width(dtype) > 0 && dims.size() <= kMaxRank && dims_fit(dtype, dims),
+               corrupt("the value has an impossible type or shape"));
+  SINTER_CHECK(value.kind() <= fb::ValueKind::Prepared, corrupt("unknown kind of value"));
+  SINTER_CHECK(!is_sub_byte(dtype) || value.kind() == fb::ValueKind::Constant,
+               corrupt("only constants can have a packed type"));
+  SINTER_CHECK(value.scale() == -1 && value.zero_point() == -1 && value.quantized_axis() == -1,
+               unsupported("quantized values are not supported by this build"));
+  SINTER_CHECK(value.memory_kind() == 0, unsupported("only host memory is supported"));
+  const auto matches = [&](int32_t index) {
+    if (index < 0 || static_cast<uint32_t>(index) >= model.root->constants()->size()) return false;
+    const fb::Constant& c = *model.root->constants()->Get(static_cast<uint32_t>(index));
+    if (c.dtype() != value.dtype() || length(c.dims()) != dims.size()) return false;
+    for (size_t i = 0; i < dims.size(); ++i)
+      if (items(c.dims())[i] != dims[i]) return false;
+    return true;
+  };
+  if (value.kind() == fb::ValueKind::Constant)
+    SINTER_CHECK(matches(value.constant()), corrupt("the value does not have its constant's type and shape"));
+  if (value.kind() == fb::ValueKind::State) {
+    SINTER_CHECK(entry, unsupported("state within a subprogram"));
+    SINTER_CHECK(value.initial() == -1 || matches(value.initial()),
+                 corrupt("a state does not have its initial value's type and shape"));
+  }
+  const uint32_t values = length(program.values());
+  if (value.extents() != nullptr)
+    for (const fb::Extent* e : *value.extents()) {
+      SINTER_CHECK(e->dim() >= 0 && static_cast<size_t>(e->dim()) < dims.size() && e->value() >= 0 &&
+                       static_cast<uint32_t>(e->value()) < values,
+                   corrupt("an extent names no dim or value"));
+      const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->value()));
+      SINTER_CHECK(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
+                   corrupt("an extent is not an int64 scalar"));
+    }
+  return ok_status();
+}
+
+bool same_type(const fb::Value& a, const fb::Value& b) {
+  if (a.dtype() != b.dtype() || length(a.dims()) != length(b.dims())) return false;
+  for (uint32_t i = 0; i < length(a.dims()); ++i)
+    if (items(a.dims())[i] != items(b.dims())[i]) return false;
+  return true;
+}
+bool is_scalar(const fb::Value& v, DType dtype) {
+  return static_cast<DType>(v.dtype()) == dtype && value_view(v).size() == 1;
+}
+
+const fb::Value& value_at(const fb::Program& p, int32_t v) {
+  return *p.values()->Get(static_cast<uint32_t>(v));
+}
+
+// Public inputs and outputs, or a subprogram's.
+Status check_ports(const fb::Program& program, bool entry,
+                   const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, Where where) {
+  for (uint32_t i = 0; i < length(ports); ++i) {
+    const fb::Port& port = *ports->Get(i);
+    const auto index = static_cast<int32_t>(i);
+    SINTER_CHECK(port.value() < length(program.values()), corrupt("a port names no value").at(where, index));
+    SINTER_CHECK(!entry || (port.name() != nullptr && port.name()->size() > 0),
+                 corrupt("an input or output has no name").at(where, index));
+    const TensorView view = value_view(*program.values()->Get(port.value()));
+    SINTER_CHECK(!is_sub_byte(view.dtype),
+                 unsupported("a packed type at a model's boundary").at(where, index));
+    if (port.dims() != nullptr) {
+      const auto dims = items(port.dims());
+      int64_t bytes = 0;
+      SINTER_CHECK(dims.size() <= kMaxRank && dims_fit(view.dtype, dims) &&
+                       checked_bytes(view.dtype, dims, &bytes) && bytes == view.dense_bytes(),
+                   corrupt("the public dims do not fit the value").at(where, index));
+    }
+  }
+  return ok_status();
+}
+
+Status check_operands(const ModelState& model, const fb::Program& program, const fb::Step& step) {
+  AttrStorage attrs;
+  TensorView views[kMaxOperands];
+  const uint32_t inputs = length(step.inputs()), outputs = length(step.outputs());
+  SINTER_CHECK(inputs + uint64_t{outputs} <= kMaxOperands,
+               unsupported("a step with more than %a operands", kMaxOperands));
+  SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
+  for (uint32_t i = 0; i < inputs; ++i) {
+    const int32_t v = items(step.inputs())[i];
+    if (v < 0) continue;
+    views[i] = value_view(value_at(program, v));
+    views[i].constant = value_at(program, v).kind() == fb::ValueKind::Constant;
+  }
+  for (uint32_t i = 0; i < outputs; ++i)
+    if (const int32_t v = items(step.outputs())[i]; v >= 0)
+      views[inputs + i] = value_view(value_at(program, v));
+  OpCall call{step_op(step), &attrs, {views, inputs}, {views + inputs, outputs}};
+  Status status = validate(call, model.kernels);
+  // What the caller of infer could have done wrong is, here, a mistake of the file.
+  if (status.code == Code::kInvalidArgument) status.code = Code::kCorrupt;
+  return status;
+}
+
+// Operands of If and Loop against their subprograms' ports.
+Status check_control(const ModelState& model, const fb::Program& program, const fb::Step& step) {
+  AttrStorage attrs;
+  SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
+  const auto ins = items(step.inputs());
+  const auto outs = items(step.outputs());
+  const bool loop = step_op(step) == Op::kLoop;
+  if (loop) {
+    const auto& a = *reinterpret_cast<const LoopAttrs*>(&attrs);
+    SINTER_CHECK(a.max_trips >= 0 && a.carried >= 0 && static_cast<uint64_t>(a.carried) < uint64_t{1} << 30,
+                 corrupt("a loop with impossible attributes"));
+  }
+  const ControlShape shape = control_shape(step);
+  SINTER_CHECK(ins.size() >= shape.captured, corrupt("a control step lacks operands"));
+  for (size_t i = 0; i < ins.size(); ++i)
+    SINTER_CHECK(ins[i] >= 0 || (loop && i < 2), corrupt("an operand of a control step is missing"));
+  if (loop) {
+    SINTER_CHECK(ins[0] < 0 || is_scalar(value_at(program, ins[0]), DType::kInt64),
+                 corrupt("the trip count is no int64 scalar"));
+    SINTER_CHECK(ins[1] < 0 || is_scalar(value_at(program, ins[1]), DType::kBool),
+                 corrupt("the loop's condition is no bool scalar"));
+    SINTER_CHECK(outs.size() > shape.carried, corrupt("a loop lacks outputs"));
+    SINTER_CHECK(outs.back() < 0 || is_scalar(value_at(program, outs.back()), DType::kInt64),
+                 corrupt("the number of trips is no int64 scalar"));
+  } else {
+    SINTER_CHECK(is_scalar(value_at(program, ins[0]), DType::kBool),
+                 corrupt("the condition is no bool scalar"));
+  }
+
+  for (const uint32_t sub : items(step.subprograms())) {
+    const fb::Program& body = *model.root->programs()->Get(sub);
+    const auto in_value = [&](uint32_t i) -> const fb::Value& {
+      return *body.values()->Get(body.inputs()->Get(i)->value());
+    };
+    const auto out_value = [&](uint32_t i) -> const fb::Value& {
+      return *body.values()->Get(body.outputs()->Get(i)->value());
+    };
+    const size_t captured = ins.size() - shape.captured;
+    SINTER_CHECK(length(body.inputs()) == shape.own + captured,
+                 corrupt("a subprogram does not take what its step gives"));
+    for (uint32_t i = 0; i < captured; ++i)
+      SINTER_CHECK(same_type(in_value(shape.own + i), value_at(program, ins[shape.captured + i])),
+                   corrupt("captured value %a has another type or shape in the subprogram", i));
+    if (!loop) {
+      SINTER_CHECK(length(body.outputs()) == outs.size(),
+                   corrupt("a branch does not give what its step gives"));
+      for (uint32_t i = 0; i < outs.size(); ++i)
+        SINTER_CHECK(outs[i] < 0 || same_type(out_value(i), value_at(program, outs[i])),
+                     corrupt("result %a has another type or shape in the branch", i));
+      continue;
+    }
+    // Body results: condition, carried, scanned; step outputs: carried, scanned, trips.
+    SINTER_CHECK(length(body.outputs()) == outs.size(),
+                 corrupt("a loop's body does not give what its step gives"));
+    SINTER_CHECK(is_scalar(in_value(0), DType::kInt64) && is_scalar(in_value(1), DType::kBool) &&
+                     is_scalar(out_value(0), DType::kBool),
+                 corrupt("a loop's body has a wrong iteration number or condition"));
+    const int64_t max_trips = items(step.ints())[0];
+    for (uint32_t i = 0; i + 1 < outs.size(); ++i) {
+      const fb::Value& result = out_value(1 + i);
+      if (i < shape.carried) {
+        SINTER_CHECK(same_type(result, in_value(2 + i)) && same_type(result, value_at(program, ins[2 + i])) &&
+                         (outs[i] < 0 || same_type(result, value_at(program, outs[i]))),
+                     corrupt("carried value %a changes its type or shape", i));
+        continue;
+      }
+      if (outs[i] < 0) continue;
+      const fb::Value& scanned = value_at(program, outs[i]);
+      bool good = scanned.dtype() == result.dtype() && length(scanned.dims()) == length(result.dims()) + 1 &&
+                  items(scanned.dims())[0] == max_trips;
+      for (uint32_t d = 0; good && d < length(result.dims()); ++d)
+        good = items(scanned.dims())[d + 1] == items(result.dims())[d];
+      SINTER_CHECK(good, corrupt("scanned output %a does not fit what the body gives", i));
+    }
+    // A result that is another parameter would be overwritten while results are copied.
+    for (uint32_t i = 0; i < shape.carried; ++i) {
+      const fb::Value& result = out_value(1 + i);
+      if (result.kind() != fb::ValueKind::Input) continue;
+      const uint32_t value = body.outputs()->Get(1 + i)->value();
+      for (uint32_t k = 0; k < shape.own; ++k)
+        SINTER_CHECK(k == 2 + i || body.inputs()->Get(k)->value() != value,
+                     unsupported("a loop's body hands on one parameter as another; a Copy is needed"));
+    }
+  }
+  return ok_status();
+}
+
+// Operands exist, are given before they are read, and are given once. `kind`: what this list's outputs are.
+Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::ValueKind kind) {
+  const auto known = [&](int32_t v) { return static_cast<size_t>(v) < f.lives.size(); };
+  for (const int32_t v : items(step.inputs())) {
+    if (v == -1) continue;
+    SINTER_CHECK(known(v), corrupt("an operand does not exist"));
+    Life& life = f.lives[v];
+    SINTER_CHECK(life.first != Life::kNever, corrupt("value %a is read before it is given", v));
+    const fb::ValueKind from = value_at(*f.program, v).kind();
+    SINTER_CHECK(kind != fb::ValueKind::Prepared || from == fb::ValueKind::Constant || from == kind,
+                 corrupt("a prepare step reads a value that runs give"));
+    if (kind == fb::ValueKind::Temporary && s > life.last) life.last = s;
+  }
+  for (const int32_t v : items(step.outputs())) {
+    if (v == -1) continue;
+    SINTER_CHECK(known(v), corrupt("an operand does not exist"));
+    Life& life = f.lives[v];
+    SINTER_CHECK(life.first == Life::kNever && value_at(*f.program, v).kind() == kind,
+                 corrupt("value %a is given twice or by the wrong list of steps", v));
+    life.first = life.last = kind == fb::ValueKind::Temporary ? s : -1;
+  }
+  return ok_status();
+}
+
+Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step& step, int32_t s,
+                  fb::ValueKind kind) {
+  const OpInfo* info = op_info(step_op(step));
+  SINTER_CHECK(info != nullptr, unsupported("operation number %a is unknown to this build", step.op()));
+  SINTER_CHECK(step.op_version() >= 1 && step.op_version() <= info->version,
+               unsupported("version %a of the operation is newer than this build", step.op_version()));
+  SINTER_RETURN_IF_ERROR(check_order(f, step, s, kind));
+  if (!is_control(step)) return check_operands(model, *f.program, step);
+  SINTER_CHECK(kind == fb::ValueKind::Temporary, corrupt("control flow in a prepare list"));
+  return check_control(model, *f.program, step);
+}
+
+}  // namespace
+
+Status verify_values(const ModelState& model, ProgramFacts& f) {
+  const fb::Program& program = *f.program;
+  const bool entry = f.owner == nullptr;
+  const auto end = static_cast<int32_t>(length(program.steps()));
+  SINTER_CHECK(length(program.steps()) < INT32_MAX && length(program.values()) < INT32_MAX,
+               corrupt("a program is too long"));
+  for (uint32_t v = 0; v < length(program.values()); ++v) {
+    const fb::Value& value = *program.values()->Get(v);
+    const Status status = check_value(model, program, entry, value);
+    if (!status.ok()) return at_value(status, v);
+    if (value.kind() == fb::ValueKind::Constant) f.lives[v] = {-1, -1};
+    if (value.kind() == fb::ValueKind::State) f.lives[v] = {-1, end};
+  }
+  SINTER_RETURN_IF_ERROR(check_ports(program, entry, program.inputs(), Where::kInput));
+  return check_ports(program, entry, program.outputs(), Where::kOutput);
+}
+
+Status verify_program(const ModelState& model, ProgramFacts& f) {
+  const fb::Program& program = *f.program;
+  const bool entry = f.owner == nullptr;
+  const auto end = static_cast<int32_t>(length(program.steps()));
+  f.own_inputs = length(program.inputs());
+  if (!entry) {
+    // The owner's step is checked with the owner; here only what the own part needs. Attributes may be bad
+    // still.
+    if (step_op(*f.owner_step) == Op::kLoop)
+      SINTER_CHECK(length(f.owner_step->ints()) == 2 && items(f.owner_step->ints())[1] >= 0 &&
+                       items(f.owner_step->ints())[1] < (int64_t{1} << 30),
+                   corrupt("a loop with impossible attributes"));
+    f.own_inputs = control_shape(*f.owner_step).own;
+    SINTER_CHECK(f.own_inputs <= length(program.inputs()), corrupt("a subprogram lacks inputs"));
+  }
+  for (uint32_t i = 0; i < length(program.inputs()); ++i) {
+    const uint32_t v = program.inputs()->Get(i)->value();
+    SINTER_CHECK(program.values()->Get(v)->kind() == fb::ValueKind::Input && f.lives[v].first == Life::kNever,
+                 at_value(corrupt("an input is listed twice or is no input"), v));
+    f.lives[v] = {-1, -1};
+    f.ports[v] = i >= f.own_inputs ? 1 : 0;
+  }
+  for (int32_t s = 0; s < static_cast<int32_t>(length(program.prepare())); ++s) {
+    const Status status =
+        check_step(model, f, *program.prepare()->Get(static_cast<uint32_t>(s)), s, fb::ValueKind::Prepared);
+    if (!status.ok()) return status.at(Where::kStep, s);
+  }
+  for (int32_t s = 0; s < end; ++s) {
+    const Status status =
+        check_step(model, f, *program.steps()->Get(static_cast<uint32_t>(s)), s, fb::ValueKind::Temporary);
+    if (!status.ok()) return status.at(Where::kStep, s);
+  }
+  for (uint32_t v = 0; v < length(program.values()); ++v)
+    SINTER_CHECK(f.lives[v].first != Life::kNever, at_value(corrupt("nothing gives the value"), v));
+  if (program.outputs() != nullptr)
+    for (const fb::Port* port : *program.outputs()) f.lives[port->value()].last = end;
+  for (uint32_t v = 0; v < length(program.values()); ++v) {
+    const fb::Value& value = *program.values()->Get(v);
+    if (value.kind() != fb::ValueKind::State || value.update() == -1) continue;
+    SINTER_CHECK(static_cast<uint32_t>(value.update()) < length(program.values()) &&
+                     same_type(value, value_at(program, value.update())) &&
+                     value_at(program, value.update()).kind() != fb::ValueKind::State,
+                 at_value(corrupt("a state's update does not fit it"), v));
+    f.lives[static_cast<uint32_t>(value.update())].last = end;
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail

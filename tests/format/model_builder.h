@@ -1,0 +1,326 @@
+// Builds small .sinter files for tests, good or deliberately wrong.
+//
+//   ModelBuilder b;                         // program 0
+//   int x = b.input("x", DType::kFloat32, {4});
+//   int y = b.value(DType::kFloat32, {4});
+//   b.step(ClampAttrs{.min = 0}, {x}, {y});
+//   b.output("y", y);
+//   AlignedBytes file = b.build();
+//
+// Every value gets memory of its own for the whole run, unless a test sets `place`.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/core/checked.h"
+#include "runtime/core/op.h"
+#include "runtime/core/tensor_view.h"
+#include "runtime/model/format.h"
+#include "runtime/model/verify.h"
+#include "schemas/generated/model_generated.h"
+
+namespace sinter::testing {
+
+// Bytes aligned to kBufferAlignment.
+class AlignedBytes {
+ public:
+  AlignedBytes() = default;
+  explicit AlignedBytes(size_t size)
+      : data_(static_cast<std::byte*>(
+            std::aligned_alloc(kBufferAlignment, align_up(size + 1, kBufferAlignment)))),
+        size_(size) {
+    std::memset(data_.get(), 0, align_up(size + 1, kBufferAlignment));
+  }
+  AlignedBytes copy(size_t size) const {
+    AlignedBytes out(size);
+    std::memcpy(out.data(), data(), size < size_ ? size : size_);
+    return out;
+  }
+  std::byte* data() const { return data_.get(); }
+  size_t size() const { return size_; }
+  std::span<std::byte> span() const { return {data_.get(), size_}; }
+  std::byte& operator[](size_t i) { return data_.get()[i]; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+struct EncodedAttrs {
+  std::vector<int64_t> ints;
+  std::vector<double> floats;
+  void operator()(const char*, int64_t v) { ints.push_back(v); }
+  void operator()(const char*, double v) { floats.push_back(v); }
+  void operator()(const char*, const IntList& v) {
+    ints.push_back(v.size());
+    ints.insert(ints.end(), v.begin(), v.end());
+  }
+  void operator()(const char*, const FloatList& v) {
+    ints.push_back(v.size());
+    floats.insert(floats.end(), v.begin(), v.end());
+  }
+};
+
+struct PlaceSpec {
+  int64_t offset = -1;  // -1: a fresh place
+  int32_t first = -2, last = -2;
+  int32_t alias_of = -1;
+  int64_t alias_offset = 0;  // from the aliased value's offset, if offset is -1
+  std::vector<int64_t> strides;
+  int64_t bytes = -1;
+  bool none = false;
+};
+struct ValueSpec {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> dims;
+  fb::ValueKind kind = fb::ValueKind::Temporary;
+  int32_t constant = -1, initial = -1, update = -1;
+  PlaceSpec place;
+};
+struct StepSpec {
+  uint16_t op = 0, version = 1;
+  std::vector<int32_t> inputs, outputs;
+  EncodedAttrs attrs;
+  std::vector<uint32_t> subprograms;
+  std::vector<uint8_t> candidates;
+  uint64_t workspace = 0;  // raised to what subprograms need
+  uint32_t max_threads = 0;
+  bool elided = false;
+};
+struct PortSpec {
+  std::string name;
+  uint32_t value;
+  std::vector<int64_t> dims;
+};
+struct ProgramSpec {
+  std::vector<ValueSpec> values;
+  std::vector<StepSpec> steps, prepare;
+  std::vector<PortSpec> inputs, outputs;
+  uint32_t own_inputs = UINT32_MAX;  // inputs from here on are captured
+  // Result of planning.
+  uint64_t arena = 0;
+};
+
+class ModelBuilder {
+ public:
+  ModelBuilder() { programs.emplace_back(); }
+
+  // Everything below adds to this program.
+  void enter(size_t program) {
+    while (programs.size() <= program) programs.emplace_back();
+    current_ = program;
+  }
+  ProgramSpec& program() { return programs[current_]; }
+
+  int value(DType dtype, std::vector<int64_t> dims, fb::ValueKind kind = fb::ValueKind::Temporary) {
+    ValueSpec spec;
+    spec.dtype = dtype, spec.dims = std::move(dims), spec.kind = kind;
+    program().values.push_back(std::move(spec));
+    return static_cast<int>(program().values.size()) - 1;
+  }
+  int input(const std::string& name, DType dtype, std::vector<int64_t> dims) {
+    const int v = value(dtype, std::move(dims), fb::ValueKind::Input);
+    program().inputs.push_back({name, static_cast<uint32_t>(v), {}});
+    return v;
+  }
+  // An input of a subprogram that its step captures; after all own inputs.
+  int captured(DType dtype, std::vector<int64_t> dims) {
+    if (program().own_inputs == UINT32_MAX)
+      program().own_inputs = static_cast<uint32_t>(program().inputs.size());
+    const int v = input("", dtype, std::move(dims));
+    program().values[static_cast<size_t>(v)].place.none = true;
+    return v;
+  }
+  void output(const std::string& name, int v) {
+    program().outputs.push_back({name, static_cast<uint32_t>(v), {}});
+  }
+  template <class T>
+  int constant(DType dtype, std::vector<int64_t> dims, const std::vector<T>& data) {
+    const int v = value(dtype, dims, fb::ValueKind::Constant);
+    program().values.back().constant = add_constant(dtype, dims, data);
+    return v;
+  }
+  template <class T>
+  int32_t add_constant(DType dtype, std::vector<int64_t> dims, const std::vector<T>& data) {
+    const size_t offset = weights.size(), bytes = data.size() * sizeof(T);
+    weights.resize(offset + align_up(bytes, 64));
+    std::memcpy(weights.data() + offset, data.data(), bytes);
+    constants.push_back({dtype, std::move(dims), offset, bytes});
+    return static_cast<int32_t>(constants.size()) - 1;
+  }
+  int state(DType dtype, std::vector<int64_t> dims, int32_t initial, int32_t update) {
+    const int v = value(dtype, std::move(dims), fb::ValueKind::State);
+    program().values.back().initial = initial, program().values.back().update = update;
+    return v;
+  }
+  template <class A>
+  StepSpec& step(const A& attrs, std::vector<int32_t> inputs, std::vector<int32_t> outputs,
+                 std::vector<uint32_t> subprograms = {}) {
+    program().steps.push_back(make_step(attrs, std::move(inputs), std::move(outputs)));
+    program().steps.back().subprograms = std::move(subprograms);
+    return program().steps.back();
+  }
+  template <class A>
+  StepSpec& prepare(const A& attrs, std::vector<int32_t> inputs, std::vector<int32_t> outputs) {
+    program().prepare.push_back(make_step(attrs, std::move(inputs), std::move(outputs)));
+    return program().prepare.back();
+  }
+  PlaceSpec& place(int v) { return program().values[static_cast<size_t>(v)].place; }
+
+  AlignedBytes build();
+
+  struct ConstantSpec {
+    DType dtype;
+    std::vector<int64_t> dims;
+    uint64_t offset, length;
+  };
+  std::vector<ProgramSpec> programs;
+  std::vector<ConstantSpec> constants;
+  std::vector<std::byte> weights;
+  std::vector<std::string> backends;
+  uint64_t extra_weights = 64;  // padding after the last constant
+  int64_t region_bytes = -1;    // overrides what the placements need
+  uint64_t scratch_less = 0;    // to state too little scratch
+  bool write_strides_always = false;
+
+ private:
+  template <class A>
+  static StepSpec make_step(const A& attrs, std::vector<int32_t> inputs, std::vector<int32_t> outputs) {
+    StepSpec s;
+    s.op = static_cast<uint16_t>(A::kOp);
+    s.inputs = std::move(inputs), s.outputs = std::move(outputs);
+    visit_attrs(attrs, s.attrs);
+    return s;
+  }
+  flatbuffers::Offset<fb::ProgramPlan> plan(flatbuffers::FlatBufferBuilder& fbb, uint32_t index);
+
+  size_t current_ = 0;
+};
+
+inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::FlatBufferBuilder& fbb,
+                                                               uint32_t index) {
+  ProgramSpec& p = programs[index];
+  uint64_t end = 0;
+  const auto take = [&](uint64_t bytes) {
+    const uint64_t at = end;
+    end = align_up(static_cast<size_t>(end + bytes), 64);
+    return at;
+  };
+  std::vector<flatbuffers::Offset<fb::Placement>> placements;
+  std::vector<uint64_t> offsets(p.values.size(), 0);
+  for (size_t pass = 0; pass < 2; ++pass)  // aliases after what they are aliases of
+    for (size_t v = 0; v < p.values.size(); ++v) {
+      const PlaceSpec& s = p.values[v].place;
+      if ((s.alias_of >= 0) != (pass == 1)) continue;
+      int64_t bytes = 0;
+      if (!checked_bytes(p.values[v].dtype, p.values[v].dims, &bytes)) bytes = 0;
+      const bool placed = p.values[v].kind != fb::ValueKind::Constant &&
+                          p.values[v].kind != fb::ValueKind::Prepared && !s.none;
+      if (!placed) continue;
+      if (s.offset >= 0) {
+        offsets[v] = static_cast<uint64_t>(s.offset);
+        end = std::max<uint64_t>(end, align_up(static_cast<size_t>(s.offset + bytes), 64));
+      } else if (s.alias_of >= 0) {
+        offsets[v] = offsets[static_cast<size_t>(s.alias_of)] + static_cast<uint64_t>(s.alias_offset);
+      } else {
+        offsets[v] = take(static_cast<uint64_t>(bytes));
+      }
+    }
+  for (size_t v = 0; v < p.values.size(); ++v) {
+    const PlaceSpec& s = p.values[v].place;
+    if (p.values[v].kind == fb::ValueKind::Constant || p.values[v].kind == fb::ValueKind::Prepared || s.none)
+      continue;
+    int64_t bytes = 0;
+    if (!checked_bytes(p.values[v].dtype, p.values[v].dims, &bytes)) bytes = 0;
+    if (!s.strides.empty() && bytes > 0) {
+      bytes = static_cast<int64_t>(byte_width(p.values[v].dtype));
+      for (size_t d = 0; d < s.strides.size(); ++d) bytes += (p.values[v].dims[d] - 1) * s.strides[d];
+    }
+    const auto strides = s.strides.empty() ? 0 : fbb.CreateVector(s.strides);
+    placements.push_back(fb::CreatePlacement(
+        fbb, static_cast<uint32_t>(v), 0, offsets[v], static_cast<uint64_t>(s.bytes >= 0 ? s.bytes : bytes),
+        s.first != -2 ? s.first : -1, s.last != -2 ? s.last : static_cast<int32_t>(p.steps.size()),
+        s.alias_of, strides));
+  }
+  std::vector<flatbuffers::Offset<fb::StepPlan>> steps;
+  for (StepSpec& s : p.steps) {
+    for (const uint32_t sub : s.subprograms)
+      if (sub < programs.size()) s.workspace = std::max(s.workspace, programs[sub].arena);
+    const uint64_t at = s.workspace > 0 ? take(s.workspace) : 0;
+    steps.push_back(
+        fb::CreateStepPlan(fbb, fbb.CreateVector(s.candidates), 0, at, s.workspace, s.max_threads, s.elided));
+  }
+  p.arena = end + 64;
+  if (index == 0 && region_bytes >= 0) p.arena = static_cast<uint64_t>(region_bytes);
+  return fb::CreateProgramPlan(fbb, index, fbb.CreateVector(steps), fbb.CreateVector(placements), p.arena);
+}
+
+inline AlignedBytes ModelBuilder::build() {
+  flatbuffers::FlatBufferBuilder fbb;
+  const auto make_steps = [&](const std::vector<StepSpec>& list) {
+    std::vector<flatbuffers::Offset<fb::Step>> steps;
+    for (const StepSpec& s : list)
+      steps.push_back(fb::CreateStep(fbb, s.op, s.version, fbb.CreateVector(s.inputs),
+                                     fbb.CreateVector(s.outputs), fbb.CreateVector(s.attrs.ints),
+                                     fbb.CreateVector(s.attrs.floats), fbb.CreateVector(s.subprograms)));
+    return fbb.CreateVector(steps);
+  };
+  const auto make_ports = [&](const std::vector<PortSpec>& list) {
+    std::vector<flatbuffers::Offset<fb::Port>> ports;
+    for (const PortSpec& p : list)
+      ports.push_back(fb::CreatePort(fbb, p.value, fbb.CreateString(p.name),
+                                     p.dims.empty() ? 0 : fbb.CreateVector(p.dims)));
+    return fbb.CreateVector(ports);
+  };
+  std::vector<flatbuffers::Offset<fb::Program>> program_list;
+  for (const ProgramSpec& p : programs) {
+    std::vector<flatbuffers::Offset<fb::Value>> values;
+    for (const ValueSpec& v : p.values)
+      values.push_back(fb::CreateValue(fbb, static_cast<uint8_t>(v.dtype), fbb.CreateVector(v.dims), v.kind,
+                                       v.constant, v.initial, v.update));
+    program_list.push_back(fb::CreateProgram(fbb, fbb.CreateString("main"), fbb.CreateVector(values),
+                                             make_steps(p.steps), make_steps(p.prepare), make_ports(p.inputs),
+                                             make_ports(p.outputs)));
+  }
+  std::vector<flatbuffers::Offset<fb::ProgramPlan>> plans(programs.size());
+  for (size_t i = programs.size(); i-- > 0;) plans[i] = plan(fbb, static_cast<uint32_t>(i));
+  std::vector<flatbuffers::Offset<fb::Constant>> constant_list;
+  for (const ConstantSpec& c : constants)
+    constant_list.push_back(fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims),
+                                               0, c.offset, c.length));
+  const auto region = fb::CreateRegion(fbb, fb::RegionKind::Arena, 0, programs[0].arena);
+  const auto profile = fb::CreateProfile(fbb, fbb.CreateString("test"), fbb.CreateString("portable"),
+                                         fbb.CreateString("float"), fbb.CreateVectorOfStrings(backends),
+                                         fbb.CreateVector(&region, 1), fbb.CreateVector(plans));
+  fbb.Finish(fb::CreateModel(fbb, fbb.CreateString("tests"), fbb.CreateVector(program_list),
+                             fbb.CreateVector(constant_list), fbb.CreateVector(&profile, 1)),
+             fb::ModelIdentifier());
+
+  format::Header header{};
+  format::Segment segment{};
+  weights.resize(align_up(weights.size(), 64) + extra_weights);
+  segment.bytes = weights.size();
+  segment.kind = static_cast<uint32_t>(format::SegmentKind::kWeights);
+  segment.digest = format::digest_of(weights);
+  header.flatbuffer_bytes = fbb.GetSize();
+  header.scratch_bytes = detail::open_scratch_bytes(fb::GetModel(fbb.GetBufferPointer())) - scratch_less;
+  const auto structure = std::as_bytes(std::span<const uint8_t>(fbb.GetBufferPointer(), fbb.GetSize()));
+  header.flatbuffer_digest = format::digest_of(structure);
+  if (!format::lay_out(header, {&segment, 1}).ok()) std::abort();
+  format::seal(header, {&segment, 1});
+  AlignedBytes file(header.file_bytes);
+  std::memcpy(file.data(), &header, sizeof(header));
+  std::memcpy(file.data() + sizeof(header), &segment, sizeof(segment));
+  std::memcpy(file.data() + header.flatbuffer_offset, structure.data(), structure.size());
+  std::memcpy(file.data() + segment.offset, weights.data(), weights.size());
+  return file;
+}
+
+}  // namespace sinter::testing

@@ -1,0 +1,363 @@
+// Opening good files, and refusing every damaged one.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sinter/sinter.h"
+#include "tests/format/model_builder.h"
+
+namespace sinter::testing {
+namespace {
+
+struct Opened {
+  AlignedBytes memory;
+  Model model;
+  Status status;
+};
+
+Opened open(const AlignedBytes& file, OpenOptions options = {.kernels = reference_kernels()}) {
+  Opened out;
+  const auto bytes = Model::open_bytes(file.span(), options);
+  if (!bytes.ok()) return out.status = bytes.status(), std::move(out);
+  out.memory = AlignedBytes(bytes.value());
+  auto model = Model::open(file.span(), out.memory.span(), options);
+  out.status = model.status();
+  if (model.ok()) out.model = model.value();
+  return out;
+}
+
+ModelBuilder small_model() {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2, 3});
+  const int c = b.constant<float>(DType::kFloat32, {3}, {1, 2, 3});
+  const int h = b.value(DType::kFloat32, {2, 3}), y = b.value(DType::kFloat32, {2, 3});
+  b.step(AddAttrs{}, {x, c}, {h});
+  ClampAttrs relu;
+  relu.min = 0;
+  b.step(relu, {h}, {y});
+  b.output("y", y);
+  return b;
+}
+
+::testing::Message explain(const Status& status) {
+  char text[256];
+  format_status(status, text);
+  return ::testing::Message() << text;
+}
+
+#define EXPECT_REFUSED(builder, message_part)                                                         \
+  do {                                                                                                \
+    const AlignedBytes file_ = (builder).build();                                                     \
+    const Opened opened_ = open(file_);                                                               \
+    EXPECT_FALSE(opened_.status.ok());                                                                \
+    if (!opened_.status.ok()) {                                                                       \
+      EXPECT_TRUE(opened_.status.code == Code::kCorrupt || opened_.status.code == Code::kUnsupported) \
+          << explain(opened_.status);                                                                 \
+      EXPECT_THAT(opened_.status.message, ::testing::HasSubstr(message_part));                        \
+    }                                                                                                 \
+  } while (false)
+
+TEST(Open, SmallModelTellsItsPorts) {
+  const AlignedBytes file = small_model().build();
+  const Opened o = open(file);
+  ASSERT_TRUE(o.status.ok()) << explain(o.status);
+  EXPECT_EQ(o.model.program_count(), 1u);
+  EXPECT_TRUE(o.model.is_entry(0));
+  ASSERT_EQ(o.model.input_count(), 1u);
+  EXPECT_STREQ(o.model.input(0).name, "x");
+  EXPECT_EQ(o.model.input(0).dtype, DType::kFloat32);
+  EXPECT_THAT(o.model.input(0).dims, ::testing::ElementsAre(2, 3));
+  EXPECT_EQ(o.model.find_output("y"), 0);
+  EXPECT_EQ(o.model.find_output("x"), -1);
+  EXPECT_STREQ(o.model.step_op(1), "Clamp");
+  EXPECT_STREQ(o.model.profile_name(0), "test");
+}
+
+TEST(Open, StableModeReadsInPlace) {
+  const AlignedBytes file = small_model().build();
+  const OpenOptions stable{.kernels = reference_kernels(), .stable = true};
+  const OpenOptions copying{.kernels = reference_kernels()};
+  EXPECT_LT(Model::open_bytes(file.span(), stable).value(), Model::open_bytes(file.span(), copying).value());
+  EXPECT_TRUE(open(file, stable).status.ok());
+}
+
+TEST(Open, OneByteOfMemoryLessIsRefused) {
+  const AlignedBytes file = small_model().build();
+  const OpenOptions options{.kernels = reference_kernels()};
+  const size_t bytes = Model::open_bytes(file.span(), options).value();
+  AlignedBytes memory(bytes);
+  const auto model = Model::open(file.span(), memory.span().first(bytes - 1), options);
+  EXPECT_EQ(model.status().code, Code::kOutOfMemory);
+  EXPECT_EQ(model.status().a, static_cast<int64_t>(bytes));
+  EXPECT_EQ(model.status().b, static_cast<int64_t>(bytes) - 1);
+}
+
+TEST(Open, EveryFlippedBitIsNoticed) {
+  const AlignedBytes file = small_model().build();
+  for (size_t i = 0; i < file.size(); ++i)
+    for (int bit = 0; bit < 8; ++bit) {
+      AlignedBytes bad = file.copy(file.size());
+      bad[i] ^= static_cast<std::byte>(1 << bit);
+      const Status status = open(bad).status;
+      ASSERT_TRUE(status.code == Code::kCorrupt || status.code == Code::kUnsupported)
+          << "byte " << i << " bit " << bit << ": " << explain(status);
+    }
+}
+
+// With digests waived, the structure alone decides: anything may come out but a crash.
+TEST(Open, FlippedBitsWithoutDigestsNeverCrash) {
+  const AlignedBytes file = small_model().build();
+  format::Header h;
+  std::memcpy(&h, file.data(), sizeof(h));
+  int refused = 0;
+  for (size_t i = h.flatbuffer_offset; i < h.flatbuffer_offset + h.flatbuffer_bytes; ++i)
+    for (const int mask : {0x01, 0x04, 0x20, 0x80, 0xff}) {
+      AlignedBytes bad = file.copy(file.size());
+      bad[i] ^= static_cast<std::byte>(mask);
+      refused += !open(bad, {.kernels = reference_kernels(), .check_digests = false}).status.ok();
+    }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Open, EveryTruncationIsNoticed) {
+  const AlignedBytes file = small_model().build();
+  for (size_t n = 0; n < file.size(); ++n) EXPECT_EQ(open(file.copy(n)).status.code, Code::kCorrupt) << n;
+}
+
+TEST(Open, ExtensionsAreNoticed) {
+  const AlignedBytes file = small_model().build();
+  for (const size_t more : {1, 63, 64, 65, 4096})
+    EXPECT_EQ(open(file.copy(file.size() + more)).status.code, Code::kCorrupt) << more;
+}
+
+TEST(Open, UnalignedFileIsRefused) {
+  const AlignedBytes file = small_model().build();
+  AlignedBytes shifted(file.size() + 8), memory(1 << 20);
+  std::memcpy(shifted.data() + 8, file.data(), file.size());
+  EXPECT_EQ(
+      Model::open(shifted.span().subspan(8), memory.span(), {.kernels = reference_kernels()}).status().code,
+      Code::kInvalidArgument);
+}
+
+TEST(Open, MissingKernelIsRefused) {
+  EXPECT_EQ(open(small_model().build(), {}).status.code, Code::kUnsupported);
+}
+
+// ---- structure
+
+TEST(Verify, NewerOperationVersion) {
+  ModelBuilder b = small_model();
+  b.program().steps[0].version = 2;
+  EXPECT_REFUSED(b, "newer than this build");
+}
+TEST(Verify, UnknownOperation) {
+  ModelBuilder b = small_model();
+  b.program().steps[0].op = 9999;
+  EXPECT_REFUSED(b, "unknown to this build");
+}
+TEST(Verify, OperandOutOfRange) {
+  ModelBuilder b = small_model();
+  b.program().steps[0].inputs[1] = 99;
+  EXPECT_REFUSED(b, "operand does not exist");
+  b.program().steps[0].inputs[1] = -2;
+  EXPECT_REFUSED(b, "operand does not exist");
+}
+TEST(Verify, ReadBeforeGiven) {
+  ModelBuilder b = small_model();
+  std::swap(b.program().steps[0], b.program().steps[1]);
+  EXPECT_REFUSED(b, "before it is given");
+}
+TEST(Verify, GivenTwice) {
+  ModelBuilder b = small_model();
+  b.program().steps[1].outputs[0] = b.program().steps[0].outputs[0];
+  EXPECT_REFUSED(b, "given twice");
+}
+TEST(Verify, NeverGiven) {
+  ModelBuilder b = small_model();
+  b.value(DType::kFloat32, {1});
+  EXPECT_REFUSED(b, "nothing gives the value");
+}
+TEST(Verify, WrongShapeOfResult) {
+  ModelBuilder b = small_model();
+  b.program().values[2].dims = {3, 2};
+  EXPECT_REFUSED(b, "");
+}
+TEST(Verify, AttributeListsTooShortOrLong) {
+  ModelBuilder b = small_model();
+  b.program().steps[1].attrs.floats.pop_back();
+  EXPECT_REFUSED(b, "attribute lists");
+  b = small_model();
+  b.program().steps[1].attrs.ints.push_back(3);
+  EXPECT_REFUSED(b, "attribute lists");
+}
+TEST(Verify, HugeDims) {
+  for (const std::vector<int64_t>& dims : {std::vector<int64_t>{int64_t{1} << 62, 4},
+                                           {0, int64_t{1} << 40, int64_t{1} << 40},
+                                           {-1},
+                                           {1, 1, 1, 1, 1, 1, 1, 1, 1}}) {
+    ModelBuilder b = small_model();
+    b.program().values[0].dims = dims;
+    EXPECT_REFUSED(b, "impossible type or shape");
+  }
+}
+TEST(Verify, UnknownDtype) {
+  for (const int dtype : {0, 24, 200}) {
+    ModelBuilder b = small_model();
+    b.program().values[0].dtype = static_cast<DType>(dtype);
+    EXPECT_REFUSED(b, "impossible type or shape");
+  }
+}
+TEST(Verify, ConstantBeyondItsSegment) {
+  ModelBuilder b = small_model();
+  b.constants[0].offset = 64;
+  EXPECT_REFUSED(b, "within its segment");
+  b = small_model();
+  b.constants[0].offset = 4;
+  EXPECT_REFUSED(b, "within its segment");
+  b = small_model();
+  b.constants[0].length = 8;
+  EXPECT_REFUSED(b, "within its segment");
+  b = small_model();
+  b.extra_weights = 0;
+  b.weights.resize(64);
+  EXPECT_REFUSED(b, "within its segment");
+}
+TEST(Verify, TooLittleScratchStated) {
+  ModelBuilder b = small_model();
+  b.scratch_less = 1;
+  EXPECT_REFUSED(b, "too little scratch");
+}
+TEST(Verify, NamelessInput) {
+  ModelBuilder b = small_model();
+  b.program().inputs[0].name = "";
+  EXPECT_REFUSED(b, "no name");
+}
+TEST(Verify, SubprogramsOfAPlainStep) {
+  ModelBuilder b = small_model();
+  b.program().steps[0].subprograms = {0};
+  EXPECT_REFUSED(b, "subprograms");
+}
+
+// ---- plan
+
+TEST(Plan, OverlapIsFound) {
+  ModelBuilder b = small_model();  // x, c, h, y; x and h are both live in step 0
+  b.place(0).offset = 0;
+  b.place(2).offset = 64;
+  b.place(3).offset = 128;
+  EXPECT_TRUE(open(b.build()).status.ok());
+  b.place(2).offset = 0;
+  EXPECT_REFUSED(b, "share bytes");
+  // y may take x's place: x dies in step 0, y is born in step 1.
+  b.place(2).offset = 64;
+  b.place(3).offset = 0;
+  EXPECT_REFUSED(b, "share bytes");  // as long as the plan claims that x lives to the end
+  b.place(0).last = 0;
+  b.place(3).first = 1;
+  EXPECT_TRUE(open(b.build()).status.ok());
+}
+TEST(Plan, LifeMustCoverUses) {
+  ModelBuilder b = small_model();
+  b.place(2).first = 1;
+  EXPECT_REFUSED(b, "cover the value's life");
+  b.place(2).first = 0;
+  b.place(2).last = 0;
+  EXPECT_REFUSED(b, "cover the value's life");
+  b.place(2).last = 1;
+  EXPECT_TRUE(open(b.build()).status.ok());
+  b.place(3).last = 1;  // outputs live to the end: 2
+  EXPECT_REFUSED(b, "cover the value's life");
+}
+TEST(Plan, InPlaceNeedsAnAliasAndADyingOperand) {
+  ModelBuilder b = small_model();
+  b.place(2).first = 0, b.place(2).last = 1, b.place(3).first = 1;
+  b.place(2).offset = 128;
+  b.place(3).offset = 128;
+  EXPECT_REFUSED(b, "share bytes");
+  b.place(3).alias_of = 2;
+  EXPECT_TRUE(open(b.build()).status.ok()) << explain(open(b.build()).status);
+  b.place(3).offset = 132;  // half over the operand
+  EXPECT_REFUSED(b, "overwritten");
+  b.place(3).offset = 128;
+  b.output("h", 2);  // now h lives on
+  b.place(2).last = 2;
+  EXPECT_REFUSED(b, "overwritten");
+}
+TEST(Plan, AliasesMustLeadSomewhere) {
+  ModelBuilder b = small_model();
+  b.place(2).alias_of = 3, b.place(3).alias_of = 2;
+  b.place(2).offset = 128, b.place(3).offset = 128;
+  EXPECT_REFUSED(b, "circle");
+  b.place(3).alias_of = 1;
+  EXPECT_REFUSED(b, "alias of nothing");
+}
+TEST(Plan, PlacementsStayInsideRegions) {
+  ModelBuilder b = small_model();
+  b.region_bytes = 64 * 3 + 64;
+  EXPECT_TRUE(open(b.build()).status.ok());
+  b.region_bytes = 64 * 3;
+  EXPECT_REFUSED(b, "lie in its region");
+  b = small_model();
+  b.region_bytes = 64 * 3 + 1;
+  EXPECT_REFUSED(b, "size or padding");
+  b = small_model();
+  b.place(0).offset = 32;
+  EXPECT_REFUSED(b, "not aligned");
+  b = small_model();
+  b.place(3).none = true;
+  EXPECT_REFUSED(b, "missing or needless");
+}
+TEST(Plan, StridesAreChecked) {
+  for (const std::vector<int64_t>& strides :
+       {std::vector<int64_t>{12, 0}, {8, 4}, {-12, 4}, {14, 4}, {12}, {int64_t{1} << 62, 4}}) {
+    ModelBuilder b = small_model();
+    b.place(2).strides = strides;
+    b.place(2).bytes = 24;
+    EXPECT_REFUSED(b, "strides");
+  }
+}
+TEST(Plan, WorkspaceIsALivingThing) {
+  ModelBuilder b = small_model();
+  b.program().steps[0].workspace = 128;
+  EXPECT_TRUE(open(b.build()).status.ok());
+  b.place(0).offset = 0, b.place(2).offset = 64, b.place(3).offset = 128;
+  EXPECT_TRUE(open(b.build()).status.ok());
+  b.region_bytes = 192 + 128;  // the workspace would end where padding begins, plus one line
+  EXPECT_REFUSED(b, "workspace does not lie");
+}
+TEST(Plan, CandidatesAreBackends) {
+  ModelBuilder b = small_model();
+  b.program().steps[0].candidates = {0};
+  EXPECT_REFUSED(b, "no backend");
+  b.backends = {"simd"};
+  EXPECT_TRUE(open(b.build()).status.ok());
+}
+TEST(Plan, OnlyMovesCanBeElided) {
+  ModelBuilder b = small_model();
+  b.program().steps[1].elided = true;
+  b.place(3).alias_of = 2;
+  EXPECT_REFUSED(b, "cannot be elided");
+}
+
+// Many values, each taking over the previous one's place, and one clash among them.
+TEST(Plan, LongChains) {
+  constexpr int kSteps = 3000;
+  ModelBuilder b;
+  ClampAttrs relu;
+  relu.min = 0;
+  int last = b.input("x", DType::kFloat32, {64});
+  b.place(last).offset = 0, b.place(last).last = 0;
+  for (int s = 0; s < kSteps; ++s) {
+    const int y = b.value(DType::kFloat32, {64});
+    b.place(y).first = s, b.place(y).last = s + 1;
+    b.place(y).offset = 256 * ((s + 1) % 2);
+    b.step(relu, {last}, {y});
+    last = y;
+  }
+  b.output("y", last);
+  EXPECT_TRUE(open(b.build()).status.ok()) << explain(open(b.build()).status);
+  b.place(1500).offset = 192;
+  EXPECT_REFUSED(b, "share bytes");
+}
+
+}  // namespace
+}  // namespace sinter::testing
