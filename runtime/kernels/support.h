@@ -158,6 +158,17 @@ Nest<sizeof...(Views)> make_nest(std::span<const int64_t> dims, const Views&... 
   return nest;
 }
 
+// `v`, which broadcasts to `dims`, with exactly these dims: stride 0 where it repeats.
+inline TensorView broadcast_view(const TensorView& v, std::span<const int64_t> dims) {
+  TensorView wide = v;
+  wide.rank = static_cast<uint8_t>(dims.size());
+  for (int axis = 0; axis < wide.rank; ++axis) {
+    wide.dims[axis] = dims[axis];
+    wide.strides[axis] = broadcast_stride(v, wide.rank, axis);
+  }
+  return wide;
+}
+
 // A nest over only those axes of the operands (all of the same rank and, on these axes, dims) whose bit in
 // `axes` is set; the operands' addresses are the nest's `data`, to be moved as needed.
 template <class... Views>
