@@ -67,17 +67,6 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// Sum of four interleaved partial sums.
-template <class T>
-double dot(const double* a, const T* b, int64_t n) {
-  double s[4] = {};
-  int64_t i = 0;
-  for (; i + 4 <= n; i += 4)
-    for (int j = 0; j < 4; ++j) s[j] += a[i + j] * static_cast<double>(b[i + j]);
-  for (; i < n; ++i) s[0] += a[i] * static_cast<double>(b[i]);
-  return (s[0] + s[1]) + (s[2] + s[3]);
-}
-
 template <class T>
 void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
   const auto& a = call.attrs<AttentionAttrs>();
@@ -110,8 +99,7 @@ void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
     const bool hidden = extra == -kInfinity;
     any |= !hidden;
     scores[j] = hidden ? -kInfinity : a.scale * dot(wide, k + j * e.key_size, e.key_size) + extra;
-    if (!(scores[j] <= top))
-      top = scores[j];
+    if (!(scores[j] <= top)) top = scores[j];
   }
   double total = 0;
   for (int64_t j = 0; any && j < visible; ++j) {

@@ -101,6 +101,17 @@ inline Status check_dims(DType dtype, std::span<const int64_t> dims) {
 }
 inline Status check_dims(const TensorView& t) { return check_dims(t.dtype, t.shape()); }
 
+// Sum of four interleaved partial sums.
+template <class T>
+double dot(const double* a, const T* b, int64_t n) {
+  double s[4] = {};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int j = 0; j < 4; ++j) s[j] += a[i + j] * static_cast<double>(b[i + j]);
+  for (; i < n; ++i) s[0] += a[i] * static_cast<double>(b[i]);
+  return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
 constexpr int64_t kTile = 4;              // rows and columns of a register tile
 constexpr int64_t kPackedValues = 32768;  // of rows, at a time
 constexpr int64_t kDepthBlock = 512;      // depth of the packed columns at a time

@@ -1,0 +1,136 @@
+// What Lstm, Gru and Rnn share: shapes, activation functions, and the walk over directions, samples and
+// steps.
+//
+// One sample in one direction is a unit of work of one thread. State and gates are kept in double over the
+// whole sequence; only results are rounded.
+#pragma once
+
+#include "runtime/core/op_enums.h"
+#include "runtime/kernels/linear.h"
+
+namespace sinter::recurrent {
+
+struct Activation {
+  RnnActivation fn = RnnActivation::kSigmoid;
+  double alpha = 0, beta = 0;
+};
+double apply(const Activation& a, double x);
+
+// The attributes that the three rows have in common, and what each row says about its operands.
+struct Settings {
+  int64_t hidden_size, direction, layout;
+  const IntList& activations;
+  const FloatList& alpha;
+  const FloatList& beta;
+  double clip;
+  int gates;                                // rows of W and R per hidden unit
+  std::span<const RnnActivation> defaults;  // activations of one direction
+  bool cell;                                // initial_c, P and Y_c exist
+};
+
+struct Layout {
+  int64_t steps = 0, batch = 0, input = 0, hidden = 0, directions = 1;
+  bool batch_first = false, first_is_reverse = false;
+  int gates = 0, per_direction = 0;  // activations per direction
+  double clip = kInfinity;
+  Activation activations[6];  // per_direction of the first direction, then of the second
+
+  bool reverse(int64_t direction) const { return first_is_reverse || direction == 1; }
+  // Index of the first of a run of `input` (or hidden) elements.
+  int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
+  int64_t y_row(int64_t t, int64_t d, int64_t b) const {
+    return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
+  }
+  int64_t state_row(int64_t d, int64_t b) const { return batch_first ? b * directions + d : d * batch + b; }
+};
+
+// Checks all operands and attributes.
+Status resolve(const OpCall& call, const Settings& settings, Layout* layout);
+Status infer_recurrent(OpCall& call, const Settings& settings);
+// Scratch: per thread x, gates, h, c and one more row of hidden values.
+Status recurrent_workspace(const OpCall& call, const Settings& settings, int threads, size_t* bytes);
+// 0 <= sequence_lens <= steps.
+Status check_lengths(const OpCall& call, const Layout& l);
+
+// Values of one direction, and what a step may use.
+template <class T>
+struct Unit {
+  const T* w;         // [gates * hidden, input]
+  const T* r;         // [gates * hidden, hidden]
+  const T* bias;      // [2 * gates * hidden] or null
+  const T* peephole;  // [3 * hidden] or null
+  const Activation* act;
+  double clip;
+  int64_t input, hidden, gates;
+  double *x, *sums, *h, *c, *spare;
+
+  double from_x(int64_t row) const { return linear::dot(x, w + row * input, input); }
+  double from_h(int64_t row, const double* state) const {
+    return linear::dot(state, r + row * hidden, hidden);
+  }
+  double bias_w(int64_t row) const { return bias != nullptr ? static_cast<double>(bias[row]) : 0.0; }
+  double bias_r(int64_t row) const { return bias_w(gates * hidden + row); }
+  // All that flows into a gate.
+  double sum(int64_t row) const { return from_x(row) + from_h(row, h) + bias_w(row) + bias_r(row); }
+  double activate(int which, double v) const {
+    return apply(act[which], v < -clip ? -clip : v > clip ? clip : v);
+  }
+};
+
+// Cell(unit) makes one step: reads x and h (and c), writes h (and c).
+template <class T, class Cell>
+void walk(const OpCall& call, const Layout& l, RunContext& context, Cell&& cell) {
+  const int64_t row = l.gates * l.hidden;
+  const int64_t values = l.input + row + 3 * l.hidden;
+  const size_t each = align_up(static_cast<size_t>(values) * sizeof(double), kBufferAlignment);
+  if (context.workspace.size() < each) return;
+  const int64_t units = l.directions * l.batch;
+  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t slots =
+      std::min(units, std::clamp<int64_t>(threads, 1, static_cast<int64_t>(context.workspace.size() / each)));
+  const auto* lengths = call.has_input(4) ? call.in(4).as<int32_t>() : nullptr;
+
+  const auto run_unit = [&](int64_t d, int64_t b, double* scratch) {
+    Unit<T> u;
+    u.w = call.in(1).as<T>() + d * row * l.input;
+    u.r = call.in(2).as<T>() + d * row * l.hidden;
+    u.bias = call.has_input(3) ? call.in(3).as<T>() + d * 2 * row : nullptr;
+    u.peephole = call.has_input(7) ? call.in(7).as<T>() + d * 3 * l.hidden : nullptr;
+    u.act = l.activations + d * l.per_direction;
+    u.clip = l.clip, u.input = l.input, u.hidden = l.hidden, u.gates = l.gates;
+    u.x = scratch, u.sums = u.x + l.input, u.h = u.sums + row, u.c = u.h + l.hidden, u.spare = u.c + l.hidden;
+    const int64_t state = l.state_row(d, b) * l.hidden;
+    const T* h0 = call.has_input(5) ? call.in(5).as<T>() + state : nullptr;
+    const T* c0 = call.has_input(6) ? call.in(6).as<T>() + state : nullptr;
+    for (int64_t i = 0; i < l.hidden; ++i) {
+      u.h[i] = h0 != nullptr ? static_cast<double>(h0[i]) : 0.0;
+      u.c[i] = c0 != nullptr ? static_cast<double>(c0[i]) : 0.0;
+    }
+    T* y = call.has_output(0) ? call.out(0).as<T>() : nullptr;
+    const int64_t length = lengths != nullptr ? lengths[b] : l.steps;
+    for (int64_t i = 0; length == 0 && i < l.hidden; ++i) u.h[i] = u.c[i] = 0;
+    for (int64_t s = 0; s < length; ++s) {
+      const int64_t t = l.reverse(d) ? length - 1 - s : s;
+      const T* x = call.in(0).as<T>() + l.x_row(t, b) * l.input;
+      for (int64_t i = 0; i < l.input; ++i) u.x[i] = static_cast<double>(x[i]);
+      cell(u);
+      for (int64_t i = 0; y != nullptr && i < l.hidden; ++i)
+        y[l.y_row(t, d, b) * l.hidden + i] = static_cast<T>(u.h[i]);
+    }
+    for (int64_t t = length; y != nullptr && t < l.steps; ++t)
+      for (int64_t i = 0; i < l.hidden; ++i) y[l.y_row(t, d, b) * l.hidden + i] = T{0};
+    for (int64_t i = 0; i < l.hidden; ++i) {
+      if (call.has_output(1)) call.out(1).as<T>()[state + i] = static_cast<T>(u.h[i]);
+      if (call.has_output(2)) call.out(2).as<T>()[state + i] = static_cast<T>(u.c[i]);
+    }
+  };
+  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot) {
+      auto* scratch = reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));
+      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit)
+        run_unit(unit / l.batch, unit % l.batch, scratch);
+    }
+  });
+}
+
+}  // namespace sinter::recurrent

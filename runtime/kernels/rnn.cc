@@ -1,0 +1,40 @@
+// Rnn: one fully connected layer of input and previous output per step.
+#include "runtime/kernels/recurrent.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+using namespace recurrent;
+
+Settings settings(const OpCall& call) {
+  static constexpr RnnActivation kDefaults[] = {RnnActivation::kTanh};
+  const auto& a = call.attrs<RnnAttrs>();
+  return {a.hidden_size, a.direction, a.layout, a.activations, a.alpha, a.beta, a.clip, 1, kDefaults, false};
+}
+
+Status infer_call(OpCall& call) { return infer_recurrent(call, settings(call)); }
+
+Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  return recurrent_workspace(call, settings(call), threads, bytes);
+}
+
+Status run(const OpCall& call, RunContext& context) {
+  Layout l;
+  SINTER_RETURN_IF_ERROR(resolve(call, settings(call), &l));
+  SINTER_RETURN_IF_ERROR(check_lengths(call, l));
+  return for_float(call.in(0).dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    walk<T>(call, l, context, [&](Unit<T>& u) {
+      for (int64_t i = 0; i < u.hidden; ++i) u.sums[i] = u.activate(0, u.sum(i));
+      for (int64_t i = 0; i < u.hidden; ++i) u.h[i] = u.sums[i];
+    });
+    return ok_status();
+  });
+}
+
+}  // namespace
+
+const Kernel kRnnKernel = {Op::kRnn, infer_call, workspace, run};
+
+}  // namespace sinter

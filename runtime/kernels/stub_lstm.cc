@@ -1,8 +1,0 @@
-#include "runtime/kernels/reference.h"
-
-namespace sinter {
-
-const Kernel kLstmKernel = {Op::kLstm, [](OpCall&) { return unsupported("Lstm is not implemented yet"); },
-                            nullptr, nullptr};
-
-}  // namespace sinter
