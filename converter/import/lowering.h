@@ -82,7 +82,8 @@ class NodeLowering {
   std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count);
   std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted);
   ValueId add_constant(ConstantPtr constant);
-  ValueId scalar(DType dtype, double value) { return add_constant(Constant::scalar(dtype, value)); }
+  // Of type kNone (that of an operand that is missing or refused): kUnknown.
+  ValueId scalar(DType dtype, double value);
   ValueId int64s(std::span<const int64_t> items) { return add_constant(Constant::int64s(items)); }
   // Common short forms; each gives its argument back where nothing would change.
   ValueId reshape(ValueId v, Dims dims);

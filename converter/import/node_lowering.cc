@@ -197,6 +197,11 @@ ValueId NodeLowering::add_constant(ConstantPtr constant) {
   return parent_.graph().add_constant(std::move(constant));
 }
 
+ValueId NodeLowering::scalar(DType type, double value) {
+  if (type == DType::kNone) return refuse("an operand is missing"), kUnknown;
+  return add_constant(Constant::scalar(type, value));
+}
+
 ValueId NodeLowering::reshape(ValueId v, Dims new_dims) {
   if (v < 0 || dims(v) == new_dims) return v;
   if (new_dims.size() > kMaxRank)

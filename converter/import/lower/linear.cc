@@ -1,8 +1,7 @@
 // Matrix products: MatMul, Gemm and their com.microsoft relatives.
-#include "converter/import/lowering.h"
+#include "converter/import/lower/common.h"
 
 namespace sinter::convert {
-namespace {
 
 // A product with NumPy's rules for 1-D operands; constant 2-D B becomes a FullyConnected.
 ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
@@ -20,6 +19,8 @@ ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
   if (rank_a == 1) dims.erase(dims.end() - (rank_b == 1 ? 1 : 2));
   return n.reshape(y, dims);
 }
+
+namespace {
 
 bool lower_matmul(NodeLowering& n) { return n.output(0, matrix_product(n, n.input(0), n.input(1))); }
 

@@ -7,6 +7,8 @@ namespace sinter::convert {
 
 #define SINTER_FAMILIES(X) \
   X(constant_rules)        \
+  X(elementwise_rules)     \
+  X(activation_rules)      \
   X(linear_rules)
 
 #define X(family) std::span<const LowerRule> family();

@@ -1,0 +1,208 @@
+// Activation functions, those of com.microsoft among them.
+#include <cmath>
+#include <limits>
+
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+template <class Attrs>
+bool lower_plain(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(Attrs{}, {as_float(n, n.input(0))}));
+}
+
+bool lower_relu(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(ClampAttrs{0, kInfinity}, {n.input(0)}));
+}
+
+// Clip-1/6 have attributes, later ones inputs. A bound that is constant goes into the op; otherwise Max, then
+// Min.
+bool lower_clip(NodeLowering& n) {
+  ignore_legacy(n);
+  ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  if (n.opset() < 11 && n.input_count() == 1) {
+    constexpr double kLargest = std::numeric_limits<float>::max();
+    ClampAttrs a{n.attr_float("min", -kInfinity), n.attr_float("max", kInfinity)};
+    // The schema's defaults, often written out: no bound.
+    if (a.min == -kLargest) a.min = -kInfinity;
+    if (a.max == kLargest) a.max = kInfinity;
+    return n.output(0, n.emit(a, {x}));
+  }
+  ClampAttrs a{-kInfinity, kInfinity};
+  bool fused = true;
+  double* const bounds[] = {&a.min, &a.max};
+  for (size_t i = 1; i <= 2; ++i) {
+    if (!n.has_input(i)) continue;
+    if (n.size(n.input(i)) != 1) return n.refuse("input {} must have one element", i);
+    const ConstantPtr c = n.constant(n.input(i));
+    const double v = c ? c->as_doubles()[0] : 0;
+    // Beyond 2^53 a double is not every integer.
+    if (!c || std::isnan(v) || (!is_float(n.dtype(x)) && std::isfinite(v) && std::abs(v) > 9e15))
+      fused = false;
+    else
+      *bounds[i - 1] = v;
+  }
+  if (fused && n.dtype(x) != DType::kBool) {
+    // The type's own ends (exported for "no bound") bound nothing.
+    if (n.dtype(x) == DType::kFloat32) {
+      if (a.min == -std::numeric_limits<float>::max()) a.min = -kInfinity;
+      if (a.max == std::numeric_limits<float>::max()) a.max = kInfinity;
+    }
+    return n.output(0, n.emit(a, {x}));
+  }
+  const DType t = n.dtype(x);
+  if (n.has_input(1)) x = n.emit(MaxAttrs{}, {x, n.reshape(n.cast(n.input(1), t), {})});
+  if (n.has_input(2)) x = n.emit(MinAttrs{}, {x, n.reshape(n.cast(n.input(2), t), {})});
+  return n.output(0, x);
+}
+
+bool lower_hard_sigmoid(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(HardSigmoidAttrs{n.attr_float("alpha", 0.2), n.attr_float("beta", 0.5)},
+                            {as_float(n, n.input(0))}));
+}
+bool lower_gelu(NodeLowering& n) {
+  const std::string approximate = n.attr_string("approximate", "none");
+  if (approximate != "none" && approximate != "tanh") return n.refuse("approximate is '{}'", approximate);
+  return n.output(0, n.emit(GeluAttrs{approximate == "tanh"}, {n.input(0)}));
+}
+bool lower_swish(NodeLowering& n) {
+  return n.output(0, n.emit(SiluAttrs{n.attr_float("alpha", 1)}, {n.input(0)}));
+}
+bool lower_swiglu(NodeLowering& n) {
+  return n.output(0, n.mul(n.emit(SiluAttrs{n.attr_float("alpha", 1)}, {n.input(0)}), n.input(1)));
+}
+bool lower_mish(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  return n.output(0, n.mul(x, n.emit(TanhAttrs{}, {n.emit(SoftplusAttrs{}, {x})})));
+}
+bool lower_elu(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(EluAttrs{n.attr_float("alpha", 1), 1, 1}, {n.input(0)}));
+}
+bool lower_selu(NodeLowering& n) {
+  ignore_legacy(n);
+  const bool old = n.opset() < 6;
+  const double alpha = n.attr_float("alpha", old ? 1.6732 : static_cast<double>(1.67326319217681884765625f));
+  const double gamma = n.attr_float("gamma", old ? 1.0507 : static_cast<double>(1.05070102214813232421875f));
+  return n.output(0, n.emit(EluAttrs{alpha, 1, gamma}, {n.input(0)}));
+}
+bool lower_celu(NodeLowering& n) {
+  const double alpha = n.attr_float("alpha", 1);
+  if (alpha == 0) return n.refuse("alpha is 0");
+  return n.output(0, n.emit(EluAttrs{alpha, 1 / alpha, 1}, {n.input(0)}));
+}
+bool lower_leaky_relu(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(LeakyReluAttrs{n.attr_float("alpha", static_cast<double>(0.01f))}, {n.input(0)}));
+}
+bool lower_prelu(NodeLowering& n) {
+  ignore_legacy(n);
+  ValueId x = n.input(0), slope = n.input(1);
+  if (!align_types(n, &x, &slope)) return false;
+  const int64_t rank = n.rank(x);
+  // Before opset 7 a slope of one dim went along the channels.
+  if (n.opset() < 7 && n.rank(slope) == 1 && n.size(slope) > 1 && rank >= 2)
+    slope = along_axis(n, slope, 1, rank);
+  Dims d = n.dims(slope);
+  while (static_cast<int64_t>(d.size()) > rank && d.front() == 1) d.erase(d.begin());
+  return n.output(0, n.emit(PReluAttrs{}, {x, n.reshape(slope, d)}));
+}
+bool lower_softsign(NodeLowering& n) {
+  const ValueId x = as_float(n, n.input(0));
+  return n.output(0, n.div(x, n.add(n.scalar(n.dtype(x), 1), n.emit(AbsAttrs{}, {x}))));
+}
+
+ValueId where_compare(NodeLowering& n, CompareFn fn, ValueId x, double bound, ValueId yes, ValueId no) {
+  const ValueId test = n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {x, n.scalar(n.dtype(x), bound)});
+  return n.emit(WhereAttrs{}, {test, yes, no});
+}
+bool lower_shrink(NodeLowering& n) {
+  const double bias = n.attr_float("bias", 0), lambda = n.attr_float("lambd", 0.5);
+  const DType t = n.dtype(n.input(0));
+  const ValueId x = as_float(n, n.input(0));
+  const DType f = n.dtype(x);
+  ValueId y = where_compare(n, CompareFn::kGreater, x, lambda, n.sub(x, n.scalar(f, bias)), n.scalar(f, 0));
+  y = where_compare(n, CompareFn::kLess, x, -lambda, n.add(x, n.scalar(f, bias)), y);
+  return n.output(0, n.cast(y, t));
+}
+bool lower_thresholded_relu(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  return n.output(
+      0, where_compare(n, CompareFn::kGreater, x, n.attr_float("alpha", 1), x, n.scalar(n.dtype(x), 0)));
+}
+
+// ---- withdrawn, still in files
+
+bool lower_affine(NodeLowering& n) {
+  const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 0);
+  const ValueId x = n.input(0);
+  return n.output(0, n.add(n.mul(x, n.scalar(n.dtype(x), alpha)), n.scalar(n.dtype(x), beta)));
+}
+bool lower_scaled_tanh(NodeLowering& n) {
+  const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
+  const ValueId x = n.input(0);
+  const ValueId t = n.emit(TanhAttrs{}, {n.mul(x, n.scalar(n.dtype(x), beta))});
+  return n.output(0, n.mul(t, n.scalar(n.dtype(x), alpha)));
+}
+bool lower_parametric_softplus(NodeLowering& n) {
+  const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
+  const ValueId x = n.input(0);
+  const ValueId t = n.emit(SoftplusAttrs{}, {n.mul(x, n.scalar(n.dtype(x), beta))});
+  return n.output(0, n.mul(t, n.scalar(n.dtype(x), alpha)));
+}
+
+// ---- com.microsoft
+
+bool lower_ms_gelu(NodeLowering& n) { return n.output(0, n.emit(GeluAttrs{0}, {n.input(0)})); }
+bool lower_bias_gelu(NodeLowering& n) {
+  return n.output(0, n.emit(GeluAttrs{0}, {n.add(n.input(0), n.input(1))}));
+}
+bool lower_fast_gelu(NodeLowering& n) {
+  const ValueId x = n.has_input(1) ? n.add(n.input(0), n.input(1)) : n.input(0);
+  return n.output(0, n.emit(GeluAttrs{1}, {x}));
+}
+bool lower_quick_gelu(NodeLowering& n) {
+  return n.output(0, n.emit(SiluAttrs{n.attr_float("alpha", static_cast<double>(1.702f))}, {n.input(0)}));
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr LowerRule kRules[] = {
+    {"Relu", lower_relu},
+    {"Clip", lower_clip},
+    {"Sigmoid", lower_plain<SigmoidAttrs>},
+    {"Tanh", lower_plain<TanhAttrs>},
+    {"Softplus", lower_plain<SoftplusAttrs>},
+    {"HardSwish", lower_plain<HardSwishAttrs>},
+    {"HardSigmoid", lower_hard_sigmoid},
+    {"Gelu", lower_gelu},
+    {"Swish", lower_swish},
+    {"SwiGLU", lower_swiglu},
+    {"Mish", lower_mish},
+    {"Elu", lower_elu},
+    {"Selu", lower_selu},
+    {"Celu", lower_celu},
+    {"LeakyRelu", lower_leaky_relu},
+    {"PRelu", lower_prelu},
+    {"Softsign", lower_softsign},
+    {"Shrink", lower_shrink},
+    {"ThresholdedRelu", lower_thresholded_relu},
+    {"Affine", lower_affine},
+    {"ScaledTanh", lower_scaled_tanh},
+    {"ParametricSoftplus", lower_parametric_softplus},
+    {"Gelu", lower_ms_gelu, kMicrosoft},
+    {"BiasGelu", lower_bias_gelu, kMicrosoft},
+    {"FastGelu", lower_fast_gelu, kMicrosoft},
+    {"QuickGelu", lower_quick_gelu, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const LowerRule> activation_rules() { return kRules; }
+
+}  // namespace sinter::convert

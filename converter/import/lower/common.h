@@ -1,0 +1,35 @@
+// What several families of rules share.
+#pragma once
+
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+
+// Gives two operands one type: a one-element constant beside a value takes the value's type if it survives
+// there (rule literal.weak; `exact`: only unrounded, for comparisons), otherwise both are promoted.
+bool align_types(NodeLowering& n, ValueId* a, ValueId* b, bool exact = false);
+// Inputs 0 and 1, the second put where opset < 7's broadcast and axis attributes want it.
+bool binary_operands(NodeLowering& n, ValueId* a, ValueId* b);
+// Integers and booleans become float32 (rule image.u8), everything else stays.
+ValueId as_float(NodeLowering& n, ValueId v);
+// Nonzero is true.
+ValueId as_bool(NodeLowering& n, ValueId v);
+// The node's axes: attribute `axes` or input `index`, normalised; empty means not given.
+bool read_axes(NodeLowering& n, size_t index, int64_t rank, std::vector<int64_t>* axes);
+inline IntList int_list(std::span<const int64_t> items) { return IntList(items); }
+// x as [product of dims before axis, product of the others].
+ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
+// A value of `channels` elements as [channels, 1, ...] so that it meets axis 1 of a value of this rank.
+ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
+// Marks attributes that only training used.
+void ignore_legacy(NodeLowering& n);
+
+// x * scale per tensor, axis or block, any integer or float8 type to float32 (`to`).
+ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
+                   int64_t block_size, DType to);
+ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
+                 int64_t block_size, DType to, int64_t saturate);
+// A matrix product by NumPy's rules (linear.cc).
+ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b);
+
+}  // namespace sinter::convert

@@ -1,0 +1,220 @@
+// One element at a time: unary functions, arithmetic, comparisons, logic, choice.
+#include <cmath>
+
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// ---- one input
+
+// Takes numbers of any kind.
+template <class Attrs>
+bool lower_number(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(Attrs{}, {n.input(0)}));
+}
+// Takes floats; integers are cast.
+template <class Attrs>
+bool lower_float(NodeLowering& n) {
+  ignore_legacy(n);
+  return n.output(0, n.emit(Attrs{}, {as_float(n, n.input(0))}));
+}
+template <TrigFn Fn>
+bool lower_trig(NodeLowering& n) {
+  return n.output(0, n.emit(TrigAttrs{static_cast<int64_t>(Fn)}, {as_float(n, n.input(0))}));
+}
+template <RoundFn Fn>
+bool lower_round(NodeLowering& n) {
+  ignore_legacy(n);
+  const ValueId x = n.input(0);
+  if (x >= 0 && !is_float(n.dtype(x))) return n.output(0, x);
+  return n.output(0, n.emit(RoundAttrs{static_cast<int64_t>(Fn)}, {x}));
+}
+bool lower_reciprocal(NodeLowering& n) {
+  ignore_legacy(n);
+  const ValueId x = as_float(n, n.input(0));
+  return n.output(0, n.div(n.scalar(n.dtype(x), 1), x));
+}
+bool lower_not(NodeLowering& n) { return n.output(0, n.emit(BitNotAttrs{}, {as_bool(n, n.input(0))})); }
+bool lower_is_nan(NodeLowering& n) {
+  return n.output(0, n.emit(ClassifyAttrs{kClassifyNan}, {as_float(n, n.input(0))}));
+}
+bool lower_is_inf(NodeLowering& n) {
+  const int64_t mask = (n.attr_int("detect_positive", 1) != 0 ? kClassifyPositiveInf : 0) |
+                       (n.attr_int("detect_negative", 1) != 0 ? kClassifyNegativeInf : 0);
+  return n.output(0, n.emit(ClassifyAttrs{mask}, {as_float(n, n.input(0))}));
+}
+
+// ---- two inputs
+
+template <class Attrs>
+bool lower_arithmetic(NodeLowering& n) {
+  ValueId a, b;
+  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
+  return n.output(0, n.emit(Attrs{}, {a, b}));
+}
+
+// Rule pow.base. An integer base with a fractional exponent gives the standard's truncated integer, with a
+// warning.
+bool lower_pow(NodeLowering& n) {
+  ValueId base, exponent;
+  if (!binary_operands(n, &base, &exponent)) return false;
+  if (n.dtype(base) == DType::kBool) return n.refuse("the base is bool");
+  if (n.dtype(exponent) == DType::kBool) exponent = n.cast(exponent, DType::kInt32);
+  if (!is_float(n.dtype(base)) && is_float(n.dtype(exponent))) {
+    const ConstantPtr c = n.constant(exponent);
+    bool whole = c != nullptr;
+    if (c)
+      for (const double v : c->as_doubles()) whole &= v == std::floor(v);
+    if (!whole)
+      n.warn(
+          "an integer base with a float exponent gives integers, as the standard says; cast the base to "
+          "float if "
+          "fractions are meant");
+  } else if (is_float(n.dtype(base)) && is_float(n.dtype(exponent)) && n.dtype(base) != n.dtype(exponent)) {
+    // Both in the wider type, then back to the base's.
+    const DType to = n.dtype(base);
+    if (!n.promote(&base, &exponent)) return false;
+    return n.output(0, n.cast(n.emit(PowAttrs{}, {base, exponent}), to));
+  }
+  return n.output(0, n.emit(PowAttrs{}, {base, exponent}));
+}
+
+// fmod 0 gives the divisor's sign; of floats since opset 28, from the truncated remainder.
+bool lower_mod(NodeLowering& n) {
+  ValueId a, b;
+  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
+  const int64_t fmod = n.attr_int("fmod", 0);
+  if (fmod != 0 && fmod != 1) return n.refuse("attribute fmod is {}, not 0 or 1", fmod);
+  if (fmod == 1 || !is_float(n.dtype(a))) return n.output(0, n.emit(ModAttrs{fmod}, {a, b}));
+  const ValueId zero = n.scalar(n.dtype(a), 0);
+  const ValueId r = n.emit(ModAttrs{1}, {a, b});
+  const auto compare = [&](CompareFn fn, ValueId x) {
+    return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {x, zero});
+  };
+  const ValueId differs = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kNotEqual)},
+                                 {compare(CompareFn::kLess, r), compare(CompareFn::kLess, b)});
+  const ValueId wrong = n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
+                               {compare(CompareFn::kNotEqual, r), differs});
+  return n.output(0, n.emit(WhereAttrs{}, {wrong, n.add(r, b), r}));
+}
+
+template <CompareFn Fn>
+bool lower_compare(NodeLowering& n) {
+  ValueId a, b;
+  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b, true)) return false;
+  return n.output(0, n.emit(CompareAttrs{static_cast<int64_t>(Fn)}, {a, b}));
+}
+
+template <BitwiseFn Fn>
+bool lower_logic(NodeLowering& n) {
+  ValueId a, b;
+  if (!binary_operands(n, &a, &b)) return false;
+  return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {as_bool(n, a), as_bool(n, b)}));
+}
+template <BitwiseFn Fn>
+bool lower_bitwise(NodeLowering& n) {
+  ValueId a, b;
+  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
+  return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {a, b}));
+}
+bool lower_bit_shift(NodeLowering& n) {
+  ValueId a, b;
+  if (!binary_operands(n, &a, &b)) return false;
+  const std::string direction = n.attr_string("direction", "");
+  if (direction != "LEFT" && direction != "RIGHT")
+    return n.refuse("direction is '{}', not LEFT or RIGHT", direction);
+  b = n.cast(b, n.dtype(a));
+  const BitwiseFn fn = direction == "LEFT" ? BitwiseFn::kShiftLeft : BitwiseFn::kShiftRight;
+  return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(fn)}, {a, b}));
+}
+
+bool lower_where(NodeLowering& n) {
+  ValueId a = n.input(1), b = n.input(2);
+  if (!align_types(n, &a, &b)) return false;
+  return n.output(0, n.emit(WhereAttrs{}, {as_bool(n, n.input(0)), a, b}));
+}
+
+// ---- any number of inputs
+
+template <class Attrs>
+ValueId chain(NodeLowering& n) {
+  ignore_legacy(n);
+  ValueId result = n.input(0);
+  if (result == kAbsent) return n.refuse("has no input"), kUnknown;
+  for (size_t i = 1; i < n.input_count(); ++i) {
+    ValueId next = n.input(i);
+    if (!align_types(n, &result, &next)) return kUnknown;
+    result = n.emit(Attrs{}, {result, next});
+  }
+  return result;
+}
+template <class Attrs>
+bool lower_chain(NodeLowering& n) {
+  return n.output(0, chain<Attrs>(n));
+}
+bool lower_mean(NodeLowering& n) {
+  const ValueId sum = chain<AddAttrs>(n);
+  if (sum < 0 || n.input_count() == 1) return n.output(0, sum);
+  return n.output(0, n.div(sum, n.scalar(n.dtype(sum), static_cast<double>(n.input_count()))));
+}
+
+constexpr LowerRule kRules[] = {
+    {"Abs", lower_number<AbsAttrs>},
+    {"Neg", lower_number<NegAttrs>},
+    {"Sign", lower_number<SignAttrs>},
+    {"Round", lower_round<RoundFn::kNearestEven>},
+    {"Floor", lower_round<RoundFn::kFloor>},
+    {"Ceil", lower_round<RoundFn::kCeil>},
+    {"Sqrt", lower_float<SqrtAttrs>},
+    {"Exp", lower_float<ExpAttrs>},
+    {"Log", lower_float<LogAttrs>},
+    {"Erf", lower_float<ErfAttrs>},
+    {"Reciprocal", lower_reciprocal},
+    {"Sin", lower_trig<TrigFn::kSin>},
+    {"Cos", lower_trig<TrigFn::kCos>},
+    {"Tan", lower_trig<TrigFn::kTan>},
+    {"Asin", lower_trig<TrigFn::kAsin>},
+    {"Acos", lower_trig<TrigFn::kAcos>},
+    {"Atan", lower_trig<TrigFn::kAtan>},
+    {"Sinh", lower_trig<TrigFn::kSinh>},
+    {"Cosh", lower_trig<TrigFn::kCosh>},
+    {"Asinh", lower_trig<TrigFn::kAsinh>},
+    {"Acosh", lower_trig<TrigFn::kAcosh>},
+    {"Atanh", lower_trig<TrigFn::kAtanh>},
+    {"Not", lower_not},
+    {"BitwiseNot", lower_number<BitNotAttrs>},
+    {"IsNaN", lower_is_nan},
+    {"IsInf", lower_is_inf},
+    {"Add", lower_arithmetic<AddAttrs>},
+    {"Sub", lower_arithmetic<SubAttrs>},
+    {"Mul", lower_arithmetic<MulAttrs>},
+    {"Div", lower_arithmetic<DivAttrs>},
+    {"Pow", lower_pow},
+    {"Mod", lower_mod},
+    {"Equal", lower_compare<CompareFn::kEqual>},
+    {"Less", lower_compare<CompareFn::kLess>},
+    {"LessOrEqual", lower_compare<CompareFn::kLessOrEqual>},
+    {"Greater", lower_compare<CompareFn::kGreater>},
+    {"GreaterOrEqual", lower_compare<CompareFn::kGreaterOrEqual>},
+    {"And", lower_logic<BitwiseFn::kAnd>},
+    {"Or", lower_logic<BitwiseFn::kOr>},
+    {"Xor", lower_logic<BitwiseFn::kXor>},
+    {"BitwiseAnd", lower_bitwise<BitwiseFn::kAnd>},
+    {"BitwiseOr", lower_bitwise<BitwiseFn::kOr>},
+    {"BitwiseXor", lower_bitwise<BitwiseFn::kXor>},
+    {"BitShift", lower_bit_shift},
+    {"Where", lower_where},
+    {"Min", lower_chain<MinAttrs>},
+    {"Max", lower_chain<MaxAttrs>},
+    {"Sum", lower_chain<AddAttrs>},
+    {"Mean", lower_mean},
+};
+
+}  // namespace
+
+std::span<const LowerRule> elementwise_rules() { return kRules; }
+
+}  // namespace sinter::convert
