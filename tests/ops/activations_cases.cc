@@ -58,7 +58,7 @@ TEST(Activations, HardSigmoid) {
 }
 TEST(Activations, HardSwish) {
   expect_formula(HardSwishAttrs{},
-                 [](long double x) { return x * std::min(1.0L, std::max(0.0L, x / 6 + 0.5L)); });
+                 [](long double x) { return x * std::min(1.0L, std::max(0.0L, (x + 3) / 6)); });
 }
 TEST(Activations, GeluKeepsItsLeftTail) {
   expect_formula(
