@@ -12,7 +12,7 @@
 #include "converter/emit/constant_pool.h"
 #include "converter/report/errors.h"
 #include "runtime/model/format.h"
-#include "runtime/model/scratch.h"
+#include "runtime/model/verify.h"
 #include "schemas/generated/model_generated.h"
 
 namespace sinter::convert {
@@ -94,9 +94,9 @@ class ModelWriter {
     std::vector<fb::Extent> extents;
     for (const auto& [axis, count] : v.extents) extents.emplace_back(axis, count);
     const auto extent_list = extents.empty() ? 0 : builder_.CreateVectorOfStructs(extents);
-    const fb::ValueKind kind = v.constant           ? fb::ValueKind_Constant
-                               : graph.is_input(id) ? fb::ValueKind_Input
-                                                    : fb::ValueKind_Temporary;
+    const fb::ValueKind kind = v.constant           ? fb::ValueKind::Constant
+                               : graph.is_input(id) ? fb::ValueKind::Input
+                                                    : fb::ValueKind::Temporary;
     const int32_t constant = v.constant ? pool_.add(v.constant) : -1;
     return fb::CreateValue(builder_, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
                            0, names_.add(v.name, {}));
@@ -119,7 +119,7 @@ class ModelWriter {
     for (size_t i = 0; i < model_.programs.size(); ++i)
       plans.push_back(plan(model_.programs[i], static_cast<uint32_t>(i)));
     const std::vector regions{
-        fb::CreateRegion(builder_, fb::RegionKind_Arena, 0, model_.programs[0].arena_bytes)};
+        fb::CreateRegion(builder_, fb::RegionKind::Arena, 0, model_.programs[0].arena_bytes)};
     const auto name = builder_.CreateString("default"), target = builder_.CreateString(model_.target),
                numerics = builder_.CreateString("float");
     const auto backends = builder_.CreateVectorOfStrings(model_.backends);
@@ -219,7 +219,7 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
   format::Header header{};
   header.flatbuffer_bytes = buffer.size();
   if (!format::lay_out(header, segments).ok()) throw std::length_error("the model is too large for one file");
-  header.scratch_bytes = open_scratch_bytes(*fb::GetModel(buffer.data()));
+  header.scratch_bytes = detail::open_scratch_bytes(fb::GetModel(buffer.data()));
   header.flatbuffer_digest = format::digest_of(std::as_bytes(std::span(buffer)));
 
   PendingFile file(path);

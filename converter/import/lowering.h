@@ -29,6 +29,7 @@
 #include "converter/import/imported_graph.h"
 #include "converter/ir/builder.h"
 #include "converter/report/diagnostics.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 

@@ -5,11 +5,15 @@
 
 namespace sinter::convert {
 
+// clang-format off: one line a family, in alphabetical order
 #define SINTER_FAMILIES(X) \
-  X(constant_rules)        \
-  X(elementwise_rules)     \
-  X(activation_rules)      \
-  X(linear_rules)
+  X(activation_rules) \
+  X(constant_rules) \
+  X(conv_rules) \
+  X(elementwise_rules) \
+  X(linear_rules) \
+  X(pool_rules)
+// clang-format on
 
 #define X(family) std::span<const LowerRule> family();
 SINTER_FAMILIES(X)

@@ -1,0 +1,85 @@
+#include "converter/convert.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "converter/import/reader.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+
+std::vector<CandidateSource> candidates_for(const std::string&) { return {}; }
+
+std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
+                                Diagnostics& diagnostics, ConversionReport* report) {
+  const std::optional<ImportedModel> imported = import_model(onnx, diagnostics);
+  if (!imported) return std::nullopt;
+  if (report != nullptr) report->onnx_nodes = imported->graph.nodes.size();
+  return lower_model(*imported, options, diagnostics);
+}
+
+std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
+                                             const std::filesystem::path& out,
+                                             const ConversionOptions& options, Diagnostics& diagnostics) {
+  const auto stage = [&](const char* name) {
+    if (options.progress) options.progress(name);
+  };
+  ConversionReport report;
+  stage("reading");
+  std::optional<Graph> graph = load_graph(onnx, options.lowering, diagnostics, &report);
+  if (!graph || diagnostics.refused()) return std::nullopt;
+  if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
+  std::error_code ignored;
+  report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
+  report.lowered_nodes = count_nodes(*graph);
+  stage("rewriting");
+  report.passes = run_passes(*graph, options.passes);
+  compact_values(*graph);
+  stage("planning");
+  PlanOptions plan_options;
+  plan_options.target = options.target;
+  plan_options.candidates = candidates_for(options.target);
+  const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options);
+  for (const PlannedProgram& program : plan.programs) {
+    report.steps += program.steps.size();
+    report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                                             [](const PlannedStep& s) { return s.elided; }));
+  }
+  report.arena_bytes = plan.programs.front().arena_bytes;
+  report.arena_lower_bound = plan.programs.front().lower_bound;
+  stage("writing");
+  report.file = emit_model(plan, out, options.emit);
+  return report;
+}
+
+namespace {
+
+DType doubled(DType t) {
+  return t == DType::kFloat32 || t == DType::kFloat16 || t == DType::kBFloat16 ? DType::kFloat64 : t;
+}
+
+}  // namespace
+
+Graph to_float64(const Graph& source) {
+  Graph graph = source;
+  for (Value& v : graph.values) {
+    const DType wide = doubled(v.dtype);
+    if (wide == v.dtype) continue;
+    v.dtype = wide;
+    if (!v.constant) continue;
+    std::vector<ConstantPtr> cast;
+    if (!evaluate(CastAttrs{static_cast<int64_t>(wide), 1}, {v.constant}, 1, &cast).ok())
+      throw std::logic_error("a constant cannot be widened");
+    v.constant = cast[0];
+  }
+  for (Node& node : graph.nodes) {
+    if (auto* cast = node.as<CastAttrs>())
+      cast->to = static_cast<int64_t>(doubled(static_cast<DType>(cast->to)));
+    if (auto* deq = node.as<DequantizeAttrs>())
+      deq->to = static_cast<int64_t>(doubled(static_cast<DType>(deq->to)));
+    for (auto& body : node.bodies) body = std::make_shared<Graph>(to_float64(*body));
+  }
+  return graph;
+}
+
+}  // namespace sinter::convert

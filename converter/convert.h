@@ -1,0 +1,57 @@
+// The conversion as one call: file in, file out, with everything that there is to tell about it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "converter/emit/emitter.h"
+#include "converter/import/lower.h"
+#include "converter/passes/pass.h"
+#include "converter/plan/planner.h"
+#include "converter/report/diagnostics.h"
+
+namespace sinter::convert {
+
+struct ConversionOptions {
+  LoweringOptions lowering;
+  PassOptions passes;
+  EmitOptions emit;
+  std::string target = "x86_64";
+  bool strict = false;  // warnings refuse
+  // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
+  // terminal.
+  std::function<void(const char* stage)> progress;
+};
+
+struct ConversionReport {
+  uint64_t onnx_bytes = 0;   // of the model file, external data not counted
+  size_t onnx_nodes = 0;     // functions inlined, main graph
+  size_t lowered_nodes = 0;  // canonical operations before the passes
+  size_t steps = 0;          // after them
+  size_t elided_steps = 0;   // of these cost nothing
+  PassReport passes;
+  uint64_t arena_bytes = 0, arena_lower_bound = 0;
+  EmitSummary file;
+};
+
+// The candidate backends of a target, best first. Empty for unknown targets and "portable".
+std::vector<CandidateSource> candidates_for(const std::string& target);
+
+// An ONNX file lowered, without any pass. nullopt: refused, with every reason filed. Throws FileError.
+std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
+                                Diagnostics& diagnostics, ConversionReport* report = nullptr);
+
+// The same computation with every float32, float16 and bfloat16 value in float64; integers stay. The
+// reference that results are compared with.
+Graph to_float64(const Graph& graph);
+
+// nullopt: refused (diagnostics say why); nothing is written then. Throws FileError.
+std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
+                                             const std::filesystem::path& out,
+                                             const ConversionOptions& options, Diagnostics& diagnostics);
+
+}  // namespace sinter::convert

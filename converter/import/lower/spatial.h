@@ -1,0 +1,23 @@
+// What convolutions and pools share: spatial attributes with ONNX's defaults, auto_pad resolved.
+#pragma once
+
+#include <vector>
+
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+
+// One entry per spatial axis; pads: begins, then ends.
+struct SpatialAttrs {
+  std::vector<int64_t> kernel, strides, dilations, pads;
+};
+
+// Reads kernel_shape, strides, dilations, pads and auto_pad. `input` holds the spatial dims. kernel is what
+// the weights say (convolutions) or empty (pools: the attribute is required). Refuses what does not fit;
+// false then.
+bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kernel, SpatialAttrs* out);
+
+// [N, C, H, W] -> {H, W}
+Dims spatial_dims(const Dims& dims);
+
+}  // namespace sinter::convert

@@ -1,0 +1,51 @@
+// Passes: small, named graph rewrites, listed in one place and checked before and after.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+// What a pass did, for the report.
+struct PassEffect {
+  int changes = 0;
+};
+
+struct Pass {
+  const char* name;         // as --disable-pass and --dump-after take it
+  const char* description;  // one line, for --help and reports
+  // Rewrites the graph (without its bodies; the pipeline visits those) and returns the number of changes.
+  int (*run)(Graph& graph);
+};
+
+// All passes in their order.
+std::span<const Pass> all_passes();
+
+struct PassOptions {
+  std::vector<std::string> disabled;
+  std::string dump_after;  // name of a pass
+  int stop_after = -1;     // run only the first N passes
+  std::function<void(const std::string& text)> dump = nullptr;
+};
+
+struct PassReport {
+  struct Entry {
+    std::string name, description;
+    int changes = 0;
+    size_t nodes_after = 0;
+  };
+  std::vector<Entry> entries;
+};
+
+// Runs every enabled pass over the graph and its bodies; throws std::logic_error where a pass leaves a graph
+// that is not well formed (a bug). Unknown names in the options throw UsageError.
+PassReport run_passes(Graph& graph, const PassOptions& options);
+
+// Nodes of the graph and of its bodies.
+size_t count_nodes(const Graph& graph);
+
+}  // namespace sinter::convert

@@ -1,0 +1,73 @@
+// The list of passes and the loop that runs them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "converter/passes/pass.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+
+int widen_narrow_floats(Graph& graph);
+int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
+
+std::span<const Pass> all_passes() {
+  static constexpr Pass kPasses[] = {
+      {"dead-code", "drops what no output needs", remove_dead},
+      {"widen",
+       "computes float16 and bfloat16 values in float32, with casts where the model's own types are public",
+       widen_narrow_floats},
+      {"dead-code-last", "drops what earlier passes left over", remove_dead},
+  };
+  return kPasses;
+}
+
+size_t count_nodes(const Graph& graph) {
+  size_t n = graph.nodes.size();
+  for (const Node& node : graph.nodes)
+    for (const auto& body : node.bodies) n += count_nodes(*body);
+  return n;
+}
+
+namespace {
+
+int run_everywhere(const Pass& pass, Graph& graph) {
+  int changes = pass.run(graph);
+  for (Node& node : graph.nodes)
+    for (const auto& body : node.bodies) changes += run_everywhere(pass, *body);
+  return changes;
+}
+
+void require(const Graph& graph, const char* when) {
+  if (std::string fault = check(graph); !fault.empty())
+    throw std::logic_error(fmt::format("{}: {}", when, fault));
+}
+
+}  // namespace
+
+PassReport run_passes(Graph& graph, const PassOptions& options) {
+  const auto known = [](const std::string& name) {
+    return std::any_of(all_passes().begin(), all_passes().end(),
+                       [&](const Pass& p) { return p.name == name; });
+  };
+  for (const std::string& name : options.disabled)
+    if (!known(name)) throw UsageError(fmt::format("there is no pass '{}'", name));
+  if (!options.dump_after.empty() && !known(options.dump_after))
+    throw UsageError(fmt::format("there is no pass '{}'", options.dump_after));
+  PassReport report;
+  require(graph, "before the passes");
+  int number = 0;
+  for (const Pass& pass : all_passes()) {
+    if (options.stop_after >= 0 && number++ >= options.stop_after) break;
+    if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end())
+      continue;
+    const int changes = run_everywhere(pass, graph);
+    require(graph, pass.name);
+    report.entries.push_back({pass.name, pass.description, changes, count_nodes(graph)});
+    if (options.dump_after == pass.name && options.dump) options.dump(dump(graph));
+  }
+  return report;
+}
+
+}  // namespace sinter::convert

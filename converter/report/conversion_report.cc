@@ -1,0 +1,106 @@
+#include "converter/report/conversion_report.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+
+nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics) {
+  nlohmann::json passes = nlohmann::json::array();
+  for (const PassReport::Entry& e : r.passes.entries)
+    passes.push_back(
+        {{"pass", e.name}, {"what", e.description}, {"changes", e.changes}, {"nodes_after", e.nodes_after}});
+  return {{"onnx_bytes", r.onnx_bytes},          {"onnx_nodes", r.onnx_nodes},
+          {"lowered_nodes", r.lowered_nodes},    {"steps", r.steps},
+          {"elided_steps", r.elided_steps},      {"passes", passes},
+          {"arena_bytes", r.arena_bytes},        {"arena_lower_bound", r.arena_lower_bound},
+          {"file_bytes", r.file.file_bytes},     {"weight_bytes", r.file.weight_bytes},
+          {"diagnostics", diagnostics.to_json()}};
+}
+
+std::string to_text(const ConversionReport& r) {
+  std::string text = fmt::format("graph     {} ONNX nodes -> {} operations -> {} steps, {} of them free\n",
+                                 r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps);
+  for (const PassReport::Entry& e : r.passes.entries)
+    if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
+  text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
+                      r.file.weight_bytes);
+  text += fmt::format("arena     {} bytes", r.arena_bytes);
+  text +=
+      r.arena_bytes == r.arena_lower_bound
+          ? " (no plan can use less)\n"
+          : fmt::format(
+                " ({:.1f} % above the lower bound of {})\n",
+                100.0 * (static_cast<double>(r.arena_bytes) / static_cast<double>(r.arena_lower_bound) - 1),
+                r.arena_lower_bound);
+  return text;
+}
+
+namespace {
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '&')
+      out += "&amp;";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string as_lines(const nlohmann::json& report) {
+  std::string text;
+  for (const auto& pass : report.at("passes")) text += pass.dump() + "\n";
+  for (const auto& d : report.at("diagnostics")) text += d.dump() + "\n";
+  return text;
+}
+
+std::string as_page(const nlohmann::json& report) {
+  std::string rows;
+  for (const auto& [key, value] : report.items())
+    if (!value.is_structured())
+      rows += fmt::format("<tr><td>{}<td>{}\n", escaped(key), escaped(value.dump()));
+  std::string passes;
+  for (const auto& p : report.at("passes"))
+    passes += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}\n", escaped(p.at("pass")), p.at("changes").dump(),
+                          p.at("nodes_after").dump(), escaped(p.at("what")));
+  std::string said;
+  for (const auto& d : report.at("diagnostics")) said += fmt::format("<li>{}\n", escaped(d.dump()));
+  return fmt::format(
+      "<!doctype html><meta charset=utf-8><title>Sinter conversion</title>\n"
+      "<style>body{{font:15px sans-serif;margin:2em}}td,th{{padding:2px "
+      "12px;text-align:left;border-bottom:1px solid "
+      "#ddd}}</style>\n<h1>Conversion</h1>\n<table>\n{}</table>\n<h2>Passes</"
+      "h2>\n<table>\n<tr><th>pass<th>changes"
+      "<th>nodes after<th>what\n{}</table>\n<h2>Remarks</h2>\n<ul>\n{}</ul>\n",
+      rows, passes, said);
+}
+
+}  // namespace
+
+void write_report(const std::filesystem::path& path, const nlohmann::json& report) {
+  const std::string extension = path.extension().string();
+  std::string text;
+  if (extension == ".json")
+    text = report.dump(2) + "\n";
+  else if (extension == ".jsonl")
+    text = as_lines(report);
+  else if (extension == ".html")
+    text = as_page(report);
+  else
+    throw UsageError(fmt::format("--report {}: the name must end in .json, .jsonl or .html", path.string()));
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw FileError(path.string() + ": cannot be written");
+}
+
+}  // namespace sinter::convert

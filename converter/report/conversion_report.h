@@ -1,0 +1,19 @@
+// The conversion's report: as text for a terminal, as JSON for scripts, as a page for people.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "converter/convert.h"
+
+namespace sinter::convert {
+
+nlohmann::json to_json(const ConversionReport& report, const Diagnostics& diagnostics);
+std::string to_text(const ConversionReport& report);
+
+// By the file's extension: .json (one object), .jsonl (a line per pass and diagnostic), .html
+// (self-contained). Throws UsageError for others, FileError where it cannot be written.
+void write_report(const std::filesystem::path& path, const nlohmann::json& report);
+
+}  // namespace sinter::convert
