@@ -16,13 +16,6 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/runtime/include/" DESTINATION "${includ
 foreach(folder runtime/core runtime/backend)
   install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/" DESTINATION "${include_root}/${folder}"
     FILES_MATCHING PATTERN "*.h")
-# What the public headers include.
-foreach(folder runtime/core runtime/backend)
-  install(DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}"
-    FILES_MATCHING PATTERN "*.h")
-endforeach()
-install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/runtime/kernels")
-install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/schemas")
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "${include_root}/runtime/kernels")
 install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")

@@ -1,5 +1,5 @@
 // What any kernel table can check; apart from the reference table, so that using it links no kernels.
-#include "runtime/kernels/reference.h"
+#include "runtime/backend/validate.h"
 
 namespace sinter {
 namespace {

@@ -1,6 +1,6 @@
 // One program on its own: values, order of steps, operands against inference, control flow against its
 // bodies.
-#include "runtime/kernels/reference.h"
+#include "runtime/backend/validate.h"
 #include "runtime/model/verify.h"
 
 namespace sinter::detail {

@@ -17,7 +17,10 @@ RUNTIME_PARTS = ("runtime/model/", "runtime/backend/", "runtime/session/")
 # (area, what it may include besides itself). Order matters: the first prefix that fits wins.
 AREAS = [
     ("schemas/", ()),
-    ("runtime/include/", ()),
+    # The header that includes all of the public API, the reference kernels among it.
+    ("runtime/include/sinter/sinter.h", ("runtime/include/", "runtime/kernels/reference.h")),
+    # What public headers include is installed with them.
+    ("runtime/include/", ("schemas/ops.def", "runtime/core/", "runtime/backend/")),
     ("runtime/core/", ("schemas/", "runtime/include/")),
     ("runtime/backend/", ("schemas/", "runtime/core/", "runtime/include/")),
     ("runtime/kernels/", ("schemas/", "runtime/core/", "runtime/backend/", "runtime/include/")),

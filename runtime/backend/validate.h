@@ -1,0 +1,14 @@
+// What any kernel table can check about a call before it runs.
+#pragma once
+
+#include "runtime/backend/kernel.h"
+
+namespace sinter {
+
+// Arity, then the op's own inference. Fills call.outputs.
+Status infer(OpCall& call, KernelTable kernels);
+// Fails unless the outputs' dtypes and dims are what the op gives for these inputs and attributes.
+// call.outputs is at most kMaxCheckedOutputs long.
+Status validate(const OpCall& call, KernelTable kernels);
+
+}  // namespace sinter
