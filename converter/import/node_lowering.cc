@@ -155,7 +155,8 @@ ConstantPtr NodeLowering::attr_tensor(std::string_view name) {
     return refuse("attribute {} must be a tensor", name), nullptr;
   const ImportedTensor& t = a->tensors.front();
   if (!t.data)
-    return refuse("attribute {}: {}", name, t.problem.empty() ? "strings are not supported" : t.problem), nullptr;
+    return refuse("attribute {}: {}", name, t.problem.empty() ? "strings are not supported" : t.problem),
+           nullptr;
   return t.data;
 }
 const ImportedGraph* NodeLowering::attr_graph(std::string_view name) {

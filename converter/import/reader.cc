@@ -84,10 +84,13 @@ class Reader {
     for (const auto& entry : imports) {
       const std::string domain = clean_domain(entry.domain());
       const auto [at, is_new] = result.emplace(domain, entry.version());
-      if (!is_new && at->second != entry.version())
-        diagnostics_->refuse({}, {},
-                             fmt::format("{} imports operator set '{}' as version {} and as version {}", who,
-                                         domain.empty() ? "ai.onnx" : domain, at->second, entry.version()));
+      if (!is_new && at->second != entry.version()) {
+        diagnostics_->warn(
+            {}, {},
+            fmt::format("{} imports operator set '{}' as version {} and as version {}; the newer is taken",
+                        who, domain.empty() ? "ai.onnx" : domain, at->second, entry.version()));
+        at->second = std::max(at->second, entry.version());
+      }
       if (domain.empty() && entry.version() > kNewestOpset)
         diagnostics_->refuse(
             {}, {},

@@ -73,8 +73,11 @@ def is_bits(dtype):
 
 
 def to_bits(a):
-    """An array as .npz can hold it."""
+    """An array as .npz can hold it: 16 and 8 bit types as bits, smaller ones as the numbers that they are."""
     a = np.asarray(a)
+    small = {"int4": np.int8, "int2": np.int8, "uint4": np.uint8, "uint2": np.uint8, "float4_e2m1fn": np.float32}
+    if a.dtype.name in small:
+        return a.astype(small[a.dtype.name])
     if not is_bits(a.dtype):
         return a
     return np.ascontiguousarray(a).view({1: np.uint8, 2: np.uint16}[a.dtype.itemsize]).reshape(a.shape)

@@ -4,14 +4,19 @@
 Classes: `in` must pass; `later` wanted (control flow, newest ops); `const` an operand of a type that only files
 hold; `bounded` the output's shape depends on data; `out` passes or is refused with the reason.
 
-    scope.py FOLDER [--list]        counts per class, checked against the table that the project agreed on
+    scope.py [FOLDER] [--list]      counts per class, checked against the table that the project agreed on
 """
 import argparse
 import collections
 import os
 import sys
 
-import onnx
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require("numpy", "onnx")
+import make_data  # noqa: E402
+import onnx  # noqa: E402
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "real")
 LOW_BITS = {"FLOAT8E4M3FN", "FLOAT8E5M2", "FLOAT8E4M3FNUZ", "FLOAT8E5M2FNUZ", "FLOAT8E8M0", "FLOAT4E2M1",
@@ -136,9 +141,10 @@ def tests(folder):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("folder")
+    p.add_argument("folder", nargs="?", default=make_data.DEFAULT, help="folder of make_data.py (written if absent)")
     p.add_argument("--list", action="store_true", help="print every test with its class")
     args = p.parse_args()
+    make_data.make(args.folder)
     count = collections.Counter()
     for kind, name, place in tests(args.folder):
         key = classify(kind, name, onnx.load(os.path.join(place, "model.onnx")))

@@ -1,8 +1,0 @@
-#include "runtime/kernels/reference.h"
-
-namespace sinter {
-
-const Kernel kSliceKernel = {Op::kSlice, [](OpCall&) { return unsupported("Slice is not implemented yet"); },
-                             nullptr, nullptr};
-
-}  // namespace sinter

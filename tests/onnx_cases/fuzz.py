@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Damage the suite's models at random, by bytes and by fields, and require that `sinter` never crashes.
+
+    fuzz.py [--sinter PROGRAM] [--count N] [--seed S] [--keep FOLDER]
+
+Whatever converts must also run (any exit code from 0 to 6). A crash, an unlisted code, a hang, an output file after
+a refusal, or a failure without a word is a finding; --keep saves the file that did it. The seed makes a run repeatable.
+"""
+import argparse
+import concurrent.futures
+import os
+import random
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+sys.path.insert(0, HERE)
+import pinned  # noqa: E402
+
+pinned.require()
+import make_cases  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+
+NUMBERS = (0, 1, -1, 2, 3, 7, -7, 127, 255, 2**15, 2**31 - 1, -2**31, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -2**63)
+FLOATS = (0.0, -1.0, 1e-40, 1e38, float("inf"), float("-inf"), float("nan"), 2.0**31)
+
+
+def damage_bytes(data, r):
+    data = bytearray(data)
+    for _ in range(r.choice((1, 1, 2, 4, 16))):
+        at = r.randrange(len(data)) if data else 0
+        what = r.randrange(5)
+        if what == 0 and data:
+            data[at] ^= 1 << r.randrange(8)
+        elif what == 1 and data:
+            data[at] = r.randrange(256)
+        elif what == 2:
+            del data[at:at + r.choice((1, 2, 8, 64))]
+        elif what == 3:
+            data[at:at] = bytes(r.randrange(256) for _ in range(r.choice((1, 2, 8))))
+        else:
+            del data[at:]
+    return bytes(data)
+
+
+def attributes(graph):
+    for n in graph.node:
+        for a in n.attribute:
+            yield a
+            if a.HasField("g"):
+                yield from attributes(a.g)
+
+
+def damage_fields(m, r):
+    """Edits that keep the file readable: what a verifier of structure alone lets through."""
+    g = m.graph
+    nodes = list(g.node)
+    for a in attributes(g):
+        if a.HasField("g") and r.random() < 0.5:
+            nodes += list(a.g.node)
+    names = [x for n in nodes for x in (*n.input, *n.output)] + [""]
+    n = r.choice(nodes) if nodes else None
+    attrs = list(attributes(g))
+    what = r.randrange(14)
+    if what == 0 and n and n.input:
+        n.input[r.randrange(len(n.input))] = r.choice(names)
+    elif what == 1 and n and n.output:
+        n.output[r.randrange(len(n.output))] = r.choice(names)
+    elif what == 2 and n:
+        n.op_type = r.choice(nodes).op_type
+    elif what == 3 and n and n.input:
+        del n.input[r.randrange(len(n.input))]
+    elif what == 4 and n:
+        n.input.append(r.choice(names))
+    elif what == 5 and attrs:
+        a = r.choice(attrs)
+        if a.ints:
+            a.ints[r.randrange(len(a.ints))] = r.choice(NUMBERS)
+        a.i, a.f = r.choice(NUMBERS), r.choice(FLOATS)
+    elif what == 6 and attrs:
+        a = r.choice(attrs)
+        del a.ints[r.randrange(len(a.ints) + 1):]
+        a.ints.extend(r.choice(NUMBERS) for _ in range(r.randrange(3)))
+    elif what == 7 and attrs:
+        r.choice(attrs).type = r.randrange(15)
+    elif what == 8 and g.input:
+        dims = r.choice(g.input).type.tensor_type.shape.dim
+        if dims:
+            r.choice(dims).dim_value = r.choice(NUMBERS)
+    elif what == 9 and g.initializer:
+        t = r.choice(g.initializer)
+        if t.dims:
+            t.dims[r.randrange(len(t.dims))] = r.choice(NUMBERS)
+        else:
+            t.dims.append(r.choice(NUMBERS))
+    elif what == 10 and g.initializer:
+        r.choice(g.initializer).data_type = r.randrange(26)
+    elif what == 11 and g.input:
+        r.choice(g.input).type.tensor_type.elem_type = r.randrange(26)
+    elif what == 12 and g.initializer:
+        t = r.choice(g.initializer)
+        if t.raw_data:
+            words = np.array([r.choice(NUMBERS)], np.int64).tobytes()
+            t.raw_data = (words * (len(t.raw_data) // 8 + 1))[:len(t.raw_data)]
+    elif m.opset_import:
+        r.choice(m.opset_import).version = r.choice((1, 5, 7, 10, 13, 18, 28, 29, 0, -1, 2**40))
+
+
+def trial(job):
+    number, name, data, files, flags, feeds, sinter, timeout, keep = job
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as work:
+        source, target = os.path.join(work, "model.onnx"), os.path.join(work, "m.sinter")
+        for path, content in {"model.onnx": data, **files}.items():
+            os.makedirs(os.path.dirname(os.path.join(work, path)), exist_ok=True)
+            with open(os.path.join(work, path), "wb") as f:
+                f.write(content)
+        r, step = cli.call(sinter, "convert", source, "-o", target, *flags, timeout=timeout), "convert"
+        code, said = r.code, ""
+        if r.code is None or r.crashed:
+            said = r.why()
+        elif r.code != 0 and os.path.exists(target):
+            said = f"left an output file: {r.why()}"
+        elif r.code not in (0, 2, 3, 4, 5, 6):
+            said = f"unexpected: {r.why()}"
+        elif r.code != 0 and not r.err.strip():
+            said = f"exit {r.code} without a word"
+        elif r.code == 0:
+            cli.save_npz(os.path.join(work, "in.npz"), feeds)
+            r, step = cli.call(sinter, "run", target, "--inputs", os.path.join(work, "in.npz"), timeout=timeout), "run"
+            if r.code is None or r.crashed or r.code in (3, 4):
+                said = r.why()
+        if said and keep:
+            os.makedirs(keep, exist_ok=True)
+            with open(os.path.join(keep, f"{number}-{name}.onnx"), "wb") as f:
+                f.write(data)
+        return number, name, code, f"{step}: {said}" if said else ""
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--sinter", help="the program (default: SINTER or the build folder)")
+    p.add_argument("--count", type=int, default=1500)
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--timeout", type=float, default=20)
+    p.add_argument("--workers", type=int, default=os.cpu_count())
+    p.add_argument("--keep", help="folder for files that lead to a finding")
+    args = p.parse_args()
+    sinter = cli.find_sinter(args.sinter)
+    cases = [c for c in make_cases.cases() if not isinstance(c.model, bytes)]
+    jobs = []
+    for number in range(args.count):
+        r = random.Random(args.seed * 1000003 + number)
+        c = r.choice(cases)
+        m = onnx.ModelProto()
+        m.CopyFrom(c.model)
+        if r.random() < 0.7:
+            for _ in range(r.choice((1, 1, 2, 3))):
+                damage_fields(m, r)
+            data = m.SerializeToString()
+        else:
+            data = damage_bytes(m.SerializeToString(), r)
+        jobs.append((number, c.name, data, c.files, c.flags, c.feeds, sinter, args.timeout, args.keep))
+    with concurrent.futures.ThreadPoolExecutor(args.workers) as pool:
+        results = list(pool.map(trial, jobs))
+    bad = [x for x in results if x[3]]
+    for number, name, _, said in bad:
+        print(f"FAIL {number} {name}: {said}")
+    codes = sorted({x[2] for x in results}, key=str)
+    print(f"{len(results)} damaged models, seed {args.seed}: {len(bad)} findings; exit codes of convert: "
+          + ", ".join(f"{c}: {sum(x[2] == c for x in results)}" for c in codes))
+    sys.exit(bool(bad))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,241 @@
+// View, Copy, Broadcast, Transpose, Slice, Concat, Tile, ReverseSequence, CacheUpdate.
+#include <gtest/gtest.h>
+
+#include "tests/ops/op_test.h"
+
+namespace sinter::test {
+namespace {
+
+// Runs dense; expects the run (not the inference) to fail with this code.
+template <class A>
+void expect_run_fails(Code code, const A& attrs, const std::vector<Tensor>& inputs) {
+  std::vector<TensorView> shapes;
+  ASSERT_TRUE(infer_op(attrs, inputs, &shapes).ok());
+  std::vector<Tensor> results;
+  const Status s = run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &results);
+  EXPECT_EQ(s.code, code) << sentence(s);
+}
+
+TEST(View, GivesOtherDims) {
+  const auto y = run_op(ViewAttrs{.dims = {3, 2}}, {iota<float>({2, 3})});
+  expect_equal(y[0], iota<float>({3, 2}));
+  expect_equal(run_op(ViewAttrs{}, {tensor<int8_t>({1, 1}, {7})})[0], tensor<int8_t>({}, {7}));
+  expect_equal(run_op(ViewAttrs{.dims = {0, 5}}, {iota<float>({3, 0})})[0], iota<float>({0, 5}));
+}
+
+TEST(View, GivesAnotherTypeOfTheSameSize) {
+  const auto y = run_op(ViewAttrs{.dims = {1}, .dtype = static_cast<int64_t>(DType::kFloat32)},
+                        {tensor<uint8_t>({4}, {0, 0, 0x80, 0x3f})});
+  expect_equal(y[0], tensor<float>({1}, {1.0f}));
+}
+
+TEST(View, TakesPackedElements) {
+  const auto y =
+      run_op(ViewAttrs{.dims = {2, 2}}, {Tensor{DType::kInt4, {4}, {std::byte{0x21}, std::byte{0x43}}}});
+  EXPECT_EQ(y[0].dims, (Shape{2, 2}));
+  EXPECT_EQ(y[0].bytes, (std::vector<std::byte>{std::byte{0x21}, std::byte{0x43}}));
+}
+
+TEST(View, RefusesAnotherSize) {
+  expect_refused(ViewAttrs{.dims = {4}}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {-3}}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {int64_t{1} << 62, 4}}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {1, 1, 1, 1, 1, 1, 1, 1, 3}}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {3}, .dtype = 0}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {3}, .dtype = 99}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {3}, .dtype = static_cast<int64_t>(DType::kInt8)}, {iota<float>({3})});
+  expect_refused(ViewAttrs{.dims = {3}}, {Tensor{DType::kInt4, {4}, std::vector<std::byte>(2)}});
+}
+
+TEST(Copy, CopiesEveryWidth) {
+  expect_equal(run_op(CopyAttrs{}, {iota<double>({2, 3, 4})})[0], iota<double>({2, 3, 4}));
+  expect_equal(run_op(CopyAttrs{}, {iota<uint8_t>({5})})[0], iota<uint8_t>({5}));
+  expect_equal(run_op(CopyAttrs{}, {tensor<bool>({2}, {true, false})})[0], tensor<bool>({2}, {true, false}));
+  const Tensor halves = bits_tensor<uint16_t>(DType::kFloat16, {3}, {0x3c00, 0x7e01, 0x8000});
+  expect_equal(run_op(CopyAttrs{}, {halves})[0], halves);
+  expect_equal(run_op(CopyAttrs{}, {iota<int64_t>({})})[0], iota<int64_t>({}));
+  expect_equal(run_op(CopyAttrs{}, {iota<int32_t>({2, 0, 3})})[0], iota<int32_t>({2, 0, 3}));
+}
+
+TEST(Broadcast, Repeats) {
+  expect_equal(run_op(BroadcastAttrs{.dims = {2, 2, 3}}, {tensor<float>({2, 1}, {1, 2})})[0],
+               tensor<float>({2, 2, 3}, {1, 1, 1, 2, 2, 2, 1, 1, 1, 2, 2, 2}));
+  expect_equal(run_op(BroadcastAttrs{.dims = {3}}, {tensor<int8_t>({}, {5})})[0],
+               tensor<int8_t>({3}, {5, 5, 5}));
+  expect_equal(run_op(BroadcastAttrs{.dims = {0, 2}}, {tensor<float>({2}, {1, 2})})[0],
+               tensor<float>({0, 2}, {}));
+}
+
+TEST(Broadcast, RefusesWhatDoesNotFit) {
+  expect_refused(BroadcastAttrs{.dims = {3}}, {tensor<float>({2}, {1, 2})});
+  expect_refused(BroadcastAttrs{.dims = {2}}, {tensor<float>({1, 2}, {1, 2})});
+  expect_refused(BroadcastAttrs{.dims = {1, 2}}, {iota<float>({3, 2})});
+  expect_refused(BroadcastAttrs{.dims = {-1, 2}}, {tensor<float>({2}, {1, 2})});
+  expect_refused(BroadcastAttrs{.dims = {int64_t{1} << 61, 2}}, {tensor<float>({2}, {1, 2})});
+}
+
+TEST(Transpose, MovesAxes) {
+  expect_equal(run_op(TransposeAttrs{.perm = {1, 0}}, {iota<float>({2, 3})})[0],
+               tensor<float>({3, 2}, {0, 3, 1, 4, 2, 5}));
+  expect_equal(run_op(TransposeAttrs{.perm = {0, 2, 1}}, {iota<int8_t>({2, 2, 3})})[0],
+               tensor<int8_t>({2, 3, 2}, {0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11}));
+  expect_equal(run_op(TransposeAttrs{.perm = {2, 0, 1}}, {iota<double>({2, 2, 2})})[0],
+               tensor<double>({2, 2, 2}, {0, 2, 4, 6, 1, 3, 5, 7}));
+  expect_equal(run_op(TransposeAttrs{}, {iota<float>({})})[0], iota<float>({}));
+  expect_equal(run_op(TransposeAttrs{.perm = {1, 0}}, {iota<float>({0, 3})})[0], iota<float>({3, 0}));
+}
+
+// Larger than a tile in both axes.
+TEST(Transpose, MatchesIndexArithmetic) {
+  const Tensor x = noise<float>({3, 70, 2, 45}, -1, 1);
+  const auto y = run_op(TransposeAttrs{.perm = {3, 0, 2, 1}}, {x});
+  ASSERT_EQ(y[0].dims, (Shape{45, 3, 2, 70}));
+  const auto a = x.values<float>(), b = y[0].values<float>();
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 70; ++j)
+      for (int k = 0; k < 2; ++k)
+        for (int l = 0; l < 45; ++l)
+          ASSERT_EQ(b[((l * 3 + i) * 2 + k) * 70 + j], a[((i * 70 + j) * 2 + k) * 45 + l]);
+}
+
+TEST(Transpose, RefusesWhatIsNoPermutation) {
+  expect_refused(TransposeAttrs{.perm = {0}}, {iota<float>({2, 3})});
+  expect_refused(TransposeAttrs{.perm = {0, 0}}, {iota<float>({2, 3})});
+  expect_refused(TransposeAttrs{.perm = {0, 2}}, {iota<float>({2, 3})});
+  expect_refused(TransposeAttrs{.perm = {0, -1}}, {iota<float>({2, 3})});
+  expect_refused(TransposeAttrs{.perm = {0, int64_t{1} << 40}}, {iota<float>({2, 3})});
+}
+
+TEST(Slice, TakesAWindow) {
+  expect_equal(
+      run_op(SliceAttrs{.starts = {1, 3}, .steps = {1, -2}, .sizes = {2, 2}}, {iota<float>({3, 4})})[0],
+      tensor<float>({2, 2}, {7, 5, 11, 9}));
+  expect_equal(run_op(SliceAttrs{.starts = {2}, .steps = {INT64_MIN}, .sizes = {1}}, {iota<int64_t>({3})})[0],
+               tensor<int64_t>({1}, {2}));
+  expect_equal(
+      run_op(SliceAttrs{.starts = {99, 0}, .steps = {0, 1}, .sizes = {0, 2}}, {iota<int8_t>({3, 2})})[0],
+      iota<int8_t>({0, 2}));
+  expect_equal(run_op(SliceAttrs{}, {iota<int8_t>({})})[0], iota<int8_t>({}));
+}
+
+TEST(Slice, RefusesToLeaveTheValue) {
+  const std::vector<Tensor> x = {iota<float>({4})};
+  expect_refused(SliceAttrs{.starts = {4}, .steps = {1}, .sizes = {1}}, x);
+  expect_refused(SliceAttrs{.starts = {-1}, .steps = {1}, .sizes = {1}}, x);
+  expect_refused(SliceAttrs{.starts = {2}, .steps = {1}, .sizes = {3}}, x);
+  expect_refused(SliceAttrs{.starts = {1}, .steps = {-1}, .sizes = {3}}, x);
+  expect_refused(SliceAttrs{.starts = {1}, .steps = {0}, .sizes = {2}}, x);
+  expect_refused(SliceAttrs{.starts = {1}, .steps = {INT64_MAX}, .sizes = {3}}, x);
+  expect_refused(SliceAttrs{.starts = {1}, .steps = {1}, .sizes = {-1}}, x);
+  expect_refused(SliceAttrs{.starts = {1, 0}, .steps = {1}, .sizes = {1}}, x);
+}
+
+TEST(Concat, JoinsAlongAnAxis) {
+  expect_equal(run_op(ConcatAttrs{.axis = 1}, {tensor<float>({2, 1}, {1, 2}),
+                                               tensor<float>({2, 2}, {3, 4, 5, 6}), iota<float>({2, 0})})[0],
+               tensor<float>({2, 3}, {1, 3, 4, 2, 5, 6}));
+  expect_equal(run_op(ConcatAttrs{.axis = 0}, {iota<int16_t>({1, 2}), iota<int16_t>({2, 2}, 5)})[0],
+               tensor<int16_t>({3, 2}, {0, 1, 5, 6, 7, 8}));
+  expect_equal(run_op(ConcatAttrs{}, {iota<bool>({0})})[0], iota<bool>({0}));
+}
+
+TEST(Concat, RefusesWhatDoesNotFit) {
+  expect_refused(ConcatAttrs{.axis = 1}, {iota<float>({2, 1}), iota<float>({3, 1})});
+  expect_refused(ConcatAttrs{.axis = 2}, {iota<float>({2, 1}), iota<float>({2, 1})});
+  expect_refused(ConcatAttrs{.axis = -1}, {iota<float>({2, 1}), iota<float>({2, 1})});
+  expect_refused(ConcatAttrs{.axis = 0}, {iota<float>({2}), iota<float>({2, 1})});
+  expect_refused(ConcatAttrs{.axis = 0}, {iota<float>({2}), iota<double>({2})});
+  expect_refused(ConcatAttrs{.axis = 0}, {iota<float>({2}), Tensor{}});
+  expect_refused(ConcatAttrs{.axis = 0}, {iota<float>({})});
+}
+
+TEST(Tile, Repeats) {
+  expect_equal(
+      run_op(TileAttrs{.repeats = {2, 3}}, {iota<float>({2, 2})})[0],
+      tensor<float>({4, 6}, {0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3}));
+  expect_equal(run_op(TileAttrs{.repeats = {5}}, {iota<int8_t>({2})})[0],
+               tensor<int8_t>({10}, {0, 1, 0, 1, 0, 1, 0, 1, 0, 1}));
+  expect_equal(run_op(TileAttrs{.repeats = {1, 1, 2}}, {iota<int64_t>({1, 2, 1})})[0],
+               tensor<int64_t>({1, 2, 2}, {0, 0, 1, 1}));
+  expect_equal(run_op(TileAttrs{.repeats = {0, 2}}, {iota<float>({2, 2})})[0], iota<float>({0, 4}));
+  expect_equal(run_op(TileAttrs{}, {iota<float>({})})[0], iota<float>({}));
+}
+
+TEST(Tile, RefusesBadRepeats) {
+  expect_refused(TileAttrs{.repeats = {2}}, {iota<float>({2, 2})});
+  expect_refused(TileAttrs{.repeats = {-1, 2}}, {iota<float>({2, 2})});
+  expect_refused(TileAttrs{.repeats = {INT64_MAX, 2}}, {iota<float>({2, 2})});
+  expect_refused(TileAttrs{.repeats = {int64_t{1} << 31, int64_t{1} << 31}}, {iota<float>({2, 2})});
+}
+
+TEST(ReverseSequence, ReversesEachRowsBeginning) {
+  // The example of the ONNX specification: time is axis 0, batch axis 1.
+  expect_equal(run_op(ReverseSequenceAttrs{.time_axis = 0, .batch_axis = 1},
+                      {tensor<float>({4, 4}, {0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15}),
+                       tensor<int64_t>({4}, {4, 3, 2, 1})})[0],
+               tensor<float>({4, 4}, {3, 6, 9, 12, 2, 5, 8, 13, 1, 4, 10, 14, 0, 7, 11, 15}));
+  expect_equal(run_op(ReverseSequenceAttrs{.time_axis = 1, .batch_axis = 0},
+                      {iota<int32_t>({2, 3, 2}), tensor<int32_t>({2}, {0, 2})})[0],
+               tensor<int32_t>({2, 3, 2}, {0, 1, 2, 3, 4, 5, 8, 9, 6, 7, 10, 11}));
+  expect_equal(run_op(ReverseSequenceAttrs{}, {iota<float>({3, 0}), iota<int64_t>({0})})[0],
+               iota<float>({3, 0}));
+}
+
+TEST(ReverseSequence, ChecksLengths) {
+  const ReverseSequenceAttrs a{.time_axis = 0, .batch_axis = 1};
+  expect_run_fails(Code::kOutOfRange, a, {iota<float>({2, 1}), tensor<int64_t>({1}, {3})});
+  expect_run_fails(Code::kOutOfRange, a, {iota<float>({2, 1}), tensor<int64_t>({1}, {-1})});
+  expect_refused(a, {iota<float>({2, 1}), tensor<int64_t>({2}, {1, 1})});
+  expect_refused(a, {iota<float>({2, 1}), tensor<float>({1}, {1})});
+  expect_refused(ReverseSequenceAttrs{.time_axis = 1, .batch_axis = 1},
+                 {iota<float>({2, 1}), iota<int64_t>({1})});
+  expect_refused(ReverseSequenceAttrs{.time_axis = 0, .batch_axis = 2},
+                 {iota<float>({2, 1}), iota<int64_t>({1})});
+}
+
+TEST(CacheUpdate, WritesInPlaceOfThePast) {
+  const Tensor past = full<float>({2, 3, 2}, 9), update = iota<float>({2, 2, 2});
+  expect_equal(run_op(CacheUpdateAttrs{}, {past, update, tensor<int64_t>({2}, {1, 0})})[0],
+               tensor<float>({2, 3, 2}, {9, 9, 0, 1, 2, 3, 4, 5, 6, 7, 9, 9}));
+  expect_equal(run_op(CacheUpdateAttrs{}, {past, update})[0],
+               tensor<float>({2, 3, 2}, {0, 1, 2, 3, 9, 9, 4, 5, 6, 7, 9, 9}));
+  expect_equal(run_op(CacheUpdateAttrs{.circular = 1}, {past, update, tensor<int64_t>({2}, {2, -2})})[0],
+               tensor<float>({2, 3, 2}, {2, 3, 9, 9, 0, 1, 9, 9, 4, 5, 6, 7}));
+  expect_equal(
+      run_op(CacheUpdateAttrs{.circular = 1}, {past, update, tensor<int64_t>({2}, {INT64_MAX, 3})})[0],
+      tensor<float>({2, 3, 2}, {9, 9, 0, 1, 2, 3, 4, 5, 6, 7, 9, 9}));
+  expect_equal(run_op(CacheUpdateAttrs{.axis = 2},
+                      {full<int8_t>({1, 2, 2}, 9), iota<int8_t>({1, 2, 1}), tensor<int64_t>({1}, {1})})[0],
+               tensor<int8_t>({1, 2, 2}, {9, 0, 9, 1}));
+}
+
+TEST(CacheUpdate, RefusesToLeaveTheCache) {
+  const Tensor past = full<float>({1, 3, 2}, 9), update = iota<float>({1, 2, 2});
+  expect_run_fails(Code::kOutOfRange, CacheUpdateAttrs{}, {past, update, tensor<int64_t>({1}, {2})});
+  expect_run_fails(Code::kOutOfRange, CacheUpdateAttrs{}, {past, update, tensor<int64_t>({1}, {-1})});
+  expect_run_fails(Code::kOutOfRange, CacheUpdateAttrs{}, {past, update, tensor<int64_t>({1}, {INT64_MAX})});
+  expect_refused(CacheUpdateAttrs{}, {past, iota<float>({1, 4, 2})});
+  expect_refused(CacheUpdateAttrs{}, {past, iota<float>({1, 2, 1})});
+  expect_refused(CacheUpdateAttrs{}, {past, iota<double>({1, 2, 2})});
+  expect_refused(CacheUpdateAttrs{.axis = 0}, {past, update});
+  expect_refused(CacheUpdateAttrs{.axis = 3}, {past, update});
+  expect_refused(CacheUpdateAttrs{.circular = 2}, {past, update});
+  expect_refused(CacheUpdateAttrs{}, {past, update, tensor<int64_t>({2}, {0, 0})});
+}
+
+// Packed elements are moved by View and Copy only.
+TEST(Movement, RefusesPackedElementsWhenRun) {
+  const Tensor x{DType::kInt4, {2, 2}, std::vector<std::byte>(2)};
+  expect_run_fails(Code::kUnsupported, TransposeAttrs{.perm = {1, 0}}, {x});
+  expect_run_fails(Code::kUnsupported, SliceAttrs{.starts = {0, 0}, .steps = {1, 1}, .sizes = {1, 2}}, {x});
+  expect_run_fails(Code::kUnsupported, ConcatAttrs{.axis = 0}, {x, x});
+  expect_run_fails(Code::kUnsupported, TileAttrs{.repeats = {2, 2}}, {x});
+  expect_run_fails(Code::kUnsupported, BroadcastAttrs{.dims = {2, 2, 2}}, {x});
+  expect_run_fails(Code::kUnsupported, GatherAttrs{}, {x, iota<int64_t>({1})});
+  expect_run_fails(
+      Code::kUnsupported, ScatterNdAttrs{},
+      {x, tensor<int64_t>({1, 2}, {0, 0}), Tensor{DType::kInt4, {1}, std::vector<std::byte>(1)}});
+}
+
+}  // namespace
+}  // namespace sinter::test
