@@ -29,14 +29,14 @@ struct Binding {
 struct SessionOptions {
   // What this application links, besides the model's kernels. The profile says which computes a step; those
   // that are not here are passed over. A backend serves one session at a time unless it says otherwise.
-  std::span<Backend* const> backends;
+  std::span<Backend* const> backends = {};
   ThreadPool* threads = nullptr;
   const char* profile = nullptr;  // null: the file's first
   // Ask only this backend and, for what it refuses, the model's kernels ("reference": only these). Null: as
   // planned.
   const char* backend = nullptr;
   uint32_t program = 0;
-  std::span<const Binding> bindings;
+  std::span<const Binding> bindings = {};
 };
 
 // Bytes of one block of memory, aligned to kBufferAlignment, that a session needs.

@@ -1,0 +1,237 @@
+// Creating a session: what is chosen, measured and prepared. The walk over the programs is in walk.cc.
+#include <cstring>
+
+#include "runtime/session/session_state.h"
+
+namespace sinter::detail {
+namespace {
+
+bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
+
+}  // namespace
+
+Status Creator::resolve() {
+  const ModelState& model = *model_.state();
+  SINTER_CHECK(model_.is_entry(options_.program), invalid("there is no program %a to run", options_.program));
+  SINTER_CHECK(options_.backends.size() <= kMaxBackends, invalid("more than %a backends", kMaxBackends));
+  for (const fb::Profile* p : *model.root->profiles()) {
+    if (options_.profile != nullptr && !same(text(p->name()), options_.profile)) continue;
+    profile_ = p;
+    break;
+  }
+  SINTER_CHECK(profile_ != nullptr, invalid("the file has no profile of that name"));
+  if (profile_->regions() != nullptr)
+    for (const fb::Region* r : *profile_->regions())
+      SINTER_CHECK(r->memory_kind() == 0, unsupported("the profile needs another device's memory"));
+
+  const auto given = [&](const char* name) -> Backend* {
+    for (Backend* b : options_.backends)
+      if (b != nullptr && same(b->name(), name)) return b;
+    return nullptr;
+  };
+  override_ = options_.backend != nullptr;
+  slot_count_ = 0;
+  if (override_) {
+    if (!same(options_.backend, "reference")) {
+      Backend* backend = given(options_.backend);
+      SINTER_CHECK(backend != nullptr, invalid("there is no backend of that name"));
+      slots_[slot_count_++] = {backend};
+    }
+  } else {
+    SINTER_CHECK(length(profile_->backends()) <= kMaxBackends,
+                 unsupported("more than %a backends", kMaxBackends));
+    if (profile_->backends() != nullptr)
+      for (const flatbuffers::String* name : *profile_->backends())
+        slots_[slot_count_++] = {given(name->c_str())};
+  }
+  local_reference_ = KernelBackend("reference", model.kernels);
+  slots_[slot_count_++] = {&local_reference_};
+  return resolve_bindings();
+}
+
+// Bound values stand alone in their block, or views of them follow.
+Status Creator::resolve_bindings() {
+  SINTER_CHECK(options_.bindings.size() <= kMaxBindings, invalid("more than %a bindings", kMaxBindings));
+  bound_count_ = 0;
+  if (options_.bindings.empty()) return ok_status();
+  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
+  const fb::ProgramPlan& plan = *profile_->programs()->Get(options_.program);
+  for (size_t i = 0; i < options_.bindings.size(); ++i) {
+    const Binding& b = options_.bindings[i];
+    const auto at = [&](Status status) { return status.at(Where::kInput, static_cast<int32_t>(i)); };
+    const int in = b.name != nullptr ? model_.find_input(b.name, options_.program) : -1;
+    const int out = b.name != nullptr ? model_.find_output(b.name, options_.program) : -1;
+    SINTER_CHECK(in >= 0 || out >= 0, at(invalid("a binding names no input or output")));
+    const auto& port = in >= 0 ? *program.inputs()->Get(static_cast<uint32_t>(in))
+                               : *program.outputs()->Get(static_cast<uint32_t>(out));
+    const uint32_t v = port.value();
+    const fb::Placement* p = find_placement(plan, v);
+    SINTER_CHECK(
+        p != nullptr && p->alias_of() == -1 && program.values()->Get(v)->kind() != fb::ValueKind::State,
+        at(unsupported("the plan lets another value share this memory; it cannot be bound")));
+    SINTER_CHECK(reinterpret_cast<uintptr_t>(b.buffer.data()) % kBufferAlignment == 0,
+                 at(invalid("a bound buffer must be aligned to %a bytes", kBufferAlignment)));
+    SINTER_CHECK(b.buffer.size() >= p->bytes(),
+                 at(invalid("a bound buffer needs %a bytes and has %b", static_cast<int64_t>(p->bytes()),
+                            static_cast<int64_t>(b.buffer.size()))));
+    for (size_t k = 0; k < bound_count_; ++k)
+      SINTER_CHECK(bound_[k].value != v, at(invalid("a value is bound twice")));
+    bound_[bound_count_++] = {v, b.buffer.data()};
+  }
+  // No step may write over a bound input.
+  for (uint32_t s = 0; s < length(program.steps()); ++s) {
+    if (plan.steps()->Get(s)->elided()) continue;
+    for (const int32_t v : items(program.steps()->Get(s)->outputs())) {
+      if (v < 0) continue;
+      const fb::Placement* p = find_placement(plan, static_cast<uint32_t>(v));
+      while (p->alias_of() >= 0) p = find_placement(plan, static_cast<uint32_t>(p->alias_of()));
+      for (size_t k = 0; k < bound_count_; ++k)
+        SINTER_CHECK(
+            bound_[k].value != p->value() || p->value() == static_cast<uint32_t>(v) ||
+                program.values()->Get(p->value())->kind() != fb::ValueKind::Input,
+            unsupported("the plan overwrites a bound input").at(Where::kStep, static_cast<int32_t>(s)));
+    }
+  }
+  return ok_status();
+}
+
+size_t Creator::step_total() const {
+  size_t total = 0;
+  for (const fb::Program* p : *model_.state()->root->programs()) total += length(p->steps());
+  return total;
+}
+
+void Creator::close_all() {
+  for (size_t i = 0; i < slot_count_; ++i)
+    if (slots_[i].open) slots_[i].backend->close(), slots_[i].open = false;
+}
+
+ThreadPool* Creator::threads_for(const fb::StepPlan& plan) const {
+  const bool many = options_.threads != nullptr && options_.threads->thread_count() > 1;
+  return many && plan.max_threads() != 1 ? options_.threads : nullptr;
+}
+
+Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                            bool last) {
+  Slot& slot = slots_[i];
+  if (slot.backend == nullptr) return unsupported("the backend is not here");
+  if (!slot.open) {
+    BumpArena own;
+    SINTER_RETURN_IF_ERROR(slot.backend->open(own));
+    slot.open = true;
+    slot.bytes = own.used();
+  }
+  StepNeeds needs;
+  ThreadPool* threads = threads_for(plan);
+  SINTER_RETURN_IF_ERROR(
+      slot.backend->measure(call, threads != nullptr ? threads->thread_count() : 1, &needs));
+  if (needs.workspace > plan.workspace_bytes()) {
+    if (!last) return unsupported("the kernel needs more workspace than planned");
+    return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
+                 static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
+  }
+  slot.used = true;
+  choice->slot = static_cast<uint8_t>(i);
+  choice->prepared = needs.prepared;
+  return ok_status();
+}
+
+// The first candidate that takes the step; the reference kernels come last.
+Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice) {
+  const size_t reference = slot_count_ - 1;
+  const auto attempt = [&](size_t i, bool* done) -> Status {
+    const Status status = try_backend(i, call, plan, choice, false);
+    *done = status.code != Code::kUnsupported;
+    return *done ? status : ok_status();
+  };
+  bool done = false;
+  if (override_) {
+    for (size_t i = 0; i < reference && !done; ++i) SINTER_RETURN_IF_ERROR(attempt(i, &done));
+  } else {
+    for (const uint8_t c : items(plan.candidates()))
+      if (!done) SINTER_RETURN_IF_ERROR(attempt(c, &done));
+  }
+  return done ? ok_status() : try_backend(reference, call, plan, choice, true);
+}
+
+// First pass. Leaves sizes in `needs` and, where choices_ has memory, what was chosen.
+Status Creator::measure_pass(Requirements* needs) {
+  control_ = {};
+  prepared_ = {};
+  choice_ = 0;
+  const Status status = walk_entry();
+  close_all();
+  SINTER_RETURN_IF_ERROR(status);
+  BumpArena prepared;  // as in create(): backends first
+  for (size_t i = 0; i < slot_count_; ++i)
+    if (slots_[i].used) prepared.allocate(slots_[i].bytes, kBufferAlignment);
+  prepared.allocate(prepared_.used(), kBufferAlignment);
+  size_t arena = 0;
+  for (uint32_t i = 0; i < length(profile_->regions()); ++i)
+    arena +=
+        static_cast<size_t>(profile_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
+  needs->control = align_up(control_.used(), kBufferAlignment);
+  needs->arena = arena;
+  needs->prepared = align_up(prepared.used(), kBufferAlignment);
+  SINTER_CHECK(checked_add(needs->control, needs->arena, &needs->bytes) &&
+                   checked_add(needs->bytes, needs->prepared, &needs->bytes) && !prepared_.exhausted() &&
+                   !control_.exhausted(),
+               error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  return ok_status();
+}
+
+Status Creator::measure(Requirements* needs) {
+  SINTER_RETURN_IF_ERROR(resolve());
+  return measure_pass(needs);
+}
+
+Status Creator::create(std::span<std::byte> memory, SessionState** out) {
+  SINTER_RETURN_IF_ERROR(resolve());
+  SINTER_CHECK(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
+               invalid("a session's memory must be aligned to %a bytes", kBufferAlignment));
+  // The choices lie where the second pass will find them, if there is that much memory.
+  {
+    BumpArena head(memory);
+    head.allocate(sizeof(SessionState), alignof(SessionState));
+    void* choices = head.allocate(step_total() * sizeof(Choice), alignof(Choice));
+    choices_ = memory.empty() ? nullptr : static_cast<Choice*>(choices);
+  }
+  Requirements needs;
+  SINTER_RETURN_IF_ERROR(measure_pass(&needs));
+  SINTER_CHECK(memory.size() >= needs.bytes,
+               error(Code::kOutOfMemory, "the session needs %a bytes of memory and got %b",
+                     static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
+
+  control_ = BumpArena(memory.first(needs.control));
+  std::byte* region = memory.data() + needs.control;
+  for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
+    regions_[i] = region;
+    region += profile_->regions()->Get(i)->bytes();
+  }
+  BumpArena prepared(memory.subspan(needs.control + needs.arena, needs.prepared));
+  if (needs.prepared == 0) prepared = BumpArena({region, 0});
+  session_ = control_.allocate_array<SessionState>(1);
+  SINTER_CHECK(session_ != nullptr, error(Code::kInternal, "measuring and creating disagree"));
+  *out = session_;
+  session_->model = model_;
+  session_->reference = local_reference_;
+  slots_[slot_count_ - 1].backend = &session_->reference;
+  for (size_t i = 0; i < slot_count_; ++i) {
+    if (!slots_[i].used) continue;
+    void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
+    SINTER_CHECK(own != nullptr, error(Code::kInternal, "measuring and creating disagree"));
+    BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
+    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena));
+    session_->open[session_->open_count++] = slots_[i].backend;
+  }
+  void* rest = prepared.allocate(0, kBufferAlignment);
+  SINTER_CHECK(rest != nullptr, error(Code::kInternal, "measuring and creating disagree"));
+  prepared_ = BumpArena({static_cast<std::byte*>(rest), needs.prepared - prepared.used()});
+  choice_ = 0;
+  SINTER_RETURN_IF_ERROR(walk_entry());
+  SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(),
+               error(Code::kInternal, "measuring and creating disagree"));
+  return ok_status();
+}
+
+}  // namespace sinter::detail

@@ -1,0 +1,164 @@
+// What a session is made of. Everything lies in the caller's memory: control structures, then the planned
+// regions, then prepared memory.
+#pragma once
+
+#include "runtime/model/model_state.h"
+#include "sinter/session.h"
+
+namespace sinter::detail {
+
+inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
+inline constexpr size_t kMaxRegions = 16;
+inline constexpr size_t kMaxBindings = 64;
+
+// A step as run() sees it: a function, its state, its operands.
+struct RunStep {
+  Status (*run)(void* state, const OpCall& call, RunContext& context) = nullptr;
+  void* state = nullptr;
+  OpCall call;
+  RunContext context;
+  StepInfo info;
+  Backend* backend = nullptr;  // to be told when the step goes; null for control steps
+};
+
+// Bytes copied from one place to another; nothing if the places are the same.
+struct CopyItem {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  size_t bytes = 0;
+};
+
+// A program in use: the entry, or a subprogram inside its owner's workspace.
+struct Frame {
+  const fb::Program* program = nullptr;
+  const fb::ProgramPlan* plan = nullptr;
+  uint32_t index = 0;
+  const Frame* parent = nullptr;
+  const fb::Step* owner = nullptr;
+  ControlShape shape;
+  std::byte* base = nullptr;             // subprograms: the owner's workspace
+  std::byte* const* prepared = nullptr;  // per value, if the program has a prepare list
+  std::span<RunStep> steps;
+  Frame* next = nullptr;  // all frames of a session, for destroy()
+};
+
+struct SessionState {
+  Model model;
+  const fb::Program* program = nullptr;
+  uint32_t program_index = 0;
+  std::span<TensorView> inputs, outputs;
+  std::span<RunStep> steps;
+  std::span<CopyItem> updates;  // state, when a run ends
+  std::span<CopyItem> initial;  // state, on reset; from null: zeros
+  const StepObserver* observer = nullptr;
+  Frame* frames = nullptr;
+  KernelBackend reference{"reference", {}};
+  Backend* open[kMaxBackends + 1] = {};
+  size_t open_count = 0;
+};
+
+// Runs a list of steps, telling the observer if there is one.
+Status run_steps(SessionState& session, std::span<RunStep> steps);
+// Copies so that sources may overlap their own target, not others.
+void copy_all(std::span<const CopyItem> items);
+
+// The state of an If or Loop step. run_if and run_loop are RunStep::run.
+struct IfState {
+  SessionState* session = nullptr;
+  const std::byte* condition = nullptr;
+  std::span<RunStep> steps[2];  // then, else
+  std::span<CopyItem> results[2];
+};
+struct LoopState {
+  SessionState* session = nullptr;
+  const std::byte* trip_count = nullptr;  // int64 or null
+  const std::byte* condition = nullptr;   // bool or null
+  int64_t max_trips = 0;
+  std::span<RunStep> steps;
+  std::byte* iteration = nullptr;  // parameter
+  std::byte* condition_parameter = nullptr;
+  const std::byte* condition_result = nullptr;
+  std::span<CopyItem> initial;  // operands to parameters
+  std::span<CopyItem> carry;    // results to parameters
+  std::span<CopyItem> finals;   // parameters to outputs
+  std::span<CopyItem> scanned;  // results to slot 0 of outputs
+  std::byte* trips = nullptr;   // int64 or null
+};
+Status run_if(void* state, const OpCall& call, RunContext& context);
+Status run_loop(void* state, const OpCall& call, RunContext& context);
+
+// Creates a session in two passes over the same code: the first measures, the second takes memory and
+// prepares.
+class Creator {
+ public:
+  Creator(const Model& model, const SessionOptions& options) : model_(model), options_(options) {}
+  // Asks every step's backends; fills `needs`. With `choices`, notes what was chosen.
+  Status measure(Requirements* needs);
+  // On failure `*out` may be set: destroy it.
+  Status create(std::span<std::byte> memory, SessionState** out);
+
+ private:
+  struct Choice {
+    uint8_t slot = 0;  // in slots_
+    size_t prepared = 0;
+  };
+  struct Slot {
+    Backend* backend = nullptr;
+    bool open = false, used = false;
+    size_t bytes = 0;  // that the backend takes for itself
+  };
+  struct Bound {
+    uint32_t value = 0;
+    std::byte* data = nullptr;
+  };
+
+  Status resolve();
+  Status resolve_bindings();
+  size_t step_total() const;
+  Status measure_pass(Requirements* needs);
+  Status build_pass();
+
+  // The walk; what differs between the passes is whether the arenas have memory.
+  bool building() const { return !control_.measuring(); }
+  Status begin();
+  Status walk_entry();
+  Status walk(Frame& frame);
+  Status walk_prepare(Frame& frame, const fb::Step& step);
+  Status walk_step(Frame& frame, uint32_t s, RunStep* run);
+  Status walk_control(Frame& frame, uint32_t s, RunStep* run);
+  Status walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
+  Status walk_loop(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
+  Status walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace, Frame** made,
+                   Frame& local);
+
+  // Fills the operands of a step and decodes its attributes.
+  OpCall make_call(const Frame& frame, const fb::Step& step, TensorView* views, void* attributes) const;
+  TensorView view_of(const Frame& frame, uint32_t value) const;
+  std::byte* address(const Frame& frame, const fb::Placement& placement) const;
+  std::byte* workspace_of(const Frame& frame, const fb::StepPlan& plan) const;
+  CopyItem copy_item(const TensorView& from, const TensorView& to) const;
+
+  ThreadPool* threads_for(const fb::StepPlan& plan) const;
+  Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice);
+  Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice, bool last);
+  Status prepare_step(const OpCall& call, const Choice& choice, const fb::StepPlan& plan, RunStep* run);
+  void close_all();
+
+  const Model& model_;
+  const SessionOptions& options_;
+  const fb::Profile* profile_ = nullptr;
+  KernelBackend local_reference_{"reference", {}};
+  Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one asked for), then the reference
+  size_t slot_count_ = 0;
+  bool override_ = false;  // slots_[0 .. slot_count_ - 2] are asked for every step
+  Bound bound_[kMaxBindings];
+  size_t bound_count_ = 0;
+
+  BumpArena control_, prepared_;
+  std::byte* regions_[kMaxRegions] = {};
+  Choice* choices_ = nullptr;
+  size_t choice_ = 0;
+  SessionState* session_ = nullptr;
+};
+
+}  // namespace sinter::detail
