@@ -23,16 +23,19 @@ ValueId GraphLowering::lookup(const std::string& name) {
   if (outer_ == nullptr) return kUnknown;  // the reader has refused names that nobody produces
   const ValueId outside = outer_->lookup(name);
   if (outside < 0) return outside;
-  const Value& value = outer_->graph().value(outside);
-  ValueId inside;
-  if (value.constant) {
-    inside = graph_.add_constant(value.constant, name);
-  } else {
-    inside = graph_.add_value(name, value.dtype, value.dims);
-    graph_.inputs.push_back(inside);
-    captures_.push_back(outside);
-  }
+  const ValueId inside = capture(outside, name);
   scopes_.front()[name] = inside;
+  return inside;
+}
+
+ValueId GraphLowering::capture(ValueId outside, const std::string& name) {
+  for (size_t i = 0; i < captures_.size(); ++i)
+    if (captures_[i] == outside) return graph_.inputs[graph_.inputs.size() - captures_.size() + i];
+  const Value& value = outer_->graph().value(outside);
+  if (value.constant) return graph_.add_constant(value.constant, name);
+  const ValueId inside = graph_.add_value(name, value.dtype, value.dims);
+  graph_.inputs.push_back(inside);
+  captures_.push_back(outside);
   return inside;
 }
 
@@ -92,30 +95,26 @@ void GraphLowering::lower_node(const ImportedNode& node) {
 }
 
 std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
-                                                     const std::vector<Parameter>& parameters) {
+                                                     const std::vector<Parameter>& parameters,
+                                                     Diagnostics& diagnostics, const Prologue& prologue) {
   LoweredBody body;
   body.graph = std::make_shared<Graph>();
   body.graph->name = source.name;
-  GraphLowering inner(*body.graph, model_, options_, diagnostics_, this);
-  const size_t refusals = diagnostics_.count(Severity::kRefusal);
-  for (size_t i = 0; i < source.inputs.size() && i < parameters.size(); ++i) {
-    const Parameter& p = parameters[i];
-    ValueId id;
-    if (p.constant) {
-      id = body.graph->add_constant(p.constant, source.inputs[i].name);
-    } else {
-      id = body.graph->add_value(source.inputs[i].name, p.fact.dtype, p.fact.dims);
-      body.graph->inputs.push_back(id);
-    }
-    inner.define(source.inputs[i].name, id);
+  GraphLowering inner(*body.graph, model_, options_, diagnostics, this);
+  const size_t refusals = diagnostics.count(Severity::kRefusal);
+  for (const Parameter& p : parameters) {
+    const ValueId id = body.graph->add_value(p.name, p.fact.dtype, p.fact.dims);
+    body.graph->inputs.push_back(id);
+    inner.define(p.name, id);
   }
+  if (prologue) prologue(inner);
   inner.lower_nodes(source);
   bool known = true;
   for (const ImportedValueInfo& out : source.outputs) {
     body.graph->outputs.push_back(inner.lookup(out.name));
     known &= body.graph->outputs.back() >= 0;
   }
-  if (!known || diagnostics_.count(Severity::kRefusal) != refusals) return std::nullopt;
+  if (!known || diagnostics.count(Severity::kRefusal) != refusals) return std::nullopt;
   body.captures = inner.captures_;
   return body;
 }
@@ -245,22 +244,23 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
-// Public outputs are values of their own: not inputs, constants or one another.
-void separate_outputs(const ImportedGraph& source, GraphLowering& lowering) {
-  Graph& graph = lowering.graph();
+}  // namespace
+
+void separate_outputs(Graph& graph) {
   std::set<ValueId> seen(graph.inputs.begin(), graph.inputs.end());
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     ValueId& id = graph.outputs[i];
     if (seen.count(id) != 0 || graph.is_constant(id)) {
       const ValueId copy = graph.add_value({}, graph.value(id).dtype, graph.value(id).dims);
-      graph.nodes.push_back({CopyAttrs{}, {id}, {copy}, source.outputs[i].name, "", {}});
+      graph.nodes.push_back({CopyAttrs{}, {id}, {copy}, graph.value(id).name, "", {}});
       graph.value(copy).extents = graph.value(id).extents;
       id = copy;
     }
     seen.insert(id);
-    graph.value(id).name = source.outputs[i].name;
   }
 }
+
+namespace {
 
 // The declared type of an output against the computed one (rule output.declared).
 void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
@@ -335,7 +335,9 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
     return std::nullopt;
   }
   settle_output_types(model.graph, lowering);
-  separate_outputs(model.graph, lowering);
+  separate_outputs(graph);
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
   return graph;
 }
 

@@ -2,6 +2,7 @@
 // collects every refusal.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -46,15 +47,18 @@ class GraphLowering {
   // Lowers initializers and nodes in order.
   void lower_nodes(const ImportedGraph& source);
 
-  // Lowers `source` with its inputs standing for `parameters` (a parameter with a constant becomes that
-  // constant and no input). Missing trailing parameters are an error of the caller. nullopt: refused (already
-  // filed).
+  // Lowers `source` into a graph of its own with the given parameters as its first inputs. `prologue`
+  // (optional) may emit into the body and define further names before the nodes are lowered. Refusals go to
+  // `diagnostics`. nullopt: refused.
   struct Parameter {
+    std::string name;
     ValueFact fact;
-    ConstantPtr constant;
   };
-  std::optional<LoweredBody> lower_body(const ImportedGraph& source,
-                                        const std::vector<Parameter>& parameters);
+  using Prologue = std::function<void(GraphLowering& body)>;
+  std::optional<LoweredBody> lower_body(const ImportedGraph& source, const std::vector<Parameter>& parameters,
+                                        Diagnostics& diagnostics, const Prologue& prologue = {});
+  // In a body: the enclosing graph's value as one of this graph.
+  ValueId capture(ValueId outside, const std::string& name);
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
@@ -71,8 +75,11 @@ class GraphLowering {
   GraphLowering* outer_;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, std::string> unusable_;  // initializers whose data cannot be read, and why
-  std::vector<ValueId> captures_;  // the outer graph's ids
+  std::vector<ValueId> captures_;                          // the outer graph's ids
 };
+
+// Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.
+void separate_outputs(Graph& graph);
 
 // Lowers the model's main graph. nullopt: refused; diagnostics hold every reason.
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,

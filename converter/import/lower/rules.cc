@@ -9,6 +9,7 @@ namespace sinter::convert {
 #define SINTER_FAMILIES(X) \
   X(activation_rules) \
   X(constant_rules) \
+  X(control_rules) \
   X(conv_rules) \
   X(elementwise_rules) \
   X(linear_rules) \

@@ -1,0 +1,465 @@
+// Control flow: If, Loop and Scan. What is known at conversion is folded or unrolled; the rest becomes a
+// planned body.
+#include <algorithm>
+
+#include "converter/import/lower.h"
+#include "converter/types/promote.h"
+
+namespace sinter::convert {
+namespace {
+
+// Iterations that may be unrolled where a body cannot be planned once for all of them.
+constexpr int64_t kMostUnrolled = 256;
+// Iterations that are unrolled because everything is constant and folds away.
+constexpr int64_t kMostFolded = 4096;
+
+const Graph& graph_of(NodeLowering& n) { return n.parent().graph(); }
+
+// Appends a control node; its captured operands follow the given ones.
+std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<ValueId> operands,
+                                 const std::vector<ValueId>& captures,
+                                 std::vector<std::shared_ptr<Graph>> bodies,
+                                 const std::vector<ValueFact>& results) {
+  Graph& graph = n.parent().graph();
+  operands.insert(operands.end(), captures.begin(), captures.end());
+  Node node{std::move(attrs), std::move(operands), {}, n.node().name, n.node().op_type, std::move(bodies)};
+  for (const ValueFact& f : results) node.outputs.push_back(graph.add_value({}, f.dtype, f.dims));
+  const std::vector<ValueId> out = node.outputs;
+  graph.nodes.push_back(std::move(node));
+  return out;
+}
+
+// The constant's single truth value, or nothing.
+std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
+  const ConstantPtr c = n.constant(v);
+  if (!c || c->size() != 1) return std::nullopt;
+  return c->as_int64s()[0] != 0;
+}
+
+// ---- If
+
+// Gives both branches the same captured inputs in the same order.
+std::vector<ValueId> merge_captures(LoweredBody& a, LoweredBody& b, const Graph& outer) {
+  std::vector<ValueId> all = a.captures;
+  for (const ValueId id : b.captures)
+    if (std::find(all.begin(), all.end(), id) == all.end()) all.push_back(id);
+  for (LoweredBody* body : {&a, &b}) {
+    std::vector<ValueId> inputs;
+    for (const ValueId id : all) {
+      const auto at = std::find(body->captures.begin(), body->captures.end(), id);
+      if (at != body->captures.end()) {
+        inputs.push_back(body->graph->inputs[static_cast<size_t>(at - body->captures.begin())]);
+      } else {
+        inputs.push_back(body->graph->add_value({}, outer.value(id).dtype, outer.value(id).dims));
+      }
+    }
+    body->graph->inputs = inputs;
+  }
+  return all;
+}
+
+// If-1 to 25.
+bool lower_if(NodeLowering& n) {
+  const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
+  if (!branches[0] || !branches[1]) return n.refuse("needs both branches");
+  if (n.input(0) == kUnknown) return false;
+  if (const auto taken = known_truth(n, n.input(0))) {
+    const std::vector<ValueId> results = n.parent().inline_body(*branches[*taken ? 0 : 1], {});
+    bool good = true;
+    for (size_t i = 0; i < results.size(); ++i) good &= n.output(i, results[i]);
+    return good;
+  }
+  if (n.size(n.input(0)) != 1) return n.refuse("the condition has {} elements, not one", n.size(n.input(0)));
+  auto then = n.parent().lower_body(*branches[0], {}, n.parent().diagnostics());
+  auto otherwise = n.parent().lower_body(*branches[1], {}, n.parent().diagnostics());
+  if (!then || !otherwise) return false;
+  Graph &a = *then->graph, &b = *otherwise->graph;
+  if (a.outputs.size() != b.outputs.size())
+    return n.refuse("its branches give {} and {} results", a.outputs.size(), b.outputs.size());
+  std::vector<ValueFact> facts;
+  for (size_t i = 0; i < a.outputs.size(); ++i) {
+    const Value &x = a.value(a.outputs[i]), &y = b.value(b.outputs[i]);
+    if (x.dims != y.dims || !x.extents.empty() || !y.extents.empty())
+      return n.refuse("result {} is {} in one branch and {} in the other; both must have one shape", i,
+                      to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
+    const auto common = promote(x.dtype, y.dtype);
+    if (!common)
+      return n.refuse("result {} is {} in one branch and {} in the other", i, dtype_name(x.dtype),
+                      dtype_name(y.dtype));
+    for (Graph* g : {&a, &b}) {
+      if (g->value(g->outputs[i]).dtype == *common) continue;
+      Builder builder(*g);
+      builder.set_origin({n.node().name, "If"});
+      std::vector<ValueId> cast;
+      if (!builder.emit(CastAttrs{static_cast<int64_t>(*common), 1}, {g->outputs[i]}, 1, &cast).ok())
+        return n.refuse("result {} cannot be cast to {}", i, dtype_name(*common));
+      g->outputs[i] = cast[0];
+    }
+    facts.push_back({*common, x.dims});
+  }
+  const std::vector<ValueId> captures = merge_captures(*then, *otherwise, graph_of(n));
+  separate_outputs(a);
+  separate_outputs(b);
+  const ValueId condition = n.reshape(n.cast(n.input(0), DType::kBool), {});
+  const auto results =
+      add_control(n, IfAttrs{}, {condition}, captures, {then->graph, otherwise->graph}, facts);
+  for (size_t i = 0; i < results.size(); ++i) n.output(i, results[i]);
+  return true;
+}
+
+// ---- Loop and Scan share the planned form
+
+struct PlannedLoop {
+  ValueId trips = kAbsent, condition = kAbsent;
+  int64_t max_trips = 0;
+  bool exact = false;              // runs exactly max_trips times
+  std::vector<ValueId> carried;    // initial values
+  std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
+};
+
+// Tries to plan the body with carried types as they start, widening dtypes until they stay the same. Empty:
+// it cannot (reasons in `diagnostics`). Results: carried finals, then scanned values.
+std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const ImportedGraph& source,
+                                                 PlannedLoop& loop, Diagnostics& diagnostics,
+                                                 const GraphLowering::Prologue& prologue,
+                                                 bool body_gives_condition) {
+  const size_t carried = loop.carried.size(), first = body_gives_condition ? 1 : 0;
+  std::optional<LoweredBody> body;
+  for (int attempt = 0; attempt < 4; ++attempt) {
+    std::vector<GraphLowering::Parameter> parameters{{loop.names[0], {DType::kInt64, {}}},
+                                                     {loop.names[1], {DType::kBool, {}}}};
+    for (size_t i = 0; i < carried; ++i)
+      parameters.push_back({loop.names[2 + i], {n.dtype(loop.carried[i]), n.dims(loop.carried[i])}});
+    body = n.parent().lower_body(source, parameters, diagnostics, prologue);
+    if (!body) return std::nullopt;
+    bool stable = true;
+    for (size_t i = 0; i < carried; ++i) {
+      const Value& result = body->graph->value(body->graph->outputs[first + i]);
+      if (result.dims != n.dims(loop.carried[i])) {
+        diagnostics.refuse(
+            n.node().name, n.node().op_type,
+            fmt::format("carried value {} starts as {} and becomes {}: its shape must stay the same, or the "
+                        "trip count be a constant of at most {}",
+                        i, to_string(n.dims(loop.carried[i])), to_string(result.dims), kMostUnrolled));
+        return std::nullopt;
+      }
+      if (result.dtype == n.dtype(loop.carried[i])) continue;
+      stable = false;
+      const auto common = promote(result.dtype, n.dtype(loop.carried[i]));
+      if (!common || *common == n.dtype(loop.carried[i])) {
+        // The start's type is the wider one: the body's result is cast to it below.
+        stable = common.has_value();
+        continue;
+      }
+      loop.carried[i] = n.cast(loop.carried[i], *common);
+    }
+    if (stable) break;
+  }
+  Graph& graph = *body->graph;
+  Builder builder(graph);
+  builder.set_origin({n.node().name, n.node().op_type});
+  for (size_t i = 0; i < carried; ++i) {
+    ValueId& result = graph.outputs[first + i];
+    if (graph.value(result).dtype == n.dtype(loop.carried[i])) continue;
+    std::vector<ValueId> cast;
+    if (!builder.emit(CastAttrs{static_cast<int64_t>(n.dtype(loop.carried[i])), 1}, {result}, 1, &cast).ok())
+      return std::nullopt;
+    result = cast[0];
+  }
+  if (!body_gives_condition) graph.outputs.insert(graph.outputs.begin(), graph.inputs[1]);
+  std::vector<ValueFact> facts;
+  for (size_t i = 1; i < graph.outputs.size(); ++i) {
+    const Value& v = graph.value(graph.outputs[i]);
+    if (!v.extents.empty()) {
+      diagnostics.refuse(n.node().name, n.node().op_type,
+                         "a result of its body has a length that depends on data");
+      return std::nullopt;
+    }
+    Dims dims = v.dims;
+    if (i > carried) dims.insert(dims.begin(), loop.max_trips);
+    facts.push_back({v.dtype, dims});
+  }
+  facts.push_back({DType::kInt64, {}});
+  separate_outputs(graph);
+  std::vector<ValueId> operands{loop.trips, loop.condition};
+  operands.insert(operands.end(), loop.carried.begin(), loop.carried.end());
+  std::vector<ValueId> results = add_control(n, LoopAttrs{loop.max_trips, static_cast<int64_t>(carried)},
+                                             operands, body->captures, {body->graph}, facts);
+  const ValueId taken = results.back();
+  results.pop_back();
+  if (!loop.exact)
+    for (size_t i = carried; i < results.size(); ++i)
+      n.parent().graph().value(results[i]).extents = {{0, taken}};
+  return results;
+}
+
+// Stacks one value per iteration along a new first axis.
+ValueId stack(NodeLowering& n, const std::vector<ValueId>& items) {
+  std::vector<ValueId> parts;
+  for (const ValueId v : items) parts.push_back(n.unsqueeze(v, 0));
+  if (parts.size() == 1) return parts[0];
+  // A step has at most 128 operands.
+  while (parts.size() > 1) {
+    std::vector<ValueId> joined;
+    for (size_t i = 0; i < parts.size(); i += 100)
+      joined.push_back(
+          n.emit(ConcatAttrs{0}, {parts.begin() + static_cast<ptrdiff_t>(i),
+                                  parts.begin() + static_cast<ptrdiff_t>(std::min(parts.size(), i + 100))}));
+    parts = joined;
+  }
+  return parts[0];
+}
+
+// Runs the body `trips` times in the enclosing graph. nullopt: a condition is not known.
+std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const ImportedGraph& source, int64_t trips,
+                                                  std::optional<bool> condition,
+                                                  std::vector<ValueId> carried) {
+  const size_t count = carried.size(), scans = source.outputs.size() - 1 - count;
+  std::vector<std::vector<ValueId>> scanned(scans);
+  bool go = condition.value_or(true);
+  for (int64_t i = 0; i < trips && go; ++i) {
+    std::vector<ValueId> parameters{n.add_constant(Constant::scalar_int(DType::kInt64, i)),
+                                    n.add_constant(Constant::scalar_int(DType::kBool, 1))};
+    parameters.insert(parameters.end(), carried.begin(), carried.end());
+    const std::vector<ValueId> results = n.parent().inline_body(source, parameters);
+    if (std::find(results.begin(), results.end(), kUnknown) != results.end()) return std::vector<ValueId>{};
+    const auto next = known_truth(n, results[0]);
+    if (!next) return std::nullopt;
+    go = *next;
+    for (size_t c = 0; c < count; ++c) carried[c] = results[1 + c];
+    for (size_t s = 0; s < scans; ++s) scanned[s].push_back(results[1 + count + s]);
+  }
+  std::vector<ValueId> out = carried;
+  for (const auto& items : scanned) {
+    if (items.empty()) {
+      n.refuse("a scanned result of no iterations has no shape");
+      return std::vector<ValueId>{};
+    }
+    out.push_back(stack(n, items));
+  }
+  return out;
+}
+
+bool finish(NodeLowering& n, const std::vector<ValueId>& results) {
+  bool good = !results.empty();
+  for (size_t i = 0; i < results.size() && i < n.output_count(); ++i)
+    if (n.wants_output(i)) good &= n.output(i, results[i]);
+  return good;
+}
+
+// The body's condition result is the condition that it was given, or the constant true.
+bool never_stops(const ImportedGraph& body) {
+  std::string name = body.outputs[0].name;
+  for (size_t hops = 0; hops <= body.nodes.size(); ++hops) {
+    if (name == body.inputs[1].name) return true;
+    for (const ImportedTensor& t : body.initializers)
+      if (t.name == name) return t.data && t.data->size() == 1 && t.data->as_int64s()[0] != 0;
+    const auto maker = std::find_if(body.nodes.begin(), body.nodes.end(), [&](const ImportedNode& node) {
+      return std::find(node.outputs.begin(), node.outputs.end(), name) != node.outputs.end();
+    });
+    if (maker == body.nodes.end()) return false;
+    if (maker->op_type == "Constant") {
+      const ImportedAttribute* value = maker->find("value");
+      return value && !value->tensors.empty() && value->tensors[0].data &&
+             value->tensors[0].data->size() == 1 && value->tensors[0].data->as_int64s()[0] != 0;
+    }
+    if (maker->op_type != "Identity" && maker->op_type != "Cast") return false;
+    name = maker->inputs.empty() ? std::string() : maker->inputs[0];
+  }
+  return false;
+}
+
+// Loop-1 to 25.
+bool lower_loop(NodeLowering& n) {
+  const ImportedGraph* source = n.attr_graph("body");
+  if (source == nullptr) return n.refuse("has no body");
+  for (size_t i = 0; i < n.input_count(); ++i)
+    if (n.input(i) == kUnknown) return false;
+  PlannedLoop loop;
+  for (size_t i = 2; i < n.node().inputs.size(); ++i) loop.carried.push_back(n.input(i));
+  if (source->inputs.size() != 2 + loop.carried.size() || source->outputs.size() < 1 + loop.carried.size())
+    return n.refuse("its body takes {} values and gives {}, which does not fit {} carried values",
+                    source->inputs.size(), source->outputs.size(), loop.carried.size());
+  for (const ImportedValueInfo& in : source->inputs) loop.names.push_back(in.name);
+
+  std::optional<int64_t> trips;
+  if (n.has_input(0) && n.constant(n.input(0))) {
+    const auto given = n.constant_int(0);
+    if (!given) return false;
+    trips = std::max<int64_t>(0, *given);
+  }
+  const auto bound = n.parent().options().max_trips.find(n.node().name);
+  const bool bounded = bound != n.parent().options().max_trips.end();
+  std::optional<bool> condition = n.has_input(1) ? known_truth(n, n.input(1)) : std::optional<bool>(true);
+  if (condition == false) trips = 0;
+  bool all_constant = trips.has_value() && condition.has_value();
+  for (const ValueId v : loop.carried) all_constant &= n.constant(v) != nullptr;
+  Diagnostics trial;
+  if (!(all_constant && *trips <= kMostFolded)) {
+    if (!trips && !bounded)
+      return n.refuse(
+          "its trip count is not known at conversion; give the most that it can make with --max-trips {}=N",
+          n.node().name);
+    loop.max_trips = trips ? *trips : bound->second;
+    if (!trips) loop.trips = n.has_input(0) ? n.reshape(n.cast(n.input(0), DType::kInt64), {}) : kAbsent;
+    if (trips) loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, *trips));
+    if (n.has_input(1) && !condition) loop.condition = n.reshape(n.input(1), {});
+    // A body whose condition is the constant true, or the one it was given, never stops early.
+    loop.exact = trips.has_value() && condition.has_value() && never_stops(*source);
+    if (auto results = planned_loop(n, *source, loop, trial, {}, true)) return finish(n, *results);
+  }
+  if (trips && *trips <= (all_constant ? kMostFolded : kMostUnrolled) && condition)
+    if (const auto results = unrolled_loop(n, *source, *trips, condition, loop.carried))
+      return finish(n, *results);
+  for (const Diagnostic& d : trial.all()) n.parent().diagnostics().add(d);
+  return n.refuse("can be neither planned nor unrolled");
+}
+
+// ---- Scan
+
+// Attribute lists of Scan-9 and later, with defaults.
+struct ScanAttrs {
+  size_t inputs = 0, states = 0, outputs = 0;
+  std::vector<int64_t> input_axes, input_directions, output_axes, output_directions;
+};
+
+bool read_scan(NodeLowering& n, const ImportedGraph& body, ScanAttrs* a) {
+  a->inputs = static_cast<size_t>(std::max<int64_t>(0, n.attr_int("num_scan_inputs", 0)));
+  if (a->inputs < 1 || a->inputs > n.node().inputs.size() || n.node().inputs.size() != body.inputs.size())
+    return n.refuse("num_scan_inputs {} does not fit {} operands and a body of {}", a->inputs,
+                    n.node().inputs.size(), body.inputs.size());
+  a->states = n.node().inputs.size() - a->inputs;
+  if (body.outputs.size() < a->states) return n.refuse("its body gives fewer results than there are states");
+  a->outputs = body.outputs.size() - a->states;
+  a->input_axes = n.attr_ints("scan_input_axes", std::vector<int64_t>(a->inputs, 0));
+  a->input_directions = n.attr_ints("scan_input_directions", std::vector<int64_t>(a->inputs, 0));
+  a->output_axes = n.attr_ints("scan_output_axes", std::vector<int64_t>(a->outputs, 0));
+  a->output_directions = n.attr_ints("scan_output_directions", std::vector<int64_t>(a->outputs, 0));
+  if (a->input_axes.size() != a->inputs || a->input_directions.size() != a->inputs ||
+      a->output_axes.size() != a->outputs || a->output_directions.size() != a->outputs)
+    return n.refuse("its axes and directions do not fit its operands and results");
+  return true;
+}
+
+// One scan over sequences along their axes. Results: final states, scanned values.
+std::optional<std::vector<ValueId>> scan(NodeLowering& n, const ImportedGraph& body, const ScanAttrs& a,
+                                         std::vector<ValueId> states, const std::vector<ValueId>& sequences) {
+  int64_t trips = -1;
+  std::vector<int64_t> axes = a.input_axes;
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    if (!n.normalize_axis(&axes[i], n.rank(sequences[i]))) return std::nullopt;
+    const int64_t length = n.dims(sequences[i])[static_cast<size_t>(axes[i])];
+    if (trips >= 0 && trips != length)
+      return n.refuse("its sequences have {} and {} elements", trips, length), std::nullopt;
+    trips = length;
+  }
+  if (trips < 1) return n.refuse("a scan over an empty sequence"), std::nullopt;
+  PlannedLoop loop;
+  loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, trips));
+  loop.max_trips = trips;
+  loop.exact = true;
+  loop.carried = std::move(states);
+  loop.names = {"scan.iteration", "scan.condition"};
+  for (size_t i = 0; i < a.states; ++i) loop.names.push_back(body.inputs[i].name);
+  // Every iteration takes its element of the captured sequences.
+  const auto prologue = [&](GraphLowering& inner) {
+    Builder& builder = inner.builder();
+    builder.set_origin({n.node().name, "Scan"});
+    const ValueId iteration = inner.graph().inputs[0];
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      const ValueId sequence = inner.capture(sequences[i], {});
+      std::vector<ValueId> index{iteration}, element;
+      Status status = ok_status();
+      if (a.input_directions[i] != 0) {
+        const ValueId last = inner.graph().add_constant(Constant::scalar_int(DType::kInt64, trips - 1));
+        status = builder.emit(SubAttrs{}, {last, iteration}, 1, &index);
+      }
+      if (status.ok()) status = builder.emit(GatherAttrs{axes[i]}, {sequence, index[0]}, 1, &element);
+      inner.define(body.inputs[a.states + i].name, status.ok() ? element[0] : kUnknown);
+    }
+  };
+  auto results = planned_loop(n, body, loop, n.parent().diagnostics(), prologue, false);
+  if (!results) return std::nullopt;
+  for (size_t i = 0; i < a.outputs; ++i) {
+    ValueId& y = (*results)[a.states + i];
+    if (a.output_directions[i] != 0) {
+      SliceAttrs back;
+      for (size_t axis = 0; axis < n.dims(y).size(); ++axis) {
+        back.starts.push(axis == 0 ? trips - 1 : 0);
+        back.steps.push(axis == 0 ? -1 : 1);
+        back.sizes.push(n.dims(y)[axis]);
+      }
+      y = n.emit(back, {y});
+    }
+    int64_t axis = a.output_axes[i];
+    if (!n.normalize_axis(&axis, n.rank(y))) return std::nullopt;
+    std::vector<int64_t> perm;
+    for (int64_t d = 1; d < n.rank(y); ++d) perm.push_back(d);
+    perm.insert(perm.begin() + axis, 0);
+    y = n.transpose(y, perm);
+  }
+  return results;
+}
+
+// Scan-8: a batch axis in front of everything, sequence lengths that must be absent; one scan per batch
+// entry.
+bool lower_scan_8(NodeLowering& n, const ImportedGraph& body) {
+  if (n.has_input(0)) return n.refuse("sequence_lens of Scan-8 is not supported");
+  ScanAttrs a;
+  a.inputs = static_cast<size_t>(std::max<int64_t>(0, n.attr_int("num_scan_inputs", 0)));
+  const size_t operands = n.node().inputs.size() - 1;
+  if (a.inputs < 1 || a.inputs > operands || body.inputs.size() != operands ||
+      body.outputs.size() + a.inputs < operands)
+    return n.refuse("num_scan_inputs {} does not fit its operands and body", a.inputs);
+  a.states = operands - a.inputs;
+  a.outputs = body.outputs.size() - a.states;
+  a.input_axes.assign(a.inputs, 0);
+  a.input_directions = n.attr_ints("directions", std::vector<int64_t>(a.inputs, 0));
+  a.output_axes.assign(a.outputs, 0);
+  a.output_directions.assign(a.outputs, 0);
+  if (a.input_directions.size() != a.inputs) return n.refuse("directions do not fit its operands");
+  const int64_t batch = n.dims(n.input(1)).empty() ? 0 : n.dims(n.input(1))[0];
+  std::vector<std::vector<ValueId>> gathered(body.outputs.size());
+  for (int64_t b = 0; b < batch; ++b) {
+    std::vector<ValueId> entries;
+    for (size_t i = 0; i < operands; ++i) {
+      ValueId v = n.input(1 + i);
+      if (n.dims(v).empty() || n.dims(v)[0] != batch)
+        return n.refuse("operand {} has no batch axis of {}", i + 1, batch);
+      const Dims rest(n.dims(v).begin() + 1, n.dims(v).end());
+      entries.push_back(n.reshape(n.slice(v, 0, b, 1), rest));
+    }
+    const auto results =
+        scan(n, body, a, {entries.begin(), entries.begin() + static_cast<ptrdiff_t>(a.states)},
+             {entries.begin() + static_cast<ptrdiff_t>(a.states), entries.end()});
+    if (!results) return false;
+    for (size_t i = 0; i < results->size(); ++i) gathered[i].push_back((*results)[i]);
+  }
+  std::vector<ValueId> results;
+  for (const auto& items : gathered) results.push_back(items.empty() ? kUnknown : stack(n, items));
+  return finish(n, results);
+}
+
+bool lower_scan(NodeLowering& n) {
+  const ImportedGraph* body = n.attr_graph("body");
+  if (body == nullptr) return n.refuse("has no body");
+  for (size_t i = 0; i < n.input_count(); ++i)
+    if (n.input(i) == kUnknown) return false;
+  if (n.opset() < 9) return lower_scan_8(n, *body);
+  ScanAttrs a;
+  if (!read_scan(n, *body, &a)) return false;
+  std::vector<ValueId> states, sequences;
+  for (size_t i = 0; i < a.states; ++i) states.push_back(n.input(i));
+  for (size_t i = 0; i < a.inputs; ++i) sequences.push_back(n.input(a.states + i));
+  const auto results = scan(n, *body, a, states, sequences);
+  return results && finish(n, *results);
+}
+
+constexpr LowerRule kRules[] = {
+    {"If", lower_if, "", 28, true}, {"Loop", lower_loop, "", 28, true}, {"Scan", lower_scan, "", 28, true}};
+
+}  // namespace
+
+std::span<const LowerRule> control_rules() { return kRules; }
+
+}  // namespace sinter::convert
