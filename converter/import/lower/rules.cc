@@ -13,7 +13,9 @@ namespace sinter::convert {
   X(conv_rules) \
   X(elementwise_rules) \
   X(linear_rules) \
-  X(pool_rules)
+  X(movement_rules) \
+  X(pool_rules) \
+  X(shape_rules)
 // clang-format on
 
 #define X(family) std::span<const LowerRule> family();

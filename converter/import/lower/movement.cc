@@ -1,0 +1,329 @@
+// Operators that put elements elsewhere: concat, split, slice, gather, scatter, transpose; and those whose
+// result's length depends on data.
+#include <algorithm>
+#include <limits>
+
+#include "converter/import/lower.h"
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+bool lower_transpose(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const int64_t rank = n.rank(x);
+  std::vector<int64_t> perm;
+  for (int64_t i = rank; i-- > 0;) perm.push_back(i);
+  perm = n.attr_ints("perm", perm);
+  if (static_cast<int64_t>(perm.size()) != rank)
+    return n.refuse("perm [{}] does not fit {}", fmt::join(perm, ","), to_string(n.dims(x)));
+  if (!n.normalize_axes(&perm, rank)) return false;
+  return n.output(0, n.transpose(x, perm));
+}
+
+bool lower_concat(NodeLowering& n) {
+  std::vector<ValueId> inputs;
+  for (size_t i = 0; i < n.input_count(); ++i)
+    if (n.has_input(i)) inputs.push_back(n.input(i));
+  if (inputs.empty()) return n.refuse("has no input");
+  int64_t axis = n.attr_int("axis", 1);
+  if (!n.normalize_axis(&axis, n.rank(inputs[0]))) return false;
+  if (inputs.size() == 1) return n.output(0, inputs[0]);
+  for (size_t i = 1; i < inputs.size(); ++i) {
+    if (n.rank(inputs[i]) != n.rank(inputs[0]))
+      return n.refuse("inputs {} and {} have different ranks", to_string(n.dims(inputs[0])),
+                      to_string(n.dims(inputs[i])));
+    if (n.dtype(inputs[i]) != n.dtype(inputs[0]) && !n.promote(&inputs[0], &inputs[i])) return false;
+  }
+  for (ValueId& v : inputs) v = n.cast(v, n.dtype(inputs[0]));
+  return n.output(0, n.emit(ConcatAttrs{axis}, inputs));
+}
+
+// Sizes by input (1, 13+), by attribute (2 to 12), or as equal as can be.
+bool lower_split(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  int64_t axis = n.attr_int("axis", 0);
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  const int64_t length = n.dims(x)[static_cast<size_t>(axis)];
+  const auto parts = static_cast<int64_t>(n.output_count());
+  std::vector<int64_t> sizes;
+  if (n.has_attr("split")) {
+    sizes = n.attr_ints("split");
+  } else if (n.has_input(1)) {
+    const auto items = n.constant_ints(1);
+    if (!items) return false;
+    sizes = *items;
+  } else {
+    const int64_t count = n.attr_int("num_outputs", parts);
+    if (count < 1) return n.refuse("num_outputs is {}", count);
+    if (!n.has_attr("num_outputs") && length % count != 0)
+      return n.refuse("{} elements do not split into {} equal parts", length, count);
+    const int64_t part = (length + count - 1) / count;
+    for (int64_t i = 0; i < count; ++i) sizes.push_back(std::clamp<int64_t>(length - i * part, 0, part));
+  }
+  if (static_cast<int64_t>(sizes.size()) != parts)
+    return n.refuse("{} sizes for {} outputs", sizes.size(), parts);
+  int64_t start = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0 || sizes[i] > length - start)
+      return n.refuse("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
+    if (n.wants_output(i) && !n.output(i, n.slice(x, axis, start, sizes[i]))) return false;
+    start += sizes[i];
+  }
+  if (start != length) return n.refuse("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
+  return true;
+}
+
+bool lower_slice(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const Dims d = n.dims(x);
+  const auto rank = static_cast<int64_t>(d.size());
+  std::vector<int64_t> starts, ends, axes, steps;
+  if (n.has_attr("starts")) {
+    starts = n.attr_ints("starts"), ends = n.attr_ints("ends"), axes = n.attr_ints("axes");
+  } else {
+    std::vector<int64_t>* const lists[] = {&starts, &ends, &axes, &steps};
+    for (size_t i = 1; i <= 4; ++i) {
+      if (!n.has_input(i)) {
+        if (i <= 2) return n.refuse("has no {}", i == 1 ? "starts" : "ends");
+        continue;
+      }
+      const auto items = n.constant_ints(i);
+      if (!items) return false;
+      *lists[i - 1] = *items;
+    }
+  }
+  if (axes.empty())
+    for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (steps.empty()) steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    return n.refuse("{} starts, {} ends, {} axes, {} steps", starts.size(), ends.size(), axes.size(),
+                    steps.size());
+  if (!n.normalize_axes(&axes, rank)) return false;
+  SliceAttrs a;
+  for (const int64_t dim : d) a.starts.push(0), a.steps.push(1), a.sizes.push(dim);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const int64_t dim = d[static_cast<size_t>(axes[i])];
+    // A step beyond the axis takes one element, whatever its size.
+    const int64_t step = std::clamp<int64_t>(steps[i], -(dim + 1), dim + 1);
+    if (step == 0) return n.refuse("step 0 along axis {}", axes[i]);
+    int64_t begin = starts[i] < 0 ? starts[i] + dim : starts[i];
+    int64_t end = ends[i] < 0 ? ends[i] + dim : ends[i];
+    int64_t count;
+    if (step > 0) {
+      begin = std::clamp<int64_t>(begin, 0, dim), end = std::clamp<int64_t>(end, 0, dim);
+      count = end > begin ? (end - begin + step - 1) / step : 0;
+    } else {
+      begin = std::clamp<int64_t>(begin, -1, dim - 1), end = std::clamp<int64_t>(end, -1, dim - 1);
+      count = begin > end ? (begin - end - step - 1) / -step : 0;
+    }
+    const auto at = static_cast<int>(axes[i]);
+    a.sizes[at] = count;
+    a.starts[at] = count == 0 ? 0 : begin;
+    a.steps[at] = count <= 1 ? 1 : step;
+  }
+  if (std::equal(d.begin(), d.end(), a.sizes.begin()) &&
+      std::all_of(a.steps.begin(), a.steps.end(), [](int64_t s) { return s == 1; }))
+    return n.output(0, x);
+  return n.output(0, n.emit(a, {x}));
+}
+
+// Tile-1 repeats along one axis.
+bool lower_tile(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
+  std::vector<int64_t> repeats;
+  const auto given = n.constant_ints(1);
+  if (!given) return false;
+  if (n.opset() < 6 && n.has_input(2)) {
+    auto axis = n.constant_int(2);
+    if (!axis || !n.normalize_axis(&*axis, n.rank(x))) return false;
+    if (given->size() != 1) return n.refuse("{} repeats for one axis", given->size());
+    repeats.assign(static_cast<size_t>(n.rank(x)), 1);
+    repeats[static_cast<size_t>(*axis)] = given->front();
+  } else {
+    repeats = *given;
+  }
+  if (static_cast<int64_t>(repeats.size()) != n.rank(x))
+    return n.refuse("{} repeats for rank {}", repeats.size(), n.rank(x));
+  if (std::all_of(repeats.begin(), repeats.end(), [](int64_t r) { return r == 1; })) return n.output(0, x);
+  return n.output(0, n.emit(TileAttrs{int_list(repeats)}, {x}));
+}
+
+// Indices as the kernels take them; constant ones are checked against the axis now.
+ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
+  if (indices < 0) return indices;
+  const DType t = n.dtype(indices);
+  if (!is_integer(t)) return n.refuse("indices of type {}", dtype_name(t)), kUnknown;
+  if (const ConstantPtr c = n.constant(indices))
+    for (const int64_t i : c->as_int64s())
+      if (i < -length || i >= length)
+        return n.refuse("index {} is outside an axis of {}", i, length), kUnknown;
+  return t == DType::kInt32 || t == DType::kInt64 ? indices : n.cast(indices, DType::kInt64);
+}
+
+bool lower_gather(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
+  int64_t axis = n.attr_int("axis", 0);
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  const ValueId indices = indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]);
+  if (indices == kUnknown) return false;
+  // One known index is a slice.
+  if (const ConstantPtr c = n.constant(indices); c && c->size() == 1) {
+    const int64_t length = n.dims(x)[static_cast<size_t>(axis)], i = c->as_int64s()[0];
+    Dims d = n.dims(x);
+    d.erase(d.begin() + axis);
+    d.insert(d.begin() + axis, static_cast<size_t>(n.rank(indices)), 1);
+    return n.output(0, n.reshape(n.slice(x, axis, i < 0 ? i + length : i, 1), d));
+  }
+  return n.output(0, n.emit(GatherAttrs{axis}, {x, indices}));
+}
+
+bool lower_gather_elements(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
+  int64_t axis = n.attr_int("axis", 0);
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  return n.output(0, n.emit(GatherElementsAttrs{axis},
+                            {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)])}));
+}
+
+constexpr int64_t kAnyLength = std::numeric_limits<int64_t>::max();
+
+bool lower_gather_nd(NodeLowering& n) {
+  if (!n.has_input(1)) return n.refuse("needs two inputs");
+  const int64_t batch = n.attr_int("batch_dims", 0);
+  return n.output(0, n.emit(GatherNdAttrs{batch}, {n.input(0), indices_for(n, n.input(1), kAnyLength)}));
+}
+
+std::optional<int64_t> scatter_reduction(NodeLowering& n) {
+  const std::string name = n.attr_string("reduction", "none");
+  constexpr std::string_view kNames[] = {"none", "add", "mul", "max", "min"};
+  for (size_t i = 0; i < std::size(kNames); ++i)
+    if (name == kNames[i]) return static_cast<int64_t>(i);
+  n.refuse("reduction '{}' is unknown", name);
+  return std::nullopt;
+}
+
+bool lower_scatter_elements(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
+  int64_t axis = n.attr_int("axis", 0);
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  const auto reduction = scatter_reduction(n);
+  if (!reduction) return false;
+  return n.output(0, n.emit(ScatterElementsAttrs{axis, *reduction},
+                            {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]),
+                             n.cast(n.input(2), n.dtype(x))}));
+}
+
+bool lower_scatter_nd(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
+  const auto reduction = scatter_reduction(n);
+  if (!reduction) return false;
+  return n.output(0, n.emit(ScatterNdAttrs{*reduction},
+                            {x, indices_for(n, n.input(1), kAnyLength), n.cast(n.input(2), n.dtype(x))}));
+}
+
+bool lower_tensor_scatter(NodeLowering& n) {
+  const ValueId past = n.input(0);
+  if (past == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
+  int64_t axis = n.attr_int("axis", -2);
+  if (!n.normalize_axis(&axis, n.rank(past))) return false;
+  const std::string mode = n.attr_string("mode", "linear");
+  if (mode != "linear" && mode != "circular") return n.refuse("mode is '{}'", mode);
+  std::vector<ValueId> inputs{past, n.cast(n.input(1), n.dtype(past))};
+  if (n.has_input(2)) inputs.push_back(n.input(2));
+  return n.output(0, n.emit(CacheUpdateAttrs{axis, mode == "circular"}, inputs));
+}
+
+bool lower_reverse_sequence(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  int64_t time = n.attr_int("time_axis", 0), batch = n.attr_int("batch_axis", 1);
+  if (!n.normalize_axis(&time, n.rank(x)) || !n.normalize_axis(&batch, n.rank(x))) return false;
+  return n.output(0, n.emit(ReverseSequenceAttrs{time, batch}, {x, n.input(1)}));
+}
+
+// ---- lengths that depend on data
+
+// A bounded value whose count is known is cut to it; otherwise its axis gets the count as extent.
+ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count) {
+  if (v < 0 || count < 0) return v;
+  if (const ConstantPtr c = n.constant(count); c && n.constant(v))
+    return n.slice(v, axis, 0, c->as_int64s()[0]);
+  n.parent().graph().value(v).extents.emplace_back(static_cast<int>(axis), count);
+  return v;
+}
+
+bool lower_non_zero(NodeLowering& n) {
+  const std::vector<ValueId> r = n.emit_many(NonZeroAttrs{}, {n.input(0)}, 2);
+  return n.output(0, bounded(n, r[0], 1, r[1]));
+}
+
+bool lower_compress(NodeLowering& n) {
+  ValueId x = n.input(0), condition = n.input(1);
+  if (x == kAbsent || condition == kAbsent) return n.refuse("needs two inputs");
+  int64_t axis = 0;
+  if (n.has_attr("axis")) {
+    axis = n.attr_int("axis", 0);
+    if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  } else {
+    x = n.reshape(x, {n.size(x)});
+  }
+  if (n.rank(condition) != 1) return n.refuse("condition must have one dim, not {}", n.rank(condition));
+  const int64_t length = std::min(n.size(condition), n.dims(x)[static_cast<size_t>(axis)]);
+  condition = n.slice(as_bool(n, condition), 0, 0, length);
+  const std::vector<ValueId> r = n.emit_many(NonZeroAttrs{}, {condition}, 2);
+  ValueId index = n.reshape(r[0], {length});
+  if (n.constant(r[1]) && n.constant(index)) index = n.slice(index, 0, 0, n.constant(r[1])->as_int64s()[0]);
+  const ValueId y = n.emit(GatherAttrs{axis}, {x, index});
+  return n.output(0, n.constant(index) ? y : bounded(n, y, axis, r[1]));
+}
+
+bool lower_unique(NodeLowering& n) {
+  UniqueAttrs a;
+  a.sorted = n.attr_int("sorted", 1);
+  int64_t axis = 0;
+  if (n.has_attr("axis")) {
+    axis = n.attr_int("axis", 0);
+    if (!n.normalize_axis(&axis, n.rank(n.input(0)))) return false;
+    a.axis = axis;
+  }
+  const std::vector<ValueId> r = n.emit_many(a, {n.input(0)}, 5);
+  if (r[0] == kUnknown) return false;
+  n.output(0, bounded(n, r[0], axis, r[4]));
+  n.output(1, bounded(n, r[1], 0, r[4]));
+  n.output(2, r[2]);
+  return n.output(3, bounded(n, r[3], 0, r[4]));
+}
+
+constexpr LowerRule kRules[] = {
+    {"Transpose", lower_transpose},
+    {"Concat", lower_concat},
+    {"Split", lower_split},
+    {"Slice", lower_slice},
+    {"Tile", lower_tile},
+    {"Gather", lower_gather},
+    {"GatherElements", lower_gather_elements},
+    {"GatherND", lower_gather_nd},
+    {"Scatter", lower_scatter_elements},
+    {"ScatterElements", lower_scatter_elements},
+    {"ScatterND", lower_scatter_nd},
+    {"TensorScatter", lower_tensor_scatter},
+    {"ReverseSequence", lower_reverse_sequence},
+    {"NonZero", lower_non_zero},
+    {"Compress", lower_compress},
+    {"Unique", lower_unique},
+};
+
+}  // namespace
+
+std::span<const LowerRule> movement_rules() { return kRules; }
+
+}  // namespace sinter::convert

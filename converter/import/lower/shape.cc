@@ -1,0 +1,303 @@
+// Shape questions and operators that only give elements another shape; constants made of shapes.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "converter/import/lower.h"
+#include "converter/import/lower/common.h"
+#include "runtime/core/checked.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// A value whose length is only known while running has no shape to ask for.
+bool refuse_bounded(NodeLowering& n, ValueId v) {
+  if (v < 0 || n.parent().graph().value(v).extents.empty()) return false;
+  n.refuse("the shape of its input depends on data");
+  return true;
+}
+
+bool lower_shape(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  if (refuse_bounded(n, x)) return false;
+  const Dims d = n.dims(x);
+  const auto rank = static_cast<int64_t>(d.size());
+  int64_t start = n.attr_int("start", 0), end = n.attr_int("end", rank);
+  if (start < 0) start += rank;
+  if (end < 0) end += rank;
+  start = std::clamp<int64_t>(start, 0, rank), end = std::clamp<int64_t>(end, start, rank);
+  return n.output(
+      0, n.int64s(std::span(d).subspan(static_cast<size_t>(start), static_cast<size_t>(end - start))));
+}
+
+bool lower_size(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  if (refuse_bounded(n, x)) return false;
+  return n.output(0, n.add_constant(Constant::scalar_int(DType::kInt64, n.size(x))));
+}
+
+bool lower_identity(NodeLowering& n) {
+  if (!n.has_input(0)) return n.refuse("has no input");
+  return n.output(0, n.input(0));
+}
+
+// Reshape-1 has the shape as attribute.
+bool lower_reshape(NodeLowering& n) {
+  ignore_legacy(n);
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  std::vector<int64_t> shape;
+  if (n.has_attr("shape") && !n.has_input(1)) {
+    shape = n.attr_ints("shape");
+  } else {
+    if (!n.has_input(1)) return n.refuse("has no shape");
+    const auto items = n.constant_ints(1);
+    if (!items) return false;
+    shape = *items;
+  }
+  const bool allow_zero = n.attr_int("allowzero", 0) != 0;
+  const Dims d = n.dims(x);
+  int64_t known = 1;
+  int open = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0 && !allow_zero) {
+      if (i >= d.size())
+        return n.refuse("shape [{}] copies dim {} of {}", fmt::join(shape, ","), i, to_string(d));
+      shape[i] = d[i];
+    }
+    if (shape[i] == -1) {
+      if (open >= 0) return n.refuse("shape [{}] leaves two dims open", fmt::join(shape, ","));
+      open = static_cast<int>(i);
+    } else if (shape[i] < 0 || !checked_mul(known, shape[i], &known)) {
+      return n.refuse("shape [{}] is impossible", fmt::join(shape, ","));
+    }
+  }
+  const int64_t size = n.size(x);
+  if (open >= 0) {
+    if (known == 0 ? size != 0 : size % known != 0)
+      return n.refuse("{} elements of {} do not fit shape [{}]", size, to_string(d), fmt::join(shape, ","));
+    shape[static_cast<size_t>(open)] = known == 0 ? 0 : size / known;
+  } else if (known != size) {
+    return n.refuse("{} elements of {} do not fit shape [{}]", size, to_string(d), fmt::join(shape, ","));
+  }
+  return n.output(0, n.reshape(x, shape));
+}
+
+bool lower_squeeze(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const Dims d = n.dims(x);
+  std::vector<int64_t> axes;
+  if (!read_axes(n, 1, n.rank(x), &axes)) return false;
+  const bool given = n.has_attr("axes") || n.has_input(1);
+  Dims out;
+  for (size_t i = 0; i < d.size(); ++i) {
+    const bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
+    if (named && d[i] != 1) return n.refuse("axis {} of {} is not 1", i, to_string(d));
+    if (given ? !named : d[i] != 1) out.push_back(d[i]);
+  }
+  return n.output(0, n.reshape(x, out));
+}
+
+bool lower_unsqueeze(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  std::vector<int64_t> axes;
+  if (n.has_attr("axes")) {
+    axes = n.attr_ints("axes");
+  } else {
+    if (!n.has_input(1)) return n.refuse("has no axes");
+    const auto items = n.constant_ints(1);
+    if (!items) return false;
+    axes = *items;
+  }
+  const Dims d = n.dims(x);
+  const auto rank = static_cast<int64_t>(d.size() + axes.size());
+  if (!n.normalize_axes(&axes, rank)) return false;
+  Dims out;
+  size_t next = 0;
+  for (int64_t i = 0; i < rank; ++i)
+    out.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? 1 : d[next++]);
+  return n.output(0, n.reshape(x, out));
+}
+
+bool lower_flatten(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  int64_t axis = n.attr_int("axis", 1);
+  const int64_t rank = n.rank(x);
+  if (axis < -rank || axis > rank)
+    return n.refuse("axis {} does not exist in a value of rank {}", axis, rank);
+  if (axis < 0) axis += rank;
+  return n.output(0, flatten_to_2d(n, x, axis));
+}
+
+bool lower_expand(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
+  const auto shape = n.constant_ints(1);
+  if (!shape) return false;
+  Dims out = *shape;
+  const Dims d = n.dims(x);
+  if (out.size() < d.size()) out.insert(out.begin(), d.size() - out.size(), 1);
+  for (size_t i = 0; i < d.size(); ++i) {
+    int64_t& o = out[out.size() - d.size() + i];
+    if (o == 1) o = d[i];
+    if (d[i] != 1 && d[i] != o)
+      return n.refuse("{} does not broadcast with shape [{}]", to_string(d), fmt::join(*shape, ","));
+  }
+  for (const int64_t o : out)
+    if (o < 0) return n.refuse("shape [{}] is impossible", fmt::join(*shape, ","));
+  return n.output(0, n.broadcast(x, out));
+}
+
+bool lower_constant_of_shape(NodeLowering& n) {
+  const auto shape = n.constant_ints(0);
+  if (!shape) return n.has_input(0) ? false : n.refuse("has no input");
+  ConstantPtr value = Constant::scalar(DType::kFloat32, 0);
+  if (n.has_attr("value")) {
+    value = n.attr_tensor("value");
+    if (!value) return false;
+    if (value->size() != 1) return n.refuse("attribute value has {} elements, not 1", value->size());
+    value = value->reshaped({});
+  }
+  for (const int64_t d : *shape)
+    if (d < 0) return n.refuse("shape [{}] is impossible", fmt::join(*shape, ","));
+  return n.output(0, n.broadcast(n.add_constant(value), *shape));
+}
+
+// In the type's own arithmetic; 16-bit floats in float32 (stash_type).
+bool lower_range(NodeLowering& n) {
+  constexpr double kMost = 1 << 28;
+  n.ignore_attr("stash_type");
+  for (size_t i = 0; i < 3; ++i)
+    if (!n.has_input(i)) return n.refuse("needs three inputs");
+  const DType t = n.dtype(n.input(0));
+  if (is_integer(t)) {
+    const auto start = n.constant_int(0), limit = n.constant_int(1), delta = n.constant_int(2);
+    if (!start || !limit || !delta) return false;
+    if (*delta == 0) return n.refuse("delta is 0");
+    const double count =
+        std::ceil((static_cast<double>(*limit) - static_cast<double>(*start)) / static_cast<double>(*delta));
+    if (count > kMost) return n.refuse("{} elements are too many", count);
+    std::vector<int64_t> items(static_cast<size_t>(std::max(count, 0.0)));
+    for (size_t i = 0; i < items.size(); ++i)
+      items[i] = static_cast<int64_t>(static_cast<uint64_t>(*start) + i * static_cast<uint64_t>(*delta));
+    return n.output(0, n.cast(n.int64s(items), t));
+  }
+  const auto start = n.constant_double(0), limit = n.constant_double(1), delta = n.constant_double(2);
+  if (!start || !limit || !delta) return false;
+  if (*delta == 0 || !std::isfinite(*start) || !std::isfinite(*limit) || !std::isfinite(*delta))
+    return n.refuse("from {} to {} by {} is no range", *start, *limit, *delta);
+  const bool wide = t == DType::kFloat64;
+  const double span =
+      wide ? *limit - *start : static_cast<double>(static_cast<float>(*limit) - static_cast<float>(*start));
+  const double count = std::ceil(span / *delta);
+  if (count > kMost) return n.refuse("{} elements are too many", count);
+  std::vector<double> items(static_cast<size_t>(std::max(count, 0.0)));
+  for (size_t i = 0; i < items.size(); ++i)
+    items[i] = wide ? *start + static_cast<double>(i) * *delta
+                    : static_cast<double>(static_cast<float>(*start) +
+                                          static_cast<float>(i) * static_cast<float>(*delta));
+  const ConstantPtr c = Constant::of<double>(DType::kFloat64, {static_cast<int64_t>(items.size())},
+                                             std::span<const double>(items));
+  return n.output(0, n.cast(n.add_constant(c), t));
+}
+
+// [rows, columns] of column - row - k.
+ValueId diagonals(NodeLowering& n, int64_t rows, int64_t columns) {
+  std::vector<int64_t> items;
+  items.reserve(static_cast<size_t>(rows * columns));
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < columns; ++j) items.push_back(j - i);
+  return n.add_constant(
+      Constant::of<int64_t>(DType::kInt64, {rows, columns}, std::span<const int64_t>(items)));
+}
+
+bool lower_eye_like(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (n.rank(x) != 2) return n.refuse("its input must be a matrix, not of rank {}", n.rank(x));
+  const DType t = n.has_attr("dtype") ? dtype_from_onnx(n.attr_int("dtype", 1)) : n.dtype(x);
+  if (t == DType::kNone) return n.refuse("dtype {} is not supported", onnx_type_name(n.attr_int("dtype", 1)));
+  const ValueId k = n.add_constant(Constant::scalar_int(DType::kInt64, n.attr_int("k", 0)));
+  const ValueId eye = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
+                             {diagonals(n, n.dims(x)[0], n.dims(x)[1]), k});
+  return n.output(0, n.cast(eye, t));
+}
+
+bool lower_trilu(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const int64_t rank = n.rank(x);
+  if (rank < 2) return n.refuse("its input must have rank 2 or more, not {}", rank);
+  const bool upper = n.attr_int("upper", 1) != 0;
+  const ValueId k = n.has_input(1) ? n.reshape(n.cast(n.input(1), DType::kInt64), {})
+                                   : n.add_constant(Constant::scalar_int(DType::kInt64, 0));
+  const CompareFn fn = upper ? CompareFn::kGreaterOrEqual : CompareFn::kLessOrEqual;
+  const Dims d = n.dims(x);
+  const ValueId keep =
+      n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {diagonals(n, d[d.size() - 2], d[d.size() - 1]), k});
+  return n.output(0, n.emit(WhereAttrs{}, {keep, x, n.scalar(n.dtype(x), 0)}));
+}
+
+bool lower_one_hot(NodeLowering& n) {
+  if (!n.has_input(2)) return n.refuse("needs three inputs");
+  const auto depth = n.constant_int(1);
+  if (!depth) return false;
+  if (*depth < 1) return n.refuse("depth is {}", *depth);
+  const ValueId values = n.input(2);
+  if (n.size(values) != 2) return n.refuse("values has {} elements, not 2", n.size(values));
+  const int64_t rank = n.rank(n.input(0));
+  int64_t axis = n.attr_int("axis", -1);
+  if (!n.normalize_axis(&axis, rank + 1)) return false;
+  ValueId index = n.cast(n.input(0), DType::kInt64);
+  const ValueId negative =
+      n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {index, n.scalar(DType::kInt64, 0)});
+  index =
+      n.emit(WhereAttrs{},
+             {negative, n.add(index, n.add_constant(Constant::scalar_int(DType::kInt64, *depth))), index});
+  std::vector<int64_t> row(static_cast<size_t>(*depth));
+  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
+  const ValueId hot = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
+                             {n.unsqueeze(index, axis), along_axis(n, n.int64s(row), axis, rank + 1)});
+  const ValueId flat = n.reshape(values, {2});
+  const ValueId off = n.reshape(n.slice(flat, 0, 0, 1), {}), on = n.reshape(n.slice(flat, 0, 1, 1), {});
+  return n.output(0, n.emit(WhereAttrs{}, {hot, on, off}));
+}
+
+// At inference nothing is dropped. The mask, where somebody asks for it, is all ones.
+bool lower_dropout(NodeLowering& n) {
+  ignore_legacy(n);
+  for (const char* a : {"ratio", "is_test", "seed"}) n.ignore_attr(a);
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  if (n.has_input(2)) {
+    const auto training = n.constant_int(2);
+    if (!training) return false;
+    const auto ratio = n.has_input(1) ? n.constant_double(1) : std::optional<double>(0.5);
+    if (!ratio) return false;
+    if (*training != 0 && *ratio != 0)
+      return n.refuse("training mode drops at random; export it for inference");
+  }
+  if (n.wants_output(1)) {
+    const DType t = n.opset() < 10 ? n.dtype(x) : DType::kBool;
+    n.output(1, n.broadcast(n.scalar(t, 1), n.dims(x)));
+  }
+  return n.output(0, x);
+}
+
+constexpr LowerRule kRules[] = {
+    {"Shape", lower_shape},     {"Size", lower_size},        {"Identity", lower_identity},
+    {"Reshape", lower_reshape}, {"Squeeze", lower_squeeze},  {"Unsqueeze", lower_unsqueeze},
+    {"Flatten", lower_flatten}, {"Expand", lower_expand},    {"ConstantOfShape", lower_constant_of_shape},
+    {"Range", lower_range},     {"EyeLike", lower_eye_like}, {"Trilu", lower_trilu},
+    {"OneHot", lower_one_hot},  {"Dropout", lower_dropout},
+};
+
+}  // namespace
+
+std::span<const LowerRule> shape_rules() { return kRules; }
+
+}  // namespace sinter::convert
