@@ -25,9 +25,9 @@ ValueId crop_negative_pads(NodeLowering& n, ValueId x, std::vector<int64_t>* pad
   return x;
 }
 
-// Conv-1 to 22. Result is channels-first again.
-ValueId convolution(NodeLowering& n) {
-  ValueId x = n.input(0), w = n.input(1), bias = n.input(2);
+}  // namespace
+
+ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
   if (!n.promote(&x, &w)) return kUnknown;
   const Dims weights = n.dims(w);
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
@@ -65,11 +65,16 @@ ValueId convolution(NodeLowering& n) {
   return n.to_channels_first(y);
 }
 
-bool lower_conv(NodeLowering& n) { return n.output(0, convolution(n)); }
+namespace {
+
+// Conv-1 to 22.
+bool lower_conv(NodeLowering& n) {
+  return n.output(0, convolution(n, n.input(0), n.input(1), n.input(2)));
+}
 
 // com.microsoft FusedConv: Conv, an optional residual Z, then an activation.
 bool lower_fused_conv(NodeLowering& n) {
-  ValueId y = convolution(n);
+  ValueId y = convolution(n, n.input(0), n.input(1), n.input(2));
   if (n.has_input(3)) y = n.add(y, n.input(3));
   const std::string activation = n.attr_string("activation", "");
   const std::vector<double> p = n.attr_floats("activation_params");

@@ -276,6 +276,7 @@ bool lower_compress(NodeLowering& n) {
   } else {
     x = n.reshape(x, {n.size(x)});
   }
+  if (x < 0) return false;
   if (n.rank(condition) != 1) return n.refuse("condition must have one dim, not {}", n.rank(condition));
   const int64_t length = std::min(n.size(condition), n.dims(x)[static_cast<size_t>(axis)]);
   condition = n.slice(as_bool(n, condition), 0, 0, length);

@@ -8,13 +8,17 @@ namespace sinter::convert {
 // clang-format off: one line a family, in alphabetical order
 #define SINTER_FAMILIES(X) \
   X(activation_rules) \
+  X(cast_rules) \
   X(constant_rules) \
   X(control_rules) \
   X(conv_rules) \
   X(elementwise_rules) \
   X(linear_rules) \
   X(movement_rules) \
+  X(normalize_rules) \
   X(pool_rules) \
+  X(quantize_rules) \
+  X(reduce_rules) \
   X(shape_rules)
 // clang-format on
 

@@ -20,4 +20,7 @@ bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kerne
 // [N, C, H, W] -> {H, W}
 Dims spatial_dims(const Dims& dims);
 
+// The node's Conv attributes over given operands (conv.cc); x and the result are channels-first.
+ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias);
+
 }  // namespace sinter::convert

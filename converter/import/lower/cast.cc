@@ -1,0 +1,65 @@
+// Changes of element type.
+#include "converter/import/lower/common.h"
+
+namespace sinter::convert {
+namespace {
+
+bool cast_to(NodeLowering& n, DType to) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const int64_t saturate = n.attr_int("saturate", 1);
+  // Matters for float8e8m0 alone, which rounds up unless told otherwise.
+  const std::string mode = n.attr_string("round_mode", "up");
+  if (mode != "up" && to == DType::kFloat8E8M0) return n.refuse("round_mode '{}' is not supported", mode);
+  if (n.dtype(x) == to) return n.output(0, x);
+  return n.output(0, n.emit(CastAttrs{static_cast<int64_t>(to), saturate}, {x}));
+}
+
+// Cast-1 names the type, later ones number it.
+bool lower_cast(NodeLowering& n) {
+  int64_t number = 0;
+  const ImportedAttribute* to = n.node().find("to");
+  if (to == nullptr) return n.refuse("has no attribute 'to'");
+  if (to->kind == ImportedAttribute::Kind::kString) {
+    const std::string name = n.attr_string("to", "");
+    constexpr std::string_view kNames[] = {"UNDEFINED", "FLOAT",  "UINT8",  "INT8",   "UINT16",
+                                           "INT16",     "INT32",  "INT64",  "STRING", "BOOL",
+                                           "FLOAT16",   "DOUBLE", "UINT32", "UINT64"};
+    for (size_t i = 0; i < std::size(kNames); ++i)
+      if (name == kNames[i]) number = static_cast<int64_t>(i);
+  } else {
+    number = n.attr_int("to", 0);
+  }
+  const DType dtype = dtype_from_onnx(number);
+  if (dtype == DType::kNone) return n.refuse("element type {} is not supported", onnx_type_name(number));
+  return cast_to(n, dtype);
+}
+
+bool lower_cast_like(NodeLowering& n) {
+  if (!n.has_input(1)) return n.refuse("needs two inputs");
+  return cast_to(n, n.dtype(n.input(1)));
+}
+
+// The same bits under another type of the same width.
+bool lower_bit_cast(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const int64_t number = n.attr_int("to", 0);
+  const DType to = dtype_from_onnx(number);
+  if (to == DType::kNone || bit_width(to) != bit_width(n.dtype(x)))
+    return n.refuse("{} cannot be read as {}", dtype_name(n.dtype(x)), onnx_type_name(number));
+  if (n.dtype(x) == to) return n.output(0, x);
+  return n.output(0, n.emit(ViewAttrs{int_list(n.dims(x)), static_cast<int64_t>(to)}, {x}));
+}
+
+constexpr LowerRule kRules[] = {
+    {"Cast", lower_cast},
+    {"CastLike", lower_cast_like},
+    {"BitCast", lower_bit_cast},
+};
+
+}  // namespace
+
+std::span<const LowerRule> cast_rules() { return kRules; }
+
+}  // namespace sinter::convert

@@ -1,0 +1,215 @@
+// Normalisations, those of com.microsoft among them.
+#include <algorithm>
+
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr double kEpsilon = 1e-5f;
+
+// x and its parameters in one type; the result is cast to what x was.
+struct Common {
+  ValueId x = kUnknown;
+  DType result = DType::kNone;
+  std::vector<ValueId> parameters;  // kAbsent stays
+};
+bool common_type(NodeLowering& n, ValueId x, std::vector<ValueId> parameters, Common* out) {
+  if (x < 0) return n.refuse("an operand is missing");
+  out->result = n.dtype(x);
+  for (ValueId& p : parameters)
+    if (p != kAbsent && n.dtype(p) != n.dtype(x) && !n.promote(&x, &p)) return false;
+  for (ValueId& p : parameters)
+    if (p != kAbsent) p = n.cast(p, n.dtype(x));
+  out->x = x;
+  out->parameters = std::move(parameters);
+  return true;
+}
+
+ValueId layer_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int64_t axis, double epsilon,
+                   size_t mean_output, size_t deviation_output) {
+  Common c;
+  if (!common_type(n, x, {scale, bias}, &c)) return kUnknown;
+  std::vector<ValueId> inputs{c.x, c.parameters[0]};
+  if (c.parameters[1] != kAbsent) inputs.push_back(c.parameters[1]);
+  const bool mean = n.wants_output(mean_output), deviation = n.wants_output(deviation_output);
+  std::vector<bool> wanted{true};
+  if (mean || deviation) wanted.push_back(mean);
+  if (deviation) wanted.push_back(true);
+  const std::vector<ValueId> r = n.emit_many(LayerNormAttrs{axis, epsilon}, inputs, wanted);
+  if (mean) n.output(mean_output, r[1]);
+  if (deviation) n.output(deviation_output, r[2]);
+  return n.cast(r[0], c.result);
+}
+
+bool lower_layer_norm(NodeLowering& n) {
+  n.ignore_attr("stash_type");
+  if (!n.has_input(1)) return n.refuse("needs two inputs");
+  int64_t axis = n.attr_int("axis", -1);
+  if (!n.normalize_axis(&axis, n.rank(n.input(0)))) return false;
+  return n.output(
+      0, layer_norm(n, n.input(0), n.input(1), n.input(2), axis, n.attr_float("epsilon", kEpsilon), 1, 2));
+}
+
+ValueId rms_norm(NodeLowering& n, ValueId x, ValueId scale, int64_t axis, double epsilon) {
+  Common c;
+  if (!common_type(n, x, {scale}, &c)) return kUnknown;
+  return n.cast(n.emit(RmsNormAttrs{axis, epsilon}, {c.x, c.parameters[0]}), c.result);
+}
+bool lower_rms_norm(NodeLowering& n) {
+  n.ignore_attr("stash_type");
+  if (!n.has_input(1)) return n.refuse("needs two inputs");
+  int64_t axis = n.attr_int("axis", -1);
+  if (!n.normalize_axis(&axis, n.rank(n.input(0)))) return false;
+  return n.output(0, rms_norm(n, n.input(0), n.input(1), axis, n.attr_float("epsilon", kEpsilon)));
+}
+
+// [N, C, ...] normalised in groups of channels.
+ValueId group_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int64_t groups, double epsilon) {
+  Common c;
+  if (!common_type(n, x, {scale, bias}, &c)) return kUnknown;
+  if (n.rank(c.x) < 2) return n.refuse("its input must have rank 2 or more, not {}", n.rank(c.x)), kUnknown;
+  const ValueId y =
+      n.emit(GroupNormAttrs{groups, epsilon}, {n.to_channels_last(c.x), c.parameters[0], c.parameters[1]});
+  return n.cast(n.to_channels_first(y), c.result);
+}
+
+// Before opset 21 scale and bias belonged to groups.
+bool lower_group_norm(NodeLowering& n) {
+  n.ignore_attr("stash_type");
+  const ValueId x = n.input(0);
+  ValueId scale = n.input(1), bias = n.input(2);
+  if (!n.has_input(2) || n.rank(x) < 2) return n.refuse("needs three inputs, the first of rank 2 or more");
+  const int64_t groups = n.attr_int("num_groups", 0), channels = n.dims(x)[1];
+  if (groups < 1 || channels % groups != 0) return n.refuse("{} channels in {} groups", channels, groups);
+  for (ValueId* p : {&scale, &bias})
+    if (n.opset() < 21 && n.size(*p) == groups && groups != channels)
+      *p = n.reshape(n.broadcast(n.reshape(*p, {groups, 1}), {groups, channels / groups}), {channels});
+  return n.output(0, group_norm(n, x, scale, bias, groups, n.attr_float("epsilon", kEpsilon)));
+}
+
+bool lower_instance_norm(NodeLowering& n) {
+  ignore_legacy(n);
+  const ValueId x = n.input(0);
+  if (!n.has_input(2) || n.rank(x) < 2) return n.refuse("needs three inputs, the first of rank 2 or more");
+  return n.output(0,
+                  group_norm(n, x, n.input(1), n.input(2), n.dims(x)[1], n.attr_float("epsilon", kEpsilon)));
+}
+
+// y = x * a + b with a = scale / sqrt(var + epsilon), b = bias - mean * a, computed in double where constant.
+bool lower_batch_norm(NodeLowering& n) {
+  ignore_legacy(n);
+  for (const char* a : {"momentum", "is_test"}) n.ignore_attr(a);
+  const double epsilon = n.attr_float("epsilon", kEpsilon);
+  if (n.attr_int("training_mode", 0) != 0) return n.refuse("training mode; export it for inference");
+  const bool spatial = n.attr_int("spatial", 1) != 0;
+  ValueId x = n.input(0);
+  for (size_t i = 0; i < 5; ++i)
+    if (!n.has_input(i)) return n.refuse("needs five inputs");
+  const int64_t rank = n.rank(x);
+  // Exporters list the statistics as outputs too; at inference they are what came in.
+  for (size_t i = 1; i < n.output_count(); ++i)
+    if (n.wants_output(i)) n.output(i, n.input(i % 2 == 1 ? 3 : 4));
+  DType t = n.dtype(x);
+  const DType result = t;
+  bool constant = true;
+  ValueId p[4];
+  for (size_t i = 0; i < 4; ++i) {
+    p[i] = n.input(i + 1);
+    constant = constant && n.constant(p[i]) != nullptr;
+    // Statistics may be kept wider than the activations: compute in that width.
+    if (!constant && is_float(n.dtype(p[i])) && bit_width(n.dtype(p[i])) > bit_width(t)) t = n.dtype(p[i]);
+  }
+  const DType inner = constant ? DType::kFloat64 : t;
+  for (ValueId& v : p) v = n.cast(v, inner);
+  const ValueId deviation = n.emit(SqrtAttrs{}, {n.add(p[3], n.scalar(inner, epsilon))});
+  ValueId a = n.div(p[0], deviation);
+  ValueId b = n.sub(p[1], n.mul(p[2], a));
+  a = n.cast(a, t), b = n.cast(b, t);
+  if (a < 0 || b < 0) return false;
+  if (spatial && rank >= 2) {
+    a = along_axis(n, a, 1, rank), b = along_axis(n, b, 1, rank);
+  } else if (!spatial) {
+    Dims d = n.dims(x);
+    d[0] = 1;
+    if (element_count(d) != n.size(a)) return n.refuse("its statistics do not fit {}", to_string(n.dims(x)));
+    a = n.reshape(a, d), b = n.reshape(b, d);
+  }
+  return n.output(0, n.cast(n.add(n.mul(n.cast(x, t), a), b), result));
+}
+
+bool lower_lrn(NodeLowering& n) {
+  const LrnAttrs a{n.attr_int("size", 1), n.attr_float("alpha", static_cast<double>(1e-4f)),
+                   n.attr_float("beta", 0.75), n.attr_float("bias", 1)};
+  return n.output(0, n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0))})));
+}
+
+// Where the norm is 0 the result is 0.
+bool lower_lp_norm(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  int64_t axis = n.attr_int("axis", -1);
+  const int64_t p = n.attr_int("p", 2);
+  if (p != 1 && p != 2) return n.refuse("p is {}, not 1 or 2", p);
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  const ReduceFn fn = p == 1 ? ReduceFn::kL1 : ReduceFn::kSumSquare;
+  ValueId norm = n.emit(ReduceAttrs{static_cast<int64_t>(fn), IntList{axis}, 1}, {x});
+  if (p == 2) norm = n.emit(SqrtAttrs{}, {norm});
+  const DType t = n.dtype(x);
+  const ValueId zero = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)}, {norm, n.scalar(t, 0)});
+  return n.output(0, n.div(x, n.emit(WhereAttrs{}, {zero, n.scalar(t, 1), norm})));
+}
+
+bool lower_mean_variance_norm(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  std::vector<int64_t> axes = n.attr_ints("axes", {0, 2, 3});
+  if (!n.normalize_axes(&axes, n.rank(x))) return false;
+  const auto mean = [&](ValueId v) {
+    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {v});
+  };
+  const ValueId centred = n.sub(x, mean(x));
+  const ValueId deviation = n.emit(SqrtAttrs{}, {mean(n.mul(centred, centred))});
+  return n.output(0, n.div(centred, n.add(deviation, n.scalar(n.dtype(x), 1e-9))));
+}
+
+// ---- com.microsoft: (input, skip, gamma, beta?, bias?) -> output, mean, 1/deviation, the sum
+
+bool lower_skip_norm(NodeLowering& n, bool simplified) {
+  const double epsilon = n.attr_float("epsilon", 1e-12);
+  if (!n.has_input(2)) return n.refuse("needs three inputs");
+  ValueId x = n.input(0), skip = n.input(1);
+  if (!align_types(n, &x, &skip)) return false;
+  ValueId sum = n.add(x, skip);
+  const ValueId bias = n.input(simplified ? 3 : 4);
+  if (bias != kAbsent) sum = n.add(sum, n.cast(bias, n.dtype(sum)));
+  if (sum < 0) return false;
+  n.output(3, sum);
+  const int64_t axis = n.rank(sum) - 1;
+  if (simplified) return n.output(0, rms_norm(n, sum, n.input(2), axis, epsilon));
+  return n.output(0, layer_norm(n, sum, n.input(2), n.input(3), axis, epsilon, 1, 2));
+}
+bool lower_skip_layer_norm(NodeLowering& n) { return lower_skip_norm(n, false); }
+bool lower_skip_rms_norm(NodeLowering& n) { return lower_skip_norm(n, true); }
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr LowerRule kRules[] = {
+    {"LayerNormalization", lower_layer_norm},
+    {"RMSNormalization", lower_rms_norm},
+    {"SimplifiedLayerNormalization", lower_rms_norm},
+    {"SimplifiedLayerNormalization", lower_rms_norm, kMicrosoft},
+    {"LayerNormalization", lower_layer_norm, kMicrosoft},
+    {"SkipLayerNormalization", lower_skip_layer_norm, kMicrosoft},
+    {"SkipSimplifiedLayerNormalization", lower_skip_rms_norm, kMicrosoft},
+    {"GroupNormalization", lower_group_norm},
+    {"InstanceNormalization", lower_instance_norm},
+    {"BatchNormalization", lower_batch_norm},
+    {"LRN", lower_lrn},
+    {"LpNormalization", lower_lp_norm},
+    {"MeanVarianceNormalization", lower_mean_variance_norm},
+};
+
+}  // namespace
+
+std::span<const LowerRule> normalize_rules() { return kRules; }
+
+}  // namespace sinter::convert

@@ -1,0 +1,141 @@
+// Reductions, extremes and their places, running sums, the largest k, softmax.
+#include <algorithm>
+
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// Axes by attribute or input; none: all, unless noop_with_empty_axes says none at all.
+ValueId reduce(NodeLowering& n, ReduceFn fn) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input"), kUnknown;
+  std::vector<int64_t> axes;
+  if (!read_axes(n, 1, n.rank(x), &axes)) return kUnknown;
+  const bool keep = n.attr_int("keepdims", 1) != 0, noop = n.attr_int("noop_with_empty_axes", 0) != 0;
+  if (axes.empty() && !noop)
+    for (int64_t i = 0; i < n.rank(x); ++i) axes.push_back(i);
+  std::sort(axes.begin(), axes.end());
+  return n.emit(ReduceAttrs{static_cast<int64_t>(fn), int_list(axes), keep}, {x});
+}
+template <ReduceFn Fn>
+bool lower_reduce(NodeLowering& n) {
+  return n.output(0, reduce(n, Fn));
+}
+bool lower_reduce_l2(NodeLowering& n) {
+  const ValueId sum = reduce(n, ReduceFn::kSumSquare);
+  const DType t = n.dtype(sum);
+  return n.output(0, n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), t));
+}
+bool lower_reduce_log_sum(NodeLowering& n) {
+  const ValueId sum = reduce(n, ReduceFn::kSum);
+  const DType t = n.dtype(sum);
+  return n.output(0, n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), t));
+}
+bool lower_reduce_log_sum_exp(NodeLowering& n) { return n.output(0, reduce(n, ReduceFn::kLogSumExp)); }
+
+template <ArgReduceFn Fn>
+bool lower_arg_reduce(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  int64_t axis = n.attr_int("axis", 0);
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  const ArgReduceAttrs a{static_cast<int64_t>(Fn), axis, n.attr_int("keepdims", 1) != 0,
+                         n.attr_int("select_last_index", 0) != 0};
+  return n.output(0, n.emit(a, {x}));
+}
+
+template <CumulateFn Fn>
+bool lower_cumulate(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
+  auto axis = n.constant_int(1);
+  if (!axis || !n.normalize_axis(&*axis, n.rank(x))) return false;
+  return n.output(0, n.emit(CumulateAttrs{static_cast<int64_t>(Fn), *axis, n.attr_int("exclusive", 0) != 0,
+                                          n.attr_int("reverse", 0) != 0},
+                            {x}));
+}
+
+// TopK-1 has k as attribute.
+bool lower_top_k(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  TopKAttrs a;
+  a.axis = n.attr_int("axis", -1);
+  if (!n.normalize_axis(&a.axis, n.rank(x))) return false;
+  if (n.has_attr("k")) {
+    a.k = n.attr_int("k", 1);
+  } else {
+    if (!n.has_input(1)) return n.refuse("has no K");
+    const auto k = n.constant_int(1);
+    if (!k) return false;
+    a.k = *k;
+  }
+  a.largest = n.attr_int("largest", 1) != 0, a.sorted = n.attr_int("sorted", 1) != 0;
+  const int64_t length = n.dims(x)[static_cast<size_t>(a.axis)];
+  if (a.k < 0 || a.k > length) return n.refuse("k is {} for an axis of {}", a.k, length);
+  const std::vector<ValueId> r = n.emit_many(a, {x}, 2);
+  return n.output(0, r[0]) && n.output(1, r[1]);
+}
+
+// ---- softmax and its relatives. Before opset 13 they saw a matrix [dims before axis, dims from axis on].
+
+template <class Apply>
+bool along_rows(NodeLowering& n, Apply apply) {
+  const ValueId x = n.input(0);
+  if (x == kAbsent) return n.refuse("has no input");
+  const int64_t rank = n.rank(x);
+  const bool flat = n.opset() < 13;
+  int64_t axis = n.attr_int("axis", flat ? 1 : -1);
+  if (rank == 0) return n.output(0, n.reshape(apply(n.reshape(x, {1}), 0), {}));
+  if (flat && axis == rank) return n.output(0, n.reshape(apply(flatten_to_2d(n, x, axis), 1), n.dims(x)));
+  if (!n.normalize_axis(&axis, rank)) return false;
+  const Dims d = n.dims(x);
+  const bool one_axis = std::all_of(d.begin() + axis + 1, d.end(), [](int64_t dim) { return dim == 1; });
+  if (!flat || one_axis) return n.output(0, apply(x, axis));
+  return n.output(0, n.reshape(apply(flatten_to_2d(n, x, axis), 1), d));
+}
+template <int Log>
+bool lower_softmax(NodeLowering& n) {
+  return along_rows(n, [&](ValueId v, int64_t axis) { return n.emit(SoftmaxAttrs{axis, Log}, {v}); });
+}
+bool lower_hardmax(NodeLowering& n) {
+  return along_rows(n, [&](ValueId v, int64_t axis) -> ValueId {
+    if (v < 0) return kUnknown;
+    const int64_t length = n.dims(v)[static_cast<size_t>(axis)];
+    std::vector<int64_t> row(static_cast<size_t>(length));
+    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
+    const ValueId largest = n.emit(ArgReduceAttrs{static_cast<int64_t>(ArgReduceFn::kMax), axis, 1, 0}, {v});
+    const ValueId hot = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
+                               {along_axis(n, n.int64s(row), axis, n.rank(v)), largest});
+    return n.cast(hot, n.dtype(v));
+  });
+}
+
+constexpr LowerRule kRules[] = {
+    {"ReduceSum", lower_reduce<ReduceFn::kSum>},
+    {"ReduceMean", lower_reduce<ReduceFn::kMean>},
+    {"ReduceMax", lower_reduce<ReduceFn::kMax>},
+    {"ReduceMin", lower_reduce<ReduceFn::kMin>},
+    {"ReduceProd", lower_reduce<ReduceFn::kProd>},
+    {"ReduceSumSquare", lower_reduce<ReduceFn::kSumSquare>},
+    {"ReduceL1", lower_reduce<ReduceFn::kL1>},
+    {"ReduceL2", lower_reduce_l2},
+    {"ReduceLogSum", lower_reduce_log_sum},
+    {"ReduceLogSumExp", lower_reduce_log_sum_exp},
+    {"ArgMax", lower_arg_reduce<ArgReduceFn::kMax>},
+    {"ArgMin", lower_arg_reduce<ArgReduceFn::kMin>},
+    {"CumSum", lower_cumulate<CumulateFn::kSum>},
+    {"CumProd", lower_cumulate<CumulateFn::kProd>},
+    {"TopK", lower_top_k},
+    {"Softmax", lower_softmax<0>},
+    {"LogSoftmax", lower_softmax<1>},
+    {"Hardmax", lower_hardmax},
+};
+
+}  // namespace
+
+std::span<const LowerRule> reduce_rules() { return kRules; }
+
+}  // namespace sinter::convert
