@@ -1,0 +1,30 @@
+// PthreadPool: a ThreadPool on hosts that have threads (library sinter_xnnpack, which shares it with
+// XNNPACK).
+//
+//   sinter::PthreadPool pool(4);
+//   sinter::SessionOptions options{.threads = &pool};
+#pragma once
+
+#include "runtime/core/parallel.h"
+
+namespace sinter {
+
+// Starts threads - 1 threads, since the caller works too; 0: one per processor. If threads cannot be started,
+// the pool has one. May be shared by sessions that do not run at the same time, and must outlive them.
+// Creating one allocates; using it does not.
+class PthreadPool final : public ThreadPool {
+ public:
+  explicit PthreadPool(int threads);
+  ~PthreadPool();
+  PthreadPool(const PthreadPool&) = delete;
+  PthreadPool& operator=(const PthreadPool&) = delete;
+
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override;
+  int thread_count() const override;
+  void* native() override { return pool_; }
+
+ private:
+  void* pool_ = nullptr;  // pthreadpool_t
+};
+
+}  // namespace sinter
