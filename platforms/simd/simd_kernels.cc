@@ -1,0 +1,65 @@
+#include "platforms/simd/simd_kernels.h"
+
+#include "platforms/simd/table.h"
+
+// After config.h, which table.h includes.
+#include "hwy/targets.h"
+
+namespace sinter {
+namespace {
+
+template <Op>
+constexpr const Kernel* kEntry = nullptr;
+#define SINTER_SIMD_KERNEL(name) \
+  template <>                    \
+  constexpr const Kernel* kEntry<Op::k##name> = &simd::k##name##Kernel;
+#include "platforms/simd/kernels.def"
+#undef SINTER_SIMD_KERNEL
+
+struct Tier {
+  const char* name;
+  int64_t best;  // highway counts down: better targets have lower bits
+};
+constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},
+                           {"sse4", HWY_SSE4},
+                           {"avx2", HWY_AVX2},
+                           {"avx512", HWY_AVX3},
+                           {"neon", HWY_NEON_WITHOUT_AES}};
+
+bool same(const char* a, const char* b) {
+  for (; *a != '\0' && *a == *b; ++a) ++b;
+  return *a == *b;
+}
+
+}  // namespace
+
+KernelTable simd_kernels() {
+  static constexpr const Kernel* kTable[] = {
+#define SINTER_OP(name, ...) kEntry<Op::k##name>,
+#include "schemas/ops.def"
+#undef SINTER_OP
+  };
+  return kTable;
+}
+
+bool set_simd_cap(const char* name) {
+  if (name == nullptr) return hwy::DisableTargets(0), true;
+  for (const Tier& tier : kTiers) {
+    if (!same(tier.name, name)) continue;
+    hwy::DisableTargets(0);
+    if ((hwy::SupportedTargets() & HWY_TARGETS & tier.best) == 0) return false;
+    hwy::DisableTargets(tier.best - 1);
+    return true;
+  }
+  return false;
+}
+
+const char* simd_target() {
+  const int64_t have = hwy::SupportedTargets() & HWY_TARGETS;
+  const int64_t best = have & -have;
+  for (const Tier& tier : kTiers)
+    if (tier.best == best) return tier.name;
+  return "other";
+}
+
+}  // namespace sinter

@@ -1,0 +1,21 @@
+// float32 kernels written once with Highway: x86 from SSE2 to AVX-512 and NEON, chosen when they run.
+//
+// A table with entries where these are faster than the reference kernels. Numbers: within a few units in the
+// last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the largest summand per
+// element for sums. Results do not depend on the number of threads; they may differ in the last bits between
+// instruction sets.
+#pragma once
+
+#include "runtime/backend/kernel.h"
+
+namespace sinter {
+
+KernelTable simd_kernels();
+
+// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "neon", or null for all that there are.
+// Returns false, and changes nothing, if this machine or build has none of that name. Not while kernels run.
+bool set_simd_cap(const char* name);
+// The best one in use.
+const char* simd_target();
+
+}  // namespace sinter

@@ -1,0 +1,34 @@
+// What the simd kernels share outside the instruction-set specific parts.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "platforms/simd/config.h"
+#include "runtime/backend/kernel.h"
+#include "runtime/core/checked.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::simd {
+
+#define SINTER_SIMD_KERNEL(name) extern const Kernel k##name##Kernel;
+#include "platforms/simd/kernels.def"
+#undef SINTER_SIMD_KERNEL
+
+inline Status check_float_dense(const TensorView& t) {
+  SINTER_CHECK(t.dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
+  SINTER_CHECK(t.dense(), unsupported("the simd kernel takes dense operands"));
+  return ok_status();
+}
+// All present operands are dense float32.
+inline Status accept_float_dense(const OpCall& call) {
+  for (const TensorView& t : call.inputs)
+    if (t.present()) SINTER_RETURN_IF_ERROR(check_float_dense(t));
+  for (const TensorView& t : call.outputs)
+    if (t.present()) SINTER_RETURN_IF_ERROR(check_float_dense(t));
+  return ok_status();
+}
+
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace sinter::simd

@@ -1,0 +1,202 @@
+// Functions of one operand, dense float32: memory in, one function, memory out.
+#include "platforms/simd/table.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/unary.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "platforms/simd/math-inl.h"
+
+#ifndef SINTER_SIMD_UNARY_ONCE
+#define SINTER_SIMD_UNARY_ONCE
+namespace sinter::simd {
+
+enum class Unary {
+  kAbs,
+  kNeg,
+  kRoundEven,
+  kFloor,
+  kCeil,
+  kSqrt,
+  kRsqrt,
+  kExp,
+  kLog,
+  kErf,
+  kClamp,
+  kSigmoid,
+  kTanh,
+  kHardSigmoid,
+  kHardSwish,
+  kGelu,
+  kGeluTanh,
+  kSilu,
+  kElu,
+  kLeakyRelu,
+  kSoftplus
+};
+
+struct UnarySettings {
+  Unary fn;
+  float a = 0, b = 0, c = 0;
+};
+
+}  // namespace sinter::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+template <class Fn>
+HWY_INLINE void map(const float* x, float* y, size_t n, Fn fn) {
+  const F d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(fn(hn::LoadU(d, x + i)), d, y + i);
+  if (i < n) hn::StoreN(fn(hn::LoadN(d, x + i, n - i)), d, y + i, n - i);
+}
+
+void run_unary(const UnarySettings& s, const float* x, float* y, size_t n) {
+  const V a = set(s.a), b = set(s.b), c = set(s.c), zero = hn::Zero(F()), one = set(1.0f);
+  switch (s.fn) {
+    case Unary::kAbs:
+      return map(x, y, n, [](V v) HWY_ATTR { return hn::Abs(v); });
+    case Unary::kNeg:
+      return map(x, y, n, [](V v) HWY_ATTR { return hn::Neg(v); });
+    case Unary::kRoundEven:
+      return map(x, y, n, [](V v) HWY_ATTR { return hn::Round(v); });
+    case Unary::kFloor:
+      return map(x, y, n, [](V v) HWY_ATTR { return hn::Floor(v); });
+    case Unary::kCeil:
+      return map(x, y, n, [](V v) HWY_ATTR { return hn::Ceil(v); });
+    case Unary::kSqrt:
+      return map(x, y, n, [](V v) HWY_ATTR { return hn::Sqrt(v); });
+    case Unary::kRsqrt:
+      return map(x, y, n, [=](V v) HWY_ATTR { return hn::Div(one, hn::Sqrt(v)); });
+    case Unary::kExp:
+      return map(x, y, n, [](V v) HWY_ATTR { return exp(v); });
+    case Unary::kLog:
+      return map(x, y, n, [](V v) HWY_ATTR { return log(v); });
+    case Unary::kErf:
+      return map(x, y, n, [](V v) HWY_ATTR { return erf(v); });
+    case Unary::kClamp:
+      return map(x, y, n, [=](V v) HWY_ATTR { return clamp(v, a, b); });
+    case Unary::kSigmoid:
+      return map(x, y, n, [](V v) HWY_ATTR { return sigmoid(v); });
+    case Unary::kTanh:
+      return map(x, y, n, [](V v) HWY_ATTR { return tanh(v); });
+    case Unary::kHardSigmoid:
+      return map(x, y, n, [=](V v) HWY_ATTR { return clamp(hn::Add(hn::Mul(v, a), b), zero, one); });
+    case Unary::kHardSwish:
+      return map(x, y, n, [=](V v) HWY_ATTR {
+        return hn::Mul(v, clamp(hn::Add(hn::Mul(v, set(1.0f / 6)), set(0.5f)), zero, one));
+      });
+    case Unary::kGelu:
+      return map(x, y, n, [](V v) HWY_ATTR { return gelu(v); });
+    case Unary::kGeluTanh:
+      return map(x, y, n, [](V v) HWY_ATTR { return gelu_tanh(v); });
+    case Unary::kSilu:
+      return map(x, y, n, [=](V v) HWY_ATTR { return hn::Mul(v, sigmoid(hn::Mul(v, a))); });
+    case Unary::kElu:  // c * v above 0, a * (exp(b v) - 1) below
+      return map(x, y, n, [=](V v) HWY_ATTR {
+        return hn::IfThenElse(hn::Gt(v, zero), hn::Mul(v, c), hn::Mul(a, expm1_negative(hn::Mul(v, b))));
+      });
+    case Unary::kLeakyRelu:
+      return map(x, y, n, [=](V v) HWY_ATTR { return hn::IfThenElse(hn::Lt(v, zero), hn::Mul(v, a), v); });
+    case Unary::kSoftplus:
+      return map(x, y, n, [](V v) HWY_ATTR { return softplus(v); });
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+namespace {
+
+HWY_EXPORT(run_unary);
+
+// Enough elements to outweigh handing a piece to a thread.
+constexpr int64_t kPiece = 8192;
+
+Status run_settings(const OpCall& call, RunContext& context, const UnarySettings& s) {
+  const auto* x = call.in(0).as<const float>();
+  auto* y = call.out(0).as<float>();
+  parallel_for(context.threads, call.out(0).size(), kPiece, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(run_unary)(s, x + begin, y + begin, static_cast<size_t>(end - begin));
+  });
+  return ok_status();
+}
+
+template <Unary kFn>
+Status run_plain(const OpCall& call, RunContext& context) {
+  return run_settings(call, context, {kFn});
+}
+
+float narrow(double v) { return static_cast<float>(v); }
+
+Status run_round(const OpCall& call, RunContext& context) {
+  const auto fn = static_cast<RoundFn>(call.attrs<RoundAttrs>().fn);
+  return run_settings(call, context,
+                      {fn == RoundFn::kFloor  ? Unary::kFloor
+                       : fn == RoundFn::kCeil ? Unary::kCeil
+                                              : Unary::kRoundEven});
+}
+Status run_clamp(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<ClampAttrs>();
+  return run_settings(call, context, {Unary::kClamp, narrow(a.min), narrow(a.max)});
+}
+Status run_hard_sigmoid(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<HardSigmoidAttrs>();
+  return run_settings(call, context, {Unary::kHardSigmoid, narrow(a.alpha), narrow(a.beta)});
+}
+Status run_gelu(const OpCall& call, RunContext& context) {
+  return run_settings(call, context,
+                      {call.attrs<GeluAttrs>().tanh_approximation != 0 ? Unary::kGeluTanh : Unary::kGelu});
+}
+Status run_silu(const OpCall& call, RunContext& context) {
+  return run_settings(call, context, {Unary::kSilu, narrow(call.attrs<SiluAttrs>().alpha)});
+}
+// The negative branch is exact only where its exponent is negative too.
+Status accept_elu(const OpCall& call) {
+  SINTER_CHECK(call.attrs<EluAttrs>().beta >= 0,
+               unsupported("Elu with a negative beta grows on the negative side"));
+  return accept_float_dense(call);
+}
+Status run_elu(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<EluAttrs>();
+  return run_settings(call, context,
+                      {Unary::kElu, narrow(a.gamma * a.alpha), narrow(a.beta), narrow(a.gamma)});
+}
+Status run_leaky_relu(const OpCall& call, RunContext& context) {
+  return run_settings(call, context, {Unary::kLeakyRelu, narrow(call.attrs<LeakyReluAttrs>().alpha)});
+}
+
+}  // namespace
+
+#define SINTER_UNARY(name, run) \
+  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_float_dense}
+SINTER_UNARY(Abs, run_plain<Unary::kAbs>);
+SINTER_UNARY(Neg, run_plain<Unary::kNeg>);
+SINTER_UNARY(Round, run_round);
+SINTER_UNARY(Sqrt, run_plain<Unary::kSqrt>);
+SINTER_UNARY(Rsqrt, run_plain<Unary::kRsqrt>);
+SINTER_UNARY(Exp, run_plain<Unary::kExp>);
+SINTER_UNARY(Log, run_plain<Unary::kLog>);
+SINTER_UNARY(Erf, run_plain<Unary::kErf>);
+SINTER_UNARY(Clamp, run_clamp);
+SINTER_UNARY(Sigmoid, run_plain<Unary::kSigmoid>);
+SINTER_UNARY(Tanh, run_plain<Unary::kTanh>);
+SINTER_UNARY(HardSigmoid, run_hard_sigmoid);
+SINTER_UNARY(HardSwish, run_plain<Unary::kHardSwish>);
+SINTER_UNARY(Gelu, run_gelu);
+SINTER_UNARY(Silu, run_silu);
+const Kernel kEluKernel = {Op::kElu, nullptr, nullptr, run_elu, accept_elu};
+SINTER_UNARY(LeakyRelu, run_leaky_relu);
+SINTER_UNARY(Softplus, run_plain<Unary::kSoftplus>);
+#undef SINTER_UNARY
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE

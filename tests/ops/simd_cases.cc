@@ -1,0 +1,206 @@
+// The simd kernels against the reference in float64, on every instruction set of this machine.
+#include "runtime/core/op_enums.h"
+#include "tests/ops/simd_test.h"
+
+namespace sinter::test {
+namespace {
+
+// Numbers of all magnitudes, and the special ones.
+Tensor many_values(bool positive = false) {
+  std::vector<float> v;
+  for (int e = -140; e <= 127; ++e)
+    for (const float m : {1.0f, 1.3f, 1.77f}) {
+      v.push_back(std::ldexp(m, e));
+      if (!positive) v.push_back(-std::ldexp(m, e));
+    }
+  for (int i = -4000; i <= 4000; ++i)
+    if (i >= 0 || !positive) v.push_back(static_cast<float>(i) * 0.0127f);
+  for (const float x : {0.0f, -0.0f, 1.0f, std::numeric_limits<float>::infinity(),
+                        -std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()})
+    v.push_back(x);
+  return tensor<float>({static_cast<int64_t>(v.size())}, v);
+}
+
+TEST(SimdUnary, AllMagnitudes) {
+  const Tensor x = many_values();
+  check_simd(AbsAttrs{}, {x}, 0, 0);
+  check_simd(NegAttrs{}, {x}, 0, 0);
+  for (const int64_t fn : {0, 1, 2}) check_simd(RoundAttrs{.fn = fn}, {x}, 0, 0);
+  check_simd(SqrtAttrs{}, {x}, 1e-7, 0);
+  check_simd(RsqrtAttrs{}, {x}, 2e-7, 0);
+  check_simd(ExpAttrs{}, {x}, 3e-7, 1e-44);
+  check_simd(LogAttrs{}, {x}, 3e-7, 0);
+  check_simd(ErfAttrs{}, {x}, 3e-7, 1e-44);
+  check_simd(SigmoidAttrs{}, {x}, 3e-7, 2e-38);
+  check_simd(TanhAttrs{}, {x}, 4e-7, 1e-44);
+  check_simd(SoftplusAttrs{}, {x}, 4e-7, 2e-38);
+  check_simd(ClampAttrs{.min = -1.5, .max = 6}, {x}, 0, 0);
+  check_simd(LeakyReluAttrs{.alpha = 0.125}, {x}, 1e-7, 1e-44);
+}
+
+TEST(SimdUnary, Activations) {
+  const Tensor x = noise<float>({3, 7001}, -12, 12, 5);
+  check_simd(HardSigmoidAttrs{}, {x}, 2e-7, 1e-7);
+  check_simd(HardSwishAttrs{}, {x}, 2e-7, 1e-6);
+  check_simd(GeluAttrs{}, {x}, 3e-7, 1e-6);
+  // Rounding the sigmoid's argument z is an error of |z| units there: absolute, as math-inl.h says.
+  check_simd(GeluAttrs{.tanh_approximation = 1}, {x}, 4e-7, 1e-7);
+  check_simd(SiluAttrs{}, {x}, 4e-7, 1e-30);
+  check_simd(SiluAttrs{.alpha = 1.702}, {x}, 4e-7, 1e-7);
+  check_simd(EluAttrs{}, {x}, 4e-7, 0);
+  check_simd(EluAttrs{.alpha = 1.6732632423543772, .beta = 1, .gamma = 1.0507009873554805}, {x}, 4e-7, 0);
+  check_simd(EluAttrs{.alpha = 2, .beta = 0.5, .gamma = 1}, {x}, 4e-7, 0);
+}
+
+TEST(SimdUnary, AnyLength) {
+  for (int64_t n = 0; n < 70; ++n) check_simd(SigmoidAttrs{}, {noise<float>({n}, -3, 3, 2)});
+  check_simd(SigmoidAttrs{}, {noise<float>({}, -3, 3, 2)});
+}
+
+template <class A>
+void check_binary(const A& attrs) {
+  const std::pair<Shape, Shape> shapes[] = {{{}, {}},
+                                            {{5}, {}},
+                                            {{}, {7}},
+                                            {{2, 3, 37}, {2, 3, 37}},
+                                            {{2, 3, 37}, {37}},
+                                            {{3, 1}, {1, 70}},
+                                            {{4, 33, 3}, {4, 33, 1}},
+                                            {{2, 1, 5, 9}, {3, 1, 9}},
+                                            {{0, 4}, {4}},
+                                            {{40000}, {40000}},
+                                            {{2, 20000}, {2, 1}},
+                                            {{1, 6, 6, 16}, {1, 1, 1, 16}},
+                                            {{1, 6, 6, 16}, {1, 6, 6, 1}}};
+  for (const auto& [a, b] : shapes) {
+    SCOPED_TRACE(testing::PrintToString(a) + " with " + testing::PrintToString(b));
+    check_simd(attrs, {noise<float>(a, -3, 3, 1), noise<float>(b, 0.5, 3, 2)}, 1e-7, 0);
+  }
+}
+
+TEST(SimdBinary, Broadcasts) {
+  check_binary(AddAttrs{});
+  check_binary(AddAttrs{.act_min = 0, .act_max = 4});
+  check_binary(SubAttrs{});
+  check_binary(MulAttrs{});
+  check_binary(DivAttrs{});
+  check_binary(MinAttrs{});
+  check_binary(MaxAttrs{});
+  check_binary(SubAttrs{.act_min = 0});
+  const Tensor x = noise<float>({2, 5, 33}, -3, 3, 1);
+  check_simd(PReluAttrs{}, {x, noise<float>({33}, 0, 1, 2)}, 1e-7, 0);
+  check_simd(PReluAttrs{}, {x, noise<float>({5, 1}, 0, 1, 2)}, 1e-7, 0);
+  check_simd(PowAttrs{}, {x, tensor<float>({}, {2})}, 1e-7, 0);
+  check_simd(PowAttrs{}, {x, tensor<float>({1}, {3})}, 2e-7, 0);
+  std::vector<Tensor> none;
+  EXPECT_FALSE(run_simd(PowAttrs{}, {x, tensor<float>({}, {0.5f})}, nullptr, {}, &none));
+}
+
+TEST(SimdBinary, NanAndInfinities) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor a = tensor<float>({6}, {nan, 1, inf, -inf, nan, 0}),
+               b = tensor<float>({6}, {1, nan, 2, 2, nan, 0});
+  check_simd(MinAttrs{}, {a, b}, 0, 0);
+  check_simd(MaxAttrs{}, {a, b}, 0, 0);
+  check_simd(AddAttrs{.act_min = -1, .act_max = 5}, {a, b}, 0, 0);
+  check_simd(DivAttrs{}, {a, b}, 0, 0);
+}
+
+TEST(SimdSoftmax, LastAxis) {
+  for (const Shape& s : {Shape{1}, Shape{5, 1}, Shape{3, 2}, Shape{4, 17}, Shape{2, 3, 64}, Shape{1, 1000},
+                         Shape{200, 50}, Shape{2, 7, 1}, Shape{0, 4}}) {
+    SCOPED_TRACE(testing::PrintToString(s));
+    const auto axis = static_cast<int64_t>(s.size()) - 1;
+    const Tensor x = noise<float>(s, -20, 20, 3);
+    check_simd(SoftmaxAttrs{.axis = axis}, {x}, 2e-6, 1e-12);
+    check_simd(SoftmaxAttrs{.axis = axis, .log = 1}, {x}, 1e-6, 3e-6);
+  }
+  check_simd(SoftmaxAttrs{.axis = 1}, {noise<float>({3, 5, 1}, -1, 1, 3)});
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  check_simd(SoftmaxAttrs{.axis = 1},
+             {tensor<float>({5, 3}, {1, -inf, 1, -inf, -inf, -inf, nan, 1, 2, 1, 2, nan, 1000, 0, -1000})});
+  std::vector<Tensor> none;
+  EXPECT_FALSE(run_simd(SoftmaxAttrs{.axis = 0}, {noise<float>({3, 5}, -1, 1, 3)}, nullptr, {}, &none));
+}
+
+TEST(SimdNorm, Rows) {
+  for (const auto& [s, axis] : {std::pair<Shape, int64_t>{{3, 1}, 1},
+                                {{5, 7}, 1},
+                                {{2, 3, 768}, 2},
+                                {{2, 3, 50}, 1},
+                                {{4, 4099}, 1},
+                                {{0, 3}, 1}}) {
+    SCOPED_TRACE(testing::PrintToString(s));
+    const Shape own(s.begin() + axis, s.end());
+    const Tensor x = noise<float>(s, 2, 5, 1), scale = noise<float>(own, -2, 2, 2),
+                 bias = noise<float>(own, -2, 2, 3);
+    check_simd(LayerNormAttrs{.axis = axis}, {x, scale}, 2e-6, 2e-6);
+    check_simd(LayerNormAttrs{.axis = axis, .epsilon = 1e-3}, {x, scale, bias}, 2e-6, 2e-6, {.outputs = 3});
+    check_simd(RmsNormAttrs{.axis = axis}, {x, scale}, 1e-6, 1e-6);
+  }
+  std::vector<Tensor> none;
+  EXPECT_FALSE(
+      run_simd(LayerNormAttrs{.axis = 1}, {full<float>({2, 3}, 1), full<float>({}, 1)}, nullptr, {}, &none));
+}
+
+TEST(SimdNorm, Groups) {
+  for (const auto& [s, groups] : {std::pair<Shape, int64_t>{{2, 5, 6, 8}, 4},
+                                  {{1, 33, 37, 30}, 30},
+                                  {{2, 9, 32}, 1},
+                                  {{1, 3000, 3}, 3},
+                                  {{3, 4}, 2},
+                                  {{1, 0, 4}, 2}}) {
+    SCOPED_TRACE(testing::PrintToString(s));
+    const Shape own{s.back()};
+    check_simd(GroupNormAttrs{.groups = groups},
+               {noise<float>(s, 1, 4, 1), noise<float>(own, -2, 2, 2), noise<float>(own, -2, 2, 3)}, 2e-6,
+               3e-6);
+  }
+}
+
+TEST(SimdReduce, NeighbouringAxes) {
+  struct {
+    Shape shape;
+    IntList axes;
+  } cases[] = {{{7}, {0}},
+               {{3, 50}, {1}},
+               {{3, 50}, {0}},
+               {{2, 7, 7, 40}, {1, 2}},
+               {{2, 7, 7, 40}, {2, 3}},
+               {{4, 5, 6}, {0, 1, 2}},
+               {{5, 10000}, {1}},
+               {{1, 10000, 5}, {1}},
+               {{2, 3, 200}, {1}},
+               {{4, 1, 9}, {1}},
+               {{1, 1, 6, 9}, {0, 3}},
+               {{300, 3}, {1}}};
+  for (const auto& [shape, axes] : cases)
+    for (const ReduceFn fn : {ReduceFn::kSum, ReduceFn::kMean, ReduceFn::kMax, ReduceFn::kMin,
+                              ReduceFn::kSumSquare, ReduceFn::kL1}) {
+      SCOPED_TRACE(testing::PrintToString(shape) + " fn " + std::to_string(static_cast<int>(fn)));
+      check_simd(ReduceAttrs{.fn = static_cast<int64_t>(fn), .axes = axes}, {noise<float>(shape, -1, 3, 1)},
+                 1e-6, 1e-5);
+    }
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const Tensor special = tensor<float>({4, 3}, {1, nan, 2, -inf, -inf, -inf, inf, 1, 2, nan, 1, 3});
+  for (const int64_t axis : {0, 1})
+    for (const ReduceFn fn : {ReduceFn::kSum, ReduceFn::kMax, ReduceFn::kMin})
+      check_simd(ReduceAttrs{.fn = static_cast<int64_t>(fn), .axes = {axis}}, {special});
+  std::vector<Tensor> none;
+  EXPECT_FALSE(run_simd(ReduceAttrs{.axes = {0, 2}}, {full<float>({2, 3, 4}, 1)}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(ReduceAttrs{.axes = {0}}, {full<int32_t>({2}, 1)}, nullptr, {}, &none));
+}
+
+TEST(Simd, CapsAreNamed) {
+  EXPECT_FALSE(set_simd_cap("sse9"));
+  ASSERT_FALSE(simd_tiers().empty());
+  for (const char* tier : simd_tiers()) {
+    ASSERT_TRUE(set_simd_cap(tier));
+    EXPECT_STREQ(simd_target(), tier);
+  }
+  EXPECT_TRUE(set_simd_cap(nullptr));
+  EXPECT_STREQ(simd_target(), simd_tiers().back());
+}
+
+}  // namespace
+}  // namespace sinter::test

@@ -1,0 +1,112 @@
+// Runs a simd kernel as a session would and compares it with the reference kernel computing in float64.
+#pragma once
+
+#include "platforms/simd/simd_kernels.h"
+#include "tests/ops/op_test.h"
+
+namespace sinter::test {
+
+// Pieces as small as they may be, last first.
+class ReversedPool final : public ThreadPool {
+ public:
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
+    for (int64_t end = count; end > 0; end -= grain) task(context, std::max<int64_t>(end - grain, 0), end);
+  }
+  int thread_count() const override { return 3; }
+};
+
+inline Tensor converted(const Tensor& t, DType to) {
+  if (t.dtype == to || (t.dtype != DType::kFloat32 && t.dtype != DType::kFloat64)) return t;
+  if (to == DType::kFloat64) {
+    const auto v = t.values<float>();
+    return tensor<double>(t.dims, std::vector<double>(v.begin(), v.end()));
+  }
+  const auto v = t.values<double>();
+  return tensor<float>(t.dims, std::vector<float>(v.begin(), v.end()));
+}
+
+// One run of the simd kernel; false if it does not accept the call.
+template <class A>
+bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* pool, const RunOptions& options,
+              std::vector<Tensor>* results) {
+  std::vector<TensorView> shapes;
+  const Status inferred = infer_op(attrs, inputs, &shapes, options);
+  EXPECT_TRUE(inferred.ok()) << sentence(inferred);
+  if (!inferred.ok()) return false;
+  const Kernel* kernel = simd_kernels()[static_cast<size_t>(op_index(A::kOp))];
+  if (kernel == nullptr) return false;
+  std::vector<Operand> in, out;
+  std::vector<TensorView> in_views, out_views;
+  for (const Tensor& t : inputs) {
+    in.emplace_back(t.dtype, t.dims, Layout::kDense);
+    in.back().write(t);
+    in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
+    in_views.back().constant = true;
+  }
+  for (const TensorView& v : shapes) {
+    const bool absent = v.rank == kUnwantedRank;
+    out.emplace_back(absent ? DType::kNone : v.dtype,
+                     absent ? Shape{} : Shape(v.shape().begin(), v.shape().end()), Layout::kDense);
+    out_views.push_back(absent ? TensorView{} : out.back().view());
+  }
+  OpCall call{A::kOp, &attrs, in_views, out_views};
+  if (!kernel->accept(call).ok()) return false;
+  size_t bytes = 0;
+  if (kernel->workspace != nullptr) {
+    const Status s = kernel->workspace(call, pool != nullptr ? pool->thread_count() : 1, &bytes);
+    EXPECT_TRUE(s.ok()) << sentence(s);
+  }
+  Operand workspace(DType::kUint8, {static_cast<int64_t>(bytes)}, Layout::kDense);
+  RunContext context{{workspace.view().data, bytes}, pool};
+  const Status s = kernel->run(call, context);
+  EXPECT_TRUE(s.ok()) << sentence(s);
+  EXPECT_TRUE(workspace.clean());
+  results->clear();
+  for (size_t i = 0; i < out.size(); ++i) {
+    EXPECT_TRUE(out[i].clean()) << "bytes beside output " << i << " changed";
+    results->push_back(out_views[i].present() ? out[i].read() : Tensor{});
+  }
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_TRUE(in[i].clean());
+    if (inputs[i].dtype != DType::kNone) {
+      EXPECT_EQ(in[i].read().bytes, inputs[i].bytes) << "input " << i << " changed";
+    }
+  }
+  return true;
+}
+
+// The names of the instruction sets that this machine runs.
+inline std::vector<const char*> simd_tiers() {
+  std::vector<const char*> tiers;
+  for (const char* name : {"sse2", "sse4", "avx2", "avx512", "neon"})
+    if (set_simd_cap(name)) tiers.push_back(name);
+  set_simd_cap(nullptr);
+  return tiers;
+}
+
+// Every instruction set, with one thread and with several (same bits), against the reference in float64.
+template <class A>
+void check_simd(const A& attrs, const std::vector<Tensor>& inputs, double rtol = 1e-6, double atol = 1e-7,
+                const RunOptions& options = {}) {
+  std::vector<Tensor> wide;
+  for (const Tensor& t : inputs) wide.push_back(converted(t, DType::kFloat64));
+  std::vector<TensorView> shapes;
+  std::vector<Tensor> want;
+  ASSERT_TRUE(infer_op(attrs, wide, &shapes, options).ok());
+  ASSERT_TRUE(run_once(attrs, wide, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  for (const char* tier : simd_tiers()) {
+    SCOPED_TRACE(tier);
+    ASSERT_TRUE(set_simd_cap(tier));
+    std::vector<Tensor> one, many;
+    ReversedPool pool;
+    EXPECT_TRUE(run_simd(attrs, inputs, nullptr, options, &one)) << op_name(A::kOp) << " was not accepted";
+    EXPECT_TRUE(run_simd(attrs, inputs, &pool, options, &many));
+    for (size_t i = 0; i < one.size(); ++i) {
+      EXPECT_EQ(one[i].bytes, many[i].bytes) << "threads change output " << i;
+      if (one[i].dtype != DType::kNone) expect_near(one[i], converted(want[i], one[i].dtype), rtol, atol);
+    }
+  }
+  set_simd_cap(nullptr);
+}
+
+}  // namespace sinter::test
