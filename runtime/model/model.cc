@@ -31,7 +31,7 @@ struct Layout {
         head(static_cast<std::byte*>(arena.allocate(h.header_bytes, kBufferAlignment))),
         flatbuffer(static_cast<std::byte*>(
             arena.allocate(copy ? static_cast<size_t>(h.flatbuffer_bytes) : 0, kBufferAlignment))),
-        retained(arena.used()),
+        retained(align_up(arena.used(), kBufferAlignment)),
         scratch(
             static_cast<std::byte*>(arena.allocate(static_cast<size_t>(h.scratch_bytes), kBufferAlignment))) {
   }

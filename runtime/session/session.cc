@@ -73,10 +73,10 @@ void Session::destroy() {
 
 uint32_t Session::input_count() const { return static_cast<uint32_t>(state_->inputs.size()); }
 uint32_t Session::output_count() const { return static_cast<uint32_t>(state_->outputs.size()); }
-TensorView Session::input(uint32_t i) const {
+TensorView Session::input_at(uint32_t i) const {
   return i < state_->inputs.size() ? state_->inputs[i] : TensorView{};
 }
-TensorView Session::output(uint32_t i) const {
+TensorView Session::output_at(uint32_t i) const {
   return i < state_->outputs.size() ? state_->outputs[i] : TensorView{};
 }
 TensorView Session::input(const char* name) const {

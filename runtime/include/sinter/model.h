@@ -50,7 +50,7 @@ class Model {
                             const OpenOptions& options);
 
   bool valid() const { return state_ != nullptr; }
-  size_t retained_bytes() const;
+  size_t retained_bytes() const;  // a multiple of kBufferAlignment
 
   // Entry programs are the default (0) and further shape sets; the other programs are parts of these.
   uint32_t program_count() const;

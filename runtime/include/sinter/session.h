@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 
 #include "runtime/backend/backend.h"
 #include "sinter/model.h"
@@ -81,8 +82,13 @@ class Session {
   uint32_t output_count() const;
   // Where to write an input before each run (its memory may be used again while running) and read an output
   // after. Dims are the public ones; dense.
-  TensorView input(uint32_t i) const;
-  TensorView output(uint32_t i) const;
+  template <class Index>
+  requires std::is_integral_v<Index>  // so that 0 is no pointer
+      TensorView input(Index i)
+  const { return input_at(static_cast<uint32_t>(i)); }
+  template <class Index>
+  requires std::is_integral_v<Index> TensorView output(Index i)
+  const { return output_at(static_cast<uint32_t>(i)); }
   // dtype kNone if there is no such name.
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
@@ -100,6 +106,9 @@ class Session {
   const Model& model() const;
 
  private:
+  TensorView input_at(uint32_t i) const;
+  TensorView output_at(uint32_t i) const;
+
   detail::SessionState* state_ = nullptr;
 };
 
