@@ -76,7 +76,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   const OpInfo* info = op_info(op_of(attrs));
   const Op op = op_of(attrs);
   const bool moves = (info->traits & kMovement) != 0 || op == Op::kCast || op == Op::kQuantize ||
-                     op == Op::kDequantize || op == Op::kClassify;
+                     op == Op::kDequantize;
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());

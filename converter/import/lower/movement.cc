@@ -28,6 +28,14 @@ bool lower_concat(NodeLowering& n) {
   for (size_t i = 0; i < n.input_count(); ++i)
     if (n.has_input(i)) inputs.push_back(n.input(i));
   if (inputs.empty()) return n.refuse("has no input");
+  // Shape arithmetic of some exporters joins scalars with vectors: a scalar is a vector of one.
+  bool vectors = false;
+  for (const ValueId v : inputs) vectors |= n.rank(v) == 1;
+  for (ValueId& v : inputs) {
+    if (n.rank(v) > 0 || !vectors) continue;
+    n.warn("joins a scalar with vectors; the scalar is taken as a vector of one");
+    v = n.reshape(v, {1});
+  }
   int64_t axis = n.attr_int("axis", 1);
   if (!n.normalize_axis(&axis, n.rank(inputs[0]))) return false;
   if (inputs.size() == 1) return n.output(0, inputs[0]);
