@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "converter/import/extents.h"
 #include "converter/import/lower.h"
 #include "converter/types/promote.h"
 
@@ -181,7 +182,11 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
   std::vector<ValueId> results;
   const std::vector<ValueId> operands = inputs;
   const Status status = parent_.builder().emit(attrs, std::move(inputs), wanted, &results);
-  if (status.ok()) return results;
+  if (status.ok()) {
+    std::string why;
+    if (carry_extents(parent_.graph(), attrs, operands, results, &why)) return results;
+    return refuse("{}", why), unknown;
+  }
   std::string operand_text;
   for (const ValueId id : operands)
     operand_text += (operand_text.empty() ? "" : ", ") +
