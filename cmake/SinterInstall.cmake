@@ -18,6 +18,9 @@ foreach(folder runtime/core runtime/backend)
     FILES_MATCHING PATTERN "*.h")
 endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "${include_root}/runtime/kernels")
+# What an application names to link a platform's kernels.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION "${include_root}" FILES_MATCHING
+  PATTERN "simd_kernels.h" PATTERN "xnnpack_backend.h")
 install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")
 
 set(archives "${SINTER_DEPS_DIR}/lib/libhwy.a")

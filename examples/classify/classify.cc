@@ -5,16 +5,12 @@
 // Shows what an application needs: the file's bytes (mapped here; flash would do), one static arena from
 // which the model and the session take everything, and no heap. If the arena is too small, it says how many
 // bytes to build with.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <span>
 
+#include "sinter/file_map.h"
 #include "sinter/sinter.h"
 
 namespace {
@@ -33,16 +29,6 @@ constexpr float kImage[64] = {
     0, 1, 16, 16, 16, 16, 9, 0,  //
 };
 
-std::span<const std::byte> map_file(const char* path) {
-  const int fd = open(path, O_RDONLY);
-  struct stat info = {};
-  if (fd < 0 || fstat(fd, &info) != 0 || info.st_size == 0) return {};
-  void* data = mmap(nullptr, static_cast<size_t>(info.st_size), PROT_READ, MAP_PRIVATE, fd, 0);
-  close(fd);
-  if (data == MAP_FAILED) return {};
-  return {static_cast<const std::byte*>(data), static_cast<size_t>(info.st_size)};
-}
-
 int fail(const char* what, const sinter::Status& status) {
   char text[200];
   sinter::format_status(status, text);
@@ -53,11 +39,13 @@ int fail(const char* what, const sinter::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::span<const std::byte> file = argc == 2 ? map_file(argv[1]) : std::span<const std::byte>{};
-  if (file.empty()) {
+  if (argc != 2) {
     std::fprintf(stderr, "usage: classify MODEL.sinter\n");
     return 2;
   }
+  auto map = sinter::FileMap::open(argv[1]);
+  if (!map.ok()) return fail(argv[1], map.status());
+  const std::span<const std::byte> file = map->bytes();
 
   const sinter::OpenOptions options{.kernels = sinter::reference_kernels()};
   auto open_bytes = sinter::Model::open_bytes(file, options);
