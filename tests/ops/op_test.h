@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -163,7 +164,7 @@ class Operand {
     if (t.dtype == DType::kNone) return;
     const size_t width = byte_width(t.dtype);
     if (width == 0) {
-      std::memcpy(view_.data, t.bytes.data(), t.bytes.size());
+      std::copy(t.bytes.begin(), t.bytes.end(), view_.data);
       return;
     }
     each([&](std::byte* p, size_t i) { std::memcpy(p, t.bytes.data() + i * width, width); });
@@ -222,9 +223,8 @@ inline std::string sentence(const Status& s) {
 }
 
 // Only infers: the status, and the outputs' views.
-template <class A>
-Status infer_op(const A& attrs, const std::vector<Tensor>& inputs, std::vector<TensorView>* outputs,
-                const RunOptions& options = {}) {
+inline Status infer_op(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                       std::vector<TensorView>* outputs, const RunOptions& options = {}) {
   std::vector<TensorView> in;
   for (const Tensor& t : inputs) {
     TensorView v;
@@ -232,18 +232,18 @@ Status infer_op(const A& attrs, const std::vector<Tensor>& inputs, std::vector<T
     v.set_shape(t.dims);
     in.push_back(v);
   }
-  const OpInfo* info = op_info(A::kOp);
+  const OpInfo* info = op_info(op);
   outputs->assign(static_cast<size_t>(options.outputs < 0 ? info->min_outputs : options.outputs),
                   TensorView{});
   for (const int i : options.unwanted) (*outputs)[static_cast<size_t>(i)].rank = kUnwantedRank;
-  OpCall call{A::kOp, &attrs, in, *outputs};
+  OpCall call{op, attrs, in, *outputs};
   return infer(call, reference_kernels());
 }
 
 // One run in given layouts; `alias` >= 0: output 0 lies in that input's memory.
-template <class A>
-Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::vector<TensorView>& shapes,
-                Layout in_layout, Layout out_layout, int alias, std::vector<Tensor>* results) {
+inline Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                       const std::vector<TensorView>& shapes, Layout in_layout, Layout out_layout, int alias,
+                       std::vector<Tensor>* results) {
   std::vector<Operand> in, out;
   in.reserve(inputs.size());
   out.reserve(shapes.size());
@@ -265,8 +265,8 @@ Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::ve
     out_views[0] = in_views[static_cast<size_t>(alias)];
     out_views[0].dtype = dtype;
   }
-  OpCall call{A::kOp, &attrs, in_views, out_views};
-  const Kernel& kernel = *reference_kernels()[static_cast<size_t>(op_index(A::kOp))];
+  OpCall call{op, attrs, in_views, out_views};
+  const Kernel& kernel = *reference_kernels()[static_cast<size_t>(op_index(op))];
   const Status valid = validate(call, reference_kernels());
   EXPECT_TRUE(valid.ok()) << sentence(valid);
   size_t bytes = 0;
@@ -301,27 +301,37 @@ Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::ve
   return s;
 }
 
-// See the head of the file. Gives empty tensors after a failure, which is recorded.
 template <class A>
-std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
-                           const RunOptions& options = {}) {
+Status infer_op(const A& attrs, const std::vector<Tensor>& inputs, std::vector<TensorView>* outputs,
+                const RunOptions& options = {}) {
+  return infer_op(A::kOp, &attrs, inputs, outputs, options);
+}
+template <class A>
+Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::vector<TensorView>& shapes,
+                Layout in_layout, Layout out_layout, int alias, std::vector<Tensor>* results) {
+  return run_once(A::kOp, &attrs, inputs, shapes, in_layout, out_layout, alias, results);
+}
+
+// See the head of the file. Gives empty tensors after a failure, which is recorded.
+inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                                  const RunOptions& options = {}) {
   std::vector<TensorView> shapes;
-  const Status inferred = infer_op(attrs, inputs, &shapes, options);
-  EXPECT_TRUE(inferred.ok()) << op_name(A::kOp) << " infer: " << sentence(inferred);
+  const Status inferred = infer_op(op, attrs, inputs, &shapes, options);
+  EXPECT_TRUE(inferred.ok()) << op_name(op) << " infer: " << sentence(inferred);
   const size_t count = shapes.size();
   if (!inferred.ok()) return std::vector<Tensor>(count);
   std::vector<Tensor> dense, other;
-  const Status ran = run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &dense);
-  EXPECT_TRUE(ran.ok()) << op_name(A::kOp) << " run: " << sentence(ran);
+  const Status ran = run_once(op, attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &dense);
+  EXPECT_TRUE(ran.ok()) << op_name(op) << " run: " << sentence(ran);
   if (!ran.ok()) return std::vector<Tensor>(count);
   const auto compare = [&](Layout in, Layout out, int alias, const std::string& what) {
-    const Status s = run_once(attrs, inputs, shapes, in, out, alias, &other);
-    EXPECT_TRUE(s.ok()) << op_name(A::kOp) << " " << what << ": " << sentence(s);
+    const Status s = run_once(op, attrs, inputs, shapes, in, out, alias, &other);
+    EXPECT_TRUE(s.ok()) << op_name(op) << " " << what << ": " << sentence(s);
     if (!s.ok()) return;
     for (size_t i = 0; i < count; ++i)
-      EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(A::kOp) << " output " << i << " differs " << what;
+      EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(op) << " output " << i << " differs " << what;
   };
-  const OpInfo* info = op_info(A::kOp);
+  const OpInfo* info = op_info(op);
   const bool in_any = options.strided && info->in_strides == Strides::kAny;
   const bool out_any = options.strided && info->out_strides == Strides::kAny;
   if (in_any) {
@@ -340,6 +350,12 @@ std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
       compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));
     }
   return dense;
+}
+
+template <class A>
+std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
+                           const RunOptions& options = {}) {
+  return run_op(A::kOp, &attrs, inputs, options);
 }
 
 // infer refuses.
