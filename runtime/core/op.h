@@ -89,8 +89,8 @@ const char* op_name(Op op);
 #define ATTRS(...) __VA_ARGS__
 #define INT(name, default_value) int64_t name = default_value;
 #define FLOAT(name, default_value) double name = default_value;
-#define INTS(name) IntList name;
-#define FLOATS(name) FloatList name;
+#define INTS(name) IntList name = {};
+#define FLOATS(name) FloatList name = {};
 #define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes) \
   struct name##Attrs {                                                                      \
     static constexpr Op kOp = Op::k##name;                                                  \
