@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "runtime/core/op_enums.h"
-#include "tests/ops/op_test.h"
+#include "tests/ops/run_status.h"
 
 namespace sinter::test {
 namespace {
@@ -14,15 +14,6 @@ constexpr auto kAdd = static_cast<int64_t>(ScatterReduction::kAdd),
                kMul = static_cast<int64_t>(ScatterReduction::kMul),
                kMax = static_cast<int64_t>(ScatterReduction::kMax),
                kMin = static_cast<int64_t>(ScatterReduction::kMin);
-
-template <class A>
-Status run_status(const A& attrs, const std::vector<Tensor>& inputs) {
-  std::vector<TensorView> shapes;
-  const Status inferred = infer_op(attrs, inputs, &shapes);
-  EXPECT_TRUE(inferred.ok()) << sentence(inferred);
-  std::vector<Tensor> results;
-  return run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &results);
-}
 
 TEST(Gather, ChoosesAlongAnAxis) {
   const Tensor x = iota<float>({3, 4});

@@ -1,20 +1,10 @@
 // View, Copy, Broadcast, Transpose, Slice, Concat, Tile, ReverseSequence, CacheUpdate.
 #include <gtest/gtest.h>
 
-#include "tests/ops/op_test.h"
+#include "tests/ops/run_status.h"
 
 namespace sinter::test {
 namespace {
-
-// Runs dense; expects the run (not the inference) to fail with this code.
-template <class A>
-void expect_run_fails(Code code, const A& attrs, const std::vector<Tensor>& inputs) {
-  std::vector<TensorView> shapes;
-  ASSERT_TRUE(infer_op(attrs, inputs, &shapes).ok());
-  std::vector<Tensor> results;
-  const Status s = run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &results);
-  EXPECT_EQ(s.code, code) << sentence(s);
-}
 
 TEST(View, GivesOtherDims) {
   const auto y = run_op(ViewAttrs{.dims = {3, 2}}, {iota<float>({2, 3})});

@@ -1,0 +1,30 @@
+// Which input elements an output element of Resize reads along one axis, and with which weights.
+//
+// An output position maps to a coordinate in the input; around it lie `taps` elements (those beyond the edge
+// stand for the edge's element). The arithmetic is in double, in ONNX's order of operations, because a
+// coordinate next to an integer or a half decides which element is read.
+#pragma once
+
+#include "runtime/core/bump_arena.h"
+#include "runtime/core/op_enums.h"
+#include "runtime/kernels/support.h"
+
+namespace sinter {
+
+struct ResizeAxis {
+  int64_t in = 0, out = 0, taps = 1;
+  double scale = 1, roi_begin = 0, roi_end = 1;
+  bool identity = true;        // output element i is input element i; no tables
+  int64_t* index = nullptr;    // [out][taps], within the input
+  double* weight = nullptr;    // [out][taps]
+  uint8_t* outside = nullptr;  // [out]: the extrapolation value stands here
+};
+
+// All axes of a call, without tables. Needs attributes that infer has checked.
+void resize_axes(const ResizeAttrs& a, const TensorView& x, ResizeAxis* axes);
+// Takes the tables' memory (while measuring: counts it) ...
+void take_resize_tables(BumpArena& arena, ResizeAxis* axis);
+// ... and fills them.
+void fill_resize_tables(const ResizeAttrs& a, ResizeAxis* axis);
+
+}  // namespace sinter

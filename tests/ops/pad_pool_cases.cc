@@ -1,0 +1,168 @@
+// Pad, MaxPool, AvgPool.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "runtime/core/op_enums.h"
+#include "tests/ops/run_status.h"
+
+namespace sinter::test {
+namespace {
+
+PadAttrs pad(IntList pads, PadMode mode = PadMode::kConstant) {
+  return {.pads = pads, .mode = static_cast<int64_t>(mode)};
+}
+
+TEST(Pad, FillsWithAConstant) {
+  expect_equal(run_op(pad({1, 0, 0, 2}), {iota<float>({2, 2}, 1), tensor<float>({}, {9})})[0],
+               tensor<float>({3, 4}, {9, 9, 9, 9, 1, 2, 9, 9, 3, 4, 9, 9}));
+  expect_equal(run_op(pad({1, 1}), {tensor<int8_t>({1}, {5})})[0], tensor<int8_t>({3}, {0, 5, 0}));
+  expect_equal(run_op(pad({2, 1}), {iota<int64_t>({0}), tensor<int64_t>({1}, {7})})[0],
+               tensor<int64_t>({3}, {7, 7, 7}));
+  expect_equal(run_op(pad({0, 2, 0, 0}), {iota<float>({0, 1})})[0], iota<float>({0, 3}));
+  expect_equal(run_op(pad({}), {iota<float>({}, 4)})[0], iota<float>({}, 4));
+  expect_equal(run_op(pad({0, 1}), {bits_tensor<uint16_t>(DType::kFloat16, {1}, {0x3c00}),
+                                    bits_tensor<uint16_t>(DType::kFloat16, {}, {0x4000})})[0],
+               bits_tensor<uint16_t>(DType::kFloat16, {2}, {0x3c00, 0x4000}));
+}
+
+// Pads longer than the axis go on with the pattern.
+TEST(Pad, ContinuesThePattern) {
+  const Tensor x = iota<float>({3});
+  expect_equal(run_op(pad({5, 4}, PadMode::kReflect), {x})[0],
+               tensor<float>({12}, {1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2}));
+  expect_equal(run_op(pad({5, 4}, PadMode::kEdge), {x})[0],
+               tensor<float>({12}, {0, 0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2}));
+  expect_equal(run_op(pad({5, 4}, PadMode::kWrap), {x})[0],
+               tensor<float>({12}, {1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0}));
+  expect_equal(run_op(pad({2, 1}, PadMode::kReflect), {iota<float>({1}, 6)})[0], full<float>({4}, 6));
+  expect_equal(run_op(pad({1, 1, 0, 1}, PadMode::kReflect), {iota<int32_t>({2, 2})})[0],
+               tensor<int32_t>({3, 4}, {3, 2, 3, 2, 1, 0, 1, 0, 3, 2, 3, 2}));
+}
+
+TEST(Pad, Refuses) {
+  expect_refused(pad({1}), {iota<float>({2})});
+  expect_refused(pad({-1, 0}), {iota<float>({2})});
+  expect_refused(pad({INT64_MAX, 1}), {iota<float>({2})});
+  expect_refused(pad({1, 0}, PadMode::kEdge), {iota<float>({0})});
+  expect_refused(pad({1, 0}), {iota<float>({2}), tensor<double>({}, {1})});
+  expect_refused(pad({1, 0}), {iota<float>({2}), iota<float>({2})});
+  expect_refused(PadAttrs{.pads = {1, 0}, .mode = 4}, {iota<float>({2})});
+  expect_run_fails(Code::kUnsupported, pad({1, 0}), {Tensor{DType::kUint4, {2}, std::vector<std::byte>(1)}});
+}
+
+TEST(MaxPool, TakesTheLargest) {
+  const Tensor x = iota<float>({1, 4, 4, 1}, 1);
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2, 2}, .strides = {2, 2}}, {x})[0],
+               tensor<float>({1, 2, 2, 1}, {6, 8, 14, 16}));
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {3, 3}, .strides = {2, 2}, .pads = {1, 1, 0, 0}}, {x})[0],
+               tensor<float>({1, 2, 2, 1}, {6, 8, 14, 16}));
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2, 2}, .dilations = {2, 2}}, {x})[0],
+               tensor<float>({1, 2, 2, 1}, {11, 12, 15, 16}));
+  // The last window of ceil mode starts inside; one that would start beyond is dropped.
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {3, 3}, .strides = {2, 2}, .ceil_mode = 1}, {x})[0],
+               tensor<float>({1, 2, 2, 1}, {11, 12, 15, 16}));
+  expect_equal(
+      run_op(MaxPoolAttrs{.kernel = {1}, .strides = {2}, .ceil_mode = 1}, {iota<float>({1, 2, 1})})[0],
+      tensor<float>({1, 1, 1}, {0}));
+}
+
+TEST(MaxPool, HandlesChannelsAxesAndTypes) {
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2}, .strides = {1}},
+                      {tensor<float>({1, 3, 2}, {1, -1, 0, -3, 5, -2})})[0],
+               tensor<float>({1, 2, 2}, {1, -1, 5, -2}));
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2, 2, 2}}, {iota<uint8_t>({1, 2, 2, 3, 1})})[0],
+               tensor<uint8_t>({1, 1, 1, 2, 1}, {10, 11}));
+  expect_equal(
+      run_op(MaxPoolAttrs{.kernel = {2}, .pads = {1, 0}}, {tensor<int8_t>({1, 2, 1}, {-128, -5})})[0],
+      tensor<int8_t>({1, 2, 1}, {-128, -5}));
+  const Tensor wide = noise<float>({2, 3, 130}, -1, 1);  // more channels than a block
+  const auto y = run_op(MaxPoolAttrs{.kernel = {3}}, {wide});
+  const auto a = wide.values<float>(), b = y[0].values<float>();
+  for (size_t n = 0; n < 2; ++n)
+    for (size_t c = 0; c < 130; ++c)
+      EXPECT_EQ(b[n * 130 + c], std::max({a[n * 390 + c], a[n * 390 + 130 + c], a[n * 390 + 260 + c]}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2}}, {tensor<float>({1, 3, 1}, {1, nan, 2})})[0],
+               tensor<float>({1, 2, 1}, {nan, nan}));
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2, 2}}, {iota<float>({0, 3, 3, 2})})[0],
+               iota<float>({0, 2, 2, 2}));
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2, 2}}, {iota<float>({1, 3, 3, 0})})[0],
+               iota<float>({1, 2, 2, 0}));
+}
+
+// Indices count in [N, C, H, W], whatever the layout.
+TEST(MaxPool, GivesIndices) {
+  const Tensor x = tensor<float>({1, 2, 3, 2}, {0, 9, 1, 8, 2, 7, 3, 6, 4, 5, 5, 4});
+  MaxPoolAttrs a{.kernel = {2, 2}};
+  const auto y = run_op(a, {x}, {.outputs = 2});
+  expect_equal(y[0], tensor<float>({1, 1, 2, 2}, {4, 9, 5, 8}));
+  expect_equal(y[1], tensor<int64_t>({1, 1, 2, 2}, {4, 6, 5, 7}));
+  a.storage_order = 1;
+  expect_equal(run_op(a, {x}, {.outputs = 2})[1], tensor<int64_t>({1, 1, 2, 2}, {3, 6, 5, 8}));
+  // The first of equal elements.
+  expect_equal(run_op(MaxPoolAttrs{.kernel = {2}}, {full<int32_t>({1, 3, 1}, 4)}, {.outputs = 2})[1],
+               tensor<int64_t>({1, 2, 1}, {0, 1}));
+  expect_equal(run_op(a, {x}, {.outputs = 2, .unwanted = {0}})[1],
+               tensor<int64_t>({1, 1, 2, 2}, {3, 6, 5, 8}));
+}
+
+TEST(MaxPool, Refuses) {
+  const Tensor x = iota<float>({1, 4, 4, 1});
+  expect_refused(MaxPoolAttrs{.kernel = {2}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {5, 5}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {0, 1}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .strides = {0, 1}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .strides = {1}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .dilations = {1, -1}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {1, 1}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {-1, 0, 0, 0}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {2, 0, 0, 0}}, {x});  // a window of padding only
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .dilations = {5, 1}, .pads = {4, 0, 4, 0}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {INT64_MAX, 2}, .dilations = {INT64_MAX, 1}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {INT64_MAX, 0, INT64_MAX, 0}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .ceil_mode = 2}, {x});
+  expect_refused(MaxPoolAttrs{}, {iota<float>({1, 4})});
+  expect_refused(MaxPoolAttrs{.kernel = {1, 1}}, {iota<bool>({1, 4, 4, 1})});
+  expect_run_fails(Code::kUnsupported, MaxPoolAttrs{.kernel = {1}},
+                   {bits_tensor<uint16_t>(DType::kFloat16, {1, 1, 1}, {0})});
+}
+
+TEST(AvgPool, Averages) {
+  const Tensor x = iota<float>({1, 3, 3, 1}, 1);
+  expect_equal(run_op(AvgPoolAttrs{.kernel = {2, 2}}, {x})[0], tensor<float>({1, 2, 2, 1}, {3, 4, 6, 7}));
+  const AvgPoolAttrs padded{.kernel = {2, 2}, .strides = {2, 2}, .pads = {1, 1, 0, 0}};
+  expect_equal(run_op(padded, {x})[0], tensor<float>({1, 2, 2, 1}, {1, 2.5, 5.5, 7}));
+  AvgPoolAttrs counted = padded;
+  counted.count_include_pad = 1;
+  expect_equal(run_op(counted, {x})[0], tensor<float>({1, 2, 2, 1}, {0.25, 1.25, 2.75, 7}));
+  expect_equal(run_op(AvgPoolAttrs{.kernel = {2}, .dilations = {2}}, {iota<double>({1, 4, 1})})[0],
+               tensor<double>({1, 2, 1}, {1, 2}));
+  expect_equal(run_op(AvgPoolAttrs{.kernel = {1, 2, 1}}, {iota<float>({1, 1, 2, 2, 2})})[0],
+               tensor<float>({1, 1, 1, 2, 2}, {2, 3, 4, 5}));
+}
+
+// What ceil mode adds beyond the padding is not counted, the padding itself is if asked.
+TEST(AvgPool, CountsInCeilMode) {
+  const Tensor x = iota<float>({1, 4, 1}, 1);
+  AvgPoolAttrs a{.kernel = {3}, .strides = {2}, .ceil_mode = 1};
+  expect_equal(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2, 3.5}));
+  a.count_include_pad = 1;
+  expect_equal(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2, 3.5}));
+  a.pads = {0, 1};  // windows at 0 and 2: the second holds 3, 4 and one padding element
+  expect_near(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2, 7.0f / 3}));
+  a.kernel = {4};  // the second: 3, 4, one padding element; the fourth lies beyond
+  expect_near(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2.5, 7.0f / 3}));
+}
+
+TEST(AvgPool, Refuses) {
+  const Tensor x = iota<float>({1, 4, 4, 1});
+  expect_refused(AvgPoolAttrs{.kernel = {2, 2}, .pads = {2, 0, 0, 0}}, {x});
+  expect_refused(AvgPoolAttrs{.kernel = {2, 2}, .count_include_pad = 2}, {x});
+  expect_refused(AvgPoolAttrs{.kernel = {6, 2}}, {x});
+  expect_refused(AvgPoolAttrs{.kernel = {2, 2}}, {iota<int32_t>({1, 4, 4, 1})});
+}
+
+}  // namespace
+}  // namespace sinter::test
