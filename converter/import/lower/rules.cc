@@ -13,6 +13,7 @@ namespace sinter::convert {
   X(control_rules) \
   X(conv_rules) \
   X(elementwise_rules) \
+  X(image_rules) \
   X(linear_rules) \
   X(movement_rules) \
   X(normalize_rules) \

@@ -1,0 +1,389 @@
+// Images and grids: Resize, Upsample, GridSample, AffineGrid, RoiAlign, DepthToSpace, SpaceToDepth, Col2Im,
+// and the withdrawn ImageScaler, Crop and Affine.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "converter/import/lower/spatial.h"
+
+namespace sinter::convert {
+namespace {
+
+std::optional<ResizeCoordinates> coordinates(const std::string& name) {
+  if (name == "half_pixel") return ResizeCoordinates::kHalfPixel;
+  if (name == "half_pixel_symmetric") return ResizeCoordinates::kHalfPixelSymmetric;
+  if (name == "pytorch_half_pixel") return ResizeCoordinates::kPytorchHalfPixel;
+  if (name == "align_corners") return ResizeCoordinates::kAlignCorners;
+  if (name == "asymmetric") return ResizeCoordinates::kAsymmetric;
+  if (name == "tf_crop_and_resize") return ResizeCoordinates::kTfCropAndResize;
+  if (name == "tf_half_pixel_for_nn") return ResizeCoordinates::kTfHalfPixelForNearest;
+  return std::nullopt;
+}
+
+std::optional<ResizeMode> resize_mode(const std::string& name) {
+  if (name == "nearest") return ResizeMode::kNearest;
+  if (name == "linear" || name == "bilinear") return ResizeMode::kLinear;
+  if (name == "cubic") return ResizeMode::kCubic;
+  return std::nullopt;
+}
+
+std::optional<NearestMode> nearest_mode(const std::string& name) {
+  if (name == "round_prefer_floor" || name.empty()) return NearestMode::kRoundPreferFloor;
+  if (name == "round_prefer_ceil") return NearestMode::kRoundPreferCeil;
+  if (name == "floor") return NearestMode::kFloor;
+  if (name == "ceil") return NearestMode::kCeil;
+  return std::nullopt;
+}
+
+// Emits a Resize; spatial values are resized channels-last, where the kernels are.
+ValueId emit_resize(NodeLowering& n, ValueId x, ResizeAttrs a) {
+  const bool spatial = n.rank(x) >= 3 && a.sizes[0] == n.dims(x)[0] && a.sizes[1] == n.dims(x)[1];
+  if (!spatial) return n.emit(a, {x});
+  const auto last = [](auto list) {
+    auto out = list;
+    for (int i = 1; i + 1 < list.size(); ++i) out[i] = list[i + 1];
+    out[list.size() - 1] = list[1];
+    return out;
+  };
+  a.sizes = last(a.sizes);
+  a.scales = last(a.scales);
+  if (!a.roi.empty()) {
+    const int rank = a.roi.size() / 2;
+    FloatList begins, ends;
+    for (int i = 0; i < rank; ++i) begins.push(a.roi[i]), ends.push(a.roi[rank + i]);
+    begins = last(begins), ends = last(ends);
+    a.roi = begins;
+    for (const double e : ends) a.roi.push(e);
+  }
+  return n.to_channels_first(n.emit(a, {n.to_channels_last(x)}));
+}
+
+// Resize-10 (scales as input 1) and 11 to 19 (roi, scales, sizes).
+bool lower_resize(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const bool old = n.opset() < 11;
+  const std::string mode = n.attr_string("mode", "nearest");
+  const std::string rule = n.attr_string("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
+  const std::string nearest = n.attr_string("nearest_mode", old ? "floor" : "round_prefer_floor");
+  const auto m = resize_mode(mode);
+  const auto c = coordinates(rule);
+  const auto near = nearest_mode(nearest);
+  if (!m || !c || !near)
+    return n.refuse("mode '{}', coordinates '{}' or nearest_mode '{}' is not known", mode, rule, nearest);
+  ResizeAttrs a;
+  a.mode = static_cast<int64_t>(*m);
+  a.coordinates = static_cast<int64_t>(*c);
+  a.nearest_mode = static_cast<int64_t>(*near);
+  a.cubic_coeff_a = n.attr_float("cubic_coeff_a", -0.75);
+  a.exclude_outside = n.attr_int("exclude_outside", 0);
+  a.extrapolation_value = n.attr_float("extrapolation_value", 0);
+  a.antialias = n.attr_int("antialias", 0);
+  const std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
+  const Dims dims = n.dims(x);
+  const auto rank = static_cast<int64_t>(dims.size());
+  std::vector<int64_t> axes = n.attr_ints("axes");
+  if (axes.empty())
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  if (!n.normalize_axes(&axes, rank)) return false;
+  const size_t scales_at = old ? 1 : 2;
+  std::vector<double> roi, scales;
+  std::vector<int64_t> sizes;
+  if (n.has_input(scales_at) && n.size(n.input(scales_at)) > 0) {
+    const auto given = n.constant_doubles(scales_at);
+    if (!given) return false;
+    scales = *given;
+  }
+  if (n.has_input(3) && n.size(n.input(3)) > 0) {
+    const auto given = n.constant_ints(3);
+    if (!given) return false;
+    sizes = *given;
+  }
+  if (!old && *c == ResizeCoordinates::kTfCropAndResize) {
+    const auto given = n.constant_doubles(1);
+    if (!given) return n.refuse("tf_crop_and_resize needs a constant roi");
+    roi = *given;
+    if (roi.size() != 2 * axes.size())
+      return n.refuse("roi has {} numbers for {} axes", roi.size(), axes.size());
+  }
+  if (scales.empty() == sizes.empty()) return n.refuse("exactly one of scales and sizes must be given");
+  if ((scales.empty() ? sizes.size() : scales.size()) != axes.size())
+    return n.refuse("{} scales or sizes for {} axes", scales.empty() ? sizes.size() : scales.size(),
+                    axes.size());
+  for (int64_t i = 0; i < rank; ++i) a.sizes.push(dims[static_cast<size_t>(i)]), a.scales.push(1);
+  for (int i = 0; i < 2 * rank && !roi.empty(); ++i) a.roi.push(i < rank ? 0 : 1);
+  double kept = 0;  // the common scale of keep_aspect_ratio_policy
+  if (!sizes.empty() && policy != "stretch") {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const double s =
+          static_cast<double>(sizes[i]) / static_cast<double>(dims[static_cast<size_t>(axes[i])]);
+      kept = i == 0 ? s : policy == "not_larger" ? std::min(kept, s) : std::max(kept, s);
+    }
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<int>(axes[i]);
+    const auto in = static_cast<double>(dims[static_cast<size_t>(axis)]);
+    double span = in;
+    if (!roi.empty()) {
+      a.roi[axis] = roi[i], a.roi[static_cast<int>(rank) + axis] = roi[axes.size() + i];
+      span = in * (a.roi[static_cast<int>(rank) + axis] - a.roi[axis]);
+    }
+    if (!scales.empty()) {
+      if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
+      a.scales[axis] = scales[i];
+      a.sizes[axis] = static_cast<int64_t>(std::floor(span * scales[i]));
+    } else if (kept > 0) {
+      a.scales[axis] = kept;
+      a.sizes[axis] = static_cast<int64_t>(std::floor(kept * in + 0.5));
+    } else {
+      a.sizes[axis] = sizes[i];
+      a.scales[axis] = static_cast<double>(sizes[i]) / in;
+    }
+    if (a.sizes[axis] < 0 || in == 0)
+      return n.refuse("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
+  }
+  return n.output(0, emit_resize(n, x, a));
+}
+
+// Upsample-7 (attribute) and 9 (input): Resize by the old rule.
+bool lower_upsample(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const auto m = resize_mode(n.attr_string("mode", "nearest"));
+  if (!m) return n.refuse("its mode is not known");
+  std::vector<double> scales = n.attr_floats("scales");
+  if (n.has_attr("height_scale"))
+    scales = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
+  if (scales.empty()) {
+    const auto given = n.constant_doubles(1);
+    if (!given) return n.refuse("has no scales");
+    scales = *given;
+  }
+  if (scales.size() != n.dims(x).size())
+    return n.refuse("{} scales for X {}", scales.size(), to_string(n.dims(x)));
+  ResizeAttrs a;
+  a.mode = static_cast<int64_t>(*m);
+  a.coordinates = static_cast<int64_t>(ResizeCoordinates::kAsymmetric);
+  a.nearest_mode = static_cast<int64_t>(NearestMode::kFloor);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
+    a.scales.push(scales[i]);
+    a.sizes.push(static_cast<int64_t>(std::floor(static_cast<double>(n.dims(x)[i]) * scales[i])));
+  }
+  return n.output(0, emit_resize(n, x, a));
+}
+
+// GridSample-16 to 22.
+bool lower_grid_sample(NodeLowering& n) {
+  const std::string mode = n.attr_string("mode", "linear"), padding = n.attr_string("padding_mode", "zeros");
+  GridSampleAttrs a;
+  if (mode == "linear" || mode == "bilinear")
+    a.mode = static_cast<int64_t>(SampleMode::kLinear);
+  else if (mode == "nearest")
+    a.mode = static_cast<int64_t>(SampleMode::kNearest);
+  else if (mode == "cubic" || mode == "bicubic")
+    a.mode = static_cast<int64_t>(SampleMode::kCubic);
+  else
+    return n.refuse("mode '{}' is not known", mode);
+  if (padding == "zeros")
+    a.padding_mode = static_cast<int64_t>(SamplePadding::kZeros);
+  else if (padding == "border")
+    a.padding_mode = static_cast<int64_t>(SamplePadding::kBorder);
+  else if (padding == "reflection")
+    a.padding_mode = static_cast<int64_t>(SamplePadding::kReflection);
+  else
+    return n.refuse("padding_mode '{}' is not known", padding);
+  a.align_corners = n.attr_int("align_corners", 0);
+  return n.output(0, n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0)), n.input(1)})));
+}
+
+// AffineGrid-20: a constant grid of positions, transformed by theta.
+bool lower_affine_grid(NodeLowering& n) {
+  const auto size = n.constant_ints(1);
+  if (!size) return n.refuse("has no size");
+  const bool align = n.attr_int("align_corners", 0) != 0;
+  const ValueId theta = n.input(0);
+  if (size->size() != 4 && size->size() != 5)
+    return n.refuse("size has {} numbers; 4 or 5 are known", size->size());
+  const Dims spatial(size->begin() + 2, size->end());
+  const size_t axes = spatial.size();
+  if (n.dims(theta) != Dims{(*size)[0], static_cast<int64_t>(axes), static_cast<int64_t>(axes) + 1})
+    return n.refuse("theta is {}, which does not fit size [{}]", to_string(n.dims(theta)),
+                    fmt::join(*size, ","));
+  const int64_t points = element_count(spatial);
+  std::vector<double> base(static_cast<size_t>(points) * (axes + 1), 1.0);
+  for (int64_t p = 0; p < points; ++p) {
+    int64_t rest = p;
+    for (size_t axis = axes; axis-- > 0;) {
+      const auto extent = static_cast<double>(spatial[axis]);
+      const auto at = static_cast<double>(rest % spatial[axis]);
+      rest /= spatial[axis];
+      const double where = align ? (extent > 1 ? -1 + 2 * at / (extent - 1) : 0) : (2 * at + 1) / extent - 1;
+      base[static_cast<size_t>(p) * (axes + 1) + (axes - 1 - axis)] = where;  // last spatial axis first
+    }
+  }
+  ValueId grid =
+      n.add_constant(Constant::of<double>(DType::kFloat64, {points, static_cast<int64_t>(axes) + 1}, base));
+  grid = n.cast(grid, n.dtype(theta));
+  const ValueId moved = n.emit(MatMulAttrs{0, 1}, {grid, theta});  // [N, points, axes]
+  Dims out{(*size)[0]};
+  out.insert(out.end(), spatial.begin(), spatial.end());
+  out.push_back(static_cast<int64_t>(axes));
+  return n.output(0, n.reshape(moved, out));
+}
+
+// RoiAlign-10 to 22.
+bool lower_roi_align(NodeLowering& n) {
+  RoiAlignAttrs a;
+  const std::string mode = n.attr_string("mode", "avg");
+  if (mode != "avg" && mode != "max") return n.refuse("mode '{}' is not known", mode);
+  a.mode = static_cast<int64_t>(mode == "max" ? RoiAlignMode::kMax : RoiAlignMode::kAverage);
+  a.out_height = n.attr_int("output_height", 1);
+  a.out_width = n.attr_int("output_width", 1);
+  a.sampling_ratio = n.attr_int("sampling_ratio", 0);
+  a.spatial_scale = n.attr_float("spatial_scale", 1);
+  const std::string shift =
+      n.attr_string("coordinate_transformation_mode", n.opset() < 16 ? "output_half_pixel" : "half_pixel");
+  a.half_pixel = shift == "half_pixel";
+  return n.output(0,
+                  n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0)), n.input(1), n.input(2)})));
+}
+
+// DepthToSpace-1 to 13, SpaceToDepth-1 to 28.
+bool lower_depth_to_space(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const int64_t b = n.attr_int("blocksize", 1);
+  const std::string mode = n.attr_string("mode", "DCR");
+  const Dims d = n.dims(x);
+  if (d.size() != 4 || b < 1 || d[1] % (b * b) != 0)
+    return n.refuse("X {} cannot be split by blocksize {}", to_string(d), b);
+  const int64_t c = d[1] / (b * b);
+  ValueId y;
+  if (mode == "DCR")
+    y = n.transpose(n.reshape(x, {d[0], b, b, c, d[2], d[3]}), {0, 3, 4, 1, 5, 2});
+  else
+    y = n.transpose(n.reshape(x, {d[0], c, b, b, d[2], d[3]}), {0, 1, 4, 2, 5, 3});
+  return n.output(0, n.reshape(y, {d[0], c, d[2] * b, d[3] * b}));
+}
+
+bool lower_space_to_depth(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const int64_t b = n.attr_int("blocksize", 1);
+  const std::string mode = n.attr_string("mode", "DCR");
+  const Dims d = n.dims(x);
+  if (d.size() != 4 || b < 1 || d[2] % b != 0 || d[3] % b != 0)
+    return n.refuse("X {} cannot be split by blocksize {}", to_string(d), b);
+  const ValueId split = n.reshape(x, {d[0], d[1], d[2] / b, b, d[3] / b, b});
+  const ValueId y =
+      mode == "CRD" ? n.transpose(split, {0, 1, 3, 5, 2, 4}) : n.transpose(split, {0, 3, 5, 1, 2, 4});
+  return n.output(0, n.reshape(y, {d[0], d[1] * b * b, d[2] / b, d[3] / b}));
+}
+
+// Col2Im-18: columns are added back into a zero image at constant places.
+bool lower_col2im(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const auto image = n.constant_ints(1), block = n.constant_ints(2);
+  if (!image || !block) return n.refuse("image_shape and block_shape must be given");
+  const size_t axes = image->size();
+  const auto strides = n.attr_ints("strides", std::vector<int64_t>(axes, 1));
+  const auto dilations = n.attr_ints("dilations", std::vector<int64_t>(axes, 1));
+  const auto pads = n.attr_ints("pads", std::vector<int64_t>(2 * axes, 0));
+  const Dims d = n.dims(x);
+  if (axes == 0 || block->size() != axes || strides.size() != axes || dilations.size() != axes ||
+      pads.size() != 2 * axes || d.size() != 3)
+    return n.refuse("its attributes do not fit X {}", to_string(d));
+  const int64_t cells = std::accumulate(block->begin(), block->end(), int64_t{1}, std::multiplies<int64_t>());
+  std::vector<int64_t> counts;
+  for (size_t i = 0; i < axes; ++i)
+    counts.push_back(
+        ((*image)[i] + pads[i] + pads[axes + i] - dilations[i] * ((*block)[i] - 1) - 1) / strides[i] + 1);
+  const int64_t places = element_count(counts), pixels = element_count(*image);
+  if (cells < 1 || d[1] % cells != 0 || d[2] != places)
+    return n.refuse("X {} does not fit blocks [{}] over an image [{}]", to_string(d), fmt::join(*block, ","),
+                    fmt::join(*image, ","));
+  const int64_t channels = d[1] / cells;
+  // Columns that fall into the padding are added to one pixel more, which is then cut off.
+  std::vector<int64_t> targets(static_cast<size_t>(cells * places));
+  for (int64_t cell = 0; cell < cells; ++cell)
+    for (int64_t place = 0; place < places; ++place) {
+      int64_t target = 0, scale = 1, c = cell, p = place;
+      bool inside = true;
+      for (size_t axis = axes; axis-- > 0;) {
+        const int64_t at =
+            (p % counts[axis]) * strides[axis] + (c % (*block)[axis]) * dilations[axis] - pads[axis];
+        p /= counts[axis], c /= (*block)[axis];
+        inside &= at >= 0 && at < (*image)[axis];
+        target += at * scale;
+        scale *= (*image)[axis];
+      }
+      targets[static_cast<size_t>(cell * places + place)] = inside ? target : pixels;
+    }
+  const int64_t rows = d[0] * channels;
+  ValueId index = n.add_constant(Constant::of<int64_t>(DType::kInt64, {1, cells * places}, targets));
+  index = n.broadcast(index, {rows, cells * places});
+  const ValueId zero =
+      n.emit(BroadcastAttrs{IntList{rows, pixels + 1}}, {n.reshape(n.scalar(n.dtype(x), 0), {1, 1})});
+  ValueId y = n.emit(ScatterElementsAttrs{1, static_cast<int64_t>(ScatterReduction::kAdd)},
+                     {zero, index, n.reshape(x, {rows, cells * places})});
+  y = n.slice(y, 1, 0, pixels);
+  Dims out{d[0], channels};
+  out.insert(out.end(), image->begin(), image->end());
+  return n.output(0, n.reshape(y, out));
+}
+
+// Withdrawn, opset below 10: x * scale + bias per channel.
+bool lower_image_scaler(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const double scale = n.attr_float("scale", 1);
+  const std::vector<double> bias = n.attr_floats("bias");
+  const DType t = n.dtype(x);
+  if (n.rank(x) != 4 || (!bias.empty() && static_cast<int64_t>(bias.size()) != n.dims(x)[1]))
+    return n.refuse("a bias of {} channels for X {}", bias.size(), to_string(n.dims(x)));
+  ValueId y = n.mul(x, n.scalar(t, scale));
+  if (!bias.empty()) {
+    const ValueId b = n.add_constant(
+        Constant::of<double>(DType::kFloat64, {1, static_cast<int64_t>(bias.size()), 1, 1}, bias));
+    y = n.add(y, n.cast(b, t));
+  }
+  return n.output(0, y);
+}
+
+bool lower_affine(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const DType t = n.dtype(x);
+  return n.output(
+      0, n.add(n.mul(x, n.scalar(t, n.attr_float("alpha", 1))), n.scalar(t, n.attr_float("beta", 0))));
+}
+
+// Crop-1: border is left, top, right, bottom; scale, if given, is the result's height and width.
+bool lower_crop(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const std::vector<int64_t> border = n.attr_ints("border"), scale = n.attr_ints("scale");
+  const Dims d = n.dims(x);
+  if (d.size() != 4 || border.size() != 4 || (!scale.empty() && scale.size() != 2))
+    return n.refuse("border [{}] for X {}", fmt::join(border, ","), to_string(d));
+  const int64_t height = scale.empty() ? d[2] - border[1] - border[3] : scale[0];
+  const int64_t width = scale.empty() ? d[3] - border[0] - border[2] : scale[1];
+  if (height < 0 || width < 0 || border[0] < 0 || border[1] < 0 || border[1] + height > d[2] ||
+      border[0] + width > d[3])
+    return n.refuse("border [{}] crops more than X {} has", fmt::join(border, ","), to_string(d));
+  return n.output(0, n.slice(n.slice(x, 2, border[1], height), 3, border[0], width));
+}
+
+constexpr LowerRule kRules[] = {
+    {"Resize", lower_resize},
+    {"Upsample", lower_upsample},
+    {"GridSample", lower_grid_sample},
+    {"AffineGrid", lower_affine_grid},
+    {"RoiAlign", lower_roi_align},
+    {"DepthToSpace", lower_depth_to_space},
+    {"SpaceToDepth", lower_space_to_depth},
+    {"Col2Im", lower_col2im},
+    {"ImageScaler", lower_image_scaler},
+    {"Affine", lower_affine},
+    {"Crop", lower_crop},
+};
+
+}  // namespace
+
+std::span<const LowerRule> image_rules() { return kRules; }
+
+}  // namespace sinter::convert
