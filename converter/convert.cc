@@ -5,10 +5,31 @@
 
 #include "converter/import/reader.h"
 #include "converter/report/errors.h"
+#include "platforms/simd/simd_kernels.h"
+#include "runtime/backend/backend.h"
 
 namespace sinter::convert {
 
-std::vector<CandidateSource> candidates_for(const std::string&) { return {}; }
+namespace {
+
+// Tables of kernels accept by themselves; workspaces are asked for every thread count that is planned for.
+Status accept_simd(const OpCall& call, size_t* workspace) {
+  KernelBackend simd("simd", simd_kernels());
+  *workspace = 0;
+  for (int threads = 1; threads <= kPlannedThreads; ++threads) {
+    StepNeeds needs;
+    SINTER_RETURN_IF_ERROR(simd.measure(call, threads, &needs));
+    *workspace = std::max(*workspace, needs.workspace);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+std::vector<CandidateSource> candidates_for(const std::string& target) {
+  if (target != "x86_64" && target != "aarch64" && target != "armv7") return {};
+  return {{"simd", accept_simd}};
+}
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
                                 Diagnostics& diagnostics, ConversionReport* report) {

@@ -86,6 +86,16 @@ TensorView Session::output(const char* name) const {
   return output(static_cast<uint32_t>(state_->model.find_output(name, state_->program_index)));
 }
 
+int64_t Session::output_extent(uint32_t i, int axis) const {
+  if (i >= state_->outputs.size() || axis < 0 || axis >= state_->outputs[i].rank) return 0;
+  const int64_t planned = state_->outputs[i].dims[axis];
+  const std::byte* used = state_->extents[i].used[axis];
+  if (used == nullptr) return planned;
+  int64_t n = 0;
+  std::memcpy(&n, used, sizeof(n));
+  return n < 0 ? 0 : n > planned ? planned : n;
+}
+
 Status Session::run() {
   const Status status = detail::run_steps(*state_, state_->steps);
   if (!status.ok()) [[unlikely]]

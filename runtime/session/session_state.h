@@ -28,6 +28,11 @@ struct CopyItem {
   size_t bytes = 0;
 };
 
+// Where an output's used lengths are told (int64); null: the whole axis is used.
+struct OutputExtents {
+  const std::byte* used[kMaxRank] = {};
+};
+
 // A program in use: the entry, or a subprogram inside its owner's workspace.
 struct Frame {
   const fb::Program* program = nullptr;
@@ -47,6 +52,7 @@ struct SessionState {
   const fb::Program* program = nullptr;
   uint32_t program_index = 0;
   std::span<TensorView> inputs, outputs;
+  std::span<OutputExtents> extents;  // per output
   std::span<RunStep> steps;
   std::span<CopyItem> updates;  // state, when a run ends
   std::span<CopyItem> initial;  // state, on reset; from null: zeros

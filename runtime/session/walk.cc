@@ -110,8 +110,9 @@ Status Creator::walk_entry() {
     if (value.kind() == fb::ValueKind::State) ++states, updates += value.update() >= 0;
   }
   CopyItem* copies = control_.allocate_array<CopyItem>(size_t{states} + updates);
+  OutputExtents* extents = control_.allocate_array<OutputExtents>(outputs);
   if (!building()) return ok_status();
-  SINTER_CHECK(ports != nullptr && copies != nullptr, kDisagree);
+  SINTER_CHECK(ports != nullptr && copies != nullptr && extents != nullptr, kDisagree);
   for (uint32_t i = 0; i < inputs; ++i) {
     const fb::Port& port = *program.inputs()->Get(i);
     ports[i] = public_view(view_of(frame, port.value()), port);
@@ -119,6 +120,11 @@ Status Creator::walk_entry() {
   for (uint32_t i = 0; i < outputs; ++i) {
     const fb::Port& port = *program.outputs()->Get(i);
     ports[inputs + i] = public_view(view_of(frame, port.value()), port);
+    const auto* bounded = program.values()->Get(port.value())->extents();
+    for (uint32_t e = 0; bounded != nullptr && e < bounded->size(); ++e) {
+      const fb::Extent& extent = *bounded->Get(e);
+      extents[i].used[extent.dim()] = view_of(frame, static_cast<uint32_t>(extent.value())).data;
+    }
   }
   CopyItem* initial = copies;
   CopyItem* update = copies + states;
@@ -136,6 +142,7 @@ Status Creator::walk_entry() {
   }
   session_->inputs = {ports, inputs};
   session_->outputs = {ports + inputs, outputs};
+  session_->extents = {extents, outputs};
   session_->initial = {copies, states};
   session_->updates = {copies + states, updates};
   session_->steps = frame.steps;

@@ -1,0 +1,148 @@
+#include "converter/cli/arrays.h"
+
+#include <fmt/format.h>
+#include <zip.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <memory>
+
+#include "converter/cli/npy.h"
+#include "converter/import/decode_tensor.h"
+#include "converter/import/onnx.pb.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+namespace {
+
+Bytes read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  if (!file || std::filesystem::is_directory(path))
+    throw FileError(
+        fmt::format("{}: cannot be read: {}", path.string(), std::strerror(errno ? errno : EISDIR)));
+  Bytes bytes(static_cast<size_t>(file.tellg()));
+  file.seekg(0);
+  file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  if (!file) throw FileError(path.string() + ": cannot be read");
+  return bytes;
+}
+
+struct ZipClose {
+  void operator()(zip_t* z) const { zip_discard(z); }
+};
+
+Arrays read_npz(const Bytes& bytes, const std::string& what) {
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
+  std::unique_ptr<zip_t, ZipClose> zip(source ? zip_open_from_source(source, ZIP_RDONLY, &error) : nullptr);
+  if (!zip) throw DataError(what + " is not a .npz file (no zip archive)");
+  Arrays arrays;
+  const zip_int64_t count = zip_get_num_entries(zip.get(), 0);
+  for (zip_int64_t i = 0; i < count; ++i) {
+    zip_stat_t stat;
+    const auto index = static_cast<zip_uint64_t>(i);
+    if (zip_stat_index(zip.get(), index, 0, &stat) != 0) throw DataError(what + ": its archive is damaged");
+    std::string name = stat.name;
+    // An entry cannot expand by more than deflate allows; a hostile size is refused before it is allocated.
+    if (stat.size / 1100 > stat.comp_size + 1) throw DataError(what + ": its archive is damaged");
+    Bytes entry(stat.size);
+    zip_file_t* file = zip_fopen_index(zip.get(), index, 0);
+    const zip_int64_t got = file ? zip_fread(file, entry.data(), entry.size()) : -1;
+    const bool clean = file && zip_fclose(file) == 0;
+    if (got < 0 || static_cast<size_t>(got) != entry.size() || !clean)
+      throw DataError(fmt::format("{}: '{}' in it is damaged", what, name));
+    if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
+    arrays.emplace_back(name, parse_npy(entry, fmt::format("{}: '{}'", what, name)));
+  }
+  return arrays;
+}
+
+std::pair<std::string, ConstantPtr> read_pb(const Bytes& bytes, const std::string& what) {
+  onnx_pb::TensorProto proto;
+  if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+    throw DataError(what + " is not an ONNX tensor");
+  Diagnostics diagnostics;
+  TensorDecoder decoder(nullptr, {}, {}, diagnostics);
+  const ImportedTensor tensor = decoder.decode(proto, {}, {});
+  if (diagnostics.refused()) throw DataError(fmt::format("{}: {}", what, diagnostics.all().front().message));
+  if (!tensor.data)
+    throw DataError(
+        fmt::format("{}: {}", what, tensor.problem.empty() ? "not a tensor of numbers" : tensor.problem));
+  return {tensor.name, tensor.data};
+}
+
+void write_whole(const std::filesystem::path& path, const Bytes& bytes) {
+  std::filesystem::path pending = path;
+  pending += ".partial";
+  std::error_code error;
+  {
+    std::ofstream file(pending, std::ios::binary);
+    file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) {
+      const std::string why = std::strerror(errno);
+      std::filesystem::remove(pending, error);
+      throw FileError(fmt::format("{}: cannot be written: {}", path.string(), why));
+    }
+  }
+  std::filesystem::rename(pending, path, error);
+  if (error) throw FileError(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
+}
+
+}  // namespace
+
+ConstantPtr find_array(const Arrays& arrays, const std::string& name) {
+  for (const auto& [n, array] : arrays)
+    if (n == name) return array;
+  return nullptr;
+}
+
+Arrays read_arrays(const std::filesystem::path& path) {
+  const Bytes bytes = read_file(path);
+  const std::string extension = path.extension().string();
+  if (extension == ".npy") return {{"", parse_npy(bytes, path.string())}};
+  if (extension == ".pb") return {read_pb(bytes, path.string())};
+  return read_npz(bytes, path.string());
+}
+
+ConstantPtr read_npy(const std::filesystem::path& path) {
+  const Arrays arrays = read_arrays(path);
+  if (arrays.size() != 1)
+    throw DataError(fmt::format("{} holds {} arrays; one is expected", path.string(), arrays.size()));
+  return arrays.front().second;
+}
+
+void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
+  if (path.extension() == ".npy" && arrays.size() == 1)
+    return write_whole(path, make_npy(*arrays.front().second));
+  zip_error_t error;
+  zip_error_init(&error);
+  zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
+  zip_source_keep(target);
+  zip_t* zip = zip_open_from_source(target, ZIP_TRUNCATE, &error);
+  if (zip == nullptr) throw std::runtime_error("no zip archive can be made");
+  std::vector<Bytes> entries;  // alive until zip_close
+  entries.reserve(arrays.size());
+  for (const auto& [name, array] : arrays) {
+    entries.push_back(make_npy(*array));
+    zip_source_t* source = zip_source_buffer(zip, entries.back().data(), entries.back().size(), 0);
+    const zip_int64_t index =
+        zip_file_add(zip, (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8 | ZIP_FL_OVERWRITE);
+    if (index < 0)
+      throw std::runtime_error(fmt::format("the array name '{}' cannot stand in a .npz file", name));
+    zip_set_file_compression(zip, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
+  }
+  if (zip_close(zip) != 0) throw std::runtime_error("the zip archive cannot be finished");
+  zip_stat_t stat;
+  zip_source_open(target);
+  zip_source_stat(target, &stat);
+  Bytes bytes(stat.size);
+  zip_source_read(target, bytes.data(), bytes.size());
+  zip_source_close(target);
+  zip_source_free(target);
+  write_whole(path, bytes);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,29 @@
+// Arrays: named tensors in .npz, .npy and ONNX .pb files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "converter/ir/constant.h"
+
+namespace sinter::convert {
+
+// In file order. bfloat16 and float8 cannot be told from uint16 and uint8 in these files.
+using Arrays = std::vector<std::pair<std::string, ConstantPtr>>;
+
+// The array of that name, or null.
+ConstantPtr find_array(const Arrays& arrays, const std::string& name);
+
+// .npz (stored or deflated), .npy or .pb (an ONNX TensorProto; a nameless array has the name ""). Throws
+// FileError where the file cannot be read, DataError where it is not such a file or holds what Sinter has no
+// type for.
+Arrays read_arrays(const std::filesystem::path& path);
+ConstantPtr read_npy(const std::filesystem::path& path);
+
+// Writes .npz, or .npy for one array if the path ends so. bfloat16 and float8 go out as uint16 and uint8
+// bits. Leaves no partial file. Throws FileError.
+void write_arrays(const std::filesystem::path& path, const Arrays& arrays);
+
+}  // namespace sinter::convert

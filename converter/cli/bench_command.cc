@@ -1,0 +1,120 @@
+// sinter bench
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "converter/cli/arrays.h"
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/cli/model_facts.h"
+#include "converter/ir/builder.h"
+
+namespace sinter::convert {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+struct Arguments {
+  CommonOptions common;
+  std::string model, inputs, backend;
+  int threads = 1;
+  double seconds = 1.0;
+};
+
+// Small numbers that are the same in every run: normal floats, integers and booleans of 0 and 1 (valid as
+// indices).
+Arrays made_up_inputs(const Model& model) {
+  Arrays arrays;
+  std::minstd_rand random(1);
+  for (uint32_t i = 0; i < model.input_count(); ++i) {
+    const PortInfo port = model.input(i);
+    const Dims dims(port.dims.begin(), port.dims.end());
+    std::vector<double> items(static_cast<size_t>(element_count(dims)));
+    for (double& x : items) {
+      const double unit = static_cast<double>(random() % 2001) / 1000.0 - 1.0;
+      x = is_float(port.dtype) ? unit : static_cast<double>(random() % 2);
+    }
+    ConstantPtr wide = Constant::of<double>(DType::kFloat64, dims, items);
+    std::vector<ConstantPtr> cast;
+    if (!evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 1}, {wide}, 1, &cast).ok())
+      throw std::runtime_error("no input can be made up; give --inputs");
+    arrays.emplace_back(port.name, cast[0]);
+  }
+  return arrays;
+}
+
+void run_bench(const Arguments& a) {
+  Arrays inputs;
+  if (!a.inputs.empty()) {
+    inputs = read_arrays(a.inputs);
+  } else {
+    inputs = made_up_inputs(LoadedModel(a.model).model());
+  }
+  const auto start = Clock::now();
+  const LoadedModel loaded(a.model);
+  HostSession host(loaded, {a.threads, a.backend});
+  const double load_ms = ms_since(start);
+  host.set_inputs(inputs);
+  host.run();
+  const double first_ms = ms_since(start);
+
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  while (times.size() < 5 || (ms_since(begin) < 1000 * a.seconds && times.size() < 100000)) {
+    host.set_inputs(inputs);  // a run may use its inputs' memory; not part of the time
+    const auto t = Clock::now();
+    host.run();
+    times.push_back(ms_since(t));
+  }
+  std::sort(times.begin(), times.end());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const nlohmann::json json{{"model", a.model},
+                            {"backend", a.backend.empty() ? "planned" : a.backend},
+                            {"threads", a.threads},
+                            {"runs", times.size()},
+                            {"median_ms", times[times.size() / 2]},
+                            {"min_ms", times.front()},
+                            {"load_ms", load_ms},
+                            {"first_ms", first_ms},
+                            {"arena_bytes", host.requirements().arena},
+                            {"session_bytes", host.requirements().bytes},
+                            {"file_bytes", loaded.file().size()},
+                            {"peak_rss_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024}};
+  if (a.common.json) {
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  fmt::print(
+      "median    {:.4f} ms ({} runs, {} thread{})\nfastest   {:.4f} ms\nload      {:.3f} ms (file to ready)\n"
+      "first     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, the program "
+      "included\n",
+      times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", times.front(), load_ms,
+      first_ms, host.requirements().arena, readable_bytes(static_cast<uint64_t>(usage.ru_maxrss) * 1024));
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are made up");
+  c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
+  c->add_option("--backend", a->backend, "Use this backend wherever it can");
+  c->add_option("--seconds", a->seconds, "How long to measure")->check(CLI::Range(0.0, 3600.0));
+  a->common.add_to(*c);
+  c->callback([a] { run_bench(*a); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,190 @@
+// sinter convert
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "converter/cli/arrays.h"
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/cli/model_facts.h"
+#include "converter/convert.h"
+#include "converter/report/conversion_report.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+namespace {
+
+struct Arguments {
+  CommonOptions common;
+  std::string model, out, target = default_target(), report, metric = "top1", evaluate_data, label;
+  std::vector<std::string> shapes, dims, constants, trips, disabled;
+  std::string dump_after;
+  int stop_after = -1;
+  bool strict = false, strip = false;
+};
+
+// "NAME=TEXT" split at the last '=' (names may hold any character).
+std::pair<std::string, std::string> split(const std::string& text, const char* flag, const char* form) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    throw UsageError(fmt::format("{} {}: the form is {} {}", flag, text, flag, form));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+int64_t number(std::string_view text, const std::string& where) {
+  int64_t n = -1;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (fault != std::errc() || end != text.data() + text.size() || n < 0)
+    throw UsageError(fmt::format("{}: '{}' is no size", where, text));
+  return n;
+}
+
+LoweringOptions lowering_options(const Arguments& a) {
+  LoweringOptions options;
+  for (const std::string& item : a.shapes) {
+    const auto [name, list] = split(item, "--shape", "INPUT=1,3,224,224");
+    Dims dims;
+    for (size_t at = 0; at <= list.size();) {
+      const size_t comma = std::min(list.find(',', at), list.size());
+      dims.push_back(number(std::string_view(list).substr(at, comma - at), "--shape " + item));
+      at = comma + 1;
+    }
+    options.shapes[name] = dims;
+  }
+  for (const std::string& item : a.dims) {
+    const auto [name, n] = split(item, "--dim", "NAME=N");
+    options.dims[name] = number(n, "--dim " + item);
+  }
+  for (const std::string& item : a.constants) {
+    const auto [name, file] = split(item, "--const", "NAME=FILE.npy");
+    options.constants[name] = read_npy(file);
+  }
+  for (const std::string& item : a.trips) {
+    const auto [name, n] = split(item, "--max-trips", "NODE=N");
+    options.max_trips[name] = number(n, "--max-trips " + item);
+  }
+  return options;
+}
+
+// The folder is looked at before the work, not after it.
+void check_output(const std::filesystem::path& out) {
+  const std::filesystem::path folder = out.has_parent_path() ? out.parent_path() : ".";
+  if (!std::filesystem::is_directory(folder))
+    throw FileError(fmt::format("{}: the folder does not exist", folder.string()));
+  if (std::filesystem::is_directory(out)) throw FileError(fmt::format("{}: is a folder", out.string()));
+}
+
+// Fraction of samples whose largest output has the label's index.
+double top1(const std::filesystem::path& file, const Arrays& data, const std::string& label) {
+  const ConstantPtr labels = find_array(data, label);
+  if (!labels) throw DataError(fmt::format("the data has no array '{}' for --label", label));
+  const std::vector<int64_t> wanted = labels->as_int64s();
+  const LoadedModel loaded(file);
+  HostSession session(loaded, {});
+  const int64_t n = session.sample_count(data);
+  if (static_cast<int64_t>(wanted.size()) != n)
+    throw DataError(fmt::format("{} labels for {} samples", wanted.size(), n));
+  int64_t right = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    session.set_inputs(data, i);
+    session.run();
+    const std::vector<double> scores = session.outputs().front().second->as_doubles();
+    const bool index = scores.size() == 1;  // an ArgMax output gives the class itself
+    const auto best =
+        index ? static_cast<int64_t>(scores[0])
+              : static_cast<int64_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+    right += best == wanted[static_cast<size_t>(i)];
+  }
+  return n == 0 ? 0 : static_cast<double>(right) / static_cast<double>(n);
+}
+
+void run_convert(const Arguments& a, Outcome& outcome) {
+  if (!a.evaluate_data.empty() && a.label.empty()) throw UsageError("--evaluate needs --label NAME");
+  if (a.metric != "top1")
+    throw UsageError("--metric sqnr is for quantized models; use sinter compare for float ones");
+  ConversionOptions options;
+  options.lowering = lowering_options(a);
+  options.target = a.target;
+  options.strict = a.strict;
+  options.emit.strip_names = a.strip;
+  options.passes.disabled = a.disabled;
+  options.passes.dump_after = a.dump_after;
+  options.passes.stop_after = a.stop_after;
+  options.passes.dump = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
+  check_output(a.out);
+  const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
+  if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
+  Diagnostics diagnostics;
+  const auto report = convert_file(a.model, a.out, options, diagnostics);
+  if (terminal) std::fputs("\r\033[K", stderr);
+  const Severity least = a.common.quiet ? Severity::kRefusal : Severity::kWarning;
+  std::fputs(diagnostics.to_text(report ? least : Severity::kWarning).c_str(), stderr);
+  if (!report) {
+    if (diagnostics.refused()) {
+      outcome.exit_code = 3;
+      if (a.common.json)
+        fmt::print("{}\n", nlohmann::json{{"refused", true}, {"diagnostics", diagnostics.to_json()}}.dump(2));
+    } else {
+      std::fputs("sinter: --strict: the warnings above refuse the model\n", stderr);
+      outcome.exit_code = 1;
+    }
+    return;
+  }
+  nlohmann::json json = to_json(*report, diagnostics);
+  json["model"] = a.model, json["out"] = a.out;
+  {
+    // Read back with the device's verifier: what was written is what a device accepts.
+    const LoadedModel loaded(a.out);
+    HostSession session(loaded, {});
+    json["arena_bytes"] = session.requirements().arena;
+    json["session_bytes"] = session.requirements().bytes;
+  }
+  if (!a.evaluate_data.empty()) {
+    json["top1"] = top1(a.out, read_arrays(a.evaluate_data), a.label);
+  }
+  if (!a.report.empty()) write_report(a.report, json);
+  if (a.common.json) {
+    fmt::print("{}\n", json.dump(2));
+  } else if (!a.common.quiet) {
+    fmt::print("{}", to_text(*report));
+    if (json.contains("top1")) fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
+    fmt::print("wrote     {}\n", a.out);
+  }
+}
+
+}  // namespace
+
+void add_convert(CLI::App& app, Outcome& outcome) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("convert", "Convert an ONNX model into a .sinter file");
+  c->add_option("model", a->model, "The ONNX file")->required();
+  c->add_option("-o,--output", a->out, "The file to write")->required();
+  c->add_option("--target", a->target, "What the file is for: x86_64, aarch64, armv7, cuda or portable")
+      ->check(CLI::IsMember({"x86_64", "aarch64", "armv7", "cuda", "portable"}));
+  c->add_option("--shape", a->shapes, "INPUT=1,3,224,224: the shape of an input whose dimensions are open");
+  c->add_option("--dim", a->dims, "NAME=N: the size of a named dimension");
+  c->add_option("--const", a->constants, "NAME=FILE.npy: turns an input into a constant");
+  c->add_option("--max-trips", a->trips, "NODE=N: the most iterations that a Loop node can make");
+  c->add_option("--evaluate", a->evaluate_data,
+                "Labelled data (.npz, layout of run --each) to measure the result with");
+  c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");
+  c->add_option("--metric", a->metric, "What to measure: top1 or sqnr")
+      ->check(CLI::IsMember({"top1", "sqnr"}));
+  c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
+  c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
+  c->add_option("--report", a->report,
+                "FILE.json, .jsonl or .html: everything that the conversion has to tell");
+  std::string passes = "Leave out a pass, of:";
+  for (const Pass& p : all_passes()) passes += fmt::format("\n{:>22}  {}", p.name, p.description);
+  c->add_option("--disable-pass", a->disabled, passes);
+  c->add_option("--dump-after", a->dump_after, "Print the graph on stderr after this pass");
+  c->add_option("--stop-after", a->stop_after,
+                "Run only the first N passes, to find which one changes a result");
+  a->common.add_to(*c);
+  c->footer("Example: sinter convert net.onnx -o net.sinter --dim sequence=128");
+  c->callback([a, &outcome] { run_convert(*a, outcome); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,12 @@
+#include "converter/cli/host_backends.h"
+
+#include "platforms/simd/simd_kernels.h"
+
+namespace sinter::convert {
+
+std::vector<Backend*> linked_backends() {
+  static KernelBackend simd("simd", simd_kernels());
+  return {&simd};
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,198 @@
+#include "converter/cli/host_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "converter/cli/host_backends.h"
+#include "converter/import/reader.h"
+#include "converter/ir/builder.h"
+#include "converter/report/errors.h"
+#include "sinter/thread_pool.h"
+
+namespace sinter::convert {
+
+std::string describe(const Status& status, const Model* model) {
+  char text[400];
+  format_status(status, text);
+  std::string said = text;
+  if (model != nullptr && model->valid() && status.where == Where::kStep && status.index >= 0 &&
+      static_cast<uint32_t>(status.index) < model->step_count()) {
+    const auto step = static_cast<uint32_t>(status.index);
+    said += fmt::format(" ({} '{}')", model->step_op(step), model->step_name(step));
+  }
+  return said;
+}
+
+AlignedMemory::AlignedMemory(size_t bytes)
+    : data_(static_cast<std::byte*>(
+          std::aligned_alloc(kBufferAlignment, align_up(std::max<size_t>(bytes, 1), kBufferAlignment)))),
+      bytes_(bytes) {
+  if (!data_) throw std::bad_alloc();
+}
+
+LoadedModel::LoadedModel(const std::filesystem::path& path) : path_(path) {
+  const auto mapped = MappedFile::open(path);
+  mapping_ = mapped;
+  file_ = mapped->bytes;
+  const OpenOptions options{.kernels = reference_kernels()};
+  const auto fail = [&](const Status& s) {
+    throw ModelFileError(fmt::format("{}: {}", path.string(), describe(s)));
+  };
+  Result<size_t> need = Model::open_bytes(file_, options);
+  if (!need.ok()) fail(need.status());
+  memory_ = AlignedMemory(*need);
+  Result<Model> opened = Model::open(file_, memory_.span(), options);
+  if (!opened.ok()) fail(opened.status());
+  model_ = *opened;
+}
+
+std::string port_type(const PortInfo& port) {
+  return to_string(port.dtype, Dims(port.dims.begin(), port.dims.end()));
+}
+
+std::vector<Backend*> host_backends(const std::string& name) {
+  const auto names = host_backend_names();
+  if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
+    throw UsageError(fmt::format("this build has no backend '{}' (it has {})", name, fmt::join(names, ", ")));
+  return linked_backends();
+}
+
+std::vector<std::string> host_backend_names() {
+  std::vector<std::string> names;
+  for (const Backend* b : linked_backends()) names.emplace_back(b->name());
+  names.emplace_back("reference");
+  return names;
+}
+
+struct HostSession::Threads {
+  explicit Threads(int count) : pool(count) {}
+  PthreadPool pool;
+};
+
+HostSession::HostSession(const LoadedModel& loaded, const Options& options)
+    : loaded_(loaded), backends_(host_backends(options.backend)) {
+  SessionOptions session_options;
+  session_options.backends = backends_;
+  session_options.backend = options.backend.empty() ? nullptr : options.backend.c_str();
+  if (options.threads > 1) {
+    threads_ = std::make_unique<Threads>(options.threads);
+    session_options.threads = &threads_->pool;
+  }
+  const auto fail = [&](const Status& s) {
+    throw std::runtime_error(fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model())));
+  };
+  Result<Requirements> need = Session::requirements(loaded.model(), session_options);
+  if (!need.ok()) fail(need.status());
+  requirements_ = *need;
+  memory_ = AlignedMemory(requirements_.bytes);
+  Result<Session> created = Session::create(loaded.model(), memory_.span(), session_options);
+  if (!created.ok()) fail(created.status());
+  session_ = std::move(*created);
+}
+
+HostSession::~HostSession() = default;
+
+ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
+  const Model& model = loaded_.model();
+  const PortInfo port = model.input(input);
+  ConstantPtr array = find_array(arrays, port.name);
+  // A file with one nameless array serves a model with one input.
+  if (!array && arrays.size() == 1 && model.input_count() == 1 && arrays.front().first.empty())
+    array = arrays.front().second;
+  if (!array) {
+    std::string names;
+    for (const auto& [name, a] : arrays) names += (names.empty() ? "'" : ", '") + name + "'";
+    throw DataError(fmt::format("input '{}' ({}) is missing; the data has {}", port.name, port_type(port),
+                                names.empty() ? "no arrays" : names));
+  }
+  const bool narrow = port.dtype == DType::kBFloat16 || is_float8(port.dtype);
+  if (array->dtype() != port.dtype && narrow) {
+    // .npz cannot hold these types: bits, or float32 to be rounded.
+    const DType bits = port.dtype == DType::kBFloat16 ? DType::kUint16 : DType::kUint8;
+    if (array->dtype() == bits)
+      return Constant::mapped(port.dtype, array->dims(), array, array->load().bytes);
+    std::vector<ConstantPtr> cast;
+    if (array->dtype() == DType::kFloat32 &&
+        evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 1}, {array}, 1, &cast).ok())
+      return cast[0];
+  }
+  if (array->dtype() != port.dtype)
+    throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
+                                to_string(array->dtype(), array->dims()), port_type(port)));
+  return array;
+}
+
+int64_t HostSession::sample_count(const Arrays& arrays) const {
+  const Model& model = loaded_.model();
+  std::optional<int64_t> count;
+  for (uint32_t i = 0; i < model.input_count(); ++i) {
+    const ConstantPtr array = given(arrays, i);
+    const PortInfo port = model.input(i);
+    Dims sample(port.dims.begin(), port.dims.end());
+    const Dims& dims = array->dims();
+    const bool replaces = !sample.empty() && sample[0] == 1 && dims.size() == sample.size() &&
+                          std::equal(sample.begin() + 1, sample.end(), dims.begin() + 1);
+    const bool stacks =
+        dims.size() == sample.size() + 1 && std::equal(sample.begin(), sample.end(), dims.begin() + 1);
+    if (!replaces && !stacks)
+      throw DataError(fmt::format("input '{}' is {}, which is no stack of samples of the model's {}",
+                                  port.name, to_string(array->dtype(), dims), port_type(port)));
+    if (count && *count != dims[0])
+      throw DataError(
+          fmt::format("input '{}' has {} samples but others have {}", port.name, dims[0], *count));
+    count = dims[0];
+  }
+  return count.value_or(1);
+}
+
+void HostSession::set_inputs(const Arrays& arrays, int64_t each) {
+  const Model& model = loaded_.model();
+  for (uint32_t i = 0; i < model.input_count(); ++i) {
+    const ConstantPtr array = given(arrays, i);
+    const TensorView view = session_.input(i);
+    const PortInfo port = model.input(i);
+    const LoadedBytes loaded = array->load();
+    const auto bytes = static_cast<size_t>(view.dense_bytes());
+    size_t from = 0;
+    if (each >= 0) {
+      from = static_cast<size_t>(each) * bytes;
+    } else if (array->dims() != Dims(port.dims.begin(), port.dims.end())) {
+      throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
+                                  to_string(array->dtype(), array->dims()), port_type(port)));
+    }
+    if (bytes != 0) std::memcpy(view.data, loaded.bytes.data() + from, bytes);
+  }
+}
+
+void HostSession::run() {
+  const Status status = session_.run();
+  if (!status.ok()) throw DataError("the run failed: " + describe(status, &loaded_.model()));
+}
+
+Arrays HostSession::outputs() const {
+  Arrays arrays;
+  for (uint32_t i = 0; i < loaded_.model().output_count(); ++i) {
+    const TensorView view = session_.output(i);
+    Dims dims(view.dims, view.dims + view.rank);
+    const auto bytes = static_cast<size_t>(view.dense_bytes());
+    ConstantPtr array = Constant::owned(view.dtype, dims, Bytes(view.data, view.data + bytes));
+    // Bounded dims: only the used part is the answer.
+    SliceAttrs cut;
+    bool cuts = false;
+    for (int axis = 0; axis < view.rank; ++axis) {
+      const int64_t used = session_.output_extent(i, axis);
+      cuts |= used != view.dims[axis];
+      cut.starts.push(0), cut.steps.push(1), cut.sizes.push(used);
+    }
+    std::vector<ConstantPtr> part;
+    if (cuts && evaluate(cut, {array}, 1, &part).ok()) array = part[0];
+    arrays.emplace_back(loaded_.model().output(i).name, array);
+  }
+  return arrays;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,93 @@
+// A model file opened and run on this machine, for the commands: maps, verifies, takes memory, turns statuses
+// into exceptions with names.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "converter/cli/arrays.h"
+#include "sinter/sinter.h"
+
+namespace sinter::convert {
+
+// "step 3 'conv1' (Conv): ..." with the model's own names.
+std::string describe(const Status& status, const Model* model = nullptr);
+
+// Memory aligned to kBufferAlignment.
+class AlignedMemory {
+ public:
+  AlignedMemory() = default;
+  explicit AlignedMemory(size_t bytes);
+  std::span<std::byte> span() const { return {data_.get(), bytes_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t bytes_ = 0;
+};
+
+// Throws FileError where the file cannot be read, ModelFileError where it is no sound model.
+class LoadedModel {
+ public:
+  explicit LoadedModel(const std::filesystem::path& path);
+  const Model& model() const { return model_; }
+  const std::filesystem::path& path() const { return path_; }
+  std::span<const std::byte> file() const { return file_; }
+
+ private:
+  std::filesystem::path path_;
+  std::shared_ptr<const void> mapping_;
+  std::span<const std::byte> file_;
+  AlignedMemory memory_;
+  Model model_;
+};
+
+// The backends that this program has, best first. `name` empty: all. Throws UsageError for a name that it
+// lacks.
+std::vector<Backend*> host_backends(const std::string& name);
+// Names, best first, with "reference".
+std::vector<std::string> host_backend_names();
+
+class HostSession {
+ public:
+  struct Options {
+    int threads = 1;
+    std::string backend;  // empty: as planned
+  };
+  HostSession(const LoadedModel& loaded, const Options& options);
+  ~HostSession();
+  HostSession(const HostSession&) = delete;
+  HostSession& operator=(const HostSession&) = delete;
+
+  Session& session() { return session_; }
+  const Requirements& requirements() const { return requirements_; }
+  // Copies the arrays into the model's inputs. Sample `each` of stacked arrays if >= 0. Throws DataError
+  // naming the input, what it is and what the model takes.
+  void set_inputs(const Arrays& arrays, int64_t each = -1);
+  // How many samples the arrays hold for --each. Throws DataError where they disagree.
+  int64_t sample_count(const Arrays& arrays) const;
+  // Throws DataError where the data made the run fail.
+  void run();
+  // Copies of the outputs, cut to their used length.
+  Arrays outputs() const;
+
+ private:
+  ConstantPtr given(const Arrays& arrays, uint32_t input) const;
+
+  const LoadedModel& loaded_;
+  AlignedMemory memory_;
+  std::vector<Backend*> backends_;
+  struct Threads;
+  std::unique_ptr<Threads> threads_;
+  Requirements requirements_;
+  Session session_;
+};
+
+// "float32[1,3,224,224]"
+std::string port_type(const PortInfo& port);
+
+}  // namespace sinter::convert

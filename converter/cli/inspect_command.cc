@@ -1,0 +1,275 @@
+// sinter inspect and sinter explain: what a file says, without running it.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/cli/model_facts.h"
+#include "converter/ir/graph.h"
+#include "converter/report/errors.h"
+#include "runtime/model/model_state.h"
+
+namespace sinter::convert {
+namespace {
+
+struct Arguments {
+  CommonOptions common;
+  std::string model, name;
+  bool steps = false, memory = false, types = false;
+};
+
+// The file's tables with names resolved.
+class FileView {
+ public:
+  explicit FileView(const Model& model) : root_(*model.state()->root) {}
+  const fb::Model& root() const { return root_; }
+  const fb::Profile& profile() const { return *root_.profiles()->Get(0); }
+
+  std::string name(int32_t index) const {
+    const auto* names = root_.debug() != nullptr ? root_.debug()->names() : nullptr;
+    return names != nullptr && index >= 0 && static_cast<uint32_t>(index) < names->size()
+               ? names->Get(static_cast<uint32_t>(index))->str()
+               : "";
+  }
+  std::string origin(int32_t index) const {
+    const auto* list = root_.debug() != nullptr ? root_.debug()->origins() : nullptr;
+    return list != nullptr && index >= 0 && static_cast<uint32_t>(index) < list->size()
+               ? list->Get(static_cast<uint32_t>(index))->str()
+               : "";
+  }
+  std::string value(const fb::Program& program, int32_t id) const {
+    if (id < 0) return "-";
+    const fb::Value& v = *program.values()->Get(static_cast<uint32_t>(id));
+    const std::string n = name(v.name());
+    return n.empty() ? fmt::format("%{}", id) : n;
+  }
+  static std::string type(const fb::Value& v) {
+    const auto dims = detail::items(v.dims());
+    return to_string(static_cast<DType>(v.dtype()), Dims(dims.begin(), dims.end()));
+  }
+  std::vector<std::string> candidates(const fb::StepPlan& plan) const {
+    std::vector<std::string> out;
+    for (uint32_t i = 0; i < detail::length(plan.candidates()); ++i)
+      out.push_back(profile().backends()->Get(plan.candidates()->Get(i))->str());
+    return out;
+  }
+
+ private:
+  const fb::Model& root_;
+};
+
+const char* kind_name(fb::ValueKind kind) {
+  switch (kind) {
+    case fb::ValueKind::Constant:
+      return "constant";
+    case fb::ValueKind::Input:
+      return "input";
+    case fb::ValueKind::State:
+      return "state";
+    case fb::ValueKind::Prepared:
+      return "prepared";
+    default:
+      return "temporary";
+  }
+}
+
+nlohmann::json steps_json(const FileView& view, const Session& session) {
+  nlohmann::json list = nlohmann::json::array();
+  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
+    const fb::Program& program = *view.root().programs()->Get(p);
+    const fb::ProgramPlan& plan = *view.profile().programs()->Get(p);
+    for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
+      const fb::Step& step = *program.steps()->Get(s);
+      const fb::StepPlan& chosen = *plan.steps()->Get(s);
+      nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
+      for (const int32_t id : detail::items(step.inputs())) inputs.push_back(view.value(program, id));
+      for (const int32_t id : detail::items(step.outputs())) {
+        outputs.push_back(view.value(program, id));
+        if (id >= 0)
+          outputs.back() = outputs.back().get<std::string>() + " " +
+                           FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
+      }
+      list.push_back({{"program", p},
+                      {"step", s},
+                      {"op", op_name(static_cast<Op>(step.op()))},
+                      {"name", view.name(step.name())},
+                      {"origin", view.origin(step.name())},
+                      {"inputs", inputs},
+                      {"outputs", outputs},
+                      {"candidates", view.candidates(chosen)},
+                      {"elided", chosen.elided()},
+                      {"workspace_bytes", chosen.workspace_bytes()},
+                      {"max_threads", chosen.max_threads()}});
+      if (p == 0) list.back()["backend"] = session.step_backend(s);
+    }
+  }
+  return list;
+}
+
+nlohmann::json memory_json(const FileView& view, const Requirements& need) {
+  nlohmann::json placements = nlohmann::json::array();
+  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
+    const fb::Program& program = *view.root().programs()->Get(p);
+    const fb::ProgramPlan& plan = *view.profile().programs()->Get(p);
+    for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
+      const fb::Placement& at = *plan.placements()->Get(i);
+      placements.push_back(
+          {{"program", p},
+           {"value", view.value(program, static_cast<int32_t>(at.value()))},
+           {"region", at.region()},
+           {"offset", at.offset()},
+           {"bytes", at.bytes()},
+           {"first_step", at.first_step()},
+           {"last_step", at.last_step()},
+           {"alias_of",
+            at.alias_of() < 0 ? nlohmann::json() : nlohmann::json(view.value(program, at.alias_of()))}});
+    }
+  }
+  nlohmann::json regions = nlohmann::json::array();
+  for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i) {
+    const fb::Region& r = *view.profile().regions()->Get(i);
+    regions.push_back({{"kind", r.kind() == fb::RegionKind::State ? "state" : "arena"},
+                       {"bytes", r.bytes()},
+                       {"alignment", r.alignment()},
+                       {"padding", r.padding()}});
+  }
+  return {{"regions", regions},
+          {"placements", placements},
+          {"session_bytes", need.bytes},
+          {"control_bytes", need.control},
+          {"prepared_bytes", need.prepared}};
+}
+
+nlohmann::json types_json(const FileView& view) {
+  nlohmann::json list = nlohmann::json::array();
+  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
+    const fb::Program& program = *view.root().programs()->Get(p);
+    for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
+      const fb::Value& v = *program.values()->Get(i);
+      const auto dims = detail::items(v.dims());
+      list.push_back({{"program", p},
+                      {"value", view.value(program, static_cast<int32_t>(i))},
+                      {"kind", kind_name(v.kind())},
+                      {"type", dtype_name(static_cast<DType>(v.dtype()))},
+                      {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
+    }
+  }
+  return list;
+}
+
+void run_inspect(const Arguments& a) {
+  const LoadedModel loaded(a.model);
+  const FileView view(loaded.model());
+  HostSession host(loaded, {});
+  const Requirements& need = host.requirements();
+  if (a.common.json) {
+    nlohmann::json json = ports_json(loaded.model());
+    json["producer"] = loaded.model().producer();
+    json["target"] = detail::text(view.profile().target());
+    json["file_bytes"] = loaded.file().size();
+    json["arena_bytes"] = need.arena;
+    json["prepared_bytes"] = need.prepared;
+    json["session_bytes"] = need.bytes;
+    json["step_count"] = loaded.model().step_count();
+    if (a.steps) json["steps"] = steps_json(view, host.session());
+    if (a.memory) json["memory"] = memory_json(view, need);
+    if (a.types) json["types"] = types_json(view);
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  if (!a.steps && !a.memory && !a.types) {
+    fmt::print("{}", ports_text(loaded.model()));
+    fmt::print(
+        "target    {}\nsteps     {}\nfile      {} bytes\narena     {} bytes\nprepared  {} bytes on this "
+        "machine\n"
+        "session   {} bytes in all\n",
+        detail::text(view.profile().target()), loaded.model().step_count(), loaded.file().size(), need.arena,
+        need.prepared, need.bytes);
+  }
+  if (a.steps)
+    for (const auto& s : steps_json(view, host.session())) {
+      std::string in, out;
+      for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
+      for (const auto& x : s["outputs"]) out += (out.empty() ? "" : ", ") + x.get<std::string>();
+      const std::string where = s["elided"].get<bool>() ? "elided"
+                                : s.contains("backend") ? s["backend"].get<std::string>()
+                                                        : s["candidates"][0].get<std::string>();
+      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}\n", s["program"].dump(), s["step"].get<int>(),
+                 s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>());
+    }
+  if (a.memory) {
+    const auto m = memory_json(view, need);
+    for (const auto& r : m["regions"])
+      fmt::print("region {}  {} bytes, alignment {}, padding {}\n", r["kind"].get<std::string>(),
+                 r["bytes"].dump(), r["alignment"].dump(), r["padding"].dump());
+    fmt::print("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
+               need.bytes);
+    for (const auto& p : m["placements"])
+      fmt::print("{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", p["offset"].dump(), p["bytes"].dump(),
+                 p["first_step"].dump(), p["last_step"].dump(), p["value"].get<std::string>(),
+                 p["alias_of"].is_null() ? "" : "  (on " + p["alias_of"].get<std::string>() + ")");
+  }
+  if (a.types)
+    for (const auto& t : types_json(view))
+      fmt::print("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), t["type"].get<std::string>(),
+                 t["shape"].dump(), t["value"].get<std::string>());
+}
+
+void run_explain(const Arguments& a) {
+  const LoadedModel loaded(a.model);
+  const FileView view(loaded.model());
+  nlohmann::json found = nlohmann::json::array();
+  HostSession host(loaded, {});
+  for (const auto& s : steps_json(view, host.session())) {
+    bool hit = s["name"] == a.name;
+    for (const auto& key : {"inputs", "outputs"})
+      for (const auto& x : s[key]) hit |= x == a.name || x.get<std::string>().rfind(a.name + " ", 0) == 0;
+    if (hit) found.push_back(s);
+  }
+  nlohmann::json values = nlohmann::json::array();
+  for (const auto& t : types_json(view))
+    if (t["value"] == a.name) values.push_back(t);
+  if (found.empty() && values.empty())
+    throw DataError(
+        fmt::format("{} has no tensor or node '{}' (names of what was folded or fused are gone; see sinter "
+                    "inspect --steps)",
+                    a.model, a.name));
+  if (a.common.json) {
+    fmt::print("{}\n", nlohmann::json{{"name", a.name}, {"values", values}, {"steps", found}}.dump(2));
+    return;
+  }
+  for (const auto& t : values)
+    fmt::print("{} is a {} {}{}\n", a.name, t["kind"].get<std::string>(), t["type"].get<std::string>(),
+               t["shape"].dump());
+  for (const auto& s : found)
+    fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
+               s["name"].get<std::string>(), s["origin"].get<std::string>(),
+               s.value("backend", s["candidates"][0].get<std::string>()), s["inputs"].dump(),
+               s["outputs"].dump());
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("inspect", "Show what is in a .sinter file");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
+  c->add_flag("--memory", a->memory, "Every region, and every value's place and life");
+  c->add_flag("--types", a->types, "Every value's type and shape");
+  a->common.add_to(*c);
+  c->callback([a] { run_inspect(*a); });
+}
+
+void add_explain(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("explain", "Tell where a tensor or node comes from and what became of it");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  a->common.add_to(*c);
+  c->callback([a] { run_explain(*a); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,22 @@
+// Facts of an opened file that several commands print.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "converter/cli/host_session.h"
+
+namespace sinter::convert {
+
+// This machine's architecture as --target writes it.
+std::string default_target();
+
+// Inputs and outputs: name, type, shape.
+nlohmann::json ports_json(const Model& model);
+// One line each, for people.
+std::string ports_text(const Model& model);
+
+// "1.2 MB", "345 kB", "12 B".
+std::string readable_bytes(uint64_t bytes);
+
+}  // namespace sinter::convert

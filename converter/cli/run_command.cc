@@ -1,0 +1,186 @@
+// sinter run
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "converter/cli/arrays.h"
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/cli/model_facts.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+namespace {
+
+struct Arguments {
+  CommonOptions common;
+  std::string model, inputs, outputs, backend;
+  int threads = 1;
+  bool each = false, profile = false;
+};
+
+// Type, shape and the range of the numbers.
+nlohmann::json summary(const std::string& name, const Constant& array) {
+  nlohmann::json json{{"name", name}, {"type", dtype_name(array.dtype())}, {"shape", array.dims()}};
+  const std::vector<double> items = array.as_doubles();
+  const auto bad = std::count_if(items.begin(), items.end(), [](double x) { return !std::isfinite(x); });
+  if (bad > 0) json["not_finite"] = bad;
+  std::vector<double> finite;
+  std::copy_if(items.begin(), items.end(), std::back_inserter(finite),
+               [](double x) { return std::isfinite(x); });
+  if (finite.empty()) return json;
+  json["min"] = *std::min_element(finite.begin(), finite.end());
+  json["max"] = *std::max_element(finite.begin(), finite.end());
+  json["mean"] = std::accumulate(finite.begin(), finite.end(), 0.0) / static_cast<double>(finite.size());
+  json["first"] = std::vector<double>(
+      items.begin(), items.begin() + static_cast<ptrdiff_t>(std::min<size_t>(items.size(), 8)));
+  return json;
+}
+
+std::string line(const nlohmann::json& s) {
+  std::string text =
+      fmt::format("{}  {}{}", s["name"].get<std::string>(), s["type"].get<std::string>(), s["shape"].dump());
+  if (s.contains("min"))
+    text += fmt::format("  min {:g}  max {:g}  mean {:g}  first {}", s["min"].get<double>(),
+                        s["max"].get<double>(), s["mean"].get<double>(), s["first"].dump());
+  if (s.contains("not_finite")) text += fmt::format("  ({} elements not finite)", s["not_finite"].dump());
+  return text;
+}
+
+// Time per step of the entry program, summed over runs.
+class Profiler {
+ public:
+  void attach(Session& session) {
+    observer_.context = this;
+    observer_.before = [](void* self, const StepInfo&) {
+      static_cast<Profiler*>(self)->start_ = Clock::now();
+    };
+    observer_.after = [](void* self, const StepInfo& info, const OpCall&) {
+      static_cast<Profiler*>(self)->add(info);
+    };
+    session.set_observer(&observer_);
+  }
+  void print(const Model& model, bool json) const {
+    double total = 0;
+    for (const auto& [step, t] : times_) total += t.seconds;
+    std::vector<std::pair<uint32_t, Time>> rows(times_.begin(), times_.end());
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& [step, t] : rows) {
+      if (json)
+        list.push_back({{"step", step},
+                        {"op", model.step_op(step)},
+                        {"name", model.step_name(step)},
+                        {"backend", t.backend},
+                        {"us", 1e6 * t.seconds}});
+      else
+        fmt::print("{:5.1f} %  {:10.1f} us  {:>4} {:<16} {:<10} {}\n",
+                   total > 0 ? 100 * t.seconds / total : 0, 1e6 * t.seconds, step, model.step_op(step),
+                   t.backend, model.step_name(step));
+    }
+    if (json) fmt::print("{}\n", nlohmann::json{{"profile", list}}.dump(2));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Time {
+    double seconds = 0;
+    const char* backend = "";
+  };
+  void add(const StepInfo& info) {
+    if (info.program != 0) return;  // a body's time belongs to its step, which is not observed from outside
+    Time& t = times_[info.step];
+    t.seconds += std::chrono::duration<double>(Clock::now() - start_).count();
+    t.backend = info.backend;
+  }
+  StepObserver observer_;
+  Clock::time_point start_;
+  std::map<uint32_t, Time> times_;
+};
+
+// Outputs of several samples along a first axis, as --each wants them.
+Arrays stacked(const std::vector<Arrays>& samples) {
+  Arrays result;
+  for (size_t i = 0; i < samples.front().size(); ++i) {
+    const auto& [name, first] = samples.front()[i];
+    Dims dims = first->dims();
+    Bytes bytes;
+    for (const Arrays& sample : samples) {
+      if (sample[i].second->dims() != first->dims())
+        throw DataError(
+            fmt::format("output '{}' has another length in each sample; they cannot be stacked", name));
+      const LoadedBytes loaded = sample[i].second->load();
+      bytes.insert(bytes.end(), loaded.bytes.begin(), loaded.bytes.end());
+    }
+    if (!dims.empty() && dims[0] == 1)
+      dims[0] = static_cast<int64_t>(samples.size());
+    else
+      dims.insert(dims.begin(), static_cast<int64_t>(samples.size()));
+    result.emplace_back(name, Constant::owned(first->dtype(), dims, std::move(bytes)));
+  }
+  return result;
+}
+
+void run_run(const Arguments& a) {
+  const Arrays inputs = read_arrays(a.inputs);
+  const LoadedModel loaded(a.model);
+  HostSession session(loaded, {a.threads, a.backend});
+  Profiler profiler;
+  if (a.profile) profiler.attach(session.session());
+  Arrays outputs;
+  if (a.each) {
+    const int64_t n = session.sample_count(inputs);
+    if (n == 0) throw DataError("the data holds no samples");
+    std::vector<Arrays> samples;
+    for (int64_t i = 0; i < n; ++i) {
+      session.set_inputs(inputs, i);
+      session.run();
+      samples.push_back(session.outputs());
+    }
+    outputs = stacked(samples);
+  } else {
+    session.set_inputs(inputs);
+    session.run();
+    outputs = session.outputs();
+  }
+  if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
+  if (a.profile) profiler.print(loaded.model(), a.common.json);
+  if (!a.outputs.empty() && !a.common.json) return;
+  nlohmann::json all = nlohmann::json::array();
+  for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));
+  if (a.common.json && !a.profile) {
+    fmt::print("{}\n", nlohmann::json{{"outputs", all}}.dump(2));
+  } else if (!a.common.quiet && !a.common.json) {
+    for (const nlohmann::json& s : all) fmt::print("{}\n", line(s));
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("--inputs", a->inputs,
+                "Arrays named as the model's inputs: .npz, or .npy or .pb for a single input")
+      ->required();
+  c->add_option("--outputs", a->outputs,
+                "Where to write the outputs (.npz); without it a summary is printed");
+  c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
+  c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
+  c->add_option("--backend", a->backend, "Use this backend wherever it can: reference, xnnpack, simd");
+  c->add_flag("--profile", a->profile, "Print where the time goes, step by step");
+  a->common.add_to(*c);
+  c->footer("Example: sinter run net.sinter --inputs in.npz --outputs out.npz");
+  c->callback([a] { run_run(*a); });
+}
+
+}  // namespace sinter::convert
