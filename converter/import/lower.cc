@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/import/op_since.h"
+
 namespace sinter::convert {
 
 GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const LoweringOptions& options,
@@ -76,6 +78,8 @@ void GraphLowering::lower_node(const ImportedNode& node) {
   if (rule == nullptr) {
     lowering.refuse("operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".",
                     node.op_type);
+  } else if (const int since = op_since(node.domain, node.op_type); node.opset < since) {
+    lowering.refuse("{} came with opset {}, but the model imports {}", node.op_type, since, node.opset);
   } else if (node.opset > rule->newest) {
     lowering.refuse("version {} of operator set '{}' is newer than {}, the newest that is known", node.opset,
                     node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
@@ -86,6 +90,9 @@ void GraphLowering::lower_node(const ImportedNode& node) {
       done = lowering.refuse("attribute '{}' is not one that {} has", node.attributes[i].name, node.op_type);
     }
   }
+  for (size_t i = 0; i < lowering.inputs_.size() && done; ++i)
+    if (!lowering.input_read_[i] && lowering.inputs_[i] != kAbsent)
+      done = lowering.refuse("input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     define(node.outputs[i], done ? lowering.outputs_[i] : kUnknown);
   if (!done) return;

@@ -47,8 +47,13 @@ class NodeLowering {
 
   // ---- operands. Indexes beyond the node's list and empty names are absent.
   size_t input_count() const { return inputs_.size(); }
-  bool has_input(size_t i) const { return i < inputs_.size() && inputs_[i] != kAbsent; }
-  ValueId input(size_t i) const { return i < inputs_.size() ? inputs_[i] : kAbsent; }
+  // Looking at one marks it as understood; inputs that no rule looked at are refused afterwards.
+  bool has_input(size_t i) const { return input(i) != kAbsent; }
+  ValueId input(size_t i) const {
+    if (i >= inputs_.size()) return kAbsent;
+    input_read_[i] = true;
+    return inputs_[i];
+  }
   size_t output_count() const { return outputs_.size(); }
   bool wants_output(size_t i) const;
   // Facts. For kUnknown and absent values: kNone and an empty shape.
@@ -134,6 +139,7 @@ class NodeLowering {
   const ImportedNode& node_;
   std::vector<ValueId> inputs_, outputs_;
   std::vector<bool> attr_read_;
+  mutable std::vector<bool> input_read_;
   bool refused_ = false;
 };
 

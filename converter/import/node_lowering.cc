@@ -24,6 +24,7 @@ NodeLowering::NodeLowering(GraphLowering& parent, const ImportedNode& node)
       attr_read_(node.attributes.size()) {
   for (const std::string& name : node.inputs) inputs_.push_back(parent.lookup(name));
   while (!inputs_.empty() && inputs_.back() == kAbsent) inputs_.pop_back();
+  input_read_.resize(inputs_.size());
 }
 
 int NodeLowering::opset() const { return node_.opset; }

@@ -66,8 +66,9 @@ class Reader {
     if (m.opsets.empty()) {
       m.opsets[""] = 1;
       if (m.ir_version >= 3)
-        diagnostics_->warn({}, {},
-                           "the model imports no operator set; opset 1 is assumed, as for the oldest files");
+        diagnostics_->refuse(
+            {}, {}, "the model imports no operator set (opset_import), so its operators' meaning is open",
+            "export it again");
     }
     names_.clear();
     m.graph = graph(proto.graph(), m.opsets);
@@ -103,6 +104,7 @@ class Reader {
     return result;
   }
 
+  // -1 is how exporters write a dimension that they do not know.
   ImportedValueInfo value_info(const onnx_pb::ValueInfoProto& proto) const {
     ImportedValueInfo info;
     info.name = proto.name();
@@ -133,8 +135,7 @@ class Reader {
     info.has_shape = type.tensor_type().has_shape();
     for (const auto& d : type.tensor_type().shape().dim()) {
       ImportedDim dim;
-      // Exporters write -1 (and 0 in inputs is left to the reader) for what they do not know.
-      if (d.has_dim_value() && d.dim_value() >= 0) dim.value = d.dim_value();
+      if (d.has_dim_value()) dim.value = d.dim_value();
       if (d.has_dim_param()) dim.symbol = d.dim_param();
       info.dims.push_back(std::move(dim));
     }
@@ -234,6 +235,11 @@ class Reader {
       ImportedValueInfo info = value_info(v);
       const auto found = data.find(info.name);
       if (found == data.end()) {
+        for (ImportedDim& dim : info.dims) {
+          if (dim.value < -1)
+            diagnostics_->refuse(
+                {}, {}, fmt::format("input '{}' is declared with a dimension of {}", info.name, dim.value));
+        }
         g.inputs.push_back(std::move(info));
       } else if (info.dtype != DType::kNone && info.dtype != found->second->dtype) {
         diagnostics_->warn(

@@ -28,6 +28,7 @@ bool lower_concat(NodeLowering& n) {
   for (size_t i = 0; i < n.input_count(); ++i)
     if (n.has_input(i)) inputs.push_back(n.input(i));
   if (inputs.empty()) return n.refuse("has no input");
+  if (!n.has_attr("axis") && n.opset() >= 4) return n.refuse("has no attribute axis");
   // Shape arithmetic of some exporters joins scalars with vectors: a scalar is a vector of one.
   bool vectors = false;
   for (const ValueId v : inputs) vectors |= n.rank(v) == 1;

@@ -162,12 +162,21 @@ bool lower_lp_norm(NodeLowering& n) {
 
 bool lower_mean_variance_norm(NodeLowering& n) {
   const ValueId x = n.input(0);
-  std::vector<int64_t> axes = n.attr_ints("axes", {0, 2, 3});
+  std::vector<int64_t> axes;
+  bool scale = true;
+  if (n.opset() < 9) {
+    // The experimental operator of opset 1: one sample at a time, each channel alone or all together.
+    for (int64_t i = n.attr_int("across_channels", 0) != 0 ? 1 : 2; i < n.rank(x); ++i) axes.push_back(i);
+    scale = n.attr_int("normalize_variance", 1) != 0;
+  } else {
+    axes = n.attr_ints("axes", {0, 2, 3});
+  }
   if (!n.normalize_axes(&axes, n.rank(x))) return false;
   const auto mean = [&](ValueId v) {
     return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {v});
   };
   const ValueId centred = n.sub(x, mean(x));
+  if (!scale) return n.output(0, centred);
   const ValueId deviation = n.emit(SqrtAttrs{}, {mean(n.mul(centred, centred))});
   return n.output(0, n.div(centred, n.add(deviation, n.scalar(n.dtype(x), 1e-9))));
 }

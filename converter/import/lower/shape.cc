@@ -273,10 +273,11 @@ bool lower_dropout(NodeLowering& n) {
   for (const char* a : {"ratio", "is_test", "seed"}) n.ignore_attr(a);
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
+  const bool has_ratio = n.has_input(1);
   if (n.has_input(2)) {
     const auto training = n.constant_int(2);
     if (!training) return false;
-    const auto ratio = n.has_input(1) ? n.constant_double(1) : std::optional<double>(0.5);
+    const auto ratio = has_ratio ? n.constant_double(1) : std::optional<double>(0.5);
     if (!ratio) return false;
     if (*training != 0 && *ratio != 0)
       return n.refuse("training mode drops at random; export it for inference");

@@ -1,0 +1,45 @@
+#include "converter/import/op_since.h"
+
+#include <string>
+
+namespace sinter::convert {
+namespace {
+
+struct Row {
+  int version;
+  std::string_view ops;  // each between two spaces
+};
+// clang-format off
+constexpr Row kRows[] = {
+    {7, " Acos Asin Atan Cos Multinomial Sin Tan "},
+    {8, " Expand Scan "},
+    {9, " Acosh Asinh Atanh Compress ConstantOfShape Cosh Erf EyeLike IsNaN MaxUnpool NonZero OneHot Scatter Shrink Sign Sinh TfIdfVectorizer Where "},
+    {10, " ConvInteger DequantizeLinear IsInf MatMulInteger Mod NonMaxSuppression QLinearConv QLinearMatMul QuantizeLinear Resize ReverseSequence RoiAlign StringNormalizer "},
+    {11, " BitShift CumSum Det DynamicQuantizeLinear GatherElements GatherND Range Round ScatterElements ScatterND Unique "},
+    {12, " Celu Einsum GreaterOrEqual LessOrEqual "},
+    {14, " HardSwish Trilu "},
+    {15, " CastLike "},
+    {16, " GridSample "},
+    {17, " BlackmanWindow DFT HammingWindow HannWindow MelWeightMatrix STFT "},
+    {18, " BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CenterCropPad Col2Im GroupNormalization Mish "},
+    {19, " DeformConv "},
+    {20, " AffineGrid Gelu "},
+    {23, " Attention RMSNormalization RotaryEmbedding "},
+    {24, " Swish TensorScatter "},
+    {26, " BitCast CumProd "},
+    {27, " CausalConvWithState LinearAttention "},
+    {28, " SwiGLU "},
+};
+// clang-format on
+
+}  // namespace
+
+int op_since(std::string_view domain, std::string_view op_type) {
+  if (!domain.empty()) return 1;
+  const std::string word = " " + std::string(op_type) + " ";
+  for (const Row& row : kRows)
+    if (row.ops.find(word) != std::string_view::npos) return row.version;
+  return 1;
+}
+
+}  // namespace sinter::convert
