@@ -1,6 +1,7 @@
 // One-input functions without parameters that matter: Abs .. Trig, BitNot and Classify.
 #include <cmath>
 
+#include "runtime/core/float_formats.h"
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/support.h"
@@ -153,17 +154,28 @@ Status infer_classify(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
   return give_output(call, 0, DType::kBool, call.in(0).shape());
 }
+bool classify(double x, int64_t mask) {
+  const int is = x != x           ? kClassifyNan
+                 : !std::isinf(x) ? 0
+                 : x > 0          ? kClassifyPositiveInf
+                                  : kClassifyNegativeInf;
+  return (mask & is) != 0;
+}
+// Reads the 16-bit floats too: nothing is computed in them.
 Status run_classify(const OpCall& call, RunContext&) {
   const int64_t mask = call.attrs<ClassifyAttrs>().mask;
-  return for_float(call.in(0).dtype, [&](auto tag) {
+  const TensorView &x = call.in(0), &y = call.out(0);
+  if (x.dtype == DType::kFloat16) {
+    map_unary<bool, uint16_t>(y, x, [mask](uint16_t v) { return classify(float16_value(v), mask); });
+    return ok_status();
+  }
+  if (x.dtype == DType::kBFloat16) {
+    map_unary<bool, uint16_t>(y, x, [mask](uint16_t v) { return classify(bfloat16_value(v), mask); });
+    return ok_status();
+  }
+  return for_float(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    map_unary<bool, T>(call.out(0), call.in(0), [mask](T x) {
-      const int is = x != x           ? kClassifyNan
-                     : !std::isinf(x) ? 0
-                     : x > T(0)       ? kClassifyPositiveInf
-                                      : kClassifyNegativeInf;
-      return (mask & is) != 0;
-    });
+    map_unary<bool, T>(y, x, [mask](T v) { return classify(v, mask); });
     return ok_status();
   });
 }

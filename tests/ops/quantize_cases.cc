@@ -37,6 +37,13 @@ TEST(Quantize, HalfToEvenThenZeroPointThenSaturation) {
                tensor<uint8_t>({2}, {50, 4}));
 }
 
+TEST(Quantize, ReadsHalves) {
+  const Tensor half =
+      bits_tensor<uint16_t>(DType::kFloat16, {3}, {0x3c00, 0xc500, 0x7c00});  // 1, -5, infinity
+  const Tensor scale = bits_tensor<uint16_t>(DType::kFloat16, {}, {0x4000});
+  expect_equal(run_op(quantize(DType::kInt8), {half, scale})[0], tensor<int8_t>({3}, {0, -2, 127}));
+}
+
 TEST(Quantize, PerAxis) {
   const Tensor x = iota<float>({2, 3, 2});
   expect_equal(run_op(quantize(DType::kInt8, 1),

@@ -120,6 +120,10 @@ TEST(Unary, Classify) {
   expect_equal(run_op(a, {x})[0], tensor<bool>({4}, {false, true, true, false}));
   a.mask = kClassifyNegativeInf;
   expect_equal(run_op(a, {x})[0], tensor<bool>({4}, {false, false, true, false}));
+  expect_equal(run_op(a, {bits_tensor<uint16_t>(DType::kFloat16, {3}, {0xfc00, 0x7c00, 0x7e00})})[0],
+               tensor<bool>({3}, {true, false, false}));
+  expect_equal(run_op(a, {bits_tensor<uint16_t>(DType::kBFloat16, {3}, {0xff80, 0x7f80, 0x7fc0})})[0],
+               tensor<bool>({3}, {true, false, false}));
   a.mask = 8;
   expect_refused(a, {x});
 }
