@@ -36,9 +36,9 @@ std::byte* Creator::address(const Frame& frame, const fb::Placement& p) const {
 }
 
 std::byte* Creator::workspace_of(const Frame& frame, const fb::StepPlan& plan) const {
-  if (!building()) return nullptr;
+  if (!building() || plan.workspace_bytes() == 0) return nullptr;  // without bytes the region is not verified
   std::byte* base = frame.parent != nullptr ? frame.base : regions_[plan.workspace_region()];
-  return plan.workspace_bytes() > 0 ? base + plan.workspace_offset() : nullptr;
+  return base + plan.workspace_offset();
 }
 
 TensorView Creator::view_of(const Frame& frame, uint32_t v) const {
