@@ -75,8 +75,8 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   // Narrow floats are computed in float32, except where elements are only moved or converted.
   const OpInfo* info = op_info(op_of(attrs));
   const Op op = op_of(attrs);
-  const bool moves = (info->traits & kMovement) != 0 || op == Op::kCast || op == Op::kQuantize ||
-                     op == Op::kDequantize;
+  const bool moves =
+      (info->traits & kMovement) != 0 || op == Op::kCast || op == Op::kQuantize || op == Op::kDequantize;
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());

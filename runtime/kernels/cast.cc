@@ -19,7 +19,8 @@ Status run_cast(const OpCall& call, RunContext&) {
   const TensorView x = by_position(call.in(0)), y = by_position(call.out(0));
   if (x.dtype == y.dtype && !is_sub_byte(x.dtype) && x.dtype != DType::kBool) return copy_elements(y, x);
   // The bits of packed outputs are or-ed in.
-  if (is_sub_byte(y.dtype) && y.dense_bytes() > 0) std::memset(y.data, 0, static_cast<size_t>(y.dense_bytes()));
+  if (is_sub_byte(y.dtype) && y.dense_bytes() > 0)
+    std::memset(y.data, 0, static_cast<size_t>(y.dense_bytes()));
   const bool saturate = call.attrs<CastAttrs>().saturate != 0;
   const Wide kind = wide_kind(x.dtype);
   // Packed operands are dense: their strides are 0, and elements are found by their position in row-major

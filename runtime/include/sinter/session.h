@@ -89,8 +89,8 @@ class Session {
   template <class Index>
   requires std::is_integral_v<Index> TensorView output(Index i)
   const { return output_at(static_cast<uint32_t>(i)); }
-  // How many entries of an output's axis the last run used: fewer than its dim where the length depends on data (the
-  // others are zero).
+  // How many entries of an output's axis the last run used: fewer than its dim where the length depends on
+  // data (the others are zero).
   int64_t output_extent(uint32_t i, int axis) const;
   // dtype kNone if there is no such name.
   TensorView input(const char* name) const;
