@@ -1,5 +1,5 @@
 // Images and grids: Resize, Upsample, GridSample, AffineGrid, RoiAlign, DepthToSpace, SpaceToDepth, Col2Im,
-// and the withdrawn ImageScaler, Crop and Affine.
+// and the withdrawn ImageScaler and Crop.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -346,13 +346,6 @@ bool lower_image_scaler(NodeLowering& n) {
   return n.output(0, y);
 }
 
-bool lower_affine(NodeLowering& n) {
-  const ValueId x = n.input(0);
-  const DType t = n.dtype(x);
-  return n.output(
-      0, n.add(n.mul(x, n.scalar(t, n.attr_float("alpha", 1))), n.scalar(t, n.attr_float("beta", 0))));
-}
-
 // Crop-1: border is left, top, right, bottom; scale, if given, is the result's height and width.
 bool lower_crop(NodeLowering& n) {
   const ValueId x = n.input(0);
@@ -378,7 +371,6 @@ constexpr LowerRule kRules[] = {
     {"SpaceToDepth", lower_space_to_depth},
     {"Col2Im", lower_col2im},
     {"ImageScaler", lower_image_scaler},
-    {"Affine", lower_affine},
     {"Crop", lower_crop},
 };
 

@@ -8,19 +8,24 @@ namespace sinter::convert {
 // clang-format off: one line a family, in alphabetical order
 #define SINTER_FAMILIES(X) \
   X(activation_rules) \
+  X(attention_rules) \
   X(cast_rules) \
   X(constant_rules) \
   X(control_rules) \
   X(conv_rules) \
+  X(einsum_rules) \
   X(elementwise_rules) \
   X(image_rules) \
   X(linear_rules) \
   X(movement_rules) \
   X(normalize_rules) \
+  X(pad_rules) \
   X(pool_rules) \
   X(quantize_rules) \
+  X(recurrent_rules) \
   X(reduce_rules) \
-  X(shape_rules)
+  X(shape_rules) \
+  X(signal_rules)
 // clang-format on
 
 #define X(family) std::span<const LowerRule> family();

@@ -1,0 +1,144 @@
+// Pad and CenterCropPad; Det; NonMaxSuppression.
+#include <algorithm>
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+namespace {
+
+// Pads (begins, then ends, of all axes); negative ones crop.
+ValueId padded(NodeLowering& n, ValueId x, std::vector<int64_t> pads, ValueId value, PadMode mode) {
+  const auto rank = static_cast<size_t>(n.rank(x));
+  for (size_t axis = 0; axis < rank && x >= 0; ++axis) {
+    const int64_t before = std::max<int64_t>(0, -pads[axis]),
+                  after = std::max<int64_t>(0, -pads[rank + axis]);
+    if (before + after > n.dims(x)[axis])
+      return n.refuse("negative pads crop more than axis {} has", axis), kUnknown;
+    x = n.slice(x, static_cast<int64_t>(axis), before, n.dims(x)[axis] - before - after);
+    pads[axis] = std::max<int64_t>(0, pads[axis]),
+    pads[rank + axis] = std::max<int64_t>(0, pads[rank + axis]);
+  }
+  if (std::all_of(pads.begin(), pads.end(), [](int64_t p) { return p == 0; })) return x;
+  const PadAttrs a{IntList(std::span<const int64_t>(pads)), static_cast<int64_t>(mode)};
+  return value == kAbsent ? n.emit(a, {x}) : n.emit(a, {x, value});
+}
+
+// Pad-1 (paddings), 2 (attributes), 11 to 25 (inputs; axes from 18).
+bool lower_pad(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const auto rank = static_cast<size_t>(n.rank(x));
+  const std::string name = n.attr_string("mode", "constant");
+  const std::pair<std::string_view, PadMode> modes[] = {{"constant", PadMode::kConstant},
+                                                        {"reflect", PadMode::kReflect},
+                                                        {"edge", PadMode::kEdge},
+                                                        {"wrap", PadMode::kWrap}};
+  const auto mode =
+      std::find_if(std::begin(modes), std::end(modes), [&](const auto& m) { return m.first == name; });
+  if (mode == std::end(modes)) return n.refuse("mode '{}' is not known", name);
+  std::vector<int64_t> pads;
+  ValueId value = kAbsent;
+  if (n.opset() < 11) {
+    pads = n.attr_ints(n.has_attr("paddings") ? "paddings" : "pads");
+    const double fill = n.attr_float("value", 0);
+    if (fill != 0) value = n.scalar(n.dtype(x), fill);
+  } else {
+    const auto given = n.constant_ints(1);
+    if (!given) return n.refused() ? false : n.refuse("has no pads");
+    pads = *given;
+    if (n.has_input(2)) value = n.reshape(n.cast(n.input(2), n.dtype(x)), {});
+    if (n.has_input(3)) {
+      auto axes = n.constant_ints(3);
+      if (!axes || !n.normalize_axes(&*axes, static_cast<int64_t>(rank))) return false;
+      if (pads.size() != 2 * axes->size()) return n.refuse("{} pads for {} axes", pads.size(), axes->size());
+      std::vector<int64_t> all(2 * rank, 0);
+      for (size_t i = 0; i < axes->size(); ++i) {
+        all[static_cast<size_t>((*axes)[i])] = pads[i];
+        all[rank + static_cast<size_t>((*axes)[i])] = pads[axes->size() + i];
+      }
+      pads = all;
+    }
+  }
+  if (pads.size() != 2 * rank) return n.refuse("{} pads for X {}", pads.size(), to_string(n.dims(x)));
+  if (mode->second != PadMode::kConstant) value = kAbsent;
+  return n.output(0, padded(n, x, pads, value, mode->second));
+}
+
+// CenterCropPad-18.
+bool lower_center_crop_pad(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const auto shape = n.constant_ints(1);
+  if (!shape) return n.refused() ? false : n.refuse("has no shape");
+  std::vector<int64_t> axes = n.attr_ints("axes");
+  if (axes.empty())
+    for (int64_t i = 0; i < n.rank(x); ++i) axes.push_back(i);
+  if (!n.normalize_axes(&axes, n.rank(x))) return false;
+  if (axes.size() != shape->size()) return n.refuse("{} sizes for {} axes", shape->size(), axes.size());
+  const auto rank = static_cast<size_t>(n.rank(x));
+  std::vector<int64_t> pads(2 * rank, 0);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<size_t>(axes[i]);
+    const int64_t more = (*shape)[i] - n.dims(x)[axis];
+    // Cropping keeps the extra element at the start's side, padding adds it at the end.
+    const int64_t before = more >= 0 ? more / 2 : -((-more) / 2);
+    pads[axis] = before, pads[rank + axis] = more - before;
+  }
+  return n.output(0, padded(n, x, pads, kAbsent, PadMode::kConstant));
+}
+
+// Expansion along the first row; x is [..., n, n].
+ValueId determinant(NodeLowering& n, ValueId x) {
+  const int64_t rank = n.rank(x), size = n.dims(x).back();
+  const auto element = [&](int64_t row, int64_t column) {
+    return n.slice(n.slice(x, rank - 2, row, 1), rank - 1, column, 1);
+  };
+  if (size == 1) return x;
+  if (size == 2) return n.sub(n.mul(element(0, 0), element(1, 1)), n.mul(element(0, 1), element(1, 0)));
+  ValueId sum = kAbsent;
+  for (int64_t column = 0; column < size; ++column) {
+    const ValueId rows = n.slice(x, rank - 2, 1, size - 1);
+    std::vector<ValueId> parts;
+    if (column > 0) parts.push_back(n.slice(rows, rank - 1, 0, column));
+    if (column + 1 < size) parts.push_back(n.slice(rows, rank - 1, column + 1, size - column - 1));
+    const ValueId minor = parts.size() == 1 ? parts[0] : n.emit(ConcatAttrs{rank - 1}, parts);
+    const ValueId term = n.mul(element(0, column), determinant(n, minor));
+    sum = sum == kAbsent ? term : column % 2 == 1 ? n.sub(sum, term) : n.add(sum, term);
+  }
+  return sum;
+}
+
+// Det-11 of matrices of up to 4 x 4.
+bool lower_det(NodeLowering& n) {
+  const Dims d = n.dims(n.input(0));
+  if (d.size() < 2 || d.back() != d[d.size() - 2] || d.back() < 1 || d.back() > 4)
+    return n.refuse("X is {}; determinants of 1 x 1 to 4 x 4 matrices are supported", to_string(d));
+  return n.output(0, n.reshape(determinant(n, n.input(0)), Dims(d.begin(), d.end() - 2)));
+}
+
+// NonMaxSuppression-10: the number of selected boxes depends on data; a bound is planned.
+bool lower_nms(NodeLowering& n) {
+  NmsAttrs a;
+  if (n.has_input(2)) {
+    const auto most = n.constant_int(2);
+    if (!most) return false;
+    a.max_per_class = std::max<int64_t>(0, *most);
+  }
+  a.center_point_box = n.attr_int("center_point_box", 0);
+  std::vector<ValueId> operands{n.input(0), n.input(1)};
+  for (size_t i = 3; i < 5; ++i)
+    operands.push_back(n.has_input(i) ? n.reshape(n.cast(n.input(i), n.dtype(n.input(0))), {}) : kAbsent);
+  const std::vector<ValueId> results = n.emit_many(a, operands, 2);
+  if (results[0] < 0) return false;
+  if (!n.constant(results[0])) n.parent().graph().value(results[0]).extents = {{0, results[1]}};
+  return n.output(0, results[0]);
+}
+
+constexpr LowerRule kRules[] = {{"Pad", lower_pad},
+                                {"CenterCropPad", lower_center_crop_pad},
+                                {"Det", lower_det},
+                                {"NonMaxSuppression", lower_nms}};
+
+}  // namespace
+
+std::span<const LowerRule> pad_rules() { return kRules; }
+
+}  // namespace sinter::convert

@@ -1,0 +1,132 @@
+// Signal processing: DFT, STFT, the window functions, MelWeightMatrix.
+#include <cmath>
+#include <numbers>
+
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+namespace {
+
+// DFT-17 (axis attribute, default 1) and DFT-20 (axis input, default -2).
+bool lower_dft(NodeLowering& n) {
+  DftAttrs a;
+  const int64_t rank = n.rank(n.input(0));
+  a.axis = n.opset() < 20 ? n.attr_int("axis", 1) : -2;
+  if (n.opset() >= 20 && n.has_input(2)) {
+    const auto axis = n.constant_int(2);
+    if (!axis) return false;
+    a.axis = *axis;
+  }
+  if (!n.normalize_axis(&a.axis, rank)) return false;
+  if (n.has_input(1)) {
+    const auto length = n.constant_int(1);
+    if (!length) return false;
+    a.length = *length;
+  }
+  a.inverse = n.attr_int("inverse", 0);
+  a.onesided = n.attr_int("onesided", 0);
+  return n.output(0, n.emit(a, {n.input(0)}));
+}
+
+// STFT-17: frames of the signal, windowed, transformed.
+bool lower_stft(NodeLowering& n) {
+  ValueId signal = n.input(0);
+  const auto step = n.constant_int(1);
+  if (!step || *step < 1) return n.refuse("frame_step must be a positive constant");
+  if (n.rank(signal) == 2) signal = n.unsqueeze(signal, 2);
+  if (n.rank(signal) != 3) return n.refuse("the signal has rank {}", n.rank(signal));
+  const Dims d = n.dims(signal);
+  int64_t length = n.has_input(2) ? n.size(n.input(2)) : 0;
+  if (n.has_input(3)) {
+    const auto given = n.constant_int(3);
+    if (!given) return false;
+    if (length != 0 && *given != length)
+      return n.refuse("the window has {} values but a frame {}", length, *given);
+    length = *given;
+  }
+  if (length < 1 || length > d[1]) return n.refuse("frames of {} from a signal of {}", length, d[1]);
+  const int64_t frames = (d[1] - length) / *step + 1;
+  std::vector<int64_t> at(static_cast<size_t>(frames * length));
+  for (int64_t f = 0; f < frames; ++f)
+    for (int64_t i = 0; i < length; ++i) at[static_cast<size_t>(f * length + i)] = f * *step + i;
+  const ValueId index = n.add_constant(Constant::of<int64_t>(DType::kInt64, {frames, length}, at));
+  ValueId x = n.emit(GatherAttrs{1}, {signal, index});  // [B, frames, length, 1 or 2]
+  if (n.has_input(2)) x = n.mul(x, n.reshape(n.cast(n.input(2), n.dtype(signal)), {length, 1}));
+  DftAttrs a;
+  a.axis = 2;
+  a.onesided = n.attr_int("onesided", 1);
+  return n.output(0, n.emit(a, {x}));
+}
+
+// The constant's type by ONNX's number; 1 is float32.
+ValueId typed(NodeLowering& n, const Dims& dims, const std::vector<double>& items) {
+  const DType to = dtype_from_onnx(n.attr_int("output_datatype", 1));
+  if (to == DType::kNone) return n.refuse("output_datatype is not a number type"), kUnknown;
+  return n.cast(n.add_constant(Constant::of<double>(DType::kFloat64, dims, items)), to);
+}
+
+// a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N)
+bool window(NodeLowering& n, double a0, double a1, double a2) {
+  const auto size = n.constant_int(0);
+  if (!size || *size < 0) return n.refuse("the size must be a constant");
+  const bool periodic = n.attr_int("periodic", 1) != 0;
+  const auto period = static_cast<double>(periodic ? *size : *size - 1);
+  std::vector<double> items;
+  for (int64_t i = 0; i < *size; ++i) {
+    const double angle = period > 0 ? 2 * std::numbers::pi * static_cast<double>(i) / period : 0;
+    items.push_back(a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle));
+  }
+  return n.output(0, typed(n, {*size}, items));
+}
+
+bool lower_hann(NodeLowering& n) { return window(n, 0.5, 0.5, 0); }
+bool lower_hamming(NodeLowering& n) { return window(n, 25.0 / 46, 21.0 / 46, 0); }
+bool lower_blackman(NodeLowering& n) { return window(n, 0.42, 0.5, 0.08); }
+
+// MelWeightMatrix-17: triangular filters, equally spaced on the mel scale, over the bins of a spectrum.
+bool lower_mel(NodeLowering& n) {
+  const auto bins = n.constant_int(0), dft = n.constant_int(1), rate = n.constant_int(2);
+  const auto low = n.constant_double(3), high = n.constant_double(4);
+  if (!bins || !dft || !rate || !low || !high) return n.refuse("all inputs must be constant");
+  if (*bins < 1 || *dft < 1 || *rate < 1) return n.refuse("sizes must be positive");
+  const auto to_mel = [](double hz) { return 2595 * std::log10(1 + hz / 700); };
+  const double first = to_mel(*low), step = (to_mel(*high) - first) / static_cast<double>(*bins + 2);
+  std::vector<int64_t> edges;
+  const int64_t rows = *dft / 2 + 1;
+  for (int64_t i = 0; i < *bins + 2; ++i) {
+    const double hz = 700 * (std::pow(10.0, (static_cast<double>(i) * step + first) / 2595) - 1);
+    edges.push_back(
+        static_cast<int64_t>(std::floor(static_cast<double>(*dft + 1) * hz / static_cast<double>(*rate))));
+    if (edges.back() < 0 || edges.back() > rows)
+      return n.refuse("an edge frequency lies outside the spectrum");
+  }
+  std::vector<double> out(static_cast<size_t>(rows * *bins));
+  const auto cell = [&](int64_t row, int64_t column) -> double& {
+    return out[static_cast<size_t>(row * *bins + column)];
+  };
+  for (int64_t i = 0; i < *bins; ++i) {
+    const int64_t lower = edges[static_cast<size_t>(i)], center = edges[static_cast<size_t>(i) + 1],
+                  upper = edges[static_cast<size_t>(i) + 2];
+    if (center == lower && center < rows) cell(center, i) = 1;
+    for (int64_t j = lower; center > lower && j <= center && j < rows; ++j)
+      cell(j, i) = static_cast<double>(j - lower) / static_cast<double>(center - lower);
+    for (int64_t j = center; upper > center && j < upper && j < rows; ++j)
+      cell(j, i) = static_cast<double>(upper - j) / static_cast<double>(upper - center);
+  }
+  return n.output(0, typed(n, {rows, *bins}, out));
+}
+
+constexpr LowerRule kRules[] = {
+    {"DFT", lower_dft},
+    {"STFT", lower_stft},
+    {"HannWindow", lower_hann},
+    {"HammingWindow", lower_hamming},
+    {"BlackmanWindow", lower_blackman},
+    {"MelWeightMatrix", lower_mel},
+};
+
+}  // namespace
+
+std::span<const LowerRule> signal_rules() { return kRules; }
+
+}  // namespace sinter::convert
