@@ -1,0 +1,290 @@
+// Conv: image patches times filters, group by group; a filter of one tap over every pixel needs no patches.
+// DepthwiseConv: channels side by side in a vector.
+#include "platforms/simd/gemm.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/conv.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "platforms/simd/math-inl.h"
+
+#ifndef SINTER_SIMD_CONV_ONCE
+#define SINTER_SIMD_CONV_ONCE
+#include <cstring>
+
+namespace sinter::simd {
+
+// Always three spatial axes; missing ones have length 1.
+struct Geometry {
+  int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
+
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
+};
+
+// One output pixel: taps first .. end - 1 of each axis lie in the input, the first of them at `x`.
+struct Window {
+  const float* x;
+  int64_t first[3], end[3];
+};
+
+}  // namespace sinter::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// As many output as input channels. kVectors vectors of channels from `c` on, `count` of them valid.
+template <int kVectors>
+HWY_INLINE void depthwise_strip(const Geometry& g, const Window& w, const float* filter, const float* bias,
+                                float min, float max, int64_t c, size_t count, float* y) {
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const bool partial = kVectors == 1 && count < static_cast<size_t>(lanes);
+  const auto load = [&](const float* p)
+                        HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
+  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const float* x0 = w.x + c;
+  for (int64_t t0 = w.first[0]; t0 < w.end[0];
+       ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_channels) {
+    const float* x1 = x0;
+    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_channels) {
+      const float* x2 = x1;
+      const float* f = filter + ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels + c;
+      for (int64_t t2 = w.first[2]; t2 < w.end[2];
+           ++t2, x2 += g.dilation[2] * g.in_channels, f += g.in_channels) {
+        s0 = hn::MulAdd(load(x2), load(f), s0);
+        if constexpr (kVectors == 4) {
+          s1 = hn::MulAdd(load(x2 + lanes), load(f + lanes), s1);
+          s2 = hn::MulAdd(load(x2 + 2 * lanes), load(f + 2 * lanes), s2);
+          s3 = hn::MulAdd(load(x2 + 3 * lanes), load(f + 3 * lanes), s3);
+        }
+      }
+    }
+  }
+  const V low = set(min), high = set(max);
+  const auto finish = [&](V s, int64_t at) HWY_ATTR {
+    if (bias != nullptr) s = hn::Add(s, load(bias + at));
+    s = clamp(s, low, high);
+    if (partial)
+      hn::StoreN(s, d, y + at, count);
+    else
+      hn::StoreU(s, d, y + at);
+  };
+  finish(s0, c);
+  if constexpr (kVectors == 4) finish(s1, c + lanes), finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
+}
+
+void depthwise_pixel(const Geometry& g, const Window& w, const float* filter, const float* bias, float min,
+                     float max, float* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
+  int64_t c = 0;
+  for (; c + 4 * lanes <= g.in_channels; c += 4 * lanes)
+    depthwise_strip<4>(g, w, filter, bias, min, max, c, static_cast<size_t>(lanes), y);
+  for (; c < g.in_channels; c += lanes)
+    depthwise_strip<1>(g, w, filter, bias, min, max, c,
+                       static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+namespace {
+
+HWY_EXPORT(depthwise_pixel);
+
+template <class Attrs>
+Geometry geometry(const OpCall& call, bool depthwise) {
+  const auto& a = call.attrs<Attrs>();
+  const TensorView &x = call.in(0), &w = call.in(1), &y = call.out(0);
+  const int axes = x.rank - 2;
+  Geometry g;
+  g.batch = x.dims[0], g.in_channels = x.dims[x.rank - 1], g.out_channels = y.dims[y.rank - 1];
+  for (int i = 0; i < axes; ++i) {
+    const int j = 3 - axes + i;
+    g.in[j] = x.dims[1 + i], g.out[j] = y.dims[1 + i], g.kernel[j] = w.dims[i + (depthwise ? 0 : 1)];
+    g.stride[j] = a.strides[i], g.dilation[j] = a.dilations[i], g.pad[j] = a.pads[i];
+  }
+  return g;
+}
+
+// ---- Conv
+
+Geometry conv_geometry(const OpCall& call) {
+  Geometry g = geometry<ConvAttrs>(call, false);
+  g.group = call.attrs<ConvAttrs>().group;
+  return g;
+}
+
+// Every pixel of the input, in order, is a row.
+bool pointwise(const Geometry& g) {
+  for (int i = 0; i < 3; ++i)
+    if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.in[i] != g.out[i]) return false;
+  return true;
+}
+
+int64_t patch_floats(const Geometry& g) {
+  return pointwise(g) ? 0 : kRowTile * g.taps() * (g.in_channels / g.group);
+}
+
+Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
+  const Geometry g = conv_geometry(call);
+  const int64_t depth = g.taps() * (g.in_channels / g.group);
+  int64_t packed = 0, patches = 0;
+  SINTER_CHECK(
+      packed_floats(g.out_channels / g.group, depth, &packed) && checked_mul(kRowTile, depth, &patches) &&
+          checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
+          checked_add(packed, patches, &packed) && checked_mul<int64_t>(packed, sizeof(float), &packed),
+      invalid("the operation needs more workspace than there is"));
+  *bytes = static_cast<size_t>(packed);
+  return ok_status();
+}
+
+// Patches of output pixels first .. first + count - 1 (over the whole batch), group `group`.
+void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t first, int64_t count,
+                    float* to) {
+  const int64_t channels = g.in_channels / g.group, pixels = g.out_pixels();
+  const auto bytes = static_cast<size_t>(channels) * sizeof(float);
+  for (int64_t row = first; row < first + count; ++row) {
+    const float* image = x + row / pixels * g.in_pixels() * g.in_channels + group * channels;
+    const int64_t pixel = row % pixels;
+    const int64_t s0 = pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0];
+    const int64_t s1 = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
+    const int64_t s2 = pixel % g.out[2] * g.stride[2] - g.pad[2];
+    // Taps of the last axis that lie side by side in memory move in one piece.
+    const bool runs = g.dilation[2] == 1 && g.group == 1 && s2 >= 0 && s2 + g.kernel[2] <= g.in[2];
+    for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
+      const int64_t i0 = s0 + t0 * g.dilation[0];
+      for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1) {
+        const int64_t i1 = s1 + t1 * g.dilation[1];
+        const auto line = static_cast<size_t>(g.kernel[2]) * bytes;
+        if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) {
+          std::memset(to, 0, line);
+        } else if (runs) {
+          std::memcpy(to, image + ((i0 * g.in[1] + i1) * g.in[2] + s2) * g.in_channels, line);
+        } else {
+          for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2) {
+            const int64_t i2 = s2 + t2 * g.dilation[2];
+            if (i2 >= 0 && i2 < g.in[2])
+              std::memcpy(to + t2 * channels, image + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels,
+                          bytes);
+            else
+              std::memset(to + t2 * channels, 0, bytes);
+          }
+        }
+        to += g.kernel[2] * channels;
+      }
+    }
+  }
+}
+
+Status run_conv(const OpCall& call, RunContext& context) {
+  const auto& attrs = call.attrs<ConvAttrs>();
+  const Geometry g = conv_geometry(call);
+  if (call.out(0).size() == 0) return ok_status();
+  const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
+  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
+  const int64_t rows = g.batch * g.out_pixels();
+  int64_t packed_size = 0;
+  if (!packed_floats(columns, depth, &packed_size)) return ok_status();
+  auto* packed = reinterpret_cast<float*>(context.workspace.data());
+  Gemm all;
+  all.a = x, all.a_stride = g.in_channels, all.b = packed, all.rows = rows, all.columns = columns,
+  all.depth = depth;
+  all.y_stride = g.out_channels;
+  all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
+  for (int64_t group = 0; group < g.group; ++group) {
+    pack_parallel(w + group * columns * depth, 1, depth, columns, depth, packed, context.threads);
+    all.bias = bias != nullptr ? bias + group * columns : nullptr;
+    all.y = call.out(0).as<float>() + group * columns;
+    if (pointwise(g)) {
+      all.a = x + group * depth;
+      gemm_parallel(all, context.threads);
+      continue;
+    }
+    // A slot per thread: its own patches.
+    const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+    const int64_t width = panel_width(), panels = divide_up(columns, width),
+                  tiles = divide_up(rows, kRowTile);
+    const int64_t parts = tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
+    const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
+    parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t slot = begin; slot < end; ++slot) {
+        float* patches = packed + packed_size + slot * patch_floats(g);
+        for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
+          const int64_t row = unit / parts * kRowTile, part = unit % parts;
+          Gemm tile = all;
+          tile.rows = std::min(kRowTile, rows - row);
+          gather_patches(g, x, group, row, tile.rows, patches);
+          tile.a = patches, tile.a_stride = depth, tile.y += row * g.out_channels;
+          gemm_columns(tile, panels * part / parts * width, panels * (part + 1) / parts * width);
+        }
+      }
+    });
+  }
+  return ok_status();
+}
+
+// ---- DepthwiseConv
+
+Status accept_depthwise(const OpCall& call) {
+  const TensorView &x = call.in(0), &y = call.out(0);
+  SINTER_CHECK(x.dims[x.rank - 1] == y.dims[y.rank - 1],
+               unsupported("the simd kernel has one output channel per input channel"));
+  return accept_float_dense(call);
+}
+
+Status run_depthwise(const OpCall& call, RunContext& context) {
+  const auto& attrs = call.attrs<DepthwiseConvAttrs>();
+  const Geometry g = geometry<DepthwiseConvAttrs>(call, true);
+  const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
+  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  auto* y = call.out(0).as<float>();
+  const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
+  const int64_t pixels = g.out_pixels();
+  const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
+  parallel_for(
+      context.threads, g.batch * pixels, std::max<int64_t>(16384 / work, 1), [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t pixel = row % pixels;
+          const int64_t at[3] = {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1],
+                                 pixel % g.out[2]};
+          Window window;
+          int64_t start[3];
+          for (int i = 0; i < 3; ++i) {
+            const int64_t s = at[i] * g.stride[i] - g.pad[i];
+            window.first[i] = s >= 0 ? 0 : std::min(divide_up(-s, g.dilation[i]), g.kernel[i]);
+            window.end[i] = s >= g.in[i] ? window.first[i]
+                                         : std::clamp(divide_up(g.in[i] - s, g.dilation[i]), window.first[i],
+                                                      g.kernel[i]);
+            start[i] = s + window.first[i] * g.dilation[i];
+          }
+          const bool empty = window.first[0] == window.end[0] || window.first[1] == window.end[1] ||
+                             window.first[2] == window.end[2];
+          window.x = x;
+          if (empty)
+            window.end[0] = window.first[0];
+          else
+            window.x += (((row / pixels * g.in[0] + start[0]) * g.in[1] + start[1]) * g.in[2] + start[2]) *
+                        g.in_channels;
+          HWY_DYNAMIC_DISPATCH(depthwise_pixel)(g, window, w, bias, min, max, y + row * g.out_channels);
+        }
+      });
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kConvKernel = {Op::kConv, nullptr, conv_workspace, run_conv, accept_float_dense};
+const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, nullptr, nullptr, run_depthwise, accept_depthwise};
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE

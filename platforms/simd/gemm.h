@@ -1,0 +1,49 @@
+// A float32 product y = a * b + bias, clamped, for MatMul, FullyConnected and Conv.
+//
+// b is packed into panels of panel_width() columns (or read in place, if it is used too little to pay for
+// that), a is read in place. Every result is summed in the order of the depth index, in pieces of kDepthPiece
+// that are added up in y: the same whatever the blocks and threads.
+#pragma once
+
+#include "platforms/simd/table.h"
+
+namespace sinter::simd {
+
+// A widest panel's columns; packed matrices are sized for it.
+constexpr int64_t kMaxPanel = 32;
+constexpr int64_t kRowTile = 48;  // rows of one piece of work
+
+struct Gemm {
+  const float* a = nullptr;
+  int64_t a_stride = 0;  // from row to row
+  const float* b = nullptr;
+  int64_t b_step = 0;  // 0: packed panels; else from depth to depth of a matrix whose columns are contiguous
+  int64_t rows = 0, columns = 0, depth = 0;
+  const float* bias = nullptr;  // per column, or null
+  float* y = nullptr;
+  int64_t y_stride = 0;
+  float min = -HUGE_VALF, max = HUGE_VALF;
+};
+
+// Floats that a packed matrix takes, false on overflow.
+[[nodiscard]] inline bool packed_floats(int64_t columns, int64_t depth, int64_t* floats) {
+  return checked_mul(divide_up(columns, kMaxPanel) * kMaxPanel, depth, floats);
+}
+
+int64_t panel_width();
+// Columns first .. end - 1 (whole panels) of the product, all rows.
+void gemm_columns(const Gemm& g, int64_t first, int64_t end);
+// Packs panels first_panel .. end_panel - 1 of b, whose element (k, n) is at b[k * depth_step + n *
+// column_step]; one of the steps is 1.
+void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
+                 float* packed, int64_t first_panel, int64_t end_panel);
+// y[n] = bias[n] + matrix row n . x, clamped; matrix [columns, depth].
+void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, const float* bias, float min,
+          float max, float* y);
+
+// The whole product on the pool; g.b packed or in place.
+void gemm_parallel(const Gemm& g, ThreadPool* threads);
+void pack_parallel(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
+                   float* packed, ThreadPool* threads);
+
+}  // namespace sinter::simd

@@ -1,0 +1,171 @@
+// MatMul and FullyConnected on the product of gemm.h.
+#include "platforms/simd/gemm.h"
+
+namespace sinter::simd {
+namespace {
+
+// So few rows that packing b costs more than it brings.
+constexpr int64_t kFewRows = 4;
+
+Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copies, size_t* bytes) {
+  int64_t n = 0;
+  SINTER_CHECK(packed_floats(columns, depth, &n) && checked_add(n, extra, &n) && checked_mul(n, copies, &n) &&
+                   checked_mul<int64_t>(n, sizeof(float), &n),
+               invalid("the operation needs more workspace than there is"));
+  *bytes = static_cast<size_t>(n);
+  return ok_status();
+}
+
+// ---- FullyConnected
+
+struct Connected {
+  int64_t rows = 1, depth = 0, columns = 0;
+};
+Connected connected(const OpCall& call) {
+  const TensorView& x = call.in(0);
+  Connected c;
+  for (int i = 0; i + 1 < x.rank; ++i) c.rows *= x.dims[i];
+  c.depth = x.dims[x.rank - 1], c.columns = call.in(1).dims[0];
+  return c;
+}
+
+Status connected_workspace(const OpCall& call, int, size_t* bytes) {
+  const Connected c = connected(call);
+  if (c.rows <= kFewRows) return *bytes = 0, ok_status();
+  return workspace_of(c.columns, c.depth, 0, 1, bytes);
+}
+
+Status run_connected(const OpCall& call, RunContext& context) {
+  const auto& attrs = call.attrs<FullyConnectedAttrs>();
+  const Connected c = connected(call);
+  const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
+  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  auto* y = call.out(0).as<float>();
+  const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
+  if (c.rows * c.columns == 0) return ok_status();
+  if (c.rows <= kFewRows) {
+    const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(c.depth, 1), 4) / 4 * 4;
+    parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * grain, last = std::min(end * grain, c.columns);
+      for (int64_t r = 0; r < c.rows; ++r)
+        gemv(w + first * c.depth, last - first, c.depth, x + r * c.depth,
+             bias != nullptr ? bias + first : nullptr, min, max, y + r * c.columns + first);
+    });
+    return ok_status();
+  }
+  auto* packed = reinterpret_cast<float*>(context.workspace.data());
+  pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
+  Gemm g;
+  g.a = x, g.a_stride = c.depth, g.b = packed, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+  g.bias = bias, g.y = y, g.y_stride = c.columns, g.min = min, g.max = max;
+  gemm_parallel(g, context.threads);
+  return ok_status();
+}
+
+// ---- MatMul
+
+struct Matrices {
+  int64_t rows, columns, depth, batch;
+  bool transpose_a, transpose_b;
+  // Floats of scratch for one matrix of each side.
+  int64_t a_copy() const { return transpose_a ? rows * depth : 0; }
+};
+Matrices matrices(const OpCall& call) {
+  const auto& attrs = call.attrs<MatMulAttrs>();
+  const TensorView &a = call.in(0), &y = call.out(0);
+  Matrices m{
+      y.dims[y.rank - 2],     y.dims[y.rank - 1],    a.dims[a.rank - (attrs.transpose_a != 0 ? 2 : 1)], 1,
+      attrs.transpose_a != 0, attrs.transpose_b != 0};
+  for (int i = 0; i + 2 < y.rank; ++i) m.batch *= y.dims[i];
+  return m;
+}
+// Matrices that are worked on at a time; each has scratch of its own.
+int64_t slots_of(const Matrices& m, int64_t threads) {
+  return m.batch >= threads && threads > 1 ? threads : 1;
+}
+
+Status mat_mul_workspace(const OpCall& call, int threads, size_t* bytes) {
+  const Matrices m = matrices(call);
+  return workspace_of(m.columns, m.depth, m.a_copy(), slots_of(m, threads), bytes);
+}
+
+// Index of the matrix of `v` that meets matrix `index` of y.
+int64_t broadcast_index(const TensorView& v, const TensorView& y, int64_t index) {
+  int64_t at = 0, step = 1;
+  for (int i = y.rank - 3; i >= 0; --i) {
+    const int own = i - (y.rank - v.rank);
+    if (own >= 0 && v.dims[own] != 1) at += index % y.dims[i] * step;
+    if (own >= 0) step *= v.dims[own];
+    index /= y.dims[i];
+  }
+  return at;
+}
+
+void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* scratch, ThreadPool* threads) {
+  const TensorView &av = call.in(0), &bv = call.in(1), &yv = call.out(0);
+  const float* a = av.as<const float>() + broadcast_index(av, yv, index) * m.rows * m.depth;
+  const float* b = bv.as<const float>() + broadcast_index(bv, yv, index) * m.depth * m.columns;
+  float* y = yv.as<float>() + index * m.rows * m.columns;
+  float* packed = scratch + m.a_copy();
+  if (m.transpose_a) {
+    for (int64_t r = 0; r < m.rows; ++r)
+      for (int64_t k = 0; k < m.depth; ++k) scratch[r * m.depth + k] = a[k * m.rows + r];
+    a = scratch;
+  }
+  if (m.transpose_b && m.rows <= kFewRows) {
+    const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(m.depth, 1), 4) / 4 * 4;
+    parallel_for(threads, divide_up(m.columns, grain), 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * grain, last = std::min(end * grain, m.columns);
+      for (int64_t r = 0; r < m.rows; ++r)
+        gemv(b + first * m.depth, last - first, m.depth, a + r * m.depth, nullptr, -HUGE_VALF, HUGE_VALF,
+             y + r * m.columns + first);
+    });
+    return;
+  }
+  Gemm g;
+  g.a = a, g.a_stride = m.depth, g.rows = m.rows, g.columns = m.columns, g.depth = m.depth;
+  g.y = y, g.y_stride = m.columns;
+  // In place, a panel would read past the last columns of b, so these are packed in any case.
+  const int64_t width = panel_width(), whole = m.columns / width * width;
+  if (!m.transpose_b && m.rows <= 2 * kFewRows) {
+    g.b = b, g.b_step = m.columns, g.columns = whole;
+    gemm_parallel(g, threads);
+    if (whole == m.columns) return;
+    pack_panels(b + whole, m.columns, 1, m.columns - whole, m.depth, packed, 0, 1);
+    g.b = packed, g.b_step = 0, g.columns = m.columns - whole, g.y = y + whole;
+    gemm_columns(g, 0, width);
+    return;
+  }
+  pack_parallel(b, m.transpose_b ? 1 : m.columns, m.transpose_b ? m.depth : 1, m.columns, m.depth, packed,
+                threads);
+  g.b = packed;
+  gemm_parallel(g, threads);
+}
+
+Status run_mat_mul(const OpCall& call, RunContext& context) {
+  const Matrices m = matrices(call);
+  if (call.out(0).size() == 0) return ok_status();
+  int64_t each = 0;
+  if (!packed_floats(m.columns, m.depth, &each)) return ok_status();
+  each += m.a_copy();
+  auto* scratch = reinterpret_cast<float*>(context.workspace.data());
+  const int64_t slots = slots_of(m, context.threads != nullptr ? context.threads->thread_count() : 1);
+  if (slots <= 1) {
+    for (int64_t i = 0; i < m.batch; ++i) multiply_one(call, m, i, scratch, context.threads);
+    return ok_status();
+  }
+  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      for (int64_t i = m.batch * slot / slots; i < m.batch * (slot + 1) / slots; ++i)
+        multiply_one(call, m, i, scratch + slot * each, nullptr);
+  });
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kFullyConnectedKernel = {Op::kFullyConnected, nullptr, connected_workspace, run_connected,
+                                      accept_float_dense};
+const Kernel kMatMulKernel = {Op::kMatMul, nullptr, mat_mul_workspace, run_mat_mul, accept_float_dense};
+
+}  // namespace sinter::simd

@@ -1,0 +1,107 @@
+// MatMul, FullyConnected, Conv and DepthwiseConv of the simd table against the reference in float64.
+#include "tests/ops/simd_test.h"
+
+namespace sinter::test {
+namespace {
+
+// Five standard deviations of the error of a float32 sum of n products of numbers spread over (-1, 1). After
+// k terms the sum is about sqrt(k) / 3 and rounds by 2^-24 of that at most, so that the errors of one piece
+// of at most 512 terms add up to 2^-24 / sqrt(3) * n / sqrt(18); the errors of the pieces are independent.
+double sum_tolerance(int64_t n) {
+  const double piece = static_cast<double>(std::min<int64_t>(n, 512)),
+               pieces = static_cast<double>(n / 512 + 1);
+  return 5 * 0x1p-24 * piece / std::sqrt(54.0) * std::sqrt(pieces) + 3e-7;
+}
+
+TEST(SimdMatMul, Sizes) {
+  const int64_t sizes[][3] = {{1, 1, 1},      {3, 5, 7},   {6, 16, 32},  {1, 700, 90},
+                              {5, 33, 64},    {7, 13, 65}, {50, 64, 50}, {100, 7, 33},
+                              {13, 2500, 40}, {2, 3, 1},   {8, 40, 31},  {9, 40, 129}};
+  for (const auto& [m, k, n] : sizes) {
+    SCOPED_TRACE(testing::Message() << m << " x " << k << " x " << n);
+    const Tensor a = noise<float>({m, k}, -1, 1, 1), b = noise<float>({k, n}, -1, 1, 2);
+    const Tensor at = noise<float>({k, m}, -1, 1, 1), bt = noise<float>({n, k}, -1, 1, 2);
+    const double t = sum_tolerance(k);
+    check_simd(MatMulAttrs{}, {a, b}, 1e-6, t);
+    check_simd(MatMulAttrs{.transpose_a = 1}, {at, b}, 1e-6, t);
+    check_simd(MatMulAttrs{.transpose_b = 1}, {a, bt}, 1e-6, t);
+    check_simd(MatMulAttrs{.transpose_a = 1, .transpose_b = 1}, {at, bt}, 1e-6, t);
+    check_simd(FullyConnectedAttrs{}, {a, bt}, 1e-6, t);
+    check_simd(FullyConnectedAttrs{.act_min = -0.5, .act_max = 0.25}, {a, bt, noise<float>({n}, -1, 1, 3)},
+               1e-6, t);
+  }
+}
+
+TEST(SimdMatMul, Batches) {
+  const std::pair<Shape, Shape> shapes[] = {
+      {{2, 5, 8}, {2, 8, 9}}, {{5, 8}, {3, 8, 9}},    {{4, 1, 5, 8}, {3, 8, 40}},    {{7, 12, 8}, {1, 8, 9}},
+      {{2, 0, 8}, {2, 8, 9}}, {{2, 5, 0}, {2, 0, 9}}, {{2, 3, 9, 4}, {2, 1, 4, 40}}, {{0, 5, 8}, {1, 8, 9}}};
+  for (const auto& [a, b] : shapes) {
+    SCOPED_TRACE(testing::PrintToString(a) + " by " + testing::PrintToString(b));
+    check_simd(MatMulAttrs{}, {noise<float>(a, -1, 1, 1), noise<float>(b, -1, 1, 2)}, 1e-6, 2e-6);
+    Shape t = b;
+    std::swap(t[t.size() - 1], t[t.size() - 2]);
+    check_simd(MatMulAttrs{.transpose_b = 1}, {noise<float>(a, -1, 1, 1), noise<float>(t, -1, 1, 2)}, 1e-6,
+               2e-6);
+  }
+  check_simd(FullyConnectedAttrs{},
+             {full<float>({7, 0}, 1), full<float>({3, 0}, 1), tensor<float>({3}, {1, 2, 3})});
+  check_simd(FullyConnectedAttrs{},
+             {full<float>({2, 0}, 1), full<float>({3, 0}, 1), tensor<float>({3}, {1, 2, 3})});
+}
+
+TEST(SimdConv, Shapes) {
+  struct {
+    Shape x, w;
+    IntList strides, dilations, pads;
+    int64_t group;
+  } cases[] = {
+      {{1, 9, 8}, {6, 3, 8}, {1}, {1}, {1, 1}, 1},
+      {{2, 7, 9, 5}, {7, 3, 3, 5}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1},
+      {{1, 14, 13, 16}, {40, 3, 3, 16}, {2, 2}, {1, 1}, {0, 1, 2, 1}, 1},
+      {{1, 8, 6, 6}, {9, 3, 2, 2}, {2, 1}, {1, 2}, {0, 1, 2, 1}, 3},
+      {{2, 5, 5, 33}, {70, 1, 1, 33}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1},
+      {{1, 5, 5, 32}, {64, 1, 1, 16}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 2},
+      {{1, 9, 9, 8}, {8, 1, 1, 8}, {2, 2}, {1, 1}, {0, 0, 0, 0}, 1},
+      {{1, 4, 5, 6, 3}, {5, 2, 3, 2, 3}, {1, 2, 1}, {2, 1, 3}, {1, 0, 2, 0, 1, 1}, 1},
+      {{1, 6, 6, 130}, {10, 3, 3, 130}, {1, 1}, {1, 1}, {1, 1, 1, 1}, 1},
+      {{1, 3, 3, 2}, {3, 5, 5, 2}, {1, 1}, {1, 1}, {4, 3, 4, 5}, 1},
+      {{0, 3, 3, 2}, {3, 1, 1, 2}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 1},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(testing::PrintToString(c.x) + " by " + testing::PrintToString(c.w));
+    ConvAttrs a;
+    a.strides = c.strides, a.dilations = c.dilations, a.pads = c.pads, a.group = c.group;
+    const Tensor x = noise<float>(c.x, -1, 1, 1), w = noise<float>(c.w, -1, 1, 2),
+                 b = noise<float>({c.w[0]}, -1, 1, 3);
+    const double t = sum_tolerance(w.size() / c.w[0]);
+    check_simd(a, {x, w}, 1e-6, t);
+    a.act_min = 0, a.act_max = 6;
+    check_simd(a, {x, w, b}, 1e-6, t);
+  }
+}
+
+TEST(SimdDepthwiseConv, Shapes) {
+  struct {
+    Shape x, w;
+    IntList strides, dilations, pads;
+  } cases[] = {
+      {{2, 9, 3}, {3, 3}, {1}, {1}, {1, 1}},
+      {{1, 7, 6, 17}, {3, 3, 17}, {2, 1}, {1, 2}, {1, 0, 2, 2}},
+      {{2, 5, 5, 70}, {5, 5, 70}, {1, 1}, {1, 1}, {2, 2, 2, 2}},
+      {{1, 4, 4, 3, 40}, {3, 1, 2, 40}, {1, 2, 1}, {1, 1, 2}, {1, 0, 1, 1, 0, 1}},
+      {{1, 2, 2, 5}, {2, 2, 5}, {1, 1}, {3, 3}, {6, 6, 6, 6}},  // windows that lie outside
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(testing::PrintToString(c.x) + " by " + testing::PrintToString(c.w));
+    DepthwiseConvAttrs a;
+    a.strides = c.strides, a.dilations = c.dilations, a.pads = c.pads;
+    const Tensor x = noise<float>(c.x, -1, 1, 1), w = noise<float>(c.w, -1, 1, 2);
+    check_simd(a, {x, w}, 1e-6, 2e-6);
+    a.act_min = -0.5, a.act_max = 0.5;
+    check_simd(a, {x, w, noise<float>({c.w.back()}, -1, 1, 3)}, 1e-6, 2e-6);
+  }
+}
+
+}  // namespace
+}  // namespace sinter::test
