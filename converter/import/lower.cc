@@ -1,7 +1,9 @@
 #include "converter/import/lower.h"
 
 #include <algorithm>
+#include <new>
 #include <set>
+#include <stdexcept>
 
 #include "converter/import/op_since.h"
 
@@ -84,7 +86,13 @@ void GraphLowering::lower_node(const ImportedNode& node) {
     lowering.refuse("version {} of operator set '{}' is newer than {}, the newest that is known", node.opset,
                     node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
   } else if (!unknown_operand || rule->wants_unknown) {
-    done = rule->lower(lowering) && !lowering.refused();
+    try {
+      done = rule->lower(lowering) && !lowering.refused();
+    } catch (const std::length_error& e) {
+      done = lowering.refuse("{}", e.what());
+    } catch (const std::bad_alloc&) {
+      done = lowering.refuse("its constants do not fit memory");
+    }
     for (size_t i = 0; i < node.attributes.size() && done; ++i) {
       if (lowering.attr_read_[i]) continue;
       done = lowering.refuse("attribute '{}' is not one that {} has", node.attributes[i].name, node.op_type);

@@ -1,5 +1,6 @@
 #include "converter/import/lower/common.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "converter/types/promote.h"
@@ -107,6 +108,13 @@ ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank) {
   Dims d(static_cast<size_t>(std::max<int64_t>(rank - axis, 1)), 1);
   d[0] = n.size(v);
   return n.reshape(v, d);
+}
+
+ValueId index_row(NodeLowering& n, int64_t length) {
+  if (length > (int64_t{1} << 28)) return n.refuse("an axis of {} elements is too long", length), kUnknown;
+  std::vector<int64_t> row(static_cast<size_t>(std::max<int64_t>(length, 0)));
+  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
+  return n.int64s(row);
 }
 
 }  // namespace sinter::convert

@@ -21,6 +21,8 @@ inline IntList int_list(std::span<const int64_t> items) { return IntList(items);
 ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
 // A value of `channels` elements as [channels, 1, ...] so that it meets axis 1 of a value of this rank.
 ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
+// [0, 1, ... length - 1] in int64; kUnknown (refused) where that is absurdly long.
+ValueId index_row(NodeLowering& n, int64_t length);
 // Marks attributes that only training used.
 void ignore_legacy(NodeLowering& n);
 

@@ -253,7 +253,7 @@ bool lower_depth_to_space(NodeLowering& n) {
   const int64_t b = n.attr_int("blocksize", 1);
   const std::string mode = n.attr_string("mode", "DCR");
   const Dims d = n.dims(x);
-  if (d.size() != 4 || b < 1 || d[1] % (b * b) != 0)
+  if (d.size() != 4 || b < 1 || b > 1 << 15 || d[1] % (b * b) != 0)
     return n.refuse("X {} cannot be split by blocksize {}", to_string(d), b);
   const int64_t c = d[1] / (b * b);
   ValueId y;
@@ -269,7 +269,7 @@ bool lower_space_to_depth(NodeLowering& n) {
   const int64_t b = n.attr_int("blocksize", 1);
   const std::string mode = n.attr_string("mode", "DCR");
   const Dims d = n.dims(x);
-  if (d.size() != 4 || b < 1 || d[2] % b != 0 || d[3] % b != 0)
+  if (d.size() != 4 || b < 1 || b > 1 << 15 || d[2] % b != 0 || d[3] % b != 0)
     return n.refuse("X {} cannot be split by blocksize {}", to_string(d), b);
   const ValueId split = n.reshape(x, {d[0], d[1], d[2] / b, b, d[3] / b, b});
   const ValueId y =

@@ -104,11 +104,9 @@ bool lower_hardmax(NodeLowering& n) {
   return along_rows(n, [&](ValueId v, int64_t axis) -> ValueId {
     if (v < 0) return kUnknown;
     const int64_t length = n.dims(v)[static_cast<size_t>(axis)];
-    std::vector<int64_t> row(static_cast<size_t>(length));
-    for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
     const ValueId largest = n.emit(ArgReduceAttrs{static_cast<int64_t>(ArgReduceFn::kMax), axis, 1, 0}, {v});
     const ValueId hot = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                               {along_axis(n, n.int64s(row), axis, n.rank(v)), largest});
+                               {along_axis(n, index_row(n, length), axis, n.rank(v)), largest});
     return n.cast(hot, n.dtype(v));
   });
 }

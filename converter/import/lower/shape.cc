@@ -207,14 +207,9 @@ bool lower_range(NodeLowering& n) {
   return n.output(0, n.cast(n.add_constant(c), t));
 }
 
-// [rows, columns] of column - row - k.
+// [rows, columns] of column - row.
 ValueId diagonals(NodeLowering& n, int64_t rows, int64_t columns) {
-  std::vector<int64_t> items;
-  items.reserve(static_cast<size_t>(rows * columns));
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < columns; ++j) items.push_back(j - i);
-  return n.add_constant(
-      Constant::of<int64_t>(DType::kInt64, {rows, columns}, std::span<const int64_t>(items)));
+  return n.sub(n.reshape(index_row(n, columns), {1, columns}), n.reshape(index_row(n, rows), {rows, 1}));
 }
 
 bool lower_eye_like(NodeLowering& n) {
@@ -258,10 +253,8 @@ bool lower_one_hot(NodeLowering& n) {
   index =
       n.emit(WhereAttrs{},
              {negative, n.add(index, n.add_constant(Constant::scalar_int(DType::kInt64, *depth))), index});
-  std::vector<int64_t> row(static_cast<size_t>(*depth));
-  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
   const ValueId hot = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},
-                             {n.unsqueeze(index, axis), along_axis(n, n.int64s(row), axis, rank + 1)});
+                             {n.unsqueeze(index, axis), along_axis(n, index_row(n, *depth), axis, rank + 1)});
   const ValueId flat = n.reshape(values, {2});
   const ValueId off = n.reshape(n.slice(flat, 0, 0, 1), {}), on = n.reshape(n.slice(flat, 0, 1, 1), {});
   return n.output(0, n.emit(WhereAttrs{}, {hot, on, off}));
