@@ -134,12 +134,16 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   }
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
-  {
+  try {
     // Read back with the device's verifier: what was written is what a device accepts.
     const LoadedModel loaded(a.out);
     HostSession session(loaded, {});
     json["arena_bytes"] = session.requirements().arena;
     json["session_bytes"] = session.requirements().bytes;
+  } catch (const std::exception& e) {
+    std::error_code ignored;
+    std::filesystem::remove(a.out, ignored);
+    throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
   }
   if (!a.evaluate_data.empty()) {
     json["top1"] = top1(a.out, read_arrays(a.evaluate_data), a.label);

@@ -20,7 +20,7 @@ class ConstantPool {
   int32_t add(const ConstantPtr& constant);
   const std::vector<Entry>& entries() const { return entries_; }
   // Padding after the last constant included; 0 if there are none.
-  uint64_t segment_bytes() const { return end_ == 0 ? 0 : end_ + format::kSegmentPadding; }
+  uint64_t segment_bytes() const { return entries_.empty() ? 0 : end_ + format::kSegmentPadding; }
 
  private:
   std::vector<Entry> entries_;

@@ -180,10 +180,10 @@ class InputShapes {
       for (size_t axis = 0; axis < input.dims.size(); ++axis) {
         const ImportedDim& dim = input.dims[axis];
         if (dim.value < 0 || dim.value == given->second[axis]) continue;
-        diagnostics_.refuse("", "",
-                            fmt::format("--shape {}={} contradicts the model, whose dim {} is {}", input.name,
-                                        fmt::join(given->second, ","), axis, dim.value));
-        return std::nullopt;
+        // A declared dim is a claim; what the operators cannot take is refused where it matters.
+        diagnostics_.note("", "",
+                          fmt::format("--shape {}={} replaces the declared dim {} of {}", input.name,
+                                      fmt::join(given->second, ","), axis, dim.value));
       }
       return given->second;
     }
@@ -257,6 +257,21 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
       diagnostics.refuse("", "", fmt::format("--dim {}: no input has a dimension of this name", name));
 }
 
+// .npy files hold bfloat16 and float8 as bits, and 4- and 2-bit numbers one to a byte.
+ConstantPtr as_declared(const ConstantPtr& given, DType declared) {
+  const DType have = given->dtype();
+  const bool bits = (declared == DType::kBFloat16 && have == DType::kUint16) ||
+                    (is_float8(declared) && have == DType::kUint8);
+  if (bits) {
+    const LoadedBytes loaded = given->load();
+    return Constant::mapped(declared, given->dims(), loaded.owner, loaded.bytes);
+  }
+  if (!is_sub_byte(declared) && declared != DType::kBFloat16 && !is_float8(declared)) return given;
+  std::vector<ConstantPtr> cast;
+  const Status status = evaluate(CastAttrs{static_cast<int64_t>(declared), 1}, {given}, 1, &cast);
+  return status.ok() ? cast[0] : given;
+}
+
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
 }  // namespace
@@ -314,8 +329,12 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   GraphLowering lowering(graph, model, options, diagnostics);
   check_option_names(model, options, diagnostics);
   InputShapes shapes(model.graph, options, diagnostics);
-  for (const auto& [name, constant] : options.constants)
+  for (const auto& [name, given] : options.constants) {
+    ConstantPtr constant = given;
+    for (const ImportedValueInfo& input : model.graph.inputs)
+      if (input.name == name) constant = as_declared(given, input.dtype);
     lowering.define(name, graph.add_constant(constant, name));
+  }
   std::set<std::string> initialized;
   for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
   for (const ImportedValueInfo& input : model.graph.inputs) {

@@ -184,6 +184,11 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
   const std::vector<ValueId> operands = inputs;
   const Status status = parent_.builder().emit(attrs, std::move(inputs), wanted, &results);
   if (status.ok()) {
+    for (const ValueId id : results)
+      if (id >= 0 && is_sub_byte(dtype(id)) && !constant(id))
+        return refuse("gives {} while running; types of less than a byte exist as constants only",
+                      dtype_name(dtype(id))),
+               unknown;
     std::string why;
     if (carry_extents(parent_.graph(), attrs, operands, results, &why)) return results;
     return refuse("{}", why), unknown;
