@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/import/lower.h"
 #include "converter/types/promote.h"
 
 namespace sinter::convert {
@@ -115,6 +116,13 @@ ValueId index_row(NodeLowering& n, int64_t length) {
   std::vector<int64_t> row(static_cast<size_t>(std::max<int64_t>(length, 0)));
   for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<int64_t>(i);
   return n.int64s(row);
+}
+
+if (v < 0 || count < 0) return v;
+if (const ConstantPtr c = n.constant(count); c && n.constant(v))
+  return n.slice(v, axis, 0, c->as_int64s()[0]);
+n.parent().graph().value(v).extents.emplace_back(static_cast<int>(axis), count);
+return v;
 }
 
 }  // namespace sinter::convert

@@ -23,6 +23,8 @@ ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
 ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
 // [0, 1, ... length - 1] in int64; kUnknown (refused) where that is absurdly long.
 ValueId index_row(NodeLowering& n, int64_t length);
+// A bounded value whose count is known is cut to it; otherwise its axis gets the count as extent.
+ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count);
 // Marks attributes that only training used.
 void ignore_legacy(NodeLowering& n);
 

@@ -61,7 +61,7 @@ std::vector<ValueId> merge_captures(LoweredBody& a, LoweredBody& b, const Graph&
 // If-1 to 25.
 bool lower_if(NodeLowering& n) {
   const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
-  if (!branches[0] || !branches[1]) return n.refuse("needs both branches");
+  if (!branches[0] || !branches[1]) return n.refuse("has no {}", branches[0] ? "else_branch" : "then_branch");
   if (n.input(0) == kUnknown) return false;
   if (const auto taken = known_truth(n, n.input(0))) {
     const std::vector<ValueId> results = n.parent().inline_body(*branches[*taken ? 0 : 1], {});
@@ -113,6 +113,7 @@ struct PlannedLoop {
   ValueId trips = kAbsent, condition = kAbsent;
   int64_t max_trips = 0;
   bool exact = false;              // runs exactly max_trips times
+  bool known_start = false;        // ... if the body never says stop
   std::vector<ValueId> carried;    // initial values
   std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
 };
@@ -167,6 +168,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     result = cast[0];
   }
   if (!body_gives_condition) graph.outputs.insert(graph.outputs.begin(), graph.inputs[1]);
+  if (const ConstantPtr go = graph.value(graph.outputs[0]).constant; go && go->size() == 1)
+    loop.exact |= loop.known_start && go->as_int64s()[0] != 0;
   std::vector<ValueFact> facts;
   for (size_t i = 1; i < graph.outputs.size(); ++i) {
     const Value& v = graph.value(graph.outputs[i]);
@@ -305,7 +308,8 @@ bool lower_loop(NodeLowering& n) {
     if (trips) loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, *trips));
     if (n.has_input(1) && !condition) loop.condition = n.reshape(n.input(1), {});
     // A body whose condition is the constant true, or the one it was given, never stops early.
-    loop.exact = trips.has_value() && condition.has_value() && never_stops(*source);
+    loop.known_start = trips.has_value() && condition.has_value();
+    loop.exact = loop.known_start && never_stops(*source);
     if (auto results = planned_loop(n, *source, loop, trial, {}, true)) return finish(n, *results);
   }
   if (trips && *trips <= (all_constant ? kMostFolded : kMostUnrolled) && condition)

@@ -98,13 +98,16 @@ bool lower_resize(NodeLowering& n) {
     if (!given) return false;
     sizes = *given;
   }
-  if (!old && *c == ResizeCoordinates::kTfCropAndResize) {
+  // The roi means nothing in the other modes, yet many files give one.
+  if (!old && n.has_input(1) && *c == ResizeCoordinates::kTfCropAndResize) {
     const auto given = n.constant_doubles(1);
     if (!given) return n.refuse("tf_crop_and_resize needs a constant roi");
     roi = *given;
     if (roi.size() != 2 * axes.size())
       return n.refuse("roi has {} numbers for {} axes", roi.size(), axes.size());
   }
+  if (!old && *c == ResizeCoordinates::kTfCropAndResize && roi.empty())
+    return n.refuse("tf_crop_and_resize needs a roi");
   if (scales.empty() == sizes.empty()) return n.refuse("exactly one of scales and sizes must be given");
   if ((scales.empty() ? sizes.size() : scales.size()) != axes.size())
     return n.refuse("{} scales or sizes for {} axes", scales.empty() ? sizes.size() : scales.size(),

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
 
@@ -260,15 +259,6 @@ bool lower_reverse_sequence(NodeLowering& n) {
 }
 
 // ---- lengths that depend on data
-
-// A bounded value whose count is known is cut to it; otherwise its axis gets the count as extent.
-ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count) {
-  if (v < 0 || count < 0) return v;
-  if (const ConstantPtr c = n.constant(count); c && n.constant(v))
-    return n.slice(v, axis, 0, c->as_int64s()[0]);
-  n.parent().graph().value(v).extents.emplace_back(static_cast<int>(axis), count);
-  return v;
-}
 
 bool lower_non_zero(NodeLowering& n) {
   const std::vector<ValueId> r = n.emit_many(NonZeroAttrs{}, {n.input(0)}, 2);

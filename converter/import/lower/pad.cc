@@ -1,7 +1,7 @@
 // Pad and CenterCropPad; Det; NonMaxSuppression.
 #include <algorithm>
 
-#include "converter/import/lower.h"
+#include "converter/import/lower/common.h"
 
 namespace sinter::convert {
 namespace {
@@ -128,8 +128,7 @@ bool lower_nms(NodeLowering& n) {
     operands.push_back(n.has_input(i) ? n.reshape(n.cast(n.input(i), n.dtype(n.input(0))), {}) : kAbsent);
   const std::vector<ValueId> results = n.emit_many(a, operands, 2);
   if (results[0] < 0) return false;
-  if (!n.constant(results[0])) n.parent().graph().value(results[0]).extents = {{0, results[1]}};
-  return n.output(0, results[0]);
+  return n.output(0, bounded(n, results[0], 0, results[1]));
 }
 
 constexpr LowerRule kRules[] = {{"Pad", lower_pad},

@@ -260,7 +260,7 @@ bool lower_one_hot(NodeLowering& n) {
   return n.output(0, n.emit(WhereAttrs{}, {hot, on, off}));
 }
 
-// At inference nothing is dropped. The mask, where somebody asks for it, is all ones.
+// At inference nothing is dropped; since opset 12 the mask is all ones then.
 bool lower_dropout(NodeLowering& n) {
   ignore_legacy(n);
   for (const char* a : {"ratio", "is_test", "seed"}) n.ignore_attr(a);
@@ -277,17 +277,28 @@ bool lower_dropout(NodeLowering& n) {
   }
   if (n.wants_output(1)) {
     const DType t = n.opset() < 10 ? n.dtype(x) : DType::kBool;
-    n.output(1, n.broadcast(n.scalar(t, 1), n.dims(x)));
+    // Before opset 12 an inference mask has no meaning; onnxruntime gives zeros.
+    n.output(1, n.broadcast(n.scalar(t, n.opset() < 12 ? 0 : 1), n.dims(x)));
   }
   return n.output(0, x);
 }
 
 constexpr LowerRule kRules[] = {
-    {"Shape", lower_shape},     {"Size", lower_size},        {"Identity", lower_identity},
-    {"Reshape", lower_reshape}, {"Squeeze", lower_squeeze},  {"Unsqueeze", lower_unsqueeze},
-    {"Flatten", lower_flatten}, {"Expand", lower_expand},    {"ConstantOfShape", lower_constant_of_shape},
-    {"Range", lower_range},     {"EyeLike", lower_eye_like}, {"Trilu", lower_trilu},
-    {"OneHot", lower_one_hot},  {"Dropout", lower_dropout},
+    {"Shape", lower_shape},
+    {"Size", lower_size},
+    {"Identity", lower_identity},
+    {"Reshape", lower_reshape},
+    {"Squeeze", lower_squeeze},
+    {"Unsqueeze", lower_unsqueeze},
+    {"Flatten", lower_flatten},
+    {"Expand", lower_expand},
+    {"ConstantOfShape", lower_constant_of_shape},
+    {"Range", lower_range},
+    {"EyeLike", lower_eye_like},
+    {"Trilu", lower_trilu},
+    {"Trilu", lower_trilu, "com.microsoft"},
+    {"OneHot", lower_one_hot},
+    {"Dropout", lower_dropout},
 };
 
 }  // namespace
