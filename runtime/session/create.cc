@@ -111,6 +111,11 @@ ThreadPool* Creator::threads_for(const fb::StepPlan& plan) const {
   return many && plan.max_threads() != 1 ? options_.threads : nullptr;
 }
 
+Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
+                             StepNeeds* needs) const {
+  return backend.measure(call, threaded ? threads_for(plan)->thread_count() : 1, needs);
+}
+
 Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
                             bool last) {
   Slot& slot = slots_[i];
@@ -122,14 +127,20 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
     slot.bytes = own.used();
   }
   StepNeeds needs;
-  ThreadPool* threads = threads_for(plan);
-  SINTER_RETURN_IF_ERROR(
-      slot.backend->measure(call, threads != nullptr ? threads->thread_count() : 1, &needs));
+  const bool threaded = threads_for(plan) != nullptr;
+  SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, threaded, &needs));
+  bool single = false;
+  if (needs.workspace > plan.workspace_bytes() && last && threaded) {
+    // More threads than planned for: better one than none.
+    single = true;
+    SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, false, &needs));
+  }
   if (needs.workspace > plan.workspace_bytes()) {
     if (!last) return unsupported("the kernel needs more workspace than planned");
     return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
   }
+  choice->single = single;
   slot.used = true;
   choice->slot = static_cast<uint8_t>(i);
   choice->prepared = needs.prepared;

@@ -105,7 +105,8 @@ class Creator {
 
  private:
   struct Choice {
-    uint8_t slot = 0;  // in slots_
+    uint8_t slot = 0;     // in slots_
+    bool single = false;  // on one thread, because the plan has no workspace for more
     size_t prepared = 0;
   };
   struct Slot {
@@ -145,6 +146,8 @@ class Creator {
   CopyItem copy_item(const TensorView& from, const TensorView& to) const;
 
   ThreadPool* threads_for(const fb::StepPlan& plan) const;
+  Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
+                      StepNeeds* needs) const;
   Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice);
   Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice, bool last);
   Status prepare_step(const OpCall& call, const Choice& choice, const fb::StepPlan& plan, RunStep* run);

@@ -193,7 +193,7 @@ Status Creator::walk(Frame& frame) {
   SINTER_CHECK(views != nullptr && attributes != nullptr && noted != nullptr, kDisagree);
   run->call = make_call(frame, step, views, attributes);
   run->context.workspace = {workspace_of(frame, plan), static_cast<size_t>(plan.workspace_bytes())};
-  run->context.threads = threads_for(plan);
+  run->context.threads = noted->single ? nullptr : threads_for(plan);
   return prepare_step(run->call, *noted, plan, run);
 }
 

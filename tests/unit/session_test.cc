@@ -532,5 +532,88 @@ TEST(Control, LoopsMustFitTheirBodies) {
   EXPECT_NE(code([](ModelBuilder& b) { b.programs[1].values[0].dtype = DType::kInt32; }), Code::kOk);
 }
 
+// Fibonacci: a, b = b, a + b. The first result is the second parameter itself.
+ModelBuilder fibonacci() {
+  ModelBuilder b;
+  const int n = b.input("n", DType::kInt64, {});
+  const int zero = b.constant<int64_t>(DType::kInt64, {}, {0}),
+            one = b.constant<int64_t>(DType::kInt64, {}, {1});
+  const int fa = b.value(DType::kInt64, {}), fb = b.value(DType::kInt64, {}),
+            trips = b.value(DType::kInt64, {});
+  LoopAttrs loop;
+  loop.max_trips = 50, loop.carried = 2;
+  b.step(loop, {n, -1, zero, one}, {fa, fb, trips}, {1});
+  b.output("a", fa);
+  b.enter(1);
+  b.input("", DType::kInt64, {});
+  const int go = b.input("", DType::kBool, {});
+  const int pa = b.input("", DType::kInt64, {}), pb = b.input("", DType::kInt64, {});
+  const int sum = b.value(DType::kInt64, {});
+  b.step(AddAttrs{}, {pa, pb}, {sum});
+  b.output("", go);
+  b.output("", pb);
+  b.output("", sum);
+  b.enter(0);
+  return b;
+}
+
+TEST(Control, ResultThatIsTheNextParameter) {
+  ModelBuilder b = fibonacci();
+  Running r(b);
+  ASSERT_RUNNING(r);
+  r.set<int64_t>("n", {10});
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_THAT(r.get<int64_t>("a"), ElementsAre(55));
+  // The other way round, the parameter would be overwritten before it is copied.
+  std::swap(b.programs[1].outputs[1], b.programs[1].outputs[2]);
+  b.programs[1].outputs[2].value = 2;
+  b.programs[1].outputs[1].value = 3;
+  EXPECT_THAT(Running(b).why(), ::testing::HasSubstr("overwritten while results are copied"));
+}
+
+// A chain of Ifs, one inside the other.
+ModelBuilder nested(int depth) {
+  ModelBuilder b;
+  for (int d = 0; d <= depth; ++d) {
+    b.enter(d == 0 ? 0 : static_cast<size_t>(2 * d - 1));
+    const int c = d == 0 ? b.input("c", DType::kBool, {}) : b.captured(DType::kBool, {});
+    const int x = d == 0 ? b.input("x", DType::kFloat32, {2}) : b.captured(DType::kFloat32, {2});
+    const int y = b.value(DType::kFloat32, {2});
+    if (d == depth)
+      b.step(AddAttrs{}, {x, x}, {y});
+    else
+      b.step(IfAttrs{}, {c, c, x}, {y}, {static_cast<uint32_t>(2 * d + 1), static_cast<uint32_t>(2 * d + 2)});
+    b.output("y", y);
+    if (d == 0) continue;
+    b.enter(static_cast<size_t>(2 * d));  // the branch that is not taken
+    b.captured(DType::kBool, {});
+    const int other = b.captured(DType::kFloat32, {2}), z = b.value(DType::kFloat32, {2});
+    b.step(relu(), {other}, {z});
+    b.output("", z);
+  }
+  b.enter(0);
+  return b;
+}
+
+TEST(Control, NestsEightDeep) {
+  ModelBuilder b = nested(8);
+  Running r(b);
+  ASSERT_RUNNING(r);
+  r.set<uint8_t>("c", {1});
+  r.set<float>("x", {-3, 4});
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_THAT(r.get<float>("y"), ElementsAre(-6, 8));
+  ModelBuilder deeper = nested(9);
+  EXPECT_THAT(Running(deeper).why(), ::testing::HasSubstr("nested too deeply"));
+}
+
+TEST(Control, ProgramsThatOwnEachOtherAreRefused) {
+  ModelBuilder b = nested(2);
+  b.programs[3].steps[0] = b.programs[1].steps[0];
+  b.programs[3].steps[0].subprograms = {1, 2};
+  b.programs[0].steps[0].subprograms = {5, 6};
+  EXPECT_FALSE(Running(b).status.ok());
+}
+
 }  // namespace
 }  // namespace sinter::testing
