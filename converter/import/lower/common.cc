@@ -118,11 +118,12 @@ ValueId index_row(NodeLowering& n, int64_t length) {
   return n.int64s(row);
 }
 
-if (v < 0 || count < 0) return v;
-if (const ConstantPtr c = n.constant(count); c && n.constant(v))
-  return n.slice(v, axis, 0, c->as_int64s()[0]);
-n.parent().graph().value(v).extents.emplace_back(static_cast<int>(axis), count);
-return v;
+ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count) {
+  if (v < 0 || count < 0) return v;
+  if (const ConstantPtr c = n.constant(count); c && n.constant(v))
+    return n.slice(v, axis, 0, c->as_int64s()[0]);
+  n.parent().graph().value(v).extents.emplace_back(static_cast<int>(axis), count);
+  return v;
 }
 
 }  // namespace sinter::convert
