@@ -65,7 +65,7 @@ def unary():
                  twin=node("Identity", "x", "y"))
     yield simple("dropout6", node("Dropout", "x", "y", is_test=1), {"x": x}, opset=6, twin=node("Identity", "x", "y"))
     yield simple("dropout7", node("Dropout", "x", "y", ratio=0.3), {"x": x}, opset=7)
-    yield simple("dropout10_mask", node("Dropout", "x", "y m", ratio=0.3), {"x": x}, "y m:b", opset=10)
+    yield simple("dropout12_mask", node("Dropout", "x", "y m"), {"x": x}, "y m:b", opset=12)
     yield simple("prelu6", node("PRelu", "x s", "y"), {"x": x}, constants={"s": floats("s", 3)}, opset=6,
                  twin=(node("PRelu", "x t", "y"), {"t": floats("s", 3).reshape(3, 1)}))
     for op in ("Softmax", "LogSoftmax", "Hardmax"):

@@ -178,6 +178,9 @@ def control():
     for c, d in ((True, False), (False, True), (True, True)):
         yield simple(f"if_nested_{c}_{d}", node("If", "c", "y", then_branch=inner, else_branch=down),
                      {"x": X, "c": np.array(c), "d": np.array(d)})
+    ids = helper.make_graph([node("Cast", "x", "b", to=7)], "ids", [], [info("b", kind=TensorProto.INT64)])
+    yield simple("if_types_differ", node("If", "c", "y", then_branch=down, else_branch=ids),
+                 {"x": X, "c": np.array(True)}, expect="given", given={"y": -X}, wanted=True)
     rows = helper.make_graph([node("Concat", "x x", "b", axis=0)], "rows", [], [info("b")])
     yield simple("if_shapes_differ", node("If", "c", "y", then_branch=rows, else_branch=down),
                  {"x": X, "c": np.array(True)}, wanted=True)
@@ -202,6 +205,9 @@ def control():
     yield simple("loop_scan_output", node("Loop", "n t x", "y h", body=history), {"x": X}, "y h", k)
     counter = body([keep, node("Cast", "i", "f", to=1), node("Add", "v f", "v_o")], "v", extra_cond="cond_o")
     yield simple("loop_uses_counter", node("Loop", "n t x", "y", body=counter), {"x": X}, constants=k)
+    double = body([keep, node("Concat", "v v", "v_o", axis=0)], "v", extra_cond="cond_o")
+    yield simple("loop_carried_grows", node("Loop", "n t x", "y", body=double), {"x": X},
+                 constants={"n": np.int64(2), "t": np.array(True)}, wanted=True)
     swap = body([keep, node("Identity", "a", "b_o"), node("Add", "a b", "a_o")], "a b", extra_cond="cond_o")
     yield simple("loop_two_carried", node("Loop", "n t x z", "y w", body=swap), {"x": X, "z": X * 2}, "y w", k)
     stop = body([node("Mul", "v k", "v_o"), node("ReduceMax", "v_o", "m", keepdims=0), node("Less", "m lim", "cond_o")],
