@@ -7,6 +7,7 @@ Works on examples/digits alone; needs numpy and onnx. contract.py runs the share
 """
 import json
 import os
+import stat
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,11 @@ from onnx import TensorProto, helper  # noqa: E402
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
 COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench")
 SINTER = None
+
+
+def contents(path):
+    with open(path, "rb") as f:
+        return f.read()
 
 
 def model_of(nodes, inputs, outputs, initializers=(), opset=17):
@@ -141,16 +147,19 @@ class Files(Case):
                 self.says(6, *args, words=("none.",), lines=2)
 
     def test_places_that_cannot_be_written_are_6(self):
-        for out in (self.path("no/where.sinter"), "/dev/full", self.dir):
+        os.mkfifo(self.path("pipe"))
+        for out in (self.path("no/where.sinter"), self.path("pipe"), self.dir):
             with self.subTest(out=out):
                 self.says(6, "convert", DIGITS, "-o", out)
+        # Something that is no plain file is never replaced by one (think of -o /dev/null, as root).
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
         self.says(6, "run", self.digits, "--inputs", self.path("x.npz"), "--outputs", self.path("no/where.npz"))
         self.says(6, "convert", self.dir, "-o", self.path("a.sinter"))
 
     def test_broken_onnx_files(self):
-        good = open(DIGITS, "rb").read()
+        good = contents(DIGITS)
         broken = {"empty": b"", "text": b"hello world\n", "zeros": b"\0" * 64, "ones": b"\xff" * 64,
-                  "npz": open(self.path("x.npz"), "rb").read(), "sinter": open(self.digits, "rb").read(),
+                  "npz": contents(self.path("x.npz")), "sinter": contents(self.digits),
                   **{f"cut{n}": good[:n] for n in (1, 2, 10, 100, len(good) // 2, len(good) - 1)}}
         for name, data in broken.items():
             with self.subTest(name=name):
@@ -158,7 +167,7 @@ class Files(Case):
                 self.assertLessEqual(len(r.err.strip().splitlines()), 3, r.err)
 
     def test_damaged_model_files_are_4(self):
-        good = open(self.digits, "rb").read()
+        good = contents(self.digits)
         flips = {f"bit at {n}": good[:n] + bytes([good[n] ^ 0x40]) + good[n + 1:]
                  for n in (0, 5, 9, 17, 33, 70, 130, len(good) // 3, len(good) // 2, len(good) - 1)}
         for name, data in {"empty": b"", "eight": good[:8], "header": good[:64], "cut": good[:-1],
@@ -252,9 +261,9 @@ class Run(Case):
         self.says(5, "run", self.digits, "--inputs", self.path("type.npz"), words=("int32", "float32"))
 
     def test_broken_array_files_are_5(self):
-        good = open(self.path("x.npz"), "rb").read()
+        good = contents(self.path("x.npz"))
         np.save(self.path("t.npy"), self.image)
-        npy = open(self.path("t.npy"), "rb").read()
+        npy = contents(self.path("t.npy"))
         broken = {"empty.npz": b"", "text.npz": b"hello world", "cut.npz": good[:len(good) // 2], "empty.npy": b"",
                   "text.npy": b"hello", "cut.npy": npy[:-8], "header.npy": npy[:20], "wild.npy":
                   npy.replace(b"(1, 1, 8, 8)", b"(1, 1, 8,-8)"), "huge.npy":
