@@ -74,19 +74,22 @@ std::pair<std::string, ConstantPtr> read_pb(const Bytes& bytes, const std::strin
 }
 
 void write_whole(const std::filesystem::path& path, const Bytes& bytes) {
-  std::filesystem::path pending = path;
-  pending += ".partial";
   std::error_code error;
+  // A device or a pipe is written to; a file is replaced once it is whole.
+  const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  std::filesystem::path pending = path;
+  if (!special) pending += ".partial";
   {
     std::ofstream file(pending, std::ios::binary);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     file.close();
     if (!file) {
       const std::string why = std::strerror(errno);
-      std::filesystem::remove(pending, error);
+      if (!special) std::filesystem::remove(pending, error);
       throw FileError(fmt::format("{}: cannot be written: {}", path.string(), why));
     }
   }
+  if (special) return;
   std::filesystem::rename(pending, path, error);
   if (error) throw FileError(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
 }

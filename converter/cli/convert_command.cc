@@ -74,6 +74,9 @@ void check_output(const std::filesystem::path& out) {
   if (!std::filesystem::is_directory(folder))
     throw FileError(fmt::format("{}: the folder does not exist", folder.string()));
   if (std::filesystem::is_directory(out)) throw FileError(fmt::format("{}: is a folder", out.string()));
+  // The result is renamed into place, which would replace a device or a pipe.
+  if (std::filesystem::exists(out) && !std::filesystem::is_regular_file(out))
+    throw FileError(fmt::format("{}: is no plain file", out.string()));
 }
 
 // Fraction of samples whose largest output has the label's index.
@@ -117,6 +120,18 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
   if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
   Diagnostics diagnostics;
+  nlohmann::json sizes;
+  // Read back with the device's verifier: what is written is what a device accepts.
+  options.emit.check = [&](const std::filesystem::path& file) {
+    try {
+      const LoadedModel loaded(file);
+      HostSession session(loaded, {});
+      sizes["arena_bytes"] = session.requirements().arena;
+      sizes["session_bytes"] = session.requirements().bytes;
+    } catch (const std::exception& e) {
+      throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
+    }
+  };
   const auto report = convert_file(a.model, a.out, options, diagnostics);
   if (terminal) std::fputs("\r\033[K", stderr);
   const Severity least = a.common.quiet ? Severity::kRefusal : Severity::kWarning;
@@ -134,17 +149,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   }
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
-  try {
-    // Read back with the device's verifier: what was written is what a device accepts.
-    const LoadedModel loaded(a.out);
-    HostSession session(loaded, {});
-    json["arena_bytes"] = session.requirements().arena;
-    json["session_bytes"] = session.requirements().bytes;
-  } catch (const std::exception& e) {
-    std::error_code ignored;
-    std::filesystem::remove(a.out, ignored);
-    throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
-  }
+  json.update(sizes);
   if (!a.evaluate_data.empty()) {
     json["top1"] = top1(a.out, read_arrays(a.evaluate_data), a.label);
   }

@@ -181,10 +181,11 @@ class PendingFile {
     if (std::fseek(file_, 0, SEEK_SET) != 0) fail("cannot be written");
     write(data, bytes);
   }
-  void publish() {
+  void publish(const std::function<void(const std::filesystem::path&)>& check) {
     const int closed = std::fclose(file_);
     file_ = nullptr;
     if (closed != 0) fail("cannot be written");
+    if (check) check(pending_);
     std::error_code error;
     std::filesystem::rename(pending_, path_, error);
     if (error) fail("cannot be renamed into place");
@@ -248,7 +249,7 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
   format::seal(header, segments);
   file.rewrite_start(&header, sizeof(header));
   file.write(segments.data(), segments.size() * sizeof(format::Segment));
-  file.publish();
+  file.publish(options.check);
   return {header.file_bytes, pool.segment_bytes(), pool.entries().size()};
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "converter/plan/planned_model.h"
@@ -13,6 +14,8 @@ namespace sinter::convert {
 struct EmitOptions {
   bool strip_names = false;
   std::string producer = "sinter 0.1";
+  // Called with the whole file before it takes its name; what it throws leaves no file.
+  std::function<void(const std::filesystem::path&)> check;
 };
 
 struct EmitSummary {

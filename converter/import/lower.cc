@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "converter/import/given_constant.h"
 #include "converter/import/op_since.h"
 
 namespace sinter::convert {
@@ -257,21 +258,6 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
       diagnostics.refuse("", "", fmt::format("--dim {}: no input has a dimension of this name", name));
 }
 
-// .npy files hold bfloat16 and float8 as bits, and 4- and 2-bit numbers one to a byte.
-ConstantPtr as_declared(const ConstantPtr& given, DType declared) {
-  const DType have = given->dtype();
-  const bool bits = (declared == DType::kBFloat16 && have == DType::kUint16) ||
-                    (is_float8(declared) && have == DType::kUint8);
-  if (bits) {
-    const LoadedBytes loaded = given->load();
-    return Constant::mapped(declared, given->dims(), loaded.owner, loaded.bytes);
-  }
-  if (!is_sub_byte(declared) && declared != DType::kBFloat16 && !is_float8(declared)) return given;
-  std::vector<ConstantPtr> cast;
-  const Status status = evaluate(CastAttrs{static_cast<int64_t>(declared), 1}, {given}, 1, &cast);
-  return status.ok() ? cast[0] : given;
-}
-
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
 }  // namespace
@@ -322,6 +308,23 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
 
 }  // namespace
 
+namespace {
+
+// Arrays of --const take the place of inputs.
+void define_given(const ImportedGraph& source, const LoweringOptions& options, GraphLowering& lowering) {
+  for (const auto& [name, array] : options.constants) {
+    const auto input = std::find_if(source.inputs.begin(), source.inputs.end(),
+                                    [&](const ImportedValueInfo& v) { return v.name == name; });
+    std::string problem;
+    const ConstantPtr constant =
+        input == source.inputs.end() ? array : given_constant(array, *input, &problem);
+    if (!constant) lowering.diagnostics().refuse("", "", fmt::format("--const {}: {}", name, problem));
+    lowering.define(name, constant ? lowering.graph().add_constant(constant, name) : kUnknown);
+  }
+}
+
+}  // namespace
+
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
                                  Diagnostics& diagnostics) {
   Graph graph;
@@ -329,12 +332,7 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   GraphLowering lowering(graph, model, options, diagnostics);
   check_option_names(model, options, diagnostics);
   InputShapes shapes(model.graph, options, diagnostics);
-  for (const auto& [name, given] : options.constants) {
-    ConstantPtr constant = given;
-    for (const ImportedValueInfo& input : model.graph.inputs)
-      if (input.name == name) constant = as_declared(given, input.dtype);
-    lowering.define(name, graph.add_constant(constant, name));
-  }
+  define_given(model.graph, options, lowering);
   std::set<std::string> initialized;
   for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
   for (const ImportedValueInfo& input : model.graph.inputs) {

@@ -101,7 +101,7 @@ class Usage(Case):
         for args in ([], ["frobnicate"], ["convert"], ["convert", DIGITS], ["run"], ["run", self.digits],
                      ["compare", self.digits], ["explain", self.digits], ["inspect"], ["bench"],
                      ["convert", DIGITS, "-o", out, "--nonsense"], ["convert", DIGITS, "-o", out, "--dim", "N"],
-                     ["convert", DIGITS, "-o", out, "--dim", "N=many"], ["convert", DIGITS, "-o", out, "--dim", "N=0"],
+                     ["convert", DIGITS, "-o", out, "--dim", "N=many"], ["convert", DIGITS, "-o", out, "--dim", "N=-1"],
                      ["convert", DIGITS, "-o", out, "--shape", "image=1,x"],
                      ["convert", DIGITS, "-o", out, "--target", "pdp11"],
                      ["run", self.digits, "--inputs", self.path("x.npz"), "--threads", "none"],
