@@ -339,6 +339,53 @@ TEST(Session, OneBackendCanBeAskedFor) {
   EXPECT_STREQ(r.session.step_backend(0), "reference");
 }
 
+// Four threads that are one.
+class SerialPool final : public ThreadPool {
+ public:
+  int calls = 0;
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
+    ++calls;
+    for (int64_t i = 0; i < count; i += grain) task(context, i, std::min(i + grain, count));
+  }
+  int thread_count() const override { return 4; }
+};
+
+TEST(Session, FewerThreadsWhereThePlanHasWorkspaceForFewer) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {1000, 16});
+  const int w = b.constant<float>(DType::kFloat32, {64, 16}, std::vector<float>(64 * 16, 1.0f));
+  const int y = b.value(DType::kFloat32, {1000, 64});
+  b.step(FullyConnectedAttrs{}, {x, w}, {y});
+  b.output("y", y);
+  TensorView views[3];
+  views[0].dtype = views[1].dtype = views[2].dtype = DType::kFloat32;
+  views[0].set_shape(std::vector<int64_t>{1000, 16});
+  views[1].set_shape(std::vector<int64_t>{64, 16});
+  views[2].set_shape(std::vector<int64_t>{1000, 64});
+  const FullyConnectedAttrs attrs;
+  const OpCall call{Op::kFullyConnected, &attrs, {views, 2}, {views + 2, 1}};
+  size_t one = 0, four = 0;
+  ASSERT_TRUE(kFullyConnectedKernel.workspace(call, 1, &one).ok());
+  ASSERT_TRUE(kFullyConnectedKernel.workspace(call, 4, &four).ok());
+  ASSERT_LT(one, four);
+  for (const size_t planned : {one - 1, one, four}) {
+    SerialPool pool;
+    SessionOptions options;
+    options.threads = &pool;
+    b.program().steps[0].workspace = planned;
+    Running r(b, options);
+    ASSERT_EQ(r.status.ok(), planned >= one) << r.why();
+    if (planned < one) {
+      EXPECT_EQ(r.status.code, Code::kOutOfMemory);
+      continue;
+    }
+    std::fill_n(r.session.input(0u).as<float>(), 16000, 2.0f);
+    ASSERT_TRUE(r.session.run().ok());
+    EXPECT_EQ(r.session.output(0u).as<float>()[63999], 32.0f);
+    EXPECT_EQ(pool.calls > 0, planned == four);
+  }
+}
+
 // ---- control flow
 
 // y = c ? relu(x) : x + k, with x captured.

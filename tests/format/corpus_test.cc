@@ -1,0 +1,81 @@
+// Files written by earlier versions open and give what they gave: every build reads tests/format/corpus/.
+// When the format grows, add files (SINTER_WRITE_CORPUS=1 writes the ones below); never change old ones.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "sinter/file_map.h"
+#include "tests/format/sample_models.h"
+#include "tests/unit/running.h"
+
+namespace sinter::testing {
+namespace {
+
+using ::testing::ElementsAre;
+
+std::string path_of(const char* name) {
+  return std::string(SINTER_SOURCE_DIR "/tests/format/corpus/") + name;
+}
+
+// Opens a file of the corpus and creates its session.
+struct FromFile {
+  FileMap map;
+  AlignedBytes model_memory, memory;
+  Session session;
+
+  FromFile(const char* name, ModelBuilder (*make)()) {
+    if (std::getenv("SINTER_WRITE_CORPUS") != nullptr) {
+      const AlignedBytes file = make().build();
+      std::ofstream(path_of(name), std::ios::binary)
+          .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    }
+    auto mapped = FileMap::open(path_of(name).c_str());
+    EXPECT_TRUE(mapped.ok()) << name;
+    if (!mapped.ok()) return;
+    map = std::move(mapped.value());
+    const OpenOptions options{.kernels = reference_kernels()};
+    model_memory = AlignedBytes(Model::open_bytes(map.bytes(), options).value());
+    auto model = Model::open(map.bytes(), model_memory.span(), options);
+    EXPECT_TRUE(model.ok()) << model.status().message;
+    if (!model.ok()) return;
+    memory = AlignedBytes(Session::requirements(model.value(), {}).value().bytes);
+    auto created = Session::create(model.value(), memory.span(), {});
+    EXPECT_TRUE(created.ok()) << created.status().message;
+    if (created.ok()) session = std::move(created.value());
+  }
+};
+
+TEST(Corpus, PlainModelOfVersion1) {
+  FromFile f("v1_plain.sinter", plain_model);
+  ASSERT_TRUE(f.session.valid());
+  float* x = f.session.input("x").as<float>();
+  for (int i = 0; i < 32; ++i) x[i] = static_cast<float>(i % 5) - 1;
+  ASSERT_TRUE(f.session.run().ok());
+  ASSERT_TRUE(f.session.run().ok());
+  const TensorView y = f.session.output("y");
+  ASSERT_EQ(y.size(), 15);
+  // Pixel 1 is (1, 2): convolved 5, 11, 17, clamped 5, 6, 6; the state has doubled twice.
+  EXPECT_THAT(std::vector<float>(y.as<float>(), y.as<float>() + 3), ElementsAre(9, 14, 18));
+}
+
+TEST(Corpus, ControlFlowOfVersion1) {
+  FromFile f("v1_control.sinter", control_model);
+  ASSERT_TRUE(f.session.valid());
+  *f.session.input("n").as<int64_t>() = 2;
+  f.session.input("x").as<float>()[0] = 1;
+  f.session.input("x").as<float>()[1] = -2;
+  ASSERT_TRUE(f.session.run().ok());
+  const float* sums = f.session.output("sums").as<float>();
+  EXPECT_THAT(std::vector<float>(sums, sums + 6), ElementsAre(2, -4, 3, -6, 0, 0));
+  EXPECT_EQ(*f.session.output("trips").as<int64_t>(), 2);
+}
+
+TEST(FileMap, TellsWhatIsWrong) {
+  EXPECT_EQ(FileMap::open("/nonexistent/file").status().code, Code::kInvalidArgument);
+  EXPECT_EQ(FileMap::open("/").status().code, Code::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace sinter::testing

@@ -1,0 +1,76 @@
+// Models that use much of what a file can hold.
+#pragma once
+
+#include "tests/format/model_builder.h"
+
+namespace sinter::testing {
+
+// Elided steps, strides, an in-place step, state, a prepare list, a Convolution, a workspace.
+inline ModelBuilder plain_model() {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {1, 4, 4, 2});
+  const int w = b.constant<float>(DType::kFloat32, {3, 1, 1, 2}, {1, 2, 3, 4, 5, 6});
+  const int p = b.value(DType::kFloat32, {3, 1, 1, 2}, fb::ValueKind::Prepared);
+  b.prepare(AbsAttrs{}, {w}, {p});
+  const int32_t start = b.add_constant<float>(DType::kFloat32, {3}, {1, 2, 3});
+  const int s = b.state(DType::kFloat32, {3}, start, 5);
+  const int c = b.value(DType::kFloat32, {1, 4, 4, 3}), t = b.value(DType::kFloat32, {3});
+  const int r = b.value(DType::kFloat32, {1, 4, 4, 3}), v = b.value(DType::kFloat32, {16, 3});
+  const int cut = b.value(DType::kFloat32, {5, 3}), y = b.value(DType::kFloat32, {5, 3});
+  ConvAttrs conv;
+  conv.strides = {1, 1}, conv.dilations = {1, 1}, conv.pads = {0, 0, 0, 0};
+  b.step(conv, {x, p}, {c}).workspace = 65536;
+  b.step(AddAttrs{}, {s, s}, {t});
+  b.step(ClampAttrs{.min = 0, .max = 6}, {c}, {r});
+  b.place(r).alias_of = c;
+  b.place(c).last = 2;
+  ViewAttrs view;
+  view.dims = {16, 3};
+  b.step(view, {r}, {v}).elided = true;
+  b.place(v).alias_of = r;
+  SliceAttrs slice;
+  slice.starts = {1, 0}, slice.steps = {3, 1}, slice.sizes = {5, 3};
+  b.step(slice, {v}, {cut}).elided = true;
+  b.place(cut).alias_of = v, b.place(cut).alias_offset = 12, b.place(cut).strides = {36, 4};
+  b.step(AddAttrs{}, {cut, t}, {y});
+  b.output("y", y);
+  return b;
+}
+
+// A Loop whose body has an If.
+inline ModelBuilder control_model() {
+  ModelBuilder b;
+  const int n = b.input("n", DType::kInt64, {}), x = b.input("x", DType::kFloat32, {2});
+  const int sum = b.value(DType::kFloat32, {2}), sums = b.value(DType::kFloat32, {3, 2});
+  const int trips = b.value(DType::kInt64, {});
+  LoopAttrs loop;
+  loop.max_trips = 3, loop.carried = 1;
+  b.step(loop, {n, -1, x, x}, {sum, sums, trips}, {1});
+  b.output("sum", sum);
+  b.output("sums", sums);
+  b.output("trips", trips);
+  b.enter(1);
+  b.input("", DType::kInt64, {});
+  const int go = b.input("", DType::kBool, {}), s = b.input("", DType::kFloat32, {2});
+  const int cx = b.captured(DType::kFloat32, {2}), r = b.value(DType::kFloat32, {2});
+  const int copy = b.value(DType::kBool, {});
+  b.step(CopyAttrs{}, {go}, {copy});
+  b.step(IfAttrs{}, {go, s, cx}, {r}, {2, 3});
+  b.output("", copy);
+  b.output("", r);
+  b.output("", r);
+  for (const int branch : {2, 3}) {
+    b.enter(static_cast<size_t>(branch));
+    const int p = b.captured(DType::kFloat32, {2}), q = b.captured(DType::kFloat32, {2});
+    const int sum2 = b.value(DType::kFloat32, {2});
+    if (branch == 2)
+      b.step(AddAttrs{}, {p, q}, {sum2});
+    else
+      b.step(MulAttrs{}, {p, q}, {sum2});
+    b.output("", sum2);
+  }
+  b.enter(0);
+  return b;
+}
+
+}  // namespace sinter::testing
