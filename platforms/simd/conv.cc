@@ -1,38 +1,15 @@
 // Conv: image patches times filters, group by group; a filter of one tap over every pixel needs no patches.
 // DepthwiseConv: channels side by side in a vector.
+#include <cstring>
+
 #include "platforms/simd/gemm.h"
+#include "platforms/simd/window.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/conv.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "platforms/simd/math-inl.h"
-
-#ifndef SINTER_SIMD_CONV_ONCE
-#define SINTER_SIMD_CONV_ONCE
-#include <cstring>
-
-namespace sinter::simd {
-
-// Always three spatial axes; missing ones have length 1.
-struct Geometry {
-  int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
-
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
-  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
-};
-
-// One output pixel: taps first .. end - 1 of each axis lie in the input, the first of them at `x`.
-struct Window {
-  const float* x;
-  int64_t first[3], end[3];
-};
-
-}  // namespace sinter::simd
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -100,26 +77,12 @@ namespace {
 
 HWY_EXPORT(depthwise_pixel);
 
-template <class Attrs>
-Geometry geometry(const OpCall& call, bool depthwise) {
-  const auto& a = call.attrs<Attrs>();
-  const TensorView &x = call.in(0), &w = call.in(1), &y = call.out(0);
-  const int axes = x.rank - 2;
-  Geometry g;
-  g.batch = x.dims[0], g.in_channels = x.dims[x.rank - 1], g.out_channels = y.dims[y.rank - 1];
-  for (int i = 0; i < axes; ++i) {
-    const int j = 3 - axes + i;
-    g.in[j] = x.dims[1 + i], g.out[j] = y.dims[1 + i], g.kernel[j] = w.dims[i + (depthwise ? 0 : 1)];
-    g.stride[j] = a.strides[i], g.dilation[j] = a.dilations[i], g.pad[j] = a.pads[i];
-  }
-  return g;
-}
-
 // ---- Conv
 
 Geometry conv_geometry(const OpCall& call) {
-  Geometry g = geometry<ConvAttrs>(call, false);
-  g.group = call.attrs<ConvAttrs>().group;
+  const auto& a = call.attrs<ConvAttrs>();
+  Geometry g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
+  g.group = a.group;
   return g;
 }
 
@@ -244,40 +207,20 @@ Status accept_depthwise(const OpCall& call) {
 
 Status run_depthwise(const OpCall& call, RunContext& context) {
   const auto& attrs = call.attrs<DepthwiseConvAttrs>();
-  const Geometry g = geometry<DepthwiseConvAttrs>(call, true);
+  const Geometry g = make_geometry(call, attrs.strides, attrs.dilations, attrs.pads, call.in(1).dims);
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
-  const int64_t pixels = g.out_pixels();
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
-  parallel_for(
-      context.threads, g.batch * pixels, std::max<int64_t>(16384 / work, 1), [&](int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          const int64_t pixel = row % pixels;
-          const int64_t at[3] = {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1],
-                                 pixel % g.out[2]};
-          Window window;
-          int64_t start[3];
-          for (int i = 0; i < 3; ++i) {
-            const int64_t s = at[i] * g.stride[i] - g.pad[i];
-            window.first[i] = s >= 0 ? 0 : std::min(divide_up(-s, g.dilation[i]), g.kernel[i]);
-            window.end[i] = s >= g.in[i] ? window.first[i]
-                                         : std::clamp(divide_up(g.in[i] - s, g.dilation[i]), window.first[i],
-                                                      g.kernel[i]);
-            start[i] = s + window.first[i] * g.dilation[i];
-          }
-          const bool empty = window.first[0] == window.end[0] || window.first[1] == window.end[1] ||
-                             window.first[2] == window.end[2];
-          window.x = x;
-          if (empty)
-            window.end[0] = window.first[0];
-          else
-            window.x += (((row / pixels * g.in[0] + start[0]) * g.in[1] + start[1]) * g.in[2] + start[2]) *
-                        g.in_channels;
-          HWY_DYNAMIC_DISPATCH(depthwise_pixel)(g, window, w, bias, min, max, y + row * g.out_channels);
-        }
-      });
+  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(16384 / work, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t row = begin; row < end; ++row) {
+                   const Window window = window_at(g, x, row);
+                   HWY_DYNAMIC_DISPATCH(depthwise_pixel)
+                   (g, window, w, bias, min, max, y + row * g.out_channels);
+                 }
+               });
   return ok_status();
 }
 

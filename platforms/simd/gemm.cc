@@ -102,11 +102,11 @@ void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
 }
 
 void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
-                 float* packed, int64_t first_panel, int64_t end_panel) {
+                 int64_t total_depth, float* packed, int64_t first_panel, int64_t end_panel) {
   const hn::FixedTag<float, 4> q;
   const int64_t width = panel_width();
   for (int64_t p = first_panel; p < end_panel; ++p) {
-    float* to = packed + p * width * depth;
+    float* to = packed + p * width * total_depth;
     const int64_t c0 = p * width, valid = columns - c0 < width ? columns - c0 : width;
     if (column_step == 1) {
       for (int64_t k = 0; k < depth; ++k) {
@@ -202,9 +202,9 @@ void gemm_columns(const Gemm& g, int64_t first, int64_t end) {
 }
 
 void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
-                 float* packed, int64_t first_panel, int64_t end_panel) {
+                 int64_t total_depth, float* packed, int64_t first_panel, int64_t end_panel) {
   HWY_DYNAMIC_DISPATCH(pack_panels)
-  (b, depth_step, column_step, columns, depth, packed, first_panel, end_panel);
+  (b, depth_step, column_step, columns, depth, total_depth, packed, first_panel, end_panel);
 }
 
 void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, const float* bias, float min,
@@ -235,7 +235,7 @@ void pack_parallel(const float* b, int64_t depth_step, int64_t column_step, int6
   const int64_t panels = divide_up(columns, panel_width());
   parallel_for(threads, panels, std::max<int64_t>(16384 / std::max<int64_t>(depth * kMaxPanel, 1), 1),
                [&](int64_t begin, int64_t end) {
-                 pack_panels(b, depth_step, column_step, columns, depth, packed, begin, end);
+                 pack_panels(b, depth_step, column_step, columns, depth, depth, packed, begin, end);
                });
 }
 

@@ -34,9 +34,10 @@ int64_t panel_width();
 // Columns first .. end - 1 (whole panels) of the product, all rows.
 void gemm_columns(const Gemm& g, int64_t first, int64_t end);
 // Packs panels first_panel .. end_panel - 1 of b, whose element (k, n) is at b[k * depth_step + n *
-// column_step]; one of the steps is 1.
+// column_step]; one of the steps is 1. These are `depth` of the total_depth rows of a panel; `packed` is
+// where the first of them goes.
 void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
-                 float* packed, int64_t first_panel, int64_t end_panel);
+                 int64_t total_depth, float* packed, int64_t first_panel, int64_t end_panel);
 // y[n] = bias[n] + matrix row n . x, clamped; matrix [columns, depth].
 void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, const float* bias, float min,
           float max, float* y);

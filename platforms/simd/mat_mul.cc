@@ -131,7 +131,7 @@ void multiply_one(const OpCall& call, const Matrices& m, int64_t index, float* s
     g.b = b, g.b_step = m.columns, g.columns = whole;
     gemm_parallel(g, threads);
     if (whole == m.columns) return;
-    pack_panels(b + whole, m.columns, 1, m.columns - whole, m.depth, packed, 0, 1);
+    pack_panels(b + whole, m.columns, 1, m.columns - whole, m.depth, m.depth, packed, 0, 1);
     g.b = packed, g.b_step = 0, g.columns = m.columns - whole, g.y = y + whole;
     gemm_columns(g, 0, width);
     return;

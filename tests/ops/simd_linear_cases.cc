@@ -103,5 +103,102 @@ TEST(SimdDepthwiseConv, Shapes) {
   }
 }
 
+TEST(SimdConvTranspose, Shapes) {
+  struct {
+    Shape x, w;
+    IntList strides, dilations, pads, extra;
+    int64_t group;
+  } cases[] = {
+      {{2, 5, 3}, {4, 3, 3}, {2}, {1}, {1, 1}, {1}, 1},
+      {{1, 4, 4}, {6, 4, 2}, {3}, {2}, {0, 2}, {0}, 2},
+      {{1, 4, 2}, {3, 2, 2}, {5}, {1}, {0, 0}, {2}, 1},
+      {{1, 4, 2}, {3, 3, 2}, {4}, {2}, {-1, -2}, {0}, 1},
+      {{2, 5, 4, 5}, {7, 3, 3, 5}, {2, 2}, {1, 1}, {1, 1, 1, 1}, {1, 0}, 1},
+      {{1, 10, 9, 33}, {40, 4, 4, 33}, {2, 2}, {1, 1}, {1, 1, 1, 1}, {0, 0}, 1},
+      {{1, 2, 3, 4, 3}, {5, 2, 3, 2, 3}, {1, 2, 3}, {2, 1, 1}, {1, 0, 0, 0, 1, 1}, {0, 1, 0}, 1},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(testing::PrintToString(c.x) + " by " + testing::PrintToString(c.w));
+    ConvTransposeAttrs a;
+    a.strides = c.strides, a.dilations = c.dilations, a.pads = c.pads, a.output_padding = c.extra,
+    a.group = c.group;
+    const Tensor x = noise<float>(c.x, -1, 1, 1), w = noise<float>(c.w, -1, 1, 2);
+    const double t = sum_tolerance(w.size() / c.w[0]);
+    check_simd(a, {x, w}, 1e-6, t);
+    a.act_min = 0, a.act_max = 6;
+    check_simd(a, {x, w, noise<float>({c.w[0]}, -1, 1, 3)}, 1e-6, t);
+  }
+}
+
+template <class A>
+void check_pool() {
+  struct {
+    Shape x;
+    IntList kernel, strides, dilations, pads;
+  } cases[] = {
+      {{2, 9, 3}, {3}, {1}, {1}, {1, 1}},
+      {{1, 7, 6, 17}, {3, 3}, {2, 1}, {1, 2}, {1, 0, 2, 2}},
+      {{2, 8, 8, 70}, {2, 2}, {2, 2}, {}, {}},
+      {{1, 4, 4, 3, 40}, {3, 1, 2}, {1, 2, 1}, {1, 1, 2}, {1, 0, 1, 1, 0, 1}},
+      {{1, 6, 5}, {2}, {}, {}, {}},
+  };
+  for (const auto& c : cases)
+    for (const int64_t ceil_mode : {0, 1}) {
+      SCOPED_TRACE(testing::PrintToString(c.x));
+      A a;
+      a.kernel = c.kernel, a.strides = c.strides, a.dilations = c.dilations, a.pads = c.pads,
+      a.ceil_mode = ceil_mode;
+      const Tensor x = noise<float>(c.x, -1, 1, 1);
+      check_simd(a, {x}, 1e-6, 1e-6);
+      if constexpr (A::kOp == Op::kAvgPool) {
+        a.count_include_pad = 1;
+        check_simd(a, {x}, 1e-6, 1e-6);
+      }
+    }
+}
+
+TEST(SimdPool, Shapes) {
+  check_pool<MaxPoolAttrs>();
+  check_pool<AvgPoolAttrs>();
+}
+
+TEST(SimdMaxPool, NanWins) {
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  MaxPoolAttrs a;
+  a.kernel = {2};
+  check_simd(a, {tensor<float>({1, 6, 1}, {1, nan, 3, -inf, -inf, -inf})}, 0, 0);
+}
+
+TEST(SimdAttention, Shapes) {
+  const int64_t all[][7] = {// batch, heads, groups, queries, keys, key size, value size
+                            {1, 1, 1, 3, 3, 4, 4},
+                            {2, 4, 2, 5, 7, 9, 3},
+                            {1, 6, 1, 1, 12, 8, 5},
+                            {2, 2, 2, 6, 3, 5, 2},
+                            {1, 2, 2, 100, 130, 33, 40}};
+  for (const auto& s : all)
+    for (const int64_t causal : {0, 1}) {
+      SCOPED_TRACE(testing::PrintToString(s));
+      const Tensor q = noise<float>({s[0], s[1], s[3], s[5]}, -2, 2, 1),
+                   k = noise<float>({s[0], s[2], s[4], s[5]}, -2, 2, 2);
+      const Tensor v = noise<float>({s[0], s[2], s[4], s[6]}, -2, 2, 3);
+      const AttentionAttrs a{.scale = 0.35, .causal = causal};
+      // Errors of the scores are relative errors of the weights.
+      check_simd(a, {q, k, v}, 2e-5, 2e-5);
+      auto bias = noise<float>({s[3], s[4]}, -1, 1, 4).values<float>();
+      bias[0] = -std::numeric_limits<float>::infinity();
+      check_simd(a, {q, k, v, tensor<float>({s[3], s[4]}, bias)}, 2e-5, 2e-5);
+      check_simd(a, {q, k, v, noise<float>({s[0], 1, s[3], 1}, -1, 1, 4)}, 2e-5, 2e-5);
+      check_simd(a, {q, k, v, noise<float>({s[1], 1, s[4]}, -1, 1, 4)}, 2e-5, 2e-5);
+    }
+  const float inf = std::numeric_limits<float>::infinity();
+  const Tensor one = full<float>({1, 1, 1, 1}, 1), q = full<float>({1, 1, 2, 1}, inf);
+  check_simd(AttentionAttrs{}, {q, one, one, tensor<float>({2, 1}, {-inf, -inf})}, 0, 0);
+  check_simd(AttentionAttrs{.causal = 1}, {full<float>({1, 1, 2, 1}, 1), one, one}, 0, 0);
+  check_simd(AttentionAttrs{},
+             {full<float>({1, 1, 2, 1}, 1), full<float>({1, 1, 0, 1}, 1), full<float>({1, 1, 0, 1}, 1)}, 0,
+             0);
+}
+
 }  // namespace
 }  // namespace sinter::test
