@@ -92,9 +92,10 @@ Status run_nms(const OpCall& call, RunContext& context) {
   SINTER_RETURN_IF_ERROR(for_float(boxes.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T threshold = static_cast<T>(iou_limit);
+    if (limit == 0) return ok_status();  // also where there are no boxes
     for (int64_t b = 0; b < boxes.dims[0]; ++b) {
       const T* box = boxes.as<T>() + b * n * 4;
-      for (int64_t c = 0; c < classes && limit > 0; ++c) {
+      for (int64_t c = 0; c < classes; ++c) {
         const T* score = scores.as<T>() + (b * classes + c) * n;
         int64_t candidates = 0;
         for (int64_t i = 0; i < n; ++i)

@@ -62,7 +62,7 @@ Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) {
                invalid("a window of %a with stride %b: sizes are positive", k->kernel, k->stride));
   int64_t extent = 0;
   SINTER_CHECK(checked_mul(k->kernel - 1, k->dilation, &extent) && extent < kLimit && k->in < kLimit &&
-                   k->begin < kLimit && k->end < kLimit && k->stride < kLimit,
+                   k->begin < kLimit && k->end < kLimit && k->stride < kLimit && k->dilation < kLimit,
                unsupported("a window, pad or axis of 2^40 or more"));
   ++extent;
   const int64_t room = k->in + k->begin + k->end - extent;

@@ -77,7 +77,7 @@ Status run_cache_update(const OpCall& call, RunContext&) {
   const int64_t capacity = past.dims[axis], steps = update.dims[axis];
   const int64_t rows = product(past, 1, axis),
                 block = product(past, axis + 1, past.rank) * static_cast<int64_t>(byte_width(past.dtype));
-  if (steps == 0) return ok_status();
+  if (steps == 0 || (y.size() == 0 && !call.has_input(2))) return ok_status();
   for (int64_t b = 0; b < past.dims[0]; ++b) {
     int64_t start = 0;
     if (call.has_input(2)) {

@@ -16,7 +16,8 @@ struct Items {
 Items split(const TensorView& x, int64_t axis) {
   if (axis < 0) return {1, x.size(), 1};
   const auto k = static_cast<int>(axis);
-  return {product(x, 0, k), x.dims[k], product(x, k + 1, x.rank)};
+  const int64_t outer = x.size() == 0 ? 0 : product(x, 0, k), inner = product(x, k + 1, x.rank);
+  return {outer, x.dims[k], inner};
 }
 
 Status infer_unique(OpCall& call) {

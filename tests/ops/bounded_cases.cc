@@ -125,6 +125,16 @@ TEST(Unique, OfSlices) {
   expect_equal(columns[4], tensor<int64_t>({}, {2}));
 }
 
+// An empty value may claim huge axes; they are not walked.
+TEST(Unique, DoesNotWalkEmptyValues) {
+  const int64_t huge = int64_t{1} << 40;
+  expect_equal(run_op(UniqueAttrs{.axis = 1}, {iota<float>({huge, 0})})[4], tensor<int64_t>({}, {0}));
+  expect_equal(run_op(UniqueAttrs{.axis = 1}, {iota<float>({huge, 2, 0})})[4], tensor<int64_t>({}, {1}));
+  expect_equal(
+      run_op(NmsAttrs{.max_per_class = 1}, {iota<float>({huge, 0, 4}), iota<float>({huge, 2, 0})})[1],
+      tensor<int64_t>({}, {0}));
+}
+
 TEST(Unique, EdgesAndUnwantedOutputs) {
   const auto empty = run_op(UniqueAttrs{}, {iota<float>({0, 2})});
   expect_equal(empty[0], iota<float>({0}));

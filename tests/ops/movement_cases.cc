@@ -199,6 +199,11 @@ TEST(CacheUpdate, WritesInPlaceOfThePast) {
                tensor<int8_t>({1, 2, 2}, {9, 0, 9, 1}));
 }
 
+TEST(CacheUpdate, DoesNotWalkEmptyValues) {
+  const Tensor past = iota<float>({int64_t{1} << 40, 0, 3});
+  expect_equal(run_op(CacheUpdateAttrs{.axis = 2}, {past, past})[0], past);
+}
+
 TEST(CacheUpdate, RefusesToLeaveTheCache) {
   const Tensor past = full<float>({1, 3, 2}, 9), update = iota<float>({1, 2, 2});
   expect_run_fails(Code::kOutOfRange, CacheUpdateAttrs{}, {past, update, tensor<int64_t>({1}, {2})});

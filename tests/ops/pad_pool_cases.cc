@@ -120,6 +120,7 @@ TEST(MaxPool, Refuses) {
   expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {-1, 0, 0, 0}}, {x});
   expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {2, 0, 0, 0}}, {x});  // a window of padding only
   expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .dilations = {5, 1}, .pads = {4, 0, 4, 0}}, {x});
+  expect_refused(MaxPoolAttrs{.kernel = {1, 1}, .dilations = {INT64_MAX, 1}}, {x});
   expect_refused(MaxPoolAttrs{.kernel = {INT64_MAX, 2}, .dilations = {INT64_MAX, 1}}, {x});
   expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .pads = {INT64_MAX, 0, INT64_MAX, 0}}, {x});
   expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .ceil_mode = 2}, {x});
