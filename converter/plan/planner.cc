@@ -235,22 +235,23 @@ class ModelPlanner {
       return;
     }
     const CallView view(graph, node);
+    step.max_threads = worthwhile_threads(view.call);
     for (size_t c = 0; c < options_.candidates.size(); ++c) {
       size_t workspace = 0;
       if (!options_.candidates[c].accept(view.call, &workspace).ok()) continue;
+      // Memory is planned for the first choice; a later one serves where that suffices.
+      if (step.candidates.empty()) step.workspace_bytes = workspace;
       step.candidates.push_back(static_cast<uint8_t>(c));
-      step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, workspace);
     }
     step.candidates.push_back(reference);
+    // A session falls back to one thread where the plan has no workspace for more.
     const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(node.op()))];
-    for (int threads = 1; threads <= kPlannedThreads && kernel->workspace != nullptr; ++threads) {
+    if (kernel->workspace != nullptr) {
       size_t workspace = 0;
-      const Status status = kernel->workspace(view.call, threads, &workspace);
-      if (!status.ok())
+      if (!kernel->workspace(view.call, 1, &workspace).ok())
         throw std::logic_error(fmt::format("{} '{}' has no workspace", op_name(node.op()), node.name));
       step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, workspace);
     }
-    step.max_threads = worthwhile_threads(view.call);
   }
 
   PlannedModel& model_;
