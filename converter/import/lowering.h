@@ -43,7 +43,7 @@ class NodeLowering {
 
   // ---- the node
   const ImportedNode& node() const { return node_; }
-  int opset() const;  // version of the node's domain that the model imports
+  int opset() const;  // version of ai.onnx that the node is written for; the newest for other domains
 
   // ---- operands. Indexes beyond the node's list and empty names are absent.
   size_t input_count() const { return inputs_.size(); }

@@ -2,6 +2,7 @@
 
 #include "converter/import/extents.h"
 #include "converter/import/lower.h"
+#include "converter/import/reader.h"
 #include "converter/types/promote.h"
 
 namespace sinter::convert {
@@ -27,7 +28,10 @@ NodeLowering::NodeLowering(GraphLowering& parent, const ImportedNode& node)
   input_read_.resize(inputs_.size());
 }
 
-int NodeLowering::opset() const { return node_.opset; }
+// Operators of com.microsoft that share a name with ONNX follow its newest form.
+int NodeLowering::opset() const {
+  return node_.domain.empty() ? node_.opset : static_cast<int>(kNewestOpset);
+}
 
 bool NodeLowering::wants_output(size_t i) const {
   return i < node_.outputs.size() && !node_.outputs[i].empty();

@@ -68,9 +68,7 @@ ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
 namespace {
 
 // Conv-1 to 22.
-bool lower_conv(NodeLowering& n) {
-  return n.output(0, convolution(n, n.input(0), n.input(1), n.input(2)));
-}
+bool lower_conv(NodeLowering& n) { return n.output(0, convolution(n, n.input(0), n.input(1), n.input(2))); }
 
 // com.microsoft FusedConv: Conv, an optional residual Z, then an activation.
 bool lower_fused_conv(NodeLowering& n) {

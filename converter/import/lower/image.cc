@@ -368,6 +368,7 @@ constexpr LowerRule kRules[] = {
     {"Resize", lower_resize},
     {"Upsample", lower_upsample},
     {"GridSample", lower_grid_sample},
+    {"GridSample", lower_grid_sample, "com.microsoft"},
     {"AffineGrid", lower_affine_grid},
     {"RoiAlign", lower_roi_align},
     {"DepthToSpace", lower_depth_to_space},

@@ -132,6 +132,7 @@ bool lower_nms(NodeLowering& n) {
 }
 
 constexpr LowerRule kRules[] = {{"Pad", lower_pad},
+                                {"Pad", lower_pad, "com.microsoft"},
                                 {"CenterCropPad", lower_center_crop_pad},
                                 {"Det", lower_det},
                                 {"NonMaxSuppression", lower_nms}};

@@ -33,15 +33,20 @@ ValueId average(NodeLowering& n, ValueId x, const SpatialAttrs& s, bool ceil_mod
   return n.to_channels_first(n.emit(a, {n.to_channels_last(x)}));
 }
 
-// AveragePool-1 to 22.
-bool lower_average_pool(NodeLowering& n) {
-  const ValueId x = n.input(0);
+}  // namespace
+
+ValueId average_pool(NodeLowering& n, ValueId x) {
   SpatialAttrs s;
-  if (!pool_operand(n, x) || !read_spatial(n, spatial_dims(n.dims(x)), {}, &s)) return false;
+  if (!pool_operand(n, x) || !read_spatial(n, spatial_dims(n.dims(x)), {}, &s)) return kUnknown;
   const bool ceil_mode = n.attr_int("ceil_mode", 0) != 0,
              count_pads = n.attr_int("count_include_pad", 0) != 0;
-  return n.output(0, average(n, x, s, ceil_mode, count_pads));
+  return average(n, x, s, ceil_mode, count_pads);
 }
+
+namespace {
+
+// AveragePool-1 to 22.
+bool lower_average_pool(NodeLowering& n) { return n.output(0, average_pool(n, n.input(0))); }
 
 // LpPool-1 to 22: (sum |x|^p)^(1/p), the sum being an average times the kernel's size, pads counting as
 // zeros.
@@ -52,8 +57,8 @@ bool lower_lp_pool(NodeLowering& n) {
   const bool ceil_mode = n.attr_int("ceil_mode", 0) != 0;
   const auto p = static_cast<double>(n.attr_int("p", 2));
   const DType t = n.dtype(x);
-  const double cells =
-      static_cast<double>(std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<int64_t>()));
+  const double cells = static_cast<double>(
+      std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<int64_t>()));
   if (ceil_mode) {
     // The average of the added region does not count it; padding explicitly keeps the divisor whole.
     for (size_t i = 0; i < s.kernel.size(); ++i) {

@@ -187,6 +187,12 @@ bool lower_qlinear_global_average_pool(NodeLowering& n) {
     return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {x});
   });
 }
+bool lower_qlinear_average_pool(NodeLowering& n) {
+  const bool last = n.attr_int("channels_last", 0) != 0;
+  return qlinear_unary(n, [&](ValueId x) {
+    return last ? n.to_channels_last(average_pool(n, n.to_channels_first(x))) : average_pool(n, x);
+  });
+}
 bool lower_qlinear_reduce_mean(NodeLowering& n) {
   return qlinear_unary(n, [&](ValueId x) -> ValueId {
     std::vector<int64_t> axes = n.attr_ints("axes");
@@ -285,6 +291,7 @@ constexpr LowerRule kRules[] = {
     {"QLinearSigmoid", lower_qlinear_sigmoid, kMicrosoft},
     {"QLinearLeakyRelu", lower_qlinear_leaky_relu, kMicrosoft},
     {"QLinearGlobalAveragePool", lower_qlinear_global_average_pool, kMicrosoft},
+    {"QLinearAveragePool", lower_qlinear_average_pool, kMicrosoft},
     {"QLinearReduceMean", lower_qlinear_reduce_mean, kMicrosoft},
     {"QLinearSoftmax", lower_qlinear_softmax, kMicrosoft},
     {"QLinearConcat", lower_qlinear_concat, kMicrosoft},

@@ -5,7 +5,8 @@
 
 namespace sinter::convert {
 
-// clang-format off: one line a family, in alphabetical order
+// One line a family, in alphabetical order.
+// clang-format off
 #define SINTER_FAMILIES(X) \
   X(activation_rules) \
   X(attention_rules) \
@@ -17,6 +18,7 @@ namespace sinter::convert {
   X(elementwise_rules) \
   X(image_rules) \
   X(linear_rules) \
+  X(microsoft_rules) \
   X(movement_rules) \
   X(normalize_rules) \
   X(pad_rules) \

@@ -22,5 +22,7 @@ Dims spatial_dims(const Dims& dims);
 
 // The node's Conv attributes over given operands (conv.cc); x and the result are channels-first.
 ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias);
+// The node's AveragePool attributes over a given operand (pool.cc).
+ValueId average_pool(NodeLowering& n, ValueId x);
 
 }  // namespace sinter::convert

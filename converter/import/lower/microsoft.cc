@@ -1,0 +1,260 @@
+// Fused operators of com.microsoft that exporters' optimizers leave behind, taken apart again.
+#include <algorithm>
+#include <cmath>
+
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// ---- products
+
+std::vector<int64_t> swapped_last(int64_t rank) {
+  std::vector<int64_t> perm;
+  for (int64_t i = 0; i < rank; ++i) perm.push_back(i);
+  if (rank >= 2) std::swap(perm[static_cast<size_t>(rank) - 1], perm[static_cast<size_t>(rank) - 2]);
+  return perm;
+}
+
+// transBatch: the first axis stands behind the batch, [M, batch..., K] -> [batch..., M, K].
+ValueId arranged(NodeLowering& n, ValueId v, bool transpose, bool batch) {
+  const int64_t rank = n.rank(v);
+  if (batch && rank > 2) {
+    std::vector<int64_t> perm;
+    for (int64_t i = 1; i + 1 < rank; ++i) perm.push_back(i);
+    perm.insert(perm.end(), {0, rank - 1});
+    v = n.transpose(v, perm);
+  }
+  return transpose && rank > 1 ? n.transpose(v, swapped_last(rank)) : v;
+}
+
+bool lower_fused_matmul(NodeLowering& n) {
+  const double alpha = n.attr_float("alpha", 1);
+  const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
+  const bool batch_a = n.attr_int("transBatchA", 0) != 0, batch_b = n.attr_int("transBatchB", 0) != 0;
+  if (!n.has_input(1)) return n.refuse("needs two inputs");
+  ValueId y =
+      matrix_product(n, arranged(n, n.input(0), trans_a, batch_a), arranged(n, n.input(1), trans_b, batch_b));
+  if (alpha != 1) y = n.mul(y, n.scalar(n.dtype(y), alpha));
+  return n.output(0, y);
+}
+
+// Weights of 2, 4 or 8 bits with a scale per block of K: [N, blocks, bytes].
+bool lower_matmul_nbits(NodeLowering& n) {
+  const int64_t k = n.attr_int("K", 0), columns = n.attr_int("N", 0), bits = n.attr_int("bits", 4),
+                block = n.attr_int("block_size", 0);
+  n.ignore_attr("accuracy_level");
+  if (n.has_input(4)) return n.refuse("g_idx is not supported");
+  const DType packed = bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
+  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || columns < 1 || block < 1 || !n.has_input(2))
+    return n.refuse("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
+  const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
+  const ConstantPtr b = n.constant(n.input(1));
+  if (!b) return n.refuse("its weights must be constant");
+  if (static_cast<int64_t>(b->byte_size()) != columns * padded * bits / 8)
+    return n.refuse("weights {} do not fit N {} and {} blocks of {}", to_string(b->dims()), columns, blocks,
+                    block);
+  const LoadedBytes loaded = b->load();
+  const ValueId weights =
+      n.add_constant(Constant::mapped(packed, {columns, padded}, loaded.owner, loaded.bytes));
+  const ValueId scale = n.reshape(n.input(2), {columns, blocks});
+  const DType t = n.dtype(n.input(0));
+  // Zero points: packed rows of whole bytes, or numbers of the scale's type, or the middle of the range.
+  const int64_t row_bytes = (blocks * bits + 7) / 8;
+  std::vector<uint8_t> zeros(static_cast<size_t>(columns * blocks), static_cast<uint8_t>(1 << (bits - 1)));
+  if (n.has_input(3)) {
+    const ConstantPtr z = n.constant(n.input(3));
+    if (!z || z->dtype() != DType::kUint8 || z->size() != columns * row_bytes)
+      return n.refuse("its zero points must be constant and packed");
+    const LoadedBytes zero_bytes = z->load();
+    for (int64_t row = 0; row < columns; ++row)
+      for (int64_t i = 0; i < blocks; ++i) {
+        const auto byte =
+            static_cast<unsigned>(zero_bytes.bytes[static_cast<size_t>(row * row_bytes + i * bits / 8)]);
+        zeros[static_cast<size_t>(row * blocks + i)] =
+            static_cast<uint8_t>(byte >> (i * bits % 8) & ((1u << bits) - 1));
+      }
+  }
+  ValueId zero;
+  if (bits == 8) {
+    zero = n.add_constant(
+        Constant::of<uint8_t>(DType::kUint8, {columns, blocks}, std::span<const uint8_t>(zeros)));
+  } else {
+    Bytes bytes(static_cast<size_t>((columns * blocks * bits + 7) / 8));
+    for (size_t i = 0; i < zeros.size(); ++i) {
+      const size_t bit = i * static_cast<size_t>(bits);
+      bytes[bit / 8] |= static_cast<std::byte>(zeros[i] << (bit % 8));
+    }
+    zero = n.add_constant(Constant::owned(packed, {columns, blocks}, std::move(bytes)));
+  }
+  ValueId w = dequantize(n, weights, scale, zero, 1, block, t);
+  w = n.slice(w, 1, 0, k);
+  std::vector<ValueId> operands{n.input(0), w};
+  if (n.has_input(5)) operands.push_back(n.cast(n.input(5), t));
+  return n.output(0, n.emit(FullyConnectedAttrs{}, operands));
+}
+
+// ---- attention
+
+// [B, S, H * D] -> [B, H, S, D]
+ValueId heads_apart(NodeLowering& n, ValueId v, int64_t heads) {
+  if (v < 0) return v;
+  const Dims d = n.dims(v);
+  return n.transpose(n.reshape(v, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
+}
+// [B, H, S, D] -> [B, S, H * D]
+ValueId heads_together(NodeLowering& n, ValueId v) {
+  if (v < 0) return v;
+  const Dims d = n.dims(v);
+  return n.reshape(n.transpose(v, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
+}
+
+// 1 keeps a key, 0 adds `filter`. [B, T], [B, S, T], [B, 1, S, T], or [B] lengths of what is kept.
+ValueId mask_bias(NodeLowering& n, ValueId mask, int64_t batch, int64_t keys, DType t, double filter) {
+  if (mask < 0) return kUnknown;
+  const Dims d = n.dims(mask);
+  ValueId keep = n.cast(mask, t);
+  Dims shape;
+  if (d.size() == 2 && d[1] == keys) {
+    shape = {d[0], 1, 1, keys};
+  } else if (d.size() == 3) {
+    shape = {d[0], 1, d[1], d[2]};
+  } else if (d.size() == 4) {
+    shape = d;
+  } else if (d.size() == 1 && d[0] == batch) {
+    const ValueId inside = n.emit(
+        CompareAttrs{static_cast<int64_t>(CompareFn::kLess)},
+        {n.reshape(index_row(n, keys), {1, keys}), n.reshape(n.cast(mask, DType::kInt64), {batch, 1})});
+    keep = n.cast(inside, t);
+    shape = {batch, 1, 1, keys};
+  } else {
+    return n.refuse("a mask of {} is not supported", to_string(d)), kUnknown;
+  }
+  const ValueId drop = n.sub(n.scalar(t, 1), n.reshape(keep, shape));
+  return n.mul(drop, n.scalar(t, filter));
+}
+
+struct Heads {
+  ValueId q, k, v;  // [B, H, S, D]
+  ValueId mask = kAbsent, bias = kAbsent;
+};
+ValueId attend(NodeLowering& n, const Heads& h, double filter) {
+  if (h.q < 0 || h.k < 0 || h.v < 0) return kUnknown;
+  const DType t = n.dtype(h.q);
+  double scale = n.attr_float("scale", 0);
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(n.dims(h.q)[3]));
+  ValueId bias = h.bias;
+  if (h.mask != kAbsent) {
+    const ValueId m = mask_bias(n, h.mask, n.dims(h.q)[0], n.dims(h.k)[2], t, filter);
+    bias = bias == kAbsent ? m : n.add(bias, m);
+  }
+  std::vector<ValueId> operands{h.q, h.k, h.v};
+  if (bias != kAbsent) operands.push_back(bias);
+  return heads_together(n, n.emit(AttentionAttrs{scale, n.attr_int("unidirectional", 0) != 0}, operands));
+}
+
+// Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?
+bool lower_attention(NodeLowering& n) {
+  const int64_t heads = n.attr_int("num_heads", 0);
+  const double filter = n.attr_float("mask_filter_value", -10000);
+  std::vector<int64_t> sizes = n.attr_ints("qkv_hidden_sizes");
+  if (n.attr_int("do_rotary", 0) != 0 || n.attr_int("past_present_share_buffer", 0) != 0 || n.has_input(6))
+    return n.refuse("rotary embedding and shared caches are not supported");
+  n.ignore_attr("rotary_embedding_dim");
+  const ValueId x = n.input(0);
+  if (!n.has_input(1) || n.rank(x) != 3 || n.rank(n.input(1)) != 2 || heads < 1)
+    return n.refuse("needs an input of rank 3, a weight matrix and num_heads");
+  const int64_t width = n.dims(n.input(1))[1];
+  if (sizes.empty()) sizes.assign(3, width / 3);
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width || sizes[0] != sizes[1] ||
+      sizes[0] % heads != 0 || sizes[2] % heads != 0)
+    return n.refuse("weights {} do not split into q, k and v of {} heads", to_string(n.dims(n.input(1))),
+                    heads);
+  ValueId all = matrix_product(n, x, n.input(1));
+  if (n.has_input(2)) all = n.add(all, n.input(2));
+  if (all < 0) return false;
+  Heads h{heads_apart(n, n.slice(all, 2, 0, sizes[0]), heads),
+          heads_apart(n, n.slice(all, 2, sizes[0], sizes[1]), heads),
+          heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), n.input(3), n.input(5)};
+  if (n.has_input(4)) {
+    const ValueId past = n.input(4);
+    if (n.rank(past) != 5) return n.refuse("past has rank {}, not 5", n.rank(past));
+    const Dims d(n.dims(past).begin() + 1, n.dims(past).end());
+    h.k = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 0, 1), d), h.k});
+    h.v = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 1, 1), d), h.v});
+  }
+  if (n.wants_output(1) && !n.output(1, n.emit(ConcatAttrs{0}, {n.unsqueeze(h.k, 0), n.unsqueeze(h.v, 0)})))
+    return false;
+  return n.output(0, attend(n, h, filter));
+}
+
+// MultiHeadAttention: query [B, S, C], key and value [B, T, C] or [B, H, T, D], bias?, mask?, attention
+// bias?, past key?, past value?
+bool lower_multi_head_attention(NodeLowering& n) {
+  const int64_t heads = n.attr_int("num_heads", 0);
+  const double filter = n.attr_float("mask_filter_value", -10000);
+  const ValueId query = n.input(0);
+  if (!n.has_input(2) || n.rank(query) != 3 || heads < 1)
+    return n.refuse("needs query, key and value (packed forms are not supported) and num_heads");
+  ValueId parts[3] = {query, n.input(1), n.input(2)};
+  int64_t start = 0;
+  for (ValueId& p : parts) {
+    if (n.rank(p) == 4) continue;
+    if (n.rank(p) != 3 || n.dims(p)[2] % heads != 0)
+      return n.refuse("{} does not split into {} heads", to_string(n.dims(p)), heads);
+    const int64_t width = n.dims(p)[2];
+    if (n.has_input(3)) p = n.add(p, n.slice(n.input(3), 0, start, width));
+    start += width;
+    p = heads_apart(n, p, heads);
+  }
+  Heads h{parts[0], parts[1], parts[2], n.input(4), n.input(5)};
+  if (n.has_input(6)) h.k = n.emit(ConcatAttrs{2}, {n.input(6), h.k});
+  if (n.has_input(7)) h.v = n.emit(ConcatAttrs{2}, {n.input(7), h.v});
+  if (n.wants_output(1) && !n.output(1, h.k)) return false;
+  if (n.wants_output(2) && !n.output(2, h.v)) return false;
+  return n.output(0, attend(n, h, filter));
+}
+
+// ids, segment ids?, words, positions, segments?, gamma, beta, mask?, position ids? -> y, mask lengths, the
+// sum
+bool lower_embed_layer_norm(NodeLowering& n) {
+  const double epsilon = n.attr_float("epsilon", 1e-12);
+  n.ignore_attr("mask_index_type");
+  const ValueId ids = n.input(0);
+  if (!n.has_input(6) || n.rank(ids) != 2) return n.refuse("needs ids of rank 2 and seven inputs");
+  const int64_t batch = n.dims(ids)[0], length = n.dims(ids)[1];
+  ValueId sum = n.emit(GatherAttrs{0}, {n.input(2), ids});
+  const ValueId positions =
+      n.has_input(8) ? n.emit(GatherAttrs{0}, {n.input(3), n.input(8)}) : n.slice(n.input(3), 0, 0, length);
+  sum = n.add(sum, positions);
+  if (n.has_input(1) && n.has_input(4)) sum = n.add(sum, n.emit(GatherAttrs{0}, {n.input(4), n.input(1)}));
+  if (sum < 0) return false;
+  if (n.wants_output(2)) n.output(2, sum);
+  if (n.wants_output(1)) {
+    const ValueId lengths = n.has_input(7)
+                                ? n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kSum), IntList{1}, 0},
+                                         {n.cast(n.input(7), DType::kInt32)})
+                                : n.broadcast(n.reshape(n.scalar(DType::kInt32, 0), {1}), {batch});
+    if (!n.output(1, lengths)) return false;
+  } else {
+    (void)n.input(7);
+  }
+  return n.output(0, n.emit(LayerNormAttrs{2, epsilon}, {sum, n.input(5), n.input(6)}));
+}
+
+constexpr std::string_view kMicrosoft = "com.microsoft";
+constexpr LowerRule kRules[] = {
+    {"FusedMatMul", lower_fused_matmul, kMicrosoft},
+    {"TransposeMatMul", lower_fused_matmul, kMicrosoft},
+    {"MatMulNBits", lower_matmul_nbits, kMicrosoft},
+    {"Attention", lower_attention, kMicrosoft},
+    {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
+    {"EmbedLayerNormalization", lower_embed_layer_norm, kMicrosoft},
+};
+
+}  // namespace
+
+std::span<const LowerRule> microsoft_rules() { return kRules; }
+
+}  // namespace sinter::convert
