@@ -10,6 +10,7 @@
 namespace sinter::convert {
 
 int widen_narrow_floats(Graph& graph);
+int assign_layout(Graph& graph);
 int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
 
 std::span<const Pass> all_passes() {
@@ -18,6 +19,8 @@ std::span<const Pass> all_passes() {
       {"widen",
        "computes float16 and bfloat16 values in float32, with casts where the model's own types are public",
        widen_narrow_floats},
+      {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
+       assign_layout},
       {"dead-code-last", "drops what earlier passes left over", remove_dead},
   };
   return kPasses;

@@ -1,0 +1,114 @@
+#include "converter/passes/editor.h"
+
+#include <algorithm>
+
+namespace sinter::convert {
+
+Editor::Editor(Graph& graph)
+    : graph_(graph),
+      producer_(graph.values.size(), -1),
+      reads_(graph.values.size()),
+      erased_(graph.nodes.size()),
+      inserted_(graph.nodes.size()) {
+  for (int n = 0; n < size(); ++n) {
+    count(node(n), 1);
+    for (const ValueId id : node(n).outputs)
+      if (id >= 0) producer_[static_cast<size_t>(id)] = n;
+  }
+  for (const ValueId id : graph.outputs) ++reads_[static_cast<size_t>(id)];
+  for (const Value& v : graph.values)
+    for (const auto& [axis, id] : v.extents) ++reads_[static_cast<size_t>(id)];
+}
+
+void Editor::count(const Node& node, int by) {
+  for (const ValueId id : node.inputs)
+    if (known(id)) reads_[static_cast<size_t>(id)] += by;
+}
+
+void Editor::replace(int n, OpAttrs attrs, std::vector<ValueId> inputs) {
+  count(node(n), -1);
+  node(n).attrs = std::move(attrs);
+  node(n).inputs = std::move(inputs);
+  count(node(n), 1);
+  ++changes;
+}
+
+void Editor::absorb(int n, int consumer) {
+  count(node(consumer), -1);
+  for (const ValueId id : node(n).outputs)
+    if (known(id)) producer_[static_cast<size_t>(id)] = -1;
+  node(n).outputs = node(consumer).outputs;
+  for (const ValueId id : node(n).outputs)
+    if (known(id)) producer_[static_cast<size_t>(id)] = n;
+  erased_[static_cast<size_t>(consumer)] = true;
+  ++changes;
+}
+
+void Editor::bypass(int n, ValueId to) {
+  const ValueId from = node(n).outputs[0];
+  if (graph_.is_output(from)) {
+    if (node(n).op() != Op::kCopy) replace(n, CopyAttrs{}, {to});
+    return;
+  }
+  count(node(n), -1);
+  erased_[static_cast<size_t>(n)] = true;
+  if (known(to)) reads_[static_cast<size_t>(to)] += reads(from);
+  replace_uses(graph_, from, to);
+  for (auto& list : inserted_)
+    for (Node& fresh : list) std::replace(fresh.inputs.begin(), fresh.inputs.end(), from, to);
+  if (known(from)) reads_[static_cast<size_t>(from)] = 0;
+  ++changes;
+}
+
+ValueId Editor::insert(int n, OpAttrs attrs, std::vector<ValueId> inputs) {
+  Builder builder(graph_);
+  builder.set_origin({node(n).name, node(n).origin});
+  builder.set_target(&inserted_[static_cast<size_t>(n)]);
+  for (const ValueId id : inputs)
+    if (known(id)) ++reads_[static_cast<size_t>(id)];
+  std::vector<ValueId> result;
+  return builder.emit(std::move(attrs), std::move(inputs), 1, &result).ok() ? result[0] : kAbsent;
+}
+
+int Editor::commit() {
+  if (changes == 0) return 0;
+  std::vector<Node> nodes;
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    for (Node& fresh : inserted_[n]) nodes.push_back(std::move(fresh));
+    if (!erased_[n]) nodes.push_back(std::move(graph_.nodes[n]));
+  }
+  graph_.nodes = std::move(nodes);
+  remove_dead_nodes(graph_);
+  return changes;
+}
+
+std::optional<double> Editor::scalar(ValueId id) const {
+  if (!graph_.is_constant(id) || value(id).constant->size() != 1 || !is_float(value(id).dtype))
+    return std::nullopt;
+  return value(id).constant->as_doubles()[0];
+}
+
+std::optional<double> Editor::uniform(ValueId id) const {
+  if (!graph_.is_constant(id) || value(id).constant->size() < 1 || !is_float(value(id).dtype))
+    return std::nullopt;
+  const std::vector<double> items = value(id).constant->as_doubles();
+  for (const double item : items)
+    if (!(item == items[0])) return std::nullopt;
+  return items[0];
+}
+
+bool moves_only_ones(const IntList& perm, const Dims& dims) {
+  int64_t last = -1;
+  for (const int64_t p : perm) {
+    if (dims[static_cast<size_t>(p)] == 1) continue;
+    if (p < last) return false;
+    last = p;
+  }
+  return true;
+}
+
+bool same_dims(const Graph& graph, ValueId a, ValueId b) {
+  return graph.value(a).dims == graph.value(b).dims;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,68 @@
+// Editor: what rewriting passes share. Nodes stay where they are while a pass looks around, so that indexes
+// hold; commit() puts inserted nodes in and takes erased ones out.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+class Editor {
+ public:
+  explicit Editor(Graph& graph);
+
+  Graph& graph() { return graph_; }
+  const Value& value(ValueId id) const { return graph_.value(id); }
+  int size() const { return static_cast<int>(graph_.nodes.size()); }
+  Node& node(int n) { return graph_.nodes[static_cast<size_t>(n)]; }
+  bool erased(int n) const { return erased_[static_cast<size_t>(n)]; }
+
+  // The node that makes a value: -1 for inputs, constants and what this editor inserted.
+  int producer(ValueId id) const { return id < 0 || !known(id) ? -1 : producer_[static_cast<size_t>(id)]; }
+  // The node that makes a value if it is this kind of operation, else -1.
+  template <class A>
+  int made_by(ValueId id) {
+    const int n = producer(id);
+    return n >= 0 && node(n).as<A>() != nullptr ? n : -1;
+  }
+  // Operands that read it, graph outputs and extents counted.
+  int reads(ValueId id) const { return known(id) ? reads_[static_cast<size_t>(id)] : 0; }
+  bool single_read(ValueId id) const { return reads(id) == 1; }
+
+  // The node computes its outputs in another way.
+  void replace(int n, OpAttrs attrs, std::vector<ValueId> inputs);
+  // The node writes `consumer`'s output instead of its own, which only `consumer` read; `consumer` goes.
+  void absorb(int n, int consumer);
+  // Everybody reads `to` instead of node n's only output, and n goes; where that output is public it becomes
+  // a Copy.
+  void bypass(int n, ValueId to);
+  // A new operation before node n; constants fold. kAbsent if the operation is not possible.
+  ValueId insert(int n, OpAttrs attrs, std::vector<ValueId> inputs);
+  ValueId constant(ConstantPtr c) { return graph_.add_constant(std::move(c)); }
+  // Inserts and erases, drops what is dead; returns the count of changes. The editor is void afterwards.
+  int commit();
+
+  // The one element of a constant.
+  std::optional<double> scalar(ValueId id) const;
+  // A constant whose elements are all one number.
+  std::optional<double> uniform(ValueId id) const;
+
+  int changes = 0;
+
+ private:
+  bool known(ValueId id) const { return id >= 0 && static_cast<size_t>(id) < producer_.size(); }
+  void count(const Node& node, int by);
+  Graph& graph_;
+  std::vector<int> producer_, reads_;
+  std::vector<bool> erased_;
+  std::vector<std::vector<Node>> inserted_;
+};
+
+// Moving only axes of size 1 moves no byte.
+bool moves_only_ones(const IntList& perm, const Dims& dims);
+bool same_dims(const Graph& graph, ValueId a, ValueId b);
+
+}  // namespace sinter::convert

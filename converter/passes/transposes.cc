@@ -1,0 +1,70 @@
+// transposes: Transposes and Views that follow each other become one, those that do nothing go, and a
+// Transpose that moves only axes of size 1 becomes a View.
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+
+namespace sinter::convert {
+namespace {
+
+IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
+
+bool identity(const IntList& perm) {
+  for (int i = 0; i < perm.size(); ++i)
+    if (perm[i] != i) return false;
+  return true;
+}
+
+int sweep(Graph& graph) {
+  Editor e(graph);
+  for (int n = 0; n < e.size(); ++n) {
+    if (e.erased(n)) continue;
+    Node& node = e.node(n);
+    const auto* t = node.as<TransposeAttrs>();
+    const auto* view = node.as<ViewAttrs>();
+    if (t == nullptr && view == nullptr) continue;
+    if (!e.value(node.outputs[0]).extents.empty()) continue;
+    const ValueId x = node.inputs[0];
+    if (graph.is_constant(x) && t != nullptr && !graph.is_output(node.outputs[0])) {
+      const ValueId folded = e.insert(n, *t, {x});
+      if (folded >= 0 && graph.is_constant(folded)) e.bypass(n, folded);
+      continue;
+    }
+    if (t != nullptr) {
+      if (const int before = e.made_by<TransposeAttrs>(x); before >= 0) {
+        const IntList& inner = e.node(before).as<TransposeAttrs>()->perm;
+        IntList both;
+        for (const int64_t p : t->perm) both.push(inner[static_cast<int>(p)]);
+        e.replace(n, TransposeAttrs{both}, {e.node(before).inputs[0]});
+        t = node.as<TransposeAttrs>();
+      }
+      if (identity(t->perm))
+        e.bypass(n, node.inputs[0]);
+      else if (moves_only_ones(t->perm, e.value(node.inputs[0]).dims))
+        e.replace(n, ViewAttrs{list(e.value(node.outputs[0]).dims)}, {node.inputs[0]});
+      continue;
+    }
+    if (const int before = e.made_by<ViewAttrs>(x);
+        before >= 0 && (view->dtype < 0 || e.value(x).dtype == e.value(e.node(before).inputs[0]).dtype) &&
+        e.node(before).as<ViewAttrs>()->dtype < 0 && e.value(x).extents.empty()) {
+      const ViewAttrs joined{view->dims, view->dtype};
+      e.replace(n, joined, {e.node(before).inputs[0]});
+    }
+    const Value &in = e.value(node.inputs[0]), &out = e.value(node.outputs[0]);
+    if (in.dims == out.dims && in.dtype == out.dtype && in.extents.empty()) e.bypass(n, node.inputs[0]);
+  }
+  return e.commit();
+}
+
+}  // namespace
+
+int simplify_transposes(Graph& graph) {
+  int changes = 0;
+  for (int round = 0; round < 20; ++round) {
+    const int now = sweep(graph);
+    if (now == 0) break;
+    changes += now;
+  }
+  return changes;
+}
+
+}  // namespace sinter::convert
