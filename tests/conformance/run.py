@@ -6,8 +6,9 @@
 Every test is converted (operands that decide shapes as constants, see operands.py), run, and compared with
 ONNX's own tolerances, exact type and shape. Statuses: pass, wrong, refused, crash, timeout. Classes come from
 scope.py. Two lists stand beside this file, one `GLOB  reason` per line, a name may end in `@BACKEND`:
-unsupported.txt (may be refused, never wrong) and expected_failure.txt (in scope, fails today; an entry whose test
-passes fails the run, and so does an entry that matches nothing). Exit code 0: all as expected; 1: not.
+unsupported.txt (out of scope or wanted later: refused, never wrong) and expected_failure.txt (in scope, fails today).
+A test that fails or is refused without an entry fails the run, and so does an entry of the second list whose test
+passes, or an entry of either that no test needs. Exit code 0: all as expected; 1: not.
 """
 import argparse
 import collections
@@ -191,18 +192,19 @@ def judge(results, unsupported, expected, complete):
     bad = []
     for r in results:
         status, test = r["status"], r["test"]
-        why_failing, why_unsupported = expected.find(test), unsupported.find(test)
+        why_failing = expected.find(test)
+        why_unsupported = unsupported.find(test) if status != "pass" else None
         r["expected_failure"], r["unsupported"] = why_failing, why_unsupported
         if why_failing:
             if status == "pass":
                 bad.append(f"{test}: passes, but is listed in expected_failure.txt: remove it there")
         elif status in ("wrong", "crash", "timeout"):
             bad.append(f"{test}: {status}: {r['message']}")
-        elif status == "refused" and r["scope"] in MUST_PASS and not why_unsupported:
+        elif status == "refused" and (r["scope"] in MUST_PASS or not why_unsupported):
             bad.append(f"{test}: refused: {r['message']}")
     if complete:
         for listed in (unsupported, expected):
-            bad += [f"{os.path.basename(listed.path)}: {p} matches no test" for p in listed.stale()]
+            bad += [f"{os.path.basename(listed.path)}: no test needs {p}" for p in listed.stale()]
     return bad
 
 

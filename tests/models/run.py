@@ -55,8 +55,15 @@ def check(net, args, sinter, shared, work):
     model = onnx.load(path)
     out = dict(model=net.file, status="pass", message="", worst={}, seconds={})
     target = os.path.join(work, "m.sinter")
+    flags = list(net.flags)
+    fixed = networks.constant_names(net)
+    if fixed:
+        given = networks.seeded_inputs(net, model)
+        for i, name in enumerate(fixed):
+            cli.save_npy(os.path.join(work, f"c{i}.npy"), given[name])
+            flags += ["--const", f"{name}={work}/c{i}.npy"]
     start = time.monotonic()
-    r = cli.call(sinter, "convert", path, "-o", target, "--quiet", *net.flags, timeout=args.timeout)
+    r = cli.call(sinter, "convert", path, "-o", target, "--quiet", *flags, timeout=args.timeout)
     out["seconds"]["convert"] = round(time.monotonic() - start, 2)
     verdict, _, word = net.verdict.partition(":")
     if r.code == 3 and verdict in ("refuse", "may-refuse"):
@@ -73,7 +80,7 @@ def check(net, args, sinter, shared, work):
     failures = []
     for number, (feed, expected) in enumerate(networks.cases(net, path, model, CACHE)):
         source, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
-        cli.save_npz(source, feed)
+        cli.save_npz(source, {k: v for k, v in feed.items() if k not in fixed})
         for backend in args.backends.split(","):
             first = None
             for threads in args.threads.split(","):
