@@ -14,7 +14,7 @@ namespace {
 
 // Tables of kernels accept by themselves; workspaces are asked for every thread count that is planned for.
 Status accept_simd(const OpCall& call, size_t* workspace) {
-  KernelBackend simd("simd", simd_kernels());
+  SimdBackend simd;
   *workspace = 0;
   for (int threads = 1; threads <= kPlannedThreads; ++threads) {
     StepNeeds needs;

@@ -5,7 +5,7 @@
 namespace sinter::convert {
 
 std::vector<Backend*> linked_backends() {
-  static KernelBackend simd("simd", simd_kernels());
+  static SimdBackend simd;
   return {&simd};
 }
 

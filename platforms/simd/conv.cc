@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platforms/simd/gemm.h"
+#include "platforms/simd/packed.h"
 #include "platforms/simd/window.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -148,7 +149,8 @@ void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t fi
   }
 }
 
-Status run_conv(const OpCall& call, RunContext& context) {
+// `constant`: the filters of all groups, packed beforehand, or null.
+Status run_conv_with(const OpCall& call, RunContext& context, const float* constant) {
   const auto& attrs = call.attrs<ConvAttrs>();
   const Geometry g = conv_geometry(call);
   if (call.out(0).size() == 0) return ok_status();
@@ -158,14 +160,16 @@ Status run_conv(const OpCall& call, RunContext& context) {
   const int64_t rows = g.batch * g.out_pixels();
   int64_t packed_size = 0;
   if (!packed_floats(columns, depth, &packed_size)) return ok_status();
-  auto* packed = reinterpret_cast<float*>(context.workspace.data());
+  auto* scratch = reinterpret_cast<float*>(context.workspace.data());
+  float* all_patches = constant != nullptr ? scratch : scratch + packed_size;
   Gemm all;
-  all.a = x, all.a_stride = g.in_channels, all.b = packed, all.rows = rows, all.columns = columns,
-  all.depth = depth;
+  all.a = x, all.a_stride = g.in_channels, all.rows = rows, all.columns = columns, all.depth = depth;
   all.y_stride = g.out_channels;
   all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
   for (int64_t group = 0; group < g.group; ++group) {
-    pack_parallel(w + group * columns * depth, 1, depth, columns, depth, packed, context.threads);
+    all.b = constant != nullptr ? constant + group * packed_size : scratch;
+    if (constant == nullptr)
+      pack_parallel(w + group * columns * depth, 1, depth, columns, depth, scratch, context.threads);
     all.bias = bias != nullptr ? bias + group * columns : nullptr;
     all.y = call.out(0).as<float>() + group * columns;
     if (pointwise(g)) {
@@ -181,7 +185,7 @@ Status run_conv(const OpCall& call, RunContext& context) {
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; ++slot) {
-        float* patches = packed + packed_size + slot * patch_floats(g);
+        float* patches = all_patches + slot * patch_floats(g);
         for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
           const int64_t row = unit / parts * kRowTile, part = unit % parts;
           Gemm tile = all;
@@ -195,6 +199,8 @@ Status run_conv(const OpCall& call, RunContext& context) {
   }
   return ok_status();
 }
+
+Status run_conv(const OpCall& call, RunContext& context) { return run_conv_with(call, context, nullptr); }
 
 // ---- DepthwiseConv
 
@@ -225,6 +231,32 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
 }
 
 }  // namespace
+
+bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
+  const Geometry g = conv_geometry(call);
+  int64_t floats = 0, patches = 0;
+  if (!packed_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group), &floats) ||
+      !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
+      !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||
+      !checked_mul<int64_t>(patches, sizeof(float), &patches))
+    return false;
+  *packed = static_cast<size_t>(floats), *workspace = static_cast<size_t>(patches);
+  return true;
+}
+
+void pack_conv(const OpCall& call, float* packed, ThreadPool* threads) {
+  const Geometry g = conv_geometry(call);
+  const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
+  int64_t each = 0;
+  if (!packed_floats(columns, depth, &each)) return;
+  for (int64_t group = 0; group < g.group; ++group)
+    pack_parallel(call.in(1).as<const float>() + group * columns * depth, 1, depth, columns, depth,
+                  packed + group * each, threads);
+}
+
+Status run_packed_conv(void* packed, const OpCall& call, RunContext& context) {
+  return run_conv_with(call, context, static_cast<const float*>(packed));
+}
 
 const Kernel kConvKernel = {Op::kConv, nullptr, conv_workspace, run_conv, accept_float_dense};
 const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, nullptr, nullptr, run_depthwise, accept_depthwise};

@@ -1,5 +1,6 @@
 // MatMul and FullyConnected on the product of gemm.h.
 #include "platforms/simd/gemm.h"
+#include "platforms/simd/packed.h"
 
 namespace sinter::simd {
 namespace {
@@ -35,7 +36,7 @@ Status connected_workspace(const OpCall& call, int, size_t* bytes) {
   return workspace_of(c.columns, c.depth, 0, 1, bytes);
 }
 
-Status run_connected(const OpCall& call, RunContext& context) {
+Status run_connected_with(const OpCall& call, RunContext& context, const float* constant) {
   const auto& attrs = call.attrs<FullyConnectedAttrs>();
   const Connected c = connected(call);
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
@@ -54,12 +55,17 @@ Status run_connected(const OpCall& call, RunContext& context) {
     return ok_status();
   }
   auto* packed = reinterpret_cast<float*>(context.workspace.data());
-  pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
+  if (constant == nullptr) pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
   Gemm g;
-  g.a = x, g.a_stride = c.depth, g.b = packed, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+  g.b = constant != nullptr ? constant : packed;
+  g.a = x, g.a_stride = c.depth, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
   g.bias = bias, g.y = y, g.y_stride = c.columns, g.min = min, g.max = max;
   gemm_parallel(g, context.threads);
   return ok_status();
+}
+
+Status run_connected(const OpCall& call, RunContext& context) {
+  return run_connected_with(call, context, nullptr);
 }
 
 // ---- MatMul
@@ -163,6 +169,25 @@ Status run_mat_mul(const OpCall& call, RunContext& context) {
 }
 
 }  // namespace
+
+bool connected_packed(const OpCall& call, size_t* packed) {
+  const Connected c = connected(call);
+  int64_t floats = 0;
+  if (c.rows <= kFewRows || !packed_floats(c.columns, c.depth, &floats) ||
+      !checked_mul<int64_t>(floats, sizeof(float), &floats))
+    return false;
+  *packed = static_cast<size_t>(floats);
+  return true;
+}
+
+void pack_connected(const OpCall& call, float* packed, ThreadPool* threads) {
+  const Connected c = connected(call);
+  pack_parallel(call.in(1).as<const float>(), 1, c.depth, c.columns, c.depth, packed, threads);
+}
+
+Status run_packed_connected(void* packed, const OpCall& call, RunContext& context) {
+  return run_connected_with(call, context, static_cast<const float*>(packed));
+}
 
 const Kernel kFullyConnectedKernel = {Op::kFullyConnected, nullptr, connected_workspace, run_connected,
                                       accept_float_dense};

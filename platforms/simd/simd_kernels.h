@@ -6,14 +6,29 @@
 // instruction sets.
 #pragma once
 
-#include "runtime/backend/kernel.h"
+#include "runtime/backend/backend.h"
 
 namespace sinter {
 
 KernelTable simd_kernels();
 
+// The same kernels as a backend that packs the constant weights of Conv and FullyConnected once, when a step
+// is prepared, instead of in every run.
+class SimdBackend final : public Backend {
+ public:
+  constexpr SimdBackend() = default;
+  const char* name() const override { return "simd"; }
+  Status open(BumpArena&) override { return ok_status(); }
+  void close() override {}
+  Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace, ThreadPool* threads,
+                 PreparedStep* step) override;
+  void release(PreparedStep&) override {}
+};
+
 // Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "neon", or null for all that there are.
-// Returns false, and changes nothing, if this machine or build has none of that name. Not while kernels run.
+// Returns false, and changes nothing, if this machine or build has none of that name. Before sessions are
+// created.
 bool set_simd_cap(const char* name);
 // The best one in use.
 const char* simd_target();

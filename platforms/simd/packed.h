@@ -1,0 +1,18 @@
+// Constant weights that are packed once: how many bytes, the packing, and the run with them.
+#pragma once
+
+#include "runtime/backend/kernel.h"
+
+namespace sinter::simd {
+
+// False if this call does not pack its weights. `workspace`: what is still needed in a run.
+bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace);
+void pack_conv(const OpCall& call, float* packed, ThreadPool* threads);
+Status run_packed_conv(void* packed, const OpCall& call, RunContext& context);
+
+// Needs no workspace in a run.
+bool connected_packed(const OpCall& call, size_t* packed);
+void pack_connected(const OpCall& call, float* packed, ThreadPool* threads);
+Status run_packed_connected(void* packed, const OpCall& call, RunContext& context);
+
+}  // namespace sinter::simd
