@@ -146,6 +146,15 @@ void for_each_window(const TensorView& x, const Window& w, ThreadPool* threads, 
                });
 }
 
+// b if it is larger or NaN, without a branch.
+template <class T>
+T larger(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>)
+    return static_cast<int>(b > a) | static_cast<int>(b != b) ? b : a;
+  else
+    return b > a ? b : a;
+}
+
 Status infer_max_pool(OpCall& call) {
   const auto& a = call.attrs<MaxPoolAttrs>();
   const TensorView& x = call.in(0);
@@ -194,8 +203,7 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
                             for (int64_t c = 0; c < block; ++c) best[c] = row[c], at[c] = offset;
                             any = true;
                           } else if (indices == nullptr) {
-                            for (int64_t c = 0; c < block; ++c)
-                              best[c] = row[c] > best[c] || row[c] != row[c] ? row[c] : best[c];
+                            for (int64_t c = 0; c < block; ++c) best[c] = larger(best[c], row[c]);
                           } else {
                             for (int64_t c = 0; c < block; ++c)
                               if (row[c] > best[c] || (row[c] != row[c] && best[c] == best[c]))

@@ -155,6 +155,13 @@ void resample(const Plan& plan, const Source* from, T fill, T* to) {
     }
     const int64_t* index = axis.index + o * axis.taps;
     const double* weight = axis.weight + o * axis.taps;
+    if (inner == 1) {
+      double total = 0;
+      for (int64_t t = 0; t < axis.taps; ++t)
+        if (weight[t] != 0) total += weight[t] * static_cast<double>(from[index[t]]);
+      *to = from_double<T>(total);
+      continue;
+    }
     for (int64_t k0 = 0; k0 < inner; k0 += kBlock) {
       const int64_t n = std::min(kBlock, inner - k0);
       std::fill(sum, sum + n, 0.0);
@@ -205,12 +212,23 @@ void nearest_row(const Plan& plan, const TensorView& x, const TensorView& y, con
       std::memcpy(to, from, static_cast<size_t>(plan.row_out) * width);
       return;
     }
+    const ResizeAxis* axis = plan.rank == 0 ? nullptr : &plan.axes[plan.last];
     const int64_t outs = plan.row_out / plan.inner;
+    if (plan.inner == 1 && !all_outside) {
+      const Status copied = for_width(width, [&](auto tag) {
+        using W = typename decltype(tag)::type;
+        constexpr int64_t kWidth = sizeof(W);
+        for (int64_t o = 0; o < outs; ++o)
+          store<W>(to + o * kWidth, load<W>(axis->outside[o] != 0 ? fill : from + axis->index[o] * kWidth));
+        return ok_status();
+      });
+      if (copied.ok()) return;
+    }
     for (int64_t o = 0; o < outs; ++o, to += item) {
-      if (all_outside || plan.axes[plan.last].outside[o] != 0)
+      if (all_outside || axis->outside[o] != 0)
         for (size_t k = 0; k < item; k += width) std::memcpy(to + k, fill, width);
       else
-        std::memcpy(to, from + static_cast<size_t>(plan.axes[plan.last].index[o]) * item, item);
+        std::memcpy(to, from + static_cast<size_t>(axis->index[o]) * item, item);
     }
   });
 }

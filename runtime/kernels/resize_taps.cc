@@ -47,21 +47,31 @@ double coordinate(ResizeCoordinates how, const ResizeAxis& axis, double y) {
   return 0;
 }
 
-int64_t nearest(NearestMode mode, double x) {
-  const double floor = std::floor(x), rest = x - floor;
-  const auto below = static_cast<int64_t>(floor);
-  if (rest == 0) return below;
+// The element on the left of x; an integer counts as the right end of the interval before it.
+int64_t left_of(double x) {
+  const double floor = std::floor(x);
+  return static_cast<int64_t>(floor) - (x == floor ? 1 : 0);
+}
+
+// How far x lies right of that element, in (0, 1].
+double ratio_of(double x) {
+  const double floor = std::floor(x);
+  return x == floor ? 1 : x - floor;
+}
+
+// Whether the right one of the two elements around a coordinate is taken.
+bool takes_right(NearestMode mode, double ratio) {
   switch (mode) {
     case NearestMode::kRoundPreferFloor:
-      return rest <= 0.5 ? below : below + 1;
+      return ratio > 0.5;
     case NearestMode::kRoundPreferCeil:
-      return rest < 0.5 ? below : below + 1;
+      return ratio >= 0.5;
     case NearestMode::kFloor:
-      return below;
+      return ratio == 1;
     case NearestMode::kCeil:
-      return below + 1;
+      return true;
   }
-  return below;
+  return true;
 }
 
 }  // namespace
@@ -107,15 +117,17 @@ void fill_resize_tables(const ResizeAttrs& a, ResizeAxis* axis) {
     x = x != x ? 0 : std::clamp(x, -kFar, kFar);
     int64_t* index = axis->index + o * n;
     double* weight = axis->weight + o * n;
+    const double ratio = ratio_of(x);
     if (mode == ResizeMode::kNearest) {
-      *index = std::clamp<int64_t>(nearest(static_cast<NearestMode>(a.nearest_mode), x), 0, axis->in - 1);
+      // ONNX counts from an edge padded by one element; the rounding of that sum snaps coordinates that are
+      // an integer but for their last bit.
+      const int64_t left = left_of(x + 1) - 1;
+      const int64_t at = left + (takes_right(static_cast<NearestMode>(a.nearest_mode), ratio) ? 1 : 0);
+      *index = std::clamp<int64_t>(at, 0, axis->in - 1);
       *weight = 1;
       continue;
     }
-    // An integer coordinate counts as the right end of the interval before it.
-    const double floor = std::floor(x), ratio = x == floor ? 1 : x - floor;
-    const double shifted = x + static_cast<double>(n / 2), base = std::floor(shifted);
-    const int64_t start = static_cast<int64_t>(base) - (shifted == base ? n / 2 : n / 2 - 1) - n / 2;
+    const int64_t start = left_of(x) + first;
     double sum = 0;
     for (int64_t t = 0; t < n; ++t) {
       const double distance = shrink * (static_cast<double>(first + t) - ratio);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;
 // Points per bin and axis; a region that asks for more is not a region of an image.
-constexpr int64_t kMaxPoints = 1 << 14;
+constexpr int64_t kMaxPoints = 1 << 12;
 
 Status infer_roi_align(OpCall& call) {
   const auto& a = call.attrs<RoiAlignAttrs>();
@@ -94,17 +94,19 @@ Status align_region(const RoiAlignAttrs& a, const TensorView& x, const R* roi, i
         std::fill(result, result + block, 0.0);
         bool first = true;
         for (int64_t iy = 0; iy < down.points; ++iy) {
+          int64_t y0 = 0, y1 = 0;
+          R ly = 0;
+          const bool inside_y = locate(down, by, iy, height, &y0, &y1, &ly);
+          if (!inside_y && average) continue;
           for (int64_t ix = 0; ix < across.points; ++ix) {
-            int64_t y0 = 0, y1 = 0, x0 = 0, x1 = 0;
-            R ly = 0, lx = 0;
-            const bool inside =
-                locate(down, by, iy, height, &y0, &y1, &ly) && locate(across, bx, ix, width, &x0, &x1, &lx);
+            int64_t x0 = 0, x1 = 0;
+            R lx = 0;
+            const bool inside = locate(across, bx, ix, width, &x0, &x1, &lx) && inside_y;
             if (!inside && average) continue;
             const double hy = 1 - static_cast<double>(ly), hx = 1 - static_cast<double>(lx);
             // A point outside is four zeros.
             const double w[] = {inside ? hy * hx : 0, inside ? hy * lx : 0, inside ? ly * hx : 0,
                                 inside ? static_cast<double>(ly) * lx : 0};
-            if (!inside) y0 = y1 = x0 = x1 = 0;
             const T *p00 = image + (y0 * width + x0) * channels + c0,
                     *p01 = image + (y0 * width + x1) * channels + c0,
                     *p10 = image + (y1 * width + x0) * channels + c0,

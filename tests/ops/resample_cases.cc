@@ -36,6 +36,16 @@ TEST(Resize, InterpolatesInEveryCoordinateMode) {
               tensor<float>({1, 2, 2, 1}, {1, 2.666667, 7.666667, 9.333333}));
 }
 
+// The coordinates are 1 + 2e-16, 3 and 5: neighbours and weights must agree on which side of 1 the first one
+// is (ONNX's reference implementation reads element 0 here).
+TEST(Resize, StaysContinuousBesideIntegers) {
+  for (const auto mode : {ResizeMode::kNearest, ResizeMode::kLinear, ResizeMode::kCubic}) {
+    ResizeAttrs a = resize(mode, {3}, {0.5}, ResizeCoordinates::kHalfPixelSymmetric);
+    a.nearest_mode = static_cast<int64_t>(NearestMode::kCeil);
+    expect_near(run_op(a, {iota<float>({7})})[0], tensor<float>({3}, {1, 3, 5}));
+  }
+}
+
 TEST(Resize, CropsAndExtrapolates) {
   ResizeAttrs a =
       resize(ResizeMode::kLinear, {1, 3, 3, 1}, {1, 0.75, 0.75, 1}, ResizeCoordinates::kTfCropAndResize);
