@@ -6,6 +6,7 @@
 #include "converter/import/reader.h"
 #include "converter/report/errors.h"
 #include "platforms/simd/simd_kernels.h"
+#include "platforms/xnnpack/capabilities.h"
 #include "runtime/backend/backend.h"
 
 namespace sinter::convert {
@@ -24,11 +25,15 @@ Status accept_simd(const OpCall& call, size_t* workspace) {
   return ok_status();
 }
 
+Status accept_xnnpack(const OpCall& call, size_t* workspace) {
+  return xnnpack::accept(call, kPlannedThreads, workspace);
+}
+
 }  // namespace
 
 std::vector<CandidateSource> candidates_for(const std::string& target) {
   if (target != "x86_64" && target != "aarch64" && target != "armv7") return {};
-  return {{"simd", accept_simd}};
+  return {{"xnnpack", accept_xnnpack}, {"simd", accept_simd}};
 }
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,

@@ -1,0 +1,326 @@
+#include "platforms/xnnpack/operators.h"
+
+#include <algorithm>
+
+#include "runtime/core/op.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::xnnpack {
+namespace {
+
+const float* floats(const TensorView& v) { return v.present() ? v.as<float>() : nullptr; }
+const float* bias_of(const OpCall& call) { return call.has_input(2) ? call.in(2).as<float>() : nullptr; }
+
+// What a creation or reshaping came to. In a dry run a refused block is the expected end.
+Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
+  *stopped = status != xnn_status_success;
+  if (!*stopped || creation.refused()) return ok_status();
+  return status == xnn_status_out_of_memory
+             ? error(Code::kInternal, "XNNPACK wants more memory than it measured")
+             : unsupported("XNNPACK refuses the operator");
+}
+
+// Stops at the end of what a dry run can do.
+#define SINTER_XNN(expr)                                         \
+  do {                                                           \
+    bool stopped = false;                                        \
+    SINTER_RETURN_IF_ERROR(outcome((expr), creation, &stopped)); \
+    if (stopped) return ok_status();                             \
+  } while (false)
+
+struct ConvSpec {
+  uint32_t flags;
+  double low, high;
+};
+
+ConvSpec conv_spec(const OpCall& call) {
+  if (call.op == Op::kConv) return {0, call.attrs<ConvAttrs>().act_min, call.attrs<ConvAttrs>().act_max};
+  const auto& a = call.attrs<DepthwiseConvAttrs>();
+  return {XNN_FLAG_DEPTHWISE_CONVOLUTION, a.act_min, a.act_max};
+}
+
+Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool packed, xnn_operator_t* op,
+                   bool* stopped) {
+  const ConvSpec spec = conv_spec(call);
+  return outcome(xnn_create_convolution2d_nhwc_f32(
+                     w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
+                     w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
+                     w.out_c, floats(call.in(1)), bias_of(call), static_cast<float>(spec.low),
+                     static_cast<float>(spec.high), spec.flags, nullptr, creation.cache(packed), op),
+                 creation, stopped);
+}
+
+Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xnn_operator_t* op,
+                     bool* stopped) {
+  const auto& a = call.attrs<ConvTransposeAttrs>();
+  return outcome(xnn_create_deconvolution2d_nhwc_f32(
+                     w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
+                     w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
+                     w.out_c, floats(call.in(1)), bias_of(call), static_cast<float>(a.act_min),
+                     static_cast<float>(a.act_max), 0, nullptr, creation.cache(false), op),
+                 creation, stopped);
+}
+
+xnn_status shape_conv(xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* workspace, size_t* h,
+                      size_t* width) {
+  size_t alignment = 0;
+  return xnn_reshape_convolution2d_nhwc_f32(op, w.batch, w.in_h, w.in_w, workspace, &alignment, h, width,
+                                            threads);
+}
+
+xnn_status shape_deconv(xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* h, size_t* width) {
+  return xnn_reshape_deconvolution2d_nhwc_f32(op, w.batch, w.in_h, w.in_w, w.adjust_h, w.adjust_w, h, width,
+                                              threads);
+}
+
+// A dry run that ended at the weights: what follows them is a row of zeros (its rounding is bounded) and an
+// indirection buffer, whose size a copy of the operator with few channels tells.
+Status rest_of_convolution(const OpCall& call, const Window& full, Creation& creation, size_t* extra) {
+  const bool transposed = call.op == Op::kConvTranspose;
+  const size_t before = creation.bytes();
+  Window w = full;
+  constexpr size_t kFew = 16;
+  if (transposed) {
+    w.group = 1, w.in_c = 1, w.out_c = std::min(full.out_c / full.group, 2 * kFew);
+  } else {
+    w.group = static_cast<uint32_t>(std::min<size_t>(full.group, kFew));
+    w.in_c = w.group, w.out_c = w.group * (full.out_c / full.group);
+  }
+  creation.restart();
+  xnn_operator_t op = nullptr;
+  bool stopped = false;
+  SINTER_RETURN_IF_ERROR(transposed ? create_deconv(call, w, creation, &op, &stopped)
+                                    : create_conv(call, w, creation, false, &op, &stopped));
+  SINTER_CHECK(!stopped, unsupported("the window is too large to be measured"));
+  const size_t created = creation.bytes();
+  size_t workspace = 0, h = 0, width = 0;
+  const xnn_status shaped = transposed ? shape_deconv(op, w, nullptr, &h, &width)
+                                       : shape_conv(op, w, nullptr, &workspace, &h, &width);
+  SINTER_RETURN_IF_ERROR(outcome(shaped, creation, &stopped));
+  const size_t indirection = creation.bytes() - created;
+  const size_t channels = transposed ? full.in_c / full.group : full.in_c;
+  const size_t zeros = transposed || full.padded()
+                           ? align_up((align_up(channels, 64) + 32) * sizeof(float), kBufferAlignment)
+                           : 0;
+  *extra = before - creation.bytes() + indirection + zeros;
+  return ok_status();
+}
+
+Status same_size(const Window& w, size_t h, size_t width) {
+  SINTER_CHECK(h == w.out_h && width == w.out_w, unsupported("XNNPACK gives another size"));
+  return ok_status();
+}
+
+Status build_conv(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built,
+                  size_t* extra) {
+  Window w;
+  SINTER_RETURN_IF_ERROR(window_of(call, &w));
+  size_t h = w.out_h, width = w.out_w;
+  bool stopped = false;
+  SINTER_RETURN_IF_ERROR(create_conv(call, w, creation, true, &built->op, &stopped));
+  if (stopped)
+    return creation.refused_weights() ? rest_of_convolution(call, w, creation, extra)
+                                      : unsupported("too many channels to be measured");
+  SINTER_RETURN_IF_ERROR(
+      outcome(shape_conv(built->op, w, threads, &built->workspace, &h, &width), creation, &stopped));
+  return same_size(w, h, width);
+}
+
+Status build_deconv(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built,
+                    size_t* extra) {
+  Window w;
+  SINTER_RETURN_IF_ERROR(window_of(call, &w));
+  size_t h = w.out_h, width = w.out_w;
+  bool stopped = false;
+  SINTER_RETURN_IF_ERROR(create_deconv(call, w, creation, &built->op, &stopped));
+  if (stopped)
+    return creation.refused_weights() ? rest_of_convolution(call, w, creation, extra)
+                                      : unsupported("too many channels to be measured");
+  SINTER_RETURN_IF_ERROR(outcome(shape_deconv(built->op, w, threads, &h, &width), creation, &stopped));
+  return same_size(w, h, width);
+}
+
+Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
+  Product p;
+  SINTER_RETURN_IF_ERROR(product_of(call, &p));
+  const uint32_t flags = p.transposed ? XNN_FLAG_TRANSPOSE_B : 0;
+  if (!p.constant) {
+    size_t alignment = 0;
+    SINTER_XNN(xnn_create_batch_matrix_multiply_nc_f32(flags, &built->op));
+    SINTER_XNN(xnn_reshape_batch_matrix_multiply_nc_f32(built->op, static_cast<size_t>(p.batch_rank),
+                                                        p.batch_a, p.batch_b, p.rows, p.k, p.n,
+                                                        &built->workspace, &alignment, threads));
+    return ok_status();
+  }
+  // The product's weights are [k, n], the fully connected one's [n, k].
+  float low = -static_cast<float>(kInfinity), high = -low;
+  uint32_t layout = p.transposed ? 0 : XNN_FLAG_TRANSPOSE_WEIGHTS;
+  if (call.op == Op::kFullyConnected) {
+    const auto& a = call.attrs<FullyConnectedAttrs>();
+    low = static_cast<float>(a.act_min), high = static_cast<float>(a.act_max), layout = 0;
+  }
+  SINTER_XNN(xnn_create_fully_connected_nc_f32(p.k, p.n, p.k, p.n, floats(call.in(1)), bias_of(call), low,
+                                               high, layout, nullptr, creation.cache(false), &built->op));
+  SINTER_XNN(xnn_reshape_fully_connected_nc_f32(built->op, p.rows, threads));
+  return ok_status();
+}
+
+Status build_pool(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built,
+                  size_t* extra) {
+  constexpr float kMost = static_cast<float>(kInfinity);
+  Window w;
+  SINTER_RETURN_IF_ERROR(window_of(call, &w));
+  size_t h = w.out_h, width = w.out_w, alignment = 0;
+  bool stopped = false;
+  if (call.op == Op::kMaxPool) {
+    SINTER_XNN(xnn_create_max_pooling2d_nhwc_f32(w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w,
+                                                 w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, -kMost,
+                                                 kMost, 0, &built->op));
+    SINTER_RETURN_IF_ERROR(
+        outcome(xnn_reshape_max_pooling2d_nhwc_f32(built->op, w.batch, w.in_h, w.in_w, w.in_c, w.in_c, w.in_c,
+                                                   &h, &width, threads),
+                creation, &stopped));
+    return same_size(w, h, width);
+  }
+  SINTER_XNN(xnn_create_average_pooling2d_nhwc_f32(w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w,
+                                                   w.stride_h, w.stride_w, -kMost, kMost, 0, &built->op));
+  SINTER_RETURN_IF_ERROR(outcome(
+      xnn_reshape_average_pooling2d_nhwc_f32(built->op, w.batch, w.in_h, w.in_w, w.in_c, w.in_c, w.in_c,
+                                             &built->workspace, &alignment, &h, &width, threads),
+      creation, &stopped));
+  // One factor per output pixel follows the indirection buffer.
+  if (stopped && w.padded()) *extra = align_up(w.out_h * w.out_w * sizeof(float), kBufferAlignment);
+  return same_size(w, h, width);
+}
+
+Status build_resize(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built,
+                    size_t* extra) {
+  const TensorView &x = call.in(0), &y = call.out(0);
+  const bool flat = x.rank == 3;
+  const auto dim = [&](const TensorView& v, int i) { return static_cast<size_t>(v.dims[i]); };
+  const size_t in_h = flat ? 1 : dim(x, 1), in_w = dim(x, x.rank - 2), c = dim(x, x.rank - 1);
+  const size_t out_h = flat ? 1 : dim(y, 1), out_w = dim(y, y.rank - 2);
+  const auto coordinates = static_cast<ResizeCoordinates>(call.attrs<ResizeAttrs>().coordinates);
+  const uint32_t flags = coordinates == ResizeCoordinates::kAlignCorners ? XNN_FLAG_ALIGN_CORNERS
+                         : coordinates == ResizeCoordinates::kAsymmetric ? XNN_FLAG_TENSORFLOW_LEGACY_MODE
+                                                                         : 0;
+  size_t alignment = 0;
+  bool stopped = false;
+  SINTER_XNN(xnn_create_resize_bilinear2d_nhwc_f32(out_h, out_w, flags, &built->op));
+  SINTER_RETURN_IF_ERROR(
+      outcome(xnn_reshape_resize_bilinear2d_nhwc_f32(built->op, dim(x, 0), in_h, in_w, c, c, c,
+                                                     &built->workspace, &alignment, threads),
+              creation, &stopped));
+  // Two factors per output pixel follow the indirection buffer.
+  if (stopped) *extra = align_up(2 * out_h * out_w * sizeof(float), kBufferAlignment);
+  return ok_status();
+}
+
+xnn_binary_operator binary_of(Op op) {
+  switch (op) {
+    case Op::kAdd:
+      return xnn_binary_add;
+    case Op::kSub:
+      return xnn_binary_subtract;
+    case Op::kMul:
+      return xnn_binary_multiply;
+    case Op::kDiv:
+      return xnn_binary_divide;
+    default:
+      return xnn_binary_prelu;
+  }
+}
+
+struct Dims {
+  size_t n = 0, at[kMaxRank] = {};
+  explicit Dims(const TensorView& v) : n(v.rank) {
+    for (size_t i = 0; i < n; ++i) at[i] = static_cast<size_t>(v.dims[i]);
+  }
+};
+
+Status build_binary(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
+  const Dims a(call.in(0)), b(call.in(1));
+  SINTER_XNN(xnn_create_binary_elementwise_nd(binary_of(call.op), xnn_datatype_fp32, nullptr, nullptr,
+                                              nullptr, 0, &built->op));
+  SINTER_XNN(xnn_reshape_binary_elementwise_nd(built->op, a.n, a.at, b.n, b.at, threads));
+  return ok_status();
+}
+
+Status build_pad(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
+  const auto& a = call.attrs<PadAttrs>();
+  const float zero = 0;
+  const void* fill = call.has_input(1) ? static_cast<const void*>(call.in(1).data) : &zero;
+  const Dims x(call.in(0));
+  size_t begin[kMaxRank] = {}, end[kMaxRank] = {};
+  for (size_t i = 0; i < x.n; ++i) {
+    begin[i] = static_cast<size_t>(a.pads[static_cast<int>(i)]);
+    end[i] = static_cast<size_t>(a.pads[static_cast<int>(x.n + i)]);
+  }
+  SINTER_XNN(xnn_create_constant_pad_nd_x32(fill, 0, &built->op));
+  SINTER_XNN(xnn_reshape_constant_pad_nd_x32(built->op, x.n, x.at, begin, end, threads));
+  return ok_status();
+}
+
+Status built_up(xnn_status status) {
+  SINTER_CHECK(status == xnn_status_success,
+               error(Code::kInternal, "XNNPACK refuses its operands' addresses"));
+  return ok_status();
+}
+
+}  // namespace
+
+Status build(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built, size_t* extra) {
+  *extra = 0;
+  switch (call.op) {
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+      return build_conv(call, threads, creation, built, extra);
+    case Op::kConvTranspose:
+      return build_deconv(call, threads, creation, built, extra);
+    case Op::kFullyConnected:
+    case Op::kMatMul:
+      return build_product(call, threads, creation, built);
+    case Op::kMaxPool:
+    case Op::kAvgPool:
+      return build_pool(call, threads, creation, built, extra);
+    case Op::kResize:
+      return build_resize(call, threads, creation, built, extra);
+    case Op::kPad:
+      return build_pad(call, threads, creation, built);
+    default:
+      return build_binary(call, threads, creation, built);
+  }
+}
+
+Status set_up(const OpCall& call, xnn_operator_t op, void* workspace) {
+  const float* x = floats(call.in(0));
+  auto* y = call.out(0).as<float>();
+  switch (call.op) {
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+      return built_up(xnn_setup_convolution2d_nhwc_f32(op, workspace, x, y));
+    case Op::kConvTranspose:
+      return built_up(xnn_setup_deconvolution2d_nhwc_f32(op, x, y));
+    case Op::kMatMul: {
+      Product p;
+      SINTER_RETURN_IF_ERROR(product_of(call, &p));
+      if (!p.constant)
+        return built_up(xnn_setup_batch_matrix_multiply_nc_f32(op, workspace, x, floats(call.in(1)), y));
+      [[fallthrough]];
+    }
+    case Op::kFullyConnected:
+      return built_up(xnn_setup_fully_connected_nc_f32(op, x, y));
+    case Op::kMaxPool:
+      return built_up(xnn_setup_max_pooling2d_nhwc_f32(op, x, y));
+    case Op::kAvgPool:
+      return built_up(xnn_setup_average_pooling2d_nhwc_f32(op, workspace, x, y));
+    case Op::kResize:
+      return built_up(xnn_setup_resize_bilinear2d_nhwc_f32(op, workspace, x, y));
+    case Op::kPad:
+      return built_up(xnn_setup_constant_pad_nd_x32(op, x, y));
+    default:
+      return built_up(xnn_setup_binary_elementwise_nd(op, x, floats(call.in(1)), y));
+  }
+}
+
+}  // namespace sinter::xnnpack

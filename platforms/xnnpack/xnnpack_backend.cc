@@ -1,0 +1,57 @@
+#include "platforms/xnnpack/xnnpack_backend.h"
+
+#include "platforms/xnnpack/operators.h"
+
+namespace sinter {
+namespace {
+
+struct Step {
+  xnn_operator_t op = nullptr;
+  pthreadpool_t threads = nullptr;
+};
+
+Status run(void* state, const OpCall&, RunContext&) {
+  const Step& step = *static_cast<const Step*>(state);
+  SINTER_CHECK(xnn_run_operator(step.op, step.threads) == xnn_status_success,
+               error(Code::kInternal, "XNNPACK could not run a prepared operator"));
+  return ok_status();
+}
+
+constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
+
+}  // namespace
+
+Status XnnpackBackend::open(BumpArena&) { return xnnpack::initialize(); }
+
+Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
+  SINTER_RETURN_IF_ERROR(xnnpack::accept(call, threads, &needs->workspace));
+  xnnpack::Creation creation(nullptr);
+  xnnpack::Built built;
+  size_t extra = 0;
+  SINTER_RETURN_IF_ERROR(xnnpack::build(call, nullptr, creation, &built, &extra));
+  needs->prepared = kStepBytes + creation.bytes() + extra;
+  return ok_status();
+}
+
+Status XnnpackBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace,
+                               ThreadPool* threads, PreparedStep* out) {
+  void* at = prepared.allocate(kStepBytes, kBufferAlignment);
+  SINTER_CHECK(at != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
+  Step* step = new (at) Step();
+  step->threads = threads != nullptr ? static_cast<pthreadpool_t>(threads->native()) : nullptr;
+  xnnpack::Built built;
+  size_t extra = 0;
+  {
+    xnnpack::Creation creation(&prepared);
+    SINTER_RETURN_IF_ERROR(xnnpack::build(call, step->threads, creation, &built, &extra));
+  }
+  SINTER_CHECK(built.workspace <= workspace.size(),
+               error(Code::kInternal, "XNNPACK wants %a bytes of workspace, not %b",
+                     static_cast<int64_t>(built.workspace), static_cast<int64_t>(workspace.size())));
+  step->op = built.op;
+  SINTER_RETURN_IF_ERROR(xnnpack::set_up(call, built.op, workspace.data()));
+  *out = {run, step};
+  return ok_status();
+}
+
+}  // namespace sinter

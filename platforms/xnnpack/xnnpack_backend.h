@@ -1,0 +1,25 @@
+// Steps run by XNNPACK: convolutions, products, pooling, resizing and arithmetic in float32.
+//
+// Operators, packed weights and indirection buffers live in the session's prepared memory; runs allocate
+// nothing. Results do not depend on the number of threads (no operator splits a sum), but on the instruction
+// set in their last bits. Subnormal results may become zero: the library turns gradual underflow off while it
+// computes.
+#pragma once
+
+#include "runtime/backend/backend.h"
+
+namespace sinter {
+
+// Has no state: any number of sessions may share one, on any threads.
+class XnnpackBackend final : public Backend {
+ public:
+  const char* name() const override { return "xnnpack"; }
+  Status open(BumpArena& prepared) override;
+  void close() override {}
+  Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace, ThreadPool* threads,
+                 PreparedStep* step) override;
+  void release(PreparedStep&) override {}
+};
+
+}  // namespace sinter
