@@ -79,6 +79,9 @@ Status pool_window(const A& a, int axes, Window* w) {
                  reach_w = (w->kernel_w - 1) * w->dilation_w + 1;
   SINTER_CHECK(w->kernel_size() > 1 && w->stride_h <= w->kernel_h && w->stride_w <= w->kernel_w,
                unsupported("the library has no windows of one element or with gaps between them"));
+  // The library fills a dilated window that leaves the input with pixels of its own choice.
+  SINTER_CHECK(!w->padded() || (w->dilation_h == 1 && w->dilation_w == 1),
+               unsupported("dilated pooling may not be padded here"));
   SINTER_CHECK(w->top < reach_h && w->bottom < reach_h && w->left < reach_w && w->right < reach_w,
                unsupported("a window lies in the padding"));
   return ok_status();
@@ -232,7 +235,7 @@ Status accept(const OpCall& call, int threads, size_t* workspace) {
       SINTER_RETURN_IF_ERROR(clamp_is_proper(call.attrs<ConvAttrs>()));
       SINTER_RETURN_IF_ERROR(window_of(call, &w));
       if (w.group == w.in_c && w.group == w.out_c && w.kernel_size() >= 5)
-        *workspace = workers * aligned((w.in_c + 64) * sizeof(float));
+        *workspace = workers * aligned((w.in_c + 16) * sizeof(float));
       return ok_status();
     case Op::kDepthwiseConv:
       SINTER_RETURN_IF_ERROR(constant_inputs(call));
@@ -240,7 +243,7 @@ Status accept(const OpCall& call, int threads, size_t* workspace) {
       SINTER_RETURN_IF_ERROR(window_of(call, &w));
       // Kernels of many taps keep a row of sums per thread.
       if (w.in_c == w.out_c && w.kernel_size() >= 5)
-        *workspace = workers * aligned((w.in_c + 64) * sizeof(float));
+        *workspace = workers * aligned((w.in_c + 16) * sizeof(float));
       return ok_status();
     case Op::kConvTranspose:
       SINTER_RETURN_IF_ERROR(constant_inputs(call));
@@ -266,7 +269,10 @@ Status accept(const OpCall& call, int threads, size_t* workspace) {
       return window_of(call, &w);
     case Op::kAvgPool:
       SINTER_RETURN_IF_ERROR(window_of(call, &w));
-      if (w.kernel_size() > 4) *workspace = workers * aligned((w.in_c + 64) * sizeof(float));
+      // Windows of many pixels keep a row of sums per thread; without padding the library takes four times
+      // that.
+      if (w.kernel_size() > 4)
+        *workspace = workers * aligned((w.in_c + 16) * (w.padded() ? 1 : 4) * sizeof(float));
       return ok_status();
     case Op::kResize:
       return accept_resize(call);

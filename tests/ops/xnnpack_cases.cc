@@ -1,0 +1,409 @@
+// The XNNPACK backend against the reference kernels computing in float64: random shapes and attributes,
+// exactly the memory that was measured, one thread and three (same bits). Every bound is relative to the
+// largest result unless a case says otherwise.
+#ifdef SINTER_WITH_XNNPACK
+
+#include <random>
+
+#include "platforms/xnnpack/capabilities.h"
+#include "platforms/xnnpack/xnnpack_backend.h"
+#include "runtime/core/op_enums.h"
+#include "sinter/thread_pool.h"
+#include "tests/ops/op_test.h"
+
+namespace sinter::test {
+namespace {
+
+// What measure() may say beyond what prepare() takes: rounding of one row of zeros.
+constexpr size_t kSlack = 512;
+
+Tensor widened(const Tensor& t) {
+  if (t.dtype != DType::kFloat32) return t;
+  const auto v = t.values<float>();
+  return tensor<double>(t.dims, std::vector<double>(v.begin(), v.end()));
+}
+
+Tensor magnitudes(const Tensor& t) {
+  auto v = t.values<double>();
+  for (double& x : v) x = std::abs(x);
+  return tensor<double>(t.dims, v);
+}
+
+template <class A>
+constexpr bool kSums = A::kOp == Op::kConv || A::kOp == Op::kDepthwiseConv || A::kOp == Op::kConvTranspose ||
+                       A::kOp == Op::kFullyConnected || A::kOp == Op::kMatMul;
+constexpr double kSumBound = 1e-6;
+
+struct Case {
+  std::vector<Tensor> inputs;
+  bool weights_constant = true;
+  int outputs = -1;
+};
+
+// One life of a step; false if the backend refuses it.
+template <class A>
+bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
+  XnnpackBackend backend;
+  BumpArena nothing;
+  EXPECT_TRUE(backend.open(nothing).ok());
+  std::vector<TensorView> shapes;
+  RunOptions options;
+  options.outputs = c.outputs;
+  const Status inferred = infer_op(attrs, c.inputs, &shapes, options);
+  EXPECT_TRUE(inferred.ok()) << sentence(inferred);
+  if (!inferred.ok()) return false;
+  std::vector<Operand> in;
+  std::vector<TensorView> in_views, out_views;
+  in.reserve(c.inputs.size());
+  for (const Tensor& t : c.inputs) {
+    in.emplace_back(t.dtype, t.dims, Layout::kDense);
+    in.back().write(t);
+    in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
+    in_views.back().constant = c.weights_constant && in.size() > 1;
+  }
+  Operand out(shapes[0].dtype, Shape(shapes[0].shape().begin(), shapes[0].shape().end()), Layout::kDense);
+  out_views.push_back(out.view());
+  for (size_t i = 1; i < shapes.size(); ++i) out_views.push_back(shapes[i]);
+  OpCall call{A::kOp, &attrs, in_views, out_views};
+
+  const int threads = pool != nullptr ? pool->thread_count() : 1;
+  StepNeeds needs, again;
+  const Status measured = backend.measure(call, threads, &needs);
+  if (!measured.ok()) {
+    EXPECT_EQ(measured.code, Code::kUnsupported) << sentence(measured);
+    return false;
+  }
+  EXPECT_TRUE(backend.measure(call, threads, &again).ok());
+  EXPECT_EQ(needs.prepared, again.prepared);
+  EXPECT_EQ(needs.workspace, again.workspace);
+  size_t planned = 0;  // what the converter says, for any number of threads that it plans for
+  EXPECT_TRUE(xnnpack::accept(call, 8, &planned).ok());
+  EXPECT_LE(needs.workspace, planned);
+  Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kDense);
+  Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, Layout::kDense);
+  BumpArena arena({prepared.view().data, needs.prepared});
+  PreparedStep step;
+  const Status ready = backend.prepare(call, arena, {workspace.view().data, needs.workspace}, pool, &step);
+  EXPECT_TRUE(ready.ok()) << sentence(ready);
+  if (!ready.ok()) return false;
+  EXPECT_FALSE(arena.exhausted());
+  EXPECT_LE(needs.prepared - arena.used(), kSlack);
+  RunContext context{{workspace.view().data, needs.workspace}, pool};
+  for (int i = 0; i < 2; ++i) {
+    const Status ran = step.run(step.state, call, context);
+    EXPECT_TRUE(ran.ok()) << sentence(ran);
+  }
+  backend.release(step);
+  EXPECT_TRUE(prepared.clean());
+  EXPECT_TRUE(workspace.clean());
+  EXPECT_TRUE(out.clean()) << "bytes beside the output changed";
+  for (size_t i = 0; i < in.size(); ++i) {
+    EXPECT_TRUE(in[i].clean());
+    if (c.inputs[i].dtype != DType::kNone) {
+      EXPECT_EQ(in[i].read().bytes, c.inputs[i].bytes) << "input " << i << " changed";
+    }
+  }
+  *result = out.read();
+  return true;
+}
+
+template <class A>
+bool check(const A& attrs, const Case& c, double bound) {
+  std::vector<Tensor> wide, want;
+  for (const Tensor& t : c.inputs) wide.push_back(widened(t));
+  std::vector<TensorView> shapes;
+  RunOptions options;
+  options.outputs = c.outputs;
+  const Status inferred = infer_op(attrs, wide, &shapes, options);
+  EXPECT_TRUE(inferred.ok()) << sentence(inferred);
+  if (!inferred.ok()) return false;
+  EXPECT_TRUE(run_once(attrs, wide, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  Tensor one, three;
+  static PthreadPool pool(3);
+  if (!run_step(attrs, c, nullptr, &one)) return false;
+  EXPECT_TRUE(run_step(attrs, c, &pool, &three));
+  EXPECT_EQ(one.bytes, three.bytes) << "threads change the result";
+  const auto got = one.values<float>();
+  const auto exact = want[0].values<double>();
+  std::vector<double> scale(exact.size(), 1e-30);
+  if constexpr (kSums<A>) {
+    A unclamped = attrs;
+    if constexpr (requires { unclamped.act_min; })
+      unclamped.act_min = -kInfinity, unclamped.act_max = kInfinity;
+    for (Tensor& t : wide)
+      if (t.dtype != DType::kNone) t = magnitudes(t);
+    EXPECT_TRUE(run_once(unclamped, wide, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+    scale = want[0].values<double>();
+  } else {
+    double largest = 1e-30;
+    for (const double v : exact) largest = std::max(largest, std::abs(v));
+    scale.assign(exact.size(), largest);
+  }
+  double worst = 0;
+  for (size_t i = 0; i < exact.size(); ++i)
+    worst = std::max(worst, std::abs(got[i] - exact[i]) / (scale[i] + 1e-30));
+  EXPECT_LE(worst, bound) << op_name(A::kOp);
+  return true;
+}
+
+struct Random {
+  std::mt19937_64 engine;
+  explicit Random(uint64_t seed) : engine(seed) {}
+  int64_t from(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(engine() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool half() { return from(0, 1) != 0; }
+  Tensor values(Shape dims) { return noise<float>(std::move(dims), -1, 1, engine()); }
+};
+
+// strides, dilations, pads and a kernel for one or two axes.
+struct Geometry {
+  IntList kernel, strides, dilations, pads;
+  Shape in;
+  Geometry(Random& r, int axes, int64_t most_kernel, int64_t most_dilation) {
+    for (int i = 0; i < axes; ++i) {
+      kernel.push(r.from(1, most_kernel));
+      strides.push(r.from(1, 3));
+      dilations.push(r.from(1, most_dilation));
+      in.push_back((kernel[i] - 1) * dilations[i] + 1 + r.from(0, 12));
+    }
+    for (int i = 0; i < 2 * axes; ++i)
+      pads.push(r.half() ? 0 : r.from(0, (kernel[i % axes] - 1) * dilations[i % axes]));
+  }
+  Shape with(int64_t batch, int64_t channels) const {
+    Shape s = {batch};
+    s.insert(s.end(), in.begin(), in.end());
+    s.push_back(channels);
+    return s;
+  }
+  Shape weights(int64_t first, int64_t last) const {
+    Shape s;
+    if (first > 0) s.push_back(first);
+    s.insert(s.end(), kernel.begin(), kernel.end());
+    s.push_back(last);
+    return s;
+  }
+};
+
+template <class A>
+void clamp(Random& r, A& a) {
+  if (r.half()) a.act_min = 0;
+  if (a.act_min == 0 && r.half()) a.act_max = 0.75;
+}
+
+TEST(Xnnpack, Conv) {
+  int taken = 0;
+  for (uint64_t seed = 0; seed < 70; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    const int axes = seed % 4 == 0 ? 1 : 2;
+    Geometry g(r, axes, 5, 3);
+    ConvAttrs a;
+    a.strides = g.strides, a.dilations = g.dilations, a.pads = g.pads;
+    a.group = r.from(0, 3) == 0 ? r.from(2, 4) : 1;
+    clamp(r, a);
+    const int64_t in = r.from(1, 24), out = r.from(1, 50);
+    Case c{{r.values(g.with(r.from(1, 3), in * a.group)), r.values(g.weights(out * a.group, in)),
+            r.half() ? r.values({out * a.group}) : Tensor{}}};
+    taken += check(a, c, kSumBound);
+  }
+  EXPECT_EQ(taken, 70);
+}
+
+TEST(Xnnpack, ConvOfOneElementKernels) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    ConvAttrs a;
+    const int64_t stride = seed % 2 == 0 ? 1 : 2, in = r.from(1, 300), out = r.from(1, 200);
+    a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+    clamp(r, a);
+    EXPECT_TRUE(check(a,
+                      {{r.values({r.from(1, 2), r.from(1, 9), r.from(1, 9), in}), r.values({out, 1, 1, in})}},
+                      kSumBound));
+  }
+}
+
+TEST(Xnnpack, DepthwiseConv) {
+  int taken = 0;
+  for (uint64_t seed = 0; seed < 70; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    const int axes = seed % 4 == 0 ? 1 : 2;
+    Geometry g(r, axes, seed % 5 == 0 ? 7 : 4, 2);
+    DepthwiseConvAttrs a;
+    a.strides = g.strides, a.dilations = g.dilations, a.pads = g.pads;
+    clamp(r, a);
+    // Many channels: the packed weights exceed what a dry run packs.
+    const int64_t channels = seed % 10 == 0 ? r.from(1700, 1900) : r.from(1, 90);
+    const int64_t out = channels * (seed % 6 == 0 ? 2 : 1);
+    Case c{{r.values(g.with(r.from(1, 2), channels)), r.values(g.weights(0, out)),
+            r.half() ? r.values({out}) : Tensor{}}};
+    taken += check(a, c, kSumBound);
+  }
+  EXPECT_EQ(taken, 70);
+}
+
+TEST(Xnnpack, ConvTranspose) {
+  int taken = 0;
+  for (uint64_t seed = 0; seed < 70; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    const int axes = seed % 4 == 0 ? 1 : 2;
+    Geometry g(r, axes, 4, 2);
+    ConvTransposeAttrs a;
+    a.strides = g.strides, a.dilations = g.dilations;
+    for (int i = 0; i < 2 * axes; ++i) a.pads.push(r.half() ? 0 : r.from(0, g.kernel[i % axes] - 1));
+    for (int i = 0; i < axes; ++i)
+      a.output_padding.push(r.from(0, std::min<int64_t>(g.strides[i], g.dilations[i]) - 1));
+    a.group = r.from(0, 4) == 0 ? 2 : 1;
+    clamp(r, a);
+    const int64_t in = r.from(1, 60), out = r.from(1, 40);
+    Case c{{r.values(g.with(r.from(1, 2), in * a.group)), r.values(g.weights(out * a.group, in)),
+            r.half() ? r.values({out * a.group}) : Tensor{}}};
+    taken += check(a, c, kSumBound);
+  }
+  EXPECT_GE(taken, 63);
+}
+
+TEST(Xnnpack, Products) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    const int64_t m = r.from(1, 20), k = r.from(1, 120), n = r.from(1, 70);
+    FullyConnectedAttrs full;
+    clamp(r, full);
+    EXPECT_TRUE(check(full, {{r.values({2, m, k}), r.values({n, k}), r.half() ? r.values({n}) : Tensor{}}},
+                      kSumBound));
+    MatMulAttrs a;
+    a.transpose_b = seed % 2;
+    const Shape b = a.transpose_b ? Shape{n, k} : Shape{k, n};
+    EXPECT_TRUE(check(a, {{r.values({3, m, k}), r.values(b)}}, kSumBound));
+    EXPECT_TRUE(check(a, {{r.values({3, m, k}), r.values(b)}, false}, kSumBound));
+    Shape batched = {r.half() ? 2 : 1, r.half() ? 3 : 1};
+    batched.insert(batched.end(), b.begin(), b.end());
+    EXPECT_TRUE(check(a, {{r.values({2, 3, m, k}), r.values(batched)}, r.half()}, kSumBound));
+    EXPECT_TRUE(check(a, {{r.values({m, k}), r.values(batched)}, false}, kSumBound));
+  }
+}
+
+TEST(Xnnpack, Pooling) {
+  int taken = 0, asked = 0;
+  for (uint64_t seed = 0; seed < 100; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    const int axes = seed % 4 == 0 ? 1 : 2;
+    Geometry g(r, axes, 5, seed % 8 == 1 ? 2 : 1);
+    for (int i = 0; i < axes; ++i) g.strides[i] = std::min(g.strides[i], g.kernel[i]);
+    for (int i = 0; i < 2 * axes; ++i) g.pads[i] = std::min(g.pads[i], g.kernel[i % axes] - 1);
+    const Case c{{r.values(g.with(r.from(1, 2), r.from(1, 80)))}};
+    const int64_t ceil = seed % 3 == 0;
+    MaxPoolAttrs most;
+    most.kernel = g.kernel, most.strides = g.strides, most.dilations = g.dilations, most.pads = g.pads;
+    most.ceil_mode = ceil;
+    taken += check(most, c, 0);
+    AvgPoolAttrs mean;
+    mean.kernel = g.kernel, mean.strides = g.strides, mean.dilations = g.dilations, mean.pads = g.pads;
+    mean.ceil_mode = ceil;
+    taken += check(mean, c, 2e-6);
+    mean.count_include_pad = 1;
+    taken += check(mean, c, 2e-6);
+    asked += 3;
+  }
+  EXPECT_GE(taken, asked / 2);
+}
+
+TEST(Xnnpack, Resize) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    const int64_t h = r.from(1, 12), w = r.from(2, 20), c = r.from(1, 40);
+    ResizeAttrs a;
+    a.mode = static_cast<int64_t>(ResizeMode::kLinear);
+    a.coordinates = static_cast<int64_t>(seed % 3 == 0   ? ResizeCoordinates::kHalfPixel
+                                         : seed % 3 == 1 ? ResizeCoordinates::kAlignCorners
+                                                         : ResizeCoordinates::kAsymmetric);
+    a.sizes = {2, h * r.from(1, 3), w * r.from(1, 4), c};
+    if (h > 1 && r.half()) a.sizes[1] = r.from(2, 2 * h);
+    for (int i = 0; i < 4; ++i)
+      a.scales.push(static_cast<double>(a.sizes[i]) /
+                    static_cast<double>(Shape{2, h, w, c}[static_cast<size_t>(i)]));
+    // Coordinates are float32: the error grows with the extent.
+    EXPECT_TRUE(check(a, {{r.values({2, h, w, c})}}, 2e-5));
+  }
+}
+
+template <class A>
+void check_binary(double bound) {
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    Random r(seed);
+    Shape a, b;
+    const int64_t rank = r.from(1, 6);
+    for (int64_t i = 0; i < rank; ++i) {
+      const int64_t n = r.from(1, 5), kind = r.from(0, 3);
+      a.push_back(kind == 1 ? 1 : n), b.push_back(kind == 2 ? 1 : n);
+    }
+    if (r.half()) b.erase(b.begin(), b.begin() + r.from(0, rank));
+    Tensor divisor = noise<float>(b, 0.5, 2, seed);
+    EXPECT_TRUE(check(A{}, {{r.values(a), divisor}, r.half()}, bound));
+  }
+}
+TEST(Xnnpack, Arithmetic) {
+  check_binary<AddAttrs>(1e-6);
+  check_binary<SubAttrs>(1e-6);
+  check_binary<MulAttrs>(1e-6);
+  check_binary<DivAttrs>(1e-6);
+}
+
+TEST(Xnnpack, PRelu) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    Random r(seed);
+    const int64_t c = r.from(1, 70);
+    const Shape slopes = seed % 3 == 0 ? Shape{1} : seed % 3 == 1 ? Shape{c} : Shape{1, 1, c};
+    EXPECT_TRUE(check(PReluAttrs{}, {{r.values({2, 3, 5, c}), r.values(slopes)}}, 1e-6));
+  }
+}
+
+TEST(Xnnpack, Pad) {
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    Random r(seed);
+    Shape dims;
+    PadAttrs a;
+    const int64_t rank = r.from(1, 5);
+    for (int64_t i = 0; i < rank; ++i) dims.push_back(r.from(1, 6));
+    for (int64_t i = 0; i < 2 * rank; ++i) a.pads.push(r.half() ? 0 : r.from(0, 3));
+    EXPECT_TRUE(check(a, {{r.values(dims), r.half() ? tensor<float>({}, {2.5f}) : Tensor{}}}, 0));
+  }
+}
+
+template <class A>
+void refused(const A& attrs, const Case& c) {
+  Tensor t;
+  EXPECT_FALSE(run_step(attrs, c, nullptr, &t)) << op_name(A::kOp);
+}
+TEST(Xnnpack, RefusesWhatItCannotDo) {
+  ConvAttrs conv;
+  conv.strides = {1, 1}, conv.dilations = {1, 1}, conv.pads = {0, 0, 0, 0};
+  const Tensor x = noise<float>({1, 4, 4, 2}, -1, 1), f = noise<float>({3, 2, 2, 2}, -1, 1);
+  refused(conv, {{x, f}, false});
+  refused(conv, {{widened(x), widened(f)}});
+  conv.act_min = conv.act_max = 0;
+  refused(conv, {{x, f}});
+  refused(FullyConnectedAttrs{}, {{noise<float>({0, 2}, -1, 1), noise<float>({3, 2}, -1, 1)}});
+  AddAttrs add;
+  add.act_min = 0;
+  refused(add, {{x, x}});
+  MatMulAttrs product;
+  product.transpose_a = 1;
+  refused(product, {{noise<float>({4, 3}, -1, 1), noise<float>({4, 2}, -1, 1)}});
+  MaxPoolAttrs pool;
+  pool.kernel = {2, 2}, pool.strides = {1, 1}, pool.dilations = {1, 1}, pool.pads = {0, 0, 0, 0};
+  refused(pool, {{x}, true, 2});
+  refused(SoftmaxAttrs{}, {{x}});
+}
+
+}  // namespace
+}  // namespace sinter::test
+
+#endif

@@ -1,0 +1,72 @@
+// XNNPACK allocates while it creates operators and nowhere else.
+#ifdef SINTER_WITH_XNNPACK
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "platforms/xnnpack/xnnpack_backend.h"
+#include "sinter/thread_pool.h"
+#include "tests/unit/allocation_count.h"
+
+namespace sinter {
+namespace {
+
+struct alignas(kBufferAlignment) Block {
+  std::byte bytes[kBufferAlignment];
+};
+
+struct Memory {
+  std::vector<Block> blocks;
+  explicit Memory(size_t bytes) : blocks(bytes / sizeof(Block) + 4) {}
+  std::byte* data() { return blocks.data()->bytes; }
+};
+
+TensorView dense(Memory& memory, std::initializer_list<int64_t> dims, bool constant) {
+  TensorView v;
+  v.dtype = DType::kFloat32;
+  v.set_shape(std::span<const int64_t>(dims.begin(), dims.size()));
+  v.data = memory.data();
+  v.constant = constant;
+  for (int64_t i = 0; i < v.size(); ++i) v.as<float>()[i] = static_cast<float>(i % 7) - 3;
+  return v;
+}
+
+TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
+  Memory x(1 << 16), f(1 << 16), y(1 << 16);
+  TensorView in[2] = {dense(x, {1, 12, 12, 16}, false), dense(f, {24, 3, 3, 16}, true)};
+  TensorView out[1] = {dense(y, {1, 12, 12, 24}, false)};
+  ConvAttrs attrs;
+  attrs.strides = {1, 1}, attrs.dilations = {1, 1}, attrs.pads = {1, 1, 1, 1};
+  const OpCall call{Op::kConv, &attrs, in, out};
+  PthreadPool pool(2);
+  XnnpackBackend backend;
+  BumpArena none;
+  ASSERT_TRUE(backend.open(none).ok());
+  StepNeeds needs;
+  ASSERT_TRUE(
+      backend.measure(call, 2, &needs).ok());  // the library detects the processor's kernels here, once
+  Memory prepared(needs.prepared), workspace(needs.workspace);
+
+  const int64_t before = testing::allocation_count();
+  StepNeeds again;
+  ASSERT_TRUE(backend.measure(call, 2, &again).ok());
+  BumpArena arena({prepared.data(), needs.prepared});
+  PreparedStep step;
+  ASSERT_TRUE(backend.prepare(call, arena, {workspace.data(), needs.workspace}, &pool, &step).ok());
+  EXPECT_EQ(arena.used(), needs.prepared);
+  RunContext context{{workspace.data(), needs.workspace}, &pool};
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(step.run(step.state, call, context).ok());
+  backend.release(step);
+  EXPECT_EQ(testing::allocation_count(), before);
+
+  // A byte less is noticed.
+  BumpArena small({prepared.data(), needs.prepared - 1});
+  EXPECT_EQ(backend.prepare(call, small, {workspace.data(), needs.workspace}, &pool, &step).code,
+            Code::kInternal);
+}
+
+}  // namespace
+}  // namespace sinter
+
+#endif
