@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "converter/cli/arrays.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
+#include "converter/import/arrays.h"
 #include "converter/ir/builder.h"
 
 namespace sinter::convert {

@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "converter/cli/arrays.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/convert.h"
+#include "converter/import/arrays.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {

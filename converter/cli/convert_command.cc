@@ -5,11 +5,11 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "converter/cli/arrays.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/convert.h"
+#include "converter/import/arrays.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "converter/cli/arrays.h"
+#include "converter/import/arrays.h"
 #include "sinter/sinter.h"
 
 namespace sinter::convert {

@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "converter/cli/arrays.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
+#include "converter/import/arrays.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {

@@ -1,4 +1,4 @@
-#include "converter/cli/arrays.h"
+#include "converter/import/arrays.h"
 
 #include <fmt/format.h>
 #include <zip.h>
@@ -8,8 +8,8 @@
 #include <fstream>
 #include <memory>
 
-#include "converter/cli/npy.h"
 #include "converter/import/decode_tensor.h"
+#include "converter/import/npy.h"
 #include "converter/import/onnx.pb.h"
 #include "converter/report/errors.h"
 

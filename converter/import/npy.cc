@@ -1,4 +1,4 @@
-#include "converter/cli/npy.h"
+#include "converter/import/npy.h"
 
 #include <fmt/format.h>
 
