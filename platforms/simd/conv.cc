@@ -57,15 +57,64 @@ HWY_INLINE void depthwise_strip(const Geometry& g, const Window& w, const float*
   if constexpr (kVectors == 4) finish(s1, c + lanes), finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
 }
 
-void depthwise_pixel(const Geometry& g, const Window& w, const float* filter, const float* bias, float min,
-                     float max, float* y) {
+// Four neighbouring pixels with the same taps, one vector of channels.
+HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* filter, const float* bias,
+                               float min, float max, int64_t c, size_t count, float* y) {
+  const F d;
+  const bool partial = count < hn::Lanes(d);
+  const auto load = [&](const float* p)
+                        HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
+  const int64_t pixel = g.stride[2] * g.in_channels;
+  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+  const float* x0 = w.x + c;
+  for (int64_t t0 = w.first[0]; t0 < w.end[0];
+       ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_channels) {
+    const float* x1 = x0;
+    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_channels) {
+      const float* x2 = x1;
+      const float* f = filter + ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels + c;
+      for (int64_t t2 = w.first[2]; t2 < w.end[2];
+           ++t2, x2 += g.dilation[2] * g.in_channels, f += g.in_channels) {
+        const V v = load(f);
+        s0 = hn::MulAdd(load(x2), v, s0);
+        s1 = hn::MulAdd(load(x2 + pixel), v, s1);
+        s2 = hn::MulAdd(load(x2 + 2 * pixel), v, s2);
+        s3 = hn::MulAdd(load(x2 + 3 * pixel), v, s3);
+      }
+    }
+  }
+  const V low = set(min), high = set(max);
+  const auto finish = [&](V s, int64_t at) HWY_ATTR {
+    if (bias != nullptr) s = hn::Add(s, load(bias + c));
+    s = clamp(s, low, high);
+    if (partial)
+      hn::StoreN(s, d, y + at, count);
+    else
+      hn::StoreU(s, d, y + at);
+  };
+  finish(s0, c), finish(s1, c + g.in_channels), finish(s2, c + 2 * g.in_channels),
+      finish(s3, c + 3 * g.in_channels);
+}
+
+// `pixels` neighbouring output pixels of one line, whose windows lie alike; w is the first one's.
+void depthwise_pixels(const Geometry& g, Window w, int64_t pixels, const float* filter, const float* bias,
+                      float min, float max, float* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
-  int64_t c = 0;
-  for (; c + 4 * lanes <= g.in_channels; c += 4 * lanes)
-    depthwise_strip<4>(g, w, filter, bias, min, max, c, static_cast<size_t>(lanes), y);
-  for (; c < g.in_channels; c += lanes)
-    depthwise_strip<1>(g, w, filter, bias, min, max, c,
-                       static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
+  for (; pixels >= 4; pixels -= 4) {
+    for (int64_t c = 0; c < g.in_channels; c += lanes)
+      depthwise_four(g, w, filter, bias, min, max, c,
+                     static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
+    w.x += 4 * g.stride[2] * g.in_channels, y += 4 * g.in_channels;
+  }
+  for (; pixels > 0; --pixels) {
+    int64_t c = 0;
+    for (; c + 4 * lanes <= g.in_channels; c += 4 * lanes)
+      depthwise_strip<4>(g, w, filter, bias, min, max, c, static_cast<size_t>(lanes), y);
+    for (; c < g.in_channels; c += lanes)
+      depthwise_strip<1>(g, w, filter, bias, min, max, c,
+                         static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
+    w.x += g.stride[2] * g.in_channels, y += g.in_channels;
+  }
 }
 
 }  // namespace HWY_NAMESPACE
@@ -76,7 +125,7 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
-HWY_EXPORT(depthwise_pixel);
+HWY_EXPORT(depthwise_pixels);
 
 // ---- Conv
 
@@ -158,21 +207,22 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   const int64_t rows = g.batch * g.out_pixels();
+  const bool dots = few_columns(columns);
   int64_t packed_size = 0;
   if (!packed_floats(columns, depth, &packed_size)) return ok_status();
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
-  float* all_patches = constant != nullptr ? scratch : scratch + packed_size;
+  float* all_patches = constant != nullptr || dots ? scratch : scratch + packed_size;
   Gemm all;
   all.a = x, all.a_stride = g.in_channels, all.rows = rows, all.columns = columns, all.depth = depth;
   all.y_stride = g.out_channels;
   all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
   for (int64_t group = 0; group < g.group; ++group) {
     all.b = constant != nullptr ? constant + group * packed_size : scratch;
-    if (constant == nullptr)
+    if (constant == nullptr && !dots)
       pack_parallel(w + group * columns * depth, 1, depth, columns, depth, scratch, context.threads);
     all.bias = bias != nullptr ? bias + group * columns : nullptr;
     all.y = call.out(0).as<float>() + group * columns;
-    if (pointwise(g)) {
+    if (pointwise(g) && !dots) {
       all.a = x + group * depth;
       gemm_parallel(all, context.threads);
       continue;
@@ -181,7 +231,7 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
     const int64_t width = panel_width(), panels = divide_up(columns, width),
                   tiles = divide_up(rows, kRowTile);
-    const int64_t parts = tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
+    const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; ++slot) {
@@ -190,8 +240,19 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
           const int64_t row = unit / parts * kRowTile, part = unit % parts;
           Gemm tile = all;
           tile.rows = std::min(kRowTile, rows - row);
-          gather_patches(g, x, group, row, tile.rows, patches);
-          tile.a = patches, tile.a_stride = depth, tile.y += row * g.out_channels;
+          tile.y += row * g.out_channels;
+          if (pointwise(g)) {
+            tile.a = x + row * g.in_channels + group * depth;
+          } else {
+            gather_patches(g, x, group, row, tile.rows, patches);
+            tile.a = patches, tile.a_stride = depth;
+          }
+          if (dots) {
+            for (int64_t r = 0; r < tile.rows; ++r)
+              gemv(w + group * columns * depth, columns, depth, tile.a + r * tile.a_stride, tile.bias,
+                   tile.min, tile.max, tile.y + r * tile.y_stride);
+            continue;
+          }
           gemm_columns(tile, panels * part / parts * width, panels * (part + 1) / parts * width);
         }
       }
@@ -218,15 +279,25 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
-  const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
-  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(16384 / work, 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const Window window = window_at(g, x, row);
-                   HWY_DYNAMIC_DISPATCH(depthwise_pixel)
-                   (g, window, w, bias, min, max, y + row * g.out_channels);
-                 }
-               });
+  // A line of the last axis at a time: first pixels whose windows begin in the padding, then those that lie
+  // inside.
+  const int64_t lines = g.batch * g.out[0] * g.out[1];
+  const int64_t work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2], 1);
+  const int64_t reach =
+      g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // positions of windows inside, plus pad
+  const int64_t inside0 = std::min(divide_up(g.pad[2], g.stride[2]), g.out[2]);
+  const int64_t inside1 = std::clamp(reach <= 0 ? 0 : divide_up(reach, g.stride[2]), inside0, g.out[2]);
+  parallel_for(context.threads, lines, std::max<int64_t>(16384 / work, 1), [&](int64_t begin, int64_t end) {
+    const auto run = HWY_DYNAMIC_POINTER(depthwise_pixels);
+    for (int64_t line = begin; line < end; ++line) {
+      for (int64_t p = 0; p < g.out[2];) {
+        const int64_t count = p == inside0 && inside1 > inside0 ? inside1 - inside0 : 1;
+        const int64_t row = line * g.out[2] + p;
+        run(g, window_at(g, x, row), count, w, bias, min, max, y + row * g.out_channels);
+        p += count;
+      }
+    }
+  });
   return ok_status();
 }
 
@@ -235,7 +306,8 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
 bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
   const Geometry g = conv_geometry(call);
   int64_t floats = 0, patches = 0;
-  if (!packed_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group), &floats) ||
+  if (few_columns(g.out_channels / g.group) ||
+      !packed_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group), &floats) ||
       !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
       !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||
       !checked_mul<int64_t>(patches, sizeof(float), &patches))

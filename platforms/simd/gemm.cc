@@ -14,8 +14,9 @@ constexpr int64_t kDepthPiece = 512;
 
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
-// kRows rows of one panel over one piece of the depth. `valid` columns are stored.
-template <int kRows>
+// kRows rows of one panel over one piece of the depth. `valid` columns are stored; kVectors is 1 where they
+// fit one vector, else 2.
+template <int kRows, int kVectors>
 HWY_INLINE void block(const Gemm& g, const float* a, const float* b, int64_t b_step, int64_t depth, float* y,
                       size_t valid, const float* bias, bool first, bool last) {
   const F d;
@@ -24,12 +25,12 @@ HWY_INLINE void block(const Gemm& g, const float* a, const float* b, int64_t b_s
   V c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
   const int64_t s = g.a_stride;
   for (int64_t k = 0; k < depth; ++k, b += b_step) {
-    const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + lanes);
-#define SINTER_ROW(r)                     \
-  if constexpr (kRows > r) {              \
-    const V x = hn::Set(d, a[r * s + k]); \
-    c##r##0 = hn::MulAdd(x, b0, c##r##0); \
-    c##r##1 = hn::MulAdd(x, b1, c##r##1); \
+    const V b0 = hn::LoadU(d, b), b1 = kVectors == 2 ? hn::LoadU(d, b + lanes) : b0;
+#define SINTER_ROW(r)                                                  \
+  if constexpr (kRows > r) {                                           \
+    const V x = hn::Set(d, a[r * s + k]);                              \
+    c##r##0 = hn::MulAdd(x, b0, c##r##0);                              \
+    if constexpr (kVectors == 2) c##r##1 = hn::MulAdd(x, b1, c##r##1); \
   }
     SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5)
 #undef SINTER_ROW
@@ -60,6 +61,28 @@ HWY_INLINE void block(const Gemm& g, const float* a, const float* b, int64_t b_s
 #undef SINTER_ROW
 }
 
+template <int kVectors>
+HWY_INLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_t step, int64_t depth,
+                           float* y, size_t valid, const float* bias, bool first, bool last) {
+  int64_t r = 0;
+  for (; r + 6 <= g.rows; r += 6, a += 6 * g.a_stride, y += 6 * g.y_stride)
+    block<6, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
+  switch (g.rows - r) {
+    case 1:
+      return block<1, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
+    case 2:
+      return block<2, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
+    case 3:
+      return block<3, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
+    case 4:
+      return block<4, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
+    case 5:
+      return block<5, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
+    default:
+      return;
+  }
+}
+
 void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
   const F d;
   const auto width = static_cast<int64_t>(2 * hn::Lanes(d));
@@ -74,29 +97,10 @@ void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
       const int64_t step = packed ? width : g.b_step;
       const float* b = packed ? g.b + c * g.depth + k0 * width : g.b + k0 * step + c;
       const float* bias = g.bias != nullptr ? g.bias + c : nullptr;
-      for (int64_t r = 0; r < g.rows;) {
-        const float* a = g.a + r * g.a_stride + k0;
-        float* y = g.y + r * g.y_stride + c;
-        switch (g.rows - r) {
-          case 1:
-            block<1>(g, a, b, step, depth, y, valid, bias, first, last), r += 1;
-            break;
-          case 2:
-            block<2>(g, a, b, step, depth, y, valid, bias, first, last), r += 2;
-            break;
-          case 3:
-            block<3>(g, a, b, step, depth, y, valid, bias, first, last), r += 3;
-            break;
-          case 4:
-            block<4>(g, a, b, step, depth, y, valid, bias, first, last), r += 4;
-            break;
-          case 5:
-            block<5>(g, a, b, step, depth, y, valid, bias, first, last), r += 5;
-            break;
-          default:
-            block<6>(g, a, b, step, depth, y, valid, bias, first, last), r += 6;
-        }
-      }
+      if (valid <= static_cast<size_t>(hn::Lanes(d)))
+        panel_rows<1>(g, g.a + k0, b, step, depth, g.y + c, valid, bias, first, last);
+      else
+        panel_rows<2>(g, g.a + k0, b, step, depth, g.y + c, valid, bias, first, last);
     }
   }
 }

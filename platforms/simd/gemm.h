@@ -31,6 +31,9 @@ struct Gemm {
 }
 
 int64_t panel_width();
+// So few columns that a vector along the depth wastes less than one along the columns: gemv row by row,
+// unpacked.
+inline bool few_columns(int64_t columns) { return 4 * columns <= panel_width(); }
 // Columns first .. end - 1 (whole panels) of the product, all rows.
 void gemm_columns(const Gemm& g, int64_t first, int64_t end);
 // Packs panels first_panel .. end_panel - 1 of b, whose element (k, n) is at b[k * depth_step + n *

@@ -40,6 +40,32 @@ void transpose4(const uint32_t* from, size_t from_stride, uint32_t* to, size_t t
     for (size_t i = 0; i < m; ++i) to[i * to_stride + j] = from[i + j * from_stride];
 }
 
+// Three rows of m numbers to m triples, and back: images of three channels.
+void interleave3(const uint32_t* from, size_t from_stride, uint32_t* to, size_t m) {
+  const hn::ScalableTag<uint32_t> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= m; i += lanes)
+    hn::StoreInterleaved3(hn::LoadU(d, from + i), hn::LoadU(d, from + from_stride + i),
+                          hn::LoadU(d, from + 2 * from_stride + i), d, to + 3 * i);
+  for (; i < m; ++i)
+    for (size_t k = 0; k < 3; ++k) to[3 * i + k] = from[k * from_stride + i];
+}
+void deinterleave3(const uint32_t* from, uint32_t* to, size_t to_stride, size_t n) {
+  const hn::ScalableTag<uint32_t> d;
+  const size_t lanes = hn::Lanes(d);
+  size_t j = 0;
+  for (; j + lanes <= n; j += lanes) {
+    auto a = hn::Zero(d), b = a, c = a;
+    hn::LoadInterleaved3(d, from + 3 * j, a, b, c);
+    hn::StoreU(a, d, to + j);
+    hn::StoreU(b, d, to + to_stride + j);
+    hn::StoreU(c, d, to + 2 * to_stride + j);
+  }
+  for (; j < n; ++j)
+    for (size_t k = 0; k < 3; ++k) to[k * to_stride + j] = from[3 * j + k];
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -49,6 +75,8 @@ namespace sinter::simd {
 namespace {
 
 HWY_EXPORT(transpose4);
+HWY_EXPORT(interleave3);
+HWY_EXPORT(deinterleave3);
 
 // Output axes, outermost first, merged where they are neighbours on both sides; strides in elements.
 struct Moves {
@@ -127,6 +155,27 @@ void transpose(const OpCall& call, RunContext& context) {
   }
   int a = 0;  // the axis that is contiguous in the input; `last` is contiguous in the output
   while (m.from[a] != 1) ++a;
+  const int64_t lines = size / (m.dims[a] * m.dims[last]);
+  if constexpr (sizeof(T) == 4) {
+    const bool triples = m.dims[last] == 3 && m.to[a] == 3, planes = m.dims[a] == 3 && m.from[last] == 3;
+    if (triples || planes) {
+      constexpr int64_t kRun = 4096;
+      const int64_t length = triples ? m.dims[a] : m.dims[last], runs = divide_up(length, kRun);
+      parallel_for(context.threads, lines * runs, 2, [&](int64_t begin, int64_t end) {
+        for (int64_t unit = begin; unit < end; ++unit) {
+          int64_t from = 0, to = 0;
+          locate(m, 1u << last | 1u << a, unit / runs, &from, &to);
+          const int64_t i = unit % runs * kRun;
+          const auto count = static_cast<size_t>(std::min(kRun, length - i));
+          if (triples) HWY_DYNAMIC_DISPATCH(interleave3)
+          (x + from + i, static_cast<size_t>(m.from[last]), y + to + 3 * i, count);
+          else HWY_DYNAMIC_DISPATCH(deinterleave3)(x + from + 3 * i, y + to + i, static_cast<size_t>(m.to[a]),
+                                                   count);
+        }
+      });
+      return;
+    }
+  }
   constexpr int64_t kEdge = 32;
   const int64_t a_tiles = divide_up(m.dims[a], kEdge), b_tiles = divide_up(m.dims[last], kEdge);
   const int64_t outer = size / (m.dims[a] * m.dims[last]);

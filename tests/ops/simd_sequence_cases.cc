@@ -117,6 +117,10 @@ TEST(SimdTranspose, MovesEveryElement) {
       {{2, 3, 4, 5, 6}, {4, 0, 3, 1, 2}},
       {{0, 3}, {1, 0}},
       {{3, 4, 5}, {0, 1, 2}},
+      {{2, 3, 50, 90}, {0, 2, 3, 1}},
+      {{2, 50, 90, 3}, {0, 3, 1, 2}},
+      {{3, 3}, {1, 0}},
+      {{3, 70, 2}, {1, 0, 2}},
   };
   for (const auto& [dims, perm] : cases) {
     check_transpose<float>(dims, perm);
