@@ -11,6 +11,9 @@ namespace sinter::convert {
 
 int widen_narrow_floats(Graph& graph);
 int assign_layout(Graph& graph);
+int fold_scale(Graph& graph);
+int fuse_pad(Graph& graph);
+int fuse_clamp(Graph& graph);
 int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
 
 std::span<const Pass> all_passes() {
@@ -21,6 +24,9 @@ std::span<const Pass> all_passes() {
        widen_narrow_floats},
       {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
        assign_layout},
+      {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
+      {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
+      {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
       {"dead-code-last", "drops what earlier passes left over", remove_dead},
   };
   return kPasses;

@@ -1,0 +1,147 @@
+// fold-scale: what multiplies or adds per output channel behind a linear operation (a batch normalization, a
+// bias) goes into its weights and bias. Everything is computed in double and rounded once. Shifts that would
+// swallow the bias (masks of -1e9) are no part of an affine function and stay.
+#include <cmath>
+
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+
+namespace sinter::convert {
+namespace {
+
+// Outputs of a linear operation: their count and the axis of the weights along which they lie.
+struct Linear {
+  int64_t outputs = 0;
+  bool last = false;  // the last axis of the weights, else the first
+};
+
+bool unclamped(double low, double high) { return low == -kInfinity && high == kInfinity; }
+
+std::optional<Linear> linear(const Editor& e, const Node& node) {
+  bool plain = false;
+  if (const auto* a = node.as<ConvAttrs>()) plain = unclamped(a->act_min, a->act_max);
+  if (const auto* a = node.as<DepthwiseConvAttrs>()) plain = unclamped(a->act_min, a->act_max);
+  if (const auto* a = node.as<ConvTransposeAttrs>()) plain = unclamped(a->act_min, a->act_max);
+  if (const auto* a = node.as<FullyConnectedAttrs>()) plain = unclamped(a->act_min, a->act_max);
+  if (!plain || node.inputs[1] < 0 || e.value(node.inputs[1]).constant == nullptr) return std::nullopt;
+  const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : kAbsent;
+  if (bias >= 0 && e.value(bias).constant == nullptr) return std::nullopt;
+  const Value& y = e.value(node.outputs[0]);
+  if (y.dims.empty() || (y.dtype != DType::kFloat32 && y.dtype != DType::kFloat64) ||
+      e.value(node.inputs[1]).dtype != y.dtype)
+    return std::nullopt;
+  return Linear{y.dims.back(), node.op() == Op::kDepthwiseConv};
+}
+
+// A constant as one number for each of `channels` along the last axis of a value of this rank.
+std::optional<std::vector<double>> per_channel(const Editor& e, ValueId id, int64_t channels, size_t rank) {
+  if (id < 0 || e.value(id).constant == nullptr) return std::nullopt;
+  const Dims& dims = e.value(id).dims;
+  const int64_t size = element_count(dims);
+  if (dims.size() > rank) return std::nullopt;
+  if (size != 1 && (size != channels || dims.back() != channels)) return std::nullopt;
+  std::vector<double> items = e.value(id).constant->as_doubles();
+  if (size == 1) items.assign(static_cast<size_t>(channels), items[0]);
+  for (const double item : items)
+    if (!std::isfinite(item)) return std::nullopt;
+  return items;
+}
+
+constexpr double kLargestShift = 1e6;
+constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
+
+ConstantPtr rounded(DType dtype, const Dims& dims, const std::vector<double>& items) {
+  for (const double item : items)
+    if (!std::isfinite(dtype == DType::kFloat64 ? item : static_cast<double>(static_cast<float>(item))))
+      return nullptr;
+  if (dtype == DType::kFloat64) return Constant::of<double>(dtype, dims, items);
+  return Constant::of<float>(dtype, dims, std::vector<float>(items.begin(), items.end()));
+}
+
+ConstantPtr scaled(ConstantPtr old, const Linear& shape, std::vector<double> scale) {
+  const auto compute = [old, shape, scale = std::move(scale)] {
+    std::vector<double> items = old->as_doubles();
+    const auto outputs = static_cast<size_t>(shape.outputs);
+    const size_t each = items.size() / outputs;
+    for (size_t i = 0; i < items.size(); ++i) items[i] *= scale[shape.last ? i % outputs : i / each];
+    return rounded(old->dtype(), old->dims(), items);
+  };
+  ConstantPtr now = compute();
+  if (!now || now->byte_size() < kLazyBytes) return now;
+  return Constant::lazy(now->dtype(), now->dims(), [compute] {
+    const LoadedBytes loaded = compute()->load();
+    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+  });
+}
+
+// y = (linear(x) + bias) * scale + shift with the new weights and bias as operands.
+bool fold(Editor& e, int n, const Linear& shape, const std::vector<double>& scale,
+          const std::vector<double>& shift, bool scales) {
+  Node& node = e.node(n);
+  const DType dtype = e.value(node.outputs[0]).dtype;
+  std::vector<ValueId> inputs = node.inputs;
+  inputs.resize(3, kAbsent);
+  const auto outputs = static_cast<size_t>(shape.outputs);
+  if (outputs == 0) return false;
+  ConstantPtr weights;
+  if (scales) {
+    weights = scaled(e.value(inputs[1]).constant, shape, scale);
+    if (!weights) return false;
+  }
+  std::vector<double> bias(outputs, 0.0);
+  if (inputs[2] >= 0) bias = e.value(inputs[2]).constant->as_doubles();
+  for (size_t i = 0; i < outputs; ++i) bias[i] = bias[i] * scale[i] + shift[i];
+  const ConstantPtr folded = rounded(dtype, {shape.outputs}, bias);
+  if (!folded) return false;
+  if (weights) inputs[1] = e.constant(weights);
+  inputs[2] = e.constant(folded);
+  e.replace(n, node.attrs, inputs);
+  return true;
+}
+
+// Mul or Add behind node n's only reader; false if it is not one that folds.
+bool fold_into(Editor& e, int consumer) {
+  Node& next = e.node(consumer);
+  const auto* mul = next.as<MulAttrs>();
+  const auto* add = next.as<AddAttrs>();
+  const auto* sub = next.as<SubAttrs>();
+  const auto* div = next.as<DivAttrs>();
+  if (!mul && !add && !sub && !div) return false;
+  const double low = mul ? mul->act_min : add ? add->act_min : sub ? sub->act_min : div->act_min;
+  const double high = mul ? mul->act_max : add ? add->act_max : sub ? sub->act_max : div->act_max;
+  if (!unclamped(low, high)) return false;
+  for (size_t side = 0; side < (sub || div ? 1u : 2u); ++side) {
+    const ValueId y = next.inputs[side];
+    const int n = e.producer(y);
+    if (n < 0 || !e.single_read(y) || !same_dims(e.graph(), y, next.outputs[0]) ||
+        !e.value(y).extents.empty())
+      continue;
+    const auto shape = linear(e, e.node(n));
+    if (!shape) continue;
+    const auto c = per_channel(e, next.inputs[1 - side], shape->outputs, e.value(y).dims.size());
+    if (!c) continue;
+    std::vector<double> one(c->size(), 1.0), zero(c->size(), 0.0), other = *c;
+    if (div)
+      for (double& v : other) v = 1 / v;
+    if (sub)
+      for (double& v : other) v = -v;
+    for (const double v : other)
+      if (!std::isfinite(v) || ((add || sub) && std::fabs(v) > kLargestShift)) return false;
+    const bool scales = mul != nullptr || div != nullptr;
+    if (!fold(e, n, *shape, scales ? other : one, scales ? zero : other, scales)) return false;
+    e.absorb(n, consumer);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+int fold_scale(Graph& graph) {
+  Editor e(graph);
+  for (int n = 0; n < e.size(); ++n)
+    if (!e.erased(n)) fold_into(e, n);
+  return e.commit();
+}
+
+}  // namespace sinter::convert

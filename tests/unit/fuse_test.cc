@@ -1,0 +1,115 @@
+// What goes into a linear operation: scales and shifts, pads, clamps.
+#include "tests/unit/evaluate_graph.h"
+
+namespace sinter::convert {
+
+int fold_scale(Graph& graph);
+int fuse_pad(Graph& graph);
+int fuse_clamp(Graph& graph);
+
+namespace testing {
+namespace {
+
+// Folded weights are rounded once to float32.
+constexpr double kRounded = 1e-6;
+
+TEST(FoldScale, BatchNormalizationGoesIntoAConvolution) {
+  Sketch s;
+  ValueId y = s.emit(ConvAttrs{{1, 1}, {1, 1}, {1, 1, 1, 1}, 2},
+                     {s.input({1, 5, 4, 4}), s.constant({6, 3, 3, 2}), s.constant({6})});
+  y = s.emit(MulAttrs{}, {y, s.constant({1, 1, 1, 6}, 0.5, 2)});
+  s.output(s.emit(AddAttrs{}, {s.constant({6}), y}));
+  EXPECT_EQ(apply(fold_scale, s, kRounded), 4);
+  EXPECT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+}
+
+TEST(FoldScale, DepthwiseTransposedAndFullyConnected) {
+  Sketch s;
+  ValueId y = s.emit(DepthwiseConvAttrs{{1, 1}, {1, 1}, {0, 0, 0, 0}},
+                     {s.input({1, 4, 4, 3}), s.constant({2, 2, 6})});
+  y = s.emit(MulAttrs{}, {s.constant({6}), y});
+  y = s.emit(ConvTransposeAttrs{{2, 2}, {1, 1}, {0, 0, 0, 0}, {0, 0}, 1}, {y, s.constant({3, 2, 2, 6})});
+  y = s.emit(DivAttrs{}, {y, s.constant({3}, 1, 2)});
+  y = s.emit(FullyConnectedAttrs{}, {y, s.constant({5, 3})});
+  y = s.emit(SubAttrs{}, {y, s.constant({5})});
+  s.output(s.emit(MulAttrs{}, {y, s.scalar(0.125)}));
+  apply(fold_scale, s, kRounded);
+  EXPECT_EQ(s.graph.nodes.size(), 3u) << dump(s.graph);
+}
+
+TEST(FoldScale, LeavesWhatIsNotPerChannelOrReadElsewhere) {
+  Sketch s;
+  const ValueId x = s.input({1, 4, 4, 4}), w = s.constant({4, 1, 1, 4});
+  const ConvAttrs conv{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1};
+  s.output(s.emit(MulAttrs{}, {s.emit(conv, {x, w}), s.constant({4, 1})}), "rows");
+  const ValueId shared = s.emit(conv, {x, w});
+  s.output(s.emit(AddAttrs{}, {shared, s.constant({4})}), "a");
+  s.output(s.emit(ExpAttrs{}, {shared}), "b");
+  s.output(s.emit(SubAttrs{}, {s.constant({4}), s.emit(conv, {x, w})}), "reversed");
+  ConvAttrs clamped = conv;
+  clamped.act_min = 0;
+  s.output(s.emit(MulAttrs{}, {s.emit(clamped, {x, w}), s.constant({4})}), "clamped");
+  EXPECT_EQ(apply(fold_scale, s), 0);
+}
+
+TEST(FoldScale, AMaskDoesNotSwallowTheBias) {
+  Sketch s;
+  const ValueId y = s.emit(FullyConnectedAttrs{}, {s.input({2, 3}), s.constant({4, 3}), s.constant({4})});
+  s.output(s.emit(AddAttrs{}, {y, s.scalar(-1e9)}));
+  EXPECT_EQ(apply(fold_scale, s), 0);
+}
+
+TEST(FusePad, GoesIntoConvolutionsAndAverages) {
+  Sketch s;
+  const ValueId x = s.input({1, 5, 5, 2});
+  const ValueId pad = s.emit(PadAttrs{{0, 1, 0, 0, 0, 2, 1, 0}}, {x});
+  s.output(s.emit(ConvAttrs{{2, 2}, {1, 1}, {0, 1, 0, 0}, 1}, {pad, s.constant({3, 3, 3, 2})}), "conv");
+  s.output(s.emit(DepthwiseConvAttrs{{1, 1}, {2, 1}, {0, 0, 0, 0}}, {pad, s.constant({3, 3, 2})}), "depth");
+  s.output(s.emit(AvgPoolAttrs{{3, 3}, {1, 1}, {1, 1}, {0, 0, 0, 0}, 0, 0}, {pad}), "average");
+  EXPECT_EQ(apply(fuse_pad, s), 3);
+  EXPECT_EQ(count_ops(s.graph, Op::kPad), 0);
+}
+
+TEST(FusePad, LeavesOtherFillsAndAxes) {
+  Sketch s;
+  const ConvAttrs conv{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1};
+  const ValueId x = s.input({1, 4, 4, 2});
+  const PadAttrs spatial{{0, 1, 1, 0, 0, 1, 1, 0}};
+  PadAttrs reflect = spatial;
+  reflect.mode = 1;
+  const ValueId w = s.constant({3, 2, 2, 2});
+  s.output(s.emit(conv, {s.emit(spatial, {x, s.scalar(1)}), w}), "ones");
+  s.output(s.emit(conv, {s.emit(reflect, {x}), w}), "reflected");
+  s.output(s.emit(conv, {s.emit(PadAttrs{{0, 0, 0, 0, 0, 0, 0, 1}}, {x}), s.constant({3, 2, 2, 3})}),
+           "channels");
+  s.output(s.emit(AvgPoolAttrs{{2, 2}, {1, 1}, {1, 1}, {0, 1, 0, 0}, 0, 0}, {s.emit(spatial, {x})}),
+           "average");
+  EXPECT_EQ(apply(fuse_pad, s), 0);
+}
+
+TEST(FuseClamp, EveryOperationThatClampsItself) {
+  Sketch s;
+  ValueId x =
+      s.emit(ConvAttrs{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1}, {s.input({1, 4, 4, 2}), s.constant({3, 1, 1, 2})});
+  x = s.emit(ClampAttrs{0, 6}, {x});
+  x = s.emit(ClampAttrs{-0.5, kInfinity}, {s.emit(AddAttrs{}, {x, s.input({1, 4, 4, 3})})});
+  x = s.emit(ClampAttrs{-kInfinity, 1}, {s.emit(SubAttrs{}, {x, s.input({1, 4, 4, 3})})});
+  x = s.emit(ClampAttrs{-1, 0.5}, {s.emit(ClampAttrs{-0.5, 2}, {s.emit(MulAttrs{}, {x, s.input({3})})})});
+  x = s.emit(ClampAttrs{0, 1}, {s.emit(FullyConnectedAttrs{}, {x, s.constant({2, 3})})});
+  s.output(x);
+  EXPECT_EQ(apply(fuse_clamp, s), 6);
+  EXPECT_EQ(count_ops(s.graph, Op::kClamp), 0);
+}
+
+TEST(FuseClamp, LeavesSharedResultsAndBoundsThatDoNotMeet) {
+  Sketch s;
+  const ValueId sum = s.emit(AddAttrs{}, {s.input({4}), s.input({4})});
+  s.output(s.emit(ClampAttrs{0, 1}, {sum}), "a");
+  s.output(sum, "b");
+  s.output(s.emit(ClampAttrs{3, 4}, {s.emit(ClampAttrs{0, 1}, {s.input({4})})}), "c");
+  EXPECT_EQ(apply(fuse_clamp, s), 0);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace sinter::convert
