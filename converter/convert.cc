@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "converter/import/reader.h"
+#include "converter/plan/preferences.h"
 #include "converter/report/errors.h"
 #include "platforms/simd/simd_kernels.h"
 #include "platforms/xnnpack/capabilities.h"
@@ -25,15 +26,23 @@ Status accept_simd(const OpCall& call, size_t* workspace) {
   return ok_status();
 }
 
-Status accept_xnnpack(const OpCall& call, size_t* workspace) {
+Status accept_xnnpack(const OpCall& call, size_t* workspace, const char* target) {
+  if (prefers_simd(call, target) && accept_simd(call, workspace).ok())
+    return unsupported("the Highway kernel is faster");
   return xnnpack::accept(call, kPlannedThreads, workspace);
+}
+Status accept_xnnpack_x86(const OpCall& call, size_t* workspace) {
+  return accept_xnnpack(call, workspace, "x86_64");
+}
+Status accept_xnnpack_arm(const OpCall& call, size_t* workspace) {
+  return accept_xnnpack(call, workspace, "arm");
 }
 
 }  // namespace
 
 std::vector<CandidateSource> candidates_for(const std::string& target) {
   if (target != "x86_64" && target != "aarch64" && target != "armv7") return {};
-  return {{"xnnpack", accept_xnnpack}, {"simd", accept_simd}};
+  return {{"xnnpack", target == "x86_64" ? accept_xnnpack_x86 : accept_xnnpack_arm}, {"simd", accept_simd}};
 }
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,

@@ -1,0 +1,143 @@
+// One op on each backend, one thread: what converter/plan/preferences.cc is read from.
+//
+//   sinter_bench --benchmark_filter='^op/' --benchmark_repetitions=5 --benchmark_report_aggregates_only
+#ifdef SINTER_WITH_XNNPACK
+
+#include <benchmark/benchmark.h>
+
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platforms/simd/simd_kernels.h"
+#include "platforms/xnnpack/xnnpack_backend.h"
+#include "runtime/backend/validate.h"
+#include "runtime/core/op.h"
+#include "runtime/core/op_enums.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct alignas(kBufferAlignment) Block {
+  std::byte bytes[kBufferAlignment] = {};
+};
+struct Memory {
+  std::vector<Block> blocks;
+  explicit Memory(size_t bytes) : blocks(bytes / sizeof(Block) + 4) {}
+  std::byte* data() { return blocks.data()->bytes; }
+};
+
+// The first input is computed, the others are constant unless `all_computed`.
+template <class A>
+void measure(benchmark::State& state, Backend& backend, const A& attrs, const std::vector<Dims>& dims,
+             bool all_computed) {
+  std::vector<Memory> memory;
+  std::vector<TensorView> in, out(1);
+  for (const Dims& d : dims) {
+    TensorView v;
+    v.dtype = DType::kFloat32;
+    v.set_shape(d);
+    memory.emplace_back(static_cast<size_t>(v.dense_bytes()));
+    v.data = memory.back().data();
+    for (int64_t i = 0; i < v.size(); ++i) v.as<float>()[i] = static_cast<float>(i * 37 % 101) / 50 - 1.01f;
+    v.constant = !all_computed && !in.empty();
+    in.push_back(v);
+  }
+  OpCall call{A::kOp, &attrs, in, out};
+  if (!infer(call, reference_kernels()).ok()) return state.SkipWithError("not inferred");
+  Memory result(static_cast<size_t>(out[0].dense_bytes()));
+  out[0].data = result.data();
+  BumpArena none;
+  StepNeeds needs;
+  if (!backend.open(none).ok() || !backend.measure(call, 1, &needs).ok())
+    return state.SkipWithError("refused");
+  Memory prepared(needs.prepared), workspace(needs.workspace);
+  BumpArena arena({prepared.data(), needs.prepared});
+  PreparedStep step;
+  RunContext context{{workspace.data(), needs.workspace}, nullptr};
+  if (!backend.prepare(call, arena, context.workspace, nullptr, &step).ok())
+    return state.SkipWithError("not prepared");
+  for (auto _ : state)
+    if (!step.run(step.state, call, context).ok()) return state.SkipWithError("failed");
+  backend.release(step);
+}
+
+template <class A>
+void add(const std::string& name, const A& attrs, const std::vector<Dims>& dims, bool all_computed = false) {
+  static SimdBackend simd;
+  static XnnpackBackend xnnpack;
+  for (Backend* backend : {static_cast<Backend*>(&xnnpack), static_cast<Backend*>(&simd)})
+    benchmark::RegisterBenchmark(
+        ("op/" + std::string(op_name(A::kOp)) + "/" + name + "/" + backend->name()).c_str(),
+        [=](benchmark::State& state) { measure(state, *backend, attrs, dims, all_computed); })
+        ->MinTime(0.05);
+}
+
+ConvAttrs conv(int64_t stride, int64_t pad, int64_t group = 1) {
+  ConvAttrs a;
+  a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {pad, pad, pad, pad}, a.group = group;
+  return a;
+}
+DepthwiseConvAttrs depthwise(int64_t stride, int64_t pad) {
+  DepthwiseConvAttrs a;
+  a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {pad, pad, pad, pad};
+  return a;
+}
+template <class A>
+A pool(int64_t kernel, int64_t stride) {
+  A a;
+  a.kernel = {kernel, kernel}, a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+  return a;
+}
+
+const bool registered = [] {
+  add("3x3 32x32x16", conv(1, 1), {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}});
+  add("3x3 56x56x64", conv(1, 1), {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}});
+  add("3x3 s2 112x112x3", conv(2, 1), {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});
+  add("1x1 56x56x24-144", conv(1, 0), {{1, 56, 56, 24}, {144, 1, 1, 24}, {144}});
+  add("1x1 7x7x320-1280", conv(1, 0), {{1, 7, 7, 320}, {1280, 1, 1, 320}, {1280}});
+  add("1x1 30x40x16-1", conv(1, 0), {{1, 30, 40, 16}, {1, 1, 1, 16}, {1}});
+  add("3x3 g4 28x28x64", conv(1, 1, 4), {{1, 28, 28, 64}, {64, 3, 3, 16}, {64}});
+  add("3x3 56x56x144", depthwise(1, 1), {{1, 56, 56, 144}, {3, 3, 144}, {144}});
+  add("3x3 60x80x16", depthwise(1, 1), {{1, 60, 80, 16}, {3, 3, 16}, {16}});
+  add("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
+  ConvTransposeAttrs up;
+  up.strides = {2, 2}, up.dilations = {1, 1}, up.pads = {0, 0, 0, 0}, up.output_padding = {0, 0};
+  add("2x2 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 2, 2, 64}, {32}});
+  up.pads = {1, 1, 1, 1};
+  add("4x4 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 4, 4, 64}, {32}});
+  add("1x640-128", FullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
+  add("64x256-256", FullyConnectedAttrs{}, {{64, 256}, {256, 256}, {256}});
+  MatMulAttrs plain, transposed;
+  transposed.transpose_b = 1;
+  add("64x64x64 computed", plain, {{4, 64, 64}, {4, 64, 64}}, true);
+  add("64x64x64 computed t", transposed, {{4, 64, 64}, {4, 64, 64}}, true);
+  add("1x128x128 computed", plain, {{1, 1, 128}, {1, 128, 128}}, true);
+  add("128x256x256 constant", plain, {{128, 256}, {256, 256}});
+  add("3x3 s2 112x112x32", pool<MaxPoolAttrs>(3, 2), {{1, 112, 112, 32}});
+  add("2x2 s2 60x80x16", pool<MaxPoolAttrs>(2, 2), {{1, 60, 80, 16}});
+  add("2x2 s2 56x56x64", pool<AvgPoolAttrs>(2, 2), {{1, 56, 56, 64}});
+  add("7x7 7x7x1280", pool<AvgPoolAttrs>(7, 7), {{1, 7, 7, 1280}});
+  add("8x8 8x8x64", pool<AvgPoolAttrs>(8, 8), {{1, 8, 8, 64}});
+  add("56x56x64", AddAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("8x8x64", AddAttrs{}, {{1, 8, 8, 64}, {1, 8, 8, 64}}, true);
+  add("channel 56x56x64", AddAttrs{}, {{1, 56, 56, 64}, {64}});
+  add("scalar 56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1}});
+  add("gate 56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1, 1, 1, 64}}, true);
+  add("56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("56x56x64", SubAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("56x56x64", DivAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("channel 56x56x64", PReluAttrs{}, {{1, 56, 56, 64}, {64}});
+  add("channel 24x24x16", PReluAttrs{}, {{1, 24, 24, 16}, {16}});
+  return true;
+}();
+
+}  // namespace
+}  // namespace sinter
+
+#endif
