@@ -45,8 +45,11 @@ def line(title, text):
 def graph():
     """What the converter did, from its report."""
     report = read('convert.json')
-    if 'nodes' in report and 'steps' in report:
-        line('graph', f"{report['nodes']} ONNX nodes became {report['steps']} steps")
+    line('graph', f"{report['onnx_nodes']} ONNX nodes became {report['lowered_nodes']} operations, these {report['steps']} steps, "
+                  f"{report['elided_steps']} of them without any work")
+    for entry in report['passes']:
+        if entry['changes']:
+            line('', f"{entry['pass']} ({entry['changes']}): {entry['what']}")
 
 
 def size(n):
