@@ -27,7 +27,8 @@ namespace sinter::convert {
   X(recurrent_rules) \
   X(reduce_rules) \
   X(shape_rules) \
-  X(signal_rules)
+  X(signal_rules) \
+  X(state_rules)
 // clang-format on
 
 #define X(family) std::span<const LowerRule> family();
