@@ -118,6 +118,26 @@ int64_t stride_of(const TensorView& v, int rank, int axis) {
 }
 
 constexpr int64_t kPiece = 16384;
+constexpr int64_t kRepeated = 1024;
+
+// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result.
+Status run_repeated(const OpCall& call, RunContext& context, Binary fn, bool repeats_a, int64_t length,
+                    float min, float max) {
+  const auto *a = call.in(0).as<const float>(), *b = call.in(1).as<const float>();
+  auto* y = call.out(0).as<float>();
+  const int64_t copies = kRepeated / length, size = call.out(0).size(), step = copies * length;
+  parallel_for(context.threads, divide_up(size, step), kPiece / kRepeated, [&](int64_t begin, int64_t end) {
+    const auto run = HWY_DYNAMIC_POINTER(run_row);
+    float rows[kRepeated];
+    for (int64_t i = 0; i < step; ++i) rows[i] = (repeats_a ? a : b)[i % length];
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t at = piece * step;
+      run(fn, {repeats_a ? rows : a + at, repeats_a ? b + at : rows, y + at, 1, 1},
+          static_cast<size_t>(std::min(step, size - at)), min, max);
+    }
+  });
+  return ok_status();
+}
 
 Status run_binary(const OpCall& call, RunContext& context, Binary fn, double min = -kInfinity,
                   double max = kInfinity) {
@@ -129,6 +149,14 @@ Status run_binary(const OpCall& call, RunContext& context, Binary fn, double min
   const int inner = std::max(axes.rank - 1, 0);
   const int64_t length = axes.rank > 0 ? axes.dims[inner] : 1;
   const int64_t a_step = axes.a[inner], b_step = axes.b[inner];
+  // A short row that meets every row (a bias per channel) is repeated until it is worth a call.
+  const bool repeats_a =
+      axes.rank == 2 && axes.a[0] == 0 && a_step == 1 && axes.b[0] == length && b_step == 1;
+  const bool repeats_b =
+      axes.rank == 2 && axes.b[0] == 0 && b_step == 1 && axes.a[0] == length && a_step == 1;
+  if ((repeats_a || repeats_b) && length <= kRepeated / 4)
+    return run_repeated(call, context, fn, repeats_a, length, static_cast<float>(min),
+                        static_cast<float>(max));
   // Long rows are cut into pieces, short ones gathered.
   const int64_t piece = std::min(length, kPiece), pieces = divide_up(length, piece);
   const int64_t rows = out.size() / length;

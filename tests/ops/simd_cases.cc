@@ -71,6 +71,10 @@ void check_binary(const A& attrs) {
                                             {{40000}, {40000}},
                                             {{2, 20000}, {2, 1}},
                                             {{1, 6, 6, 16}, {1, 1, 1, 16}},
+                                            {{41, 6, 16}, {16}},
+                                            {{16}, {41, 6, 16}},
+                                            {{700, 3}, {3}},
+                                            {{3, 257}, {257}},
                                             {{1, 6, 6, 16}, {1, 6, 6, 1}}};
   for (const auto& [a, b] : shapes) {
     SCOPED_TRACE(testing::PrintToString(a) + " with " + testing::PrintToString(b));
