@@ -3,7 +3,7 @@
 
     fuzz.py [--sinter PROGRAM] [--count N] [--seed S] [--keep FOLDER]
 
-Whatever converts must also run (any exit code from 0 to 6). A crash, an unlisted code, a hang, an output file after
+Whatever converts must also run (any exit code from 0 to 6). A crash, an unlisted code, a hang, an internal error, an output file after
 a refusal, or a failure without a word is a finding; --keep saves the file that did it. The seed makes a run repeatable.
 """
 import argparse
@@ -120,6 +120,8 @@ def trial(job):
         r, step = cli.call(sinter, "convert", source, "-o", target, *flags, timeout=timeout), "convert"
         code, said = r.code, ""
         if r.code is None or r.crashed:
+            said = r.why()
+        elif "internal error" in r.err:
             said = r.why()
         elif r.code != 0 and os.path.exists(target):
             said = f"left an output file: {r.why()}"

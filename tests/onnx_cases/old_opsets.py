@@ -202,7 +202,7 @@ def layers():
                  twin=node("GlobalLpPool", "x", "y", p=2))
     rois = np.array([[0, 0, 0, 3, 3], [1, 1, 2, 5, 4]], np.float32)
     yield simple("maxroipool1", node("MaxRoiPool", "x r", "y", pooled_shape=[2, 2], spatial_scale=1.0),
-                 {"x": x, "r": rois}, opset=1, twin=node("MaxRoiPool", "x r", "y", pooled_shape=[2, 2],
+                 {"x": x, "r": rois}, opset=1, wanted=True, twin=node("MaxRoiPool", "x r", "y", pooled_shape=[2, 2],
                                                          spatial_scale=1.0))
     yield simple("meanvariancenorm1", node("MeanVarianceNormalization", "x", "y", across_channels=1), {"x": x}, opset=1,
                  wanted=True, twin=node("MeanVarianceNormalization", "x", "y", axes=[1, 2, 3]))
