@@ -128,6 +128,8 @@ void run_convert(const Arguments& a, Outcome& outcome) {
       HostSession session(loaded, {});
       sizes["arena_bytes"] = session.requirements().arena;
       sizes["session_bytes"] = session.requirements().bytes;
+    } catch (const std::bad_alloc&) {
+      throw FileError(fmt::format("{}: this machine lacks the memory to check it", a.model));
     } catch (const std::exception& e) {
       throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
     }

@@ -350,6 +350,12 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
       lowering.define(input.name, kUnknown);
       continue;
     }
+    if (int64_t bytes = 0; !checked_bytes(input.dtype, *dims, &bytes)) {
+      diagnostics.refuse(
+          "", "", fmt::format("input '{}' ({}) is too large", input.name, to_string(input.dtype, *dims)));
+      lowering.define(input.name, kUnknown);
+      continue;
+    }
     const ValueId id = graph.add_value(input.name, input.dtype, *dims);
     graph.inputs.push_back(id);
     lowering.define(input.name, id);

@@ -93,6 +93,7 @@ def shapes_and_types():
                                    constants={"s": arr64(2**40, 2**40)}), "here")
     yield refused("huge_expand", of(node("Expand", "x s", "y", name="here"),
                                     constants={"s": arr64(2**31, 2**31, 2, 3)}), "here")
+    yield refused("input_too_large", of(node("Relu", "x", "y"), inputs={"x": (X, [2, 2**62, 4])}), "x")
     yield refused("negative_input_dim", of(node("Relu", "x", "y"), inputs={"x": (X, [2, -5])}), "x")
     yield refused("strings", text_model(), "string")
     yield refused("complex", of(node("Identity", "x", "y"), inputs={"x": X.astype(np.complex64)}), "x")
@@ -156,6 +157,13 @@ def subgraphs():
                               info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
     yield refused("loop_unbounded", of(node("Loop", ["n", "", "x"], "y", body=body, name="the_loop"),
                                        inputs={"x": X, "n": np.array(3, np.int64)}), "the_loop", "max-trips")
+    many = helper.make_graph([node("Mul", "v v", "v_o"), node("Less", "v_o v", "k_o")], "body",
+                             [info("i", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                              info("v")], [info("k_o", kind=TensorProto.BOOL), info("v_o")])
+    yield refused("loop_condition_many", of(node("Loop", "n t x", "y", body=many, name="here"),
+                                            constants={"n": np.int64(2), "t": np.array(True)}), "here", "condition")
+    yield refused("if_without_condition", of(node("If", "", "y", then_branch=neg, else_branch=neg, name="here"),
+                                             inputs=c), "here")
     yield refused("loop_carried_count", of(node("Loop", "n t x x", "y z", body=body, name="here"), "y z",
                                            constants={"n": np.int64(2), "t": np.array(True)}), "here")
 

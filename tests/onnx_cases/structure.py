@@ -217,6 +217,11 @@ def control():
                  constants=early)
     yield simple("loop_bounded_by_flag", node("Loop", ["", "t", "x"], "y", body=stop, name="the_loop"),
                  {"x": np.abs(X) + 0.1}, constants=early, flags=("--max-trips", "the_loop=20"))
+    vector = body([node("Mul", "v k", "v_o"), node("ReduceMax", "v_o", "m", keepdims=0), node("Unsqueeze", "m zero", "u"),
+                   node("Less", "u lim", "cond_o")], "v", extra_cond="cond_o")
+    yield simple("loop_condition_of_rank_1", node("Loop", "n t x", "y", body=vector, name="the_loop"),
+                 {"x": np.abs(X) + 0.1}, constants={**early, "zero": arr64(0), "t": np.array([True])},
+                 twin=(node("Loop", "n t x", "y", body=stop), {"t": np.array(True)}))
     yield simple("loop_runtime_trips", node("Loop", "n t x", "y", body=grow, name="the_loop"),
                  {"x": X, "n": np.array(3, np.int64)}, constants={"k": k["k"], "t": k["t"]},
                  flags=("--max-trips", "the_loop=8"))

@@ -11,6 +11,7 @@ bool lower_constant(NodeLowering& n) {
   if (n.has_attr("value_float") || n.has_attr("value_floats")) {
     const bool one = n.has_attr("value_float");
     const std::vector<double> items = n.attr_floats(one ? "value_float" : "value_floats");
+    if (one && items.size() != 1) return n.refuse("attribute value_float must be one number");
     const std::vector<float> floats(items.begin(), items.end());
     const Dims dims = one ? Dims{} : Dims{static_cast<int64_t>(floats.size())};
     return n.output(0, n.add_constant(Constant::of<float>(DType::kFloat32, dims, floats)));
@@ -18,6 +19,7 @@ bool lower_constant(NodeLowering& n) {
   if (n.has_attr("value_int") || n.has_attr("value_ints")) {
     const bool one = n.has_attr("value_int");
     const std::vector<int64_t> items = n.attr_ints(one ? "value_int" : "value_ints");
+    if (one && items.size() != 1) return n.refuse("attribute value_int must be one number");
     const Dims dims = one ? Dims{} : Dims{static_cast<int64_t>(items.size())};
     return n.output(0, n.add_constant(Constant::of<int64_t>(DType::kInt64, dims, items)));
   }

@@ -63,6 +63,7 @@ bool lower_if(NodeLowering& n) {
   const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
   if (!branches[0] || !branches[1]) return n.refuse("has no {}", branches[0] ? "else_branch" : "then_branch");
   if (n.input(0) == kUnknown) return false;
+  if (n.input(0) == kAbsent) return n.refuse("lacks its condition");
   if (const auto taken = known_truth(n, n.input(0))) {
     const std::vector<ValueId> results = n.parent().inline_body(*branches[*taken ? 0 : 1], {});
     bool good = true;
@@ -166,6 +167,14 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     if (!builder.emit(CastAttrs{static_cast<int64_t>(n.dtype(loop.carried[i])), 1}, {result}, 1, &cast).ok())
       return std::nullopt;
     result = cast[0];
+  }
+  if (body_gives_condition && (element_count(graph.value(graph.outputs[0]).dims) != 1 ||
+                               graph.value(graph.outputs[0]).dtype != DType::kBool)) {
+    diagnostics.refuse(
+        n.node().name, n.node().op_type,
+        fmt::format("its body's condition is {}, not one truth",
+                    to_string(graph.value(graph.outputs[0]).dtype, graph.value(graph.outputs[0]).dims)));
+    return std::nullopt;
   }
   if (!body_gives_condition) graph.outputs.insert(graph.outputs.begin(), graph.inputs[1]);
   if (const ConstantPtr go = graph.value(graph.outputs[0]).constant; go && go->size() == 1)
