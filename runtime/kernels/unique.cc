@@ -41,7 +41,7 @@ constexpr int64_t kLists = 4;
 
 Status unique_workspace(const OpCall& call, int, size_t* bytes) {
   const Items s = split(call.in(0), call.attrs<UniqueAttrs>().axis);
-  SINTER_CHECK(checked_mul(static_cast<size_t>(s.items), kLists * sizeof(int64_t), bytes),
+  SINTER_CHECK(checked_mul(static_cast<size_t>(s.items), size_t{kLists * sizeof(int64_t)}, bytes),
                unsupported("too many elements"));
   return ok_status();
 }

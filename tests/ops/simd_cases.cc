@@ -5,10 +5,19 @@
 namespace sinter::test {
 namespace {
 
+// NEON of 32-bit ARM takes and gives zero for numbers below the smallest normal one; no option changes that.
+#ifdef __arm__
+constexpr int kSmallestExponent = -125;
+constexpr double kTiny = 1.2e-38;
+#else
+constexpr int kSmallestExponent = -140;
+constexpr double kTiny = 1e-44;
+#endif
+
 // Numbers of all magnitudes, and the special ones.
 Tensor many_values(bool positive = false) {
   std::vector<float> v;
-  for (int e = -140; e <= 127; ++e)
+  for (int e = kSmallestExponent; e <= 127; ++e)
     for (const float m : {1.0f, 1.3f, 1.77f}) {
       v.push_back(std::ldexp(m, e));
       if (!positive) v.push_back(-std::ldexp(m, e));
@@ -28,14 +37,14 @@ TEST(SimdUnary, AllMagnitudes) {
   for (const int64_t fn : {0, 1, 2}) check_simd(RoundAttrs{.fn = fn}, {x}, 0, 0);
   check_simd(SqrtAttrs{}, {x}, 1e-7, 0);
   check_simd(RsqrtAttrs{}, {x}, 2e-7, 0);
-  check_simd(ExpAttrs{}, {x}, 3e-7, 1e-44);
+  check_simd(ExpAttrs{}, {x}, 3e-7, kTiny);
   check_simd(LogAttrs{}, {x}, 3e-7, 0);
-  check_simd(ErfAttrs{}, {x}, 3e-7, 1e-44);
+  check_simd(ErfAttrs{}, {x}, 3e-7, kTiny);
   check_simd(SigmoidAttrs{}, {x}, 3e-7, 2e-38);
-  check_simd(TanhAttrs{}, {x}, 4e-7, 1e-44);
+  check_simd(TanhAttrs{}, {x}, 4e-7, kTiny);
   check_simd(SoftplusAttrs{}, {x}, 4e-7, 2e-38);
   check_simd(ClampAttrs{.min = -1.5, .max = 6}, {x}, 0, 0);
-  check_simd(LeakyReluAttrs{.alpha = 0.125}, {x}, 1e-7, 1e-44);
+  check_simd(LeakyReluAttrs{.alpha = 0.125}, {x}, 1e-7, kTiny);
 }
 
 TEST(SimdUnary, Activations) {
