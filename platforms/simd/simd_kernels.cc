@@ -33,7 +33,8 @@ bool same(const char* a, const char* b) {
 
 }  // namespace
 
-// NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly at the far ends.
+// NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly at the far
+// ends.
 constexpr bool exact([[maybe_unused]] Op op) {
 #if HWY_ARCH_ARM_V7
   return op != Op::kDiv && op != Op::kSqrt && op != Op::kRsqrt;
