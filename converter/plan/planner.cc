@@ -8,6 +8,7 @@
 #include "converter/plan/blocks.h"
 #include "converter/plan/call_view.h"
 #include "converter/plan/cost.h"
+#include "converter/plan/limit_operands.h"
 #include "converter/plan/offsets.h"
 #include "runtime/kernels/reference.h"
 
@@ -265,6 +266,7 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   model.target = options.target;
   for (const CandidateSource& c : options.candidates) model.backends.push_back(c.name);
   model.backends.emplace_back("reference");
+  limit_operands(*graph);
   const size_t inputs = graph->inputs.size();
   ModelPlanner(model, options).plan(std::move(graph), inputs, 0, 0);
   if (std::string fault = check_plan(model); !fault.empty()) throw std::logic_error("memory plan: " + fault);

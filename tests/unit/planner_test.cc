@@ -122,6 +122,16 @@ TEST(Planner, PublicInputsAndOutputsNeverShareMemory) {
   EXPECT_NE(p.values[static_cast<size_t>(view)].offset, p.values[static_cast<size_t>(f.input)].offset);
 }
 
+TEST(Planner, WideJoinsBecomeTrees) {
+  Fixture f({1, 4});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input});
+  const ValueId c = f.emit(ConcatAttrs{0}, std::vector<ValueId>(250, a));
+  const PlannedProgram p = f.plan({c});
+  ASSERT_EQ(p.graph->nodes.size(), 5u);  // Exp, joins of 100, 100 and 50, their join
+  EXPECT_EQ(check(*p.graph), "");
+  EXPECT_EQ(p.graph->value(c).dims, (Dims{250, 4}));
+}
+
 TEST(PlanChecker, FindsAnOverlap) {
   Fixture f({1, 16});
   const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a}),
