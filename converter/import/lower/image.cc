@@ -1,9 +1,10 @@
-// Images and grids: Resize, Upsample, GridSample, AffineGrid, RoiAlign, DepthToSpace, SpaceToDepth, Col2Im,
-// and the withdrawn ImageScaler and Crop.
+// Images and grids: Resize, Upsample, GridSample, AffineGrid, RoiAlign, MaxRoiPool, DepthToSpace,
+// SpaceToDepth, Col2Im, and the withdrawn ImageScaler and Crop.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
+#include "converter/import/lower/common.h"
 #include "converter/import/lower/spatial.h"
 
 namespace sinter::convert {
@@ -250,6 +251,54 @@ bool lower_roi_align(NodeLowering& n) {
                   n.to_channels_first(n.emit(a, {n.to_channels_last(n.input(0)), n.input(1), n.input(2)})));
 }
 
+// Which positions of an axis each bin of each region covers: [regions, bins, length] of bool.
+ValueId bin_members(NodeLowering& n, ValueId rois, double scale, int64_t column, int64_t bins,
+                    int64_t length) {
+  const DType t = n.dtype(rois);
+  const auto edge = [&](int64_t c) {
+    const ValueId v = n.mul(n.slice(rois, 1, c, 1), n.scalar(t, scale));
+    return n.emit(RoundAttrs{static_cast<int64_t>(RoundFn::kFloor)}, {n.add(v, n.scalar(t, 0.5))});
+  };
+  const ValueId start = edge(column), end = edge(column + 2);
+  const ValueId extent = n.emit(ClampAttrs{1, kInfinity}, {n.add(n.sub(end, start), n.scalar(t, 1))});
+  const ValueId width = n.div(extent, n.scalar(t, static_cast<double>(bins)));
+  const ValueId index = n.reshape(n.cast(index_row(n, bins), t), {1, bins});
+  const auto border = [&](ValueId at, RoundFn round) {
+    const ValueId v = n.add(n.emit(RoundAttrs{static_cast<int64_t>(round)}, {n.mul(at, width)}), start);
+    return n.unsqueeze(n.emit(ClampAttrs{0, static_cast<double>(length)}, {v}), 2);
+  };
+  const ValueId low = border(index, RoundFn::kFloor),
+                high = border(n.add(index, n.scalar(t, 1)), RoundFn::kCeil);
+  const ValueId position = n.reshape(n.cast(index_row(n, length), t), {1, 1, length});
+  return n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
+                {n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreaterOrEqual)}, {position, low}),
+                 n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {position, high})});
+}
+
+// MaxRoiPool-1: the largest element of each bin, first along rows, then along columns; an empty bin gives 0.
+bool lower_max_roi_pool(NodeLowering& n) {
+  const ValueId x = n.input(0), rois = n.input(1);
+  const std::vector<int64_t> pooled = n.attr_ints("pooled_shape");
+  const double scale = n.attr_float("spatial_scale", 1);
+  const Dims d = n.dims(x), rd = n.dims(rois);
+  if (d.size() != 4 || rd.size() != 2 || rd[1] != 5 || pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
+    return n.refuse("X {}, rois {} and pooled_shape [{}] do not fit", to_string(d), to_string(rd),
+                    fmt::join(pooled, ","));
+  const int64_t regions = rd[0];
+  const ValueId batch = n.reshape(n.cast(n.slice(rois, 1, 0, 1), DType::kInt64), {regions});
+  const ValueId lowest = n.scalar(n.dtype(x), -kInfinity);
+  const auto most = [&](ValueId v, ValueId members, const Dims& shape, int64_t axis) {
+    const ValueId kept = n.emit(WhereAttrs{}, {n.reshape(members, shape), v, lowest});
+    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMax), IntList{axis}, 0}, {kept});
+  };
+  ValueId y = n.unsqueeze(n.emit(GatherAttrs{0}, {x, batch}), 2);
+  y = most(y, bin_members(n, rois, scale, 2, pooled[0], d[2]), {regions, 1, pooled[0], d[2], 1}, 3);
+  y = most(n.unsqueeze(y, 3), bin_members(n, rois, scale, 1, pooled[1], d[3]),
+           {regions, 1, 1, pooled[1], d[3]}, 4);
+  const ValueId empty = n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)}, {y, lowest});
+  return n.output(0, n.emit(WhereAttrs{}, {empty, n.scalar(n.dtype(x), 0), y}));
+}
+
 // DepthToSpace-1 to 13, SpaceToDepth-1 to 28.
 bool lower_depth_to_space(NodeLowering& n) {
   const ValueId x = n.input(0);
@@ -371,6 +420,7 @@ constexpr LowerRule kRules[] = {
     {"GridSample", lower_grid_sample, "com.microsoft"},
     {"AffineGrid", lower_affine_grid},
     {"RoiAlign", lower_roi_align},
+    {"MaxRoiPool", lower_max_roi_pool},
     {"DepthToSpace", lower_depth_to_space},
     {"SpaceToDepth", lower_space_to_depth},
     {"Col2Im", lower_col2im},
