@@ -1,0 +1,265 @@
+// Lowering rules: what the whole-model suites do not reach: every refusal in one run, weak literals, forms of
+// old operator sets, lengths that depend on data.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+ImportedTensor tensor(const std::string& name, ConstantPtr data) {
+  ImportedTensor t;
+  t.name = name;
+  t.dtype = data->dtype();
+  t.onnx_type = dtype_to_onnx(t.dtype);
+  t.dims = data->dims();
+  t.data = std::move(data);
+  return t;
+}
+
+ConstantPtr floats(Dims dims, const std::vector<float>& items) {
+  return Constant::of<float>(DType::kFloat32, std::move(dims), std::span<const float>(items));
+}
+ConstantPtr int64s(const std::vector<int64_t>& items) { return Constant::int64s(items); }
+
+ImportedAttribute attribute(const std::string& name, int64_t i) {
+  ImportedAttribute a;
+  a.name = name;
+  a.kind = ImportedAttribute::Kind::kInt;
+  a.i = i;
+  return a;
+}
+
+// A model under construction; every value that is not an initializer or a node's result is an input.
+struct Model {
+  ImportedModel model;
+  int opset = 17;
+
+  void constant(const std::string& name, ConstantPtr data) {
+    model.graph.initializers.push_back(tensor(name, std::move(data)));
+  }
+  void input(const std::string& name, DType dtype, const Dims& dims) {
+    ImportedValueInfo v;
+    v.name = name;
+    v.dtype = dtype;
+    v.onnx_type = dtype_to_onnx(dtype);
+    v.has_shape = true;
+    for (const int64_t d : dims) v.dims.push_back({d, {}});
+    model.graph.inputs.push_back(v);
+  }
+  void node(const std::string& op, std::vector<std::string> inputs, std::vector<std::string> outputs,
+            std::vector<ImportedAttribute> attributes = {}) {
+    ImportedNode n;
+    n.op_type = op;
+    n.name = "the_" + op;
+    n.inputs = std::move(inputs);
+    n.outputs = std::move(outputs);
+    n.attributes = std::move(attributes);
+    n.opset = opset;
+    model.graph.nodes.push_back(n);
+  }
+  std::optional<Graph> lower(Diagnostics* d) {
+    for (const std::string& name : model.graph.nodes.back().outputs) {
+      ImportedValueInfo v;
+      v.name = name;
+      model.graph.outputs.push_back(v);
+    }
+    return lower_model(model, {}, *d);
+  }
+  std::string refusals() {
+    Diagnostics d;
+    EXPECT_FALSE(lower(&d).has_value());
+    return d.to_text(Severity::kRefusal);
+  }
+  // The first output, which must fold to a constant.
+  ConstantPtr folded() {
+    Diagnostics d;
+    const auto graph = lower(&d);
+    EXPECT_TRUE(graph) << d.to_text();
+    if (!graph) return Constant::scalar(DType::kFloat32, 0);
+    ValueId v = graph->outputs.at(0);
+    for (const Node& n : graph->nodes)
+      if (n.op() == Op::kCopy && n.outputs[0] == v) v = n.inputs[0];
+    EXPECT_TRUE(graph->is_constant(v));
+    return graph->is_constant(v) ? graph->value(v).constant : Constant::scalar(DType::kFloat32, 0);
+  }
+};
+
+TEST(Lowering, RulesAreUnique) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const auto& family : lower_rules())
+    for (const LowerRule& rule : family)
+      EXPECT_TRUE(seen.insert({rule.domain, rule.op_type}).second) << rule.domain << ":" << rule.op_type;
+  EXPECT_GT(seen.size(), 150u);
+}
+
+TEST(Lowering, EveryRefusalInOneRunAndOnlyRootCauses) {
+  Model m;
+  m.input("x", DType::kFloat32, {2, 3});
+  m.node("Frobnicate", {"x"}, {"a"});
+  m.node("Relu", {"a"}, {"b"});  // silent: its operand is unknown
+  m.node("Relu", {"x"}, {"c"}, {attribute("slope", 1)});
+  m.node("Neg", {"x", "x"}, {"d"});
+  m.node("Concat", {"x", "b", "c", "d"}, {"y"}, {attribute("axis", 0)});
+  const std::string text = m.refusals();
+  EXPECT_THAT(text, HasSubstr("operator Frobnicate is not supported"));
+  EXPECT_THAT(text, HasSubstr("attribute 'slope'"));
+  EXPECT_THAT(text, HasSubstr("node 'the_Neg' (Neg): input 1"));
+  EXPECT_THAT(text, Not(HasSubstr("Concat")));
+}
+
+TEST(Lowering, RefusesOperatorsNewerThanTheirOpset) {
+  Model m;
+  m.opset = 12;
+  m.input("x", DType::kFloat32, {2});
+  m.node("Gelu", {"x"}, {"y"});
+  EXPECT_THAT(m.refusals(), HasSubstr("Gelu came with opset 20, but the model imports 12"));
+}
+
+TEST(Lowering, OldBroadcastAttributes) {
+  Model m;
+  m.opset = 6;
+  m.constant("a", floats({2, 2, 1}, {0, 0, 0, 0}));
+  m.constant("b", floats({2}, {1, 2}));
+  m.node("Add", {"a", "b"}, {"y"}, {attribute("broadcast", 1), attribute("axis", 1)});
+  const ConstantPtr y = m.folded();
+  EXPECT_EQ(y->dims(), (Dims{2, 2, 1}));
+  EXPECT_THAT(y->as_doubles(), ElementsAre(1, 2, 1, 2));
+}
+
+TEST(Lowering, OldSoftmaxSeesAMatrix) {
+  Model m;
+  m.opset = 11;
+  m.constant("x", floats({1, 2, 2}, {0, 0, 0, 0}));
+  m.node("Softmax", {"x"}, {"y"});
+  EXPECT_THAT(m.folded()->as_doubles(), ElementsAre(0.25, 0.25, 0.25, 0.25));
+}
+
+TEST(Lowering, SliceWithExtremeBounds) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
+  const auto sliced = [](int64_t start, int64_t end, int64_t step) {
+    Model m;
+    m.constant("x", int64s({0, 1, 2, 3}));
+    m.constant("starts", int64s({start}));
+    m.constant("ends", int64s({end}));
+    m.constant("axes", int64s({-1}));
+    m.constant("steps", int64s({step}));
+    m.node("Slice", {"x", "starts", "ends", "axes", "steps"}, {"y"});
+    return m.folded()->as_int64s();
+  };
+  EXPECT_THAT(sliced(0, kMost, 1), ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(sliced(-1, kLeast, -1), ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(sliced(kMost, kLeast, -2), ElementsAre(3, 1));
+  EXPECT_THAT(sliced(kLeast, -1, 2), ElementsAre(0, 2));
+  EXPECT_THAT(sliced(0, kMost, kMost), ElementsAre(0));
+  EXPECT_THAT(sliced(-1, kLeast, kLeast), ElementsAre(3));
+  EXPECT_THAT(sliced(2, 2, 1), ElementsAre());
+}
+
+TEST(Lowering, WeakLiterals) {
+  const auto type_of_sum = [](DType value, ConstantPtr literal) {
+    Model m;
+    m.input("x", value, {4});
+    m.constant("c", std::move(literal));
+    m.node("Add", {"x", "c"}, {"y"});
+    Diagnostics d;
+    const auto graph = m.lower(&d);
+    EXPECT_TRUE(graph) << d.to_text();
+    return graph ? graph->value(graph->outputs[0]).dtype : DType::kNone;
+  };
+  EXPECT_EQ(type_of_sum(DType::kFloat16, Constant::scalar(DType::kFloat32, 0.1)), DType::kFloat16);
+  // 1e6 is beyond float16: the value is kept instead.
+  EXPECT_EQ(type_of_sum(DType::kFloat16, Constant::scalar(DType::kFloat32, 1e6)), DType::kFloat32);
+  EXPECT_EQ(type_of_sum(DType::kInt32, Constant::scalar(DType::kFloat32, 2)), DType::kInt32);
+  EXPECT_EQ(type_of_sum(DType::kInt32, Constant::scalar(DType::kFloat32, 0.5)), DType::kFloat32);
+  EXPECT_EQ(type_of_sum(DType::kInt8, Constant::scalar_int(DType::kInt64, 300)), DType::kInt64);
+}
+
+TEST(Lowering, LengthsThatDependOnDataAreFollowedOrRefused) {
+  Model m;
+  m.input("x", DType::kFloat32, {5});
+  m.node("NonZero", {"x"}, {"at"});
+  m.node("Transpose", {"at"}, {"rows"});
+  Diagnostics d;
+  const auto graph = m.lower(&d);
+  ASSERT_TRUE(graph) << d.to_text();
+  const Value& rows = graph->value(graph->outputs[0]);
+  EXPECT_EQ(rows.dims, (Dims{5, 1}));
+  ASSERT_EQ(rows.extents.size(), 1u);
+  EXPECT_EQ(rows.extents[0].first, 0);
+
+  Model bad;
+  bad.input("x", DType::kFloat32, {5});
+  bad.node("NonZero", {"x"}, {"at"});
+  bad.node("ReduceMean", {"at"}, {"y"});
+  EXPECT_THAT(bad.refusals(), HasSubstr("depends on data"));
+  Model shape;
+  shape.input("x", DType::kFloat32, {5});
+  shape.node("NonZero", {"x"}, {"at"});
+  shape.node("Shape", {"at"}, {"y"});
+  EXPECT_THAT(shape.refusals(), HasSubstr("depends on data"));
+}
+
+TEST(Lowering, NonZeroOfAConstantHasItsLength) {
+  Model m;
+  m.constant("x", floats({4}, {0, 3, 0, 4}));
+  m.node("NonZero", {"x"}, {"at"});
+  const ConstantPtr at = m.folded();
+  EXPECT_EQ(at->dims(), (Dims{1, 2}));
+  EXPECT_THAT(at->as_int64s(), ElementsAre(1, 3));
+}
+
+TEST(Lowering, AbsurdSizesAreRefused) {
+  Model m;
+  m.input("x", DType::kBFloat16, {4, int64_t{1} << 40});
+  m.node("Trilu", {"x"}, {"y"});
+  EXPECT_THAT(m.refusals(), HasSubstr("too long"));
+  Model r;
+  r.constant("a", Constant::scalar_int(DType::kInt64, 0));
+  r.constant("b", Constant::scalar_int(DType::kInt64, int64_t{1} << 60));
+  r.constant("c", Constant::scalar_int(DType::kInt64, 1));
+  r.node("Range", {"a", "b", "c"}, {"y"});
+  EXPECT_THAT(r.refusals(), HasSubstr("too many"));
+}
+
+TEST(Lowering, BatchNormalizationFoldsInDouble) {
+  Model m;
+  m.input("x", DType::kFloat32, {1, 2, 3});
+  for (const char* name : {"scale", "bias", "mean", "var"}) m.constant(name, floats({2}, {1, 2}));
+  m.node("BatchNormalization", {"x", "scale", "bias", "mean", "var"}, {"y"});
+  Diagnostics d;
+  const auto graph = m.lower(&d);
+  ASSERT_TRUE(graph) << d.to_text();
+  ASSERT_EQ(graph->nodes.size(), 2u);
+  EXPECT_EQ(graph->nodes[0].op(), Op::kMul);
+  EXPECT_EQ(graph->nodes[1].op(), Op::kAdd);
+  const auto factor = graph->value(graph->nodes[0].inputs[1]).constant->as_doubles();
+  EXPECT_EQ(factor[1],
+            static_cast<double>(static_cast<float>(2 / std::sqrt(2 + static_cast<double>(1e-5f)))));
+}
+
+TEST(Lowering, ReshapeFaults) {
+  const auto refused = [](const std::vector<int64_t>& shape) {
+    Model m;
+    m.input("x", DType::kFloat32, {2, 3});
+    m.constant("s", int64s(shape));
+    m.node("Reshape", {"x", "s"}, {"y"});
+    return m.refusals();
+  };
+  EXPECT_THAT(refused({4, 2}), HasSubstr("6 elements of [2,3] do not fit shape [4,2]"));
+  EXPECT_THAT(refused({-1, -1}), HasSubstr("two dims open"));
+  EXPECT_THAT(refused({2, 3, 0}), HasSubstr("copies dim 2"));
+  EXPECT_THAT(refused({int64_t{1} << 40, int64_t{1} << 40}), HasSubstr("impossible"));
+}
+
+}  // namespace
+}  // namespace sinter::convert
