@@ -13,6 +13,7 @@
 #include "converter/convert.h"
 #include "converter/import/arrays.h"
 #include "converter/report/errors.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
@@ -59,28 +60,40 @@ Arrays widened(const Arrays& arrays) {
   return out;
 }
 
+// Copies of what the steps of the entry program give, by the ONNX names of these values. A fused step gives
+// the last of the values that it stands for, so equal names mean equal values, which names of nodes would
+// not.
 struct LayerCollector {
-  const Model* model;
-  Arrays layers;
+  explicit LayerCollector(const Model& model) {
+    const fb::Model& root = *model.state()->root;
+    const fb::Program& program = *root.programs()->Get(0);
+    for (uint32_t s = 0; s < model.step_count(); ++s) {
+      const auto outputs = detail::items(program.steps()->Get(s)->outputs());
+      names.emplace_back();
+      if (outputs.empty() || outputs[0] < 0) continue;
+      const int32_t name = program.values()->Get(static_cast<uint32_t>(outputs[0]))->name();
+      if (name >= 0 && root.debug() != nullptr)
+        names.back() = root.debug()->names()->Get(static_cast<uint32_t>(name))->str();
+    }
+  }
   static void after(void* self, const StepInfo& info, const OpCall& call) {
     auto& me = *static_cast<LayerCollector*>(self);
     if (info.program != 0 || call.outputs.empty() || !call.outputs[0].present()) return;
     const TensorView& v = call.outputs[0];
-    if (!v.dense()) return;
-    const std::string name = me.model->step_name(info.step);
+    const std::string& name = me.names[info.step];
+    if (!v.dense() || name.empty()) return;
     const auto bytes = static_cast<size_t>(v.dense_bytes());
-    ConstantPtr copy = Constant::owned(v.dtype, Dims(v.dims, v.dims + v.rank), Bytes(v.data, v.data + bytes));
-    // The last step of a node gives the node's result.
-    for (auto& [n, array] : me.layers)
-      if (n == name) return void(array = copy);
-    me.layers.emplace_back(name, copy);
+    me.layers.emplace_back(
+        name, Constant::owned(v.dtype, Dims(v.dims, v.dims + v.rank), Bytes(v.data, v.data + bytes)));
   }
+  std::vector<std::string> names;  // per step
+  Arrays layers;
 };
 
 Computed compute(const std::filesystem::path& file, const Arrays& inputs, bool layers) {
   const LoadedModel loaded(file);
   HostSession session(loaded, {});
-  LayerCollector collector{&loaded.model(), {}};
+  LayerCollector collector(loaded.model());
   const StepObserver observer{&collector, nullptr, LayerCollector::after};
   if (layers) session.session().set_observer(&observer);
   session.set_inputs(inputs);
