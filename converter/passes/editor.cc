@@ -89,7 +89,8 @@ std::optional<double> Editor::scalar(ValueId id) const {
 }
 
 std::optional<double> Editor::uniform(ValueId id) const {
-  if (!graph_.is_constant(id) || value(id).constant->size() < 1 || !is_float(value(id).dtype))
+  if (!graph_.is_constant(id) || value(id).constant->size() < 1 || value(id).constant->size() > 65536 ||
+      !is_float(value(id).dtype))
     return std::nullopt;
   const std::vector<double> items = value(id).constant->as_doubles();
   for (const double item : items)

@@ -10,6 +10,10 @@
 namespace sinter::convert {
 
 int widen_narrow_floats(Graph& graph);
+int simplify(Graph& graph);
+int share_common_subexpressions(Graph& graph);
+int recognise_activations(Graph& graph);
+int recognise_norms(Graph& graph);
 int assign_layout(Graph& graph);
 int fold_scale(Graph& graph);
 int fuse_pad(Graph& graph);
@@ -22,11 +26,20 @@ std::span<const Pass> all_passes() {
       {"widen",
        "computes float16 and bfloat16 values in float32, with casts where the model's own types are public",
        widen_narrow_floats},
+      {"simplify", "drops operations that change nothing and replaces others by exactly equal, cheaper ones",
+       simplify},
+      {"common-subexpressions", "computes equal things once", share_common_subexpressions},
+      {"recognise-activations", "finds GELU, SiLU, HardSigmoid and HardSwish in elementary operations",
+       recognise_activations},
+      {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",
+       recognise_norms},
       {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
        assign_layout},
       {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
       {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
       {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
+      {"simplify-last", "as simplify, after the fusions", simplify},
+      {"common-subexpressions-last", "as before, after the fusions", share_common_subexpressions},
       {"dead-code-last", "drops what earlier passes left over", remove_dead},
   };
   return kPasses;

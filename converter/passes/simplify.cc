@@ -1,0 +1,150 @@
+// simplify: operations that change nothing go, and those that are another, cheaper one become it. No result
+// changes by a bit, signs of zero included.
+#include <cmath>
+
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+
+namespace sinter::convert {
+namespace {
+
+template <class A>
+bool unclamped(const A* a) {
+  return a != nullptr && a->act_min == -kInfinity && a->act_max == kInfinity;
+}
+
+bool real(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
+
+// The operand that the operation hands on as it is, or kAbsent.
+ValueId unchanged(Editor& e, const Node& node) {
+  const ValueId x = node.inputs[0];
+  const Value &in = e.value(x), &out = e.value(node.outputs[0]);
+  if (node.as<CopyAttrs>() != nullptr) return x;
+  if (const auto* c = node.as<CastAttrs>()) return static_cast<DType>(c->to) == in.dtype ? x : kAbsent;
+  if (const auto* c = node.as<ClampAttrs>()) return c->min == -kInfinity && c->max == kInfinity ? x : kAbsent;
+  if (node.as<ConcatAttrs>() != nullptr) return node.inputs.size() == 1 ? x : kAbsent;
+  if (node.as<TileAttrs>() != nullptr || node.as<BroadcastAttrs>() != nullptr ||
+      node.as<PadAttrs>() != nullptr)
+    return in.dims == out.dims ? x : kAbsent;
+  if (const auto* s = node.as<SliceAttrs>()) {
+    for (int i = 0; i < s->starts.size(); ++i)
+      if (s->starts[i] != 0 || (s->steps[i] != 1 && s->sizes[i] > 1)) return kAbsent;
+    return in.dims == out.dims ? x : kAbsent;
+  }
+  if (!real(out.dtype)) return kAbsent;
+  // x * 1, x / 1, x - 0; x + 0 would turn -0 into 0, but x + (-0) is x.
+  const auto is = [&](size_t operand, double v) {
+    const auto c = e.uniform(node.inputs[operand]);
+    return c && *c == v && std::signbit(*c) == std::signbit(v) &&
+           same_dims(e.graph(), node.inputs[1 - operand], node.outputs[0]);
+  };
+  if (unclamped(node.as<MulAttrs>())) return is(1, 1.0) ? x : is(0, 1.0) ? node.inputs[1] : kAbsent;
+  if (unclamped(node.as<DivAttrs>())) return is(1, 1.0) ? x : kAbsent;
+  if (unclamped(node.as<SubAttrs>())) return is(1, 0.0) ? x : kAbsent;
+  if (unclamped(node.as<AddAttrs>())) return is(1, -0.0) ? x : is(0, -0.0) ? node.inputs[1] : kAbsent;
+  return kAbsent;
+}
+
+// Never negative nor -0 (NaN aside).
+bool not_negative(Editor& e, ValueId id, int depth = 4) {
+  const int n = e.producer(id);
+  if (n < 0 || depth == 0) {
+    const auto c = e.uniform(id);
+    return c && *c >= 0 && !std::signbit(*c);
+  }
+  const Node& node = e.node(n);
+  if (unclamped(node.as<MulAttrs>())) return node.inputs[0] == node.inputs[1];
+  if (node.as<AbsAttrs>() != nullptr || node.as<ExpAttrs>() != nullptr) return true;
+  if (node.as<PowAttrs>() != nullptr) return e.uniform(node.inputs[1]) == 2.0;
+  if (unclamped(node.as<AddAttrs>()))
+    return not_negative(e, node.inputs[0], depth - 1) && not_negative(e, node.inputs[1], depth - 1);
+  if (const auto* r = node.as<ReduceAttrs>()) return r->fn <= 1 && not_negative(e, node.inputs[0], depth - 1);
+  return false;
+}
+
+// 1 / c where that is exact for every element.
+ConstantPtr exact_reciprocal(const Value& v) {
+  if (!v.constant || !real(v.dtype) || v.constant->size() > 65536) return nullptr;
+  std::vector<double> items = v.constant->as_doubles();
+  for (double& item : items) {
+    int exponent = 0;
+    if (!std::isfinite(item) || std::fabs(std::frexp(item, &exponent)) != 0.5 || std::abs(exponent) > 100)
+      return nullptr;
+    item = 1 / item;
+  }
+  if (v.dtype == DType::kFloat64) return Constant::of<double>(v.dtype, v.dims, items);
+  return Constant::of<float>(v.dtype, v.dims, std::vector<float>(items.begin(), items.end()));
+}
+
+void cheaper(Editor& e, int n) {
+  const Node& node = e.node(n);
+  if (node.as<PowAttrs>() != nullptr && real(e.value(node.inputs[0]).dtype) &&
+      same_dims(e.graph(), node.inputs[0], node.outputs[0])) {
+    const ValueId x = node.inputs[0];
+    const auto exponent = e.uniform(node.inputs[1]);
+    if (exponent == 2.0)
+      e.replace(n, MulAttrs{}, {x, x});
+    else if (exponent == 0.5 && not_negative(e, x))
+      e.replace(n, SqrtAttrs{}, {x});
+    return;
+  }
+  if (unclamped(node.as<DivAttrs>())) {
+    if (const ConstantPtr c = exact_reciprocal(e.value(node.inputs[1])))
+      e.replace(n, MulAttrs{}, {node.inputs[0], e.constant(c)});
+    return;
+  }
+  if (const auto* outer = node.as<SliceAttrs>()) {
+    const int before = e.made_by<SliceAttrs>(node.inputs[0]);
+    if (before < 0 || !e.value(node.inputs[0]).extents.empty()) return;
+    const SliceAttrs& inner = *e.node(before).as<SliceAttrs>();
+    SliceAttrs both = *outer;
+    for (int i = 0; i < both.starts.size(); ++i) {
+      both.starts[i] = inner.starts[i] + outer->starts[i] * inner.steps[i];
+      both.steps[i] = outer->steps[i] * inner.steps[i];
+    }
+    e.replace(n, both, {e.node(before).inputs[0]});
+    return;
+  }
+  // A product with a matrix transposed just for it.
+  if (const auto* mm = node.as<MatMulAttrs>()) {
+    const int t = e.made_by<TransposeAttrs>(node.inputs[1]);
+    if (t < 0 || !e.single_read(node.inputs[1])) return;
+    const IntList& perm = e.node(t).as<TransposeAttrs>()->perm;
+    const int rank = perm.size();
+    for (int i = 0; i + 2 < rank; ++i)
+      if (perm[i] != i) return;
+    if (perm[rank - 1] != rank - 2) return;
+    e.replace(n, MatMulAttrs{mm->transpose_a, mm->transpose_b == 0 ? 1 : 0},
+              {node.inputs[0], e.node(t).inputs[0]});
+  }
+}
+
+int sweep(Graph& graph) {
+  Editor e(graph);
+  for (int n = 0; n < e.size(); ++n) {
+    const Node& node = e.node(n);
+    if (node.inputs.empty() || node.inputs[0] < 0 || node.outputs.size() != 1 || !node.bodies.empty())
+      continue;
+    const ValueId same = unchanged(e, node);
+    if (same < 0) {
+      cheaper(e, n);
+    } else if (e.value(same).extents == e.value(node.outputs[0]).extents) {
+      e.bypass(n, same);
+    }
+  }
+  return e.commit();
+}
+
+}  // namespace
+
+int simplify(Graph& graph) {
+  int changes = 0;
+  for (int round = 0; round < 20; ++round) {
+    const int now = sweep(graph);
+    if (now == 0) break;
+    changes += now;
+  }
+  return changes;
+}
+
+}  // namespace sinter::convert

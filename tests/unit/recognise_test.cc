@@ -1,0 +1,199 @@
+// Functions written out in elementary operations, and what simplifies without a change of any bit.
+#include "tests/unit/evaluate_graph.h"
+
+namespace sinter::convert {
+
+int recognise_activations(Graph& graph);
+int recognise_norms(Graph& graph);
+int simplify(Graph& graph);
+int share_common_subexpressions(Graph& graph);
+
+namespace testing {
+namespace {
+
+// The written-out forms hold their constants in float32.
+constexpr double kConstants = 3e-7;
+
+TEST(RecogniseActivations, GeluByErf) {
+  for (const int form : {0, 1, 2}) {
+    Sketch s;
+    const ValueId x = s.input({3, 5});
+    const ValueId u = form == 1 ? s.emit(MulAttrs{}, {x, s.scalar(0.70710678118654752)})
+                                : s.emit(DivAttrs{}, {x, s.scalar(1.4142135623730951)});
+    const ValueId one_more = s.emit(AddAttrs{}, {s.emit(ErfAttrs{}, {u}), s.scalar(1)});
+    if (form == 2)
+      s.output(s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {x, s.scalar(0.5)}), one_more}));
+    else
+      s.output(s.emit(MulAttrs{}, {s.scalar(0.5), s.emit(MulAttrs{}, {one_more, x})}));
+    EXPECT_EQ(apply(recognise_activations, s, kConstants), 1) << form;
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(s.graph.nodes[0].op(), Op::kGelu);
+  }
+}
+
+TEST(RecogniseActivations, GeluByTanh) {
+  for (const bool power : {false, true}) {
+    Sketch s;
+    const ValueId x = s.input({7});
+    const ValueId cube =
+        power ? s.emit(PowAttrs{}, {x, s.scalar(3)}) : s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {x, x}), x});
+    const ValueId sum = s.emit(AddAttrs{}, {x, s.emit(MulAttrs{}, {cube, s.scalar(0.044715)})});
+    const ValueId t = s.emit(TanhAttrs{}, {s.emit(MulAttrs{}, {s.scalar(0.7978845608028654), sum})});
+    const ValueId half = s.emit(MulAttrs{}, {s.scalar(0.5), x});
+    s.output(s.emit(MulAttrs{}, {half, s.emit(AddAttrs{}, {s.scalar(1), t})}));
+    EXPECT_EQ(apply(recognise_activations, s, kConstants), 1);
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(s.graph.nodes[0].as<GeluAttrs>()->tanh_approximation, 1);
+  }
+}
+
+TEST(RecogniseActivations, Silu) {
+  Sketch s;
+  const ValueId x = s.input({4}), y = s.input({4});
+  s.output(s.emit(MulAttrs{}, {s.emit(SigmoidAttrs{}, {x}), x}), "plain");
+  const ValueId u = s.emit(MulAttrs{}, {y, s.scalar(1.702)});
+  s.output(s.emit(MulAttrs{}, {y, s.emit(SigmoidAttrs{}, {u})}), "quick");
+  s.output(s.emit(MulAttrs{}, {y, s.emit(SigmoidAttrs{}, {x})}), "gate");
+  EXPECT_EQ(apply(recognise_activations, s, kConstants), 2);
+  EXPECT_EQ(count_ops(s.graph, Op::kSilu), 2);
+}
+
+TEST(RecogniseActivations, HardSwish) {
+  Sketch s;
+  const ValueId x = s.input({9}, -5, 5), y = s.input({9}, -5, 5);
+  const auto ramp = [&](ValueId v) {
+    return s.emit(ClampAttrs{0, 6}, {s.emit(AddAttrs{}, {v, s.scalar(3)})});
+  };
+  s.output(s.emit(DivAttrs{}, {s.emit(MulAttrs{}, {x, ramp(x)}), s.scalar(6)}), "a");
+  s.output(s.emit(MulAttrs{}, {y, s.emit(MulAttrs{}, {ramp(y), s.scalar(1.0 / 6)})}), "b");
+  s.output(s.emit(MulAttrs{}, {x, s.emit(HardSigmoidAttrs{1.0 / 6, 0.5}, {x})}), "c");
+  s.output(s.emit(DivAttrs{}, {ramp(x), s.scalar(6)}), "d");
+  apply(recognise_activations, s, kConstants);
+  EXPECT_EQ(count_ops(s.graph, Op::kHardSwish), 3) << dump(s.graph);
+  EXPECT_EQ(count_ops(s.graph, Op::kHardSigmoid), 1);
+  EXPECT_EQ(s.graph.nodes.size(), 4u);
+}
+
+TEST(RecogniseActivations, OtherConstantsStay) {
+  Sketch s;
+  const ValueId x = s.input({5});
+  const ValueId erf = s.emit(ErfAttrs{}, {s.emit(DivAttrs{}, {x, s.scalar(1.5)})});
+  s.output(
+      s.emit(MulAttrs{}, {s.scalar(0.5), s.emit(MulAttrs{}, {s.emit(AddAttrs{}, {erf, s.scalar(1)}), x})}));
+  EXPECT_EQ(apply(recognise_activations, s), 0);
+}
+
+ValueId mean(Sketch& s, ValueId x, IntList axes) { return s.emit(ReduceAttrs{1, axes, 1}, {x}); }
+
+TEST(RecogniseNorms, LayerNorm) {
+  for (const int form : {0, 1, 2, 3}) {
+    Sketch s;
+    const ValueId x = s.input({2, 3, 8});
+    const IntList axes = form == 3 ? IntList{1, 2} : IntList{2};
+    const Dims tail = form == 3 ? Dims{3, 8} : Dims{1, 1, 8};
+    const ValueId d = s.emit(SubAttrs{}, {x, mean(s, x, axes)});
+    const ValueId square = form == 1 ? s.emit(MulAttrs{}, {d, d}) : s.emit(PowAttrs{}, {d, s.scalar(2)});
+    const ValueId radicand = s.emit(AddAttrs{}, {mean(s, square, axes), s.scalar(1e-5)});
+    ValueId y;
+    if (form == 1)
+      y = s.emit(MulAttrs{}, {d, s.emit(RsqrtAttrs{}, {radicand})});
+    else if (form == 2)
+      y = s.emit(MulAttrs{}, {s.emit(DivAttrs{}, {s.scalar(1), s.emit(SqrtAttrs{}, {radicand})}), d});
+    else
+      y = s.emit(DivAttrs{}, {d, s.emit(SqrtAttrs{}, {radicand})});
+    y = s.emit(MulAttrs{}, {y, s.constant(tail)});
+    s.output(s.emit(AddAttrs{}, {s.constant(form == 3 ? tail : Dims{8}), y}));
+    EXPECT_EQ(apply(recognise_norms, s), 3) << form;
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(s.graph.nodes[0].op(), Op::kLayerNorm);
+  }
+}
+
+TEST(RecogniseNorms, RmsNorm) {
+  Sketch s;
+  const ValueId x = s.input({3, 6});
+  const ValueId radicand = s.emit(AddAttrs{}, {mean(s, s.emit(MulAttrs{}, {x, x}), {1}), s.scalar(1e-6)});
+  const ValueId y = s.emit(DivAttrs{}, {x, s.emit(SqrtAttrs{}, {radicand})});
+  s.output(s.emit(MulAttrs{}, {s.constant({6}), y}));
+  EXPECT_EQ(apply(recognise_norms, s), 2);
+  ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+  EXPECT_EQ(s.graph.nodes[0].op(), Op::kRmsNorm);
+}
+
+TEST(RecogniseNorms, OtherAxesStay) {
+  Sketch s;
+  const ValueId x = s.input({2, 4, 3});
+  const ValueId d = s.emit(SubAttrs{}, {x, mean(s, x, {1})});
+  const ValueId radicand = s.emit(AddAttrs{}, {mean(s, s.emit(MulAttrs{}, {d, d}), {1}), s.scalar(1e-5)});
+  s.output(s.emit(DivAttrs{}, {d, s.emit(SqrtAttrs{}, {radicand})}));
+  EXPECT_EQ(apply(recognise_norms, s), 0);
+}
+
+TEST(Simplify, WhatChangesNothingGoes) {
+  Sketch s;
+  ValueId x = s.emit(ExpAttrs{}, {s.input({2, 4})});
+  x = s.emit(MulAttrs{}, {x, s.scalar(1)});
+  x = s.emit(DivAttrs{}, {x, s.constant({4}, 1, 1)});
+  x = s.emit(SubAttrs{}, {x, s.scalar(0)});
+  x = s.emit(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {s.emit(CopyAttrs{}, {x})});
+  x = s.emit(SliceAttrs{{0, 0}, {1, 1}, {2, 4}}, {x});
+  s.output(s.emit(NegAttrs{}, {x}));
+  apply(simplify, s, 0);
+  EXPECT_EQ(s.graph.nodes.size(), 2u) << dump(s.graph);
+}
+
+TEST(Simplify, AddingZeroStaysBecauseOfMinusZero) {
+  Sketch s;
+  s.output(s.emit(ExpAttrs{}, {s.emit(AddAttrs{}, {s.input({3}), s.scalar(0)})}));
+  EXPECT_EQ(apply(simplify, s, 0), 0);
+}
+
+TEST(Simplify, PublicResultsKeepTheirName) {
+  Sketch s;
+  s.output(s.emit(MulAttrs{}, {s.input({3}), s.scalar(1)}));
+  apply(simplify, s, 0);
+  ASSERT_EQ(s.graph.nodes.size(), 1u);
+  EXPECT_EQ(s.graph.nodes[0].op(), Op::kCopy);
+}
+
+TEST(Simplify, CheaperForms) {
+  Sketch s;
+  const ValueId x = s.input({4, 6});
+  const ValueId square = s.emit(PowAttrs{}, {x, s.scalar(2)});
+  s.output(s.emit(PowAttrs{}, {s.emit(AddAttrs{}, {square, s.scalar(1)}), s.scalar(0.5)}), "root");
+  s.output(s.emit(DivAttrs{}, {x, s.scalar(8)}), "eighth");
+  s.output(s.emit(DivAttrs{}, {x, s.scalar(3)}), "third");
+  s.output(s.emit(PowAttrs{}, {s.emit(AbsAttrs{}, {x}), s.scalar(1.5)}), "power");
+  const ValueId outer = s.emit(SliceAttrs{{3, 1}, {-1, 2}, {4, 3}}, {x});
+  s.output(s.emit(SliceAttrs{{1, 0}, {2, 2}, {2, 2}}, {outer}), "slice");
+  s.output(s.emit(MatMulAttrs{}, {x, s.emit(TransposeAttrs{{1, 0}}, {s.input({5, 6})})}), "product");
+  apply(simplify, s, 0);
+  EXPECT_EQ(count_ops(s.graph, Op::kPow), 1) << dump(s.graph);
+  EXPECT_EQ(count_ops(s.graph, Op::kSqrt), 1);
+  EXPECT_EQ(count_ops(s.graph, Op::kDiv), 1);
+  EXPECT_EQ(count_ops(s.graph, Op::kSlice), 1);
+  EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 0);
+}
+
+TEST(CommonSubexpressions, EqualThingsAreComputedOnce) {
+  Sketch s;
+  const ValueId x = s.input({4});
+  const ValueId a = s.emit(AddAttrs{}, {s.emit(ExpAttrs{}, {x}), s.scalar(2)});
+  const ValueId b = s.emit(AddAttrs{}, {s.emit(ExpAttrs{}, {x}), s.scalar(2)});
+  const ValueId c = s.emit(AddAttrs{}, {s.emit(ExpAttrs{}, {x}), s.scalar(3)});
+  s.output(s.emit(MulAttrs{}, {s.emit(MulAttrs{}, {a, b}), c}));
+  EXPECT_EQ(apply(share_common_subexpressions, s, 0), 4);
+  EXPECT_EQ(s.graph.nodes.size(), 5u) << dump(s.graph);
+}
+
+TEST(CommonSubexpressions, PublicResultsStayApart) {
+  Sketch s;
+  const ValueId x = s.input({4});
+  s.output(s.emit(ExpAttrs{}, {x}), "a");
+  s.output(s.emit(ExpAttrs{}, {x}), "b");
+  EXPECT_EQ(apply(share_common_subexpressions, s, 0), 0);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace sinter::convert
