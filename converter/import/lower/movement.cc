@@ -66,7 +66,8 @@ bool lower_split(NodeLowering& n) {
     sizes = *items;
   } else {
     const int64_t count = n.attr_int("num_outputs", parts);
-    if (count < 1) return n.refuse("num_outputs is {}", count);
+    if (count != parts || count < 1)
+      return n.refuse("num_outputs is {}, but it has {} outputs", count, parts);
     if (!n.has_attr("num_outputs") && length % count != 0)
       return n.refuse("{} elements do not split into {} equal parts", length, count);
     const int64_t part = (length + count - 1) / count;
