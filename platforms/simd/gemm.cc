@@ -180,10 +180,17 @@ void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, c
   }
   for (; n < columns; ++n) {
     const float* m = matrix + n * depth;
-    V s = hn::Zero(d);
-    for (int64_t i = 0; i < whole; i += lanes) s = hn::MulAdd(hn::LoadU(d, m + i), hn::LoadU(d, x + i), s);
-    if (rest > 0) s = hn::MulAdd(hn::LoadN(d, m + whole, rest), hn::LoadN(d, x + whole, rest), s);
-    finish(n, hn::ReduceSum(d, s));
+    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
+    int64_t i = 0;
+    for (; i + 4 * lanes <= whole; i += 4 * lanes) {
+      s0 = hn::MulAdd(hn::LoadU(d, m + i), hn::LoadU(d, x + i), s0);
+      s1 = hn::MulAdd(hn::LoadU(d, m + i + lanes), hn::LoadU(d, x + i + lanes), s1);
+      s2 = hn::MulAdd(hn::LoadU(d, m + i + 2 * lanes), hn::LoadU(d, x + i + 2 * lanes), s2);
+      s3 = hn::MulAdd(hn::LoadU(d, m + i + 3 * lanes), hn::LoadU(d, x + i + 3 * lanes), s3);
+    }
+    for (; i < whole; i += lanes) s0 = hn::MulAdd(hn::LoadU(d, m + i), hn::LoadU(d, x + i), s0);
+    if (rest > 0) s1 = hn::MulAdd(hn::LoadN(d, m + whole, rest), hn::LoadN(d, x + whole, rest), s1);
+    finish(n, sum4(s0, s1, s2, s3));
   }
 }
 
