@@ -193,7 +193,7 @@ void clamp(Random& r, A& a) {
 
 TEST(Xnnpack, Conv) {
   int taken = 0;
-  for (uint64_t seed = 0; seed < 70; ++seed) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     Random r(seed);
     const int axes = seed % 4 == 0 ? 1 : 2;
@@ -207,7 +207,7 @@ TEST(Xnnpack, Conv) {
             r.half() ? r.values({out * a.group}) : Tensor{}}};
     taken += check(a, c, kSumBound);
   }
-  EXPECT_EQ(taken, 70);
+  EXPECT_EQ(taken, 50);
 }
 
 TEST(Xnnpack, ConvOfOneElementKernels) {
@@ -226,7 +226,7 @@ TEST(Xnnpack, ConvOfOneElementKernels) {
 
 TEST(Xnnpack, DepthwiseConv) {
   int taken = 0;
-  for (uint64_t seed = 0; seed < 70; ++seed) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     Random r(seed);
     const int axes = seed % 4 == 0 ? 1 : 2;
@@ -241,12 +241,12 @@ TEST(Xnnpack, DepthwiseConv) {
             r.half() ? r.values({out}) : Tensor{}}};
     taken += check(a, c, kSumBound);
   }
-  EXPECT_EQ(taken, 70);
+  EXPECT_EQ(taken, 50);
 }
 
 TEST(Xnnpack, ConvTranspose) {
   int taken = 0;
-  for (uint64_t seed = 0; seed < 70; ++seed) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
     SCOPED_TRACE(seed);
     Random r(seed);
     const int axes = seed % 4 == 0 ? 1 : 2;
@@ -263,7 +263,7 @@ TEST(Xnnpack, ConvTranspose) {
             r.half() ? r.values({out * a.group}) : Tensor{}}};
     taken += check(a, c, kSumBound);
   }
-  EXPECT_GE(taken, 63);
+  EXPECT_GE(taken, 45);
 }
 
 TEST(Xnnpack, Products) {
@@ -289,7 +289,7 @@ TEST(Xnnpack, Products) {
 
 TEST(Xnnpack, Pooling) {
   int taken = 0, asked = 0;
-  for (uint64_t seed = 0; seed < 100; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(seed);
     Random r(seed);
     const int axes = seed % 4 == 0 ? 1 : 2;
