@@ -14,6 +14,7 @@ int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
+int recognise_attention(Graph& graph);
 int assign_layout(Graph& graph);
 int fold_scale(Graph& graph);
 int fuse_pad(Graph& graph);
@@ -33,6 +34,7 @@ std::span<const Pass> all_passes() {
        recognise_activations},
       {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",
        recognise_norms},
+      {"recognise-attention", "finds softmax attention in two products", recognise_attention},
       {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
        assign_layout},
       {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},

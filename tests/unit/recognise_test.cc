@@ -5,6 +5,7 @@ namespace sinter::convert {
 
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
+int recognise_attention(Graph& graph);
 int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
 
@@ -127,6 +128,33 @@ TEST(RecogniseNorms, OtherAxesStay) {
   const ValueId radicand = s.emit(AddAttrs{}, {mean(s, s.emit(MulAttrs{}, {d, d}), {1}), s.scalar(1e-5)});
   s.output(s.emit(DivAttrs{}, {d, s.emit(SqrtAttrs{}, {radicand})}));
   EXPECT_EQ(apply(recognise_norms, s), 0);
+}
+
+TEST(RecogniseAttention, TwoProductsAndASoftmax) {
+  for (const int form : {0, 1, 2}) {
+    Sketch s;
+    const ValueId q = s.input({2, 3, 4, 5}), k = s.input({2, 3, 5, 6}), v = s.input({2, 3, 6, 7});
+    ValueId y = s.emit(MatMulAttrs{}, {q, k});
+    if (form == 1) y = s.emit(MulAttrs{}, {s.scalar(0.25), y});
+    if (form == 2) y = s.emit(DivAttrs{}, {y, s.scalar(2)});
+    const ValueId mask = s.emit(MulAttrs{}, {s.input({2, 1, 1, 6}, 0, 1), s.scalar(-10000)});
+    if (form == 2) y = s.emit(AddAttrs{}, {y, mask});
+    s.output(s.emit(MatMulAttrs{}, {s.emit(SoftmaxAttrs{3, 0}, {y}), v}));
+    EXPECT_EQ(apply(recognise_attention, s, 1e-9), 1) << form;
+    EXPECT_EQ(count_ops(s.graph, Op::kAttention), 1);
+    EXPECT_EQ(count_ops(s.graph, Op::kSoftmax), 0);
+  }
+}
+
+TEST(RecogniseAttention, AMaskThatMayBeInfiniteAndSharedScoresStay) {
+  Sketch s;
+  const ValueId q = s.input({1, 3, 4, 5}), k = s.input({1, 3, 5, 6}), v = s.input({1, 3, 6, 7});
+  const ValueId masked = s.emit(AddAttrs{}, {s.emit(MatMulAttrs{}, {q, k}), s.input({4, 6})});
+  s.output(s.emit(MatMulAttrs{}, {s.emit(SoftmaxAttrs{3, 0}, {masked}), v}), "a");
+  const ValueId p = s.emit(SoftmaxAttrs{3, 0}, {s.emit(MatMulAttrs{}, {q, k})});
+  s.output(s.emit(MatMulAttrs{}, {p, v}), "b");
+  s.output(p, "weights");
+  EXPECT_EQ(apply(recognise_attention, s), 0);
 }
 
 TEST(Simplify, WhatChangesNothingGoes) {
