@@ -127,14 +127,15 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                                  bool body_gives_condition) {
   const size_t carried = loop.carried.size(), first = body_gives_condition ? 1 : 0;
   std::optional<LoweredBody> body;
-  for (int attempt = 0; attempt < 4; ++attempt) {
+  // Types only ever widen, so this ends.
+  for (bool again = true; again;) {
+    again = false;
     std::vector<GraphLowering::Parameter> parameters{{loop.names[0], {DType::kInt64, {}}},
                                                      {loop.names[1], {DType::kBool, {}}}};
     for (size_t i = 0; i < carried; ++i)
       parameters.push_back({loop.names[2 + i], {n.dtype(loop.carried[i]), n.dims(loop.carried[i])}});
     body = n.parent().lower_body(source, parameters, diagnostics, prologue);
     if (!body) return std::nullopt;
-    bool stable = true;
     for (size_t i = 0; i < carried; ++i) {
       const Value& result = body->graph->value(body->graph->outputs[first + i]);
       if (result.dims != n.dims(loop.carried[i])) {
@@ -146,16 +147,19 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
         return std::nullopt;
       }
       if (result.dtype == n.dtype(loop.carried[i])) continue;
-      stable = false;
       const auto common = promote(result.dtype, n.dtype(loop.carried[i]));
-      if (!common || *common == n.dtype(loop.carried[i])) {
-        // The start's type is the wider one: the body's result is cast to it below.
-        stable = common.has_value();
-        continue;
+      if (!common) {
+        diagnostics.refuse(
+            n.node().name, n.node().op_type,
+            fmt::format("carried value {} starts as {} and becomes {}, which have no common type", i,
+                        dtype_name(n.dtype(loop.carried[i])), dtype_name(result.dtype)));
+        return std::nullopt;
       }
+      // Where the start's type is the wider one, the body's result is cast to it below.
+      if (*common == n.dtype(loop.carried[i])) continue;
       loop.carried[i] = n.cast(loop.carried[i], *common);
+      again = true;
     }
-    if (stable) break;
   }
   Graph& graph = *body->graph;
   Builder builder(graph);
