@@ -29,6 +29,14 @@ bool finite(Editor& e, ValueId id) {
   return n >= 0 && (finite_constant(e, e.node(n).inputs[0]) || finite_constant(e, e.node(n).inputs[1]));
 }
 
+// A matrix product, perhaps scaled.
+bool is_product(Editor& e, ValueId id) {
+  if (e.made_by<MatMulAttrs>(id) >= 0) return true;
+  const int n = e.producer(id);
+  if (n < 0 || (e.node(n).op() != Op::kMul && e.node(n).op() != Op::kDiv)) return false;
+  return e.made_by<MatMulAttrs>(e.node(n).inputs[0]) >= 0 || e.made_by<MatMulAttrs>(e.node(n).inputs[1]) >= 0;
+}
+
 // The other operands, found upwards from the product with the values.
 struct Scores {
   ValueId q = kAbsent, k = kAbsent, bias = kAbsent;
@@ -50,10 +58,10 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
     const bool untouched = s.scale == 1;
     if (unclamped(node.as<AddAttrs>()) && s.bias == kAbsent && untouched) {
       size_t side = 0;  // of the scores
-      while (side < 2 && (e.producer(node.inputs[side]) < 0 || finite(e, node.inputs[side]) ||
-                          !same_dims(e.graph(), node.inputs[side], id)))
+      while (side < 2 && !(is_product(e, node.inputs[side]) && finite(e, node.inputs[1 - side]) &&
+                           same_dims(e.graph(), node.inputs[side], id)))
         ++side;
-      if (side == 2 || !finite(e, node.inputs[1 - side])) return std::nullopt;
+      if (side == 2) return std::nullopt;
       s.bias = node.inputs[1 - side];
       id = node.inputs[side];
       continue;

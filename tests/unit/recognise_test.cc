@@ -131,14 +131,14 @@ TEST(RecogniseNorms, OtherAxesStay) {
 }
 
 TEST(RecogniseAttention, TwoProductsAndASoftmax) {
-  for (const int form : {0, 1, 2}) {
+  for (const int form : {0, 1, 2, 3}) {
     Sketch s;
     const ValueId q = s.input({2, 3, 4, 5}), k = s.input({2, 3, 5, 6}), v = s.input({2, 3, 6, 7});
     ValueId y = s.emit(MatMulAttrs{}, {q, k});
-    if (form == 1) y = s.emit(MulAttrs{}, {s.scalar(0.25), y});
+    if (form % 2 == 1) y = s.emit(MulAttrs{}, {s.scalar(0.25), y});
     if (form == 2) y = s.emit(DivAttrs{}, {y, s.scalar(2)});
     const ValueId mask = s.emit(MulAttrs{}, {s.input({2, 1, 1, 6}, 0, 1), s.scalar(-10000)});
-    if (form == 2) y = s.emit(AddAttrs{}, {y, mask});
+    if (form >= 2) y = s.emit(AddAttrs{}, {y, mask});
     s.output(s.emit(MatMulAttrs{}, {s.emit(SoftmaxAttrs{3, 0}, {y}), v}));
     EXPECT_EQ(apply(recognise_attention, s, 1e-9), 1) << form;
     EXPECT_EQ(count_ops(s.graph, Op::kAttention), 1);
