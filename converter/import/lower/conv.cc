@@ -115,6 +115,7 @@ bool lower_conv_transpose(NodeLowering& n) {
   if (axes > 3 || s.kernel != spatial_dims(weights) || s.strides.size() != axes ||
       s.dilations.size() != axes || s.pads.size() != 2 * axes || extra.size() != axes)
     return n.refuse("its attributes do not fit X {} and W {}", to_string(n.dims(x)), to_string(weights));
+  if (!within_reach(n, s) || !within_reach(n, {extra, shape, {}, {}})) return false;
   if (shape.size() == axes + 2) shape.erase(shape.begin(), shape.begin() + 2);
   if (!shape.empty() && shape.size() != axes)
     return n.refuse("output_shape [{}] does not fit", fmt::join(shape, ","));

@@ -47,7 +47,9 @@ bool lower_matmul_nbits(NodeLowering& n) {
   n.ignore_attr("accuracy_level");
   if (n.has_input(4)) return n.refuse("g_idx is not supported");
   const DType packed = bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
-  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || columns < 1 || block < 1 || !n.has_input(2))
+  constexpr int64_t kMost = int64_t{1} << 28;
+  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || k > kMost || columns < 1 || columns > kMost ||
+      block < 1 || block > kMost || !n.has_input(2))
     return n.refuse("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
   const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
   const ConstantPtr b = n.constant(n.input(1));

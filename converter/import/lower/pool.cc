@@ -105,6 +105,7 @@ bool lower_max_unpool(NodeLowering& n) {
   const std::vector<int64_t> pads = n.attr_ints("pads", std::vector<int64_t>(2 * in.size(), 0));
   if (kernel.size() != in.size() || strides.size() != in.size() || pads.size() != 2 * in.size())
     return n.refuse("its attributes do not fit X {}", to_string(d));
+  if (!within_reach(n, {kernel, strides, {}, pads})) return false;
   Dims natural{d[0], d[1]};
   for (size_t i = 0; i < in.size(); ++i)
     natural.push_back((in[i] - 1) * strides[i] + kernel[i] - pads[i] - pads[in.size() + i]);

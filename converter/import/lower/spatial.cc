@@ -24,6 +24,7 @@ bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kerne
   for (size_t i = 0; i < axes; ++i)
     if (kernel[i] < 1 || out->strides[i] < 1 || out->dilations[i] < 1)
       return n.refuse("kernel, strides and dilations must be positive");
+  if (!within_reach(n, {kernel, out->strides, out->dilations, out->pads})) return false;
   const std::string auto_pad = n.attr_string("auto_pad", "NOTSET");
   if (auto_pad == "NOTSET" || auto_pad.empty()) return true;
   if (auto_pad == "VALID") {
@@ -40,6 +41,13 @@ bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kerne
     out->pads[i] = auto_pad == "SAME_UPPER" ? less : more;
     out->pads[axes + i] = auto_pad == "SAME_UPPER" ? more : less;
   }
+  return true;
+}
+
+bool within_reach(NodeLowering& n, const SpatialAttrs& attrs) {
+  for (const auto* list : {&attrs.kernel, &attrs.strides, &attrs.dilations, &attrs.pads})
+    for (const int64_t v : *list)
+      if (v < -(1 << 20) || v > 1 << 20) return n.refuse("{} is beyond what a window can be", v);
   return true;
 }
 

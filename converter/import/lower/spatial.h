@@ -17,6 +17,9 @@ struct SpatialAttrs {
 // false then.
 bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kernel, SpatialAttrs* out);
 
+// Refuses numbers with which sizes could overflow: beyond a million.
+bool within_reach(NodeLowering& n, const SpatialAttrs& attrs);
+
 // [N, C, H, W] -> {H, W}
 Dims spatial_dims(const Dims& dims);
 
