@@ -26,9 +26,10 @@ HWY_INLINE V set(float v) { return hn::Set(F(), v); }
 
 // Lanes of x where it is NaN, of y elsewhere.
 HWY_INLINE V keep_nan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
-// Bounds; NaN stays.
+// Bounds, the upper one last, where they cross; NaN stays.
 HWY_INLINE V clamp(V x, V low, V high) {
-  return hn::IfThenElse(hn::Lt(x, low), low, hn::IfThenElse(hn::Gt(x, high), high, x));
+  const V raised = hn::IfThenElse(hn::Lt(x, low), low, x);
+  return hn::IfThenElse(hn::Gt(raised, high), high, raised);
 }
 
 // 2^k for k in [-126, 127].

@@ -145,6 +145,8 @@ def edges():
                  {"c": np.array([1.0])}, rtol=1e-12, atol=0)
     yield simple("half", [node("MatMul", "x c", "y")], {"x": floats("h", 3, 4).astype(np.float16)}, "y:h",
                  {"c": floats("hc", 4, 2).astype(np.float16)}, rtol=2e-3, atol=2e-3)
+    yield simple("clip_bounds_cross", node("Clip", "x lo hi", "y"), {"x": X},
+                 constants={"lo": np.float32(2), "hi": np.float32(-1)}, expect="given", given={"y": np.full_like(X, -1)})
     yield simple("optional_input_absent", node("Clip", ["x", "", "hi"], "y"), {"x": X}, constants={"hi": np.float32(.5)})
     yield simple("optional_output_absent", node("RNN", "x w r", ["", "h"], hidden_size=4),
                  {"x": floats("rx", 3, 1, 2)}, "h", {"w": floats("rw", 1, 4, 2), "r": floats("rr", 1, 4, 4)})
