@@ -1,9 +1,9 @@
-// float32 kernels written once with Highway: x86 from SSE2 to AVX-512 and NEON, chosen when they run.
+// Kernels written once with Highway: x86 from SSE2 to AVX-512 and NEON, chosen when they run.
 //
-// A table with entries where these are faster than the reference kernels. Numbers: within a few units in the
-// last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the largest summand per
-// element for sums. Results do not depend on the number of threads; they may differ in the last bits between
-// instruction sets.
+// A table with entries where these are faster than the reference kernels. They compute in float32: within a
+// few units in the last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the
+// largest summand per element for sums. Results do not depend on the number of threads; they may differ in
+// the last bits between instruction sets. Quantize and Dequantize give the bits of the reference kernels.
 #pragma once
 
 #include "runtime/backend/backend.h"

@@ -1,0 +1,309 @@
+// Quantize and Dequantize of dense tensors, per tensor and per axis: the bits of the reference kernels.
+//
+// Axes are merged to [outer, channels, inner]. Where `inner` is long a row has one scale; else scales and
+// zero points are written out for a stretch of elements that repeats, and whole stretches are computed.
+#include "platforms/simd/table.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/quantize.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+
+#ifndef SINTER_SIMD_QUANTIZE_ONCE
+#define SINTER_SIMD_QUANTIZE_ONCE
+namespace sinter::simd {
+
+// Scale and zero point of a piece: the arrays where given (one per element), else the numbers.
+struct Steps {
+  const float* scales = nullptr;
+  const int32_t* zeros = nullptr;
+  float scale = 0;
+  int32_t zero = 0;
+};
+
+}  // namespace sinter::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using DF = hn::ScalableTag<float>;
+using DI = hn::ScalableTag<int32_t>;
+using VF = hn::Vec<DF>;
+using VI = hn::Vec<DI>;
+
+// Beyond this every quotient saturates, whatever the zero point; up to it, rounding and the sum are exact.
+constexpr float kBeyond = 1 << 20;
+
+// rne(x / scale) + zero, bounded; NaN is the zero point.
+HWY_INLINE VI quantized(VF x, VF scale, VI zero) {
+  const DF d;
+  VF q = hn::Div(x, scale);
+  q = hn::IfThenElseZero(hn::Eq(q, q), q);
+  q = hn::Min(hn::Max(q, hn::Set(d, -kBeyond)), hn::Set(d, kBeyond));
+  return hn::Add(hn::NearestInt(q), zero);
+}
+
+HWY_INLINE VF floats(const float* p) { return hn::LoadU(DF(), p); }
+HWY_INLINE VF floats(const int32_t* p) { return hn::ConvertTo(DF(), hn::LoadU(DI(), p)); }
+HWY_INLINE VF floats(const float* p, size_t n) { return hn::LoadN(DF(), p, n); }
+HWY_INLINE VF floats(const int32_t* p, size_t n) { return hn::ConvertTo(DF(), hn::LoadN(DI(), p, n)); }
+
+// Four vectors narrow to one (bytes) or two; demotion saturates, once or twice alike.
+template <class T>
+HWY_INLINE void store4(VI a, VI b, VI c, VI e, T* y) {
+  const hn::ScalableTag<T> d;
+  if constexpr (sizeof(T) == 1) {
+    const hn::ScalableTag<int16_t> h;
+    hn::StoreU(hn::OrderedDemote2To(d, hn::OrderedDemote2To(h, a, b), hn::OrderedDemote2To(h, c, e)), d, y);
+  } else {
+    hn::StoreU(hn::OrderedDemote2To(d, a, b), d, y);
+    hn::StoreU(hn::OrderedDemote2To(d, c, e), d, y + hn::Lanes(d));
+  }
+}
+
+template <bool kEach, class X, class T>
+HWY_INLINE void quantize_piece(const X* x, T* y, size_t n, const Steps& steps) {
+  const DI di;
+  const DF df;
+  const hn::Rebind<T, DI> narrow;
+  const size_t lanes = hn::Lanes(di);
+  const VF one_scale = hn::Set(df, steps.scale);
+  const VI one_zero = hn::Set(di, steps.zero);
+  const auto at = [&](size_t i) HWY_ATTR {
+    if constexpr (kEach)
+      return quantized(floats(x + i), hn::LoadU(df, steps.scales + i), hn::LoadU(di, steps.zeros + i));
+    else
+      return quantized(floats(x + i), one_scale, one_zero);
+  };
+  size_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes)
+    store4(at(i), at(i + lanes), at(i + 2 * lanes), at(i + 3 * lanes), y + i);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::DemoteTo(narrow, at(i)), narrow, y + i);
+  if (i == n) return;
+  const size_t rest = n - i;
+  VF scale = one_scale;
+  VI zero = one_zero;
+  if constexpr (kEach)
+    scale = hn::LoadN(df, steps.scales + i, rest), zero = hn::LoadN(di, steps.zeros + i, rest);
+  hn::StoreN(hn::DemoteTo(narrow, quantized(floats(x + i, rest), scale, zero)), narrow, y + i, rest);
+}
+
+HWY_INLINE VI integers(const int32_t* p) { return hn::LoadU(DI(), p); }
+HWY_INLINE VI integers(const int32_t* p, size_t n) { return hn::LoadN(DI(), p, n); }
+template <class T>
+HWY_INLINE VI integers(const T* p) {
+  return hn::PromoteTo(DI(), hn::LoadU(hn::Rebind<T, DI>(), p));
+}
+template <class T>
+HWY_INLINE VI integers(const T* p, size_t n) {
+  return hn::PromoteTo(DI(), hn::LoadN(hn::Rebind<T, DI>(), p, n));
+}
+
+template <bool kEach, class T>
+HWY_INLINE void dequantize_piece(const T* x, float* y, size_t n, const Steps& steps) {
+  const DI di;
+  const DF df;
+  const size_t lanes = hn::Lanes(di);
+  const VF one_scale = hn::Set(df, steps.scale);
+  const VI one_zero = hn::Set(di, steps.zero);
+  const auto product = [](VI v, VF scale, VI zero)
+                           HWY_ATTR { return hn::Mul(hn::ConvertTo(DF(), hn::Sub(v, zero)), scale); };
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    if constexpr (kEach)
+      hn::StoreU(product(integers(x + i), hn::LoadU(df, steps.scales + i), hn::LoadU(di, steps.zeros + i)),
+                 df, y + i);
+    else
+      hn::StoreU(product(integers(x + i), one_scale, one_zero), df, y + i);
+  }
+  if (i == n) return;
+  const size_t rest = n - i;
+  VF scale = one_scale;
+  VI zero = one_zero;
+  if constexpr (kEach)
+    scale = hn::LoadN(df, steps.scales + i, rest), zero = hn::LoadN(di, steps.zeros + i, rest);
+  hn::StoreN(product(integers(x + i, rest), scale, zero), df, y + i, rest);
+}
+
+// One piece; `x` and `y` have the given types.
+template <class X, class T>
+void quantize_as(const void* x, void* y, size_t n, const Steps& steps) {
+  if (steps.scales != nullptr)
+    quantize_piece<true>(static_cast<const X*>(x), static_cast<T*>(y), n, steps);
+  else
+    quantize_piece<false>(static_cast<const X*>(x), static_cast<T*>(y), n, steps);
+}
+template <class T>
+void dequantize_as(const void* x, void* y, size_t n, const Steps& steps) {
+  if (steps.scales != nullptr)
+    dequantize_piece<true>(static_cast<const T*>(x), static_cast<float*>(y), n, steps);
+  else
+    dequantize_piece<false>(static_cast<const T*>(x), static_cast<float*>(y), n, steps);
+}
+
+template <class X>
+void quantize_from(DType to, const void* x, void* y, size_t n, const Steps& steps) {
+  switch (to) {
+    case DType::kInt8:
+      return quantize_as<X, int8_t>(x, y, n, steps);
+    case DType::kUint8:
+      return quantize_as<X, uint8_t>(x, y, n, steps);
+    case DType::kInt16:
+      return quantize_as<X, int16_t>(x, y, n, steps);
+    default:
+      return quantize_as<X, uint16_t>(x, y, n, steps);
+  }
+}
+void run_piece(DType from, DType to, const void* x, void* y, size_t n, const Steps& steps) {
+  if (to != DType::kFloat32) {
+    return from == DType::kFloat32 ? quantize_from<float>(to, x, y, n, steps)
+                                   : quantize_from<int32_t>(to, x, y, n, steps);
+  }
+  switch (from) {
+    case DType::kInt8:
+      return dequantize_as<int8_t>(x, y, n, steps);
+    case DType::kUint8:
+      return dequantize_as<uint8_t>(x, y, n, steps);
+    case DType::kInt16:
+      return dequantize_as<int16_t>(x, y, n, steps);
+    case DType::kUint16:
+      return dequantize_as<uint16_t>(x, y, n, steps);
+    default:
+      return dequantize_as<int32_t>(x, y, n, steps);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+namespace {
+
+HWY_EXPORT(run_piece);
+
+constexpr bool is_quantized(DType t) { return t >= DType::kInt8 && t <= DType::kUint16; }
+
+int32_t zero_at(const TensorView& zero, int64_t i) {
+  if (!zero.present()) return 0;
+  switch (zero.dtype) {
+    case DType::kInt8:
+      return zero.as<const int8_t>()[i];
+    case DType::kUint8:
+      return zero.as<const uint8_t>()[i];
+    case DType::kInt16:
+      return zero.as<const int16_t>()[i];
+    case DType::kUint16:
+      return zero.as<const uint16_t>()[i];
+    default:
+      return 0;  // of int32: accept() has seen that they are zero
+  }
+}
+
+constexpr int64_t kPiece = 8192;    // elements that outweigh handing a piece to a thread
+constexpr int64_t kStretch = 1024;  // elements whose parameters are written out together
+constexpr int64_t kLongRow = 64;    // elements from which a row is worth a call of its own
+
+// axis: of the parameters, if they are not single.
+Status run_steps(const OpCall& call, RunContext& context, int64_t axis) {
+  const TensorView &x = call.in(0), &y = call.out(0), &scale = call.in(1);
+  const TensorView zero = call.has_input(2) ? call.in(2) : TensorView{};
+  const int64_t size = y.size();
+  if (size == 0) return ok_status();
+  const auto run = HWY_DYNAMIC_POINTER(run_piece);
+  const auto piece = [&](int64_t at, int64_t count, const Steps& steps) {
+    run(x.dtype, y.dtype, x.data + at * static_cast<int64_t>(byte_width(x.dtype)),
+        y.data + at * static_cast<int64_t>(byte_width(y.dtype)), static_cast<size_t>(count), steps);
+  };
+  const auto* scales = scale.as<const float>();
+  if (scale.size() == 1) {
+    const Steps steps{nullptr, nullptr, scales[0], zero_at(zero, 0)};
+    parallel_for(context.threads, size, kPiece,
+                 [&](int64_t begin, int64_t end) { piece(begin, end - begin, steps); });
+    return ok_status();
+  }
+  const int64_t channels = x.dims[axis];
+  int64_t inner = 1;
+  for (int i = static_cast<int>(axis) + 1; i < x.rank; ++i) inner *= x.dims[i];
+  if (inner >= kLongRow) {
+    const int64_t count = std::min(inner, kPiece), pieces = divide_up(inner, count);
+    parallel_for(context.threads, size / inner * pieces, std::max<int64_t>(kPiece / count, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t unit = begin; unit < end; ++unit) {
+                     const int64_t row = unit / pieces, first = unit % pieces * count, c = row % channels;
+                     piece(row * inner + first, std::min(count, inner - first),
+                           {nullptr, nullptr, scales[c], zero_at(zero, c)});
+                   }
+                 });
+    return ok_status();
+  }
+  // Several whole periods of parameters at once, or parts of one: units of one part go together.
+  const int64_t period = channels * inner;
+  const int64_t copies = std::max<int64_t>(kStretch / period, 1);
+  const int64_t parts = divide_up(period, kStretch), rows = divide_up(size, copies * period);
+  parallel_for(context.threads, parts * rows, kPiece / kStretch, [&](int64_t begin, int64_t end) {
+    float stretch_scales[kStretch];
+    int32_t stretch_zeros[kStretch];
+    int64_t filled = -1;
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t part = unit / rows, row = unit % rows, first = part * kStretch;
+      const int64_t count = parts > 1 ? std::min(kStretch, period - first) : copies * period;
+      if (part != filled) {
+        int64_t c = first / inner, within = first % inner;
+        for (int64_t i = 0; i < count; ++i) {
+          stretch_scales[i] = scales[c], stretch_zeros[i] = zero_at(zero, c);
+          if (++within == inner) within = 0, c = c + 1 == channels ? 0 : c + 1;
+        }
+        filled = part;
+      }
+      const int64_t at = row * copies * period + first;
+      piece(at, std::min(count, size - at), {stretch_scales, stretch_zeros, 0, 0});
+    }
+  });
+  return ok_status();
+}
+
+Status accept_steps(const OpCall& call, DType from, DType to, int64_t block_size) {
+  const TensorView &x = call.in(0), &y = call.out(0), &scale = call.in(1);
+  SINTER_CHECK(from == DType::kFloat32 || from == DType::kInt32 || is_quantized(from),
+               unsupported("the simd kernel does not convert from this element type"));
+  SINTER_CHECK(to == DType::kFloat32 || is_quantized(to),
+               unsupported("the simd kernel does not convert to this element type"));
+  SINTER_CHECK(scale.dtype == DType::kFloat32, unsupported("the simd kernel takes float32 scales"));
+  SINTER_CHECK(block_size == 0 || scale.rank == 0, unsupported("the simd kernel takes no blocks"));
+  SINTER_CHECK(x.dense() && y.dense() && scale.dense(), unsupported("the simd kernel takes dense operands"));
+  if (!call.has_input(2)) return ok_status();
+  const TensorView& zero = call.in(2);
+  SINTER_CHECK(zero.dense(), unsupported("the simd kernel takes dense operands"));
+  if (zero.dtype != DType::kInt32) return ok_status();
+  SINTER_CHECK(zero.constant && zero.data != nullptr,
+               unsupported("zero points of int32 have to be constant zeros"));
+  for (int64_t i = 0; i < zero.size(); ++i)
+    SINTER_CHECK(zero.as<const int32_t>()[i] == 0, unsupported("zero points of int32 have to be zero"));
+  return ok_status();
+}
+
+Status accept_quantize(const OpCall& call) {
+  return accept_steps(call, call.in(0).dtype, call.out(0).dtype, call.attrs<QuantizeAttrs>().block_size);
+}
+Status run_quantize(const OpCall& call, RunContext& context) {
+  return run_steps(call, context, call.attrs<QuantizeAttrs>().axis);
+}
+Status accept_dequantize(const OpCall& call) {
+  return accept_steps(call, call.in(0).dtype, call.out(0).dtype, call.attrs<DequantizeAttrs>().block_size);
+}
+Status run_dequantize(const OpCall& call, RunContext& context) {
+  return run_steps(call, context, call.attrs<DequantizeAttrs>().axis);
+}
+
+}  // namespace
+
+const Kernel kQuantizeKernel = {Op::kQuantize, nullptr, nullptr, run_quantize, accept_quantize};
+const Kernel kDequantizeKernel = {Op::kDequantize, nullptr, nullptr, run_dequantize, accept_dequantize};
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE

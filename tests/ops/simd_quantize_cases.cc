@@ -1,0 +1,187 @@
+// Quantize and Dequantize of the simd table: the bits of the reference kernels, on every instruction set of
+// this machine and for any number of threads.
+#include <limits>
+
+#include "tests/ops/simd_test.h"
+
+namespace sinter::test {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kMax = std::numeric_limits<float>::max();
+constexpr float kLeast = std::numeric_limits<float>::denorm_min();
+
+template <class A>
+void check_exact(const A& attrs, const std::vector<Tensor>& inputs) {
+#ifdef __arm__
+  // Left to the reference kernels there; see simd_kernels.cc.
+  ASSERT_EQ(simd_kernels()[op_index(A::kOp)], nullptr);
+  return;
+#endif
+  std::vector<TensorView> shapes;
+  std::vector<Tensor> want;
+  ASSERT_TRUE(infer_op(attrs, inputs, &shapes, {}).ok());
+  ASSERT_TRUE(run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  for (const char* tier : simd_tiers()) {
+    SCOPED_TRACE(tier);
+    ASSERT_TRUE(set_simd_cap(tier));
+    std::vector<Tensor> one, many;
+    ReversedPool pool;
+    ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &one)) << op_name(A::kOp) << " was not accepted";
+    ASSERT_TRUE(run_simd(attrs, inputs, &pool, {}, &many));
+    EXPECT_EQ(one[0].bytes, many[0].bytes) << "threads change the result";
+    if (one[0].bytes == want[0].bytes) continue;
+    const size_t width = byte_width(want[0].dtype);
+    for (size_t i = 0; i < want[0].bytes.size(); ++i)
+      if (one[0].bytes[i] != want[0].bytes[i]) {
+        ADD_FAILURE() << "the first difference is at element " << i / width;
+        break;
+      }
+  }
+  set_simd_cap(nullptr);
+}
+
+QuantizeAttrs quantize(DType to, int64_t axis = 0) {
+  QuantizeAttrs a;
+  a.to = static_cast<int64_t>(to), a.axis = axis;
+  return a;
+}
+DequantizeAttrs dequantize(int64_t axis = 0) {
+  DequantizeAttrs a;
+  a.to = static_cast<int64_t>(DType::kFloat32), a.axis = axis;
+  return a;
+}
+
+// Quotients around every rounding and saturation, and what is not a number at all.
+Tensor edges(float scale) {
+  std::vector<float> v{0,       -0.0f,  kNan,    -kNan,    kInf, -kInf, kMax,  -kMax, kLeast,
+                       -kLeast, 1e-39f, -1e-39f, 1.2e-38f, 1,    -1,    1e10f, -1e10f};
+  for (const int64_t step : {1, 127, 128, 129, 255, 256, 257, 32767, 32768, 65535, 65536, 131071, 1 << 20})
+    for (int64_t i = -6; i <= 6; ++i)
+      for (const float sign : {-1.0f, 1.0f}) {
+        const float x = sign * (static_cast<float>(step) + static_cast<float>(i) / 2) * scale;
+        for (const float near : {x, std::nextafter(x, kInf), std::nextafter(x, -kInf)}) v.push_back(near);
+      }
+  return tensor<float>({static_cast<int64_t>(v.size())}, v);
+}
+
+template <class T>
+void check_quantize_type() {
+  constexpr T kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  const DType to = dtype_of<T>();
+  SCOPED_TRACE(dtype_name(to));
+  for (const float scale :
+       {1.0f, 0.5f, 0.1f, 3.7e-3f, 1e-30f, 1e30f, kMax, 1.2e-38f, 1e-40f, kLeast, 0.0f, -0.25f, kInf, kNan}) {
+    SCOPED_TRACE(scale);
+    const Tensor s = tensor<float>({}, {scale}),
+                 x = edges(std::isfinite(scale) && scale < 1e32f ? scale : 1.0f);
+    check_exact(quantize(to), {x, s});
+    for (const T zero : {kLow, static_cast<T>(3), kHigh})
+      check_exact(quantize(to), {x, s, tensor<T>({}, {zero})});
+    check_exact(quantize(to),
+                {tensor<int32_t>({9}, {0, 1, -1, 5, 1000, -70000, 16777217, INT32_MAX, INT32_MIN}), s});
+  }
+  for (int64_t n = 0; n < 140; ++n)
+    check_exact(quantize(to), {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)),
+                               tensor<float>({1}, {1.7f}), tensor<T>({1}, {5})});
+  check_exact(quantize(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
+  check_exact(quantize(to), {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}),
+                             tensor<T>({}, {kHigh / 2})});
+}
+
+TEST(SimdQuantize, PerTensor) {
+  check_quantize_type<int8_t>();
+  check_quantize_type<uint8_t>();
+  check_quantize_type<int16_t>();
+  check_quantize_type<uint16_t>();
+}
+
+// Short and long rows behind the axis, periods below and above a stretch.
+const std::pair<Shape, int64_t> kAxes[] = {
+    {{5}, 0},          {{3, 7}, 0},        {{3, 7}, 1},      {{2, 3, 5}, 1},
+    {{4, 1, 6, 3}, 3}, {{300, 16}, 1},     {{7, 1023}, 1},   {{5, 1024}, 1},
+    {{3, 1025}, 1},    {{2, 5000}, 1},     {{2, 60, 33}, 1}, {{2, 3, 64}, 1},
+    {{2, 5, 131}, 1},  {{1, 2, 20000}, 1}, {{70, 63}, 0},    {{2, 4, 9, 3, 2}, 2},
+    {{0, 3}, 1},       {{3, 0}, 0},        {{2, 0}, 1},      {{4, 1}, 1}};
+
+template <class T>
+void check_axes() {
+  const auto low = static_cast<double>(std::numeric_limits<T>::min()),
+             high = static_cast<double>(std::numeric_limits<T>::max()) + 1;
+  SCOPED_TRACE(dtype_name(dtype_of<T>()));
+  for (const auto& [dims, axis] : kAxes) {
+    SCOPED_TRACE(testing::PrintToString(dims) + " along " + std::to_string(axis));
+    const Shape own{dims[static_cast<size_t>(axis)]};
+    const Tensor s = noise<float>(own, 0.01, 5, 7), z = noise<T>(own, low, high, 8);
+    const Tensor x = noise<float>(dims, 2 * low - 100, 2 * high, 9), q = noise<T>(dims, low, high, 10);
+    check_exact(quantize(dtype_of<T>(), axis), {x, s, z});
+    check_exact(quantize(dtype_of<T>(), axis), {x, s});
+    check_exact(dequantize(axis), {q, s, z});
+    check_exact(dequantize(axis), {q, s});
+  }
+}
+
+TEST(SimdQuantize, PerAxis) {
+  check_axes<int8_t>();
+  check_axes<uint8_t>();
+  check_axes<int16_t>();
+  check_axes<uint16_t>();
+}
+
+template <class T>
+void check_dequantize_type() {
+  constexpr T kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  SCOPED_TRACE(dtype_name(dtype_of<T>()));
+  const Tensor all = iota<T>({sizeof(T) == 1 ? 259 : 65537}, kLow);
+  for (const float scale : {1.0f, 0.1f, 1e-40f, kLeast, 1.2e-38f, 1e36f, kMax, 0.0f, -0.3f, kInf, kNan}) {
+    SCOPED_TRACE(scale);
+    const Tensor s = tensor<float>({}, {scale});
+    check_exact(dequantize(), {all, s});
+    for (const T zero : {kLow, static_cast<T>(7), kHigh})
+      check_exact(dequantize(), {all, s, tensor<T>({}, {zero})});
+  }
+  for (int64_t n = 0; n < 70; ++n)
+    check_exact(dequantize(), {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
+}
+
+TEST(SimdDequantize, PerTensor) {
+  check_dequantize_type<int8_t>();
+  check_dequantize_type<uint8_t>();
+  check_dequantize_type<int16_t>();
+  check_dequantize_type<uint16_t>();
+}
+
+TEST(SimdDequantize, Int32WithoutZeroPoint) {
+  std::vector<int32_t> v{0, 1, -1, INT32_MAX, INT32_MIN, 16777217, 16777219, -33554435, 2147483520};
+  for (int32_t i = 0; i < 90; ++i) v.push_back(i * 23456789 - 1000000000);
+  const Tensor x = tensor<int32_t>({static_cast<int64_t>(v.size())}, v);
+  for (const float scale : {1.0f, 0.1f, 1e-40f, 3e38f}) {
+    check_exact(dequantize(), {x, tensor<float>({}, {scale})});
+    check_exact(dequantize(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
+  }
+  check_exact(dequantize(1), {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2), noise<float>({37}, 0, 1, 3),
+                              full<int32_t>({37}, 0)});
+  std::vector<Tensor> none;
+  EXPECT_FALSE(
+      run_simd(dequantize(), {x, tensor<float>({}, {1}), tensor<int32_t>({}, {1})}, nullptr, {}, &none));
+}
+
+TEST(SimdQuantize, LeavesTheRestToTheReference) {
+  std::vector<Tensor> none;
+  const Tensor x = noise<float>({4, 4}, -1, 1, 1), one = tensor<float>({}, {1});
+  QuantizeAttrs blocks = quantize(DType::kInt8);
+  blocks.block_size = 2;
+  EXPECT_FALSE(run_simd(blocks, {x, full<float>({2, 4}, 1)}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(quantize(DType::kInt4), {x, one}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(quantize(DType::kFloat8E4M3FN), {x, one}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(quantize(DType::kInt8), {x, tensor<double>({}, {1})}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(quantize(DType::kInt8), {noise<double>({4}, -1, 1, 1), one}, nullptr, {}, &none));
+  DequantizeAttrs wide = dequantize();
+  wide.to = static_cast<int64_t>(DType::kFloat64);
+  EXPECT_FALSE(run_simd(wide, {full<int8_t>({4}, 1), one}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(dequantize(), {full<int8_t>({4}, 1), tensor<double>({}, {1})}, nullptr, {}, &none));
+}
+
+}  // namespace
+}  // namespace sinter::test
