@@ -1,116 +1,54 @@
 // A profile's plan of one program: placements inside regions, operands where kernels can use them, elided
 // steps in place, and no byte shared by what lives at the same time. The rules are in schemas/FORMAT.md,
 // "Planned memory".
-#include <algorithm>
-
-#include "runtime/model/overlap.h"
-#include "runtime/model/verify.h"
+#include "runtime/model/plan_view.h"
 
 namespace sinter::detail {
 namespace {
 
 constexpr uint64_t kMostBytes = uint64_t{PTRDIFF_MAX} / 4;
 
-// Where a value lies, ready to compare.
-struct Place {
-  const fb::Placement* placement = nullptr;
-  uint64_t begin = 0, end = 0;  // in one address space for all regions
-  TensorView view;              // dims and strides
-};
-
-struct Scratch {
-  Box* boxes;
-  int32_t* block;   // per placement: index of its block's first placement
-  uint32_t* order;  // placements by first step
-  uint32_t* active;
-  uint8_t* written;  // per value: a step that is not elided, or a caller, writes it
-  uint8_t* state;    // per placement, while blocks are found
-
-  Scratch(uint32_t values, uint32_t steps, BumpArena& arena)
-      : boxes(arena.allocate_array<Box>(size_t{values} + steps)),
-        block(arena.allocate_array<int32_t>(values)),
-        order(arena.allocate_array<uint32_t>(values)),
-        active(arena.allocate_array<uint32_t>(values)),
-        written(arena.allocate_array<uint8_t>(values)),
-        state(arena.allocate_array<uint8_t>(values)) {
-    BumpArena sweep = arena;
-    if (arena.measuring()) measure_disjoint(size_t{values} + steps, sweep);
-    rest = arena;
-    needed = sweep.used();
-  }
-  BumpArena rest;
-  size_t needed = 0;
-};
-
-class PlanVerifier {
+class PlanVerifier : PlanView {
  public:
-  PlanVerifier(const fb::Profile& profile, const fb::ProgramPlan& plan, const ProgramFacts& facts,
-               Scratch& scratch)
-      : profile_(profile), plan_(plan), f_(facts), s_(scratch), steps_(length(facts.program->steps())) {}
+  explicit PlanVerifier(const PlanView& view) : PlanView(view), s_(scratch), f_(facts), steps_(steps()) {}
 
   Status run() {
     SINTER_RETURN_IF_ERROR(check_owner());
     SINTER_RETURN_IF_ERROR(check_placements());
-    SINTER_RETURN_IF_ERROR(find_blocks());
+    SINTER_RETURN_IF_ERROR(find_blocks(*this));
     SINTER_RETURN_IF_ERROR(check_steps());
     SINTER_RETURN_IF_ERROR(check_ports());
     SINTER_RETURN_IF_ERROR(check_copies());
     SINTER_RETURN_IF_ERROR(prove_disjoint({s_.boxes, boxes_}, s_.rest));
-    return check_blocks();
+    return check_blocks(*this);
   }
 
  private:
-  bool entry() const { return f_.owner == nullptr; }
-  const fb::Value& value(uint32_t v) const { return *f_.program->values()->Get(v); }
-  uint32_t placements() const { return length(plan_.placements()); }
-
-  Place place(const fb::Placement& p) const {
-    Place out;
-    out.placement = &p;
-    out.view = value_view(value(p.value()));
-    if (p.strides() != nullptr)
-      for (int i = 0; i < out.view.rank; ++i)
-        out.view.strides[i] = items(p.strides())[static_cast<size_t>(i)];
-    out.begin = (entry() ? base(p.region()) : 0) + p.offset();
-    out.end = out.begin + p.bytes();
-    return out;
-  }
-  // Place of a value, with a null placement if it has none.
-  Place place_of(uint32_t v) const {
-    const fb::Placement* p = find_placement(plan_, v);
-    return p != nullptr ? place(*p) : Place{};
-  }
-  uint64_t base(uint32_t region) const {
-    uint64_t sum = 0;
-    for (uint32_t i = 0; i < region; ++i) sum += profile_.regions()->Get(i)->bytes();
-    return sum;
-  }
-
   // What is given here fits what surrounds it.
   Status check_owner() const {
-    SINTER_CHECK(plan_.program() == f_.index && length(plan_.steps()) == steps_,
+    SINTER_CHECK(plan.program() == f_.index && length(plan.steps()) == steps_,
                  corrupt("a plan does not belong to its program"));
     if (entry()) {
       uint64_t sum = 0;
-      for (uint32_t i = 0; i < length(profile_.regions()); ++i) sum += profile_.regions()->Get(i)->bytes();
-      SINTER_CHECK(plan_.arena_bytes() == sum, corrupt("the plan does not state the regions' bytes"));
+      for (uint32_t i = 0; i < length(profile.regions()); ++i) sum += profile.regions()->Get(i)->bytes();
+      SINTER_CHECK(plan.arena_bytes() == sum, corrupt("the plan does not state the regions' bytes"));
       return ok_status();
     }
-    SINTER_CHECK(plan_.arena_bytes() <= kMostBytes, corrupt("a plan is too large"));
-    const fb::ProgramPlan& outer = *profile_.programs()->Get(f_.owner_index);
+    SINTER_CHECK(plan.arena_bytes() <= kMostBytes, corrupt("a plan is too large"));
+    const fb::ProgramPlan& outer = *profile.programs()->Get(f_.owner_index);
     SINTER_CHECK(f_.owner_step_index < length(outer.steps()) &&
-                     outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= plan_.arena_bytes(),
+                     outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= plan.arena_bytes(),
                  corrupt("a subprogram does not fit its step's workspace"));
     return ok_status();
   }
 
   // [offset, offset + bytes) lies in the region and leaves its padding free.
   bool inside(uint32_t region, uint64_t offset, uint64_t bytes) const {
-    uint64_t room = plan_.arena_bytes(), padding = kReadPadding;
+    uint64_t room = plan.arena_bytes(), padding = kReadPadding;
     if (entry()) {
-      if (region >= length(profile_.regions())) return false;
-      room = profile_.regions()->Get(region)->bytes();
-      padding = profile_.regions()->Get(region)->padding();
+      if (region >= length(profile.regions())) return false;
+      room = profile.regions()->Get(region)->bytes();
+      padding = profile.regions()->Get(region)->padding();
     }
     uint64_t end = 0;
     return checked_add(offset, bytes, &end) && checked_add(end, padding, &end) && end <= room;
@@ -132,12 +70,12 @@ class PlanVerifier {
     const auto end = static_cast<int32_t>(steps_);
     uint32_t next = 0;
     for (uint32_t v = 0; v < length(f_.program->values()); ++v) {
-      const bool here = next < placements() && plan_.placements()->Get(next)->value() == v;
+      const bool here = next < placements() && plan.placements()->Get(next)->value() == v;
       SINTER_CHECK(here == needs_place(v),
                    corrupt("the value's placement is missing or needless, or out of order")
                        .at(Where::kValue, static_cast<int32_t>(v)));
       if (!here) continue;
-      const Status status = check_placement(*plan_.placements()->Get(next), end);
+      const Status status = check_placement(*plan.placements()->Get(next), end);
       if (!status.ok()) return status.at(Where::kValue, static_cast<int32_t>(v));
       ++next;
     }
@@ -184,54 +122,12 @@ class PlanVerifier {
     box = {place(p).begin, place(p).end, p.first_step(), p.last_step(), 0, static_cast<int32_t>(p.value())};
     return ok_status();
   }
-  uint32_t index_of(const fb::Placement* p) const {
-    const auto* list = plan_.placements();
-    uint32_t lo = 0, hi = list->size();
-    while (lo + 1 < hi) {
-      const uint32_t mid = (lo + hi) / 2;
-      (list->Get(mid)->value() <= p->value() ? lo : hi) = mid;
-    }
-    return lo;
-  }
-
-  // Follows alias_of; state 1: on the way, 2: done.
-  Status find_blocks() {
-    const auto* list = plan_.placements();
-    for (uint32_t i = 0; i < placements(); ++i) s_.state[i] = 0;
-    for (uint32_t i = 0; i < placements(); ++i) {
-      uint32_t at = i;
-      while (s_.state[at] == 0) {
-        s_.state[at] = 1;
-        const fb::Placement& p = *list->Get(at);
-        if (p.alias_of() == -1) {
-          s_.block[at] = static_cast<int32_t>(at);
-          s_.state[at] = 2;
-          break;
-        }
-        const fb::Placement* next =
-            p.alias_of() >= 0 ? find_placement(plan_, static_cast<uint32_t>(p.alias_of())) : nullptr;
-        SINTER_CHECK(next != nullptr && next->region() == p.region(),
-                     corrupt("value %a is an alias of nothing", p.value()));
-        at = index_of(next);
-      }
-      SINTER_CHECK(s_.state[at] == 2, corrupt("aliases go in a circle"));
-      const int32_t root = s_.block[at];
-      for (at = i; s_.state[at] == 1;) {
-        s_.block[at] = root;
-        s_.state[at] = 2;
-        at = index_of(find_placement(plan_, static_cast<uint32_t>(list->Get(at)->alias_of())));
-      }
-    }
-    for (uint32_t i = 0; i < placements(); ++i) s_.boxes[i].block = s_.block[i];
-    return ok_status();
-  }
-
   Status check_steps() {
     for (uint32_t v = 0; v < length(f_.program->values()); ++v)
       s_.written[v] = value(v).kind() == fb::ValueKind::Input || value(v).kind() == fb::ValueKind::State;
     for (uint32_t s = 0; s < steps_; ++s) {
       const Status status =
-          check_step(*f_.program->steps()->Get(s), *plan_.steps()->Get(s), static_cast<int32_t>(s));
+          check_step(*f_.program->steps()->Get(s), *plan.steps()->Get(s), static_cast<int32_t>(s));
       if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
     }
     return ok_status();
@@ -239,7 +135,7 @@ class PlanVerifier {
 
   Status check_step(const fb::Step& step, const fb::StepPlan& p, int32_t s) {
     for (const uint8_t c : items(p.candidates()))
-      SINTER_CHECK(c < length(profile_.backends()), corrupt("a candidate is no backend of the profile"));
+      SINTER_CHECK(c < length(profile.backends()), corrupt("a candidate is no backend of the profile"));
     if (p.workspace_bytes() > 0) {
       SINTER_CHECK(p.workspace_offset() % kBufferAlignment == 0 &&
                        inside(p.workspace_region(), p.workspace_offset(), p.workspace_bytes()),
@@ -252,7 +148,7 @@ class PlanVerifier {
     const OpInfo& info = *op_info(step_op(step));
     const auto usable = [&](int32_t v, Strides takes) {
       if (v < 0 || takes == Strides::kAny) return true;
-      const fb::Placement* at = find_placement(plan_, static_cast<uint32_t>(v));
+      const fb::Placement* at = find_placement(plan, static_cast<uint32_t>(v));
       return at == nullptr || place(*at).view.dense();
     };
     for (const int32_t v : items(step.inputs()))
@@ -262,12 +158,6 @@ class PlanVerifier {
       if (v >= 0) s_.written[v] = 1;
     }
     return ok_status();
-  }
-
-  static bool same_strides(const TensorView& a, const TensorView& b) {
-    for (int i = 0; i < a.rank; ++i)
-      if (a.dims[i] > 1 && b.dims[i] > 1 && a.strides[i] != b.strides[i]) return false;
-    return true;
   }
 
   Status check_elided(const fb::Step& step) {
@@ -335,7 +225,7 @@ class PlanVerifier {
       if (target.placement == nullptr) return corrupt("a parameter has no place");
       if (result.placement != nullptr && result.begin == target.begin) continue;
       for (uint32_t k = i + 1; k < n; ++k) {
-        SINTER_CHECK(budget_-- > 0, unsupported("the plan is too entangled to verify"));
+        SINTER_CHECK(budget-- > 0, unsupported("the plan is too entangled to verify"));
         const Place other = place_of(from(k));
         SINTER_CHECK(
             k == i || other.placement == nullptr || other.end <= target.begin || target.end <= other.begin,
@@ -363,111 +253,16 @@ class PlanVerifier {
         [&](uint32_t i) { return static_cast<uint32_t>(value(s_.order[i]).update()); });
   }
 
-  // Rule 3: within a block, what is written touches nothing else that lives.
-  Status check_blocks() {
-    const uint32_t n = placements();
-    const auto* list = plan_.placements();
-    const auto life = [&](uint32_t i) -> const Life& { return f_.lives[list->Get(i)->value()]; };
-    for (uint32_t i = 0; i < n; ++i) s_.order[i] = i;
-    std::sort(s_.order, s_.order + n, [&](uint32_t a, uint32_t b) {
-      if (s_.block[a] != s_.block[b]) return s_.block[a] < s_.block[b];
-      if (life(a).first != life(b).first) return life(a).first < life(b).first;
-      return a < b;
-    });
-    for (uint32_t begin = 0; begin < n;) {
-      uint32_t live = 0, i = begin;
-      for (; i < n && s_.block[s_.order[i]] == s_.block[s_.order[begin]]; ++i) {
-        const uint32_t b = s_.order[i];
-        uint32_t kept = 0;
-        for (uint32_t k = 0; k < live; ++k) {
-          const uint32_t a = s_.active[k];
-          if (life(a).last < life(b).first) continue;
-          s_.active[kept++] = a;
-          SINTER_CHECK(budget_-- > 0, unsupported("the plan is too entangled to verify"));
-          const bool together = life(a).first == life(b).first;
-          if (!s_.written[list->Get(b)->value()] && !(together && s_.written[list->Get(a)->value()]))
-            continue;
-          const Place pa = place(*list->Get(a)), pb = place(*list->Get(b));
-          if (disjoint(pa, pb) || (!together && in_place(pa, pb))) continue;
-          return corrupt("value %a is overwritten by value %b while it is live", pa.placement->value(),
-                         pb.placement->value());
-        }
-        live = kept;
-        s_.active[live++] = b;
-      }
-      begin = i;
-    }
-    return ok_status();
-  }
-
-  // b is written over a by an operation that may do so.
-  bool in_place(const Place& a, const Place& b) const {
-    const uint32_t va = a.placement->value(), vb = b.placement->value();
-    const int32_t s = f_.lives[vb].first;
-    if (s < 0 || static_cast<uint32_t>(s) >= steps_ || f_.lives[va].last != s) return false;
-    const fb::Step& step = *f_.program->steps()->Get(static_cast<uint32_t>(s));
-    if ((op_info(step_op(step))->traits & kInPlace) == 0) return false;
-    if (items(step.outputs())[0] != static_cast<int32_t>(vb)) return false;
-    bool operand = false;
-    for (const int32_t v : items(step.inputs())) operand = operand || v == static_cast<int32_t>(va);
-    if (!operand || a.begin != b.begin || byte_width(a.view.dtype) != byte_width(b.view.dtype)) return false;
-    // View moves whole tensors: other dims are the same bytes.
-    if (step_op(step) == Op::kView) return a.view.dense() && b.view.dense();
-    return a.view.same_shape(b.view) && same_strides(a.view, b.view);
-  }
-
-  // Byte ranges apart, or boxes apart in one grid: equal strides, and along some axis one begins where the
-  // other has ended.
-  static bool disjoint(const Place& a, const Place& b) {
-    if (a.end <= b.begin || b.end <= a.begin || a.begin == a.end || b.begin == b.end) return true;
-    if (a.begin > b.begin) return disjoint(b, a);
-    if (a.view.rank != b.view.rank) return false;
-    const int rank = a.view.rank;
-    uint64_t delta = b.begin - a.begin;
-    bool apart = false;
-    for (int i = 0; i < rank; ++i) {
-      const int64_t stride = a.view.strides[i];
-      if (stride <= 0 || stride != b.view.strides[i]) return false;
-      if (i > 0 && stride > a.view.strides[i - 1]) return false;
-      const auto shift = static_cast<int64_t>(delta / static_cast<uint64_t>(stride));
-      delta %= static_cast<uint64_t>(stride);
-      // Both boxes stay within one row of the grid.
-      if (i > 0 && std::max(a.view.dims[i], shift + b.view.dims[i]) > a.view.strides[i - 1] / stride)
-        return false;
-      apart = apart || shift >= a.view.dims[i];
-    }
-    const auto width = static_cast<int64_t>(std::max(byte_width(a.view.dtype), byte_width(b.view.dtype)));
-    return apart && delta == 0 && rank > 0 && a.view.strides[rank - 1] >= width;
-  }
-
-  const fb::Profile& profile_;
-  const fb::ProgramPlan& plan_;
+  PlanScratch& s_;
   const ProgramFacts& f_;
-  Scratch& s_;
   const uint32_t steps_;
   size_t boxes_ = 0;
-  int64_t budget_ = 20'000'000;  // pairs that are looked at one by one
 };
 
 }  // namespace
 
-const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value) {
-  const auto* list = plan.placements();
-  uint32_t lo = 0, hi = length(list);
-  while (lo < hi) {
-    const uint32_t mid = (lo + hi) / 2;
-    const fb::Placement* p = list->Get(mid);
-    if (p->value() == value) return p;
-    if (p->value() < value)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return nullptr;
-}
-
 void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch) {
-  const Scratch s(values, steps, scratch);
+  const PlanScratch s(values, steps, scratch);
   scratch.allocate(s.needed - scratch.used(), 1);
 }
 
@@ -492,9 +287,9 @@ Status verify_regions(const fb::Profile& profile) {
 
 Status verify_plan(const ModelState&, const fb::Profile& profile, const ProgramFacts& facts,
                    BumpArena arena) {
-  Scratch scratch(length(facts.program->values()), length(facts.program->steps()), arena);
+  PlanScratch scratch(length(facts.program->values()), length(facts.program->steps()), arena);
   SINTER_CHECK(!arena.exhausted(), corrupt("the file states too little scratch memory"));
-  return PlanVerifier(profile, *profile.programs()->Get(facts.index), facts, scratch).run();
+  return PlanVerifier({profile, *profile.programs()->Get(facts.index), facts, scratch}).run();
 }
 
 }  // namespace sinter::detail

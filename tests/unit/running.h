@@ -64,4 +64,16 @@ inline ClampAttrs relu() {
   return a;
 }
 
+// y = relu(x + c)
+inline ModelBuilder add_relu() {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2, 3});
+  const int c = b.constant<float>(DType::kFloat32, {3}, {1, 2, 3});
+  const int h = b.value(DType::kFloat32, {2, 3}), y = b.value(DType::kFloat32, {2, 3});
+  b.step(AddAttrs{}, {x, c}, {h});
+  b.step(relu(), {h}, {y});
+  b.output("y", y);
+  return b;
+}
+
 }  // namespace sinter::testing

@@ -26,6 +26,8 @@ namespace sinter::convert {
   X(quantize_rules) \
   X(recurrent_rules) \
   X(reduce_rules) \
+  X(resize_rules) \
+  X(scan_rules) \
   X(shape_rules) \
   X(signal_rules) \
   X(state_rules)

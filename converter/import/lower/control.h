@@ -1,0 +1,28 @@
+// What Loop and Scan share: a loop whose body is planned once for all iterations.
+#pragma once
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+
+struct PlannedLoop {
+  ValueId trips = kAbsent, condition = kAbsent;
+  int64_t max_trips = 0;
+  bool exact = false;              // runs exactly max_trips times
+  bool known_start = false;        // ... if the body never says stop
+  std::vector<ValueId> carried;    // initial values
+  std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
+};
+
+// Tries to plan the body with carried types as they start, widening dtypes until they stay the same. Empty:
+// it cannot (reasons in `diagnostics`). Results: carried finals, then scanned values.
+std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const ImportedGraph& source,
+                                                 PlannedLoop& loop, Diagnostics& diagnostics,
+                                                 const GraphLowering::Prologue& prologue,
+                                                 bool body_gives_condition);
+// Stacks one value per iteration along a new first axis.
+ValueId stack(NodeLowering& n, const std::vector<ValueId>& items);
+// The node's results are these, as far as they are wanted; false if one is unknown.
+bool finish(NodeLowering& n, const std::vector<ValueId>& results);
+
+}  // namespace sinter::convert

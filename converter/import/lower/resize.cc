@@ -1,0 +1,182 @@
+// Resize and Upsample.
+#include <algorithm>
+#include <cmath>
+
+#include "converter/import/lower/common.h"
+#include "converter/import/lower/spatial.h"
+
+namespace sinter::convert {
+namespace {
+
+std::optional<ResizeCoordinates> coordinates(const std::string& name) {
+  if (name == "half_pixel") return ResizeCoordinates::kHalfPixel;
+  if (name == "half_pixel_symmetric") return ResizeCoordinates::kHalfPixelSymmetric;
+  if (name == "pytorch_half_pixel") return ResizeCoordinates::kPytorchHalfPixel;
+  if (name == "align_corners") return ResizeCoordinates::kAlignCorners;
+  if (name == "asymmetric") return ResizeCoordinates::kAsymmetric;
+  if (name == "tf_crop_and_resize") return ResizeCoordinates::kTfCropAndResize;
+  if (name == "tf_half_pixel_for_nn") return ResizeCoordinates::kTfHalfPixelForNearest;
+  return std::nullopt;
+}
+
+std::optional<ResizeMode> resize_mode(const std::string& name) {
+  if (name == "nearest") return ResizeMode::kNearest;
+  if (name == "linear" || name == "bilinear") return ResizeMode::kLinear;
+  if (name == "cubic") return ResizeMode::kCubic;
+  return std::nullopt;
+}
+
+std::optional<NearestMode> nearest_mode(const std::string& name) {
+  if (name == "round_prefer_floor" || name.empty()) return NearestMode::kRoundPreferFloor;
+  if (name == "round_prefer_ceil") return NearestMode::kRoundPreferCeil;
+  if (name == "floor") return NearestMode::kFloor;
+  if (name == "ceil") return NearestMode::kCeil;
+  return std::nullopt;
+}
+
+// Emits a Resize; spatial values are resized channels-last, where the kernels are.
+ValueId emit_resize(NodeLowering& n, ValueId x, ResizeAttrs a) {
+  const bool spatial = n.rank(x) >= 3 && a.sizes[0] == n.dims(x)[0] && a.sizes[1] == n.dims(x)[1];
+  if (!spatial) return n.emit(a, {x});
+  const auto last = [](auto list) {
+    auto out = list;
+    for (int i = 1; i + 1 < list.size(); ++i) out[i] = list[i + 1];
+    out[list.size() - 1] = list[1];
+    return out;
+  };
+  a.sizes = last(a.sizes);
+  a.scales = last(a.scales);
+  if (!a.roi.empty()) {
+    const int rank = a.roi.size() / 2;
+    FloatList begins, ends;
+    for (int i = 0; i < rank; ++i) begins.push(a.roi[i]), ends.push(a.roi[rank + i]);
+    begins = last(begins), ends = last(ends);
+    a.roi = begins;
+    for (const double e : ends) a.roi.push(e);
+  }
+  return n.to_channels_first(n.emit(a, {n.to_channels_last(x)}));
+}
+
+// Resize-10 (scales as input 1) and 11 to 19 (roi, scales, sizes).
+bool lower_resize(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const bool old = n.opset() < 11;
+  const std::string mode = n.attr_string("mode", "nearest");
+  const std::string rule = n.attr_string("coordinate_transformation_mode", old ? "asymmetric" : "half_pixel");
+  const std::string nearest = n.attr_string("nearest_mode", old ? "floor" : "round_prefer_floor");
+  const auto m = resize_mode(mode);
+  const auto c = coordinates(rule);
+  const auto near = nearest_mode(nearest);
+  if (!m || !c || !near)
+    return n.refuse("mode '{}', coordinates '{}' or nearest_mode '{}' is not known", mode, rule, nearest);
+  ResizeAttrs a;
+  a.mode = static_cast<int64_t>(*m);
+  a.coordinates = static_cast<int64_t>(*c);
+  a.nearest_mode = static_cast<int64_t>(*near);
+  a.cubic_coeff_a = n.attr_float("cubic_coeff_a", -0.75);
+  a.exclude_outside = n.attr_int("exclude_outside", 0);
+  a.extrapolation_value = n.attr_float("extrapolation_value", 0);
+  a.antialias = n.attr_int("antialias", 0);
+  const std::string policy = n.attr_string("keep_aspect_ratio_policy", "stretch");
+  const Dims dims = n.dims(x);
+  const auto rank = static_cast<int64_t>(dims.size());
+  std::vector<int64_t> axes = n.attr_ints("axes");
+  if (axes.empty())
+    for (int64_t i = 0; i < rank; ++i) axes.push_back(i);
+  if (!n.normalize_axes(&axes, rank)) return false;
+  const size_t scales_at = old ? 1 : 2;
+  std::vector<double> roi, scales;
+  std::vector<int64_t> sizes;
+  if (n.has_input(scales_at) && n.size(n.input(scales_at)) > 0) {
+    const auto given = n.constant_doubles(scales_at);
+    if (!given) return false;
+    scales = *given;
+  }
+  if (n.has_input(3) && n.size(n.input(3)) > 0) {
+    const auto given = n.constant_ints(3);
+    if (!given) return false;
+    sizes = *given;
+  }
+  // The roi means nothing in the other modes, yet many files give one.
+  if (!old && n.has_input(1) && *c == ResizeCoordinates::kTfCropAndResize) {
+    const auto given = n.constant_doubles(1);
+    if (!given) return n.refuse("tf_crop_and_resize needs a constant roi");
+    roi = *given;
+    if (roi.size() != 2 * axes.size())
+      return n.refuse("roi has {} numbers for {} axes", roi.size(), axes.size());
+  }
+  if (!old && *c == ResizeCoordinates::kTfCropAndResize && roi.empty())
+    return n.refuse("tf_crop_and_resize needs a roi");
+  if (scales.empty() == sizes.empty()) return n.refuse("exactly one of scales and sizes must be given");
+  if ((scales.empty() ? sizes.size() : scales.size()) != axes.size())
+    return n.refuse("{} scales or sizes for {} axes", scales.empty() ? sizes.size() : scales.size(),
+                    axes.size());
+  for (int64_t i = 0; i < rank; ++i) a.sizes.push(dims[static_cast<size_t>(i)]), a.scales.push(1);
+  for (int i = 0; i < 2 * rank && !roi.empty(); ++i) a.roi.push(i < rank ? 0 : 1);
+  double kept = 0;  // the common scale of keep_aspect_ratio_policy
+  if (!sizes.empty() && policy != "stretch") {
+    for (size_t i = 0; i < axes.size(); ++i) {
+      const double s =
+          static_cast<double>(sizes[i]) / static_cast<double>(dims[static_cast<size_t>(axes[i])]);
+      kept = i == 0 ? s : policy == "not_larger" ? std::min(kept, s) : std::max(kept, s);
+    }
+  }
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = static_cast<int>(axes[i]);
+    const auto in = static_cast<double>(dims[static_cast<size_t>(axis)]);
+    double span = in;
+    if (!roi.empty()) {
+      a.roi[axis] = roi[i], a.roi[static_cast<int>(rank) + axis] = roi[axes.size() + i];
+      span = in * (a.roi[static_cast<int>(rank) + axis] - a.roi[axis]);
+    }
+    if (!scales.empty()) {
+      if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
+      a.scales[axis] = scales[i];
+      a.sizes[axis] = static_cast<int64_t>(std::floor(span * scales[i]));
+    } else if (kept > 0) {
+      a.scales[axis] = kept;
+      a.sizes[axis] = static_cast<int64_t>(std::floor(kept * in + 0.5));
+    } else {
+      a.sizes[axis] = sizes[i];
+      a.scales[axis] = static_cast<double>(sizes[i]) / in;
+    }
+    if (a.sizes[axis] < 0 || in == 0)
+      return n.refuse("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
+  }
+  return n.output(0, emit_resize(n, x, a));
+}
+
+// Upsample-7 (attribute) and 9 (input): Resize by the old rule.
+bool lower_upsample(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  const auto m = resize_mode(n.attr_string("mode", "nearest"));
+  if (!m) return n.refuse("its mode is not known");
+  std::vector<double> scales = n.attr_floats("scales");
+  if (n.has_attr("height_scale"))
+    scales = {1, 1, n.attr_float("height_scale", 1), n.attr_float("width_scale", 1)};
+  if (scales.empty()) {
+    const auto given = n.constant_doubles(1);
+    if (!given) return n.refuse("has no scales");
+    scales = *given;
+  }
+  if (scales.size() != n.dims(x).size())
+    return n.refuse("{} scales for X {}", scales.size(), to_string(n.dims(x)));
+  ResizeAttrs a;
+  a.mode = static_cast<int64_t>(*m);
+  a.coordinates = static_cast<int64_t>(ResizeCoordinates::kAsymmetric);
+  a.nearest_mode = static_cast<int64_t>(NearestMode::kFloor);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
+    a.scales.push(scales[i]);
+    a.sizes.push(static_cast<int64_t>(std::floor(static_cast<double>(n.dims(x)[i]) * scales[i])));
+  }
+  return n.output(0, emit_resize(n, x, a));
+}
+
+constexpr LowerRule kRules[] = {{"Resize", lower_resize}, {"Upsample", lower_upsample}};
+
+}  // namespace
+
+std::span<const LowerRule> resize_rules() { return kRules; }
+
+}  // namespace sinter::convert

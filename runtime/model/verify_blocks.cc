@@ -1,0 +1,146 @@
+// What shares memory in a plan: blocks of aliases, and that nothing in a block is written over while it
+// lives.
+#include <algorithm>
+
+#include "runtime/model/plan_view.h"
+
+namespace sinter::detail {
+namespace {
+
+uint32_t index_of(const fb::ProgramPlan& plan, const fb::Placement* p) {
+  const auto* list = plan.placements();
+  uint32_t lo = 0, hi = list->size();
+  while (lo + 1 < hi) {
+    const uint32_t mid = (lo + hi) / 2;
+    (list->Get(mid)->value() <= p->value() ? lo : hi) = mid;
+  }
+  return lo;
+}
+
+// Byte ranges apart, or boxes apart in one grid: equal strides, and along some axis one begins where the
+// other has ended.
+bool disjoint(const Place& a, const Place& b) {
+  if (a.end <= b.begin || b.end <= a.begin || a.begin == a.end || b.begin == b.end) return true;
+  if (a.begin > b.begin) return disjoint(b, a);
+  if (a.view.rank != b.view.rank) return false;
+  const int rank = a.view.rank;
+  uint64_t delta = b.begin - a.begin;
+  bool apart = false;
+  for (int i = 0; i < rank; ++i) {
+    const int64_t stride = a.view.strides[i];
+    if (stride <= 0 || stride != b.view.strides[i]) return false;
+    if (i > 0 && stride > a.view.strides[i - 1]) return false;
+    const auto shift = static_cast<int64_t>(delta / static_cast<uint64_t>(stride));
+    delta %= static_cast<uint64_t>(stride);
+    // Both boxes stay within one row of the grid.
+    if (i > 0 && std::max(a.view.dims[i], shift + b.view.dims[i]) > a.view.strides[i - 1] / stride)
+      return false;
+    apart = apart || shift >= a.view.dims[i];
+  }
+  const auto width = static_cast<int64_t>(std::max(byte_width(a.view.dtype), byte_width(b.view.dtype)));
+  return apart && delta == 0 && rank > 0 && a.view.strides[rank - 1] >= width;
+}
+
+// b is written over a by an operation that may do so.
+bool in_place(const PlanView& view, const Place& a, const Place& b) {
+  const uint32_t va = a.placement->value(), vb = b.placement->value();
+  const int32_t s = view.facts.lives[vb].first;
+  if (s < 0 || static_cast<uint32_t>(s) >= view.steps() || view.facts.lives[va].last != s) return false;
+  const fb::Step& step = *view.facts.program->steps()->Get(static_cast<uint32_t>(s));
+  if ((op_info(step_op(step))->traits & kInPlace) == 0) return false;
+  if (items(step.outputs())[0] != static_cast<int32_t>(vb)) return false;
+  bool operand = false;
+  for (const int32_t v : items(step.inputs())) operand = operand || v == static_cast<int32_t>(va);
+  if (!operand || a.begin != b.begin || byte_width(a.view.dtype) != byte_width(b.view.dtype)) return false;
+  // View moves whole tensors: other dims are the same bytes.
+  if (step_op(step) == Op::kView) return a.view.dense() && b.view.dense();
+  return a.view.same_shape(b.view) && same_strides(a.view, b.view);
+}
+
+}  // namespace
+
+const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value) {
+  const auto* list = plan.placements();
+  uint32_t lo = 0, hi = length(list);
+  while (lo < hi) {
+    const uint32_t mid = (lo + hi) / 2;
+    const fb::Placement* p = list->Get(mid);
+    if (p->value() == value) return p;
+    if (p->value() < value)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return nullptr;
+}
+
+// state 1: on the way, 2: done.
+Status find_blocks(PlanView& view) {
+  PlanScratch& s = view.scratch;
+  const auto* list = view.plan.placements();
+  for (uint32_t i = 0; i < view.placements(); ++i) s.state[i] = 0;
+  for (uint32_t i = 0; i < view.placements(); ++i) {
+    uint32_t at = i;
+    while (s.state[at] == 0) {
+      s.state[at] = 1;
+      const fb::Placement& p = *list->Get(at);
+      if (p.alias_of() == -1) {
+        s.block[at] = static_cast<int32_t>(at);
+        s.state[at] = 2;
+        break;
+      }
+      const fb::Placement* next =
+          p.alias_of() >= 0 ? find_placement(view.plan, static_cast<uint32_t>(p.alias_of())) : nullptr;
+      SINTER_CHECK(next != nullptr && next->region() == p.region(),
+                   corrupt("value %a is an alias of nothing", p.value()));
+      at = index_of(view.plan, next);
+    }
+    SINTER_CHECK(s.state[at] == 2, corrupt("aliases go in a circle"));
+    const int32_t root = s.block[at];
+    for (at = i; s.state[at] == 1;) {
+      s.block[at] = root;
+      s.state[at] = 2;
+      at = index_of(view.plan, find_placement(view.plan, static_cast<uint32_t>(list->Get(at)->alias_of())));
+    }
+  }
+  for (uint32_t i = 0; i < view.placements(); ++i) s.boxes[i].block = s.block[i];
+  return ok_status();
+}
+
+Status check_blocks(PlanView& view) {
+  PlanScratch& s = view.scratch;
+  const uint32_t n = view.placements();
+  const auto* list = view.plan.placements();
+  const auto life = [&](uint32_t i) -> const Life& { return view.facts.lives[list->Get(i)->value()]; };
+  for (uint32_t i = 0; i < n; ++i) s.order[i] = i;
+  std::sort(s.order, s.order + n, [&](uint32_t a, uint32_t b) {
+    if (s.block[a] != s.block[b]) return s.block[a] < s.block[b];
+    if (life(a).first != life(b).first) return life(a).first < life(b).first;
+    return a < b;
+  });
+  for (uint32_t begin = 0; begin < n;) {
+    uint32_t live = 0, i = begin;
+    for (; i < n && s.block[s.order[i]] == s.block[s.order[begin]]; ++i) {
+      const uint32_t b = s.order[i];
+      uint32_t kept = 0;
+      for (uint32_t k = 0; k < live; ++k) {
+        const uint32_t a = s.active[k];
+        if (life(a).last < life(b).first) continue;
+        s.active[kept++] = a;
+        SINTER_CHECK(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
+        const bool together = life(a).first == life(b).first;
+        if (!s.written[list->Get(b)->value()] && !(together && s.written[list->Get(a)->value()])) continue;
+        const Place pa = view.place(*list->Get(a)), pb = view.place(*list->Get(b));
+        if (disjoint(pa, pb) || (!together && in_place(view, pa, pb))) continue;
+        return corrupt("value %a is overwritten by value %b while it is live", pa.placement->value(),
+                       pb.placement->value());
+      }
+      live = kept;
+      s.active[live++] = b;
+    }
+    begin = i;
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail

@@ -1,0 +1,157 @@
+// How a session chooses kernels: candidates in order, their workspace and threads.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "sinter/session.h"
+#include "tests/unit/running.h"
+
+namespace sinter::testing {
+namespace {
+
+// Takes Clamp only; computes it as a constant, so that its work can be told from the reference's.
+class FakeBackend final : public Backend {
+ public:
+  size_t own = 100, prepared = 10, workspace = 0;
+  int opened = 0, closed = 0, steps_prepared = 0, released = 0;
+  int threads_seen = 0;
+
+  const char* name() const override { return "fake"; }
+  Status open(BumpArena& arena) override {
+    ++opened;
+    arena.allocate(own, 64);
+    return arena.exhausted() ? error(Code::kOutOfMemory, "open") : ok_status();
+  }
+  void close() override { ++closed; }
+  Status measure(const OpCall& call, int threads, StepNeeds* needs) override {
+    threads_seen = threads;
+    SINTER_CHECK(call.op == Op::kClamp, unsupported("only Clamp"));
+    *needs = {prepared, workspace};
+    return ok_status();
+  }
+  Status prepare(const OpCall& call, BumpArena& arena, std::span<std::byte>, ThreadPool*,
+                 PreparedStep* step) override {
+    ++steps_prepared;
+    auto* value = arena.allocate_array<float>(1);
+    SINTER_CHECK(value != nullptr && call.in(0).data != nullptr, error(Code::kInternal, "memory"));
+    *value = 42;
+    step->state = value;
+    step->run = [](void* state, const OpCall& c, RunContext&) {
+      for (int64_t i = 0; i < c.out(0).size(); ++i) c.out(0).as<float>()[i] = *static_cast<float*>(state);
+      return ok_status();
+    };
+    return ok_status();
+  }
+  void release(PreparedStep&) override { ++released; }
+};
+
+TEST(Session, CandidatesAreAskedInOrder) {
+  ModelBuilder b = add_relu();
+  b.backends = {"absent", "fake"};
+  for (StepSpec& s : b.program().steps) s.candidates = {0, 1};
+  FakeBackend fake;
+  Backend* const backends[] = {&fake};
+  {
+    Running r(b, {.backends = backends});
+    ASSERT_RUNNING(r);
+    EXPECT_STREQ(r.session.step_backend(0), "reference");
+    EXPECT_STREQ(r.session.step_backend(1), "fake");
+    ASSERT_TRUE(r.session.run().ok());
+    EXPECT_EQ(r.get<float>("y")[0], 42);
+    EXPECT_EQ(fake.steps_prepared, 1);
+    // 100 bytes for itself and 10 for its step, each in lines of 64.
+    EXPECT_EQ(r.needs.prepared, 128u + 64u);
+    for (size_t n = 1; n <= 64; ++n)
+      EXPECT_EQ(Session::create(r.model, AlignedBytes(r.needs.bytes).span().first(r.needs.bytes - n),
+                                {.backends = backends})
+                    .status()
+                    .code,
+                Code::kOutOfMemory);
+  }
+  EXPECT_EQ(fake.opened, fake.closed);
+  EXPECT_EQ(fake.released, fake.steps_prepared);
+}
+
+TEST(Session, TooMuchWorkspaceMeansTheNextCandidate) {
+  ModelBuilder b = add_relu();
+  b.backends = {"fake"};
+  for (StepSpec& s : b.program().steps) s.candidates = {0};
+  FakeBackend fake;
+  fake.workspace = 64;
+  Backend* const backends[] = {&fake};
+  {
+    Running r(b, {.backends = backends});
+    ASSERT_RUNNING(r);
+    EXPECT_STREQ(r.session.step_backend(1), "reference");
+    EXPECT_EQ(r.needs.prepared, 0u);
+  }
+  b.program().steps[1].workspace = 64;
+  Running r(b, {.backends = backends});
+  ASSERT_RUNNING(r);
+  EXPECT_STREQ(r.session.step_backend(1), "fake");
+}
+
+TEST(Session, OneBackendCanBeAskedFor) {
+  ModelBuilder b = add_relu();
+  FakeBackend fake;
+  Backend* const backends[] = {&fake};
+  SessionOptions options{.backends = backends};
+  {
+    Running r(b, options);  // the profile names none
+    ASSERT_RUNNING(r);
+    EXPECT_STREQ(r.session.step_backend(1), "reference");
+  }
+  options.backend = "fake";
+  Running r(b, options);
+  ASSERT_RUNNING(r);
+  EXPECT_STREQ(r.session.step_backend(1), "fake");
+  EXPECT_STREQ(r.session.step_backend(0), "reference");
+}
+
+// Four threads that are one.
+class SerialPool final : public ThreadPool {
+ public:
+  int calls = 0;
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
+    ++calls;
+    for (int64_t i = 0; i < count; i += grain) task(context, i, std::min(i + grain, count));
+  }
+  int thread_count() const override { return 4; }
+};
+
+TEST(Session, FewerThreadsWhereThePlanHasWorkspaceForFewer) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {1000, 16});
+  const int w = b.constant<float>(DType::kFloat32, {64, 16}, std::vector<float>(64 * 16, 1.0f));
+  const int y = b.value(DType::kFloat32, {1000, 64});
+  b.step(FullyConnectedAttrs{}, {x, w}, {y});
+  b.output("y", y);
+  TensorView views[3];
+  views[0].dtype = views[1].dtype = views[2].dtype = DType::kFloat32;
+  views[0].set_shape(std::vector<int64_t>{1000, 16});
+  views[1].set_shape(std::vector<int64_t>{64, 16});
+  views[2].set_shape(std::vector<int64_t>{1000, 64});
+  const FullyConnectedAttrs attrs;
+  const OpCall call{Op::kFullyConnected, &attrs, {views, 2}, {views + 2, 1}};
+  size_t one = 0, four = 0;
+  ASSERT_TRUE(kFullyConnectedKernel.workspace(call, 1, &one).ok());
+  ASSERT_TRUE(kFullyConnectedKernel.workspace(call, 4, &four).ok());
+  ASSERT_LT(one, four);
+  for (const size_t planned : {one - 1, one, four}) {
+    SerialPool pool;
+    SessionOptions options;
+    options.threads = &pool;
+    b.program().steps[0].workspace = planned;
+    Running r(b, options);
+    ASSERT_EQ(r.status.ok(), planned >= one) << r.why();
+    if (planned < one) {
+      EXPECT_EQ(r.status.code, Code::kOutOfMemory);
+      continue;
+    }
+    std::fill_n(r.session.input(0u).as<float>(), 16000, 2.0f);
+    ASSERT_TRUE(r.session.run().ok());
+    EXPECT_EQ(r.session.output(0u).as<float>()[63999], 32.0f);
+    EXPECT_EQ(pool.calls > 0, planned == four);
+  }
+}
+}  // namespace
+}  // namespace sinter::testing
