@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""Write docs/ops.md from the sources of truth: schemas/ops.def, the backends' lists, and the importer's rules.
+
+    ops_doc.py            rewrites docs/ops.md
+    ops_doc.py --check    exit code 1 if docs/ops.md is not what this would write
+
+The device's operations: rows and comments of ops.def, in its order, with the lists of the simd and xnnpack backends.
+ONNX's operations: every rule of converter/import/lower/, with the first version of operator set (op_since.cc), the
+device operations that the rule's functions name, the operands that must be constants, and what the rule itself refuses.
+"""
+import argparse
+import difflib
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TARGET = "docs/ops.md"
+
+# What a row means, where its comment in ops.def does not say.
+MEANING = {
+    "Abs": "absolute value", "Neg": "negation", "Sign": "-1, 0 or 1", "Round": "`fn`: to nearest even, floor, ceil",
+    "Sqrt": "square root", "Rsqrt": "1 / square root", "Exp": "e to the x", "Log": "natural logarithm",
+    "Erf": "error function", "Trig": "`fn`: sin, cos, tan, their inverses and hyperbolic forms",
+    "BitNot": "inverts bits; of bool: not", "Classify": "`mask`: is NaN, +infinity, -infinity",
+    "Clamp": "min(max(x, min), max)", "Sigmoid": "1 / (1 + exp(-x))", "Tanh": "hyperbolic tangent",
+    "HardSigmoid": "clamp(alpha * x + beta, 0, 1)", "HardSwish": "x * clamp(x / 6 + 0.5, 0, 1)",
+    "Gelu": "x * normal distribution of x, by Erf or Tanh", "Silu": "x * sigmoid(alpha * x)",
+    "LeakyRelu": "x < 0 ? alpha * x : x", "PRelu": "x < 0 ? slope * x : x", "Softplus": "log(1 + exp(x))",
+    "Add": "sum", "Sub": "difference", "Mul": "product", "Div": "quotient",
+    "Mod": "remainder, with the divisor's sign or (`fmod`) the dividend's", "Min": "the smaller", "Max": "the larger",
+    "Compare": "`fn`: ==, !=, <, <=, >, >=; gives bool", "Bitwise": "`fn`: and, or, xor, shifts",
+    "Where": "condition ? a : b", "Reduce": "`fn` over `axes`: sum, mean, max, min, product, sum of squares, L1, "
+    "log-sum-exp", "Cumulate": "running sum or product along `axis`", "Softmax": "softmax, or its logarithm, along `axis`",
+    "RmsNorm": "x / root mean square over dims axis..rank-1, times scale",
+    "Lrn": "local response normalisation over the last axis", "MaxPool": "largest of each window",
+    "AvgPool": "mean of each window", "Copy": "the same values", "Transpose": "permutes axes",
+    "Concat": "joins along `axis`", "Tile": "repeats", "Broadcast": "repeats axes of one element",
+    "GatherElements": "out[i..] = x[index[i..] along `axis`]", "GatherNd": "slices of x at index tuples",
+    "ScatterElements": "x with elements replaced or reduced at indices along `axis`",
+    "ScatterNd": "x with slices replaced or reduced at index tuples",
+    "Pow": "power", "ArgReduce": "where the extreme is", "TopK": "the k largest or smallest",
+    "LayerNorm": "mean 0 and deviation 1 over the last axes, times scale plus bias",
+    "GroupNorm": "the same over groups of channels", "Conv": "convolution", "DepthwiseConv": "one input channel a group",
+    "ConvTranspose": "transposed convolution", "FullyConnected": "product with constant or computed weights",
+    "MatMul": "batched matrix product", "Attention": "softmax(scale * q k^T + bias) v", "Rope": "rotary position embedding",
+    "Resize": "nearest, linear or cubic, with ONNX's coordinate rules", "GridSample": "samples x at positions",
+    "RoiAlign": "mean or largest of bilinear samples in each bin of a region", "Pad": "constant, reflected, edge or wrapped",
+    "View": "reshape, squeeze, bitcast", "Slice": "part of a tensor", "Gather": "slices of x at indices along `axis`",
+    "CacheUpdate": "writes into a cache", "DynamicQuantize": "quantizes by the range that x has", "Lstm": "LSTM",
+    "Gru": "GRU", "Rnn": "simple recurrence", "NonZero": "where x is not zero", "Nms": "non-maximum suppression",
+    "Unique": "distinct elements or slices", "If": "one of two subprograms", "Loop": "repeats a subprogram",
+    "Dft": "discrete Fourier transform",
+    "ReverseSequence": "reverses the first n elements of every row", "Cast": "another element type",
+    "Quantize": "x / scale + zero point, rounded half to even, saturated", "Dequantize": "(x - zero point) * scale",
+}
+
+# How a rule works, where the names of the operations do not tell.
+NOTES = {
+    "Attention": "written out; a later pass makes it one Attention step where that computes the same",
+    "BatchNormalization": "folded into the Conv before it where it can be",
+    "Conv": "one input channel a group: DepthwiseConv",
+    "Dropout": "removed", "Identity": "removed",
+    "If": "a condition known at conversion: only that branch, in place",
+    "Loop": "planned once for all iterations; unrolled where that cannot be and the count is known; a count that is not "
+            "known needs `--max-trips`",
+    "Scan": "a Loop over the sequence",
+    "Shape": "folded", "Size": "folded",
+    "Gemm": "constant weights: FullyConnected", "MatMul": "constant right side: FullyConnected",
+    "Einsum": "Transpose, View, MatMul, Mul and Reduce",
+    "NonZero": "largest size, count beside it", "Unique": "largest size, count beside it",
+    "Compress": "largest size, count beside it", "NonMaxSuppression": "largest size, count beside it",
+}
+
+# Operations of ai.onnx without a rule.
+REFUSED = [
+    ("Training", "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"),
+    ("Random numbers", "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"),
+    ("Sequence, Optional and Map values",
+     "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty "
+     "SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence"),
+    ("Strings and text", "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"),
+    ("Image files", "ImageDecoder"),
+    ("Preview domains, classical machine learning", "FlexAttention, and all of ai.onnx.ml"),
+]
+
+# Operations that only arrange operands for the others.
+PLUMBING = ["View", "Cast", "Transpose", "Broadcast", "Copy"]
+SHORT_FORMS = {"reshape": "View", "unsqueeze": "View", "transpose": "Transpose", "cast": "Cast", "slice": "Slice",
+               "broadcast": "Broadcast", "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+        return f.read()
+
+
+# ---- the device's operations
+
+def device_ops():
+    """[(section, [(name, id, arity, attributes, traits, meaning)])]"""
+    text = re.sub(r",\n\s+ATTRS", ", ATTRS", read("schemas/ops.def"))
+    text = re.sub(r"\n\s{10,}", " ", text)
+    sections, comment = [], []
+    for line in text.split("\n"):
+        if line.startswith("// ---- "):
+            sections.append((line[8:], []))
+            comment = []
+        elif line.startswith("//"):
+            comment.append(line[2:].strip())
+        elif line.startswith("SINTER_OP("):
+            m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), "
+                             r"ATTRS\((.*)\)\)", line)
+            name, number, i0, i1, o0, o1, _, _, traits, attrs = m.groups()
+            said = " ".join(comment)
+            if not said and name not in MEANING:
+                sys.exit(f"{name}: give it a comment in ops.def or a line in MEANING")
+            sections[-1][1].append((name, number, span(i0, i1), span(o0, o1), attributes(attrs), traits,
+                                    ". ".join(filter(None, (MEANING.get(name), said.rstrip("."))))))
+            comment = []
+        elif not line:
+            comment = []
+    return sections
+
+
+def span(low, high):
+    return low if low == high else f"{low}+" if high == "-1" else f"{low} to {high}"
+
+
+def attributes(text):
+    out = []
+    for kind, name, value in re.findall(r"(INTS?|FLOATS?)\((\w+)(?:, ([^)]*))?\)", text):
+        value = value.replace("kInfinity", "∞")
+        out.append(f"{name}={value}" if value else f"{name}[]")
+    return " ".join(out)
+
+
+def backends():
+    simd = set(re.findall(r"^SINTER_SIMD_KERNEL\((\w+)\)", read("platforms/simd/kernels.def"), re.M))
+    caps = read("platforms/xnnpack/capabilities.cc")
+    accept = caps[caps.index("Status accept("):]
+    return {"simd": simd, "xnnpack": set(re.findall(r"case Op::k(\w+):", accept))}
+
+
+# ---- ONNX's operations
+
+def functions(text):
+    """name -> [body] of the functions at column 0."""
+    found = {}
+    for m in re.finditer(r"^(?:template <[^\n]*>\n)?[A-Za-z][\w:<>,*&\s]*?\b(\w+)\((?:[^;{}]|\{\})*?\)(?: const)? \{\n.*?^\}\n",
+                         text, re.M | re.S):
+        found.setdefault(m.group(1), []).append(m.group(0))
+    for m in re.finditer(r"^[A-Za-z][^\n]*?\b(\w+)\([^;{}\n]*\) \{ .* \}\n", text, re.M):
+        found.setdefault(m.group(1), []).append(m.group(0))
+    return found
+
+
+class Importer:
+    # Shared helpers whose refusals and casts say nothing about the operation.
+    QUIET = {"align_types", "as_float", "as_bool", "as_literal", "binary_operands", "within_reach", "ignore_legacy",
+             "along_axis", "index_row", "find_rule"}
+
+    # Refusals of nodes that ONNX's own checker rejects.
+    MISSING = re.compile(r"(has no|needs|lacks) [^;]*(inputs?|body|seven inputs|attribute '?\w+'?|condition)$|has no \W*$|an operand is missing|"
+                         r"has no \w+$|MatMul of a scalar")
+
+    def __init__(self):
+        folder = "converter/import/lower"
+        self.files = {f: read(f"{folder}/{f}") for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".cc")}
+        self.local = {f: functions(t) for f, t in self.files.items()}
+        self.shared = {}
+        for f, known in self.local.items():
+            for header in ("common.h", "spatial.h", "control.h"):
+                names = set(re.findall(r"\b(\w+)\(", read(f"{folder}/{header}")))
+                for name in names & set(known):
+                    self.shared[name] = (f, known[name])
+        self.since = {}
+        for version, ops in re.findall(r'\{(\d+), "([^"]*)"\}', read("converter/import/op_since.cc")):
+            self.since.update({op: int(version) for op in ops.split()})
+
+    def rules(self):
+        """(domain, op, since, newest, file, function)"""
+        newest = int(re.search(r"int newest = (\d+);", read("converter/import/lowering.h")).group(1))
+        for f, text in self.files.items():
+            table = re.search(r"kRules\[\] = \{(.*?)\};\n", text, re.S)
+            if not table:
+                continue
+            for op, function, rest in re.findall(r'\{"(\w+)",\s*([\w:<>]+)((?:,\s*[^{},]+)*)\}', table.group(1)):
+                parts = [p.strip() for p in rest.split(",") if p.strip()]
+                domain = "com.microsoft" if parts and parts[0] in ("kMicrosoft", '"com.microsoft"') else ""
+                top = int(parts[1]) if len(parts) > 1 else newest
+                yield domain, op, 1 if domain else self.since.get(op, 1), top, f, function
+
+    def bodies(self, f, function):
+        """The texts of a rule's function and of what it calls in this folder."""
+        name, _, arguments = function.partition("<")
+        seen, out, todo = set(), ([arguments] if arguments else []), [(f, name)]
+        while todo:
+            where, name = todo.pop(0)
+            if name in self.QUIET or (where, name) in seen:
+                continue
+            seen.add((where, name))
+            for body in self.local[where].get(name, []):
+                out.append(body)
+                inside = body.split("\n", 1)[1] if "\n" in body.rstrip("\n") else body
+                for called in re.findall(r"(?<![.\w>])(\w+)(?:<[\w:]+>)?\(", inside):
+                    if called in self.local[where] and called != name:
+                        todo.append((where, called))
+                    elif called in self.shared:
+                        todo.append((self.shared[called][0], called))
+        return out
+
+    def describe(self, f, function):
+        ops, refusals, constants = [], [], []
+        bodies = self.bodies(f, function)
+        if len(bodies) - ("<" in function) < 1:
+            sys.exit(f"{f}: {function} is not found")
+        for i, body in enumerate(bodies):
+            names = re.findall(r"\b([A-Z]\w*?)Attrs\b|\bn\.(\w+)\(", body)
+            for attrs, method in names:
+                op = attrs or SHORT_FORMS.get(method, "")
+                if op and op not in ("Op", "Spatial", "Scan") and op not in ops:
+                    ops.append(op)
+            for m in re.finditer(r'refuse\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', body):
+                text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m.group(1)))
+                text = re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"'))
+                if text not in refusals and not self.MISSING.match(text):
+                    refusals.append(text)
+            for m in re.finditer(r"constant_(?:int|double)s?\((\d)\)", body):
+                if int(m.group(1)) not in constants:
+                    constants.append(int(m.group(1)))
+        main = [op for op in ops if op not in PLUMBING] or ops
+        if main == ["Cast"] and "cast" not in function:
+            main = []  # of a constant
+        return main, refusals, sorted(constants)
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def check_refused(known):
+    """With onnx at hand: every operation of ai.onnx is either read or listed as refused."""
+    try:
+        import onnx.defs
+    except ImportError:
+        return
+    listed = {w.strip(",") for _, ops in REFUSED for w in ops.split()}
+    for schema in onnx.defs.get_all_schemas():
+        if schema.domain == "" and schema.name not in known and schema.name not in listed:
+            sys.exit(f"{schema.name} of ai.onnx has neither a rule nor a place in REFUSED")
+    if listed & known:
+        sys.exit(f"REFUSED lists {sorted(listed & known)}, which have rules")
+
+
+def document():
+    sections = device_ops()
+    fast = backends()
+    names = {row[0] for _, rows in sections for row in rows}
+    for backend, ops in fast.items():
+        if ops - names:
+            sys.exit(f"{backend}: {sorted(ops - names)} are no operations")
+    stale = set(MEANING) - names
+    if stale:
+        sys.exit(f"MEANING has {sorted(stale)}")
+    importer = Importer()
+    rules = list(importer.rules())
+    known = {op for domain, op, *_ in rules if not domain}
+    check_refused(known)
+    for op in NOTES:
+        if op not in known:
+            sys.exit(f"NOTES has {op}, which has no rule")
+    out = ["# Operations", "",
+           "Written by `scripts/ops_doc.py` from `schemas/ops.def`, the backends' lists and the importer's rules; a test",
+           "checks that it is fresh. Do not edit it by hand.", "",
+           "## What the device runs", "",
+           f"{len(names)} operations. Each has a reference kernel for every type that it takes; *also* names the backends",
+           "with a faster one for some of its calls (`sinter inspect --steps` says which step took which). Spatial operations",
+           "are channels-last. Shapes are fixed at conversion; an attribute without a default is a list.", ""]
+    for title, rows in sections:
+        out += [f"### {title[0].upper() + title[1:]}", "", "| name | id | meaning | in | out | attributes | also |",
+                "| --- | --- | --- | --- | --- | --- | --- |"]
+        for name, number, ins, outs, attrs, traits, meaning in rows:
+            also = ", ".join(b for b in ("simd", "xnnpack") if name in fast[b])
+            out.append(f"| {name} | {number} | {cell(meaning)} | {ins} | {outs} | {attrs} | {also} |")
+        out.append("")
+    out += ["An operation is one row of `schemas/ops.def`, its reference kernel with shape and type rule in",
+            "`runtime/kernels/`, its cases in `tests/ops/`, and, where it pays, kernels in `platforms/`.", "",
+            "## What is read from ONNX", "",
+            "Every version of operator set from the one named up to the last is read with that version's meaning. *Becomes*",
+            "names the device operations that the rule may emit, apart from casts, transposes and views that arrange operands;",
+            "what depends on constants alone is folded away. *Constant* numbers the operands that must be known at conversion",
+            "(`--const` gives them). The last column is what the rule itself refuses; attributes and operands that no rule",
+            "reads, types without a rule, and shapes that do not fit are refused for every operation, with the node's name.",
+            ""]
+    for domain, title in (("", "ai.onnx"), ("com.microsoft", "com.microsoft")):
+        out += [f"### {title}", "", "| operation | versions | becomes | constant | refused |",
+                "| --- | --- | --- | --- | --- |"]
+        for d, op, since, newest, f, function in sorted(r for r in rules if r[0] == domain):
+            main, refusals, constants = importer.describe(f, function)
+            becomes = ", ".join(main) or "a constant"
+            note = NOTES.get(op) if not domain else None
+            if note:
+                becomes = f"{becomes} ({note})" if main else note
+            versions = f"{since} to {newest}" if not domain else "1"
+            out.append(f"| {op} | {versions} | {cell(becomes)} | {', '.join(map(str, constants))} | "
+                       f"{cell('; '.join(refusals))} |")
+        out.append("")
+    out += ["A node that names a function of the model itself is read through the function's body, whatever its name.", "",
+            "### Refused", "", "| why | operations of ai.onnx |", "| --- | --- |"]
+    out += [f"| {why} | {ops} |" for why, ops in REFUSED]
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    text = document()
+    if not args.check:
+        with open(os.path.join(ROOT, TARGET), "w", encoding="utf-8") as f:
+            f.write(text)
+        return 0
+    there = read(TARGET) if os.path.exists(os.path.join(ROOT, TARGET)) else ""
+    if there != text:
+        diff = difflib.unified_diff(there.splitlines(), text.splitlines(), TARGET, "fresh", lineterm="", n=0)
+        print("\n".join(list(diff)[:40]))
+        print("stale: run scripts/ops_doc.py")
+        return 1
+    print(f"{TARGET} is fresh")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
