@@ -1,6 +1,7 @@
 #include "converter/ir/builder.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "runtime/kernels/reference.h"
 
@@ -152,13 +153,25 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
     out_bytes += f.dtype == DType::kNone ? 0 : dense_bytes(f.dtype, f.dims);
 
   results->clear();
-  if (all_constant && out_bytes <= 2 * in_bytes + kFoldSlack) {
+  // Quantized weights are dequantized here however large they are: a step would do it again in every run.
+  const bool weights = all_constant && op_of(attrs) == Op::kDequantize && byte_width(in_facts[0].dtype) != 0;
+  const bool small = out_bytes <= 2 * in_bytes + kFoldSlack;
+  if (all_constant && (small || weights)) {
     std::vector<ConstantPtr> folded;
     const bool all_wanted =
         std::all_of(wanted_outputs.begin(), wanted_outputs.end(), [](bool w) { return w; });
     const Status status = all_wanted ? evaluate(attrs, constants, wanted_outputs.size(), &folded)
                                      : unsupported("partial results");
     if (status.ok()) {
+      // What is larger than its sources is not kept in memory but computed when asked for.
+      if (!small)
+        folded[0] = Constant::lazy(out_facts[0].dtype, out_facts[0].dims, [attrs, constants] {
+          std::vector<ConstantPtr> again;
+          if (!evaluate(attrs, constants, 1, &again).ok())
+            throw std::logic_error("constants that folded once do not fold again");
+          const LoadedBytes loaded = again[0]->load();
+          return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+        });
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c)));
       return ok_status();
     }

@@ -33,7 +33,8 @@ class Builder {
   void set_origin(Origin origin) { origin_ = std::move(origin); }
   // Where emitted nodes go: at the end, or (for passes) collected apart from the graph's list.
   void set_target(std::vector<Node>* target) { target_ = target; }
-  // Largest result that folding may keep in memory and file beyond what its inputs took, in bytes.
+  // Largest result that folding may keep in memory and file beyond what its inputs took, in bytes; dequantized
+  // weights apart.
   static constexpr size_t kFoldSlack = 64 << 10;
 
   // Appends one operation. On success `results` has output_count ids (all wanted). Constant results need no

@@ -144,6 +144,28 @@ TEST(Lowering, OldSoftmaxSeesAMatrix) {
   EXPECT_THAT(m.folded()->as_doubles(), ElementsAre(0.25, 0.25, 0.25, 0.25));
 }
 
+TEST(Lowering, QuantizedWeightsAreDequantizedOnce) {
+  // Beyond what folding may otherwise add to a file.
+  constexpr int64_t kRows = 3, kColumns = 40000;
+  std::vector<int8_t> items;
+  for (int64_t i = 0; i < kRows * kColumns; ++i) items.push_back(static_cast<int8_t>(i));
+  Model m;
+  m.constant("q", Constant::of<int8_t>(DType::kInt8, {kRows, kColumns}, items));
+  m.constant("scale", floats({kRows}, {0.5f, 1, 2}));
+  m.constant("zero", Constant::of<int8_t>(DType::kInt8, {kRows}, std::vector<int8_t>{1, 0, -1}));
+  m.node("DequantizeLinear", {"q", "scale", "zero"}, {"w"}, {attribute("axis", 0)});
+  const ConstantPtr w = m.folded();
+  EXPECT_EQ(w->dtype(), DType::kFloat32);
+  ASSERT_EQ(w->dims(), (Dims{kRows, kColumns}));
+  EXPECT_TRUE(w->is_lazy());  // the converter's memory does not grow with it
+  const std::vector<double> got = w->as_doubles();
+  for (int64_t r = 0; r < kRows; ++r)
+    for (int64_t c = 0; c < kColumns; ++c) {
+      const auto i = static_cast<size_t>(r * kColumns + c);
+      ASSERT_EQ(got[i], (items[i] + r - 1) * (r == 0 ? 0.5 : r == 1 ? 1 : 2)) << r << ", " << c;
+    }
+}
+
 TEST(Lowering, SliceWithExtremeBounds) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max(), kLeast = std::numeric_limits<int64_t>::min();
   const auto sliced = [](int64_t start, int64_t end, int64_t step) {
