@@ -1,7 +1,8 @@
 """All models of the corpus; each module says what it holds."""
 import arithmetic
+import products
 
-MODULES = (arithmetic,)
+MODULES = (arithmetic, products)
 
 
 def cases():
