@@ -34,12 +34,12 @@ bool same(const char* a, const char* b) {
 }  // namespace
 
 // NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly at the far
-// ends. It also takes the smallest numbers for zero, where Quantize and Dequantize promise the reference's
-// bits.
+// ends. It also takes the smallest numbers for zero, where Quantize, Dequantize and Compare promise the
+// reference's bits.
 constexpr bool exact([[maybe_unused]] Op op) {
 #if HWY_ARCH_ARM_V7
   return op != Op::kDiv && op != Op::kSqrt && op != Op::kRsqrt && op != Op::kQuantize &&
-         op != Op::kDequantize;
+         op != Op::kDequantize && op != Op::kCompare;
 #else
   return true;
 #endif

@@ -3,7 +3,8 @@
 // A table with entries where these are faster than the reference kernels. They compute in float32: within a
 // few units in the last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the
 // largest summand per element for sums. Results do not depend on the number of threads; they may differ in
-// the last bits between instruction sets. Quantize and Dequantize give the bits of the reference kernels.
+// the last bits between instruction sets. Quantize, Dequantize, Compare and Where give the bits of the
+// reference kernels.
 #pragma once
 
 #include "runtime/backend/backend.h"

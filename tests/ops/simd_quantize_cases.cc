@@ -12,36 +12,6 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kMax = std::numeric_limits<float>::max();
 constexpr float kLeast = std::numeric_limits<float>::denorm_min();
 
-template <class A>
-void check_exact(const A& attrs, const std::vector<Tensor>& inputs) {
-#ifdef __arm__
-  // Left to the reference kernels there; see simd_kernels.cc.
-  ASSERT_EQ(simd_kernels()[op_index(A::kOp)], nullptr);
-  return;
-#endif
-  std::vector<TensorView> shapes;
-  std::vector<Tensor> want;
-  ASSERT_TRUE(infer_op(attrs, inputs, &shapes, {}).ok());
-  ASSERT_TRUE(run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
-  for (const char* tier : simd_tiers()) {
-    SCOPED_TRACE(tier);
-    ASSERT_TRUE(set_simd_cap(tier));
-    std::vector<Tensor> one, many;
-    ReversedPool pool;
-    ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &one)) << op_name(A::kOp) << " was not accepted";
-    ASSERT_TRUE(run_simd(attrs, inputs, &pool, {}, &many));
-    EXPECT_EQ(one[0].bytes, many[0].bytes) << "threads change the result";
-    if (one[0].bytes == want[0].bytes) continue;
-    const size_t width = byte_width(want[0].dtype);
-    for (size_t i = 0; i < want[0].bytes.size(); ++i)
-      if (one[0].bytes[i] != want[0].bytes[i]) {
-        ADD_FAILURE() << "the first difference is at element " << i / width;
-        break;
-      }
-  }
-  set_simd_cap(nullptr);
-}
-
 QuantizeAttrs quantize(DType to, int64_t axis = 0) {
   QuantizeAttrs a;
   a.to = static_cast<int64_t>(to), a.axis = axis;
@@ -76,18 +46,18 @@ void check_quantize_type() {
     SCOPED_TRACE(scale);
     const Tensor s = tensor<float>({}, {scale}),
                  x = edges(std::isfinite(scale) && scale < 1e32f ? scale : 1.0f);
-    check_exact(quantize(to), {x, s});
+    check_simd_exact(quantize(to), {x, s});
     for (const T zero : {kLow, static_cast<T>(3), kHigh})
-      check_exact(quantize(to), {x, s, tensor<T>({}, {zero})});
-    check_exact(quantize(to),
-                {tensor<int32_t>({9}, {0, 1, -1, 5, 1000, -70000, 16777217, INT32_MAX, INT32_MIN}), s});
+      check_simd_exact(quantize(to), {x, s, tensor<T>({}, {zero})});
+    check_simd_exact(quantize(to),
+                     {tensor<int32_t>({9}, {0, 1, -1, 5, 1000, -70000, 16777217, INT32_MAX, INT32_MIN}), s});
   }
   for (int64_t n = 0; n < 140; ++n)
-    check_exact(quantize(to), {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)),
-                               tensor<float>({1}, {1.7f}), tensor<T>({1}, {5})});
-  check_exact(quantize(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
-  check_exact(quantize(to), {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}),
-                             tensor<T>({}, {kHigh / 2})});
+    check_simd_exact(quantize(to), {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)),
+                                    tensor<float>({1}, {1.7f}), tensor<T>({1}, {5})});
+  check_simd_exact(quantize(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
+  check_simd_exact(quantize(to), {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}),
+                                  tensor<T>({}, {kHigh / 2})});
 }
 
 TEST(SimdQuantize, PerTensor) {
@@ -115,10 +85,10 @@ void check_axes() {
     const Shape own{dims[static_cast<size_t>(axis)]};
     const Tensor s = noise<float>(own, 0.01, 5, 7), z = noise<T>(own, low, high, 8);
     const Tensor x = noise<float>(dims, 2 * low - 100, 2 * high, 9), q = noise<T>(dims, low, high, 10);
-    check_exact(quantize(dtype_of<T>(), axis), {x, s, z});
-    check_exact(quantize(dtype_of<T>(), axis), {x, s});
-    check_exact(dequantize(axis), {q, s, z});
-    check_exact(dequantize(axis), {q, s});
+    check_simd_exact(quantize(dtype_of<T>(), axis), {x, s, z});
+    check_simd_exact(quantize(dtype_of<T>(), axis), {x, s});
+    check_simd_exact(dequantize(axis), {q, s, z});
+    check_simd_exact(dequantize(axis), {q, s});
   }
 }
 
@@ -137,12 +107,12 @@ void check_dequantize_type() {
   for (const float scale : {1.0f, 0.1f, 1e-40f, kLeast, 1.2e-38f, 1e36f, kMax, 0.0f, -0.3f, kInf, kNan}) {
     SCOPED_TRACE(scale);
     const Tensor s = tensor<float>({}, {scale});
-    check_exact(dequantize(), {all, s});
+    check_simd_exact(dequantize(), {all, s});
     for (const T zero : {kLow, static_cast<T>(7), kHigh})
-      check_exact(dequantize(), {all, s, tensor<T>({}, {zero})});
+      check_simd_exact(dequantize(), {all, s, tensor<T>({}, {zero})});
   }
   for (int64_t n = 0; n < 70; ++n)
-    check_exact(dequantize(), {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
+    check_simd_exact(dequantize(), {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
 }
 
 TEST(SimdDequantize, PerTensor) {
@@ -157,11 +127,11 @@ TEST(SimdDequantize, Int32WithoutZeroPoint) {
   for (int32_t i = 0; i < 90; ++i) v.push_back(i * 23456789 - 1000000000);
   const Tensor x = tensor<int32_t>({static_cast<int64_t>(v.size())}, v);
   for (const float scale : {1.0f, 0.1f, 1e-40f, 3e38f}) {
-    check_exact(dequantize(), {x, tensor<float>({}, {scale})});
-    check_exact(dequantize(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
+    check_simd_exact(dequantize(), {x, tensor<float>({}, {scale})});
+    check_simd_exact(dequantize(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
   }
-  check_exact(dequantize(1), {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2), noise<float>({37}, 0, 1, 3),
-                              full<int32_t>({37}, 0)});
+  check_simd_exact(dequantize(1), {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2),
+                                   noise<float>({37}, 0, 1, 3), full<int32_t>({37}, 0)});
   std::vector<Tensor> none;
   EXPECT_FALSE(
       run_simd(dequantize(), {x, tensor<float>({}, {1}), tensor<int32_t>({}, {1})}, nullptr, {}, &none));

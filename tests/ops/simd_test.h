@@ -113,4 +113,35 @@ void check_simd(const A& attrs, const std::vector<Tensor>& inputs, double rtol =
   set_simd_cap(nullptr);
 }
 
+// Every instruction set, with one thread and with several: the bits of the reference kernel.
+template <class A>
+void check_simd_exact(const A& attrs, const std::vector<Tensor>& inputs) {
+#ifdef __arm__
+  // Left to the reference kernels there; see simd_kernels.cc.
+  ASSERT_EQ(simd_kernels()[op_index(A::kOp)], nullptr);
+  return;
+#endif
+  std::vector<TensorView> shapes;
+  std::vector<Tensor> want;
+  ASSERT_TRUE(infer_op(attrs, inputs, &shapes, {}).ok());
+  ASSERT_TRUE(run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  for (const char* tier : simd_tiers()) {
+    SCOPED_TRACE(tier);
+    ASSERT_TRUE(set_simd_cap(tier));
+    std::vector<Tensor> one, many;
+    ReversedPool pool;
+    ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &one)) << op_name(A::kOp) << " was not accepted";
+    ASSERT_TRUE(run_simd(attrs, inputs, &pool, {}, &many));
+    EXPECT_EQ(one[0].bytes, many[0].bytes) << "threads change the result";
+    if (one[0].bytes == want[0].bytes) continue;
+    const size_t width = byte_width(want[0].dtype);
+    for (size_t i = 0; i < want[0].bytes.size(); ++i)
+      if (one[0].bytes[i] != want[0].bytes[i]) {
+        ADD_FAILURE() << "the first difference is at element " << i / width;
+        break;
+      }
+  }
+  set_simd_cap(nullptr);
+}
+
 }  // namespace sinter::test
