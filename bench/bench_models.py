@@ -126,7 +126,7 @@ def bench_one(model, args, folder):
     for k in range(args.rounds):
         for threads in args.threads:
             cores = ','.join(args.cores.split(',')[:threads])
-            sinter = [args.sinter, 'bench', out, '--inputs', npz, '--threads', threads, '--json']
+            sinter = [args.sinter, 'bench', out, '--inputs', npz, '--threads', threads, '--seconds', args.seconds, '--json']
             if args.backend:
                 sinter += ['--backend', args.backend]
             theirs = [sys.executable, __file__, '--worker', model['path'], npz, threads, args.seconds]
@@ -193,7 +193,7 @@ def main():
     parser.add_argument('--sinter', required=True)
     parser.add_argument('--only', action='append', help='a part of a model name; may be repeated')
     parser.add_argument('--rounds', type=int, default=5)
-    parser.add_argument('--seconds', type=float, default=0.5, help="how long onnxruntime's timed loop lasts")
+    parser.add_argument('--seconds', type=float, default=0.5, help="how long a timed loop lasts")
     parser.add_argument('--threads', type=lambda s: [int(t) for t in s.split(',')], default=[1, 2])
     parser.add_argument('--cores', default='0,1')
     parser.add_argument('--backend')
