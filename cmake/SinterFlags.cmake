@@ -49,10 +49,6 @@ if(SINTER_SANITIZE)
     add_compile_options(-fno-sanitize=vptr)
     add_link_options(-fno-sanitize=vptr)
   endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # The sanitizers' own code confuses this warning (GCC manual, -fsanitize); other builds keep it.
-    add_compile_options(-Wno-maybe-uninitialized)
-  endif()
 endif()
 
 add_link_options(-Wl,--gc-sections)
