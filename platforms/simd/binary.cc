@@ -128,8 +128,9 @@ Status run_repeated(const OpCall& call, RunContext& context, Binary fn, bool rep
   const int64_t copies = kRepeated / length, size = call.out(0).size(), step = copies * length;
   parallel_for(context.threads, divide_up(size, step), kPiece / kRepeated, [&](int64_t begin, int64_t end) {
     const auto run = HWY_DYNAMIC_POINTER(run_row);
+    const float* row = repeats_a ? a : b;  // apart: g++ 12 with -fsanitize=undefined loses i in a merged form
     float rows[kRepeated];
-    for (int64_t i = 0; i < step; ++i) rows[i] = (repeats_a ? a : b)[i % length];
+    for (int64_t i = 0; i < step; ++i) rows[i] = row[i % length];
     for (int64_t piece = begin; piece < end; ++piece) {
       const int64_t at = piece * step;
       run(fn, {repeats_a ? rows : a + at, repeats_a ? b + at : rows, y + at, 1, 1},
