@@ -1,8 +1,10 @@
 """All models of the corpus; each module says what it holds."""
 import arithmetic
+import inputs
+import precision
 import products
 
-MODULES = (arithmetic, products)
+MODULES = (arithmetic, products, inputs, precision)
 
 
 def cases():
