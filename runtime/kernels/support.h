@@ -266,20 +266,51 @@ void map_binary(const TensorView& out, const TensorView& a, const TensorView& b,
       });
 }
 
+// Copies n bytes, 1 to 32, read before any is written: two overlapping words instead of a call.
+template <class Word>
+inline void copy_word_pair(std::byte* to, const std::byte* from, size_t n) {
+  Word first, last;
+  std::memcpy(&first, from, sizeof(Word));
+  std::memcpy(&last, from + n - sizeof(Word), sizeof(Word));
+  std::memcpy(to, &first, sizeof(Word));
+  std::memcpy(to + n - sizeof(Word), &last, sizeof(Word));
+}
+inline void copy_short(std::byte* to, const std::byte* from, size_t n) {
+  struct Words {
+    uint64_t a, b;
+  };
+  if (n > 16) return copy_word_pair<Words>(to, from, n);
+  if (n >= 8) return copy_word_pair<uint64_t>(to, from, n);
+  if (n >= 4) return copy_word_pair<uint32_t>(to, from, n);
+  if (n >= 2) return copy_word_pair<uint16_t>(to, from, n);
+  *to = *from;
+}
+
 // Copies `in` (broadcast to out's dims) to `out`; whole-byte elements of the same width. Memory may coincide
 // exactly but must not overlap otherwise.
 inline Status copy_elements(const TensorView& out, const TensorView& in) {
   return for_width(byte_width(out.dtype), [&](auto tag) {
     using T = typename decltype(tag)::type;
     constexpr int64_t kWidth = sizeof(T);
-    for_each_row(make_nest(out.shape(), out, in),
-                 [&](std::byte* const(&p)[2], const int64_t(&s)[2], int64_t n) {
-                   if (s[0] == kWidth && s[1] == kWidth) {
-                     if (p[0] != p[1]) std::memcpy(p[0], p[1], static_cast<size_t>(n * kWidth));
-                   } else {
-                     for (int64_t i = 0; i < n; ++i) store<T>(p[0] + i * s[0], load<T>(p[1] + i * s[1]));
-                   }
-                 });
+    Nest<2> nest = make_nest(out.shape(), out, in);
+    // Short contiguous rows (pixels of few channels) are the elements of a nest without them.
+    const int last = nest.rank - 1;
+    if (last > 0 && nest.strides[0][last] == kWidth && nest.strides[1][last] == kWidth &&
+        nest.dims[last] * kWidth <= 32) {
+      const auto bytes = static_cast<size_t>(nest.dims[last] * kWidth);
+      --nest.rank;
+      for_each_row(nest, [&](std::byte* const(&p)[2], const int64_t(&s)[2], int64_t n) {
+        for (int64_t i = 0; i < n; ++i) copy_short(p[0] + i * s[0], p[1] + i * s[1], bytes);
+      });
+      return ok_status();
+    }
+    for_each_row(nest, [&](std::byte* const(&p)[2], const int64_t(&s)[2], int64_t n) {
+      if (s[0] == kWidth && s[1] == kWidth) {
+        if (p[0] != p[1]) std::memcpy(p[0], p[1], static_cast<size_t>(n * kWidth));
+      } else {
+        for (int64_t i = 0; i < n; ++i) store<T>(p[0] + i * s[0], load<T>(p[1] + i * s[1]));
+      }
+    });
     return ok_status();
   });
 }

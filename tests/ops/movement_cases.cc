@@ -96,6 +96,21 @@ TEST(Transpose, RefusesWhatIsNoPermutation) {
   expect_refused(TransposeAttrs{.perm = {0, int64_t{1} << 40}}, {iota<float>({2, 3})});
 }
 
+TEST(Slice, RowsOfEveryLength) {
+  for (int64_t n = 1; n <= 40; ++n) {
+    SCOPED_TRACE(n);
+    const Tensor x = noise<uint8_t>({3, 5, n}, 0, 255, static_cast<uint64_t>(n));
+    Tensor want{DType::kUint8, {3, 2, n}, {}};
+    for (int64_t i = 0; i < 3; ++i)
+      for (const int64_t j : {1, 3}) {
+        const auto row = x.bytes.begin() + (i * 5 + j) * n;
+        want.bytes.insert(want.bytes.end(), row, row + n);
+      }
+    expect_equal(run_op(SliceAttrs{.starts = {0, 1, 0}, .steps = {1, 2, 1}, .sizes = {3, 2, n}}, {x})[0],
+                 want);
+  }
+}
+
 TEST(Slice, TakesAWindow) {
   expect_equal(
       run_op(SliceAttrs{.starts = {1, 3}, .steps = {1, -2}, .sizes = {2, 2}}, {iota<float>({3, 4})})[0],
