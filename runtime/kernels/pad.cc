@@ -66,15 +66,29 @@ Status run_pad(const OpCall& call, RunContext&) {
       part.data = done.data + n * stride;
       SINTER_RETURN_IF_ERROR(copy_elements(part, fill));
     } else {
-      part.dims[i] = 1;
-      TensorView from = part;
-      for (int64_t k = -begin; k < n + end; ++k) {
-        if (k == 0) k = n;
-        if (k == n + end) break;
-        part.data = done.data + k * stride;
-        from.data = done.data + source(mode, k, n) * stride;
-        SINTER_RETURN_IF_ERROR(copy_elements(part, from));
-      }
+      // Neighbours whose sources are neighbours too (or the same) are copied together.
+      const auto copy_run = [&](int64_t first, int64_t last) {
+        while (first < last) {
+          const int64_t at = source(mode, first, n);
+          int64_t count = 1, step = 0;
+          for (; first + count < last; ++count) {
+            const int64_t next = source(mode, first + count, n);
+            if (count == 1 && next - at >= -1 && next - at <= 1) step = next - at;
+            if (next != at + count * step) break;
+          }
+          part.dims[i] = count;
+          part.data = done.data + first * stride;
+          TensorView from = part;
+          from.dims[i] = step == 0 ? 1 : count;
+          from.strides[i] = step * stride;
+          from.data = done.data + at * stride;
+          SINTER_RETURN_IF_ERROR(copy_elements(part, from));
+          first += count;
+        }
+        return ok_status();
+      };
+      SINTER_RETURN_IF_ERROR(copy_run(-begin, 0));
+      SINTER_RETURN_IF_ERROR(copy_run(n, n + end));
     }
     done.data -= begin * stride;
     done.dims[i] = y.dims[i];

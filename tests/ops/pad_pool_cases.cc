@@ -41,6 +41,35 @@ TEST(Pad, ContinuesThePattern) {
                tensor<int32_t>({3, 4}, {3, 2, 3, 2, 1, 0, 1, 0, 3, 2, 3, 2}));
 }
 
+// Element by element, as the modes are defined.
+TEST(Pad, PatternsOfEveryLength) {
+  const auto source = [](PadMode mode, int64_t i, int64_t n) {
+    if (mode == PadMode::kEdge) return std::clamp<int64_t>(i, 0, n - 1);
+    while (i < 0 || i >= n) {
+      if (n == 1) return int64_t{0};
+      if (mode == PadMode::kWrap)
+        i += i < 0 ? n : -n;
+      else
+        i = i < 0 ? -i : 2 * (n - 1) - i;
+    }
+    return i;
+  };
+  for (const PadMode mode : {PadMode::kEdge, PadMode::kReflect, PadMode::kWrap})
+    for (int64_t n = 1; n <= 6; ++n)
+      for (int64_t begin = 0; begin <= 13; begin += begin < 4 ? 1 : 3)
+        for (int64_t end = 0; end <= 13; end += end < 4 ? 1 : 3) {
+          SCOPED_TRACE(testing::Message() << begin << ", " << n << ", " << end);
+          const Tensor x = noise<float>({2, n, 3}, -1, 1, static_cast<uint64_t>(n));
+          Tensor want{DType::kFloat32, {2, begin + n + end, 3}, {}};
+          for (int64_t b = 0; b < 2; ++b)
+            for (int64_t i = -begin; i < n + end; ++i) {
+              const auto at = x.bytes.begin() + 12 * (b * n + source(mode, i, n));
+              want.bytes.insert(want.bytes.end(), at, at + 12);
+            }
+          expect_equal(run_op(pad({0, begin, 0, 0, end, 0}, mode), {x})[0], want);
+        }
+}
+
 TEST(Pad, Refuses) {
   expect_refused(pad({1}), {iota<float>({2})});
   expect_refused(pad({-1, 0}), {iota<float>({2})});
