@@ -3,8 +3,9 @@ import arithmetic
 import inputs
 import precision
 import products
+import quantized
 
-MODULES = (arithmetic, products, inputs, precision)
+MODULES = (arithmetic, products, inputs, precision, quantized)
 
 
 def cases():
