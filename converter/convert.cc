@@ -74,6 +74,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   PlanOptions plan_options;
   plan_options.target = options.target;
   plan_options.candidates = candidates_for(options.target);
+  plan_options.stored_weights = options.stored_weights;
   const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options);
   for (const PlannedProgram& program : plan.programs) {
     report.steps += program.steps.size();

@@ -18,7 +18,8 @@ namespace {
 
 struct Arguments {
   CommonOptions common;
-  std::string model, out, target = default_target(), report, metric = "top1", evaluate_data, label;
+  std::string model, out, target = default_target(), report, metric = "top1", evaluate_data, label,
+                          weights = "stored";
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
@@ -111,6 +112,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.lowering = lowering_options(a);
   options.target = a.target;
   options.strict = a.strict;
+  options.stored_weights = a.weights == "stored";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;
@@ -183,6 +185,11 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");
   c->add_option("--metric", a->metric, "What to measure: top1 or sqnr")
       ->check(CLI::IsMember({"top1", "sqnr"}));
+  c->add_option(
+       "--weights", a->weights,
+       "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the file and are "
+       "widened when a session is created (default); widened: in the file")
+      ->check(CLI::IsMember({"stored", "widened"}));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
   c->add_option("--report", a->report,

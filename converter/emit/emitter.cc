@@ -69,10 +69,14 @@ class ModelWriter {
  private:
   Offset<fb::Program> program(const PlannedProgram& planned, bool entry) {
     const Graph& graph = *planned.graph;
+    std::vector<bool> prepared(graph.values.size());
+    for (const Node& node : graph.prepare) prepared[static_cast<size_t>(node.outputs[0])] = true;
     std::vector<Offset<fb::Value>> values;
-    for (size_t i = 0; i < graph.values.size(); ++i) values.push_back(value(graph, static_cast<ValueId>(i)));
-    std::vector<Offset<fb::Step>> steps;
+    for (size_t i = 0; i < graph.values.size(); ++i)
+      values.push_back(value(graph, static_cast<ValueId>(i), prepared[i]));
+    std::vector<Offset<fb::Step>> steps, prepare;
     for (size_t n = 0; n < graph.nodes.size(); ++n) steps.push_back(step(graph.nodes[n], planned.steps[n]));
+    for (const Node& node : graph.prepare) prepare.push_back(step(node, {}));
     const auto ports = [&](const std::vector<ValueId>& ids) {
       std::vector<Offset<fb::Port>> list;
       for (const ValueId id : ids) {
@@ -84,20 +88,22 @@ class ModelWriter {
     const auto name = builder_.CreateString(graph.name);
     const auto value_list = builder_.CreateVector(values);
     const auto step_list = builder_.CreateVector(steps);
+    const auto prepare_list = prepare.empty() ? 0 : builder_.CreateVector(prepare);
     const auto inputs = ports(graph.inputs), outputs = ports(graph.outputs);
-    return fb::CreateProgram(builder_, name, value_list, step_list, 0, inputs, outputs);
+    return fb::CreateProgram(builder_, name, value_list, step_list, prepare_list, inputs, outputs);
   }
 
-  Offset<fb::Value> value(const Graph& graph, ValueId id) {
+  Offset<fb::Value> value(const Graph& graph, ValueId id, bool prepared) {
     const Value& v = graph.value(id);
     const auto dims = builder_.CreateVector(v.dims);
     std::vector<fb::Extent> extents;
     for (const auto& [axis, count] : v.extents) extents.emplace_back(axis, count);
     const auto extent_list = extents.empty() ? 0 : builder_.CreateVectorOfStructs(extents);
-    const fb::ValueKind kind = v.constant           ? fb::ValueKind::Constant
+    const fb::ValueKind kind = prepared             ? fb::ValueKind::Prepared
+                               : v.constant         ? fb::ValueKind::Constant
                                : graph.is_input(id) ? fb::ValueKind::Input
                                                     : fb::ValueKind::Temporary;
-    const int32_t constant = v.constant ? pool_.add(v.constant) : -1;
+    const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
     return fb::CreateValue(builder_, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
                            0, names_.add(v.name, {}));
   }

@@ -1,8 +1,8 @@
 #include "converter/ir/builder.h"
 
 #include <algorithm>
-#include <stdexcept>
 
+#include "converter/ir/recipe.h"
 #include "runtime/kernels/reference.h"
 
 namespace sinter::convert {
@@ -41,6 +41,12 @@ Status run_kernel(const OpAttrs& attrs, std::vector<TensorView> inputs, const st
   return ok_status();
 }
 
+// Weights are widened here however large they become: a step would do it again in every run, and what is
+// written are the operands.
+bool widens_alone(const OpAttrs& attrs) {
+  return op_of(attrs) == Op::kCast || op_of(attrs) == Op::kDequantize;
+}
+
 }  // namespace
 
 Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs, size_t output_count,
@@ -68,7 +74,7 @@ Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs,
 }
 
 Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, size_t output_count,
-                std::vector<ConstantPtr>* outputs) {
+                std::vector<ConstantPtr>* outputs, bool recipes) {
   std::vector<ValueFact> in_facts, out_facts;
   for (const ConstantPtr& c : inputs) in_facts.push_back(c ? ValueFact{c->dtype(), c->dims()} : ValueFact{});
   SINTER_RETURN_IF_ERROR(infer_outputs(attrs, in_facts, output_count, {}, &out_facts));
@@ -121,6 +127,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   outputs->clear();
   for (size_t i = 0; i < output_count; ++i)
     outputs->push_back(Constant::owned(out_facts[i].dtype, out_facts[i].dims, std::move(results[i])));
+  if (recipes && output_count == 1) (*outputs)[0] = with_recipe(attrs, inputs, (*outputs)[0]);
   return ok_status();
 }
 
@@ -153,25 +160,13 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
     out_bytes += f.dtype == DType::kNone ? 0 : dense_bytes(f.dtype, f.dims);
 
   results->clear();
-  // Quantized weights are dequantized here however large they are: a step would do it again in every run.
-  const bool weights = all_constant && op_of(attrs) == Op::kDequantize && byte_width(in_facts[0].dtype) != 0;
-  const bool small = out_bytes <= 2 * in_bytes + kFoldSlack;
-  if (all_constant && (small || weights)) {
+  if (all_constant && (out_bytes <= 2 * in_bytes + kFoldSlack || widens_alone(attrs))) {
     std::vector<ConstantPtr> folded;
     const bool all_wanted =
         std::all_of(wanted_outputs.begin(), wanted_outputs.end(), [](bool w) { return w; });
     const Status status = all_wanted ? evaluate(attrs, constants, wanted_outputs.size(), &folded)
                                      : unsupported("partial results");
     if (status.ok()) {
-      // What is larger than its sources is not kept in memory but computed when asked for.
-      if (!small)
-        folded[0] = Constant::lazy(out_facts[0].dtype, out_facts[0].dims, [attrs, constants] {
-          std::vector<ConstantPtr> again;
-          if (!evaluate(attrs, constants, 1, &again).ok())
-            throw std::logic_error("constants that folded once do not fold again");
-          const LoadedBytes loaded = again[0]->load();
-          return Bytes(loaded.bytes.begin(), loaded.bytes.end());
-        });
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c)));
       return ok_status();
     }

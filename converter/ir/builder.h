@@ -18,9 +18,10 @@ Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs,
                      const std::vector<bool>& wanted, std::vector<ValueFact>* outputs);
 
 // Runs the reference kernel on constants (absent operands: null). float16 and bfloat16 are computed in
-// float32 and rounded to their own type. One constant per output.
+// float32 and rounded to their own type. One constant per output, with its recipe (recipe.h) if it is much
+// larger than what it comes from.
 Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, size_t output_count,
-                std::vector<ConstantPtr>* outputs);
+                std::vector<ConstantPtr>* outputs, bool recipes = true);
 
 class Builder {
  public:
@@ -33,7 +34,7 @@ class Builder {
   void set_origin(Origin origin) { origin_ = std::move(origin); }
   // Where emitted nodes go: at the end, or (for passes) collected apart from the graph's list.
   void set_target(std::vector<Node>* target) { target_ = target; }
-  // Largest result that folding may keep in memory and file beyond what its inputs took, in bytes; dequantized
+  // Largest result that folding may keep in memory and file beyond what its inputs took, in bytes; widened
   // weights apart.
   static constexpr size_t kFoldSlack = 64 << 10;
 

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/recipe.h"
 
 namespace sinter::convert {
 
@@ -50,6 +51,23 @@ ConstantPtr Constant::lazy(DType dtype, Dims dims, std::function<Bytes()> comput
   c->dtype_ = dtype;
   c->dims_ = std::move(dims);
   c->compute_ = std::move(compute);
+  return c;
+}
+
+ConstantPtr Constant::made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe) {
+  auto c = std::make_shared<Constant>(*computed);
+  if (c->byte_size() >= kLazyResultBytes) {
+    c->owner_ = nullptr;
+    c->bytes_ = {};
+    c->compute_ = [recipe] {
+      std::vector<ConstantPtr> results;
+      if (!evaluate(recipe->attrs, recipe->inputs, 1, &results, false).ok())
+        throw std::logic_error("a recipe that has been computed once cannot be computed again");
+      const LoadedBytes loaded = results[0]->load();
+      return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+    };
+  }
+  c->recipe_ = std::move(recipe);
   return c;
 }
 
@@ -164,6 +182,7 @@ ConstantPtr Constant::reshaped(Dims dims) const {
   auto c = std::make_shared<Constant>(*this);
   if (element_count(dims) != size()) throw std::logic_error("a constant cannot be reshaped to another size");
   c->dims_ = std::move(dims);
+  c->recipe_ = nullptr;  // has the old dims
   return c;
 }
 

@@ -34,6 +34,7 @@ struct LoadedBytes {
 };
 
 class Constant;
+struct Recipe;  // converter/ir/recipe.h
 using ConstantPtr = std::shared_ptr<const Constant>;
 
 class Constant {
@@ -45,6 +46,8 @@ class Constant {
                             std::span<const std::byte> bytes);
   // Computed at every load(), for large results of folding; must be deterministic.
   static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
+  // `computed` with the recipe that gave it; a large one is computed again whenever it is read.
+  static ConstantPtr made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe);
   template <class T>
   static ConstantPtr of(DType dtype, Dims dims, std::span<const T> items) {
     Bytes bytes(items.size_bytes());
@@ -61,6 +64,8 @@ class Constant {
   size_t byte_size() const { return dense_bytes(dtype_, dims_); }
   bool is_lazy() const { return static_cast<bool>(compute_); }
   LoadedBytes load() const;
+  // The smaller constants that it is folded from, and how; null: none that are worth while.
+  const std::shared_ptr<const Recipe>& recipe() const { return recipe_; }
 
   // All elements as double / int64 (any dtype but strings; sub-byte unpacked). For small constants.
   std::vector<double> as_doubles() const;
@@ -74,6 +79,7 @@ class Constant {
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
   std::function<Bytes()> compute_;
+  std::shared_ptr<const Recipe> recipe_;
 };
 
 }  // namespace sinter::convert

@@ -160,6 +160,10 @@ void compact_values(Graph& graph) {
     for (const ValueId id : node.inputs) use(id, use);
     for (const ValueId id : node.outputs) use(id, use);
   }
+  for (const Node& node : graph.prepare) {
+    for (const ValueId id : node.inputs) use(id, use);
+    for (const ValueId id : node.outputs) use(id, use);
+  }
   std::vector<ValueId> renumbered(graph.values.size(), kAbsent);
   std::vector<Value> kept;
   for (size_t i = 0; i < used.size(); ++i) {
@@ -173,10 +177,11 @@ void compact_values(Graph& graph) {
   };
   for (ValueId& id : graph.inputs) renumber(id);
   for (ValueId& id : graph.outputs) renumber(id);
-  for (Node& node : graph.nodes) {
-    for (ValueId& id : node.inputs) renumber(id);
-    for (ValueId& id : node.outputs) renumber(id);
-  }
+  for (auto* nodes : {&graph.prepare, &graph.nodes})
+    for (Node& node : *nodes) {
+      for (ValueId& id : node.inputs) renumber(id);
+      for (ValueId& id : node.outputs) renumber(id);
+    }
   for (Value& v : graph.values)
     for (auto& [axis, id] : v.extents) renumber(id);
 }
@@ -253,6 +258,9 @@ void dump_graph(const Graph& graph, int indent, std::string* text) {
     return out;
   };
   *text += fmt::format("{}graph({}) -> ({})\n", pad, list(graph.inputs), list(graph.outputs));
+  for (const Node& node : graph.prepare)
+    *text += fmt::format("{}  prepare {} = {}({}) {{{}}}\n", pad, list(node.outputs), op_name(node.op()),
+                         list(node.inputs), to_string(node.attrs));
   for (const Node& node : graph.nodes) {
     *text += fmt::format("{}  {} = {}({}) {{{}}} # {}\n", pad, list(node.outputs), op_name(node.op()),
                          list(node.inputs), to_string(node.attrs), node.name);

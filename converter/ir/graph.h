@@ -67,6 +67,9 @@ struct Graph {
   std::string name;
   std::vector<Value> values;
   std::vector<Node> nodes;
+  // Run once, when a session is created; filled by plan/store_weights.h. Their results are constants that the
+  // file does not hold.
+  std::vector<Node> prepare;
   std::vector<ValueId> inputs, outputs;
 
   Value& value(ValueId id) { return values[static_cast<size_t>(id)]; }

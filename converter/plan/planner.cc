@@ -10,6 +10,7 @@
 #include "converter/plan/cost.h"
 #include "converter/plan/limit_operands.h"
 #include "converter/plan/offsets.h"
+#include "converter/plan/store_weights.h"
 #include "runtime/kernels/reference.h"
 
 namespace sinter::convert {
@@ -267,6 +268,7 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   for (const CandidateSource& c : options.candidates) model.backends.push_back(c.name);
   model.backends.emplace_back("reference");
   limit_operands(*graph);
+  if (options.stored_weights) store_weights(*graph);
   const size_t inputs = graph->inputs.size();
   ModelPlanner(model, options).plan(std::move(graph), inputs, 0, 0);
   if (std::string fault = check_plan(model); !fault.empty()) throw std::logic_error("memory plan: " + fault);

@@ -55,6 +55,8 @@ Status initialize() {
   return ok_status();
 }
 
+const void* Creation::any_bytes() { return scratch; }
+
 Creation::Creation(BumpArena* arena) : arena_(arena) {
   cache_ = {this, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
   pthread_mutex_lock(&mutex);

@@ -40,6 +40,9 @@ class Creation {
   void* allocate(size_t bytes, bool grows);
   void* reserve(size_t bytes);
   void insert(void* at, size_t bytes);
+  // Stands for a constant without data in a dry run. Weights that are read then are smaller than what they
+  // are packed into, which is all of this.
+  static const void* any_bytes();
   bool claims_packed() const { return packed_; }
 
  private:

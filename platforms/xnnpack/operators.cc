@@ -9,7 +9,13 @@ namespace sinter::xnnpack {
 namespace {
 
 const float* floats(const TensorView& v) { return v.present() ? v.as<float>() : nullptr; }
-const float* bias_of(const OpCall& call) { return call.has_input(2) ? call.in(2).as<float>() : nullptr; }
+
+// A constant that is read while the operator is created. In a dry run it may be without data.
+const float* constant(const OpCall& call, size_t i) {
+  if (!call.has_input(i)) return nullptr;
+  return call.in(i).data != nullptr ? call.in(i).as<float>()
+                                    : static_cast<const float*>(Creation::any_bytes());
+}
 
 // What a creation or reshaping came to. In a dry run a refused block is the expected end.
 Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
@@ -45,7 +51,7 @@ Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool
   return outcome(xnn_create_convolution2d_nhwc_f32(
                      w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
                      w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
-                     w.out_c, floats(call.in(1)), bias_of(call), static_cast<float>(spec.low),
+                     w.out_c, constant(call, 1), constant(call, 2), static_cast<float>(spec.low),
                      static_cast<float>(spec.high), spec.flags, nullptr, creation.cache(packed), op),
                  creation, stopped);
 }
@@ -56,7 +62,7 @@ Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xn
   return outcome(xnn_create_deconvolution2d_nhwc_f32(
                      w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
                      w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
-                     w.out_c, floats(call.in(1)), bias_of(call), static_cast<float>(a.act_min),
+                     w.out_c, constant(call, 1), constant(call, 2), static_cast<float>(a.act_min),
                      static_cast<float>(a.act_max), 0, nullptr, creation.cache(false), op),
                  creation, stopped);
 }
@@ -159,7 +165,7 @@ Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creati
     const auto& a = call.attrs<FullyConnectedAttrs>();
     low = static_cast<float>(a.act_min), high = static_cast<float>(a.act_max), layout = 0;
   }
-  SINTER_XNN(xnn_create_fully_connected_nc_f32(p.k, p.n, p.k, p.n, floats(call.in(1)), bias_of(call), low,
+  SINTER_XNN(xnn_create_fully_connected_nc_f32(p.k, p.n, p.k, p.n, constant(call, 1), constant(call, 2), low,
                                                high, layout, nullptr, creation.cache(false), &built->op));
   SINTER_XNN(xnn_reshape_fully_connected_nc_f32(built->op, p.rows, threads));
   return ok_status();
@@ -249,7 +255,7 @@ Status build_binary(const OpCall& call, pthreadpool_t threads, Creation& creatio
 Status build_pad(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
   const auto& a = call.attrs<PadAttrs>();
   const float zero = 0;
-  const void* fill = call.has_input(1) ? static_cast<const void*>(call.in(1).data) : &zero;
+  const void* fill = call.has_input(1) ? constant(call, 1) : &zero;
   const Dims x(call.in(0));
   size_t begin[kMaxRank] = {}, end[kMaxRank] = {};
   for (size_t i = 0; i < x.n; ++i) {

@@ -52,6 +52,7 @@ TensorView Creator::view_of(const Frame& frame, uint32_t v) const {
   }
   if (value.kind() == fb::ValueKind::Prepared) {
     view.data = frame.prepared != nullptr ? frame.prepared[v] : nullptr;
+    view.constant = true;
     return view;
   }
   if (const fb::Placement* p = find_placement(*frame.plan, v); p != nullptr) {

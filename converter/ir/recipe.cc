@@ -1,0 +1,107 @@
+#include "converter/ir/recipe.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "converter/ir/builder.h"
+
+namespace sinter::convert {
+namespace {
+
+bool widening(const OpAttrs& attrs, DType from, DType to) {
+  const Op op = op_of(attrs);
+  return (op == Op::kCast || op == Op::kDequantize) && bit_width(from) < bit_width(to);
+}
+
+// Every number of `from` is one of `to`.
+bool exact(DType from, DType to) {
+  if (to == DType::kFloat64) return is_float(from) || (bit_width(from) <= 32 && from != DType::kNone);
+  if (to != DType::kFloat32) return false;
+  return (is_float(from) && from != DType::kFloat64) || bit_width(from) <= 16;
+}
+
+ConstantPtr evaluate_one(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
+  std::vector<ConstantPtr> results;
+  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
+}
+
+// Elements moved by `attrs`; packed ones are unpacked for it.
+ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
+  if (!is_sub_byte(c->dtype())) return evaluate_one(attrs, {c});
+  if (op_of(attrs) == Op::kView)
+    return c->reshaped([&] {
+      const IntList& dims = std::get<ViewAttrs>(attrs).dims;
+      return Dims(dims.begin(), dims.end());
+    }());
+  const DType whole = c->dtype() == DType::kFloat4E2M1                             ? DType::kFloat32
+                      : c->dtype() == DType::kUint4 || c->dtype() == DType::kUint2 ? DType::kUint8
+                                                                                   : DType::kInt8;
+  const ConstantPtr unpacked = evaluate_one(CastAttrs{static_cast<int64_t>(whole), 1}, {c});
+  const ConstantPtr there = unpacked ? evaluate_one(attrs, {unpacked}) : nullptr;
+  return there ? evaluate_one(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}) : nullptr;
+}
+
+ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
+  size_t bytes = 0;
+  int steps = 1;
+  std::vector<const Constant*> seen;
+  for (const ConstantPtr& c : inputs) {
+    if (!c || std::find(seen.begin(), seen.end(), c.get()) != seen.end()) continue;
+    seen.push_back(c.get());
+    bytes += c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
+    steps += c->recipe() ? c->recipe()->steps : 0;
+  }
+  // Clearly fewer: three quarters.
+  if (4 * bytes >= 3 * result->byte_size() || steps > kMostRecipeSteps) return result;
+  return Constant::made(result, std::make_shared<const Recipe>(Recipe{attrs, inputs, bytes, steps}));
+}
+
+// A move behind a widening that works element by element: the narrow constant moves instead.
+ConstantPtr move_first(const OpAttrs& attrs, const ConstantPtr& input, const ConstantPtr& result) {
+  const Recipe& inner = *input->recipe();
+  const auto* transpose = std::get_if<TransposeAttrs>(&attrs);
+  const auto* view = std::get_if<ViewAttrs>(&attrs);
+  if (!transpose && !(view && view->dtype < 0)) return nullptr;
+  std::vector<ConstantPtr> inputs = inner.inputs;
+  OpAttrs widen = inner.attrs;
+  if (inputs[0]->recipe()) return nullptr;
+  if (auto* dequantize = std::get_if<DequantizeAttrs>(&widen)) {
+    const bool single = inputs[1]->size() == 1 && dequantize->block_size == 0;
+    if (!single && !transpose) return nullptr;
+    if (!single) {
+      const auto at = std::find(transpose->perm.begin(), transpose->perm.end(), dequantize->axis);
+      if (dequantize->block_size > 0)
+        for (size_t i = 1; i < inputs.size(); ++i)
+          if (inputs[i] && !(inputs[i] = moved(attrs, inputs[i]))) return nullptr;
+      dequantize->axis = at - transpose->perm.begin();
+    }
+  } else if (!std::holds_alternative<CastAttrs>(widen)) {
+    return nullptr;
+  }
+  inputs[0] = moved(attrs, inputs[0]);
+  return inputs[0] ? apply(widen, inputs, result) : nullptr;
+}
+
+}  // namespace
+
+bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result) {
+  if (!inputs.empty() && inputs[0] && widening(attrs, inputs[0]->dtype(), result)) return true;
+  return std::any_of(inputs.begin(), inputs.end(), [](const ConstantPtr& c) { return c && c->recipe(); });
+}
+
+ConstantPtr with_recipe(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, ConstantPtr result) {
+  if (result->byte_size() < kRecipeBytes || is_sub_byte(result->dtype()) ||
+      !widens(attrs, inputs, result->dtype()))
+    return result;
+  if (inputs.size() == 1 && inputs[0]->recipe()) {
+    if (ConstantPtr c = move_first(attrs, inputs[0], result)) return c;
+    // A Cast of an exactly widened constant casts the narrow one.
+    const Recipe& inner = *inputs[0]->recipe();
+    if (std::holds_alternative<CastAttrs>(attrs) && std::holds_alternative<CastAttrs>(inner.attrs) &&
+        exact(inner.inputs[0]->dtype(), inputs[0]->dtype()))
+      return apply(attrs, inner.inputs, result);
+  }
+  return apply(attrs, inputs, result);
+}
+
+}  // namespace sinter::convert

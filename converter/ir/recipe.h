@@ -1,0 +1,34 @@
+// Recipe: how a constant comes from smaller ones. A float32 weight that was folded from a bfloat16
+// initializer, or from 4-bit integers with scales, is written as these, with the operations that widen it
+// (rule store.narrow).
+#pragma once
+
+#include <vector>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+struct Recipe {
+  OpAttrs attrs;
+  std::vector<ConstantPtr> inputs;  // null: absent
+  size_t stored_bytes = 0;          // of all leaves
+  int steps = 0;                    // operations in the whole tree
+};
+
+// Results smaller than this are stored as they are.
+inline constexpr size_t kRecipeBytes = 1024;
+// Operations that one constant may take; below what the runtime allows (kMaxPrepareChain).
+inline constexpr int kMostRecipeSteps = 16;
+// Larger results are computed when they are read.
+inline constexpr size_t kLazyResultBytes = 64 << 10;
+
+// Whether an operation on constants gives a result that would be stored as a recipe, whatever its size grows
+// to.
+bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result);
+
+// `result`, just computed by `attrs` from `inputs`, with its recipe if there is one that takes clearly fewer
+// bytes. Moves of elements are done at once on the narrow constant, where they give the same bits.
+ConstantPtr with_recipe(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, ConstantPtr result);
+
+}  // namespace sinter::convert

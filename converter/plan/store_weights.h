@@ -1,0 +1,13 @@
+// store-weights: constants that have a recipe are written as what they come from; a prepare list widens them
+// when a session is created. In bodies too.
+#pragma once
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+// Fills graph.prepare and renumbers values; what the steps read keeps its constant, so that planning goes on
+// as before. Values that are public, extents or captured stay as they are.
+void store_weights(Graph& graph);
+
+}  // namespace sinter::convert
