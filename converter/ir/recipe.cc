@@ -22,7 +22,7 @@ bool exact(DType from, DType to) {
 
 ConstantPtr evaluate_one(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
   std::vector<ConstantPtr> results;
-  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
+  return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
 }
 
 // Elements moved by `attrs`; packed ones are unpacked for it.

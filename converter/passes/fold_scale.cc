@@ -1,6 +1,7 @@
 // fold-scale: what multiplies or adds per output channel behind a linear operation (a batch normalization, a
 // bias) goes into its weights and bias. Everything is computed in double and rounded once. Shifts that would
 // swallow the bias (masks of -1e9) are no part of an affine function and stay.
+#include <algorithm>
 #include <cmath>
 
 #include "converter/passes/editor.h"
@@ -58,7 +59,28 @@ ConstantPtr rounded(DType dtype, const Dims& dims, const std::vector<double>& it
   return Constant::of<float>(dtype, dims, std::vector<float>(items.begin(), items.end()));
 }
 
+bool finite(const std::vector<double>& items) {
+  return std::all_of(items.begin(), items.end(), [](double v) { return std::isfinite(v); });
+}
+
+// The same product as operations, so that narrow weights stay narrow in the file.
+ConstantPtr scaled_recipe(const ConstantPtr& old, const Linear& shape, const std::vector<double>& scale) {
+  Dims dims(shape.last ? 1 : old->dims().size(), 1);
+  dims[0] = shape.outputs;
+  const auto cast = [](DType to, const ConstantPtr& c, std::vector<ConstantPtr>* out) {
+    return evaluate(CastAttrs{static_cast<int64_t>(to), 1}, {c}, 1, out).ok();
+  };
+  std::vector<ConstantPtr> wide, product, result;
+  if (!cast(DType::kFloat64, old, &wide) ||
+      !evaluate(MulAttrs{}, {wide[0], Constant::of<double>(DType::kFloat64, dims, scale)}, 1, &product)
+           .ok() ||
+      !cast(old->dtype(), product[0], &result) || !finite(result[0]->as_doubles()))
+    return nullptr;
+  return result[0];
+}
+
 ConstantPtr scaled(ConstantPtr old, const Linear& shape, std::vector<double> scale) {
+  if (old->recipe() && old->dtype() == DType::kFloat32) return scaled_recipe(old, shape, scale);
   const auto compute = [old, shape, scale = std::move(scale)] {
     std::vector<double> items = old->as_doubles();
     const auto outputs = static_cast<size_t>(shape.outputs);
