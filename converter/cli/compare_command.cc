@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
@@ -60,9 +61,9 @@ Arrays widened(const Arrays& arrays) {
   return out;
 }
 
-// Copies of what the steps of the entry program give, by the ONNX names of these values. A fused step gives
-// the last of the values that it stands for, so equal names mean equal values, which names of nodes would
-// not.
+// Copies of what the steps of the entry program give, by the ONNX names of these values and with their axes
+// in ONNX's order. A fused step gives the last of the values that it stands for, so equal names mean equal
+// values, which names of nodes would not.
 struct LayerCollector {
   explicit LayerCollector(const Model& model) {
     const fb::Model& root = *model.state()->root;
@@ -70,10 +71,21 @@ struct LayerCollector {
     for (uint32_t s = 0; s < model.step_count(); ++s) {
       const auto outputs = detail::items(program.steps()->Get(s)->outputs());
       names.emplace_back();
+      orders.emplace_back();
       if (outputs.empty() || outputs[0] < 0) continue;
-      const int32_t name = program.values()->Get(static_cast<uint32_t>(outputs[0]))->name();
-      if (name >= 0 && root.debug() != nullptr)
-        names.back() = root.debug()->names()->Get(static_cast<uint32_t>(name))->str();
+      const fb::Value& value = *program.values()->Get(static_cast<uint32_t>(outputs[0]));
+      const auto name = static_cast<uint32_t>(value.name());
+      if (root.debug() == nullptr || name >= detail::length(root.debug()->names())) continue;
+      names.back() = root.debug()->names()->Get(name)->str();
+      if (name >= detail::length(root.debug()->orders())) continue;
+      std::istringstream axes(root.debug()->orders()->Get(name)->str());
+      // Dim i is axis order[i]; the other way round, as Transpose wants it.
+      std::vector<int64_t> order;
+      for (int64_t axis; axes >> axis;) order.push_back(axis);
+      orders.back().assign(order.size(), -1);
+      for (size_t i = 0; i < order.size(); ++i)
+        if (static_cast<uint64_t>(order[i]) < order.size())
+          orders.back()[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
     }
   }
   static void after(void* self, const StepInfo& info, const OpCall& call) {
@@ -83,10 +95,18 @@ struct LayerCollector {
     const std::string& name = me.names[info.step];
     if (!v.dense() || name.empty()) return;
     const auto bytes = static_cast<size_t>(v.dense_bytes());
-    me.layers.emplace_back(
-        name, Constant::owned(v.dtype, Dims(v.dims, v.dims + v.rank), Bytes(v.data, v.data + bytes)));
+    std::vector<ConstantPtr> value{
+        Constant::owned(v.dtype, Dims(v.dims, v.dims + v.rank), Bytes(v.data, v.data + bytes))};
+    const std::vector<int64_t>& perm = me.orders[info.step];
+    if (!perm.empty()) {
+      if (perm.size() != static_cast<size_t>(v.rank)) return;
+      const ConstantPtr moved = value[0];
+      if (!evaluate(TransposeAttrs{IntList(std::span<const int64_t>(perm))}, {moved}, 1, &value).ok()) return;
+    }
+    me.layers.emplace_back(name, value[0]);
   }
-  std::vector<std::string> names;  // per step
+  std::vector<std::string> names;            // per step
+  std::vector<std::vector<int64_t>> orders;  // per step: which dim is each axis of the ONNX value; empty: own
   Arrays layers;
 };
 
@@ -155,19 +175,6 @@ Difference difference(const Constant& a, const Constant& b, const Arguments& arg
   return d;
 }
 
-// b's dims as a's, where b keeps channels last.
-ConstantPtr same_order(const Constant& a, const ConstantPtr& b) {
-  if (a.dims() == b->dims()) return b;
-  const Dims& d = b->dims();
-  if (a.dims().size() != d.size() || d.size() < 3) return nullptr;
-  TransposeAttrs first;
-  first.perm.push(0), first.perm.push(static_cast<int64_t>(d.size()) - 1);
-  for (size_t i = 1; i + 1 < d.size(); ++i) first.perm.push(static_cast<int64_t>(i));
-  std::vector<ConstantPtr> moved;
-  if (!evaluate(first, {b}, 1, &moved).ok() || moved[0]->dims() != a.dims()) return nullptr;
-  return moved[0];
-}
-
 void run_compare(const Arguments& a, Outcome& outcome) {
   const Arrays inputs = read_arrays(a.inputs);
   const LoadedModel loaded(a.b);
@@ -213,7 +220,7 @@ void run_compare(const Arguments& a, Outcome& outcome) {
   if (a.per_layer)
     for (const auto& [name, y] : second.layers)
       if (const ConstantPtr x = name.empty() ? nullptr : find_array(first.layers, name))
-        if (const ConstantPtr ordered = same_order(*x, y)) layers.push_back(row(name, *x, *ordered));
+        if (x->dims() == y->dims()) layers.push_back(row(name, *x, *y));
   outcome.exit_code = all ? 0 : 1;
   if (a.common.json) {
     nlohmann::json json{{"within", all}, {"outputs", rows}};

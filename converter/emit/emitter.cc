@@ -25,21 +25,28 @@ using flatbuffers::Offset;
 class NameTable {
  public:
   explicit NameTable(bool strip) : strip_(strip) {}
-  int32_t add(const std::string& name, const std::string& origin) {
+  int32_t add(const std::string& name, const std::string& origin, const std::vector<int>& order = {}) {
     if (strip_ || name.empty()) return -1;
-    const auto [it, fresh] = index_.emplace(std::pair(name, origin), static_cast<int32_t>(names_.size()));
-    if (fresh) names_.push_back(name), origins_.push_back(origin);
+    const auto [it, fresh] = index_.emplace(Entry{name, origin, fmt::format("{}", fmt::join(order, " "))},
+                                            static_cast<int32_t>(entries_.size()));
+    if (fresh) entries_.push_back(&it->first);
     return it->second;
   }
   Offset<fb::Debug> write(FlatBufferBuilder& builder) const {
-    return fb::CreateDebug(builder, builder.CreateVectorOfStrings(names_),
-                           builder.CreateVectorOfStrings(origins_));
+    const auto column = [&](size_t field) {
+      std::vector<Offset<flatbuffers::String>> strings;
+      for (const Entry* e : entries_) strings.push_back(builder.CreateSharedString((*e)[field]));
+      return builder.CreateVector(strings);
+    };
+    const auto names = column(0), origins = column(1), orders = column(2);
+    return fb::CreateDebug(builder, names, origins, orders);
   }
 
  private:
+  using Entry = std::array<std::string, 3>;  // name, origin, order
   bool strip_;
-  std::map<std::pair<std::string, std::string>, int32_t> index_;
-  std::vector<std::string> names_, origins_;
+  std::map<Entry, int32_t> index_;
+  std::vector<const Entry*> entries_;
 };
 
 class ModelWriter {
@@ -105,7 +112,7 @@ class ModelWriter {
                                                     : fb::ValueKind::Temporary;
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
     return fb::CreateValue(builder_, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
-                           0, names_.add(v.name, {}));
+                           0, names_.add(v.name, {}, v.order));
   }
 
   Offset<fb::Step> step(const Node& node, const PlannedStep& planned) {

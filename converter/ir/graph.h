@@ -41,6 +41,8 @@ struct Value {
   ConstantPtr constant;  // set: the value is known
   // Axes whose used length is smaller than `dims` says, with the int64 scalar that tells it while running.
   std::vector<std::pair<int, ValueId>> extents;
+  // Dim i is axis order[i] of the ONNX value of that name; empty: all in the same order.
+  std::vector<int> order = {};
 };
 
 struct Graph;

@@ -352,7 +352,7 @@ class Relayout {
     forms_[static_cast<size_t>(id)].own = id;
   }
 
-  // A value that now exists only in the other order keeps its name there.
+  // A value that now exists only in the other order keeps its name there, and tells which order that is.
   void keep_names() {
     std::vector<bool> exists(graph_.values.size());
     for (const Node& node : graph_.nodes)
@@ -362,7 +362,14 @@ class Relayout {
       const ValueId now = forms_[v].framed;
       if (now < 0 || exists[v] || !exists[static_cast<size_t>(now)] || !graph_.value(now).name.empty())
         continue;
-      if (static_cast<size_t>(now) >= old_.values.size()) graph_.value(now).name = old_.values[v].name;
+      const Value& named = old_.values[v];
+      Value& value = graph_.value(now);
+      if (named.name.empty() || value.dtype != named.dtype) continue;
+      value.name = named.name;
+      value.order.clear();
+      for (const int64_t axis : frame_.perm(rank(static_cast<ValueId>(v))))
+        value.order.push_back(named.order.empty() ? static_cast<int>(axis)
+                                                  : named.order[static_cast<size_t>(axis)]);
     }
   }
 

@@ -78,6 +78,7 @@ class Widening {
       const Value v = graph_.value(id);
       const ValueId fresh = graph_.add_value(v.name, DType::kFloat32, v.dims);
       graph_.value(fresh).extents = v.extents;
+      graph_.value(fresh).order = v.order;
       wide_[static_cast<size_t>(id)] = fresh;
       id = fresh;
     }

@@ -1382,13 +1382,17 @@ struct Debug FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef DebugBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
     VT_NAMES = 4,
-    VT_ORIGINS = 6
+    VT_ORIGINS = 6,
+    VT_ORDERS = 8
   };
   const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *names() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_NAMES);
   }
   const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *origins() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_ORIGINS);
+  }
+  const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *orders() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_ORDERS);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -1398,6 +1402,9 @@ struct Debug FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyOffset(verifier, VT_ORIGINS) &&
            verifier.VerifyVector(origins()) &&
            verifier.VerifyVectorOfStrings(origins()) &&
+           VerifyOffset(verifier, VT_ORDERS) &&
+           verifier.VerifyVector(orders()) &&
+           verifier.VerifyVectorOfStrings(orders()) &&
            verifier.EndTable();
   }
 };
@@ -1411,6 +1418,9 @@ struct DebugBuilder {
   }
   void add_origins(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> origins) {
     fbb_.AddOffset(Debug::VT_ORIGINS, origins);
+  }
+  void add_orders(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> orders) {
+    fbb_.AddOffset(Debug::VT_ORDERS, orders);
   }
   explicit DebugBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
@@ -1426,8 +1436,10 @@ struct DebugBuilder {
 inline ::flatbuffers::Offset<Debug> CreateDebug(
     ::flatbuffers::FlatBufferBuilder &_fbb,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> names = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> origins = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> origins = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> orders = 0) {
   DebugBuilder builder_(_fbb);
+  builder_.add_orders(orders);
   builder_.add_origins(origins);
   builder_.add_names(names);
   return builder_.Finish();
@@ -1436,13 +1448,16 @@ inline ::flatbuffers::Offset<Debug> CreateDebug(
 inline ::flatbuffers::Offset<Debug> CreateDebugDirect(
     ::flatbuffers::FlatBufferBuilder &_fbb,
     const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *names = nullptr,
-    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *origins = nullptr) {
+    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *origins = nullptr,
+    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *orders = nullptr) {
   auto names__ = names ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*names) : 0;
   auto origins__ = origins ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*origins) : 0;
+  auto orders__ = orders ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*orders) : 0;
   return sinter::fb::CreateDebug(
       _fbb,
       names__,
-      origins__);
+      origins__,
+      orders__);
 }
 
 struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

@@ -323,6 +323,35 @@ class Compare(Case):
         self.says(1, "compare", DIGITS, self.path("other.sinter"), "--inputs", self.path("x.npz"))
 
 
+class Layers(Case):
+    def test_layers_are_compared_in_onnx_order_where_every_dim_is_alike(self):
+        # Eight rows, columns and channels: the dims do not tell whether a value is held channels-last.
+        n, rng = 8, np.random.default_rng(3)
+
+        def weights(name):
+            return onnx.numpy_helper.from_array((rng.standard_normal((n, n, 3, 3)) * 0.3).astype(np.float32), name)
+
+        def node(op, ins, out, **attrs):
+            return helper.make_node(op, ins, [out], name=f"{op}_{out}", **attrs)
+
+        pads = {"pads": [1, 1, 1, 1]}
+        model = model_of([node("Conv", ["x", "w1"], "c1", **pads), node("Sigmoid", ["c1"], "s1"),
+                          node("Add", ["s1", "c1"], "a1"), node("Conv", ["a1", "w2"], "c2", **pads),
+                          node("GlobalAveragePool", ["c2"], "g"), node("Mul", ["c2", "g"], "m"),
+                          node("MaxPool", ["m"], "p", kernel_shape=[3, 3], **pads),
+                          node("Transpose", ["p"], "t", perm=[0, 3, 1, 2]), node("Exp", ["t"], "y")],
+                         [value("x", [1, n, n, n])], [value("y", [1, n, n, n])], [weights("w1"), weights("w2")])
+        onnx.save(model, self.path("cube.onnx"))
+        cli.save_npz(self.path("cube.npz"), {"x": rng.standard_normal((1, n, n, n)).astype(np.float32)})
+        self.says(0, "convert", self.path("cube.onnx"), "-o", self.path("cube.sinter"))
+        for first in ("cube.onnx", "cube.sinter"):
+            r = self.says(0, "compare", self.path(first), self.path("cube.sinter"), "--inputs", self.path("cube.npz"),
+                            "--per-layer", "--json")
+            layers = {x["name"]: x["within"] for x in json.loads(r.out)["layers"]}
+            self.assertLessEqual({"c1", "s1", "a1", "c2", "g", "m"}, set(layers))
+            self.assertEqual([], [name for name, within in layers.items() if not within])
+
+
 class Refusals(Case):
     """Models that must be refused: code 3, the reason and the place, no file."""
 
