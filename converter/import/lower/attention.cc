@@ -117,8 +117,9 @@ bool lower_attention(NodeLowering& n) {
 
   // Heads that share keys become an axis of their own, so that the product broadcasts over it.
   const int64_t shared = heads / groups;
-  const double root = std::sqrt(scale);
-  q = n.mul(q, n.scalar(t, root));
+  if (std::isnan(scale)) return n.refuse("scale is not a number");
+  const double root = std::sqrt(std::fabs(scale));
+  q = n.mul(q, n.scalar(t, scale < 0 ? -root : root));
   k = n.mul(k, n.scalar(t, root));
   if (shared > 1) {
     q = n.reshape(q, {batch, groups, shared, queries, size});
@@ -128,8 +129,10 @@ bool lower_attention(NodeLowering& n) {
   ValueId scores = n.reshape(n.emit(MatMulAttrs{0, 1}, {q, k}), {batch, heads, queries, keys});
   ValueId shown = scores;
   if (softcap > 0) {
-    const ValueId cap = n.scalar(t, softcap);
-    scores = n.mul(n.emit(TanhAttrs{}, {n.div(scores, cap)}), cap);
+    // Where the scores over the cap would be denormals, or the type cannot hold the cap: in float64.
+    const DType wide = softcap > (t == DType::kFloat16 ? 6e4 : 1e15) ? DType::kFloat64 : t;
+    const ValueId cap = n.scalar(wide, softcap);
+    scores = n.cast(n.mul(n.emit(TanhAttrs{}, {n.div(n.cast(scores, wide), cap)}), cap), t);
     if (mode == 1) shown = scores;
   }
   // From opset 24 on, causality counts the keys before the query block; Attention-23 starts at the first key.

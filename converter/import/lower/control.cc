@@ -312,7 +312,11 @@ bool lower_loop(NodeLowering& n) {
     loop.max_trips = trips ? *trips : bound->second;
     if (!trips) loop.trips = n.has_input(0) ? n.reshape(n.cast(n.input(0), DType::kInt64), {}) : kAbsent;
     if (trips) loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, *trips));
-    if (n.has_input(1) && !condition) loop.condition = n.reshape(n.input(1), {});
+    if (n.has_input(1) && !condition) {
+      if (n.size(n.input(1)) != 1)
+        return n.refuse("the condition has {} elements, not one", n.size(n.input(1)));
+      loop.condition = n.reshape(n.cast(n.input(1), DType::kBool), {});
+    }
     // A body whose condition is the constant true, or the one it was given, never stops early.
     loop.known_start = trips.has_value() && condition.has_value();
     loop.exact = loop.known_start && never_stops(*source);
