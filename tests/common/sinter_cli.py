@@ -45,8 +45,13 @@ class Answer:
     err: str
 
     @property
+    def sanitizer(self):
+        """What a sanitized build complained about."""
+        return [x for x in self.err.splitlines() if "ERROR: AddressSanitizer" in x or "runtime error:" in x]
+
+    @property
     def crashed(self):
-        return self.code is not None and not 0 <= self.code <= 6
+        return self.code is not None and (not 0 <= self.code <= 6 or bool(self.sanitizer))
 
     def why(self):
         if self.code is None:
@@ -54,8 +59,7 @@ class Answer:
         if self.code < 0:
             return f"signal {signal.Signals(-self.code).name}: {self.err.strip()[-300:]}"
         lines = [x for x in (self.err.strip() or self.out.strip()).splitlines() if x.strip()]
-        sanitizer = [x for x in lines if "ERROR: AddressSanitizer" in x or "runtime error:" in x]
-        return f"exit {self.code}: " + " | ".join((sanitizer or lines)[:6])[:600]
+        return f"exit {self.code}: " + " | ".join((self.sanitizer or lines)[:6])[:600]
 
 
 def call(program, *args, timeout=20, cwd=None):
