@@ -46,6 +46,25 @@ HWY_INLINE VI quantized(VF x, VF scale, VI zero) {
   return hn::Add(hn::NearestInt(q), zero);
 }
 
+// Quotients by the reciprocal, bounded by kBeyondBytes: within 2^-13 of x / scale where neither it nor the
+// scale is extreme, so that both round alike unless a half lies that near.
+constexpr float kBeyondBytes = 512;
+constexpr float kNearHalf = 0.5f - 0x1p-12f;
+inline bool has_reciprocal(float scale) {
+  const float size = scale < 0 ? -scale : scale;
+  return size >= 0x1p-100f && size <= 0x1p100f;
+}
+// rne of such a quotient; *distance: from it to the quotient.
+HWY_INLINE VI rounded(VF x, VF reciprocal, VF* distance) {
+  const DF d;
+  VF q = hn::Mul(x, reciprocal);
+  q = hn::IfThenElseZero(hn::Eq(q, q), q);
+  q = hn::Min(hn::Max(q, hn::Set(d, -kBeyondBytes)), hn::Set(d, kBeyondBytes));
+  const VI nearest = hn::NearestInt(q);
+  *distance = hn::Abs(hn::Sub(q, hn::ConvertTo(d, nearest)));
+  return nearest;
+}
+
 HWY_INLINE VF floats(const float* p) { return hn::LoadU(DF(), p); }
 HWY_INLINE VF floats(const int32_t* p) { return hn::ConvertTo(DF(), hn::LoadU(DI(), p)); }
 HWY_INLINE VF floats(const float* p, size_t n) { return hn::LoadN(DF(), p, n); }
@@ -79,6 +98,23 @@ HWY_INLINE void quantize_piece(const X* x, T* y, size_t n, const Steps& steps) {
       return quantized(floats(x + i), one_scale, one_zero);
   };
   size_t i = 0;
+  if constexpr (!kEach && sizeof(T) == 1) {
+    if (has_reciprocal(steps.scale)) {
+      const VF reciprocal = hn::Set(df, 1 / steps.scale), near = hn::Set(df, kNearHalf);
+      for (; i + 4 * lanes <= n; i += 4 * lanes) {
+        VF s, t, u, v;
+        const VI a = rounded(floats(x + i), reciprocal, &s),
+                 b = rounded(floats(x + i + lanes), reciprocal, &t),
+                 c = rounded(floats(x + i + 2 * lanes), reciprocal, &u),
+                 e = rounded(floats(x + i + 3 * lanes), reciprocal, &v);
+        if (HWY_LIKELY(hn::AllTrue(df, hn::Lt(hn::Max(hn::Max(s, t), hn::Max(u, v)), near))))
+          store4(hn::Add(a, one_zero), hn::Add(b, one_zero), hn::Add(c, one_zero), hn::Add(e, one_zero),
+                 y + i);
+        else
+          store4(at(i), at(i + lanes), at(i + 2 * lanes), at(i + 3 * lanes), y + i);
+      }
+    }
+  }
   for (; i + 4 * lanes <= n; i += 4 * lanes)
     store4(at(i), at(i + lanes), at(i + 2 * lanes), at(i + 3 * lanes), y + i);
   for (; i + lanes <= n; i += lanes) hn::StoreU(hn::DemoteTo(narrow, at(i)), narrow, y + i);

@@ -60,6 +60,33 @@ void check_quantize_type() {
                                   tensor<T>({}, {kHigh / 2})});
 }
 
+// Quotients of bytes at and beside every half, among others that are far from one, by many scales.
+template <class T>
+void check_halves() {
+  uint64_t seed = 1;
+  for (const float scale : {0.1f, 0.3333333f, 1.9999999f, 1.0000001f, 0x1p-101f, 0x1p-100f, 0x1.7p-99f,
+                            0x1p100f, 0x1p101f, -0.7f, 3.1415927f, 0.003921569f, 0.0078125f, 77.7f}) {
+    SCOPED_TRACE(scale);
+    std::vector<float> v;
+    for (int i = -1100; i <= 1100; ++i) {
+      const float x = (static_cast<float>(i) / 2) * scale;
+      for (const float near : {x, std::nextafter(x, kInf), std::nextafter(x, -kInf),
+                               std::nextafter(std::nextafter(x, kInf), kInf)})
+        v.push_back(near);
+    }
+    check_simd_exact(quantize(dtype_of<T>()), {tensor<float>({static_cast<int64_t>(v.size())}, v),
+                                               tensor<float>({}, {scale}), tensor<T>({}, {3})});
+    check_simd_exact(quantize(dtype_of<T>()),
+                     {noise<float>({30000}, -280.0 * std::fabs(scale), 280.0 * std::fabs(scale), seed++),
+                      tensor<float>({}, {scale}), tensor<T>({}, {100})});
+  }
+}
+
+TEST(SimdQuantize, BytesNearHalves) {
+  check_halves<int8_t>();
+  check_halves<uint8_t>();
+}
+
 TEST(SimdQuantize, PerTensor) {
   check_quantize_type<int8_t>();
   check_quantize_type<uint8_t>();
