@@ -73,6 +73,14 @@ def attention():
     q, k, v = floats("q", 2, 4, 8), floats("k", 2, 6, 8), floats("v", 2, 6, 8)
     yield simple("ms_multiheadattention", ms("MultiHeadAttention", "q k v", "y", num_heads=2),
                  {"q": q, "k": k, "v": v}, wanted=True)
+    # ONNX's own, with scalings at the edges: a cap beside which every score is a denormal, and a negative scale.
+    for name, scale in {"softcap": 8 ** -0.5, "negative_scale": -0.5}.items():
+        given = {"softcap": 1e38} if name == "softcap" else {"scale": scale}
+        scores = q.astype(np.float64) @ k.astype(np.float64).transpose(0, 2, 1) * scale
+        weights = np.exp(scores - scores.max(-1, keepdims=True))
+        want = (weights / weights.sum(-1, keepdims=True) @ v).astype(np.float32)
+        yield simple(f"attention_{name}", node("Attention", "q k v", "y", q_num_heads=1, kv_num_heads=1, **given),
+                     {"q": q, "k": k, "v": v}, opset=24, expect="given", given={"y": want}, ir=10)
     pos = np.arange(4, dtype=np.int64)[None].repeat(2, 0)
     angle = np.arange(6)[:, None] / 10.0 ** np.arange(2)[None]
     yield simple("ms_rotary", ms("RotaryEmbedding", "x p c s", "y", num_heads=2),
