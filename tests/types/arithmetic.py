@@ -184,6 +184,39 @@ def powers():
                 n**2, {"e": np.float32(2)}, strict=None)
 
 
+def one_operand():
+    """Functions of numbers, given integers or bool."""
+    n = np.array([1, 4, 9, 2], i32)
+    ops = {"Sqrt": np.sqrt, "Exp": np.exp, "Cos": np.cos, "Tanh": np.tanh, "Reciprocal": lambda v: 1 / v,
+           "Sigmoid": lambda v: 1 / (1 + np.exp(-v)), "Log": np.log}
+    for k, (op, f) in enumerate(ops.items()):
+        kind = (i32, i64, i64, i8, i32, u8, i64)[k]
+        yield match(f"{op.lower()}_of_{np.dtype(kind).name}", "promote.int-float", node(op, "x", "y", name="here"),
+                    {"x": n.astype(kind)}, "y", f(d(n)), strict=None)
+    yield match("rsqrt_of_head_dimension_int64", "promote.int-float",
+                [node("Shape", "x", "s", start=-1), node("Sqrt", "s", "r"), node("Div", "x r", "y")],
+                {"x": floats("head", 2, 64)}, "y", d(floats("head", 2, 64)) / 8, opset=15, strict=None)
+    yield match("softmax_of_int32", "promote.int-float", node("Softmax", "x", "y"), {"x": n[None] // 2}, "y",
+                (lambda e: e / e.sum())(np.exp(d(n[None] // 2))), strict=None)
+    yield match("neg_abs_relu_of_int8", "int.exact", [node("Neg", "x", "t"), node("Relu", "t", "u"),
+                                                       node("Abs", "x", "v"), node("Add", "u v", "y")],
+                {"x": np.array([-5, 7, 0], i8)}, "y:c", np.array([10, 7, 0]), strict=None)
+    yield match("floor_and_round_of_int64", "int.exact", [node("Floor", "x", "t"), node("Round", "t", "y")],
+                {"x": np.array([2**53 + 1, -3])}, "y:l", np.array([2**53 + 1, -3]), strict=None)
+    image = ints("pool", 1, 2, 4, 4, high=255, dtype=u8)
+    yield match("globalaveragepool_of_uint8_image", "image.u8", node("GlobalAveragePool", "x", "y"), {"x": image}, "y",
+                d(image).mean((2, 3), keepdims=True), strict=None)
+    yield match("averagepool_of_uint8_image", "image.u8",
+                node("AveragePool", "x", "y", kernel_shape=[2, 2], strides=[2, 2]), {"x": image}, "y",
+                d(image).reshape(1, 2, 2, 2, 2, 2).mean((3, 5)), strict=None)
+    yield match("reducemean_of_uint8_declared_float", "image.u8", node("ReduceMean", "x", "y", axes=[2, 3], keepdims=0),
+                {"x": image}, "y", d(image).mean((2, 3)), strict=None)
+    yield match("reducemean_of_bool_declared_float", "promote.bool", node("ReduceMean", "x", "y", keepdims=0),
+                {"x": np.array([True, False, True, True])}, "y", np.array(0.75), strict=None)
+    yield match("isnan_of_int32_is_false", "promote.int-float", node("IsNaN", "x", "y"), {"x": n}, "y:b",
+                np.zeros(4, bool), strict=None)
+
+
 def booleans():
     m = np.array([True, False, True, True])
     x = floats("bool", 4)
@@ -244,5 +277,5 @@ def selections():
 
 
 def cases():
-    for group in (floats_of_different_types, comparisons, integers, powers, booleans, selections):
+    for group in (floats_of_different_types, comparisons, integers, powers, one_operand, booleans, selections):
         yield from group()

@@ -228,9 +228,8 @@ def packed():
                 {"w": q8.astype(u8).reshape(3, 2, 16), "s": s.ravel()})
 
 
-def gptq(form, bits=4, negative=True, zero_offset=1):
+def gptq(form, bits=4, negative=True, zero_offset=1, k=32, n=8, group=16):
     """int32 words of 32/bits weights along K, zeros packed along N, float16 scales per group, as exporters write it."""
-    k, n, group = 32, 8, 16
     per, top = 32 // bits, 2**bits - 1
     r = rng(f"gptq{form}{bits}")
     q = r.integers(0, top + 1, (k, n))
@@ -301,6 +300,52 @@ def gptq_chains():
                  node("Sub", "q c", "y")], {"x": x}, "y:i", x >> 4, {"z": i32(0), "p": i32(16)})
 
 
+def sizes():
+    """Weights large enough to see that they are kept as narrow as they came, and widen exactly."""
+    x = halves("size", 1, 256)
+    for kind in (bf16, f16, e4m3fn, e5m2, e4m3fnuz, e5m2fnuz):
+        w = halves("sizew", 256, 256, kind=kind)
+        name = np.dtype(kind).name.removeprefix("float8_")
+        yield match(f"stored_{name}_matmul_f32_activation", "store.narrow", node("MatMul", "x w", "y"),
+                    {"x": x.astype(f32)}, "y", d(x) @ d(w), {"w": w}, weights=w.nbytes, opset=19, strict=None)
+    w = halves("sizew", 256, 256, kind=bf16)
+    yield match("stored_bf16_shared_by_f16_and_f32_consumers", "store.narrow",
+                [node("MatMul", "x w", "y"), node("MatMul", "v w", "z")], {"x": x, "v": x.astype(f32) / 3}, "y z",
+                {"y": d(x) @ d(w), "z": d(x.astype(f32) / 3) @ d(w)}, {"w": w}, weights=w.nbytes, strict=None)
+    yield match("stored_bf16_transposed_and_gathered", "store.narrow",
+                [node("Gather", "w i", "e"), node("Transpose", "w", "t", perm=[1, 0]), node("MatMul", "e t", "y")],
+                {"i": np.array([[3, 200]])}, "y:w", (d(w)[[3, 200]] @ d(w).T)[None], {"w": w}, weights=w.nbytes,
+                strict=None)
+    k = halves("sizec", 64, 64, 3, 3, kind=f16)
+    image = halves("sizei", 1, 64, 3, 3)
+    yield match("stored_f16_conv_f32_activation", "store.narrow", node("Conv", "x w", "y"), {"x": image.astype(f32)},
+                "y", np.einsum("ncij,ocij->no", d(image), d(k))[:, :, None, None], {"w": k}, weights=k.nbytes,
+                strict=None)
+    table = halves("sizet", 1000, 64, kind=bf16)
+    yield match("stored_bf16_embedding", "store.narrow", [node("Gather", "w i", "e"), node("Cast", "e", "y", to=1)],
+                {"i": np.array([7, 999])}, "y", d(table)[[7, 999]], {"w": table}, weights=table.nbytes, strict=None)
+    q = ints("sizeq", 256, 256, low=-8, high=7)
+    s = floats("sizes", 8, 256, low=0.01, high=0.1).astype(f16)
+    yield match("stored_int4_blocked", "unpack.lowbit",
+                [node("DequantizeLinear", "w s", "v", axis=0, block_size=32), node("MatMul", "x v", "y")], {"x": x},
+                "y:h", d(x) @ (d(q) * np.repeat(d(s), 32, 0)), {"w": q.astype(ml_dtypes.int4), "s": s},
+                weights=256 * 128 + s.nbytes, opset=21, strict=None)
+    yield match("stored_int8_per_channel", "store.narrow",
+                [node("DequantizeLinear", "w s", "v", axis=1), node("MatMul", "x v", "y")], {"x": x.astype(f32)}, "y",
+                d(x) @ (d(q) * d(s[0].astype(f32))), {"w": q.astype(i8), "s": s[0].astype(f32)}, weights=256 * 256 + 1024,
+                strict=None)
+    u = (q + 8).T.reshape(256, 8, 32)
+    yield match("stored_matmulnbits", "unpack.lowbit",
+                ms("MatMulNBits", "x w s", "y", K=256, N=256, bits=4, block_size=32), {"x": x}, "y:h",
+                d(x) @ (d(q) * np.repeat(d(s), 32, 0)),
+                {"w": (u[..., 0::2] | (u[..., 1::2] << 4)).astype(u8), "s": s.T.ravel().copy()},
+                weights=256 * 128 + s.nbytes, strict=None)
+    for form in ("bitshift", "div"):
+        nodes, feeds, want, constants = gptq(form, 4, k=256, n=256, group=64)
+        yield match(f"stored_gptq_{form}", "unpack.lowbit", nodes, feeds, "y:h", want, constants, opset=18, strict=None,
+                    weights=sum(np.asarray(constants[c]).nbytes for c in ("qweight", "qzeros", "scales", "group")))
+
+
 def cases():
-    for group in (float8, dequantize, quantize, integer_operators, packed, gptq_chains):
+    for group in (sizes, float8, dequantize, quantize, integer_operators, packed, gptq_chains):
         yield from group()

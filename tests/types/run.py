@@ -28,6 +28,8 @@ import numpy as np  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from type_case import RTOL  # noqa: E402
 
+PLAN_BYTES = 8192  # what a plan of a few steps may take beside the weights
+
 
 def says(text, word):
     """Is the word in the text? Short ones, the operands' names, only as a word of its own."""
@@ -75,6 +77,9 @@ def check(case, sinter, timeout):
             return "a refusal left an output file" if os.path.exists(target) else None
         if r.code != 0:
             return f"convert: {r.why()}"
+        size = os.path.getsize(target)
+        if case.weights and size > 1.02 * case.weights + PLAN_BYTES:
+            return f"size: the file takes {size} bytes, the weights {case.weights}"
         feeds, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
         cli.save_npz(feeds, case.feeds)
         for backend in ("default", "reference"):
