@@ -31,6 +31,13 @@ bool same(const char* a, const char* b) {
   return *a == *b;
 }
 
+// The target is chosen here, not by the next call: two threads that call first could see it half chosen.
+bool disable_targets(int64_t targets) {
+  hwy::DisableTargets(targets);
+  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return true;
+}
+
 }  // namespace
 
 // NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly at the far
@@ -55,13 +62,11 @@ KernelTable simd_kernels() {
 }
 
 bool set_simd_cap(const char* name) {
-  if (name == nullptr) return hwy::DisableTargets(0), true;
+  if (name == nullptr) return disable_targets(0);
   for (const Tier& tier : kTiers) {
     if (!same(tier.name, name)) continue;
-    hwy::DisableTargets(0);
-    if ((hwy::SupportedTargets() & HWY_TARGETS & tier.best) == 0) return false;
-    hwy::DisableTargets(tier.best - 1);
-    return true;
+    disable_targets(0);
+    return (hwy::SupportedTargets() & HWY_TARGETS & tier.best) != 0 && disable_targets(tier.best - 1);
   }
   return false;
 }
