@@ -2,8 +2,8 @@
 //
 // Operators, packed weights and indirection buffers live in the session's prepared memory; runs allocate
 // nothing. Results do not depend on the number of threads (no operator splits a sum), but on the instruction
-// set in their last bits. Subnormal results may become zero: the library turns gradual underflow off while it
-// computes.
+// set in their last bits. NaN, infinities and subnormal numbers come out as in the reference
+// (third_party/patches; 32-bit ARM has no subnormal numbers), but PRelu takes -0.0 for negative.
 #pragma once
 
 #include "runtime/backend/backend.h"
