@@ -13,7 +13,7 @@ bool keeps_packed(const OpCall& call, int threads, StepNeeds* needs) {
   } else if (call.op != Op::kFullyConnected || !simd::connected_packed(call, &packed)) {
     return false;
   }
-  *needs = {align_up(packed, kBufferAlignment), workspace};
+  *needs = {align_up(packed, kBufferAlignment), workspace, 0b10};
   return true;
 }
 

@@ -17,6 +17,25 @@ Status run(void* state, const OpCall&, RunContext&) {
   return ok_status();
 }
 
+// Inputs that the library copies into packed weights or keeps by value.
+uint32_t packed_inputs(const OpCall& call) {
+  switch (call.op) {
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+    case Op::kConvTranspose:
+    case Op::kFullyConnected:
+      return 0b110;
+    case Op::kMatMul: {
+      xnnpack::Product p;
+      return xnnpack::product_of(call, &p).ok() && p.constant ? 0b10 : 0;
+    }
+    case Op::kPad:
+      return 0b10;
+    default:
+      return 0;
+  }
+}
+
 constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 
 }  // namespace
@@ -30,6 +49,7 @@ Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs
   size_t extra = 0;
   SINTER_RETURN_IF_ERROR(xnnpack::build(call, nullptr, creation, &built, &extra));
   needs->prepared = kStepBytes + creation.bytes() + extra;
+  needs->packed = packed_inputs(call);
   return ok_status();
 }
 

@@ -19,6 +19,10 @@ struct StepNeeds {
   size_t prepared =
       0;  // packed weights, handles, tables: lives as long as the session; kBufferAlignment-aligned
   size_t workspace = 0;  // scratch during run, shared between steps
+  // Bit i: run() does not read input i, a constant, because prepare() takes what it needs of it. What the
+  // session has made for this step only (a widened weight) need not stay then, and the operand has no data in
+  // a run.
+  uint32_t packed = 0;
 };
 
 // A step ready to run. `state` lies in prepared memory.
@@ -35,7 +39,8 @@ class Backend {
   // needs for itself. Undone by close().
   virtual Status open(BumpArena& prepared) = 0;
   virtual void close() = 0;
-  // `call` has final dtypes, dims, strides and, for constant operands, data. Other data may be null. Must not
+  // `call` has final dtypes, dims, strides and, for constant operands, data, unless the session has still to
+  // make them (prepared values: they have data when the step is prepared). Other data may be null. Must not
   // change anything; may be called for several thread counts.
   virtual Status measure(const OpCall& call, int threads, StepNeeds* needs) = 0;
   // `call` has final addresses for every operand and outlives the session's runs. Takes prepared memory from

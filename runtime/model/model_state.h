@@ -37,6 +37,8 @@ inline const char* text(const flatbuffers::String* s) { return s != nullptr ? s-
 // Operands of one step that is no If or Loop.
 inline constexpr uint32_t kMaxOperands = 128;
 inline constexpr int kMaxNesting = 8;
+// Prepare steps from the first that a prepared value depends on to its own.
+inline constexpr int32_t kMaxPrepareChain = 64;
 
 // Room for any op's attributes.
 inline constexpr size_t kMostAttrBytes = [] {

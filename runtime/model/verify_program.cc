@@ -51,6 +51,7 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
       const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->value()));
       SINTER_CHECK(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
                    corrupt("an extent is not an int64 scalar"));
+      SINTER_CHECK(count.kind() != fb::ValueKind::Prepared, corrupt("an extent is a prepared value"));
     }
   return ok_status();
 }
@@ -76,6 +77,8 @@ Status check_ports(const fb::Program& program, bool entry,
     const fb::Port& port = *ports->Get(i);
     const auto index = static_cast<int32_t>(i);
     SINTER_CHECK(port.value() < length(program.values()), corrupt("a port names no value").at(where, index));
+    SINTER_CHECK(program.values()->Get(port.value())->kind() != fb::ValueKind::Prepared,
+                 corrupt("a prepared value is read by more than steps").at(where, index));
     SINTER_CHECK(!entry || (port.name() != nullptr && port.name()->size() > 0),
                  corrupt("an input or output has no name").at(where, index));
     const TensorView view = value_view(*program.values()->Get(port.value()));
@@ -204,7 +207,9 @@ Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::V
     const fb::ValueKind from = value_at(*f.program, v).kind();
     SINTER_CHECK(kind != fb::ValueKind::Prepared || from == fb::ValueKind::Constant || from == kind,
                  corrupt("a prepare step reads a value that runs give"));
-    if (kind == fb::ValueKind::Temporary && s > life.last) life.last = s;
+    SINTER_CHECK(from != fb::ValueKind::Prepared || !is_control(step),
+                 corrupt("a prepared value is read by more than steps"));
+    if (kind == fb::ValueKind::Temporary && from != fb::ValueKind::Prepared && s > life.last) life.last = s;
   }
   for (const int32_t v : items(step.outputs())) {
     if (v == -1) continue;
@@ -227,6 +232,23 @@ Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step
   if (!is_control(step)) return check_operands(model, *f.program, step);
   SINTER_CHECK(kind == fb::ValueKind::Temporary, corrupt("control flow in a prepare list"));
   return check_control(model, *f.program, step);
+}
+
+// Prepared values are numbered as their steps are, one each, and depend on few steps before theirs. Their
+// Life::last is the first of these.
+Status check_prepare_chain(const ProgramFacts& f, const fb::Step& step, int32_t s) {
+  const int32_t first = items(f.program->prepare()->Get(0)->outputs())[0];
+  const auto outs = items(step.outputs());
+  SINTER_CHECK(outs.size() == 1 && outs[0] == first + s,
+               corrupt("prepared values are not numbered as their steps"));
+  int32_t start = s;
+  for (const int32_t v : items(step.inputs()))
+    if (v >= 0 && value_at(*f.program, v).kind() == fb::ValueKind::Prepared && f.lives[v].last < start)
+      start = f.lives[v].last;
+  SINTER_CHECK(s - start < kMaxPrepareChain,
+               unsupported("a prepared value depends on more than %a steps before it", kMaxPrepareChain));
+  f.lives[outs[0]].last = start;
+  return ok_status();
 }
 
 }  // namespace
@@ -270,9 +292,13 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     f.lives[v] = {-1, -1};
     f.ports[v] = i >= f.own_inputs ? 1 : 0;
   }
+  SINTER_CHECK(length(program.prepare()) < INT32_MAX &&
+                   (length(program.prepare()) == 0 || length(program.prepare()->Get(0)->outputs()) == 1),
+               corrupt("prepared values are not numbered as their steps"));
   for (int32_t s = 0; s < static_cast<int32_t>(length(program.prepare())); ++s) {
-    const Status status =
-        check_step(model, f, *program.prepare()->Get(static_cast<uint32_t>(s)), s, fb::ValueKind::Prepared);
+    const fb::Step& step = *program.prepare()->Get(static_cast<uint32_t>(s));
+    Status status = check_step(model, f, step, s, fb::ValueKind::Prepared);
+    if (status.ok()) status = check_prepare_chain(f, step, s);
     if (!status.ok()) return status.at(Where::kStep, s);
   }
   for (int32_t s = 0; s < end; ++s) {
@@ -289,7 +315,8 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     if (value.kind() != fb::ValueKind::State || value.update() == -1) continue;
     SINTER_CHECK(static_cast<uint32_t>(value.update()) < length(program.values()) &&
                      same_type(value, value_at(program, value.update())) &&
-                     value_at(program, value.update()).kind() != fb::ValueKind::State,
+                     value_at(program, value.update()).kind() != fb::ValueKind::State &&
+                     value_at(program, value.update()).kind() != fb::ValueKind::Prepared,
                  at_value(corrupt("a state's update does not fit it"), v));
     f.lives[static_cast<uint32_t>(value.update())].last = end;
   }

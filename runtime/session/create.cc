@@ -144,6 +144,7 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   slot.used = true;
   choice->slot = static_cast<uint8_t>(i);
   choice->prepared = needs.prepared;
+  choice->packed = needs.packed;
   return ok_status();
 }
 
@@ -169,24 +170,25 @@ Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* cho
 Status Creator::measure_pass(Requirements* needs) {
   control_ = {};
   prepared_ = {};
+  prepared_peak_ = 0;
   choice_ = 0;
+  arena_bytes_ = 0;
+  for (uint32_t i = 0; i < length(profile_->regions()); ++i)
+    arena_bytes_ +=
+        static_cast<size_t>(profile_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
   const Status status = walk_entry();
   close_all();
   SINTER_RETURN_IF_ERROR(status);
   BumpArena prepared;  // as in create(): backends first
   for (size_t i = 0; i < slot_count_; ++i)
     if (slots_[i].used) prepared.allocate(slots_[i].bytes, kBufferAlignment);
-  prepared.allocate(prepared_.used(), kBufferAlignment);
-  size_t arena = 0;
-  for (uint32_t i = 0; i < length(profile_->regions()); ++i)
-    arena +=
-        static_cast<size_t>(profile_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
+  prepared.allocate(prepared_.used() > prepared_peak_ ? prepared_.used() : prepared_peak_, kBufferAlignment);
   needs->control = align_up(control_.used(), kBufferAlignment);
-  needs->arena = arena;
+  needs->arena = arena_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
   SINTER_CHECK(checked_add(needs->control, needs->arena, &needs->bytes) &&
                    checked_add(needs->bytes, needs->prepared, &needs->bytes) && !prepared_.exhausted() &&
-                   !control_.exhausted(),
+                   prepared_peak_ != SIZE_MAX && !prepared.exhausted() && !control_.exhausted(),
                error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
   return ok_status();
 }
@@ -215,6 +217,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
 
   control_ = BumpArena(memory.first(needs.control));
   std::byte* region = memory.data() + needs.control;
+  regions_[0] = region;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
     regions_[i] = region;
     region += profile_->regions()->Get(i)->bytes();
@@ -238,6 +241,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   void* rest = prepared.allocate(0, kBufferAlignment);
   SINTER_CHECK(rest != nullptr, error(Code::kInternal, "measuring and creating disagree"));
   prepared_ = BumpArena({static_cast<std::byte*>(rest), needs.prepared - prepared.used()});
+  prepared_end_ = static_cast<std::byte*>(rest) + (needs.prepared - prepared.used());
   choice_ = 0;
   SINTER_RETURN_IF_ERROR(walk_entry());
   SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(),

@@ -41,8 +41,10 @@ struct Frame {
   const Frame* parent = nullptr;
   const fb::Step* owner = nullptr;
   ControlShape shape;
-  std::byte* base = nullptr;             // subprograms: the owner's workspace
-  std::byte* const* prepared = nullptr;  // per value, if the program has a prepare list
+  std::byte* base = nullptr;  // subprograms: the owner's workspace
+  // Per prepare step: where its value lies for good, null if it does not; and, during a walk, which do.
+  std::byte** prepared = nullptr;
+  uint64_t* kept = nullptr;
   std::span<RunStep> steps;
   Frame* next = nullptr;  // all frames of a session, for destroy()
 };
@@ -93,6 +95,19 @@ struct LoopState {
 Status run_if(void* state, const OpCall& call, RunContext& context);
 Status run_loop(void* state, const OpCall& call, RunContext& context);
 
+// Prepared values whose fate is followed while walking; those of further prepare steps stay in any case.
+inline constexpr uint32_t kFollowed = 4096;
+
+// How one prepared value is computed: its chain of prepare steps, and where in scratch memory what they need
+// lies.
+struct PrepareChain {
+  uint32_t first = 0, last = 0;  // prepare steps
+  uint64_t needed = 0;           // bit i: step first + i is one of the chain
+  size_t value[kMaxPrepareChain] = {}, workspace[kMaxPrepareChain] = {},
+         workspace_bytes[kMaxPrepareChain] = {};
+  size_t bytes = 0;
+};
+
 // Creates a session in two passes over the same code: the first measures, the second takes memory and
 // prepares.
 class Creator {
@@ -107,6 +122,7 @@ class Creator {
   struct Choice {
     uint8_t slot = 0;     // in slots_
     bool single = false;  // on one thread, because the plan has no workspace for more
+    uint32_t packed = 0;
     size_t prepared = 0;
   };
   struct Slot {
@@ -130,7 +146,17 @@ class Creator {
   Status begin();
   Status walk_entry();
   Status walk(Frame& frame);
-  Status walk_prepare(Frame& frame, const fb::Step& step);
+  // Prepared values (prepare.cc). A value that some step's kernel reads in every run stays in prepared
+  // memory; one that is only packed lies in scratch memory while that step is prepared.
+  Status walk_prepare(Frame& frame, uint64_t* kept);
+  size_t prepared_bytes(const Frame& frame, uint32_t index) const;
+  Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
+  Status run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch, std::byte* target);
+  Status keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used);
+  Status bring_operands(Frame& frame, const fb::Step& step, const Choice& choice,
+                        std::span<TensorView> inputs);
+  std::byte* scratch(size_t bytes) const;
+  void need_scratch(size_t bytes, size_t own);
   Status walk_step(Frame& frame, uint32_t s, RunStep* run);
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
   Status walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
@@ -164,6 +190,9 @@ class Creator {
   size_t bound_count_ = 0;
 
   BumpArena control_, prepared_;
+  std::byte* prepared_end_ = nullptr;
+  size_t arena_bytes_ = 0;    // the regions', which are free for scratch until the first run
+  size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   std::byte* regions_[kMaxRegions] = {};
   Choice* choices_ = nullptr;
   size_t choice_ = 0;

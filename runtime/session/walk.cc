@@ -51,7 +51,8 @@ TensorView Creator::view_of(const Frame& frame, uint32_t v) const {
     return view;
   }
   if (value.kind() == fb::ValueKind::Prepared) {
-    view.data = frame.prepared != nullptr ? frame.prepared[v] : nullptr;
+    const auto first = items(frame.program->prepare()->Get(0)->outputs())[0];
+    view.data = frame.prepared != nullptr ? frame.prepared[v - static_cast<uint32_t>(first)] : nullptr;
     view.constant = true;
     return view;
   }
@@ -154,12 +155,8 @@ Status Creator::walk(Frame& frame) {
   const uint32_t count = steps_to_run(*frame.plan);
   RunStep* run = control_.allocate_array<RunStep>(count);
   SINTER_CHECK(!building() || run != nullptr, kDisagree);
-  if (length(frame.program->prepare()) > 0) {
-    frame.prepared = control_.allocate_array<std::byte*>(length(frame.program->values()));
-    SINTER_CHECK(!building() || frame.prepared != nullptr, kDisagree);
-    for (uint32_t i = 0; i < length(frame.program->prepare()); ++i)
-      SINTER_RETURN_IF_ERROR(walk_prepare(frame, *frame.program->prepare()->Get(i)));
-  }
+  uint64_t kept[kFollowed / 64] = {};
+  if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));
   // Steps without a backend are skipped by destroy(), should a later one fail.
   if (building()) frame.steps = {run, count};
   for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
@@ -170,6 +167,7 @@ Status Creator::walk(Frame& frame) {
     if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
     if (building()) ++run;
   }
+  frame.kept = nullptr;
   return ok_status();
 }
 
@@ -187,6 +185,7 @@ Status Creator::walk(Frame& frame) {
     const OpCall call = make_call(frame, step, local, &storage);
     Choice choice;
     SINTER_RETURN_IF_ERROR(choose(call, plan, &choice));
+    SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
     prepared_.allocate(choice.prepared, kBufferAlignment);
     if (noted != nullptr) *noted = choice;
     return ok_status();
@@ -195,7 +194,14 @@ Status Creator::walk(Frame& frame) {
   run->call = make_call(frame, step, views, attributes);
   run->context.workspace = {workspace_of(frame, plan), static_cast<size_t>(plan.workspace_bytes())};
   run->context.threads = noted->single ? nullptr : threads_for(plan);
-  return prepare_step(run->call, *noted, plan, run);
+  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, *noted, run->call.inputs));
+  SINTER_RETURN_IF_ERROR(prepare_step(run->call, *noted, plan, run));
+  // What lay in scratch memory goes.
+  for (size_t i = 0; frame.kept != nullptr && i < run->call.inputs.size(); ++i)
+    if (const int32_t v = items(step.inputs())[i];
+        v >= 0 && frame.program->values()->Get(static_cast<uint32_t>(v))->kind() == fb::ValueKind::Prepared)
+      run->call.inputs[i].data = view_of(frame, static_cast<uint32_t>(v)).data;
+  return ok_status();
 }
 
 Status Creator::prepare_step(const OpCall& call, const Choice& choice, const fb::StepPlan&, RunStep* run) {
@@ -213,35 +219,6 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, const fb:
   SINTER_CHECK(run->run != nullptr && !arena.exhausted(),
                error(Code::kInternal, "a backend prepared less than a step"));
   return ok_status();
-}
-
-// Runs at once, with the model's kernels, into prepared memory.
-[[gnu::noinline]] Status Creator::walk_prepare(Frame& frame, const fb::Step& step) {
-  TensorView views[kMaxOperands];
-  AttrStorage storage;
-  for (const int32_t v : items(step.outputs())) {
-    if (v < 0) continue;
-    const auto bytes = static_cast<size_t>(
-        value_view(*frame.program->values()->Get(static_cast<uint32_t>(v))).dense_bytes());
-    auto* at = static_cast<std::byte*>(prepared_.allocate(bytes + kReadPadding, kBufferAlignment));
-    if (!building()) continue;
-    SINTER_CHECK(at != nullptr, kDisagree);
-    const_cast<std::byte**>(frame.prepared)[v] = at;
-  }
-  const OpCall call = make_call(frame, step, views, &storage);
-  StepNeeds needs;
-  Slot& slot = slots_[slot_count_ - 1];
-  SINTER_RETURN_IF_ERROR(slot.backend->measure(call, 1, &needs));
-  auto* workspace = static_cast<std::byte*>(prepared_.allocate(needs.workspace, kBufferAlignment));
-  if (!building()) return ok_status();
-  SINTER_CHECK(workspace != nullptr, kDisagree);
-  RunContext context{{workspace, needs.workspace}, nullptr};
-  BumpArena none({workspace, 0});
-  PreparedStep prepared;
-  SINTER_RETURN_IF_ERROR(slot.backend->prepare(call, none, context.workspace, nullptr, &prepared));
-  const Status status = prepared.run(prepared.state, call, context);
-  slot.backend->release(prepared);
-  return status;
 }
 
 Status Creator::walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace,

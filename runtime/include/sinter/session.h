@@ -45,7 +45,7 @@ struct Requirements {
   size_t bytes = 0;     // all of the following
   size_t control = 0;   // step lists, operands, names of buffers
   size_t arena = 0;     // the regions that the converter planned: values, state, workspaces
-  size_t prepared = 0;  // packed weights and what backends keep
+  size_t prepared = 0;  // packed and widened weights, what backends keep, scratch to make them with
 };
 
 // A step as an observer sees it.

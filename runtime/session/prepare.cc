@@ -1,0 +1,211 @@
+// Prepared values: constants that the file holds in another form (narrow, packed), widened by the model's
+// kernels when a session is created.
+//
+// A value is computed when the first step that reads it is created. If that step's kernel packs it, it only
+// lies in scratch memory until it is packed; else it stays in prepared memory. So no more than one packed
+// weight is there in two forms at any time. Scratch memory is the arena, which is free until the first run,
+// or, where that is too small, the end of prepared memory, most of which is not yet taken while the early
+// weights are packed.
+//
+// Both passes come here in the same order, so that what is measured is what is taken.
+#include <algorithm>
+
+#include "runtime/session/session_state.h"
+
+namespace sinter::detail {
+namespace {
+
+const Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
+
+uint32_t first_value(const fb::Program& program) {
+  return static_cast<uint32_t>(items(program.prepare()->Get(0)->outputs())[0]);
+}
+bool is_prepared(const fb::Program& program, int32_t v) {
+  return v >= 0 && program.values()->Get(static_cast<uint32_t>(v))->kind() == fb::ValueKind::Prepared;
+}
+bool is_kept(const Frame& frame, uint32_t index) {
+  return index >= kFollowed || (frame.kept[index / 64] >> (index % 64) & 1) != 0;
+}
+
+// The lowest place for `bytes` beside what lives; blocks may lie in any order.
+struct Blocks {
+  struct Block {
+    size_t begin, end;
+    uint32_t last;
+  };
+  Block blocks[2 * kMaxPrepareChain];
+  size_t count = 0;
+
+  size_t add(size_t bytes, uint32_t now, uint32_t last) {
+    size_t at = 0;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t i = 0; i < count; ++i)
+        if (blocks[i].last >= now && at < blocks[i].end && blocks[i].begin < at + bytes)
+          at = blocks[i].end, moved = true;
+    }
+    blocks[count++] = {at, at + bytes, last};
+    return at;
+  }
+};
+
+}  // namespace
+
+// Values are verified to be far smaller than the address space, chains to be short: no sum here overflows on
+// 64 bits.
+size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
+  const fb::Value& value = *frame.program->values()->Get(first_value(*frame.program) + index);
+  return align_up(static_cast<size_t>(value_view(value).dense_bytes()) + kReadPadding, kBufferAlignment);
+}
+
+[[gnu::noinline]] Status Creator::plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain) {
+  const fb::Program& program = *frame.program;
+  const uint32_t base = first_value(program);
+  *chain = {};
+  chain->first = chain->last = index;
+  // Backwards: what is needed, and by whom it is read last.
+  bool needed[kMaxPrepareChain] = {};  // by distance from `index`
+  uint32_t reader[kMaxPrepareChain] = {};
+  needed[0] = true;
+  for (uint32_t i = index; i + 1 > chain->first; --i) {
+    if (!needed[index - i]) continue;
+    for (const int32_t v : items(program.prepare()->Get(i)->inputs())) {
+      if (!is_prepared(program, v)) continue;
+      const uint32_t from = static_cast<uint32_t>(v) - base, back = index - from;
+      SINTER_CHECK(from < i && back < static_cast<uint32_t>(kMaxPrepareChain), kDisagree);  // verified
+      if (!needed[back]) needed[back] = true, reader[back] = i;
+      chain->first = std::min(chain->first, from);
+    }
+    if (i == 0) break;
+  }
+  Blocks blocks;
+  for (uint32_t i = chain->first; i <= index; ++i) {
+    if (!needed[index - i]) continue;
+    const uint32_t k = i - chain->first;
+    chain->needed |= uint64_t{1} << k;
+    if (i != index) chain->value[k] = blocks.add(prepared_bytes(frame, i), i, reader[index - i]);
+    TensorView views[kMaxOperands];
+    AttrStorage storage;
+    StepNeeds needs;
+    const OpCall call = make_call(frame, *program.prepare()->Get(i), views, &storage);
+    const Status status = slots_[slot_count_ - 1].backend->measure(call, 1, &needs);
+    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(i));
+    chain->workspace_bytes[k] = needs.workspace;
+    if (needs.workspace > 0) {
+      SINTER_CHECK(needs.workspace <= SIZE_MAX / 4,
+                   error(Code::kOutOfMemory, "a prepare step needs too much memory"));
+      chain->workspace[k] = blocks.add(align_up(needs.workspace, kBufferAlignment), i, i);
+    }
+  }
+  for (size_t i = 0; i < blocks.count; ++i) chain->bytes = std::max(chain->bytes, blocks.blocks[i].end);
+  return ok_status();
+}
+
+[[gnu::noinline]] Status Creator::run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch,
+                                            std::byte* target) {
+  const fb::Program& program = *frame.program;
+  const uint32_t base = first_value(program);
+  Backend& backend = *slots_[slot_count_ - 1].backend;
+  for (uint32_t i = chain.first; i <= chain.last; ++i) {
+    const uint32_t k = i - chain.first;
+    if ((chain.needed >> k & 1) == 0) continue;
+    const fb::Step& step = *program.prepare()->Get(i);
+    TensorView views[kMaxOperands];
+    AttrStorage storage;
+    const OpCall call = make_call(frame, step, views, &storage);
+    for (size_t in = 0; in < call.inputs.size(); ++in)
+      if (const int32_t v = items(step.inputs())[in]; is_prepared(program, v))
+        call.inputs[in].data = scratch + chain.value[static_cast<uint32_t>(v) - base - chain.first];
+    call.outputs[0].data = i == chain.last ? target : scratch + chain.value[k];
+    call.outputs[0].constant = false;
+    RunContext context{{scratch + chain.workspace[k], chain.workspace_bytes[k]}, nullptr};
+    std::byte nothing[1];
+    BumpArena none(std::span<std::byte>(nothing, 0));
+    PreparedStep prepared;
+    SINTER_RETURN_IF_ERROR(backend.prepare(call, none, context.workspace, nullptr, &prepared));
+    const Status status = prepared.run(prepared.state, call, context);
+    backend.release(prepared);
+    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(i));
+  }
+  return ok_status();
+}
+
+std::byte* Creator::scratch(size_t bytes) const {
+  return bytes <= arena_bytes_ ? regions_[0] : prepared_end_ - bytes;
+}
+
+// Measuring: prepared memory must have room for this scratch when a step has taken `own` more bytes of it.
+void Creator::need_scratch(size_t bytes, size_t own) {
+  if (building() || bytes <= arena_bytes_) return;
+  BumpArena taken = prepared_;
+  taken.allocate(own, kBufferAlignment);
+  size_t peak = align_up(taken.used(), kBufferAlignment);
+  if (taken.exhausted() || !checked_add(peak, bytes, &peak)) peak = SIZE_MAX;
+  prepared_peak_ = std::max(prepared_peak_, peak);
+}
+
+// Into prepared memory. The first `used` bytes of scratch are taken.
+Status Creator::keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used) {
+  if (index < kFollowed) frame.kept[index / 64] |= uint64_t{1} << (index % 64);
+  auto* at = static_cast<std::byte*>(prepared_.allocate(prepared_bytes(frame, index), kBufferAlignment));
+  if (!building()) return ok_status();
+  SINTER_CHECK(at != nullptr, kDisagree);
+  frame.prepared[index] = at;
+  PrepareChain chain;
+  SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
+  return run_chain(frame, chain, scratch + used, at);
+}
+
+Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
+  const uint32_t count = length(frame.program->prepare());
+  frame.prepared = control_.allocate_array<std::byte*>(count);
+  SINTER_CHECK(!building() || frame.prepared != nullptr, kDisagree);
+  frame.kept = kept;
+  for (uint32_t i = kFollowed; i < count; ++i) {
+    PrepareChain chain;
+    SINTER_RETURN_IF_ERROR(plan_chain(frame, i, &chain));
+    SINTER_RETURN_IF_ERROR(keep(frame, i, building() ? scratch(chain.bytes) : nullptr, 0));
+    need_scratch(chain.bytes, 0);
+  }
+  return ok_status();
+}
+
+// Gives a step's prepared operands, before it is prepared itself.
+[[gnu::noinline]] Status Creator::bring_operands(Frame& frame, const fb::Step& step, const Choice& choice,
+                                                 std::span<TensorView> inputs) {
+  if (frame.kept == nullptr) return ok_status();
+  const auto ins = items(step.inputs());
+  const auto packs = [&](size_t i) { return i < 32 && (choice.packed >> i & 1) != 0; };
+  PrepareChain chain;
+  // First how much scratch memory that takes: packed operands are there at the same time.
+  size_t used = 0, peak = 0;
+  for (size_t i = 0; i < ins.size(); ++i) {
+    if (!is_prepared(*frame.program, ins[i])) continue;
+    const uint32_t index = static_cast<uint32_t>(ins[i]) - first_value(*frame.program);
+    if (is_kept(frame, index)) continue;
+    SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
+    if (packs(i)) used += prepared_bytes(frame, index);
+    peak = std::max(peak, used + chain.bytes);
+  }
+  std::byte* memory = building() ? scratch(peak) : nullptr;
+  used = 0;
+  for (size_t i = 0; i < ins.size(); ++i) {
+    if (!is_prepared(*frame.program, ins[i])) continue;
+    const uint32_t index = static_cast<uint32_t>(ins[i]) - first_value(*frame.program);
+    if (!is_kept(frame, index) && packs(i)) {
+      std::byte* at = memory + used;
+      used += prepared_bytes(frame, index);
+      if (!building()) continue;
+      SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
+      SINTER_RETURN_IF_ERROR(run_chain(frame, chain, memory + used, at));
+      inputs[i].data = at;
+      continue;
+    }
+    if (!is_kept(frame, index)) SINTER_RETURN_IF_ERROR(keep(frame, index, memory, used));
+    if (building()) inputs[i].data = frame.prepared[index];
+  }
+  need_scratch(peak, choice.prepared);
+  return ok_status();
+}
+
+}  // namespace sinter::detail
