@@ -99,7 +99,7 @@ def save_npz(path, arrays):
     import zipfile
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as z:
         for name, a in arrays.items():
-            with z.open(f"{name}.npy", "w") as f:
+            with z.open(zipfile.ZipInfo(f"{name}.npy"), "w") as f:  # without a date: same arrays, same bytes
                 np.lib.format.write_array(f, np.ascontiguousarray(to_bits(a)).reshape(np.shape(a)),
                                           allow_pickle=False)
 
