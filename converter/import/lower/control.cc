@@ -25,7 +25,7 @@ std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<Val
   operands.insert(operands.end(), captures.begin(), captures.end());
   Node node{std::move(attrs), std::move(operands), {}, n.node().name, n.node().op_type, std::move(bodies)};
   for (const ValueFact& f : results) node.outputs.push_back(graph.add_value({}, f.dtype, f.dims));
-  const std::vector<ValueId> out = node.outputs;
+  std::vector<ValueId> out = node.outputs;
   graph.nodes.push_back(std::move(node));
   return out;
 }
