@@ -88,7 +88,7 @@ void GraphLowering::lower_node(const ImportedNode& node) {
                     node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
   } else if (!unknown_operand || rule->wants_unknown) {
     try {
-      done = rule->lower(lowering) && !lowering.refused();
+      done = lowering.settle_operands() && rule->lower(lowering) && !lowering.refused();
     } catch (const std::length_error& e) {
       done = lowering.refuse("{}", e.what());
     } catch (const std::bad_alloc&) {
@@ -116,6 +116,7 @@ std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source
   LoweredBody body;
   body.graph = std::make_shared<Graph>();
   body.graph->name = source.name;
+  body.graph->ledger = graph_.ledger;
   GraphLowering inner(*body.graph, model_, options_, diagnostics, this);
   const size_t refusals = diagnostics.count(Severity::kRefusal);
   for (const Parameter& p : parameters) {
@@ -278,32 +279,86 @@ void separate_outputs(Graph& graph) {
 
 namespace {
 
-// The declared type of an output against the computed one (rule output.declared).
+// The declared type of an output against the computed one (rule output.declared). Numbers are cast to what is
+// declared, except that no fraction is cut off: there the declaration is impossible and is corrected.
 void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
   Graph& graph = lowering.graph();
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    const std::string& name = source.outputs[i].name;
     const DType declared = source.outputs[i].dtype, computed = graph.value(graph.outputs[i]).dtype;
-    if (declared == DType::kNone || declared == computed) continue;
-    if (is_float(declared) && is_float(computed)) {
-      std::vector<ValueId> cast;
-      lowering.builder().set_origin({source.outputs[i].name, "output"});
-      const Status status =
-          lowering.builder().emit(CastAttrs{static_cast<int64_t>(declared), 1}, {graph.outputs[i]}, 1, &cast);
-      if (status.ok()) {
-        graph.value(cast[0]).extents = graph.value(graph.outputs[i]).extents;
-        graph.outputs[i] = cast[0];
-        lowering.diagnostics().warn(
-            "", "",
-            fmt::format("output '{}' is declared {} but computed as {}; a cast is added",
-                        source.outputs[i].name, dtype_name(declared), dtype_name(computed)));
-        continue;
-      }
+    if (declared == DType::kNone || declared == computed || byte_width(declared) == 0) continue;
+    const bool truth = declared == DType::kBool && is_integer(computed);
+    std::vector<ValueId> cast;
+    lowering.builder().set_origin({name, "output"});
+    if ((is_float(declared) || truth) &&
+        lowering.builder()
+            .emit(CastAttrs{static_cast<int64_t>(declared), 1}, {graph.outputs[i]}, 1, &cast)
+            .ok()) {
+      graph.value(cast[0]).extents = graph.value(graph.outputs[i]).extents;
+      graph.outputs[i] = cast[0];
+      lowering.ledger().add({name,
+                             name,
+                             "output",
+                             computed,
+                             declared,
+                             "output.declared",
+                             "the model's output keeps its declared type",
+                             TypeEffect::kCast,
+                             {}});
+      if (is_float(declared) && is_float(computed)) continue;
+      lowering.diagnostics().warn(
+          "", "",
+          fmt::format("output '{}' is declared {} but computed as {}; a cast is added", name,
+                      dtype_name(declared), dtype_name(computed)));
+      continue;
     }
+    lowering.ledger().add({name,
+                           "",
+                           "",
+                           declared,
+                           computed,
+                           "output.declared",
+                           "the computed type cannot be the declared one without losing values",
+                           TypeEffect::kDeclared,
+                           {}});
     lowering.diagnostics().warn(
         "", "",
-        fmt::format("output '{}' is declared {} but is {}; the declaration is corrected",
-                    source.outputs[i].name, dtype_name(declared), dtype_name(computed)));
+        fmt::format("output '{}' is declared {} but is {}; the declaration is corrected", name,
+                    dtype_name(declared), dtype_name(computed)));
   }
+}
+
+// What the file says about its inner values, against what they are (rule claim.metadata).
+void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
+  const Graph& graph = lowering.graph();
+  size_t shapes = 0, types = 0;
+  for (const ImportedValueInfo& claim : source.value_info) {
+    const ValueId id = lowering.lookup(claim.name);
+    if (id < 0) continue;
+    const Value& value = graph.value(id);
+    if (claim.dtype != DType::kNone && claim.dtype != value.dtype) {
+      lowering.ledger().add({claim.name,
+                             "",
+                             "",
+                             claim.dtype,
+                             value.dtype,
+                             "claim.metadata",
+                             "the file's value_info names another type than the operators give",
+                             TypeEffect::kDeclared,
+                             {}});
+      ++types;
+    }
+    if (!claim.has_shape) continue;
+    bool same = claim.dims.size() == value.dims.size();
+    for (size_t i = 0; i < claim.dims.size() && same; ++i)
+      same = claim.dims[i].value < 0 || claim.dims[i].value == value.dims[i];
+    shapes += !same;
+  }
+  if (types + shapes > 0)
+    lowering.diagnostics().note(
+        "", "",
+        fmt::format("the file's value_info is wrong about {} types and {} shapes; it was not relied upon",
+                    types, shapes));
 }
 
 }  // namespace
@@ -372,6 +427,7 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
       diagnostics.refuse("", "", "an output of the model is never computed");
     return std::nullopt;
   }
+  check_claims(model.graph, lowering);
   settle_output_types(model.graph, lowering);
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)

@@ -37,6 +37,7 @@ class GraphLowering {
   Graph& graph() { return graph_; }
   Builder& builder() { return builder_; }
   Diagnostics& diagnostics() { return diagnostics_; }
+  TypeLedger& ledger() { return *graph_.ledger; }
   const LoweringOptions& options() const { return options_; }
   const ImportedModel& model() const { return model_; }
 

@@ -105,7 +105,8 @@ class NodeLowering {
   // [N, C, spatial...] <-> [N, spatial..., C]; values of rank < 3 come back unchanged.
   ValueId to_channels_last(ValueId v);
   ValueId to_channels_first(ValueId v);
-  // Operands of differing numeric types are promoted to one (converter/types/promote.h). Unknown stays
+  // The operator's own casts are entered into the ledger (rule op.compute), those that the model wrote are
+  // not. Operands of differing numeric types are promoted to one (converter/types/promote.h). Unknown stays
   // unknown.
   bool promote(ValueId* a, ValueId* b);
 
@@ -126,6 +127,10 @@ class NodeLowering {
     warn_text(fmt::format(format, std::forward<Args>(args)...));
   }
   bool refused() const { return refused_; }
+
+  // Gives the operands the types that the operator's row in converter/types/operand_rules.cc asks for, and
+  // says so in the ledger. False: refused.
+  bool settle_operands();
 
   GraphLowering& parent() { return parent_; }
 

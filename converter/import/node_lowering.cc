@@ -234,7 +234,18 @@ ValueId NodeLowering::transpose(ValueId v, std::vector<int64_t> perm) {
 
 ValueId NodeLowering::cast(ValueId v, DType to) {
   if (v < 0 || dtype(v) == to) return v;
-  return emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
+  const ValueId result = emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
+  if (result >= 0 && !constant(result))
+    parent_.ledger().add({parent_.graph().value(v).name,
+                          node_.name,
+                          node_.op_type,
+                          dtype(v),
+                          to,
+                          "op.compute",
+                          fmt::format("{} is computed in {} here", node_.op_type, dtype_name(to)),
+                          TypeEffect::kCast,
+                          {}});
+  return result;
 }
 
 ValueId NodeLowering::slice(ValueId v, int64_t axis, int64_t start, int64_t size, int64_t step) {

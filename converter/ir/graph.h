@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
+#include "converter/types/ledger.h"
 #include "runtime/core/op.h"
 
 namespace sinter::convert {
@@ -67,6 +68,8 @@ struct Node {
 
 struct Graph {
   std::string name;
+  // What was decided about types so far; bodies share it with the graph around them. Never null.
+  std::shared_ptr<TypeLedger> ledger = std::make_shared<TypeLedger>();
   std::vector<Value> values;
   std::vector<Node> nodes;
   // Run once, when a session is created; filled by plan/store_weights.h. Their results are constants that the

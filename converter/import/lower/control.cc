@@ -122,6 +122,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   // Types only ever widen, so this ends.
   for (bool again = true; again;) {
     again = false;
+    const size_t decided = n.parent().ledger().size();
     std::vector<GraphLowering::Parameter> parameters{{loop.names[0], {DType::kInt64, {}}},
                                                      {loop.names[1], {DType::kBool, {}}}};
     for (size_t i = 0; i < carried; ++i)
@@ -149,6 +150,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
       }
       // Where the start's type is the wider one, the body's result is cast to it below.
       if (*common == n.dtype(loop.carried[i])) continue;
+      if (!again) n.parent().ledger().rewind(decided);
       loop.carried[i] = n.cast(loop.carried[i], *common);
       again = true;
     }

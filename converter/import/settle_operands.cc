@@ -1,0 +1,151 @@
+// Before an operator is lowered its operands' types are settled (converter/types/settle.h): here the facts
+// are gathered from the graph and the decisions applied and entered into the ledger.
+#include <algorithm>
+
+#include "converter/import/lower.h"
+#include "converter/types/settle.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int kDepth = 12;
+constexpr int64_t kExactInFloat32 = int64_t{1} << 24;
+// Sums of at least this many products are taken to be no more precise than float32 operands make them.
+constexpr int64_t kLongSum = 16;
+
+const Node* producer_of(const Graph& graph, ValueId id) {
+  for (size_t i = graph.nodes.size(); i-- > 0;)
+    for (const ValueId out : graph.nodes[i].outputs)
+      if (out == id) return &graph.nodes[i];
+  return nullptr;
+}
+
+bool moves_data(Op op) {
+  switch (op) {
+    case Op::kView:
+    case Op::kCopy:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kConcat:
+    case Op::kTile:
+    case Op::kBroadcast:
+    case Op::kGather:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// Everything that the value's elements come from satisfies `source`, looking through what only moves data.
+template <class Source>
+bool comes_from(const Graph& graph, ValueId id, int depth, const Source& source) {
+  if (id < 0 || depth == 0) return false;
+  const Value& value = graph.value(id);
+  const Node* node = value.constant ? nullptr : producer_of(graph, id);
+  if (source(value, node)) return true;
+  if (node == nullptr || !moves_data(node->op())) return false;
+  const size_t operands = node->op() == Op::kGather ? 1 : node->inputs.size();
+  for (size_t i = 0; i < operands; ++i)
+    if (!comes_from(graph, node->inputs[i], depth - 1, source)) return false;
+  return true;
+}
+
+// An integer proven to lie within 2^24.
+bool exact_in_float(const Graph& graph, ValueId id) {
+  return comes_from(graph, id, kDepth, [&](const Value& v, const Node* node) {
+    if (v.constant) return survives(*v.constant, DType::kFloat32, true);
+    if (bit_width(v.dtype) <= 16) return true;
+    if (node == nullptr) return false;
+    if (const auto* cast = node->as<CastAttrs>(); cast != nullptr) {
+      const DType from = graph.value(node->inputs[0]).dtype;
+      return from == DType::kBool || (is_integer(from) && bit_width(from) <= 16);
+    }
+    if (const auto* clamp = node->as<ClampAttrs>())
+      return clamp->min >= -kExactInFloat32 && clamp->max <= kExactInFloat32;
+    // Positions along an axis.
+    if (node->op() == Op::kArgReduce || node->op() == Op::kTopK || node->op() == Op::kNonZero)
+      return std::all_of(graph.value(node->inputs[0]).dims.begin(), graph.value(node->inputs[0]).dims.end(),
+                         [](int64_t d) { return d <= kExactInFloat32; });
+    return false;
+  });
+}
+
+// A floating-point value of modest size whose maker is no more sensitive than float32: nothing is lost when
+// it is rounded to float32.
+bool bounded(const Graph& graph, ValueId id) {
+  return comes_from(graph, id, kDepth, [&](const Value& v, const Node* node) {
+    if (v.constant) return survives(*v.constant, DType::kFloat32, false);
+    if (node == nullptr) return false;
+    switch (node->op()) {
+      case Op::kSigmoid:
+      case Op::kTanh:
+      case Op::kSoftmax:
+      case Op::kErf:
+      case Op::kHardSigmoid:
+      case Op::kLayerNorm:
+      case Op::kRmsNorm:
+      case Op::kGroupNorm:
+        return true;
+      case Op::kTrig: {
+        const auto fn = static_cast<TrigFn>(node->as<TrigAttrs>()->fn);
+        return fn == TrigFn::kSin || fn == TrigFn::kCos || fn == TrigFn::kAtan || fn == TrigFn::kAsin ||
+               fn == TrigFn::kAcos;
+      }
+      case Op::kCast:
+        // From float32 or narrower, or from a small integer.
+        return graph.value(node->inputs[0]).dtype != DType::kFloat64 &&
+               (is_float(graph.value(node->inputs[0]).dtype) || exact_in_float(graph, node->inputs[0]));
+      default:
+        return false;
+    }
+  });
+}
+
+}  // namespace
+
+bool NodeLowering::settle_operands() {
+  const OperandRules* rules = operand_rules(node_.domain, node_.op_type);
+  if (rules == nullptr) return true;
+  const Graph& graph = parent_.graph();
+  bool mixed = false, any_integer = false, any_double = false;
+  std::vector<OperandFact> facts(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    facts[i].dtype = dtype(inputs_[i]);
+    facts[i].constant = constant(inputs_[i]);
+    facts[i].name = fmt::format("operand {} ('{}')", i, node_.inputs[i]);
+    any_integer |= is_integer(facts[i].dtype), any_double |= facts[i].dtype == DType::kFloat64;
+    mixed |= i > 0 && facts[i].dtype != facts[0].dtype;
+  }
+  const bool long_sum = rules->sums && (node_.op_type != "MatMul" && node_.op_type != "Gemm"
+                                            ? true
+                                            : rank(inputs_.empty() ? kAbsent : inputs_[0]) > 0 &&
+                                                  dims(inputs_[0]).back() >= kLongSum);
+  for (size_t i = 0; i < inputs_.size() && mixed; ++i) {
+    if (facts[i].constant) continue;
+    if (any_integer && is_integer(facts[i].dtype))
+      facts[i].exact_in_float = exact_in_float(graph, inputs_[i]);
+    if (any_double && facts[i].dtype == DType::kFloat64) {
+      facts[i].bounded = bounded(graph, inputs_[i]);
+      facts[i].long_sum = long_sum;
+    }
+  }
+  const Settlement settled = settle(*rules, facts);
+  if (!settled.refusal.empty()) return refuse_text(settled.refusal);
+  std::vector<TypeRequest> requests;
+  for (size_t i = 0; i < inputs_.size(); ++i)
+    if (facts[i].dtype != DType::kNone)
+      requests.push_back({facts[i].name, facts[i].dtype, facts[i].constant != nullptr});
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const OperandSettlement& s = settled.operands[i];
+    if (s.type == DType::kNone) continue;
+    const bool retyped = facts[i].constant != nullptr;
+    inputs_[i] = emit(CastAttrs{static_cast<int64_t>(s.type), 1}, {inputs_[i]});
+    if (refused_) return false;
+    parent_.ledger().add({node_.inputs[i], node_.name, node_.op_type, facts[i].dtype, s.type, s.rule,
+                          s.reason, retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
+    if (s.doubtful) warn_text(s.reason);
+  }
+  return true;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,75 @@
+#include "converter/types/ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace sinter::convert {
+
+const char* effect_name(TypeEffect effect) {
+  switch (effect) {
+    case TypeEffect::kCast:
+      return "cast";
+    case TypeEffect::kRetyped:
+      return "constant retyped";
+    case TypeEffect::kWidened:
+      return "widened";
+    case TypeEffect::kNarrowed:
+      return "narrowed";
+    case TypeEffect::kDeclared:
+      return "declaration corrected";
+    case TypeEffect::kReplaced:
+      return "value replaced";
+    default:
+      return "kept";
+  }
+}
+
+nlohmann::json to_json(const TypeDecision& d) {
+  nlohmann::json requests = nlohmann::json::array();
+  for (const TypeRequest& r : d.requests)
+    requests.push_back({{"operand", r.operand}, {"has", dtype_name(r.has)}, {"constant", r.constant}});
+  return {{"value", d.value},
+          {"node", d.node},
+          {"op", d.op},
+          {"before", dtype_name(d.before)},
+          {"after", dtype_name(d.after)},
+          {"rule", d.rule},
+          {"reason", d.reason},
+          {"effect", effect_name(d.effect)},
+          {"requests", requests}};
+}
+
+std::string to_line(const TypeDecision& d) {
+  std::string text = fmt::format("'{}'", d.value);
+  if (!d.node.empty() || !d.op.empty()) text += fmt::format(" for node '{}' ({})", d.node, d.op);
+  text += d.before == d.after ? fmt::format(": {}", dtype_name(d.before))
+                              : fmt::format(": {} -> {}", dtype_name(d.before), dtype_name(d.after));
+  return text + fmt::format(", {} [{}] {}", effect_name(d.effect), d.rule, d.reason);
+}
+
+void TypeLedger::add(TypeDecision decision) {
+  if (lines_.insert(to_line(decision)).second) items_.push_back(std::move(decision));
+}
+
+void TypeLedger::rewind(size_t size) {
+  while (items_.size() > size) {
+    lines_.erase(to_line(items_.back()));
+    items_.pop_back();
+  }
+}
+
+bool TypeLedger::covers(const std::string& node, const std::string& value) const {
+  return std::any_of(items_.begin(), items_.end(), [&](const TypeDecision& d) {
+    return (!node.empty() && d.node == node) || (!value.empty() && d.value == value);
+  });
+}
+
+std::map<std::string, size_t> TypeLedger::by_rule() const {
+  std::map<std::string, size_t> counts;
+  for (const TypeDecision& d : items_) ++counts[d.rule];
+  return counts;
+}
+
+}  // namespace sinter::convert

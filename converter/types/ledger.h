@@ -1,0 +1,72 @@
+// The type ledger: every decision about an element type, with its rule, its reason and who asked for what.
+//
+// An entry is about one value as a whole (`node` empty) or about one use of it (`node` names the reader). No
+// Cast is put into a graph without an entry; a Cast that the model wrote is its own reason.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "runtime/core/dtype.h"
+
+namespace sinter::convert {
+
+enum class TypeEffect {
+  kCast,      // the value is converted for this reader while running
+  kRetyped,   // a constant is stored in another type for this reader
+  kWidened,   // the value is computed in a wider type than the model says
+  kNarrowed,  // ... in a narrower one, whose range and precision suffice
+  kDeclared,  // the file's declaration is corrected
+  kKept,      // nothing changes, although something asked for it
+  kReplaced,  // an element's value is replaced (rule mask.inf)
+};
+const char* effect_name(TypeEffect effect);
+
+// What one operand of the reader wanted.
+struct TypeRequest {
+  std::string operand;  // "a 'x'": its place and its value
+  DType has = DType::kNone;
+  bool constant = false;
+
+  bool operator==(const TypeRequest&) const = default;
+};
+
+struct TypeDecision {
+  std::string value;     // name of the value; of an inner one: what the node's operand is called
+  std::string node, op;  // the reader; empty: all of them
+  DType before = DType::kNone, after = DType::kNone;
+  std::string rule;    // an id of docs/types.md
+  std::string reason;  // one sentence
+  TypeEffect effect = TypeEffect::kCast;
+  std::vector<TypeRequest> requests;  // competing ones, where there are several
+
+  bool operator==(const TypeDecision&) const = default;
+};
+
+nlohmann::json to_json(const TypeDecision& decision);
+// "value 'x' for node 'add' (Add): float16 -> float32, cast [promote.float] ..." on one line.
+std::string to_line(const TypeDecision& decision);
+
+class TypeLedger {
+ public:
+  // Keeps the order; the same decision twice is kept once.
+  void add(TypeDecision decision);
+  const std::vector<TypeDecision>& all() const { return items_; }
+  size_t size() const { return items_.size(); }
+  // Forgets what was decided since: a body that is typed again.
+  void rewind(size_t size);
+  // Does an entry speak of this node's own work, or of the value?
+  bool covers(const std::string& node, const std::string& value) const;
+  // How often each rule decided.
+  std::map<std::string, size_t> by_rule() const;
+
+ private:
+  std::vector<TypeDecision> items_;
+  std::set<std::string> lines_;
+};
+
+}  // namespace sinter::convert

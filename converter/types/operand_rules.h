@@ -1,0 +1,30 @@
+// What element types each ONNX operator's operands may have, operand by operand (rule input.table).
+//
+// One short word per operand:
+//   N F B I   leads a group: the operands of one node that lead meet in one type. N takes numbers (and bool
+//             beside a number), F floating-point numbers (integers become float), I integers, A anything
+//   n f a     takes the group's type, without a say in it
+//   i         an index, an axis, a count: an integer; whole floating-point constants become int64
+//   b         a truth value; numbers become "is not zero"
+//   *         is the operator's own affair
+// A trailing '+' repeats the last word for all further operands. Operands beyond the words are '*'.
+#pragma once
+
+#include <string_view>
+
+namespace sinter::convert {
+
+struct OperandRules {
+  std::string_view op, operands, domain = "";
+  // A constant may be rounded to the group's type only if nothing is lost (comparisons).
+  bool exact = false;
+  // Sums of many products: float64 operands that meet narrower ones need not stay so.
+  bool sums = false;
+};
+
+// Null for operators whose operands are all their own affair.
+const OperandRules* operand_rules(std::string_view domain, std::string_view op_type);
+// The word of operand i.
+char operand_word(const OperandRules& rules, size_t i);
+
+}  // namespace sinter::convert

@@ -1,0 +1,314 @@
+#include "converter/types/settle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "converter/types/promote.h"
+
+namespace sinter::convert {
+namespace {
+
+// From here on not every whole number is a float32.
+constexpr double kExactFloat32 = 16777216.0;
+
+bool number(DType t) { return is_float(t) || is_integer(t) || is_sub_byte(t); }
+bool narrow_float(DType t) { return is_float(t) && !is_wide_float(t); }
+
+std::string name(DType t) { return dtype_name(t); }
+
+class Solver {
+ public:
+  Solver(const OperandRules& rules, const std::vector<OperandFact>& operands)
+      : rules_(rules), facts_(operands) {
+    result_.operands.resize(operands.size());
+  }
+
+  Settlement run() {
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      if (facts_[i].dtype == DType::kNone) continue;
+      switch (const char word = operand_word(rules_, i)) {
+        case 'i':
+          index(i);
+          break;
+        case 'b':
+          if (facts_[i].dtype != DType::kBool)
+            decide(i, DType::kBool, "input.table", "a truth value is wanted: what is not zero is true");
+          break;
+        case 'N':
+        case 'F':
+        case 'I':
+        case 'A':
+          lead(i, word);
+          break;
+        case 'n':
+        case 'f':
+        case 'a':
+          followers_.push_back(i);
+          break;
+        default:
+          break;
+      }
+    }
+    if (!leaders_.empty()) meet();
+    return std::move(result_);
+  }
+
+ private:
+  void decide(size_t i, DType to, const char* rule, std::string reason, bool doubtful = false) {
+    if (facts_[i].dtype == to) return;
+    result_.operands[i] = {to, rule, std::move(reason), doubtful};
+  }
+  void refuse(std::string why) {
+    if (result_.refusal.empty()) result_.refusal = std::move(why);
+  }
+
+  void index(size_t i) {
+    const OperandFact& f = facts_[i];
+    if (f.dtype == DType::kInt32 || f.dtype == DType::kInt64) return;
+    if (is_float(f.dtype)) {
+      if (!f.constant)
+        return decide(
+            i, DType::kInt64, "input.table",
+            fmt::format("{} is an index but comes as {}; fractions are cut off", f.name, name(f.dtype)),
+            true);
+      for (const double v : f.constant->as_doubles())
+        if (v != std::trunc(v) || std::abs(v) > 9e15)
+          return refuse(
+              fmt::format("{} must hold whole numbers but is {} and holds {}", f.name, name(f.dtype), v));
+    }
+    decide(i, DType::kInt64, "input.table", "an index, an axis or a count");
+  }
+
+  void lead(size_t i, char word) {
+    const DType t = facts_[i].dtype;
+    if (word == 'I' && is_float(t)) {
+      if (!facts_[i].constant || !survives(*facts_[i].constant, DType::kInt64, true))
+        return refuse(fmt::format("{} is {}, and the bits of a floating-point number have no meaning here",
+                                  facts_[i].name, name(t)));
+    }
+    wants_float_ |= word == 'F';
+    wants_integer_ |= word == 'I';
+    wants_number_ |= word != 'A';
+    leaders_.push_back(i);
+  }
+
+  bool literal(size_t i) const { return facts_[i].constant != nullptr && facts_[i].constant->size() == 1; }
+
+  // The type that the operands which are not constant meet in; nullopt where there is none.
+  std::optional<DType> common_of(const std::vector<size_t>& items) const {
+    std::optional<DType> type = facts_[items[0]].dtype;
+    for (size_t k = 1; k < items.size() && type; ++k) type = together(*type, facts_[items[k]]);
+    return type;
+  }
+
+  // promote(), but an integer that float32 cannot hold takes the sum of both to float64 (promote.int-float).
+  std::optional<DType> together(DType a, const OperandFact& f) const {
+    const DType b = f.dtype;
+    const bool mixed = is_float(a) != is_float(b) && a != DType::kBool && b != DType::kBool;
+    if (!mixed) return promote(a, b);
+    const DType integer = is_float(a) ? b : a;
+    if (bit_width(integer) <= 16 || (!is_float(b) && f.exact_in_float)) {
+      const auto t = promote(a, b);
+      return t && narrow_float(*t) && bit_width(integer) > 8 ? DType::kFloat32 : t;
+    }
+    return DType::kFloat64;
+  }
+
+  void meet() {
+    std::vector<size_t> active, constants;
+    for (const size_t i : leaders_) (facts_[i].constant ? constants : active).push_back(i);
+    // An integer whose range is proven counts in either order.
+    std::stable_partition(active.begin(), active.end(), [&](size_t i) { return is_float(facts_[i].dtype); });
+    std::optional<DType> type;
+    if (active.empty()) {
+      type = constants_alone(constants);
+    } else {
+      type = common_of(active);
+      if (type) type = drop_needless_double(active, *type);
+      if (type) type = admit(constants, *type);
+    }
+    if (!type) {
+      std::string types;
+      for (const size_t i : leaders_)
+        types += fmt::format("{}{} is {}", types.empty() ? "" : ", ", facts_[i].name, name(facts_[i].dtype));
+      return refuse(fmt::format("its operands have no common type: {}", types));
+    }
+    if (wants_float_ && !is_float(*type)) type = DType::kFloat32;
+    // Nothing computes in 8 bits or less of floating point.
+    if (wants_number_ && (is_float8(*type) || is_sub_byte(*type)))
+      type = is_float(*type) ? DType::kFloat32
+                             : *promote(*type, DType::kBool == *type ? *type : smallest(*type));
+    if (wants_number_ && *type == DType::kBool) type = DType::kInt32;
+    for (const size_t i : leaders_) explain(i, *type);
+    for (const size_t i : followers_) explain(i, *type);
+  }
+
+  static DType smallest(DType t) {
+    return t == DType::kUint4 || t == DType::kUint2 ? DType::kUint8 : DType::kInt8;
+  }
+
+  std::optional<DType> constants_alone(const std::vector<size_t>& constants) const {
+    // Literals bend to arrays, else all are equal.
+    std::vector<size_t> arrays;
+    for (const size_t i : constants)
+      if (!literal(i)) arrays.push_back(i);
+    if (arrays.empty() || arrays.size() == constants.size()) return common_of(constants);
+    const std::optional<DType> type = common_of(arrays);
+    if (!type) return type;
+    std::vector<size_t> literals;
+    for (const size_t i : constants)
+      if (literal(i)) literals.push_back(i);
+    return admit(literals, *type);
+  }
+
+  // Double operands that lose nothing as float32 do not make the others double (narrow.f64).
+  DType drop_needless_double(const std::vector<size_t>& active, DType type) const {
+    if (type != DType::kFloat64) return type;
+    bool narrower = false, droppable = true;
+    for (const size_t i : active) {
+      const OperandFact& f = facts_[i];
+      if (f.dtype == DType::kFloat64)
+        droppable &= f.bounded || f.long_sum;
+      else
+        narrower |= is_float(f.dtype), droppable &= is_float(f.dtype) || f.dtype == DType::kBool;
+    }
+    return narrower && droppable ? DType::kFloat32 : type;
+  }
+
+  // The type after constants have bent to it or, where their values do not survive, widened it.
+  std::optional<DType> admit(const std::vector<size_t>& constants, DType type) const {
+    std::optional<DType> result = type;
+    for (const size_t i : constants) {
+      const OperandFact& f = facts_[i];
+      if (f.dtype == *result || f.dtype == DType::kBool) continue;
+      if (is_float(*result)) {
+        // A wider array beside a narrow activation: both are computed in float32 anyway.
+        if (is_float(f.dtype) && !literal(i) && narrow_float(*result) &&
+            bit_width(f.dtype) > bit_width(*result))
+          result = DType::kFloat32;
+        if (narrow_float(*result) && !narrow_float(f.dtype) && !survives(*f.constant, *result, true))
+          result = DType::kFloat32;
+        if (narrow_float(*result) && narrow_float(f.dtype) && f.dtype != *result)
+          result = promote(*result, f.dtype);
+        if (!result) return result;
+        if (!survives(*f.constant, *result, rules_.exact)) result = DType::kFloat64;
+      } else if (is_float(f.dtype)) {
+        // A whole literal beside an integer is an integer; anything else makes the sum a floating-point one.
+        if (literal(i) && !wants_float_ && *result != DType::kBool && survives(*f.constant, *result, true))
+          continue;
+        bool exact = true;
+        for (const size_t k : leaders_)
+          if (!facts_[k].constant && is_integer(facts_[k].dtype))
+            exact &= bit_width(facts_[k].dtype) <= 16 || facts_[k].exact_in_float;
+        result = exact && *promote(f.dtype, DType::kFloat32) == DType::kFloat32 ? DType::kFloat32
+                                                                                : DType::kFloat64;
+        if (wants_integer_) return std::nullopt;
+      } else if (*result == DType::kBool || !survives(*f.constant, *result, true)) {
+        result = promote(*result, f.dtype);
+        if (!result) return result;
+      }
+    }
+    return result;
+  }
+
+  void explain(size_t i, DType to) {
+    const OperandFact& f = facts_[i];
+    if (f.dtype == to) return;
+    const std::string what = fmt::format("the operands meet in {}", name(to));
+    if (f.dtype == DType::kBool) return decide(i, to, "promote.bool", "0 and 1 as numbers; " + what);
+    if (f.constant && literal(i))
+      return decide(i, to, "literal.weak", "a lone number takes the type of what it meets");
+    if (f.constant)
+      return decide(i, to, "const.retype", "rounded once from the stored type for this node alone");
+    if (f.dtype == DType::kFloat64 && is_float(to))
+      return decide(i, to, "narrow.f64",
+                    f.bounded ? "its size is bounded and the other operands are no more precise"
+                              : "it enters a long sum with operands that are no more precise");
+    if (is_float(f.dtype) && is_float(to)) return decide(i, to, "promote.float", what);
+    if (!is_float(f.dtype) && is_float(to)) {
+      if (wants_float_ && leaders_.size() == 1)
+        return decide(i, to, f.dtype == DType::kUint8 ? "image.u8" : "promote.int-float",
+                      "the operator takes floating-point numbers");
+      if (f.dtype == DType::kUint8 && rules_.sums) return decide(i, to, "image.u8", what);
+      return decide(
+          i, to, "promote.int-float",
+          to == DType::kFloat64 ? "integers of this width are not all float32 numbers; " + what : what);
+    }
+    if (is_float(f.dtype)) return decide(i, to, "const.retype", what);
+    decide(i, to, "promote.int", what);
+  }
+
+  const OperandRules& rules_;
+  const std::vector<OperandFact>& facts_;
+  std::vector<size_t> leaders_, followers_;
+  bool wants_float_ = false, wants_integer_ = false, wants_number_ = false;
+  Settlement result_;
+};
+
+double largest(DType t) {
+  switch (t) {
+    case DType::kFloat16:
+      return 65504.0;
+    case DType::kBFloat16:
+      return 3.3895313892515355e38;
+    case DType::kFloat32:
+      return 3.4028234663852886e38;
+    default:
+      return HUGE_VAL;
+  }
+}
+
+}  // namespace
+
+Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands) {
+  return Solver(rules, operands).run();
+}
+
+bool survives(const Constant& constant, DType to, bool exact) {
+  const DType from = constant.dtype();
+  if (from == to || from == DType::kBool) return true;
+  if (is_float(to)) {
+    // Widening changes nothing: no need to look.
+    if (to == DType::kFloat64 && (is_float(from) || bit_width(from) <= 32)) return true;
+    if (to == DType::kFloat32 && (narrow_float(from) || (!is_float(from) && bit_width(from) <= 16)))
+      return true;
+    const auto same = [&](double v) {
+      if (to == DType::kFloat64) return true;
+      if (to == DType::kFloat32) return static_cast<double>(static_cast<float>(v)) == v;
+      const std::vector<double> back = Constant::scalar(to, v)->as_doubles();
+      return back[0] == v;
+    };
+    if (to == DType::kFloat64) {
+      for (const int64_t v : constant.as_int64s())
+        if (v > (int64_t{1} << 53) || v < -(int64_t{1} << 53)) return false;
+      return true;
+    }
+    for (const double v : constant.as_doubles()) {
+      if (std::isnan(v) || std::isinf(v)) continue;
+      if (std::abs(v) > largest(to)) return false;
+      if (same(v)) continue;
+      if (exact || !is_float(from) || std::abs(v) >= kExactFloat32) return false;
+    }
+    return true;
+  }
+  if (!number(from) || byte_width(to) == 0 || to == DType::kBool) return false;
+  if (is_float(from)) {
+    for (const double v : constant.as_doubles()) {
+      if (!(v == std::trunc(v)) || std::abs(v) > 9e15) return false;
+      if (Constant::scalar_int(to, static_cast<int64_t>(v))->as_int64s()[0] != static_cast<int64_t>(v))
+        return false;
+    }
+    return true;
+  }
+  if (from == DType::kUint64 || to == DType::kUint64) return promote(from, to) == to;
+  const std::vector<int64_t> items = constant.as_int64s();
+  if (items.empty()) return true;
+  const auto [low, high] = std::minmax_element(items.begin(), items.end());
+  return Constant::scalar_int(to, *low)->as_int64s()[0] == *low &&
+         Constant::scalar_int(to, *high)->as_int64s()[0] == *high;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,48 @@
+// The solver: what the operands of one node meet in, from all that they ask for.
+//
+// Requests are collected first (operand_rules.h: each operand's word; the facts below), then settled
+// together, then applied by the caller, who enters them into the ledger. Settling operands that are settled
+// decides nothing.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/ir/constant.h"
+#include "converter/types/operand_rules.h"
+#include "runtime/core/dtype.h"
+
+namespace sinter::convert {
+
+// What is known of an operand.
+struct OperandFact {
+  std::string name;             // "operand 0 ('x')", for messages
+  DType dtype = DType::kNone;   // kNone: absent or unknown
+  ConstantPtr constant;         // set: its value is known
+  bool exact_in_float = false;  // an integer proven within 2^24 in magnitude
+  bool bounded =
+      false;  // a floating-point value of modest size, known to float32's precision (a sine, a sigmoid)
+  bool long_sum =
+      false;  // enters sums of many products, where float32 rounding of the operand is lost in the sum's own
+};
+
+struct OperandSettlement {
+  DType type = DType::kNone;  // what it becomes; kNone: stays
+  const char* rule = "";
+  std::string reason;
+  bool doubtful = false;  // worth a warning
+};
+
+struct Settlement {
+  std::vector<OperandSettlement> operands;  // one each
+  // Set: nothing that the operator could do with these (the sentence of a refusal).
+  std::string refusal;
+};
+
+Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands);
+
+// Does every element of a constant survive in `to`? Floating-point ones may round (once) unless `exact`; none
+// may overflow, and none of a magnitude where whole numbers matter (2^24 and above) may change.
+bool survives(const Constant& constant, DType to, bool exact);
+
+}  // namespace sinter::convert
