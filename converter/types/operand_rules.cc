@@ -11,7 +11,7 @@ constexpr OperandRules kRules[] = {
     {"Add", "N N"},
     {"Sub", "N N"},
     {"Mul", "N N"},
-    {"Div", "N N"},
+    {"Div", "N N", "", false, false, true},
     {"Mod", "N N"},
     {"Min", "N+"},
     {"Max", "N+"},

@@ -20,6 +20,8 @@ struct OperandRules {
   bool exact = false;
   // Sums of many products: float64 operands that meet narrower ones need not stay so.
   bool sums = false;
+  // A fraction is meant where one operand is a floating-point number, be it a whole one.
+  bool divides = false;
 };
 
 // Null for operators whose operands are all their own affair.

@@ -197,7 +197,7 @@ class Solver {
         if (!survives(*f.constant, *result, rules_.exact)) result = DType::kFloat64;
       } else if (is_float(f.dtype)) {
         // A whole literal beside an integer is an integer; anything else makes the sum a floating-point one.
-        if (literal(i) && !wants_float_ && *result != DType::kBool && survives(*f.constant, *result, true))
+        if (literal(i) && !wants_float_ && !rules_.divides && *result != DType::kBool && survives(*f.constant, *result, true))
           continue;
         bool exact = true;
         for (const size_t k : leaders_)
