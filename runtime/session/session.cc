@@ -9,7 +9,6 @@ namespace sinter {
 
 using detail::Creator;
 using detail::RunStep;
-using detail::SessionState;
 
 namespace detail {
 
