@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
@@ -75,6 +76,81 @@ const char* kind_name(fb::ValueKind kind) {
   }
 }
 
+// What a prepared value is in the file: the type behind the first operands of its steps, with what scales it.
+nlohmann::json stored_form(const fb::Program& program, int32_t id) {
+  nlohmann::json form;
+  const int32_t first = program.prepare()->Get(0)->outputs()->Get(0);
+  while (program.values()->Get(static_cast<uint32_t>(id))->kind() == fb::ValueKind::Prepared) {
+    const fb::Step& step = *program.prepare()->Get(static_cast<uint32_t>(id - first));
+    const auto ins = detail::items(step.inputs());
+    if (static_cast<Op>(step.op()) == Op::kDequantize) {
+      form["scale"] =
+          dtype_name(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(ins[1]))->dtype()));
+      if (const int64_t block = detail::items(step.ints())[1]; block > 0) form["block_size"] = block;
+    }
+    id = ins[0];
+  }
+  form["type"] = dtype_name(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(id))->dtype()));
+  return form;
+}
+std::string to_text(const nlohmann::json& form) {
+  std::string text = form["type"].get<std::string>();
+  if (form.contains("scale")) text += fmt::format(" with {} scales", form["scale"].get<std::string>());
+  if (form.contains("block_size")) text += fmt::format(" for blocks of {}", form["block_size"].dump());
+  return text;
+}
+
+// Bytes of weights in the file, and of these such as are widened when a session is created.
+struct WeightBytes {
+  uint64_t all = 0, widened = 0;
+  explicit WeightBytes(const fb::Model& root) {
+    std::vector<bool> read(detail::length(root.constants()));
+    for (const fb::Program* program : *root.programs())
+      for (uint32_t i = 0; i < detail::length(program->prepare()); ++i)
+        for (const int32_t id : detail::items(program->prepare()->Get(i)->inputs()))
+          if (id >= 0)
+            if (const int32_t c = program->values()->Get(static_cast<uint32_t>(id))->constant(); c >= 0)
+              read[static_cast<size_t>(c)] = true;
+    for (size_t i = 0; i < read.size(); ++i) {
+      const uint64_t bytes = root.constants()->Get(static_cast<uint32_t>(i))->length();
+      all += bytes;
+      if (read[i]) widened += bytes;
+    }
+  }
+};
+
+// Operands of a step by name; outputs with their types.
+void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step,
+                  nlohmann::json* out) {
+  nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
+  for (const int32_t id : detail::items(step.inputs())) inputs.push_back(view.value(program, id));
+  for (const int32_t id : detail::items(step.outputs())) {
+    outputs.push_back(view.value(program, id));
+    if (id >= 0)
+      outputs.back() = outputs.back().get<std::string>() + " " +
+                       FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
+  }
+  (*out)["op"] = op_name(static_cast<Op>(step.op()));
+  (*out)["name"] = view.name(step.name());
+  (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
+}
+
+nlohmann::json prepare_json(const FileView& view) {
+  nlohmann::json list = nlohmann::json::array();
+  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
+    const fb::Program& program = *view.root().programs()->Get(p);
+    for (uint32_t s = 0; s < detail::length(program.prepare()); ++s) {
+      const fb::Step& step = *program.prepare()->Get(s);
+      nlohmann::json entry{{"program", p}, {"step", s}};
+      add_operands(view, program, step, &entry);
+      const int32_t in = detail::items(step.inputs())[0];
+      if (in >= 0) entry["input_type"] = FileView::type(*program.values()->Get(static_cast<uint32_t>(in)));
+      list.push_back(entry);
+    }
+  }
+  return list;
+}
+
 nlohmann::json steps_json(const FileView& view, const Session& session) {
   nlohmann::json list = nlohmann::json::array();
   for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
@@ -83,25 +159,15 @@ nlohmann::json steps_json(const FileView& view, const Session& session) {
     for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
       const fb::Step& step = *program.steps()->Get(s);
       const fb::StepPlan& chosen = *plan.steps()->Get(s);
-      nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
-      for (const int32_t id : detail::items(step.inputs())) inputs.push_back(view.value(program, id));
-      for (const int32_t id : detail::items(step.outputs())) {
-        outputs.push_back(view.value(program, id));
-        if (id >= 0)
-          outputs.back() = outputs.back().get<std::string>() + " " +
-                           FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
-      }
-      list.push_back({{"program", p},
-                      {"step", s},
-                      {"op", op_name(static_cast<Op>(step.op()))},
-                      {"name", view.name(step.name())},
-                      {"origin", view.origin(step.name())},
-                      {"inputs", inputs},
-                      {"outputs", outputs},
-                      {"candidates", view.candidates(chosen)},
-                      {"elided", chosen.elided()},
-                      {"workspace_bytes", chosen.workspace_bytes()},
-                      {"max_threads", chosen.max_threads()}});
+      nlohmann::json entry{{"program", p},
+                           {"step", s},
+                           {"origin", view.origin(step.name())},
+                           {"candidates", view.candidates(chosen)},
+                           {"elided", chosen.elided()},
+                           {"workspace_bytes", chosen.workspace_bytes()},
+                           {"max_threads", chosen.max_threads()}};
+      add_operands(view, program, step, &entry);
+      list.push_back(entry);
       if (p == 0) list.back()["backend"] = session.step_backend(s);
     }
   }
@@ -135,11 +201,14 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
                        {"alignment", r.alignment()},
                        {"padding", r.padding()}});
   }
+  const WeightBytes weights(view.root());
   return {{"regions", regions},
           {"placements", placements},
           {"session_bytes", need.bytes},
           {"control_bytes", need.control},
-          {"prepared_bytes", need.prepared}};
+          {"prepared_bytes", need.prepared},
+          {"weight_bytes", weights.all},
+          {"widened_weight_bytes", weights.widened}};
 }
 
 nlohmann::json types_json(const FileView& view) {
@@ -154,9 +223,18 @@ nlohmann::json types_json(const FileView& view) {
                       {"kind", kind_name(v.kind())},
                       {"type", dtype_name(static_cast<DType>(v.dtype()))},
                       {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
+      if (v.kind() == fb::ValueKind::Prepared)
+        list.back()["stored"] = stored_form(program, static_cast<int32_t>(i));
     }
   }
   return list;
+}
+
+// "float32, stored bfloat16"
+std::string type_text(const nlohmann::json& entry) {
+  std::string text = entry["type"].get<std::string>();
+  if (entry.contains("stored")) text += ", stored " + to_text(entry["stored"]);
+  return text;
 }
 
 void run_inspect(const Arguments& a) {
@@ -164,6 +242,7 @@ void run_inspect(const Arguments& a) {
   const FileView view(loaded.model());
   HostSession host(loaded, {});
   const Requirements& need = host.requirements();
+  const WeightBytes weights(view.root());
   if (a.common.json) {
     nlohmann::json json = ports_json(loaded.model());
     json["producer"] = loaded.model().producer();
@@ -173,7 +252,9 @@ void run_inspect(const Arguments& a) {
     json["prepared_bytes"] = need.prepared;
     json["session_bytes"] = need.bytes;
     json["step_count"] = loaded.model().step_count();
-    if (a.steps) json["steps"] = steps_json(view, host.session());
+    json["weight_bytes"] = weights.all;
+    json["widened_weight_bytes"] = weights.widened;
+    if (a.steps) json["steps"] = steps_json(view, host.session()), json["prepare"] = prepare_json(view);
     if (a.memory) json["memory"] = memory_json(view, need);
     if (a.types) json["types"] = types_json(view);
     fmt::print("{}\n", json.dump(2));
@@ -182,12 +263,22 @@ void run_inspect(const Arguments& a) {
   if (!a.steps && !a.memory && !a.types) {
     fmt::print("{}", ports_text(loaded.model()));
     fmt::print(
-        "target    {}\nsteps     {}\nfile      {} bytes\narena     {} bytes\nprepared  {} bytes on this "
+        "target    {}\nsteps     {}\nfile      {} bytes\nweights   {} bytes, {} of them widened when a "
+        "session is "
+        "created\narena     {} bytes\nprepared  {} bytes on this "
         "machine\n"
         "session   {} bytes in all\n",
-        detail::text(view.profile().target()), loaded.model().step_count(), loaded.file().size(), need.arena,
-        need.prepared, need.bytes);
+        detail::text(view.profile().target()), loaded.model().step_count(), loaded.file().size(), weights.all,
+        weights.widened, need.arena, need.prepared, need.bytes);
   }
+  if (a.steps)
+    for (const auto& s : prepare_json(view)) {
+      std::string in;
+      for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
+      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # once, from {}\n", s["program"].dump(),
+                 fmt::format("p{}", s["step"].get<int>()), s["op"].get<std::string>(), "prepare",
+                 s["outputs"][0].get<std::string>(), in, s.value("input_type", ""));
+    }
   if (a.steps)
     for (const auto& s : steps_json(view, host.session())) {
       std::string in, out;
@@ -206,6 +297,8 @@ void run_inspect(const Arguments& a) {
                  r["bytes"].dump(), r["alignment"].dump(), r["padding"].dump());
     fmt::print("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
                need.bytes);
+    fmt::print("weights {} bytes in the file, {} of them widened when a session is created\n", weights.all,
+               weights.widened);
     for (const auto& p : m["placements"])
       fmt::print("{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", p["offset"].dump(), p["bytes"].dump(),
                  p["first_step"].dump(), p["last_step"].dump(), p["value"].get<std::string>(),
@@ -213,8 +306,8 @@ void run_inspect(const Arguments& a) {
   }
   if (a.types)
     for (const auto& t : types_json(view))
-      fmt::print("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), t["type"].get<std::string>(),
-                 t["shape"].dump(), t["value"].get<std::string>());
+      fmt::print("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t), t["shape"].dump(),
+                 t["value"].get<std::string>());
 }
 
 void run_explain(const Arguments& a) {
@@ -241,8 +334,7 @@ void run_explain(const Arguments& a) {
     return;
   }
   for (const auto& t : values)
-    fmt::print("{} is a {} {}{}\n", a.name, t["kind"].get<std::string>(), t["type"].get<std::string>(),
-               t["shape"].dump());
+    fmt::print("{} is a {} {} {}\n", a.name, t["kind"].get<std::string>(), type_text(t), t["shape"].dump());
   for (const auto& s : found)
     fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
                s["name"].get<std::string>(), s["origin"].get<std::string>(),
