@@ -167,7 +167,11 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
     const Status status = all_wanted ? evaluate(attrs, constants, wanted_outputs.size(), &folded)
                                      : unsupported("partial results");
     if (status.ok()) {
-      for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c)));
+      // A weight keeps its name through what is done to it.
+      const bool weight =
+          folded.size() == 1 && !inputs.empty() && inputs[0] >= 0 && folded[0]->byte_size() >= kRecipeBytes;
+      const std::string name = weight ? graph_->value(inputs[0]).name : std::string();
+      for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c), name));
       return ok_status();
     }
     // A kernel may be unable to compute in this type; other failures (an index out of range) belong to the

@@ -115,7 +115,11 @@ bool fold(Editor& e, int n, const Linear& shape, const std::vector<double>& scal
   for (size_t i = 0; i < outputs; ++i) bias[i] = bias[i] * scale[i] + shift[i];
   const ConstantPtr folded = rounded(dtype, {shape.outputs}, bias);
   if (!folded) return false;
-  if (weights) inputs[1] = e.constant(weights);
+  if (weights) {
+    const std::string name = e.value(inputs[1]).name;
+    inputs[1] = e.constant(weights);
+    e.graph().value(inputs[1]).name = name;
+  }
   inputs[2] = e.constant(folded);
   e.replace(n, node.attrs, inputs);
   return true;

@@ -1,7 +1,11 @@
 #include "converter/plan/store_weights.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <string_view>
 
 #include "converter/ir/recipe.h"
 
@@ -17,14 +21,14 @@ class Storing {
       for (const auto& body : node.bodies) store_weights(*body);
     std::vector<ValueId> renamed(graph_.values.size(), kAbsent);  // to a number in chain order
     std::vector<bool> fixed = fixed_values();
-    std::map<const Recipe*, ValueId> same;
+    std::map<std::string, ValueId> same;
     for (Node& node : graph_.nodes) {
       if (!node.bodies.empty()) continue;
       for (const ValueId id : node.inputs) {
         if (id < 0 || fixed[static_cast<size_t>(id)] || renamed[static_cast<size_t>(id)] != kAbsent) continue;
         const ConstantPtr c = graph_.value(id).constant;
         if (!c || !c->recipe()) continue;
-        const auto [at, fresh] = same.emplace(c->recipe().get(), kAbsent);
+        const auto [at, fresh] = same.emplace(key_of(c), kAbsent);
         if (fresh) {
           chain_.clear();
           at->second = widen(c, graph_.value(id).name);
@@ -75,9 +79,9 @@ class Storing {
   // Steps of one constant stand together; what two constants share is widened for each.
   ValueId widen(const ConstantPtr& c, const std::string& name) {
     if (!c->recipe()) {
-      const auto [at, fresh] = leaves_.emplace(c.get(), kAbsent);
-      if (fresh) at->second = graph_.add_constant(c, leaf_name(name));
-      return at->second;
+      ValueId& leaf = leaf_values_[leaf_index(c)];
+      if (leaf == kAbsent) leaf = graph_.add_constant(c, leaf_name(name));
+      return leaf;
     }
     const auto [at, fresh] = chain_.emplace(c->recipe().get(), kAbsent);
     if (!fresh) return at->second;
@@ -94,10 +98,46 @@ class Storing {
     return chain_[c->recipe().get()] = id;
   }
 
+  // Equal keys: the same operations on equal leaves.
+  std::string key_of(const ConstantPtr& c) {
+    if (!c) return "-";
+    if (!c->recipe()) return fmt::format("#{}", leaf_index(c));
+    std::vector<int64_t> ints;
+    std::vector<double> floats;
+    encode_attrs(c->recipe()->attrs, &ints, &floats);
+    std::string key = fmt::format("({}", static_cast<int>(op_of(c->recipe()->attrs)));
+    for (const int64_t i : ints) key += fmt::format(" {}", i);
+    for (const double f : floats) key += fmt::format(" {:a}", f);
+    for (const ConstantPtr& input : c->recipe()->inputs) key += " " + key_of(input);
+    return key + ")";
+  }
+
+  size_t leaf_index(const ConstantPtr& c) {
+    const auto [known, fresh] = by_address_.emplace(c.get(), leaves_.size());
+    if (!fresh) return known->second;
+    const LoadedBytes mine = c->load();
+    const size_t hash =
+        std::hash<std::string_view>()({reinterpret_cast<const char*>(mine.bytes.data()), mine.bytes.size()});
+    for (auto [it, last] = by_hash_.equal_range(hash); it != last; ++it) {
+      const Constant& other = *leaves_[it->second];
+      const LoadedBytes theirs = other.load();
+      if (other.dtype() == c->dtype() && other.dims() == c->dims() &&
+          std::equal(mine.bytes.begin(), mine.bytes.end(), theirs.bytes.begin(), theirs.bytes.end()))
+        return known->second = it->second;
+    }
+    by_hash_.emplace(hash, leaves_.size());
+    leaves_.push_back(c);
+    leaf_values_.push_back(kAbsent);
+    return known->second;
+  }
+
   static std::string leaf_name(const std::string& name) { return name.empty() ? name : name + ".stored"; }
 
   Graph& graph_;
-  std::map<const Constant*, ValueId> leaves_;
+  std::map<const Constant*, size_t> by_address_;  // index into leaves_
+  std::multimap<size_t, size_t> by_hash_;
+  std::vector<ConstantPtr> leaves_;
+  std::vector<ValueId> leaf_values_;
   std::map<const Recipe*, ValueId> chain_;
   std::vector<Value> made_;
 };

@@ -1,0 +1,196 @@
+// Recipes: which folded constants remember what they come from, and that this gives the same bits.
+#include "converter/ir/recipe.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "converter/ir/builder.h"
+#include "converter/passes/pass.h"
+#include "converter/plan/planner.h"
+#include "converter/plan/store_weights.h"
+
+namespace sinter::convert {
+namespace {
+
+ConstantPtr random(DType dtype, Dims dims, unsigned seed = 1) {
+  std::mt19937 bits(seed);
+  Bytes bytes(dense_bytes(dtype, dims));
+  // No infinities and NaNs: exponents of all ones need the high bits.
+  for (std::byte& b : bytes) b = static_cast<std::byte>(bits() & 0x37);
+  return Constant::owned(dtype, std::move(dims), std::move(bytes));
+}
+
+ConstantPtr apply(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
+  std::vector<ConstantPtr> results;
+  EXPECT_TRUE(evaluate(attrs, inputs, 1, &results).ok());
+  return results.empty() ? nullptr : results[0];
+}
+CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
+TransposeAttrs transposed() {
+  TransposeAttrs t;
+  t.perm = {1, 0};
+  return t;
+}
+
+// By the recipe, without anything that was kept.
+Bytes recomputed(const ConstantPtr& c) {
+  std::vector<ConstantPtr> inputs, results;
+  for (const ConstantPtr& i : c->recipe()->inputs) {
+    if (!i || !i->recipe()) {
+      inputs.push_back(i);
+      continue;
+    }
+    inputs.push_back(Constant::owned(i->dtype(), i->dims(), recomputed(i)));
+  }
+  EXPECT_TRUE(evaluate(c->recipe()->attrs, inputs, 1, &results, false).ok());
+  const LoadedBytes loaded = results[0]->load();
+  return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+}
+void expect_same(const ConstantPtr& c, const OpAttrs& attrs, const std::vector<ConstantPtr>& plain) {
+  ASSERT_NE(c, nullptr);
+  ASSERT_NE(c->recipe(), nullptr);
+  std::vector<ConstantPtr> want;
+  ASSERT_TRUE(evaluate(attrs, plain, 1, &want, false).ok());
+  const LoadedBytes loaded = want[0]->load(), lazy = c->load();
+  EXPECT_EQ(recomputed(c), Bytes(loaded.bytes.begin(), loaded.bytes.end()));
+  EXPECT_EQ(Bytes(lazy.bytes.begin(), lazy.bytes.end()), Bytes(loaded.bytes.begin(), loaded.bytes.end()));
+}
+ConstantPtr plain(const ConstantPtr& c) {
+  const LoadedBytes loaded = c->load();
+  return Constant::owned(c->dtype(), c->dims(), Bytes(loaded.bytes.begin(), loaded.bytes.end()));
+}
+
+TEST(Recipe, WidenedWeightsHaveOne) {
+  for (const DType t :
+       {DType::kBFloat16, DType::kFloat16, DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2,
+        DType::kFloat8E5M2FNUZ, DType::kInt4, DType::kUint4, DType::kInt8}) {
+    const ConstantPtr c = random(t, {40, 30});
+    const ConstantPtr w = apply(to(DType::kFloat32), {c});
+    expect_same(w, to(DType::kFloat32), {c});
+    EXPECT_EQ(w->recipe()->stored_bytes, c->byte_size());
+    EXPECT_EQ(w->recipe()->steps, 1);
+  }
+}
+
+TEST(Recipe, NothingSmallOrUngainly) {
+  EXPECT_EQ(apply(to(DType::kFloat32), {random(DType::kBFloat16, {15, 17})})->recipe(), nullptr);
+  EXPECT_EQ(apply(to(DType::kBFloat16), {random(DType::kFloat32, {40, 30})})->recipe(), nullptr);
+  EXPECT_EQ(apply(transposed(), {random(DType::kFloat32, {40, 30})})->recipe(), nullptr);
+  // Mostly scales.
+  EXPECT_EQ(apply(DequantizeAttrs{1, 1, static_cast<int64_t>(DType::kFloat32)},
+                  {random(DType::kInt8, {40, 30}), random(DType::kFloat32, {40, 30})})
+                ->recipe(),
+            nullptr);
+  // A product with a full float32 tensor.
+  const ConstantPtr w = apply(to(DType::kFloat32), {random(DType::kBFloat16, {40, 30})});
+  EXPECT_EQ(apply(MulAttrs{}, {w, random(DType::kFloat32, {40, 30})})->recipe(), nullptr);
+}
+
+TEST(Recipe, MovesHappenToTheNarrowConstant) {
+  for (const DType t : {DType::kBFloat16, DType::kFloat8E5M2, DType::kInt4, DType::kUint4}) {
+    const ConstantPtr w = apply(to(DType::kFloat32), {random(t, {40, 30})});
+    const ConstantPtr moved = apply(transposed(), {w});
+    expect_same(moved, transposed(), {plain(w)});
+    EXPECT_EQ(moved->recipe()->steps, 1);
+    EXPECT_EQ(moved->recipe()->inputs[0]->dims(), (Dims{30, 40}));
+    EXPECT_EQ(moved->recipe()->inputs[0]->dtype(), t);
+    ViewAttrs view;
+    view.dims = {10, 120};
+    const ConstantPtr flat = apply(view, {moved});
+    expect_same(flat, view, {plain(moved)});
+    EXPECT_EQ(flat->recipe()->steps, 1);
+  }
+}
+
+TEST(Recipe, MovesOfScaledWeightsMoveTheirScales) {
+  for (const DType t : {DType::kInt8, DType::kUint4, DType::kFloat8E4M3FN})
+    for (const int64_t axis : {0, 1})
+      for (const int64_t block : {0, 10}) {
+        Dims dims{40, 30};
+        if (block > 0)
+          dims[static_cast<size_t>(axis)] /= block;
+        else
+          dims = {dims[static_cast<size_t>(axis)]};
+        const DequantizeAttrs attrs{axis, block, static_cast<int64_t>(DType::kFloat32)};
+        const ConstantPtr w =
+            apply(attrs, {random(t, {40, 30}), random(DType::kFloat16, dims, 2), random(t, dims, 3)});
+        const ConstantPtr moved = apply(transposed(), {w});
+        expect_same(moved, transposed(), {plain(w)});
+        EXPECT_EQ(moved->recipe()->steps, 1) << dtype_name(t) << " " << axis << " " << block;
+        // Not a move of single elements any more.
+        ViewAttrs view;
+        view.dims = {30, 4, 10};
+        const ConstantPtr flat = apply(view, {moved});
+        expect_same(flat, view, {plain(moved)});
+        EXPECT_EQ(flat->recipe()->steps, 2);
+      }
+}
+
+TEST(Recipe, ArithmeticIsRememberedAsSteps) {
+  const ConstantPtr narrow = random(DType::kFloat16, {40, 300});
+  const ConstantPtr w = apply(to(DType::kFloat32), {narrow});
+  const ConstantPtr wide = apply(to(DType::kFloat64), {w});
+  EXPECT_EQ(wide->recipe()->steps, 1);  // widened at once
+  const ConstantPtr scale = Constant::of<double>(DType::kFloat64, {40, 1}, std::vector<double>(40, 1.1));
+  const ConstantPtr product = apply(MulAttrs{}, {wide, scale});
+  const ConstantPtr back = apply(to(DType::kFloat32), {product});
+  expect_same(back, to(DType::kFloat32), {plain(product)});
+  EXPECT_EQ(back->recipe()->steps, 3);
+  EXPECT_EQ(back->recipe()->stored_bytes, narrow->byte_size() + scale->byte_size());
+  EXPECT_EQ(back->reshaped({12000})->recipe(), nullptr);
+}
+
+TEST(Recipe, DepthIsLimited) {
+  ConstantPtr c = apply(to(DType::kFloat32), {random(DType::kInt8, {40, 300})});
+  int most = 0;
+  for (int i = 0; i < 40; ++i) {
+    c = apply(NegAttrs{}, {c});
+    if (c->recipe()) most = std::max(most, c->recipe()->steps);
+  }
+  EXPECT_EQ(most, kMostRecipeSteps);
+}
+
+// x * w + x * w', with bodies and duplicates.
+TEST(StoreWeights, EqualWeightsArePreparedOnce) {
+  Graph g;
+  const ValueId x = g.add_value("x", DType::kFloat32, {40, 30});
+  g.inputs = {x};
+  Builder b(g);
+  std::vector<ValueId> products;
+  for (int i = 0; i < 3; ++i) {
+    const ValueId narrow = g.add_constant(random(DType::kBFloat16, {40, 30}, i == 2 ? 2u : 1u), "w");
+    std::vector<ValueId> w, y;
+    ASSERT_TRUE(b.emit(to(DType::kFloat32), {narrow}, 1, &w).ok());
+    EXPECT_EQ(g.value(w[0]).name, "w");
+    ASSERT_TRUE(b.emit(MulAttrs{}, {x, w[0]}, 1, &y).ok());
+    products.push_back(y[0]);
+  }
+  g.outputs = products;
+  store_weights(g);
+  EXPECT_EQ(check(g), "");
+  ASSERT_EQ(g.prepare.size(), 2u);
+  EXPECT_EQ(g.nodes[0].inputs[1], g.prepare[0].outputs[0]);
+  EXPECT_EQ(g.nodes[1].inputs[1], g.prepare[0].outputs[0]);
+  EXPECT_EQ(g.nodes[2].inputs[1], g.prepare[1].outputs[0]);
+  EXPECT_EQ(g.prepare[1].outputs[0], g.prepare[0].outputs[0] + 1);
+  EXPECT_EQ(g.value(g.prepare[0].inputs[0]).dtype, DType::kBFloat16);
+  EXPECT_EQ(g.value(g.prepare[0].inputs[0]).name, "w.stored");
+}
+
+TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
+  Graph g;
+  const ValueId x = g.add_value("x", DType::kFloat32, {40, 30});
+  g.inputs = {x};
+  Builder b(g);
+  std::vector<ValueId> w, y;
+  ASSERT_TRUE(b.emit(to(DType::kFloat32), {g.add_constant(random(DType::kBFloat16, {40, 30}))}, 1, &w).ok());
+  ASSERT_TRUE(b.emit(MulAttrs{}, {x, w[0]}, 1, &y).ok());
+  g.outputs = {y[0], w[0]};
+  store_weights(g);
+  EXPECT_TRUE(g.prepare.empty());
+}
+
+}  // namespace
+}  // namespace sinter::convert
