@@ -343,8 +343,8 @@ class Float8Linear(nn.Module):
         super().__init__()
         torch.manual_seed(7)
         f8 = torch.float8_e4m3fn
-        self.weight = nn.Parameter((torch.randn(96, 64) * 0.3).to(f8), requires_grad=False)
-        self.bias = nn.Parameter(torch.randn(96).to(f8), requires_grad=False)
+        self.weight = nn.Parameter((torch.randn(128, 256) * 0.3).to(f8), requires_grad=False)
+        self.bias = nn.Parameter(torch.randn(128).to(f8), requires_grad=False)
 
     def forward(self, x):
         return nn.functional.linear(x, self.weight.to(x.dtype), self.bias.to(x.dtype))
@@ -353,7 +353,7 @@ class Float8Linear(nn.Module):
 def float8():
     module = Float8Linear()
     torch.manual_seed(8)
-    feeds = dict(x=torch.randn(3, 64).bfloat16())
+    feeds = dict(x=torch.randn(3, 256).bfloat16())
     y = feeds["x"].double() @ module.weight.double().T + module.bias.double()
     for exporter in ("torchscript", "dynamo"):
         model = export(module, feeds, ["y"], exporter, 19)
@@ -365,8 +365,8 @@ def float8():
         [helper.make_node("Transpose", ["fc.weight"], ["/fc/Transpose_output_0"], "/fc/Transpose", perm=[1, 0]),
          helper.make_node("MatMul", ["x", "/fc/Transpose_output_0"], ["/fc/MatMul_output_0"], "/fc/MatMul"),
          helper.make_node("Add", ["/fc/MatMul_output_0", "fc.bias"], ["y"], "/fc/Add")],
-        "main_graph", [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [3, 64])],
-        [helper.make_tensor_value_info("y", TensorProto.BFLOAT16, [3, 96])],
+        "main_graph", [helper.make_tensor_value_info("x", TensorProto.BFLOAT16, [3, 256])],
+        [helper.make_tensor_value_info("y", TensorProto.BFLOAT16, [3, 128])],
         [helper.make_tensor(f"fc.{k}", f8, b.shape, b.tobytes(), raw=True) for k, b in bits.items()])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)], ir_version=9,
                               producer_name="by hand")
@@ -377,10 +377,10 @@ def float8():
 
 def bfloat16_network():
     torch.manual_seed(9)
-    net = nn.Sequential(nn.Linear(64, 128), nn.GELU(), nn.LayerNorm(128), nn.Linear(128, 32)).eval()
+    net = nn.Sequential(nn.Linear(128, 192), nn.GELU(), nn.LayerNorm(192), nn.Linear(192, 128)).eval()
     for p in net.parameters():
         p.data = p.data.bfloat16().float()
-    net[2].weight.data = (1 + 0.2 * torch.randn(128)).bfloat16().float()
+    net[2].weight.data = (1 + 0.2 * torch.randn(192)).bfloat16().float()
 
     class Network(nn.Module):
         def __init__(self):
@@ -390,7 +390,7 @@ def bfloat16_network():
         def forward(self, x):
             return self.net(x)
 
-    feeds = dict(x=torch.randn(2, 3, 64))
+    feeds = dict(x=torch.randn(2, 3, 128))
     model = export(Network(), feeds, ["y"], "torchscript", 17)
     for i in model.graph.initializer:  # exact: the values are bfloat16 already
         values = numpy_helper.to_array(i).astype(ml_dtypes.bfloat16)
