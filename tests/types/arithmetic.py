@@ -120,6 +120,11 @@ def integers():
                 np.array([0.5, 201.5, 257.5]), {"c": np.array([0.5, 1.5, 2.5], f32)})
     yield match("add_int8_int32_initializer", "promote.int", node("Add", "x c", "y"), {"x": np.array([100, -100], i8)},
                 "y:i", np.array([1100, -1100]), {"c": np.array([1000, -1000], i32)})
+    # Each number would fit int8; the sums would not.
+    yield match("add_int8_int64_initializer_sum_beyond_int8", "promote.int", node("Add", "x c", "y"),
+                {"x": np.array([100, -100], i8)}, "y:l", np.array([200, -200]), {"c": np.array([100, -100])})
+    yield match("mul_int16_int32_initializer_beyond_int16", "promote.int", node("Mul", "x c", "y"),
+                {"x": np.array([3000, -3], i16)}, "y:i", np.array([90000, -90]), {"c": np.array([30, 30], i32)})
     yield match("add_uint8_int8_activations", "promote.int", node("Add", "a b", "y"),
                 {"a": np.array([250, 3], u8), "b": np.array([5, -9], i8)}, "y:s", np.array([255, -6]))
     yield match("mul_int32_int64_activations", "promote.int", node("Mul", "a b", "y"),
