@@ -115,6 +115,18 @@ def norms():
                  node("ReduceMean", "p", "v", axes=[-1]), node("Add", "v eps", "e"), node("Sqrt", "e", "r"),
                  node("Div", "c r", "n"), node("Mul", "n s", "y")], {"x": x}, "y:h", want * 1.5,
                 {"two": f32(2), "eps": f64(1e-5), "s": np.full(16, 1.5, f32)}, strict=None)
+    yield match("square_of_f16_beyond_range_times_f32_initializer", "accumulate.wide",
+                [node("Mul", "x x", "t"), node("Mul", "t c", "y")], {"x": np.array([300, -400], f16)}, "y",
+                np.array([900, 1600]), {"c": np.array([0.01, 0.01], f32)}, unit="float16", strict=None)
+    rms = d(x) / np.sqrt((d(x)**2).mean(-1, keepdims=True) + 1e-6)
+    yield match("rmsnorm_decomposed_f16_f32_epsilon_and_scale", "accumulate.wide",
+                [node("Pow", "x two", "p"), node("ReduceMean", "p", "v", axes=[-1]), node("Add", "v eps", "e"),
+                 node("Sqrt", "e", "r"), node("Div", "x r", "n"), node("Mul", "n s", "y")], {"x": x}, "y:h", rms * 1.5,
+                {"two": i64(2), "eps": np.array([1e-6], f32), "s": np.full(16, 1.5, f32)}, strict=None)
+    yield match("rmsnorm_decomposed_f16_f64_epsilon_bf16_scale", "accumulate.wide",
+                [node("Mul", "x x", "p"), node("ReduceMean", "p", "v", axes=[-1]), node("Add", "eps v", "e"),
+                 node("Sqrt", "e", "r"), node("Reciprocal", "r", "q"), node("Mul", "x q", "n"), node("Mul", "s n", "y")],
+                {"x": x}, "y:h", rms * 1.5, {"eps": f64(1e-6), "s": np.full(16, 1.5, bf16)}, strict=None)
     yield match("layernorm_f16_variance_overflow", "accumulate.wide", node("LayerNormalization", "x s", "y"), {"x": x},
                 "y:h", want, {"s": np.ones(16, f16)}, strict=None)
     yield match("instancenorm_f16_variance_overflow", "accumulate.wide", node("InstanceNormalization", "x s b", "y"),
