@@ -19,6 +19,7 @@ class Storing {
   void run() {
     for (Node& node : graph_.nodes)
       for (const auto& body : node.bodies) store_weights(*body);
+    gather_narrow();
     std::vector<ValueId> renamed(graph_.values.size(), kAbsent);  // to a number in chain order
     std::vector<bool> fixed = fixed_values();
     std::map<std::string, ValueId> same;
@@ -36,7 +37,7 @@ class Storing {
         renamed[static_cast<size_t>(id)] = at->second;
       }
     }
-    if (made_.empty()) return;
+    if (made_.empty()) return compact_values(graph_);
     // Prepared values follow each other in the order of their steps.
     const auto first = static_cast<ValueId>(graph_.values.size());
     for (Value& v : made_) graph_.values.push_back(std::move(v));
@@ -62,6 +63,44 @@ class Storing {
   // Value k of made_ is kChain - k until all are known.
   static constexpr ValueId kChain = -2;
 
+  // Rows of a table are looked up in its narrow form and widened then: a widened table would have to stay in
+  // memory.
+  void gather_narrow() {
+    std::vector<Node> nodes;
+    for (Node& node : graph_.nodes) {
+      const ConstantPtr table = narrow_table(node);
+      if (!table) {
+        nodes.push_back(std::move(node));
+        continue;
+      }
+      const Value y = graph_.value(node.outputs[0]);
+      const ValueId rows = graph_.add_value(y.name, table->dtype(), y.dims);
+      graph_.value(rows).extents = y.extents;
+      graph_.value(rows).order = y.order;
+      ValueId& leaf = leaf_value(table);
+      if (leaf == kAbsent) leaf = graph_.add_constant(table, leaf_name(graph_.value(node.inputs[0]).name));
+      node.inputs[0] = leaf;
+      Node cast{
+          CastAttrs{static_cast<int64_t>(y.dtype), 1}, {rows}, node.outputs, node.name, node.origin, {}};
+      node.outputs[0] = rows;
+      nodes.push_back(std::move(node));
+      nodes.push_back(std::move(cast));
+    }
+    graph_.nodes = std::move(nodes);
+  }
+
+  // What the node would look up instead; null if it is no look-up or gives as much as the table has.
+  ConstantPtr narrow_table(const Node& node) const {
+    if (node.op() != Op::kGather && node.op() != Op::kGatherNd && node.op() != Op::kGatherElements)
+      return nullptr;
+    const ConstantPtr& table = graph_.value(node.inputs[0]).constant;
+    if (!table || !table->recipe() || !std::holds_alternative<CastAttrs>(table->recipe()->attrs))
+      return nullptr;
+    const ConstantPtr& narrow = table->recipe()->inputs[0];
+    const bool fewer = element_count(graph_.value(node.outputs[0]).dims) <= table->size();
+    return fewer && !narrow->recipe() && !is_sub_byte(narrow->dtype()) ? narrow : nullptr;
+  }
+
   std::vector<bool> fixed_values() const {
     std::vector<bool> fixed(graph_.values.size());
     const auto fix = [&](ValueId id) {
@@ -79,7 +118,7 @@ class Storing {
   // Steps of one constant stand together; what two constants share is widened for each.
   ValueId widen(const ConstantPtr& c, const std::string& name) {
     if (!c->recipe()) {
-      ValueId& leaf = leaf_values_[leaf_index(c)];
+      ValueId& leaf = leaf_value(c);
       if (leaf == kAbsent) leaf = graph_.add_constant(c, leaf_name(name));
       return leaf;
     }
@@ -130,6 +169,8 @@ class Storing {
     leaf_values_.push_back(kAbsent);
     return known->second;
   }
+
+  ValueId& leaf_value(const ConstantPtr& c) { return leaf_values_[leaf_index(c)]; }
 
   static std::string leaf_name(const std::string& name) { return name.empty() ? name : name + ".stored"; }
 

@@ -179,6 +179,25 @@ TEST(StoreWeights, EqualWeightsArePreparedOnce) {
   EXPECT_EQ(g.value(g.prepare[0].inputs[0]).name, "w.stored");
 }
 
+TEST(StoreWeights, TablesAreLookedUpNarrow) {
+  Graph g;
+  const ValueId ids = g.add_value("ids", DType::kInt64, {5});
+  g.inputs = {ids};
+  Builder b(g);
+  std::vector<ValueId> w, y;
+  ASSERT_TRUE(
+      b.emit(to(DType::kFloat32), {g.add_constant(random(DType::kFloat16, {40, 30}), "table")}, 1, &w).ok());
+  ASSERT_TRUE(b.emit(GatherAttrs{0}, {w[0], ids}, 1, &y).ok());
+  g.outputs = {y[0]};
+  store_weights(g);
+  EXPECT_EQ(check(g), "");
+  EXPECT_TRUE(g.prepare.empty());
+  ASSERT_EQ(g.nodes.size(), 2u);
+  EXPECT_EQ(g.value(g.nodes[0].inputs[0]).dtype, DType::kFloat16);
+  EXPECT_EQ(g.nodes[1].op(), Op::kCast);
+  EXPECT_EQ(g.nodes[1].outputs[0], g.outputs[0]);
+}
+
 TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
   Graph g;
   const ValueId x = g.add_value("x", DType::kFloat32, {40, 30});
