@@ -1,4 +1,5 @@
 // Cast between any two dtypes; see write_run for what becomes of numbers that do not fit.
+#include "runtime/core/float_formats.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/support.h"
@@ -15,9 +16,58 @@ Status infer_cast(OpCall& call) {
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());
 }
 
+// Dense narrow floats to float32, which holds all their numbers: what weights go through when a session is
+// created. Infinities and NaNs take the general way, so that their bits are the same.
+template <FloatFormat F>
+void widen_halves(const uint16_t* x, float* y, int64_t n) {
+  constexpr uint32_t kExponent = F.inf_code, kSign = F.sign_bit();
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t code = x[i], magnitude = code & (kSign - 1);
+    if (magnitude >= kExponent) {
+      y[i] = static_cast<float>(decode_float<F>(code));
+      continue;
+    }
+    // As float32 fields with the narrow bias, subnormal numbers included; the product, by a power of two, is
+    // exact.
+    const auto scaled = std::bit_cast<float>(magnitude << (23 - F.mantissa_bits));
+    const float value = F.bias == 127 ? scaled : scaled * static_cast<float>(power_of_two(127 - F.bias));
+    y[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(value) | (code & kSign) << 16);
+  }
+}
+
+constexpr int64_t kTabled = 1024;  // float8 elements for which a table of all codes pays off
+
+bool widen_floats(const TensorView& x, const TensorView& y) {
+  if (y.dtype != DType::kFloat32 || !x.dense() || !y.dense()) return false;
+  const int64_t n = x.size();
+  if (x.dtype == DType::kFloat16) {
+    widen_halves<kFloat16Format>(x.as<const uint16_t>(), y.as<float>(), n);
+    return true;
+  }
+  if (x.dtype == DType::kBFloat16) {
+    widen_halves<kBFloat16Format>(x.as<const uint16_t>(), y.as<float>(), n);
+    return true;
+  }
+  if (!is_float8(x.dtype) || n < kTabled) return false;
+  float table[256];
+  uint8_t codes[256];
+  for (int i = 0; i < 256; ++i) codes[i] = static_cast<uint8_t>(i);
+  Run run;
+  for (int i = 0; i < 256; i += kRunLength) {
+    read_run(x.dtype, reinterpret_cast<const std::byte*>(codes + i), 1, i, kRunLength, run);
+    write_run(DType::kFloat32, Wide::kFloat, run, true, reinterpret_cast<std::byte*>(table + i),
+              sizeof(float), i, kRunLength);
+  }
+  const auto* from = x.as<const uint8_t>();
+  auto* to = y.as<float>();
+  for (int64_t i = 0; i < n; ++i) to[i] = table[from[i]];
+  return true;
+}
+
 Status run_cast(const OpCall& call, RunContext&) {
   const TensorView x = by_position(call.in(0)), y = by_position(call.out(0));
   if (x.dtype == y.dtype && !is_sub_byte(x.dtype) && x.dtype != DType::kBool) return copy_elements(y, x);
+  if (widen_floats(x, y)) return ok_status();
   // The bits of packed outputs are or-ed in.
   if (is_sub_byte(y.dtype) && y.dense_bytes() > 0)
     std::memset(y.data, 0, static_cast<size_t>(y.dense_bytes()));

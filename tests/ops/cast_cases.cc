@@ -95,6 +95,33 @@ TEST(Cast, Float8SaturatesOrNot) {
             (std::vector<uint8_t>{127, 128, 0, 129, 255, 254}));
 }
 
+// Dense narrow floats take a way of their own; in other layouts they do not, and run_op compares the two.
+TEST(Cast, EveryCodeOfNarrowFloatsIsWidenedExactly) {
+  for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
+    std::vector<uint16_t> codes(65536);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint16_t>(i);
+    const Tensor x = tensor_of<uint16_t>({256, 256}, codes, t);
+    const std::vector<float> y = cast(x, DType::kFloat32).values<float>();
+    for (uint32_t i = 0; i < 65536; ++i) {
+      const double want = decode_narrow_float(t, i);
+      ASSERT_TRUE(want != want ? y[i] != y[i] : static_cast<double>(y[i]) == want) << i;
+      ASSERT_TRUE(want != want || std::signbit(y[i]) == std::signbit(want)) << i;
+    }
+  }
+  for (const DType t : {DType::kFloat8E4M3FN, DType::kFloat8E4M3FNUZ, DType::kFloat8E5M2,
+                        DType::kFloat8E5M2FNUZ, DType::kFloat8E8M0}) {
+    std::vector<uint8_t> codes(2048);
+    for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i);
+    const std::vector<float> y =
+        cast(tensor_of<uint8_t>({64, 32}, codes, t), DType::kFloat32).values<float>();
+    for (uint32_t i = 0; i < codes.size(); ++i) {
+      const double want = decode_narrow_float(t, i & 255);
+      ASSERT_TRUE(want != want ? y[i] != y[i] : static_cast<double>(y[i]) == want) << i;
+      ASSERT_TRUE(want != want || std::signbit(y[i]) == std::signbit(want)) << i;
+    }
+  }
+}
+
 TEST(Cast, PackedTypesHaveTheLowBitsFirst) {
   expect_equal(cast(packed(DType::kInt4, {3}, {0x8f, 0x07}), DType::kInt8), tensor<int8_t>({3}, {-1, -8, 7}));
   expect_equal(cast(packed(DType::kUint4, {3}, {0x8f, 0x07}), DType::kFloat32),
