@@ -116,7 +116,7 @@ class Storing {
   }
 
   // Steps of one constant stand together; what two constants share is widened for each.
-  ValueId widen(const ConstantPtr& c, const std::string& name) {
+  ValueId widen(const ConstantPtr& c, const std::string name) {  // a copy: values move
     if (!c->recipe()) {
       ValueId& leaf = leaf_value(c);
       if (leaf == kAbsent) leaf = graph_.add_constant(c, leaf_name(name));
