@@ -16,6 +16,9 @@ namespace sinter::detail {
 namespace {
 
 const Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
+const Status kTooLarge = error(Code::kOutOfMemory, "prepared values do not fit this machine's address space");
+// Scratch memory is far less; sums of two such sizes do not overflow.
+constexpr size_t kMostScratch = SIZE_MAX / 4;
 
 uint32_t first_value(const fb::Program& program) {
   return static_cast<uint32_t>(items(program.prepare()->Get(0)->outputs())[0]);
@@ -36,14 +39,18 @@ struct Blocks {
   Block blocks[2 * kMaxPrepareChain];
   size_t count = 0;
 
+  // No block ends beyond kMostScratch; `fits` tells whether that was enough.
+  bool fits = true;
   size_t add(size_t bytes, uint32_t now, uint32_t last) {
     size_t at = 0;
+    if (bytes > kMostScratch) return fits = false, 0;
     for (bool moved = true; moved;) {
       moved = false;
       for (size_t i = 0; i < count; ++i)
         if (blocks[i].last >= now && at < blocks[i].end && blocks[i].begin < at + bytes)
           at = blocks[i].end, moved = true;
     }
+    if (at + bytes > kMostScratch) return fits = false, 0;
     blocks[count++] = {at, at + bytes, last};
     return at;
   }
@@ -92,11 +99,11 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(i));
     chain->workspace_bytes[k] = needs.workspace;
     if (needs.workspace > 0) {
-      SINTER_CHECK(needs.workspace <= SIZE_MAX / 4,
-                   error(Code::kOutOfMemory, "a prepare step needs too much memory"));
+      SINTER_CHECK(needs.workspace <= kMostScratch, kTooLarge);
       chain->workspace[k] = blocks.add(align_up(needs.workspace, kBufferAlignment), i, i);
     }
   }
+  SINTER_CHECK(blocks.fits, kTooLarge);
   for (size_t i = 0; i < blocks.count; ++i) chain->bytes = std::max(chain->bytes, blocks.blocks[i].end);
   return ok_status();
 }
@@ -185,6 +192,7 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
     if (is_kept(frame, index)) continue;
     SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
     if (packs(i)) used += prepared_bytes(frame, index);
+    SINTER_CHECK(used <= kMostScratch, kTooLarge);
     peak = std::max(peak, used + chain.bytes);
   }
   std::byte* memory = building() ? scratch(peak) : nullptr;

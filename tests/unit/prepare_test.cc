@@ -186,6 +186,28 @@ TEST(Prepared, NarrowTypesAreWidenedExactly) {
   EXPECT_THAT(r.get<float>("y2"), ElementsAre(1, 0x1p-9f, -448, 0));
 }
 
+TEST(Prepared, HugeValuesAreRefused) {
+  ModelBuilder b;
+  const int64_t n = (PTRDIFF_MAX / 64) / 1024 * 1024;
+  const int x = b.input("x", DType::kFloat32, {1});
+  const int f = b.constant<float>(DType::kFloat32, {1}, {1});
+  const int first = b.value(DType::kFloat32, {n}, fb::ValueKind::Prepared);
+  for (int i = 1; i < 40; ++i) b.value(DType::kFloat32, {n}, fb::ValueKind::Prepared);
+  const int one = b.value(DType::kFloat32, {1}), y = b.value(DType::kFloat32, {1});
+  BroadcastAttrs broadcast;
+  broadcast.dims = {n};
+  // Twenty live at once.
+  for (int i = 0; i < 20; ++i) b.prepare(broadcast, {f}, {first + i});
+  for (int i = 20; i < 40; ++i) b.prepare(AddAttrs{}, {first + i - 20, first + i - 1}, {first + i});
+  SliceAttrs slice;
+  slice.starts = {0}, slice.steps = {1}, slice.sizes = {1};
+  b.step(slice, {first + 39}, {one});
+  b.step(AddAttrs{}, {x, one}, {y});
+  b.output("y", y);
+  Running r(b);
+  EXPECT_EQ(r.status.code, Code::kOutOfMemory) << r.why();
+}
+
 // Beyond what the walk follows one by one, values stay.
 TEST(Prepared, ManySteps) {
   ModelBuilder b;
