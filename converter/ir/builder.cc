@@ -160,23 +160,27 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
     out_bytes += f.dtype == DType::kNone ? 0 : dense_bytes(f.dtype, f.dims);
 
   results->clear();
-  if (all_constant && (out_bytes <= 2 * in_bytes + kFoldSlack || widens_alone(attrs))) {
+  const bool small = out_bytes <= 2 * in_bytes + kFoldSlack;
+  const bool unpacked = !small && out_facts.size() == 1 && unpacks(attrs, out_facts[0].dtype) &&
+                        out_bytes <= kMostUnpackedBytes;
+  if (all_constant && (small || widens_alone(attrs) || unpacked)) {
     std::vector<ConstantPtr> folded;
     const bool all_wanted =
         std::all_of(wanted_outputs.begin(), wanted_outputs.end(), [](bool w) { return w; });
     const Status status = all_wanted ? evaluate(attrs, constants, wanted_outputs.size(), &folded)
                                      : unsupported("partial results");
-    if (status.ok()) {
+    if (status.ok() && !(unpacked && folded[0]->recipe() == nullptr)) {
       // A weight keeps its name through what is done to it.
-      const bool weight =
-          folded.size() == 1 && !inputs.empty() && inputs[0] >= 0 && folded[0]->byte_size() >= kRecipeBytes;
+      const bool weight = folded.size() == 1 && !inputs.empty() && inputs[0] >= 0 &&
+                          folded[0]->byte_size() >= kRecipeBytes &&
+                          (widens_alone(attrs) || (op_info(op_of(attrs))->traits & kMovement) != 0);
       const std::string name = weight ? graph_->value(inputs[0]).name : std::string();
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c), name));
       return ok_status();
     }
     // A kernel may be unable to compute in this type; other failures (an index out of range) belong to the
     // model.
-    if (status.code != Code::kUnsupported) return status;
+    if (!status.ok() && status.code != Code::kUnsupported) return status;
   }
   Node node{std::move(attrs), std::move(inputs), {}, origin_.name, origin_.op_type, {}};
   for (size_t i = 0; i < out_facts.size(); ++i) {

@@ -84,7 +84,13 @@ ConstantPtr move_first(const OpAttrs& attrs, const ConstantPtr& input, const Con
 
 }  // namespace
 
+bool unpacks(const OpAttrs& attrs, DType result) {
+  const Op op = op_of(attrs);
+  return op == Op::kGather || ((op == Op::kBitwise || op == Op::kDiv) && is_integer(result));
+}
+
 bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result) {
+  if (unpacks(attrs, result)) return true;
   if (!inputs.empty() && inputs[0] && widening(attrs, inputs[0]->dtype(), result)) return true;
   return std::any_of(inputs.begin(), inputs.end(), [](const ConstantPtr& c) { return c && c->recipe(); });
 }

@@ -19,9 +19,15 @@ struct Recipe {
 // Results smaller than this are stored as they are.
 inline constexpr size_t kRecipeBytes = 1024;
 // Operations that one constant may take; below what the runtime allows (kMaxPrepareChain).
-inline constexpr int kMostRecipeSteps = 16;
+inline constexpr int kMostRecipeSteps = 48;
 // Larger results are computed when they are read.
 inline constexpr size_t kLazyResultBytes = 64 << 10;
+
+// Operations that weights are unpacked with: shifts and masks that take several numbers out of each word,
+// look-ups that repeat a scale for all of its group. Folding may let these grow, if the result is stored as a
+// recipe.
+bool unpacks(const OpAttrs& attrs, DType result);
+inline constexpr size_t kMostUnpackedBytes = size_t{1} << 32;
 
 // Whether an operation on constants gives a result that would be stored as a recipe, whatever its size grows
 // to.

@@ -10,6 +10,7 @@
 #include "converter/passes/pass.h"
 #include "converter/plan/planner.h"
 #include "converter/plan/store_weights.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
@@ -145,11 +146,29 @@ TEST(Recipe, ArithmeticIsRememberedAsSteps) {
 TEST(Recipe, DepthIsLimited) {
   ConstantPtr c = apply(to(DType::kFloat32), {random(DType::kInt8, {40, 300})});
   int most = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < 60; ++i) {
     c = apply(NegAttrs{}, {c});
     if (c->recipe()) most = std::max(most, c->recipe()->steps);
   }
   EXPECT_EQ(most, kMostRecipeSteps);
+}
+
+TEST(Recipe, WordsAreUnpackedOnce) {
+  Graph g;
+  Builder b(g);
+  const ConstantPtr words = random(DType::kInt32, {64, 1, 512});
+  std::vector<int32_t> by(8);
+  for (int i = 0; i < 8; ++i) by[static_cast<size_t>(i)] = 4 * i;
+  const ValueId w = g.add_constant(words, "words"),
+                s = g.add_constant(Constant::of<int32_t>(DType::kInt32, {1, 8, 1}, by));
+  BitwiseAttrs shift;
+  shift.fn = static_cast<int64_t>(BitwiseFn::kShiftRight);
+  std::vector<ValueId> y;
+  ASSERT_TRUE(b.emit(shift, {w, s}, 1, &y).ok());
+  ASSERT_TRUE(g.is_constant(y[0]));
+  EXPECT_EQ(g.value(y[0]).dims, (Dims{64, 8, 512}));
+  EXPECT_TRUE(g.nodes.empty());
+  expect_same(g.value(y[0]).constant, shift, {words, g.value(s).constant});
 }
 
 // x * w + x * w', with bodies and duplicates.
