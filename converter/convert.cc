@@ -6,6 +6,7 @@
 #include "converter/import/reader.h"
 #include "converter/plan/preferences.h"
 #include "converter/report/errors.h"
+#include "converter/types/check_types.h"
 #include "platforms/simd/simd_kernels.h"
 #include "platforms/xnnpack/capabilities.h"
 #include "runtime/backend/backend.h"
@@ -67,9 +68,13 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
   report.lowered_nodes = count_nodes(*graph);
+  if (options.narrow_float64) narrow_float64(*graph);
   stage("rewriting");
   report.passes = run_passes(*graph, options.passes);
+  if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
+    if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
   compact_values(*graph);
+  report.ledger = graph->ledger;
   stage("planning");
   PlanOptions plan_options;
   plan_options.target = options.target;
@@ -84,7 +89,9 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   report.arena_bytes = plan.programs.front().arena_bytes;
   report.arena_lower_bound = plan.programs.front().lower_bound;
   stage("writing");
-  report.file = emit_model(plan, out, options.emit);
+  EmitOptions emit = options.emit;
+  emit.debug_text = to_lines(*report.ledger);
+  report.file = emit_model(plan, out, emit);
   return report;
 }
 

@@ -22,6 +22,7 @@ struct ConversionOptions {
   EmitOptions emit;
   std::string target = "x86_64";
   bool strict = false;         // warnings refuse
+  bool narrow_float64 = false;  // --float64 narrow: all of them, on the user's word
   bool stored_weights = true;  // narrow weights stay narrow in the file
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
@@ -37,6 +38,7 @@ struct ConversionReport {
   PassReport passes;
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   EmitSummary file;
+  std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
 };
 
 // The candidate backends of a target, best first. Empty for unknown targets and "portable".

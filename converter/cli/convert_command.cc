@@ -23,7 +23,9 @@ struct Arguments {
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
-  bool strict = false, strip = false;
+  bool strict = false, strip = false, prefer_float16 = false;
+  std::string float64 = "auto";
+  std::vector<std::string> keep;
 };
 
 // "NAME=TEXT" split at the last '=' (names may hold any character).
@@ -40,6 +42,14 @@ int64_t number(std::string_view text, const std::string& where) {
   if (fault != std::errc() || end != text.data() + text.size() || n < 0)
     throw UsageError(fmt::format("{}: '{}' is no size", where, text));
   return n;
+}
+
+// Whole-byte types by the names that inspect prints.
+DType named_dtype(const std::string& name) {
+  for (int t = 1; t < static_cast<int>(DType::kCount); ++t)
+    if (byte_width(static_cast<DType>(t)) != 0 && name == dtype_name(static_cast<DType>(t)))
+      return static_cast<DType>(t);
+  return DType::kNone;
 }
 
 LoweringOptions lowering_options(const Arguments& a) {
@@ -61,6 +71,13 @@ LoweringOptions lowering_options(const Arguments& a) {
   for (const std::string& item : a.constants) {
     const auto [name, file] = split(item, "--const", "NAME=FILE.npy");
     options.constants[name] = read_npy(file);
+  }
+  options.keep_float64 = a.float64 == "keep";
+  for (const std::string& item : a.keep) {
+    const auto [name, type] = split(item, "--keep", "TENSOR=float32");
+    const DType dtype = named_dtype(type);
+    if (dtype == DType::kNone) throw UsageError(fmt::format("--keep {}: there is no type '{}'", item, type));
+    options.keep[name] = dtype;
   }
   for (const std::string& item : a.trips) {
     const auto [name, n] = split(item, "--max-trips", "NODE=N");
@@ -112,6 +129,10 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.lowering = lowering_options(a);
   options.target = a.target;
   options.strict = a.strict;
+  options.narrow_float64 = a.float64 == "narrow";
+  if (a.prefer_float16)
+    throw UsageError(
+        "--prefer-float16: no kernel computes in float16 yet; weights stay float16 in the file without it");
   options.stored_weights = a.weights == "stored";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -191,6 +212,12 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "widened when a session is created (default); widened: in the file")
       ->check(CLI::IsMember({"stored", "widened"}));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
+  c->add_option("--float64", a->float64,
+                "auto: float64 stays where float32 could lose something; keep: everywhere; narrow: nowhere")
+      ->check(CLI::IsMember({"auto", "keep", "narrow"}));
+  c->add_option("--keep", a->keep, "TENSOR=TYPE: a value is computed and kept in this type");
+  c->add_flag("--prefer-float16", a->prefer_float16,
+              "Compute in float16 where the target has kernels for it");
   c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
   c->add_option("--report", a->report,
                 "FILE.json, .jsonl or .html: everything that the conversion has to tell");

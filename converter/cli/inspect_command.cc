@@ -7,6 +7,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/ir/graph.h"
 #include "converter/report/errors.h"
@@ -256,7 +257,7 @@ void run_inspect(const Arguments& a) {
     json["widened_weight_bytes"] = weights.widened;
     if (a.steps) json["steps"] = steps_json(view, host.session()), json["prepare"] = prepare_json(view);
     if (a.memory) json["memory"] = memory_json(view, need);
-    if (a.types) json["types"] = types_json(view);
+    if (a.types) json["types"] = types_json(view), json["decisions"] = ledger_of(loaded.model());
     fmt::print("{}\n", json.dump(2));
     return;
   }
@@ -304,10 +305,12 @@ void run_inspect(const Arguments& a) {
                  p["first_step"].dump(), p["last_step"].dump(), p["value"].get<std::string>(),
                  p["alias_of"].is_null() ? "" : "  (on " + p["alias_of"].get<std::string>() + ")");
   }
-  if (a.types)
+  if (a.types) {
     for (const auto& t : types_json(view))
       fmt::print("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t), t["shape"].dump(),
                  t["value"].get<std::string>());
+    for (const auto& e : ledger_of(loaded.model())) fmt::print("decided    {}\n", ledger_line(e));
+  }
 }
 
 void run_explain(const Arguments& a) {
@@ -324,13 +327,19 @@ void run_explain(const Arguments& a) {
   nlohmann::json values = nlohmann::json::array();
   for (const auto& t : types_json(view))
     if (t["value"] == a.name) values.push_back(t);
-  if (found.empty() && values.empty())
+  nlohmann::json types = nlohmann::json::array();
+  for (const auto& e : ledger_of(loaded.model()))
+    if (e.value("value", std::string()) == a.name || e.value("node", std::string()) == a.name)
+      types.push_back(e);
+  if (found.empty() && values.empty() && types.empty())
     throw DataError(
         fmt::format("{} has no tensor or node '{}' (names of what was folded or fused are gone; see sinter "
                     "inspect --steps)",
                     a.model, a.name));
   if (a.common.json) {
-    fmt::print("{}\n", nlohmann::json{{"name", a.name}, {"values", values}, {"steps", found}}.dump(2));
+    fmt::print(
+        "{}\n",
+        nlohmann::json{{"name", a.name}, {"values", values}, {"steps", found}, {"types", types}}.dump(2));
     return;
   }
   for (const auto& t : values)
@@ -340,6 +349,7 @@ void run_explain(const Arguments& a) {
                s["name"].get<std::string>(), s["origin"].get<std::string>(),
                s.value("backend", s["candidates"][0].get<std::string>()), s["inputs"].dump(),
                s["outputs"].dump());
+  for (const auto& e : types) fmt::print("type {}\n", ledger_line(e));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "converter/emit/emitter.h"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -215,6 +216,20 @@ class PendingFile {
   bool done_ = false;
 };
 
+// 8 bytes of the text's length, then a zlib stream.
+Bytes deflated(const std::string& text) {
+  if (text.empty()) return {};
+  uLongf length = compressBound(text.size());
+  Bytes out(8 + length);
+  const uint64_t size = text.size();
+  std::memcpy(out.data(), &size, 8);
+  if (compress2(reinterpret_cast<Bytef*>(out.data() + 8), &length,
+                reinterpret_cast<const Bytef*>(text.data()), text.size(), Z_BEST_COMPRESSION) != Z_OK)
+    throw std::bad_alloc();
+  out.resize(8 + length);
+  return out;
+}
+
 }  // namespace
 
 EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
@@ -229,6 +244,13 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
     weights.bytes = pool.segment_bytes();
     weights.kind = static_cast<uint32_t>(format::SegmentKind::kWeights);
     segments.push_back(weights);
+  }
+  const Bytes debug = deflated(options.strip_names ? std::string() : options.debug_text);
+  if (!debug.empty()) {
+    format::Segment segment{};
+    segment.bytes = debug.size();
+    segment.kind = static_cast<uint32_t>(format::SegmentKind::kDebug);
+    segments.push_back(segment);
   }
   format::Header header{};
   header.flatbuffer_bytes = buffer.size();
@@ -252,11 +274,15 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
       static constexpr std::array<std::byte, 64> kZeros{};
       while (at < to) put(std::span(kZeros).first(std::min<uint64_t>(kZeros.size(), to - at)));
     };
-    for (const ConstantPool::Entry& e : pool.entries()) {
-      pad(e.offset);
-      put(e.constant->load().bytes);
+    if (segment.kind == static_cast<uint32_t>(format::SegmentKind::kDebug)) {
+      put(debug);
+    } else {
+      for (const ConstantPool::Entry& e : pool.entries()) {
+        pad(e.offset);
+        put(e.constant->load().bytes);
+      }
+      pad(segment.bytes);
     }
-    pad(segment.bytes);
     segment.digest = digester.finish();
   }
   format::seal(header, segments);

@@ -13,6 +13,8 @@ namespace sinter::convert {
 
 struct EmitOptions {
   bool strip_names = false;
+  // Text for people (the type ledger), kept deflated in a debug segment; left out if empty.
+  std::string debug_text;
   std::string producer = "sinter 0.1";
   // Called with the whole file before it takes its name; what it throws leaves no file.
   std::function<void(const std::filesystem::path&)> check;

@@ -13,7 +13,11 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   for (const PassReport::Entry& e : r.passes.entries)
     passes.push_back(
         {{"pass", e.name}, {"what", e.description}, {"changes", e.changes}, {"nodes_after", e.nodes_after}});
-  return {{"onnx_bytes", r.onnx_bytes},          {"onnx_nodes", r.onnx_nodes},
+  nlohmann::json types = nlohmann::json::array();
+  if (r.ledger)
+    for (const TypeDecision& d : r.ledger->all()) types.push_back(to_json(d));
+  return {{"types", types},
+          {"onnx_bytes", r.onnx_bytes},          {"onnx_nodes", r.onnx_nodes},
           {"lowered_nodes", r.lowered_nodes},    {"steps", r.steps},
           {"elided_steps", r.elided_steps},      {"passes", passes},
           {"arena_bytes", r.arena_bytes},        {"arena_lower_bound", r.arena_lower_bound},
@@ -21,11 +25,26 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
           {"diagnostics", diagnostics.to_json()}};
 }
 
+namespace {
+
+// How many decisions about types there were, by rule; nothing where there was none.
+std::string types_text(const ConversionReport& r) {
+  if (!r.ledger || r.ledger->size() == 0) return {};
+  std::string rules;
+  for (const auto& [rule, count] : r.ledger->by_rule())
+    rules += fmt::format("{}{} {}", rules.empty() ? "" : ", ", rule, count);
+  return fmt::format("types     {} decisions: {}\n          (sinter explain FILE NAME tells one, --report FILE.jsonl all)\n",
+                     r.ledger->size(), rules);
+}
+
+}  // namespace
+
 std::string to_text(const ConversionReport& r) {
   std::string text = fmt::format("graph     {} ONNX nodes -> {} operations -> {} steps, {} of them free\n",
                                  r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps);
   for (const PassReport::Entry& e : r.passes.entries)
     if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
+  text += types_text(r);
   text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
                       r.file.weight_bytes);
   text += fmt::format("arena     {} bytes", r.arena_bytes);
@@ -59,6 +78,7 @@ std::string escaped(const std::string& text) {
 std::string as_lines(const nlohmann::json& report) {
   std::string text;
   for (const auto& pass : report.at("passes")) text += pass.dump() + "\n";
+  for (const auto& d : report.at("types")) text += d.dump() + "\n";
   for (const auto& d : report.at("diagnostics")) text += d.dump() + "\n";
   return text;
 }
@@ -72,6 +92,11 @@ std::string as_page(const nlohmann::json& report) {
   for (const auto& p : report.at("passes"))
     passes += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}\n", escaped(p.at("pass")), p.at("changes").dump(),
                           p.at("nodes_after").dump(), escaped(p.at("what")));
+  std::string types;
+  for (const auto& t : report.at("types"))
+    types += fmt::format("<tr><td>{}<td>{}<td>{} &rarr; {}<td>{}<td>{}<td>{}\n", escaped(t.at("value")),
+                         escaped(t.at("node")), escaped(t.at("before")), escaped(t.at("after")),
+                         escaped(t.at("rule")), escaped(t.at("effect")), escaped(t.at("reason")));
   std::string said;
   for (const auto& d : report.at("diagnostics")) said += fmt::format("<li>{}\n", escaped(d.dump()));
   return fmt::format(
@@ -80,8 +105,8 @@ std::string as_page(const nlohmann::json& report) {
       "12px;text-align:left;border-bottom:1px solid "
       "#ddd}}</style>\n<h1>Conversion</h1>\n<table>\n{}</table>\n<h2>Passes</"
       "h2>\n<table>\n<tr><th>pass<th>changes"
-      "<th>nodes after<th>what\n{}</table>\n<h2>Remarks</h2>\n<ul>\n{}</ul>\n",
-      rows, passes, said);
+      "<th>nodes after<th>what\n{}</table>\n<h2>Types</h2>\n<table>\n<tr><th>value<th>read by<th>type<th>rule<th>effect<th>why\n{}</table>\n<h2>Remarks</h2>\n<ul>\n{}</ul>\n",
+      rows, passes, types, said);
 }
 
 }  // namespace
