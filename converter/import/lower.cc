@@ -55,18 +55,49 @@ void GraphLowering::lower_nodes(const ImportedGraph& source) {
     if (lookup_here(tensor.name)) continue;  // --const gave it
     if (!tensor.data) {
       // Only a model that uses it has a problem.
-      define(tensor.name, kUnknown);
-      unusable_[tensor.name] = tensor.problem.empty()
-                                   ? onnx_type_name(tensor.onnx_type) + " data is not supported"
-                                   : tensor.problem;
+      define_unusable(tensor.name, onnx_type_name(tensor.onnx_type),
+                      tensor.problem.empty() ? onnx_type_name(tensor.onnx_type) + " data is not supported"
+                                             : tensor.problem);
       continue;
     }
+    if (holds_nan(*tensor.data))
+      diagnostics_.warn("", "",
+                        fmt::format("initializer '{}' ({}) holds nan, which no arithmetic removes",
+                                    tensor.name, to_string(tensor.data->dtype(), tensor.data->dims())));
     define(tensor.name, graph_.add_constant(tensor.data, tensor.name));
   }
   for (const ImportedNode& node : source.nodes) lower_node(node);
 }
 
+void GraphLowering::define_unusable(const std::string& name, std::string type, std::string why) {
+  define(name, kUnknown);
+  unusable_[name] = {std::move(type), std::move(why)};
+}
+
+std::string GraphLowering::unusable_type(const std::string& name) const {
+  const auto it = unusable_.find(name);
+  if (it != unusable_.end()) return it->second.type;
+  return outer_ != nullptr ? outer_->unusable_type(name) : "of unknown type";
+}
+
 bool GraphLowering::lookup_here(const std::string& name) const { return scopes_.back().count(name) != 0; }
+
+ValueId GraphLowering::kept(const std::string& name, ValueId value) {
+  const auto it = options_.keep.find(name);
+  if (it == options_.keep.end() || value < 0 || graph_.value(value).dtype == it->second) return value;
+  const DType before = graph_.value(value).dtype;
+  std::vector<ValueId> cast;
+  if (!builder_.emit(CastAttrs{static_cast<int64_t>(it->second), 1}, {value}, 1, &cast).ok()) {
+    diagnostics_.refuse(
+        name, "",
+        fmt::format("--keep {}: {} cannot become {}", name, dtype_name(before), dtype_name(it->second)));
+    return kUnknown;
+  }
+  graph_.value(cast[0]).extents = graph_.value(value).extents;
+  ledger().add(
+      {name, "", "", before, it->second, "keep", "asked for on the command line", TypeEffect::kCast, {}});
+  return cast[0];
+}
 
 void GraphLowering::lower_node(const ImportedNode& node) {
   NodeLowering lowering(*this, node);
@@ -76,7 +107,7 @@ void GraphLowering::lower_node(const ImportedNode& node) {
   builder_.set_origin({node.name, node.op_type});
   for (const std::string& name : node.inputs)
     if (const auto it = unusable_.find(name); it != unusable_.end())
-      lowering.refuse("operand '{}': {}", name, it->second);
+      lowering.refuse("operand '{}': {}", name, it->second.why);
   bool done = false;
   if (rule == nullptr) {
     lowering.refuse("operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".",
@@ -103,7 +134,7 @@ void GraphLowering::lower_node(const ImportedNode& node) {
     if (!lowering.input_read_[i] && lowering.inputs_[i] != kAbsent)
       done = lowering.refuse("input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
-    define(node.outputs[i], done ? lowering.outputs_[i] : kUnknown);
+    define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
   if (!done) return;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
@@ -287,7 +318,7 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
     const std::string& name = source.outputs[i].name;
     const DType declared = source.outputs[i].dtype, computed = graph.value(graph.outputs[i]).dtype;
     if (declared == DType::kNone || declared == computed || byte_width(declared) == 0) continue;
-    const bool truth = declared == DType::kBool && is_integer(computed);
+    const bool truth = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
     std::vector<ValueId> cast;
     lowering.builder().set_origin({name, "output"});
     if ((is_float(declared) || truth) &&

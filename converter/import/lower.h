@@ -20,6 +20,8 @@ struct LoweringOptions {
   std::map<std::string, int64_t> dims;           // --dim NAME=N
   std::map<std::string, ConstantPtr> constants;  // --const NAME=FILE
   std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
+  std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
+  bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
 };
 
 // A graph body (branch, loop body) lowered into a graph of its own. Its inputs are the given parameters, then
@@ -45,6 +47,10 @@ class GraphLowering {
   // names are captured (constants are taken over as they are).
   ValueId lookup(const std::string& name);
   void define(const std::string& name, ValueId value);
+  // A value that no operator can use (a string); only a reader of it has a problem.
+  void define_unusable(const std::string& name, std::string type, std::string why);
+  // What such a value is, for a refusal; "unknown" for others.
+  std::string unusable_type(const std::string& name) const;
   // Lowers initializers and nodes in order.
   void lower_nodes(const ImportedGraph& source);
 
@@ -66,6 +72,8 @@ class GraphLowering {
 
  private:
   void lower_node(const ImportedNode& node);
+  // The value in the type that --keep asks for.
+  ValueId kept(const std::string& name, ValueId value);
   bool lookup_here(const std::string& name) const;
 
   Graph& graph_;
@@ -75,8 +83,11 @@ class GraphLowering {
   Diagnostics& diagnostics_;
   GraphLowering* outer_;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
-  std::unordered_map<std::string, std::string> unusable_;  // initializers whose data cannot be read, and why
-  std::vector<ValueId> captures_;                          // the outer graph's ids
+  struct Unusable {
+    std::string type, why;
+  };
+  std::unordered_map<std::string, Unusable> unusable_;
+  std::vector<ValueId> captures_;  // the outer graph's ids
 };
 
 // Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.

@@ -131,12 +131,16 @@ class NodeLowering {
   // Gives the operands the types that the operator's row in converter/types/operand_rules.cc asks for, and
   // says so in the ledger. False: refused.
   bool settle_operands();
+  // Is output 0 meant to hold fractions: declared so as an output of the model, or read where only
+  // floating-point numbers go or beside one?
+  bool wants_fractions();
 
   GraphLowering& parent() { return parent_; }
 
  private:
   friend class GraphLowering;
   bool refuse_text(std::string message);
+  std::string operands_text();
   void warn_text(std::string message);
   const ImportedAttribute* find(std::string_view name, bool mark);
 

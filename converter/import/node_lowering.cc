@@ -197,11 +197,7 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
     if (carry_extents(parent_.graph(), attrs, operands, results, &why)) return results;
     return refuse("{}", why), unknown;
   }
-  std::string operand_text;
-  for (const ValueId id : operands)
-    operand_text += (operand_text.empty() ? "" : ", ") +
-                    (id == kAbsent ? std::string("-") : to_string(dtype(id), dims(id)));
-  refuse("{} ({} of {})", status_text(status), op_name(op_of(attrs)), operand_text);
+  refuse("{} ({})", status_text(status), op_name(op_of(attrs)));
   return unknown;
 }
 
@@ -320,8 +316,24 @@ bool NodeLowering::output(size_t i, ValueId v) {
   return true;
 }
 
+// What the model hands to the node, for a refusal: "'x' float32[2,3], 'w' string".
+std::string NodeLowering::operands_text() {
+  constexpr size_t kMost = 8;
+  std::string text;
+  for (size_t i = 0; i < node_.inputs.size() && i < kMost; ++i) {
+    if (node_.inputs[i].empty()) continue;
+    const ValueId id = parent_.lookup(node_.inputs[i]);
+    text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", node_.inputs[i],
+                        id >= 0 ? to_string(dtype(id), dims(id)) : parent_.unusable_type(node_.inputs[i]));
+  }
+  if (node_.inputs.size() > kMost) text += ", ...";
+  return text;
+}
+
 bool NodeLowering::refuse_text(std::string message) {
-  if (!refused_) parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message));
+  if (refused_) return false;
+  if (const std::string operands = operands_text(); !operands.empty()) message += "; operands: " + operands;
+  parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message));
   refused_ = true;
   return false;
 }

@@ -124,7 +124,8 @@ bool NodeLowering::settle_operands() {
     if (facts[i].constant) continue;
     if (any_integer && is_integer(facts[i].dtype))
       facts[i].exact_in_float = exact_in_float(graph, inputs_[i]);
-    if (any_double && facts[i].dtype == DType::kFloat64) {
+    if (any_double && facts[i].dtype == DType::kFloat64 && !parent_.options().keep_float64 &&
+        parent_.options().keep.count(node_.inputs[i]) == 0) {
       facts[i].bounded = bounded(graph, inputs_[i]);
       facts[i].long_sum = long_sum;
     }
@@ -144,8 +145,35 @@ bool NodeLowering::settle_operands() {
     parent_.ledger().add({node_.inputs[i], node_.name, node_.op_type, facts[i].dtype, s.type, s.rule,
                           s.reason, retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
     if (s.doubtful) warn_text(s.reason);
+    // Rule store.scale.
+    if (rules->sums && retyped && is_float(s.type) && !is_float(facts[i].dtype) &&
+        bit_width(facts[i].dtype) <= 8 && facts[i].constant->dims().size() >= 2)
+      warn_text(
+          fmt::format("weights '{}' are {} without any scale and are taken as plain integers; a "
+                      "DequantizeLinear seems lost",
+                      node_.inputs[i], dtype_name(facts[i].dtype)));
   }
   return true;
+}
+
+bool NodeLowering::wants_fractions() {
+  if (node_.outputs.empty()) return false;
+  const std::string& name = node_.outputs[0];
+  const ImportedGraph& model = parent_.model().graph;
+  for (const ImportedValueInfo& output : model.outputs)
+    if (output.name == name) return is_float(output.dtype);
+  for (const ImportedNode& reader : model.nodes) {
+    const auto at = std::find(reader.inputs.begin(), reader.inputs.end(), name);
+    if (at == reader.inputs.end()) continue;
+    const OperandRules* rules = operand_rules(reader.domain, reader.op_type);
+    if (rules == nullptr) continue;
+    const char word = operand_word(*rules, static_cast<size_t>(at - reader.inputs.begin()));
+    if (word == 'F') return true;
+    if (word != 'N' && word != 'A') continue;
+    for (const std::string& other : reader.inputs)
+      if (other != name && is_float(dtype(parent_.lookup(other)))) return true;
+  }
+  return false;
 }
 
 }  // namespace sinter::convert

@@ -186,4 +186,35 @@ ConstantPtr Constant::reshaped(Dims dims) const {
   return c;
 }
 
+namespace {
+
+// Elements are unsigned words; NaN lies beyond infinity once the sign is gone.
+template <class Word>
+bool beyond(std::span<const std::byte> bytes, Word infinity) {
+  constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
+  for (size_t at = 0; at + sizeof(Word) <= bytes.size(); at += sizeof(Word)) {
+    Word word;
+    std::memcpy(&word, bytes.data() + at, sizeof(Word));
+    if ((word & kMagnitude) > infinity) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool holds_nan(const Constant& constant) {
+  switch (constant.dtype()) {
+    case DType::kFloat32:
+      return beyond<uint32_t>(constant.load().bytes, 0x7f800000u);
+    case DType::kFloat64:
+      return beyond<uint64_t>(constant.load().bytes, 0x7ff0000000000000u);
+    case DType::kFloat16:
+      return beyond<uint16_t>(constant.load().bytes, 0x7c00u);
+    case DType::kBFloat16:
+      return beyond<uint16_t>(constant.load().bytes, 0x7f80u);
+    default:
+      return false;
+  }
+}
+
 }  // namespace sinter::convert

@@ -19,6 +19,10 @@ namespace sinter::convert {
 using Dims = std::vector<int64_t>;
 using Bytes = std::vector<std::byte>;
 
+class Constant;
+// Looks at floating-point data only.
+bool holds_nan(const Constant& constant);
+
 int64_t element_count(const Dims& dims);
 // Bytes of a dense tensor; throws std::length_error where they do not fit int64.
 size_t dense_bytes(DType dtype, const Dims& dims);

@@ -45,6 +45,10 @@ struct PassReport {
 // that is not well formed (a bug). Unknown names in the options throw UsageError.
 PassReport run_passes(Graph& graph, const PassOptions& options);
 
+// Computes float64 values in float32, public inputs and outputs excepted; returns the number of changed
+// nodes.
+int narrow_float64(Graph& graph);
+
 // Nodes of the graph and of its bodies.
 size_t count_nodes(const Graph& graph);
 

@@ -10,6 +10,7 @@
 namespace sinter::convert {
 
 int widen_narrow_floats(Graph& graph);
+int make_masks_finite(Graph& graph);
 int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
 int recognise_activations(Graph& graph);
@@ -27,6 +28,7 @@ std::span<const Pass> all_passes() {
       {"widen",
        "computes float16 and bfloat16 values in float32, with casts where the model's own types are public",
        widen_narrow_floats},
+      {"finite-masks", "masks with large finite numbers where infinity would give NaN", make_masks_finite},
       {"simplify", "drops operations that change nothing and replaces others by exactly equal, cheaper ones",
        simplify},
       {"common-subexpressions", "computes equal things once", share_common_subexpressions},

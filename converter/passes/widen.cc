@@ -1,5 +1,6 @@
-// widen: float16 and bfloat16 values become float32 (rule promote.float); public inputs and outputs keep
-// their type.
+// Computing a whole graph in another floating-point type; public inputs and outputs keep theirs.
+// widen: float16 and bfloat16 values become float32 (rules promote.float, accumulate.wide).
+// narrow_float64: float64 values become float32, on request (rule narrow.f64).
 #include <algorithm>
 #include <stdexcept>
 
@@ -9,7 +10,37 @@
 namespace sinter::convert {
 namespace {
 
+// What is computed in float32 instead of itself.
+using Affected = bool (*)(DType);
 bool narrow(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
+bool is_double(DType t) { return t == DType::kFloat64; }
+
+// Where float16's range or bfloat16's few bits would be lost in a sum.
+bool accumulates(Op op) {
+  switch (op) {
+    case Op::kReduce:
+    case Op::kCumulate:
+    case Op::kSoftmax:
+    case Op::kLayerNorm:
+    case Op::kRmsNorm:
+    case Op::kGroupNorm:
+    case Op::kLrn:
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+    case Op::kConvTranspose:
+    case Op::kFullyConnected:
+    case Op::kMatMul:
+    case Op::kAttention:
+    case Op::kAvgPool:
+    case Op::kLstm:
+    case Op::kGru:
+    case Op::kRnn:
+    case Op::kDft:
+      return true;
+    default:
+      return false;
+  }
+}
 
 // A Cast that the model wrote to a narrow type rounds; everything else narrow is only the type that the model
 // happened to compute in.
@@ -19,9 +50,10 @@ bool rounds(const Node& node) {
 // These take narrow operands as they are: their result's type does not depend on the operand's.
 bool reads_narrow(const Node& node) { return rounds(node) || node.op() == Op::kClassify; }
 
-class Widening {
+class Retyping {
  public:
-  explicit Widening(Graph& graph) : graph_(graph), builder_(graph), wide_(graph.values.size(), kAbsent) {}
+  Retyping(Graph& graph, Affected affected)
+      : graph_(graph), builder_(graph), affected_(affected), wide_(graph.values.size(), kAbsent) {}
 
   int run() {
     std::vector<Node> nodes = std::move(graph_.nodes);
@@ -33,10 +65,24 @@ class Widening {
         graph_.nodes.push_back(std::move(node));
         continue;
       }
-      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_narrow()) ||
-                           std::any_of(node.outputs.begin(), node.outputs.end(), is_narrow());
+      const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_affected()) ||
+                           std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
+      if (is_upward(node)) {
+        // The wide value itself, not what the model's narrow type would have kept of it.
+        node.inputs[0] = widened(node.inputs[0]);
+        graph_.nodes.push_back(std::move(node));
+        continue;
+      }
+      if (is_back(node)) {
+        // Whoever computes on takes the wide value; the narrow one is for those who read it as such.
+        const ValueId wide = widened(node.inputs[0]);
+        wide_[static_cast<size_t>(node.outputs[0])] =
+            graph_.value(wide).dtype == DType::kFloat32 ? wide : cast(wide, DType::kFloat32);
+        graph_.nodes.push_back(std::move(node));
+        continue;
+      }
       if (!touches || rounds(node) ||
-          (reads_narrow(node) && !std::any_of(node.outputs.begin(), node.outputs.end(), is_narrow()))) {
+          (reads_narrow(node) && !std::any_of(node.outputs.begin(), node.outputs.end(), is_affected()))) {
         graph_.nodes.push_back(std::move(node));
         continue;
       }
@@ -46,11 +92,25 @@ class Widening {
   }
 
  private:
-  struct IsNarrow {
+  struct IsAffected {
     const Graph& graph;
-    bool operator()(ValueId id) const { return id >= 0 && narrow(graph.value(id).dtype); }
+    Affected affected;
+    bool operator()(ValueId id) const { return id >= 0 && affected(graph.value(id).dtype); }
   };
-  IsNarrow is_narrow() const { return {graph_}; }
+  IsAffected is_affected() const { return {graph_, affected_}; }
+
+  // A Cast from an affected type to one that holds all of its values.
+  bool is_upward(const Node& node) const {
+    return affected_ == narrow && node.op() == Op::kCast && is_affected()(node.inputs[0]) &&
+           is_wide_float(graph_.value(node.outputs[0]).dtype);
+  }
+
+  // A Cast by which an operator gives its wide result the model's narrow type; the model itself wrote none.
+  bool is_back(const Node& node) const {
+    return affected_ == narrow && node.op() == Op::kCast && node.origin != "Cast" &&
+           node.origin != "CastLike" && is_float(graph_.value(node.inputs[0]).dtype) &&
+           is_affected()(node.outputs[0]);
+  }
 
   ValueId cast(ValueId id, DType to) {
     std::vector<ValueId> result;
@@ -61,7 +121,7 @@ class Widening {
   }
 
   ValueId widened(ValueId id) {
-    if (id < 0 || !narrow(graph_.value(id).dtype)) return id;
+    if (id < 0 || !affected_(graph_.value(id).dtype)) return id;
     ValueId& wide = wide_[static_cast<size_t>(id)];
     if (wide == kAbsent) wide = cast(id, DType::kFloat32);
     return wide_[static_cast<size_t>(id)];
@@ -74,7 +134,8 @@ class Widening {
     for (ValueId& id : node.inputs) id = widened(id);
     const std::vector<ValueId> old = node.outputs;
     for (ValueId& id : node.outputs) {
-      if (id < 0 || !narrow(graph_.value(id).dtype)) continue;
+      if (id < 0 || !affected_(graph_.value(id).dtype)) continue;
+      record(node, graph_.value(id));
       const Value v = graph_.value(id);
       const ValueId fresh = graph_.add_value(v.name, DType::kFloat32, v.dims);
       graph_.value(fresh).extents = v.extents;
@@ -91,8 +152,28 @@ class Widening {
     }
   }
 
+  void record(const Node& node, const Value& value) {
+    const bool wider = affected_ == narrow;
+    const bool sum = wider && accumulates(node.op());
+    graph_.ledger->add(
+        {value.name,
+         node.name,
+         node.origin,
+         value.dtype,
+         DType::kFloat32,
+         !wider ? "narrow.f64"
+         : sum  ? "accumulate.wide"
+                : "promote.float",
+         !wider ? "asked for on the command line"
+         : sum  ? "sums are kept in float32, which neither overflows nor stalls where the model's type would"
+                : "computed in float32, which holds every value of the model's type",
+         wider ? TypeEffect::kWidened : TypeEffect::kNarrowed,
+         {}});
+  }
+
   Graph& graph_;
   Builder builder_;
+  Affected affected_;
   std::vector<ValueId> wide_;
   int changes_ = 0;
 };
@@ -100,8 +181,15 @@ class Widening {
 }  // namespace
 
 int widen_narrow_floats(Graph& graph) {
-  Widening widening(graph);
-  const int changes = widening.run();
+  const int changes = Retyping(graph, narrow).run();
+  remove_dead_nodes(graph);
+  return changes;
+}
+
+int narrow_float64(Graph& graph) {
+  int changes = Retyping(graph, is_double).run();
+  for (Node& node : graph.nodes)
+    for (const auto& body : node.bodies) changes += narrow_float64(*body);
   remove_dead_nodes(graph);
   return changes;
 }

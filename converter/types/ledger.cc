@@ -41,6 +41,13 @@ nlohmann::json to_json(const TypeDecision& d) {
           {"requests", requests}};
 }
 
+std::string to_lines(const TypeLedger& ledger) {
+  std::string text;
+  for (const TypeDecision& d : ledger.all())
+    text += to_json(d).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return text;
+}
+
 std::string to_line(const TypeDecision& d) {
   std::string text = fmt::format("'{}'", d.value);
   if (!d.node.empty() || !d.op.empty()) text += fmt::format(" for node '{}' ({})", d.node, d.op);

@@ -51,6 +51,10 @@ nlohmann::json to_json(const TypeDecision& decision);
 // "value 'x' for node 'add' (Add): float16 -> float32, cast [promote.float] ..." on one line.
 std::string to_line(const TypeDecision& decision);
 
+class TypeLedger;
+// One JSON object a line, in order.
+std::string to_lines(const TypeLedger& ledger);
+
 class TypeLedger {
  public:
   // Keeps the order; the same decision twice is kept once.

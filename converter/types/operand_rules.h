@@ -16,8 +16,6 @@ namespace sinter::convert {
 
 struct OperandRules {
   std::string_view op, operands, domain = "";
-  // A constant may be rounded to the group's type only if nothing is lost (comparisons).
-  bool exact = false;
   // Sums of many products: float64 operands that meet narrower ones need not stay so.
   bool sums = false;
   // A fraction is meant where one operand is a floating-point number, be it a whole one.

@@ -141,7 +141,7 @@ class Solver {
     if (wants_number_ && (is_float8(*type) || is_sub_byte(*type)))
       type = is_float(*type) ? DType::kFloat32
                              : *promote(*type, DType::kBool == *type ? *type : smallest(*type));
-    if (wants_number_ && *type == DType::kBool) type = DType::kInt32;
+    if (wants_number_ && *type == DType::kBool) type = leaders_.size() == 1 ? DType::kInt64 : DType::kInt32;
     for (const size_t i : leaders_) explain(i, *type);
     for (const size_t i : followers_) explain(i, *type);
   }
@@ -194,10 +194,11 @@ class Solver {
         if (narrow_float(*result) && narrow_float(f.dtype) && f.dtype != *result)
           result = promote(*result, f.dtype);
         if (!result) return result;
-        if (!survives(*f.constant, *result, rules_.exact)) result = DType::kFloat64;
+        if (!survives(*f.constant, *result, false)) result = DType::kFloat64;
       } else if (is_float(f.dtype)) {
         // A whole literal beside an integer is an integer; anything else makes the sum a floating-point one.
-        if (literal(i) && !wants_float_ && !rules_.divides && *result != DType::kBool && survives(*f.constant, *result, true))
+        if (literal(i) && !wants_float_ && !rules_.divides && *result != DType::kBool &&
+            survives(*f.constant, *result, true))
           continue;
         bool exact = true;
         for (const size_t k : leaders_)
@@ -206,7 +207,7 @@ class Solver {
         result = exact && *promote(f.dtype, DType::kFloat32) == DType::kFloat32 ? DType::kFloat32
                                                                                 : DType::kFloat64;
         if (wants_integer_) return std::nullopt;
-      } else if (*result == DType::kBool || !survives(*f.constant, *result, true)) {
+      } else if (*result == DType::kBool || !literal(i) || !survives(*f.constant, *result, true)) {
         result = promote(*result, f.dtype);
         if (!result) return result;
       }

@@ -198,11 +198,16 @@ TEST(Lowering, WeakLiterals) {
     EXPECT_TRUE(graph) << d.to_text();
     return graph ? graph->value(graph->outputs[0]).dtype : DType::kNone;
   };
-  EXPECT_EQ(type_of_sum(DType::kFloat16, Constant::scalar(DType::kFloat32, 0.1)), DType::kFloat16);
+  EXPECT_EQ(type_of_sum(DType::kFloat16, Constant::scalar(DType::kFloat32, 0.25)), DType::kFloat16);
+  // Not a float16 number: the sum is computed in float32, as all of them are in the end, and nothing is lost.
+  EXPECT_EQ(type_of_sum(DType::kFloat16, Constant::scalar(DType::kFloat32, 0.1)), DType::kFloat32);
+  EXPECT_EQ(type_of_sum(DType::kFloat32, Constant::scalar(DType::kFloat64, 0.1)), DType::kFloat32);
   // 1e6 is beyond float16: the value is kept instead.
   EXPECT_EQ(type_of_sum(DType::kFloat16, Constant::scalar(DType::kFloat32, 1e6)), DType::kFloat32);
   EXPECT_EQ(type_of_sum(DType::kInt32, Constant::scalar(DType::kFloat32, 2)), DType::kInt32);
-  EXPECT_EQ(type_of_sum(DType::kInt32, Constant::scalar(DType::kFloat32, 0.5)), DType::kFloat32);
+  EXPECT_EQ(type_of_sum(DType::kInt16, Constant::scalar(DType::kFloat32, 0.5)), DType::kFloat32);
+  // Not every int32 is a float32 number.
+  EXPECT_EQ(type_of_sum(DType::kInt32, Constant::scalar(DType::kFloat32, 0.5)), DType::kFloat64);
   EXPECT_EQ(type_of_sum(DType::kInt8, Constant::scalar_int(DType::kInt64, 300)), DType::kInt64);
 }
 

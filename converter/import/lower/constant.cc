@@ -1,5 +1,5 @@
 // Constant in all its forms.
-#include "converter/import/lowering.h"
+#include "converter/import/lower.h"
 
 namespace sinter::convert {
 namespace {
@@ -22,6 +22,10 @@ bool lower_constant(NodeLowering& n) {
     if (one && items.size() != 1) return n.refuse("attribute value_int must be one number");
     const Dims dims = one ? Dims{} : Dims{static_cast<int64_t>(items.size())};
     return n.output(0, n.add_constant(Constant::of<int64_t>(DType::kInt64, dims, items)));
+  }
+  if ((n.has_attr("value_string") || n.has_attr("value_strings")) && !n.node().outputs.empty()) {
+    n.parent().define_unusable(n.node().outputs[0], "string", "strings are not supported");
+    return false;
   }
   const char* name = n.has_attr("sparse_value") ? "sparse_value" : "value";
   if (!n.has_attr(name)) return n.refuse("attribute '{}' gives no number", n.node().attributes[0].name);

@@ -80,7 +80,7 @@ bool lower_if(NodeLowering& n) {
     return n.refuse("its branches give {} and {} results", a.outputs.size(), b.outputs.size());
   std::vector<ValueFact> facts;
   for (size_t i = 0; i < a.outputs.size(); ++i) {
-    const Value &x = a.value(a.outputs[i]), &y = b.value(b.outputs[i]);
+    const Value x = a.value(a.outputs[i]), y = b.value(b.outputs[i]);  // copies: casts add values
     if (x.dims != y.dims || !x.extents.empty() || !y.extents.empty())
       return n.refuse("result {} is {} in one branch and {} in the other; both must have one shape", i,
                       to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
@@ -95,6 +95,15 @@ bool lower_if(NodeLowering& n) {
       std::vector<ValueId> cast;
       if (!builder.emit(CastAttrs{static_cast<int64_t>(*common), 1}, {g->outputs[i]}, 1, &cast).ok())
         return n.refuse("result {} cannot be cast to {}", i, dtype_name(*common));
+      n.parent().ledger().add({g->value(g->outputs[i]).name,
+                               n.node().name,
+                               "If",
+                               g->value(g->outputs[i]).dtype,
+                               *common,
+                               "branch.edge",
+                               "the branches give different types",
+                               TypeEffect::kCast,
+                               {}});
       g->outputs[i] = cast[0];
     }
     facts.push_back({*common, x.dims});
@@ -164,6 +173,15 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     std::vector<ValueId> cast;
     if (!builder.emit(CastAttrs{static_cast<int64_t>(n.dtype(loop.carried[i])), 1}, {result}, 1, &cast).ok())
       return std::nullopt;
+    n.parent().ledger().add({graph.value(result).name,
+                             n.node().name,
+                             n.node().op_type,
+                             graph.value(result).dtype,
+                             n.dtype(loop.carried[i]),
+                             "branch.edge",
+                             "a carried value keeps the type that it starts with",
+                             TypeEffect::kCast,
+                             {}});
     result = cast[0];
   }
   if (body_gives_condition && (element_count(graph.value(graph.outputs[0]).dims) != 1 ||

@@ -68,6 +68,12 @@ bool lower_pow(NodeLowering& n) {
     bool whole = c != nullptr;
     if (c)
       for (const double v : c->as_doubles()) whole &= v == std::floor(v);
+    if (!whole && n.wants_fractions()) {
+      // Integers of more than 16 bits are not all float32 numbers.
+      const DType wide = bit_width(n.dtype(base)) > 16 ? DType::kFloat64 : DType::kFloat32;
+      const ValueId y = n.emit(PowAttrs{}, {n.cast(base, wide), n.cast(exponent, wide)});
+      return n.output(0, n.cast(y, n.dtype(exponent) == DType::kFloat64 ? wide : DType::kFloat32));
+    }
     if (!whole)
       n.warn(
           "an integer base with a float exponent gives integers, as the standard says; cast the base to "

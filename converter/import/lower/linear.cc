@@ -6,6 +6,9 @@ namespace sinter::convert {
 // A product with NumPy's rules for 1-D operands; constant 2-D B becomes a FullyConnected.
 ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
   if (!n.promote(&a, &b)) return kUnknown;
+  // Sums of narrow integers are kept in int32, as in MatMulInteger.
+  if (is_integer(n.dtype(a)) && bit_width(n.dtype(a)) < 32)
+    a = n.cast(a, DType::kInt32), b = n.cast(b, DType::kInt32);
   const int64_t rank_a = n.rank(a), rank_b = n.rank(b);
   if (rank_a == 0 || rank_b == 0) return n.refuse("MatMul of a scalar"), kUnknown;
   if (rank_a == 1) a = n.unsqueeze(a, 0);

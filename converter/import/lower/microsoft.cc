@@ -45,7 +45,6 @@ bool lower_matmul_nbits(NodeLowering& n) {
   const int64_t k = n.attr_int("K", 0), columns = n.attr_int("N", 0), bits = n.attr_int("bits", 4),
                 block = n.attr_int("block_size", 0);
   n.ignore_attr("accuracy_level");
-  if (n.has_input(4)) return n.refuse("g_idx is not supported");
   const DType packed = bits == 2 ? DType::kUint2 : bits == 4 ? DType::kUint4 : DType::kUint8;
   constexpr int64_t kMost = int64_t{1} << 28;
   if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || k > kMost || columns < 1 || columns > kMost ||
@@ -65,7 +64,14 @@ bool lower_matmul_nbits(NodeLowering& n) {
   // Zero points: packed rows of whole bytes, or numbers of the scale's type, or the middle of the range.
   const int64_t row_bytes = (blocks * bits + 7) / 8;
   std::vector<uint8_t> zeros(static_cast<size_t>(columns * blocks), static_cast<uint8_t>(1 << (bits - 1)));
-  if (n.has_input(3)) {
+  // A block of its own per row, or fractional zero points: element by element.
+  const bool float_zeros = n.has_input(3) && is_float(n.dtype(n.input(3)));
+  if (float_zeros && n.size(n.input(3)) != columns * blocks)
+    return n.refuse("its zero points {} do not fit N {} and {} blocks", to_string(n.dims(n.input(3))),
+                    columns, blocks);
+  if (n.has_input(4) && (!n.constant(n.input(4)) || n.size(n.input(4)) < k))
+    return n.refuse("its group index must be constant and have K elements");
+  if (n.has_input(3) && !float_zeros) {
     const ConstantPtr z = n.constant(n.input(3));
     if (!z || z->dtype() != DType::kUint8 || z->size() != columns * row_bytes)
       return n.refuse("its zero points must be constant and packed");
@@ -90,8 +96,28 @@ bool lower_matmul_nbits(NodeLowering& n) {
     }
     zero = n.add_constant(Constant::owned(packed, {columns, blocks}, std::move(bytes)));
   }
-  ValueId w = dequantize(n, weights, scale, zero, 1, block, t);
-  w = n.slice(w, 1, 0, k);
+  ValueId w;
+  if (float_zeros || n.has_input(4)) {
+    const auto plain = [&](ValueId v) {
+      return n.emit(DequantizeAttrs{0, 0, static_cast<int64_t>(DType::kFloat32)},
+                    {v, n.scalar(DType::kFloat32, 1)});
+    };
+    ValueId s = n.cast(scale, DType::kFloat32);
+    ValueId z = float_zeros ? n.cast(n.reshape(n.input(3), {columns, blocks}), DType::kFloat32) : plain(zero);
+    if (n.has_input(4)) {
+      const ValueId group =
+          n.slice(n.reshape(n.cast(n.input(4), DType::kInt64), {n.size(n.input(4))}), 0, 0, k);
+      const auto per_row = [&](ValueId v) { return n.emit(GatherAttrs{1}, {v, group}); };
+      w = n.mul(n.sub(n.slice(plain(weights), 1, 0, k), per_row(z)), per_row(s));
+    } else {
+      const auto per_block = [&](ValueId v) { return n.reshape(v, {columns, blocks, 1}); };
+      const ValueId q = n.reshape(plain(weights), {columns, blocks, block});
+      w = n.slice(n.reshape(n.mul(n.sub(q, per_block(z)), per_block(s)), {columns, padded}), 1, 0, k);
+    }
+    w = n.cast(w, t);
+  } else {
+    w = n.slice(dequantize(n, weights, scale, zero, 1, block, t), 1, 0, k);
+  }
   std::vector<ValueId> operands{n.input(0), w};
   if (n.has_input(5)) operands.push_back(n.cast(n.input(5), t));
   return n.output(0, n.emit(FullyConnectedAttrs{}, operands));

@@ -1,16 +1,92 @@
 // Quantize, dequantize, and the operators that compute on quantized values: dequantize, the float operator,
 // quantize (QLinear...), or exactly in int32 (...Integer).
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/spatial.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 
+namespace {
+
+// The values that a zero point of quantized data may have.
+std::pair<double, double> quantized_range(DType t) {
+  const int bits = bit_width(t);
+  const bool is_signed = is_signed_integer(t) || t == DType::kInt4 || t == DType::kInt2;
+  const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0;
+  return {low, low + std::ldexp(1.0, bits) - 1};
+}
+
+// Rule quant.zero: a zero point of another type than its data takes the data's type where its values fit;
+// sets `as_numbers` where they do not, but mean something all the same. False: refused.
+bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* as_numbers) {
+  *as_numbers = false;
+  const DType given = n.dtype(*zero_point);
+  if (*zero_point < 0 || given == data || is_float(data)) return true;
+  const std::string name = n.parent().graph().value(*zero_point).name;
+  const auto decide = [&](const char* reason, DType to) {
+    n.parent().ledger().add(
+        {name,
+         n.node().name,
+         n.node().op_type,
+         given,
+         to,
+         "quant.zero",
+         reason,
+         n.constant(*zero_point) ? TypeEffect::kRetyped : TypeEffect::kCast,
+         {{"data", data, false}, {"zero point", given, n.constant(*zero_point) != nullptr}}});
+  };
+  const ConstantPtr c = n.constant(*zero_point);
+  if (!c) {
+    decide("a zero point that is computed while running is subtracted as a number", DType::kFloat32);
+    return *as_numbers = true;
+  }
+  const auto [low, high] = quantized_range(data);
+  bool fits = true;
+  for (const double v : c->as_doubles()) {
+    if (v != std::trunc(v)) {
+      n.warn("zero point '{}' ({}) holds {}: fractions are kept by computing in float", name,
+             dtype_name(given), v);
+      decide("a fractional zero point is subtracted as a number", DType::kFloat32);
+      return *as_numbers = true;
+    }
+    if (v >= low && v <= high) continue;
+    if (data != DType::kInt8 || given != DType::kUint8 || v != 128)
+      return n.refuse("zero point '{}' ({}) holds {}, which {} data cannot have", name, dtype_name(given), v,
+                      dtype_name(data));
+    fits = false;
+  }
+  if (!fits) {
+    n.warn(
+        "zero point '{}' is the middle of uint8, but its data are int8; is the data's type what was meant?",
+        name);
+    decide("the zero point lies outside the data's type and is subtracted as a number", DType::kFloat32);
+    return *as_numbers = true;
+  }
+  decide("the values fit the data's type", data);
+  *zero_point = n.emit(CastAttrs{static_cast<int64_t>(data), 1}, {*zero_point});
+  return *zero_point >= 0;
+}
+
+}  // namespace
+
 ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
                    int64_t block_size, DType to) {
   if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
+  if (bool as_numbers; !settle_zero_point(n, n.dtype(x), &zero_point, &as_numbers)) {
+    return kUnknown;
+  } else if (as_numbers) {
+    if (block_size != 0) return n.refuse("a zero point per block must have its data's type"), kUnknown;
+    const auto shaped = [&](ValueId v) {
+      return n.size(v) == 1 ? n.reshape(v, {}) : along_axis(n, v, axis, n.rank(x));
+    };
+    const ValueId difference = n.sub(n.cast(x, DType::kFloat32), n.cast(shaped(zero_point), DType::kFloat32));
+    return n.cast(n.mul(difference, n.cast(shaped(scale), DType::kFloat32)), to);
+  }
   if (n.size(scale) == 1 && block_size == 0) {
     scale = n.reshape(scale, {});
     if (zero_point >= 0) zero_point = n.reshape(zero_point, {});
@@ -112,6 +188,8 @@ ValueId integer(NodeLowering& n, ValueId x, ValueId zero_point, int64_t axis) {
   if (x < 0) return n.refuse("an operand is missing"), kUnknown;
   const ValueId v = n.cast(x, DType::kInt32);
   if (zero_point == kAbsent) return v;
+  bool ignored = false;
+  if (!settle_zero_point(n, n.dtype(x), &zero_point, &ignored)) return kUnknown;
   ValueId z = n.cast(zero_point, DType::kInt32);
   if (n.size(z) == 1)
     z = n.reshape(z, {});

@@ -8,8 +8,7 @@ namespace sinter::convert {
 namespace {
 
 // Axes by attribute or input; none: all, unless noop_with_empty_axes says none at all.
-ValueId reduce(NodeLowering& n, ReduceFn fn) {
-  const ValueId x = n.input(0);
+ValueId reduce(NodeLowering& n, ReduceFn fn, ValueId x) {
   if (x == kAbsent) return n.refuse("has no input"), kUnknown;
   std::vector<int64_t> axes;
   if (!read_axes(n, 1, n.rank(x), &axes)) return kUnknown;
@@ -21,19 +20,26 @@ ValueId reduce(NodeLowering& n, ReduceFn fn) {
 }
 template <ReduceFn Fn>
 bool lower_reduce(NodeLowering& n) {
-  return n.output(0, reduce(n, Fn));
+  // A mean of integers is cut to an integer, unless a fraction is what its reader takes.
+  if (Fn == ReduceFn::kMean && n.input(0) >= 0 && !is_float(n.dtype(n.input(0))) && n.wants_fractions()) {
+    const DType wide = bit_width(n.dtype(n.input(0))) > 16 ? DType::kFloat64 : DType::kFloat32;
+    return n.output(0, n.cast(reduce(n, Fn, n.cast(n.input(0), wide)), DType::kFloat32));
+  }
+  return n.output(0, reduce(n, Fn, n.input(0)));
 }
 bool lower_reduce_l2(NodeLowering& n) {
-  const ValueId sum = reduce(n, ReduceFn::kSumSquare);
+  const ValueId sum = reduce(n, ReduceFn::kSumSquare, n.input(0));
   const DType t = n.dtype(sum);
   return n.output(0, n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), t));
 }
 bool lower_reduce_log_sum(NodeLowering& n) {
-  const ValueId sum = reduce(n, ReduceFn::kSum);
+  const ValueId sum = reduce(n, ReduceFn::kSum, n.input(0));
   const DType t = n.dtype(sum);
   return n.output(0, n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), t));
 }
-bool lower_reduce_log_sum_exp(NodeLowering& n) { return n.output(0, reduce(n, ReduceFn::kLogSumExp)); }
+bool lower_reduce_log_sum_exp(NodeLowering& n) {
+  return n.output(0, reduce(n, ReduceFn::kLogSumExp, n.input(0)));
+}
 
 template <ArgReduceFn Fn>
 bool lower_arg_reduce(NodeLowering& n) {

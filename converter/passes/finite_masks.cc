@@ -1,0 +1,107 @@
+// finite-masks: minus infinity in what is masked before a softmax becomes a large finite number where it
+// would give NaN (rule mask.inf): 0 * -inf, and rows of which nothing is left. Nothing changes for other
+// rows: the exponential of either is 0. Models that look for the NaN themselves are left alone.
+#include <algorithm>
+#include <cmath>
+
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// Far below any score; sums of many masks stay finite.
+constexpr double kMasked = 1e30;
+constexpr int kDepth = 8;
+// Masks beyond this size are not looked into.
+constexpr int64_t kMostElements = int64_t{1} << 24;
+
+class FiniteMasks {
+ public:
+  explicit FiniteMasks(Graph& graph) : e_(graph) {}
+
+  int run() {
+    for (int n = 0; n < e_.size(); ++n)
+      if (const auto* c = e_.node(n).as<ClassifyAttrs>(); c != nullptr && (c->mask & kClassifyNan) != 0)
+        return 0;
+    for (int n = 0; n < e_.size(); ++n)
+      if (e_.node(n).as<SoftmaxAttrs>() != nullptr) visit(e_.node(n).inputs[0], kDepth);
+    return e_.commit();
+  }
+
+ private:
+  void visit(ValueId id, int depth) {
+    const int n = e_.producer(id);
+    if (n < 0 || depth == 0 || !e_.single_read(id)) return;
+    const Node node = e_.node(n);
+    switch (node.op()) {
+      case Op::kMul:
+        replace(n, 0, false), replace(n, 1, false);
+        break;
+      case Op::kAdd:
+        replace(n, 0, true), replace(n, 1, true);
+        visit(node.inputs[0], depth - 1), visit(node.inputs[1], depth - 1);
+        break;
+      case Op::kWhere:
+        replace(n, 1, false), replace(n, 2, false);
+        visit(node.inputs[1], depth - 1), visit(node.inputs[2], depth - 1);
+        break;
+      case Op::kView:
+      case Op::kTranspose:
+      case Op::kBroadcast:
+      case Op::kCast:
+      case Op::kCopy:
+        visit(node.inputs[0], depth - 1);
+        break;
+      default:
+        break;
+    }
+  }
+
+  // Operand i of node n, if it is a constant with infinities (`rows`: with a whole row of them).
+  void replace(int n, size_t i, bool rows) {
+    const Value& value = e_.value(e_.node(n).inputs[i]);
+    const ConstantPtr c = value.constant;
+    if (!c || !is_wide_float(c->dtype()) || c->size() > kMostElements) return;
+    std::vector<double> items = c->as_doubles();
+    if (std::none_of(items.begin(), items.end(), [](double v) { return std::isinf(v); })) return;
+    if (rows && !has_lost_row(*c, items)) return;
+    for (double& v : items)
+      if (std::isinf(v)) v = std::copysign(kMasked, v);
+    const ConstantPtr finite =
+        c->dtype() == DType::kFloat64
+            ? Constant::of<double>(DType::kFloat64, c->dims(), items)
+            : Constant::of<float>(DType::kFloat32, c->dims(), std::vector<float>(items.begin(), items.end()));
+    Node node = e_.node(n);
+    e_.graph().ledger->add({value.name,
+                            node.name,
+                            node.origin,
+                            c->dtype(),
+                            c->dtype(),
+                            "mask.inf",
+                            "infinity would give NaN before the softmax; 1e30 masks as well",
+                            TypeEffect::kReplaced,
+                            {}});
+    node.inputs[i] = e_.constant(finite);
+    e_.replace(n, node.attrs, node.inputs);
+  }
+
+  static bool has_lost_row(const Constant& c, const std::vector<double>& items) {
+    const auto length = c.dims().empty() ? 1 : static_cast<size_t>(c.dims().back());
+    for (size_t row = 0; length > 0 && row + length <= items.size(); row += length)
+      if (std::all_of(items.begin() + static_cast<ptrdiff_t>(row),
+                      items.begin() + static_cast<ptrdiff_t>(row + length),
+                      [](double v) { return std::isinf(v) && v < 0; }))
+        return true;
+    return false;
+  }
+
+  Editor e_;
+};
+
+}  // namespace
+
+int make_masks_finite(Graph& graph) { return FiniteMasks(graph).run(); }
+
+}  // namespace sinter::convert

@@ -1,0 +1,149 @@
+// The type solver: what operands meet in, and that what is settled stays so.
+#include "converter/types/settle.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "converter/types/ledger.h"
+
+namespace sinter::convert {
+namespace {
+
+OperandFact active(DType t) {
+  OperandFact f;
+  f.name = "operand";
+  f.dtype = t;
+  return f;
+}
+OperandFact constant(ConstantPtr c) {
+  OperandFact f = active(c->dtype());
+  f.constant = std::move(c);
+  return f;
+}
+ConstantPtr pair(double a, double b) {
+  const double items[] = {a, b};
+  return Constant::of<double>(DType::kFloat64, {2}, items);
+}
+
+DType became(const Settlement& s, const std::vector<OperandFact>& facts, size_t i) {
+  return s.operands[i].type == DType::kNone ? facts[i].dtype : s.operands[i].type;
+}
+DType meeting(const char* op, const std::vector<OperandFact>& facts) {
+  const Settlement s = settle(*operand_rules("", op), facts);
+  EXPECT_EQ(s.refusal, "");
+  const DType t = became(s, facts, 0);
+  for (size_t i = 1; i < facts.size(); ++i) EXPECT_EQ(became(s, facts, i), t);
+  return t;
+}
+
+TEST(Settle, FloatsMeetInTheWider) {
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat16), active(DType::kFloat32)}), DType::kFloat32);
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat16), active(DType::kBFloat16)}), DType::kFloat32);
+  EXPECT_EQ(meeting("Einsum", {active(DType::kFloat64), active(DType::kFloat16)}), DType::kFloat64);
+  EXPECT_EQ(meeting("MatMul", {active(DType::kFloat8E4M3FN), active(DType::kFloat8E4M3FN)}), DType::kFloat32);
+}
+
+TEST(Settle, DoubleGoesWhereNothingIsLost) {
+  OperandFact sine = active(DType::kFloat64);
+  sine.bounded = true;
+  EXPECT_EQ(meeting("Mul", {sine, active(DType::kFloat16)}), DType::kFloat32);
+  EXPECT_EQ(meeting("Mul", {sine, active(DType::kFloat64)}), DType::kFloat64);
+  EXPECT_EQ(meeting("Mul", {sine, active(DType::kInt64)}), DType::kFloat64);
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat32), constant(pair(0.1, 2))}), DType::kFloat32);
+  // Beyond 2^24 whole numbers matter; beyond the range everything does.
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat32), constant(pair(0.1, 1700000001))}), DType::kFloat64);
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat32), constant(pair(0.1, 1e300))}), DType::kFloat64);
+}
+
+TEST(Settle, IntegersMeetFloatsWithoutLoss) {
+  EXPECT_EQ(meeting("Add", {active(DType::kInt16), active(DType::kFloat32)}), DType::kFloat32);
+  EXPECT_EQ(meeting("Add", {active(DType::kInt16), active(DType::kFloat16)}), DType::kFloat32);
+  EXPECT_EQ(meeting("Add", {active(DType::kInt64), active(DType::kFloat32)}), DType::kFloat64);
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat32), active(DType::kInt64)}), DType::kFloat64);
+  OperandFact small = active(DType::kInt64);
+  small.exact_in_float = true;
+  EXPECT_EQ(meeting("Add", {small, active(DType::kFloat32)}), DType::kFloat32);
+  EXPECT_EQ(meeting("Add", {active(DType::kFloat32), small}), DType::kFloat32);
+  EXPECT_EQ(meeting("Div", {active(DType::kInt16), constant(Constant::scalar(DType::kFloat32, 255))}),
+            DType::kFloat32);
+  EXPECT_EQ(meeting("Mul", {active(DType::kInt16), constant(Constant::scalar(DType::kFloat32, 255))}),
+            DType::kInt16);
+  EXPECT_EQ(meeting("Conv", {active(DType::kUint8), active(DType::kFloat32)}), DType::kFloat32);
+}
+
+TEST(Settle, OperandsHaveTypesOfTheirOwn) {
+  const std::vector<OperandFact> facts{active(DType::kFloat32),
+                                       constant(Constant::scalar(DType::kFloat64, 2))};
+  const Settlement gather = settle(*operand_rules("", "Gather"), facts);
+  EXPECT_EQ(gather.operands[0].type, DType::kNone);
+  EXPECT_EQ(gather.operands[1].type, DType::kInt64);
+  const std::vector<OperandFact> fraction{active(DType::kFloat32),
+                                          constant(Constant::scalar(DType::kFloat64, 2.5))};
+  EXPECT_NE(settle(*operand_rules("", "Gather"), fraction).refusal, "");
+  EXPECT_EQ(settle(*operand_rules("", "Where"),
+                   {active(DType::kInt32), active(DType::kFloat32), active(DType::kFloat32)})
+                .operands[0]
+                .type,
+            DType::kBool);
+  EXPECT_NE(
+      settle(*operand_rules("", "BitwiseAnd"), {active(DType::kInt32), active(DType::kFloat32)}).refusal, "");
+}
+
+// What is settled stays settled, whatever the operands were.
+TEST(Settle, DecidesNothingTheSecondTime) {
+  constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
+                              DType::kInt8,    DType::kUint8,   DType::kInt16,   DType::kInt32,
+                              DType::kInt64,   DType::kUint32,  DType::kBool,    DType::kFloat8E5M2};
+  constexpr const char* kOps[] = {"Add",  "Div",       "Where", "Concat",    "MatMul", "Conv",
+                                  "Less", "BitwiseOr", "Clip",  "ScatterND", "Einsum", "Mean"};
+  std::mt19937 random(7);
+  int settled = 0;
+  for (int round = 0; round < 4000; ++round) {
+    const OperandRules& rules = *operand_rules("", kOps[random() % std::size(kOps)]);
+    std::vector<OperandFact> facts;
+    for (unsigned i = 0; i < 2 + random() % 2; ++i) {
+      const DType t = kTypes[random() % std::size(kTypes)];
+      const double value = static_cast<double>(random() % 300) / (1 + random() % 2);
+      facts.push_back(random() % 3 == 0 && byte_width(t) != 0 && !is_float8(t)
+                          ? constant(is_float(t) ? Constant::scalar(t, value)
+                                                 : Constant::scalar_int(t, static_cast<int64_t>(value) % 2))
+                          : active(t));
+      facts.back().bounded = random() % 4 == 0, facts.back().exact_in_float = random() % 4 == 0;
+    }
+    const Settlement first = settle(rules, facts);
+    if (!first.refusal.empty()) continue;
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (first.operands[i].type == DType::kNone) continue;
+      ++settled;
+      EXPECT_STRNE(first.operands[i].rule, "");
+      EXPECT_NE(first.operands[i].reason, "");
+      facts[i].dtype = first.operands[i].type;
+      if (facts[i].constant)
+        facts[i] = constant(Constant::scalar(facts[i].dtype, facts[i].constant->as_doubles()[0]));
+    }
+    for (const OperandSettlement& s : settle(rules, facts).operands)
+      EXPECT_EQ(s.type, DType::kNone) << rules.op << " round " << round << ": " << s.reason;
+  }
+  EXPECT_GT(settled, 1000);
+}
+
+TEST(TypeLedger, KeepsOrderOnceAndForgetsOnRequest) {
+  TypeLedger ledger;
+  const TypeDecision d{
+      "x", "n", "Add", DType::kFloat16, DType::kFloat32, "promote.float", "why", TypeEffect::kCast, {}};
+  ledger.add(d);
+  ledger.add(d);
+  EXPECT_EQ(ledger.size(), 1u);
+  TypeDecision other = d;
+  other.node = "m";
+  ledger.add(other);
+  EXPECT_EQ(ledger.by_rule().at("promote.float"), 2u);
+  ledger.rewind(1);
+  ledger.add(other);
+  EXPECT_EQ(ledger.size(), 2u);
+  EXPECT_NE(to_line(d).find("float16 -> float32"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace sinter::convert
