@@ -120,8 +120,11 @@ class Solver {
   void meet() {
     std::vector<size_t> active, constants;
     for (const size_t i : leaders_) (facts_[i].constant ? constants : active).push_back(i);
-    // An integer whose range is proven counts in either order.
-    std::stable_partition(active.begin(), active.end(), [&](size_t i) { return is_float(facts_[i].dtype); });
+    // Floating-point operands first: an integer whose range is proven counts in either order.
+    std::sort(active.begin(), active.end(), [&](size_t a, size_t b) {
+      const bool real_a = is_float(facts_[a].dtype), real_b = is_float(facts_[b].dtype);
+      return real_a != real_b ? real_a : a < b;
+    });
     std::optional<DType> type;
     if (active.empty()) {
       type = constants_alone(constants);
