@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platforms/simd/gemm.h"
+#include "platforms/simd/narrow_conv.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/window.h"
 
@@ -147,8 +148,15 @@ int64_t patch_floats(const Geometry& g) {
   return pointwise(g) ? 0 : kRowTile * g.taps() * (g.in_channels / g.group);
 }
 
+// No patches, no packing. The same choice on every instruction set, for workspaces are planned ahead.
+bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_takes(g); }
+
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = conv_geometry(call);
+  if (reads_in_place(g)) {
+    *bytes = 0;
+    return ok_status();
+  }
   const int64_t depth = g.taps() * (g.in_channels / g.group);
   int64_t packed = 0, patches = 0;
   SINTER_CHECK(
@@ -208,6 +216,13 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   const int64_t rows = g.batch * g.out_pixels();
   const bool dots = few_columns(columns);
+  if (reads_in_place(g)) {
+    run_narrow_conv(g,
+                    {x, w, bias, static_cast<float>(attrs.act_min), static_cast<float>(attrs.act_max),
+                     call.out(0).as<float>()},
+                    context.threads);
+    return ok_status();
+  }
   int64_t packed_size = 0;
   if (!packed_floats(columns, depth, &packed_size)) return ok_status();
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
@@ -283,15 +298,12 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
   // inside.
   const int64_t lines = g.batch * g.out[0] * g.out[1];
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2], 1);
-  const int64_t reach =
-      g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // positions of windows inside, plus pad
-  const int64_t inside0 = std::min(divide_up(g.pad[2], g.stride[2]), g.out[2]);
-  const int64_t inside1 = std::clamp(reach <= 0 ? 0 : divide_up(reach, g.stride[2]), inside0, g.out[2]);
+  const InsideRange inside = inside_range(g);
   parallel_for(context.threads, lines, std::max<int64_t>(16384 / work, 1), [&](int64_t begin, int64_t end) {
     const auto run = HWY_DYNAMIC_POINTER(depthwise_pixels);
     for (int64_t line = begin; line < end; ++line) {
       for (int64_t p = 0; p < g.out[2];) {
-        const int64_t count = p == inside0 && inside1 > inside0 ? inside1 - inside0 : 1;
+        const int64_t count = p == inside.begin && inside.end > inside.begin ? inside.end - inside.begin : 1;
         const int64_t row = line * g.out[2] + p;
         run(g, window_at(g, x, row), count, w, bias, min, max, y + row * g.out_channels);
         p += count;
@@ -306,7 +318,7 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
 bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
   const Geometry g = conv_geometry(call);
   int64_t floats = 0, patches = 0;
-  if (few_columns(g.out_channels / g.group) ||
+  if (reads_in_place(g) || few_columns(g.out_channels / g.group) ||
       !packed_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group), &floats) ||
       !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
       !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||

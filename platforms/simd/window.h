@@ -42,6 +42,16 @@ struct Window {
   int64_t taps() const { return (end[0] - first[0]) * (end[1] - first[1]) * (end[2] - first[2]); }
 };
 
+// Output positions of the last axis whose windows lie inside the input along it: begin .. end - 1.
+struct InsideRange {
+  int64_t begin, end;
+};
+inline InsideRange inside_range(const Geometry& g) {
+  const int64_t reach = g.in[2] + g.pad[2] - (g.kernel[2] - 1) * g.dilation[2];  // such positions, plus pad
+  const int64_t begin = std::min(divide_up(g.pad[2], g.stride[2]), g.out[2]);
+  return {begin, std::clamp(reach <= 0 ? 0 : divide_up(reach, g.stride[2]), begin, g.out[2])};
+}
+
 // The window of output pixel `row` of the whole batch.
 inline Window window_at(const Geometry& g, const float* x, int64_t row) {
   const int64_t pixel = row % g.out_pixels();
