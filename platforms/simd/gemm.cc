@@ -4,7 +4,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/gemm.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
-#include "platforms/simd/math-inl.h"
+#include "platforms/simd/dot-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -158,25 +158,9 @@ void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, c
   };
   int64_t n = 0;
   for (; n + 4 <= columns; n += 4) {
-    const float* m0 = matrix + n * depth;
-    const float *m1 = m0 + depth, *m2 = m1 + depth, *m3 = m2 + depth;
-    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-    for (int64_t i = 0; i < whole; i += lanes) {
-      const V v = hn::LoadU(d, x + i);
-      s0 = hn::MulAdd(hn::LoadU(d, m0 + i), v, s0);
-      s1 = hn::MulAdd(hn::LoadU(d, m1 + i), v, s1);
-      s2 = hn::MulAdd(hn::LoadU(d, m2 + i), v, s2);
-      s3 = hn::MulAdd(hn::LoadU(d, m3 + i), v, s3);
-    }
-    if (rest > 0) {
-      const V v = hn::LoadN(d, x + whole, rest);
-      s0 = hn::MulAdd(hn::LoadN(d, m0 + whole, rest), v, s0);
-      s1 = hn::MulAdd(hn::LoadN(d, m1 + whole, rest), v, s1);
-      s2 = hn::MulAdd(hn::LoadN(d, m2 + whole, rest), v, s2);
-      s3 = hn::MulAdd(hn::LoadN(d, m3 + whole, rest), v, s3);
-    }
-    finish(n, hn::ReduceSum(d, s0)), finish(n + 1, hn::ReduceSum(d, s1));
-    finish(n + 2, hn::ReduceSum(d, s2)), finish(n + 3, hn::ReduceSum(d, s3));
+    float sums[4];
+    four_dots(matrix + n * depth, static_cast<size_t>(depth), x, sums);
+    for (int64_t k = 0; k < 4; ++k) finish(n + k, sums[k]);
   }
   for (; n < columns; ++n) {
     const float* m = matrix + n * depth;

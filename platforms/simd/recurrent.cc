@@ -6,7 +6,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/recurrent.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
-#include "platforms/simd/math-inl.h"
+#include "platforms/simd/dot-inl.h"
 
 #ifndef SINTER_SIMD_RECURRENT_ONCE
 #define SINTER_SIMD_RECURRENT_ONCE
@@ -37,25 +37,8 @@ void multiply_rows(const float* matrix, size_t rows, size_t n, const float* x, c
   const size_t whole = n / lanes * lanes, rest = n - whole;
   size_t r = 0;
   for (; r + 4 <= rows; r += 4) {
-    const float* m0 = matrix + r * n;
-    const float *m1 = m0 + n, *m2 = m1 + n, *m3 = m2 + n;
-    V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-    for (size_t i = 0; i < whole; i += lanes) {
-      const V v = hn::LoadU(d, x + i);
-      s0 = hn::MulAdd(hn::LoadU(d, m0 + i), v, s0);
-      s1 = hn::MulAdd(hn::LoadU(d, m1 + i), v, s1);
-      s2 = hn::MulAdd(hn::LoadU(d, m2 + i), v, s2);
-      s3 = hn::MulAdd(hn::LoadU(d, m3 + i), v, s3);
-    }
-    if (rest > 0) {
-      const V v = hn::LoadN(d, x + whole, rest);
-      s0 = hn::MulAdd(hn::LoadN(d, m0 + whole, rest), v, s0);
-      s1 = hn::MulAdd(hn::LoadN(d, m1 + whole, rest), v, s1);
-      s2 = hn::MulAdd(hn::LoadN(d, m2 + whole, rest), v, s2);
-      s3 = hn::MulAdd(hn::LoadN(d, m3 + whole, rest), v, s3);
-    }
-    const float sums[4] = {hn::ReduceSum(d, s0), hn::ReduceSum(d, s1), hn::ReduceSum(d, s2),
-                           hn::ReduceSum(d, s3)};
+    float sums[4];
+    four_dots(matrix + r * n, n, x, sums);
     for (size_t k = 0; k < 4; ++k) y[r + k] = (base != nullptr ? base[r + k] : 0.0f) + sums[k];
   }
   for (; r < rows; ++r) {
