@@ -112,4 +112,15 @@ bool same_dims(const Graph& graph, ValueId a, ValueId b) {
   return graph.value(a).dims == graph.value(b).dims;
 }
 
+int until_stable(Graph& graph, int (*sweep)(Graph&)) {
+  constexpr int kMostSweeps = 20;
+  int changes = 0;
+  for (int round = 0; round < kMostSweeps; ++round) {
+    const int now = sweep(graph);
+    if (now == 0) break;
+    changes += now;
+  }
+  return changes;
+}
+
 }  // namespace sinter::convert

@@ -61,6 +61,16 @@ class Editor {
   std::vector<std::vector<Node>> inserted_;
 };
 
+// Runs a sweep over the graph until it finds nothing more (or goes on suspiciously long); returns all
+// changes.
+int until_stable(Graph& graph, int (*sweep)(Graph&));
+
+// An operation that clamps its own result does not.
+template <class A>
+bool unclamped(const A* a) {
+  return a != nullptr && a->act_min == -kInfinity && a->act_max == kInfinity;
+}
+
 // Moving only axes of size 1 moves no byte.
 bool moves_only_ones(const IntList& perm, const Dims& dims);
 bool same_dims(const Graph& graph, ValueId a, ValueId b);

@@ -19,11 +19,6 @@ struct Product {
   std::vector<ValueId> leaves;
 };
 
-template <class A>
-bool unclamped(const A* a) {
-  return a != nullptr && a->act_min == -kInfinity && a->act_max == kInfinity;
-}
-
 class Recogniser {
  public:
   explicit Recogniser(Graph& graph) : e_(graph) {}

@@ -11,11 +11,6 @@
 namespace sinter::convert {
 namespace {
 
-template <class A>
-bool unclamped(const A* a) {
-  return a != nullptr && a->act_min == -kInfinity && a->act_max == kInfinity;
-}
-
 bool finite_constant(const Editor& e, ValueId id) {
   if (id < 0 || e.value(id).constant == nullptr || e.value(id).constant->size() > 65536) return false;
   for (const double v : e.value(id).constant->as_doubles())

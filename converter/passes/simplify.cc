@@ -8,11 +8,6 @@
 namespace sinter::convert {
 namespace {
 
-template <class A>
-bool unclamped(const A* a) {
-  return a != nullptr && a->act_min == -kInfinity && a->act_max == kInfinity;
-}
-
 bool real(DType t) { return t == DType::kFloat32 || t == DType::kFloat64; }
 
 // The operand that the operation hands on as it is, or kAbsent.
@@ -137,14 +132,6 @@ int sweep(Graph& graph) {
 
 }  // namespace
 
-int simplify(Graph& graph) {
-  int changes = 0;
-  for (int round = 0; round < 20; ++round) {
-    const int now = sweep(graph);
-    if (now == 0) break;
-    changes += now;
-  }
-  return changes;
-}
+int simplify(Graph& graph) { return until_stable(graph, sweep); }
 
 }  // namespace sinter::convert

@@ -57,14 +57,6 @@ int sweep(Graph& graph) {
 
 }  // namespace
 
-int simplify_transposes(Graph& graph) {
-  int changes = 0;
-  for (int round = 0; round < 20; ++round) {
-    const int now = sweep(graph);
-    if (now == 0) break;
-    changes += now;
-  }
-  return changes;
-}
+int simplify_transposes(Graph& graph) { return until_stable(graph, sweep); }
 
 }  // namespace sinter::convert
