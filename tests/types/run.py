@@ -6,6 +6,9 @@
 Each model goes through `sinter convert`, again with --strict, and `sinter run` on the default and the reference backend.
 expected_failures.txt names what is known to fall short; a line there that no longer fails is a failure too. --ort runs
 onnxruntime over the same models and prints its score beside Sinter's.
+
+What the ledger says of each case is compared with ledger.txt, which was read line by line when it was written:
+--write-ledger writes it anew after a rule has changed, for another reading of the difference.
 """
 import argparse
 import concurrent.futures
@@ -61,13 +64,55 @@ def differs(case, got):
     return None
 
 
-def check(case, sinter, timeout):
-    """None where the case holds, else why not."""
+def ledger_lines(report):
+    """The ledger of a conversion, a short line a decision, and None or what contradicts itself in it."""
+    with open(report, encoding="utf-8") as f:
+        entries = json.load(f)["types"]
+    lines, fault = [], None
+    for e in entries:
+        where = f" at {e['node']} ({e['op']})" if e["node"] else ""
+        lines.append(f"{e['value'] or '-'}{where}: {e['before']} -> {e['after']}, {e['effect']} [{e['rule']}]")
+        same = e["before"] == e["after"]
+        if same != (e["effect"] in ("kept", "value replaced")) or not e["rule"] or not e["reason"]:
+            fault = f"ledger: an entry without effect, rule or reason: {lines[-1]}"
+        asked = {r["operand"].split("'")[1]: r["has"] for r in e["requests"] if "'" in r["operand"]}
+        if e["effect"] in ("cast", "constant retyped") and asked.get(e["value"], e["before"]) != e["before"]:
+            fault = f"ledger: the request contradicts the decision: {lines[-1]}"
+    return lines, fault
+
+
+def read_ledger():
+    """case -> the ledger's lines, as they were reviewed."""
+    known, name = {}, None
+    path = os.path.join(HERE, "ledger.txt")
+    with open(path, encoding="utf-8") as f:
+        for line in f.read().splitlines():
+            if line.startswith("#") or not line:
+                continue
+            if line.startswith("  "):
+                known[name].append(line[2:])
+            else:
+                name = line
+                known[name] = []
+    return known
+
+
+def write_ledger(known):
+    with open(os.path.join(HERE, "ledger.txt"), "w", encoding="utf-8") as f:
+        f.write("# The decisions of each case: value, where, types, effect, rule. Written by run.py --write-ledger.\n")
+        for name in sorted(known):
+            if known[name]:
+                f.write(name + "\n" + "".join(f"  {line}\n" for line in known[name]))
+
+
+def check(case, sinter, timeout, golden, found):
+    """None where the case holds, else why not. The ledger's lines go to `found`."""
     with tempfile.TemporaryDirectory(prefix="type-") as work:
         source, target = os.path.join(work, "model.onnx"), os.path.join(work, "m.sinter")
         with open(source, "wb") as f:
             f.write(case.model.SerializeToString())
-        r = cli.call(sinter, "convert", source, "-o", target, *case.flags, timeout=timeout)
+        report = os.path.join(work, "report.json")
+        r = cli.call(sinter, "convert", source, "-o", target, "--report", report, *case.flags, timeout=timeout)
         lacking = [w for w in case.words if not says(r.err, w)]
         if case.expect == "refuse":
             if r.code != 3:
@@ -77,6 +122,11 @@ def check(case, sinter, timeout):
             return "a refusal left an output file" if os.path.exists(target) else None
         if r.code != 0:
             return f"convert: {r.why()}"
+        found[case.name], fault = ledger_lines(report)
+        if fault:
+            return fault
+        if golden is not None and found[case.name] != golden.get(case.name, []):
+            return f"ledger: it says {found[case.name]}, and ledger.txt {golden.get(case.name, [])}"
         size = os.path.getsize(target)
         if case.weights and size > 1.02 * case.weights + PLAN_BYTES:
             return f"size: the file takes {size} bytes, the weights {case.weights}"
@@ -201,6 +251,7 @@ def main():
     p.add_argument("--write", help="only write all models, inputs and expected outputs into this folder")
     p.add_argument("--list", action="store_true", help="only list the cases")
     p.add_argument("--report", help="write all results as JSON")
+    p.add_argument("--write-ledger", action="store_true", help="write ledger.txt anew")
     p.add_argument("--ort-worker", action="store_true", help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.ort_worker:
@@ -226,9 +277,16 @@ def main():
             cli.save_npz(os.path.join(folder, "in.npz"), c.feeds)
             cli.save_npz(os.path.join(folder, "want.npz"), c.want or {})
         return None
+    if args.write_ledger and args.only:
+        p.error("--write-ledger needs all cases")
     sinter = cli.find_sinter(args.sinter)
+    golden, found = None if args.write_ledger else read_ledger(), {}
+    assert not set(golden or ()) - set(names), f"ledger.txt: no such case: {sorted(set(golden) - set(names))}"
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        said = dict(zip((c.name for c in chosen), pool.map(lambda c: check(c, sinter, args.timeout), chosen)))
+        results = pool.map(lambda c: check(c, sinter, args.timeout, golden, found), chosen)
+        said = dict(zip((c.name for c in chosen), results))
+    if args.write_ledger:
+        write_ledger(found)
     theirs = ort_all(chosen) if args.ort else {}
     bad = 0
     for c in chosen:

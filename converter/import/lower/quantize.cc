@@ -37,7 +37,9 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
          to,
          "quant.zero",
          reason,
-         n.constant(*zero_point) ? TypeEffect::kRetyped : TypeEffect::kCast,
+         given == to               ? TypeEffect::kKept
+         : n.constant(*zero_point) ? TypeEffect::kRetyped
+                                   : TypeEffect::kCast,
          {{"data", data, false}, {"zero point", given, n.constant(*zero_point) != nullptr}}});
   };
   const ConstantPtr c = n.constant(*zero_point);
