@@ -21,9 +21,9 @@ struct ConversionOptions {
   PassOptions passes;
   EmitOptions emit;
   std::string target = "x86_64";
-  bool strict = false;         // warnings refuse
+  bool strict = false;          // warnings refuse
   bool narrow_float64 = false;  // --float64 narrow: all of them, on the user's word
-  bool stored_weights = true;  // narrow weights stay narrow in the file
+  bool stored_weights = true;   // narrow weights stay narrow in the file
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;

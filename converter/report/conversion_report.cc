@@ -17,11 +17,16 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   if (r.ledger)
     for (const TypeDecision& d : r.ledger->all()) types.push_back(to_json(d));
   return {{"types", types},
-          {"onnx_bytes", r.onnx_bytes},          {"onnx_nodes", r.onnx_nodes},
-          {"lowered_nodes", r.lowered_nodes},    {"steps", r.steps},
-          {"elided_steps", r.elided_steps},      {"passes", passes},
-          {"arena_bytes", r.arena_bytes},        {"arena_lower_bound", r.arena_lower_bound},
-          {"file_bytes", r.file.file_bytes},     {"weight_bytes", r.file.weight_bytes},
+          {"onnx_bytes", r.onnx_bytes},
+          {"onnx_nodes", r.onnx_nodes},
+          {"lowered_nodes", r.lowered_nodes},
+          {"steps", r.steps},
+          {"elided_steps", r.elided_steps},
+          {"passes", passes},
+          {"arena_bytes", r.arena_bytes},
+          {"arena_lower_bound", r.arena_lower_bound},
+          {"file_bytes", r.file.file_bytes},
+          {"weight_bytes", r.file.weight_bytes},
           {"diagnostics", diagnostics.to_json()}};
 }
 
@@ -33,8 +38,9 @@ std::string types_text(const ConversionReport& r) {
   std::string rules;
   for (const auto& [rule, count] : r.ledger->by_rule())
     rules += fmt::format("{}{} {}", rules.empty() ? "" : ", ", rule, count);
-  return fmt::format("types     {} decisions: {}\n          (sinter explain FILE NAME tells one, --report FILE.jsonl all)\n",
-                     r.ledger->size(), rules);
+  return fmt::format(
+      "types     {} decisions: {}\n          (sinter explain FILE NAME tells one, --report FILE.jsonl all)\n",
+      r.ledger->size(), rules);
 }
 
 }  // namespace
@@ -105,7 +111,8 @@ std::string as_page(const nlohmann::json& report) {
       "12px;text-align:left;border-bottom:1px solid "
       "#ddd}}</style>\n<h1>Conversion</h1>\n<table>\n{}</table>\n<h2>Passes</"
       "h2>\n<table>\n<tr><th>pass<th>changes"
-      "<th>nodes after<th>what\n{}</table>\n<h2>Types</h2>\n<table>\n<tr><th>value<th>read by<th>type<th>rule<th>effect<th>why\n{}</table>\n<h2>Remarks</h2>\n<ul>\n{}</ul>\n",
+      "<th>nodes after<th>what\n{}</table>\n<h2>Types</h2>\n<table>\n<tr><th>value<th>read "
+      "by<th>type<th>rule<th>effect<th>why\n{}</table>\n<h2>Remarks</h2>\n<ul>\n{}</ul>\n",
       rows, passes, types, said);
 }
 
