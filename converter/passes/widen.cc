@@ -131,6 +131,10 @@ class Retyping {
   // and goes with the dead code otherwise.
   void widen(Node node) {
     ++changes_;
+    // What a comparison or a search reads is wide, although nothing that it gives is.
+    if (std::none_of(node.outputs.begin(), node.outputs.end(), is_affected()))
+      for (const ValueId id : node.inputs)
+        if (is_affected()(id)) record(node, graph_.value(id));
     for (ValueId& id : node.inputs) id = widened(id);
     const std::vector<ValueId> old = node.outputs;
     for (ValueId& id : node.outputs) {

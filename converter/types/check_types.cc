@@ -40,6 +40,7 @@ bool keeps_type(const Node& node) {
     case Op::kQuantize:
     case Op::kDequantize:
     case Op::kClassify:
+    case Op::kWhere:
     case Op::kIf:
     case Op::kLoop:
       return true;
