@@ -174,12 +174,16 @@ ValueId real(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int6
   if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
   if (n.size(scale) == 1 || n.rank(scale) == 1) {
     if (n.size(scale) > 1 && !n.normalize_axis(&axis, n.rank(x))) return kUnknown;
-    return dequantize(n, x, scale, zero_point, axis, 0, n.dtype(scale));
+    return dequantize(n, x, scale, zero_point, axis, 0, DType::kFloat32);
   }
-  const DType t = n.dtype(scale);
-  ValueId v = n.cast(x, t);
-  if (zero_point != kAbsent) v = n.sub(v, n.cast(zero_point, t));
-  return n.mul(v, scale);
+  ValueId v = n.cast(x, DType::kFloat32);
+  if (zero_point != kAbsent) v = n.sub(v, n.cast(zero_point, DType::kFloat32));
+  return n.mul(v, n.cast(scale, DType::kFloat32));
+}
+// float32 of a sum of products in units of both scales.
+ValueId scaled(NodeLowering& n, ValueId sum, ValueId a_scale, ValueId b_scale) {
+  const ValueId b = n.cast(n.size(b_scale) == 1 ? n.reshape(b_scale, {}) : b_scale, DType::kFloat32);
+  return n.mul(n.cast(sum, DType::kFloat32), n.mul(n.cast(n.reshape(a_scale, {}), DType::kFloat32), b));
 }
 // Back to integers; the type is the zero point's, else `fallback`.
 ValueId store(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, DType fallback) {
@@ -204,8 +208,7 @@ bool lower_qlinear_matmul(NodeLowering& n) {
   if (!n.has_input(6)) return n.refuse("needs eight inputs");
   const ValueId a = real(n, n.input(0), n.input(1), n.input(2), -2),
                 b = real(n, n.input(3), n.input(4), n.input(5), -1);
-  return n.output(0, store(n, n.cast(matrix_product(n, a, b), DType::kFloat32), n.input(6), n.input(7),
-                           n.dtype(n.input(0))));
+  return n.output(0, store(n, matrix_product(n, a, b), n.input(6), n.input(7), n.dtype(n.input(0))));
 }
 bool lower_matmul_integer(NodeLowering& n) {
   const ValueId a = n.input(0), b = n.input(1);
@@ -222,12 +225,7 @@ bool lower_qlinear_conv(NodeLowering& n) {
   const ValueId x = real(n, n.input(0), x_scale, n.input(2), 1),
                 w = real(n, n.input(3), w_scale, n.input(5), 0);
   ValueId bias = n.input(8);
-  // The bias is in units of x_scale * w_scale.
-  if (bias != kAbsent) {
-    const ValueId unit =
-        n.mul(n.reshape(x_scale, {}), n.size(w_scale) == 1 ? n.reshape(w_scale, {}) : w_scale);
-    bias = n.mul(n.cast(bias, n.dtype(unit)), unit);
-  }
+  if (bias != kAbsent) bias = scaled(n, bias, x_scale, w_scale);
   return n.output(0, store(n, convolution(n, x, w, bias), n.input(6), n.input(7), n.dtype(n.input(0))));
 }
 bool lower_conv_integer(NodeLowering& n) {
@@ -324,11 +322,7 @@ bool lower_qgemm(NodeLowering& n) {
   if (trans_a) a = n.transpose(a, {1, 0});
   if (trans_b) b = n.transpose(b, {1, 0});
   ValueId y = matrix_product(n, a, b);
-  if (n.has_input(6)) {
-    const ValueId unit =
-        n.mul(n.reshape(a_scale, {}), n.size(b_scale) == 1 ? n.reshape(b_scale, {}) : b_scale);
-    y = n.add(y, n.mul(n.cast(n.input(6), n.dtype(unit)), unit));
-  }
+  if (n.has_input(6)) y = n.add(y, scaled(n, n.input(6), a_scale, b_scale));
   if (alpha != 1) y = n.mul(y, n.scalar(n.dtype(y), alpha));
   if (!n.has_input(7)) return n.output(0, y);
   return n.output(0, store(n, y, n.input(7), n.input(8), n.dtype(n.input(0))));
@@ -340,19 +334,20 @@ ValueId scaled_product(NodeLowering& n, ValueId a, ValueId a_scale, ValueId a_ze
   const int64_t columns = std::max<int64_t>(n.rank(b) - 1, 0);
   const ValueId sum = matrix_product(n, integer(n, a, a_zero, std::max<int64_t>(n.rank(a) - 2, 0)),
                                      integer(n, b, b_zero, columns));
-  ValueId y = n.mul(n.cast(sum, DType::kFloat32),
-                    n.mul(a_scale, n.size(b_scale) == 1 ? n.reshape(b_scale, {}) : b_scale));
-  return bias == kAbsent ? y : n.add(y, bias);
+  const ValueId y = scaled(n, sum, a_scale, b_scale);
+  return bias == kAbsent ? y : n.add(y, n.cast(bias, DType::kFloat32));
 }
 bool lower_dynamic_quantize_matmul(NodeLowering& n) {
   if (!n.has_input(2)) return n.refuse("needs three inputs");
-  const std::vector<ValueId> q = n.emit_many(DynamicQuantizeAttrs{}, {n.input(0)}, 3);
+  const std::vector<ValueId> q =
+      n.emit_many(DynamicQuantizeAttrs{}, {n.cast(n.input(0), DType::kFloat32)}, 3);
   return n.output(0, scaled_product(n, q[0], q[1], q[2], n.input(1), n.input(2), n.input(3), n.input(4)));
 }
 bool lower_matmul_integer_to_float(NodeLowering& n) {
   if (!n.has_input(3)) return n.refuse("needs four inputs");
-  return n.output(0, scaled_product(n, n.input(0), n.reshape(n.input(2), {}), n.input(4), n.input(1),
-                                    n.input(3), n.input(5), n.input(6)));
+  const ValueId y =
+      scaled_product(n, n.input(0), n.input(2), n.input(4), n.input(1), n.input(3), n.input(5), n.input(6));
+  return n.output(0, n.cast(y, n.dtype(n.input(2))));
 }
 
 constexpr std::string_view kMicrosoft = "com.microsoft";
