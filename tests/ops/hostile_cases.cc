@@ -136,7 +136,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
 void hostile_calls(Op op, Fill fill_attrs) {
   const OpInfo& info = *op_info(op);
   if ((info.traits & kControl) != 0) GTEST_SKIP() << "control ops need a program";
-  int accepted = 0, ran = 0, missing = 0;
+  int accepted = 0, ran = 0;
   for (int seed = 1; seed <= 3000; ++seed) {
     SCOPED_TRACE(std::string(info.name) + " seed " + std::to_string(seed));
     Random r(static_cast<uint64_t>(seed) * 1000 + static_cast<uint64_t>(op));
@@ -171,7 +171,6 @@ void hostile_calls(Op op, Fill fill_attrs) {
     const Status s = infer(call, reference_kernels());
     if (!s.ok()) {
       ASSERT_NE(s.message, nullptr);
-      missing += std::string(s.message).find("not implemented yet") != std::string::npos ? 1 : 0;
       continue;
     }
     ++accepted;
@@ -196,7 +195,6 @@ void hostile_calls(Op op, Fill fill_attrs) {
   }
   testing::Test::RecordProperty("accepted", accepted);
   testing::Test::RecordProperty("ran", ran);
-  if (missing > 0) GTEST_SKIP() << "not implemented yet";
   EXPECT_GT(accepted, 0) << "the generator should know this op better";
 }
 
