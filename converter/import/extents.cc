@@ -56,7 +56,8 @@ std::optional<int> follow(const Graph& graph, const OpAttrs& attrs, const std::v
     return axis == a->axis ? std::nullopt : std::optional(axis);
   if (const auto* a = std::get_if<LayerNormAttrs>(&attrs))
     return axis < a->axis ? std::optional(axis) : std::nullopt;
-  if (std::get_if<FullyConnectedAttrs>(&attrs) != nullptr)
+  if (std::get_if<FullyConnectedAttrs>(&attrs) != nullptr ||
+      std::get_if<LowBitFullyConnectedAttrs>(&attrs) != nullptr)
     return input == 0 && axis + 1 < rank ? std::optional(axis) : std::nullopt;
   if (const auto* a = std::get_if<ReduceAttrs>(&attrs)) {
     int before = 0;

@@ -29,6 +29,7 @@ bool accumulates(Op op) {
     case Op::kDepthwiseConv:
     case Op::kConvTranspose:
     case Op::kFullyConnected:
+    case Op::kLowBitFullyConnected:
     case Op::kMatMul:
     case Op::kAttention:
     case Op::kAvgPool:

@@ -14,6 +14,7 @@ double estimated_work(const OpCall& call) {
   switch (call.op) {
     case Op::kConv:
     case Op::kFullyConnected:
+    case Op::kLowBitFullyConnected:
       return out * weights_per_output(1);
     case Op::kConvTranspose:
       return static_cast<double>(call.in(0).size()) * weights_per_output(1);

@@ -10,8 +10,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kDepthPiece = 512;
-
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
 // kRows rows of one panel over one piece of the depth. `valid` columns are stored; kVectors is 1 where they
@@ -83,26 +81,34 @@ HWY_INLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_
   }
 }
 
-void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
+HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b, int64_t b_step) {
   const F d;
   const auto width = static_cast<int64_t>(2 * hn::Lanes(d));
+  const int64_t depth = g.depth - k0 < kDepthPiece ? g.depth - k0 : kDepthPiece;
+  const bool first = k0 == 0, last = k0 + depth >= g.depth;
+  const auto valid = static_cast<size_t>(g.columns - column < width ? g.columns - column : width);
+  const float* bias = g.bias != nullptr ? g.bias + column : nullptr;
+  if (valid <= static_cast<size_t>(hn::Lanes(d)))
+    panel_rows<1>(g, g.a + k0, b, b_step, depth, g.y + column, valid, bias, first, last);
+  else
+    panel_rows<2>(g, g.a + k0, b, b_step, depth, g.y + column, valid, bias, first, last);
+}
+
+void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b) {
+  piece(g, column, k0, b, static_cast<int64_t>(2 * hn::Lanes(F())));
+}
+
+void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
+  const auto width = static_cast<int64_t>(2 * hn::Lanes(F()));
   const int64_t end = end_column < g.columns ? end_column : g.columns;
   // With nothing to sum there is still a bias to give.
-  for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece) {
-    const int64_t depth = g.depth - k0 < kDepthPiece ? g.depth - k0 : kDepthPiece;
-    const bool first = k0 == 0, last = k0 + depth >= g.depth;
+  for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece)
     for (int64_t c = first_column; c < end; c += width) {
-      const auto valid = static_cast<size_t>(g.columns - c < width ? g.columns - c : width);
-      const bool packed = g.b_step == 0;
-      const int64_t step = packed ? width : g.b_step;
-      const float* b = packed ? g.b + c * g.depth + k0 * width : g.b + k0 * step + c;
-      const float* bias = g.bias != nullptr ? g.bias + c : nullptr;
-      if (valid <= static_cast<size_t>(hn::Lanes(d)))
-        panel_rows<1>(g, g.a + k0, b, step, depth, g.y + c, valid, bias, first, last);
+      if (g.b_step == 0)
+        piece(g, c, k0, g.b + c * g.depth + k0 * width, width);
       else
-        panel_rows<2>(g, g.a + k0, b, step, depth, g.y + c, valid, bias, first, last);
+        piece(g, c, k0, g.b + k0 * g.b_step + c, g.b_step);
     }
-  }
 }
 
 void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
@@ -187,6 +193,7 @@ namespace sinter::simd {
 
 HWY_EXPORT(panel_width);
 HWY_EXPORT(gemm_columns);
+HWY_EXPORT(gemm_piece);
 HWY_EXPORT(pack_panels);
 HWY_EXPORT(gemv);
 
@@ -194,6 +201,10 @@ int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(panel_width)(); }
 
 void gemm_columns(const Gemm& g, int64_t first, int64_t end) {
   HWY_DYNAMIC_DISPATCH(gemm_columns)(g, first, end);
+}
+
+void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b) {
+  HWY_DYNAMIC_DISPATCH(gemm_piece)(g, column, k0, b);
 }
 
 void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,

@@ -12,6 +12,7 @@ namespace sinter::simd {
 // A widest panel's columns; packed matrices are sized for it.
 constexpr int64_t kMaxPanel = 32;
 constexpr int64_t kRowTile = 48;  // rows of one piece of work
+constexpr int64_t kDepthPiece = 512;
 
 struct Gemm {
   const float* a = nullptr;
@@ -36,6 +37,9 @@ int64_t panel_width();
 inline bool few_columns(int64_t columns) { return 4 * columns <= panel_width(); }
 // Columns first .. end - 1 (whole panels) of the product, all rows.
 void gemm_columns(const Gemm& g, int64_t first, int64_t end);
+// Depth k0 .. k0 + kDepthPiece - 1 of one panel's columns, all rows; to be called for one piece after the
+// other. `b` is the piece of the panel.
+void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b);
 // Packs panels first_panel .. end_panel - 1 of b, whose element (k, n) is at b[k * depth_step + n *
 // column_step]; one of the steps is 1. These are `depth` of the total_depth rows of a panel; `packed` is
 // where the first of them goes.

@@ -109,6 +109,13 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const int64_t c = n() * 2;
     return {{n(), n(), c}, {c}, {c}};
   }
+  if (op == Op::kLowBitFullyConnected) {
+    const int64_t depth = 4 * n(), columns = n(),
+                  block =
+                      std::max<int64_t>(static_cast<const LowBitFullyConnectedAttrs*>(attrs)->block_size, 1);
+    const Shape blocks = {columns, (depth - 1) / block + 1};
+    return {{n(), depth}, {columns, depth}, blocks, blocks, {columns}};
+  }
   if (op == Op::kGridSample) {
     const int64_t batch = n();
     return {{batch, n(), n(), n()}, {batch, n(), n(), 2}};
@@ -159,6 +166,8 @@ void hostile_calls(Op op, Fill fill_attrs) {
       views[i].dtype = r.one_in(4) ? any_dtype(r) : usual;
       if (i < fitting.size() && !r.one_in(20)) shapes[i] = fitting[i], views[i].dtype = DType::kFloat32;
       if (fitting.size() == 8 && i == 4) views[i].dtype = DType::kInt32;
+      if (!fitting.empty() && op == Op::kLowBitFullyConnected && (i == 1 || (i == 3 && r.one_in(2))))
+        views[i].dtype = r.one_in(2) ? DType::kUint4 : DType::kUint8;
       if (!fitting.empty() && op == Op::kRoiAlign && i == 2) views[i].dtype = DType::kInt64;
       views[i].rank = static_cast<uint8_t>(shapes[i].size());
       std::copy(shapes[i].begin(), shapes[i].end(), views[i].dims);

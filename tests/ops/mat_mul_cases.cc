@@ -113,5 +113,52 @@ TEST(FullyConnected, Refuses) {
   expect_refused(FullyConnectedAttrs{.act_min = 1, .act_max = 0}, {x, w});
 }
 
+// ---- LowBitFullyConnected
+
+TEST(LowBitFullyConnected, EveryTypeOfWeightsAndZeroPoints) {
+  // Two rows of three weights in blocks of two: 1 2 | 3 and 12 13 | 14, low nibble first.
+  const Tensor x = tensor<float>({1, 3}, {1, 10, 100});
+  const Tensor u4 = bits_tensor<uint8_t>(DType::kUint8, {3}, {0x21, 0xc3, 0xed});
+  const Tensor s = tensor<float>({2, 2}, {1, 0.5, 2, -1});
+  Tensor w{DType::kUint4, {2, 3}, u4.bytes},
+      zeros{DType::kUint4, {2, 2}, bits_tensor<uint8_t>(DType::kUint8, {2}, {0x31, 0x0c}).bytes};
+  const LowBitFullyConnectedAttrs a{.block_size = 2};
+  expect_equal(run_op(a, {x, w, s})[0], tensor<float>({1, 2}, {21 + 150, 2 * 142 - 1400}));
+  expect_equal(run_op(a, {x, w, s, zeros})[0], tensor<float>({1, 2}, {10, 20 - 1400}));
+  expect_equal(
+      run_op(a, {x, w, s, tensor<float>({2, 2}, {0.5, 3, 12, 14}), tensor<float>({2}, {1000, 0.5})})[0],
+      tensor<float>({1, 2}, {15.5f + 1000, 20.5f}));
+  w.dtype = zeros.dtype = DType::kInt4;  // the second row is -4 -3 | -2, its zero points -4 and 0
+  expect_equal(run_op(a, {x, w, s, zeros})[0], tensor<float>({1, 2}, {10, 20 + 200}));
+  const LowBitFullyConnectedAttrs clamped{.block_size = 2, .act_min = 0, .act_max = 30};
+  expect_equal(
+      run_op(clamped, {x, tensor<int8_t>({2, 3}, {1, -128, 3, 1, 1, 1}), s, {}, full<float>({2}, 1)})[0],
+      tensor<float>({1, 2}, {0, 0}));
+  expect_equal(run_op(a, {x, tensor<uint8_t>({2, 3}, {1, 255, 3, 1, 1, 1}), s,
+                          tensor<uint8_t>({2, 2}, {0, 3, 1, 0})})[0],
+               tensor<float>({1, 2}, {2551, -100}));
+  expect_equal(run_op(a, {full<double>({2, 1, 3}, 1), tensor<int8_t>({2, 3}, {1, 2, 3, 4, 5, 6}),
+                          full<double>({2, 2}, 0.5)})[0],
+               tensor<double>({2, 1, 2}, {3, 7.5, 3, 7.5}));
+}
+
+TEST(LowBitFullyConnected, Refuses) {
+  const Tensor x = full<float>({2, 5}, 1), w = full<uint8_t>({4, 5}, 1), s = full<float>({4, 3}, 1);
+  const LowBitFullyConnectedAttrs a{.block_size = 2};
+  std::vector<TensorView> out;
+  EXPECT_TRUE(infer_op(a, {x, w, s}, &out).ok());
+  expect_refused(a, {full<int32_t>({2, 5}, 1), w, s});
+  expect_refused(a, {x, full<float>({4, 5}, 1), s});
+  expect_refused(a, {x, full<uint8_t>({4, 6}, 1), s});
+  expect_refused(a, {x, w, full<float>({4, 2}, 1)});
+  expect_refused(a, {x, w, full<double>({4, 3}, 1)});
+  expect_refused(a, {x, w, s, full<int8_t>({4, 3}, 1)});
+  expect_refused(a, {x, w, s, full<uint8_t>({4, 1}, 1)});
+  expect_refused(a, {x, full<int8_t>({4, 5}, 1), s, full<float>({4, 3}, 1)});
+  expect_refused(a, {x, w, s, {}, full<float>({5}, 1)});
+  expect_refused(LowBitFullyConnectedAttrs{.block_size = 0}, {x, w, s});
+  expect_refused(LowBitFullyConnectedAttrs{.block_size = 2, .act_min = 1, .act_max = 0}, {x, w, s});
+}
+
 }  // namespace
 }  // namespace sinter::test

@@ -50,6 +50,45 @@ TEST(SimdMatMul, Batches) {
              {full<float>({2, 0}, 1), full<float>({3, 0}, 1), tensor<float>({3}, {1, 2, 3})});
 }
 
+TEST(SimdLowBit, Sizes) {
+  // Rows, columns, depth, block: blocks shorter and longer than vectors, rows that end within one.
+  const int64_t sizes[][4] = {{1, 1, 2, 2},       {1, 9, 64, 32},    {2, 33, 96, 16}, {3, 70, 640, 128},
+                              {4, 5, 90, 32},     {1, 7, 50, 1000},  {5, 7, 34, 16},  {6, 65, 96, 32},
+                              {50, 130, 600, 24}, {7, 3, 1030, 4},   {1, 0, 32, 32},  {2, 3, 2050, 64},
+                              {0, 3, 32, 32},     {97, 200, 40, 64}, {1, 40, 62, 34}};
+  for (const auto& [m, n, k, block] : sizes) {
+    const int64_t blocks = (k + block - 1) / block;
+    const Tensor x = noise<float>({m, k}, -1, 1, 1), s = noise<float>({n, blocks}, 0.05, 0.1, 2),
+                 bias = noise<float>({n}, -1, 1, 3);
+    const LowBitFullyConnectedAttrs a{.block_size = block};
+    for (const DType t : {DType::kUint4, DType::kInt4, DType::kUint8, DType::kInt8}) {
+      SCOPED_TRACE(testing::Message()
+                   << m << " x " << n << " x " << k << " by " << block << " " << dtype_name(t));
+      const bool narrow = t == DType::kUint4 || t == DType::kInt4;
+      const auto packed = [&](const Shape& dims, uint64_t seed) {
+        int64_t count = dims[0] * dims[1];
+        if (narrow) count = (count + 1) / 2;
+        return Tensor{t, dims, noise<uint8_t>({count}, 0, 256, seed).bytes};
+      };
+      const Tensor w = packed({n, k}, 4), zeros = packed({n, blocks}, 5);
+      // Weights of up to 15 or 255 times 0.1.
+      const double tolerance = (narrow ? 1.5 : 25.5) * sum_tolerance(k);
+      check_simd(a, {x, w, s}, 1e-6, tolerance);
+      check_simd(a, {x, w, s, zeros, bias}, 1e-6, tolerance);
+      if (t == DType::kUint4 || t == DType::kUint8)
+        check_simd(LowBitFullyConnectedAttrs{.block_size = block, .act_min = -0.5, .act_max = 0.25},
+                   {x, w, s, noise<float>({n, blocks}, 0, 9, 6)}, 1e-6, tolerance);
+    }
+  }
+}
+
+TEST(SimdLowBit, LeavesOddBlocksToTheReference) {
+  const Tensor x = full<float>({1, 6}, 1), w{DType::kInt4, {2, 6}, std::vector<std::byte>(6)};
+  std::vector<Tensor> y;
+  EXPECT_FALSE(
+      run_simd(LowBitFullyConnectedAttrs{.block_size = 3}, {x, w, full<float>({2, 2}, 1)}, nullptr, {}, &y));
+}
+
 TEST(SimdConv, Shapes) {
   struct {
     Shape x, w;
