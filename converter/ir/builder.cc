@@ -47,6 +47,13 @@ bool widens_alone(const OpAttrs& attrs) {
   return op_of(attrs) == Op::kCast || op_of(attrs) == Op::kDequantize;
 }
 
+ConstantPtr written_cast(const ConstantPtr& c) {
+  if (!c->recipe() || !std::holds_alternative<CastAttrs>(c->recipe()->attrs)) return c;
+  Recipe recipe = *c->recipe();
+  recipe.written = true;
+  return Constant::made(c, std::make_shared<const Recipe>(std::move(recipe)));
+}
+
 }  // namespace
 
 Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs, size_t output_count,
@@ -175,6 +182,7 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
                           folded[0]->byte_size() >= kRecipeBytes &&
                           (widens_alone(attrs) || (op_info(op_of(attrs))->traits & kMovement) != 0);
       const std::string name = weight ? graph_->value(inputs[0]).name : std::string();
+      if (origin_.op_type == "Cast" || origin_.op_type == "CastLike") folded[0] = written_cast(folded[0]);
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c), name));
       return ok_status();
     }

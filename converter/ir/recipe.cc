@@ -1,6 +1,7 @@
 #include "converter/ir/recipe.h"
 
 #include <algorithm>
+#include <set>
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
@@ -41,19 +42,28 @@ ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
   return there ? evaluate_one(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}) : nullptr;
 }
 
-ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
-  size_t bytes = 0;
-  int steps = 1;
-  std::vector<const Constant*> seen;
+// Adds up what stands below, each part once.
+void count(const std::vector<ConstantPtr>& inputs, std::set<const void*>* seen, Recipe* sum) {
   for (const ConstantPtr& c : inputs) {
-    if (!c || std::find(seen.begin(), seen.end(), c.get()) != seen.end()) continue;
-    seen.push_back(c.get());
-    bytes += c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
-    steps += c->recipe() ? c->recipe()->steps : 0;
+    if (!c) continue;
+    const Recipe* below = c->recipe().get();
+    if (!seen->insert(below ? static_cast<const void*>(below) : c.get()).second) continue;
+    if (!below) {
+      sum->stored_bytes += c->byte_size();
+      continue;
+    }
+    ++sum->steps;
+    count(below->inputs, seen, sum);
   }
+}
+
+ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
+  Recipe recipe{attrs, inputs, 0, 1};
+  std::set<const void*> seen;
+  count(inputs, &seen, &recipe);
   // Clearly fewer: three quarters.
-  if (4 * bytes >= 3 * result->byte_size() || steps > kMostRecipeSteps) return result;
-  return Constant::made(result, std::make_shared<const Recipe>(Recipe{attrs, inputs, bytes, steps}));
+  if (4 * recipe.stored_bytes >= 3 * result->byte_size() || recipe.steps > kMostRecipeSteps) return result;
+  return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
 }
 
 // A move behind a widening that works element by element: the narrow constant moves instead.
@@ -86,7 +96,11 @@ ConstantPtr move_first(const OpAttrs& attrs, const ConstantPtr& input, const Con
 
 bool unpacks(const OpAttrs& attrs, DType result) {
   const Op op = op_of(attrs);
-  return op == Op::kGather || ((op == Op::kBitwise || op == Op::kDiv) && is_integer(result));
+  // Words are repeated, and each copy is shifted by another amount; scales are repeated for their group.
+  if (op == Op::kBroadcast || op == Op::kTile)
+    return is_float(result) || (is_integer(result) && bit_width(result) <= 32);
+  if (op == Op::kGather || op == Op::kGatherNd || op == Op::kGatherElements) return true;
+  return (op == Op::kBitwise || op == Op::kDiv) && is_integer(result);
 }
 
 bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result) {

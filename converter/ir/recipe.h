@@ -12,8 +12,9 @@ namespace sinter::convert {
 struct Recipe {
   OpAttrs attrs;
   std::vector<ConstantPtr> inputs;  // null: absent
-  size_t stored_bytes = 0;          // of all leaves
-  int steps = 0;                    // operations in the whole tree
+  size_t stored_bytes = 0;          // of all leaves, shared ones once
+  int steps = 0;                    // operations in the whole tree, likewise
+  bool written = false;             // a Cast that the model wrote: what it rounds is meant to be rounded
 };
 
 // Results smaller than this are stored as they are.

@@ -14,6 +14,8 @@ namespace {
 struct Linear {
   int64_t outputs = 0;
   bool last = false;  // the last axis of the weights, else the first
+  // Operands. What low-bit weights are scaled by is their scales.
+  size_t weights = 1, bias = 2;
 };
 
 bool unclamped(double low, double high) { return low == -kInfinity && high == kInfinity; }
@@ -24,14 +26,21 @@ std::optional<Linear> linear(const Editor& e, const Node& node) {
   if (const auto* a = node.as<DepthwiseConvAttrs>()) plain = unclamped(a->act_min, a->act_max);
   if (const auto* a = node.as<ConvTransposeAttrs>()) plain = unclamped(a->act_min, a->act_max);
   if (const auto* a = node.as<FullyConnectedAttrs>()) plain = unclamped(a->act_min, a->act_max);
-  if (!plain || node.inputs[1] < 0 || e.value(node.inputs[1]).constant == nullptr) return std::nullopt;
-  const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : kAbsent;
+  Linear shape;
+  if (const auto* a = node.as<LowBitFullyConnectedAttrs>())
+    plain = unclamped(a->act_min, a->act_max), shape.weights = 2, shape.bias = 4;
+  if (!plain) return std::nullopt;
+  const ValueId weights = node.inputs[shape.weights];
+  if (weights < 0 || e.value(weights).constant == nullptr) return std::nullopt;
+  const ValueId bias = node.inputs.size() > shape.bias ? node.inputs[shape.bias] : kAbsent;
   if (bias >= 0 && e.value(bias).constant == nullptr) return std::nullopt;
   const Value& y = e.value(node.outputs[0]);
   if (y.dims.empty() || (y.dtype != DType::kFloat32 && y.dtype != DType::kFloat64) ||
-      e.value(node.inputs[1]).dtype != y.dtype)
+      e.value(weights).dtype != y.dtype)
     return std::nullopt;
-  return Linear{y.dims.back(), node.op() == Op::kDepthwiseConv};
+  shape.outputs = y.dims.back();
+  shape.last = node.op() == Op::kDepthwiseConv;
+  return shape;
 }
 
 // A constant as one number for each of `channels` along the last axis of a value of this rank.
@@ -102,25 +111,26 @@ bool fold(Editor& e, int n, const Linear& shape, const std::vector<double>& scal
   Node& node = e.node(n);
   const DType dtype = e.value(node.outputs[0]).dtype;
   std::vector<ValueId> inputs = node.inputs;
-  inputs.resize(3, kAbsent);
+  inputs.resize(shape.bias + 1, kAbsent);
   const auto outputs = static_cast<size_t>(shape.outputs);
   if (outputs == 0) return false;
   ConstantPtr weights;
   if (scales) {
-    weights = scaled(e.value(inputs[1]).constant, shape, scale);
+    weights = scaled(e.value(inputs[shape.weights]).constant, shape, scale);
     if (!weights) return false;
   }
   std::vector<double> bias(outputs, 0.0);
-  if (inputs[2] >= 0) bias = e.value(inputs[2]).constant->as_doubles();
+  if (inputs[shape.bias] >= 0) bias = e.value(inputs[shape.bias]).constant->as_doubles();
   for (size_t i = 0; i < outputs; ++i) bias[i] = bias[i] * scale[i] + shift[i];
   const ConstantPtr folded = rounded(dtype, {shape.outputs}, bias);
   if (!folded) return false;
   if (weights) {
-    const std::string name = e.value(inputs[1]).name;
-    inputs[1] = e.constant(weights);
-    e.graph().value(inputs[1]).name = name;
+    ValueId& id = inputs[shape.weights];
+    const std::string name = e.value(id).name;
+    id = e.constant(weights);
+    e.graph().value(id).name = name;
   }
-  inputs[2] = e.constant(folded);
+  inputs[shape.bias] = e.constant(folded);
   e.replace(n, node.attrs, inputs);
   return true;
 }

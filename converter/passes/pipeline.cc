@@ -16,11 +16,11 @@ int share_common_subexpressions(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
+int recognise_low_bit(Graph& graph);
 int assign_layout(Graph& graph);
 int fold_scale(Graph& graph);
 int fuse_pad(Graph& graph);
 int fuse_clamp(Graph& graph);
-int drop_subnormals(Graph& graph);
 int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
 
 std::span<const Pass> all_passes() {
@@ -38,13 +38,13 @@ std::span<const Pass> all_passes() {
       {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",
        recognise_norms},
       {"recognise-attention", "finds softmax attention in two products", recognise_attention},
+      {"recognise-low-bit", "keeps weights of 4 and 8 bits packed in products, with scales per block",
+       recognise_low_bit},
       {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
        assign_layout},
       {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
       {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
       {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
-      {"drop-subnormals", "makes weights 0 that are too small to count and slow to compute with",
-       drop_subnormals},
       {"simplify-last", "as simplify, after the fusions", simplify},
       {"common-subexpressions-last", "as before, after the fusions", share_common_subexpressions},
       {"dead-code-last", "drops what earlier passes left over", remove_dead},

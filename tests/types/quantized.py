@@ -280,6 +280,41 @@ def gptq(form, bits=4, negative=True, zero_offset=1, k=32, n=8, group=16):
     return nodes, {"x": x}, d(x) @ w + d(constants["bias"]), constants
 
 
+def awq(k=256, n=128, group=64):
+    """Words of eight 4-bit weights along N in the order 0 2 4 6 1 3 5 7, shifted, masked and put in order, with zero
+    points and scales repeated for each row of their group."""
+    r = rng("awq")
+    q, z = r.integers(0, 16, (k, n)), r.integers(0, 16, (k // group, n))
+    s, bias = r.uniform(0.01, 0.05, (k // group, n)).astype(f16), r.uniform(-1, 1, n).astype(f16)
+    order = [0, 2, 4, 6, 1, 3, 5, 7]
+
+    def pack(v):
+        v = v.reshape(len(v), n // 8, 8).astype(np.uint64)
+        return sum(v[..., order[j]] << np.uint64(4 * j) for j in range(8)).astype(np.uint32).view(i32)
+    columns = np.arange(n).reshape(-1, 8)[:, np.argsort(order)].ravel()
+    constants = {"qweight": pack(q), "qzeros": pack(z), "scales": s, "bias": bias, "two": arr64(2), "one": arr64(1),
+                 "shifts": (4 * np.arange(8)).astype(i32).reshape(1, 1, 8), "mask": i8(15), "columns": columns,
+                 "rows": arr64(k, n), "repeat": arr64(k // group, group, n)}
+    nodes = []
+    for what in ("qweight", "qzeros"):
+        constants[f"{what}_shape"] = arr64(k if what == "qweight" else k // group, n)
+        constants[f"{what}_words"] = arr64(*constants[what].shape, 8)
+        nodes += [node("Unsqueeze", f"{what} two", f"{what}_u"),
+                  node("Expand", f"{what}_u {what}_words", f"{what}_e"),
+                  node("BitShift", f"{what}_e shifts", f"{what}_s", direction="RIGHT"),
+                  node("Cast", f"{what}_s", f"{what}_c", to=3), node("BitwiseAnd", f"{what}_c mask", f"{what}_m"),
+                  node("Reshape", f"{what}_m {what}_shape", f"{what}_r"),
+                  node("Gather", f"{what}_r columns", f"{what}_g", axis=1)]
+    for what, part in (("z", "qzeros_g"), ("s", "scales")):
+        nodes += [node("Unsqueeze", f"{part} one", f"{what}_u"), node("Expand", f"{what}_u repeat", f"{what}_e"),
+                  node("Reshape", f"{what}_e rows", f"{what}_r")]
+    nodes += [node("Sub", "qweight_g z_r", "q"), node("Cast", "q", "qf", to=10), node("Mul", "qf s_r", "w"),
+              node("MatMul", "x w", "m"), node("Add", "m bias", "y", name="/q_proj/Add")]
+    x = halves("awqx", 3, k)
+    w = (q - np.repeat(z, group, 0)) * np.repeat(d(s), group, 0)
+    return nodes, {"x": x}, d(x) @ w + d(bias), constants
+
+
 def gptq_chains():
     for form in ("bitshift", "div", "logical"):
         for bits in (4, 8):
@@ -340,6 +375,26 @@ def sizes():
                 d(x) @ (d(q) * np.repeat(d(s), 32, 0)),
                 {"w": (u[..., 0::2] | (u[..., 1::2] << 4)).astype(u8), "s": s.T.ravel().copy()},
                 weights=256 * 128 + s.nbytes, strict=None)
+    for bits in (4, 8):
+        # Groups in no order, packed zero points and a bias: columns that share a group lie apart.
+        k, n, block = 256, 128, 64
+        r = rng(f"nbits{bits}")
+        q, z = r.integers(0, 2**bits, (n, k)), r.integers(0, 2**bits, (n, k // block))
+        s, bias = r.uniform(0.01, 0.05, (n, k // block)).astype(f16), r.uniform(-1, 1, n).astype(f16)
+        group = r.permutation(k) // block
+        per = 8 // bits
+        words, zwords = (sum(v[:, i::per] << (bits * i) for i in range(per)).astype(u8) for v in (q, z))
+        constants = {"w": words.reshape(n, k // block, -1), "s": s.ravel(), "z": zwords.ravel(), "g": group.astype(i32),
+                     "b": bias}
+        v = x.astype(f32) if bits == 8 else x
+        yield match(f"stored_matmulnbits_{bits}bit_by_group", "unpack.lowbit",
+                    ms("MatMulNBits", "x w s z g b", "y", K=k, N=n, bits=bits, block_size=block), {"x": v},
+                    "y" if bits == 8 else "y:h", d(v) @ ((q - z[:, group]) * d(s)[:, group]).T + d(bias),
+                    constants | ({"s": s.astype(f32).ravel(), "b": bias.astype(f32)} if bits == 8 else {}),
+                    weights=sum(a.nbytes for a in constants.values()), strict=None)
+    nodes, feeds, want, constants = awq()
+    yield match("stored_awq", "unpack.lowbit", nodes, feeds, "y:h", want, constants, opset=18, strict=None,
+                weights=sum(constants[c].nbytes for c in ("qweight", "qzeros", "scales", "bias")))
     for form in ("bitshift", "div"):
         nodes, feeds, want, constants = gptq(form, 4, k=256, n=256, group=64)
         yield match(f"stored_gptq_{form}", "unpack.lowbit", nodes, feeds, "y:h", want, constants, opset=18, strict=None,

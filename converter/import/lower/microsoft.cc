@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
 
@@ -117,6 +118,10 @@ bool lower_matmul_nbits(NodeLowering& n) {
     w = n.cast(w, t);
   } else {
     w = n.slice(dequantize(n, weights, scale, zero, 1, block, t), 1, 0, k);
+  }
+  if (w >= 0) {
+    Graph& graph = n.parent().graph();
+    if (graph.value(w).name.empty()) graph.value(w).name = graph.value(n.input(1)).name;
   }
   std::vector<ValueId> operands{n.input(0), w};
   if (n.has_input(5)) operands.push_back(n.cast(n.input(5), t));

@@ -1,0 +1,154 @@
+#include "converter/ir/low_bit_parts.h"
+
+#include <algorithm>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/recipe.h"
+
+namespace sinter::convert {
+namespace {
+
+using All = std::vector<LowBitParts>;
+
+constexpr size_t kMostReadings = 4;
+
+bool integer(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
+
+ConstantPtr evaluated(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
+  std::vector<ConstantPtr> results;
+  return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
+}
+
+// c under the dims of what it broadcasts to.
+ConstantPtr broadcast(const ConstantPtr& c, const Dims& dims) {
+  return c->dims() == dims ? c : evaluated(BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
+}
+
+bool moves(const OpAttrs& attrs) {
+  switch (op_of(attrs)) {
+    case Op::kView:
+      return std::get<ViewAttrs>(attrs).dtype < 0;
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kTile:
+    case Op::kBroadcast:
+    case Op::kGather:
+    case Op::kGatherNd:
+    case Op::kGatherElements:
+      return true;
+    default:
+      return false;
+  }
+}
+
+template <class A>
+bool plain(const A& a) {
+  return a.act_min == -kInfinity && a.act_max == kInfinity;
+}
+
+All parts_of(const ConstantPtr& c);
+
+// The operation moved elements of its first operand: it moves the parts' as well.
+All moved(const Recipe& recipe) {
+  All result;
+  for (LowBitParts p : parts_of(recipe.inputs[0])) {
+    const auto move = [&](ConstantPtr& part) {
+      if (!part || (part->size() == 1 && &part != &p.q)) {
+        if (part) part = part->reshaped({});
+        return true;
+      }
+      if (is_sub_byte(part->dtype())) {
+        const bool has_sign = part->dtype() == DType::kInt4 || part->dtype() == DType::kInt2;
+        part = evaluated(CastAttrs{static_cast<int64_t>(has_sign ? DType::kInt8 : DType::kUint8), 1}, {part});
+        if (!part) return false;
+      }
+      std::vector<ConstantPtr> inputs = recipe.inputs;
+      inputs[0] = broadcast(part, recipe.inputs[0]->dims());
+      part = inputs[0] ? evaluated(recipe.attrs, std::move(inputs)) : nullptr;
+      return part != nullptr;
+    };
+    if (move(p.q) && move(p.z) && move(p.s)) result.push_back(std::move(p));
+  }
+  return result;
+}
+
+// A scale or zero point of Dequantize over all of the data's elements.
+ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& dims) {
+  if (!c || c->size() == 1) return c ? c->reshaped({}) : c;
+  const auto axis = static_cast<size_t>(a.axis);
+  if (axis >= dims.size()) return nullptr;
+  if (a.block_size == 0) {
+    Dims shape(dims.size(), 1);
+    shape[axis] = dims[axis];
+    return c->size() == dims[axis] ? c->reshaped(shape) : nullptr;
+  }
+  std::vector<int64_t> block;
+  for (int64_t k = 0; k < dims[axis]; ++k) block.push_back(k / a.block_size);
+  ConstantPtr whole = c;
+  if (is_sub_byte(c->dtype()))  // zero points
+    whole = evaluated(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c});
+  return whole ? evaluated(GatherAttrs{a.axis}, {whole, Constant::int64s(block)}) : nullptr;
+}
+
+All dequantized(const Recipe& recipe, DType to) {
+  const auto& a = std::get<DequantizeAttrs>(recipe.attrs);
+  const ConstantPtr& x = recipe.inputs[0];
+  if (!integer(x->dtype())) return {};
+  LowBitParts p{x, nullptr, along(recipe.inputs[1], a, x->dims())};
+  if (!p.s) return {};
+  if (p.s->size() == 1 && p.s->as_doubles()[0] == 1) p.s = nullptr;
+  if (recipe.inputs.size() > 2 && recipe.inputs[2]) {
+    p.z = along(recipe.inputs[2], a, x->dims());
+    if (!p.z) return {};
+  }
+  if (!is_wide_float(to)) p.rounded_to = to;
+  return {p};
+}
+
+All cast(const Recipe& recipe, DType to) {
+  const ConstantPtr& x = recipe.inputs[0];
+  if (!integer(x->dtype()) && !is_float(x->dtype())) return {};
+  All all = parts_of(x);
+  const bool narrows = is_float(x->dtype()) && bit_width(to) < bit_width(x->dtype());
+  if (!narrows || is_wide_float(to)) return all;
+  for (LowBitParts& p : all) {
+    if (p.rounded_to == DType::kNone || to == DType::kBFloat16) p.rounded_to = to;
+    p.written |= recipe.written;
+  }
+  return all;
+}
+
+All parts_of(const ConstantPtr& c) {
+  All result;
+  if (const Recipe* r = c->recipe().get()) {
+    if (moves(r->attrs)) {
+      result = moved(*r);
+    } else if (std::holds_alternative<CastAttrs>(r->attrs)) {
+      result = cast(*r, c->dtype());
+    } else if (std::holds_alternative<DequantizeAttrs>(r->attrs)) {
+      result = dequantized(*r, c->dtype());
+    } else if (const auto* sub = std::get_if<SubAttrs>(&r->attrs); sub && plain(*sub)) {
+      for (LowBitParts& p : parts_of(r->inputs[0]))
+        if (!p.z && !p.s) result.push_back({p.q, r->inputs[1], nullptr, p.rounded_to, p.written});
+    } else if (const auto* mul = std::get_if<MulAttrs>(&r->attrs);
+               mul && plain(*mul) && !integer(c->dtype())) {
+      for (const size_t side : {0u, 1u})
+        for (LowBitParts& p : parts_of(r->inputs[side]))
+          if (!p.s) result.push_back({p.q, p.z, r->inputs[1 - side], p.rounded_to, p.written});
+    }
+  }
+  if (integer(c->dtype())) {
+    // Undivided, the constant itself is simpler than what it comes from.
+    result.erase(std::remove_if(result.begin(), result.end(), [](const LowBitParts& p) { return !p.z; }),
+                 result.end());
+    if (result.size() >= kMostReadings) result.resize(kMostReadings - 1);
+    result.push_back({c, nullptr, nullptr});
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<LowBitParts> low_bit_parts(const ConstantPtr& constant) { return parts_of(constant); }
+
+}  // namespace sinter::convert

@@ -1,0 +1,328 @@
+#include "converter/ir/low_bit_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <unordered_map>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/low_bit_parts.h"
+#include "converter/ir/recipe.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kLeastBlock = 16;     // shorter ones cost more than they save
+constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are computed when they are read
+
+// q, z and s over a matrix, broadcast by strides.
+template <class T>
+struct Operand {
+  std::vector<T> items;
+  int64_t row = 0, column = 0;
+
+  T operator()(int64_t n, int64_t k) const { return items[static_cast<size_t>(n * row + k * column)]; }
+};
+
+template <class T>
+bool read(const ConstantPtr& c, DType as, const Dims& dims, T absent, Operand<T>* out) {
+  if (!c) return out->items = {absent}, true;
+  std::vector<ConstantPtr> cast{c};
+  if (c->dtype() != as && !evaluate(CastAttrs{static_cast<int64_t>(as), 1}, {c}, 1, &cast, false).ok())
+    return false;
+  const Dims& own = c->dims();
+  const auto axis = [&](size_t from_end) {
+    return own.size() >= from_end ? own[own.size() - from_end] : int64_t{1};
+  };
+  if (axis(1) * axis(2) != c->size() || (axis(1) != 1 && axis(1) != dims[1]) ||
+      (axis(2) != 1 && axis(2) != dims[0]))
+    return false;
+  out->column = axis(1) == 1 ? 0 : 1;
+  out->row = axis(2) == 1 ? 0 : axis(1);
+  const LoadedBytes loaded = cast[0]->load();
+  out->items.resize(loaded.bytes.size() / sizeof(T));
+  if (!out->items.empty()) std::memcpy(out->items.data(), loaded.bytes.data(), loaded.bytes.size());
+  return true;
+}
+
+struct Matrix {
+  int64_t rows = 0, columns = 0;
+  Operand<int32_t> q;
+  Operand<float> z, s;
+};
+
+bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+// Columns in an order in which all rows' zero points and scales stay the same for `block` of them.
+struct Blocks {
+  int64_t block = 0;
+  std::vector<int32_t> order;
+};
+
+bool block_suits(int64_t block, int64_t columns) { return block >= std::min(columns, kLeastBlock); }
+
+int64_t block_in_place(const Matrix& m) {
+  std::vector<bool> changes(static_cast<size_t>(m.columns));
+  for (int64_t n = 0; n < m.rows; ++n)
+    for (int64_t k = 1; k < m.columns; ++k)
+      if (!same_bits(m.z(n, k), m.z(n, k - 1)) || !same_bits(m.s(n, k), m.s(n, k - 1)))
+        changes[static_cast<size_t>(k)] = true;
+  int64_t block = 0;
+  for (int64_t k = 1; k < m.columns; ++k)
+    if (changes[static_cast<size_t>(k)]) block = std::gcd(block, k);
+  return block == 0 ? m.columns : block;
+}
+
+// Columns that agree in all rows together, in the order in which the groups begin; one group whose size does
+// not fit the others' is last.
+std::optional<Blocks> sorted_blocks(const Matrix& m) {
+  std::vector<uint64_t> hash(static_cast<size_t>(m.columns), 0x9e3779b97f4a7c15u);
+  for (int64_t n = 0; n < m.rows; ++n)
+    for (int64_t k = 0; k < m.columns; ++k)
+      for (const float f : {m.z(n, k), m.s(n, k)}) {
+        uint32_t bits = 0;
+        std::memcpy(&bits, &f, sizeof bits);
+        uint64_t& h = hash[static_cast<size_t>(k)];
+        h = (h ^ bits) * 0xff51afd7ed558ccdu;
+        h ^= h >> 29;
+      }
+  std::unordered_map<uint64_t, size_t> known;
+  std::vector<std::vector<int32_t>> groups;
+  for (int64_t k = 0; k < m.columns; ++k) {
+    const auto [at, fresh] = known.emplace(hash[static_cast<size_t>(k)], groups.size());
+    if (fresh) groups.emplace_back();
+    if (static_cast<int64_t>(groups.size()) > m.columns / kLeastBlock + 1) return std::nullopt;
+    groups[at->second].push_back(static_cast<int32_t>(k));
+  }
+  for (size_t last = groups.size(); last-- > 0;) {
+    int64_t block = 0;
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (i != last) block = std::gcd(block, static_cast<int64_t>(groups[i].size()));
+    if (!block_suits(block, m.columns)) continue;
+    std::rotate(groups.begin() + static_cast<std::ptrdiff_t>(last),
+                groups.begin() + static_cast<std::ptrdiff_t>(last) + 1, groups.end());
+    Blocks b{block, {}};
+    for (const auto& group : groups) b.order.insert(b.order.end(), group.begin(), group.end());
+    return b;
+  }
+  return std::nullopt;
+}
+
+// How the integers are written: `offset` is taken from q and z alike.
+struct Coding {
+  DType type = DType::kNone;
+  int64_t offset = 0;
+  enum class Zeros { kNone, kPacked, kFloat } zeros = Zeros::kNone;
+  bool narrow() const { return type == DType::kInt4 || type == DType::kUint4; }
+};
+
+std::optional<Coding> coding(const Matrix& m) {
+  const auto [q_low, q_high] = std::minmax_element(m.q.items.begin(), m.q.items.end());
+  const int64_t low = *q_low, high = *q_high;
+  const auto [z_low, z_high] = std::minmax_element(m.z.items.begin(), m.z.items.end());
+  for (const float z : m.z.items)
+    if (!(std::fabs(z) < 0x1p24f)) return std::nullopt;
+  for (const float s : m.s.items)
+    if (!std::isfinite(s)) return std::nullopt;
+  const bool whole =
+      std::all_of(m.z.items.begin(), m.z.items.end(), [](float z) { return z == std::floor(z); });
+  for (const int64_t range : {int64_t{16}, int64_t{256}}) {
+    const DType plain = range == 16 ? DType::kUint4 : DType::kUint8,
+                with_sign = range == 16 ? DType::kInt4 : DType::kInt8;
+    if (whole && *z_low == *z_high) {  // one zero point for all: none
+      const auto z = static_cast<int64_t>(*z_low);
+      if (low - z >= -range / 2 && high - z < range / 2) return Coding{with_sign, z, Coding::Zeros::kNone};
+      if (low - z >= 0 && high - z < range) return Coding{plain, z, Coding::Zeros::kNone};
+    }
+    if (high - low >= range) continue;
+    Coding c{plain,
+             low >= 0 && high < range                ? 0
+             : low >= -range / 2 && high < range / 2 ? -range / 2
+                                                     : low,
+             Coding::Zeros::kFloat};
+    if (whole && static_cast<int64_t>(*z_low) >= c.offset && static_cast<int64_t>(*z_high) < c.offset + range)
+      c.zeros = Coding::Zeros::kPacked;
+    return c;
+  }
+  return std::nullopt;
+}
+
+Bytes packed(const std::vector<uint8_t>& items, bool narrow) {
+  Bytes bytes(narrow ? (items.size() + 1) / 2 : items.size());
+  for (size_t i = 0; i < items.size(); ++i)
+    if (narrow)
+      bytes[i / 2] |= static_cast<std::byte>((items[i] & 15) << (i % 2 * 4));
+    else
+      bytes[i] = static_cast<std::byte>(items[i]);
+  return bytes;
+}
+
+Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t>& order) {
+  std::vector<uint8_t> items(static_cast<size_t>(m.rows * m.columns));
+  size_t i = 0;
+  for (int64_t n = 0; n < m.rows; ++n)
+    for (int64_t k = 0; k < m.columns; ++k)
+      items[i++] = static_cast<uint8_t>(m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset);
+  return packed(items, c.narrow());
+}
+
+size_t stored_bytes(const ConstantPtr& c) {
+  return !c ? 0 : c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
+}
+
+ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
+  std::vector<ConstantPtr> results;
+  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
+}
+
+// The numbers as `narrow` and back, if they are the same bits then.
+ConstantPtr through(DType narrow, const ConstantPtr& wide) {
+  const ConstantPtr half = evaluated(CastAttrs{static_cast<int64_t>(narrow), 1}, {wide});
+  const ConstantPtr back =
+      half ? evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {half}) : nullptr;
+  if (!back) return nullptr;
+  const LoadedBytes a = wide->load(), b = back->load();
+  return std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()) ? back : nullptr;
+}
+bool holds(DType narrow, const std::vector<float>& items) {
+  return through(narrow, Constant::of<float>(DType::kFloat32, {static_cast<int64_t>(items.size())}, items)) !=
+         nullptr;
+}
+
+// float32 numbers in the smallest form that gives the same bits.
+ConstantPtr stored_floats(const Dims& dims, const std::vector<float>& items) {
+  const ConstantPtr whole = Constant::of<float>(DType::kFloat32, dims, items);
+  if (whole->byte_size() < kRecipeBytes) return whole;
+  if (std::all_of(items.begin(), items.end(), [&](float f) { return same_bits(f, items[0]); })) {
+    const ConstantPtr one = Constant::of<float>(DType::kFloat32, {1}, std::span(items).first(1));
+    return Constant::made(whole, std::make_shared<const Recipe>(Recipe{
+                                     BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {one}, 4, 1}));
+  }
+  for (const DType narrow : {DType::kFloat16, DType::kBFloat16})
+    if (ConstantPtr c = through(narrow, whole)) return c;
+  return whole;
+}
+
+// Whole zero points as float32, held in 4 or 8 bits where they fit.
+ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
+  const auto [low, high] = std::minmax_element(items.begin(), items.end());
+  const bool whole = std::all_of(items.begin(), items.end(), [](float z) { return z == std::floor(z); });
+  const ConstantPtr plain = stored_floats(dims, items);
+  if (!whole || *high - *low > 255 || items.size() * 4 < kRecipeBytes) return plain;
+  const bool narrow = *high - *low <= 15;
+  std::vector<uint8_t> bytes;
+  for (const float z : items) bytes.push_back(static_cast<uint8_t>(z - *low));
+  const ConstantPtr base =
+      Constant::owned(narrow ? DType::kUint4 : DType::kUint8, dims, packed(bytes, narrow));
+  ConstantPtr wide = evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {base});
+  if (wide && *low != 0)
+    wide = evaluated(AddAttrs{}, {wide, Constant::scalar(DType::kFloat32, static_cast<double>(*low))});
+  return wide && stored_bytes(wide) < stored_bytes(plain) ? wide : plain;
+}
+
+// Is this what the constant holds?
+bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, DType rounded_to) {
+  const LoadedBytes loaded = constant.load();
+  const double relative = rounded_to == DType::kFloat16    ? 0x1p-10
+                          : rounded_to == DType::kBFloat16 ? 0x1p-7
+                                                           : 0;
+  const double absolute = rounded_to == DType::kFloat16 ? 0x1p-24 : 0;
+  for (int64_t n = 0; n < m.rows; ++n)
+    for (int64_t k = 0; k < m.columns; ++k) {
+      const int64_t column = b.order.empty() ? k : b.order[static_cast<size_t>(k)];
+      const int64_t first = k / b.block * b.block,
+                    of = b.order.empty() ? first : b.order[static_cast<size_t>(first)];
+      float want = 0;
+      std::memcpy(&want, loaded.bytes.data() + static_cast<size_t>(n * m.columns + column) * sizeof want,
+                  sizeof want);
+      const float got = (static_cast<float>(m.q(n, column)) - m.z(n, of)) * m.s(n, of);
+      if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
+            relative * std::fabs(static_cast<double>(want)) + absolute))
+        return false;
+    }
+  return true;
+}
+
+std::optional<Matrix> matrix_of(const LowBitParts& parts, const Dims& dims) {
+  Matrix m{dims[0], dims[1], {}, {}, {}};
+  if (!read(parts.q, DType::kInt32, dims, 0, &m.q) || !read(parts.z, DType::kFloat32, dims, 0.0f, &m.z) ||
+      !read(parts.s, DType::kFloat32, dims, 1.0f, &m.s))
+    return std::nullopt;
+  return m;
+}
+
+std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t which, const LowBitParts& parts) {
+  const Dims& dims = constant->dims();
+  const auto m = matrix_of(parts, dims);
+  if (!m) return std::nullopt;
+  // A Cast that the model wrote keeps its effect, unless the scales are numbers of that type already: then it
+  // only names the type that the model computes in.
+  if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
+    return std::nullopt;
+  const auto c = coding(*m);
+  if (!c || (c->narrow() && m->columns % 2 != 0)) return std::nullopt;
+  Blocks b{block_in_place(*m), {}};
+  if (!block_suits(b.block, m->columns)) {
+    auto sorted = sorted_blocks(*m);
+    if (!sorted) return std::nullopt;
+    b = std::move(*sorted);
+  }
+  // Blocks of 4-bit weights begin at whole bytes.
+  if (c->narrow() && b.block < m->columns && b.block % 2 != 0) return std::nullopt;
+  if (!same_values(*m, b, *constant, parts.rounded_to)) return std::nullopt;
+
+  const int64_t blocks = (m->columns + b.block - 1) / b.block;
+  std::vector<float> scales, zeros;
+  std::vector<uint8_t> zero_bits;
+  for (int64_t n = 0; n < m->rows; ++n)
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t k = b.order.empty() ? i * b.block : b.order[static_cast<size_t>(i * b.block)];
+      scales.push_back(m->s(n, k));
+      zeros.push_back(m->z(n, k) - static_cast<float>(c->offset));
+      zero_bits.push_back(c->zeros == Coding::Zeros::kPacked ? static_cast<uint8_t>(zeros.back()) : 0);
+    }
+  LowBitWeights w;
+  w.block = b.block, w.order = b.order, w.rounded = parts.rounded_to != DType::kNone;
+  w.scales = stored_floats({m->rows, blocks}, scales);
+  if (c->zeros == Coding::Zeros::kPacked)
+    w.zeros = Constant::owned(c->type, {m->rows, blocks}, packed(zero_bits, c->narrow()));
+  if (c->zeros == Coding::Zeros::kFloat) w.zeros = stored_zeros({m->rows, blocks}, zeros);
+  if (b.order.empty() && c->offset == 0 && parts.q->dtype() == c->type && parts.q->dims() == dims) {
+    w.weights = parts.q;
+  } else if (const size_t bytes = dense_bytes(c->type, dims); bytes < kLazyBytes) {
+    w.weights = Constant::owned(c->type, dims, packed_weights(*m, *c, b.order));
+  } else {
+    w.weights = Constant::lazy(c->type, dims, [constant, which, coded = *c, order = b.order] {
+      const std::vector<LowBitParts> again = low_bit_parts(constant);
+      Matrix q{constant->dims()[0], constant->dims()[1], {}, {}, {}};
+      if (which >= again.size() || !read(again[which].q, DType::kInt32, constant->dims(), 0, &q.q))
+        throw std::logic_error("weights that were unpacked once cannot be unpacked again");
+      return packed_weights(q, coded, order);
+    });
+  }
+  w.stored_bytes = w.weights->byte_size() + stored_bytes(w.scales) + stored_bytes(w.zeros) +
+                   b.order.size() * sizeof(int32_t);
+  return w;
+}
+
+// Weights of 2 or 3 bits are smaller in the form in which they came.
+bool pays(size_t bytes, size_t before) {
+  return bytes <= before + before / 50 + std::min(before / 4, kRecipeBytes);
+}
+
+}  // namespace
+
+std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant) {
+  const Dims& dims = constant->dims();
+  if (!constant->recipe() || constant->dtype() != DType::kFloat32 || dims.size() != 2 ||
+      constant->size() == 0 || dims[1] > INT32_MAX)
+    return std::nullopt;
+  const std::vector<LowBitParts> all = low_bit_parts(constant);
+  for (size_t i = 0; i < all.size(); ++i) {
+    auto found = from_parts(constant, i, all[i]);
+    if (found && pays(found->stored_bytes, constant->recipe()->stored_bytes)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace sinter::convert

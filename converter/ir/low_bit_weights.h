@@ -1,0 +1,29 @@
+// Weights of a product that were computed as (q - z) * s from constants, with q an integer of at most 8 bits
+// and z and s the same for whole blocks of a row (rule unpack.lowbit).
+//
+// What the model computed them with does not matter: the recipe is followed down to the last product and
+// difference, and their operands are evaluated, shifts, masks, look-ups and truncating divisions as they are
+// written. What was found is computed again and compared with the constant, element by element.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "converter/ir/constant.h"
+
+namespace sinter::convert {
+
+struct LowBitWeights {
+  ConstantPtr weights;         // [N, K] int4, uint4, int8 or uint8
+  ConstantPtr scales;          // [N, blocks] float32
+  ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
+  int64_t block = 0;           // weights that share a scale
+  std::vector<int32_t> order;  // empty, or which column of the constant each of `weights` is
+  bool rounded = false;        // the model rounds to float16 or bfloat16 between; this does not
+  size_t stored_bytes = 0;
+};
+
+// `constant`: [N, K], float32, with a recipe. nullopt: it is something else, or takes less room as it is.
+std::optional<LowBitWeights> low_bit_weights(const ConstantPtr& constant);
+
+}  // namespace sinter::convert

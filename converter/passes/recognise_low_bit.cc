@@ -1,0 +1,123 @@
+// recognise-low-bit: products whose constant weights come from integers of 4 or 8 bits with scales and zero
+// points per block keep them so, whatever the model unpacked them with (rule unpack.lowbit).
+#include <fmt/format.h>
+
+#include <map>
+
+#include "converter/ir/low_bit_weights.h"
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+
+namespace sinter::convert {
+namespace {
+
+// The constant operand as [outputs, depth].
+struct Product {
+  ConstantPtr weights;
+  ValueId x = kAbsent, bias = kAbsent;
+  double act_min = -kInfinity, act_max = kInfinity;
+};
+
+class Recogniser {
+ public:
+  explicit Recogniser(Graph& graph) : e_(graph) {}
+
+  int run() {
+    for (int n = 0; n < e_.size(); ++n)
+      if (const auto p = product(n)) pack(n, *p);
+    return e_.commit();
+  }
+
+ private:
+  std::optional<Product> product(int n) {
+    const Node& node = e_.node(n);
+    const auto* connected = node.as<FullyConnectedAttrs>();
+    const auto* matrix = node.as<MatMulAttrs>();
+    if ((!connected && !matrix) || !e_.graph().is_constant(node.inputs[1]) ||
+        e_.graph().is_constant(node.inputs[0]))
+      return std::nullopt;
+    const Value& w = e_.value(node.inputs[1]);
+    if (w.dtype != DType::kFloat32 || !w.constant->recipe()) return std::nullopt;
+    if (connected)
+      return Product{w.constant, node.inputs[0], node.inputs.size() > 2 ? node.inputs[2] : kAbsent,
+                     connected->act_min, connected->act_max};
+    if (w.dims.size() != 2 || matrix->transpose_a != 0) return std::nullopt;
+    if (matrix->transpose_b != 0) return Product{w.constant, node.inputs[0]};
+    std::vector<ConstantPtr> turned;
+    if (!evaluate(TransposeAttrs{IntList{1, 0}}, {w.constant}, 1, &turned).ok()) return std::nullopt;
+    return Product{turned[0], node.inputs[0]};
+  }
+
+  void pack(int n, const Product& p) {
+    const ValueId id = e_.node(n).inputs[1];
+    const auto [at, fresh] = known_.emplace(std::pair(id, e_.node(n).op()), std::nullopt);
+    if (fresh) at->second = operands(id, p.weights);
+    if (!at->second) return;
+    const Operands& o = *at->second;
+    ValueId x = p.x;
+    if (o.order != kAbsent) {
+      const int64_t last = static_cast<int64_t>(e_.value(x).dims.size()) - 1;
+      const ValueId sorted = e_.insert(n, GatherAttrs{last}, {x, o.order});
+      if (sorted == kAbsent) return;
+      for (const auto& extent : e_.value(x).extents)
+        if (extent.first < last) e_.graph().value(sorted).extents.push_back(extent);
+      x = sorted;
+    }
+    std::vector<ValueId> inputs{x, o.weights, o.scales};
+    if (o.zeros != kAbsent || p.bias != kAbsent) inputs.push_back(o.zeros);
+    if (p.bias != kAbsent) inputs.push_back(p.bias);
+    record(n, id, o);
+    e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max}, inputs);
+  }
+
+  struct Operands {
+    ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, order = kAbsent;
+    int64_t block = 0;
+    bool rounded = false;
+  };
+
+  std::optional<Operands> operands(ValueId id, const ConstantPtr& constant) {
+    auto w = low_bit_weights(constant);
+    if (!w) return std::nullopt;
+    const std::string name = e_.value(id).name;
+    const auto add = [&](const ConstantPtr& c, const char* what) {
+      return c ? e_.graph().add_constant(c, name.empty() ? name : name + what) : kAbsent;
+    };
+    Operands o{add(w->weights, ".packed"),
+               add(w->scales, ".scales"),
+               add(w->zeros, ".zeros"),
+               kAbsent,
+               w->block,
+               w->rounded};
+    if (!w->order.empty())
+      o.order = add(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(w->order.size())}, w->order),
+                    ".order");
+    return o;
+  }
+
+  void record(int n, ValueId id, const Operands& o) {
+    const Value& w = e_.value(o.weights);
+    std::string reason = fmt::format("the weights stay packed in {} bits, {} to a scale", bit_width(w.dtype),
+                                     std::min(o.block, w.dims[1]));
+    if (o.order != kAbsent) reason += ", columns in the order of their groups";
+    if (o.rounded) reason += "; what the model rounds to 16 bits while unpacking is not rounded";
+    e_.graph().ledger->add({e_.value(id).name,
+                            e_.node(n).name,
+                            e_.node(n).origin,
+                            e_.value(id).dtype,
+                            w.dtype,
+                            "unpack.lowbit",
+                            reason,
+                            TypeEffect::kRetyped,
+                            {}});
+  }
+
+  Editor e_;
+  std::map<std::pair<ValueId, Op>, std::optional<Operands>> known_;
+};
+
+}  // namespace
+
+int recognise_low_bit(Graph& graph) { return Recogniser(graph).run(); }
+
+}  // namespace sinter::convert

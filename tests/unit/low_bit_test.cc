@@ -1,0 +1,297 @@
+// Which constant weights are taken for (q - z) * s, what they are kept as, and what is left alone.
+#include "converter/ir/low_bit_weights.h"
+#include "converter/ir/recipe.h"
+#include "runtime/core/op_enums.h"
+#include "tests/unit/evaluate_graph.h"
+
+namespace sinter::convert {
+
+int recognise_low_bit(Graph& graph);
+int fold_scale(Graph& graph);
+
+namespace testing {
+namespace {
+
+// Weights of the model are float32 products, which the packed form computes in float64 here.
+constexpr double kRounded = 2e-7;
+constexpr double kHalf = 1e-3;
+
+CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
+BitwiseAttrs bitwise(BitwiseFn fn) { return {static_cast<int64_t>(fn)}; }
+
+int64_t noise(size_t i) { return static_cast<int64_t>((i * 2654435761u + 12345) >> 7 & 0xffff); }
+
+// Numbers of any type from a rule on their index.
+template <class Rule>
+ConstantPtr numbers(DType dtype, Dims dims, Rule rule) {
+  std::vector<double> items(static_cast<size_t>(element_count(dims)));
+  for (size_t i = 0; i < items.size(); ++i) items[i] = static_cast<double>(rule(i));
+  std::vector<ConstantPtr> cast;
+  EXPECT_TRUE(
+      evaluate(to(dtype), {Constant::of<double>(DType::kFloat64, std::move(dims), items)}, 1, &cast).ok());
+  return cast[0];
+}
+ConstantPtr integers(DType dtype, Dims dims, int64_t low, int64_t count) {
+  return numbers(dtype, std::move(dims), [=](size_t i) { return low + noise(i) % count; });
+}
+// Distinct scales; exact in float16.
+ConstantPtr scales(DType dtype, Dims dims, double step = 0x1p-10) {
+  return numbers(dtype, std::move(dims),
+                 [=](size_t i) { return 0.25 + static_cast<double>(i % 509) * step; });
+}
+
+const Node* product(const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (node.op() == Op::kLowBitFullyConnected) return &node;
+  return nullptr;
+}
+const Value& operand(const Graph& graph, size_t i) { return graph.value(product(graph)->inputs[i]); }
+
+// x [3, depth] times a constant [depth, columns] or, turned, [columns, depth].
+struct Model : Sketch {
+  ValueId add(const ConstantPtr& c) { return graph.add_constant(c); }
+  void multiply(ValueId w, bool turned = true) {
+    const Dims dims = graph.value(w).dims;
+    const ValueId x = input({3, dims[turned ? 1 : 0]});
+    output(emit(FullyConnectedAttrs{}, {x, turned ? w : emit(TransposeAttrs{IntList{1, 0}}, {w})}));
+  }
+};
+
+// 4-bit weights [64, 48] in words along the depth, zero points in words along the columns, as GPTQ has them.
+struct Gptq : Model {
+  enum class Shift { kArithmetic, kDivision, kTruncating };
+  static constexpr int64_t kDepth = 64, kColumns = 48, kGroups = 2;
+  double step = 0x1p-10;
+
+  ValueId shifted(ValueId words, const Dims& whole, const Dims& layout, Shift shift) {
+    ValueId w = emit(BroadcastAttrs{IntList(std::span<const int64_t>(whole))}, {words});
+    const ValueId amounts = add(numbers(DType::kInt32, layout, [](size_t i) { return 4 * i; }));
+    const ValueId powers = add(numbers(DType::kInt32, layout, [](size_t i) { return 1 << (4 * i); }));
+    if (shift == Shift::kArithmetic) {
+      w = emit(bitwise(BitwiseFn::kShiftRight), {w, amounts});
+    } else if (shift == Shift::kTruncating) {
+      w = emit(DivAttrs{}, {w, powers});
+    } else {
+      const ValueId nought = add(Constant::scalar_int(DType::kInt32, 0));
+      const ValueId sign =
+          emit(to(DType::kInt32), {emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {w, nought})});
+      w = emit(SubAttrs{}, {emit(DivAttrs{}, {emit(AddAttrs{}, {w, sign}), powers}), sign});
+    }
+    return emit(bitwise(BitwiseFn::kAnd), {w, add(Constant::scalar_int(DType::kInt32, 15))});
+  }
+
+  // `computed`: the type of the scales.
+  ValueId weights(Shift shift, const std::vector<int64_t>& group, DType computed = DType::kFloat32) {
+    const ValueId words = add(numbers(DType::kInt32, {kDepth / 8, 1, kColumns}, [](size_t i) {
+      return static_cast<int32_t>(static_cast<uint32_t>(noise(i) << 16 | noise(i + 7777)));
+    }));
+    const ValueId zero_words = add(numbers(DType::kInt32, {kGroups, kColumns / 8, 1}, [](size_t i) {
+      return static_cast<int32_t>(static_cast<uint32_t>(noise(i + 99) << 16 | noise(i)));
+    }));
+    const ValueId q = emit(ViewAttrs{IntList{kDepth, kColumns}},
+                           {shifted(words, {kDepth / 8, 8, kColumns}, {1, 8, 1}, shift)});
+    const ValueId z =
+        emit(ViewAttrs{IntList{kGroups, kColumns}},
+             {emit(AddAttrs{}, {shifted(zero_words, {kGroups, kColumns / 8, 8}, {1, 1, 8}, shift),
+                                add(Constant::scalar_int(DType::kInt32, 1))})});
+    const ValueId index = add(Constant::int64s(group));
+    const ValueId difference = emit(SubAttrs{}, {q, emit(GatherAttrs{0}, {z, index})});
+    const ValueId s = emit(GatherAttrs{0}, {add(scales(computed, {kGroups, kColumns}, step)), index});
+    return emit(MulAttrs{}, {s, emit(to(computed), {difference})});
+  }
+};
+
+std::vector<int64_t> in_order() {
+  std::vector<int64_t> group(Gptq::kDepth);
+  for (size_t i = 0; i < group.size(); ++i) group[i] = static_cast<int64_t>(i) / 32;
+  return group;
+}
+
+TEST(LowBit, UnpacksWordsHoweverTheyAreShifted) {
+  for (const auto shift : {Gptq::Shift::kArithmetic, Gptq::Shift::kDivision, Gptq::Shift::kTruncating}) {
+    Gptq s;
+    s.multiply(s.weights(shift, in_order()), false);
+    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
+    // Truncated quotients of negative words are other numbers, masked to 4 bits as well.
+    EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint4);
+    EXPECT_EQ(operand(s.graph, 1).dims, (Dims{Gptq::kColumns, Gptq::kDepth}));
+    EXPECT_EQ(s.graph.ledger->by_rule(), (std::map<std::string, size_t>{{"unpack.lowbit", 1}}));
+  }
+}
+
+TEST(LowBit, ArithmeticShiftsAgreeAndTruncationDoesNot) {
+  std::vector<Bytes> packed;
+  for (const auto shift : {Gptq::Shift::kArithmetic, Gptq::Shift::kDivision, Gptq::Shift::kTruncating}) {
+    Gptq s;
+    s.multiply(s.weights(shift, in_order()), false);
+    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    ASSERT_NE(product(s.graph), nullptr);
+    const LoadedBytes bytes = operand(s.graph, 1).constant->load();
+    packed.emplace_back(bytes.bytes.begin(), bytes.bytes.end());
+  }
+  EXPECT_EQ(packed[0], packed[1]);
+  EXPECT_NE(packed[0], packed[2]);
+}
+
+TEST(LowBit, SortsColumnsByGroup) {
+  Gptq s;
+  std::vector<int64_t> group(Gptq::kDepth);
+  for (size_t i = 0; i < group.size(); ++i) group[i] = static_cast<int64_t>(i * 5 % 64) / 32;
+  s.multiply(s.weights(Gptq::Shift::kArithmetic, group), false);
+  EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+  ASSERT_EQ(s.graph.nodes.size(), 2u) << dump(s.graph);
+  EXPECT_EQ(s.graph.nodes[0].op(), Op::kGather);
+  EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
+}
+
+TEST(LowBit, UnevenGroupsShareBlocks) {
+  Gptq s;
+  std::vector<int64_t> group(Gptq::kDepth);
+  for (size_t i = 0; i < group.size(); ++i) group[i] = i * 5 % 64 < 48 ? 0 : 1;
+  s.multiply(s.weights(Gptq::Shift::kArithmetic, group), false);
+  EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+  ASSERT_NE(product(s.graph), nullptr);
+  EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 48);
+}
+
+TEST(LowBit, DoesNotRoundToHalfBetween) {
+  Gptq s;
+  const ValueId half = s.weights(Gptq::Shift::kArithmetic, in_order(), DType::kFloat16);
+  s.multiply(s.emit(to(DType::kFloat32), {half}), false);
+  EXPECT_EQ(apply(recognise_low_bit, s, kHalf), 1);
+  ASSERT_NE(product(s.graph), nullptr);
+  ASSERT_EQ(s.graph.ledger->size(), 1u);
+  EXPECT_NE(s.graph.ledger->all()[0].reason.find("is not rounded"), std::string::npos);
+}
+
+TEST(LowBit, KeepsARoundingThatTheModelWrote) {
+  // A Cast to float16 is what the model computes in where the scales are float16, else a rounding that is
+  // meant.
+  for (const double step : {0x1p-10, 0.001}) {
+    Gptq s;
+    s.step = step;
+    const ValueId w = s.weights(Gptq::Shift::kArithmetic, in_order());
+    Builder builder(s.graph);
+    builder.set_origin({"half", "Cast"});
+    std::vector<ValueId> half;
+    ASSERT_TRUE(builder.emit(to(DType::kFloat16), {w}, 1, &half).ok());
+    s.multiply(s.emit(to(DType::kFloat32), {half[0]}), false);
+    EXPECT_EQ(apply(recognise_low_bit, s, step == 0x1p-10 ? kHalf : 0), step == 0x1p-10 ? 1 : 0);
+  }
+}
+
+TEST(LowBit, Dequantized) {
+  struct Case {
+    DType type;
+    int64_t low, count;
+    DequantizeAttrs attrs;
+    Dims scale;
+    DType zero, want;
+    int64_t block;
+    bool zeros;
+  };
+  constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32);
+  const Case cases[] = {
+      {DType::kInt4, -8, 16, {0, 32, kFloat}, {3, 40}, DType::kNone, DType::kInt4, 32, false},
+      {DType::kInt4, -8, 16, {0, 32, kFloat}, {3, 40}, DType::kInt4, DType::kUint4, 32, true},
+      {DType::kUint4, 0, 16, {0, 32, kFloat}, {3, 40}, DType::kUint4, DType::kUint4, 32, true},
+      {DType::kInt8, -128, 256, {1, 0, kFloat}, {40}, DType::kNone, DType::kInt8, 96, false},
+      {DType::kUint8, 0, 256, {1, 0, kFloat}, {40}, DType::kUint8, DType::kUint8, 96, true},
+      {DType::kInt8, -128, 256, {0, 48, kFloat}, {2, 40}, DType::kNone, DType::kInt8, 48, false},
+      {DType::kInt8, -128, 256, {0, 0, kFloat}, {1}, DType::kNone, DType::kInt8, 96, false},
+      {DType::kUint8, 120, 16, {0, 0, kFloat}, {1}, DType::kUint8, DType::kUint4, 96, true},
+  };
+  for (const Case& c : cases) {
+    SCOPED_TRACE(::testing::Message() << &c - cases);
+    Model s;
+    std::vector<ValueId> operands{s.add(integers(c.type, {96, 40}, c.low, c.count)),
+                                  s.add(scales(DType::kFloat32, c.scale))};
+    if (c.zero != DType::kNone)
+      operands.push_back(s.add(integers(c.zero, c.scale, c.zero == DType::kUint8 ? 120 : 1, 7)));
+    s.multiply(s.emit(c.attrs, operands), false);
+    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
+    EXPECT_EQ(dtype_name(operand(s.graph, 1).dtype), std::string(dtype_name(c.want)));
+    EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, c.block);
+    EXPECT_EQ(product(s.graph)->inputs.size(), c.zeros ? 4u : 3u);
+  }
+}
+
+TEST(LowBit, FractionalAndWideZeroPoints) {
+  for (const double more : {0.5, 1.0, 300.0}) {
+    Model s;
+    const ValueId q =
+        s.emit(ViewAttrs{IntList{64, 4, 32}},
+               {s.emit(to(DType::kFloat32), {s.add(integers(DType::kUint4, {64, 128}, 0, 16))})});
+    const ValueId z = s.add(
+        numbers(DType::kFloat32, {64, 4, 1}, [&](size_t i) { return static_cast<double>(i % 16) + more; }));
+    const ValueId w =
+        s.emit(MulAttrs{}, {s.emit(SubAttrs{}, {q, z}), s.add(scales(DType::kFloat32, {64, 4, 1}))});
+    s.multiply(s.emit(ViewAttrs{IntList{64, 128}}, {w}));
+    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    ASSERT_NE(product(s.graph), nullptr);
+    EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint4);
+    ASSERT_EQ(operand(s.graph, 3).dtype, DType::kFloat32);
+    // 256 zero points: in 16 bits, or whole ones in 4.
+    ASSERT_NE(operand(s.graph, 3).constant->recipe(), nullptr);
+    EXPECT_EQ(operand(s.graph, 3).constant->recipe()->stored_bytes, more == 0.5 ? 512u : 128u + 4);
+  }
+}
+
+TEST(LowBit, MatMulAndBias) {
+  for (const bool turned : {false, true}) {
+    Model s;
+    const ValueId q = s.add(integers(DType::kInt8, turned ? Dims{40, 96} : Dims{96, 40}, -100, 201));
+    const ValueId w = s.emit(DequantizeAttrs{turned ? 0 : 1, 0, static_cast<int64_t>(DType::kFloat32)},
+                             {q, s.add(scales(DType::kFloat32, {40}))});
+    const ValueId x = s.input({2, 5, 96});
+    const ValueId y = s.emit(MatMulAttrs{.transpose_b = turned ? 1 : 0}, {x, w});
+    const ValueId scaled = s.emit(MulAttrs{}, {y, s.constant({40})});
+    s.output(s.emit(AddAttrs{}, {scaled, s.constant({40})}));
+    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(fold_scale, s, kRounded), 4);
+    ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
+    EXPECT_EQ(product(s.graph)->inputs.size(), 5u);
+    EXPECT_EQ(operand(s.graph, 1).dtype, DType::kInt8);
+  }
+}
+
+// [N, K] of 8 bits times one scale for each column of the weights, or whatever is given.
+int changes_of(Model& s, const ConstantPtr& q, const ConstantPtr& scale) {
+  const ValueId w = s.emit(MulAttrs{}, {s.emit(to(DType::kFloat32), {s.add(q)}), s.add(scale)});
+  s.multiply(w);
+  return apply(recognise_low_bit, s, kRounded);
+}
+
+TEST(LowBit, LeavesAlone) {
+  const ConstantPtr q = integers(DType::kInt8, {32, 64}, -100, 201);
+  Model good, per_column, wide, odd, infinite, crumbs;
+  EXPECT_EQ(changes_of(good, q, scales(DType::kFloat32, {32, 1})), 1);
+  EXPECT_EQ(changes_of(per_column, q, scales(DType::kFloat32, {1, 64})), 0);
+  EXPECT_EQ(changes_of(wide, integers(DType::kInt16, {32, 64}, -300, 601), scales(DType::kFloat32, {32, 1})),
+            0);
+  EXPECT_EQ(changes_of(odd, integers(DType::kInt4, {64, 63}, -8, 16), scales(DType::kFloat32, {64, 1})), 0);
+  EXPECT_EQ(changes_of(crumbs, integers(DType::kUint2, {64, 64}, 0, 4), scales(DType::kFloat32, {64, 1})), 0);
+  const ConstantPtr some =
+      numbers(DType::kFloat32, {32, 1}, [](size_t i) { return i == 5 ? HUGE_VAL : 1.5; });
+  EXPECT_EQ(low_bit_weights(good.graph
+                                .value(good.emit(MulAttrs{}, {good.emit(to(DType::kFloat32), {good.add(q)}),
+                                                              good.add(some)}))
+                                .constant),
+            std::nullopt);
+}
+
+TEST(LowBit, WordsOfEightBitsAreWhatTheyAre) {
+  // Integers with no scale at all.
+  Model s;
+  s.multiply(s.emit(to(DType::kFloat32), {s.add(integers(DType::kInt8, {48, 64}, -100, 201))}));
+  EXPECT_EQ(apply(recognise_low_bit, s), 1);
+  ASSERT_NE(product(s.graph), nullptr);
+  EXPECT_EQ(operand(s.graph, 1).dtype, DType::kInt8);
+}
+
+}  // namespace
+}  // namespace testing
+}  // namespace sinter::convert
