@@ -133,9 +133,11 @@ set_triple() {
 }
 
 stamp_of() {  # NAME: what its result depends on
+  local source sources=$1
+  [ "$1" != xnnpack ] || sources='xnnpack pthreadpool cpuinfo fxdiv'
   {
     declare -f "build_$1" library rename_symbols set_triple
-    cat "$root/third_party/patches/$1"/*.patch 2>/dev/null || true
+    for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
     sha256sum <"$root/scripts/deps.sha256"
     [ -z "$cross" ] || cat "$root/toolchains/$toolchain.cmake"
     "${cross}gcc" --version | head -1

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/allocation_count.h"
@@ -28,6 +30,23 @@ TEST(PthreadPool, EveryItemOnce) {
         for (const auto& n : seen) ASSERT_EQ(n.load(), 1);
         EXPECT_FALSE(too_long.load());
       }
+  }
+}
+
+// More threads than cores, and jobs that end before some have woken: latecomers find nothing to do, sleepers
+// wake again, and a pool goes while its threads are anywhere.
+TEST(PthreadPool, ThreadsMayComeLate) {
+  for (int round = 0; round < 20; ++round) {
+    PthreadPool pool(16);
+    for (int job = 0; job < 300; ++job) {
+      const int64_t count = 2 + job % 23;
+      std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
+      parallel_for(&pool, count, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+      });
+      for (const auto& n : seen) ASSERT_EQ(n.load(), 1) << "job " << job << " of round " << round;
+      if (job % 100 == 50) std::this_thread::sleep_for(std::chrono::milliseconds(5));  // they fall asleep
+    }
   }
 }
 
