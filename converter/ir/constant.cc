@@ -50,7 +50,11 @@ ConstantPtr Constant::lazy(DType dtype, Dims dims, std::function<Bytes()> comput
   auto c = std::make_shared<Constant>();
   c->dtype_ = dtype;
   c->dims_ = std::move(dims);
-  c->compute_ = std::move(compute);
+  c->compute_ = [compute = std::move(compute)] {
+    auto held = std::make_shared<const Bytes>(compute());
+    const std::span<const std::byte> view(*held);
+    return LoadedBytes{std::move(held), view};
+  };
   return c;
 }
 
@@ -63,8 +67,7 @@ ConstantPtr Constant::made(const ConstantPtr& computed, std::shared_ptr<const Re
       std::vector<ConstantPtr> results;
       if (!evaluate(recipe->attrs, recipe->inputs, 1, &results, false).ok())
         throw std::logic_error("a recipe that has been computed once cannot be computed again");
-      const LoadedBytes loaded = results[0]->load();
-      return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+      return results[0]->load();
     };
   }
   c->recipe_ = std::move(recipe);
@@ -118,10 +121,9 @@ ConstantPtr Constant::scalar(DType dtype, double value) {
 
 LoadedBytes Constant::load() const {
   if (!compute_) return {owner_, bytes_};
-  auto held = std::make_shared<const Bytes>(compute_());
-  if (held->size() != byte_size()) throw std::logic_error("a computed constant has the wrong size");
-  const std::span<const std::byte> view(*held);
-  return {std::move(held), view};
+  LoadedBytes loaded = compute_();
+  if (loaded.bytes.size() != byte_size()) throw std::logic_error("a computed constant has the wrong size");
+  return loaded;
 }
 
 namespace {

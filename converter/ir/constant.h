@@ -82,7 +82,7 @@ class Constant {
   Dims dims_;
   std::shared_ptr<const void> owner_;
   std::span<const std::byte> bytes_;
-  std::function<Bytes()> compute_;
+  std::function<LoadedBytes()> compute_;
   std::shared_ptr<const Recipe> recipe_;
 };
 

@@ -1,6 +1,7 @@
 #include "converter/ir/low_bit_parts.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "converter/ir/builder.h"
 #include "converter/ir/recipe.h"
@@ -48,26 +49,30 @@ bool plain(const A& a) {
 
 All parts_of(const ConstantPtr& c);
 
-// The operation moved elements of its first operand: it moves the parts' as well.
-All moved(const Recipe& recipe) {
-  All result;
-  for (LowBitParts p : parts_of(recipe.inputs[0])) {
-    const auto move = [&](ConstantPtr& part) {
-      if (!part || (part->size() == 1 && &part != &p.q)) {
-        if (part) part = part->reshaped({});
-        return true;
-      }
-      if (is_sub_byte(part->dtype())) {
-        const bool has_sign = part->dtype() == DType::kInt4 || part->dtype() == DType::kInt2;
-        part = evaluated(CastAttrs{static_cast<int64_t>(has_sign ? DType::kInt8 : DType::kUint8), 1}, {part});
-        if (!part) return false;
-      }
-      std::vector<ConstantPtr> inputs = recipe.inputs;
-      inputs[0] = broadcast(part, recipe.inputs[0]->dims());
-      part = inputs[0] ? evaluated(recipe.attrs, std::move(inputs)) : nullptr;
-      return part != nullptr;
-    };
-    if (move(p.q) && move(p.z) && move(p.s)) result.push_back(std::move(p));
+// Where the operation moves elements of its first operand, the elements of a part of it; computed when they
+// are read.
+ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& recipe, const Dims& dims) {
+  DType dtype = part->dtype();
+  if (is_sub_byte(dtype))
+    dtype = dtype == DType::kInt4 || dtype == DType::kInt2 ? DType::kInt8 : DType::kUint8;
+  return Constant::lazy(dtype, dims, [part, recipe, dtype] {
+    std::vector<ConstantPtr> inputs = recipe->inputs;
+    inputs[0] = part;
+    if (part->dtype() != dtype) inputs[0] = evaluated(CastAttrs{static_cast<int64_t>(dtype), 1}, {part});
+    if (inputs[0]) inputs[0] = broadcast(inputs[0], recipe->inputs[0]->dims());
+    const ConstantPtr there = inputs[0] ? evaluated(recipe->attrs, std::move(inputs)) : nullptr;
+    if (!there) throw std::logic_error("what moves weights does not move their parts");
+    const LoadedBytes loaded = there->load();
+    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+  });
+}
+
+All moved(const ConstantPtr& c) {
+  All result = parts_of(c->recipe()->inputs[0]);
+  for (LowBitParts& p : result) {
+    p.q = moved(p.q, c->recipe(), c->dims());
+    for (ConstantPtr* part : {&p.z, &p.s})
+      if (*part) *part = (*part)->size() == 1 ? (*part)->reshaped({}) : moved(*part, c->recipe(), c->dims());
   }
   return result;
 }
@@ -122,7 +127,7 @@ All parts_of(const ConstantPtr& c) {
   All result;
   if (const Recipe* r = c->recipe().get()) {
     if (moves(r->attrs)) {
-      result = moved(*r);
+      result = moved(c);
     } else if (std::holds_alternative<CastAttrs>(r->attrs)) {
       result = cast(*r, c->dtype());
     } else if (std::holds_alternative<DequantizeAttrs>(r->attrs)) {

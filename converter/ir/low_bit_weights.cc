@@ -18,15 +18,16 @@ constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are computed when
 // q, z and s over a matrix, broadcast by strides.
 template <class T>
 struct Operand {
-  std::vector<T> items;
+  LoadedBytes loaded;
+  std::span<const T> items;
   int64_t row = 0, column = 0;
 
   T operator()(int64_t n, int64_t k) const { return items[static_cast<size_t>(n * row + k * column)]; }
 };
 
 template <class T>
-bool read(const ConstantPtr& c, DType as, const Dims& dims, T absent, Operand<T>* out) {
-  if (!c) return out->items = {absent}, true;
+bool read(ConstantPtr c, DType as, const Dims& dims, T absent, Operand<T>* out) {
+  if (!c) c = Constant::of<T>(as, {}, std::span(&absent, 1));
   std::vector<ConstantPtr> cast{c};
   if (c->dtype() != as && !evaluate(CastAttrs{static_cast<int64_t>(as), 1}, {c}, 1, &cast, false).ok())
     return false;
@@ -39,9 +40,12 @@ bool read(const ConstantPtr& c, DType as, const Dims& dims, T absent, Operand<T>
     return false;
   out->column = axis(1) == 1 ? 0 : 1;
   out->row = axis(2) == 1 ? 0 : axis(1);
-  const LoadedBytes loaded = cast[0]->load();
-  out->items.resize(loaded.bytes.size() / sizeof(T));
-  if (!out->items.empty()) std::memcpy(out->items.data(), loaded.bytes.data(), loaded.bytes.size());
+  out->loaded = cast[0]->load();
+  if (reinterpret_cast<uintptr_t>(out->loaded.bytes.data()) % alignof(T) != 0) {  // inside a model file
+    auto copy = std::make_shared<const Bytes>(out->loaded.bytes.begin(), out->loaded.bytes.end());
+    out->loaded = {copy, *copy};
+  }
+  out->items = {reinterpret_cast<const T*>(out->loaded.bytes.data()), out->loaded.bytes.size() / sizeof(T)};
   return true;
 }
 
@@ -184,7 +188,7 @@ ConstantPtr through(DType narrow, const ConstantPtr& wide) {
   const LoadedBytes a = wide->load(), b = back->load();
   return std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()) ? back : nullptr;
 }
-bool holds(DType narrow, const std::vector<float>& items) {
+bool holds(DType narrow, std::span<const float> items) {
   return through(narrow, Constant::of<float>(DType::kFloat32, {static_cast<int64_t>(items.size())}, items)) !=
          nullptr;
 }
