@@ -21,6 +21,7 @@ int assign_layout(Graph& graph);
 int fold_scale(Graph& graph);
 int fuse_pad(Graph& graph);
 int fuse_clamp(Graph& graph);
+int drop_subnormals(Graph& graph);
 int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
 
 std::span<const Pass> all_passes() {
@@ -45,6 +46,8 @@ std::span<const Pass> all_passes() {
       {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
       {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
       {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
+      {"drop-subnormals", "makes weights 0 that are too small to count and slow to compute with",
+       drop_subnormals},
       {"simplify-last", "as simplify, after the fusions", simplify},
       {"common-subexpressions-last", "as before, after the fusions", share_common_subexpressions},
       {"dead-code-last", "drops what earlier passes left over", remove_dead},

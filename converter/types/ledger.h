@@ -22,7 +22,7 @@ enum class TypeEffect {
   kNarrowed,  // ... in a narrower one, whose range and precision suffice
   kDeclared,  // the file's declaration is corrected
   kKept,      // nothing changes, although something asked for it
-  kReplaced,  // an element's value is replaced (rule mask.inf)
+  kReplaced,  // an element's value is replaced (rules mask.inf, weight.tiny)
 };
 const char* effect_name(TypeEffect effect);
 

@@ -6,6 +6,7 @@ namespace sinter::convert {
 int fold_scale(Graph& graph);
 int fuse_pad(Graph& graph);
 int fuse_clamp(Graph& graph);
+int drop_subnormals(Graph& graph);
 
 namespace testing {
 namespace {
@@ -50,6 +51,34 @@ TEST(FoldScale, LeavesWhatIsNotPerChannelOrReadElsewhere) {
   clamped.act_min = 0;
   s.output(s.emit(MulAttrs{}, {s.emit(clamped, {x, w}), s.constant({4})}), "clamped");
   EXPECT_EQ(apply(fold_scale, s), 0);
+}
+
+TEST(DropSubnormals, WhereWhatTheyMultiplyIsBounded) {
+  Sketch s;
+  const auto weights = [&](float third) {
+    return s.graph.add_constant(
+        Constant::of<float>(DType::kFloat32, {2, 2}, std::vector<float>{1.0f, -1e-40f, third, 1.5e-38f}));
+  };
+  const ValueId x = s.input({3, 2});
+  s.output(s.emit(FullyConnectedAttrs{}, {x, weights(1e-39f)}), "unbounded");
+  ValueId y = s.emit(FullyConnectedAttrs{.act_min = 0, .act_max = 6}, {x, weights(1e-39f)});
+  y = s.emit(TransposeAttrs{{1, 0}}, {y});
+  y = s.emit(TransposeAttrs{{1, 0}}, {y});
+  const ValueId bias =
+      s.graph.add_constant(Constant::of<float>(DType::kFloat32, {2}, std::vector<float>{1e-42f, 2}));
+  s.output(s.emit(FullyConnectedAttrs{}, {y, weights(1e-39f), bias}), "clamped");
+  s.output(s.emit(FullyConnectedAttrs{.act_max = 6}, {s.emit(SigmoidAttrs{}, {x}), weights(0)}), "sigmoid");
+  s.output(s.emit(FullyConnectedAttrs{}, {s.emit(ClampAttrs{-1e38, 1e38}, {x}), weights(0)}), "far");
+  EXPECT_EQ(apply(drop_subnormals, s, 1e-30), 3);
+  const auto numbers = [&](size_t node, size_t input) {
+    return s.graph.value(s.graph.nodes[node].inputs[input]).constant->as_doubles();
+  };
+  const double kept = static_cast<double>(-1e-40f), normal = static_cast<double>(1.5e-38f);
+  EXPECT_EQ(numbers(0, 1)[1], kept);
+  EXPECT_EQ(numbers(1, 1)[1], kept);
+  EXPECT_EQ(numbers(4, 1), (std::vector<double>{1, 0, 0, normal}));
+  EXPECT_EQ(numbers(4, 2), (std::vector<double>{0, 2}));
+  EXPECT_EQ(s.graph.ledger->all().at(0).rule, "weight.tiny");
 }
 
 TEST(FoldScale, AMaskDoesNotSwallowTheBias) {
