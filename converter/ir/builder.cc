@@ -168,8 +168,10 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
 
   results->clear();
   const bool small = out_bytes <= 2 * in_bytes + kFoldSlack;
-  const bool unpacked = !small && out_facts.size() == 1 && unpacks(attrs, out_facts[0].dtype) &&
-                        out_bytes <= kMostUnpackedBytes;
+  const bool repeats = op_of(attrs) == Op::kBroadcast || op_of(attrs) == Op::kTile;
+  const bool unpacked =
+      !small && out_facts.size() == 1 && unpacks(attrs, out_facts[0].dtype) &&
+      out_bytes <= (repeats ? std::min(kMostRepeatedBytes, in_bytes << 16) : kMostUnpackedBytes);
   if (all_constant && (small || widens_alone(attrs) || unpacked)) {
     std::vector<ConstantPtr> folded;
     const bool all_wanted =

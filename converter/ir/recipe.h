@@ -29,6 +29,8 @@ inline constexpr size_t kLazyResultBytes = 64 << 10;
 // recipe.
 bool unpacks(const OpAttrs& attrs, DType result);
 inline constexpr size_t kMostUnpackedBytes = size_t{1} << 32;
+inline constexpr size_t kMostRepeatedBytes = size_t{1}
+                                             << 30;  // by Broadcast and Tile, from a 65536th at least
 
 // Whether an operation on constants gives a result that would be stored as a recipe, whatever its size grows
 // to.
