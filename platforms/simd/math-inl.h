@@ -66,8 +66,18 @@ HWY_INLINE V expm1_negative(V x) {
   return keep_nan(x, hn::MulAdd(p, scale, hn::Sub(scale, set(1.0f))));
 }
 
-// Error 4.
-HWY_INLINE V sigmoid(V x) { return hn::Div(set(1.0f), hn::Add(set(1.0f), exp(hn::Neg(x)))); }
+// Error 4; 0 instead of what is less than 2^-125.
+HWY_INLINE V sigmoid(V x) {
+  const V t = hn::Neg(hn::Abs(x)), low = set(-86.6f);
+  VI k;
+  const V p = hn::Add(exp_reduced(hn::Max(t, low), &k), set(1.0f));
+  // exp(t): its exponent stays normal.
+  const V e = hn::BitCast(F(), hn::Add(hn::BitCast(I(), p), hn::ShiftLeft<23>(k)));
+  const V d = hn::Add(set(1.0f), e);
+  const V inverse = hn::Div(set(1.0f), d);
+  const V negative = hn::IfThenZeroElse(hn::Lt(t, low), hn::Mul(e, inverse));
+  return keep_nan(x, hn::IfThenElse(hn::Lt(x, set(0.0f)), negative, inverse));
+}
 
 // Error 6.
 HWY_INLINE V tanh(V x) {
