@@ -1,10 +1,9 @@
 // x86_64: measured on a machine with AVX-512, one thread, by bench/op_backends.cc (lowest of five
 // repetitions); time of simd over that of xnnpack:
-//   Conv 0.9 to 3.0, but 0.75 for one-element kernels with up to 16 output channels (XNNPACK computes 32 at a
-//   time) and 0.2 to 0.7 for up to 4 output channels of any kernel, DepthwiseConv 0.95 to 1.5, but 0.9 for up
-//   to 16 channels, MaxPool 2.2 to 2.3, PRelu 1.3 to 2.7, Add 1.0 to 1.3, Sub 1.0, Mul 0.95 to 1.3, Div 1.0,
-//   MatMul 0.9 to 1.1, but 0.2 for one row by a computed matrix, which XNNPACK packs for every run,
-//   FullyConnected 0.7 to 0.9, ConvTranspose 0.4 to 0.9, AvgPool 0.5 to 0.85.
+//   Conv 0.95 to 2.4, but 0.2 to 0.7 for up to 4 output channels of a window, DepthwiseConv 1.1 to 1.5, but
+//   0.8 for up to 16 channels, MaxPool 2.2 to 2.3, PRelu 1.3 to 2.7, Add 1.0 to 1.3, Sub 1.0, Mul 0.95
+//   to 1.3, Div 1.0, MatMul 0.9 to 1.1, but 0.2 for one row by a computed matrix, which XNNPACK packs for
+//   every run, FullyConnected 0.7 to 0.9, ConvTranspose 0.4 to 0.9, AvgPool 0.5 to 0.85.
 // ARM has not been measured; only what follows from the work done is taken over.
 #include "converter/plan/preferences.h"
 
@@ -14,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-enum class When { kAlways, kOneRowByComputed, kNarrow, kNarrowPointwise, kFewOutputs, kManyWindows };
+enum class When { kAlways, kOneRowByComputed, kNarrow, kFewOutputs, kManyWindows };
 
 struct Row {
   Op op;
@@ -23,10 +22,10 @@ struct Row {
 };
 
 constexpr Row kPrefersSimd[] = {
-    {Op::kAvgPool, When::kAlways, true},        {Op::kConv, When::kNarrowPointwise, true},
-    {Op::kConv, When::kFewOutputs, true},       {Op::kConv, When::kManyWindows, false},
-    {Op::kConvTranspose, When::kAlways, true},  {Op::kDepthwiseConv, When::kNarrow, true},
-    {Op::kFullyConnected, When::kAlways, true}, {Op::kMatMul, When::kOneRowByComputed, false},
+    {Op::kAvgPool, When::kAlways, true},           {Op::kConv, When::kFewOutputs, true},
+    {Op::kConv, When::kManyWindows, false},        {Op::kConvTranspose, When::kAlways, true},
+    {Op::kDepthwiseConv, When::kNarrow, true},     {Op::kFullyConnected, When::kAlways, true},
+    {Op::kMatMul, When::kOneRowByComputed, false},
 };
 
 constexpr int64_t kNarrowChannels = 16;
@@ -43,8 +42,12 @@ bool applies(When when, const OpCall& call) {
       return !call.in(1).constant && a.rank >= 2 && a.dims[a.rank - 2] == 1;
     case When::kNarrow:
       return y.rank > 0 && y.dims[y.rank - 1] <= kNarrowChannels;
-    case When::kFewOutputs:
-      return y.dims[y.rank - 1] <= kFewChannels && call.attrs<ConvAttrs>().group == 1;
+    case When::kFewOutputs: {
+      const TensorView& w = call.in(1);
+      bool window = false;
+      for (int i = 1; i + 1 < w.rank; ++i) window |= w.dims[i] != 1;
+      return window && y.dims[y.rank - 1] <= kFewChannels && call.attrs<ConvAttrs>().group == 1;
+    }
     case When::kManyWindows: {
       const TensorView& w = call.in(1);
       int64_t pointers = 1;
@@ -52,16 +55,6 @@ bool applies(When when, const OpCall& call) {
         if (!checked_mul(pointers, y.dims[i], &pointers) || !checked_mul(pointers, w.dims[i], &pointers))
           return true;
       return pointers >= kMostPointers;
-    }
-    case When::kNarrowPointwise: {
-      const TensorView& w = call.in(1);
-      const auto& attrs = call.attrs<ConvAttrs>();
-      for (int i = 1; i + 1 < w.rank; ++i)
-        if (w.dims[i] != 1) return false;
-      for (const int64_t stride : attrs.strides)
-        if (stride != 1) return false;
-      return attrs.group == 1 && y.dims[y.rank - 1] <= kNarrowChannels &&
-             y.dims[y.rank - 1] > kNarrowChannels / 2;
     }
   }
   return false;
