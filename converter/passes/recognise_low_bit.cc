@@ -11,6 +11,8 @@
 namespace sinter::convert {
 namespace {
 
+constexpr int64_t kCached = 1 << 20;  // elements
+
 // The constant operand as [outputs, depth].
 struct Product {
   ConstantPtr weights;
@@ -20,7 +22,7 @@ struct Product {
 
 class Recogniser {
  public:
-  explicit Recogniser(Graph& graph) : e_(graph) {}
+  Recogniser(Graph& graph, int64_t cached) : e_(graph), cached_(cached) {}
 
   int run() {
     for (int n = 0; n < e_.size(); ++n)
@@ -76,9 +78,15 @@ class Recogniser {
     bool rounded = false;
   };
 
+  // Weights of 8 bits with one scale a row, as quantized networks have them, are faster as floats, which they
+  // become when a session is created, as long as those fit a cache.
+  bool better_wide(const Constant& weights, int64_t block) const {
+    return bit_width(weights.dtype()) == 8 && block >= weights.dims()[1] && weights.size() < cached_;
+  }
+
   std::optional<Operands> operands(ValueId id, const ConstantPtr& constant) {
     auto w = low_bit_weights(constant);
-    if (!w) return std::nullopt;
+    if (!w || better_wide(*w->weights, w->block)) return std::nullopt;
     const std::string name = e_.value(id).name;
     const auto add = [&](const ConstantPtr& c, const char* what) {
       return c ? e_.graph().add_constant(c, name.empty() ? name : name + what) : kAbsent;
@@ -113,11 +121,14 @@ class Recogniser {
   }
 
   Editor e_;
+  int64_t cached_;
   std::map<std::pair<ValueId, Op>, std::optional<Operands>> known_;
 };
 
 }  // namespace
 
-int recognise_low_bit(Graph& graph) { return Recogniser(graph).run(); }
+int recognise_low_bit(Graph& graph) { return Recogniser(graph, kCached).run(); }
+// The small ones too, for tests.
+int recognise_any_low_bit(Graph& graph) { return Recogniser(graph, 0).run(); }
 
 }  // namespace sinter::convert

@@ -6,6 +6,7 @@
 
 namespace sinter::convert {
 
+int recognise_any_low_bit(Graph& graph);
 int recognise_low_bit(Graph& graph);
 int fold_scale(Graph& graph);
 
@@ -111,7 +112,7 @@ TEST(LowBit, UnpacksWordsHoweverTheyAreShifted) {
   for (const auto shift : {Gptq::Shift::kArithmetic, Gptq::Shift::kDivision, Gptq::Shift::kTruncating}) {
     Gptq s;
     s.multiply(s.weights(shift, in_order()), false);
-    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
     // Truncated quotients of negative words are other numbers, masked to 4 bits as well.
@@ -126,7 +127,7 @@ TEST(LowBit, ArithmeticShiftsAgreeAndTruncationDoesNot) {
   for (const auto shift : {Gptq::Shift::kArithmetic, Gptq::Shift::kDivision, Gptq::Shift::kTruncating}) {
     Gptq s;
     s.multiply(s.weights(shift, in_order()), false);
-    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
     ASSERT_NE(product(s.graph), nullptr);
     const LoadedBytes bytes = operand(s.graph, 1).constant->load();
     packed.emplace_back(bytes.bytes.begin(), bytes.bytes.end());
@@ -140,7 +141,7 @@ TEST(LowBit, SortsColumnsByGroup) {
   std::vector<int64_t> group(Gptq::kDepth);
   for (size_t i = 0; i < group.size(); ++i) group[i] = static_cast<int64_t>(i * 5 % 64) / 32;
   s.multiply(s.weights(Gptq::Shift::kArithmetic, group), false);
-  EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
   ASSERT_EQ(s.graph.nodes.size(), 2u) << dump(s.graph);
   EXPECT_EQ(s.graph.nodes[0].op(), Op::kGather);
   EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
@@ -151,7 +152,7 @@ TEST(LowBit, UnevenGroupsShareBlocks) {
   std::vector<int64_t> group(Gptq::kDepth);
   for (size_t i = 0; i < group.size(); ++i) group[i] = i * 5 % 64 < 48 ? 0 : 1;
   s.multiply(s.weights(Gptq::Shift::kArithmetic, group), false);
-  EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
   ASSERT_NE(product(s.graph), nullptr);
   EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 48);
 }
@@ -160,7 +161,7 @@ TEST(LowBit, DoesNotRoundToHalfBetween) {
   Gptq s;
   const ValueId half = s.weights(Gptq::Shift::kArithmetic, in_order(), DType::kFloat16);
   s.multiply(s.emit(to(DType::kFloat32), {half}), false);
-  EXPECT_EQ(apply(recognise_low_bit, s, kHalf), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kHalf), 1);
   ASSERT_NE(product(s.graph), nullptr);
   ASSERT_EQ(s.graph.ledger->size(), 1u);
   EXPECT_NE(s.graph.ledger->all()[0].reason.find("is not rounded"), std::string::npos);
@@ -178,7 +179,7 @@ TEST(LowBit, KeepsARoundingThatTheModelWrote) {
     std::vector<ValueId> half;
     ASSERT_TRUE(builder.emit(to(DType::kFloat16), {w}, 1, &half).ok());
     s.multiply(s.emit(to(DType::kFloat32), {half[0]}), false);
-    EXPECT_EQ(apply(recognise_low_bit, s, step == 0x1p-10 ? kHalf : 0), step == 0x1p-10 ? 1 : 0);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, step == 0x1p-10 ? kHalf : 0), step == 0x1p-10 ? 1 : 0);
   }
 }
 
@@ -211,7 +212,7 @@ TEST(LowBit, Dequantized) {
     if (c.zero != DType::kNone)
       operands.push_back(s.add(integers(c.zero, c.scale, c.zero == DType::kUint8 ? 120 : 1, 7)));
     s.multiply(s.emit(c.attrs, operands), false);
-    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
     ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
     EXPECT_EQ(dtype_name(operand(s.graph, 1).dtype), std::string(dtype_name(c.want)));
     EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, c.block);
@@ -230,7 +231,7 @@ TEST(LowBit, FractionalAndWideZeroPoints) {
     const ValueId w =
         s.emit(MulAttrs{}, {s.emit(SubAttrs{}, {q, z}), s.add(scales(DType::kFloat32, {64, 4, 1}))});
     s.multiply(s.emit(ViewAttrs{IntList{64, 128}}, {w}));
-    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
     ASSERT_NE(product(s.graph), nullptr);
     EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint4);
     ASSERT_EQ(operand(s.graph, 3).dtype, DType::kFloat32);
@@ -250,7 +251,7 @@ TEST(LowBit, MatMulAndBias) {
     const ValueId y = s.emit(MatMulAttrs{.transpose_b = turned ? 1 : 0}, {x, w});
     const ValueId scaled = s.emit(MulAttrs{}, {y, s.constant({40})});
     s.output(s.emit(AddAttrs{}, {scaled, s.constant({40})}));
-    EXPECT_EQ(apply(recognise_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
     EXPECT_EQ(apply(fold_scale, s, kRounded), 4);
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(product(s.graph)->inputs.size(), 5u);
@@ -262,7 +263,7 @@ TEST(LowBit, MatMulAndBias) {
 int changes_of(Model& s, const ConstantPtr& q, const ConstantPtr& scale) {
   const ValueId w = s.emit(MulAttrs{}, {s.emit(to(DType::kFloat32), {s.add(q)}), s.add(scale)});
   s.multiply(w);
-  return apply(recognise_low_bit, s, kRounded);
+  return apply(recognise_any_low_bit, s, kRounded);
 }
 
 TEST(LowBit, LeavesAlone) {
@@ -283,11 +284,21 @@ TEST(LowBit, LeavesAlone) {
             std::nullopt);
 }
 
+TEST(LowBit, SmallWeightsOfAChannelAreFasterWide) {
+  for (const int64_t rows : {64, 1024}) {
+    Model s;
+    const ConstantPtr q = integers(DType::kInt8, {rows, 1024}, -100, 201);
+    s.multiply(s.emit(DequantizeAttrs{0, 0, static_cast<int64_t>(DType::kFloat32)},
+                      {s.add(q), s.add(scales(DType::kFloat32, {rows}))}));
+    EXPECT_EQ(recognise_low_bit(s.graph), rows == 64 ? 0 : 1);
+  }
+}
+
 TEST(LowBit, WordsOfEightBitsAreWhatTheyAre) {
   // Integers with no scale at all.
   Model s;
   s.multiply(s.emit(to(DType::kFloat32), {s.add(integers(DType::kInt8, {48, 64}, -100, 201))}));
-  EXPECT_EQ(apply(recognise_low_bit, s), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s), 1);
   ASSERT_NE(product(s.graph), nullptr);
   EXPECT_EQ(operand(s.graph, 1).dtype, DType::kInt8);
 }
