@@ -135,6 +135,12 @@ All parts_of(const ConstantPtr& c) {
     } else if (const auto* sub = std::get_if<SubAttrs>(&r->attrs); sub && plain(*sub)) {
       for (LowBitParts& p : parts_of(r->inputs[0]))
         if (!p.z && !p.s) result.push_back({p.q, r->inputs[1], nullptr, p.rounded_to, p.written});
+    } else if (const auto* add = std::get_if<AddAttrs>(&r->attrs);
+               add && plain(*add) && !integer(c->dtype())) {
+      for (const size_t side : {0u, 1u})
+        for (LowBitParts& p : parts_of(r->inputs[side]))
+          if (const ConstantPtr z = p.z || p.s ? nullptr : evaluated(NegAttrs{}, {r->inputs[1 - side]}))
+            result.push_back({p.q, z, nullptr, p.rounded_to, p.written});
     } else if (const auto* mul = std::get_if<MulAttrs>(&r->attrs);
                mul && plain(*mul) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})

@@ -18,6 +18,7 @@ struct Product {
   ConstantPtr weights;
   ValueId x = kAbsent, bias = kAbsent;
   double act_min = -kInfinity, act_max = kInfinity;
+  bool turned = false;  // the operand itself is [depth, outputs]
 };
 
 class Recogniser {
@@ -47,12 +48,14 @@ class Recogniser {
     if (matrix->transpose_b != 0) return Product{w.constant, node.inputs[0]};
     std::vector<ConstantPtr> turned;
     if (!evaluate(TransposeAttrs{IntList{1, 0}}, {w.constant}, 1, &turned).ok()) return std::nullopt;
-    return Product{turned[0], node.inputs[0]};
+    Product p{turned[0], node.inputs[0]};
+    p.turned = true;
+    return p;
   }
 
   void pack(int n, const Product& p) {
     const ValueId id = e_.node(n).inputs[1];
-    const auto [at, fresh] = known_.emplace(std::pair(id, e_.node(n).op()), std::nullopt);
+    const auto [at, fresh] = known_.emplace(std::pair(id, p.turned), std::nullopt);
     if (fresh) at->second = operands(id, p.weights);
     if (!at->second) return;
     const Operands& o = *at->second;
@@ -122,7 +125,7 @@ class Recogniser {
 
   Editor e_;
   int64_t cached_;
-  std::map<std::pair<ValueId, Op>, std::optional<Operands>> known_;
+  std::map<std::pair<ValueId, bool>, std::optional<Operands>> known_;  // by value, and turned or not
 };
 
 }  // namespace

@@ -241,6 +241,31 @@ TEST(LowBit, FractionalAndWideZeroPoints) {
   }
 }
 
+TEST(LowBit, OneMatrixBothWays) {
+  Model s;
+  const ValueId w = s.emit(DequantizeAttrs{0, 0, static_cast<int64_t>(DType::kFloat32)},
+                           {s.add(integers(DType::kInt8, {64, 64}, -100, 201)),
+                            s.add(numbers(DType::kFloat32, {1}, [](size_t) { return 0.125; }))});
+  const ValueId x = s.input({2, 64});
+  for (const int64_t turned : {1, 0, 1})
+    s.output(s.emit(MatMulAttrs{.transpose_b = turned}, {x, w}),
+             "out" + std::to_string(s.graph.nodes.size()));
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 3);
+  EXPECT_EQ(s.graph.nodes[0].inputs[1], s.graph.nodes[2].inputs[1]);
+  EXPECT_NE(s.graph.nodes[0].inputs[1], s.graph.nodes[1].inputs[1]);
+}
+
+TEST(LowBit, AddedZeroPoints) {
+  Model s;
+  const ValueId q = s.emit(to(DType::kFloat32), {s.add(integers(DType::kUint8, {64, 128}, 0, 256))});
+  const ValueId z = s.add(numbers(DType::kFloat32, {64, 1}, [](size_t i) { return -128.0 - i % 7; }));
+  s.multiply(s.emit(MulAttrs{}, {s.add(scales(DType::kFloat32, {64, 1})), s.emit(AddAttrs{}, {z, q})}));
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+  ASSERT_NE(product(s.graph), nullptr);
+  EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint8);
+  EXPECT_EQ(operand(s.graph, 3).dtype, DType::kUint8);
+}
+
 TEST(LowBit, MatMulAndBias) {
   for (const bool turned : {false, true}) {
     Model s;
