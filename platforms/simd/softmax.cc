@@ -12,9 +12,33 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
+// Rows of up to half a vector: a row a lane.
+void softmax_short_rows(const float* x, float* y, size_t rows, size_t n, bool logarithm) {
+  const F d;
+  const size_t lanes = hn::Lanes(d);
+  const VI starts = hn::Mul(hn::Iota(I(), 0), hn::Set(I(), static_cast<int32_t>(n)));
+  for (size_t r = 0; r < rows; r += lanes, x += lanes * n, y += lanes * n) {
+    const size_t count = rows - r < lanes ? rows - r : lanes;
+    V top = set(-HUGE_VALF), sum = hn::Zero(d);
+    for (size_t j = 0; j < n; ++j) top = hn::Max(hn::GatherIndexN(d, x + j, starts, count), top);
+    for (size_t j = 0; j < n; ++j) {
+      const V e = exp(hn::Sub(hn::GatherIndexN(d, x + j, starts, count), top));
+      if (!logarithm) hn::ScatterIndexN(e, d, y + j, starts, count);
+      sum = hn::Add(sum, e);
+    }
+    const V factor = hn::Div(set(1.0f), sum), offset = logarithm ? log(sum) : sum;
+    for (size_t j = 0; j < n; ++j) {
+      const V v = logarithm ? hn::Sub(hn::Sub(hn::GatherIndexN(d, x + j, starts, count), top), offset)
+                            : hn::Mul(hn::GatherIndexN(d, y + j, starts, count), factor);
+      hn::ScatterIndexN(v, d, y + j, starts, count);
+    }
+  }
+}
+
 void softmax_rows(const float* x, float* y, size_t rows, size_t n, bool logarithm) {
   const F d;
   const size_t lanes = hn::Lanes(d);
+  if (2 * n <= lanes) return softmax_short_rows(x, y, rows, n, logarithm);
   for (size_t r = 0; r < rows; ++r, x += n, y += n) {
     // A NaN may be missed here; it comes back through the exponentials.
     V most = set(-HUGE_VALF);
@@ -38,7 +62,7 @@ void softmax_rows(const float* x, float* y, size_t rows, size_t n, bool logarith
       sum0 = hn::Add(sum0, hn::IfThenElseZero(hn::FirstN(d, count), e));
     }
     const float total = hn::ReduceSum(d, hn::Add(sum0, sum1));
-    const V factor = set(1.0f / total), offset = set(std::log(total));
+    const V factor = set(1.0f / total), offset = set(logarithm ? std::log(total) : 0);
     for (i = 0; i < n; i += lanes) {
       const size_t count = n - i < lanes ? n - i : lanes;
       const V v = logarithm ? hn::Sub(hn::Sub(hn::LoadN(d, x + i, count), shift), offset)

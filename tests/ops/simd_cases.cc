@@ -129,6 +129,13 @@ TEST(SimdSoftmax, LastAxis) {
     check_simd(SoftmaxAttrs{.axis = axis, .log = 1}, {x}, 1e-6, 3e-6);
   }
   check_simd(SoftmaxAttrs{.axis = 1}, {noise<float>({3, 5, 1}, -1, 1, 3)});
+  // Rows shorter than half a vector, of every instruction set.
+  for (int64_t n = 1; n <= 9; ++n)
+    for (const int64_t rows : {1, 3, 4, 17, 5000}) {
+      const Tensor x = noise<float>({rows, n}, -9, 9, 4);
+      check_simd(SoftmaxAttrs{.axis = 1}, {x});
+      check_simd(SoftmaxAttrs{.axis = 1, .log = 1}, {x}, 1e-6, 3e-6);
+    }
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   check_simd(SoftmaxAttrs{.axis = 1},
              {tensor<float>({5, 3}, {1, -inf, 1, -inf, -inf, -inf, nan, 1, 2, 1, 2, nan, 1000, 0, -1000})});
