@@ -227,7 +227,9 @@ def main():
         args.json.write_text(json.dumps(result, indent=1) + '\n')
     if args.markdown:
         shown = [a for a in sys.argv[1:]]
-        args.markdown.write_text(markdown(result, 'bench/bench_models.py ' + ' '.join(shown)))
+        written = args.markdown.read_text() if args.markdown.exists() else ''
+        remarks = written[written.find('\n## '):] if '\n## ' in written else ''
+        args.markdown.write_text(markdown(result, 'bench/bench_models.py ' + ' '.join(shown)) + remarks)
 
 
 def cpu():

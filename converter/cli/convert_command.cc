@@ -142,9 +142,6 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.target = a.target;
   options.strict = a.strict;
   options.narrow_float64 = a.float64 == "narrow";
-  if (a.prefer_float16)
-    throw UsageError(
-        "--prefer-float16: no kernel computes in float16 yet; weights stay float16 in the file without it");
   options.stored_weights = a.weights == "stored";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -155,6 +152,12 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
   if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
   Diagnostics diagnostics;
+  if (a.prefer_float16)
+    diagnostics.warn(
+        "", "",
+        fmt::format("--prefer-float16: no backend of target '{}' computes in float16; float32 it is",
+                    a.target),
+        "float16 weights stay float16 in the file without it");
   nlohmann::json sizes;
   // Read back with the device's verifier: what is written is what a device accepts.
   options.emit.check = [&](const std::filesystem::path& file) {
