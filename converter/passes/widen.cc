@@ -69,8 +69,9 @@ class Retyping {
       const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_affected()) ||
                            std::any_of(node.outputs.begin(), node.outputs.end(), is_affected());
       if (is_upward(node)) {
-        // The wide value itself, not what the model's narrow type would have kept of it.
-        node.inputs[0] = widened(node.inputs[0]);
+        // The wide value itself, where there is one, not what the model's narrow type would have kept of it.
+        if (const ValueId wide = wide_[static_cast<size_t>(node.inputs[0])]; wide != kAbsent)
+          node.inputs[0] = wide;
         graph_.nodes.push_back(std::move(node));
         continue;
       }
@@ -132,11 +133,12 @@ class Retyping {
   // and goes with the dead code otherwise.
   void widen(Node node) {
     ++changes_;
-    // What a comparison or a search reads is wide, although nothing that it gives is.
-    if (std::none_of(node.outputs.begin(), node.outputs.end(), is_affected()))
-      for (const ValueId id : node.inputs)
-        if (is_affected()(id)) record(node, graph_.value(id));
-    for (ValueId& id : node.inputs) id = widened(id);
+    // What a comparison or a search reads is wide, although nothing that it gives is; so are constants.
+    const bool silent = std::none_of(node.outputs.begin(), node.outputs.end(), is_affected());
+    for (ValueId& id : node.inputs) {
+      if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
+      id = widened(id);
+    }
     const std::vector<ValueId> old = node.outputs;
     for (ValueId& id : node.outputs) {
       if (id < 0 || !affected_(graph_.value(id).dtype)) continue;
@@ -159,7 +161,7 @@ class Retyping {
 
   void record(const Node& node, const Value& value) {
     const bool wider = affected_ == narrow;
-    const bool sum = wider && accumulates(node.op());
+    const bool sum = wider && accumulates(node.op()) && !value.constant;
     graph_.ledger->add(
         {value.name,
          node.name,
@@ -172,7 +174,9 @@ class Retyping {
          !wider ? "asked for on the command line"
          : sum  ? "sums are kept in float32, which neither overflows nor stalls where the model's type would"
                 : "computed in float32, which holds every value of the model's type",
-         wider ? TypeEffect::kWidened : TypeEffect::kNarrowed,
+         value.constant ? TypeEffect::kRetyped
+         : wider        ? TypeEffect::kWidened
+                        : TypeEffect::kNarrowed,
          {}});
   }
 

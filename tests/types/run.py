@@ -28,6 +28,7 @@ import pinned  # noqa: E402
 pinned.require()
 import corpus  # noqa: E402
 import numpy as np  # noqa: E402
+import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from type_case import RTOL  # noqa: E402
 
@@ -81,6 +82,36 @@ def ledger_lines(report):
     return lines, fault
 
 
+def replayed(case, listing, steps):
+    """None, or what in the written file the ledger does not lead to: the model's own types and the decisions, in their
+    order, must give the type of every value that kept its name, and every cast that the model did not write."""
+    decisions = listing["decisions"]
+    types = {}  # name -> types that the value may have in the file
+    packed = {n.input[1] for n in case.model.graph.node if n.op_type == "MatMulNBits"}
+    for t in case.model.graph.initializer:
+        if t.name in packed:  # what the operator makes of them has their name
+            continue
+        types[t.name] = {onnx.TensorProto.DataType.Name(t.data_type).lower()}
+    names = {"float": "float32", "double": "float64"}
+    types = {n: {names.get(t, t) for t in ts} for n, ts in types.items()}
+    for d in decisions:
+        types.setdefault(d["value"], {d["before"]}).add(d["after"])
+    found = {}
+    for v in listing["types"]:
+        found.setdefault(v["value"], set()).add(v["type"])
+        if v["value"] in types and v["type"] not in types[v["value"]]:
+            return f"replay: {v['value']} is {v['type']}, and the ledger leads to {sorted(types[v['value']])}"
+    for step in steps:
+        if step["op"] != "Cast" or step["origin"] in ("Cast", "CastLike"):
+            continue
+        out, to = step["outputs"][0].split(" ")[0], step["outputs"][0].split(" ")[1].split("[")[0]
+        pairs = [{d["before"], d["after"]} for d in decisions
+                 if d["value"] in (out, step["inputs"][0]) or d["node"] == step["name"]]
+        if not any(to in p and p & found.get(step["inputs"][0], p) - {to} for p in pairs):
+            return f"replay: no entry leads to the cast of {step['inputs'][0]} at {step['name']} to {to}"
+    return None
+
+
 def read_ledger():
     """case -> the ledger's lines, as they were reviewed."""
     known, name = {}, None
@@ -127,6 +158,10 @@ def check(case, sinter, timeout, golden, found):
             return fault
         if golden is not None and found[case.name] != golden.get(case.name, []):
             return f"ledger: it says {found[case.name]}, and ledger.txt {golden.get(case.name, [])}"
+        listing, steps = (json.loads(cli.call(sinter, "inspect", target, what, "--json", timeout=timeout).out)
+                          for what in ("--types", "--steps"))
+        if fault := replayed(case, listing, steps["steps"]):
+            return fault
         size = os.path.getsize(target)
         if case.weights and size > 1.02 * case.weights + PLAN_BYTES:
             return f"size: the file takes {size} bytes, the weights {case.weights}"
