@@ -13,6 +13,7 @@ int widen_narrow_floats(Graph& graph);
 int make_masks_finite(Graph& graph);
 int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
+int drop_roundings(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
@@ -34,6 +35,8 @@ std::span<const Pass> all_passes() {
       {"simplify", "drops operations that change nothing and replaces others by exactly equal, cheaper ones",
        simplify},
       {"common-subexpressions", "computes equal things once", share_common_subexpressions},
+      {"drop-roundings", "does not round what is normalized on its way from float32 to float32",
+       drop_roundings},
       {"recognise-activations", "finds GELU, SiLU, HardSigmoid and HardSwish in elementary operations",
        recognise_activations},
       {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",

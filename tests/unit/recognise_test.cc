@@ -3,6 +3,7 @@
 
 namespace sinter::convert {
 
+int drop_roundings(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
@@ -108,6 +109,29 @@ TEST(RecogniseNorms, LayerNorm) {
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(s.graph.nodes[0].op(), Op::kLayerNorm);
   }
+}
+
+TEST(DropRoundings, BehindNormsAndSoftmaxOnly) {
+  const auto through = [](Sketch& s, ValueId v, DType narrow) {
+    const ValueId down = s.emit(CastAttrs{static_cast<int64_t>(narrow), 1}, {v});
+    return s.emit(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {down});
+  };
+  Sketch s;
+  const ValueId x = s.input({3, 8});
+  const ValueId mean =
+      s.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), {1}, 1}, {s.emit(MulAttrs{}, {x, x})});
+  const ValueId root = s.emit(SqrtAttrs{}, {s.emit(AddAttrs{}, {mean, s.scalar(1e-6)})});
+  const ValueId quotient = s.emit(DivAttrs{}, {x, root});
+  s.output(s.emit(MulAttrs{}, {through(s, quotient, DType::kFloat16), s.constant({8})}), "norm");
+  const ValueId soft = s.emit(SoftmaxAttrs{.axis = 1}, {x});
+  s.output(s.emit(MatMulAttrs{}, {through(s, soft, DType::kBFloat16), s.constant({8, 4})}), "softmax");
+  s.output(s.emit(AddAttrs{}, {through(s, s.emit(MulAttrs{}, {x, x}), DType::kFloat16), x}), "meant");
+  EXPECT_EQ(apply(drop_roundings, s, 1e-2), 2);
+  EXPECT_EQ(apply(recognise_norms, s, 1e-5), 2);
+  EXPECT_EQ(std::count_if(s.graph.nodes.begin(), s.graph.nodes.end(),
+                          [](const Node& node) { return node.op() == Op::kCast; }),
+            2)
+      << dump(s.graph);
 }
 
 TEST(RecogniseNorms, RmsNorm) {
