@@ -1,6 +1,8 @@
 // Before an operator is lowered its operands' types are settled (converter/types/settle.h): here the facts
 // are gathered from the graph and the decisions applied and entered into the ledger.
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "converter/import/lower.h"
 #include "converter/types/settle.h"
@@ -101,6 +103,27 @@ bool bounded(const Graph& graph, ValueId id) {
   });
 }
 
+// Do sums and products of these values, or the values themselves, end in a sine or a cosine?
+bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& outputs) {
+  static const std::set<std::string_view> kLinear = {
+      "Add",       "Sub",   "Mul",    "Neg",     "Concat", "Reshape", "Flatten", "Transpose",
+      "Unsqueeze", "Slice", "Gather", "Squeeze", "Split",  "Expand",  "Tile",    "Identity"};
+  std::set<std::string> reached(outputs.begin(), outputs.end());
+  // Nodes stand in the order of their operands.
+  for (const ImportedNode& node : graph.nodes) {
+    if (!node.domain.empty() ||
+        std::none_of(node.inputs.begin(), node.inputs.end(),
+                     [&](const std::string& name) { return !name.empty() && reached.count(name) != 0; }))
+      continue;
+    if (node.op_type == "Sin" || node.op_type == "Cos") return true;
+    const ImportedAttribute* to = node.op_type == "Cast" ? node.find("to") : nullptr;
+    const DType cast = to != nullptr ? dtype_from_onnx(to->i) : DType::kNone;
+    if (kLinear.count(node.op_type) != 0 || is_wide_float(cast))
+      reached.insert(node.outputs.begin(), node.outputs.end());
+  }
+  return false;
+}
+
 }  // namespace
 
 bool NodeLowering::settle_operands() {
@@ -130,7 +153,9 @@ bool NodeLowering::settle_operands() {
       facts[i].long_sum = long_sum;
     }
   }
-  const Settlement settled = settle(*rules, facts);
+  const bool angle = any_double && mixed && !parent_.options().keep_float64 &&
+                     feeds_angle(parent_.model().graph, node_.outputs);
+  const Settlement settled = settle(*rules, facts, angle);
   if (!settled.refusal.empty()) return refuse_text(settled.refusal);
   std::vector<TypeRequest> requests;
   for (size_t i = 0; i < inputs_.size(); ++i)

@@ -21,8 +21,8 @@ std::string name(DType t) { return dtype_name(t); }
 
 class Solver {
  public:
-  Solver(const OperandRules& rules, const std::vector<OperandFact>& operands)
-      : rules_(rules), facts_(operands) {
+  Solver(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle)
+      : rules_(rules), facts_(operands), angle_(angle) {
     result_.operands.resize(operands.size());
   }
 
@@ -169,7 +169,7 @@ class Solver {
 
   // Double operands that lose nothing as float32 do not make the others double (narrow.f64).
   DType drop_needless_double(const std::vector<size_t>& active, DType type) const {
-    if (type != DType::kFloat64) return type;
+    if (type != DType::kFloat64 || angle_) return type;
     bool narrower = false, droppable = true;
     for (const size_t i : active) {
       const OperandFact& f = facts_[i];
@@ -197,7 +197,9 @@ class Solver {
         if (narrow_float(*result) && narrow_float(f.dtype) && f.dtype != *result)
           result = promote(*result, f.dtype);
         if (!result) return result;
-        if (!survives(*f.constant, *result, false)) result = DType::kFloat64;
+        const bool rounds = angle_ && f.dtype == DType::kFloat64 && !literal(i) &&
+                            !survives(*f.constant, DType::kFloat32, true);
+        if (rounds || !survives(*f.constant, *result, false)) result = DType::kFloat64;
       } else if (is_float(f.dtype)) {
         // A whole literal beside an integer is an integer; anything else makes the sum a floating-point one.
         if (literal(i) && !wants_float_ && !rules_.divides && *result != DType::kBool &&
@@ -247,6 +249,7 @@ class Solver {
 
   const OperandRules& rules_;
   const std::vector<OperandFact>& facts_;
+  const bool angle_;
   std::vector<size_t> leaders_, followers_;
   bool wants_float_ = false, wants_integer_ = false, wants_number_ = false;
   Settlement result_;
@@ -267,8 +270,8 @@ double largest(DType t) {
 
 }  // namespace
 
-Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands) {
-  return Solver(rules, operands).run();
+Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle) {
+  return Solver(rules, operands, angle).run();
 }
 
 bool survives(const Constant& constant, DType to, bool exact) {

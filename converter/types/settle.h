@@ -39,7 +39,9 @@ struct Settlement {
   std::string refusal;
 };
 
-Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands);
+// `angle`: the result becomes the argument of a sine or cosine, so that its absolute error counts; what
+// float64 operands know beyond float32 is kept.
+Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle = false);
 
 // Does every element of a constant survive in `to`? Floating-point ones may round (once) unless `exact`; none
 // may overflow, and none of a magnitude where whole numbers matter (2^24 and above) may change.

@@ -80,6 +80,26 @@ def doubles():
                 [node("Range", "a b c", "p"), node("Unsqueeze", "p one", "u"), node("Mul", "u f", "t"),
                  node("Cos", "t", "s"), node("Mul", "x s", "y")], {"x": x}, "y", d(x) * np.cos(angle),
                 {"a": f64(1996), "b": f64(2004), "c": f64(1), "one": arr64(1), "f": inverse[None]}, strict=None)
+    # Frequencies in float64 and positions in less: the product is an angle of thousands, whose error is absolute.
+    position, fine = np.array([0.0, 1, 8, 1024, 1992, 2000]), 1.0 / 10000**(np.arange(0, 56, 2) / 56)
+    angle = position[:, None] * fine
+    both = [node("Cos", "a", "c"), node("Sin", "a", "s"), node("Cast", "c", "y", to=1), node("Cast", "s", "z", to=1)]
+    want = {"y": np.cos(angle), "z": np.sin(angle)}
+    products = {"einsum": ([node("Einsum", "p f", "a", equation="n,d->nd")], fine),
+                "matmul": ([node("Unsqueeze", "p one", "u"), node("MatMul", "u f", "a")], fine[None]),
+                "mul": ([node("Unsqueeze", "p one", "u"), node("Mul", "u f", "v"), node("Concat", "v v", "w", axis=-1),
+                         node("Slice", "w b e one", "a")], fine[None])}
+    for word, (nodes, f) in products.items():
+        for short, p in (("f16", position.astype(np.float16)), ("bf16", position.astype(bf16)), ("f32", f32(position))):
+            rest = {"one": arr64(1), "b": arr64(0), "e": arr64(28)}
+            used = {k: rest[k] for k in rest if any(k in n.input for n in nodes)}
+            yield match(f"rotary_{word}_{short}_positions_f64_frequencies", "narrow.f64", nodes + both, {"p": p}, "y z", want,
+                        {"f": f, **used}, unit="float32", strict=None)
+    yield match("rotary_positions_cast_to_f64_f32_frequencies", "narrow.f64",
+                [node("Cast", "p", "q", to=11), node("Einsum", "q f", "a", equation="n,d->nd")] + both,
+                {"p": f32(position)}, "y z",
+                {"y": np.cos(position[:, None] * d(f32(fine))), "z": np.sin(position[:, None] * d(f32(fine)))},
+                {"f": f32(fine)}, unit="float32", strict=None)
     yield match("epsilon_f64_below_float32", "narrow.f64",
                 [node("Add", "x e", "t"), node("Div", "x t", "y")], {"x": np.array([0.0, 1e-20, 1.0])}, "y",
                 np.array([0.0, 1e-20, 1.0]) / (np.array([0.0, 1e-20, 1.0]) + 1e-60), {"e": f64(1e-60)}, strict=None)
