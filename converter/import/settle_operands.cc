@@ -106,8 +106,8 @@ bool bounded(const Graph& graph, ValueId id) {
 // Do sums and products of these values, or the values themselves, end in a sine or a cosine?
 bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& outputs) {
   static const std::set<std::string_view> kLinear = {
-      "Add",       "Sub",   "Mul",    "Neg",     "Concat", "Reshape", "Flatten", "Transpose",
-      "Unsqueeze", "Slice", "Gather", "Squeeze", "Split",  "Expand",  "Tile",    "Identity"};
+      "Add",       "Sub",   "Mul",    "Div",     "Neg",   "Concat", "Reshape", "Flatten", "Transpose",
+      "Unsqueeze", "Slice", "Gather", "Squeeze", "Split", "Expand", "Tile",    "Identity"};
   std::set<std::string> reached(outputs.begin(), outputs.end());
   // Nodes stand in the order of their operands.
   for (const ImportedNode& node : graph.nodes) {

@@ -119,6 +119,20 @@ TEST(SimdBinary, NanAndInfinities) {
   check_simd(DivAttrs{}, {a, b}, 0, 0);
 }
 
+TEST(SimdRope, BothOrdersAndBroadcasts) {
+  for (const int64_t interleaved : {0, 1})
+    for (const int64_t half : {1, 4, 8, 9, 32, 35}) {
+      const Tensor x = noise<float>({2, 3, 5, 2 * half + 3}, -2, 2, 1);
+      for (const Shape& s : {Shape{half}, Shape{5, half}, Shape{3, 1, half}, Shape{2, 1, 5, half}})
+        check_simd(RopeAttrs{.interleaved = interleaved, .rotary_dim = 2 * half},
+                   {x, noise<float>(s, -1, 1, 2), noise<float>(s, -1, 1, 3)}, 1e-6, 1e-6);
+    }
+  check_simd(RopeAttrs{}, {noise<float>({0, 4}, 0, 1, 1), full<float>({2}, 1), full<float>({2}, 1)});
+  std::vector<Tensor> none;
+  EXPECT_FALSE(run_simd(RopeAttrs{}, {full<float>({2, 4}, 1), full<float>({1}, 1), full<float>({2}, 1)},
+                        nullptr, {}, &none));
+}
+
 TEST(SimdSoftmax, LastAxis) {
   for (const Shape& s : {Shape{1}, Shape{5, 1}, Shape{3, 2}, Shape{4, 17}, Shape{2, 3, 64}, Shape{1, 1000},
                          Shape{200, 50}, Shape{2, 7, 1}, Shape{0, 4}}) {

@@ -7,6 +7,7 @@ int drop_roundings(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
+int recognise_rope(Graph& graph);
 int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
 
@@ -152,6 +153,51 @@ TEST(RecogniseNorms, OtherAxesStay) {
   const ValueId radicand = s.emit(AddAttrs{}, {mean(s, s.emit(MulAttrs{}, {d, d}), {1}), s.scalar(1e-5)});
   s.output(s.emit(DivAttrs{}, {d, s.emit(SqrtAttrs{}, {radicand})}));
   EXPECT_EQ(apply(recognise_norms, s), 0);
+}
+
+// x cos + rotate(x) sin for x [2, 3, 4, 8].
+ValueId rotary(Sketch& s, ValueId x, ValueId cos, ValueId sin, bool swapped = false) {
+  const auto half = [&](int64_t start) {
+    return s.emit(SliceAttrs{{0, 0, 0, start}, {1, 1, 1, 1}, {2, 3, 4, 4}}, {x});
+  };
+  const ValueId second = s.emit(NegAttrs{}, {half(swapped ? 0 : 4)}), first = half(swapped ? 4 : 0);
+  const ValueId rotated = s.emit(ConcatAttrs{3}, {second, first});
+  return s.emit(AddAttrs{}, {s.emit(MulAttrs{}, {x, cos}), s.emit(MulAttrs{}, {sin, rotated})});
+}
+
+TEST(RecogniseRope, HalvesThatAreAlike) {
+  Sketch s;
+  const ValueId x = s.input({2, 3, 4, 8}), angle = s.input({4, 4});
+  const ValueId both = s.emit(ConcatAttrs{1}, {angle, angle});
+  const ValueId cos = s.emit(TrigAttrs{static_cast<int64_t>(TrigFn::kCos)}, {both}),
+                sin = s.emit(TrigAttrs{static_cast<int64_t>(TrigFn::kSin)}, {both});
+  s.output(rotary(s, x, cos, sin), "computed");
+  const ConstantPtr half = s.fill({5, 4}, -1, 1);
+  std::vector<float> table;
+  for (int row = 0; row < 5; ++row)
+    for (int i = 0; i < 8; ++i)
+      table.push_back(static_cast<float>(half->as_doubles()[static_cast<size_t>(row * 4 + i % 4)]));
+  const ValueId rows = s.graph.add_constant(Constant::of<float>(DType::kFloat32, {5, 8}, table));
+  const ValueId at = s.graph.add_constant(Constant::int64s(std::vector<int64_t>{4, 0, 2, 2}));
+  const ValueId picked = s.emit(GatherAttrs{0}, {rows, at});
+  s.output(rotary(s, x, s.emit(ViewAttrs{.dims = {1, 4, 8}}, {picked}), picked), "table");
+  EXPECT_EQ(apply(recognise_rope, s, 1e-6), 2);
+  EXPECT_EQ(std::count_if(s.graph.nodes.begin(), s.graph.nodes.end(),
+                          [](const Node& node) { return node.op() == Op::kRope; }),
+            2)
+      << dump(s.graph);
+}
+
+TEST(RecogniseRope, OthersStay) {
+  Sketch s;
+  const ValueId x = s.input({2, 3, 4, 8}), angle = s.input({4, 4});
+  const ValueId both = s.emit(ConcatAttrs{1}, {angle, angle}), any = s.input({4, 8});
+  s.output(rotary(s, x, both, any), "unlike");
+  s.output(rotary(s, x, s.constant({4, 8}), both), "unlike table");
+  s.output(rotary(s, x, both, both, true), "turned back");
+  s.output(s.emit(AddAttrs{.act_min = 0}, {s.emit(MulAttrs{}, {x, both}), s.emit(MulAttrs{}, {x, both})}),
+           "other");
+  EXPECT_EQ(apply(recognise_rope, s), 0);
 }
 
 TEST(RecogniseAttention, TwoProductsAndASoftmax) {
