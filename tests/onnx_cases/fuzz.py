@@ -10,6 +10,7 @@ import argparse
 import concurrent.futures
 import os
 import random
+import re
 import sys
 import tempfile
 
@@ -26,6 +27,7 @@ import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 NUMBERS = (0, 1, -1, 2, 3, 7, -7, 127, 255, 2**15, 2**31 - 1, -2**31, 2**31, 2**32, 2**40, 2**62, 2**63 - 1, -2**63)
+LARGEST_ARENA = 1 << 28  # larger results of a damaged size are not computed: that takes its time
 FLOATS = (0.0, -1.0, 1e-40, 1e38, float("inf"), float("-inf"), float("nan"), 2.0**31)
 
 
@@ -161,6 +163,11 @@ def conformance_cases(folder):
         yield Case(name, m, feeds)
 
 
+def arena(said):
+    """Bytes, of what `sinter convert` says."""
+    return int(re.search(r"^arena +(\d+) bytes", said, re.M).group(1))
+
+
 def trial(job):
     number, name, data, files, flags, feeds, sinter, timeout, keep = job
     with tempfile.TemporaryDirectory(prefix="fuzz-") as work:
@@ -181,7 +188,7 @@ def trial(job):
             said = f"unexpected: {r.why()}"
         elif r.code != 0 and not r.err.strip():
             said = f"exit {r.code} without a word"
-        elif r.code == 0:
+        elif r.code == 0 and arena(r.out) < LARGEST_ARENA:
             cli.save_npz(os.path.join(work, "in.npz"), feeds)
             r, step = cli.call(sinter, "run", target, "--inputs", os.path.join(work, "in.npz"), timeout=timeout), "run"
             if r.code is None and b"Loop" in data:
