@@ -171,7 +171,7 @@ class Importer:
         self.local = {f: functions(t) for f, t in self.files.items()}
         self.shared = {}
         for f, known in self.local.items():
-            for header in ("common.h", "spatial.h", "control.h"):
+            for header in ("common.h", "spatial.h", "control.h", "quant_operands.h"):
                 names = set(re.findall(r"\b(\w+)\(", read(f"{folder}/{header}")))
                 for name in names & set(known):
                     self.shared[name] = (f, known[name])

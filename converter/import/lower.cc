@@ -292,6 +292,20 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
+bool is_read(const ImportedGraph& graph, const std::string& name) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ImportedNode& node) {
+    return std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end();
+  });
+}
+
+// What the user can do about an input of a type that nothing computes with.
+const char* instead_of(const std::string& type) {
+  if (type == "string") return "encode text before the model, and give it the numbers";
+  if (type.rfind("complex", 0) == 0)
+    return "give real and imaginary parts as floating-point values of their own";
+  return "declare it with a type of 8 bits or more";
+}
+
 }  // namespace
 
 void separate_outputs(Graph& graph) {
@@ -424,11 +438,17 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   for (const ImportedValueInfo& input : model.graph.inputs) {
     if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
     if (!input.other.empty() || !usable_input(input.dtype)) {
-      diagnostics.refuse(
-          "", "",
-          fmt::format("input '{}' is {}; inputs must be tensors of whole-byte numbers", input.name,
-                      input.other.empty() ? onnx_type_name(input.onnx_type) : "a " + input.other));
-      lowering.define(input.name, kUnknown);
+      const std::string type = input.other.empty() ? onnx_type_name(input.onnx_type) : "a " + input.other;
+      const std::string why =
+          fmt::format("input '{}' is {}; inputs must be tensors of whole-byte numbers: {}", input.name, type,
+                      instead_of(type));
+      // Where nodes read it, each says what it cannot do.
+      if (is_read(model.graph, input.name)) {
+        lowering.define_unusable(input.name, type, why);
+      } else {
+        diagnostics.refuse("", "", why);
+        lowering.define(input.name, kUnknown);
+      }
       continue;
     }
     const auto dims = shapes.resolve(input);

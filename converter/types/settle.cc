@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "converter/types/promote.h"
@@ -297,6 +298,8 @@ bool survives(const Constant& constant, DType to, bool exact) {
       if (std::isnan(v) || std::isinf(v)) continue;
       if (std::abs(v) > largest(to)) return false;
       if (same(v)) continue;
+      // A lone epsilon must not become 0, nor one of the few numbers that are left near it.
+      if (constant.size() == 1 && std::abs(v) < std::numeric_limits<float>::min()) return false;
       if (exact || !is_float(from) || std::abs(v) >= kExactFloat32) return false;
     }
     return true;

@@ -44,7 +44,8 @@ struct Settlement {
 Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle = false);
 
 // Does every element of a constant survive in `to`? Floating-point ones may round (once) unless `exact`; none
-// may overflow, and none of a magnitude where whole numbers matter (2^24 and above) may change.
+// may overflow, none of a magnitude where whole numbers matter (2^24 and above) may change, and a lone one may
+// not vanish below float32's normal range.
 bool survives(const Constant& constant, DType to, bool exact);
 
 }  // namespace sinter::convert

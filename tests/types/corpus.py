@@ -3,12 +3,13 @@ import arithmetic
 import graphs
 import idioms
 import inputs
+import leftovers
 import precision
 import products
 import quantized
 import refused
 
-MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, refused)
+MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, refused)
 
 
 def cases():

@@ -44,6 +44,8 @@ class Einsum {
       if (!common) return n_.refuse("its operands have no common type");
       type = *common;
     }
+    // Sums of narrow integers are kept in int32, as in MatMul.
+    if (terms.size() > 1 && is_integer(type) && bit_width(type) < 32) type = DType::kInt32;
     std::vector<Labelled> operands;
     for (size_t i = 0; i < terms.size(); ++i) {
       Labelled op{n_.cast(n_.input(i), type), {}};

@@ -1,99 +1,31 @@
 // Quantize, dequantize, and the operators that compute on quantized values: dequantize, the float operator,
 // quantize (QLinear...), or exactly in int32 (...Integer).
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/import/lower/quant_operands.h"
 #include "converter/import/lower/spatial.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 
-namespace {
-
-// The values that a zero point of quantized data may have.
-std::pair<double, double> quantized_range(DType t) {
-  const int bits = bit_width(t);
-  const bool is_signed = is_signed_integer(t) || t == DType::kInt4 || t == DType::kInt2;
-  const double low = is_signed ? -std::ldexp(1.0, bits - 1) : 0;
-  return {low, low + std::ldexp(1.0, bits) - 1};
-}
-
-// Rule quant.zero: a zero point of another type than its data takes the data's type where its values fit;
-// sets `as_numbers` where they do not, but mean something all the same. False: refused.
-bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* as_numbers) {
-  *as_numbers = false;
-  const DType given = n.dtype(*zero_point);
-  if (*zero_point < 0 || given == data || is_float(data)) return true;
-  const std::string name = n.parent().graph().value(*zero_point).name;
-  const auto decide = [&](const char* reason, DType to) {
-    n.parent().ledger().add(
-        {name,
-         n.node().name,
-         n.node().op_type,
-         given,
-         to,
-         "quant.zero",
-         reason,
-         given == to               ? TypeEffect::kKept
-         : n.constant(*zero_point) ? TypeEffect::kRetyped
-                                   : TypeEffect::kCast,
-         {{"data", data, false}, {"zero point", given, n.constant(*zero_point) != nullptr}}});
-  };
-  const ConstantPtr c = n.constant(*zero_point);
-  if (!c) {
-    decide("a zero point that is computed while running is subtracted as a number", DType::kFloat32);
-    return *as_numbers = true;
-  }
-  const auto [low, high] = quantized_range(data);
-  bool fits = true;
-  for (const double v : c->as_doubles()) {
-    if (v != std::trunc(v)) {
-      n.warn("zero point '{}' ({}) holds {}: fractions are kept by computing in float", name,
-             dtype_name(given), v);
-      decide("a fractional zero point is subtracted as a number", DType::kFloat32);
-      return *as_numbers = true;
-    }
-    if (v >= low && v <= high) continue;
-    if (data != DType::kInt8 || given != DType::kUint8 || v != 128)
-      return n.refuse("zero point '{}' ({}) holds {}, which {} data cannot have", name, dtype_name(given), v,
-                      dtype_name(data));
-    fits = false;
-  }
-  if (!fits) {
-    n.warn(
-        "zero point '{}' is the middle of uint8, but its data are int8; is the data's type what was meant?",
-        name);
-    decide("the zero point lies outside the data's type and is subtracted as a number", DType::kFloat32);
-    return *as_numbers = true;
-  }
-  decide("the values fit the data's type", data);
-  *zero_point = n.emit(CastAttrs{static_cast<int64_t>(data), 1}, {*zero_point});
-  return *zero_point >= 0;
-}
-
-}  // namespace
-
 ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
                    int64_t block_size, DType to) {
   if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
+  scale = real_scale(n, scale);
   if (bool as_numbers; !settle_zero_point(n, n.dtype(x), &zero_point, &as_numbers)) {
     return kUnknown;
   } else if (as_numbers) {
-    if (block_size != 0) return n.refuse("a zero point per block must have its data's type"), kUnknown;
     const auto shaped = [&](ValueId v) {
-      return n.size(v) == 1 ? n.reshape(v, {}) : along_axis(n, v, axis, n.rank(x));
+      if (n.size(v) == 1) return n.reshape(v, {});
+      return block_size != 0 ? repeated(n, v, axis, block_size, n.dims(x))
+                             : along_axis(n, v, axis, n.rank(x));
     };
     const ValueId difference = n.sub(n.cast(x, DType::kFloat32), n.cast(shaped(zero_point), DType::kFloat32));
     return n.cast(n.mul(difference, n.cast(shaped(scale), DType::kFloat32)), to);
   }
-  if (n.size(scale) == 1 && block_size == 0) {
-    scale = n.reshape(scale, {});
-    if (zero_point >= 0) zero_point = n.reshape(zero_point, {});
-    axis = 0;
-  }
+  if (!same_shape(n, &scale, &zero_point, &axis, block_size)) return kUnknown;
   std::vector<ValueId> inputs{x, scale};
   if (zero_point != kAbsent) inputs.push_back(zero_point);
   return n.emit(DequantizeAttrs{axis, block_size, static_cast<int64_t>(to)}, inputs);
@@ -102,11 +34,9 @@ ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point
 ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
                  int64_t block_size, DType to, int64_t saturate) {
   if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
-  if (n.size(scale) == 1 && block_size == 0) {
-    scale = n.reshape(scale, {});
-    if (zero_point >= 0) zero_point = n.reshape(zero_point, {});
-    axis = 0;
-  }
+  scale = real_scale(n, scale);
+  if (!settle_zero_point_of_result(n, to, &zero_point)) return kUnknown;
+  if (!same_shape(n, &scale, &zero_point, &axis, block_size)) return kUnknown;
   std::vector<ValueId> inputs{as_float(n, x), scale};
   if (zero_point != kAbsent) inputs.push_back(zero_point);
   return n.emit(QuantizeAttrs{axis, block_size, static_cast<int64_t>(to), saturate}, inputs);
@@ -118,9 +48,10 @@ namespace {
 bool scale_axis(NodeLowering& n, int64_t* axis, int64_t* block_size) {
   *axis = n.attr_int("axis", 1), *block_size = n.attr_int("block_size", 0);
   if (*block_size < 0) return n.refuse("block_size is {}", *block_size);
-  if (n.size(n.input(1)) == 1 && *block_size == 0) return *axis = 0, true;
+  const bool single = n.size(n.input(1)) == 1 && (!n.has_input(2) || n.size(n.input(2)) == 1);
+  if (single && *block_size == 0) return *axis = 0, true;
   if (!n.normalize_axis(axis, n.rank(n.input(0)))) return false;
-  if (n.rank(n.input(1)) == 1 || *block_size > 0) return true;
+  if (n.rank(n.input(1)) <= 1 || *block_size > 0) return true;
   // Rank > 1 without block_size: blocks that divide the axis evenly are meant.
   const int64_t length = n.dims(n.input(0))[static_cast<size_t>(*axis)];
   if (n.rank(n.input(1)) != n.rank(n.input(0)))
@@ -143,7 +74,8 @@ bool lower_quantize(NodeLowering& n) {
     return n.refuse("output_dtype {} is not supported", onnx_type_name(number));
   DType to = declared == DType::kNone ? DType::kUint8 : declared;
   if (n.has_input(2)) {
-    to = n.dtype(n.input(2));
+    to = declared != DType::kNone && !quantized_type(n.dtype(n.input(2))) ? declared
+                                                                          : result_type(n, n.input(2));
     if (declared != DType::kNone && declared != to)
       return n.refuse("output_dtype is {} and the zero point is {}", dtype_name(declared), dtype_name(to));
   }
@@ -156,7 +88,8 @@ bool lower_dequantize(NodeLowering& n) {
   int64_t axis, block_size;
   if (!scale_axis(n, &axis, &block_size)) return false;
   const int64_t number = n.attr_int("output_dtype", 0);
-  const DType to = number == 0 ? n.dtype(n.input(1)) : dtype_from_onnx(number);
+  const DType scale = n.dtype(n.input(1));
+  const DType to = number != 0 ? dtype_from_onnx(number) : is_float(scale) ? scale : DType::kFloat32;
   if (!is_float(to)) return n.refuse("output type {} is not supported", onnx_type_name(number));
   return n.output(0, dequantize(n, n.input(0), n.input(1), n.input(2), axis, block_size, to));
 }
@@ -173,7 +106,8 @@ bool lower_dynamic_quantize(NodeLowering& n) {
 ValueId real(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis) {
   if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
   if (n.size(scale) == 1 || n.rank(scale) == 1) {
-    if (n.size(scale) > 1 && !n.normalize_axis(&axis, n.rank(x))) return kUnknown;
+    const bool several = n.size(scale) > 1 || (zero_point >= 0 && n.size(zero_point) > 1);
+    if (several && !n.normalize_axis(&axis, n.rank(x))) return kUnknown;
     return dequantize(n, x, scale, zero_point, axis, 0, DType::kFloat32);
   }
   ValueId v = n.cast(x, DType::kFloat32);
@@ -187,7 +121,8 @@ ValueId scaled(NodeLowering& n, ValueId sum, ValueId a_scale, ValueId b_scale) {
 }
 // Back to integers; the type is the zero point's, else `fallback`.
 ValueId store(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, DType fallback) {
-  return quantize(n, x, scale, zero_point, 0, 0, zero_point == kAbsent ? fallback : n.dtype(zero_point), 1);
+  return quantize(n, x, scale, zero_point, 0, 0,
+                  zero_point == kAbsent ? fallback : result_type(n, zero_point), 1);
 }
 // x - zero point, exactly, in int32. A zero point of several elements lies along `axis`.
 ValueId integer(NodeLowering& n, ValueId x, ValueId zero_point, int64_t axis) {

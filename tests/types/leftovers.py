@@ -1,0 +1,83 @@
+"""Clashes that hand edits and half-finished conversions leave behind: quantization operands of any type and number,
+tiny epsilons, integer sums."""
+import numpy as np
+from type_case import (bf16, d, doubtful, e4m3fn, e5m2, f16, f32, f64, floats, halves, i8, i32, i64, ints, match, node,
+                       refuse, rng, u8)
+
+
+def quantized(x, scale, zero, low, high):
+    return np.clip(np.rint(d(x) / d(scale)) + zero, low, high)
+
+
+def quantization():
+    w, x = ints("lw", 4, 8, low=-128, high=128).astype(i8), floats("lx", 2, 8)
+    scales, zeros = floats("ls", 4, low=0.01, high=0.1), np.array([1, 2, 3, 4], i8)
+    for name, s, z in (("scalar_zero_point_of_four_scales", scales, i8(3)),
+                       ("four_zero_points_of_one_scale", f32(0.02), zeros),
+                       ("int32_zero_point_of_four_scales", scales, i32(3))):
+        per = (d(w) - np.broadcast_to(d(z), 4)[:, None]) * np.broadcast_to(d(s), 4)[:, None]
+        yield match(name, "quant.types", [node("DequantizeLinear", "w s z", "v", axis=0),
+                                          node("Gemm", "x v", "y", transB=1)], {"x": x}, "y", d(x) @ per.T,
+                    {"w": w, "s": s, "z": np.asarray(z)})
+    yield match("integer_scales", "quant.types",
+                [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q t", "y")],
+                {"x": np.array([1, 2.6, -3], f32)}, "y", np.array([2, 6, -6]),
+                {"s": i64(1), "z": i8(0), "t": i32(2)})
+    yield match("zero_point_of_another_float8", "quant.zero", node("DequantizeLinear", "q s z", "y"),
+                {"q": halves("lf8", 6, kind=e5m2)}, "y", d(halves("lf8", 6, kind=e5m2)) * 0.25,
+                {"s": f32(0.25), "z": np.array(0, e4m3fn)}, opset=19)
+    yield refuse("float8_zero_point_not_zero", "quant.zero", node("DequantizeLinear", "q s z", "y", name="here"),
+                 {"q": halves("lf8", 6, kind=e5m2)}, "y", ["here", "DequantizeLinear", "z", "float8e4m3fn", "float8e5m2"],
+                 {"s": f32(0.25), "z": np.array(1, e4m3fn)}, opset=19)
+    a = np.linspace(-20, 20, 16, dtype=f32)
+    for name, z, letter, low, high in (("uint8", i32(128), "B", 0, 255), ("int8", i64(-3), "c", -128, 127),
+                                       ("uint8_from_f32", f32(128), "B", 0, 255)):
+        yield match(f"quantize_zero_point_declared_{name}", "quant.zero", node("QuantizeLinear", "x s z", "y"), {"x": a},
+                    f"y:{letter}", quantized(a, 0.125, d(z), low, high), {"s": f32(0.125), "z": np.asarray(z)})
+    yield match("quantize_int64_zero_point_output_dtype", "quant.zero",
+                node("QuantizeLinear", "x s z", "y", output_dtype=3), {"x": a.astype(f16)}, "y:c",
+                quantized(a.astype(f16), 0.125, 0, -128, 127), {"s": f16(0.125), "z": i64(0)}, opset=21)
+    yield match("quantize_int32_zero_point_read_as_int8", "quant.zero",
+                [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s w", "y")], {"x": a}, "y",
+                (quantized(a, 0.25, 3, -128, 127) - 3) * 0.25, {"s": f32(0.25), "z": i32(3), "w": i8(3)})
+    yield doubtful("quantize_int32_zero_point_shared", "quant.zero",
+                   [node("QuantizeLinear", "x s z", "q", name="here"), node("DequantizeLinear", "q s z", "y")], {"x": a},
+                   "y", (quantized(a, 0.25, 128, 0, 255) - 128) * 0.25, {"s": f32(0.25), "z": i32(128)},
+                   words=["here", "z", "int32", "uint8"])
+    yield refuse("quantize_zero_point_beyond_the_result", "quant.zero", node("QuantizeLinear", "x s z", "y", name="here"),
+                 {"x": a}, "y:B", ["here", "QuantizeLinear", "z", "int32", "300", "uint8"], {"s": f32(1), "z": i32(300)})
+    q = rng("lq").integers(0, 16, (32, 16)).astype(u8)
+    per, zero = halves("lps", 2, 16, low=0.01, high=0.02), halves("lpz", 2, 16, low=5, high=9)
+    weight = (d(q) - np.repeat(d(zero), 16, 0)) * np.repeat(d(per), 16, 0)
+    b = halves("lpx", 2, 32)
+    yield doubtful("fractional_zero_point_per_block", "quant.zero",
+                   [node("DequantizeLinear", "q s z", "v", axis=0, block_size=16), node("MatMul", "x v", "y")], {"x": b},
+                   "y:h", d(b) @ weight, {"q": q, "s": per, "z": zero}, opset=21, words=["z", "float16"])
+    c, k, s = (ints("lc", 1, 2, 4, 4, low=0, high=256).astype(u8), ints("lk", 3, 2, 1, 1, low=-100, high=100).astype(i8),
+               np.array([2.0**-8, 2.0**-9, 2.0**-7], f16))
+    bias = ints("lb", 3, low=-500, high=500).astype(i64)
+    acc = np.einsum("nchw,oc->nohw", d(c) - 128, d(k)[:, :, 0, 0]) + d(bias).reshape(1, 3, 1, 1)
+    yield match("qlinearconv_operands_of_seven_types", "quant.types",
+                node("QLinearConv", "x xs xz w ws wz ys yz b", "y"), {"x": c}, "y:B",
+                quantized(acc * (d(s) * 2.0**-7).reshape(1, 3, 1, 1), 2.0**-5, 10, 0, 255),
+                {"xs": f64(2.0**-7), "xz": i32(128), "w": k, "ws": s, "wz": i8(0), "ys": bf16(2.0**-5), "yz": u8(10),
+                 "b": bias})
+
+
+def tiny():
+    x = np.array([0.0, 3.0])
+    for kind, letter in ((f32, ""), (f16, ":h")):
+        yield match(f"lone_epsilon_f64_beside_{np.dtype(kind).name}", "narrow.f64",
+                    [node("Abs", "x", "a"), node("Add", "a e", "t"), node("Div", "x t", "y")], {"x": x.astype(kind)},
+                    "y" + letter, np.array([0.0, 1.0]), {"e": f64(1e-60)}, strict=None)
+
+
+def integers():
+    a, b = ints("lea", 3, 4, low=0, high=256).astype(u8), ints("leb", 4, 5, low=-128, high=128).astype(i8)
+    yield match("einsum_uint8_int8", "promote.int", node("Einsum", "a b", "y", equation="ij,jk->ik"), {"a": a, "b": b},
+                "y:i", d(a) @ d(b))
+
+
+def cases():
+    for group in (quantization, tiny, integers):
+        yield from group()
