@@ -144,6 +144,10 @@ def integers():
 
 def special_values():
     x = floats("nan", 3)
+    yield doubtful("cast_of_constant_to_infinity", "cast.explicit",
+                   [node("Cast", "c", "k", name="here", to=10), node("Add", "x k", "y")], {"x": halves("inf", 3)}, "y:h",
+                   np.array([-np.inf, *(d(halves("inf", 3))[1:] + [2, np.inf])]), {"c": f32([-1e9, 2, 70000])},
+                   words=("here", "Cast", "infinite", "float16", "70000"))
     yield doubtful("nan_constant", "literal.weak", node("Add", "x c", "y", name="here"), {"x": x}, "y",
                    d(x) + np.array([0, np.nan, 1]), {"c": np.array([0, np.nan, 1], f32)}, ["nan"])
     yield match("inf_literal_f64_beside_f16", "literal.weak", node("Min", "x c", "y"), {"x": x.astype(f16)}, "y:h",

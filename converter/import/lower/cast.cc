@@ -1,8 +1,26 @@
 // Changes of element type.
+#include <cmath>
+
 #include "converter/import/lower/common.h"
 
 namespace sinter::convert {
 namespace {
+
+// Large weights are not looked through, they hold no infinities that somebody meant.
+constexpr int64_t kMostLookedAt = int64_t{1} << 22;
+
+// Rule cast.explicit: the cast is done as it is written, and said where it makes numbers infinite.
+void report_infinities(NodeLowering& n, const Constant& from, ValueId result) {
+  const ConstantPtr to = n.constant(result);
+  if (!to || !is_float(from.dtype()) || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
+  const std::vector<double> before = from.as_doubles(), after = to->as_doubles();
+  size_t lost = 0, last = 0;
+  for (size_t i = 0; i < before.size(); ++i)
+    if (std::isfinite(before[i]) && std::isinf(after[i])) ++lost, last = i;
+  if (lost > 0)
+    n.warn("makes {} of its numbers infinite in {}, {} for one; so it is written, and so it stays", lost,
+           dtype_name(to->dtype()), before[last]);
+}
 
 bool cast_to(NodeLowering& n, DType to) {
   const ValueId x = n.input(0);
@@ -12,7 +30,9 @@ bool cast_to(NodeLowering& n, DType to) {
   const std::string mode = n.attr_string("round_mode", "up");
   if (mode != "up" && to == DType::kFloat8E8M0) return n.refuse("round_mode '{}' is not supported", mode);
   if (n.dtype(x) == to) return n.output(0, x);
-  return n.output(0, n.emit(CastAttrs{static_cast<int64_t>(to), saturate}, {x}));
+  const ValueId y = n.emit(CastAttrs{static_cast<int64_t>(to), saturate}, {x});
+  if (const ConstantPtr from = n.constant(x); from && y >= 0) report_infinities(n, *from, y);
+  return n.output(0, y);
 }
 
 // Cast-1 names the type, later ones number it.
