@@ -105,9 +105,11 @@ def replayed(case, listing, steps):
         if step["op"] != "Cast" or step["origin"] in ("Cast", "CastLike"):
             continue
         out, to = step["outputs"][0].split(" ")[0], step["outputs"][0].split(" ")[1].split("[")[0]
-        # The value may have been widened where it is made, and be cast on from there.
+        # The value may have been widened where it is made or read, and be cast on from there.
         led = {t for d in decisions if d["value"] in (out, step["inputs"][0]) or d["node"] == step["name"]
                for t in (d["before"], d["after"])}
+        if led & {"float16", "bfloat16"}:
+            led.add("float32")
         if to not in led or not led & found.get(step["inputs"][0], led) - {to}:
             return f"replay: no entry leads to the cast of {step['inputs'][0]} at {step['name']} to {to}"
     return None
