@@ -124,6 +124,18 @@ bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& out
   return false;
 }
 
+// The type of a Constant node, which may stand behind the node that asks.
+DType constant_type(const ImportedGraph& model, const std::string& name) {
+  for (const ImportedNode& node : model.nodes) {
+    if (node.op_type != "Constant" || node.outputs.empty() || node.outputs[0] != name) continue;
+    for (const ImportedAttribute& a : node.attributes) {
+      if (a.name == "value_float" || a.name == "value_floats") return DType::kFloat32;
+      if (!a.tensors.empty() && a.tensors[0].data) return a.tensors[0].data->dtype();
+    }
+  }
+  return DType::kNone;
+}
+
 }  // namespace
 
 bool NodeLowering::settle_operands() {
@@ -153,9 +165,19 @@ bool NodeLowering::settle_operands() {
       facts[i].long_sum = long_sum;
     }
   }
-  const bool angle = any_double && mixed && !parent_.options().keep_float64 &&
-                     feeds_angle(parent_.model().graph, node_.outputs);
-  const Settlement settled = settle(*rules, facts, angle);
+  ResultFact result;
+  result.angle = any_double && mixed && !parent_.options().keep_float64 &&
+                 feeds_angle(parent_.model().graph, node_.outputs);
+  if (mixed && any_integer && !node_.outputs.empty()) {
+    for (const ImportedValueInfo& output : parent_.model().graph.outputs)
+      if (output.name == node_.outputs[0]) result.declared = output.dtype;
+    // Only sums of few bits need to know.
+    const bool few = std::any_of(facts.begin(), facts.end(), [](const OperandFact& f) {
+      return is_integer(f.dtype) && bit_width(f.dtype) <= 16;
+    });
+    result.fractions = few && wants_fractions();
+  }
+  const Settlement settled = settle(*rules, facts, result);
   if (!settled.refusal.empty()) return refuse_text(settled.refusal);
   std::vector<TypeRequest> requests;
   for (size_t i = 0; i < inputs_.size(); ++i)
@@ -196,7 +218,8 @@ bool NodeLowering::wants_fractions() {
     if (word == 'F') return true;
     if (word != 'N' && word != 'A') continue;
     for (const std::string& other : reader.inputs)
-      if (other != name && is_float(dtype(parent_.lookup(other)))) return true;
+      if (other != name && (is_float(dtype(parent_.lookup(other))) || is_float(constant_type(model, other))))
+        return true;
   }
   return false;
 }

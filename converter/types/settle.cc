@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -22,8 +23,8 @@ std::string name(DType t) { return dtype_name(t); }
 
 class Solver {
  public:
-  Solver(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle)
-      : rules_(rules), facts_(operands), angle_(angle) {
+  Solver(const OperandRules& rules, const std::vector<OperandFact>& operands, const ResultFact& wanted)
+      : rules_(rules), facts_(operands), wanted_(wanted) {
     result_.operands.resize(operands.size());
   }
 
@@ -170,7 +171,7 @@ class Solver {
 
   // Double operands that lose nothing as float32 do not make the others double (narrow.f64).
   DType drop_needless_double(const std::vector<size_t>& active, DType type) const {
-    if (type != DType::kFloat64 || angle_) return type;
+    if (type != DType::kFloat64 || wanted_.angle) return type;
     bool narrower = false, droppable = true;
     for (const size_t i : active) {
       const OperandFact& f = facts_[i];
@@ -198,7 +199,7 @@ class Solver {
         if (narrow_float(*result) && narrow_float(f.dtype) && f.dtype != *result)
           result = promote(*result, f.dtype);
         if (!result) return result;
-        const bool rounds = angle_ && f.dtype == DType::kFloat64 && !literal(i) &&
+        const bool rounds = wanted_.angle && f.dtype == DType::kFloat64 && !literal(i) &&
                             !survives(*f.constant, DType::kFloat32, true);
         if (rounds || !survives(*f.constant, *result, false)) result = DType::kFloat64;
       } else if (is_float(f.dtype)) {
@@ -216,9 +217,43 @@ class Solver {
       } else if (*result == DType::kBool || !literal(i) || !survives(*f.constant, *result, true)) {
         result = promote(*result, f.dtype);
         if (!result) return result;
+      } else {
+        result = room_for_result(*result, f);
       }
     }
     return result;
+  }
+
+  // A lone number beside integers takes their type, and the result with it. Not so where the result may leave
+  // that type and was meant to: a difference of unsigned integers and a signed number, or 8 or 16 bits whose
+  // result is declared or read as something wider.
+  DType room_for_result(DType type, const OperandFact& literal) const {
+    const bool sub = rules_.op == "Sub", mul = rules_.op == "Mul", add = rules_.op == "Add";
+    if (!is_integer(type) || type == DType::kUint64 || type == DType::kInt64 || !is_integer(literal.dtype))
+      return type;
+    const bool difference = sub && !is_signed_integer(type) && is_signed_integer(literal.dtype) &&
+                            (!is_integer(wanted_.declared) || is_signed_integer(wanted_.declared));
+    const bool wider = (add || sub || mul) && bit_width(type) <= 16 &&
+                       bit_width(literal.dtype) > bit_width(type) &&
+                       (wanted_.fractions ||
+                        (is_integer(wanted_.declared) && bit_width(wanted_.declared) > bit_width(type)));
+    if (!difference && !wider) return type;
+    const double v = literal.constant->as_doubles()[0];
+    const auto range = [](DType t) {
+      const double span = std::ldexp(1.0, bit_width(t));
+      return is_signed_integer(t) ? std::pair(-span / 2, span / 2 - 1) : std::pair(0.0, span - 1);
+    };
+    const auto [low, high] = range(type);
+    // Either operand may come first.
+    const bool first = !facts_.empty() && &literal == &facts_[0];
+    const std::array<double, 2> ends = mul     ? std::array{low * v, high * v}
+                                       : add   ? std::array{low + v, high + v}
+                                       : first ? std::array{v - low, v - high}
+                                               : std::array{low - v, high - v};
+    const double least = std::min({low, ends[0], ends[1]}), most = std::max({high, ends[0], ends[1]});
+    for (const DType t : {type, DType::kInt16, DType::kInt32})
+      if (range(t).first <= least && most <= range(t).second) return t;
+    return DType::kInt64;
   }
 
   void explain(size_t i, DType to) {
@@ -250,7 +285,7 @@ class Solver {
 
   const OperandRules& rules_;
   const std::vector<OperandFact>& facts_;
-  const bool angle_;
+  const ResultFact& wanted_;
   std::vector<size_t> leaders_, followers_;
   bool wants_float_ = false, wants_integer_ = false, wants_number_ = false;
   Settlement result_;
@@ -271,8 +306,9 @@ double largest(DType t) {
 
 }  // namespace
 
-Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle) {
-  return Solver(rules, operands, angle).run();
+Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands,
+                  const ResultFact& result) {
+  return Solver(rules, operands, result).run();
 }
 
 bool survives(const Constant& constant, DType to, bool exact) {

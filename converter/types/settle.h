@@ -26,6 +26,13 @@ struct OperandFact {
       false;  // enters sums of many products, where float32 rounding of the operand is lost in the sum's own
 };
 
+// What becomes of the node's result.
+struct ResultFact {
+  DType declared = DType::kNone;  // set: it is an output of the model of this type
+  bool fractions = false;         // it is declared or read as a floating-point number
+  bool angle = false;             // it becomes the argument of a sine or cosine
+};
+
 struct OperandSettlement {
   DType type = DType::kNone;  // what it becomes; kNone: stays
   const char* rule = "";
@@ -41,11 +48,12 @@ struct Settlement {
 
 // `angle`: the result becomes the argument of a sine or cosine, so that its absolute error counts; what
 // float64 operands know beyond float32 is kept.
-Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands, bool angle = false);
+Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands,
+                  const ResultFact& result = {});
 
 // Does every element of a constant survive in `to`? Floating-point ones may round (once) unless `exact`; none
-// may overflow, none of a magnitude where whole numbers matter (2^24 and above) may change, and a lone one may
-// not vanish below float32's normal range.
+// may overflow, none of a magnitude where whole numbers matter (2^24 and above) may change, and a lone one
+// may not vanish below float32's normal range.
 bool survives(const Constant& constant, DType to, bool exact);
 
 }  // namespace sinter::convert

@@ -76,6 +76,24 @@ def integers():
     a, b = ints("lea", 3, 4, low=0, high=256).astype(u8), ints("leb", 4, 5, low=-128, high=128).astype(i8)
     yield match("einsum_uint8_int8", "promote.int", node("Einsum", "a b", "y", equation="ij,jk->ik"), {"a": a, "b": b},
                 "y:i", d(a) @ d(b))
+    u = np.array([0, 100, 255], u8)
+    half = node("Div", "t h", "y")
+    yield match("uint8_minus_int64_literal_divided", "literal.weak", [node("Sub", "x c", "t"), half], {"x": u}, "y",
+                (d(u) - 128) / 128, {"c": i64(128), "h": f32(128)})
+    for op, c, value in (("Sub", i32(128), d(u) - 128), ("Mul", i64(3), d(u) * 3), ("Add", i32(-7), d(u) - 7)):
+        yield match(f"uint8_{op.lower()}_literal_declared_int32", "literal.weak", node(op, "x c", "y"), {"x": u}, "y:i",
+                    value, {"c": c}, strict=None)
+    yield match("literal_minus_uint8_declared_int64", "literal.weak", node("Sub", "c x", "y"), {"x": u}, "y:l", 15 - d(u),
+                {"c": i64(15)}, strict=None)
+    yield match("uint32_minus_int32_literal_times_f16", "literal.weak", [node("Sub", "x c", "t"), node("Mul", "t s", "y")],
+                {"x": np.array([0, 7, 15], np.uint32)}, "y", np.array([-4, -0.5, 3.5]),
+                {"c": i32(8), "s": f16(0.5)}, strict=None)
+    yield match("int8_times_int32_literal_read_as_float", "literal.weak",
+                [node("Mul", "x c", "t"), node("Add", "t h", "y")], {"x": np.array([100, -100, 3], i8)}, "y",
+                np.array([10000.5, -9999.5, 300.5]), {"c": i32(100), "h": f32(0.5)})
+    with np.errstate(over="ignore"):
+        yield match("uint8_minus_literal_declared_uint8_wraps", "int.exact", node("Sub", "x c", "y"), {"x": u}, "y:B",
+                    u - u8(128), {"c": i64(128)})
 
 
 def cases():

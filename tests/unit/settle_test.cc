@@ -56,6 +56,26 @@ TEST(Settle, DoubleGoesWhereNothingIsLost) {
   EXPECT_EQ(meeting("Add", {active(DType::kFloat32), constant(pair(0.1, 1e300))}), DType::kFloat64);
 }
 
+TEST(Settle, SumsWithALiteralGetRoomWhereItIsMeant) {
+  const auto with = [](const char* op, DType t, int64_t v, ResultFact result) {
+    const std::vector<OperandFact> facts{active(t), constant(Constant::scalar_int(DType::kInt64, v))};
+    const Settlement s = settle(*operand_rules("", op), facts, result);
+    EXPECT_EQ(became(s, facts, 0), became(s, facts, 1));
+    return became(s, facts, 0);
+  };
+  ResultFact wide, narrow, read;
+  wide.declared = DType::kInt32, narrow.declared = DType::kUint8, read.fractions = true;
+  EXPECT_EQ(with("Sub", DType::kUint8, 128, {}), DType::kInt16);
+  EXPECT_EQ(with("Sub", DType::kUint32, 8, {}), DType::kInt64);
+  EXPECT_EQ(with("Sub", DType::kUint8, 0, {}), DType::kUint8);
+  EXPECT_EQ(with("Sub", DType::kUint8, 128, narrow), DType::kUint8);
+  EXPECT_EQ(with("Add", DType::kInt8, 100, {}), DType::kInt8);
+  EXPECT_EQ(with("Add", DType::kInt8, 100, wide), DType::kInt16);
+  EXPECT_EQ(with("Mul", DType::kUint8, 200, read), DType::kInt32);
+  EXPECT_EQ(with("Mul", DType::kInt32, 200, read), DType::kInt32);
+  EXPECT_EQ(with("BitwiseAnd", DType::kUint8, 15, wide), DType::kUint8);
+}
+
 TEST(Settle, IntegersMeetFloatsWithoutLoss) {
   EXPECT_EQ(meeting("Add", {active(DType::kInt16), active(DType::kFloat32)}), DType::kFloat32);
   EXPECT_EQ(meeting("Add", {active(DType::kInt16), active(DType::kFloat16)}), DType::kFloat32);
