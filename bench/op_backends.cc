@@ -32,19 +32,23 @@ struct Memory {
   std::byte* data() { return blocks.data()->bytes; }
 };
 
-// The first input is computed, the others are constant unless `all_computed`.
+// The first input is computed, the others are constant unless `all_computed`; the second one has type
+// `second`.
 template <class A>
 void measure(benchmark::State& state, Backend& backend, const A& attrs, const std::vector<Dims>& dims,
-             bool all_computed) {
+             bool all_computed, DType second) {
   std::vector<Memory> memory;
   std::vector<TensorView> in, out(1);
   for (const Dims& d : dims) {
     TensorView v;
-    v.dtype = DType::kFloat32;
+    v.dtype = in.size() == 1 ? second : DType::kFloat32;
     v.set_shape(d);
     memory.emplace_back(static_cast<size_t>(v.dense_bytes()));
     v.data = memory.back().data();
-    for (int64_t i = 0; i < v.size(); ++i) v.as<float>()[i] = static_cast<float>(i * 37 % 101) / 50 - 1.01f;
+    for (int64_t i = 0; v.dtype != DType::kFloat32 && i < v.dense_bytes(); ++i)
+      v.data[i] = static_cast<std::byte>(i * 37 % 251);
+    for (int64_t i = 0; v.dtype == DType::kFloat32 && i < v.size(); ++i)
+      v.as<float>()[i] = static_cast<float>(i * 37 % 101) / 50 - 1.01f;
     v.constant = !all_computed && !in.empty();
     in.push_back(v);
   }
@@ -68,13 +72,14 @@ void measure(benchmark::State& state, Backend& backend, const A& attrs, const st
 }
 
 template <class A>
-void add(const std::string& name, const A& attrs, const std::vector<Dims>& dims, bool all_computed = false) {
+void add(const std::string& name, const A& attrs, const std::vector<Dims>& dims, bool all_computed = false,
+         DType second = DType::kFloat32) {
   static SimdBackend simd;
   static XnnpackBackend xnnpack;
   for (Backend* backend : {static_cast<Backend*>(&xnnpack), static_cast<Backend*>(&simd)})
     benchmark::RegisterBenchmark(
         ("op/" + std::string(op_name(A::kOp)) + "/" + name + "/" + backend->name()).c_str(),
-        [=](benchmark::State& state) { measure(state, *backend, attrs, dims, all_computed); })
+        [=](benchmark::State& state) { measure(state, *backend, attrs, dims, all_computed, second); })
         ->MinTime(0.05);
 }
 
@@ -128,6 +133,13 @@ const bool registered = [] {
   add("4x4 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 4, 4, 64}, {32}});
   add("1x640-128", FullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
   add("64x256-256", FullyConnectedAttrs{}, {{64, 256}, {256, 256}, {256}});
+  for (const int64_t rows : {1, 4, 32}) {
+    const std::string size = std::to_string(rows) + "x2048-2048";
+    add(size, FullyConnectedAttrs{}, {{rows, 2048}, {2048, 2048}});
+    for (const DType t : {DType::kUint4, DType::kUint8})
+      add(size + " " + dtype_name(t), LowBitFullyConnectedAttrs{.block_size = 32},
+          {{rows, 2048}, {2048, 2048}, {2048, 64}}, false, t);
+  }
   MatMulAttrs plain, transposed;
   transposed.transpose_b = 1;
   add("64x64x64 computed", plain, {{4, 64, 64}, {4, 64, 64}}, true);

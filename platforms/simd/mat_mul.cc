@@ -44,7 +44,7 @@ Status run_connected_with(const OpCall& call, RunContext& context, const float* 
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
   if (c.rows * c.columns == 0) return ok_status();
-  if (c.rows <= kFewRows) {
+  if (constant == nullptr && c.rows <= kFewRows) {
     const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(c.depth, 1), 4) / 4 * 4;
     parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * grain, last = std::min(end * grain, c.columns);
@@ -173,7 +173,7 @@ Status run_mat_mul(const OpCall& call, RunContext& context) {
 bool connected_packed(const OpCall& call, size_t* packed) {
   const Connected c = connected(call);
   int64_t floats = 0;
-  if (c.rows <= kFewRows || !packed_floats(c.columns, c.depth, &floats) ||
+  if (c.rows <= 1 || !packed_floats(c.columns, c.depth, &floats) ||
       !checked_mul<int64_t>(floats, sizeof(float), &floats))
     return false;
   *packed = static_cast<size_t>(floats);
