@@ -5,7 +5,7 @@
 namespace sinter::simd {
 namespace {
 
-// So few rows that packing b costs more than it brings.
+// So few rows that packing a computed b costs more than it brings.
 constexpr int64_t kFewRows = 4;
 
 Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copies, size_t* bytes) {
@@ -32,7 +32,7 @@ Connected connected(const OpCall& call) {
 
 Status connected_workspace(const OpCall& call, int, size_t* bytes) {
   const Connected c = connected(call);
-  if (c.rows <= kFewRows) return *bytes = 0, ok_status();
+  if (c.rows <= 1) return *bytes = 0, ok_status();
   return workspace_of(c.columns, c.depth, 0, 1, bytes);
 }
 
@@ -44,7 +44,7 @@ Status run_connected_with(const OpCall& call, RunContext& context, const float* 
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
   if (c.rows * c.columns == 0) return ok_status();
-  if (constant == nullptr && c.rows <= kFewRows) {
+  if (c.rows <= 1) {
     const int64_t grain = std::max<int64_t>(32768 / std::max<int64_t>(c.depth, 1), 4) / 4 * 4;
     parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * grain, last = std::min(end * grain, c.columns);

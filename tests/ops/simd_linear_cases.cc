@@ -303,6 +303,8 @@ TEST(SimdBackend, PacksConstantWeightsOnce) {
       {noise<float>({7, 70}, -1, 1, 1), noise<float>({40, 70}, -1, 1, 2), noise<float>({40}, -1, 1, 3)},
       true);
   check_packed(FullyConnectedAttrs{}, {noise<float>({2, 70}, -1, 1, 1), noise<float>({40, 70}, -1, 1, 2)},
+               true);
+  check_packed(FullyConnectedAttrs{}, {noise<float>({1, 70}, -1, 1, 1), noise<float>({40, 70}, -1, 1, 2)},
                false);
   check_packed(AddAttrs{}, {noise<float>({2, 70}, -1, 1, 1), noise<float>({70}, -1, 1, 2)}, false);
 }
