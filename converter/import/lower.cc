@@ -64,9 +64,11 @@ void GraphLowering::lower_nodes(const ImportedGraph& source) {
       diagnostics_.warn("", "",
                         fmt::format("initializer '{}' ({}) holds nan, which no arithmetic removes",
                                     tensor.name, to_string(tensor.data->dtype(), tensor.data->dims())));
-    define(tensor.name, graph_.add_constant(tensor.data, tensor.name));
+    define(tensor.name, kept(tensor.name, graph_.add_constant(tensor.data, tensor.name)));
   }
+  sources_.push_back(&source);
   for (const ImportedNode& node : source.nodes) lower_node(node);
+  sources_.pop_back();
 }
 
 void GraphLowering::define_unusable(const std::string& name, std::string type, std::string why) {
@@ -74,10 +76,10 @@ void GraphLowering::define_unusable(const std::string& name, std::string type, s
   unusable_[name] = {std::move(type), std::move(why)};
 }
 
-std::string GraphLowering::unusable_type(const std::string& name) const {
+const GraphLowering::Unusable* GraphLowering::unusable(const std::string& name) const {
   const auto it = unusable_.find(name);
-  if (it != unusable_.end()) return it->second.type;
-  return outer_ != nullptr ? outer_->unusable_type(name) : "of unknown type";
+  if (it != unusable_.end()) return &it->second;
+  return outer_ != nullptr ? outer_->unusable(name) : nullptr;
 }
 
 bool GraphLowering::lookup_here(const std::string& name) const { return scopes_.back().count(name) != 0; }
@@ -106,8 +108,8 @@ void GraphLowering::lower_node(const ImportedNode& node) {
       std::find(lowering.inputs_.begin(), lowering.inputs_.end(), kUnknown) != lowering.inputs_.end();
   builder_.set_origin({node.name, node.op_type});
   for (const std::string& name : node.inputs)
-    if (const auto it = unusable_.find(name); it != unusable_.end())
-      lowering.refuse("operand '{}': {}", name, it->second.why);
+    if (const Unusable* problem = lookup(name) == kUnknown ? unusable(name) : nullptr)
+      lowering.refuse_advising(type_advice(problem->type), "operand '{}': {}", name, problem->why);
   bool done = false;
   if (rule == nullptr) {
     lowering.refuse("operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".",
@@ -292,20 +294,6 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
-bool is_read(const ImportedGraph& graph, const std::string& name) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const ImportedNode& node) {
-    return std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end();
-  });
-}
-
-// What the user can do about an input of a type that nothing computes with.
-const char* instead_of(const std::string& type) {
-  if (type == "string") return "encode text before the model, and give it the numbers";
-  if (type.rfind("complex", 0) == 0)
-    return "give real and imaginary parts as floating-point values of their own";
-  return "declare it with a type of 8 bits or more";
-}
-
 }  // namespace
 
 void separate_outputs(Graph& graph) {
@@ -435,20 +423,14 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   define_given(model.graph, options, lowering);
   std::set<std::string> initialized;
   for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
+  std::vector<const ImportedValueInfo*> unusable;
   for (const ImportedValueInfo& input : model.graph.inputs) {
     if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
     if (!input.other.empty() || !usable_input(input.dtype)) {
       const std::string type = input.other.empty() ? onnx_type_name(input.onnx_type) : "a " + input.other;
-      const std::string why =
-          fmt::format("input '{}' is {}; inputs must be tensors of whole-byte numbers: {}", input.name, type,
-                      instead_of(type));
-      // Where nodes read it, each says what it cannot do.
-      if (is_read(model.graph, input.name)) {
-        lowering.define_unusable(input.name, type, why);
-      } else {
-        diagnostics.refuse("", "", why);
-        lowering.define(input.name, kUnknown);
-      }
+      lowering.define_unusable(input.name, type,
+                               fmt::format("it is {}; inputs must be tensors of whole-byte numbers", type));
+      unusable.push_back(&input);
       continue;
     }
     const auto dims = shapes.resolve(input);
@@ -464,10 +446,17 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
     }
     const ValueId id = graph.add_value(input.name, input.dtype, *dims);
     graph.inputs.push_back(id);
-    lowering.define(input.name, id);
+    lowering.define(input.name, lowering.kept(input.name, id));
   }
   shapes.report_open();
   lowering.lower_nodes(model.graph);
+  // Nodes that read such an input have been refused; here are those that none reads.
+  for (const ImportedValueInfo* input : unusable) {
+    if (diagnostics.count(Severity::kRefusal) > 0) break;
+    const GraphLowering::Unusable& problem = *lowering.unusable(input->name);
+    diagnostics.refuse("", "", fmt::format("input '{}': {}", input->name, problem.why),
+                       type_advice(problem.type));
+  }
   bool known = true;
   for (const ImportedValueInfo& output : model.graph.outputs) {
     graph.outputs.push_back(lowering.lookup(output.name));

@@ -42,15 +42,22 @@ class GraphLowering {
   TypeLedger& ledger() { return *graph_.ledger; }
   const LoweringOptions& options() const { return options_; }
   const ImportedModel& model() const { return model_; }
+  // The graph or body whose nodes are being lowered.
+  const ImportedGraph& source() const { return sources_.empty() ? model_.graph : *sources_.back(); }
 
   // The value that a name stands for here: kAbsent for "", kUnknown where its producer was refused. Outer
   // names are captured (constants are taken over as they are).
   ValueId lookup(const std::string& name);
   void define(const std::string& name, ValueId value);
+  // The value in the type that --keep asks for.
+  ValueId kept(const std::string& name, ValueId value);
   // A value that no operator can use (a string); only a reader of it has a problem.
   void define_unusable(const std::string& name, std::string type, std::string why);
-  // What such a value is, for a refusal; "unknown" for others.
-  std::string unusable_type(const std::string& name) const;
+  // What is wrong with such a value; null for others.
+  struct Unusable {
+    std::string type, why;
+  };
+  const Unusable* unusable(const std::string& name) const;
   // Lowers initializers and nodes in order.
   void lower_nodes(const ImportedGraph& source);
 
@@ -72,8 +79,6 @@ class GraphLowering {
 
  private:
   void lower_node(const ImportedNode& node);
-  // The value in the type that --keep asks for.
-  ValueId kept(const std::string& name, ValueId value);
   bool lookup_here(const std::string& name) const;
 
   Graph& graph_;
@@ -83,10 +88,8 @@ class GraphLowering {
   Diagnostics& diagnostics_;
   GraphLowering* outer_;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
-  struct Unusable {
-    std::string type, why;
-  };
   std::unordered_map<std::string, Unusable> unusable_;
+  std::vector<const ImportedGraph*> sources_;
   std::vector<ValueId> captures_;  // the outer graph's ids
 };
 

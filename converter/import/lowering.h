@@ -21,6 +21,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -122,6 +123,11 @@ class NodeLowering {
   bool refuse(fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...));
   }
+  // With advice: what the user can do about it.
+  template <class... Args>
+  bool refuse_advising(std::string advice, fmt::format_string<Args...> format, Args&&... args) {
+    return refuse_text(fmt::format(format, std::forward<Args>(args)...), std::move(advice));
+  }
   template <class... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) {
     warn_text(fmt::format(format, std::forward<Args>(args)...));
@@ -131,17 +137,18 @@ class NodeLowering {
   // Gives the operands the types that the operator's row in converter/types/operand_rules.cc asks for, and
   // says so in the ledger. False: refused.
   bool settle_operands();
-  // Is output 0 meant to hold fractions: declared so as an output of the model, or read where only
-  // floating-point numbers go or beside one?
+  // Is output 0 meant to hold fractions: declared so as an output, or read where only floating-point numbers
+  // go or beside one, by way of other operators too?
   bool wants_fractions();
 
   GraphLowering& parent() { return parent_; }
 
  private:
   friend class GraphLowering;
-  bool refuse_text(std::string message);
+  bool refuse_text(std::string message, std::string advice = {});
   std::string operands_text();
   void warn_text(std::string message);
+  bool read_as_fractions(const std::string& name, std::set<std::string>& seen);
   const ImportedAttribute* find(std::string_view name, bool mark);
 
   GraphLowering& parent_;
@@ -151,6 +158,9 @@ class NodeLowering {
   mutable std::vector<bool> input_read_;
   bool refused_ = false;
 };
+
+// What to do about a type that has no place here ("string", "complex64"); may be empty.
+std::string type_advice(std::string_view type);
 
 // Returns false if it refused (or met an unknown operand).
 using LowerFunction = bool (*)(NodeLowering&);

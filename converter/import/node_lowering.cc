@@ -28,6 +28,13 @@ NodeLowering::NodeLowering(GraphLowering& parent, const ImportedNode& node)
   input_read_.resize(inputs_.size());
 }
 
+std::string type_advice(std::string_view type) {
+  if (type.starts_with("string")) return "encode text before the model, and give it the numbers";
+  if (type.starts_with("complex"))
+    return "give real and imaginary parts as floating-point values of their own";
+  return {};
+}
+
 // Operators of com.microsoft that share a name with ONNX follow its newest form.
 int NodeLowering::opset() const {
   return node_.domain.empty() ? node_.opset : static_cast<int>(kNewestOpset);
@@ -56,7 +63,8 @@ std::optional<std::vector<int64_t>> NodeLowering::constant_ints(size_t i) {
   if (!is_integer(c->dtype()) && c->dtype() != DType::kBool) {
     for (const double x : c->as_doubles()) {
       if (x == static_cast<double>(static_cast<int64_t>(x))) continue;
-      refuse("input {} ('{}') must hold whole numbers but holds {}", i, node_.inputs[i], x);
+      refuse_advising("round it in the model, and store it as int64",
+                      "input {} ('{}') must hold whole numbers but holds {}", i, node_.inputs[i], x);
       return std::nullopt;
     }
   }
@@ -323,17 +331,20 @@ std::string NodeLowering::operands_text() {
   for (size_t i = 0; i < node_.inputs.size() && i < kMost; ++i) {
     if (node_.inputs[i].empty()) continue;
     const ValueId id = parent_.lookup(node_.inputs[i]);
+    const GraphLowering::Unusable* problem = id < 0 ? parent_.unusable(node_.inputs[i]) : nullptr;
     text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", node_.inputs[i],
-                        id >= 0 ? to_string(dtype(id), dims(id)) : parent_.unusable_type(node_.inputs[i]));
+                        id >= 0   ? to_string(dtype(id), dims(id))
+                        : problem ? problem->type
+                                  : "of unknown type");
   }
   if (node_.inputs.size() > kMost) text += ", ...";
   return text;
 }
 
-bool NodeLowering::refuse_text(std::string message) {
+bool NodeLowering::refuse_text(std::string message, std::string advice) {
   if (refused_) return false;
   if (const std::string operands = operands_text(); !operands.empty()) message += "; operands: " + operands;
-  parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message));
+  parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message), std::move(advice));
   refused_ = true;
   return false;
 }

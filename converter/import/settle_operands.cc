@@ -166,10 +166,10 @@ bool NodeLowering::settle_operands() {
     }
   }
   ResultFact result;
-  result.angle = any_double && mixed && !parent_.options().keep_float64 &&
-                 feeds_angle(parent_.model().graph, node_.outputs);
+  result.angle =
+      any_double && mixed && !parent_.options().keep_float64 && feeds_angle(parent_.source(), node_.outputs);
   if (mixed && any_integer && !node_.outputs.empty()) {
-    for (const ImportedValueInfo& output : parent_.model().graph.outputs)
+    for (const ImportedValueInfo& output : parent_.source().outputs)
       if (output.name == node_.outputs[0]) result.declared = output.dtype;
     // Only sums of few bits need to know.
     const bool few = std::any_of(facts.begin(), facts.end(), [](const OperandFact& f) {
@@ -178,7 +178,7 @@ bool NodeLowering::settle_operands() {
     result.fractions = few && wants_fractions();
   }
   const Settlement settled = settle(*rules, facts, result);
-  if (!settled.refusal.empty()) return refuse_text(settled.refusal);
+  if (!settled.refusal.empty()) return refuse_text(settled.refusal, settled.advice);
   std::vector<TypeRequest> requests;
   for (size_t i = 0; i < inputs_.size(); ++i)
     if (facts[i].dtype != DType::kNone)
@@ -203,25 +203,57 @@ bool NodeLowering::settle_operands() {
   return true;
 }
 
-bool NodeLowering::wants_fractions() {
-  if (node_.outputs.empty()) return false;
-  const std::string& name = node_.outputs[0];
-  const ImportedGraph& model = parent_.model().graph;
-  for (const ImportedValueInfo& output : model.outputs)
-    if (output.name == name) return is_float(output.dtype);
-  for (const ImportedNode& reader : model.nodes) {
-    const auto at = std::find(reader.inputs.begin(), reader.inputs.end(), name);
-    if (at == reader.inputs.end()) continue;
-    const OperandRules* rules = operand_rules(reader.domain, reader.op_type);
-    if (rules == nullptr) continue;
-    const char word = operand_word(*rules, static_cast<size_t>(at - reader.inputs.begin()));
-    if (word == 'F') return true;
-    if (word != 'N' && word != 'A') continue;
-    for (const std::string& other : reader.inputs)
-      if (other != name && (is_float(dtype(parent_.lookup(other))) || is_float(constant_type(model, other))))
-        return true;
+namespace {
+
+// Who reads a value: calls `see(node, operand)` for nodes of the graph and of the bodies within it.
+template <class See>
+void each_reader(const ImportedGraph& source, const std::string& name, const See& see) {
+  for (const ImportedNode& node : source.nodes) {
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] == name) see(node, i);
+    for (const ImportedAttribute& a : node.attributes)
+      for (const auto& body : a.graphs) each_reader(*body, name, see);
   }
-  return false;
+}
+
+// Operators whose result is of no operand's type: truths, places.
+bool answers_other(std::string_view op) {
+  constexpr std::string_view kOps[] = {"Equal",          "Less",   "LessOrEqual", "Greater",
+                                       "GreaterOrEqual", "ArgMax", "ArgMin",      "OneHot"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+}  // namespace
+
+// Numbers keep their type on the way through arithmetic and what moves data: only a Cast ends the search.
+bool NodeLowering::read_as_fractions(const std::string& name, std::set<std::string>& seen) {
+  if (name.empty() || !seen.insert(name).second) return false;
+  const ImportedGraph& source = parent_.source();
+  for (const ImportedValueInfo& output : source.outputs)
+    if (output.name == name) return is_float(output.dtype);
+  bool found = false;
+  each_reader(source, name, [&](const ImportedNode& reader, size_t operand) {
+    const OperandRules* rules = found ? nullptr : operand_rules(reader.domain, reader.op_type);
+    if (rules == nullptr) {
+      if (!found && reader.op_type == "Identity") found = read_as_fractions(reader.outputs[0], seen);
+      return;
+    }
+    const char word = operand_word(*rules, operand);
+    if (word == 'F') found = true;
+    if (word != 'N' && word != 'A' && !(word == '*' && operand == 0)) return;
+    for (size_t i = 0; i < reader.inputs.size(); ++i)
+      if (i != operand && operand_word(*rules, i) == word && word != '*')
+        found |= is_float(dtype(parent_.lookup(reader.inputs[i]))) ||
+                 is_float(constant_type(source, reader.inputs[i]));
+    if (answers_other(reader.op_type)) return;
+    for (const std::string& out : reader.outputs) found = found || read_as_fractions(out, seen);
+  });
+  return found;
+}
+
+bool NodeLowering::wants_fractions() {
+  std::set<std::string> seen;
+  return !node_.outputs.empty() && read_as_fractions(node_.outputs[0], seen);
 }
 
 }  // namespace sinter::convert

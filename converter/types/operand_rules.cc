@@ -148,7 +148,7 @@ constexpr OperandRules kRules[] = {
     {"TensorScatter", "A a i"},
     {"Slice", "* i i i i"},
     {"Split", "* i"},
-    {"Pad", "* i * i"},
+    {"Pad", "A i A i"},
     {"Tile", "* i"},
     {"Expand", "* i"},
     {"Reshape", "* i"},

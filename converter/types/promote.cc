@@ -48,4 +48,11 @@ std::optional<DType> promote(DType a, DType b) {
   return signed_of_bits(std::max(bit_width(s), 2 * bit_width(u)));
 }
 
+std::optional<DType> promote_values(DType a, DType b) {
+  const auto type = promote(a, b);
+  if (!type || a == b || is_float(a) == is_float(b)) return type;
+  const DType integer = is_float(a) ? b : a;
+  return integer != DType::kBool && bit_width(integer) > 16 ? DType::kFloat64 : type;
+}
+
 }  // namespace sinter::convert

@@ -13,4 +13,8 @@ namespace sinter::convert {
 // nullopt where none exists.
 std::optional<DType> promote(DType a, DType b);
 
+// As promote(), for values of which nothing is known: float32 does not hold every integer of more than 16
+// bits, so these meet floating-point ones in float64 (rule promote.int-float).
+std::optional<DType> promote_values(DType a, DType b);
+
 }  // namespace sinter::convert

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -63,8 +64,8 @@ class Solver {
     if (facts_[i].dtype == to) return;
     result_.operands[i] = {to, rule, std::move(reason), doubtful};
   }
-  void refuse(std::string why) {
-    if (result_.refusal.empty()) result_.refusal = std::move(why);
+  void refuse(std::string why, std::string advice) {
+    if (result_.refusal.empty()) result_.refusal = std::move(why), result_.advice = std::move(advice);
   }
 
   void index(size_t i) {
@@ -77,10 +78,15 @@ class Solver {
             fmt::format("{} is an index but comes as {}; fractions are cut off", f.name, name(f.dtype)),
             true);
       for (const double v : f.constant->as_doubles())
-        if (v != std::trunc(v) || std::abs(v) > 9e15)
+        // Whole numbers beyond int64 end up at its ends: "as far as there is".
+        if (v != std::trunc(v) || std::isinf(v))
           return refuse(
-              fmt::format("{} must hold whole numbers but is {} and holds {}", f.name, name(f.dtype), v));
+              fmt::format("{} must hold whole numbers but is {} and holds {}", f.name, name(f.dtype), v),
+              "round it in the model, and store it as int64");
     }
+    if (f.dtype == DType::kUint64 && f.constant && !survives(*f.constant, DType::kInt64, true))
+      return refuse(fmt::format("{} is uint64 and holds more than int64 can, as which it is read", f.name),
+                    "store it as int64");
     decide(i, DType::kInt64, "input.table", "an index, an axis or a count");
   }
 
@@ -89,7 +95,8 @@ class Solver {
     if (word == 'I' && is_float(t)) {
       if (!facts_[i].constant || !survives(*facts_[i].constant, DType::kInt64, true))
         return refuse(fmt::format("{} is {}, and the bits of a floating-point number have no meaning here",
-                                  facts_[i].name, name(t)));
+                                  facts_[i].name, name(t)),
+                      "cast it to an integer type in the model");
     }
     wants_float_ |= word == 'F';
     wants_integer_ |= word == 'I';
@@ -97,7 +104,8 @@ class Solver {
     leaders_.push_back(i);
   }
 
-  bool literal(size_t i) const { return facts_[i].constant != nullptr && facts_[i].constant->size() == 1; }
+  // An array of no elements has no more say than a lone number.
+  bool literal(size_t i) const { return facts_[i].constant != nullptr && facts_[i].constant->size() <= 1; }
 
   // The type that the operands which are not constant meet in; nullopt where there is none.
   std::optional<DType> common_of(const std::vector<size_t>& items) const {
@@ -139,7 +147,7 @@ class Solver {
       std::string types;
       for (const size_t i : leaders_)
         types += fmt::format("{}{} is {}", types.empty() ? "" : ", ", facts_[i].name, name(facts_[i].dtype));
-      return refuse(fmt::format("its operands have no common type: {}", types));
+      return refuse(fmt::format("its operands have no common type: {}", types), common_type_advice());
     }
     if (wants_float_ && !is_float(*type)) type = DType::kFloat32;
     // Nothing computes in 8 bits or less of floating point.
@@ -149,6 +157,14 @@ class Solver {
     if (wants_number_ && *type == DType::kBool) type = leaders_.size() == 1 ? DType::kInt64 : DType::kInt32;
     for (const size_t i : leaders_) explain(i, *type);
     for (const size_t i : followers_) explain(i, *type);
+  }
+
+  std::string common_type_advice() const {
+    const bool real =
+        std::any_of(leaders_.begin(), leaders_.end(), [&](size_t i) { return is_float(facts_[i].dtype); });
+    if (wants_integer_ && real) return "cast the floating-point operands to an integer type in the model";
+    return "if the values of one fit the other's type, cast it there (--keep TENSOR=TYPE, or a Cast in the "
+           "model)";
   }
 
   static DType smallest(DType t) {
@@ -215,7 +231,10 @@ class Solver {
                                                                                 : DType::kFloat64;
         if (wants_integer_) return std::nullopt;
       } else if (*result == DType::kBool || !literal(i) || !survives(*f.constant, *result, true)) {
-        result = promote(*result, f.dtype);
+        // uint64 meets a signed type only where the values fit.
+        const auto wider = promote(*result, f.dtype);
+        if (!wider && *result != DType::kBool && survives(*f.constant, *result, true)) continue;
+        result = wider;
         if (!result) return result;
       } else {
         result = room_for_result(*result, f);
@@ -237,7 +256,7 @@ class Solver {
                        bit_width(literal.dtype) > bit_width(type) &&
                        (wanted_.fractions ||
                         (is_integer(wanted_.declared) && bit_width(wanted_.declared) > bit_width(type)));
-    if (!difference && !wider) return type;
+    if ((!difference && !wider) || literal.constant->size() == 0) return type;
     const double v = literal.constant->as_doubles()[0];
     const auto range = [](DType t) {
       const double span = std::ldexp(1.0, bit_width(t));
@@ -261,6 +280,13 @@ class Solver {
     if (f.dtype == to) return;
     const std::string what = fmt::format("the operands meet in {}", name(to));
     if (f.dtype == DType::kBool) return decide(i, to, "promote.bool", "0 and 1 as numbers; " + what);
+    // An integer that not even float64 holds.
+    const bool lossy =
+        f.constant && is_integer(f.dtype) && is_float(to) && !survives(*f.constant, DType::kFloat64, true);
+    if (lossy)
+      return decide(i, to, literal(i) ? "literal.weak" : "const.retype",
+                    fmt::format("{} holds integers of more than 53 bits, which {} rounds", f.name, name(to)),
+                    true);
     if (f.constant && literal(i))
       return decide(i, to, "literal.weak", "a lone number takes the type of what it meets");
     if (f.constant)
@@ -326,8 +352,12 @@ bool survives(const Constant& constant, DType to, bool exact) {
       return back[0] == v;
     };
     if (to == DType::kFloat64) {
-      for (const int64_t v : constant.as_int64s())
-        if (v > (int64_t{1} << 53) || v < -(int64_t{1} << 53)) return false;
+      for (const int64_t v : constant.as_int64s()) {
+        // 53 bits from the first to the last that is set (2^63 and more of uint64 look negative here).
+        const auto bits = static_cast<uint64_t>(v);
+        const uint64_t size = v < 0 && from != DType::kUint64 ? 0 - bits : bits;
+        if (size != 0 && size >> std::countr_zero(size) >= uint64_t{1} << 53) return false;
+      }
       return true;
     }
     for (const double v : constant.as_doubles()) {
@@ -349,9 +379,11 @@ bool survives(const Constant& constant, DType to, bool exact) {
     }
     return true;
   }
-  if (from == DType::kUint64 || to == DType::kUint64) return promote(from, to) == to;
+  // Read as int64: the upper half of uint64 looks negative.
   const std::vector<int64_t> items = constant.as_int64s();
   if (items.empty()) return true;
+  if (from == DType::kUint64 || to == DType::kUint64)
+    if (*std::min_element(items.begin(), items.end()) < 0) return false;
   const auto [low, high] = std::minmax_element(items.begin(), items.end());
   return Constant::scalar_int(to, *low)->as_int64s()[0] == *low &&
          Constant::scalar_int(to, *high)->as_int64s()[0] == *high;

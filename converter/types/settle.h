@@ -44,6 +44,7 @@ struct Settlement {
   std::vector<OperandSettlement> operands;  // one each
   // Set: nothing that the operator could do with these (the sentence of a refusal).
   std::string refusal;
+  std::string advice;  // what the user can do about it
 };
 
 // `angle`: the result becomes the argument of a sine or cosine, so that its absolute error counts; what

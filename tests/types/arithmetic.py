@@ -1,7 +1,7 @@
 """Operators of two or more operands, with operands of different types in every place where they can clash."""
 import numpy as np
 from type_case import (bf16, const, d, doubtful, f16, f32, f64, floats, halves, i8, i16, i32, i64, ints, match, node, u8,
-                       u32)
+                       u32, u64)
 
 
 def floats_of_different_types():
@@ -170,10 +170,36 @@ def integers():
     yield match("timestamps_int64_difference", "narrow.i64", [node("Sub", "a b", "t"), node("Cast", "t", "y", to=1)],
                 {"a": np.array([1700000000123, 1700000001000]), "b": np.array([1700000000000, 1700000000999])}, "y",
                 np.array([123.0, 1.0]), unit="exact")
+    # No integer type holds both uint64 and int64; what is constant has values to look at.
+    big = np.array([2**63 + 5, 2**64 - 1, 7], u64)
+    yield match("uint64_with_int64_literals", "promote.int",
+                [node("Div", "x two", "q"), node("Less", "x lim", "p")], {"x": big}, "q:L p:b",
+                {"q": big // u64(2), "p": np.array([False, False, True])}, {"two": i64(2), "lim": np.array([2**62])})
+    yield doubtful("add_f64_int64_array_beyond_2_53", "promote.int-float", node("Add", "x c", "y", name="here"),
+                   {"x": np.array([1.0, 2.0])}, "y:d", np.array([2.0**53, 2.0**60]),
+                   {"c": np.array([2**53 + 1, 2**60])}, ["here", "Add", "c"], unit="float64")
+    yield match("int64_with_uint64_array", "promote.int", node("Add", "x c", "y"), {"x": np.array([-9, 2**62])}, "y:l",
+                np.array([-8, 2**62 + 2]), {"c": np.array([1, 2], u64)})
+    yield match("concat_empty_f32_with_int64", "promote.int", node("Concat", "e x", "y", axis=0), {"x": np.array([4, 5])},
+                "y:l", np.array([4, 5]), {"e": np.zeros(0, f32)})
 
 
 def powers():
     n = np.array([4, 9, 16, 5])
+    yield match("pow_int32_minus_one_float_consumer", "pow.base",
+                [node("Pow", "x e", "t", name="here"), node("Mul", "t c", "y")], {"x": n.astype(i32)}, "y", 1.5 / n,
+                {"e": np.int64(-1), "c": np.array([1.5] * 4, f32)}, strict=None)
+    yield match("pow_int64_half_float_reader_behind_reshape", "pow.base",
+                [node("Pow", "x e", "t"), node("Reshape", "t s", "u"), node("MatMul", "u c", "y")], {"x": n}, "y",
+                np.array([[np.sqrt(n).sum() * 1.5]]),
+                {"e": np.float32(0.5), "s": np.array([1, 4]), "c": np.full((4, 1), 1.5, f32)}, strict=None)
+    yield match("reducemean_of_int64_float_output_behind_sub", "promote.int-float",
+                [node("ReduceMean", "x", "m", axes=[1]), node("Sub", "x m", "y")], {"x": np.array([[1, 2], [3, 5]])}, "y",
+                np.array([[-0.5, 0.5], [-1, 1]]))
+    yield match("pow_bool_base", "promote.bool", node("Pow", "x e", "y"), {"x": n > 5}, "y:i", np.array([0, 1, 1, 0]),
+                {"e": np.int64(2)})
+    yield doubtful("pow_int64_minus_one_declared_int", "pow.base", node("Pow", "x e", "y", name="here"),
+                   {"x": np.array([1, 2])}, "y:l", np.array([1, 0]), {"e": np.float32(-1)}, ["here", "Pow"])
     yield match("pow_int32_half_declared_float", "pow.base", node("Pow", "x e", "y", name="here"),
                 {"x": n.astype(i32)}, "y", np.sqrt(n), {"e": np.float32(0.5)}, strict=None)
     yield match("pow_int64_half_float_consumer", "pow.base",
@@ -216,6 +242,8 @@ def one_operand():
                 d(image).reshape(1, 2, 2, 2, 2, 2).mean((3, 5)), strict=None)
     yield match("reducemean_of_uint8_declared_float", "image.u8", node("ReduceMean", "x", "y", axes=[2, 3], keepdims=0),
                 {"x": image}, "y", d(image).mean((2, 3)), strict=None)
+    yield match("reducel2_of_int32_declared_float", "promote.int-float", node("ReduceL2", "x", "y", keepdims=0),
+                {"x": np.array([1, 2, 3], i32)}, "y", np.sqrt(14))
     yield match("reducemean_of_bool_declared_float", "promote.bool", node("ReduceMean", "x", "y", keepdims=0),
                 {"x": np.array([True, False, True, True])}, "y", np.array(0.75), strict=None)
     yield match("isnan_of_int32_is_false", "promote.int-float", node("IsNaN", "x", "y"), {"x": n}, "y:b",

@@ -25,6 +25,15 @@ def branches():
                 node("If", "c", "y", then_branch=body([node("Cast", "x", "a", to=7)], "", "a:l"),
                      else_branch=body([node("Mul", "x x", "b")], "", "b")),
                 {"c": np.array(False), "x": x}, "y", d(x)**2, strict=None)
+    root = body([node("Pow", "n e", "t"), node("Mul", "t k", "a")], "", "a", {"e": f32(0.5), "k": np.array([2, 3], f32)})
+    yield match("if_branch_pow_int64_half_float_reader", "pow.base",
+                node("If", "c", "y", then_branch=root, else_branch=body([node("Cast", "n", "b", to=1)], "", "b")),
+                {"c": np.array(True), "n": np.array([5, 6])}, "y", np.sqrt([5, 6]) * [2, 3], strict=None)
+    exact = np.array([2**24 + 1, 2**40 + 1])
+    yield match("if_branches_large_int64_float", "branch.edge",
+                node("If", "c", "y", then_branch=body([node("Identity", "n", "a")], "", "a:l"),
+                     else_branch=body([node("Mul", "v v", "b")], "", "b")),
+                {"c": np.array(True), "n": exact, "v": np.ones(2, f32)}, "y:d", exact, strict=None, unit="exact")
     for kind, c in (("int32", np.array(2, i32)), ("f32", np.array(0.5, f32)), ("uint8_vector", np.array([1], u8))):
         yield match(f"if_condition_{kind}", "branch.edge",
                     node("If", "c", "y", then_branch=body([node("Neg", "x", "a")], "", "a"),

@@ -33,6 +33,19 @@ def clips_and_pads():
     yield match("pad_f32_value_minus_inf_f64", "input.table", node("Pad", "x p v", "y"), {"x": x[:1]}, "y",
                 np.pad(d(x[:1]), ((0, 0), (0, 1)), constant_values=-np.inf),
                 {"p": arr64(0, 0, 0, 1), "v": f64(-np.inf)}, strict=None)
+    # What the data's type cannot hold makes it a wider one.
+    yield match("pad_f16_value_beyond_f16", "input.table", node("Pad", "x p v", "y", name="here"), {"x": h}, "y",
+                np.pad(d(h), ((0, 0), (1, 0)), constant_values=f32(-1e9)), {"p": arr64(0, 1, 0, 0), "v": f32(-1e9)})
+    yield match("pad_int64_value_fraction", "input.table", node("Pad", "x p v", "y"), {"x": arr64(4, 5)}, "y",
+                np.array([0.5, 4, 5]), {"p": arr64(1, 0), "v": f32(0.5)})
+    yield match("pad_uint8_value_negative", "input.table", node("Pad", "x p v", "y"), {"x": np.array([250, 5], u8)},
+                "y:l", np.array([-1, 250, 5]), {"p": arr64(1, 0), "v": i64(-1)})
+    yield match("pad_opset2_int32_value_fraction", "input.table", node("Pad", "x", "y", pads=[1, 0], value=0.5),
+                {"x": np.array([4, 5], i32)}, "y", np.array([0.5, 4, 5]), opset=9)
+    yield match("clip_opset6_int64_fraction", "input.table", node("Clip", "x", "y", min=3.5, max=6.0),
+                {"x": arr64(3, 4, 9)}, "y", np.array([3.5, 4, 6]), opset=8)
+    yield match("slice_end_float_beyond_int64", "input.table", node("Slice", "x a e", "y", name="here"), {"x": x}, "y",
+                d(x)[1:], {"a": np.array([1], f32), "e": np.array([2.0**63], f32)})
 
 
 def resizes():

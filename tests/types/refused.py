@@ -2,13 +2,17 @@
 import numpy as np
 import onnx
 from onnx import helper
-from type_case import (arr64, body, f16, f32, f64, floats, i8, i32, i64, ints, model, node, refuse, u8, value)
+from type_case import (arr64, body, f16, f32, f64, floats, i8, i32, i64, ints, model, node, refuse, u8, u64, value)
 
 X = floats("x", 2, 3)
 
 
 def text(name, *shape):
     return helper.make_tensor(name, onnx.TensorProto.STRING, list(shape), [b"a"] * int(np.prod(shape)))
+
+
+def string_input(m):
+    m.graph.input.append(helper.make_tensor_value_info("s", onnx.TensorProto.STRING, [2, 3]))
 
 
 def strings_and_complex():
@@ -26,16 +30,19 @@ def strings_and_complex():
                           [value("x", f32, [3]), helper.make_tensor_value_info("t", onnx.TensorProto.STRING, [3])],
                           [value("y", f32)])
     yield refuse("string_input_in_add", "refuse", model(m), {}, "y",
-                 ["here", "Add", "x", "float32", "t", "string"])
+                 ["here", "Add", "t", "string", "float32", "encode text"])
     yield refuse("string_indices_of_gather", "refuse", node("Gather", "x s", "y", name="here"), {"x": X}, "y",
                  ["here", "Gather", "s", "string"], {"s": text("s", 1)})
     yield refuse("complex64_initializer_in_mul", "refuse", node("Mul", "x s", "y", name="here"), {"x": X}, "y",
                  ["here", "Mul", "s", "complex64"], {"s": X.astype(np.complex64)})
     yield refuse("complex128_input", "refuse", node("Add", "x s", "y", name="here"),
-                 {"x": X, "s": X.astype(np.complex128)}, "y",
-                 ["here", "Add", "x", "float32", "s", "complex128"])
+                 {"x": X, "s": X.astype(np.complex128)}, "y", ["here", "Add", "s", "complex128", "float32"])
     yield refuse("cast_to_string", "refuse", node("Cast", "x", "y", to=8, name="here"), {"x": X}, "y",
-                 ["here", "Cast", "string"])
+                 ["here", "Cast", "string", "float32", "encode text"])
+    yield refuse("string_input_captured_by_branch", "refuse",
+                 node("If", "c", "y", then_branch=body([node("Add", "x s", "a", name="inside")], "", "a"),
+                      else_branch=body([node("Neg", "x", "b")], "", "b")), {"c": np.array(True), "x": X}, "y",
+                 ["inside", "Add", "s", "string", "float32"], edit=string_input)
 
 
 def fractions():
@@ -113,6 +120,15 @@ def structure():
                  [node("Add", "x s", "a", name="first"), node("Gather", "x i", "b", name="second"),
                   node("Identity", "x", "y")], {"x": X}, "a b y", ["first", "second", "string", "1.5"],
                  {"s": text("s", 2, 3), "i": np.array([1.5], f32)})
+    for op, a, b in (("Add", u64, i64), ("Less", i64, u64), ("Concat", u64, i8)):
+        yield refuse(f"no_common_type_{op.lower()}_{np.dtype(a).name}_{np.dtype(b).name}", "promote.int",
+                     node(op, "p q", "y", name="here", **({"axis": 0} if op == "Concat" else {})),
+                     {"p": np.ones(2, a), "q": np.ones(2, b)}, "y:l",
+                     ["here", op, "p", "q", np.dtype(a).name, np.dtype(b).name, "--keep"])
+    yield refuse("uint64_array_with_negative_int64_array", "promote.int", node("Add", "p q", "y", name="here"),
+                 {"p": np.ones(2, u64)}, "y:l", ["here", "Add", "q", "uint64", "int64"], {"q": arr64(3, -1)})
+    yield refuse("gather_index_beyond_int64", "narrow.i64", node("Gather", "x i", "y", name="here"), {"x": X}, "y",
+                 ["here", "Gather", "i", "uint64", "int64"], {"i": np.array([2**63 + 1], u64)})
 
 
 def cases():

@@ -31,6 +31,11 @@ bool lower_clip(NodeLowering& n) {
     // The schema's defaults, often written out: no bound.
     if (a.min == -kLargest) a.min = -kInfinity;
     if (a.max == kLargest) a.max = kInfinity;
+    // Bounds that the data's type cannot hold make it a floating-point one, as they do when they are
+    // operands.
+    const auto cut = [](double v) { return std::isfinite(v) && v != std::trunc(v); };
+    if (!is_float(n.dtype(x)) && (cut(a.min) || cut(a.max)))
+      x = n.cast(x, bit_width(n.dtype(x)) > 16 ? DType::kFloat64 : DType::kFloat32);
     return n.output(0, n.emit(a, {x}));
   }
   ClampAttrs a{-kInfinity, kInfinity};

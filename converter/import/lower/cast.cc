@@ -51,7 +51,9 @@ bool lower_cast(NodeLowering& n) {
     number = n.attr_int("to", 0);
   }
   const DType dtype = dtype_from_onnx(number);
-  if (dtype == DType::kNone) return n.refuse("element type {} is not supported", onnx_type_name(number));
+  if (dtype == DType::kNone)
+    return n.refuse_advising(type_advice(onnx_type_name(number)), "element type {} is not supported",
+                             onnx_type_name(number));
   return cast_to(n, dtype);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "converter/types/promote.h"
+#include "converter/types/settle.h"
 
 namespace sinter::convert {
 namespace {
@@ -59,6 +60,13 @@ std::vector<ValueId> merge_captures(LoweredBody& a, LoweredBody& b, const Graph&
   return all;
 }
 
+// What two values that take each other's place meet in. A constant bends to the other's type if it survives.
+std::optional<DType> meet(const Value& a, const Value& b) {
+  if (a.constant && is_float(b.dtype) && survives(*a.constant, b.dtype, true)) return b.dtype;
+  if (b.constant && is_float(a.dtype) && survives(*b.constant, a.dtype, true)) return a.dtype;
+  return promote_values(a.dtype, b.dtype);
+}
+
 // If-1 to 25.
 bool lower_if(NodeLowering& n) {
   const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
@@ -84,10 +92,12 @@ bool lower_if(NodeLowering& n) {
     if (x.dims != y.dims || !x.extents.empty() || !y.extents.empty())
       return n.refuse("result {} is {} in one branch and {} in the other; both must have one shape", i,
                       to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
-    const auto common = promote(x.dtype, y.dtype);
+    const auto common = meet(x, y);
     if (!common)
-      return n.refuse("result {} is {} in one branch and {} in the other", i, dtype_name(x.dtype),
-                      dtype_name(y.dtype));
+      return n.refuse_advising("cast it in one of the branches",
+                               "result {} is '{}' {} in one branch and '{}' {} in the other", i,
+                               branches[0]->outputs[i].name, dtype_name(x.dtype),
+                               branches[1]->outputs[i].name, dtype_name(y.dtype));
     for (Graph* g : {&a, &b}) {
       if (g->value(g->outputs[i]).dtype == *common) continue;
       Builder builder(*g);
@@ -149,7 +159,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
         return std::nullopt;
       }
       if (result.dtype == n.dtype(loop.carried[i])) continue;
-      const auto common = promote(result.dtype, n.dtype(loop.carried[i]));
+      const auto common = meet(n.parent().graph().value(loop.carried[i]), result);
       if (!common) {
         diagnostics.refuse(
             n.node().name, n.node().op_type,
@@ -183,6 +193,22 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                              TypeEffect::kCast,
                              {}});
     result = cast[0];
+  }
+  if (body_gives_condition && graph.outputs[0] >= 0 && graph.value(graph.outputs[0]).dtype != DType::kBool) {
+    std::vector<ValueId> truth;
+    const DType before = graph.value(graph.outputs[0]).dtype;
+    if (builder.emit(CastAttrs{static_cast<int64_t>(DType::kBool), 1}, {graph.outputs[0]}, 1, &truth).ok()) {
+      n.parent().ledger().add({graph.value(graph.outputs[0]).name,
+                               n.node().name,
+                               n.node().op_type,
+                               before,
+                               DType::kBool,
+                               "input.table",
+                               "a truth value is wanted: what is not zero is true",
+                               TypeEffect::kCast,
+                               {}});
+      graph.outputs[0] = truth[0];
+    }
   }
   if (body_gives_condition && (element_count(graph.value(graph.outputs[0]).dims) != 1 ||
                                graph.value(graph.outputs[0]).dtype != DType::kBool)) {

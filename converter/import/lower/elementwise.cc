@@ -56,18 +56,18 @@ bool lower_arithmetic(NodeLowering& n) {
   return n.output(0, n.emit(Attrs{}, {a, b}));
 }
 
-// Rule pow.base. An integer base with a fractional exponent gives the standard's truncated integer, with a
-// warning.
+// Rule pow.base. An integer base with a fractional or negative exponent gives the standard's truncated
+// integer, with a warning.
 bool lower_pow(NodeLowering& n) {
   ValueId base, exponent;
   if (!binary_operands(n, &base, &exponent)) return false;
-  if (n.dtype(base) == DType::kBool) return n.refuse("the base is bool");
+  if (n.dtype(base) == DType::kBool) base = n.cast(base, DType::kInt32);
   if (n.dtype(exponent) == DType::kBool) exponent = n.cast(exponent, DType::kInt32);
-  if (!is_float(n.dtype(base)) && is_float(n.dtype(exponent))) {
-    const ConstantPtr c = n.constant(exponent);
+  const ConstantPtr c = n.constant(exponent);
+  if (!is_float(n.dtype(base)) && (is_float(n.dtype(exponent)) || c)) {
     bool whole = c != nullptr;
     if (c)
-      for (const double v : c->as_doubles()) whole &= v == std::floor(v);
+      for (const double v : c->as_doubles()) whole &= v == std::floor(v) && v >= 0;
     if (!whole && n.wants_fractions()) {
       // Integers of more than 16 bits are not all float32 numbers.
       const DType wide = bit_width(n.dtype(base)) > 16 ? DType::kFloat64 : DType::kFloat32;
@@ -76,9 +76,10 @@ bool lower_pow(NodeLowering& n) {
     }
     if (!whole)
       n.warn(
-          "an integer base with a float exponent gives integers, as the standard says; cast the base to "
-          "float if "
-          "fractions are meant");
+          "an integer base with a {} exponent gives integers, as the standard says; cast the base to float "
+          "if "
+          "fractions are meant",
+          is_float(n.dtype(exponent)) ? "float" : "negative");
   } else if (is_float(n.dtype(base)) && is_float(n.dtype(exponent)) && n.dtype(base) != n.dtype(exponent)) {
     // Both in the wider type, then back to the base's.
     const DType to = n.dtype(base);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "converter/import/lower/common.h"
+#include "converter/types/settle.h"
 
 namespace sinter::convert {
 namespace {
@@ -25,7 +26,7 @@ ValueId padded(NodeLowering& n, ValueId x, std::vector<int64_t> pads, ValueId va
 
 // Pad-1 (paddings), 2 (attributes), 11 to 25 (inputs; axes from 18).
 bool lower_pad(NodeLowering& n) {
-  const ValueId x = n.input(0);
+  ValueId x = n.input(0);
   const auto rank = static_cast<size_t>(n.rank(x));
   const std::string name = n.attr_string("mode", "constant");
   const std::pair<std::string_view, PadMode> modes[] = {{"constant", PadMode::kConstant},
@@ -40,7 +41,14 @@ bool lower_pad(NodeLowering& n) {
   if (n.opset() < 11) {
     pads = n.attr_ints(n.has_attr("paddings") ? "paddings" : "pads");
     const double fill = n.attr_float("value", 0);
-    if (fill != 0) value = n.scalar(n.dtype(x), fill);
+    if (fill != 0 && x >= 0) {
+      // As for an operand: what the data's type cannot hold makes it a wider one.
+      const ConstantPtr literal = Constant::scalar(DType::kFloat32, fill);
+      if (!survives(*literal, n.dtype(x), false))
+        x = n.cast(x,
+                   is_float(n.dtype(x)) || bit_width(n.dtype(x)) <= 16 ? DType::kFloat32 : DType::kFloat64);
+      value = n.scalar(n.dtype(x), fill);
+    }
   } else {
     const auto given = n.constant_ints(1);
     if (!given) return n.refused() ? false : n.refuse("has no pads");

@@ -9,6 +9,8 @@ namespace sinter::convert {
 
 namespace {
 
+constexpr char kFittingZeroPoint[] = "store a zero point within the range of the data's type";
+
 // The values that a zero point of quantized data may have.
 std::pair<double, double> quantized_range(DType t) {
   const int bits = bit_width(t);
@@ -65,8 +67,8 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
   for (const double v : c->as_doubles()) {
     // float8 data have no other zero point than 0.
     if (is_float(data) && v != 0)
-      return n.refuse("zero point '{}' ({}) holds {}, which {} data cannot have", name, dtype_name(given), v,
-                      dtype_name(data));
+      return n.refuse_advising(kFittingZeroPoint, "zero point '{}' ({}) holds {}, which {} data cannot have",
+                               name, dtype_name(given), v, dtype_name(data));
     if (is_float(data)) continue;
     if (v != std::trunc(v)) {
       n.warn("zero point '{}' ({}) holds {}: fractions are kept by computing in float", name,
@@ -76,8 +78,8 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
     }
     if (v >= low && v <= high) continue;
     if (data != DType::kInt8 || given != DType::kUint8 || v != 128)
-      return n.refuse("zero point '{}' ({}) holds {}, which {} data cannot have", name, dtype_name(given), v,
-                      dtype_name(data));
+      return n.refuse_advising(kFittingZeroPoint, "zero point '{}' ({}) holds {}, which {} data cannot have",
+                               name, dtype_name(given), v, dtype_name(data));
     fits = false;
   }
   if (!fits) {
@@ -109,8 +111,8 @@ bool settle_zero_point_of_result(NodeLowering& n, DType to, ValueId* zero_point)
   const auto [low, high] = is_float(to) ? std::pair(0.0, 0.0) : quantized_range(to);
   for (const double v : c->as_doubles())
     if (v != std::trunc(v) || v < low || v > high)
-      return n.refuse("zero point '{}' ({}) holds {}, which {} data cannot have", name, dtype_name(given), v,
-                      dtype_name(to));
+      return n.refuse_advising(kFittingZeroPoint, "zero point '{}' ({}) holds {}, which {} data cannot have",
+                               name, dtype_name(given), v, dtype_name(to));
   note_quant(n, *zero_point, to, "quant.zero", "the values fit the result's type");
   *zero_point = n.cast(*zero_point, to);
   return *zero_point >= 0;

@@ -77,7 +77,9 @@ bool lower_quantize(NodeLowering& n) {
     to = declared != DType::kNone && !quantized_type(n.dtype(n.input(2))) ? declared
                                                                           : result_type(n, n.input(2));
     if (declared != DType::kNone && declared != to)
-      return n.refuse("output_dtype is {} and the zero point is {}", dtype_name(declared), dtype_name(to));
+      return n.refuse_advising("make both the type that is meant",
+                               "output_dtype is {} and the zero point is {}", dtype_name(declared),
+                               dtype_name(to));
   }
   return n.output(
       0, quantize(n, n.input(0), n.input(1), n.input(2), axis, block_size, to, n.attr_int("saturate", 1)));

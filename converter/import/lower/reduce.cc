@@ -18,27 +18,34 @@ ValueId reduce(NodeLowering& n, ReduceFn fn, ValueId x) {
   std::sort(axes.begin(), axes.end());
   return n.emit(ReduceAttrs{static_cast<int64_t>(fn), int_list(axes), keep}, {x});
 }
+// Means, roots and logarithms of integers are cut to integers, unless a fraction is what their reader takes:
+// then in floating point, narrowed to float32 at the end.
+template <class Compute>
+bool with_fractions(NodeLowering& n, Compute compute) {
+  const ValueId x = n.input(0);
+  if (x < 0 || is_float(n.dtype(x)) || !n.wants_fractions()) return n.output(0, compute(x));
+  const DType wide = bit_width(n.dtype(x)) > 16 ? DType::kFloat64 : DType::kFloat32;
+  return n.output(0, n.cast(compute(n.cast(x, wide)), DType::kFloat32));
+}
 template <ReduceFn Fn>
 bool lower_reduce(NodeLowering& n) {
-  // A mean of integers is cut to an integer, unless a fraction is what its reader takes.
-  if (Fn == ReduceFn::kMean && n.input(0) >= 0 && !is_float(n.dtype(n.input(0))) && n.wants_fractions()) {
-    const DType wide = bit_width(n.dtype(n.input(0))) > 16 ? DType::kFloat64 : DType::kFloat32;
-    return n.output(0, n.cast(reduce(n, Fn, n.cast(n.input(0), wide)), DType::kFloat32));
-  }
   return n.output(0, reduce(n, Fn, n.input(0)));
 }
+template <ReduceFn Fn>
+bool lower_reduce_fractions(NodeLowering& n) {
+  return with_fractions(n, [&](ValueId x) { return reduce(n, Fn, x); });
+}
 bool lower_reduce_l2(NodeLowering& n) {
-  const ValueId sum = reduce(n, ReduceFn::kSumSquare, n.input(0));
-  const DType t = n.dtype(sum);
-  return n.output(0, n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), t));
+  return with_fractions(n, [&](ValueId x) {
+    const ValueId sum = reduce(n, ReduceFn::kSumSquare, x);
+    return n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), n.dtype(sum));
+  });
 }
 bool lower_reduce_log_sum(NodeLowering& n) {
-  const ValueId sum = reduce(n, ReduceFn::kSum, n.input(0));
-  const DType t = n.dtype(sum);
-  return n.output(0, n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), t));
-}
-bool lower_reduce_log_sum_exp(NodeLowering& n) {
-  return n.output(0, reduce(n, ReduceFn::kLogSumExp, n.input(0)));
+  return with_fractions(n, [&](ValueId x) {
+    const ValueId sum = reduce(n, ReduceFn::kSum, x);
+    return n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), n.dtype(sum));
+  });
 }
 
 template <ArgReduceFn Fn>
@@ -119,7 +126,7 @@ bool lower_hardmax(NodeLowering& n) {
 
 constexpr LowerRule kRules[] = {
     {"ReduceSum", lower_reduce<ReduceFn::kSum>},
-    {"ReduceMean", lower_reduce<ReduceFn::kMean>},
+    {"ReduceMean", lower_reduce_fractions<ReduceFn::kMean>},
     {"ReduceMax", lower_reduce<ReduceFn::kMax>},
     {"ReduceMin", lower_reduce<ReduceFn::kMin>},
     {"ReduceProd", lower_reduce<ReduceFn::kProd>},
@@ -127,7 +134,7 @@ constexpr LowerRule kRules[] = {
     {"ReduceL1", lower_reduce<ReduceFn::kL1>},
     {"ReduceL2", lower_reduce_l2},
     {"ReduceLogSum", lower_reduce_log_sum},
-    {"ReduceLogSumExp", lower_reduce_log_sum_exp},
+    {"ReduceLogSumExp", lower_reduce_fractions<ReduceFn::kLogSumExp>},
     {"ArgMax", lower_arg_reduce<ArgReduceFn::kMax>},
     {"ArgMin", lower_arg_reduce<ArgReduceFn::kMin>},
     {"CumSum", lower_cumulate<CumulateFn::kSum>},
