@@ -13,6 +13,7 @@ int widen_narrow_floats(Graph& graph);
 int make_masks_finite(Graph& graph);
 int simplify(Graph& graph);
 int share_common_subexpressions(Graph& graph);
+int narrow_integers(Graph& graph);
 int drop_roundings(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
@@ -36,6 +37,7 @@ std::span<const Pass> all_passes() {
       {"simplify", "drops operations that change nothing and replaces others by exactly equal, cheaper ones",
        simplify},
       {"common-subexpressions", "computes equal things once", share_common_subexpressions},
+      {"narrow-integers", "does int64 arithmetic in int32 where it is proven to fit", narrow_integers},
       {"drop-roundings", "does not round what is normalized on its way from float32 to float32",
        drop_roundings},
       {"recognise-activations", "finds GELU, SiLU, HardSigmoid and HardSwish in elementary operations",

@@ -4,6 +4,7 @@
 namespace sinter::convert {
 
 int drop_roundings(Graph& graph);
+int narrow_integers(Graph& graph);
 int recognise_activations(Graph& graph);
 int recognise_norms(Graph& graph);
 int recognise_attention(Graph& graph);
@@ -109,6 +110,26 @@ TEST(RecogniseNorms, LayerNorm) {
     EXPECT_EQ(apply(recognise_norms, s), 3) << form;
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(s.graph.nodes[0].op(), Op::kLayerNorm);
+  }
+}
+
+TEST(NarrowIntegers, WhereTheRangeIsProven) {
+  const auto to = [](DType t) { return CastAttrs{static_cast<int64_t>(t), 1}; };
+  for (const int64_t factor : {int64_t{3}, int64_t{3'000'000'000}}) {
+    Sketch s;
+    const ValueId small = s.emit(to(DType::kInt8), {s.input({4}, 0, 3)}), table = s.constant({40, 2});
+    const ValueId by = s.graph.add_constant(Constant::scalar_int(DType::kInt64, factor)),
+                  one = s.graph.add_constant(Constant::scalar_int(DType::kInt64, 1));
+    const ValueId product = s.emit(MulAttrs{}, {s.emit(to(DType::kInt64), {small}), by});
+    const ValueId index = s.emit(AddAttrs{}, {product, one});
+    if (factor == 3) s.output(s.emit(GatherAttrs{0}, {table, index}), "rows");
+    s.output(s.emit(to(DType::kFloat32), {index}), "numbers");
+    EXPECT_EQ(apply(narrow_integers, s), factor == 3 ? 2 : 0);
+    EXPECT_EQ(
+        std::any_of(s.graph.nodes.begin(), s.graph.nodes.end(),
+                    [&](const Node& node) { return s.graph.value(node.outputs[0]).dtype == DType::kInt64; }),
+        factor != 3)
+        << dump(s.graph);
   }
 }
 
