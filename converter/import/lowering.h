@@ -148,6 +148,7 @@ class NodeLowering {
   bool refuse_text(std::string message, std::string advice = {});
   std::string operands_text();
   void warn_text(std::string message);
+  bool widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands);
   bool read_as_fractions(const std::string& name, std::set<std::string>& seen);
   const ImportedAttribute* find(std::string_view name, bool mark);
 

@@ -188,6 +188,35 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
   return emit_many(std::move(attrs), std::move(inputs), std::vector<bool>(output_count, true));
 }
 
+// Constants of less than a byte, read by an operator that would give such values while running, as bytes.
+// False: there is none.
+bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands) {
+  bool any = false;
+  for (const ValueId v : operands) any |= v >= 0 && is_sub_byte(dtype(v)) && constant(v);
+  if (!any) return false;
+  parent_.graph().nodes.pop_back();  // what was emitted last
+  *inputs = operands;
+  for (ValueId& v : *inputs) {
+    if (v < 0 || !is_sub_byte(dtype(v)) || !constant(v)) continue;
+    const DType from = dtype(v);
+    const DType to = *convert::promote(from, from == DType::kFloat4E2M1 ? DType::kFloat32
+                                             : from == DType::kUint4 || from == DType::kUint2 ? DType::kUint8
+                                                                                              : DType::kInt8);
+    const std::string name = parent_.graph().value(v).name;
+    v = emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
+    parent_.ledger().add({name,
+                          node_.name,
+                          node_.op_type,
+                          from,
+                          to,
+                          "const.retype",
+                          "no value of less than a byte exists while running",
+                          TypeEffect::kRetyped,
+                          {}});
+  }
+  return true;
+}
+
 std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId> inputs,
                                              const std::vector<bool>& wanted) {
   const std::vector<ValueId> unknown(wanted.size(), kUnknown);
@@ -196,6 +225,9 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
   const std::vector<ValueId> operands = inputs;
   const Status status = parent_.builder().emit(attrs, std::move(inputs), wanted, &results);
   if (status.ok()) {
+    for (const ValueId id : results)
+      if (id >= 0 && is_sub_byte(dtype(id)) && !constant(id) && widen_sub_bytes(&inputs, operands))
+        return emit_many(std::move(attrs), std::move(inputs), wanted);
     for (const ValueId id : results)
       if (id >= 0 && is_sub_byte(dtype(id)) && !constant(id))
         return refuse("gives {} while running; types of less than a byte exist as constants only",

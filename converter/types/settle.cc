@@ -219,8 +219,9 @@ class Solver {
                             !survives(*f.constant, DType::kFloat32, true);
         if (rounds || !survives(*f.constant, *result, false)) result = DType::kFloat64;
       } else if (is_float(f.dtype)) {
-        // A whole literal beside an integer is an integer; anything else makes the sum a floating-point one.
-        if (literal(i) && !wants_float_ && !rules_.divides && *result != DType::kBool &&
+        // A whole literal beside an integer is an integer; anything else makes the sum a floating-point one,
+        // and so does a result of few bits that is declared or read as such.
+        if (literal(i) && !wants_float_ && !wanted_.fractions && !rules_.divides && *result != DType::kBool &&
             survives(*f.constant, *result, true))
           continue;
         bool exact = true;

@@ -180,6 +180,8 @@ def integers():
                    {"c": np.array([2**53 + 1, 2**60])}, ["here", "Add", "c"], unit="float64")
     yield match("int64_with_uint64_array", "promote.int", node("Add", "x c", "y"), {"x": np.array([-9, 2**62])}, "y:l",
                 np.array([-8, 2**62 + 2]), {"c": np.array([1, 2], u64)})
+    yield match("zero_f32_minus_uint8_declared_f32", "promote.int-float", node("Sub", "z x", "y"),
+                {"x": np.array([5, 200], u8)}, "y", np.array([-5, -200]), {"z": f32(0)})
     yield match("concat_empty_f32_with_int64", "promote.int", node("Concat", "e x", "y", axis=0), {"x": np.array([4, 5])},
                 "y:l", np.array([4, 5]), {"e": np.zeros(0, f32)})
 
@@ -242,6 +244,9 @@ def one_operand():
                 d(image).reshape(1, 2, 2, 2, 2, 2).mean((3, 5)), strict=None)
     yield match("reducemean_of_uint8_declared_float", "image.u8", node("ReduceMean", "x", "y", axes=[2, 3], keepdims=0),
                 {"x": image}, "y", d(image).mean((2, 3)), strict=None)
+    # 0.1 lies below the bfloat16 next to it.
+    yield match("thresholdedrelu_bf16_attribute", "literal.weak", node("ThresholdedRelu", "x", "y", alpha=0.1),
+                {"x": np.array([0.1, 1.5], bf16)}, "y:w", np.array([0.1, 1.5]))
     yield match("reducel2_of_int32_declared_float", "promote.int-float", node("ReduceL2", "x", "y", keepdims=0),
                 {"x": np.array([1, 2, 3], i32)}, "y", np.sqrt(14))
     yield match("reducemean_of_bool_declared_float", "promote.bool", node("ReduceMean", "x", "y", keepdims=0),

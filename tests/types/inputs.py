@@ -1,5 +1,6 @@
 """Operators whose inputs each have a type of their own: bounds, indices, shapes, scales, counts, fill values."""
 import numpy as np
+from onnx import TensorProto, helper
 from type_case import (arr64, bf16, body, const, d, doubtful, f16, f32, f64, floats, halves, i8, i16, i32, i64, ints,
                        match, node, rng, u8)
 
@@ -46,6 +47,11 @@ def clips_and_pads():
                 {"x": arr64(3, 4, 9)}, "y", np.array([3.5, 4, 6]), opset=8)
     yield match("slice_end_float_beyond_int64", "input.table", node("Slice", "x a e", "y", name="here"), {"x": x}, "y",
                 d(x)[1:], {"a": np.array([1], f32), "e": np.array([2.0**63], f32)})
+    table = helper.make_tensor("w", TensorProto.INT4, [2, 2], np.array([1, -2, 3, -8]))
+    yield match("gather_int4_at_run_time", "const.retype", [node("Gather", "w i", "g"), node("Mul", "g s", "y")],
+                {"i": np.array([1], i32)}, "y:h", np.array([[1.5, -4]]), {"w": table, "s": np.full(2, 0.5, f16)}, opset=21)
+    yield match("transpose_int4", "const.retype", [node("Transpose", "w", "t"), node("MatMul", "x t", "y")],
+                {"x": np.array([[1, 2]], f32)}, "y", np.array([[-3, -13]]), {"w": table}, opset=21, strict=None)
 
 
 def resizes():

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "converter/import/lower/common.h"
+#include "converter/types/settle.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -124,7 +125,10 @@ bool lower_softsign(NodeLowering& n) {
 }
 
 ValueId where_compare(NodeLowering& n, CompareFn fn, ValueId x, double bound, ValueId yes, ValueId no) {
-  const ValueId test = n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {x, n.scalar(n.dtype(x), bound)});
+  // A bound that 16 bits would move is met in float32.
+  const bool exact = x < 0 || survives(*Constant::scalar(DType::kFloat64, bound), n.dtype(x), true);
+  const ValueId seen = exact || is_wide_float(n.dtype(x)) ? x : n.cast(x, DType::kFloat32);
+  const ValueId test = n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {seen, n.scalar(n.dtype(seen), bound)});
   return n.emit(WhereAttrs{}, {test, yes, no});
 }
 bool lower_shrink(NodeLowering& n) {
