@@ -47,6 +47,17 @@ bool widens_alone(const OpAttrs& attrs) {
   return op_of(attrs) == Op::kCast || op_of(attrs) == Op::kDequantize;
 }
 
+// Constants of narrow floating-point types in float32.
+Status widened(const std::vector<ConstantPtr>& inputs, std::vector<ConstantPtr>* result) {
+  for (const ConstantPtr& c : inputs) {
+    std::vector<ConstantPtr> cast{c};
+    if (c && narrow_float(c->dtype()))
+      SINTER_RETURN_IF_ERROR(evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c}, 1, &cast));
+    result->push_back(cast[0]);
+  }
+  return ok_status();
+}
+
 ConstantPtr written_cast(const ConstantPtr& c) {
   if (!c->recipe() || !std::holds_alternative<CastAttrs>(c->recipe()->attrs)) return c;
   Recipe recipe = *c->recipe();
@@ -94,22 +105,32 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());
+  // What an operator rounds to the narrow type that the model computes in is not lost for what is computed of
+  // it in turn (rule accumulate.wide).
+  if (op == Op::kCast && inputs[0]->wide() && is_wide_float(out_facts[0].dtype)) {
+    if (inputs[0]->wide()->dtype() == out_facts[0].dtype) return *outputs = {inputs[0]->wide()}, ok_status();
+    return evaluate(attrs, {inputs[0]->wide()}, 1, outputs, recipes);
+  }
+  const auto* dequantize = std::get_if<DequantizeAttrs>(&attrs);
+  widen |= dequantize != nullptr && narrow_float(out_facts[0].dtype);
   if (widen) {
     std::vector<ConstantPtr> wide_inputs, wide_outputs;
-    for (const ConstantPtr& c : inputs) {
-      std::vector<ConstantPtr> cast{c};
-      if (c && narrow_float(c->dtype()))
-        SINTER_RETURN_IF_ERROR(evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c}, 1, &cast));
-      wide_inputs.push_back(cast[0]);
+    OpAttrs wide_attrs = attrs;
+    if (dequantize != nullptr) {
+      std::get<DequantizeAttrs>(wide_attrs).to = static_cast<int64_t>(DType::kFloat32);
+      wide_inputs = inputs;
+    } else {
+      SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs));
     }
-    SINTER_RETURN_IF_ERROR(evaluate(attrs, wide_inputs, output_count, &wide_outputs));
+    SINTER_RETURN_IF_ERROR(evaluate(wide_attrs, wide_inputs, output_count, &wide_outputs));
     outputs->clear();
     for (size_t i = 0; i < output_count; ++i) {
       std::vector<ConstantPtr> cast{wide_outputs[i]};
       if (wide_outputs[i]->dtype() != out_facts[i].dtype)
         SINTER_RETURN_IF_ERROR(
             evaluate(CastAttrs{static_cast<int64_t>(out_facts[i].dtype), 1}, {wide_outputs[i]}, 1, &cast));
-      outputs->push_back(cast[0]);
+      outputs->push_back(narrow_float(out_facts[i].dtype) ? Constant::rounded(cast[0], wide_outputs[i])
+                                                          : cast[0]);
     }
     return ok_status();
   }
@@ -135,6 +156,14 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   for (size_t i = 0; i < output_count; ++i)
     outputs->push_back(Constant::owned(out_facts[i].dtype, out_facts[i].dims, std::move(results[i])));
   if (recipes && output_count == 1) (*outputs)[0] = with_recipe(attrs, inputs, (*outputs)[0]);
+  const bool moved = (info->traits & kMovement) != 0 && output_count == 1 && narrow_float(out_facts[0].dtype);
+  if (moved && std::any_of(inputs.begin(), inputs.end(), [](const auto& c) { return c && c->wide(); })) {
+    std::vector<ConstantPtr> wide_inputs, wide_outputs;
+    SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs));
+    SINTER_RETURN_IF_ERROR(evaluate(attrs, wide_inputs, 1, &wide_outputs, recipes));
+    if (wide_outputs[0]->dtype() == DType::kFloat32)
+      (*outputs)[0] = Constant::rounded((*outputs)[0], wide_outputs[0]);
+  }
   return ok_status();
 }
 

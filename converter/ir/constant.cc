@@ -180,11 +180,18 @@ std::vector<To> elements(const Constant& c) {
 std::vector<double> Constant::as_doubles() const { return elements<double>(*this); }
 std::vector<int64_t> Constant::as_int64s() const { return elements<int64_t>(*this); }
 
+ConstantPtr Constant::rounded(const ConstantPtr& narrow, ConstantPtr wide) {
+  auto c = std::make_shared<Constant>(*narrow);
+  c->wide_ = std::move(wide);
+  return c;
+}
+
 ConstantPtr Constant::reshaped(Dims dims) const {
   auto c = std::make_shared<Constant>(*this);
   if (element_count(dims) != size()) throw std::logic_error("a constant cannot be reshaped to another size");
   c->dims_ = std::move(dims);
   c->recipe_ = nullptr;  // has the old dims
+  if (wide_) c->wide_ = wide_->reshaped(c->dims_);
   return c;
 }
 

@@ -52,6 +52,9 @@ class Constant {
   static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
   // `computed` with the recipe that gave it; a large one is computed again whenever it is read.
   static ConstantPtr made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe);
+  // `narrow`, knowing the float32 values that it was rounded from by an operator that the model has compute
+  // in a narrow type.
+  static ConstantPtr rounded(const ConstantPtr& narrow, ConstantPtr wide);
   template <class T>
   static ConstantPtr of(DType dtype, Dims dims, std::span<const T> items) {
     Bytes bytes(items.size_bytes());
@@ -70,6 +73,8 @@ class Constant {
   LoadedBytes load() const;
   // The smaller constants that it is folded from, and how; null: none that are worth while.
   const std::shared_ptr<const Recipe>& recipe() const { return recipe_; }
+  // See rounded(); null: this is all that is known.
+  const ConstantPtr& wide() const { return wide_; }
 
   // All elements as double / int64 (any dtype but strings; sub-byte unpacked). For small constants.
   std::vector<double> as_doubles() const;
@@ -84,6 +89,7 @@ class Constant {
   std::span<const std::byte> bytes_;
   std::function<LoadedBytes()> compute_;
   std::shared_ptr<const Recipe> recipe_;
+  ConstantPtr wide_;
 };
 
 }  // namespace sinter::convert

@@ -45,9 +45,7 @@ bool accumulates(Op op) {
 
 // A Cast that the model wrote to a narrow type rounds; everything else narrow is only the type that the model
 // happened to compute in.
-bool rounds(const Node& node) {
-  return node.op() == Op::kCast || node.op() == Op::kDequantize || node.op() == Op::kQuantize;
-}
+bool rounds(const Node& node) { return node.op() == Op::kCast; }
 // These take narrow operands as they are: their result's type does not depend on the operand's.
 bool reads_narrow(const Node& node) { return rounds(node) || node.op() == Op::kClassify; }
 
@@ -139,6 +137,9 @@ class Retyping {
       if (is_affected()(id) && (silent || graph_.is_constant(id))) record(node, graph_.value(id));
       id = widened(id);
     }
+    if (auto* dequantize = node.as<DequantizeAttrs>();
+        dequantize != nullptr && affected_(static_cast<DType>(dequantize->to)))
+      dequantize->to = static_cast<int64_t>(DType::kFloat32);
     const std::vector<ValueId> old = node.outputs;
     for (ValueId& id : node.outputs) {
       if (id < 0 || !affected_(graph_.value(id).dtype)) continue;

@@ -96,6 +96,32 @@ def integers():
                     u - u8(128), {"c": i64(128)})
 
 
+def folded():
+    """Constants that operators round to 16 bits on the way."""
+    x = halves("lfx", 2, 64)
+    v, g = floats("lfv", 16, 64, low=-120, high=120).astype(f16), floats("lfg", 16, 1, low=1, high=2)
+    weight = d(g) * d(v) / np.sqrt((d(v)**2).sum(1, keepdims=True))
+    yield match("weight_normalization_of_f16_constants", "accumulate.wide",
+                [node("Mul", "v v", "q"), node("ReduceSum", "q a", "r"), node("Sqrt", "r", "n"), node("Div", "v n", "u"),
+                 node("Mul", "u g", "w"), node("Transpose", "w", "t", perm=[1, 0]), node("MatMul", "x t", "y")],
+                {"x": x}, "y:h", d(x) @ weight.T, {"v": v, "g": g, "a": np.array([1])})
+    position, inverse = np.arange(0, 2000, 250)[:, None].astype(bf16), np.array([[1, 0.1, 0.01, 0.001]], bf16)
+    yield match("angles_of_bf16_constants", "accumulate.wide",
+                [node("Mul", "p f", "a"), node("Sin", "a", "s"), node("Mul", "x s", "y")],
+                {"x": floats("lfs", 8, 4)}, "y", d(floats("lfs", 8, 4)) * np.sin(d(position) * d(inverse)),
+                {"p": position, "f": inverse})
+    acc = np.array([[10**7, 2 * 10**7, -5, 7]], i32)
+    for name, inputs, constants in (("constant", {}, {"q": acc}), ("activation", {"q": acc}, {})):
+        yield match(f"dequantized_beyond_float16_{name}", "accumulate.wide",
+                    [node("DequantizeLinear", "q s", "t"), node("Add", "x t", "u"), node("Mul", "u c", "y")],
+                    {"x": np.ones((1, 4), f32), **inputs}, "y", (1 + d(acc) * d(f16(0.01))) * d(f32(1e-3)),
+                    {"s": f16(0.01), "c": f32(1e-3), **constants})
+    w, s = ints("lfw", 40, 60, low=-128, high=127).astype(i8), halves("lfc", 60, low=0.01, high=0.02)
+    yield match("int8_weights_f16_scales_f32_activation", "store.narrow",
+                [node("DequantizeLinear", "w s", "v", axis=1), node("MatMul", "x v", "y")],
+                {"x": floats("lfa", 2, 40)}, "y", d(floats("lfa", 2, 40)) @ (d(w) * d(s)), {"w": w, "s": s})
+
+
 def cases():
-    for group in (quantization, tiny, integers):
+    for group in (quantization, tiny, integers, folded):
         yield from group()

@@ -87,9 +87,10 @@ def replayed(case, listing, steps):
     order, must give the type of every value that kept its name, and every cast that the model did not write."""
     decisions = listing["decisions"]
     types = {}  # name -> types that the value may have in the file
-    packed = {n.input[1] for n in case.model.graph.node if n.op_type == "MatMulNBits"}
+    packed = {n.input[n.op_type == "MatMulNBits"] for n in case.model.graph.node
+              if n.op_type in ("MatMulNBits", "DequantizeLinear")}
     for t in case.model.graph.initializer:
-        if t.name in packed:  # what the operator makes of them has their name
+        if t.name in packed:  # what the operator makes of it has its name
             continue
         types[t.name] = {onnx.TensorProto.DataType.Name(t.data_type).lower()}
     names = {"float": "float32", "double": "float64"}

@@ -161,10 +161,10 @@ TEST(LowBit, DoesNotRoundToHalfBetween) {
   Gptq s;
   const ValueId half = s.weights(Gptq::Shift::kArithmetic, in_order(), DType::kFloat16);
   s.multiply(s.emit(to(DType::kFloat32), {half}), false);
-  EXPECT_EQ(apply(recognise_any_low_bit, s, kHalf), 1);
+  // Neither before nor after: the difference is float32's.
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
   ASSERT_NE(product(s.graph), nullptr);
   ASSERT_EQ(s.graph.ledger->size(), 1u);
-  EXPECT_NE(s.graph.ledger->all()[0].reason.find("is not rounded"), std::string::npos);
 }
 
 TEST(LowBit, KeepsARoundingThatTheModelWrote) {
