@@ -166,8 +166,7 @@ bool NodeLowering::settle_operands() {
     }
   }
   ResultFact result;
-  result.angle =
-      any_double && mixed && !parent_.options().keep_float64 && feeds_angle(parent_.source(), node_.outputs);
+  result.angle = any_double && mixed && feeds_angle(parent_.source(), node_.outputs);
   if (mixed && any_integer && !node_.outputs.empty()) {
     for (const ImportedValueInfo& output : parent_.source().outputs)
       if (output.name == node_.outputs[0]) result.declared = output.dtype;

@@ -70,6 +70,10 @@ def tiny():
         yield match(f"lone_epsilon_f64_beside_{np.dtype(kind).name}", "narrow.f64",
                     [node("Abs", "x", "a"), node("Add", "a e", "t"), node("Div", "x t", "y")], {"x": x.astype(kind)},
                     "y" + letter, np.array([0.0, 1.0]), {"e": f64(1e-60)}, strict=None)
+    position, inverse = np.array([[0.0], [99999.0]], f32), 1 / 10000**(np.arange(0, 16, 2) / 16)[None]
+    yield match("angles_of_f64_frequencies_with_float64_keep", "narrow.f64",
+                [node("Mul", "p f", "a"), node("Cos", "a", "y")], {"p": position}, "y", np.cos(d(position) * inverse),
+                {"f": inverse}, flags=("--float64", "keep"), strict=None)
 
 
 def integers():
