@@ -222,7 +222,9 @@ class Importer:
                 op = attrs or SHORT_FORMS.get(method, "")
                 if op and op not in ("Op", "Spatial", "Scan") and op not in ops:
                     ops.append(op)
-            for m in re.finditer(r'refuse\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', body):
+            # The advice of a refusal stands before its text: a string, a name or a call.
+            plain = re.sub(r'refuse_advising\(\s*(?:"(?:[^"\\]|\\.)*"|\w+(?:\((?:[^()]|\([^()]*\))*\))?)\s*,', "refuse(", body)
+            for m in re.finditer(r'refuse\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', plain):
                 text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m.group(1)))
                 text = re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"'))
                 if text not in refusals and not self.MISSING.match(text):
