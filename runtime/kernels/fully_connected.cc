@@ -7,16 +7,6 @@ namespace {
 
 using namespace linear;
 
-Product product(const OpCall& call) {
-  const TensorView& x = call.in(0);
-  Product p;
-  p.rows = 1;
-  for (int i = 0; i + 1 < x.rank; ++i) p.rows *= x.dims[i];
-  p.depth = x.dims[x.rank - 1];
-  p.columns = call.in(1).dims[0];
-  return p;
-}
-
 Status infer_call(OpCall& call) {
   const auto& a = call.attrs<FullyConnectedAttrs>();
   const TensorView& x = call.in(0);
@@ -41,7 +31,7 @@ Status infer_call(OpCall& call) {
 }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return product_workspace<double>(product(call), threads, bytes);
+  return product_workspace<double>(connected_product(call), threads, bytes);
 }
 
 template <class T>
@@ -53,7 +43,7 @@ void fully_connected(const OpCall& call, RunContext& context) {
   const T* bias = call.has_input(2) ? call.in(2).as<T>() : nullptr;
   T* y = call.out(0).as<T>();
   const Bounds<T> bounds(a.act_min, a.act_max);
-  const Product p = product(call);
+  const Product p = connected_product(call);
   multiply<Acc>(
       p, context,
       [&](int64_t row, Acc* dst) {

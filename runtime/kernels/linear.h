@@ -120,6 +120,17 @@ struct Product {
   int64_t rows = 0, columns = 0, depth = 0;
 };
 
+// Every row of x [..., depth] with every row of the weights [columns, depth], operands 0 and 1.
+inline Product connected_product(const OpCall& call) {
+  const TensorView& x = call.in(0);
+  Product p;
+  p.rows = 1;
+  for (int i = 0; i + 1 < x.rank; ++i) p.rows *= x.dims[i];
+  p.depth = x.dims[x.rank - 1];
+  p.columns = call.in(1).dims[0];
+  return p;
+}
+
 // Rows that are packed together: enough to make packing the columns cheap, few enough for a cache.
 inline int64_t block_rows(const Product& p) {
   const int64_t fit = kPackedValues / std::max<int64_t>(p.depth, 1) / kTile * kTile;

@@ -9,16 +9,6 @@ namespace {
 
 using namespace linear;
 
-Product product(const OpCall& call) {
-  const TensorView& x = call.in(0);
-  Product p;
-  p.rows = 1;
-  for (int i = 0; i + 1 < x.rank; ++i) p.rows *= x.dims[i];
-  p.depth = x.dims[x.rank - 1];
-  p.columns = call.in(1).dims[0];
-  return p;
-}
-
 Status infer_call(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &w = call.in(1), &scales = call.in(2);
@@ -55,7 +45,7 @@ Status infer_call(OpCall& call) {
 }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return product_workspace<double>(product(call), threads, bytes);
+  return product_workspace<double>(connected_product(call), threads, bytes);
 }
 
 double number(const Run& run, DType t, int64_t i) {
@@ -72,7 +62,7 @@ void low_bit(const OpCall& call, RunContext& context) {
   const T* bias = call.has_input(4) ? call.in(4).as<T>() : nullptr;
   T* y = call.out(0).as<T>();
   const Bounds<T> bounds(a.act_min, a.act_max);
-  const Product p = product(call);
+  const Product p = connected_product(call);
   const int64_t blocks = call.in(2).dims[1];
   const auto byte_of = [](const TensorView& v, int64_t i) {
     return v.data + i * static_cast<int64_t>(byte_width(v.dtype));
