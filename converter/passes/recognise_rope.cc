@@ -1,6 +1,6 @@
 // recognise-rope: x cos + rotate(x) sin, where rotate swaps the halves of the last axis and negates one,
 // becomes Rope. Exporters give cosines and sines for both halves; that the halves are alike must follow from
-// the graph.
+// the graph. Pairs of neighbours: recognise_pair_rope.cc.
 #include <algorithm>
 #include <cstring>
 
@@ -8,6 +8,9 @@
 #include "converter/passes/pass.h"
 
 namespace sinter::convert {
+
+int recognise_pair_rope(Graph& graph);  // recognise_pair_rope.cc
+
 namespace {
 
 constexpr int kDepth = 12;
@@ -148,6 +151,6 @@ class RecogniseRope {
 
 }  // namespace
 
-int recognise_rope(Graph& graph) { return RecogniseRope(graph).run(); }
+int recognise_rope(Graph& graph) { return RecogniseRope(graph).run() + recognise_pair_rope(graph); }
 
 }  // namespace sinter::convert

@@ -221,6 +221,126 @@ TEST(RecogniseRope, OthersStay) {
   EXPECT_EQ(apply(recognise_rope, s), 0);
 }
 
+// Neighbours of x [2, 3, 4, 8] as parts [2, 3, 4, 4].
+ValueId neighbour(Sketch& s, ValueId x, int64_t which, bool stride) {
+  if (stride) return s.emit(SliceAttrs{{0, 0, 0, which}, {1, 1, 1, 2}, {2, 3, 4, 4}}, {x});
+  const ValueId pairs = s.emit(ViewAttrs{.dims = {2, 3, 4, 4, 2}}, {x});
+  const ValueId part = s.emit(SliceAttrs{{0, 0, 0, 0, which}, {1, 1, 1, 1, 1}, {2, 3, 4, 4, 1}}, {pairs});
+  return s.emit(ViewAttrs{.dims = {2, 3, 4, 4}}, {part});
+}
+// Along a new last axis.
+ValueId stack(Sketch& s, const std::vector<ValueId>& parts) {
+  std::vector<ValueId> one;
+  for (const ValueId id : parts) {
+    Dims dims = s.graph.value(id).dims;
+    dims.push_back(1);
+    one.push_back(s.emit(ViewAttrs{.dims = IntList(dims)}, {id}));
+  }
+  return s.emit(ConcatAttrs{static_cast<int64_t>(s.graph.value(one[0]).dims.size()) - 1}, one);
+}
+ValueId product(Sketch& s, ValueId a, ValueId b) { return s.emit(MulAttrs{}, {a, b}); }
+ValueId trig(Sketch& s, ValueId angle, TrigFn fn) {
+  return s.emit(TrigAttrs{static_cast<int64_t>(fn)}, {angle});
+}
+
+void expect_ropes(const Graph& graph, int count, bool interleaved) {
+  EXPECT_EQ(count_ops(graph, Op::kRope), count) << dump(graph);
+  for (const Node& node : graph.nodes)
+    if (const auto* a = node.as<RopeAttrs>()) {
+      EXPECT_EQ(a->interleaved, interleaved ? 1 : 0);
+    }
+}
+
+TEST(RecogniseRope, NeighboursStackedBesideThemselves) {
+  for (const bool stride : {false, true}) {
+    Sketch s;
+    const ValueId x = s.input({2, 3, 4, 8}), angle = s.input({4, 4});
+    const ValueId thin = s.emit(ViewAttrs{.dims = {4, 4, 1}}, {angle});
+    const ValueId twice =
+        stride ? s.emit(TileAttrs{{1, 1, 2}}, {thin}) : s.emit(BroadcastAttrs{{4, 4, 2}}, {thin});
+    const ValueId flat = s.emit(ViewAttrs{.dims = {4, 8}}, {twice});
+    const ValueId turned =
+        stack(s, {s.emit(NegAttrs{}, {neighbour(s, x, 1, stride)}), neighbour(s, x, 0, stride)});
+    const ValueId rotated = s.emit(ViewAttrs{.dims = {2, 3, 4, 8}}, {turned});
+    s.output(s.emit(AddAttrs{}, {product(s, x, trig(s, flat, TrigFn::kCos)),
+                                 product(s, rotated, trig(s, flat, TrigFn::kSin))}));
+    EXPECT_EQ(apply(recognise_rope, s, 1e-6), 1);
+    expect_ropes(s.graph, 1, true);
+  }
+}
+
+TEST(RecogniseRope, ProductsOfPairsAndOfHalves) {
+  for (const int form : {0, 1, 2}) {
+    Sketch s;
+    const ValueId x = s.input({2, 3, 4, 8}), cos = s.input({4, 4}), sin = s.input({1, 4});
+    const auto half = [&](int64_t which) {
+      return form == 2 ? s.emit(SliceAttrs{{0, 0, 0, 4 * which}, {1, 1, 1, 1}, {2, 3, 4, 4}}, {x})
+                       : neighbour(s, x, which, form == 1);
+    };
+    const ValueId a = half(0), b = half(1);
+    const ValueId first = s.emit(SubAttrs{}, {product(s, a, cos), product(s, sin, b)});
+    const ValueId second = s.emit(AddAttrs{}, {product(s, b, cos), product(s, a, sin)});
+    s.output(form == 2 ? s.emit(ConcatAttrs{3}, {first, second}) : stack(s, {first, second}));
+    EXPECT_EQ(apply(recognise_rope, s), 1);
+    expect_ropes(s.graph, 1, form != 2);
+  }
+}
+
+// F[..., 0] a + F[..., 1] b with F made of (c, -s, s, c) in some order and of several bands.
+ValueId by_matrix(Sketch& s, ValueId x, std::vector<int> order) {
+  std::vector<ValueId> bands;
+  for (const int64_t width : {1, 3}) {
+    const ValueId angle = s.input({4, width});
+    const ValueId cos = trig(s, angle, TrigFn::kCos), sin = trig(s, angle, TrigFn::kSin);
+    const ValueId entries[] = {cos, s.emit(NegAttrs{}, {sin}), sin};
+    std::vector<ValueId> picked;
+    for (const int i : order) picked.push_back(entries[i]);
+    bands.push_back(s.emit(ViewAttrs{.dims = {4, width, 2, 2}}, {stack(s, picked)}));
+  }
+  const ValueId f = s.emit(ConcatAttrs{1}, bands);
+  const ValueId pairs = s.emit(ViewAttrs{.dims = {2, 3, 4, 4, 1, 2}}, {x});
+  ValueId terms[2];
+  for (int64_t i = 0; i < 2; ++i) {
+    const ValueId column = s.emit(ViewAttrs{.dims = {1, 1, 4, 4, 2}},
+                                  {s.emit(SliceAttrs{{0, 0, 0, i}, {1, 1, 1, 1}, {4, 4, 2, 1}}, {f})});
+    const ValueId part =
+        s.emit(SliceAttrs{{0, 0, 0, 0, 0, i}, {1, 1, 1, 1, 1, 1}, {2, 3, 4, 4, 1, 1}}, {pairs});
+    terms[i] = product(s, column, s.emit(ViewAttrs{.dims = {2, 3, 4, 4, 1}}, {part}));
+  }
+  return s.emit(AddAttrs{}, {terms[0], terms[1]});
+}
+
+TEST(RecogniseRope, MatricesPerPair) {
+  Sketch s;
+  const ValueId x = s.input({2, 3, 4, 8});
+  s.output(by_matrix(s, x, {0, 1, 2, 0}), "turned");
+  EXPECT_EQ(apply(recognise_rope, s), 1);
+  expect_ropes(s.graph, 1, true);
+}
+
+TEST(RecogniseRope, OtherPairsStay) {
+  Sketch s;
+  const ValueId x = s.input({2, 3, 4, 8}), c = s.input({4, 8}), d = s.input({4, 4});
+  s.output(by_matrix(s, x, {0, 2, 2, 0}), "not turned");
+  s.output(by_matrix(s, x, {0, 1, 2, 1}), "not a rotation");
+  s.output(by_matrix(s, x, {0, 0, 2, 0}), "nor this");
+  const ValueId a = neighbour(s, x, 0, true), b = neighbour(s, x, 1, true);
+  const auto beside = [&](ValueId first, ValueId second) {
+    const ValueId rotated =
+        s.emit(ViewAttrs{.dims = {2, 3, 4, 8}}, {stack(s, {s.emit(NegAttrs{}, {first}), second})});
+    return s.emit(AddAttrs{}, {product(s, x, c), product(s, rotated, c)});
+  };
+  s.output(beside(b, a), "unlike pairs");
+  s.output(beside(a, b), "turned back");
+  const auto written = [&](ValueId p, ValueId q, ValueId r) {
+    return stack(s, {s.emit(SubAttrs{}, {product(s, p, d), product(s, q, d)}),
+                     s.emit(AddAttrs{}, {product(s, r, d), product(s, q, d)})});
+  };
+  s.output(written(b, a, b), "exchanged");
+  s.output(written(a, b, b), "twice the same");
+  EXPECT_EQ(apply(recognise_rope, s), 0) << dump(s.graph);
+}
+
 TEST(RecogniseAttention, TwoProductsAndASoftmax) {
   for (const int form : {0, 1, 2, 3}) {
     Sketch s;
