@@ -97,6 +97,15 @@ bool lower_instance_norm(NodeLowering& n) {
                   group_norm(n, x, n.input(1), n.input(2), n.dims(x)[1], n.attr_float("epsilon", kEpsilon)));
 }
 
+// A folded constant in the narrow type that the model computes in; what is computed of it is not rounded to
+// that type first.
+ValueId folded_to(NodeLowering& n, ValueId v, DType t) {
+  const ConstantPtr exact = n.constant(v);
+  if (!exact || is_wide_float(t)) return n.cast(v, t);
+  const ConstantPtr wide = n.constant(n.cast(v, DType::kFloat32)), narrow = n.constant(n.cast(v, t));
+  return wide && narrow ? n.add_constant(Constant::rounded(narrow, wide)) : n.cast(v, t);
+}
+
 // y = x * a + b with a = scale / sqrt(var + epsilon), b = bias - mean * a, computed in double where constant.
 bool lower_batch_norm(NodeLowering& n) {
   ignore_legacy(n);
@@ -126,7 +135,7 @@ bool lower_batch_norm(NodeLowering& n) {
   const ValueId deviation = n.emit(SqrtAttrs{}, {n.add(p[3], n.scalar(inner, epsilon))});
   ValueId a = n.div(p[0], deviation);
   ValueId b = n.sub(p[1], n.mul(p[2], a));
-  a = n.cast(a, t), b = n.cast(b, t);
+  a = folded_to(n, a, t), b = folded_to(n, b, t);
   if (a < 0 || b < 0) return false;
   if (spatial && rank >= 2) {
     a = along_axis(n, a, 1, rank), b = along_axis(n, b, 1, rank);
