@@ -1,6 +1,7 @@
 #include "converter/ir/low_bit_parts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
@@ -77,6 +78,52 @@ All moved(const ConstantPtr& c) {
   return result;
 }
 
+// Whole parts of what is joined, under its dims.
+ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr>& inputs, DType dtype,
+                   const ConcatAttrs& attrs, const Dims& dims) {
+  for (size_t i = 0; i < parts.size(); ++i) parts[i] = broadcast(parts[i], inputs[i]->dims());
+  return Constant::lazy(dtype, dims, [parts, dtype, attrs] {
+    std::vector<ConstantPtr> cast;
+    for (const ConstantPtr& c : parts)
+      cast.push_back(c->dtype() == dtype ? c : evaluated(CastAttrs{static_cast<int64_t>(dtype), 1}, {c}));
+    const ConstantPtr whole = evaluated(attrs, std::move(cast));
+    if (!whole) throw std::logic_error("what joins weights does not join their parts");
+    const LoadedBytes loaded = whole->load();
+    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+  });
+}
+
+// Where slices of the weights are joined, the parts of all slices that are of one form.
+All joined(const ConstantPtr& c) {
+  const Recipe& recipe = *c->recipe();
+  std::vector<All> slices;
+  for (const ConstantPtr& input : recipe.inputs) slices.push_back(parts_of(input));
+  All result;
+  for (const LowBitParts& first : slices[0]) {
+    LowBitParts sum;
+    std::vector<ConstantPtr> q, z, s;
+    for (const All& slice : slices) {
+      const auto same = std::find_if(slice.begin(), slice.end(), [&](const LowBitParts& p) {
+        return !p.z == !first.z && !p.s == !first.s;
+      });
+      if (same == slice.end()) break;
+      q.push_back(same->q), z.push_back(same->z), s.push_back(same->s);
+      if (sum.rounded_to == DType::kNone || same->rounded_to == DType::kBFloat16)
+        sum.rounded_to = same->rounded_to;
+      sum.written |= same->written, sum.divided |= same->divided;
+    }
+    if (q.size() != slices.size()) continue;
+    const auto all = [&](std::vector<ConstantPtr> parts, DType dtype) {
+      return joined(std::move(parts), recipe.inputs, dtype, std::get<ConcatAttrs>(recipe.attrs), c->dims());
+    };
+    sum.q = all(q, DType::kInt32);
+    if (first.z) sum.z = all(z, DType::kFloat32);
+    if (first.s) sum.s = all(s, DType::kFloat32);
+    result.push_back(std::move(sum));
+  }
+  return result;
+}
+
 // A scale or zero point of Dequantize over all of the data's elements.
 ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& dims) {
   if (!c || c->size() == 1) return c ? c->reshaped({}) : c;
@@ -123,24 +170,56 @@ All cast(const Recipe& recipe, DType to) {
   return all;
 }
 
+// q * s - scaled is (q - scaled / s) * s; a quotient next to a whole number was that before it was rounded.
+void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
+  const auto wide = [](const ConstantPtr& c) {
+    return c->dtype() == DType::kFloat32
+               ? c
+               : evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+  };
+  const ConstantPtr s = wide(p.s);
+  scaled = scaled ? wide(scaled) : nullptr;
+  const ConstantPtr quotient = s && scaled ? evaluated(DivAttrs{}, {scaled, s}) : nullptr;
+  if (!quotient) return;
+  const LoadedBytes loaded = quotient->load();
+  Bytes bytes(loaded.bytes.begin(), loaded.bytes.end());
+  const std::span<float> items(reinterpret_cast<float*>(bytes.data()), bytes.size() / sizeof(float));
+  for (float& z : items) {
+    if (std::isnan(z)) z = 0;  // 0 / 0
+    if (std::fabs(z - std::rint(z)) <= std::fabs(z) * 0x1p-22f) z = std::rint(z);
+  }
+  p.z = Constant::owned(DType::kFloat32, quotient->dims(), std::move(bytes));
+  p.divided = true;
+  result->push_back(std::move(p));
+}
+
 All parts_of(const ConstantPtr& c) {
   All result;
   if (const Recipe* r = c->recipe().get()) {
     if (moves(r->attrs)) {
       result = moved(c);
+    } else if (std::holds_alternative<ConcatAttrs>(r->attrs)) {
+      result = joined(c);
     } else if (std::holds_alternative<CastAttrs>(r->attrs)) {
       result = cast(*r, c->dtype());
     } else if (std::holds_alternative<DequantizeAttrs>(r->attrs)) {
       result = dequantized(*r, c->dtype());
     } else if (const auto* sub = std::get_if<SubAttrs>(&r->attrs); sub && plain(*sub)) {
       for (LowBitParts& p : parts_of(r->inputs[0]))
-        if (!p.z && !p.s) result.push_back({p.q, r->inputs[1], nullptr, p.rounded_to, p.written});
+        if (!p.z && !p.s)
+          result.push_back({p.q, r->inputs[1], nullptr, p.rounded_to, p.written});
+        else if (!p.z && !integer(c->dtype()))
+          push_divided(r->inputs[1], std::move(p), &result);
     } else if (const auto* add = std::get_if<AddAttrs>(&r->attrs);
                add && plain(*add) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
-        for (LowBitParts& p : parts_of(r->inputs[side]))
-          if (const ConstantPtr z = p.z || p.s ? nullptr : evaluated(NegAttrs{}, {r->inputs[1 - side]}))
+        for (LowBitParts& p : parts_of(r->inputs[side])) {
+          const ConstantPtr z = p.z ? nullptr : evaluated(NegAttrs{}, {r->inputs[1 - side]});
+          if (z && !p.s)
             result.push_back({p.q, z, nullptr, p.rounded_to, p.written});
+          else if (z)
+            push_divided(z, std::move(p), &result);
+        }
     } else if (const auto* mul = std::get_if<MulAttrs>(&r->attrs);
                mul && plain(*mul) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})

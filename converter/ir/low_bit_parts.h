@@ -12,6 +12,7 @@ struct LowBitParts {
   ConstantPtr z, s;                 // null: 0 and 1. All broadcast to the constant's dims.
   DType rounded_to = DType::kNone;  // the coarsest narrow float type in which the model computed between
   bool written = false;             // ... and a Cast of the model is one reason for it
+  bool divided = false;             // the model subtracts z * s, and z was divided out of it
 };
 
 // Readings of the recipe, the most divided first; empty: there is none. What they say is to be checked: they

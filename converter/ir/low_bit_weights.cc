@@ -225,12 +225,14 @@ ConstantPtr stored_zeros(const Dims& dims, const std::vector<float>& items) {
 }
 
 // Is this what the constant holds?
-bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, DType rounded_to) {
+bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, const LowBitParts& parts) {
+  const DType rounded_to = parts.rounded_to;
   const LoadedBytes loaded = constant.load();
   const double relative = rounded_to == DType::kFloat16    ? 0x1p-10
                           : rounded_to == DType::kBFloat16 ? 0x1p-7
                                                            : 0;
   const double absolute = rounded_to == DType::kFloat16 ? 0x1p-24 : 0;
+  const double divided = std::max(relative, 0x1p-23);
   for (int64_t n = 0; n < m.rows; ++n)
     for (int64_t k = 0; k < m.columns; ++k) {
       const int64_t column = b.order.empty() ? k : b.order[static_cast<size_t>(k)];
@@ -239,9 +241,13 @@ bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, DTy
       float want = 0;
       std::memcpy(&want, loaded.bytes.data() + static_cast<size_t>(n * m.columns + column) * sizeof want,
                   sizeof want);
-      const float got = (static_cast<float>(m.q(n, column)) - m.z(n, of)) * m.s(n, of);
+      const auto q = static_cast<float>(m.q(n, column));
+      const float got = (q - m.z(n, of)) * m.s(n, of);
+      // The model rounds q * s and z * s before their difference.
+      const float terms = parts.divided ? (std::fabs(q) + std::fabs(m.z(n, of))) * std::fabs(m.s(n, of)) : 0;
       if (!(std::fabs(static_cast<double>(got) - static_cast<double>(want)) <=
-            relative * std::fabs(static_cast<double>(want)) + absolute))
+            relative * std::fabs(static_cast<double>(want)) + static_cast<double>(terms) * divided +
+                absolute))
         return false;
     }
   return true;
@@ -273,7 +279,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   }
   // Blocks of 4-bit weights begin at whole bytes.
   if (c->narrow() && b.block < m->columns && b.block % 2 != 0) return std::nullopt;
-  if (!same_values(*m, b, *constant, parts.rounded_to)) return std::nullopt;
+  if (!same_values(*m, b, *constant, parts)) return std::nullopt;
 
   const int64_t blocks = (m->columns + b.block - 1) / b.block;
   std::vector<float> scales, zeros;

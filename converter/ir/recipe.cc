@@ -14,8 +14,14 @@ bool widening(const OpAttrs& attrs, DType from, DType to) {
   return (op == Op::kCast || op == Op::kDequantize) && bit_width(from) < bit_width(to);
 }
 
+bool whole(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
+bool with_sign(DType t) { return is_signed_integer(t) || t == DType::kInt4 || t == DType::kInt2; }
+
 // Every number of `from` is one of `to`.
 bool exact(DType from, DType to) {
+  if (whole(from) && whole(to))
+    return with_sign(from) ? with_sign(to) && bit_width(from) <= bit_width(to)
+                           : bit_width(from) + (with_sign(to) ? 1 : 0) <= bit_width(to);
   if (to == DType::kFloat64) return is_float(from) || (bit_width(from) <= 32 && from != DType::kNone);
   if (to != DType::kFloat32) return false;
   return (is_float(from) && from != DType::kFloat64) || bit_width(from) <= 16;
@@ -42,6 +48,12 @@ ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
   return there ? evaluate_one(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}) : nullptr;
 }
 
+// What takes a number of few bits out of a word.
+bool masks(const OpAttrs& attrs) {
+  const Op op = op_of(attrs);
+  return op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub;
+}
+
 // Adds up what stands below, each part once.
 void count(const std::vector<ConstantPtr>& inputs, std::set<const void*>* seen, Recipe* sum) {
   for (const ConstantPtr& c : inputs) {
@@ -57,13 +69,48 @@ void count(const std::vector<ConstantPtr>& inputs, std::set<const void*>* seen, 
   }
 }
 
+// The narrowest type for integers from `low` to `high`.
+DType narrowest(int64_t low, int64_t high) {
+  if (low >= 0)
+    return high < 4 ? DType::kUint2 : high < 16 ? DType::kUint4 : high < 256 ? DType::kUint8 : DType::kNone;
+  return low >= -8 && high < 8 ? DType::kInt4 : low >= -128 && high < 128 ? DType::kInt8 : DType::kNone;
+}
+
+// Integers that happen to fit fewer bits, as one of several numbers taken out of a word does: these, widened.
+ConstantPtr narrowed(const ConstantPtr& result) {
+  if (!is_integer(result->dtype())) return result;
+  const std::vector<int64_t> items = result->as_int64s();
+  const auto [low, high] = std::minmax_element(items.begin(), items.end());
+  const bool wraps = result->dtype() == DType::kUint64 && !items.empty() && *low < 0;
+  const DType narrow = items.empty() || wraps ? DType::kNone : narrowest(*low, *high);
+  if (narrow == DType::kNone || bit_width(narrow) >= bit_width(result->dtype())) return result;
+  const ConstantPtr leaf = evaluate_one(CastAttrs{static_cast<int64_t>(narrow), 1}, {result});
+  if (!leaf) return result;
+  return Constant::made(
+      result, std::make_shared<const Recipe>(
+                  Recipe{CastAttrs{static_cast<int64_t>(result->dtype()), 1}, {leaf}, leaf->byte_size(), 1}));
+}
+
+// Clearly fewer: less than three quarters.
+bool fewer(size_t bytes, size_t than) { return 4 * bytes < 3 * than; }
+
 ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, const ConstantPtr& result) {
   Recipe recipe{attrs, inputs, 0, 1};
   std::set<const void*> seen;
   count(inputs, &seen, &recipe);
-  // Clearly fewer: three quarters.
-  if (4 * recipe.stored_bytes >= 3 * result->byte_size() || recipe.steps > kMostRecipeSteps) return result;
-  return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
+  if (fewer(recipe.stored_bytes, result->byte_size()) && recipe.steps <= kMostRecipeSteps) {
+    // Numbers taken out of words one by one leave less than the words they come from; what is taken out of
+    // such numbers in turn is no more.
+    const ConstantPtr c = masks(attrs) ? narrowed(result) : nullptr;
+    if (c && c->recipe()) {
+      const Recipe* below = inputs[0] ? inputs[0]->recipe().get() : nullptr;
+      const bool again = below && below->steps == 1 && std::holds_alternative<CastAttrs>(below->attrs);
+      const size_t bytes = c->recipe()->stored_bytes;
+      if (again ? bytes <= recipe.stored_bytes : fewer(bytes, recipe.stored_bytes)) return c;
+    }
+    return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
+  }
+  return masks(attrs) || recipe.steps > 1 ? narrowed(result) : result;
 }
 
 // A move behind a widening that works element by element: the narrow constant moves instead.
@@ -100,7 +147,7 @@ bool unpacks(const OpAttrs& attrs, DType result) {
   if (op == Op::kBroadcast || op == Op::kTile)
     return is_float(result) || (is_integer(result) && bit_width(result) <= 32);
   if (op == Op::kGather || op == Op::kGatherNd || op == Op::kGatherElements) return true;
-  return (op == Op::kBitwise || op == Op::kDiv) && is_integer(result);
+  return masks(attrs) && is_integer(result);
 }
 
 bool widens(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType result) {

@@ -32,7 +32,7 @@ class Storing {
         const auto [at, fresh] = same.emplace(key_of(c), kAbsent);
         if (fresh) {
           chain_.clear();
-          at->second = widen(c, graph_.value(id).name);
+          at->second = widen(c, graph_.value(id).name, true);
         }
         renamed[static_cast<size_t>(id)] = at->second;
       }
@@ -115,8 +115,9 @@ class Storing {
     return fixed;
   }
 
-  // Steps of one constant stand together; what two constants share is widened for each.
-  ValueId widen(const ConstantPtr& c, const std::string name) {  // a copy: values move
+  // Steps of one constant stand together; what two constants share is widened for each. What comes between
+  // the stored form and the weight itself has no name.
+  ValueId widen(const ConstantPtr& c, const std::string name, bool last = false) {  // a copy: values move
     if (!c->recipe()) {
       ValueId& leaf = leaf_value(c);
       if (leaf == kAbsent) leaf = graph_.add_constant(c, leaf_name(name));
@@ -131,7 +132,7 @@ class Storing {
       node.inputs.push_back(input ? widen(input, input == c->recipe()->inputs[0] ? name : std::string())
                                   : kAbsent);
     const ValueId id = kChain - static_cast<ValueId>(made_.size());
-    made_.push_back({name, c->dtype(), c->dims(), c, {}});
+    made_.push_back({last ? name : std::string(), c->dtype(), c->dims(), c, {}});
     node.outputs = {id};
     graph_.prepare.push_back(std::move(node));
     return chain_[c->recipe().get()] = id;

@@ -8,8 +8,9 @@ import precision
 import products
 import quantized
 import refused
+import unpacked
 
-MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, refused)
+MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, unpacked, refused)
 
 
 def cases():

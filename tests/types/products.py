@@ -166,6 +166,19 @@ def normalisations():
                 {"x": image.astype(f32)}, "y",
                 (d(image) - t["m"]) / np.sqrt(t["v"] + 1e-5) * d(c["s"].astype(f16)).reshape(3, 1, 1) + t["b"],
                 {**c, "s": c["s"].astype(f16)}, opset=9)
+    for kind in (f16, bf16):
+        # What is folded of the parameters is not rounded to their type; behind a convolution neither.
+        name, v = np.dtype(kind).name, image.astype(kind)
+        k = {n: a.astype(kind) for n, a in c.items()}
+        w = halves(f"bnw{name}", 3, 3, 1, 1, kind=kind)
+        t = {n: d(a).reshape(3, 1, 1) for n, a in k.items()}
+        for before, x, nodes in (("", d(v), []), ("_behind_a_convolution", np.einsum("nchw,oc->nohw", d(v), d(w)[:, :, 0, 0]),
+                                                  [node("Conv", "x w", "u")])):
+            yield match(f"batchnorm_{name}_parameters_folded_unrounded{before}", "accumulate.wide",
+                        [*nodes, node("BatchNormalization", f"{'u' if nodes else 'x'} s b m v", "t"),
+                         node("Cast", "t", "y", to=1)], {"x": v}, "y",
+                        (x - t["m"]) / np.sqrt(t["v"] + 1e-5) * t["s"] + t["b"], {**k, **({"w": w} if nodes else {})})
+    t = {k: d(v).reshape(3, 1, 1) for k, v in c.items()}
     mean, var = d(image).mean((2, 3), keepdims=True), d(image).var((2, 3), keepdims=True)
     yield match("instancenorm_f16_scale_f32", "promote.float", node("InstanceNormalization", "x s b", "y"),
                 {"x": image}, "y:h", (d(image) - mean) / np.sqrt(var + 1e-5) * t["s"] + t["b"],

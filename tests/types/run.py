@@ -160,12 +160,12 @@ def check(case, sinter, timeout, golden, found):
         found[case.name], fault = ledger_lines(report)
         if fault:
             return fault
-        if golden is not None and found[case.name] != golden.get(case.name, []):
-            return f"ledger: it says {found[case.name]}, and ledger.txt {golden.get(case.name, [])}"
         listing, steps = (json.loads(cli.call(sinter, "inspect", target, what, "--json", timeout=timeout).out)
                           for what in ("--types", "--steps"))
         if fault := replayed(case, listing, steps["steps"]):
             return fault
+        if absent := set(case.ops) - {step["op"] for step in steps["steps"]}:
+            return f"steps: no {sorted(absent)}"
         size = os.path.getsize(target)
         if case.weights and size > 1.02 * case.weights + PLAN_BYTES:
             return f"size: the file takes {size} bytes, the weights {case.weights}"
@@ -190,6 +190,8 @@ def check(case, sinter, timeout, golden, found):
                          timeout=timeout)
             if s.code not in np.atleast_1d(case.strict):
                 return f"strict: want exit {case.strict}: {s.why()}"
+        if golden is not None and found[case.name] != golden.get(case.name, []):
+            return f"ledger: it says {found[case.name]}, and ledger.txt {golden.get(case.name, [])}"
     return None
 
 

@@ -47,6 +47,7 @@ class TypeCase:
     strict: object = 0  # wanted exit code(s) with --strict; None: not checked
     unit: str = ""
     flags: tuple = ()
+    ops: tuple = ()  # operators that the file must have steps of
     weights: int = 0  # bytes that the weights have in the model; the file may take 1.02 times these and a plan
 
 

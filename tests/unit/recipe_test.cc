@@ -171,6 +171,39 @@ TEST(Recipe, WordsAreUnpackedOnce) {
   expect_same(g.value(y[0]).constant, shift, {words, g.value(s).constant});
 }
 
+TEST(Recipe, NumbersTakenOutOfWordsOneByOneAreKeptNarrow) {
+  const ConstantPtr words = random(DType::kInt32, {64, 32});
+  const auto bitwise = [](BitwiseFn fn) { return BitwiseAttrs{static_cast<int64_t>(fn)}; };
+  for (const int64_t bits : {2, 4, 8}) {
+    std::vector<ConstantPtr> slices;
+    for (int64_t at = 0; at < 32; at += bits) {
+      const ConstantPtr mask = Constant::scalar_int(DType::kInt32, (1 << bits) - 1);
+      const ConstantPtr shifted =
+          apply(bitwise(BitwiseFn::kShiftRight), {words, Constant::scalar_int(DType::kInt32, at)});
+      const ConstantPtr slice = apply(bitwise(BitwiseFn::kAnd), {shifted, mask});
+      expect_same(slice, bitwise(BitwiseFn::kAnd), {plain(shifted), mask});
+      EXPECT_EQ(slice->recipe()->steps, 1);
+      EXPECT_LE(bit_width(slice->recipe()->inputs[0]->dtype()), bits);
+      // On to a type that holds them all: one cast of what is stored.
+      if (bits < 8) {
+        const ConstantPtr bytes = apply(to(DType::kUint8), {slice});
+        expect_same(bytes, to(DType::kUint8), {plain(slice)});
+        EXPECT_EQ(bytes->recipe()->steps, 1);
+      }
+      slices.push_back(slice);
+    }
+    std::vector<ConstantPtr> wide;
+    for (const ConstantPtr& c : slices) wide.push_back(plain(c));
+    const ConstantPtr all = convert::apply(ConcatAttrs{1}, slices);
+    expect_same(all, ConcatAttrs{1}, wide);
+    EXPECT_LE(all->recipe()->stored_bytes, words->byte_size());
+  }
+  // What a shift leaves of full words is none of it.
+  const ConstantPtr half =
+      apply(bitwise(BitwiseFn::kShiftRight), {words, Constant::scalar_int(DType::kInt32, 4)});
+  EXPECT_EQ(half->recipe(), nullptr);
+}
+
 // x * w + x * w', with bodies and duplicates.
 TEST(StoreWeights, EqualWeightsArePreparedOnce) {
   Graph g;

@@ -1,0 +1,184 @@
+"""Weights of few bits that a graph unpacks slice by slice, as exporters of AWQ, GPTQ and HQQ write it: whatever the order
+of masks, casts and joins, the product keeps them packed and the file is no larger than the words were."""
+import itertools
+
+import numpy as np
+from type_case import arr64, d, f16, f32, halves, i8, i32, match, node, rng
+
+ORDER = {4: [0, 4, 1, 5, 2, 6, 3, 7], 8: [0, 2, 1, 3], 2: list(range(16))}  # where a word's numbers belong
+
+
+class Graph:
+    """Nodes and constants; every method gives the name of what it makes."""
+
+    def __init__(self):
+        self.nodes, self.constants, self.count = [], {}, 0
+
+    def op(self, kind, *inputs, **attrs):
+        self.count += 1
+        name = f"t{self.count}"
+        self.nodes.append(node(kind, list(inputs), [name], **attrs))
+        return name
+
+    def const(self, a):
+        for name, known in self.constants.items():
+            if known.dtype == np.asarray(a).dtype and np.array_equal(known, a):
+                return name
+        self.count += 1
+        self.constants[f"c{self.count}"] = np.asarray(a)
+        return f"c{self.count}"
+
+    def cast(self, x, kind):
+        return self.op("Cast", x, to={f16: 10, f32: 1, i8: 3, i32: 6}[kind])
+
+    def reshape(self, x, *dims):
+        return self.op("Reshape", x, self.const(arr64(*dims)))
+
+
+def pack(v, bits):
+    """[rows, columns] -> int32 words along the columns; number i of a word belongs to column ORDER^-1[i]."""
+    per = 32 // bits
+    v = v.reshape(len(v), -1, per).astype(np.uint64)
+    return sum(v[..., j] << np.uint64(bits * i) for j, i in enumerate(ORDER[bits])).astype(np.uint32).view(i32)
+
+
+def unpack(g, words, rows, columns, bits=4, mask="slice", cast=None, when="slice", join="stack", order="gather"):
+    """The words' numbers, [rows, columns]."""
+    per, top = 32 // bits, 2**bits - 1
+    slices = []
+    for i in range(per):
+        if mask == "first":  # the number's own bits, then the shift, which copies the sign into the highest
+            bits_of = g.op("BitwiseAnd", words, g.const(np.uint32((top << (bits * i)) & 0xFFFFFFFF).astype(i32)))
+            t = g.op("BitShift", bits_of, g.const(i32(bits * i)), direction="RIGHT")
+            t = g.op("BitwiseAnd", t, g.const(i32(top))) if i == per - 1 else t
+        else:
+            t = g.op("BitShift", words, g.const(i32(bits * i)), direction="RIGHT")
+        if mask == "slice":
+            t = g.op("BitwiseAnd", t, g.const(i32(top)))
+        if mask == "mod":
+            t = g.op("Mod", t, g.const(i32(top + 1)))
+        slices.append(g.cast(t, cast) if cast and when == "slice" else t)
+    if order == "names":  # joined in their order at once
+        slices = [slices[i] for i in ORDER[bits]]
+    if join == "stack":
+        q = g.op("Concat", *(g.op("Unsqueeze", t, g.const(arr64(2))) for t in slices), axis=-1)
+    else:  # all first numbers, then all second ones
+        q = g.op("Concat", *slices, axis=1)
+    if mask == "joined":
+        q = g.op("BitwiseAnd", q, g.const(i32(top)))
+    words_of = np.arange(columns) // per
+    number = np.array(ORDER[bits])[np.arange(columns) % per]
+    if order == "slices" and join == "stack":  # the even numbers and the odd ones alternate
+        axis, far, step = g.const(arr64(2)), g.const(arr64(per)), g.const(arr64(1))
+        halves_ = [g.op("Slice", q, g.const(arr64(a)), g.const(arr64(b)) if b < per else far, axis, step)
+                   for a, b in ((0, per // 2), (per // 2, per))]
+        q = g.op("Concat", *(g.op("Unsqueeze", t, g.const(arr64(3))) for t in halves_), axis=-1)
+        q = g.reshape(q, rows, columns)
+    elif order == "transpose" and join == "stack":
+        q = g.op("Transpose", g.reshape(q, rows, columns // per, 2, per // 2), perm=[0, 1, 3, 2])
+        q = g.reshape(q, rows, columns)
+    elif order == "gather" and join == "stack":
+        q = g.op("Gather", q, g.const(np.array(ORDER[bits])), axis=2)
+        q = g.reshape(q, rows, columns)
+    elif join == "stack":
+        q = g.reshape(q, rows, columns)
+    else:
+        # Number i of word w lies in column i * words + w.
+        own = np.arange(columns) % per if order == "names" else number
+        q = g.op("Gather", q, g.const(own * (columns // per) + words_of), axis=1)
+    return g.cast(q, cast) if cast and when == "joined" else q
+
+
+def awq(name, k=256, n=128, group=64, bits=4, formula="sub_mul", spread="expand", scale=f16, per_row=False, **how):
+    """per_row: groups in any order of the rows, by an index, as GPTQ writes it. -> a case's parts."""
+    r = rng(f"unpacked{name}")
+    rows = r.permutation(k) % (k // group) if per_row else np.arange(k) // group
+    q, z = r.integers(0, 2**bits, (k, n)), r.integers(0, 2**bits, (k // group, n))
+    s, bias = r.uniform(0.01, 0.05, (k // group, n)).astype(scale), r.uniform(-1, 1, n).astype(f16)
+    g = Graph()
+    kind = how.get("cast")
+    unpacked = unpack(g, g.const(pack(q, bits)), k, n, bits, **how)
+    if formula == "product_difference":  # z * s as numbers of the scales' type
+        zs = (d(z) * d(s)).astype(scale)
+        zero, w = g.const(zs), d(q) * d(s)[rows] - d(zs)[rows]
+        stored = pack(q, bits).nbytes + s.nbytes + zs.nbytes
+    else:
+        zero, w = unpack(g, g.const(pack(z, bits)), k // group, n, bits, **how), (q - z[rows]) * d(s)[rows]
+        stored = pack(q, bits).nbytes + pack(z, bits).nbytes + s.nbytes
+    scales, stored = g.const(s), stored + bias.nbytes
+
+    def spreads(v):
+        if per_row:
+            return g.op("Gather", v, g.const(rows))
+        if spread == "expand":
+            v = g.op("Expand", g.op("Unsqueeze", v, g.const(arr64(1))), g.const(arr64(k // group, group, n)))
+            return g.reshape(v, k, n)
+        return g.reshape(v, k // group, 1, n)
+    if spread == "grouped" and not per_row:
+        unpacked = g.reshape(unpacked, k // group, group, n)
+    if formula == "sub_mul":
+        difference = g.op("Sub", unpacked, spreads(zero))
+        difference = difference if kind in (f16, f32) else g.cast(difference, scale)
+        weights = g.op("Mul", difference, spreads(scales))
+    elif formula == "cast_sub_mul":
+        real = [v if kind in (f16, f32) else g.cast(v, scale) for v in (unpacked, zero)]
+        weights = g.op("Mul", g.op("Sub", real[0], spreads(real[1])), spreads(scales))
+    elif formula == "mul_sub":  # q * s - z * s
+        real = [v if kind in (f16, f32) else g.cast(v, scale) for v in (unpacked, zero)]
+        weights = g.op("Sub", g.op("Mul", real[0], spreads(scales)), spreads(g.op("Mul", real[1], scales)))
+    else:
+        real = unpacked if kind in (f16, f32) else g.cast(unpacked, scale)
+        weights = g.op("Sub", g.op("Mul", real, spreads(scales)), spreads(zero))
+    if spread == "grouped" and not per_row:
+        weights = g.reshape(weights, k, n)
+    x = halves("awqx", 3, k).astype(scale)
+    g.constants["bias"] = bias.astype(scale)
+    g.nodes += [node("MatMul", ["x", weights], ["m"]), node("Add", "m bias", "y")]
+    if per_row:
+        stored += 4 * k
+    out = "y:h" if scale == f16 else "y"
+    return dict(nodes=g.nodes, inputs={"x": x}, outputs=out, want=d(x) @ w + d(bias.astype(scale)),
+                constants=g.constants, weights=stored)
+
+
+def case(name, ops=("LowBitFullyConnected",), slack=0, **how):
+    parts = awq(name, **how)
+    parts["weights"] += slack
+    return match(f"unpacked_{name}", "unpack.lowbit", opset=18, strict=None, ops=ops, **parts)
+
+
+def slices():
+    for mask, (cast, when), join in itertools.product(
+            ("slice", "joined", "first"), ((None, "slice"), (i8, "slice"), (f16, "slice"), (i8, "joined"), (f16, "joined")),
+            ("stack", "concat")):
+        if mask == "joined" and cast and when == "slice":
+            continue  # the mask would lose what the cast kept
+        word = f"{mask}_{np.dtype(cast).name if cast else 'int32'}_{when}_{join}" if cast else f"{mask}_int32_{join}"
+        yield case(f"awq_{word}", mask=mask, cast=cast, when=when, join=join)
+    for order in ("slices", "transpose", "names"):
+        yield case(f"awq_order_by_{order}", order=order)
+        yield case(f"awq_order_by_{order}_of_float16", order=order, cast=f16)
+    yield case("awq_order_by_names_concat", order="names", join="concat")
+    yield case("awq_modulo", mask="mod")
+    for formula in ("cast_sub_mul", "mul_sub", "product_difference"):
+        for spread in ("expand", "grouped"):
+            yield case(f"awq_{formula}_{spread}", formula=formula, spread=spread)
+        yield case(f"awq_{formula}_float16_slices", formula=formula, cast=f16)
+        yield case(f"awq_{formula}_float32_scales", formula=formula, scale=f32)
+    yield case("awq_grouped", spread="grouped")
+    yield case("awq_int8_grouped", spread="grouped", cast=i8)
+    for formula in ("sub_mul", "mul_sub"):
+        yield case(f"gptq_rows_in_any_order_{formula}", formula=formula, per_row=True)
+    yield case("awq_rows_in_any_order_int8", cast=i8, per_row=True)
+    yield case("words_of_8_bits", bits=8)
+    yield case("words_of_8_bits_int32_concat", bits=8, join="concat", mask="joined")
+    yield case("words_of_8_bits_rows_in_any_order", bits=8, per_row=True)
+    # As small as the words were, but no product of 2 bits: floats once a session is there.
+    more = 4096  # for a plan of forty small steps
+    yield case("words_of_2_bits", ops=(), bits=2, slack=more)
+    yield case("words_of_2_bits_int8", ops=(), bits=2, cast=i8, slack=more)
+    yield case("words_of_2_bits_grouped", ops=(), bits=2, spread="grouped", join="concat", slack=more)
+
+
+def cases():
+    yield from slices()
