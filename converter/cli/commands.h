@@ -27,5 +27,6 @@ void add_explain(CLI::App& app, Outcome& outcome);
 void add_run(CLI::App& app, Outcome& outcome);
 void add_compare(CLI::App& app, Outcome& outcome);
 void add_bench(CLI::App& app, Outcome& outcome);
+void add_ranges(CLI::App& app, Outcome& outcome);
 
 }  // namespace sinter::convert

@@ -132,13 +132,8 @@ int64_t HostSession::sample_count(const Arrays& arrays) const {
   for (uint32_t i = 0; i < model.input_count(); ++i) {
     const ConstantPtr array = given(arrays, i);
     const PortInfo port = model.input(i);
-    Dims sample(port.dims.begin(), port.dims.end());
     const Dims& dims = array->dims();
-    const bool replaces = !sample.empty() && sample[0] == 1 && dims.size() == sample.size() &&
-                          std::equal(sample.begin() + 1, sample.end(), dims.begin() + 1);
-    const bool stacks =
-        dims.size() == sample.size() + 1 && std::equal(sample.begin(), sample.end(), dims.begin() + 1);
-    if (!replaces && !stacks)
+    if (!stacked_samples(dims, Dims(port.dims.begin(), port.dims.end())))
       throw DataError(fmt::format("input '{}' is {}, which is no stack of samples of the model's {}",
                                   port.name, to_string(array->dtype(), dims), port_type(port)));
     if (count && *count != dims[0])

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   add_run(app, outcome);
   add_compare(app, outcome);
   add_bench(app, outcome);
+  add_ranges(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <zip.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -100,6 +101,15 @@ ConstantPtr find_array(const Arrays& arrays, const std::string& name) {
   for (const auto& [n, array] : arrays)
     if (n == name) return array;
   return nullptr;
+}
+
+std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample) {
+  const bool replaces = !sample.empty() && sample[0] == 1 && array.size() == sample.size() &&
+                        std::equal(sample.begin() + 1, sample.end(), array.begin() + 1);
+  const bool stacks =
+      array.size() == sample.size() + 1 && std::equal(sample.begin(), sample.end(), array.begin() + 1);
+  if (!replaces && !stacks) return std::nullopt;
+  return array[0];
 }
 
 Arrays read_arrays(const std::filesystem::path& path) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,10 @@ using Arrays = std::vector<std::pair<std::string, ConstantPtr>>;
 
 // The array of that name, or null.
 ConstantPtr find_array(const Arrays& arrays, const std::string& name);
+
+// How many samples an array holds as a stack of `sample`: [N, d1, ...] for [1, d1, ...], else [N] and the
+// sample's dims. nullopt: it is none.
+std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample);
 
 // .npz (stored or deflated), .npy or .pb (an ONNX TensorProto; a nameless array has the name ""). Throws
 // FileError where the file cannot be read, DataError where it is not such a file or holds what Sinter has no

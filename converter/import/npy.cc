@@ -75,38 +75,49 @@ Bytes transposed(std::span<const std::byte> in, const Dims& dims, size_t width) 
 
 }  // namespace
 
-ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what) {
+size_t npy_header_bytes(std::span<const std::byte> bytes, const std::string& what) {
   const auto* text = reinterpret_cast<const char*>(bytes.data());
-  if (bytes.size() < 12 || std::string_view(text, 6) != kMagic)
+  if (bytes.size() < kNpyPrefix || std::string_view(text, 6) != kMagic)
     throw DataError(what + " is not a .npy array");
   const auto byte_at = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(bytes[i])); };
   const bool long_header = byte_at(6) >= 2;
-  const size_t start = long_header ? 12 : 10;
-  const size_t length =
-      byte_at(8) | byte_at(9) << 8 | (long_header ? byte_at(10) << 16 | byte_at(11) << 24 : 0);
-  if (length > bytes.size() - start) throw DataError(what + " is cut off");
-  const std::string_view header(text + start, length);
+  return (long_header ? 12 : 10) +
+         (byte_at(8) | byte_at(9) << 8 | (long_header ? byte_at(10) << 16 | byte_at(11) << 24 : 0));
+}
 
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& what) {
+  NpyHeader h;
+  h.header_bytes = npy_header_bytes(bytes, what);
+  if (h.header_bytes > bytes.size()) throw DataError(what + " is cut off");
+  const size_t start = static_cast<uint8_t>(bytes[6]) >= 2 ? 12 : 10;
+  const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + start, h.header_bytes - start);
   std::string_view descr = field(header, "descr", what);
-  DType dtype = DType::kNone;
   if (descr.size() > 1 && descr.front() == '\'') {
     descr = descr.substr(1, descr.find('\'', 1) - 1);
     for (const TypeCode& t : kTypes)
-      if (t.descr == descr) dtype = t.dtype;
+      if (t.descr == descr) h.dtype = t.dtype;
   }
-  if (dtype == DType::kNone)
+  if (h.dtype == DType::kNone)
     throw DataError(fmt::format("{}: arrays of type {} are not supported", what, descr.substr(0, 20)));
-  const Dims dims = parse_shape(field(header, "shape", what), what);
-  const bool fortran = field(header, "fortran_order", what).substr(0, 4) == "True";
+  h.dims = parse_shape(field(header, "shape", what), what);
+  h.column_major = field(header, "fortran_order", what).substr(0, 4) == "True" && h.dims.size() > 1;
   int64_t need = 0;
-  if (!checked_bytes(dtype, dims, &need)) throw DataError(what + ": its shape is too large");
-  const std::span<const std::byte> data = bytes.subspan(start + length);
-  if (data.size() < static_cast<size_t>(need))
-    throw DataError(fmt::format("{} is cut off: {} bytes of {}", what, data.size(), need));
-  const auto used = data.first(static_cast<size_t>(need));
-  if (fortran && dims.size() > 1)
-    return Constant::owned(dtype, dims, transposed(used, dims, byte_width(dtype)));
-  return Constant::owned(dtype, dims, Bytes(used.begin(), used.end()));
+  if (!checked_bytes(h.dtype, h.dims, &need)) throw DataError(what + ": its shape is too large");
+  h.data_bytes = static_cast<size_t>(need);
+  return h;
+}
+
+ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what) {
+  const NpyHeader h = parse_npy_header(bytes, what);
+  const std::span<const std::byte> data = bytes.subspan(h.header_bytes);
+  if (data.size() < h.data_bytes)
+    throw DataError(fmt::format("{} is cut off: {} bytes of {}", what, data.size(), h.data_bytes));
+  return npy_in_rows(h, data.first(h.data_bytes));
+}
+
+ConstantPtr npy_in_rows(const NpyHeader& h, std::span<const std::byte> data) {
+  if (h.column_major) return Constant::owned(h.dtype, h.dims, transposed(data, h.dims, byte_width(h.dtype)));
+  return Constant::owned(h.dtype, h.dims, Bytes(data.begin(), data.end()));
 }
 
 Bytes make_npy(const Constant& array) {

@@ -12,4 +12,21 @@ namespace sinter::convert {
 ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what);
 Bytes make_npy(const Constant& array);
 
+// What stands before the data.
+struct NpyHeader {
+  DType dtype = DType::kNone;
+  Dims dims;
+  bool column_major = false;  // and that makes a difference
+  size_t header_bytes = 0;    // the data begin here
+  size_t data_bytes = 0;
+};
+// Bytes that have to be read to learn how long the header is.
+inline constexpr size_t kNpyPrefix = 12;
+// `bytes` holds at least the prefix. Throws DataError where it is no .npy array.
+size_t npy_header_bytes(std::span<const std::byte> bytes, const std::string& what);
+// `bytes` holds the whole header.
+NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& what);
+// The array of these data (header.data_bytes of them), in row-major order.
+ConstantPtr npy_in_rows(const NpyHeader& header, std::span<const std::byte> data);
+
 }  // namespace sinter::convert

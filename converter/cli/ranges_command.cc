@@ -1,0 +1,121 @@
+// sinter ranges: what calibration sees, for people who look for the layer that int8 does not suit.
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "converter/cli/calibration_progress.h"
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/convert.h"
+#include "converter/import/reader.h"
+#include "converter/quantize/calibrators.h"
+#include "converter/quantize/observe.h"
+#include "converter/quantize/samples.h"
+#include "converter/report/errors.h"
+#include "sinter/thread_pool.h"
+
+namespace sinter::convert {
+namespace {
+
+struct Arguments {
+  CommonOptions common;
+  std::string model, data, calibrator = "best", backend;
+  int64_t samples = -1;
+  int threads = 1;
+};
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+void run_ranges(const Arguments& a, Outcome& outcome) {
+  const auto rule = parse_calibrator(a.calibrator);
+  if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
+  Diagnostics diagnostics;
+  const std::optional<ImportedModel> imported = import_model(a.model, diagnostics);
+  std::optional<Graph> graph;
+  if (imported) graph = lower_model(*imported, {}, diagnostics);
+  if (!graph || diagnostics.refused()) {
+    std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
+    outcome.exit_code = 3;
+    return;
+  }
+  const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
+  const auto source = open_samples(a.data, inputs, {a.samples});
+  const auto start = std::chrono::steady_clock::now();
+  check_samples(*source, inputs, diagnostics);
+  const double check_seconds = seconds_since(start);
+  run_passes(*graph, {});
+  compact_values(*graph);
+  ObserveOptions options;
+  options.runner.backends = host_backends(a.backend);
+  options.runner.backend = a.backend;
+  std::optional<PthreadPool> pool;
+  if (a.threads > 1) options.runner.threads = &pool.emplace(a.threads);
+  CalibrationProgress progress("calibrating", !a.common.quiet && isatty(STDERR_FILENO) != 0);
+  options.progress = [&](int64_t done, int64_t total) { progress.show(done, total); };
+  const auto begun = std::chrono::steady_clock::now();
+  const Observations seen = observe(*graph, *source, observable_values(*graph), options);
+  const double seconds = seconds_since(begun);
+  progress.clear();
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  if (!a.common.quiet) std::fputs(diagnostics.to_text(Severity::kNote).c_str(), stderr);
+  nlohmann::json rows = nlohmann::json::array();
+  if (!a.common.json && !a.common.quiet)
+    fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "least", "most", "low", "high",
+               "rule");
+  for (const auto& [id, s] : seen.values) {
+    const ChosenRange c = choose_range(s, *rule);
+    const std::string& name = graph->value(id).name;
+    if (a.common.json)
+      rows.push_back({{"name", name},
+                      {"min", s.all.min},
+                      {"max", s.all.max},
+                      {"mean", s.mean()},
+                      {"low", c.range.low},
+                      {"high", c.range.high},
+                      {"rule", calibrator_name(c.rule)},
+                      {"sqnr_db", c.error.sqnr_db()},
+                      {"not_finite", s.not_finite}});
+    else if (!a.common.quiet)
+      fmt::print("{:8.1f} {:10.4g} {:10.4g} {:10.4g} {:10.4g}  {:<15} {}\n", c.error.sqnr_db(), s.all.min,
+                 s.all.max, c.range.low, c.range.high, calibrator_name(c.rule), name);
+  }
+  if (a.common.json)
+    fmt::print("{}\n", nlohmann::json{{"samples", seen.samples},
+                                      {"check_seconds", check_seconds},
+                                      {"seconds", seconds},
+                                      {"peak_rss_bytes", usage.ru_maxrss * 1024},
+                                      {"values", rows}}
+                           .dump(2));
+  else if (!a.common.quiet)
+    fmt::print("{} samples, {:.2f} s\n", seen.samples, seconds);
+}
+
+}  // namespace
+
+void add_ranges(CLI::App& app, Outcome& outcome) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("ranges", "Show the range of every value of an ONNX model on given data");
+  c->add_option("model", a->model, "The ONNX file")->required();
+  c->add_option("--calibrate", a->data,
+                "Samples: .npz, .npy, a folder of these, or cmd:COMMAND that writes them")
+      ->required();
+  c->add_option("--calibrator", a->calibrator,
+                "best, minmax, moving-average, percentile[=99.99], entropy or mse");
+  c->add_option("--samples", a->samples, "Use so many samples, spread over the data")
+      ->check(CLI::Range(1, 1 << 30));
+  c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
+  c->add_option("--backend", a->backend, "Use this backend wherever it can: reference, xnnpack, simd");
+  a->common.add_to(*c);
+  c->footer("Example: sinter ranges net.onnx --calibrate samples.npz");
+  c->callback([a, &outcome] { run_ranges(*a, outcome); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,284 @@
+#include "converter/quantize/calibrators.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace sinter::convert {
+namespace {
+
+Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(high, 0.0)}; }
+
+// The integral of (t - round(t))^2 from 0 to t.
+double rounding_integral(double t) {
+  const double k = std::floor(t + 0.5), d = t - k;
+  return k / 12 + d * d * d / 3;
+}
+
+// Mean of (x - round(x))^2 over [a, b], in steps.
+double mean_rounding(double a, double b) {
+  if (b - a < 1e-4) {
+    const double x = (a + b) / 2, d = x - std::floor(x + 0.5);
+    return d * d;
+  }
+  return (rounding_integral(b) - rounding_integral(a)) / (b - a);
+}
+
+// Mean of x^2 over [a, b].
+double mean_of_squares(double a, double b) { return (a * a + a * b + b * b) / 3; }
+
+}  // namespace
+
+Grid grid_of(const Range& range, const Levels& levels) {
+  Grid g;
+  const double steps = static_cast<double>(levels.count - 1);
+  if (levels.symmetric) {
+    g.zero = (levels.count - 1) / 2;
+    const double reach = std::max(-range.low, range.high);
+    if (reach > 0) g.scale = reach / static_cast<double>(g.zero);
+  } else if (range.high > range.low) {
+    g.scale = (range.high - range.low) / steps;
+    g.zero = static_cast<int64_t>(std::clamp(std::nearbyint(-range.low / g.scale), 0.0, steps));
+  }
+  g.low = -static_cast<double>(g.zero) * g.scale;
+  g.high = static_cast<double>(levels.count - 1 - g.zero) * g.scale;
+  return g;
+}
+
+double RangeError::sqnr_db() const {
+  if (total() <= 0) return 999;
+  return signal <= 0 ? -999 : 10 * std::log10(signal / total());
+}
+
+RangeError expected_error(const Histogram& histogram, const Range& range, const Levels& levels) {
+  RangeError e;
+  if (histogram.total == 0) return e;
+  const Grid g = grid_of(range, levels);
+  // The outermost values take what rounds to them, and clipping is measured from them.
+  for (const Histogram::Bin& bin : histogram.bins) {
+    const auto n = static_cast<double>(bin.count);
+    e.signal += n * mean_of_squares(bin.low, bin.high);
+    const double width = bin.high - bin.low;
+    const double low = std::max(bin.low, g.low), high = std::min(bin.high, g.high);
+    const double inside = width > 0 ? std::max(0.0, high - low) / width : (low <= high ? 1 : 0);
+    if (inside > 0)
+      e.rounding += n * inside * g.scale * g.scale * mean_rounding(low / g.scale, high / g.scale);
+    if (bin.high > g.high) {
+      const double from = std::max(bin.low, g.high);
+      e.clipping +=
+          n * (width > 0 ? (bin.high - from) / width : 1) * mean_of_squares(from - g.high, bin.high - g.high);
+    }
+    if (bin.low < g.low) {
+      const double to = std::min(bin.high, g.low);
+      e.clipping +=
+          n * (width > 0 ? (to - bin.low) / width : 1) * mean_of_squares(g.low - to, g.low - bin.low);
+    }
+  }
+  const auto total = static_cast<double>(histogram.total);
+  e.rounding /= total, e.clipping /= total, e.signal /= total;
+  return e;
+}
+
+namespace {
+
+double weighted(const RangeError& e, double clipping_weight) {
+  return e.rounding + clipping_weight * e.clipping;
+}
+
+// The share of both ends that gives the least error.
+Range least_square(const TensorSummary& s, const Levels& levels) {
+  Range best = with_zero(s.all.min, s.all.max);
+  const Range whole = best;
+  double least = std::numeric_limits<double>::infinity();
+  const auto attempt = [&](double share) {
+    const Range r{whole.low * share, whole.high * share};
+    const double error = expected_error(s.histogram, r, levels).total();
+    if (error < least) least = error, best = r;
+    return error;
+  };
+  // Evenly spaced ratios, then finer around the best.
+  double at = 1;
+  for (double share = 1; share > 1e-4; share *= 0.9)
+    if (const double before = least; attempt(share) < before) at = share;
+  for (const double step : {0.97, 0.99}) {
+    const double centre = at;
+    for (int k = -3; k <= 3; ++k) {
+      const double share = centre * std::pow(step, k);
+      if (share > 1) continue;
+      if (const double before = least; attempt(share) < before) at = share;
+    }
+  }
+  return best;
+}
+
+// Divergence of the clipped distribution from the same at `levels` steps, over evenly wide bins.
+Range least_divergence(const TensorSummary& s, const Levels& levels) {
+  constexpr size_t kFine = 4096;
+  const Range whole = with_zero(s.all.min, s.all.max);
+  const double width = (whole.high - whole.low) / kFine;
+  if (width <= 0 || levels.count * 4 > static_cast<int64_t>(kFine)) return whole;
+  std::vector<double> mass(kFine);
+  for (const Histogram::Bin& bin : s.histogram.bins) {
+    const double a = (bin.low - whole.low) / width, b = (bin.high - whole.low) / width;
+    const auto first = static_cast<size_t>(std::clamp(a, 0.0, kFine - 1.0));
+    const auto last = static_cast<size_t>(std::clamp(b, 0.0, kFine - 1.0));
+    for (size_t i = first; i <= last; ++i) {
+      const double part = std::min(b, static_cast<double>(i + 1)) - std::max(a, static_cast<double>(i));
+      mass[i] += static_cast<double>(bin.count) * (b > a        ? std::max(0.0, part) / (b - a)
+                                                   : i == first ? 1
+                                                                : 0);
+    }
+  }
+  Range best = whole;
+  double least = std::numeric_limits<double>::infinity();
+  const auto count = static_cast<size_t>(levels.count);
+  for (size_t kept = kFine; kept >= count * 2; kept -= kept / 24) {
+    // Both ends move toward zero alike.
+    const double share = static_cast<double>(kept) / kFine;
+    const Range r{whole.low * share, whole.high * share};
+    const auto begin = static_cast<size_t>(std::lround((r.low - whole.low) / width));
+    const size_t end = std::min(kFine, begin + kept);
+    std::vector<double> p(mass.begin() + static_cast<ptrdiff_t>(begin),
+                          mass.begin() + static_cast<ptrdiff_t>(end));
+    std::vector<double> q(p.size());
+    for (size_t level = 0; level < count; ++level) {
+      const size_t from = level * p.size() / count, to = (level + 1) * p.size() / count;
+      double sum = 0, used = 0;
+      for (size_t i = from; i < to; ++i) sum += p[i], used += p[i] > 0;
+      for (size_t i = from; i < to; ++i) q[i] = p[i] > 0 ? sum / used : 0;
+    }
+    // What is clipped lies at the ends, of one of the two.
+    for (size_t i = 0; i < begin; ++i) p.front() += mass[i];
+    for (size_t i = end; i < kFine; ++i) p.back() += mass[i];
+    double p_total = 0, q_total = 0;
+    for (size_t i = 0; i < p.size(); ++i) p_total += p[i], q_total += q[i];
+    if (q_total <= 0) continue;
+    double divergence = 0;
+    for (size_t i = 0; i < p.size(); ++i)
+      if (p[i] > 0) divergence += p[i] / p_total * std::log(p[i] / p_total / std::max(q[i] / q_total, 1e-12));
+    if (divergence < least - 1e-12) least = divergence, best = r;
+  }
+  return best;
+}
+
+// Moves each end by itself while that helps.
+Range refine(const TensorSummary& s, Range best, const Levels& levels, double clipping_weight) {
+  const Range whole = with_zero(s.all.min, s.all.max);
+  const auto error = [&](const Range& r) {
+    return weighted(expected_error(s.histogram, r, levels), clipping_weight);
+  };
+  double least = error(best);
+  for (const double step : {0.8, 0.94, 0.985})
+    for (int round = 0; round < 8; ++round) {
+      const Range start = best;
+      for (const double f : {step, 1 / step})
+        for (const bool upper : {true, false}) {
+          Range r = best;
+          if (upper)
+            r.high = std::min(r.high * f, whole.high);
+          else
+            r.low = std::max(r.low * f, whole.low);
+          if (r == best) continue;
+          if (const double e = error(r); e < least) least = e, best = r;
+        }
+      if (best == start) break;
+    }
+  return best;
+}
+
+}  // namespace
+
+const char* calibrator_name(Calibrator calibrator) {
+  switch (calibrator) {
+    case Calibrator::kBest:
+      return "best";
+    case Calibrator::kMinMax:
+      return "minmax";
+    case Calibrator::kMovingAverage:
+      return "moving-average";
+    case Calibrator::kPercentile:
+      return "percentile";
+    case Calibrator::kEntropy:
+      return "entropy";
+    case Calibrator::kMse:
+      return "mse";
+  }
+  return "";
+}
+
+std::optional<CalibratorOptions> parse_calibrator(std::string_view text) {
+  CalibratorOptions options;
+  const size_t at = text.find('=');
+  const std::string_view name = text.substr(0, at);
+  const auto* const found = std::find_if(std::begin(kCalibrators), std::end(kCalibrators),
+                                         [&](Calibrator c) { return name == calibrator_name(c); });
+  if (found == std::end(kCalibrators)) return std::nullopt;
+  options.rule = *found;
+  if (at == std::string_view::npos) return options;
+  const std::string_view number = text.substr(at + 1);
+  const auto [end, fault] = std::from_chars(number.data(), number.data() + number.size(), options.percentile);
+  const bool sound = fault == std::errc() && end == number.data() + number.size() &&
+                     options.percentile >= 50 && options.percentile <= 100;
+  if (options.rule != Calibrator::kPercentile || !sound) return std::nullopt;
+  return options;
+}
+
+std::string to_string(const CalibratorOptions& options) {
+  if (options.rule == Calibrator::kPercentile) return fmt::format("percentile={:g}", options.percentile);
+  return calibrator_name(options.rule);
+}
+
+Range intersect(const Range& range, double low, double high) {
+  return with_zero(std::clamp(range.low, std::min(low, high), high),
+                   std::clamp(range.high, std::min(low, high), high));
+}
+
+Range propose_range(const TensorSummary& s, Calibrator rule, double percentile, const Levels& levels) {
+  switch (rule) {
+    case Calibrator::kMovingAverage:
+      return with_zero(s.average_min, s.average_max);
+    case Calibrator::kPercentile: {
+      const double out = (100 - percentile) / 200;
+      return with_zero(s.histogram.quantile(out), s.histogram.quantile(1 - out));
+    }
+    case Calibrator::kEntropy:
+      return least_divergence(s, levels);
+    case Calibrator::kMse:
+      return least_square(s, levels);
+    case Calibrator::kBest:
+    case Calibrator::kMinMax:
+      break;
+  }
+  return with_zero(s.all.min, s.all.max);
+}
+
+ChosenRange choose_range(const TensorSummary& s, const CalibratorOptions& options, const Levels& levels) {
+  const auto made = [&](const Range& r, Calibrator rule) {
+    return ChosenRange{r, expected_error(s.histogram, r, levels), rule};
+  };
+  if (options.rule != Calibrator::kBest)
+    return made(propose_range(s, options.rule, options.percentile, levels), options.rule);
+  ChosenRange best = made(propose_range(s, Calibrator::kMinMax, 100, levels), Calibrator::kMinMax);
+  // Another rule has to be clearly better: ranges that clip nothing keep what calibration data lacks.
+  const auto better = [&](const RangeError& e) {
+    return weighted(e, options.clipping_weight) < 0.99 * weighted(best.error, options.clipping_weight);
+  };
+  for (const Calibrator rule : kCalibrators) {
+    if (rule == Calibrator::kBest || rule == Calibrator::kMinMax) continue;
+    for (const double p : {99.9, 99.99, 99.999}) {
+      if (rule != Calibrator::kPercentile && p != 99.9) continue;
+      const ChosenRange c = made(propose_range(s, rule, p, levels), rule);
+      if (better(c.error)) best = c;
+    }
+  }
+  const Range refined = refine(s, best.range, levels, options.clipping_weight);
+  if (const RangeError e = expected_error(s.histogram, refined, levels); better(e))
+    best.range = refined, best.error = e, best.rule = Calibrator::kBest;
+  return best;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,254 @@
+// Which array is which input, and what is wrong with those that fit none.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "converter/import/arrays.h"
+#include "converter/quantize/sample_streams.h"
+
+namespace sinter::convert::detail {
+namespace {
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
+      corner = above;
+    }
+  }
+  return row[b.size()];
+}
+
+std::string quoted(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& n : names) text += fmt::format("{}'{}'", text.empty() ? "" : ", ", n);
+  return text;
+}
+
+bool accepts(const Dims& array, const Dims& sample, Layout layout) {
+  if (layout != Layout::kSingle && stacked_samples(array, sample)) return true;
+  if (layout == Layout::kStack) return false;
+  // One sample: in the model's shape, or with or without an axis of one in front.
+  if (array == sample) return true;
+  const auto behind = [](const Dims& longer, const Dims& shorter) {
+    return longer.size() == shorter.size() + 1 && longer[0] == 1 &&
+           std::equal(shorter.begin(), shorter.end(), longer.begin() + 1);
+  };
+  return behind(array, sample) || behind(sample, array);
+}
+
+std::string expected(const SampleInput& input, Layout layout) {
+  const std::string own = to_string(input.dtype, input.dims);
+  if (layout == Layout::kSingle) return own;
+  const bool replaces = !input.dims.empty() && input.dims[0] == 1;
+  std::string stack = "[N";
+  for (size_t i = replaces ? 1 : 0; i < input.dims.size(); ++i) stack += fmt::format(",{}", input.dims[i]);
+  return fmt::format("{}, so N samples are {}{}]", own, dtype_name(input.dtype), stack);
+}
+
+class Matcher {
+ public:
+  Matcher(const std::vector<ArrayFact>& arrays, const std::vector<SampleInput>& inputs, Layout layout)
+      : arrays_(arrays), inputs_(inputs), layout_(layout) {}
+
+  Matched run() {
+    result_.array.assign(inputs_.size(), -1);
+    for (size_t i = 0; i < inputs_.size(); ++i) result_.array[i] = find(inputs_[i].name);
+    if (inputs_.size() == 1 && arrays_.size() == 1 && arrays_[0].name.empty()) result_.array[0] = 0;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (result_.array[i] < 0) {
+        missing(inputs_[i]);
+        continue;
+      }
+      const ArrayFact& a = arrays_[static_cast<size_t>(result_.array[i])];
+      if (!a.problem.empty()) {
+        problem(a.problem);
+        continue;
+      }
+      if (!filling(a.dtype, inputs_[i].dtype)) wrong_type(inputs_[i], a);
+      if (!accepts(a.dims, inputs_[i].dims, layout_)) wrong_shape(inputs_[i], a);
+    }
+    named_dims();
+    if (result_.problems.empty()) count();
+    return std::move(result_);
+  }
+
+ private:
+  int find(const std::string& name) const {
+    for (size_t i = 0; i < arrays_.size(); ++i)
+      if (arrays_[i].name == name) return static_cast<int>(i);
+    return -1;
+  }
+  bool is_input(const std::string& name) const {
+    return std::any_of(inputs_.begin(), inputs_.end(), [&](const SampleInput& i) { return i.name == name; });
+  }
+  void problem(std::string text) { result_.problems.push_back(std::move(text)); }
+
+  void missing(const SampleInput& input) {
+    std::vector<std::string> names, others;
+    for (const ArrayFact& a : arrays_) {
+      names.push_back(a.name);
+      if (!is_input(a.name)) others.push_back(a.name);
+    }
+    std::string text = fmt::format("input '{}' ({}) is missing; the data has {}", input.name,
+                                   expected(input, layout_), names.empty() ? "no arrays" : quoted(names));
+    const auto nearest = std::min_element(others.begin(), others.end(), [&](const auto& a, const auto& b) {
+      return edit_distance(a, input.name) < edit_distance(b, input.name);
+    });
+    if (nearest != others.end()) {
+      const ArrayFact& a = arrays_[static_cast<size_t>(find(*nearest))];
+      const bool near = edit_distance(a.name, input.name) <= std::max<size_t>(2, input.name.size() / 3);
+      // The only one left that would do is meant as well.
+      const bool only =
+          others.size() == 1 && filling(a.dtype, input.dtype) && accepts(a.dims, input.dims, layout_);
+      if (near || only) text += fmt::format("; if '{}' is meant, store it as '{}'", a.name, input.name);
+    }
+    problem(std::move(text));
+  }
+
+  void wrong_type(const SampleInput& input, const ArrayFact& a) {
+    std::string text = fmt::format("input '{}' is {} but the model takes {}", input.name,
+                                   to_string(a.dtype, a.dims), expected(input, layout_));
+    const std::string name = dtype_name(input.dtype);
+    if (byte_width(input.dtype) != 0 && input.dtype != DType::kBFloat16 && !is_float8(input.dtype)) {
+      text += fmt::format("; store it with .astype(numpy.{})", input.dtype == DType::kBool ? "bool_" : name);
+      if (!is_float(a.dtype) && is_float(input.dtype))
+        text += ", after the scaling that the model was trained with";
+    }
+    problem(std::move(text));
+  }
+
+  void wrong_shape(const SampleInput& input, const ArrayFact& a) {
+    std::string text = fmt::format("input '{}' is {} but the model takes {}", input.name,
+                                   to_string(a.dtype, a.dims), expected(input, layout_));
+    const std::string hint = shape_hint(input, a);
+    problem(hint.empty() ? text : text + "; " + hint);
+  }
+
+  std::string shape_hint(const SampleInput& input, const ArrayFact& a) const {
+    const Dims& want = input.dims;
+    if (a.dims.empty())
+      return fmt::format(
+          "a single number (rank 0) is no stack: numpy.full({}, value) gives one for N samples",
+          want.empty() ? "N" : fmt::format("(N, {})", fmt::join(want, ", ")));
+    if (a.dims == want) return "this is one sample: add an axis in front, x[numpy.newaxis]";
+    // The same axes in another order.
+    const bool batch = !want.empty() && want[0] == 1 && a.dims.size() == want.size();
+    if (batch && want.size() >= 3) {
+      Dims mine(a.dims.begin() + 1, a.dims.end()), theirs(want.begin() + 1, want.end());
+      Dims last_to_front = theirs, front_to_last = theirs;
+      std::rotate(last_to_front.begin(), last_to_front.begin() + 1, last_to_front.end());
+      std::rotate(front_to_last.begin(), front_to_last.end() - 1, front_to_last.end());
+      if (mine == last_to_front)
+        return want.size() == 4 ? "channels are last: x.transpose(0, 3, 1, 2)"
+                                : "channels are last: numpy.moveaxis(x, -1, 1)";
+      if (mine == front_to_last)
+        return want.size() == 4 ? "channels are first: x.transpose(0, 2, 3, 1)"
+                                : "channels are first: numpy.moveaxis(x, 1, -1)";
+    }
+    if (const std::string open = symbol_hint(input, a); !open.empty()) return open;
+    // As many elements a sample, only differently arranged.
+    int64_t rest = 1;
+    for (size_t i = 1; i < a.dims.size(); ++i) rest *= a.dims[i];
+    if (rest == element_count(want)) {
+      const auto from = want.begin() + (!want.empty() && want[0] == 1 ? 1 : 0);
+      std::string shape = "-1";
+      for (auto d = from; d != want.end(); ++d) shape += fmt::format(", {}", *d);
+      return fmt::format("the sizes agree: x.reshape({})", shape);
+    }
+    return {};
+  }
+
+  // Which of the array's axes stand for which of the input's.
+  static std::optional<size_t> shift_of(const SampleInput& input, const ArrayFact& a) {
+    if (a.dims.size() == input.dims.size() + 1) return 1;
+    if (a.dims.size() == input.dims.size()) return 0;
+    return std::nullopt;
+  }
+
+  std::string symbol_hint(const SampleInput& input, const ArrayFact& a) const {
+    const auto shift = shift_of(input, a);
+    if (!shift || input.symbols.size() != input.dims.size()) return {};
+    const bool batch = *shift == 0;
+    for (size_t i = batch ? 1 : 0; i < input.dims.size(); ++i) {
+      const int64_t d = a.dims[i + *shift];
+      if (d == input.dims[i] || input.symbols[i].empty()) continue;
+      return fmt::format("its dimension '{}' is {} in this conversion: --dim {}={} converts for this data",
+                         input.symbols[i], input.dims[i], input.symbols[i], d);
+    }
+    return {};
+  }
+
+  // A named dimension has one size, whatever the inputs that share it.
+  void named_dims() {
+    std::map<std::string, std::pair<const SampleInput*, int64_t>> sizes;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (result_.array[i] < 0) continue;
+      const SampleInput& input = inputs_[i];
+      const ArrayFact& a = arrays_[static_cast<size_t>(result_.array[i])];
+      const auto shift = shift_of(input, a);
+      if (!shift || input.symbols.size() != input.dims.size()) continue;
+      for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+        const std::string& symbol = input.symbols[axis];
+        // The stack's own axis is counted below.
+        if (symbol.empty() || (axis == 0 && *shift == 0 && input.dims[0] == 1)) continue;
+        const auto [it, fresh] = sizes.emplace(symbol, std::pair(&input, a.dims[axis + *shift]));
+        if (fresh || it->second.second == a.dims[axis + *shift]) continue;
+        problem(fmt::format(
+            "inputs '{}' and '{}' share the dimension '{}', but it is {} in one and {} in the other",
+            it->second.first->name, input.name, symbol, it->second.second, a.dims[axis + *shift]));
+      }
+    }
+  }
+
+  void count() {
+    if (inputs_.empty()) return;
+    bool stacks = layout_ != Layout::kSingle;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      stacks &=
+          stacked_samples(arrays_[static_cast<size_t>(result_.array[i])].dims, inputs_[i].dims).has_value();
+    result_.single = !stacks;
+    result_.count = 1;
+    if (!stacks) {
+      for (size_t i = 0; i < inputs_.size(); ++i)
+        if (const ArrayFact& a = arrays_[static_cast<size_t>(result_.array[i])];
+            !accepts(a.dims, inputs_[i].dims, Layout::kSingle))
+          problem(fmt::format("input '{}' ({}) is a stack of samples, but others hold one", inputs_[i].name,
+                              array_text(i)));
+      return;
+    }
+    const auto samples = [&](size_t i) { return arrays_[static_cast<size_t>(result_.array[i])].dims[0]; };
+    result_.count = samples(0);
+    for (size_t i = 1; i < inputs_.size(); ++i)
+      if (samples(i) != result_.count)
+        problem(fmt::format(
+            "input '{}' ({}) has {} sample{} but '{}' ({}) has {}; every input needs one per sample",
+            inputs_[i].name, array_text(i), samples(i), samples(i) == 1 ? "" : "s", inputs_[0].name,
+            array_text(0), result_.count));
+  }
+  std::string array_text(size_t input) const {
+    const ArrayFact& a = arrays_[static_cast<size_t>(result_.array[input])];
+    return to_string(a.dtype, a.dims);
+  }
+
+  const std::vector<ArrayFact>& arrays_;
+  const std::vector<SampleInput>& inputs_;
+  const Layout layout_;
+  Matched result_;
+};
+
+}  // namespace
+
+Matched match_arrays(const std::vector<ArrayFact>& arrays, const std::vector<SampleInput>& inputs,
+                     Layout layout) {
+  return Matcher(arrays, inputs, layout).run();
+}
+
+}  // namespace sinter::convert::detail

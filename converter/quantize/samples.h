@@ -1,0 +1,62 @@
+// Calibration and evaluation data: samples for a model's inputs, one at a time.
+//
+// DATA is a .npz file, a .npy or .pb file for a single input, a folder of such files, or "cmd:COMMAND", whose
+// standard output is read. Arrays are stacks of samples as for `sinter run --each`: [N, d1, ...] where the
+// model takes [1, d1, ...], else [N] and the model's shape; in a folder also one sample a file in the model's
+// own shape. A command writes, for each sample, either one .npz or one .npy per input in the model's order
+// (numpy.save(sys.stdout.buffer, x)), each holding that one sample.
+//
+// No more than one sample is in memory, however the file is compressed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "converter/import/imported_graph.h"
+#include "converter/ir/graph.h"
+#include "converter/report/diagnostics.h"
+
+namespace sinter::convert {
+
+struct SampleInput {
+  std::string name;
+  DType dtype = DType::kNone;
+  Dims dims;
+  std::vector<std::string> symbols;  // per dim, "" for a fixed one; empty: not known
+};
+// The graph's public inputs; the symbols are taken from the model's declaration where that is given.
+std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared = nullptr);
+
+// One constant per input, in order, with the input's dtype and dims.
+using Sample = std::vector<ConstantPtr>;
+
+class SampleSource {
+ public:
+  virtual ~SampleSource() = default;
+  // -1: a stream does not tell.
+  virtual int64_t count() const = 0;
+  // False at the end. Throws DataError for data that does not fit or is damaged, FileError where reading
+  // fails.
+  virtual bool next(Sample* sample) = 0;
+  // From the first sample again; a command is started once more.
+  virtual void rewind() = 0;
+  // Whether looking at all samples beforehand is cheap.
+  virtual bool is_file() const = 0;
+};
+
+struct SampleOptions {
+  int64_t most = -1;  // use so many, evenly spread over a file's; a stream's first ones
+};
+
+// Reads headers and compares them with the inputs; all that does not fit is thrown as one DataError.
+std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,
+                                           const SampleOptions& options = {});
+
+// Reads every sample of a file (of a stream: nothing) and throws DataError for NaN and infinities. Files as
+// warnings what may be a mistake: constant inputs or channels, equal samples, numbers like unscaled bytes.
+// Rewinds.
+void check_samples(SampleSource& samples, const std::vector<SampleInput>& inputs, Diagnostics& diagnostics);
+
+}  // namespace sinter::convert
