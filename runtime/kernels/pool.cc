@@ -1,150 +1,15 @@
-// MaxPool, AvgPool: windows over the spatial axes of [N, spatial..., C]; each window is walked once for a
-// block of channels whose running results stay on the stack.
-#include "runtime/kernels/indices.h"
+// MaxPool, AvgPool, QAvgPool: each window is walked once for a block of channels whose running results stay
+// on the stack.
+#include "runtime/kernels/pool_window.h"
 #include "runtime/kernels/reference.h"
+#include "runtime/kernels/requantize.h"
 
 namespace sinter {
 namespace {
 
-constexpr int kMaxSpatial = kMaxRank - 2;
+using namespace pool;
+
 constexpr int64_t kBlock = 64;
-constexpr int64_t kGrainElements = 1 << 13;
-// Windows that are looked at one by one to prove that none lies wholly in the padding.
-constexpr int64_t kMaxWindowsProved = 1 << 16;
-
-// One spatial axis, defaults filled in.
-struct Axis {
-  int64_t in = 0, out = 0, kernel = 1, stride = 1, dilation = 1, begin = 0, end = 0;
-
-  // The taps of window o that lie in the input are first, first + 1, ..., last - 1.
-  void taps(int64_t o, int64_t* first, int64_t* last) const {
-    const int64_t start = o * stride - begin;
-    *first = start < 0 ? (-start + dilation - 1) / dilation : 0;
-    *last = start >= in ? 0 : std::min(kernel, (in - start + dilation - 1) / dilation);
-    if (*last < *first) *last = *first;
-  }
-  // Taps within the input and the stated padding, which is what count_include_pad counts.
-  int64_t padded_taps(int64_t o) const {
-    const int64_t start = o * stride - begin;
-    return std::min(kernel, (in + end - start + dilation - 1) / dilation);
-  }
-};
-
-struct Window {
-  int axes = 0;
-  Axis axis[kMaxSpatial];
-};
-
-template <class A>
-Status read_window(const A& a, const TensorView& x, Window* w) {
-  SINTER_CHECK(x.rank >= 3, invalid("pooling a value of rank %a", x.rank));
-  const int n = w->axes = x.rank - 2;
-  SINTER_CHECK(a.kernel.size() == n, invalid("a window of %a axes over %b", a.kernel.size(), n));
-  SINTER_CHECK((a.strides.empty() || a.strides.size() == n) &&
-                   (a.dilations.empty() || a.dilations.size() == n) &&
-                   (a.pads.empty() || a.pads.size() == 2 * n),
-               invalid("strides, dilations or pads are not for %a spatial axes", n));
-  for (int i = 0; i < n; ++i) {
-    Axis& k = w->axis[i];
-    k.in = x.dims[i + 1];
-    k.kernel = a.kernel[i];
-    if (!a.strides.empty()) k.stride = a.strides[i];
-    if (!a.dilations.empty()) k.dilation = a.dilations[i];
-    if (!a.pads.empty()) k.begin = a.pads[i], k.end = a.pads[n + i];
-  }
-  return ok_status();
-}
-
-// Sets out. `skips_padding`: padding has no value, so every window must hold an element.
-Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) {
-  constexpr int64_t kLimit = int64_t{1} << 40;  // sums and products of three below cannot overflow
-  SINTER_CHECK(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->begin >= 0 && k->end >= 0,
-               invalid("a window of %a with stride %b: sizes are positive", k->kernel, k->stride));
-  int64_t extent = 0;
-  SINTER_CHECK(checked_mul(k->kernel - 1, k->dilation, &extent) && extent < kLimit && k->in < kLimit &&
-                   k->begin < kLimit && k->end < kLimit && k->stride < kLimit && k->dilation < kLimit,
-               unsupported("a window, pad or axis of 2^40 or more"));
-  ++extent;
-  const int64_t room = k->in + k->begin + k->end - extent;
-  SINTER_CHECK(room >= 0 || ceil_mode || k->in == 0,
-               invalid("a window of %a over %b elements with their padding", extent, room + extent));
-  if (ceil_mode) {
-    k->out = (room + k->stride + k->stride - 1) / k->stride;
-    if (room + k->stride <= 0) k->out = 0;
-    // The last window starts in the input or in the padding before it.
-    if (k->out > 0 && (k->out - 1) * k->stride >= k->in + k->begin) --k->out;
-  } else {
-    k->out = room < 0 ? 0 : room / k->stride + 1;
-  }
-  if (!skips_padding || k->out == 0) return ok_status();
-  const bool proved = k->begin < extent && k->end < extent && k->dilation <= k->in;
-  if (proved) return ok_status();
-  SINTER_CHECK(k->out <= kMaxWindowsProved, unsupported("%a windows over an axis of %b", k->out, k->in));
-  for (int64_t o = 0; o < k->out; ++o) {
-    int64_t first = 0, last = 0;
-    k->taps(o, &first, &last);
-    SINTER_CHECK(first < last, unsupported("window %a holds nothing but padding", o));
-  }
-  return ok_status();
-}
-
-template <class A>
-Status pool_window(const A& a, const TensorView& x, bool skips_padding, Window* w) {
-  SINTER_RETURN_IF_ERROR(read_window(a, x, w));
-  SINTER_RETURN_IF_ERROR(check_code(a.ceil_mode, 2));
-  for (int i = 0; i < w->axes; ++i)
-    SINTER_RETURN_IF_ERROR(check_axis_of_window(&w->axis[i], a.ceil_mode != 0, skips_padding));
-  return ok_status();
-}
-
-Dims output_dims(const TensorView& x, const Window& w) {
-  Dims dims(x.shape());
-  for (int i = 0; i < w.axes; ++i) dims.d[i + 1] = w.axis[i].out;
-  return dims;
-}
-
-// Calls f(offset) for every element of a window that lies in the input; offset counts spatial positions.
-template <class F>
-void for_each_tap(const Window& w, const int64_t* first, const int64_t* last, const int64_t* start, F&& f) {
-  int64_t tap[kMaxSpatial];
-  for (int i = 0; i < w.axes; ++i) {
-    if (first[i] >= last[i]) return;
-    tap[i] = first[i];
-  }
-  for (;;) {
-    int64_t offset = 0;
-    for (int i = 0; i < w.axes; ++i) offset = offset * w.axis[i].in + start[i] + tap[i] * w.axis[i].dilation;
-    f(offset);
-    int i = w.axes - 1;
-    for (; i >= 0; --i) {
-      if (++tap[i] < last[i]) break;
-      tap[i] = first[i];
-    }
-    if (i < 0) return;
-  }
-}
-
-// Calls f(n, window index, first, last, start, output position) for each output position of every image.
-template <class F>
-void for_each_window(const TensorView& x, const Window& w, ThreadPool* threads, F&& f) {
-  int64_t windows = 1, taps = 1;
-  for (int i = 0; i < w.axes; ++i) windows *= w.axis[i].out, taps *= std::min(w.axis[i].kernel, w.axis[i].in);
-  const int64_t cost = std::max<int64_t>(1, taps * x.dims[x.rank - 1]);
-  parallel_for(threads, x.dims[0] * windows, std::max<int64_t>(1, kGrainElements / cost),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t item = begin; item < end; ++item) {
-                   int64_t index[kMaxSpatial], first[kMaxSpatial], last[kMaxSpatial], start[kMaxSpatial];
-                   int64_t rest = item % windows;
-                   for (int i = w.axes - 1; i >= 0; --i) {
-                     index[i] = rest % w.axis[i].out;
-                     rest /= w.axis[i].out;
-                     start[i] = index[i] * w.axis[i].stride - w.axis[i].begin;
-                     w.axis[i].taps(index[i], &first[i], &last[i]);
-                   }
-                   f(item / windows, index, first, last, start, item);
-                 }
-               });
-}
 
 // b if it is larger or NaN, without a branch.
 template <class T>
@@ -232,37 +97,71 @@ Status infer_avg_pool(OpCall& call) {
   return give_output(call, 0, x.dtype, output_dims(x, w).span());
 }
 
-// Sums in double, window order.
-Status run_avg_pool(const OpCall& call, RunContext& context) {
-  const auto& a = call.attrs<AvgPoolAttrs>();
+// Sums of T in Acc, window order; finish(sum, elements counted) gives what is stored.
+template <class T, class Acc, class A, class Finish>
+Status average(const OpCall& call, const A& a, RunContext& context, Finish finish) {
   const TensorView &x = call.in(0), &y = call.out(0);
   Window w;
   SINTER_RETURN_IF_ERROR(pool_window(a, x, a.count_include_pad == 0, &w));
   const int64_t channels = x.dims[x.rank - 1], positions = product(x, 1, x.rank - 1);
   if (y.size() == 0) return ok_status();
-  return for_float(x.dtype, [&](auto tag) {
+  for_each_window(x, w, context.threads,
+                  [&](int64_t n, const int64_t* index, const int64_t* first, const int64_t* last,
+                      const int64_t* start, int64_t item) {
+                    const T* image = x.as<T>() + n * positions * channels;
+                    double count = 1;
+                    int64_t taps = 1;
+                    for (int i = 0; i < w.axes; ++i) {
+                      taps *= last[i] - first[i];
+                      count *= static_cast<double>(a.count_include_pad != 0 ? w.axis[i].padded_taps(index[i])
+                                                                            : last[i] - first[i]);
+                    }
+                    Acc sum[kBlock];
+                    for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
+                      const int64_t block = std::min(kBlock, channels - c0);
+                      std::fill(sum, sum + block, Acc{0});
+                      for_each_tap(w, first, last, start, [&](int64_t offset) {
+                        const T* row = image + offset * channels + c0;
+                        for (int64_t c = 0; c < block; ++c) sum[c] += static_cast<Acc>(row[c]);
+                      });
+                      T* to = y.as<T>() + item * channels + c0;
+                      for (int64_t c = 0; c < block; ++c) to[c] = finish(sum[c], taps, count);
+                    }
+                  });
+  return ok_status();
+}
+
+Status run_avg_pool(const OpCall& call, RunContext& context) {
+  return for_float(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for_each_window(x, w, context.threads,
-                    [&](int64_t n, const int64_t* index, const int64_t* first, const int64_t* last,
-                        const int64_t* start, int64_t item) {
-                      const T* image = x.as<T>() + n * positions * channels;
-                      double count = 1;
-                      for (int i = 0; i < w.axes; ++i)
-                        count *= static_cast<double>(
-                            a.count_include_pad != 0 ? w.axis[i].padded_taps(index[i]) : last[i] - first[i]);
-                      double sum[kBlock];
-                      for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
-                        const int64_t block = std::min(kBlock, channels - c0);
-                        std::fill(sum, sum + block, 0.0);
-                        for_each_tap(w, first, last, start, [&](int64_t offset) {
-                          const T* row = image + offset * channels + c0;
-                          for (int64_t c = 0; c < block; ++c) sum[c] += static_cast<double>(row[c]);
-                        });
-                        T* to = y.as<T>() + item * channels + c0;
-                        for (int64_t c = 0; c < block; ++c) to[c] = static_cast<T>(sum[c] / count);
-                      }
-                    });
-    return ok_status();
+    return average<T, double>(call, call.attrs<AvgPoolAttrs>(), context,
+                              [](double sum, int64_t, double count) { return static_cast<T>(sum / count); });
+  });
+}
+
+Status infer_q_avg_pool(OpCall& call) {
+  const auto& a = call.attrs<QAvgPoolAttrs>();
+  SINTER_RETURN_IF_ERROR(check_int8(call, 0));
+  SINTER_RETURN_IF_ERROR(check_code(a.count_include_pad, 2));
+  SINTER_RETURN_IF_ERROR(check_int8_number(a.x_zero));
+  SINTER_RETURN_IF_ERROR(check_int8_multiplier(a.multiplier));
+  SINTER_RETURN_IF_ERROR(check_int8_result(a));
+  Window w;
+  SINTER_RETURN_IF_ERROR(pool_window(a, call.in(0), a.count_include_pad == 0, &w));
+  int64_t elements = 1;
+  for (int i = 0; i < w.axes; ++i)
+    SINTER_CHECK(checked_mul(elements, w.axis[i].kernel, &elements) && elements <= kMaxInt8Sum,
+                 unsupported("a window of more than %a elements", kMaxInt8Sum));
+  return give_output(call, 0, DType::kInt8, output_dims(call.in(0), w).span());
+}
+
+Status run_q_avg_pool(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<QAvgPoolAttrs>();
+  const auto x_zero = static_cast<int32_t>(a.x_zero);
+  const Int8Result result(a);
+  return average<int8_t, int32_t>(call, a, context, [&](int32_t sum, int64_t taps, double count) {
+    return result(static_cast<float>(sum - x_zero * static_cast<int32_t>(taps)) *
+                  multiplier_per(a.multiplier, static_cast<int64_t>(count)));
   });
 }
 
@@ -270,5 +169,6 @@ Status run_avg_pool(const OpCall& call, RunContext& context) {
 
 const Kernel kMaxPoolKernel = {Op::kMaxPool, infer_max_pool, nullptr, run_max_pool};
 const Kernel kAvgPoolKernel = {Op::kAvgPool, infer_avg_pool, nullptr, run_avg_pool};
+const Kernel kQAvgPoolKernel = {Op::kQAvgPool, infer_q_avg_pool, nullptr, run_q_avg_pool};
 
 }  // namespace sinter

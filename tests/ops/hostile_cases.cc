@@ -128,6 +128,16 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const int64_t batch = n(), boxes = r.below(6);
     return {{batch, boxes, 4}, {batch, n(), boxes}, {}, {}};
   }
+  if (op == Op::kLut || op == Op::kQSoftmax) return {{n(), n(), n()}, {256}};
+  if (op == Op::kQAdd || op == Op::kQMul) {
+    const int64_t c = n();
+    return {{n(), c}, {c}};
+  }
+  if (op == Op::kQPRelu) {
+    const int64_t c = n();
+    return {{n(), n(), c}, {c}};
+  }
+  if (op == Op::kQMean || op == Op::kQAvgPool) return {{n(), n() + 1, n() + 1, n()}};
   const auto recurrent = [&](int64_t hidden, int64_t gates) {
     const int64_t h = std::clamp<int64_t>(hidden, 1, 4), t = r.below(4), b = 1 + r.below(3),
                   i = 1 + r.below(3);
@@ -138,6 +148,16 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
   if (op == Op::kGru) return recurrent(static_cast<const GruAttrs*>(attrs)->hidden_size, 3);
   if (op == Op::kRnn) return recurrent(static_cast<const RnnAttrs*>(attrs)->hidden_size, 1);
   return {};
+}
+
+// The operand's type in such a call.
+DType fitting_dtype(Op op, size_t input, Random& r) {
+  if (op == Op::kQPRelu || op == Op::kQSoftmax)
+    return input == 0 ? DType::kInt8 : op == Op::kQPRelu ? DType::kFloat32 : DType::kUint32;
+  if (op == Op::kLut && input == 0) return r.one_in(2) ? DType::kInt8 : DType::kUint8;
+  const bool bytes =
+      op == Op::kLut || op == Op::kQAdd || op == Op::kQMul || op == Op::kQMean || op == Op::kQAvgPool;
+  return bytes ? DType::kInt8 : DType::kFloat32;
 }
 
 void hostile_calls(Op op, Fill fill_attrs) {
@@ -164,7 +184,8 @@ void hostile_calls(Op op, Fill fill_attrs) {
       if (r.one_in(4) && !shapes[i].empty()) shapes[i].erase(shapes[i].begin());
       if (r.one_in(4) && !shapes[i].empty()) shapes[i].back() = 1;
       views[i].dtype = r.one_in(4) ? any_dtype(r) : usual;
-      if (i < fitting.size() && !r.one_in(20)) shapes[i] = fitting[i], views[i].dtype = DType::kFloat32;
+      if (i < fitting.size() && !r.one_in(20))
+        shapes[i] = fitting[i], views[i].dtype = fitting_dtype(op, i, r);
       if (fitting.size() == 8 && i == 4) views[i].dtype = DType::kInt32;
       if (!fitting.empty() && op == Op::kLowBitFullyConnected && (i == 1 || (i == 3 && r.one_in(2))))
         views[i].dtype = r.one_in(2) ? DType::kUint4 : DType::kUint8;
