@@ -1,6 +1,7 @@
 #include "converter/emit/constant_pool.h"
 
 #include <cstring>
+#include <optional>
 
 #include "runtime/core/checked.h"
 
@@ -12,21 +13,24 @@ int32_t ConstantPool::add(const ConstantPtr& constant) {
   const format::Digest digest = format::digest_of(loaded.bytes);
   uint64_t key = 0;
   std::memcpy(&key, digest.bytes, sizeof(key));
+  std::optional<uint64_t> there;
   for (auto [it, last] = by_digest_.equal_range(key); it != last; ++it) {
-    const Constant& other = *entries_[static_cast<size_t>(it->second)].constant;
-    if (other.dtype() != constant->dtype() || other.dims() != constant->dims()) continue;
+    const Entry& entry = entries_[static_cast<size_t>(it->second)];
+    const Constant& other = *entry.constant;
     const LoadedBytes same = other.load();
     if (same.bytes.size() != loaded.bytes.size() ||
         (!same.bytes.empty() && std::memcmp(same.bytes.data(), loaded.bytes.data(), same.bytes.size()) != 0))
       continue;
+    if (!loaded.bytes.empty()) there = entry.offset;
+    if (other.dtype() != constant->dtype() || other.dims() != constant->dims()) continue;
     by_address_.emplace(constant.get(), it->second);
     return it->second;
   }
   const auto index = static_cast<int32_t>(entries_.size());
-  const uint64_t offset = align_up(end_, format::kAlignment);
+  const uint64_t offset = there ? *there : align_up(end_, format::kAlignment);
   // Every constant is followed by readable padding before the next one's bytes end.
-  end_ = offset + loaded.bytes.size();
-  entries_.push_back({constant, offset});
+  if (!there) end_ = offset + loaded.bytes.size();
+  entries_.push_back({constant, offset, there.has_value()});
   by_address_.emplace(constant.get(), index);
   by_digest_.emplace(key, index);
   return index;

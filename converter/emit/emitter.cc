@@ -278,6 +278,7 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
       put(debug);
     } else {
       for (const ConstantPool::Entry& e : pool.entries()) {
+        if (e.shared) continue;
         pad(e.offset);
         put(e.constant->load().bytes);
       }

@@ -120,7 +120,7 @@ struct Coding {
   bool narrow() const { return type == DType::kInt4 || type == DType::kUint4; }
 };
 
-std::optional<Coding> coding(const Matrix& m) {
+std::optional<Coding> coding(const Matrix& m, DType stored) {
   const auto [q_low, q_high] = std::minmax_element(m.q.items.begin(), m.q.items.end());
   const int64_t low = *q_low, high = *q_high;
   const auto [z_low, z_high] = std::minmax_element(m.z.items.begin(), m.z.items.end());
@@ -138,6 +138,10 @@ std::optional<Coding> coding(const Matrix& m) {
       if (low - z >= -range / 2 && high - z < range / 2) return Coding{with_sign, z, Coding::Zeros::kNone};
       if (low - z >= 0 && high - z < range) return Coding{plain, z, Coding::Zeros::kNone};
     }
+    // Stored so, they need not be written anew, and other readers of the same numbers share them.
+    if (whole && stored == with_sign && *z_low >= static_cast<float>(-range / 2) &&
+        *z_high < static_cast<float>(range / 2))
+      return Coding{with_sign, 0, Coding::Zeros::kPacked};
     if (high - low >= range) continue;
     Coding c{plain,
              low >= 0 && high < range                ? 0
@@ -269,7 +273,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   // only names the type that the model computes in.
   if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
     return std::nullopt;
-  const auto c = coding(*m);
+  const auto c = coding(*m, parts.q->dtype());
   if (!c || (c->narrow() && m->columns % 2 != 0)) return std::nullopt;
   Blocks b{block_in_place(*m), {}};
   if (!block_suits(b.block, m->columns)) {
@@ -289,7 +293,8 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
       const int64_t k = b.order.empty() ? i * b.block : b.order[static_cast<size_t>(i * b.block)];
       scales.push_back(m->s(n, k));
       zeros.push_back(m->z(n, k) - static_cast<float>(c->offset));
-      zero_bits.push_back(c->zeros == Coding::Zeros::kPacked ? static_cast<uint8_t>(zeros.back()) : 0);
+      zero_bits.push_back(
+          c->zeros == Coding::Zeros::kPacked ? static_cast<uint8_t>(static_cast<int>(zeros.back())) : 0);
     }
   LowBitWeights w;
   w.block = b.block, w.order = b.order, w.rounded = parts.rounded_to != DType::kNone;

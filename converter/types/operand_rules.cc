@@ -140,6 +140,7 @@ constexpr OperandRules kRules[] = {
     // elements elsewhere
     {"Concat", "A+"},
     {"Gather", "* i"},
+    {"GatherBlockQuantized", "* i", "com.microsoft"},
     {"GatherElements", "* i"},
     {"GatherND", "* i"},
     {"Scatter", "A i A"},

@@ -127,6 +127,16 @@ def quantized():
     yield simple("matmulnbits_4_zero", ms("MatMulNBits", "x w s z", "y", K=64, N=6, bits=4, block_size=32),
                  {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales, "z": ints("z", 6, high=255, dtype=u)},
                  wanted=True, rtol=1e-3, atol=1e-3)
+    ids = np.array([[3, 0, 171], [-1, 3, 64]])
+    for bits in (2, 4, 8):
+        table = {"t": ints(f"gbq{bits}", 300, 64 * bits // 8, high=255, dtype=u),
+                 "s": floats("gbqs", 300, 4, low=0.01, high=0.1)}
+        zeros = {"z": ints(f"gbqz{bits}", 300, 4 * bits // 8, high=255, dtype=u)}
+        attrs = dict(bits=bits, block_size=16, gather_axis=0, quantize_axis=1)
+        yield simple(f"gatherblockquantized_{bits}", ms("GatherBlockQuantized", "t i s", "y", **attrs), {"i": ids},
+                     constants=table)
+        yield simple(f"gatherblockquantized_{bits}_zero", ms("GatherBlockQuantized", "t i s z", "y", **attrs),
+                     {"i": ids}, constants=table | zeros)
 
 
 def others():

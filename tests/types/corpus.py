@@ -8,9 +8,10 @@ import precision
 import products
 import quantized
 import refused
+import tables
 import unpacked
 
-MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, unpacked, refused)
+MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, unpacked, tables, refused)
 
 
 def cases():

@@ -196,7 +196,7 @@ TEST(LowBit, Dequantized) {
   constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32);
   const Case cases[] = {
       {DType::kInt4, -8, 16, {0, 32, kFloat}, {3, 40}, DType::kNone, DType::kInt4, 32, false},
-      {DType::kInt4, -8, 16, {0, 32, kFloat}, {3, 40}, DType::kInt4, DType::kUint4, 32, true},
+      {DType::kInt4, -8, 16, {0, 32, kFloat}, {3, 40}, DType::kInt4, DType::kInt4, 32, true},
       {DType::kUint4, 0, 16, {0, 32, kFloat}, {3, 40}, DType::kUint4, DType::kUint4, 32, true},
       {DType::kInt8, -128, 256, {1, 0, kFloat}, {40}, DType::kNone, DType::kInt8, 96, false},
       {DType::kUint8, 0, 256, {1, 0, kFloat}, {40}, DType::kUint8, DType::kUint8, 96, true},

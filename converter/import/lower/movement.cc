@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "converter/import/lower/common.h"
+#include "converter/import/lower/quantized_table.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -190,6 +191,7 @@ bool lower_gather(NodeLowering& n) {
     d.insert(d.begin() + axis, static_cast<size_t>(n.rank(indices)), 1);
     return n.output(0, n.reshape(n.slice(x, axis, i < 0 ? i + length : i, 1), d));
   }
+  if (const ValueId y = gather_dequantized(n, x, axis, indices); y != kAbsent) return n.output(0, y);
   return n.output(0, n.emit(GatherAttrs{axis}, {x, indices}));
 }
 

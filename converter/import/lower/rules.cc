@@ -24,6 +24,7 @@ namespace sinter::convert {
   X(pad_rules) \
   X(pool_rules) \
   X(quantize_rules) \
+  X(quantized_table_rules) \
   X(recurrent_rules) \
   X(reduce_rules) \
   X(resize_rules) \
