@@ -30,7 +30,7 @@ namespace {
 #undef SINTER_SCAN_TARGET
 #endif
 
-using Scan = void (*)(const float*, int64_t, int64_t, float*, float*, float*, float*);
+using Scan = void (*)(const float*, int64_t, int64_t, float*, float*, float*);
 Scan best_scan() {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
@@ -46,7 +46,7 @@ constexpr size_t kBins = size_t{1} << (32 - kShift);  // both signs
 constexpr size_t kSign = kBins / 2;
 constexpr int64_t kLanes = 16;           // of a vector
 constexpr int64_t kLeastVectors = 8;     // of a block, so that a sum does not wait for the one before
-constexpr int64_t kMostVectors = 64;     // whose four sums fit the first cache
+constexpr int64_t kMostVectors = 64;     // whose results fit the first cache
 constexpr int64_t kFlushedBlocks = 512;  // before float sums go into double ones
 
 double edge(size_t bin) { return std::bit_cast<float>(static_cast<uint32_t>(bin << kShift)); }
@@ -67,12 +67,18 @@ double Histogram::quantile(double f) const {
   return bins.back().high;
 }
 
+double Histogram::mean_square() const {
+  double sum = 0;
+  for (const Bin& b : bins)
+    sum += static_cast<double>(b.count) * (b.low * b.low + b.low * b.high + b.high * b.high) / 3;
+  return total == 0 ? 0 : sum / static_cast<double>(total);
+}
+
 TensorStatistics::TensorStatistics() : TensorStatistics(Options{}) {}
 
 TensorStatistics::TensorStatistics(const Options& options)
     : options_(options),
-      channels_(static_cast<size_t>(std::max<int64_t>(options.channels, 1)),
-                Moments{kNothing, -kNothing, 0, 0}),
+      channels_(static_cast<size_t>(std::max<int64_t>(options.channels, 1)), Moments{kNothing, -kNothing, 0}),
       counts_(static_cast<uint64_t*>(std::calloc(kBins, sizeof(uint64_t)))) {
   if (!counts_) throw std::bad_alloc();
 }
@@ -102,65 +108,70 @@ void TensorStatistics::scan(const float* values, int64_t n) {
   const bool rows = period > kMostVectors;
   const int64_t vectors = rows ? channels / kLanes : period * ((kLeastVectors + period - 1) / period);
   const int64_t width = rows ? channels : vectors * kLanes;  // elements of a block
-  const auto lanes = static_cast<size_t>(std::max(width, int64_t{1}));
-  std::vector<float> low(lanes, kNothing), high(lanes, -kNothing), sums(lanes), squares(lanes);
-  std::vector<Moments> now(channels_.size(), Moments{kNothing, -kNothing, 0, 0});
+  const auto lanes = static_cast<size_t>(width);
+  lanes_.resize(3 * lanes);
+  float* const low = lanes_.data();
+  float* const high = low + lanes;
+  float* const sums = high + lanes;
+  std::fill(low, low + lanes, kNothing);
+  std::fill(high, high + lanes, -kNothing);
+  std::fill(sums, sums + lanes, 0.0f);
+  now_.assign(channels_.size(), Moments{kNothing, -kNothing, 0});
   const auto flush = [&] {
-    for (size_t i = 0; i < lanes; ++i) {
-      Moments& m = now[i % now.size()];
+    for (size_t i = 0, c = 0; i < lanes; ++i, c = c + 1 == now_.size() ? 0 : c + 1) {
+      Moments& m = now_[c];
       m.min = std::min(m.min, low[i]), m.max = std::max(m.max, high[i]);
-      m.sum += sums[i], m.sum_squares += squares[i];
+      m.sum += sums[i];
+      sums[i] = 0;
     }
-    std::fill(sums.begin(), sums.end(), 0.0f), std::fill(squares.begin(), squares.end(), 0.0f);
   };
-  const auto single = [&](size_t lane, float x) {
+  const auto single = [&](int64_t lane, float x) {
     low[lane] = x < low[lane] ? x : low[lane], high[lane] = x > high[lane] ? x : high[lane];
-    sums[lane] += x, squares[lane] += x * x;
+    sums[lane] += x;
   };
   const int64_t blocks = n / width;
   for (int64_t b = 0; b < blocks;) {
     const int64_t some = std::min(blocks - b, kFlushedBlocks);
+    if (b > 0) flush();
     if (rows) {
       for (int64_t r = 0; r < some; ++r) {
         const float* row = values + (b + r) * width;
-        best(row, 1, vectors, low.data(), high.data(), sums.data(), squares.data());
-        for (int64_t i = vectors * kLanes; i < width; ++i) single(static_cast<size_t>(i), row[i]);
+        best(row, 1, vectors, low, high, sums);
+        for (int64_t i = vectors * kLanes; i < width; ++i) single(i, row[i]);
       }
     } else {
-      best(values + b * width, some, vectors, low.data(), high.data(), sums.data(), squares.data());
+      best(values + b * width, some, vectors, low, high, sums);
     }
     b += some;
-    flush();
   }
-  for (int64_t i = blocks * width; i < n; ++i) single(static_cast<size_t>(i - blocks * width), values[i]);
+  for (int64_t i = blocks * width; i < n; ++i) single(i - blocks * width, values[i]);
   flush();
 
-  // A NaN or an infinity shows in the squares; so does a number above 1e19, which is none.
+  // A NaN or an infinity shows in the sums; so do sums beyond float's range, which are looked at again as
+  // well.
   bool clean = true;
-  for (const Moments& m : now) clean &= std::isfinite(m.sum_squares);
+  for (const Moments& m : now_) clean &= std::isfinite(m.sum);
   uint64_t bad = 0;
   if (!clean) {
-    std::fill(now.begin(), now.end(), Moments{kNothing, -kNothing, 0, 0});
+    now_.assign(channels_.size(), Moments{kNothing, -kNothing, 0});
     for (int64_t i = 0; i < n; ++i) {
       const float x = values[i];
       if (!std::isfinite(x)) {
         ++bad;
         continue;
       }
-      Moments& m = now[static_cast<size_t>(i % channels)];
-      m.min = std::min(m.min, x), m.max = std::max(m.max, x);
-      m.sum += x, m.sum_squares += static_cast<double>(x) * x;
+      Moments& m = now_[static_cast<size_t>(i % channels)];
+      m.min = std::min(m.min, x), m.max = std::max(m.max, x), m.sum += x;
     }
   }
   not_finite_ += bad;
   elements_ += static_cast<uint64_t>(n) - bad;
   if (bad == static_cast<uint64_t>(n)) return;
   float least = kNothing, most = -kNothing;
-  for (size_t c = 0; c < now.size(); ++c) {
+  for (size_t c = 0; c < now_.size(); ++c) {
     Moments& m = channels_[c];
-    m.min = std::min(m.min, now[c].min), m.max = std::max(m.max, now[c].max);
-    m.sum += now[c].sum, m.sum_squares += now[c].sum_squares;
-    least = std::min(least, now[c].min), most = std::max(most, now[c].max);
+    m.min = std::min(m.min, now_[c].min), m.max = std::max(m.max, now_[c].max), m.sum += now_[c].sum;
+    least = std::min(least, now_[c].min), most = std::max(most, now_[c].max);
   }
   // The plain mean of the first hundred samples, then one that forgets.
   const double share = std::max(1.0 / static_cast<double>(samples_), 0.01);
@@ -168,9 +179,9 @@ void TensorStatistics::scan(const float* values, int64_t n) {
   average_max_ += share * (most - average_max_);
 }
 
-// Runs of 16 elements, each from a place of its own stretch of the tensor, another one in every sample.
+// Runs of 64 elements, each from a place of its own stretch of the tensor, another one in every sample.
 void TensorStatistics::count(const float* values, int64_t n) {
-  constexpr int64_t kRun = 16;
+  constexpr int64_t kRun = 64;
   uint64_t* counts = counts_.get();
   const auto take = [&](const float* x, int64_t k) {
     for (int64_t i = 0; i < k; ++i) ++counts[std::bit_cast<uint32_t>(x[i]) >> kShift];
@@ -193,10 +204,10 @@ TensorSummary TensorStatistics::summary() const {
   s.samples = samples_, s.elements = elements_, s.not_finite = not_finite_;
   s.channel_elements = channel_elements_;
   if (elements_ == 0) return s;
-  s.all = {kNothing, -kNothing, 0, 0};
+  s.all = {kNothing, -kNothing, 0};
   for (const Moments& m : channels_) {
     s.all.min = std::min(s.all.min, m.min), s.all.max = std::max(s.all.max, m.max);
-    s.all.sum += m.sum, s.all.sum_squares += m.sum_squares;
+    s.all.sum += m.sum;
   }
   s.average_min = static_cast<float>(average_min_), s.average_max = static_cast<float>(average_max_);
   if (options_.channels > 0) {

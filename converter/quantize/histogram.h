@@ -1,4 +1,4 @@
-// What is kept of a tensor's values while samples stream by: exact extremes, moments (per channel too), and a
+// What is kept of a tensor's values while samples stream by: exact extremes and sums (per channel too), and a
 // histogram of a fixed size.
 //
 // The bins are spaced as floating-point numbers are: 64 for every power of two, the same for every tensor.
@@ -29,12 +29,13 @@ struct Histogram {
 
   // The value that the fraction `f` of all elements does not exceed.
   double quantile(double f) const;
+  double mean_square() const;
 };
 
 // One channel's (last axis) or the whole tensor's numbers, over all samples.
 struct Moments {
   float min = 0, max = 0;
-  double sum = 0, sum_squares = 0;
+  double sum = 0;
 };
 
 struct TensorSummary {
@@ -48,7 +49,6 @@ struct TensorSummary {
   Histogram histogram;
 
   double mean() const { return elements == 0 ? 0 : all.sum / static_cast<double>(elements); }
-  double mean_square() const { return elements == 0 ? 0 : all.sum_squares / static_cast<double>(elements); }
 };
 
 class TensorStatistics {
@@ -79,7 +79,9 @@ class TensorStatistics {
   std::vector<Moments> channels_;  // one if none were asked for
   uint64_t channel_elements_ = 0;
   std::unique_ptr<uint64_t[], Free> counts_;
-  std::vector<float> copy_;  // of a sample that has to be cleaned or narrowed
+  std::vector<float> lanes_;  // of scan
+  std::vector<Moments> now_;
+  std::vector<float> copy_;  // of a sample that has to be narrowed
 };
 
 }  // namespace sinter::convert

@@ -19,6 +19,15 @@ std::vector<ValueId> observable_values(const Graph& graph) {
   return ids;
 }
 
+namespace {
+
+// Half a million elements of every tensor tell enough; counting more would cost more than running the graph.
+int64_t counted_of_each(int64_t samples) {
+  return samples < 0 ? 4096 : std::clamp<int64_t>((1 << 19) / std::max<int64_t>(samples, 1), 4096, 1 << 14);
+}
+
+}  // namespace
+
 Observations observe(const Graph& graph, SampleSource& samples, std::span<const ValueId> values,
                      const ObserveOptions& options) {
   GraphRunner runner(graph, options.runner);
@@ -29,7 +38,7 @@ Observations observe(const Graph& graph, SampleSource& samples, std::span<const 
     const Value& v = graph.value(id);
     if (v.constant || (v.dtype != DType::kFloat32 && v.dtype != DType::kFloat64)) continue;
     TensorStatistics::Options kept;
-    kept.most_counted = options.most_counted;
+    kept.most_counted = options.most_counted > 0 ? options.most_counted : counted_of_each(samples.count());
     if (options.channels && !v.dims.empty() && v.dims.back() >= 1 && v.dims.back() <= options.most_channels)
       kept.channels = v.dims.back();
     statistics[static_cast<size_t>(id)] = std::make_unique<TensorStatistics>(kept);

@@ -57,7 +57,7 @@ struct ObserveOptions {
   RunnerOptions runner;
   bool channels = true;  // numbers per channel (last axis), up to most_channels of them
   int64_t most_channels = 8192;
-  int64_t most_counted = 16 << 10;  // see TensorStatistics
+  int64_t most_counted = 0;  // see TensorStatistics; 0: by the number of samples
   // After every sample; total is -1 where a stream does not tell.
   std::function<void(int64_t done, int64_t total)> progress;
 };

@@ -3,18 +3,40 @@
 
 // `values` are `blocks` blocks of `width` vectors. Folds element i of every block into lane i.
 SINTER_SCAN_TARGET void SINTER_SCAN_NAME(const float* values, int64_t blocks, int64_t width, float* lowest,
-                                         float* highest, float* sums, float* squares) {
+                                         float* highest, float* sums) {
   typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
-  for (int64_t b = 0; b < blocks; ++b) {
-    for (int64_t v = 0; v < width; ++v) {
-      const Vector x = *reinterpret_cast<const Vector*>(values);
-      values += 16;
-      Vector& low = reinterpret_cast<Vector*>(lowest)[v];
-      Vector& high = reinterpret_cast<Vector*>(highest)[v];
-      low = x < low ? x : low;
-      high = x > high ? x : high;
-      reinterpret_cast<Vector*>(sums)[v] += x;
-      reinterpret_cast<Vector*>(squares)[v] += x * x;
+#define SINTER_FOLD(x, low, high, sum) low = (x) < low ? (x) : low, high = (x) > high ? (x) : high, sum += (x)
+  // Four vectors of a block at a time, whose results stay in registers, down through all blocks.
+  for (int64_t v = 0; v < width;) {
+    const Vector* x = reinterpret_cast<const Vector*>(values) + v;
+    Vector* const low = reinterpret_cast<Vector*>(lowest) + v;
+    Vector* const high = reinterpret_cast<Vector*>(highest) + v;
+    Vector* const sum = reinterpret_cast<Vector*>(sums) + v;
+    Vector low0 = low[0], high0 = high[0], sum0 = sum[0];
+    if (width - v < 4) {
+      for (int64_t b = 0; b < blocks; ++b, x += width) {
+        const Vector x0 = x[0];
+        SINTER_FOLD(x0, low0, high0, sum0);
+      }
+      low[0] = low0, high[0] = high0, sum[0] = sum0;
+      v += 1;
+      continue;
     }
+    Vector low1 = low[1], high1 = high[1], sum1 = sum[1];
+    Vector low2 = low[2], high2 = high[2], sum2 = sum[2];
+    Vector low3 = low[3], high3 = high[3], sum3 = sum[3];
+    for (int64_t b = 0; b < blocks; ++b, x += width) {
+      const Vector x0 = x[0], x1 = x[1], x2 = x[2], x3 = x[3];
+      SINTER_FOLD(x0, low0, high0, sum0);
+      SINTER_FOLD(x1, low1, high1, sum1);
+      SINTER_FOLD(x2, low2, high2, sum2);
+      SINTER_FOLD(x3, low3, high3, sum3);
+    }
+    low[0] = low0, high[0] = high0, sum[0] = sum0;
+    low[1] = low1, high[1] = high1, sum[1] = sum1;
+    low[2] = low2, high[2] = high2, sum[2] = sum2;
+    low[3] = low3, high[3] = high3, sum[3] = sum3;
+    v += 4;
   }
+#undef SINTER_FOLD
 }
