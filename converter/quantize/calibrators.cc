@@ -89,13 +89,19 @@ double weighted(const RangeError& e, double clipping_weight) {
   return e.rounding + clipping_weight * e.clipping;
 }
 
-// The share of both ends that gives the least error.
+// What lies within `share` of the farther end on either side of zero.
+Range within(const Range& whole, double share) {
+  const double reach = std::max(-whole.low, whole.high) * share;
+  return {std::max(whole.low, -reach), std::min(whole.high, reach)};
+}
+
+// The share that gives the least error.
 Range least_square(const TensorSummary& s, const Levels& levels) {
   Range best = with_zero(s.all.min, s.all.max);
   const Range whole = best;
   double least = std::numeric_limits<double>::infinity();
   const auto attempt = [&](double share) {
-    const Range r{whole.low * share, whole.high * share};
+    const Range r = within(whole, share);
     const double error = expected_error(s.histogram, r, levels).total();
     if (error < least) least = error, best = r;
     return error;
@@ -136,11 +142,11 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
   Range best = whole;
   double least = std::numeric_limits<double>::infinity();
   const auto count = static_cast<size_t>(levels.count);
-  for (size_t kept = kFine; kept >= count * 2; kept -= kept / 24) {
-    // Both ends move toward zero alike.
-    const double share = static_cast<double>(kept) / kFine;
-    const Range r{whole.low * share, whole.high * share};
+  for (double share = 1; share > 1e-3; share *= 0.96) {
+    const Range r = within(whole, share);
     const auto begin = static_cast<size_t>(std::lround((r.low - whole.low) / width));
+    const auto kept = static_cast<size_t>(std::lround((r.high - r.low) / width));
+    if (kept < count * 2) break;
     const size_t end = std::min(kFine, begin + kept);
     std::vector<double> p(mass.begin() + static_cast<ptrdiff_t>(begin),
                           mass.begin() + static_cast<ptrdiff_t>(end));

@@ -65,6 +65,14 @@ class FileSamples final : public SampleSource {
       (*sample)[i] = detail::make_input(inputs_[i], a.header.dtype, std::move(bytes), wanted);
     }
     ++position_;
+    // Where a file ends its checksum is compared.
+    if (const File& f = files_[static_cast<size_t>(open_)]; position_ == f.first + f.count)
+      for (size_t i = 0; i < inputs_.size(); ++i) {
+        OpenArray& a = arrays_[static_cast<size_t>(matched_.array[i])];
+        std::byte more;
+        if (a.stream->read(&more, 1) != 0)
+          throw DataError(a.what + " is damaged: it is longer than its header says");
+      }
     return true;
   }
 
