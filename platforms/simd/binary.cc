@@ -1,6 +1,5 @@
-// Functions of two operands, float32, broadcasting: axes are merged, then every row has an operand that is
-// contiguous or one number.
-#include "platforms/simd/table.h"
+// Functions of two operands, float32, broadcasting.
+#include "platforms/simd/broadcast.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/binary.cc"
@@ -96,89 +95,15 @@ namespace {
 
 HWY_EXPORT(run_row);
 
-// Merged axes, outermost first; strides in elements.
-struct Axes {
-  int rank = 0;
-  int64_t dims[kMaxRank] = {}, a[kMaxRank] = {}, b[kMaxRank] = {};
-
-  void push(int64_t dim, int64_t a_stride, int64_t b_stride) {
-    if (dim == 1) return;
-    if (rank > 0 && a[rank - 1] == a_stride * dim && b[rank - 1] == b_stride * dim) {
-      dims[rank - 1] *= dim, a[rank - 1] = a_stride, b[rank - 1] = b_stride;
-      return;
-    }
-    dims[rank] = dim, a[rank] = a_stride, b[rank] = b_stride;
-    ++rank;
-  }
-};
-
-int64_t stride_of(const TensorView& v, int rank, int axis) {
-  const int own = axis - (rank - v.rank);
-  return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own] / static_cast<int64_t>(sizeof(float));
-}
-
-constexpr int64_t kPiece = 16384;
-constexpr int64_t kRepeated = 1024;
-
-// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result.
-Status run_repeated(const OpCall& call, RunContext& context, Binary fn, bool repeats_a, int64_t length,
-                    float min, float max) {
-  const auto *a = call.in(0).as<const float>(), *b = call.in(1).as<const float>();
-  auto* y = call.out(0).as<float>();
-  const int64_t copies = kRepeated / length, size = call.out(0).size(), step = copies * length;
-  parallel_for(context.threads, divide_up(size, step), kPiece / kRepeated, [&](int64_t begin, int64_t end) {
-    const auto run = HWY_DYNAMIC_POINTER(run_row);
-    const float* row = repeats_a ? a : b;  // apart: g++ 12 with -fsanitize=undefined loses i in a merged form
-    float rows[kRepeated];
-    for (int64_t i = 0; i < step; ++i) rows[i] = row[i % length];
-    for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t at = piece * step;
-      run(fn, {repeats_a ? rows : a + at, repeats_a ? b + at : rows, y + at, 1, 1},
-          static_cast<size_t>(std::min(step, size - at)), min, max);
-    }
-  });
-  return ok_status();
-}
-
 Status run_binary(const OpCall& call, RunContext& context, Binary fn, double min = -kInfinity,
                   double max = kInfinity) {
-  const TensorView& out = call.out(0);
-  if (out.size() == 0) return ok_status();
-  Axes axes;
-  for (int i = 0; i < out.rank; ++i)
-    axes.push(out.dims[i], stride_of(call.in(0), out.rank, i), stride_of(call.in(1), out.rank, i));
-  const int inner = std::max(axes.rank - 1, 0);
-  const int64_t length = axes.rank > 0 ? axes.dims[inner] : 1;
-  const int64_t a_step = axes.a[inner], b_step = axes.b[inner];
-  // A short row that meets every row (a bias per channel) is repeated until it is worth a call.
-  const bool repeats_a =
-      axes.rank == 2 && axes.a[0] == 0 && a_step == 1 && axes.b[0] == length && b_step == 1;
-  const bool repeats_b =
-      axes.rank == 2 && axes.b[0] == 0 && b_step == 1 && axes.a[0] == length && a_step == 1;
-  if ((repeats_a || repeats_b) && length <= kRepeated / 4)
-    return run_repeated(call, context, fn, repeats_a, length, static_cast<float>(min),
-                        static_cast<float>(max));
-  // Long rows are cut into pieces, short ones gathered.
-  const int64_t piece = std::min(length, kPiece), pieces = divide_up(length, piece);
-  const int64_t rows = out.size() / length;
-  const auto *a = call.in(0).as<const float>(), *b = call.in(1).as<const float>();
-  auto* y = out.as<float>();
-  parallel_for(context.threads, rows * pieces, std::max<int64_t>(kPiece / piece, 1),
-               [&](int64_t begin, int64_t end) {
-                 const auto run = HWY_DYNAMIC_POINTER(run_row);
-                 for (int64_t unit = begin; unit < end; ++unit) {
-                   const int64_t row = unit / pieces, first = unit % pieces * piece;
-                   int64_t a_at = first * a_step, b_at = first * b_step, rest = row;
-                   for (int i = inner - 1; i >= 0; --i) {
-                     const int64_t at = rest % axes.dims[i];
-                     rest /= axes.dims[i];
-                     a_at += at * axes.a[i], b_at += at * axes.b[i];
-                   }
-                   run(fn, {a + a_at, b + b_at, y + row * length + first, a_step, b_step},
-                       static_cast<size_t>(std::min(piece, length - first)), static_cast<float>(min),
-                       static_cast<float>(max));
-                 }
-               });
+  const auto run = HWY_DYNAMIC_POINTER(run_row);
+  const auto low = static_cast<float>(min), high = static_cast<float>(max);
+  for_each_pair_row<float, float, float>(
+      call, context.threads,
+      [=](const float* a, const float* b, float* y, int64_t a_step, int64_t b_step, size_t n) {
+        run(fn, {a, b, y, a_step, b_step}, n, low, high);
+      });
   return ok_status();
 }
 

@@ -1,6 +1,13 @@
 // Which instruction sets are compiled: one per step that pays. Included before any header of Highway.
+//
+// SINTER_SIMD_BYTE_TABLES: for kernels that look bytes up in tables, AVX-512 with VBMI as well.
 #pragma once
 
-#define HWY_DISABLED_TARGETS                                                                         \
-  (HWY_SSSE3 | HWY_AVX3_DL | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | HWY_NEON | HWY_NEON_BF16 | \
-   HWY_ALL_SVE)
+#ifdef SINTER_SIMD_BYTE_TABLES
+#define SINTER_SIMD_UNUSED_AVX512 0
+#else
+#define SINTER_SIMD_UNUSED_AVX512 HWY_AVX3_DL
+#endif
+#define HWY_DISABLED_TARGETS                                                                       \
+  (HWY_SSSE3 | SINTER_SIMD_UNUSED_AVX512 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | HWY_NEON | \
+   HWY_NEON_BF16 | HWY_ALL_SVE)

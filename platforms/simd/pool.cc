@@ -1,4 +1,5 @@
-// MaxPool (without indices) and AvgPool: channels side by side in a vector.
+// MaxPool (without indices) and AvgPool: channels side by side in a vector. int8: q_pool.cc.
+#include "platforms/simd/int8.h"
 #include "platforms/simd/window.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -86,6 +87,7 @@ HWY_EXPORT(pool_pixel);
 Status accept_pool(const OpCall& call) {
   SINTER_CHECK(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
   SINTER_CHECK(!call.has_output(1) && call.has_output(0), unsupported("the simd kernel gives no indices"));
+  if (call.op == Op::kMaxPool && call.in(0).dtype == DType::kInt8) return accept_dense(call);
   return accept_float_dense(call);
 }
 
@@ -110,6 +112,7 @@ Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divis
 }
 
 Status run_max_pool(const OpCall& call, RunContext& context) {
+  if (call.in(0).dtype == DType::kInt8) return run_int8_max_pool(call, context);
   return run_pool<MaxPoolAttrs>(call, context, true,
                                 [](const Geometry&, const Window&) { return int64_t{1}; });
 }
@@ -117,13 +120,7 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
 Status run_avg_pool(const OpCall& call, RunContext& context) {
   const bool with_padding = call.attrs<AvgPoolAttrs>().count_include_pad != 0;
   return run_pool<AvgPoolAttrs>(call, context, false, [=](const Geometry& g, const Window& w) {
-    if (!with_padding) return w.taps();
-    int64_t count = 1;
-    for (int i = 0; i < 3; ++i) {
-      const int64_t start = w.at[i] * g.stride[i] - g.pad[i];
-      count *= std::min(g.kernel[i], divide_up(g.in[i] + g.end_pad[i] - start, g.dilation[i]));
-    }
-    return count;
+    return pool_divisor(g, w, with_padding);
   });
 }
 

@@ -1,8 +1,9 @@
-// Reduce over neighbouring axes: of x as [outer, length, inner], along the middle.
+// Reduce over neighbouring axes. int8: q_pool.cc.
 //
 // Sums run in float32 over short pieces; the pieces are added with a correction term (Kahan), in a fixed
 // order.
-#include "platforms/simd/table.h"
+#include "platforms/simd/int8.h"
+#include "platforms/simd/reduce_plan.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/reduce.cc"
@@ -152,42 +153,26 @@ namespace {
 
 HWY_EXPORT(reduce);
 
-struct ReducePlan {
-  int64_t outer = 1, length = 1, inner = 1;
-};
-
-// False if other axes lie between the reduced ones.
-bool reduce_plan(const OpCall& call, ReducePlan* p) {
-  const TensorView& x = call.in(0);
-  uint32_t reduced = 0;
-  for (const int64_t axis : call.attrs<ReduceAttrs>().axes) reduced |= 1u << axis;
-  int stage = 0;  // outer, length, inner
-  for (int i = 0; i < x.rank; ++i) {
-    if (x.dims[i] == 1) continue;
-    const bool folded = (reduced >> i & 1) != 0;
-    if (folded && stage == 0) stage = 1;
-    if (!folded && stage == 1) stage = 2;
-    if (folded && stage == 2) return false;
-    (stage == 0 ? p->outer : stage == 1 ? p->length : p->inner) *= x.dims[i];
-  }
-  return true;
-}
-
 Status accept_reduce(const OpCall& call) {
-  SINTER_RETURN_IF_ERROR(accept_float_dense(call));
   const auto fn = static_cast<ReduceFn>(call.attrs<ReduceAttrs>().fn);
+  const bool order = fn == ReduceFn::kMax || fn == ReduceFn::kMin;
+  SINTER_RETURN_IF_ERROR(order && call.in(0).dtype == DType::kInt8 ? accept_dense(call)
+                                                                   : accept_float_dense(call));
   SINTER_CHECK(fn != ReduceFn::kProd && fn != ReduceFn::kLogSumExp,
                unsupported("the simd kernel has no such reduction"));
   ReducePlan p;
-  SINTER_CHECK(reduce_plan(call, &p), unsupported("the reduced axes are not neighbours"));
+  SINTER_CHECK(reduce_plan(call.in(0), call.attrs<ReduceAttrs>().axes, &p),
+               unsupported("the reduced axes are not neighbours"));
   SINTER_CHECK(call.in(0).size() > 0, unsupported("the simd kernel takes no empty operands"));
   return ok_status();
 }
 
 Status run_reduce(const OpCall& call, RunContext& context) {
   ReducePlan p;
-  if (!reduce_plan(call, &p)) return unsupported("the reduced axes are not neighbours");
+  if (!reduce_plan(call.in(0), call.attrs<ReduceAttrs>().axes, &p))
+    return unsupported("the reduced axes are not neighbours");
   const auto fn = static_cast<ReduceFn>(call.attrs<ReduceAttrs>().fn);
+  if (call.in(0).dtype == DType::kInt8) return run_int8_extreme(call, context, p, fn == ReduceFn::kMax);
   const Fold fold = fn == ReduceFn::kMax         ? Fold::kMax
                     : fn == ReduceFn::kMin       ? Fold::kMin
                     : fn == ReduceFn::kSumSquare ? Fold::kSumSquare

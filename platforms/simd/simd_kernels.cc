@@ -1,3 +1,6 @@
+// All that some kernel is compiled for.
+#define SINTER_SIMD_BYTE_TABLES
+
 #include "platforms/simd/simd_kernels.h"
 
 #include "platforms/simd/table.h"
@@ -20,11 +23,9 @@ struct Tier {
   const char* name;
   int64_t best;  // highway counts down: better targets have lower bits
 };
-constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},
-                           {"sse4", HWY_SSE4},
-                           {"avx2", HWY_AVX2},
-                           {"avx512", HWY_AVX3},
-                           {"neon", HWY_NEON_WITHOUT_AES}};
+constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},           {"sse4", HWY_SSE4},
+                           {"avx2", HWY_AVX2},           {"avx512", HWY_AVX3},
+                           {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES}};
 
 bool same(const char* a, const char* b) {
   for (; *a != '\0' && *a == *b; ++a) ++b;

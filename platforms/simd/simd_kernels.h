@@ -3,8 +3,8 @@
 // A table with entries where these are faster than the reference kernels. They compute in float32: within a
 // few units in the last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the
 // largest summand per element for sums. Results do not depend on the number of threads; they may differ in
-// the last bits between instruction sets. Quantize, Dequantize, Compare and Where give the bits of the
-// reference kernels.
+// the last bits between instruction sets. Quantize, Dequantize, Compare, Where and
+// what computes in integers give the bits of the reference kernels.
 #pragma once
 
 #include "runtime/backend/backend.h"
@@ -27,9 +27,9 @@ class SimdBackend final : public Backend {
   void release(PreparedStep&) override {}
 };
 
-// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "neon", or null for all that there are.
-// Returns false, and changes nothing, if this machine or build has none of that name. Before sessions are
-// created.
+// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", or null for all that
+// there are. Returns false, and changes nothing, if this machine or build has none of that name. Before
+// sessions are created.
 bool set_simd_cap(const char* name);
 // The best one in use.
 const char* simd_target();

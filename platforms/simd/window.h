@@ -34,13 +34,16 @@ inline Geometry make_geometry(const OpCall& call, const IntList& strides, const 
 }
 
 // One output pixel: taps first .. end - 1 of each axis lie in the input, the first of them at `x`.
-struct Window {
-  const float* x;
+template <class T>
+struct WindowOf {
+  const T* x;
   int64_t at[3], first[3], end[3];
 
   bool empty() const { return first[0] == end[0] || first[1] == end[1] || first[2] == end[2]; }
   int64_t taps() const { return (end[0] - first[0]) * (end[1] - first[1]) * (end[2] - first[2]); }
 };
+
+using Window = WindowOf<float>;
 
 // Output positions of the last axis whose windows lie inside the input along it: begin .. end - 1.
 struct InsideRange {
@@ -53,9 +56,10 @@ inline InsideRange inside_range(const Geometry& g) {
 }
 
 // The window of output pixel `row` of the whole batch.
-inline Window window_at(const Geometry& g, const float* x, int64_t row) {
+template <class T>
+WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
   const int64_t pixel = row % g.out_pixels();
-  Window w{x, {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1], pixel % g.out[2]}, {}, {}};
+  WindowOf<T> w{x, {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1], pixel % g.out[2]}, {}, {}};
   int64_t start[3];
   for (int i = 0; i < 3; ++i) {
     const int64_t s = w.at[i] * g.stride[i] - g.pad[i];
@@ -70,6 +74,18 @@ inline Window window_at(const Geometry& g, const float* x, int64_t row) {
     w.x += (((row / g.out_pixels() * g.in[0] + start[0]) * g.in[1] + start[1]) * g.in[2] + start[2]) *
            g.in_channels;
   return w;
+}
+
+// What AvgPool divides a window's sum by.
+template <class T>
+int64_t pool_divisor(const Geometry& g, const WindowOf<T>& w, bool with_padding) {
+  if (!with_padding) return w.taps();
+  int64_t count = 1;
+  for (int i = 0; i < 3; ++i) {
+    const int64_t start = w.at[i] * g.stride[i] - g.pad[i];
+    count *= std::min(g.kernel[i], divide_up(g.in[i] + g.end_pad[i] - start, g.dilation[i]));
+  }
+  return count;
 }
 
 }  // namespace sinter::simd

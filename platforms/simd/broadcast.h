@@ -1,0 +1,103 @@
+// Element-wise walks over two dense operands that broadcast: axes are merged, then every row has operands
+// that are contiguous or one element.
+#pragma once
+
+#include "platforms/simd/table.h"
+
+namespace sinter::simd {
+
+// Merged axes, outermost first; strides in elements.
+struct PairAxes {
+  int rank = 0;
+  int64_t dims[kMaxRank] = {}, a[kMaxRank] = {}, b[kMaxRank] = {};
+
+  void push(int64_t dim, int64_t a_stride, int64_t b_stride) {
+    if (dim == 1) return;
+    if (rank > 0 && a[rank - 1] == a_stride * dim && b[rank - 1] == b_stride * dim) {
+      dims[rank - 1] *= dim, a[rank - 1] = a_stride, b[rank - 1] = b_stride;
+      return;
+    }
+    dims[rank] = dim, a[rank] = a_stride, b[rank] = b_stride;
+    ++rank;
+  }
+};
+
+inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
+  const int own = axis - (rank - v.rank);
+  return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own] / static_cast<int64_t>(byte_width(v.dtype));
+}
+
+inline constexpr int64_t kPairPiece = 16384;
+inline constexpr int64_t kPairRepeated = 1024;
+
+// One operand (a or b) is a row of `length` numbers, the other has as many rows as the result.
+template <class A, class B, class Y, class Row>
+void for_each_repeated_row(const OpCall& call, ThreadPool* threads, bool repeats_a, int64_t length, Row row) {
+  const auto* a = call.in(0).as<const A>();
+  const auto* b = call.in(1).as<const B>();
+  auto* y = call.out(0).as<Y>();
+  const int64_t copies = kPairRepeated / length, size = call.out(0).size(), step = copies * length;
+  // Apart: g++ 12 with -fsanitize=undefined loses i in a merged form.
+  const auto repeat = [&](auto* rows, const auto* from) {
+    for (int64_t i = 0; i < step; ++i) rows[i] = from[i % length];
+  };
+  parallel_for(threads, divide_up(size, step), kPairPiece / kPairRepeated, [&](int64_t begin, int64_t end) {
+    const auto pieces = [&](auto run) {
+      for (int64_t piece = begin; piece < end; ++piece)
+        run(piece * step, static_cast<size_t>(std::min(step, size - piece * step)));
+    };
+    if (repeats_a) {
+      A rows[kPairRepeated];
+      repeat(rows, a);
+      pieces([&](int64_t at, size_t n) { row(rows, b + at, y + at, 1, 1, n); });
+    } else {
+      B rows[kPairRepeated];
+      repeat(rows, b);
+      pieces([&](int64_t at, size_t n) { row(a + at, rows, y + at, 1, 1, n); });
+    }
+  });
+}
+
+// Calls row(a, b, y, a_step, b_step, n) for pieces of the result; steps are 1, or 0 for an operand that is
+// one element.
+template <class A, class B, class Y, class Row>
+void for_each_pair_row(const OpCall& call, ThreadPool* threads, Row row) {
+  const TensorView& out = call.out(0);
+  if (out.size() == 0) return;
+  PairAxes axes;
+  for (int i = 0; i < out.rank; ++i)
+    axes.push(out.dims[i], broadcast_stride(call.in(0), out.rank, i),
+              broadcast_stride(call.in(1), out.rank, i));
+  const int inner = std::max(axes.rank - 1, 0);
+  const int64_t length = axes.rank > 0 ? axes.dims[inner] : 1;
+  const int64_t a_step = axes.a[inner], b_step = axes.b[inner];
+  // A short row that meets every row (a bias per channel) is repeated until it is worth a call.
+  const bool repeats_a =
+      axes.rank == 2 && axes.a[0] == 0 && a_step == 1 && axes.b[0] == length && b_step == 1;
+  const bool repeats_b =
+      axes.rank == 2 && axes.b[0] == 0 && b_step == 1 && axes.a[0] == length && a_step == 1;
+  if ((repeats_a || repeats_b) && length <= kPairRepeated / 4)
+    return for_each_repeated_row<A, B, Y>(call, threads, repeats_a, length, row);
+  // Long rows are cut into pieces, short ones gathered.
+  const int64_t piece = std::min(length, kPairPiece), pieces = divide_up(length, piece);
+  const int64_t rows = out.size() / length;
+  const auto* a = call.in(0).as<const A>();
+  const auto* b = call.in(1).as<const B>();
+  auto* y = out.as<Y>();
+  parallel_for(threads, rows * pieces, std::max<int64_t>(kPairPiece / piece, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t unit = begin; unit < end; ++unit) {
+                   const int64_t at_row = unit / pieces, first = unit % pieces * piece;
+                   int64_t a_at = first * a_step, b_at = first * b_step, rest = at_row;
+                   for (int i = inner - 1; i >= 0; --i) {
+                     const int64_t at = rest % axes.dims[i];
+                     rest /= axes.dims[i];
+                     a_at += at * axes.a[i], b_at += at * axes.b[i];
+                   }
+                   row(a + a_at, b + b_at, y + at_row * length + first, a_step, b_step,
+                       static_cast<size_t>(std::min(piece, length - first)));
+                 }
+               });
+}
+
+}  // namespace sinter::simd

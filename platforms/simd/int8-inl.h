@@ -1,0 +1,78 @@
+// Vectors of int8 as int16 and int32, and back to int8 as the integer kernels do it (docs/numerics.md).
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_INT8_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_INT8_INL_H_
+#undef SINTER_PLATFORMS_SIMD_INT8_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_INT8_INL_H_
+#endif
+
+#include <cstring>
+
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D8 = hn::ScalableTag<int8_t>;
+using D16 = hn::ScalableTag<int16_t>;
+using D32 = hn::ScalableTag<int32_t>;
+using DF = hn::ScalableTag<float>;
+using V8 = hn::Vec<D8>;
+using V16 = hn::Vec<D16>;
+using V32 = hn::Vec<D32>;
+using VF = hn::Vec<DF>;
+
+// As many int8 as there are lanes of the wider type.
+HWY_INLINE V16 load16(const int8_t* p) {
+  return hn::PromoteTo(D16(), hn::LoadU(hn::Rebind<int8_t, D16>(), p));
+}
+HWY_INLINE V32 load32(const int8_t* p) {
+  return hn::PromoteTo(D32(), hn::LoadU(hn::Rebind<int8_t, D32>(), p));
+}
+
+// The result's zero point and bounds. Numbers come in as integers, rounded.
+struct Result {
+  V16 zero;
+  V8 min, max;
+
+  HWY_INLINE explicit Result(const Int8Range& r)
+      : zero(hn::Set(D16(), static_cast<int16_t>(r.zero))),
+        min(hn::Set(D8(), static_cast<int8_t>(r.min))),
+        max(hn::Set(D8(), static_cast<int8_t>(r.max))) {}
+
+  // Saturating early is the same: the bounds are int8.
+  HWY_INLINE V8 bytes(V16 a, V16 b) const {
+    const V8 v = hn::OrderedDemote2To(D8(), hn::SaturatedAdd(a, zero), hn::SaturatedAdd(b, zero));
+    return hn::Min(hn::Max(v, min), max);
+  }
+  HWY_INLINE V8 bytes(V32 a, V32 b, V32 c, V32 d) const {
+    return bytes(hn::OrderedDemote2To(D16(), a, b), hn::OrderedDemote2To(D16(), c, d));
+  }
+  // Within +-2^30.
+  HWY_INLINE V8 bytes(VF a, VF b, VF c, VF d) const {
+    return bytes(hn::NearestInt(a), hn::NearestInt(b), hn::NearestInt(c), hn::NearestInt(d));
+  }
+};
+
+// Interleaving int16 vectors and narrowing the two halves of int32 results both stay within blocks of 128
+// bits on every target that is compiled, so this is the inverse of the two interleavings.
+HWY_INLINE V16 rejoin(V32 lower, V32 upper) { return hn::ReorderDemote2To(D16(), lower, upper); }
+
+// Calls whole(i) for every whole vector of n bytes, then rest(i, count).
+template <class Whole, class Rest>
+HWY_INLINE void for_each_vector(size_t n, Whole whole, Rest rest) {
+  const size_t lanes = hn::Lanes(D8());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) whole(i);
+  if (i < n) rest(i, n - i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // SINTER_PLATFORMS_SIMD_INT8_INL_H_

@@ -1,0 +1,223 @@
+// QAdd, QMul and QPRelu of dense int8 operands: the bits of the reference kernels.
+#include "platforms/simd/broadcast.h"
+#include "platforms/simd/int8.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/q_binary.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "platforms/simd/int8-inl.h"
+
+#ifndef SINTER_SIMD_Q_BINARY_ONCE
+#define SINTER_SIMD_Q_BINARY_ONCE
+namespace sinter::simd {
+
+// One row: steps are 1, or 0 for an operand that is one number.
+struct Int8Row {
+  const int8_t *a, *b;
+  int8_t* y;
+  int64_t a_step, b_step;
+};
+struct AddSettings {
+  int32_t a_multiplier, b_multiplier;
+  int32_t offset;  // what the zero points contribute
+  int shift;
+  Int8Range range;
+};
+struct MulSettings {
+  int32_t a_zero, b_zero;
+  float multiplier;
+  Int8Range range;
+};
+struct PReluSettings {
+  int32_t x_zero;
+  float multiplier, max_slope;
+  Int8Range range;
+};
+
+}  // namespace sinter::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// fn(a, b): int16 vectors -> the rounded result without its zero point, int16. The rest of a row is computed
+// beside it.
+template <class Fn>
+HWY_INLINE void zip(const Int8Row& row, size_t n, const Result& result, Fn fn) {
+  const size_t half = hn::Lanes(D16());
+  const V16 one_a = hn::Set(D16(), *row.a), one_b = hn::Set(D16(), *row.b);
+  const auto map = [&](auto load_a, auto load_b) HWY_ATTR {
+    for_each_vector(
+        n,
+        [&](size_t i) HWY_ATTR {
+          hn::StoreU(result.bytes(fn(load_a(row.a + i), load_b(row.b + i)),
+                                  fn(load_a(row.a + i + half), load_b(row.b + i + half))),
+                     D8(), row.y + i);
+        },
+        [&](size_t i, size_t count) HWY_ATTR {
+          HWY_ALIGN int8_t a[hn::MaxLanes(D8())] = {}, b[hn::MaxLanes(D8())] = {};
+          if (row.a_step != 0) std::memcpy(a, row.a + i, count);
+          if (row.b_step != 0) std::memcpy(b, row.b + i, count);
+          hn::Store(result.bytes(fn(load_a(a), load_b(b)), fn(load_a(a + half), load_b(b + half))), D8(), a);
+          std::memcpy(row.y + i, a, count);
+        });
+  };
+  const auto each = [](const int8_t* p) HWY_ATTR { return load16(p); };
+  if (row.a_step != 0 && row.b_step != 0)
+    map(each, each);
+  else if (row.a_step != 0)
+    map(each, [=](const int8_t*) HWY_ATTR { return one_b; });
+  else if (row.b_step != 0)
+    map([=](const int8_t*) HWY_ATTR { return one_a; }, each);
+  else
+    map([=](const int8_t*) HWY_ATTR { return one_a; }, [=](const int8_t*) HWY_ATTR { return one_b; });
+}
+
+// The two multipliers, for pairs of a and b.
+HWY_INLINE V16 multiplier_pairs(int32_t a, int32_t b) {
+  return hn::BitCast(D16(), hn::Set(D32(), static_cast<int32_t>(static_cast<uint32_t>(b) << 16 |
+                                                                (static_cast<uint32_t>(a) & 0xffff))));
+}
+
+// Multipliers of 16 bits take one product of pairs, wider ones are split at bit 11.
+template <bool kNarrow>
+HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
+  const D32 d;
+  const V16 low = kNarrow ? multiplier_pairs(s.a_multiplier, s.b_multiplier)
+                          : multiplier_pairs(s.a_multiplier & 2047, s.b_multiplier & 2047);
+  const V16 high = multiplier_pairs(s.a_multiplier >> 11, s.b_multiplier >> 11);
+  const V32 offset = hn::Set(d, s.offset), odd = hn::Set(d, s.shift > 0 ? 1 : 0),
+            below_half = hn::Set(d, s.shift > 0 ? (1 << (s.shift - 1)) - 1 : 0);
+  const auto scaled = [=](V16 pairs) HWY_ATTR {
+    V32 v = hn::Add(hn::WidenMulPairwiseAdd(d, pairs, low), offset);
+    if constexpr (!kNarrow) v = hn::Add(v, hn::ShiftLeft<11>(hn::WidenMulPairwiseAdd(d, pairs, high)));
+    const V32 tie = hn::And(hn::ShiftRightSame(v, s.shift), odd);
+    return hn::ShiftRightSame(hn::Add(hn::Add(v, below_half), tie), s.shift);
+  };
+  zip(row, n, Result(s.range), [=](V16 a, V16 b) HWY_ATTR {
+    return rejoin(scaled(hn::InterleaveLower(D16(), a, b)), scaled(hn::InterleaveUpper(D16(), a, b)));
+  });
+}
+void q_add(const Int8Row& row, size_t n, const AddSettings& s) {
+  const auto narrow = [](int32_t m) { return m >= -32768 && m <= 32767; };
+  if (narrow(s.a_multiplier) && narrow(s.b_multiplier))
+    add_row<true>(row, n, s);
+  else
+    add_row<false>(row, n, s);
+}
+
+void q_mul(const Int8Row& row, size_t n, const MulSettings& s) {
+  const V16 a_zero = hn::Set(D16(), static_cast<int16_t>(s.a_zero)),
+            b_zero = hn::Set(D16(), static_cast<int16_t>(s.b_zero));
+  const VF m = hn::Set(DF(), s.multiplier);
+  const auto scaled = [=](V16 product) HWY_ATTR {
+    return hn::NearestInt(hn::Mul(hn::ConvertTo(DF(), hn::BitCast(D32(), product)), m));
+  };
+  zip(row, n, Result(s.range), [=](V16 a, V16 b) HWY_ATTR {
+    a = hn::Sub(a, a_zero), b = hn::Sub(b, b_zero);
+    const V16 low = hn::Mul(a, b), high = hn::MulHigh(a, b);
+    return rejoin(scaled(hn::InterleaveLower(D16(), low, high)),
+                  scaled(hn::InterleaveUpper(D16(), low, high)));
+  });
+}
+
+// `step` is 0 for one slope.
+void q_prelu(const int8_t* x, const float* slopes, int8_t* y, int64_t step, size_t n,
+             const PReluSettings& s) {
+  const DF df;
+  const D32 d;
+  const size_t lanes = hn::Lanes(d);
+  const Result result(s.range);
+  const V32 zero = hn::Set(d, s.x_zero);
+  const VF m = hn::Set(df, s.multiplier), most = hn::Set(df, s.max_slope);
+  const auto usable = [=](VF slope)
+                          HWY_ATTR { return hn::IfThenElseZero(hn::Le(hn::Abs(slope), most), slope); };
+  const auto vector = [&](const int8_t* from, auto slope, int8_t* to) HWY_ATTR {
+    const auto part = [&](size_t i) HWY_ATTR {
+      const VF v = hn::ConvertTo(df, hn::Sub(load32(from + i), zero));
+      return hn::Mul(v, hn::IfThenElse(hn::Lt(v, hn::Zero(df)), slope(i), m));
+    };
+    hn::StoreU(result.bytes(part(0), part(lanes), part(2 * lanes), part(3 * lanes)), D8(), to);
+  };
+  const VF one = usable(hn::Set(df, *slopes));
+  for_each_vector(
+      n,
+      [&](size_t i) HWY_ATTR {
+        if (step == 0)
+          vector(
+              x + i, [=](size_t) HWY_ATTR { return one; }, y + i);
+        else
+          vector(
+              x + i, [=](size_t k) HWY_ATTR { return usable(hn::LoadU(df, slopes + i + k)); }, y + i);
+      },
+      [&](size_t i, size_t count) HWY_ATTR {
+        HWY_ALIGN int8_t bytes[hn::MaxLanes(D8())] = {};
+        HWY_ALIGN float rest[hn::MaxLanes(D8())] = {};
+        std::memcpy(bytes, x + i, count);
+        if (step != 0) std::memcpy(rest, slopes + i, count * sizeof(float));
+        vector(
+            bytes, [&](size_t k) HWY_ATTR { return step == 0 ? one : usable(hn::Load(df, rest + k)); },
+            bytes);
+        std::memcpy(y + i, bytes, count);
+      });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+namespace {
+
+HWY_EXPORT(q_add);
+HWY_EXPORT(q_mul);
+HWY_EXPORT(q_prelu);
+
+// row(Int8Row, n, settings)
+template <class Row, class Settings>
+Status run_pair(const OpCall& call, RunContext& context, Row row, const Settings& settings) {
+  for_each_pair_row<int8_t, int8_t, int8_t>(
+      call, context.threads,
+      [=](const int8_t* a, const int8_t* b, int8_t* y, int64_t a_step, int64_t b_step, size_t n) {
+        row({a, b, y, a_step, b_step}, n, settings);
+      });
+  return ok_status();
+}
+
+Status run_add(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<QAddAttrs>();
+  return run_pair(call, context, HWY_DYNAMIC_POINTER(q_add),
+                  AddSettings{static_cast<int32_t>(a.a_multiplier), static_cast<int32_t>(a.b_multiplier),
+                              static_cast<int32_t>(-(a.a_zero * a.a_multiplier + a.b_zero * a.b_multiplier)),
+                              static_cast<int>(a.shift), int8_range(a)});
+}
+
+Status run_mul(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<QMulAttrs>();
+  return run_pair(call, context, HWY_DYNAMIC_POINTER(q_mul),
+                  MulSettings{static_cast<int32_t>(a.a_zero), static_cast<int32_t>(a.b_zero),
+                              static_cast<float>(a.multiplier), int8_range(a)});
+}
+
+Status run_prelu(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<QPReluAttrs>();
+  const PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier), 16384,
+                        int8_range(a)};
+  const auto run = HWY_DYNAMIC_POINTER(q_prelu);
+  for_each_pair_row<int8_t, float, int8_t>(call, context.threads,
+                                           [=](const int8_t* x, const float* slopes, int8_t* y, int64_t,
+                                               int64_t step, size_t n) { run(x, slopes, y, step, n, s); });
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kQAddKernel = {Op::kQAdd, nullptr, nullptr, run_add, accept_dense};
+const Kernel kQMulKernel = {Op::kQMul, nullptr, nullptr, run_mul, accept_dense};
+const Kernel kQPReluKernel = {Op::kQPRelu, nullptr, nullptr, run_prelu, accept_dense};
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE

@@ -1,0 +1,203 @@
+// The int8 operations of the simd table: the bits of the reference kernels, on every instruction set of this
+// machine and for any number of threads.
+#include "runtime/core/op_enums.h"
+#include "tests/ops/simd_test.h"
+
+namespace sinter::test {
+namespace {
+
+Tensor bytes(const Shape& dims, uint64_t seed) { return noise<int8_t>(dims, -128, 128, seed); }
+
+template <class T>
+void check_tables() {
+  const Tensor table = noise<T>({256}, 0, 200, 3);
+  check_simd_exact(LutAttrs{}, {iota<int8_t>({4, 256}, -128), table});
+  check_simd_exact(LutAttrs{}, {iota<uint8_t>({4, 256}), table});
+  for (int64_t n = 0; n < 600; n += 1 + n / 70) check_simd_exact(LutAttrs{}, {bytes({n}, 1), table});
+  check_simd_exact(LutAttrs{}, {bytes({3, 30000}, 2), table});
+  check_simd_exact(LutAttrs{}, {bytes({}, 2), table});
+}
+
+TEST(SimdInteger, Lut) {
+  check_tables<int8_t>();
+  check_tables<uint8_t>();
+  check_tables<int16_t>();
+  check_tables<float>();
+}
+
+// Every pair of bytes.
+const Tensor kRows = iota<int8_t>({256, 1}, -128), kColumns = iota<int8_t>({256}, -128);
+
+// Lengths around a vector and a piece; operands that are rows, columns, one number, and repeat in between.
+const std::pair<Shape, Shape> kPairs[] = {{{2, 3, 5}, {2, 3, 5}},
+                                          {{7, 16}, {16}},
+                                          {{16}, {7, 16}},
+                                          {{3, 20000}, {20000}},
+                                          {{40, 300}, {300}},
+                                          {{5, 300}, {5, 1}},
+                                          {{}, {4, 9}},
+                                          {{4, 9}, {1, 1}},
+                                          {{2, 1, 3}, {1, 4, 1}},
+                                          {{2, 5, 1, 8}, {1, 6, 8}},
+                                          {{0, 3}, {3}},
+                                          {{1, 1}, {1}},
+                                          {{2, 6, 5, 64}, {2, 1, 1, 64}},
+                                          {{3, 7, 130}, {3, 7, 1}}};
+
+template <class A>
+void check_pairs(const A& a) {
+  check_simd_exact(a, {kRows, kColumns});
+  for (int64_t n = 1; n < 200; ++n) check_simd_exact(a, {bytes({n}, 1), bytes({n}, 2)});
+  for (const auto& [left, right] : kPairs) {
+    SCOPED_TRACE(testing::PrintToString(left) + " and " + testing::PrintToString(right));
+    check_simd_exact(a, {bytes(left, 3), bytes(right, 4)});
+  }
+}
+
+TEST(SimdInteger, Add) {
+  constexpr int64_t kMost = 1 << 21;
+  for (const QAddAttrs& a : {QAddAttrs{0, 0, 1, 1, 0}, QAddAttrs{3, -7, 1500000, 900001, 20, -5, -128, 127},
+                             QAddAttrs{-128, 127, kMost, kMost, 21, 127, -128, 127},
+                             QAddAttrs{9, 9, 32767, -32768, 15, 3, -90, 100}})
+    check_pairs(a);
+  uint64_t seed = 1;
+  for (const int64_t m : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{2047}, int64_t{2048}, int64_t{32767},
+                          int64_t{32768}, int64_t{-32769}, kMost, -kMost})
+    for (int64_t shift = 0; shift <= 30; ++shift)
+      check_simd_exact(
+          QAddAttrs{static_cast<int64_t>(seed % 256) - 128, 5, m, 77777 - m / 2, shift, 1, -128, 127},
+          {bytes({1000}, seed), bytes({1000}, ++seed)});
+  check_simd_exact(QAddAttrs{-128, -128, kMost, kMost, 30, -128, -128, 127}, {kRows, kColumns});
+  check_simd_exact(QAddAttrs{127, 127, kMost, kMost, 0, 0, -128, 127}, {kRows, kColumns});
+}
+
+TEST(SimdInteger, Mul) {
+  for (const QMulAttrs& a : {QMulAttrs{0, 0, 0.5, 0, -128, 127}, QMulAttrs{3, -9, 0.00731, 12, -50, 99},
+                             QMulAttrs{-128, -128, 1.0 / 255, -128, -128, 127}})
+    check_pairs(a);
+  for (const QMulAttrs& a :
+       {QMulAttrs{127, 127, 16384, 127, -128, 127}, QMulAttrs{-128, 127, 16384, 1, -128, 127},
+        QMulAttrs{0, 0, 0, 7, -128, 127}, QMulAttrs{0, 1, 1e-300, 7, -128, 127},
+        QMulAttrs{0, 1, 1e-40, 7, -128, 127}, QMulAttrs{0, 1, 1.0 / 512, 0, -128, 127},
+        QMulAttrs{-7, 1, 3.3e-5, 0, -128, 127}})
+    check_simd_exact(a, {kRows, kColumns});
+}
+
+TEST(SimdInteger, PRelu) {
+  const float nan = std::nanf(""), inf = HUGE_VALF;
+  const Tensor x = iota<int8_t>({256, 1}, -128);
+  for (const QPReluAttrs& a : {QPReluAttrs{0, 0, 1, -128, 127}, QPReluAttrs{-100, 3, 0.77, -128, 127},
+                               QPReluAttrs{127, -128, 16384, -120, 100}}) {
+    for (const float slope : {0.25f, -0.1f, 0.0f, 16384.0f, -16384.0f, 16385.0f, nan, inf, -inf, 1e-40f})
+      check_simd_exact(a, {x, tensor<float>({1}, {slope})});
+    for (int64_t c = 1; c < 140; ++c) check_simd_exact(a, {bytes({9, c}, 1), noise<float>({c}, -2, 2, 2)});
+    check_simd_exact(a, {bytes({3, 700}, 1), noise<float>({700}, -2, 2, 2)});
+    check_simd_exact(a, {bytes({40, 20, 3}, 1), tensor<float>({3}, {nan, 0.3f, -inf})});
+    check_simd_exact(a, {bytes({}, 1), tensor<float>({1}, {0.3f})});
+    check_simd_exact(a, {bytes({0, 4}, 1), noise<float>({4}, -2, 2, 2)});
+  }
+}
+
+TEST(SimdInteger, Pools) {
+  const struct {
+    Shape x;
+    IntList kernel, strides, dilations, pads;
+  } cases[] = {{{2, 7, 9, 3}, {2, 3}, {2, 1}, {}, {1, 0, 0, 2}},
+               {{1, 8, 8, 64}, {3, 3}, {1, 1}, {}, {1, 1, 1, 1}},
+               {{1, 6, 5, 130}, {2, 2}, {2, 2}, {2, 1}, {0, 1, 1, 0}},
+               {{1, 40, 41, 17}, {40, 41}, {}, {}, {}},
+               {{3, 300, 5}, {299}, {}, {}, {0, 2}},
+               {{1, 4, 5, 6, 33}, {2, 3, 2}, {1, 2, 3}, {}, {1, 1, 1, 0, 0, 1}},
+               {{0, 4, 4, 8}, {2, 2}, {}, {}, {}}};
+  for (const auto& c : cases) {
+    SCOPED_TRACE(testing::PrintToString(c.x));
+    for (const int64_t ceil : {0, 1}) {
+      const MaxPoolAttrs max{c.kernel, c.strides, c.dilations, c.pads, ceil, 0};
+      check_simd_exact(max, {bytes(c.x, 5)});
+      for (const int64_t include : {0, 1}) {
+        QAvgPoolAttrs a{c.kernel, c.strides, c.dilations, c.pads, ceil, include, -3, 5, 0.93, -120, 101};
+        check_simd_exact(a, {bytes(c.x, 5)});
+        a.x_zero = 127, a.multiplier = 16384;
+        check_simd_exact(a, {full<int8_t>(c.x, -128)});
+      }
+    }
+  }
+  for (int64_t c = 1; c < 140; ++c) {
+    QAvgPoolAttrs a;
+    a.kernel = {3}, a.x_zero = 7;
+    check_simd_exact(a, {bytes({1, 9, c}, 2)});
+    MaxPoolAttrs m;
+    m.kernel = {3};
+    check_simd_exact(m, {bytes({1, 9, c}, 2)});
+  }
+}
+
+TEST(SimdInteger, Reductions) {
+  const std::pair<Shape, IntList> cases[] = {{{7}, {0}},
+                                             {{5, 300}, {1}},
+                                             {{5, 300}, {0}},
+                                             {{2, 49, 130}, {1}},
+                                             {{2, 7, 7, 65}, {1, 2}},
+                                             {{3, 4, 5}, {}},
+                                             {{3, 4, 5}, {0, 1, 2}},
+                                             {{70000}, {0}},
+                                             {{600, 3}, {0}},
+                                             {{1, 9, 1, 4}, {0, 1, 2}}};
+  for (const auto& [dims, axes] : cases) {
+    SCOPED_TRACE(testing::PrintToString(dims));
+    QMeanAttrs a;
+    a.axes = axes, a.x_zero = -9, a.y_zero = 4, a.multiplier = 1.9;
+    check_simd_exact(a, {bytes(dims, 6)});
+    a.x_zero = 127, a.multiplier = 0.5, a.keepdims = 0;
+    check_simd_exact(a, {full<int8_t>(dims, -128)});
+    for (const ReduceFn fn : {ReduceFn::kMax, ReduceFn::kMin})
+      check_simd_exact(ReduceAttrs{static_cast<int64_t>(fn), axes, 1}, {bytes(dims, 6)});
+  }
+  for (int64_t n = 1; n < 300; n += 1 + n / 60) {
+    QMeanAttrs a;
+    a.axes = {1}, a.x_zero = 3;
+    check_simd_exact(a, {bytes({3, n}, 7)});
+    check_simd_exact(a, {bytes({2, 3, n}, 7)});
+    check_simd_exact(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMax), {1}, 1}, {bytes({3, n}, 7)});
+  }
+}
+
+Tensor exponentials(double scale) {
+  std::vector<uint32_t> table;
+  for (int d = 0; d < 256; ++d)
+    table.push_back(static_cast<uint32_t>(std::nearbyint(std::ldexp(std::exp(-d * scale), 31))));
+  return tensor<uint32_t>({256}, table);
+}
+
+TEST(SimdInteger, Softmax) {
+  std::vector<uint32_t> odd(256);
+  for (size_t i = 0; i < 256; ++i) odd[i] = static_cast<uint32_t>(i * i * 77777777 % 4000000007u);
+  const Tensor ones = full<uint32_t>({256}, 1), none = full<uint32_t>({256}, 0),
+               most = full<uint32_t>({256}, UINT32_MAX), wild = tensor<uint32_t>({256}, odd);
+  uint64_t seed = 1;
+  for (const auto& [multiplier, shift] : {std::pair<int64_t, int64_t>{256, 0},
+                                          {255 << 16, 16},
+                                          {1 << 24, 0},
+                                          {1, 0},
+                                          {1, 16},
+                                          {12345678, 12}}) {
+    QSoftmaxAttrs a;
+    a.axis = 1, a.multiplier = multiplier, a.shift = shift;
+    for (const int64_t n : {1, 2, 3, 7, 16, 49, 64, 65, 197, 511, 512, 513, 600, 2000})
+      for (const Tensor& table : {exponentials(0.001), exponentials(0.03), exponentials(0.4), ones, wild})
+        check_simd_exact(a, {bytes({5, n}, ++seed), table});
+    for (const Tensor& table : {none, most}) {
+      check_simd_exact(a, {bytes({3, 40}, ++seed), table});
+      check_simd_exact(a, {bytes({1, 65536}, ++seed), table});
+    }
+    a.y_zero = 11, a.q_min = -7, a.q_max = 80;
+    check_simd_exact(a, {bytes({30, 20, 1}, ++seed), exponentials(0.02)});
+  }
+  check_simd_exact(QSoftmaxAttrs{1}, {bytes({0, 4}, 1), ones});
+  check_simd_exact(QSoftmaxAttrs{1}, {bytes({4, 0}, 1), ones});
+  std::vector<Tensor> ignored;
+  EXPECT_FALSE(run_simd(QSoftmaxAttrs{0}, {bytes({4, 3}, 1), ones}, nullptr, {}, &ignored));
+}
+
+}  // namespace
+}  // namespace sinter::test
