@@ -1,6 +1,7 @@
 #include "converter/ir/builder.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "converter/ir/recipe.h"
 #include "runtime/kernels/reference.h"
@@ -14,6 +15,8 @@ TensorView view_of(DType dtype, const Dims& dims) {
   if (dims.size() <= kMaxRank) v.set_shape(dims);
   return v;
 }
+
+constexpr size_t kLargeBytes = 1 << 20;
 
 bool narrow_float(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
 
@@ -45,6 +48,25 @@ Status run_kernel(const OpAttrs& attrs, std::vector<TensorView> inputs, const st
 // written are the operands.
 bool widens_alone(const OpAttrs& attrs) {
   return op_of(attrs) == Op::kCast || op_of(attrs) == Op::kDequantize;
+}
+
+// Whether a large result is computed again when it is read: shifted words, and what is joined of such, take
+// as much memory as what they come from.
+bool computed_again(const OpAttrs& attrs, const ConstantPtr& result) {
+  const Op op = op_of(attrs);
+  return (op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub || op == Op::kConcat) &&
+         is_integer(result->dtype()) && !result->recipe() && result->byte_size() >= kLargeBytes;
+}
+
+ConstantPtr computed_when_read(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType dtype,
+                               const Dims& dims) {
+  return Constant::lazy(dtype, dims, [attrs, inputs] {
+    std::vector<ConstantPtr> results;
+    if (!evaluate(attrs, inputs, 1, &results, false).ok())
+      throw std::logic_error("a constant that can be computed cannot be computed");
+    const LoadedBytes loaded = results[0]->load();
+    return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+  });
 }
 
 // Constants of narrow floating-point types in float32.
@@ -135,6 +157,14 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
     return ok_status();
   }
 
+  // Large weights that are widened are computed when somebody looks at them.
+  if (recipes && output_count == 1 && widens_alone(attrs) &&
+      dense_bytes(out_facts[0].dtype, out_facts[0].dims) >= kLargeBytes) {
+    const ConstantPtr later =
+        with_recipe(attrs, inputs, computed_when_read(attrs, inputs, out_facts[0].dtype, out_facts[0].dims));
+    if (later->recipe()) return *outputs = {later}, ok_status();
+  }
+
   std::vector<LoadedBytes> loaded;
   std::vector<TensorView> views;
   for (const ConstantPtr& c : inputs) {
@@ -155,7 +185,12 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   outputs->clear();
   for (size_t i = 0; i < output_count; ++i)
     outputs->push_back(Constant::owned(out_facts[i].dtype, out_facts[i].dims, std::move(results[i])));
-  if (recipes && output_count == 1) (*outputs)[0] = with_recipe(attrs, inputs, (*outputs)[0]);
+  if (recipes && output_count == 1) {
+    ConstantPtr& result = (*outputs)[0];
+    result = with_recipe(attrs, inputs, result);
+    if (computed_again(attrs, result))
+      result = computed_when_read(attrs, inputs, result->dtype(), result->dims());
+  }
   const bool moved = (info->traits & kMovement) != 0 && output_count == 1 && narrow_float(out_facts[0].dtype);
   if (moved && std::any_of(inputs.begin(), inputs.end(), [](const auto& c) { return c && c->wide(); })) {
     std::vector<ConstantPtr> wide_inputs, wide_outputs;

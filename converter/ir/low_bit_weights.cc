@@ -118,6 +118,7 @@ struct Coding {
   int64_t offset = 0;
   enum class Zeros { kNone, kPacked, kFloat } zeros = Zeros::kNone;
   bool narrow() const { return type == DType::kInt4 || type == DType::kUint4; }
+  int64_t padding(int64_t columns) const { return narrow() ? columns % 2 : 0; }
 };
 
 std::optional<Coding> coding(const Matrix& m, DType stored) {
@@ -165,10 +166,12 @@ Bytes packed(const std::vector<uint8_t>& items, bool narrow) {
   return bytes;
 }
 
+// Rows of whole bytes.
 Bytes packed_weights(const Matrix& m, const Coding& c, const std::vector<int32_t>& order) {
-  std::vector<uint8_t> items(static_cast<size_t>(m.rows * m.columns));
+  const int64_t padding = c.padding(m.columns);
+  std::vector<uint8_t> items(static_cast<size_t>(m.rows * (m.columns + padding)));
   size_t i = 0;
-  for (int64_t n = 0; n < m.rows; ++n)
+  for (int64_t n = 0; n < m.rows; ++n, i += static_cast<size_t>(padding))
     for (int64_t k = 0; k < m.columns; ++k)
       items[i++] = static_cast<uint8_t>(m.q(n, order.empty() ? k : order[static_cast<size_t>(k)]) - c.offset);
   return packed(items, c.narrow());
@@ -274,7 +277,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
     return std::nullopt;
   const auto c = coding(*m, parts.q->dtype());
-  if (!c || (c->narrow() && m->columns % 2 != 0)) return std::nullopt;
+  if (!c) return std::nullopt;
   Blocks b{block_in_place(*m), {}};
   if (!block_suits(b.block, m->columns)) {
     auto sorted = sorted_blocks(*m);
@@ -297,17 +300,20 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
           c->zeros == Coding::Zeros::kPacked ? static_cast<uint8_t>(static_cast<int>(zeros.back())) : 0);
     }
   LowBitWeights w;
-  w.block = b.block, w.order = b.order, w.rounded = parts.rounded_to != DType::kNone;
+  w.padding = c->padding(m->columns);
+  w.block = b.block == m->columns ? b.block + w.padding : b.block, w.order = b.order,
+  w.rounded = parts.rounded_to != DType::kNone;
   w.scales = stored_floats({m->rows, blocks}, scales);
   if (c->zeros == Coding::Zeros::kPacked)
     w.zeros = Constant::owned(c->type, {m->rows, blocks}, packed(zero_bits, c->narrow()));
   if (c->zeros == Coding::Zeros::kFloat) w.zeros = stored_zeros({m->rows, blocks}, zeros);
-  if (b.order.empty() && c->offset == 0 && parts.q->dtype() == c->type && parts.q->dims() == dims) {
+  const Dims whole{m->rows, m->columns + w.padding};
+  if (b.order.empty() && c->offset == 0 && parts.q->dtype() == c->type && parts.q->dims() == whole) {
     w.weights = parts.q;
-  } else if (const size_t bytes = dense_bytes(c->type, dims); bytes < kLazyBytes) {
-    w.weights = Constant::owned(c->type, dims, packed_weights(*m, *c, b.order));
+  } else if (const size_t bytes = dense_bytes(c->type, whole); bytes < kLazyBytes) {
+    w.weights = Constant::owned(c->type, whole, packed_weights(*m, *c, b.order));
   } else {
-    w.weights = Constant::lazy(c->type, dims, [constant, which, coded = *c, order = b.order] {
+    w.weights = Constant::lazy(c->type, whole, [constant, which, coded = *c, order = b.order] {
       const std::vector<LowBitParts> again = low_bit_parts(constant);
       Matrix q{constant->dims()[0], constant->dims()[1], {}, {}, {}};
       if (which >= again.size() || !read(again[which].q, DType::kInt32, constant->dims(), 0, &q.q))

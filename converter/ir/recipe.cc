@@ -77,15 +77,24 @@ DType narrowest(int64_t low, int64_t high) {
 }
 
 // Integers that happen to fit fewer bits, as one of several numbers taken out of a word does: these, widened.
-ConstantPtr narrowed(const ConstantPtr& result) {
+ConstantPtr narrowed(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs,
+                     const ConstantPtr& result) {
   if (!is_integer(result->dtype())) return result;
   const std::vector<int64_t> items = result->as_int64s();
   const auto [low, high] = std::minmax_element(items.begin(), items.end());
   const bool wraps = result->dtype() == DType::kUint64 && !items.empty() && *low < 0;
   const DType narrow = items.empty() || wraps ? DType::kNone : narrowest(*low, *high);
   if (narrow == DType::kNone || bit_width(narrow) >= bit_width(result->dtype())) return result;
-  const ConstantPtr leaf = evaluate_one(CastAttrs{static_cast<int64_t>(narrow), 1}, {result});
+  const CastAttrs to{static_cast<int64_t>(narrow), 1};
+  ConstantPtr leaf = evaluate_one(to, {result});
   if (!leaf) return result;
+  if (leaf->byte_size() >= kLazyResultBytes)
+    leaf = Constant::lazy(narrow, leaf->dims(), [attrs, inputs, to] {
+      const ConstantPtr wide = evaluate_one(attrs, inputs), again = wide ? evaluate_one(to, {wide}) : nullptr;
+      if (!again) throw std::logic_error("numbers that were computed once cannot be computed again");
+      const LoadedBytes loaded = again->load();
+      return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+    });
   return Constant::made(
       result, std::make_shared<const Recipe>(
                   Recipe{CastAttrs{static_cast<int64_t>(result->dtype()), 1}, {leaf}, leaf->byte_size(), 1}));
@@ -99,18 +108,16 @@ ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, 
   std::set<const void*> seen;
   count(inputs, &seen, &recipe);
   if (fewer(recipe.stored_bytes, result->byte_size()) && recipe.steps <= kMostRecipeSteps) {
-    // Numbers taken out of words one by one leave less than the words they come from; what is taken out of
-    // such numbers in turn is no more.
-    const ConstantPtr c = masks(attrs) ? narrowed(result) : nullptr;
-    if (c && c->recipe()) {
-      const Recipe* below = inputs[0] ? inputs[0]->recipe().get() : nullptr;
-      const bool again = below && below->steps == 1 && std::holds_alternative<CastAttrs>(below->attrs);
-      const size_t bytes = c->recipe()->stored_bytes;
-      if (again ? bytes <= recipe.stored_bytes : fewer(bytes, recipe.stored_bytes)) return c;
-    }
+    // What is taken out of narrow numbers is narrower still.
+    const Recipe* below = inputs[0] ? inputs[0]->recipe().get() : nullptr;
+    const bool again =
+        masks(attrs) && below && below->steps == 1 && std::holds_alternative<CastAttrs>(below->attrs);
+    if (ConstantPtr c = again ? narrowed(attrs, inputs, result) : nullptr;
+        c && c->recipe() && c->recipe()->stored_bytes <= recipe.stored_bytes)
+      return c;
     return Constant::made(result, std::make_shared<const Recipe>(std::move(recipe)));
   }
-  return masks(attrs) || recipe.steps > 1 ? narrowed(result) : result;
+  return masks(attrs) || recipe.steps > 1 ? narrowed(attrs, inputs, result) : result;
 }
 
 // A move behind a widening that works element by element: the narrow constant moves instead.

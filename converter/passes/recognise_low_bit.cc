@@ -60,13 +60,13 @@ class Recogniser {
     if (!at->second) return;
     const Operands& o = *at->second;
     ValueId x = p.x;
-    if (o.order != kAbsent) {
-      const int64_t last = static_cast<int64_t>(e_.value(x).dims.size()) - 1;
-      const ValueId sorted = e_.insert(n, GatherAttrs{last}, {x, o.order});
-      if (sorted == kAbsent) return;
-      for (const auto& extent : e_.value(x).extents)
-        if (extent.first < last) e_.graph().value(sorted).extents.push_back(extent);
-      x = sorted;
+    const int64_t last = static_cast<int64_t>(e_.value(x).dims.size()) - 1;
+    if (o.order != kAbsent && !along(n, &x, GatherAttrs{last}, {x, o.order})) return;
+    if (o.padding > 0) {
+      PadAttrs pad;
+      for (int64_t i = 0; i < 2 * last + 1; ++i) pad.pads.push(0);
+      pad.pads.push(o.padding);
+      if (!along(n, &x, pad, {x})) return;
     }
     std::vector<ValueId> inputs{x, o.weights, o.scales};
     if (o.zeros != kAbsent || p.bias != kAbsent) inputs.push_back(o.zeros);
@@ -75,9 +75,20 @@ class Recogniser {
     e_.replace(n, LowBitFullyConnectedAttrs{o.block, p.act_min, p.act_max}, inputs);
   }
 
+  // Changes the last axis of x.
+  bool along(int n, ValueId* x, OpAttrs attrs, std::vector<ValueId> inputs) {
+    const ValueId y = e_.insert(n, std::move(attrs), std::move(inputs));
+    if (y == kAbsent) return false;
+    const int last = static_cast<int>(e_.value(*x).dims.size()) - 1;
+    for (const auto& extent : e_.value(*x).extents)
+      if (extent.first < last) e_.graph().value(y).extents.push_back(extent);
+    *x = y;
+    return true;
+  }
+
   struct Operands {
     ValueId weights = kAbsent, scales = kAbsent, zeros = kAbsent, order = kAbsent;
-    int64_t block = 0;
+    int64_t block = 0, padding = 0;
     bool rounded = false;
   };
 
@@ -99,6 +110,7 @@ class Recogniser {
                add(w->zeros, ".zeros"),
                kAbsent,
                w->block,
+               w->padding,
                w->rounded};
     if (!w->order.empty())
       o.order = add(Constant::of<int32_t>(DType::kInt32, {static_cast<int64_t>(w->order.size())}, w->order),
@@ -109,7 +121,7 @@ class Recogniser {
   void record(int n, ValueId id, const Operands& o) {
     const Value& w = e_.value(o.weights);
     std::string reason = fmt::format("the weights stay packed in {} bits, {} to a scale", bit_width(w.dtype),
-                                     std::min(o.block, w.dims[1]));
+                                     std::min(o.block, w.dims[1] - o.padding));
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
     if (o.rounded) reason += "; what the model rounds to 16 bits while unpacking is not rounded";
     e_.graph().ledger->add({e_.value(id).name,

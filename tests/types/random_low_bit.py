@@ -72,7 +72,7 @@ def nbits(r):
         names[i] = name if name in constants else ""
     nodes = [node("MatMulNBits", names, ["y"], domain=MS, K=k, N=n, bits=bits, block_size=block)]
     w = (q[:, :k] - d(z)[:, group]) * d(s)[:, group]
-    return Case(nodes, some_x(r, k, kind), constants, w.T, bias, bits == 4 and k % 2 == 0 and k * n >= 8192)
+    return Case(nodes, some_x(r, k, kind), constants, w.T, bias, bits == 4 and k * n >= 8192)
 
 
 def words(r):

@@ -2,9 +2,11 @@
 of masks, casts and joins, the product keeps them packed and the file is no larger than the words were."""
 import itertools
 
+import ml_dtypes
 import numpy as np
 from type_case import arr64, d, f16, f32, halves, i8, i32, match, node, rng
 
+uint4 = ml_dtypes.uint4
 ORDER = {4: [0, 4, 1, 5, 2, 6, 3, 7], 8: [0, 2, 1, 3], 2: list(range(16))}  # where a word's numbers belong
 
 
@@ -180,5 +182,63 @@ def slices():
     yield case("words_of_2_bits_grouped", ops=(), bits=2, spread="grouped", join="concat", slack=more)
 
 
+def three_bits(k=512, n=256, group=64):
+    """32 numbers of 3 bits in three words along the depth. Those that lie in two words, the 11th and the 22nd, are kept
+    beside the words, in 4 bits."""
+    r = rng("three")
+    q, z = r.integers(0, 8, (k, n)), r.integers(0, 8, (k // group, n))
+    s, x = r.uniform(0.01, 0.05, (k // group, n)).astype(f16), halves("awqx", 3, k)
+    numbers = q.reshape(k // 32, 32, n).astype(object)
+    whole = sum(numbers[:, i] << (3 * i) for i in range(32))
+    words = np.stack([(whole >> (32 * i) & 0xFFFFFFFF).astype(np.uint32).view(i32) for i in range(3)], 1)
+    shifts = np.array([[*range(0, 31, 3), 0], [0, *range(1, 32, 3)], [0, *range(2, 30, 3), 0]], i32)
+    g = Graph()
+    t = g.op("Expand", g.op("Unsqueeze", g.const(words), g.const(arr64(2))), g.const(arr64(k // 32, 3, 12, n)))
+    t = g.op("BitwiseAnd", g.op("BitShift", t, g.const(shifts.reshape(1, 3, 12, 1)), direction="RIGHT"),
+             g.const(i32(7)))
+
+    def part(word, begin, end):
+        t1 = g.op("Gather", t, g.const(np.array(word)), axis=1)
+        return g.op("Slice", t1, g.const(arr64(begin)), g.const(arr64(end)), g.const(arr64(1)))
+
+    def split(low, low_bits, high):
+        high = g.op("BitShift", g.op("Cast", high, to=12), g.const(np.uint32(low_bits)), direction="LEFT")
+        high = g.op("BitwiseAnd", g.cast(high, i32), g.const(i32(7 & ~(2**low_bits - 1))))
+        return g.op("BitwiseOr", g.op("BitwiseAnd", low, g.const(i32(2**low_bits - 1))), high)
+    parts = [part(0, 0, 10), split(part(0, 10, 11), 2, part(1, 0, 1)), part(1, 1, 11),
+             split(part(1, 11, 12), 1, part(2, 0, 1)), part(2, 1, 11)]
+    real = g.reshape(g.op("Concat", *parts, axis=1), k // group, group, n)
+    zero = g.const(z.astype(i32).reshape(k // group, 1, n))
+    w = g.op("Mul", g.cast(g.op("Sub", real, zero), f16), g.const(s.reshape(k // group, 1, n)))
+    g.nodes.append(node("MatMul", ["x", g.reshape(w, k, n)], ["y"]))
+    want = d(x) @ ((q - np.repeat(z, group, 0)) * np.repeat(d(s), group, 0))
+    return match("unpacked_words_of_3_bits", "unpack.lowbit", g.nodes, {"x": x}, "y:h", want, g.constants, opset=18,
+                 strict=None, weights=words.nbytes + s.nbytes + 4 * z.size + 2 * k * n // 64)
+
+
+def odd_shapes():
+    """A last row of one number, and groups that are shorter than what a product takes at once."""
+    r = rng("oddshapes")
+    for k, block in ((255, 0), (255, 16), (256, 8)):
+        for zeros in (False, True):
+            q = r.integers(0, 16, (128, k))
+            s = r.uniform(0.01, 0.05, (128, -(-k // block)) if block else 128).astype(f16)
+            z = r.integers(0, 16, s.shape) if zeros else np.full(s.shape, 0)
+            constants = {"q": q.astype(uint4), "s": s} | ({"z": z.astype(uint4)} if zeros else {})
+            x = halves(f"odd{k}", 3, k)
+
+            def along(v):
+                return np.repeat(v, block, 1)[:, :k] if block else v[:, None]
+            name = f"{k}_columns_{f'by_{block}' if block else 'by_rows'}{'_zeros' if zeros else ''}"
+            yield match(f"unpacked_{name}", "unpack.lowbit",
+                        [node("DequantizeLinear", "q s z" if zeros else "q s", "w", axis=1 if block else 0,
+                              **({"block_size": block} if block else {})), node("Gemm", "x w", "y", transB=1)],
+                        {"x": x}, "y:h", d(x) @ ((q - along(z)) * along(d(s))).T, constants, opset=21, strict=None,
+                        weights=128 * (k + 1) // 2 + s.nbytes + (s.size + 1) // 2 * zeros,
+                        ops=() if block == 8 else ("LowBitFullyConnected",))
+
+
 def cases():
+    yield from odd_shapes()
+    yield three_bits()
     yield from slices()

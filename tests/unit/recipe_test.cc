@@ -204,6 +204,45 @@ TEST(Recipe, NumbersTakenOutOfWordsOneByOneAreKeptNarrow) {
   EXPECT_EQ(half->recipe(), nullptr);
 }
 
+TEST(Recipe, LargeResultsAreComputedWhenTheyAreRead) {
+  const auto expect_equal = [](const ConstantPtr& c, const OpAttrs& attrs,
+                               const std::vector<ConstantPtr>& in) {
+    std::vector<ConstantPtr> want, plain_in;
+    for (const ConstantPtr& i : in) plain_in.push_back(plain(i));
+    ASSERT_TRUE(evaluate(attrs, plain_in, 1, &want, false).ok());
+    const LoadedBytes a = want[0]->load(), b = c->load(), again = c->load();
+    EXPECT_TRUE(std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end()));
+    EXPECT_NE(b.bytes.data(), again.bytes.data());  // nothing is held between
+  };
+  const OpAttrs shift = BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kShiftRight)};
+  const OpAttrs mask = BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, join = ConcatAttrs{1};
+  const ConstantPtr words = random(DType::kInt32, {512, 640}), top = Constant::scalar_int(DType::kInt32, 15);
+  std::vector<ConstantPtr> shifted, slices;
+  for (const int64_t by : {0, 8}) {
+    const std::vector<ConstantPtr> in{words, Constant::scalar_int(DType::kInt32, by)};
+    shifted.push_back(apply(shift, in));
+    expect_equal(shifted.back(), shift, in);
+    slices.push_back(apply(mask, {shifted.back(), top}));
+    expect_equal(slices.back(), mask, {shifted.back(), top});
+    ASSERT_NE(slices.back()->recipe(), nullptr);
+    EXPECT_EQ(slices.back()->recipe()->stored_bytes, words->byte_size() / 8);
+  }
+  const ConstantPtr all = convert::apply(join, shifted);
+  expect_equal(all, join, shifted);
+  const ConstantPtr masked = apply(mask, {all, top});
+  expect_equal(masked, mask, {all, top});
+  expect_equal(convert::apply(join, slices), join, slices);
+  for (const DType t : {DType::kFloat16, DType::kFloat32}) {
+    const ConstantPtr wide = apply(to(t), {masked});
+    expect_equal(wide, to(t), {masked});
+    EXPECT_EQ(wide->recipe()->stored_bytes, masked->size() / 2);
+  }
+  const OpAttrs widen = DequantizeAttrs{0, 0, static_cast<int64_t>(DType::kFloat32)};
+  const std::vector<ConstantPtr> table{random(DType::kInt8, {512, 640}),
+                                       Constant::scalar(DType::kFloat32, 0.375)};
+  expect_equal(convert::apply(widen, table), widen, table);
+}
+
 // x * w + x * w', with bodies and duplicates.
 TEST(StoreWeights, EqualWeightsArePreparedOnce) {
   Graph g;
