@@ -43,6 +43,7 @@ struct Lookup {
   HWY_INLINE V operator()(V x) const {
     const uint8x16_t step = vdupq_n_u8(64);
     uint8x16_t at = x.raw, y = vqtbl4q_u8(t[0], at);
+    HWY_UNROLL(4)
     for (size_t k = 1; k < 4; ++k) at = vsubq_u8(at, step), y = vqtbx4q_u8(y, t[k], at);
     return V(y);
   }
@@ -67,6 +68,7 @@ struct Lookup {
     const auto step = hn::Set(di, int8_t{16});
     auto low = hn::BitCast(di, x), high = hn::Xor(low, hn::Set(di, int8_t{-128}));
     V y = hn::Zero(D()), z = y;
+    HWY_UNROLL(8)
     for (size_t k = 0; k < 8; ++k) {
       y = hn::Xor(y, hn::TableLookupBytesOr0(t[k], hn::BitCast(D(), low)));
       z = hn::Xor(z, hn::TableLookupBytesOr0(t[8 + k], hn::BitCast(D(), high)));

@@ -58,6 +58,7 @@ HWY_INLINE void divide_entries(const SoftmaxSettings& s, const uint32_t* entries
   for (size_t i = 0; i < n; i += 4 * lanes) {
     V32 q[4];
     VF farthest = hn::Zero(df);
+    HWY_UNROLL(4)
     for (size_t k = 0; k < 4; ++k) {
       const VF v =
           hn::Min(hn::Mul(hn::ConvertTo(df, hn::LoadU(du, entries + i + k * lanes)), factor), beyond);

@@ -14,35 +14,63 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// to[i * to_stride + j] = from[i + j * from_stride] for 4-byte elements, i < m, j < n.
+// N x N elements in N vectors. Interleaving vectors k and k + N / 2 rotates the bits of (row, column) by one;
+// as many rotations as a row number has bits swap the two.
+template <class T, size_t N>
+HWY_INLINE void transpose_block(const T* from, size_t from_stride, T* to, size_t to_stride) {
+  const hn::FixedTag<T, N> d;
+  hn::Vec<decltype(d)> a[N], b[N];
+  HWY_UNROLL(16)
+  for (size_t k = 0; k < N; ++k) a[k] = hn::LoadU(d, from + k * from_stride);
+  HWY_UNROLL(16)
+  for (size_t bit = 1; bit < N; bit *= 2) {
+    HWY_UNROLL(16)
+    for (size_t k = 0; k < N / 2; ++k) {
+      b[2 * k] = hn::InterleaveLower(d, a[k], a[k + N / 2]);
+      b[2 * k + 1] = hn::InterleaveUpper(d, a[k], a[k + N / 2]);
+    }
+    HWY_UNROLL(16)
+    for (size_t k = 0; k < N; ++k) a[k] = b[k];
+  }
+  HWY_UNROLL(16)
+  for (size_t k = 0; k < N; ++k) hn::StoreU(a[k], d, to + k * to_stride);
+}
+
+// to[i * to_stride + j] = from[i + j * from_stride], i < m, j < n. The last blocks overlap others.
+template <class T>
+HWY_INLINE void transpose_tile(const T* from, size_t from_stride, T* to, size_t to_stride, size_t m,
+                               size_t n) {
+  constexpr size_t kN = 16 / sizeof(T);
+  if (m < kN || n < kN) {
+    for (size_t j = 0; j < n; ++j)
+      for (size_t i = 0; i < m; ++i) to[i * to_stride + j] = from[i + j * from_stride];
+    return;
+  }
+  for (size_t j = 0; j < n; j += kN) {
+    if (j + kN > n) j = n - kN;
+    for (size_t i = 0; i < m; i += kN) {
+      if (i + kN > m) i = m - kN;
+      transpose_block<T, kN>(from + j * from_stride + i, from_stride, to + i * to_stride + j, to_stride);
+    }
+  }
+}
+
+void transpose1(const uint8_t* from, size_t from_stride, uint8_t* to, size_t to_stride, size_t m, size_t n) {
+  transpose_tile(from, from_stride, to, to_stride, m, n);
+}
+void transpose2(const uint16_t* from, size_t from_stride, uint16_t* to, size_t to_stride, size_t m,
+                size_t n) {
+  transpose_tile(from, from_stride, to, to_stride, m, n);
+}
 void transpose4(const uint32_t* from, size_t from_stride, uint32_t* to, size_t to_stride, size_t m,
                 size_t n) {
-  const hn::FixedTag<uint32_t, 4> d;
-  size_t j = 0;
-  for (; j + 4 <= n; j += 4) {
-    const uint32_t* p = from + j * from_stride;
-    uint32_t* q = to + j;
-    size_t i = 0;
-    for (; i + 4 <= m; i += 4, p += 4, q += 4 * to_stride) {
-      const auto r0 = hn::LoadU(d, p), r1 = hn::LoadU(d, p + from_stride);
-      const auto r2 = hn::LoadU(d, p + 2 * from_stride), r3 = hn::LoadU(d, p + 3 * from_stride);
-      const auto a = hn::InterleaveLower(d, r0, r2), b = hn::InterleaveLower(d, r1, r3);
-      const auto c = hn::InterleaveUpper(d, r0, r2), e = hn::InterleaveUpper(d, r1, r3);
-      hn::StoreU(hn::InterleaveLower(d, a, b), d, q);
-      hn::StoreU(hn::InterleaveUpper(d, a, b), d, q + to_stride);
-      hn::StoreU(hn::InterleaveLower(d, c, e), d, q + 2 * to_stride);
-      hn::StoreU(hn::InterleaveUpper(d, c, e), d, q + 3 * to_stride);
-    }
-    for (; i < m; ++i, ++p, q += to_stride)
-      for (size_t k = 0; k < 4; ++k) q[k] = p[k * from_stride];
-  }
-  for (; j < n; ++j)
-    for (size_t i = 0; i < m; ++i) to[i * to_stride + j] = from[i + j * from_stride];
+  transpose_tile(from, from_stride, to, to_stride, m, n);
 }
 
 // Three rows of m numbers to m triples, and back: images of three channels.
-void interleave3(const uint32_t* from, size_t from_stride, uint32_t* to, size_t m) {
-  const hn::ScalableTag<uint32_t> d;
+template <class T>
+HWY_INLINE void interleave3(const T* from, size_t from_stride, T* to, size_t m) {
+  const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + lanes <= m; i += lanes)
@@ -51,8 +79,9 @@ void interleave3(const uint32_t* from, size_t from_stride, uint32_t* to, size_t 
   for (; i < m; ++i)
     for (size_t k = 0; k < 3; ++k) to[3 * i + k] = from[k * from_stride + i];
 }
-void deinterleave3(const uint32_t* from, uint32_t* to, size_t to_stride, size_t n) {
-  const hn::ScalableTag<uint32_t> d;
+template <class T>
+HWY_INLINE void deinterleave3(const T* from, T* to, size_t to_stride, size_t n) {
+  const hn::ScalableTag<T> d;
   const size_t lanes = hn::Lanes(d);
   size_t j = 0;
   for (; j + lanes <= n; j += lanes) {
@@ -66,6 +95,19 @@ void deinterleave3(const uint32_t* from, uint32_t* to, size_t to_stride, size_t 
     for (size_t k = 0; k < 3; ++k) to[k * to_stride + j] = from[3 * j + k];
 }
 
+void interleave3_1(const uint8_t* from, size_t from_stride, uint8_t* to, size_t m) {
+  interleave3(from, from_stride, to, m);
+}
+void interleave3_4(const uint32_t* from, size_t from_stride, uint32_t* to, size_t m) {
+  interleave3(from, from_stride, to, m);
+}
+void deinterleave3_1(const uint8_t* from, uint8_t* to, size_t to_stride, size_t n) {
+  deinterleave3(from, to, to_stride, n);
+}
+void deinterleave3_4(const uint32_t* from, uint32_t* to, size_t to_stride, size_t n) {
+  deinterleave3(from, to, to_stride, n);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -74,9 +116,33 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
+HWY_EXPORT(transpose1);
+HWY_EXPORT(transpose2);
 HWY_EXPORT(transpose4);
-HWY_EXPORT(interleave3);
-HWY_EXPORT(deinterleave3);
+HWY_EXPORT(interleave3_1);
+HWY_EXPORT(interleave3_4);
+HWY_EXPORT(deinterleave3_1);
+HWY_EXPORT(deinterleave3_4);
+
+// The kernels for elements of T.
+template <class T>
+struct For;
+template <>
+struct For<uint8_t> {
+  static auto tile() { return HWY_DYNAMIC_POINTER(transpose1); }
+  static auto interleave() { return HWY_DYNAMIC_POINTER(interleave3_1); }
+  static auto deinterleave() { return HWY_DYNAMIC_POINTER(deinterleave3_1); }
+};
+template <>
+struct For<uint16_t> {
+  static auto tile() { return HWY_DYNAMIC_POINTER(transpose2); }
+};
+template <>
+struct For<uint32_t> {
+  static auto tile() { return HWY_DYNAMIC_POINTER(transpose4); }
+  static auto interleave() { return HWY_DYNAMIC_POINTER(interleave3_4); }
+  static auto deinterleave() { return HWY_DYNAMIC_POINTER(deinterleave3_4); }
+};
 
 // Output axes, outermost first, merged where they are neighbours on both sides; strides in elements.
 struct Moves {
@@ -119,10 +185,9 @@ void locate(const Moves& m, uint32_t skip, int64_t index, int64_t* from, int64_t
 
 template <class T>
 void move_tile(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t m, int64_t n) {
-  if constexpr (sizeof(T) == 4) {
-    HWY_DYNAMIC_DISPATCH(transpose4)
-    (from, static_cast<size_t>(from_stride), to, static_cast<size_t>(to_stride), static_cast<size_t>(m),
-     static_cast<size_t>(n));
+  if constexpr (sizeof(T) <= 4) {
+    For<T>::tile()(from, static_cast<size_t>(from_stride), to, static_cast<size_t>(to_stride),
+                   static_cast<size_t>(m), static_cast<size_t>(n));
   } else {
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) to[i * to_stride + j] = from[i + j * from_stride];
@@ -156,7 +221,7 @@ void transpose(const OpCall& call, RunContext& context) {
   int a = 0;  // the axis that is contiguous in the input; `last` is contiguous in the output
   while (m.from[a] != 1) ++a;
   const int64_t lines = size / (m.dims[a] * m.dims[last]);
-  if constexpr (sizeof(T) == 4) {
+  if constexpr (sizeof(T) == 4 || sizeof(T) == 1) {
     const bool triples = m.dims[last] == 3 && m.to[a] == 3, planes = m.dims[a] == 3 && m.from[last] == 3;
     if (triples || planes) {
       constexpr int64_t kRun = 4096;
@@ -167,16 +232,16 @@ void transpose(const OpCall& call, RunContext& context) {
           locate(m, 1u << last | 1u << a, unit / runs, &from, &to);
           const int64_t i = unit % runs * kRun;
           const auto count = static_cast<size_t>(std::min(kRun, length - i));
-          if (triples) HWY_DYNAMIC_DISPATCH(interleave3)
-          (x + from + i, static_cast<size_t>(m.from[last]), y + to + 3 * i, count);
-          else HWY_DYNAMIC_DISPATCH(deinterleave3)(x + from + 3 * i, y + to + i, static_cast<size_t>(m.to[a]),
-                                                   count);
+          if (triples)
+            For<T>::interleave()(x + from + i, static_cast<size_t>(m.from[last]), y + to + 3 * i, count);
+          else
+            For<T>::deinterleave()(x + from + 3 * i, y + to + i, static_cast<size_t>(m.to[a]), count);
         }
       });
       return;
     }
   }
-  constexpr int64_t kEdge = 32;
+  constexpr int64_t kEdge = sizeof(T) == 1 ? 64 : 32;
   const int64_t a_tiles = divide_up(m.dims[a], kEdge), b_tiles = divide_up(m.dims[last], kEdge);
   const int64_t outer = size / (m.dims[a] * m.dims[last]);
   parallel_for(context.threads, outer * a_tiles * b_tiles, 16, [&](int64_t begin, int64_t end) {

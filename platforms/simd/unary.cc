@@ -1,5 +1,6 @@
-// Functions of one operand, dense float32: memory in, one function, memory out.
-#include "platforms/simd/table.h"
+// Functions of one operand, dense float32 (Clamp: int8 too): memory in, one function, memory out.
+#include "platforms/simd/int8.h"
+#include "runtime/core/float_formats.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/unary.cc"
@@ -108,6 +109,15 @@ void run_unary(const UnarySettings& s, const float* x, float* y, size_t n) {
   }
 }
 
+void clamp_int8(const int8_t* x, int8_t* y, size_t n, int8_t min, int8_t max) {
+  const hn::ScalableTag<int8_t> d;
+  const size_t lanes = hn::Lanes(d);
+  const auto low = hn::Set(d, min), high = hn::Set(d, max);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Min(hn::Max(hn::LoadU(d, x + i), low), high), d, y + i);
+  if (i < n) hn::StoreN(hn::Min(hn::Max(hn::LoadN(d, x + i, n - i), low), high), d, y + i, n - i);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -117,6 +127,7 @@ namespace sinter::simd {
 namespace {
 
 HWY_EXPORT(run_unary);
+HWY_EXPORT(clamp_int8);
 
 // Enough elements to outweigh handing a piece to a thread.
 constexpr int64_t kPiece = 8192;
@@ -144,8 +155,20 @@ Status run_round(const OpCall& call, RunContext& context) {
                        : fn == RoundFn::kCeil ? Unary::kCeil
                                               : Unary::kRoundEven});
 }
+Status accept_clamp(const OpCall& call) {
+  return call.in(0).dtype == DType::kInt8 ? accept_dense(call) : accept_float_dense(call);
+}
 Status run_clamp(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<ClampAttrs>();
+  if (call.in(0).dtype == DType::kInt8) {
+    const auto* x = call.in(0).as<const int8_t>();
+    auto* y = call.out(0).as<int8_t>();
+    const auto min = saturate_to<int8_t>(std::ceil(a.min)), max = saturate_to<int8_t>(std::floor(a.max));
+    parallel_for(context.threads, call.out(0).size(), 4 * kPiece, [&](int64_t begin, int64_t end) {
+      HWY_DYNAMIC_DISPATCH(clamp_int8)(x + begin, y + begin, static_cast<size_t>(end - begin), min, max);
+    });
+    return ok_status();
+  }
   return run_settings(call, context, {Unary::kClamp, narrow(a.min), narrow(a.max)});
 }
 Status run_hard_sigmoid(const OpCall& call, RunContext& context) {
@@ -186,7 +209,7 @@ SINTER_UNARY(Rsqrt, run_plain<Unary::kRsqrt>);
 SINTER_UNARY(Exp, run_plain<Unary::kExp>);
 SINTER_UNARY(Log, run_plain<Unary::kLog>);
 SINTER_UNARY(Erf, run_plain<Unary::kErf>);
-SINTER_UNARY(Clamp, run_clamp);
+const Kernel kClampKernel = {Op::kClamp, nullptr, nullptr, run_clamp, accept_clamp};
 SINTER_UNARY(Sigmoid, run_plain<Unary::kSigmoid>);
 SINTER_UNARY(Tanh, run_plain<Unary::kTanh>);
 SINTER_UNARY(HardSigmoid, run_hard_sigmoid);

@@ -25,6 +25,14 @@ TEST(SimdInteger, Lut) {
   check_tables<float>();
 }
 
+TEST(SimdInteger, Clamp) {
+  for (const auto& [min, max] :
+       {std::pair<double, double>{-5.5, 100.5}, {-kInfinity, 0}, {3, 1e30}, {50, -50}}) {
+    check_simd_exact(ClampAttrs{min, max}, {iota<int8_t>({3, 256}, -128)});
+    for (int64_t n = 0; n < 150; ++n) check_simd_exact(ClampAttrs{min, max}, {bytes({n}, 1)});
+  }
+}
+
 // Every pair of bytes.
 const Tensor kRows = iota<int8_t>({256, 1}, -128), kColumns = iota<int8_t>({256}, -128);
 
