@@ -22,6 +22,7 @@ bool exact(DType from, DType to) {
   if (whole(from) && whole(to))
     return with_sign(from) ? with_sign(to) && bit_width(from) <= bit_width(to)
                            : bit_width(from) + (with_sign(to) ? 1 : 0) <= bit_width(to);
+  if (to == DType::kFloat16 || to == DType::kBFloat16) return whole(from) && bit_width(from) <= 8;
   if (to == DType::kFloat64) return is_float(from) || (bit_width(from) <= 32 && from != DType::kNone);
   if (to != DType::kFloat32) return false;
   return (is_float(from) && from != DType::kFloat64) || bit_width(from) <= 16;
@@ -174,6 +175,10 @@ ConstantPtr with_recipe(const OpAttrs& attrs, const std::vector<ConstantPtr>& in
     if (std::holds_alternative<CastAttrs>(attrs) && std::holds_alternative<CastAttrs>(inner.attrs) &&
         exact(inner.inputs[0]->dtype(), inputs[0]->dtype()))
       return apply(attrs, inner.inputs, result);
+    const auto view = [](const OpAttrs& a) {
+      return std::holds_alternative<ViewAttrs>(a) && std::get<ViewAttrs>(a).dtype < 0;
+    };
+    if (view(attrs) && view(inner.attrs)) return apply(attrs, inner.inputs, result);
   }
   return apply(attrs, inputs, result);
 }

@@ -4,8 +4,8 @@ whatever becomes of the weights, and 4-bit ones that are worth it stay packed.
 
     random_low_bit.py [--sinter PROGRAM] [--count N] [--seed S] [--keep FOLDER] [--jobs N]
 
-MatMulNBits (2, 4 and 8 bits, packed and fractional zero points, groups in any order), GPTQ's and AWQ's words,
-DequantizeLinear per tensor, channel and block, transposed or not.
+MatMulNBits (2, 4 and 8 bits, packed and fractional zero points, groups in any order), GPTQ's and AWQ's words, whole or
+slice by slice, DequantizeLinear per tensor, channel and block, transposed or not.
 """
 import argparse
 import concurrent.futures
@@ -24,6 +24,7 @@ import ml_dtypes  # noqa: E402
 import numpy as np  # noqa: E402
 import quantized  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import unpacked  # noqa: E402
 from type_case import MS, bf16, build, d, f16, f32, i8, i32, node, u8  # noqa: E402
 
 LETTER = {f32: "f", f16: "h", bf16: "w"}
@@ -95,6 +96,21 @@ def words(r):
     return Case(nodes, x, constants, w, d(constants["bias"]), bits == 4 and k * n >= 8192, opset=18)
 
 
+def sliced(r):
+    group, bits = int(r.choice([16, 32, 64])), int(r.choice([2, 4, 4, 8]))
+    k, n = group * int(r.integers(1, 6)), 32 // bits * int(r.integers(1, 65 if bits == 8 else 33))
+    cast = (None, None, i8, f16)[r.integers(4)]
+    cast = cast if bits < 8 or cast != i8 else None  # 128 and more would wrap
+    mask = str(r.choice(["slice", "first", "mod"] + ["joined"] * (cast is None)))
+    how = dict(mask=mask, cast=cast, when=str(r.choice(["slice", "joined"])), join=str(r.choice(["stack", "concat"])),
+               order=str(r.choice(["gather", "names"] + ["slices", "transpose"] * (bits == 4))),
+               formula=str(r.choice(["sub_mul", "cast_sub_mul", "mul_sub"])), spread=str(r.choice(["expand", "grouped"])),
+               per_row=bool(r.integers(2)), scale=(f16, f32)[r.integers(2)])
+    parts, w = unpacked.awq(f"random{r.integers(2**31)}", k, n, group, bits, **how)
+    return Case(parts["nodes"], parts["inputs"]["x"], parts["constants"], w, d(parts["constants"]["bias"]),
+                bits == 4 and k * n >= 16384, opset=18)
+
+
 def weights_of(constants, bits, k, n):
     """From the packed words again."""
     per, top = 32 // bits, 2**bits - 1
@@ -148,7 +164,7 @@ def dequantized(r):
 
 def check(seed, sinter, keep):
     r = np.random.default_rng(seed)
-    case = (nbits, words, dequantized)[seed % 3](r)
+    case = (nbits, words, dequantized, sliced)[seed % 4](r)
     with tempfile.TemporaryDirectory(prefix="low-bit-") as work:
         said = run(case, sinter, work)
         if said[1] and keep:
@@ -184,7 +200,7 @@ def run(case, sinter, work):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--sinter", help="the program (default: SINTER or the build folder)")
-    p.add_argument("--count", type=int, default=90)
+    p.add_argument("--count", type=int, default=120)
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--keep", help="write the models that fail here")
     p.add_argument("--jobs", type=int, default=2)

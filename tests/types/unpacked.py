@@ -92,7 +92,7 @@ def unpack(g, words, rows, columns, bits=4, mask="slice", cast=None, when="slice
 
 
 def awq(name, k=256, n=128, group=64, bits=4, formula="sub_mul", spread="expand", scale=f16, per_row=False, **how):
-    """per_row: groups in any order of the rows, by an index, as GPTQ writes it. -> a case's parts."""
+    """per_row: groups in any order of the rows, by an index, as GPTQ writes it. -> a case's parts, and the weights."""
     r = rng(f"unpacked{name}")
     rows = r.permutation(k) % (k // group) if per_row else np.arange(k) // group
     q, z = r.integers(0, 2**bits, (k, n)), r.integers(0, 2**bits, (k // group, n))
@@ -140,11 +140,11 @@ def awq(name, k=256, n=128, group=64, bits=4, formula="sub_mul", spread="expand"
         stored += 4 * k
     out = "y:h" if scale == f16 else "y"
     return dict(nodes=g.nodes, inputs={"x": x}, outputs=out, want=d(x) @ w + d(bias.astype(scale)),
-                constants=g.constants, weights=stored)
+                constants=g.constants, weights=stored), w
 
 
 def case(name, ops=("LowBitFullyConnected",), slack=0, **how):
-    parts = awq(name, **how)
+    parts, _ = awq(name, **how)
     parts["weights"] += slack
     return match(f"unpacked_{name}", "unpack.lowbit", opset=18, strict=None, ops=ops, **parts)
 
@@ -180,6 +180,30 @@ def slices():
     yield case("words_of_2_bits", ops=(), bits=2, slack=more)
     yield case("words_of_2_bits_int8", ops=(), bits=2, cast=i8, slack=more)
     yield case("words_of_2_bits_grouped", ops=(), bits=2, spread="grouped", join="concat", slack=more)
+
+
+def sliced_products(name, k=256, n=128, group=64, scaled=False):
+    """Every slice is a weight of its own before they are joined: (q - z) * s or q * s - z * s of every eighth column."""
+    r = rng(f"unpacked{name}")
+    q, z = r.integers(0, 16, (k, n)), r.integers(0, 16, (k // group, n))
+    s, x = r.uniform(0.01, 0.05, (k // group, n)).astype(f16), halves("awqx", 3, k)
+    g = Graph()
+    words, slices = g.const(pack(q, 4)), []
+    for column in range(8):
+        t = g.op("BitShift", words, g.const(i32(4 * ORDER[4][column])), direction="RIGHT")
+        t = g.cast(g.op("BitwiseAnd", t, g.const(i32(15))), f16)
+        t = g.reshape(t, k // group, group, n // 8)
+        zero, scale = (v[:, None, column::8].astype(f16) for v in (z, s))
+        if scaled:
+            t = g.op("Sub", g.op("Mul", t, g.const(scale)), g.op("Mul", g.const(zero), g.const(scale)))
+        else:
+            t = g.op("Mul", g.op("Sub", t, g.const(zero)), g.const(scale))
+        slices.append(g.op("Unsqueeze", g.reshape(t, k, n // 8), g.const(arr64(2))))
+    w = g.reshape(g.op("Concat", *slices, axis=2), k, n)
+    g.nodes.append(node("MatMul", ["x", w], ["y"]))
+    want = d(x) @ ((q - np.repeat(z, group, 0)) * np.repeat(d(s), group, 0))
+    return match(f"unpacked_{name}", "unpack.lowbit", g.nodes, {"x": x}, "y:h", want, g.constants, opset=18,
+                 strict=None, weights=q.size // 2 + s.nbytes + 2 * z.size, ops=("LowBitFullyConnected",))
 
 
 def three_bits(k=512, n=256, group=64):
@@ -241,4 +265,6 @@ def odd_shapes():
 def cases():
     yield from odd_shapes()
     yield three_bits()
+    yield sliced_products("sliced_products")
+    yield sliced_products("sliced_products_and_differences", scaled=True)
     yield from slices()
