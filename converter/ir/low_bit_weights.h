@@ -19,8 +19,8 @@ struct LowBitWeights {
   ConstantPtr zeros;           // null, or [N, blocks] of the weights' type or float32
   int64_t block = 0;           // weights that share a scale
   std::vector<int32_t> order;  // empty, or which column of the constant each of `weights` is
-  int64_t padding = 0;         // columns behind the last, to be multiplied by zeros: rows begin at whole bytes
-  bool rounded = false;        // the model rounds to float16 or bfloat16 between; this does not
+  int64_t padding = 0;   // columns behind the last, to be multiplied by zeros: rows begin at whole bytes
+  bool rounded = false;  // the model rounds to float16 or bfloat16 between; this does not
   size_t stored_bytes = 0;
 };
 
