@@ -16,9 +16,9 @@ Status infer_float(OpCall& call) {
 // Make: for each T, make(attrs, Tag<T>) gives the function T -> T.
 template <class Attrs, class Make>
 Status run_with(const OpCall& call, Make make) {
-  return for_float(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    map_unary<T, T>(call.out(0), call.in(0), make(call.attrs<Attrs>(), tag));
+  return for_float_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    map_unary<E, E>(call.out(0), call.in(0), make(call.attrs<Attrs>(), Tag<Computed<E>>{}));
     return ok_status();
   });
 }
@@ -64,17 +64,18 @@ Status run_hard_swish(const OpCall& call, RunContext&) {
 }
 Status run_gelu(const OpCall& call, RunContext&) {
   const bool approximate = call.attrs<GeluAttrs>().tanh_approximation != 0;
-  return for_float(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return for_float_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    using T = Computed<E>;
     // (1 + erf(z)) / 2 = erfc(-z) / 2 and (1 + tanh(u)) / 2 = sigmoid(2 u) keep the left tail exact.
     if (approximate) {
       const T scale = static_cast<T>(1.5957691216057307118);  // 2 sqrt(2 / pi)
       const T cubic = static_cast<T>(0.044715);
-      map_unary<T, T>(call.out(0), call.in(0),
+      map_unary<E, E>(call.out(0), call.in(0),
                       [=](T x) { return x * sigmoid(scale * (x + cubic * x * x * x)); });
     } else {
       const T root_half = static_cast<T>(0.70710678118654752440);
-      map_unary<T, T>(call.out(0), call.in(0), [=](T x) { return T(0.5) * x * std::erfc(-x * root_half); });
+      map_unary<E, E>(call.out(0), call.in(0), [=](T x) { return T(0.5) * x * std::erfc(-x * root_half); });
     }
     return ok_status();
   });
@@ -117,15 +118,16 @@ Status infer_clamp(OpCall& call) {
 // Bounds of integers are saturated into the type; min(max(x, lower), upper) where the bounds cross.
 Status run_clamp(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<ClampAttrs>();
-  return for_number(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return for_number_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    using T = Computed<E>;
     T lower, upper;
     if constexpr (std::is_integral_v<T>) {
       lower = saturate_to<T>(std::ceil(a.min)), upper = saturate_to<T>(std::floor(a.max));
     } else {
       lower = static_cast<T>(a.min), upper = static_cast<T>(a.max);
     }
-    map_unary<T, T>(call.out(0), call.in(0), [=](T x) {
+    map_unary<E, E>(call.out(0), call.in(0), [=](T x) {
       const T raised = x < lower ? lower : x;
       return raised > upper ? upper : raised;
     });
@@ -141,9 +143,10 @@ Status infer_prelu(OpCall& call) {
   return infer_like_input(call);
 }
 Status run_prelu(const OpCall& call, RunContext&) {
-  return for_number(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [](T x, T slope) -> T {
+  return for_number_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    using T = Computed<E>;
+    map_binary<E, E, E>(call.out(0), call.in(0), call.in(1), [](T x, T slope) -> T {
       if constexpr (std::is_floating_point_v<T>)
         return x < T(0) ? slope * x : x;
       else

@@ -31,13 +31,14 @@ Status infer_arithmetic(OpCall& call) {
 template <class Attrs, class F>
 Status run_arithmetic(const OpCall& call, RunContext&) {
   const auto& a = call.attrs<Attrs>();
-  return for_number(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
+  return for_number_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    using T = Computed<E>;
     const F f{};
     if constexpr (std::is_floating_point_v<T>) {
       if (a.act_min != -kInfinity || a.act_max != kInfinity) {
         const T lower = static_cast<T>(a.act_min), upper = static_cast<T>(a.act_max);
-        map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [=](T x, T y) {
+        map_binary<E, E, E>(call.out(0), call.in(0), call.in(1), [=](T x, T y) {
           const T v = f(x, y);
           const T raised = v < lower ? lower : v;
           return raised > upper ? upper : raised;
@@ -45,7 +46,7 @@ Status run_arithmetic(const OpCall& call, RunContext&) {
         return ok_status();
       }
     }
-    map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), f);
+    map_binary<E, E, E>(call.out(0), call.in(0), call.in(1), f);
     return ok_status();
   });
 }
@@ -136,9 +137,9 @@ struct MaxOf {
 };
 template <class F>
 Status run_numbers(const OpCall& call, RunContext&) {
-  return for_number(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), F{});
+  return for_number_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    map_binary<E, E, E>(call.out(0), call.in(0), call.in(1), F{});
     return ok_status();
   });
 }

@@ -16,9 +16,8 @@ namespace sinter::linear {
 
 // Floats sum in double; integers wrap, which only unsigned arithmetic does by definition.
 template <class T>
-using Accumulator =
-    std::conditional_t<std::is_floating_point_v<T>, double,
-                       std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<T>, int, T>>>;
+using Accumulator = std::conditional_t<kIsFloatElement<T>, double,
+                                       std::make_unsigned_t<std::conditional_t<kIsFloatElement<T>, int, T>>>;
 
 // Calls f with a value of the element type that `t` names.
 template <class F>
@@ -28,6 +27,8 @@ Status dispatch(DType t, F&& f) {
       return f(float{});
     case DType::kFloat64:
       return f(double{});
+    case DType::kFloat16:
+      return f(Half{});
     case DType::kInt32:
       return f(int32_t{});
     case DType::kInt64:
@@ -55,7 +56,7 @@ class Bounds {
  public:
   Bounds(double min, double max) {
     using Limits = std::numeric_limits<T>;
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kIsFloatElement<T>) {
       low_ = min, high_ = max;
     } else {
       // An integer satisfies x >= min exactly if x >= ceil(min); bounds beyond the type do not bind.
@@ -72,7 +73,7 @@ class Bounds {
   }
   // NaN stays NaN.
   T operator()(Accumulator<T> value) const {
-    if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (kIsFloatElement<T>) {
       return static_cast<T>(value < low_ ? low_ : value > high_ ? high_ : value);
     } else {
       const T v = static_cast<T>(value);
@@ -81,7 +82,7 @@ class Bounds {
   }
 
  private:
-  using Bound = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+  using Bound = std::conditional_t<kIsFloatElement<T>, double, T>;
   Bound low_ = std::numeric_limits<Bound>::lowest();
   Bound high_ = std::numeric_limits<Bound>::max();
 };

@@ -14,7 +14,7 @@ constexpr int64_t kBlock = 64;
 // b if it is larger or NaN, without a branch.
 template <class T>
 T larger(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>)
+  if constexpr (kIsFloatElement<T>)
     return static_cast<int>(b > a) | static_cast<int>(b != b) ? b : a;
   else
     return b > a ? b : a;
@@ -51,7 +51,7 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
     return result;
   };
   if (x.size() == 0) return ok_status();
-  return for_number(x.dtype, [&](auto tag) {
+  return for_number_or_half(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     for_each_window(x, w, context.threads,
                     [&](int64_t n, const int64_t*, const int64_t* first, const int64_t* last,
@@ -132,7 +132,7 @@ Status average(const OpCall& call, const A& a, RunContext& context, Finish finis
 }
 
 Status run_avg_pool(const OpCall& call, RunContext& context) {
-  return for_float(call.in(0).dtype, [&](auto tag) {
+  return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     return average<T, double>(call, call.attrs<AvgPoolAttrs>(), context,
                               [](double sum, int64_t, double count) { return static_cast<T>(sum / count); });

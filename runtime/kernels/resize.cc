@@ -90,7 +90,7 @@ Status resize_workspace(const OpCall& call, int thread_count, size_t* bytes) {
 // To the nearest representable value, ties to even.
 template <class T>
 T from_double(double v) {
-  if constexpr (std::is_floating_point_v<T>) {
+  if constexpr (kIsFloatElement<T>) {
     return static_cast<T>(v);
   } else {
     if (v != v) return 0;
@@ -263,7 +263,7 @@ Status run_resize(const OpCall& call, RunContext& context) {
                  });
     return ok_status();
   }
-  return for_number(x.dtype, [&](auto tag) {
+  return for_number_or_half(x.dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T fill = from_double<T>(a.extrapolation_value);
     // Each share of the rows has its own room.

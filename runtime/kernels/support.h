@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "runtime/backend/kernel.h"
+#include "runtime/kernels/half.h"
 
 namespace sinter {
 
@@ -52,6 +53,11 @@ Status for_float(DType t, F&& f) {
   if (t == DType::kFloat64) return f(Tag<double>{});
   return dtype_not_computed(t);
 }
+// And float16 elements, computed in float (Computed<Half>).
+template <class F>
+Status for_float_or_half(DType t, F&& f) {
+  return t == DType::kFloat16 ? f(Tag<Half>{}) : for_float(t, f);
+}
 template <class F>
 Status for_integer(DType t, F&& f) {
   switch (t) {
@@ -79,6 +85,10 @@ Status for_integer(DType t, F&& f) {
 template <class F>
 Status for_number(DType t, F&& f) {
   return is_integer(t) ? for_integer(t, f) : for_float(t, f);
+}
+template <class F>
+Status for_number_or_half(DType t, F&& f) {
+  return t == DType::kFloat16 ? f(Tag<Half>{}) : for_number(t, f);
 }
 template <class F>
 Status for_number_or_bool(DType t, F&& f) {
@@ -226,9 +236,14 @@ void for_each_element(const Nest<N>& nest, F&& f) {
   });
 }
 
+template <class T>
+inline Computed<T> computed(T v) {
+  return v;
+}
+
 // ---- element-wise maps. An input may be the output's own memory; each element is read before it is written.
 
-// out[i] = f(in[i]).
+// out[i] = f(in[i]). Half elements are float to f.
 template <class Out, class In, class F>
 void map_unary(const TensorView& out, const TensorView& in, F f) {
   constexpr int64_t kOut = sizeof(Out), kIn = sizeof(In);
@@ -237,10 +252,10 @@ void map_unary(const TensorView& out, const TensorView& in, F f) {
                  std::byte *y = p[0], *x = p[1];
                  if (s[0] == kOut && s[1] == kIn) {
                    for (int64_t i = 0; i < n; ++i)
-                     store<Out>(y + i * kOut, static_cast<Out>(f(load<In>(x + i * kIn))));
+                     store<Out>(y + i * kOut, static_cast<Out>(f(computed(load<In>(x + i * kIn)))));
                  } else {
                    for (int64_t i = 0; i < n; ++i)
-                     store<Out>(y + i * s[0], static_cast<Out>(f(load<In>(x + i * s[1]))));
+                     store<Out>(y + i * s[0], static_cast<Out>(f(computed(load<In>(x + i * s[1])))));
                  }
                });
 }
@@ -254,14 +269,16 @@ void map_binary(const TensorView& out, const TensorView& a, const TensorView& b,
         std::byte *y = p[0], *x = p[1], *z = p[2];
         if (s[0] == kOut && s[1] == kA && s[2] == kB) {
           for (int64_t i = 0; i < n; ++i)
-            store<Out>(y + i * kOut, static_cast<Out>(f(load<A>(x + i * kA), load<B>(z + i * kB))));
+            store<Out>(y + i * kOut,
+                       static_cast<Out>(f(computed(load<A>(x + i * kA)), computed(load<B>(z + i * kB)))));
         } else if (s[0] == kOut && s[1] == kA && s[2] == 0) {
-          const B scalar = load<B>(z);
+          const Computed<B> scalar = computed(load<B>(z));
           for (int64_t i = 0; i < n; ++i)
-            store<Out>(y + i * kOut, static_cast<Out>(f(load<A>(x + i * kA), scalar)));
+            store<Out>(y + i * kOut, static_cast<Out>(f(computed(load<A>(x + i * kA)), scalar)));
         } else {
           for (int64_t i = 0; i < n; ++i)
-            store<Out>(y + i * s[0], static_cast<Out>(f(load<A>(x + i * s[1]), load<B>(z + i * s[2]))));
+            store<Out>(y + i * s[0],
+                       static_cast<Out>(f(computed(load<A>(x + i * s[1])), computed(load<B>(z + i * s[2])))));
         }
       });
 }

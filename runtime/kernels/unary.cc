@@ -21,17 +21,17 @@ Status infer_float(OpCall& call) {
 // F: a function object with a template call operator, T -> T.
 template <class F>
 Status run_number(const OpCall& call, RunContext&) {
-  return for_number(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    map_unary<T, T>(call.out(0), call.in(0), F{});
+  return for_number_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    map_unary<E, E>(call.out(0), call.in(0), F{});
     return ok_status();
   });
 }
 template <class F>
 Status run_float(const OpCall& call, RunContext&) {
-  return for_float(call.in(0).dtype, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    map_unary<T, T>(call.out(0), call.in(0), F{});
+  return for_float_or_half(call.in(0).dtype, [&](auto tag) {
+    using E = typename decltype(tag)::type;
+    map_unary<E, E>(call.out(0), call.in(0), F{});
     return ok_status();
   });
 }

@@ -1,0 +1,90 @@
+// Reference kernels on float16: the float32 (sums: float64) result of the same numbers, rounded once.
+#include "runtime/core/op_enums.h"
+#include "tests/ops/half_test.h"
+#include "tests/ops/op_test.h"
+
+namespace sinter::test {
+namespace {
+
+// W: the type in which the same kernel computes what is then rounded.
+template <class W, class A>
+void expect_rounded_once(const A& attrs, const std::vector<Tensor>& halves) {
+  std::vector<Tensor> wide;
+  for (const Tensor& t : halves) wide.push_back(unhalved<W>(t));
+  const Tensor got = run_op(attrs, halves)[0], want = halved(run_op(attrs, wide)[0]);
+  ASSERT_EQ(got.dtype, DType::kFloat16) << op_name(A::kOp);
+  EXPECT_EQ(got.bytes, want.bytes) << op_name(A::kOp);
+}
+
+Tensor values(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) {
+  return halved(noise<float>(std::move(dims), low, high, seed));
+}
+
+TEST(Half, FunctionsOfEveryNumber) {
+  const Tensor x = finite_halves();
+  expect_rounded_once<float>(AbsAttrs{}, {x});
+  expect_rounded_once<float>(NegAttrs{}, {x});
+  expect_rounded_once<float>(SqrtAttrs{}, {x});
+  expect_rounded_once<float>(SigmoidAttrs{}, {x});
+  expect_rounded_once<float>(TanhAttrs{}, {x});
+  expect_rounded_once<float>(HardSwishAttrs{}, {x});
+  expect_rounded_once<float>(HardSigmoidAttrs{}, {x});
+  expect_rounded_once<float>(LeakyReluAttrs{.alpha = 0.1}, {x});
+  expect_rounded_once<float>(SiluAttrs{}, {x});
+  expect_rounded_once<float>(GeluAttrs{}, {x});
+  expect_rounded_once<float>(ClampAttrs{.min = -1, .max = 6}, {x});
+}
+
+TEST(Half, ArithmeticIsCorrectlyRounded) {
+  const Tensor a = values({3, 1, 40}, 1, -200, 200), b = values({2, 40}, 2);
+  expect_rounded_once<double>(AddAttrs{}, {a, b});
+  expect_rounded_once<double>(SubAttrs{}, {a, b});
+  expect_rounded_once<double>(MulAttrs{.act_min = -50, .act_max = 50}, {a, b});
+  expect_rounded_once<double>(DivAttrs{}, {a, b});
+  expect_rounded_once<double>(MinAttrs{}, {a, b});
+  expect_rounded_once<double>(MaxAttrs{}, {a, b});
+  expect_rounded_once<double>(PReluAttrs{}, {a, values({40}, 3)});
+}
+
+TEST(Half, BeyondTheRangeIsInfinityAndNanStaysNan) {
+  const auto halves = [](std::initializer_list<uint16_t> bits) {
+    return bits_tensor<uint16_t>(DType::kFloat16, {static_cast<int64_t>(bits.size())}, bits);
+  };
+  const Tensor x = halves({0x7bff, 0xfbff, 0x7e00, 0x7c00});
+  EXPECT_EQ(run_op(AddAttrs{}, {x, x})[0].bytes, halves({0x7c00, 0xfc00, 0x7e00, 0x7c00}).bytes);
+  EXPECT_EQ(run_op(ClampAttrs{.min = 0, .max = 6}, {x})[0].bytes,
+            halves({0x4600, 0x0000, 0x7e00, 0x4600}).bytes);
+}
+
+TEST(Half, SumsAreWideAndRoundedOnce) {
+  ConvAttrs conv;
+  conv.strides = {2, 1}, conv.dilations = {1, 1}, conv.pads = {1, 1, 1, 1}, conv.group = 2;
+  conv.act_min = 0;
+  expect_rounded_once<double>(conv, {values({2, 5, 6, 8}), values({6, 3, 3, 4}, 2), values({6}, 3)});
+  DepthwiseConvAttrs depthwise;
+  depthwise.strides = {1, 1}, depthwise.dilations = {1, 1}, depthwise.pads = {1, 1, 1, 1};
+  expect_rounded_once<double>(depthwise, {values({1, 5, 6, 40}), values({3, 3, 40}, 2), values({40}, 3)});
+  ConvTransposeAttrs transposed;
+  transposed.strides = {2, 2}, transposed.dilations = {1, 1}, transposed.pads = {0, 0, 0, 0},
+  transposed.output_padding = {0, 0};
+  expect_rounded_once<double>(transposed, {values({1, 3, 4, 5}), values({7, 2, 2, 5}, 2)});
+  expect_rounded_once<double>(FullyConnectedAttrs{.act_max = 6},
+                              {values({3, 70}), values({9, 70}, 2), values({9}, 3)});
+  expect_rounded_once<double>(MatMulAttrs{.transpose_b = 1}, {values({2, 3, 70}), values({9, 70}, 2)});
+  expect_rounded_once<double>(AvgPoolAttrs{.kernel = {3, 2}, .pads = {1, 0, 1, 0}}, {values({1, 5, 6, 70})});
+  // 4096 ones, which a float16 sum would stop counting at 2048.
+  const Tensor ones = halved(full<float>({1, 4096}, 1));
+  EXPECT_EQ(run_op(FullyConnectedAttrs{}, {ones, ones})[0].bytes,
+            bits_tensor<uint16_t>(DType::kFloat16, {1, 1}, {0x6c00}).bytes);
+}
+
+TEST(Half, PoolingAndResizing) {
+  expect_rounded_once<float>(MaxPoolAttrs{.kernel = {2, 3}, .pads = {0, 1, 1, 1}}, {values({2, 5, 6, 70})});
+  ResizeAttrs resize;
+  resize.mode = static_cast<int64_t>(ResizeMode::kLinear);
+  resize.sizes = {1, 7, 9, 5}, resize.scales = {1, 7.0 / 3, 9.0 / 4, 1};
+  expect_rounded_once<double>(resize, {values({1, 3, 4, 5})});
+}
+
+}  // namespace
+}  // namespace sinter::test
