@@ -13,13 +13,27 @@ constexpr int64_t kMaxWindow = 1 << 12;  // kernel, stride, dilation, padding
 constexpr size_t kWidestTile = 32;       // output channels that a product kernel computes together, at most
 constexpr int kMaxBroadcastRank = 6;
 
-bool plain(const TensorView& v) { return v.dtype == DType::kFloat32 && v.dense() && v.size() > 0; }
+constexpr double kLargestHalf = 65504;
 
+// Dense operands with elements, all float32 or all float16; a Cast is from the one to the other.
 Status plain_operands(const OpCall& call) {
-  for (const TensorView& v : call.inputs)
-    SINTER_CHECK(!v.present() || plain(v), unsupported("only dense float32 operands with elements"));
-  for (const TensorView& v : call.outputs)
-    SINTER_CHECK(!v.present() || plain(v), unsupported("only dense float32 operands with elements"));
+  const auto check = [&](const TensorView& v) {
+    if (!v.present()) return ok_status();
+    SINTER_CHECK(v.dtype == DType::kFloat32 || v.dtype == DType::kFloat16,
+                 unsupported("only float32 and float16 operands"));
+    SINTER_CHECK(v.dense() && v.size() > 0, unsupported("only dense operands with elements"));
+    SINTER_CHECK(call.op == Op::kCast || v.dtype == call.in(0).dtype,
+                 unsupported("only operands of one type"));
+    return ok_status();
+  };
+  for (const TensorView& v : call.inputs) SINTER_RETURN_IF_ERROR(check(v));
+  for (const TensorView& v : call.outputs) SINTER_RETURN_IF_ERROR(check(v));
+  return ok_status();
+}
+
+// What the library has in float16 only; in float32 there are faster kernels elsewhere.
+Status half_only(const OpCall& call) {
+  SINTER_CHECK(is_half(call), unsupported("only float16 here"));
   return ok_status();
 }
 
@@ -116,6 +130,18 @@ Status accept_resize(const OpCall& call) {
   return ok_status();
 }
 
+// min and max are float16 numbers or infinite, and proper.
+Status accept_half_clamp(const OpCall& call) {
+  SINTER_RETURN_IF_ERROR(half_only(call));
+  const auto& a = call.attrs<ClampAttrs>();
+  const auto holds = [](double v) {
+    return v == kInfinity || v == -kInfinity || (v >= -kLargestHalf && v <= kLargestHalf);
+  };
+  SINTER_CHECK(holds(a.min) && holds(a.max) && a.min < a.max,
+               unsupported("the bounds are no float16 numbers"));
+  return ok_status();
+}
+
 Status accept_broadcast(const OpCall& call) {
   for (int i = 0; i < 2; ++i)
     SINTER_CHECK(call.in(static_cast<size_t>(i)).rank <= kMaxBroadcastRank, unsupported("more than 6 axes"));
@@ -139,6 +165,8 @@ Status accept_pad(const OpCall& call) {
 }
 
 }  // namespace
+
+bool is_half(const OpCall& call) { return call.in(0).dtype == DType::kFloat16; }
 
 Status window_of(const OpCall& call, Window* w) {
   const TensorView &x = call.in(0), &y = call.out(0);
@@ -286,6 +314,27 @@ Status accept(const OpCall& call, int threads, size_t* workspace) {
       return accept_arithmetic<DivAttrs>(call);
     case Op::kPRelu:
       return accept_broadcast(call);
+    case Op::kMin:
+    case Op::kMax:
+      SINTER_RETURN_IF_ERROR(half_only(call));
+      return accept_broadcast(call);
+    case Op::kAbs:
+    case Op::kNeg:
+    case Op::kSigmoid:
+    case Op::kTanh:
+    case Op::kHardSwish:
+    case Op::kLeakyRelu:
+      return half_only(call);
+    case Op::kClamp:
+      return accept_half_clamp(call);
+    case Op::kCast:
+      SINTER_CHECK(call.in(0).dtype != call.out(0).dtype, unsupported("only between float32 and float16"));
+      return ok_status();
+    case Op::kTranspose:
+      SINTER_RETURN_IF_ERROR(half_only(call));
+      SINTER_CHECK(call.in(0).rank >= 1 && call.in(0).rank <= kMaxBroadcastRank,
+                   unsupported("more than 6 axes"));
+      return ok_status();
     case Op::kPad:
       return accept_pad(call);
     default:

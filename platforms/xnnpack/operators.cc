@@ -8,19 +8,38 @@
 namespace sinter::xnnpack {
 namespace {
 
-const float* floats(const TensorView& v) { return v.present() ? v.as<float>() : nullptr; }
+// An operand's address: the library declares float16 data as void.
+struct Address {
+  void* at = nullptr;
+  operator const float*() const { return static_cast<const float*>(at); }
+  operator float*() const { return static_cast<float*>(at); }
+  operator const void*() const { return at; }
+  operator void*() const { return at; }
+};
+Address address(const TensorView& v) { return {v.present() ? v.data : nullptr}; }
 
 // A constant that is read while the operator is created. In a dry run it may be without data.
-const float* constant(const OpCall& call, size_t i) {
-  if (!call.has_input(i)) return nullptr;
-  return call.in(i).data != nullptr ? call.in(i).as<float>()
-                                    : static_cast<const float*>(Creation::any_bytes());
+Address constant(const OpCall& call, size_t i) {
+  if (!call.has_input(i)) return {};
+  return {call.in(i).data != nullptr ? static_cast<void*>(call.in(i).data)
+                                     : const_cast<void*>(Creation::any_bytes())};
 }
+
+// One of the two functions that the library has for an operator: float16 or float32.
+template <class Half, class Single, class... Args>
+xnn_status either(bool half, Half* f16, Single* f32, Args... args) {
+  return half ? f16(args...) : f32(args...);
+}
+#define SINTER_XNN_EITHER(half, name, ...) either(half, name##_f16, name##_f32, __VA_ARGS__)
+
+size_t element_bytes(const OpCall& call) { return byte_width(call.in(0).dtype); }
 
 // What a creation or reshaping came to. In a dry run a refused block is the expected end.
 Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
   *stopped = status != xnn_status_success;
   if (!*stopped || creation.refused()) return ok_status();
+  if (status == xnn_status_unsupported_hardware)
+    return unsupported("this processor lacks the instructions that the operator needs");
   return status == xnn_status_out_of_memory
              ? error(Code::kInternal, "XNNPACK wants more memory than it measured")
              : unsupported("XNNPACK refuses the operator");
@@ -48,35 +67,38 @@ ConvSpec conv_spec(const OpCall& call) {
 Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool packed, xnn_operator_t* op,
                    bool* stopped) {
   const ConvSpec spec = conv_spec(call);
-  return outcome(xnn_create_convolution2d_nhwc_f32(
-                     w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
-                     w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
-                     w.out_c, constant(call, 1), constant(call, 2), static_cast<float>(spec.low),
-                     static_cast<float>(spec.high), spec.flags, nullptr, creation.cache(packed), op),
-                 creation, stopped);
+  return outcome(
+      SINTER_XNN_EITHER(is_half(call), xnn_create_convolution2d_nhwc, w.top, w.right, w.bottom, w.left,
+                        w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, w.group,
+                        w.in_c / w.group, w.out_c / w.group, w.in_c, w.out_c, constant(call, 1),
+                        constant(call, 2), static_cast<float>(spec.low), static_cast<float>(spec.high),
+                        spec.flags, static_cast<xnn_code_cache_t>(nullptr), creation.cache(packed), op),
+      creation, stopped);
 }
 
 Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xnn_operator_t* op,
                      bool* stopped) {
   const auto& a = call.attrs<ConvTransposeAttrs>();
-  return outcome(xnn_create_deconvolution2d_nhwc_f32(
-                     w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
-                     w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
-                     w.out_c, constant(call, 1), constant(call, 2), static_cast<float>(a.act_min),
-                     static_cast<float>(a.act_max), 0, nullptr, creation.cache(false), op),
-                 creation, stopped);
+  return outcome(
+      SINTER_XNN_EITHER(is_half(call), xnn_create_deconvolution2d_nhwc, w.top, w.right, w.bottom, w.left,
+                        w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, w.group,
+                        w.in_c / w.group, w.out_c / w.group, w.in_c, w.out_c, constant(call, 1),
+                        constant(call, 2), static_cast<float>(a.act_min), static_cast<float>(a.act_max), 0u,
+                        static_cast<xnn_code_cache_t>(nullptr), creation.cache(false), op),
+      creation, stopped);
 }
 
-xnn_status shape_conv(xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* workspace, size_t* h,
-                      size_t* width) {
+xnn_status shape_conv(bool half, xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* workspace,
+                      size_t* h, size_t* width) {
   size_t alignment = 0;
-  return xnn_reshape_convolution2d_nhwc_f32(op, w.batch, w.in_h, w.in_w, workspace, &alignment, h, width,
-                                            threads);
+  return SINTER_XNN_EITHER(half, xnn_reshape_convolution2d_nhwc, op, w.batch, w.in_h, w.in_w, workspace,
+                           &alignment, h, width, threads);
 }
 
-xnn_status shape_deconv(xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* h, size_t* width) {
-  return xnn_reshape_deconvolution2d_nhwc_f32(op, w.batch, w.in_h, w.in_w, w.adjust_h, w.adjust_w, h, width,
-                                              threads);
+xnn_status shape_deconv(bool half, xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* h,
+                        size_t* width) {
+  return SINTER_XNN_EITHER(half, xnn_reshape_deconvolution2d_nhwc, op, w.batch, w.in_h, w.in_w, w.adjust_h,
+                           w.adjust_w, h, width, threads);
 }
 
 // A dry run that ended at the weights: what follows them is a row of zeros (its rounding is bounded) and an
@@ -100,13 +122,13 @@ Status rest_of_convolution(const OpCall& call, const Window& full, Creation& cre
   SINTER_CHECK(!stopped, unsupported("the window is too large to be measured"));
   const size_t created = creation.bytes();
   size_t workspace = 0, h = 0, width = 0;
-  const xnn_status shaped = transposed ? shape_deconv(op, w, nullptr, &h, &width)
-                                       : shape_conv(op, w, nullptr, &workspace, &h, &width);
+  const xnn_status shaped = transposed ? shape_deconv(is_half(call), op, w, nullptr, &h, &width)
+                                       : shape_conv(is_half(call), op, w, nullptr, &workspace, &h, &width);
   SINTER_RETURN_IF_ERROR(outcome(shaped, creation, &stopped));
   const size_t indirection = creation.bytes() - created;
   const size_t channels = transposed ? full.in_c / full.group : full.in_c;
   const size_t zeros = transposed || full.padded()
-                           ? align_up((align_up(channels, 64) + 32) * sizeof(float), kBufferAlignment)
+                           ? align_up((align_up(channels, 64) + 32) * element_bytes(call), kBufferAlignment)
                            : 0;
   *extra = before - creation.bytes() + indirection + zeros;
   return ok_status();
@@ -127,8 +149,8 @@ Status build_conv(const OpCall& call, pthreadpool_t threads, Creation& creation,
   if (stopped)
     return creation.refused_weights() ? rest_of_convolution(call, w, creation, extra)
                                       : unsupported("too many channels to be measured");
-  SINTER_RETURN_IF_ERROR(
-      outcome(shape_conv(built->op, w, threads, &built->workspace, &h, &width), creation, &stopped));
+  SINTER_RETURN_IF_ERROR(outcome(
+      shape_conv(is_half(call), built->op, w, threads, &built->workspace, &h, &width), creation, &stopped));
   return same_size(w, h, width);
 }
 
@@ -142,7 +164,8 @@ Status build_deconv(const OpCall& call, pthreadpool_t threads, Creation& creatio
   if (stopped)
     return creation.refused_weights() ? rest_of_convolution(call, w, creation, extra)
                                       : unsupported("too many channels to be measured");
-  SINTER_RETURN_IF_ERROR(outcome(shape_deconv(built->op, w, threads, &h, &width), creation, &stopped));
+  SINTER_RETURN_IF_ERROR(
+      outcome(shape_deconv(is_half(call), built->op, w, threads, &h, &width), creation, &stopped));
   return same_size(w, h, width);
 }
 
@@ -150,12 +173,14 @@ Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creati
   Product p;
   SINTER_RETURN_IF_ERROR(product_of(call, &p));
   const uint32_t flags = p.transposed ? XNN_FLAG_TRANSPOSE_B : 0;
+  const bool half = is_half(call);
   if (!p.constant) {
     size_t alignment = 0;
-    SINTER_XNN(xnn_create_batch_matrix_multiply_nc_f32(flags, &built->op));
-    SINTER_XNN(xnn_reshape_batch_matrix_multiply_nc_f32(built->op, static_cast<size_t>(p.batch_rank),
-                                                        p.batch_a, p.batch_b, p.rows, p.k, p.n,
-                                                        &built->workspace, &alignment, threads));
+    SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_batch_matrix_multiply_nc, flags, &built->op));
+    SINTER_XNN(SINTER_XNN_EITHER(half, xnn_reshape_batch_matrix_multiply_nc, built->op,
+                                 static_cast<size_t>(p.batch_rank), static_cast<const size_t*>(p.batch_a),
+                                 static_cast<const size_t*>(p.batch_b), p.rows, p.k, p.n, &built->workspace,
+                                 &alignment, threads));
     return ok_status();
   }
   // The product's weights are [k, n], the fully connected one's [n, k].
@@ -165,37 +190,40 @@ Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creati
     const auto& a = call.attrs<FullyConnectedAttrs>();
     low = static_cast<float>(a.act_min), high = static_cast<float>(a.act_max), layout = 0;
   }
-  SINTER_XNN(xnn_create_fully_connected_nc_f32(p.k, p.n, p.k, p.n, constant(call, 1), constant(call, 2), low,
-                                               high, layout, nullptr, creation.cache(false), &built->op));
-  SINTER_XNN(xnn_reshape_fully_connected_nc_f32(built->op, p.rows, threads));
+  SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_fully_connected_nc, p.k, p.n, p.k, p.n, constant(call, 1),
+                               constant(call, 2), low, high, layout, static_cast<xnn_code_cache_t>(nullptr),
+                               creation.cache(false), &built->op));
+  SINTER_XNN(SINTER_XNN_EITHER(half, xnn_reshape_fully_connected_nc, built->op, p.rows, threads));
   return ok_status();
 }
 
 Status build_pool(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built,
                   size_t* extra) {
   constexpr float kMost = static_cast<float>(kInfinity);
+  const bool half = is_half(call);
   Window w;
   SINTER_RETURN_IF_ERROR(window_of(call, &w));
   size_t h = w.out_h, width = w.out_w, alignment = 0;
   bool stopped = false;
   if (call.op == Op::kMaxPool) {
-    SINTER_XNN(xnn_create_max_pooling2d_nhwc_f32(w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w,
-                                                 w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, -kMost,
-                                                 kMost, 0, &built->op));
+    SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_max_pooling2d_nhwc, w.top, w.right, w.bottom, w.left,
+                                 w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w,
+                                 -kMost, kMost, 0u, &built->op));
     SINTER_RETURN_IF_ERROR(
-        outcome(xnn_reshape_max_pooling2d_nhwc_f32(built->op, w.batch, w.in_h, w.in_w, w.in_c, w.in_c, w.in_c,
-                                                   &h, &width, threads),
+        outcome(SINTER_XNN_EITHER(half, xnn_reshape_max_pooling2d_nhwc, built->op, w.batch, w.in_h, w.in_w,
+                                  w.in_c, w.in_c, w.in_c, &h, &width, threads),
                 creation, &stopped));
     return same_size(w, h, width);
   }
-  SINTER_XNN(xnn_create_average_pooling2d_nhwc_f32(w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w,
-                                                   w.stride_h, w.stride_w, -kMost, kMost, 0, &built->op));
-  SINTER_RETURN_IF_ERROR(outcome(
-      xnn_reshape_average_pooling2d_nhwc_f32(built->op, w.batch, w.in_h, w.in_w, w.in_c, w.in_c, w.in_c,
-                                             &built->workspace, &alignment, &h, &width, threads),
-      creation, &stopped));
+  SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_average_pooling2d_nhwc, w.top, w.right, w.bottom, w.left,
+                               w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, -kMost, kMost, 0u,
+                               &built->op));
+  SINTER_RETURN_IF_ERROR(
+      outcome(SINTER_XNN_EITHER(half, xnn_reshape_average_pooling2d_nhwc, built->op, w.batch, w.in_h, w.in_w,
+                                w.in_c, w.in_c, w.in_c, &built->workspace, &alignment, &h, &width, threads),
+              creation, &stopped));
   // One factor per output pixel follows the indirection buffer.
-  if (stopped && w.padded()) *extra = align_up(w.out_h * w.out_w * sizeof(float), kBufferAlignment);
+  if (stopped && w.padded()) *extra = align_up(w.out_h * w.out_w * element_bytes(call), kBufferAlignment);
   return same_size(w, h, width);
 }
 
@@ -212,13 +240,14 @@ Status build_resize(const OpCall& call, pthreadpool_t threads, Creation& creatio
                                                                          : 0;
   size_t alignment = 0;
   bool stopped = false;
-  SINTER_XNN(xnn_create_resize_bilinear2d_nhwc_f32(out_h, out_w, flags, &built->op));
+  SINTER_XNN(
+      SINTER_XNN_EITHER(is_half(call), xnn_create_resize_bilinear2d_nhwc, out_h, out_w, flags, &built->op));
   SINTER_RETURN_IF_ERROR(
-      outcome(xnn_reshape_resize_bilinear2d_nhwc_f32(built->op, dim(x, 0), in_h, in_w, c, c, c,
-                                                     &built->workspace, &alignment, threads),
+      outcome(SINTER_XNN_EITHER(is_half(call), xnn_reshape_resize_bilinear2d_nhwc, built->op, dim(x, 0), in_h,
+                                in_w, c, c, c, &built->workspace, &alignment, threads),
               creation, &stopped));
   // Two factors per output pixel follow the indirection buffer.
-  if (stopped) *extra = align_up(2 * out_h * out_w * sizeof(float), kBufferAlignment);
+  if (stopped) *extra = align_up(2 * out_h * out_w * element_bytes(call), kBufferAlignment);
   return ok_status();
 }
 
@@ -232,6 +261,10 @@ xnn_binary_operator binary_of(Op op) {
       return xnn_binary_multiply;
     case Op::kDiv:
       return xnn_binary_divide;
+    case Op::kMin:
+      return xnn_binary_minimum;
+    case Op::kMax:
+      return xnn_binary_maximum;
     default:
       return xnn_binary_prelu;
   }
@@ -244,9 +277,13 @@ struct Dims {
   }
 };
 
+xnn_datatype datatype(const TensorView& v) {
+  return v.dtype == DType::kFloat16 ? xnn_datatype_fp16 : xnn_datatype_fp32;
+}
+
 Status build_binary(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
   const Dims a(call.in(0)), b(call.in(1));
-  SINTER_XNN(xnn_create_binary_elementwise_nd(binary_of(call.op), xnn_datatype_fp32, nullptr, nullptr,
+  SINTER_XNN(xnn_create_binary_elementwise_nd(binary_of(call.op), datatype(call.in(0)), nullptr, nullptr,
                                               nullptr, 0, &built->op));
   SINTER_XNN(xnn_reshape_binary_elementwise_nd(built->op, a.n, a.at, b.n, b.at, threads));
   return ok_status();
@@ -262,9 +299,75 @@ Status build_pad(const OpCall& call, pthreadpool_t threads, Creation& creation, 
     begin[i] = static_cast<size_t>(a.pads[static_cast<int>(i)]);
     end[i] = static_cast<size_t>(a.pads[static_cast<int>(x.n + i)]);
   }
+  if (is_half(call)) {
+    SINTER_XNN(xnn_create_constant_pad_nd_x16(fill, 0, &built->op));
+    SINTER_XNN(xnn_reshape_constant_pad_nd_x16(built->op, x.n, x.at, begin, end, threads));
+    return ok_status();
+  }
   SINTER_XNN(xnn_create_constant_pad_nd_x32(fill, 0, &built->op));
   SINTER_XNN(xnn_reshape_constant_pad_nd_x32(built->op, x.n, x.at, begin, end, threads));
   return ok_status();
+}
+
+// float16 only.
+Status build_transpose(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
+  const Dims x(call.in(0));
+  size_t perm[kMaxRank] = {};
+  for (size_t i = 0; i < x.n; ++i)
+    perm[i] = static_cast<size_t>(call.attrs<TransposeAttrs>().perm[static_cast<int>(i)]);
+  SINTER_XNN(xnn_create_transpose_nd_x16(0, &built->op));
+  SINTER_XNN(xnn_reshape_transpose_nd_x16(built->op, x.n, x.at, perm, threads));
+  return ok_status();
+}
+
+xnn_unary_operator unary_of(const OpCall& call, xnn_unary_params* params) {
+  switch (call.op) {
+    case Op::kAbs:
+      return xnn_unary_abs;
+    case Op::kNeg:
+      return xnn_unary_negate;
+    case Op::kSigmoid:
+      return xnn_unary_sigmoid;
+    case Op::kTanh:
+      return xnn_unary_tanh;
+    case Op::kHardSwish:
+      return xnn_unary_hardswish;
+    case Op::kLeakyRelu:
+      params->leaky_relu.negative_slope = static_cast<float>(call.attrs<LeakyReluAttrs>().alpha);
+      return xnn_unary_leaky_relu;
+    case Op::kClamp:
+      params->clamp.min = static_cast<float>(call.attrs<ClampAttrs>().min);
+      params->clamp.max = static_cast<float>(call.attrs<ClampAttrs>().max);
+      return xnn_unary_clamp;
+    default:
+      return xnn_unary_convert;
+  }
+}
+
+Status build_unary(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
+  xnn_unary_params params = {};
+  const xnn_unary_operator fn = unary_of(call, &params);
+  const auto n = static_cast<size_t>(call.in(0).size());
+  SINTER_XNN(xnn_create_unary_elementwise_nc(fn, datatype(call.in(0)), datatype(call.out(0)), &params,
+                                             nullptr, nullptr, 0, &built->op));
+  SINTER_XNN(xnn_reshape_unary_elementwise_nc(built->op, 1, n, n, n, threads));
+  return ok_status();
+}
+
+bool is_unary(Op op) {
+  switch (op) {
+    case Op::kAbs:
+    case Op::kNeg:
+    case Op::kSigmoid:
+    case Op::kTanh:
+    case Op::kHardSwish:
+    case Op::kLeakyRelu:
+    case Op::kClamp:
+    case Op::kCast:
+      return true;
+    default:
+      return false;
+  }
 }
 
 Status built_up(xnn_status status) {
@@ -293,39 +396,47 @@ Status build(const OpCall& call, pthreadpool_t threads, Creation& creation, Buil
       return build_resize(call, threads, creation, built, extra);
     case Op::kPad:
       return build_pad(call, threads, creation, built);
+    case Op::kTranspose:
+      return build_transpose(call, threads, creation, built);
     default:
+      if (is_unary(call.op)) return build_unary(call, threads, creation, built);
       return build_binary(call, threads, creation, built);
   }
 }
 
 Status set_up(const OpCall& call, xnn_operator_t op, void* workspace) {
-  const float* x = floats(call.in(0));
-  auto* y = call.out(0).as<float>();
+  const bool half = is_half(call);
+  const Address x = address(call.in(0)), y = address(call.out(0));
   switch (call.op) {
     case Op::kConv:
     case Op::kDepthwiseConv:
-      return built_up(xnn_setup_convolution2d_nhwc_f32(op, workspace, x, y));
+      return built_up(SINTER_XNN_EITHER(half, xnn_setup_convolution2d_nhwc, op, workspace, x, y));
     case Op::kConvTranspose:
-      return built_up(xnn_setup_deconvolution2d_nhwc_f32(op, x, y));
+      return built_up(SINTER_XNN_EITHER(half, xnn_setup_deconvolution2d_nhwc, op, x, y));
     case Op::kMatMul: {
       Product p;
       SINTER_RETURN_IF_ERROR(product_of(call, &p));
       if (!p.constant)
-        return built_up(xnn_setup_batch_matrix_multiply_nc_f32(op, workspace, x, floats(call.in(1)), y));
+        return built_up(SINTER_XNN_EITHER(half, xnn_setup_batch_matrix_multiply_nc, op, workspace, x,
+                                          address(call.in(1)), y));
       [[fallthrough]];
     }
     case Op::kFullyConnected:
-      return built_up(xnn_setup_fully_connected_nc_f32(op, x, y));
+      return built_up(SINTER_XNN_EITHER(half, xnn_setup_fully_connected_nc, op, x, y));
     case Op::kMaxPool:
-      return built_up(xnn_setup_max_pooling2d_nhwc_f32(op, x, y));
+      return built_up(SINTER_XNN_EITHER(half, xnn_setup_max_pooling2d_nhwc, op, x, y));
     case Op::kAvgPool:
-      return built_up(xnn_setup_average_pooling2d_nhwc_f32(op, workspace, x, y));
+      return built_up(SINTER_XNN_EITHER(half, xnn_setup_average_pooling2d_nhwc, op, workspace, x, y));
     case Op::kResize:
-      return built_up(xnn_setup_resize_bilinear2d_nhwc_f32(op, workspace, x, y));
+      return built_up(SINTER_XNN_EITHER(half, xnn_setup_resize_bilinear2d_nhwc, op, workspace, x, y));
     case Op::kPad:
-      return built_up(xnn_setup_constant_pad_nd_x32(op, x, y));
+      return built_up(half ? xnn_setup_constant_pad_nd_x16(op, x, y)
+                           : xnn_setup_constant_pad_nd_x32(op, x, y));
+    case Op::kTranspose:
+      return built_up(xnn_setup_transpose_nd_x16(op, x, y));
     default:
-      return built_up(xnn_setup_binary_elementwise_nd(op, x, floats(call.in(1)), y));
+      if (is_unary(call.op)) return built_up(xnn_setup_unary_elementwise_nc(op, x, y));
+      return built_up(xnn_setup_binary_elementwise_nd(op, x, address(call.in(1)), y));
   }
 }
 

@@ -1,9 +1,28 @@
 #include "platforms/xnnpack/xnnpack_backend.h"
 
+#include <cpuinfo.h>
+
+#include <cstdlib>
+#include <cstring>
+
 #include "platforms/xnnpack/operators.h"
 
 namespace sinter {
 namespace {
+
+// The library also has float16 operators that compute in float32, for processors of other kinds. They are not
+// used: what they save is the conversion, and the reference kernels define those numbers.
+bool computes_in_half() {
+#if defined(__aarch64__)
+  const char* cap = std::getenv("SINTER_CPU_CAP");
+  return (cap == nullptr || std::strcmp(cap, "neon") != 0) && cpuinfo_initialize() &&
+         cpuinfo_has_arm_neon_fp16_arith();
+#else
+  return false;
+#endif
+}
+
+bool only_converts(Op op) { return op == Op::kCast || op == Op::kPad || op == Op::kTranspose; }
 
 struct Step {
   xnn_operator_t op = nullptr;
@@ -44,6 +63,8 @@ Status XnnpackBackend::open(BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   SINTER_RETURN_IF_ERROR(xnnpack::accept(call, threads, &needs->workspace));
+  SINTER_CHECK(!xnnpack::is_half(call) || only_converts(call.op) || computes_in_half(),
+               unsupported("this processor has no float16 arithmetic"));
   xnnpack::Creation creation(nullptr);
   xnnpack::Built built;
   size_t extra = 0;

@@ -1,4 +1,6 @@
-// Steps run by XNNPACK: convolutions, products, pooling, resizing and arithmetic in float32.
+// Steps run by XNNPACK: convolutions, products, pooling, resizing and arithmetic in float32; on 64-bit ARM
+// also in float16, with the functions between them, where the processor computes in it. Sums are then float16
+// as well.
 //
 // Operators, packed weights and indirection buffers live in the session's prepared memory; runs allocate
 // nothing. Results do not depend on the number of threads (no operator splits a sum), but on the instruction
