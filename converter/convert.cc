@@ -1,5 +1,7 @@
 #include "converter/convert.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
@@ -28,6 +30,8 @@ Status accept_simd(const OpCall& call, size_t* workspace) {
 }
 
 Status accept_xnnpack(const OpCall& call, size_t* workspace, const char* target) {
+  SINTER_CHECK(has_float16_kernels(target) || !xnnpack::is_half(call),
+               unsupported("float16 kernels are for 64-bit ARM"));
   if (prefers_simd(call, target) && accept_simd(call, workspace).ok())
     return unsupported("the Highway kernel is faster");
   return xnnpack::accept(call, kPlannedThreads, workspace);
@@ -35,16 +39,54 @@ Status accept_xnnpack(const OpCall& call, size_t* workspace, const char* target)
 Status accept_xnnpack_x86(const OpCall& call, size_t* workspace) {
   return accept_xnnpack(call, workspace, "x86_64");
 }
-Status accept_xnnpack_arm(const OpCall& call, size_t* workspace) {
-  return accept_xnnpack(call, workspace, "arm");
+Status accept_xnnpack_aarch64(const OpCall& call, size_t* workspace) {
+  return accept_xnnpack(call, workspace, "aarch64");
+}
+Status accept_xnnpack_armv7(const OpCall& call, size_t* workspace) {
+  return accept_xnnpack(call, workspace, "armv7");
+}
+
+Status xnnpack_float16(const OpCall& call, size_t* workspace) {
+  return xnnpack::accept(call, kPlannedThreads, workspace);
 }
 
 }  // namespace
 
 std::vector<CandidateSource> candidates_for(const std::string& target) {
   if (target != "x86_64" && target != "aarch64" && target != "armv7") return {};
-  return {{"xnnpack", target == "x86_64" ? accept_xnnpack_x86 : accept_xnnpack_arm}, {"simd", accept_simd}};
+  return {{"xnnpack", target == "x86_64"    ? accept_xnnpack_x86
+                      : target == "aarch64" ? accept_xnnpack_aarch64
+                                            : accept_xnnpack_armv7},
+          {"simd", accept_simd}};
 }
+
+bool has_float16_kernels(const std::string& target) { return target == "aarch64"; }
+
+namespace {
+
+void prefer_float16(Graph& graph, const std::string& target, Diagnostics& diagnostics) {
+  if (!has_float16_kernels(target)) {
+    diagnostics.warn(
+        "", "",
+        fmt::format("--prefer-float16: target '{}' has no kernels that compute in float16 (64-bit "
+                    "ARM has); float32 it is",
+                    target),
+        "float16 weights stay float16 in the file without it");
+    return;
+  }
+  const Float16Summary done = compute_in_float16(graph, xnnpack_float16);
+  if (done.computed == 0)
+    diagnostics.warn("", "", "--prefer-float16: nothing in this model can compute in float16; float32 it is",
+                     "sinter inspect --types has the reasons");
+  if (done.unproven > 0)
+    diagnostics.warn(done.first_unproven, done.first_op,
+                     fmt::format("--prefer-float16: {} of {} operations in float16, this one first, are not "
+                                 "proven to stay below 65504, beyond which they become infinite",
+                                 done.unproven, done.computed),
+                     "try typical inputs with sinter compare, or leave the option out");
+}
+
+}  // namespace
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
                                 Diagnostics& diagnostics, ConversionReport* report) {
@@ -71,6 +113,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (options.narrow_float64) narrow_float64(*graph);
   stage("rewriting");
   report.passes = run_passes(*graph, options.passes);
+  if (options.prefer_float16) {
+    prefer_float16(*graph, options.target, diagnostics);
+    if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
+  }
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
     if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
   compact_values(*graph);

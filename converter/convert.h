@@ -23,6 +23,7 @@ struct ConversionOptions {
   std::string target = "x86_64";
   bool strict = false;          // warnings refuse
   bool narrow_float64 = false;  // --float64 narrow: all of them, on the user's word
+  bool prefer_float16 = false;  // compute in float16 where the target does
   bool stored_weights = true;   // narrow weights stay narrow in the file
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
@@ -40,6 +41,9 @@ struct ConversionReport {
   EmitSummary file;
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
 };
+
+// Whether some kernels of the target compute in float16, given a processor that does.
+bool has_float16_kernels(const std::string& target);
 
 // The candidate backends of a target, best first. Empty for unknown targets and "portable".
 std::vector<CandidateSource> candidates_for(const std::string& target);

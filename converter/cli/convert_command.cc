@@ -142,6 +142,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.target = a.target;
   options.strict = a.strict;
   options.narrow_float64 = a.float64 == "narrow";
+  options.prefer_float16 = a.prefer_float16;
   options.stored_weights = a.weights == "stored";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -152,12 +153,6 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
   if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
   Diagnostics diagnostics;
-  if (a.prefer_float16)
-    diagnostics.warn(
-        "", "",
-        fmt::format("--prefer-float16: no backend of target '{}' computes in float16; float32 it is",
-                    a.target),
-        "float16 weights stay float16 in the file without it");
   nlohmann::json sizes;
   // Read back with the device's verifier: what is written is what a device accepts.
   options.emit.check = [&](const std::filesystem::path& file) {
@@ -232,7 +227,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
       ->check(CLI::IsMember({"auto", "keep", "narrow"}));
   c->add_option("--keep", a->keep, "TENSOR=TYPE: a value is computed and kept in this type");
   c->add_flag("--prefer-float16", a->prefer_float16,
-              "Compute in float16 where the target has kernels for it");
+              "Compute in float16 what the model has in float16, or all of a float32 model, where the target "
+              "has kernels for it (aarch64) and the rules of docs/types.md allow it");
   c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
   c->add_option("--report", a->report,
                 "FILE.json, .jsonl or .html: everything that the conversion has to tell");

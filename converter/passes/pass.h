@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "converter/ir/graph.h"
+#include "runtime/backend/kernel.h"
 
 namespace sinter::convert {
 
@@ -48,6 +49,19 @@ PassReport run_passes(Graph& graph, const PassOptions& options);
 // Computes float64 values in float32, public inputs and outputs excepted; returns the number of changed
 // nodes.
 int narrow_float64(Graph& graph);
+
+// What a target's kernels take: ok, or why not.
+using AcceptCall = Status (*)(const OpCall& call, size_t* workspace);
+
+// Lets what `accept` takes in float16 compute in it, where the rules of float16_rules.h allow that; the main
+// graph only.
+struct Float16Summary {
+  size_t concerned = 0;  // operations whose values the model has in float16 (or all in float32)
+  size_t computed = 0;   // of these, now in float16
+  size_t unproven = 0;   // of these, sums that might leave its range
+  std::string first_unproven, first_op;
+};
+Float16Summary compute_in_float16(Graph& graph, AcceptCall accept);
 
 // Nodes of the graph and of its bodies.
 size_t count_nodes(const Graph& graph);

@@ -49,12 +49,26 @@ bool keeps_type(const Node& node) {
   }
 }
 
+// What was put into float16 on request.
+struct Chosen {
+  std::set<std::string> nodes, values;
+  explicit Chosen(const TypeLedger& ledger) {
+    for (const TypeDecision& d : ledger.all())
+      if (d.rule == "compute.float16" && d.effect == TypeEffect::kNarrowed)
+        nodes.insert(d.node), values.insert(d.value);
+  }
+  bool has(const Graph& graph, const Node& node) const {
+    const std::string& value = graph.value(node.outputs[0]).name;
+    return nodes.count(node.name) != 0 && (value.empty() || values.count(value) != 0);
+  }
+};
+
 // A node that the solver, run again, would give other types.
-std::string undecided(const Graph& graph) {
+std::string undecided(const Graph& graph, const Chosen& chosen) {
   for (const Node& node : graph.nodes) {
     for (const auto& body : node.bodies)
-      if (std::string fault = undecided(*body); !fault.empty()) return fault;
-    if (keeps_type(node)) continue;
+      if (std::string fault = undecided(*body, chosen); !fault.empty()) return fault;
+    if (keeps_type(node) || chosen.has(graph, node)) continue;
     for (const auto& list : {node.inputs, node.outputs})
       for (const ValueId id : list)
         if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
@@ -68,7 +82,7 @@ std::string undecided(const Graph& graph) {
 
 std::string check_types(const Graph& graph) {
   if (std::string fault = unexplained(graph, Spoken(*graph.ledger)); !fault.empty()) return fault;
-  return undecided(graph);
+  return undecided(graph, Chosen(*graph.ledger));
 }
 
 }  // namespace sinter::convert

@@ -1,0 +1,253 @@
+// On request, what the target computes in float16 does: chains of such operations keep float16 values
+// between them, with Casts at the borders only (rule compute.float16). Runs behind all passes, on a graph
+// that computes in float32.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/recipe.h"
+#include "converter/passes/float16_rules.h"
+#include "converter/passes/pass.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr const char* kRule = "compute.float16";
+constexpr size_t kLazyBytes = 1 << 20;  // larger weights are rounded when they are written
+
+bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
+  return node.op() == Op::kCast && graph.value(node.inputs[0]).dtype == from &&
+         graph.value(node.outputs[0]).dtype == to;
+}
+
+class Islands {
+ public:
+  Islands(Graph& graph, AcceptCall accept)
+      : graph_(graph),
+        rules_(graph, accept),
+        half_node_(graph.nodes.size()),
+        producer_(graph.values.size(), -1) {
+    for (size_t n = 0; n < graph.nodes.size(); ++n)
+      for (const ValueId id : graph.nodes[n].outputs)
+        if (id >= 0) producer_[static_cast<size_t>(id)] = static_cast<int>(n);
+  }
+
+  Float16Summary run() {
+    choose();
+    drop_islands_without_products();
+    report();
+    if (summary_.computed == 0) return summary_;
+    half_.assign(graph_.values.size(), kAbsent);
+    std::vector<Node> nodes = std::move(graph_.nodes);
+    graph_.nodes.clear();
+    for (size_t n = 0; n < nodes.size(); ++n) {
+      Node& node = nodes[n];
+      if (half_node_[n])
+        place_half(std::move(node));
+      else if (is_cast(node, graph_, DType::kFloat32, DType::kFloat16) && half(node.inputs[0]) != kAbsent)
+        // The model's own rounding of what is float16 already.
+        graph_.nodes.push_back(
+            {CopyAttrs{}, {half(node.inputs[0])}, node.outputs, node.name, node.origin, {}});
+      else
+        graph_.nodes.push_back(std::move(node));
+    }
+    remove_dead_nodes(graph_);
+    if (std::string fault = check(graph_); !fault.empty())
+      throw std::logic_error(fmt::format("float16: {}", fault));
+    return summary_;
+  }
+
+ private:
+  size_t at(int n) const { return static_cast<size_t>(n); }
+  int producer(ValueId id) const { return id < 0 ? -1 : producer_[static_cast<size_t>(id)]; }
+
+  // Exists in float16 without a Cast.
+  bool is_half(ValueId id) const {
+    if (graph_.is_constant(id))
+      return graph_.value(id).dtype == DType::kFloat32 && Float16Rules::exact(*graph_.value(id).constant);
+    const int n = producer(id);
+    return n >= 0 &&
+           (half_node_[at(n)] || is_cast(graph_.nodes[at(n)], graph_, DType::kFloat16, DType::kFloat32));
+  }
+
+  void choose() {
+    refusals_.resize(graph_.nodes.size());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (rules_.concerns(static_cast<int>(n))) {
+        ++summary_.concerned;
+        refusals_[n] = rules_.refusal(static_cast<int>(n));
+        half_node_[n] = refusals_[n].empty();
+      } else if (Float16Rules::moves(node) && graph_.value(node.outputs[0]).dtype == DType::kFloat32) {
+        bool all = true, any = false;
+        for (const ValueId id : node.inputs) {
+          if (id < 0) continue;
+          all &= is_half(id);
+          any |= !graph_.is_constant(id);
+        }
+        half_node_[n] = all && any;
+      }
+    }
+  }
+
+  // A chain of element-wise operations alone is not worth its casts.
+  void drop_islands_without_products() {
+    std::vector<int> island(graph_.nodes.size());
+    std::iota(island.begin(), island.end(), 0);
+    const auto root = [&](int n) {
+      while (island[at(n)] != n) n = island[at(n)] = island[at(island[at(n)])];
+      return n;
+    };
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (!half_node_[n]) continue;
+      for (const ValueId id : graph_.nodes[n].inputs)
+        if (const int p = producer(id); p >= 0 && half_node_[at(p)])
+          island[at(root(p))] = root(static_cast<int>(n));
+    }
+    std::vector<bool> worth(graph_.nodes.size());
+    for (size_t n = 0; n < graph_.nodes.size(); ++n)
+      if (half_node_[n] && Float16Rules::is_product(graph_.nodes[n].op()))
+        worth[at(root(static_cast<int>(n)))] = true;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (!half_node_[n] || worth[at(root(static_cast<int>(n)))]) continue;
+      half_node_[n] = false;
+      if (!Float16Rules::moves(graph_.nodes[n]))
+        refusals_[n] = "no convolution or matrix product beside it computes in float16";
+    }
+  }
+
+  void report() {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const Node& node = graph_.nodes[n];
+      if (!half_node_[n]) {
+        if (!refusals_[n].empty())
+          record(node, graph_.value(node.outputs[0]).name, DType::kFloat32, DType::kFloat32, refusals_[n],
+                 TypeEffect::kKept);
+        continue;
+      }
+      if (Float16Rules::moves(node)) continue;
+      ++summary_.computed;
+      if (!rules_.unproven(static_cast<int>(n))) continue;
+      if (summary_.unproven++ == 0) summary_.first_unproven = node.name, summary_.first_op = node.origin;
+    }
+  }
+
+  void record(const Node& node, const std::string& value, DType before, DType after, std::string reason,
+              TypeEffect effect) {
+    graph_.ledger->add({value, node.name, node.origin, before, after, kRule, std::move(reason), effect, {}});
+  }
+
+  // ---- the graph again
+
+  ValueId half(ValueId id) const {
+    return id >= 0 && static_cast<size_t>(id) < half_.size() ? half_[static_cast<size_t>(id)] : kAbsent;
+  }
+
+  // The float16 form of a float32 value, for `reader`.
+  ValueId narrowed(ValueId id, const Node& reader) {
+    if (id < 0 || graph_.value(id).dtype != DType::kFloat32) return id;
+    if (half(id) != kAbsent) return half(id);
+    const Value value = graph_.value(id);
+    ValueId result = kAbsent;
+    if (value.constant) {
+      const ConstantPtr own = stored_in_float16(value.constant);
+      result = graph_.add_constant(own ? own : rounded(value.constant), value.name);
+      record(reader, value.name, DType::kFloat32, DType::kFloat16,
+             own ? "used in float16, as the model stores it" : "stored in float16, rounded once",
+             TypeEffect::kRetyped);
+    } else if (const ValueId own = narrow_source_of(id); own != kAbsent) {
+      result = own;
+    } else {
+      result = graph_.add_value(value.name, DType::kFloat16, value.dims);
+      graph_.value(result).extents = value.extents, graph_.value(result).order = value.order;
+      graph_.nodes.push_back(
+          {CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {id}, {result}, reader.name, "", {}});
+      record(reader, value.name, DType::kFloat32, DType::kFloat16,
+             "rounded once for what computes in float16", TypeEffect::kCast);
+    }
+    return half_[static_cast<size_t>(id)] = result;
+  }
+
+  // The float16 value that a Cast made `id` of.
+  ValueId narrow_source_of(ValueId id) const {
+    for (const Node& node : graph_.nodes)
+      if (node.op() == Op::kCast && node.outputs[0] == id &&
+          graph_.value(node.inputs[0]).dtype == DType::kFloat16)
+        return node.inputs[0];
+    return kAbsent;
+  }
+
+  // A weight of the model that was only widened; else null.
+  static ConstantPtr stored_in_float16(const ConstantPtr& c) {
+    const bool widened = c->recipe() && std::holds_alternative<CastAttrs>(c->recipe()->attrs) &&
+                         c->recipe()->inputs[0]->dtype() == DType::kFloat16;
+    return widened ? c->recipe()->inputs[0] : nullptr;
+  }
+
+  static ConstantPtr rounded(const ConstantPtr& c) {
+    const auto compute = [c] {
+      std::vector<ConstantPtr> cast;
+      if (!evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {c}, 1, &cast, false).ok())
+        throw std::logic_error("a constant cannot be rounded");
+      return cast[0];
+    };
+    if (c->byte_size() < kLazyBytes) return compute();
+    return Constant::lazy(DType::kFloat16, c->dims(), [compute] {
+      const LoadedBytes loaded = compute()->load();
+      return Bytes(loaded.bytes.begin(), loaded.bytes.end());
+    });
+  }
+
+  void split(Node& node, const Float16Split& parts) {
+    const ValueId between = graph_.add_value({}, DType::kFloat16, graph_.value(node.outputs[0]).dims);
+    graph_.value(between).extents = graph_.value(node.outputs[0]).extents;
+    const ValueId x = node.inputs[0];
+    const bool silu = node.op() == Op::kSilu;
+    graph_.nodes.push_back({*parts.first, std::move(node.inputs), {between}, node.name, node.origin, {}});
+    node.attrs = parts.second;
+    node.inputs = silu ? std::vector{x, between} : std::vector{between};
+  }
+
+  void place_half(Node node) {
+    for (ValueId& id : node.inputs) id = narrowed(id, node);
+    if (const Float16Split parts = split_for_float16(node); parts.first) split(node, parts);
+    const std::vector<ValueId> wide = node.outputs;
+    for (ValueId& id : node.outputs) {
+      if (id < 0 || graph_.value(id).dtype != DType::kFloat32) continue;
+      const Value value = graph_.value(id);
+      const ValueId fresh = graph_.add_value(value.name, DType::kFloat16, value.dims);
+      graph_.value(fresh).extents = value.extents, graph_.value(fresh).order = value.order;
+      half_[static_cast<size_t>(id)] = fresh;
+      record(node, value.name, DType::kFloat32, DType::kFloat16,
+             Float16Rules::moves(node) ? "moved in float16, like its operand"
+                                       : "the target computes it in float16, as asked for",
+             TypeEffect::kNarrowed);
+      id = fresh;
+    }
+    const std::vector<ValueId> narrow = node.outputs;
+    const std::string name = node.name;
+    graph_.nodes.push_back(std::move(node));
+    // For those who read it in float32; goes with the dead code where there is nobody.
+    for (size_t i = 0; i < wide.size(); ++i)
+      if (wide[i] != narrow[i])
+        graph_.nodes.push_back(
+            {CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {narrow[i]}, {wide[i]}, name, "", {}});
+  }
+
+  Graph& graph_;
+  Float16Rules rules_;
+  Float16Summary summary_;
+  std::vector<bool> half_node_;
+  std::vector<int> producer_;
+  std::vector<std::string> refusals_;
+  std::vector<ValueId> half_;  // by the value's number before
+};
+
+}  // namespace
+
+Float16Summary compute_in_float16(Graph& graph, AcceptCall accept) { return Islands(graph, accept).run(); }
+
+}  // namespace sinter::convert

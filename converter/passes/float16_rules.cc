@@ -1,0 +1,435 @@
+#include "converter/passes/float16_rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "converter/plan/call_view.h"
+#include "runtime/core/float_formats.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// Equal terms add up in 11 bits until there are 2048 of them.
+constexpr int64_t kMostTerms = 2048;
+// From here on float16 numbers are more than 1 apart.
+constexpr double kLargestAddend = 2048;
+// Of the sum of a filter's magnitudes; rounding normal numbers changes half of that at most.
+constexpr double kLargestLoss = 0x1p-10;
+
+float float_at(const std::byte* p) {
+  float v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+
+// Calls f(element, row) for a float32 constant; rows are along the first axis or along the last.
+template <class F>
+void for_each_float(const Constant& c, bool rows_first, F f) {
+  const LoadedBytes loaded = c.load();
+  const int64_t n = c.size();
+  const int64_t rows = c.dims().empty() ? 1 : rows_first ? c.dims().front() : c.dims().back();
+  const int64_t length = std::max<int64_t>(n / std::max<int64_t>(rows, 1), 1);
+  for (int64_t i = 0; i < n; ++i)
+    f(float_at(loaded.bytes.data() + i * static_cast<int64_t>(sizeof(float))),
+      static_cast<size_t>(rows_first ? i / length : i % rows));
+}
+
+size_t row_count(const Constant& c, bool rows_first) {
+  return c.dims().empty() ? 1 : static_cast<size_t>(rows_first ? c.dims().front() : c.dims().back());
+}
+
+double largest(const Constant& c) {
+  double most = 0;
+  for_each_float(c, true, [&](float v, size_t) {
+    if (!(std::fabs(v) <= most)) most = std::fabs(v);
+  });
+  return most;
+}
+
+// Filters lie along the first axis, but for these.
+bool filters_first(const Node& node) {
+  const auto* product = node.as<MatMulAttrs>();
+  return node.op() != Op::kDepthwiseConv && (product == nullptr || product->transpose_b != 0);
+}
+
+bool is_float32(const Graph& graph, ValueId id) {
+  return id >= 0 && graph.value(id).dtype == DType::kFloat32;
+}
+
+// Operations that some target may compute in float16. The others stay in float32 whatever it has: sums of
+// many terms, norms, softmax (rule accumulate.wide), angles, exponentials.
+bool candidate(const Node& node) {
+  switch (node.op()) {
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+    case Op::kConvTranspose:
+    case Op::kFullyConnected:
+    case Op::kMatMul:
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kAbs:
+    case Op::kNeg:
+    case Op::kClamp:
+    case Op::kSigmoid:
+    case Op::kTanh:
+    case Op::kSilu:
+    case Op::kHardSwish:
+    case Op::kLeakyRelu:
+    case Op::kPRelu:
+    case Op::kMaxPool:
+    case Op::kAvgPool:
+    case Op::kResize:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What a result is a sum of.
+int64_t terms(const Graph& graph, const Node& node) {
+  const auto of_weights = [&](size_t from) {
+    const Dims& w = graph.value(node.inputs[1]).dims;
+    int64_t n = 1;
+    for (size_t i = from; i < w.size(); ++i) n *= w[i];
+    return n;
+  };
+  const auto* pool = node.as<AvgPoolAttrs>();
+  const Dims& x = graph.value(node.inputs[0]).dims;
+  switch (node.op()) {
+    case Op::kConv:
+    case Op::kConvTranspose:
+    case Op::kFullyConnected:
+      return of_weights(1);
+    case Op::kDepthwiseConv: {
+      const Dims& w = graph.value(node.inputs[1]).dims;
+      return element_count(w) / std::max<int64_t>(w.back(), 1);
+    }
+    case Op::kMatMul:
+      return x.empty() ? 1 : x.back();
+    case Op::kAvgPool: {
+      int64_t n = 1;
+      for (const int64_t k : pool->kernel) n *= k;
+      return n;
+    }
+    default:
+      return 2;
+  }
+}
+
+std::pair<double, double> clamp_of(const Node& node) {
+  return std::visit(
+      [](const auto& a) -> std::pair<double, double> {
+        if constexpr (requires { a.act_min; }) return {a.act_min, a.act_max};
+        if constexpr (std::is_same_v<std::decay_t<decltype(a)>, ClampAttrs>) return {a.min, a.max};
+        return {-kInfinity, kInfinity};
+      },
+      node.attrs);
+}
+
+}  // namespace
+
+Float16Split split_for_float16(const Node& node) {
+  const auto* silu = node.as<SiluAttrs>();
+  if (silu != nullptr && silu->alpha == 1) return {SigmoidAttrs{}, MulAttrs{}};
+  const auto [low, high] = clamp_of(node);
+  if (low == -kInfinity && high == kInfinity) return {};
+  const auto unclamped = [&](auto plain) -> Float16Split { return {OpAttrs{plain}, ClampAttrs{low, high}}; };
+  if (node.op() == Op::kAdd) return unclamped(AddAttrs{});
+  if (node.op() == Op::kSub) return unclamped(SubAttrs{});
+  if (node.op() == Op::kMul) return unclamped(MulAttrs{});
+  return {};
+}
+
+bool Float16Rules::Origins::has(const Graph& graph, const Node& node) const {
+  if (!node.name.empty() && nodes.count(node.name) != 0) return true;
+  return std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](ValueId id) { return id >= 0 && values.count(graph.value(id).name) != 0; });
+}
+
+bool Float16Rules::moves(const Node& node) {
+  const auto* view = node.as<ViewAttrs>();
+  const auto* resize = node.as<ResizeAttrs>();
+  switch (node.op()) {
+    case Op::kView:
+      return view->dtype < 0;
+    case Op::kCopy:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kConcat:
+    case Op::kTile:
+    case Op::kBroadcast:
+    case Op::kPad:
+      return true;
+    case Op::kResize:
+      return resize->mode == static_cast<int64_t>(ResizeMode::kNearest) &&
+             resize->coordinates != static_cast<int64_t>(ResizeCoordinates::kTfCropAndResize);
+    default:
+      return false;
+  }
+}
+
+bool Float16Rules::is_product(Op op) {
+  return op == Op::kConv || op == Op::kDepthwiseConv || op == Op::kConvTranspose ||
+         op == Op::kFullyConnected || op == Op::kMatMul;
+}
+
+bool Float16Rules::exact(const Constant& c) {
+  bool all = true;
+  for_each_float(c, true, [&](float v, size_t) { all &= v != v || float16_value(float16_bits(v)) == v; });
+  return all;
+}
+
+Float16Rules::Float16Rules(const Graph& graph, AcceptCall accept)
+    : graph_(graph),
+      accept_(accept),
+      bounds_(graph.values.size(), kInfinity),
+      largest_(graph.nodes.size(), 0),
+      wide_(graph.values.size(), nullptr),
+      from_integers_(graph.values.size()) {
+  read_ledger();
+  find_bounds();
+  find_wide();
+}
+
+void Float16Rules::read_ledger() {
+  for (const TypeDecision& d : graph_.ledger->all()) {
+    if (d.effect != TypeEffect::kWidened && d.effect != TypeEffect::kNarrowed) continue;
+    Origins& of = d.before == DType::kFloat16 ? half_ : other_;
+    if (!d.value.empty()) of.values.insert(d.value);
+    if (!d.node.empty()) of.nodes.insert(d.node);
+  }
+}
+
+bool Float16Rules::concerns(int n) const {
+  const Node& node = graph_.nodes[static_cast<size_t>(n)];
+  if (!node.bodies.empty() || node.outputs.empty() || node.op() == Op::kCast || moves(node)) return false;
+  if (!is_float32(graph_, node.outputs[0]) || other_.has(graph_, node)) return false;
+  return half_.values.empty() || half_.has(graph_, node);
+}
+
+// Largest magnitudes, in the order of the nodes.
+void Float16Rules::find_bounds() {
+  for (size_t v = 0; v < graph_.values.size(); ++v)
+    if (const ConstantPtr& c = graph_.values[v].constant;
+        c && c->dtype() == DType::kFloat32 && c->byte_size() <= (1 << 16))
+      bounds_[v] = largest(*c);
+  for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const Node& node = graph_.nodes[n];
+    if (node.outputs.empty() || !is_float32(graph_, node.outputs[0]) || !node.bodies.empty()) continue;
+    const auto in = [&](size_t i) { return i < node.inputs.size() ? bound(node.inputs[i]) : 0; };
+    double sum = 0, out = kInfinity;  // before and after the function itself
+    switch (node.op()) {
+      case Op::kConv:
+      case Op::kDepthwiseConv:
+      case Op::kConvTranspose:
+      case Op::kFullyConnected:
+      case Op::kMatMul:
+        sum = out = product_bound(node);
+        break;
+      case Op::kAdd:
+      case Op::kSub:
+        sum = out = in(0) + in(1);
+        break;
+      case Op::kMul:
+      case Op::kPRelu:
+        sum = out = in(0) * in(1);
+        if (node.op() == Op::kPRelu) sum = out = std::max(sum, in(0));
+        break;
+      case Op::kSigmoid:
+      case Op::kTanh:
+      case Op::kHardSigmoid:
+        out = 1;
+        break;
+      case Op::kSoftmax:
+        out = node.as<SoftmaxAttrs>()->log != 0 ? kInfinity : 1;
+        break;
+      case Op::kAvgPool:
+        sum = in(0) * static_cast<double>(terms(graph_, node));
+        out = in(0);
+        break;
+      case Op::kLeakyRelu:
+        sum = out = in(0) * std::max(1.0, std::fabs(node.as<LeakyReluAttrs>()->alpha));
+        break;
+      case Op::kMin:
+      case Op::kMax:
+      case Op::kConcat:
+      case Op::kPad:
+        out = 0;
+        for (size_t i = 0; i < node.inputs.size(); ++i) out = std::max(out, in(i));
+        break;
+      case Op::kAbs:
+      case Op::kNeg:
+      case Op::kClamp:
+      case Op::kHardSwish:
+      case Op::kSilu:
+      case Op::kMaxPool:
+      case Op::kView:
+      case Op::kCopy:
+      case Op::kTranspose:
+      case Op::kSlice:
+      case Op::kTile:
+      case Op::kBroadcast:
+        out = in(0);
+        break;
+      case Op::kResize:
+        out = in(0) * (node.as<ResizeAttrs>()->mode == static_cast<int64_t>(ResizeMode::kCubic) ? 2 : 1);
+        break;
+      case Op::kCast:
+        if (const DType from = graph_.value(node.inputs[0]).dtype; from == DType::kUint8)
+          out = 255;
+        else if (from == DType::kInt8)
+          out = 128;
+        else if (from == DType::kBool)
+          out = 1;
+        break;
+      default:
+        break;
+    }
+    const auto [low, high] = clamp_of(node);
+    largest_[n] = std::isnan(sum) ? kInfinity : sum;
+    out = std::isnan(out) ? kInfinity : out;
+    bounds_[static_cast<size_t>(node.outputs[0])] = std::min(out, std::max(std::fabs(low), std::fabs(high)));
+  }
+}
+
+double Float16Rules::product_bound(const Node& node) const {
+  if (!graph_.is_constant(node.inputs[1])) return kInfinity;
+  const ConstantPtr& w = graph_.value(node.inputs[1]).constant;
+  if (w->dtype() != DType::kFloat32 || (node.op() == Op::kMatMul && w->dims().size() != 2)) return kInfinity;
+  const double x = bound(node.inputs[0]);
+  if (!std::isfinite(x)) return kInfinity;
+  const bool first = filters_first(node);
+  std::vector<double> sums(row_count(*w, first));
+  for_each_float(*w, first, [&](float v, size_t row) { sums[row] += std::fabs(v) * x; });
+  double bias = 0;
+  if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
+    if (!graph_.is_constant(node.inputs[2])) return kInfinity;
+    bias = largest(*graph_.value(node.inputs[2]).constant);
+  }
+  return bias + (sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end()));
+}
+
+// Backwards from what needs more than float16 tells apart, forwards from integers.
+void Float16Rules::find_wide() {
+  const auto elementwise = [](const Node& node) {
+    return (op_info(node.op())->traits & kElementwise) != 0 || moves(node);
+  };
+  for (size_t n = graph_.nodes.size(); n-- > 0;) {
+    const Node& node = graph_.nodes[n];
+    const char* why = nullptr;
+    switch (node.op()) {
+      case Op::kSoftmax:
+        why = "it goes into a softmax, before which nothing is rounded to float16";
+        break;
+      case Op::kTrig:
+      case Op::kExp:
+        why = "an exponential or angle is made of it";
+        break;
+      default:
+        if (elementwise(node) && !node.outputs.empty() && node.outputs[0] >= 0)
+          why = wide_[static_cast<size_t>(node.outputs[0])];
+    }
+    if (why == nullptr) continue;
+    for (const ValueId id : node.inputs)
+      if (is_float32(graph_, id)) wide_[static_cast<size_t>(id)] = why;
+  }
+  for (const Node& node : graph_.nodes) {
+    if (node.outputs.empty() || node.outputs[0] < 0) continue;
+    bool from_integers = false;
+    if (node.op() == Op::kCast) {
+      const DType from = graph_.value(node.inputs[0]).dtype;
+      from_integers = is_integer(from) && byte_width(from) > 1;
+    } else if (elementwise(node)) {
+      for (const ValueId id : node.inputs)
+        from_integers |= id >= 0 && from_integers_[static_cast<size_t>(id)];
+    }
+    if (!from_integers || !is_float32(graph_, node.outputs[0])) continue;
+    from_integers_[static_cast<size_t>(node.outputs[0])] = true;
+  }
+}
+
+std::string Float16Rules::refusal(int n) const {
+  const Node& node = graph_.nodes[static_cast<size_t>(n)];
+  if (!candidate(node)) return fmt::format("{} stays in float32", op_name(node.op()));
+  for (const auto& list : {node.inputs, node.outputs})
+    for (const ValueId id : list)
+      if (id >= 0 && !is_float32(graph_, id)) return "an operand is not floating-point";
+  const bool product = is_product(node.op());
+  for (const ValueId id : product ? node.inputs : node.outputs) {
+    if (id < 0) continue;
+    if (from_integers_[static_cast<size_t>(id)])
+      return "it is computed from integers, which float16 may not hold";
+    if (!product && wide_[static_cast<size_t>(id)] != nullptr) return wide_[static_cast<size_t>(id)];
+  }
+  if (const int64_t count = terms(graph_, node); count > kMostTerms)
+    return fmt::format("a sum of {} terms is kept in float32", count);
+  if (std::string why = refusal_of_operands(node); !why.empty()) return why;
+  const Float16Split split = split_for_float16(node);
+  if (split.first) {
+    const ValueId x = node.inputs[0], y = node.outputs[0];
+    const bool last = std::holds_alternative<ClampAttrs>(split.second);
+    const bool both = accepts({*split.first, last ? node.inputs : std::vector{x}, {y}, {}, {}, {}}) &&
+                      accepts({split.second, last ? std::vector{y} : std::vector{x, y}, {y}, {}, {}, {}});
+    return both ? "" : "the target has no float16 kernel for it";
+  }
+  return accepts(node) ? "" : "the target has no float16 kernel for it";
+}
+
+bool Float16Rules::accepts(const Node& node) const {
+  CallView view(graph_, node);
+  for (auto* list : {&view.inputs, &view.outputs})
+    for (TensorView& v : *list)
+      if (v.present()) {
+        const Dims dims(v.dims, v.dims + v.rank);
+        v.dtype = DType::kFloat16;
+        v.set_shape(dims);
+      }
+  size_t workspace = 0;
+  return accept_(view.call, &workspace).ok();
+}
+
+std::string Float16Rules::refusal_of_operands(const Node& node) const {
+  const auto [low, high] = clamp_of(node);
+  for (const double b : {low, high})
+    if (std::isfinite(b) && std::fabs(b) > kLargestFloat16)
+      return fmt::format("the bound {:g} is beyond float16's range", b);
+  if (node.op() == Op::kMul && node.inputs[0] == node.inputs[1]) return "squares stay in float32";
+  if (is_product(node.op()) && !graph_.is_constant(node.inputs[1]))
+    return "a product of two computed values stays in float32";
+  for (size_t i = 0; i < node.inputs.size(); ++i)
+    if (graph_.is_constant(node.inputs[i]))
+      if (std::string why = refusal_of_constant(node, i); !why.empty()) return why;
+  return {};
+}
+
+std::string Float16Rules::refusal_of_constant(const Node& node, size_t operand) const {
+  const Constant& c = *graph_.value(node.inputs[operand]).constant;
+  const double most = largest(c);
+  if (std::isfinite(most) && std::isinf(float16_value(float16_bits(most))))
+    return fmt::format("the constant {:g} is beyond float16's range", most);
+  const bool addend = node.op() == Op::kAdd || node.op() == Op::kSub;
+  if (addend && most > kLargestAddend)
+    return fmt::format("float16 does not tell numbers near the constant {:g} apart", most);
+  if (addend || (is_product(node.op()) && operand > 1)) return {};
+  // Small weights: what is lost of a filter.
+  const bool first = filters_first(node), product = is_product(node.op());
+  std::vector<double> sums(product ? row_count(c, first) : 1), lost(sums.size());
+  for_each_float(c, first, [&](float v, size_t row) {
+    if (!product) row = 0;
+    if (!std::isfinite(v)) return;
+    sums[row] += std::fabs(v);
+    lost[row] += std::fabs(static_cast<double>(v) - float16_value(float16_bits(v)));
+  });
+  for (size_t row = 0; row < sums.size(); ++row)
+    if (lost[row] > kLargestLoss * sums[row]) return "its weights are too small for float16";
+  return {};
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""--prefer-float16: what computes in float16 then, what stays, and what is said about it (rule compute.float16).
+
+    prefer_float16.py [--sinter PROGRAM] [--verbose]
+
+Values are compared with the same network in float64, on the reference kernels: they compute such files in float32 or
+wider and round each result once. The float16 kernels themselves are tested in tests/ops/xnnpack_half_cases.cc.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+sys.path.insert(0, HERE)
+import pinned  # noqa: E402
+
+pinned.require()
+import ml_dtypes  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import run as corpus_run  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
+from type_case import TypeCase, build, node  # noqa: E402
+
+f16, f32, bf16 = np.float16, np.float32, ml_dtypes.bfloat16
+LETTER = {f16: "h", f32: "f", bf16: "w"}
+
+
+def rng(seed=7):
+    return np.random.default_rng(seed)
+
+
+def weights(kind, *shape, seed=7):
+    return (rng(seed).standard_normal(shape) / np.sqrt(np.prod(shape[1:]))).astype(kind)
+
+
+def convolutions(kind):
+    """Conv, BatchNormalization, Relu, depthwise Conv, residual Add, MaxPool, Flatten, Gemm, Softmax."""
+    c = {"w1": weights(kind, 8, 3, 3, 3), "b1": weights(kind, 8), "w2": weights(kind, 8, 1, 3, 3, seed=8),
+         "w3": weights(kind, 8, 8, 1, 1, seed=9), "w4": weights(kind, 5, 128, seed=10), "b4": weights(kind, 5),
+         "s": np.full(8, 1.25, kind), "m": np.full(8, 0.125, kind), "v": np.full(8, 0.75, kind)}
+    nodes = [node("Conv", ["x", "w1", "b1"], "c1", name="conv1", pads=[1, 1, 1, 1]),
+             node("BatchNormalization", ["c1", "s", "m", "m", "v"], "n1", name="norm"),
+             node("Relu", "n1", "r1", name="relu1"),
+             node("Conv", ["r1", "w2"], "c2", name="depthwise", pads=[1, 1, 1, 1], group=8),
+             node("Conv", ["c2", "w3"], "c3", name="conv3"),
+             node("Add", ["c3", "r1"], "a", name="add"),
+             node("MaxPool", "a", "p", name="pool", kernel_shape=[2, 2], strides=[2, 2]),
+             node("Flatten", "p", "f", name="flat"),
+             node("Gemm", ["f", "w4", "b4"], "g", name="gemm", transB=1),
+             node("Softmax", "g", "y", name="soft")]
+    return nodes, "x", "y", c, {"x": (1, 3, 8, 8), "y": (1, 5)}
+
+
+def masked(kind):
+    """Linear, mask of -1e4, Softmax; and a square that is summed."""
+    c = {"w": weights(kind, 16, 16), "mask": np.where(np.arange(16) < 9, 0, -1e4).astype(kind)}
+    nodes = [node("MatMul", ["x", "w"], "l", name="linear"), node("Add", ["l", "mask"], "a", name="mask_add"),
+             node("Softmax", "a", "y", name="soft"), node("Mul", ["l", "l"], "q", name="square"),
+             node("ReduceSum", "q", "z", name="sum")]
+    return nodes, "x", "y z", c, {"x": (2, 16), "y": (2, 16), "z": (1, 1)}
+
+
+def long_sum(kind):
+    c = {"w": weights(kind, 3000, 4), "v": weights(kind, 4, 4)}
+    nodes = [node("MatMul", ["x", "w"], "l", name="long"), node("MatMul", ["l", "v"], "y", name="short")]
+    return nodes, "x", "y", c, {"x": (2, 3000), "y": (2, 4)}
+
+
+def gelu(kind):
+    """Between two products something that has no float16 kernel."""
+    c = {"w": weights(kind, 16, 16), "v": weights(kind, 16, 16, seed=3)}
+    nodes = [node("MatMul", ["x", "w"], "l", name="first"), node("Gelu", "l", "g", name="gelu"),
+             node("MatMul", ["g", "v"], "y", name="second")]
+    return nodes, "x", "y", c, {"x": (2, 16), "y": (2, 16)}
+
+
+def model(network, kind, public=None):
+    nodes, inputs, outputs, constants, shapes = network(kind)
+    letter = LETTER[public or kind]
+    opset = 20 if network is gelu else 17
+    if public and public is not kind:
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+        back = helper.np_dtype_to_tensor_dtype(np.dtype(public))
+        rename = {n: n + "_inner" for n in (inputs + " " + outputs).split()}
+        for n in nodes:
+            n.input[:] = [rename.get(i, i) for i in n.input]
+            n.output[:] = [rename.get(o, o) for o in n.output]
+        nodes = [node("Cast", i, i + "_inner", name="in_" + i, to=to) for i in inputs.split()] + nodes + [
+            node("Cast", o + "_inner", o, name="out_" + o, to=back) for o in outputs.split()]
+    feeds = {n: np.zeros(shapes[n], public or kind) for n in inputs.split()}
+    return build(nodes, feeds, " ".join(f"{n}:{letter}" for n in outputs.split()), constants, opset=opset,
+                 shapes=shapes), shapes
+
+
+def in_float64(m):
+    """The same network with every float tensor in float64, weights as they were rounded."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(m)
+    floats = {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16}
+    for t in wide.graph.initializer:
+        if t.data_type in floats:
+            t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t).astype(np.float64), t.name))
+    for n in wide.graph.node:
+        for a in n.attribute:
+            if n.op_type == "Cast" and a.name == "to" and a.i in floats:
+                a.i = onnx.TensorProto.DOUBLE
+    for v in [*wide.graph.input, *wide.graph.output]:
+        v.type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
+    return wide
+
+
+class Converted:
+    """A model after convert --target aarch64 --prefer-float16, and what inspect says of the file."""
+
+    def __init__(self, sinter, work, m, *flags, target="aarch64"):
+        self.sinter, self.work = sinter, work
+        self.source, self.file = os.path.join(work, "m.onnx"), os.path.join(work, "m.sinter")
+        onnx.save(m, self.source)
+        self.answer = cli.call(sinter, "convert", self.source, "-o", self.file, "--target", target, "--prefer-float16",
+                               *flags)
+        if self.answer.code == 0:
+            self.types = json.loads(cli.call(sinter, "inspect", self.file, "--types", "--json").out)
+            self.steps = json.loads(cli.call(sinter, "inspect", self.file, "--steps", "--json").out)["steps"]
+
+    def computed(self):
+        """name of a step's node -> the type of its first result, Casts and moves apart."""
+        return {s["name"]: s["outputs"][0].split(" ")[-1].split("[")[0] for s in self.steps
+                if s["op"] not in ("Cast", "View", "Copy", "Transpose")}
+
+    def casts(self):
+        return [s for s in self.steps if s["op"] == "Cast" and not s["elided"]]
+
+    def reason(self, name):
+        return [d["reason"] for d in self.types["decisions"]
+                if d["rule"] == "compute.float16" and d["node"] == name and d["effect"] == "kept"]
+
+    def run(self, feeds):
+        given, got = os.path.join(self.work, "in.npz"), os.path.join(self.work, "out.npz")
+        cli.save_npz(given, feeds)
+        r = cli.call(self.sinter, "run", self.file, "--inputs", given, "--outputs", got, "--quiet")
+        assert r.code == 0, r.why()
+        return cli.load_npz(got)
+
+
+def expect(condition, said):
+    if not condition:
+        raise AssertionError(said)
+
+
+def close(sinter, work, m, shapes, kind, tolerance, *flags):
+    """Converts, compares with float64, replays the ledger; gives the Converted."""
+    c = Converted(sinter, work, m, *flags)
+    expect(c.answer.code == 0, c.answer.why())
+    feeds = {i.name: rng(1).uniform(-1, 1, shapes[i.name]).astype(kind) for i in m.graph.input}
+    want = dict(zip([o.name for o in m.graph.output],
+                    ReferenceEvaluator(in_float64(m)).run(None, {k: v.astype(np.float64) for k, v in feeds.items()})))
+    for name, got in c.run(feeds).items():
+        expect(got.dtype == kind, f"{name} has become {got.dtype}")
+        error = np.abs(got.astype(np.float64) - want[name]).max() / np.abs(want[name]).max()
+        expect(error <= tolerance, f"{name} is off by {error:.2g} of the largest value")
+    case = TypeCase("", "", m, {}, {})
+    fault = corpus_run.replayed(case, c.types, c.steps)
+    expect(fault is None, fault)
+    said = cli.call(sinter, "compare", c.source, c.file, "--inputs", os.path.join(work, "in.npz"), "--min-sqnr", "45")
+    expect(said.code == 0, f"compare: {said.out} {said.err}")
+    return c
+
+
+FOUR_ROUNDINGS = 4 * 2.0**-11
+
+
+def test_float16_model(sinter, work):
+    c = close(sinter, work, *model(convolutions, f16), f16, FOUR_ROUNDINGS)
+    expect({n: t for n, t in c.computed().items() if t != "float16"} == {"soft": "float32"}, c.computed())
+    expect(len(c.casts()) == 2, [s["name"] for s in c.casts()])  # before and behind the softmax
+    expect("conv1" in c.answer.err and "65504" in c.answer.err, c.answer.err)
+
+
+def test_float32_model(sinter, work):
+    c = close(sinter, work, *model(convolutions, f32), f32, FOUR_ROUNDINGS)
+    expect({n: t for n, t in c.computed().items() if t != "float16"} == {"soft": "float32"}, c.computed())
+    expect(len(c.casts()) == 2, [s["name"] for s in c.casts()])  # of the input, before the softmax
+    plain = os.path.join(work, "plain.sinter")
+    cli.call(sinter, "convert", c.source, "-o", plain, "--target", "aarch64")
+    expect(os.path.getsize(c.file) < 0.95 * os.path.getsize(plain), "the weights are not stored in float16")
+
+
+def test_float16_inside_float32(sinter, work):
+    c = close(sinter, work, *model(convolutions, f16, public=f32), f32, FOUR_ROUNDINGS)
+    expect(c.computed()["gemm"] == "float16" and c.computed()["soft"] == "float32", c.computed())
+
+
+def test_bfloat16_stays(sinter, work):
+    c = Converted(sinter, work, model(convolutions, bf16)[0])
+    expect("float16" not in c.computed().values(), c.computed())
+    expect("nothing in this model" in c.answer.err, c.answer.err)
+
+
+def test_masks_and_squares_stay(sinter, work):
+    for kind in (f16, f32):
+        c = close(sinter, work, *model(masked, kind), kind, FOUR_ROUNDINGS)
+        computed = c.computed()
+        expect(computed.pop("linear") == "float16" and set(computed.values()) == {"float32"}, c.computed())
+        expect("softmax" in c.reason("mask_add")[0] and "squares" in c.reason("square")[0], c.types["decisions"])
+
+
+def test_long_sums_stay(sinter, work):
+    c = close(sinter, work, *model(long_sum, f16), f16, FOUR_ROUNDINGS)
+    expect(c.computed() == {"long": "float32", "short": "float16"}, c.computed())
+    expect("3000 terms" in c.reason("long")[0], c.reason("long"))
+
+
+def test_islands(sinter, work):
+    c = close(sinter, work, *model(gelu, f16), f16, FOUR_ROUNDINGS)
+    expect(c.computed() == {"first": "float16", "gelu": "float32", "second": "float16"}, c.computed())
+    expect(len(c.casts()) == 2, [s["name"] for s in c.casts()])
+    text = cli.call(sinter, "explain", c.file, "gelu").out
+    expect("Gelu stays in float32" in text, text)
+    text = cli.call(sinter, "explain", c.file, "l").out
+    expect("the target computes it in float16" in text and "temporary float16" in text, text)
+
+
+def test_strict_and_other_targets(sinter, work):
+    m, _ = model(convolutions, f16)
+    expect(Converted(sinter, work, m, "--strict").answer.code == 1, "--strict passes what is not proven")
+    for target in ("x86_64", "armv7", "portable", "cuda"):
+        c = Converted(sinter, work, m, target=target)
+        expect(c.answer.code == 0 and f"'{target}' has no kernels that compute in float16" in c.answer.err, c.answer.err)
+        expect("float16" not in c.computed().values(), c.computed())
+
+
+def test_same_bytes(sinter, work):
+    m, _ = model(convolutions, f32)
+    files = []
+    for _ in range(2):
+        with open(Converted(sinter, work, m).file, "rb") as f:
+            files.append(f.read())
+    expect(files[0] == files[1], "two conversions differ")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sinter")
+    parser.add_argument("--verbose", action="store_true")
+    args = parser.parse_args()
+    sinter, failed = cli.find_sinter(args.sinter), 0
+    tests = [(n, f) for n, f in globals().items() if n.startswith("test_")]
+    for name, test in tests:
+        with tempfile.TemporaryDirectory(prefix="half-") as work:
+            try:
+                test(sinter, work)
+                if args.verbose:
+                    print(f"passed {name}")
+            except AssertionError as e:
+                failed += 1
+                print(f"FAILED {name}: {e}")
+    print(f"{len(tests) - failed} of {len(tests)} passed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
