@@ -20,8 +20,8 @@ Tensor values(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) {
   return halved(noise<float>(std::move(dims), low, high, seed));
 }
 
-TEST(Half, FunctionsOfEveryNumber) {
-  const Tensor x = finite_halves();
+TEST(Half, FunctionsOfNumbersOfEverySize) {
+  const Tensor x = finite_halves(7);
   expect_rounded_once<float>(AbsAttrs{}, {x});
   expect_rounded_once<float>(NegAttrs{}, {x});
   expect_rounded_once<float>(SqrtAttrs{}, {x});
