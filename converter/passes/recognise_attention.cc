@@ -1,28 +1,21 @@
 // recognise-attention: softmax(scale * q k' + bias) v, written as two products and a softmax, becomes
 // Attention.
 //
-// Attention gives zeros where every key is hidden by a bias of -inf, the products give NaN; so the bias must
-// be one that is known to be finite (a constant, or something multiplied by a finite constant).
+// Masks come in three ways, and each has its rule (AttentionRule), so that a query of which every key is
+// masked gives what the model gives: NaN for -inf, equal weights for large finite numbers, or the zeros that
+// the model asks for.
+//   added      scores + bias                            kAdds
+//   replacing  Where(mask, scores, -1e9)                kReplaces, with the bias Where(mask, 0, -1e9)
+//   repaired   Where(IsNaN(weights), 0, weights)        kAddsNanToZero
+//   blind      Where(max of bias == -inf, 0, weights)   kHides
 #include <cmath>
 
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
-
-bool finite_constant(const Editor& e, ValueId id) {
-  if (id < 0 || e.value(id).constant == nullptr || e.value(id).constant->size() > 65536) return false;
-  for (const double v : e.value(id).constant->as_doubles())
-    if (!std::isfinite(v)) return false;
-  return true;
-}
-
-bool finite(Editor& e, ValueId id) {
-  if (finite_constant(e, id)) return true;
-  const int n = e.made_by<MulAttrs>(id);
-  return n >= 0 && (finite_constant(e, e.node(n).inputs[0]) || finite_constant(e, e.node(n).inputs[1]));
-}
 
 // A matrix product, perhaps scaled.
 bool is_product(Editor& e, ValueId id) {
@@ -37,6 +30,10 @@ struct Scores {
   ValueId q = kAbsent, k = kAbsent, bias = kAbsent;
   double scale = 1;
   bool k_is_transposed = false;  // k is [B, H, D, N]
+  // Where(mask, scores, hidden), or with the two exchanged.
+  ValueId mask = kAbsent, hidden = kAbsent;
+  bool mask_hides = false;
+  bool biased() const { return bias != kAbsent || mask != kAbsent; }
 };
 
 std::optional<Scores> scores(Editor& e, ValueId id) {
@@ -51,13 +48,23 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
       return s;
     }
     const bool untouched = s.scale == 1;
-    if (unclamped(node.as<AddAttrs>()) && s.bias == kAbsent && untouched) {
+    if (unclamped(node.as<AddAttrs>()) && !s.biased() && untouched) {
       size_t side = 0;  // of the scores
-      while (side < 2 && !(is_product(e, node.inputs[side]) && finite(e, node.inputs[1 - side]) &&
-                           same_dims(e.graph(), node.inputs[side], id)))
+      while (side < 2 && !(is_product(e, node.inputs[side]) && same_dims(e.graph(), node.inputs[side], id)))
         ++side;
       if (side == 2) return std::nullopt;
       s.bias = node.inputs[1 - side];
+      id = node.inputs[side];
+      continue;
+    }
+    if (node.as<WhereAttrs>() != nullptr && !s.biased() && untouched) {
+      size_t side = 1;
+      while (side < 3 && !(is_product(e, node.inputs[side]) && same_dims(e.graph(), node.inputs[side], id)))
+        ++side;
+      if (side == 3) return std::nullopt;
+      s.mask = node.inputs[0], s.hidden = node.inputs[3 - side], s.mask_hides = side == 2;
+      const auto c = e.uniform(s.hidden);
+      if (!c || *c == 0) return std::nullopt;
       id = node.inputs[side];
       continue;
     }
@@ -73,28 +80,76 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
   return std::nullopt;
 }
 
+// The softmax over keys behind the weights, and what is done to them on their way. -1: something else.
+int softmax_of(Editor& e, ValueId weights, AttentionRule* rule, ValueId* blind_bias) {
+  int where = e.made_by<WhereAttrs>(weights), reads = 1;
+  ValueId id = weights;
+  if (where >= 0 && e.single_read(weights)) {
+    const auto& in = e.node(where).inputs;
+    if (e.uniform(in[1]) != 0.0) return -1;
+    id = in[2];
+    if (const int nan = e.made_by<ClassifyAttrs>(in[0]); nan >= 0) {
+      if (e.node(nan).as<ClassifyAttrs>()->mask != kClassifyNan || e.node(nan).inputs[0] != id) return -1;
+      *rule = AttentionRule::kAddsNanToZero;
+      reads = 2;
+    } else {
+      const int equal = e.made_by<CompareAttrs>(in[0]);
+      if (equal < 0 || e.node(equal).as<CompareAttrs>()->fn != static_cast<int64_t>(CompareFn::kEqual))
+        return -1;
+      const int most = e.made_by<ReduceAttrs>(e.node(equal).inputs[0]);
+      if (most < 0 || e.uniform(e.node(equal).inputs[1]) != -kInfinity) return -1;
+      const auto& reduce = *e.node(most).as<ReduceAttrs>();
+      *blind_bias = e.node(most).inputs[0];
+      if (reduce.fn != static_cast<int64_t>(ReduceFn::kMax) || reduce.keepdims == 0 ||
+          reduce.axes.size() != 1 ||
+          reduce.axes[0] + 1 != static_cast<int64_t>(e.value(*blind_bias).dims.size()))
+        return -1;
+      *rule = AttentionRule::kHides;
+    }
+  }
+  const int n = e.made_by<SoftmaxAttrs>(id);
+  if (n < 0 || e.reads(id) != reads || e.value(id).dims.size() != 4 || !same_dims(e.graph(), id, weights))
+    return -1;
+  const auto& a = *e.node(n).as<SoftmaxAttrs>();
+  return a.axis == 3 && a.log == 0 ? n : -1;
+}
+
 void match(Editor& e, int n) {
   const auto* product = e.node(n).as<MatMulAttrs>();
   if (product == nullptr || product->transpose_a != 0 || product->transpose_b != 0) return;
   const ValueId p = e.node(n).inputs[0], v = e.node(n).inputs[1];
-  const int softmax = e.made_by<SoftmaxAttrs>(p);
-  if (softmax < 0 || !e.single_read(p) || e.value(p).dims.size() != 4 || e.value(p).dtype != DType::kFloat32)
-    return;
-  if (e.node(softmax).as<SoftmaxAttrs>()->axis != 3 || e.node(softmax).as<SoftmaxAttrs>()->log != 0) return;
+  if (!e.single_read(p) || e.value(p).dtype != DType::kFloat32) return;
+  auto rule = AttentionRule::kAdds;
+  ValueId blind_bias = kAbsent;
+  const int softmax = softmax_of(e, p, &rule, &blind_bias);
+  if (softmax < 0) return;
   auto s = scores(e, e.node(softmax).inputs[0]);
-  if (!s) return;
+  if (!s || (blind_bias != kAbsent && s->bias != blind_bias)) return;
   for (const ValueId id : {s->q, s->k, v}) {
     const Value& operand = e.value(id);
     if (operand.dims.size() != 4 || operand.dims[0] != e.value(p).dims[0] ||
         operand.dims[1] != e.value(p).dims[1] || !operand.extents.empty())
       return;
   }
+  if (s->mask >= 0) {
+    // A replaced score and the repair of NaN do not meet in one rule.
+    if (rule != AttentionRule::kAdds || e.value(s->mask).dims.size() > 4) return;
+    rule = AttentionRule::kReplaces;
+    const ValueId none = e.constant(Constant::scalar(DType::kFloat32, 0)),
+                  hidden = e.constant(Constant::scalar(DType::kFloat32, *e.uniform(s->hidden)));
+    s->bias =
+        e.insert(n, WhereAttrs{}, {s->mask, s->mask_hides ? hidden : none, s->mask_hides ? none : hidden});
+    if (s->bias < 0) return;
+  }
   if (s->bias >= 0 && (e.value(s->bias).dims.size() > 4 || !e.value(s->bias).extents.empty())) return;
+  // Without keys, products give zeros; without a bias, no rule differs.
+  if (e.value(p).dims[3] == 0) return;
+  if (s->bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;
   if (s->k_is_transposed) s->k = e.insert(n, TransposeAttrs{{0, 1, 3, 2}}, {s->k});
   if (s->k < 0) return;
   std::vector<ValueId> inputs{s->q, s->k, v};
   if (s->bias >= 0) inputs.push_back(s->bias);
-  e.replace(n, AttentionAttrs{s->scale, 0}, inputs);
+  e.replace(n, AttentionAttrs{s->scale, 0, static_cast<int64_t>(rule)}, inputs);
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // Attention: per tile of queries the scores of all keys, their softmax, and the weighted values, as two
 // products.
+#include <cmath>
+
 #include "platforms/simd/gemm.h"
+#include "runtime/core/op_enums.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/attention.cc"
@@ -13,13 +16,14 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 // Turns scores into exp(scale * score + bias - largest), zeros from `visible` on; gives their sum, or 0 if no
-// key is seen. bias_step is 1, or 0 for one number; a bias of -inf hides its key whatever the score.
+// key is seen. bias_step is 1, or 0 for one number; by rule kHides, a bias of -inf hides its key whatever the
+// score. A NaN may be missed by the largest; it comes back through the exponentials.
 float attention_weights(float* scores, size_t visible, size_t keys, float scale, const float* bias,
-                        size_t bias_step) {
+                        size_t bias_step, AttentionRule rule) {
   const F d;
   const size_t lanes = hn::Lanes(d);
-  const V factor = set(scale), least = set(-HUGE_VALF);
-  V most = least, seen = hn::Zero(d);
+  const V factor = set(scale), least = set(-HUGE_VALF), zero = hn::Zero(d);
+  V most = least, seen = zero;
   for (size_t i = 0; i < visible; i += lanes) {
     const size_t count = visible - i < lanes ? visible - i : lanes;
     const auto valid = hn::FirstN(d, count);
@@ -27,8 +31,8 @@ float attention_weights(float* scores, size_t visible, size_t keys, float scale,
     auto shown = valid;
     if (bias != nullptr) {
       const V b = bias_step == 0 ? hn::Set(d, *bias) : hn::LoadN(d, bias + i, count);
-      shown = hn::And(valid, hn::Ne(b, least));
-      v = hn::Add(v, b);
+      if (rule == AttentionRule::kHides) shown = hn::And(valid, hn::Ne(b, least));
+      v = rule == AttentionRule::kReplaces ? hn::IfThenElse(hn::Ne(b, zero), b, v) : hn::Add(v, b);
     }
     v = hn::IfThenElse(shown, v, least);
     hn::StoreN(v, d, scores + i, count);
@@ -36,7 +40,7 @@ float attention_weights(float* scores, size_t visible, size_t keys, float scale,
     seen = hn::IfThenElse(shown, set(1.0f), seen);
   }
   for (size_t i = visible; i < keys; ++i) scores[i] = 0;
-  if (hn::ReduceSum(d, seen) == 0.0f) {
+  if (rule == AttentionRule::kHides && hn::ReduceSum(d, seen) == 0.0f) {
     for (size_t i = 0; i < visible; ++i) scores[i] = 0;
     return 0;
   }
@@ -114,6 +118,7 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, in
   const float* bias = call.has_input(3) ? call.in(3).as<const float>() : nullptr;
   int64_t step[4] = {};
   if (bias != nullptr) bias_strides(call.in(3), step);
+  const auto rule = static_cast<AttentionRule>(a.rule);
   float sums[kRowTile];
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t query = first + r;
@@ -122,7 +127,7 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, in
     const float* row = bias != nullptr ? bias + batch * step[0] + head * step[1] + query * step[2] : nullptr;
     sums[r] = HWY_DYNAMIC_DISPATCH(attention_weights)(
         scores + r * e.keys, static_cast<size_t>(visible), static_cast<size_t>(e.keys),
-        static_cast<float>(a.scale), row, static_cast<size_t>(step[3]));
+        static_cast<float>(a.scale), row, static_cast<size_t>(step[3]), rule);
   }
   Gemm y;
   y.a = scores, y.a_stride = e.keys, y.b = values, y.rows = rows, y.columns = e.value_size, y.depth = e.keys;
@@ -131,7 +136,9 @@ void attend(const OpCall& call, const Extent& e, int64_t batch, int64_t head, in
   for (int64_t r = 0; r < rows; ++r) {
     float* to = y.y + r * e.value_size;
     const float inverse = 1.0f / sums[r];
-    for (int64_t d = 0; d < e.value_size; ++d) to[d] = sums[r] == 0.0f ? 0.0f : to[d] * inverse;
+    const bool zeros = (rule == AttentionRule::kHides && sums[r] == 0.0f) ||
+                       (rule == AttentionRule::kAddsNanToZero && std::isnan(sums[r]));
+    for (int64_t d = 0; d < e.value_size; ++d) to[d] = zeros ? 0.0f : to[d] * inverse;
   }
 }
 

@@ -19,10 +19,14 @@ constexpr OpInfo kRows[] = {
 #undef SINTER_OP
 };
 
+// Integers that a row was given after files of it had been written.
+constexpr size_t appended_ints(Op op) { return op == Op::kAttention ? 1 : 0; }
+
 // Reads a file's two lists in the row's order.
 struct Decoder {
   std::span<const int64_t> ints;
   std::span<const double> floats;
+  size_t lacking = 0;  // integers at the end that the list may lack: they keep their defaults
   size_t next_int = 0, next_float = 0;
   bool good = true;
 
@@ -34,7 +38,12 @@ struct Decoder {
     if (next_float >= floats.size()) return good = false, 0.0;
     return floats[next_float++];
   }
-  void operator()(const char*, int64_t& v) { v = take_int(); }
+  void operator()(const char*, int64_t& v) {
+    if (next_int == ints.size() && lacking > 0)
+      --lacking;
+    else
+      v = take_int();
+  }
   void operator()(const char*, double& v) { v = take_float(); }
   template <class T>
   void operator()(const char*, AttrList<T>& list) {
@@ -88,7 +97,7 @@ size_t attrs_bytes(Op op) {
 }
 
 Status decode_attrs(Op op, std::span<const int64_t> ints, std::span<const double> floats, void* storage) {
-  Decoder decoder{ints, floats};
+  Decoder decoder{ints, floats, appended_ints(op)};
   switch (op) {
 #define SINTER_OP(name, ...)                          \
   case Op::k##name:                                   \

@@ -29,6 +29,17 @@ enum class SamplePadding { kZeros = 0, kBorder, kReflection };
 enum class RoiAlignMode { kAverage = 0, kMax };
 enum class PadMode { kConstant = 0, kReflect, kEdge, kWrap };
 enum class ScatterReduction { kNone = 0, kAdd, kMul, kMax, kMin };
+// What the bias of Attention does.
+enum class AttentionRule {
+  // A key whose bias is -inf is not looked at, whatever its score; a query that sees none gives zeros.
+  kHides = 0,
+  // Added to the score; softmax as it is written, NaN where nothing but -inf is left.
+  kAdds,
+  // Takes the score's place unless it is 0; softmax as it is written.
+  kReplaces,
+  // As kAdds; a query whose weights are NaN gives zeros.
+  kAddsNanToZero,
+};
 enum class RnnDirection { kForward = 0, kReverse, kBidirectional };
 enum class RnnActivation {
   kSigmoid = 0,

@@ -1,9 +1,12 @@
 // Attention: per query, scores of the keys it may see, softmax, weighted sum of the values; all in double.
 //
-// A key is seen if causality allows it and its bias is not -inf. A query that sees no key gives zeros (as
-// ONNX demands since opset 24), whatever the scores are.
+// Rule kHides: a key is seen if causality allows it and its bias is not -inf. A query that sees no key gives
+// zeros (as ONNX demands since opset 24), whatever the scores are. The other rules do what products, scale,
+// bias and softmax written as operations of their own do, and round where those do: a bias of -1e9 leaves no
+// trace of the score in float32.
 #include <cmath>
 
+#include "runtime/core/op_enums.h"
 #include "runtime/kernels/linear.h"
 #include "runtime/kernels/reference.h"
 
@@ -25,6 +28,7 @@ Status infer_call(OpCall& call) {
   const auto& a = call.attrs<AttentionAttrs>();
   const TensorView &q = call.in(0), &k = call.in(1), &v = call.in(2);
   SINTER_RETURN_IF_ERROR(check_code(a.causal, 2));
+  SINTER_RETURN_IF_ERROR(check_code(a.rule, 4));
   for (size_t i = 0; i < 3; ++i) {
     SINTER_CHECK(call.in(i).rank == 4,
                  invalid("input %a has rank %b, not 4", static_cast<int64_t>(i), call.in(i).rank));
@@ -92,23 +96,33 @@ void attend(const OpCall& call, const Extent& e, int64_t row, double* scores) {
   }
   const int64_t visible =
       a.causal ? std::clamp<int64_t>(query + (e.keys - e.queries) + 1, 0, e.keys) : e.keys;
+  const auto rule = static_cast<AttentionRule>(a.rule);
+  const bool hides = rule == AttentionRule::kHides;
   double top = -kInfinity;
-  bool any = false;
+  bool any = !hides;
   for (int64_t j = 0; j < visible; ++j) {
-    const double extra = bias != nullptr ? static_cast<double>(load<T>(bias + j * bias_step)) : 0.0;
-    const bool hidden = extra == -kInfinity;
-    any |= !hidden;
-    scores[j] = hidden ? -kInfinity : a.scale * dot(wide, k + j * e.key_size, e.key_size) + extra;
+    const T extra = bias != nullptr ? load<T>(bias + j * bias_step) : T{0};
+    const double product = dot(wide, k + j * e.key_size, e.key_size);
+    if (hides) {
+      const bool hidden = extra == -std::numeric_limits<T>::infinity();
+      any |= !hidden;
+      scores[j] = hidden ? -kInfinity : a.scale * product + static_cast<double>(extra);
+    } else {
+      const T score = static_cast<T>(product) * static_cast<T>(a.scale);
+      const bool replaced = rule == AttentionRule::kReplaces && extra != T{0};
+      scores[j] = static_cast<double>(replaced ? extra : static_cast<T>(score + extra));
+    }
     if (!(scores[j] <= top)) top = scores[j];
   }
   double total = 0;
   for (int64_t j = 0; any && j < visible; ++j) {
     const double weight = scores[j] == -kInfinity && top != -kInfinity ? 0.0 : std::exp(scores[j] - top);
-    if (weight == 0) continue;
+    if (weight == 0 && hides) continue;
     total += weight;
     for (int64_t d = 0; d < e.value_size; ++d)
       sums[d] += weight * static_cast<double>(v[j * e.value_size + d]);
   }
+  if (rule == AttentionRule::kAddsNanToZero && total != total) any = false;
   for (int64_t d = 0; d < e.value_size; ++d) y[d] = any ? static_cast<T>(sums[d] / total) : T{0};
 }
 

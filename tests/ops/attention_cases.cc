@@ -1,4 +1,5 @@
 // Attention and Rope against the formula.
+#include "runtime/core/op_enums.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
@@ -79,6 +80,47 @@ TEST(Attention, QueriesThatSeeNoKeyGiveZeros) {
                full<float>({1, 1, 2, 1}, 0));
 }
 
+// What products, scale, mask and softmax give as operations of their own, for a query row each.
+TEST(Attention, RulesForBiases) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  const auto rule = [](AttentionRule r) {
+    return AttentionAttrs{.scale = 1, .rule = static_cast<int64_t>(r)};
+  };
+  const Tensor q = full<float>({1, 1, 4, 1}, 1), k = tensor<float>({1, 1, 2, 1}, {20, 2}),
+               v = tensor<float>({1, 1, 2, 1}, {1, 3});
+  // Nothing masked, the first key, both by -inf, both by a number in which float32 loses the score.
+  const Tensor bias = tensor<float>({4, 2}, {0, 0, -inf, 0, -inf, -inf, -1e9f, -1e9f});
+  const float lost = 2;  // of -1e9 + 20 and -1e9 + 2, float32 leaves -1e9
+  expect_near(run_op(rule(AttentionRule::kAdds), {q, k, v, bias})[0],
+              tensor<float>({1, 1, 4, 1}, {1, 3, nan, lost}), 1e-6, 1e-6);
+  expect_near(run_op(rule(AttentionRule::kAddsNanToZero), {q, k, v, bias})[0],
+              tensor<float>({1, 1, 4, 1}, {1, 3, 0, lost}), 1e-6, 1e-6);
+  expect_near(run_op(rule(AttentionRule::kReplaces), {q, k, v, bias})[0],
+              tensor<float>({1, 1, 4, 1}, {1, 3, nan, 2}), 1e-6, 1e-6);
+  expect_near(run_op(rule(AttentionRule::kHides),
+                     {q, k, v, tensor<float>({4, 2}, {0, 0, -inf, 0, -inf, -inf, 0, 0})})[0],
+              tensor<float>({1, 1, 4, 1}, {1, 3, 0, 1}), 1e-6, 1e-6);
+  // A score that is not a number shows where it is added to, not where it is replaced.
+  const Tensor bad = tensor<float>({1, 1, 2, 1}, {nan, 2}), masked = tensor<float>({2}, {-inf, 0});
+  for (const auto& [r, y] : {std::pair{AttentionRule::kHides, 3.0f},
+                             {AttentionRule::kAdds, nan},
+                             {AttentionRule::kReplaces, 3.0f},
+                             {AttentionRule::kAddsNanToZero, 0.0f}})
+    expect_equal(run_op(rule(r), {q, bad, v, masked})[0], full<float>({1, 1, 4, 1}, y));
+}
+
+TEST(Attention, FilesOfVersion1HaveNoRule) {
+  AttentionAttrs a{.rule = 3};
+  const double scale[] = {0.5};
+  const int64_t old[] = {1}, now[] = {1, 2}, more[] = {1, 2, 3};
+  ASSERT_TRUE(decode_attrs(Op::kAttention, old, scale, &a).ok());
+  EXPECT_EQ(a, (AttentionAttrs{0.5, 1, 0}));
+  ASSERT_TRUE(decode_attrs(Op::kAttention, now, scale, &a).ok());
+  EXPECT_EQ(a, (AttentionAttrs{0.5, 1, 2}));
+  EXPECT_FALSE(decode_attrs(Op::kAttention, more, scale, &a).ok());
+  EXPECT_FALSE(decode_attrs(Op::kAttention, {}, scale, &a).ok());
+}
+
 TEST(Attention, LargeScoresDoNotOverflow) {
   const Tensor q = full<float>({1, 1, 1, 1}, 1000), k = tensor<float>({1, 1, 2, 1}, {3, 1});
   expect_equal(run_op(AttentionAttrs{}, {q, k, tensor<float>({1, 1, 2, 1}, {7, 9})})[0],
@@ -95,6 +137,7 @@ TEST(Attention, NanComesThrough) {
 TEST(Attention, Refuses) {
   const Tensor q = full<float>({2, 4, 3, 8}, 1), k = full<float>({2, 2, 5, 8}, 1);
   expect_refused(AttentionAttrs{.causal = 2}, {q, k, k});
+  expect_refused(AttentionAttrs{.rule = 4}, {q, k, k});
   expect_refused(AttentionAttrs{}, {q, full<float>({2, 3, 5, 8}, 1), full<float>({2, 3, 5, 8}, 1)});
   expect_refused(AttentionAttrs{}, {q, full<float>({2, 0, 5, 8}, 1), full<float>({2, 0, 5, 8}, 1)});
   expect_refused(AttentionAttrs{}, {q, full<float>({1, 2, 5, 8}, 1), k});

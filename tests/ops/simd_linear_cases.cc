@@ -247,6 +247,27 @@ TEST(SimdAttention, Shapes) {
              0);
 }
 
+TEST(SimdAttention, RulesForBiases) {
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t rule : {0, 1, 2, 3})
+    for (const int64_t keys : {1, 3, 21}) {
+      SCOPED_TRACE(testing::PrintToString(std::pair{rule, keys}));
+      const AttentionAttrs a{.scale = 0.5, .rule = rule};
+      const Tensor q = noise<float>({2, 3, 5, 4}, -2, 2, 1), k = noise<float>({2, 3, keys, 4}, -2, 2, 2),
+                   v = noise<float>({2, 3, keys, 6}, -2, 2, 3);
+      // Rows of nothing, some, and all keys masked, by numbers that say so more or less.
+      for (const float low : {-inf, -std::numeric_limits<float>::max(), -1e30f, -1e9f, nan}) {
+        std::vector<float> bias(static_cast<size_t>(5 * keys));
+        for (size_t i = 0; i < bias.size(); ++i) {
+          const size_t row = i / static_cast<size_t>(keys), j = i % static_cast<size_t>(keys);
+          bias[i] = row == 0 || row >= 3 || (row == 1 && j % 2 == 1) ? low : row == 2 ? 0.25f : 0;
+        }
+        check_simd(a, {q, k, v, tensor<float>({5, keys}, bias)}, 2e-5, 2e-5);
+        check_simd(a, {q, k, v, full<float>({2, 1, 1, 1}, low)}, 2e-5, 2e-5);
+      }
+    }
+}
+
 // Prepared by the backend, in exactly the memory that it asked for: the bits that the kernel gives.
 template <class A>
 void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs) {

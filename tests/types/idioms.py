@@ -96,6 +96,26 @@ def attention():
                 [node("Sub", "one keep", "i"), node("Mul", "i low", "mask"), *product, node("Add", "u mask", "m"), *rest],
                 {**feeds, "keep": np.isfinite(causal).astype(i64)}, "y:h", softmax(scores + causal) @ d(v),
                 {"r": f32(np.sqrt(8)), "low": f32(-1e9), "one": i64(1)}, strict=None)
+    # A mask that comes with the inputs, and hides everything from query 2.
+    keep = np.tril(np.ones((4, 4), bool))
+    keep[2] = False
+    seen = softmax(scores + np.where(keep | ~keep.any(axis=1, keepdims=True), 0, -np.inf))
+    lost = np.where(keep.any(axis=1, keepdims=True), seen, 0.25) @ d(v)
+    feeds = {**feeds, "keep": keep}
+    low = {"r": f32(np.sqrt(8)), "zero": f32(0), "low": f32(-np.inf)}
+    chosen = node("Where", "keep zero low", "mask")
+    yield match("attention_bool_mask_added_lost_row", "mask.inf",
+                [chosen, *product, node("Add", "u mask", "m"), *rest], feeds, "y:h", lost, low, strict=None)
+    yield match("attention_bool_mask_replaces_lost_row", "mask.finite",
+                [*product, node("Not", "keep", "hide"), node("Where", "hide low u", "m"), *rest], feeds, "y:h", lost,
+                {**low, "low": f32(-1e9)}, strict=None)
+    yield match("attention_additive_mask_lost_row", "mask.finite", [*product, node("Add", "mask u", "m"), *rest],
+                {"q": q, "k": k, "v": v, "mask": np.where(keep, 0, np.finfo(f32).min).astype(f32)}, "y:h", lost, low,
+                strict=None)
+    yield match("attention_nan_weights_become_zero", "promote.float",
+                [chosen, *product, node("Add", "u mask", "m"), rest[0], node("IsNaN", "p", "bad"),
+                 node("Where", "bad zero p", "w"), node("MatMul", "w v", "y")], feeds, "y:h",
+                np.where(keep.any(axis=1, keepdims=True), seen, 0) @ d(v), low, strict=None)
     x = np.array([[12, 11.5, 3]], f16)
     yield match("softmax_by_hand_f16_exp_overflow", "accumulate.wide",
                 [node("Exp", "x", "e"), node("ReduceSum", "e a", "s"), node("Div", "e s", "y")], {"x": x}, "y:h",

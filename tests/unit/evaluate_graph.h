@@ -103,6 +103,7 @@ inline int apply(int (*pass)(Graph&), Sketch& s, double tolerance = 1e-12) {
     double largest = 1e-30, worst = 0;
     for (size_t k = 0; k < before[i].size() && k < after[i].size(); ++k) {
       largest = std::max(largest, std::fabs(before[i][k]));
+      if (std::isnan(before[i][k]) != std::isnan(after[i][k])) worst = HUGE_VAL;
       if (before[i][k] != after[i][k]) worst = std::max(worst, std::fabs(before[i][k] - after[i][k]));
     }
     EXPECT_LE(worst, tolerance * largest) << dump(s.graph);

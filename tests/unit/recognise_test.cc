@@ -1,4 +1,5 @@
 // Functions written out in elementary operations, and what simplifies without a change of any bit.
+#include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {
@@ -357,14 +358,64 @@ TEST(RecogniseAttention, TwoProductsAndASoftmax) {
   }
 }
 
-TEST(RecogniseAttention, AMaskThatMayBeInfiniteAndSharedScoresStay) {
+int64_t rule_of(const Graph& graph) {
+  for (const Node& node : graph.nodes)
+    if (const auto* a = node.as<AttentionAttrs>()) return a->rule;
+  return -1;
+}
+
+TEST(RecogniseAttention, MasksThatAreKnownWhenItRuns) {
+  const double inf = kInfinity;
+  const auto code = [](AttentionRule rule) { return static_cast<int64_t>(rule); };
+  for (const int form : {0, 1, 2, 3, 4, 5}) {
+    Sketch s;
+    const ValueId q = s.input({2, 3, 4, 5}), k = s.input({2, 3, 5, 6}), v = s.input({2, 3, 6, 7});
+    ValueId y = s.emit(MulAttrs{}, {s.emit(MatMulAttrs{}, {q, k}), s.scalar(0.5)});
+    // Among rows of every kind, one of which nothing is left.
+    std::vector<float> keep(4 * 6, 1);
+    for (int i = 0; i < 6; ++i)
+      keep[static_cast<size_t>(6 + i)] = 0, keep[static_cast<size_t>(12 + i)] = i % 2;
+    s.feeds.push_back(Constant::of<float>(DType::kFloat32, {2, 1, 2, 6}, keep));
+    const ValueId given = s.graph.add_value("mask", DType::kFloat32, {2, 1, 2, 6});
+    s.graph.inputs.push_back(given);
+    const ValueId rows = s.emit(ConcatAttrs{2}, {given, given});
+    const ValueId mask =
+        s.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreater)}, {rows, s.scalar(0.5)});
+    const ValueId bias = s.emit(WhereAttrs{}, {mask, s.scalar(0), s.scalar(-inf)});
+    if (form == 0 || form >= 4) y = s.emit(AddAttrs{}, {y, bias});
+    if (form == 1)
+      y = s.emit(AddAttrs{},
+                 {s.emit(MulAttrs{}, {s.emit(SubAttrs{}, {s.scalar(1), rows}), s.scalar(-1e9)}), y});
+    if (form == 2) y = s.emit(WhereAttrs{}, {mask, y, s.scalar(-1e9)});
+    if (form == 3) y = s.emit(WhereAttrs{}, {s.emit(BitNotAttrs{}, {mask}), s.scalar(-inf), y});
+    ValueId weights = s.emit(SoftmaxAttrs{3, 0}, {y});
+    if (form == 4)
+      weights = s.emit(WhereAttrs{}, {s.emit(ClassifyAttrs{kClassifyNan}, {weights}), s.scalar(0), weights});
+    if (form == 5) {
+      ReduceAttrs most;
+      most.fn = static_cast<int64_t>(ReduceFn::kMax), most.axes = {3};
+      const ValueId blind = s.emit(CompareAttrs{}, {s.emit(most, {bias}), s.scalar(-inf)});
+      weights = s.emit(WhereAttrs{}, {blind, s.scalar(0), weights});
+    }
+    s.output(s.emit(MatMulAttrs{}, {weights, v}));
+    EXPECT_EQ(apply(recognise_attention, s, 1e-9), 1) << form;
+    EXPECT_EQ(count_ops(s.graph, Op::kSoftmax), 0) << dump(s.graph);
+    EXPECT_EQ(rule_of(s.graph), code(form == 2 || form == 3 ? AttentionRule::kReplaces
+                                     : form == 4            ? AttentionRule::kAddsNanToZero
+                                     : form == 5            ? AttentionRule::kHides
+                                                            : AttentionRule::kAdds));
+  }
+}
+
+TEST(RecogniseAttention, SharedScoresAndOtherRepairsStay) {
   Sketch s;
   const ValueId q = s.input({1, 3, 4, 5}), k = s.input({1, 3, 5, 6}), v = s.input({1, 3, 6, 7});
-  const ValueId masked = s.emit(AddAttrs{}, {s.emit(MatMulAttrs{}, {q, k}), s.input({4, 6})});
-  s.output(s.emit(MatMulAttrs{}, {s.emit(SoftmaxAttrs{3, 0}, {masked}), v}), "a");
   const ValueId p = s.emit(SoftmaxAttrs{3, 0}, {s.emit(MatMulAttrs{}, {q, k})});
-  s.output(s.emit(MatMulAttrs{}, {p, v}), "b");
+  s.output(s.emit(MatMulAttrs{}, {p, v}), "a");
   s.output(p, "weights");
+  const ValueId r = s.emit(SoftmaxAttrs{3, 0}, {s.emit(MatMulAttrs{}, {q, k})});
+  const ValueId one = s.emit(WhereAttrs{}, {s.emit(ClassifyAttrs{kClassifyNan}, {r}), s.scalar(1), r});
+  s.output(s.emit(MatMulAttrs{}, {one, v}), "b");
   EXPECT_EQ(apply(recognise_attention, s), 0);
 }
 
