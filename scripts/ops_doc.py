@@ -66,6 +66,8 @@ NOTES = {
     "Loop": "planned once for all iterations; unrolled where that cannot be and the count is known; a count that is not "
             "known needs `--max-trips`",
     "Scan": "a Loop over the sequence",
+    "ConcatFromSequence": "of a sequence known at conversion", "SplitToSequence": "a list while converting",
+    **{f"Sequence{what}": "a list while converting" for what in "At Construct Empty Erase Insert Length".split()},
     "Shape": "folded", "Size": "folded",
     "Gemm": "constant weights: FullyConnected", "MatMul": "constant right side: FullyConnected",
     "Einsum": "Transpose, View, MatMul, Mul and Reduce",
@@ -78,8 +80,7 @@ REFUSED = [
     ("Training", "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"),
     ("Random numbers", "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"),
     ("Sequence, Optional and Map values",
-     "ConcatFromSequence Optional OptionalGetElement OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty "
-     "SequenceErase SequenceInsert SequenceLength SequenceMap SplitToSequence"),
+     "Optional OptionalGetElement OptionalHasElement SequenceMap, sequences as inputs or results of a graph or a loop"),
     ("Strings and text", "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"),
     ("Image files", "ImageDecoder"),
     ("Preview domains, classical machine learning", "FlexAttention, and all of ai.onnx.ml"),

@@ -27,8 +27,16 @@ ValueId GraphLowering::lookup(const std::string& name) {
     if (const auto it = scopes_[s].find(name); it != scopes_[s].end()) return it->second;
   if (outer_ == nullptr) return kUnknown;  // the reader has refused names that nobody produces
   const ValueId outside = outer_->lookup(name);
-  if (outside < 0) return outside;
-  const ValueId inside = capture(outside, name);
+  ValueId inside = outside;
+  if (const auto* items = outer_->sequence(outside)) {
+    std::vector<ValueId> own;
+    for (const ValueId item : *items) own.push_back(capture(item, {}));
+    inside = add_sequence(std::move(own));
+  } else if (outside < 0) {
+    return outside;
+  } else {
+    inside = capture(outside, name);
+  }
   scopes_.front()[name] = inside;
   return inside;
 }
@@ -71,6 +79,21 @@ void GraphLowering::lower_nodes(const ImportedGraph& source) {
   sources_.pop_back();
 }
 
+ValueId GraphLowering::add_sequence(std::vector<ValueId> items) {
+  sequences_.push_back(std::move(items));
+  return kUnknown - static_cast<ValueId>(sequences_.size());
+}
+
+const std::vector<ValueId>* GraphLowering::sequence(ValueId value) const {
+  return is_sequence(value) ? &sequences_[static_cast<size_t>(kUnknown - 1 - value)] : nullptr;
+}
+
+void GraphLowering::refuse_sequence(const std::string& name, ValueId value) {
+  if (is_sequence(value))
+    diagnostics_.refuse("", "", fmt::format("result '{}' is a sequence; only tensors can be results", name),
+                        "give its tensors as outputs of their own");
+}
+
 void GraphLowering::define_unusable(const std::string& name, std::string type, std::string why) {
   define(name, kUnknown);
   unusable_[name] = {std::move(type), std::move(why)};
@@ -110,6 +133,11 @@ void GraphLowering::lower_node(const ImportedNode& node) {
   for (const std::string& name : node.inputs)
     if (const Unusable* problem = lookup(name) == kUnknown ? unusable(name) : nullptr)
       lowering.refuse_advising(type_advice(problem->type), "operand '{}': {}", name, problem->why);
+  bool misplaced = false;
+  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !rule->takes_sequences; ++i)
+    if (is_sequence(lowering.inputs_[i]))
+      misplaced = !lowering.refuse("operand '{}' is a sequence, where {} takes tensors", node.inputs[i],
+                                   node.op_type);
   bool done = false;
   if (rule == nullptr) {
     lowering.refuse("operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".",
@@ -119,7 +147,7 @@ void GraphLowering::lower_node(const ImportedNode& node) {
   } else if (node.opset > rule->newest) {
     lowering.refuse("version {} of operator set '{}' is newer than {}, the newest that is known", node.opset,
                     node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
-  } else if (!unknown_operand || rule->wants_unknown) {
+  } else if (!misplaced && (!unknown_operand || rule->wants_unknown)) {
     try {
       done = lowering.settle_operands() && rule->lower(lowering) && !lowering.refused();
     } catch (const std::length_error& e) {
@@ -162,6 +190,7 @@ std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source
   bool known = true;
   for (const ImportedValueInfo& out : source.outputs) {
     body.graph->outputs.push_back(inner.lookup(out.name));
+    inner.refuse_sequence(out.name, body.graph->outputs.back());
     known &= body.graph->outputs.back() >= 0;
   }
   if (!known || diagnostics.count(Severity::kRefusal) != refusals) return std::nullopt;
@@ -460,6 +489,7 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   bool known = true;
   for (const ImportedValueInfo& output : model.graph.outputs) {
     graph.outputs.push_back(lowering.lookup(output.name));
+    lowering.refuse_sequence(output.name, graph.outputs.back());
     known &= graph.outputs.back() >= 0;
   }
   if (!known || diagnostics.count(Severity::kRefusal) > 0) {

@@ -2,6 +2,7 @@
 // collects every refusal.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -58,6 +59,12 @@ class GraphLowering {
     std::string type, why;
   };
   const Unusable* unusable(const std::string& name) const;
+  // A sequence of tensors that the lowering holds as a list: what a name stands for (is_sequence), and its
+  // items. Null: `value` is none.
+  ValueId add_sequence(std::vector<ValueId> items);
+  const std::vector<ValueId>* sequence(ValueId value) const;
+  // Refuses results that are sequences: only tensors leave a graph.
+  void refuse_sequence(const std::string& name, ValueId value);
   // Lowers initializers and nodes in order.
   void lower_nodes(const ImportedGraph& source);
 
@@ -91,6 +98,7 @@ class GraphLowering {
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;
   std::vector<ValueId> captures_;  // the outer graph's ids
+  std::deque<std::vector<ValueId>> sequences_;
 };
 
 // Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.

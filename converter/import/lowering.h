@@ -35,6 +35,8 @@
 namespace sinter::convert {
 
 inline constexpr ValueId kUnknown = -2;
+// Below kUnknown: a sequence of tensors, known only while lowering (GraphLowering::sequence).
+constexpr bool is_sequence(ValueId v) { return v < kUnknown; }
 
 class GraphLowering;  // converter/import/lower.h: the graph around the node
 
@@ -117,6 +119,9 @@ class NodeLowering {
 
   // Declares an output of the node; false if v is kUnknown.
   bool output(size_t i, ValueId v);
+  // Sequences of tensors, as lists of values. Null: input i is none.
+  const std::vector<ValueId>* sequence(size_t i) const;
+  bool output_sequence(size_t i, std::vector<ValueId> items);
 
   // Files a refusal with node and op; returns false so that a rule can `return n.refuse(...)`.
   template <class... Args>
@@ -175,6 +180,8 @@ struct LowerRule {
   // The rule looks at operands that are unknown or handles refused inputs itself (control flow); otherwise it
   // is not called when any given operand is unknown.
   bool wants_unknown = false;
+  // Operands may be sequences (NodeLowering::sequence); others are refused ones.
+  bool takes_sequences = false;
 };
 
 // All rules of all families; duplicates are a bug that a test finds.

@@ -356,6 +356,14 @@ bool NodeLowering::output(size_t i, ValueId v) {
   return true;
 }
 
+const std::vector<ValueId>* NodeLowering::sequence(size_t i) const { return parent_.sequence(input(i)); }
+
+bool NodeLowering::output_sequence(size_t i, std::vector<ValueId> items) {
+  for (const ValueId item : items)
+    if (item < 0) return false;
+  return output(i, parent_.add_sequence(std::move(items)));
+}
+
 // What the model hands to the node, for a refusal: "'x' float32[2,3], 'w' string".
 std::string NodeLowering::operands_text() {
   constexpr size_t kMost = 8;
@@ -365,9 +373,10 @@ std::string NodeLowering::operands_text() {
     const ValueId id = parent_.lookup(node_.inputs[i]);
     const GraphLowering::Unusable* problem = id < 0 ? parent_.unusable(node_.inputs[i]) : nullptr;
     text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", node_.inputs[i],
-                        id >= 0   ? to_string(dtype(id), dims(id))
-                        : problem ? problem->type
-                                  : "of unknown type");
+                        id >= 0           ? to_string(dtype(id), dims(id))
+                        : is_sequence(id) ? fmt::format("a sequence of {}", parent_.sequence(id)->size())
+                        : problem         ? problem->type
+                                          : "of unknown type");
   }
   if (node_.inputs.size() > kMost) text += ", ...";
   return text;

@@ -15,7 +15,7 @@ constexpr Row kRows[] = {
     {8, " Expand Scan "},
     {9, " Acosh Asinh Atanh Compress ConstantOfShape Cosh Erf EyeLike IsNaN MaxUnpool NonZero OneHot Scatter Shrink Sign Sinh TfIdfVectorizer Where "},
     {10, " ConvInteger DequantizeLinear IsInf MatMulInteger Mod NonMaxSuppression QLinearConv QLinearMatMul QuantizeLinear Resize ReverseSequence RoiAlign StringNormalizer "},
-    {11, " BitShift CumSum Det DynamicQuantizeLinear GatherElements GatherND Range Round ScatterElements ScatterND Unique "},
+    {11, " BitShift ConcatFromSequence CumSum Det DynamicQuantizeLinear GatherElements GatherND Range Round ScatterElements ScatterND SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength SplitToSequence Unique "},
     {12, " Celu Einsum GreaterOrEqual LessOrEqual "},
     {14, " HardSwish Trilu "},
     {15, " CastLike "},

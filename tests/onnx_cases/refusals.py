@@ -168,6 +168,40 @@ def subgraphs():
                                            constants={"n": np.int64(2), "t": np.array(True)}), "here")
 
 
+def sequences():
+    make = node("SequenceConstruct", "x x", "s", name="maker")
+    at = {"x": X, "i": np.array(1, np.int64)}
+    yield refused("sequence_at_unknown_position", of([make, node("SequenceAt", "s i", "y", name="here")], inputs=at),
+                  "here", "SequenceAt", "i", "constant")
+    yield refused("sequence_at_missing_position",
+                  of([make, node("SequenceAt", "s i", "y", name="here")], constants={"i": np.int64(2)}),
+                  "here", "SequenceAt", "position 2 of a sequence of 2")
+    yield refused("sequence_split_by_unknown_sizes",
+                  of([node("SplitToSequence", "x i", "s", name="here"), node("ConcatFromSequence", "s", "y", axis=0)],
+                     inputs=at), "here", "SplitToSequence", "i", "constant")
+    yield refused("sequence_split_by_other_sizes",
+                  of([node("SplitToSequence", "x i", "s", name="here"), node("ConcatFromSequence", "s", "y", axis=0)],
+                     constants={"i": arr64(1, 2)}), "here", "SplitToSequence", "1,2")
+    yield refused("sequence_of_types", of([node("Cast", "x", "h", to=11), node("SequenceConstruct", "x h", "s"),
+                                           node("ConcatFromSequence", "s", "y", axis=0, name="here")]),
+                  "here", "ConcatFromSequence", "float32", "float64")
+    yield refused("sequence_where_a_tensor_belongs", of([make, node("Neg", "s", "y", name="here")]), "here", "Neg",
+                  "'s'", "sequence")
+    yield refused("tensor_where_a_sequence_belongs", of(node("SequenceLength", "x", "y", name="here"), "y:l"), "here",
+                  "SequenceLength", "float32")
+    m = of([make, node("Neg", "x", "y")])
+    m.graph.output.append(helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None))
+    yield refused("sequence_as_result", m, "s", "sequence")
+    body = helper.make_graph([node("Identity", "k", "k_o"), node("SequenceInsert", "v x", "v_o")], "body",
+                             [info("j", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                              helper.make_tensor_sequence_value_info("v", TensorProto.FLOAT, None)],
+                             [info("k_o", kind=TensorProto.BOOL, shape=[]),
+                              helper.make_tensor_sequence_value_info("v_o", TensorProto.FLOAT, None)])
+    yield refused("sequence_carried", of([make, node("Loop", "n t s", "u", body=body, name="here"),
+                                          node("ConcatFromSequence", "u", "y", axis=0)],
+                                         constants={"n": np.int64(2), "t": np.array(True)}), "here", "Loop", "sequence")
+
+
 def functions():
     imports = [helper.make_opsetid("", 17), helper.make_opsetid("my.domain", 1)]
     again = helper.make_function("my.domain", "Again", ["a"], ["b"], [node("Again", "a", "b", domain="my.domain")],
@@ -180,5 +214,5 @@ def functions():
 
 
 def cases():
-    for make in (structure, shapes_and_types, tensors, subgraphs, functions):
+    for make in (structure, shapes_and_types, tensors, subgraphs, sequences, functions):
         yield from make()

@@ -186,6 +186,17 @@ def control():
     rows = helper.make_graph([node("Concat", "x x", "b", axis=0)], "rows", [], [info("b")])
     yield simple("if_shapes_differ", node("If", "c", "y", then_branch=rows, else_branch=down),
                  {"x": X, "c": np.array(True)}, wanted=True)
+    # Branches of differing shapes, where the condition is known after all.
+    differ = node("If", "c", "y", then_branch=rows, else_branch=down)
+    for value in (True, False):
+        yield simple(f"if_shapes_differ_constant_{value}", differ, {"x": X}, constants={"c": np.array(value)})
+        yield simple(f"if_shapes_differ_given_{value}", differ, {"x": X, "c": np.array(value)}, expect="given",
+                     given={"y": np.concatenate([X, X]) if value else -X}, consts={"c": np.array(value)})
+        within = helper.make_graph([node("Not", "c", "d"), node("If", "d", "w", then_branch=down, else_branch=rows),
+                                    node("ReduceSum", "w", "b", keepdims=0)], "within", [], [info("b")])
+        total = helper.make_graph([node("ReduceMax", "x", "b", keepdims=0)], "total", [], [info("b")])
+        yield simple(f"if_shapes_differ_within_{value}", node("If", "r", "y", then_branch=within, else_branch=total),
+                     {"x": X, "r": np.array(True)}, constants={"c": np.array(value)})
     fold = [node("Shape", "x", "s"), node("Gather", "s i", "n"), node("Equal", "n two", "c"),
             node("If", "c", "y", then_branch=rows, else_branch=down)]
     yield simple("if_folds_by_shape", fold, {"x": X}, constants={"i": np.int64(0), "two": np.int64(2)})
@@ -316,6 +327,45 @@ def external_data():
                expect="given", given=want)
 
 
+def sequences():
+    """Of known length, as unoptimised exports write them."""
+    x = floats("sequence", 4, 6)
+    k = {f"i{i}": np.int64(i) for i in range(3)} | {"last": np.int32(-1), "sizes": arr64(1, 2, 3), "four": np.int64(4)}
+    ends = [node("SequenceAt", "s i0", "a"), node("SequenceAt", "s last", "b")]
+    both = [*ends, node("ReduceSum", "a", "c", keepdims=0), node("Mul", "b c", "y")]
+    for name, split in {"sizes": "x sizes", "even": "x i2", "uneven": "x four", "ones": "x"}.items():
+        yield simple(f"split_to_sequence_{name}", [node("SplitToSequence", split, "s", axis=-1), *both], {"x": x},
+                     constants=k)
+    yield simple("split_to_sequence_squeezed", [node("SplitToSequence", "x", "s", axis=1, keepdims=0), *both], {"x": x},
+                 constants=k)
+    yield simple("split_to_sequence_unbound", [node("SplitToSequence", "x i1", "s", axis=1, keepdims=0), *both], {"x": x},
+                 constants=k)
+    make = node("SequenceConstruct", "p x q", "s")
+    parts = [node("Neg", "x", "p"), node("Exp", "x", "q"), make]
+    for fresh in (0, 1):
+        yield simple(f"concat_from_sequence_{fresh}", [*parts, node("ConcatFromSequence", "s", "y", axis=-1,
+                                                                    new_axis=fresh)], {"x": x})
+    yield simple("sequence_inserted_and_erased",
+                 [*parts, node("SequenceInsert", "s q i0", "t"), node("SequenceInsert", "t p", "u"),
+                  node("SequenceErase", "u i2", "v"), node("SequenceErase", "v", "w"), node("SequenceLength", "w", "n"),
+                  node("ConcatFromSequence", "w", "z", axis=0), node("Cast", "n", "f", to=1), node("Mul", "z f", "y")],
+                 {"x": x}, constants=k)
+    yield simple("sequence_from_nothing",
+                 [node("SequenceEmpty", [], "e"), node("SequenceInsert", "e x", "s"), node("Identity", "s", "t"),
+                  node("SequenceAt", "t i0", "y")], {"x": x}, constants=k)
+    inside = helper.make_graph([node("SequenceAt", "s i1", "a"), node("Neg", "a", "b")], "inside", [], [info("b")])
+    outside = helper.make_graph([node("SequenceAt", "s last", "b")], "outside", [], [info("b")])
+    for value in (True, False):
+        yield simple(f"sequence_in_branch_{value}", [*parts, node("If", "c", "y", then_branch=inside,
+                                                                  else_branch=outside)],
+                     {"x": x, "c": np.array(value)}, constants=k)
+    rows = helper.make_graph([node("Concat", "x x", "b", axis=0)], "rows", [], [info("b")])
+    plain = helper.make_graph([node("Neg", "x", "b")], "plain", [], [info("b")])
+    yield simple("if_folds_by_sequence_length",
+                 [*parts, node("SequenceLength", "s", "n"), node("Equal", "n i2", "c"),
+                  node("If", "c", "y", then_branch=rows, else_branch=plain)], {"x": x}, constants=k)
+
+
 def cases():
-    for make in (constants, declarations, edges, control, functions, external_data):
+    for make in (constants, declarations, edges, control, sequences, functions, external_data):
         yield from make()

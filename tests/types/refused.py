@@ -115,7 +115,7 @@ def structure():
                  ["here", "BitwiseAnd", "float32"], {"s": i32(3)}, opset=18)
     yield refuse("sequence_in_arithmetic", "refuse",
                  [node("SequenceConstruct", "x x", "s"), node("Add", "s x", "y", name="here")], {"x": X}, "y",
-                 ["SequenceConstruct"])
+                 ["here", "Add", "'s'", "sequence"])
     yield refuse("all_reasons_in_one_run", "refuse",
                  [node("Add", "x s", "a", name="first"), node("Gather", "x i", "b", name="second"),
                   node("Identity", "x", "y")], {"x": X}, "a b y", ["first", "second", "string", "1.5"],

@@ -90,8 +90,9 @@ bool lower_if(NodeLowering& n) {
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const Value x = a.value(a.outputs[i]), y = b.value(b.outputs[i]);  // copies: casts add values
     if (x.dims != y.dims || !x.extents.empty() || !y.extents.empty())
-      return n.refuse("result {} is {} in one branch and {} in the other; both must have one shape", i,
-                      to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
+      return n.refuse_advising("give the condition with --const, and convert once for each branch",
+                               "result {} is {} in one branch and {} in the other; both must have one shape",
+                               i, to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
     const auto common = meet(x, y);
     if (!common)
       return n.refuse_advising("cast it in one of the branches",

@@ -29,6 +29,7 @@ namespace sinter::convert {
   X(reduce_rules) \
   X(resize_rules) \
   X(scan_rules) \
+  X(sequence_rules) \
   X(shape_rules) \
   X(signal_rules) \
   X(state_rules)

@@ -286,7 +286,7 @@ bool lower_dropout(NodeLowering& n) {
 constexpr LowerRule kRules[] = {
     {"Shape", lower_shape},
     {"Size", lower_size},
-    {"Identity", lower_identity},
+    {"Identity", lower_identity, "", 28, false, true},
     {"Reshape", lower_reshape},
     {"Squeeze", lower_squeeze},
     {"Unsqueeze", lower_unsqueeze},

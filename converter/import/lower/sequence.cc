@@ -1,0 +1,173 @@
+// Sequences of tensors whose length and positions are known at conversion: lists of values, which no step of
+// the device ever sees (unoptimised exports split and take apart with them).
+#include <algorithm>
+
+#include "converter/import/lowering.h"
+
+namespace sinter::convert {
+namespace {
+
+// The list of input i; null: refused.
+const std::vector<ValueId>* list_of(NodeLowering& n, size_t i) {
+  const std::vector<ValueId>* items = n.sequence(i);
+  if (items == nullptr) n.refuse("input {} must be a sequence whose tensors are known at conversion", i);
+  return items;
+}
+
+// The position that input i names among `count`, or `fallback` where it is absent.
+std::optional<size_t> position(NodeLowering& n, size_t i, int64_t count, int64_t fallback) {
+  int64_t at = fallback;
+  if (n.has_input(i)) {
+    const auto given = n.constant_int(i);
+    if (!given) return std::nullopt;
+    at = *given < 0 ? *given + count : *given;
+    if (at < 0 || at >= count) {
+      n.refuse("position {} of a sequence of {}", *given, count);
+      return std::nullopt;
+    }
+  }
+  return static_cast<size_t>(at);
+}
+
+bool lower_empty(NodeLowering& n) {
+  n.ignore_attr("dtype");
+  return n.output_sequence(0, {});
+}
+
+bool lower_construct(NodeLowering& n) {
+  std::vector<ValueId> items;
+  for (size_t i = 0; i < n.input_count(); ++i) {
+    items.push_back(n.input(i));
+    if (items.back() == kAbsent) return n.refuse("input {} is absent", i);
+    if (n.sequence(i) != nullptr) return n.refuse("input {} is a sequence itself", i);
+  }
+  return n.output_sequence(0, items);
+}
+
+bool lower_at(NodeLowering& n) {
+  const auto* items = list_of(n, 0);
+  if (items == nullptr) return false;
+  if (!n.has_input(1)) return n.refuse("has no position");
+  const auto at = position(n, 1, static_cast<int64_t>(items->size()), 0);
+  return at && n.output(0, (*items)[*at]);
+}
+
+bool lower_insert(NodeLowering& n) {
+  const auto* given = list_of(n, 0);
+  if (given == nullptr) return false;
+  std::vector<ValueId> items = *given;
+  const ValueId tensor = n.input(1);
+  if (tensor == kAbsent || n.sequence(1) != nullptr) return n.refuse("has no tensor to insert");
+  const auto count = static_cast<int64_t>(items.size());
+  auto at = static_cast<size_t>(count);
+  if (n.has_input(2)) {
+    const auto where = n.constant_int(2);
+    if (!where) return false;
+    const int64_t p = *where < 0 ? *where + count : *where;
+    if (p < 0 || p > count) return n.refuse("position {} of a sequence of {}", *where, count);
+    at = static_cast<size_t>(p);
+  }
+  items.insert(items.begin() + static_cast<ptrdiff_t>(at), tensor);
+  return n.output_sequence(0, items);
+}
+
+bool lower_erase(NodeLowering& n) {
+  const auto* given = list_of(n, 0);
+  if (given == nullptr) return false;
+  std::vector<ValueId> items = *given;
+  if (items.empty()) return n.refuse("the sequence is empty");
+  const auto count = static_cast<int64_t>(items.size());
+  const auto at = position(n, 1, count, count - 1);
+  if (!at) return false;
+  items.erase(items.begin() + static_cast<ptrdiff_t>(*at));
+  return n.output_sequence(0, items);
+}
+
+bool lower_length(NodeLowering& n) {
+  const auto* items = list_of(n, 0);
+  if (items == nullptr) return false;
+  return n.output(0,
+                  n.add_constant(Constant::scalar_int(DType::kInt64, static_cast<int64_t>(items->size()))));
+}
+
+// split: a number (the last part may be smaller), a size for each part, or absent: parts of one, which lose
+// the axis without keepdims. The standard ignores keepdims where split is given; but exporters write unbind
+// as a split by the number 1 without it, and onnxruntime follows them.
+bool lower_split_to_sequence(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  int64_t axis = n.attr_int("axis", 0);
+  const bool keepdims = n.attr_int("keepdims", 1) != 0;
+  if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  const int64_t length = n.dims(x)[static_cast<size_t>(axis)];
+  constexpr int64_t kMostParts = 4096;
+  const bool listed = n.has_input(1) && n.rank(n.input(1)) > 0;
+  std::vector<int64_t> sizes;
+  int64_t part = 1;
+  if (n.has_input(1)) {
+    const auto given = n.constant_ints(1);
+    if (!given) return false;
+    if (listed)
+      sizes = *given;
+    else
+      part = given->front();
+    if (static_cast<int64_t>(sizes.size()) > kMostParts)
+      return n.refuse("{} parts, more than {}", sizes.size(), kMostParts);
+  }
+  if (!listed) {
+    if (part < 1) return n.refuse("parts of {} elements", part);
+    if (length / part > kMostParts) return n.refuse("{} parts, more than {}", length / part, kMostParts);
+    for (int64_t at = 0; at < length; at += part) sizes.push_back(std::min(part, length - at));
+  }
+  const bool drops = !n.has_input(1) || (!listed && part == 1);
+  std::vector<ValueId> items;
+  int64_t start = 0;
+  for (const int64_t size : sizes) {
+    if (size < 0 || size > length - start) break;
+    ValueId item = n.slice(x, axis, start, size);
+    if (!keepdims && drops) {
+      Dims dims = n.dims(x);
+      dims.erase(dims.begin() + axis);
+      item = n.reshape(item, dims);
+    }
+    items.push_back(item);
+    start += size;
+  }
+  if (start != length || items.size() != sizes.size())
+    return n.refuse("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
+  return n.output_sequence(0, items);
+}
+
+bool lower_concat_from_sequence(NodeLowering& n) {
+  const auto* given = list_of(n, 0);
+  if (given == nullptr) return false;
+  std::vector<ValueId> items = *given;
+  if (items.empty()) return n.refuse("the sequence is empty");
+  int64_t axis = n.attr_int("axis", 0);
+  const bool fresh = n.attr_int("new_axis", 0) != 0;
+  if (!n.normalize_axis(&axis, n.rank(items[0]) + (fresh ? 1 : 0))) return false;
+  for (ValueId& item : items) {
+    if (n.dtype(item) != n.dtype(items[0]) || n.rank(item) != n.rank(*given->begin()))
+      return n.refuse("its tensors differ: {} and {}", to_string(n.dtype(item), n.dims(item)),
+                      to_string(n.dtype((*given)[0]), n.dims((*given)[0])));
+  }
+  if (fresh)
+    for (ValueId& item : items) item = n.unsqueeze(item, axis);
+  return n.output(0, items.size() == 1 ? items[0] : n.emit(ConcatAttrs{axis}, items));
+}
+
+constexpr LowerRule kRules[] = {
+    {"SequenceEmpty", lower_empty, "", 28, false, true},
+    {"SequenceConstruct", lower_construct, "", 28, false, true},
+    {"SequenceAt", lower_at, "", 28, false, true},
+    {"SequenceInsert", lower_insert, "", 28, false, true},
+    {"SequenceErase", lower_erase, "", 28, false, true},
+    {"SequenceLength", lower_length, "", 28, false, true},
+    {"SplitToSequence", lower_split_to_sequence, "", 28, false, true},
+    {"ConcatFromSequence", lower_concat_from_sequence, "", 28, false, true},
+};
+
+}  // namespace
+
+std::span<const LowerRule> sequence_rules() { return kRules; }
+
+}  // namespace sinter::convert
