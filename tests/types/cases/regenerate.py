@@ -99,10 +99,12 @@ def tolerance(output, expected, kind, scale, absolute):
     return [float(f"{PART[kind] * size:.3g}"), OWN_PART["bfloat16" if bfloat16 else own]]
 
 
-def save(name, model, feeds, want, source, kind, scale=None, absolute=None, double=None, size=True):
+def save(name, model, feeds, want, source, kind, scale=None, absolute=None, double=None, size=True,
+         steps=None):
     """One case. want: name -> float64 for outputs with an independent value; the others come from the file itself.
     double: name -> float64 of the module in double, which must agree loosely. scale: what the tolerance is a part of,
-    if not the largest value. size: must the constants stay as small as they are?"""
+    if not the largest value. size: must the constants stay as small as they are? steps: how many of an operation the
+    plan must have."""
     model = strip(model)
     onnx.checker.check_model(model, full_check=False)
     feeds = {k: array(v) if isinstance(v, torch.Tensor) else v for k, v in feeds.items()}
@@ -117,7 +119,7 @@ def save(name, model, feeds, want, source, kind, scale=None, absolute=None, doub
     sinter_cli.save_npz(HERE / f"{name}.npz", {**{f"in/{k}": v for k, v in feeds.items()},
                                                **{f"out/{k}": v for k, v in expected.items()}})
     written[name] = dict(
-        source=source, kind=kind, weights_bytes=weights_bytes(model), size=size,
+        source=source, kind=kind, weights_bytes=weights_bytes(model), size=size, **(dict(steps=steps) if steps else {}),
         tolerance={o.name: tolerance(o, expected[o.name], kind, scale, absolute) for o in model.graph.output})
     print(f"{name}: {len(data)} bytes")
 
@@ -178,7 +180,74 @@ def flux(dtype_name, exporter):
                  txt_ids=txt)
     model = export(module, feeds, ["sample"], exporter, 18, dict(return_dict=False))
     double = in_double(module, feeds, return_dict=False)[0]
-    save(f"flux_{tag}_{exporter}", model, feeds, None, source, dtype_name, double={"sample": double.numpy()})
+    save(f"flux_{tag}_{exporter}", model, feeds, None, source, dtype_name, double={"sample": double.numpy()},
+         steps={"Rope": 4, "Attention": 2})
+
+
+# The other ways in which rotary embeddings and masked attention are written.
+
+class RotaryPairs(nn.Module):
+    """Neighbours turned by angles in double: "stacked" beside themselves (diffusers), as a "product" of complex
+    numbers, by "strides" (GPT-J)."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form = form
+
+    def forward(self, x, positions):
+        a = torch.outer(positions.double(), 1.0 / 10000.0 ** (torch.arange(0, 16, 2, dtype=torch.float64) / 16))
+        cos, sin = a.cos(), a.sin()
+        if self.form == "product":
+            cos, sin = cos.float(), sin.float()
+            r, i = x.float().reshape(*x.shape[:-1], -1, 2).unbind(-1)
+            return torch.stack([r * cos - i * sin, r * sin + i * cos], dim=-1).flatten(-2).type_as(x)
+        cos, sin = (t.repeat_interleave(2, dim=1).float()[None, None] for t in (cos, sin))
+        if self.form == "strides":
+            r, i = x[..., ::2], x[..., 1::2]
+        else:
+            r, i = x.reshape(*x.shape[:-1], -1, 2).unbind(-1)
+        turned = torch.stack([-i, r], dim=-1).flatten(3)
+        return (x.float() * cos + turned.float() * sin).to(x.dtype)
+
+
+class MaskedAttention(nn.Module):
+    """Softmax attention with a mask that comes with the inputs: "added" by scaled_dot_product_attention, or scores
+    "filled" with the type's lowest number."""
+
+    def __init__(self, form):
+        super().__init__()
+        self.form = form
+
+    def forward(self, q, k, v, mask):
+        if self.form == "added":
+            return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5
+        return scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) @ v
+
+
+def patterns():
+    torch.manual_seed(11)
+    x, p = torch.randn(1, 2, 6, 16), torch.tensor([0, 1, 7, 500, 1992, 2000.0])
+    for form, kind, exporter, optimize in (
+            ("stacked", "bfloat16", "dynamo", True), ("stacked", "float16", "torchscript", True),
+            ("stacked", "float32", "dynamo", False), ("product", "float16", "dynamo", True),
+            ("strides", "bfloat16", "torchscript", True)):
+        feeds = dict(x=x.to(TYPES[kind]), positions=p.to(TYPES[kind]))
+        model = export(RotaryPairs(form), feeds, ["y"], exporter, 18, optimize=optimize)
+        name = f"rotary_{form}_{exporter}" + ("" if optimize else "_unoptimized")
+        double = RotaryPairs(form)(feeds["x"].double(), feeds["positions"].double())
+        save(name, model, feeds, None, f"torch 2.6.0, {exporter}", kind, double={"y": double.numpy()}, size=False,
+             steps={"Rope": 1})
+    q, k, v = (torch.randn(2, 2, n, 16) for n in (5, 7, 7))
+    mask = torch.rand(2, 1, 5, 7) > 0.4
+    mask[:, :, :, 0] |= ~mask.any(-1)
+    for form, kind, exporter in (("added", "float16", "dynamo"), ("added", "float32", "torchscript"),
+                                 ("filled", "float16", "torchscript"), ("filled", "float32", "dynamo")):
+        feeds = dict(q=q.to(TYPES[kind]), k=k.to(TYPES[kind]), v=v.to(TYPES[kind]), mask=mask)
+        model = export(MaskedAttention(form), feeds, ["y"], exporter, 18)
+        double = MaskedAttention(form)(*(feeds[n].double() for n in "qkv"), mask)
+        save(f"attention_mask_{form}_{exporter}", model, feeds, None, f"torch 2.6.0, {exporter}", kind,
+             double={"y": double.numpy()}, size=False, steps={"Attention": 1})
 
 
 # 2. A decoder layer whose linear layers unpack 4-bit weights from int32.
@@ -426,6 +495,7 @@ def main():
     for dtype_name in ("float16", "bfloat16"):
         for exporter in ("torchscript", "dynamo"):
             flux(dtype_name, exporter)
+    patterns()
     qwen()
     float8()
     bfloat16_network()

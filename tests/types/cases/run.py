@@ -4,8 +4,8 @@
     run.py [--sinter PROGRAM] [--filter GLOB]... [--backends reference,default] [--verbose] [--report FILE]
 
 Checks per case: "NAME convert", "NAME BACKEND" (every output: declared type, shape, and within the tolerance of
-cases.json: absolute + relative * |expected|), "NAME size" (constants in the file at most 1.02 times the model's own, plus what
-alignment to 64 bytes adds per initializer). expected_failure.txt lists the checks that fail today, each with its
+cases.json: absolute + relative * |expected|), "NAME steps" (how many of certain operations the plan has), "NAME size"
+(constants in the file at most 1.02 times the model's own, plus what alignment to 64 bytes adds per initializer). expected_failure.txt lists the checks that fail today, each with its
 reason; a failure without an entry and an entry without a failure both fail the run. ONNX Runtime is asked the same.
 """
 import argparse
@@ -83,6 +83,8 @@ def try_sinter(sinter, name, facts, model, backends, timeout):
         if facts["size"]:
             found["size"] = (None if said["weight_bytes"] <= room else
                              f"constants take {said['weight_bytes']} bytes, {facts['weights_bytes']} in the model")
+        if "steps" in facts:
+            found["steps"] = lacking_steps(sinter, target, facts["steps"], timeout)
         cli.save_npz(source, feeds)
         for b in backends:
             r = cli.call(sinter, "run", target, "--inputs", source, "--outputs", result, "--quiet",
@@ -92,6 +94,16 @@ def try_sinter(sinter, name, facts, model, backends, timeout):
         if name == "unet":
             found.update(wrong_inputs(sinter, work, target, feeds, timeout))
     return found
+
+
+def lacking_steps(sinter, target, wanted, timeout):
+    """None, or which operations the plan has more or fewer of than wanted."""
+    r = cli.call(sinter, "inspect", target, "--steps", timeout=timeout)
+    if r.code != 0:
+        return r.why()
+    ops = [line.split()[1] for line in r.out.splitlines() if line.strip()]
+    off = [f"{ops.count(op)} {op}, want {n}" for op, n in wanted.items() if ops.count(op) != n]
+    return "; ".join(off) or None
 
 
 def wrong_inputs(sinter, work, target, feeds, timeout):
