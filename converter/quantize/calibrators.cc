@@ -129,6 +129,8 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
   if (width <= 0 || levels.count * 4 > static_cast<int64_t>(kFine)) return whole;
   std::vector<double> mass(kFine);
   for (const Histogram::Bin& bin : s.histogram.bins) {
+    // Zero is exact in every range. Counted, the many zeros behind a ReLU would call for ever finer steps.
+    if (bin.low == 0 && bin.high == 0) continue;
     const double a = (bin.low - whole.low) / width, b = (bin.high - whole.low) / width;
     const auto first = static_cast<size_t>(std::clamp(a, 0.0, kFine - 1.0));
     const auto last = static_cast<size_t>(std::clamp(b, 0.0, kFine - 1.0));

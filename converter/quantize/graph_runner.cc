@@ -74,6 +74,14 @@ ValueId number(const std::string& name) {
   return fault == std::errc() && stop == end ? id : kAbsent;
 }
 
+// Planning changes bodies too.
+std::shared_ptr<Graph> deep_copy(const Graph& graph) {
+  auto copy = std::make_shared<Graph>(graph);
+  for (Node& node : copy->nodes)
+    for (auto& body : node.bodies) body = deep_copy(*body);
+  return copy;
+}
+
 }  // namespace
 
 struct GraphRunner::Impl {
@@ -132,7 +140,7 @@ struct GraphRunner::Impl {
 };
 
 GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : impl_(std::make_unique<Impl>()) {
-  auto copy = std::make_shared<Graph>(graph);
+  auto copy = deep_copy(graph);
   for (size_t i = 0; i < copy->values.size(); ++i) copy->values[i].name = numbered(i);
   PlanOptions plan_options;
   plan_options.target = host_target();

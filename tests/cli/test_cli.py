@@ -24,7 +24,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench")
+COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench", "ranges")
 SINTER = None
 
 
@@ -272,6 +272,78 @@ class Run(Case):
             with self.subTest(name=name):
                 self.save(name, data)
                 self.says(5, "run", self.digits, "--inputs", self.path(name), lines=3)
+
+
+class Ranges(Case):
+    """Calibration data in every form, and refused before anything runs."""
+
+    GENERATOR = """
+import io, sys
+import numpy as np
+for x in np.load(sys.argv[1])["image"]:
+    if len(sys.argv) > 2:
+        b = io.BytesIO()
+        np.savez_compressed(b, image=x[None])
+        sys.stdout.buffer.write(b.getvalue())
+    else:
+        np.save(sys.stdout.buffer, x[None])
+"""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.images = np.random.default_rng(2).integers(0, 17, (6, 1, 8, 8)).astype(np.float32)
+        np.savez(cls.path("many.npz"), image=cls.images, label=np.array(["a"] * 6))
+        with open(cls.path("gen.py"), "w") as f:
+            f.write(cls.GENERATOR)
+
+    def ranges(self, data, *more):
+        r = self.says(0, "ranges", DIGITS, "--calibrate", data, "--json", "--quiet", *more)
+        return json.loads(r.out)
+
+    def test_every_form_gives_the_same_ranges(self):
+        np.savez_compressed(self.path("packed.npz"), image=self.images)
+        np.save(self.path("many.npy"), self.images)
+        os.makedirs(self.path("folder"), exist_ok=True)
+        for i, x in enumerate(self.images):
+            np.savez(self.path(f"folder/{i}.npz"), image=x[None])
+        np.savez(self.path("columns.npz"), image=np.asfortranarray(self.images))
+        command = f"cmd:{sys.executable} {self.path('gen.py')} {self.path('many.npz')}"
+        first = self.ranges(self.path("many.npz"))
+        self.assertEqual(first["samples"], 6)
+        image = next(v for v in first["values"] if v["name"] == "image")
+        self.assertEqual((image["min"], image["max"]), (self.images.min(), self.images.max()))
+        for data in (self.path("packed.npz"), self.path("many.npy"), self.path("folder"), self.path("columns.npz")):
+            self.assertEqual(self.ranges(data)["values"], first["values"], data)
+        # Of a stream, whose length is not known, another part is counted where tensors are large; these are not.
+        for data in (command, command + " z"):
+            self.assertEqual(self.ranges(data)["values"], first["values"], data)
+
+    def test_a_few_samples(self):
+        self.assertEqual(self.ranges(self.path("many.npz"), "--samples", 4)["samples"], 4)
+
+    def test_rules(self):
+        for rule in ("best", "minmax", "moving-average", "percentile", "percentile=99.9", "entropy", "mse"):
+            for v in self.ranges(self.path("many.npz"), "--calibrator", rule)["values"]:
+                self.assertLessEqual(v["low"], 0)
+                self.assertGreaterEqual(v["high"], 0)
+                if rule in ("best", "mse", "minmax"):
+                    self.assertGreater(v["sqnr_db"], 25, rule)
+        self.says(2, "ranges", DIGITS, "--calibrate", self.path("many.npz"), "--calibrator", "median")
+
+    def test_wrong_data_is_5(self):
+        nan = self.images.copy()
+        nan[3, 0, 2, 1] = np.nan
+        for name, array, words in (("type", self.images.astype(np.float64), ("image", "float64", "float32")),
+                                   ("rank", np.float32(1), ("image", "rank 0")),
+                                   ("shape", self.images[:, :, :7], ("image", "[6,1,7,8]", "[N,1,8,8]")),
+                                   ("nan", nan, ("image", "sample 3", "[0,0,2,1]"))):
+            np.savez(self.path(name + ".npz"), image=array)
+            self.says(5, "ranges", DIGITS, "--calibrate", self.path(name + ".npz"), words=words)
+        np.savez(self.path("name.npz"), imago=self.images)
+        self.says(5, "ranges", DIGITS, "--calibrate", self.path("name.npz"), words=("'image'", "'imago'"))
+        self.says(5, "ranges", DIGITS, "--calibrate", "cmd:echo hello", words=("neither .npz nor .npy",))
+        self.says(6, "ranges", DIGITS, "--calibrate", self.path("absent.npz"))
 
 
 class Json(Case):
