@@ -38,6 +38,7 @@ double estimated_work(const OpCall& call) {
       return steps * static_cast<double>(call.in(1).size() + call.in(2).size());
     }
     case Op::kSoftmax:
+    case Op::kQSoftmax:
     case Op::kExp:
     case Op::kErf:
     case Op::kGelu:

@@ -150,4 +150,21 @@ void fill_resize_tables(const ResizeAttrs& a, ResizeAxis* axis) {
   }
 }
 
+bool fixed_resize_taps(const ResizeAxis& axis, int32_t* taps) {
+  for (int64_t o = 0; o < axis.out; ++o, taps += 2) {
+    if (axis.identity) {
+      taps[0] = static_cast<int32_t>(o), taps[1] = 0;
+      continue;
+    }
+    if (axis.outside[o] != 0) return false;
+    const int64_t* index = axis.index + o * axis.taps;
+    taps[0] = static_cast<int32_t>(index[0]);
+    // Before the first element both taps are that one.
+    taps[1] = index[0] == index[1]
+                  ? 0
+                  : static_cast<int32_t>(std::nearbyint(axis.weight[o * axis.taps + 1] * 2048));
+  }
+  return true;
+}
+
 }  // namespace sinter

@@ -27,4 +27,8 @@ void take_resize_tables(BumpArena& arena, ResizeAxis* axis);
 // ... and fills them.
 void fill_resize_tables(const ResizeAttrs& a, ResizeAxis* axis);
 
+// A linear, not antialiased axis whose tables are filled, as QResize takes it: [out][2]. False if elements
+// read the extrapolation value.
+bool fixed_resize_taps(const ResizeAxis& axis, int32_t* taps);
+
 }  // namespace sinter

@@ -137,6 +137,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const int64_t c = n();
     return {{n(), n(), c}, {c}};
   }
+  if (op == Op::kQResize) return {{n(), n(), n(), n()}, {n(), 2}, {n(), 2}};
   if (op == Op::kQMean || op == Op::kQAvgPool) return {{n(), n() + 1, n() + 1, n()}};
   const auto recurrent = [&](int64_t hidden, int64_t gates) {
     const int64_t h = std::clamp<int64_t>(hidden, 1, 4), t = r.below(4), b = 1 + r.below(3),
@@ -152,6 +153,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
 
 // The operand's type in such a call.
 DType fitting_dtype(Op op, size_t input, Random& r) {
+  if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
   if (op == Op::kQPRelu || op == Op::kQSoftmax)
     return input == 0 ? DType::kInt8 : op == Op::kQPRelu ? DType::kFloat32 : DType::kUint32;
   if (op == Op::kLut && input == 0) return r.one_in(2) ? DType::kInt8 : DType::kUint8;

@@ -2,6 +2,7 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/kernels/resize_taps.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
@@ -306,6 +307,60 @@ TEST(QSoftmax, Refuses) {
   expect_refused(QSoftmaxAttrs{}, {x, full<uint32_t>({255}, 1)});
   expect_refused(QSoftmaxAttrs{}, {x, full<float>({256}, 1)});
   expect_refused(QSoftmaxAttrs{}, {full<int8_t>({65537}, 1), table});
+}
+
+// The tables of one axis, as a converter makes them.
+Tensor taps_of(const ResizeAttrs& a, const TensorView& x, int axis) {
+  ResizeAxis axes[kMaxRank];
+  resize_axes(a, x, axes);
+  std::vector<std::byte> room(1 << 16);
+  BumpArena arena(room);
+  take_resize_tables(arena, &axes[axis]);
+  fill_resize_tables(a, &axes[axis]);
+  std::vector<int32_t> taps(static_cast<size_t>(2 * axes[axis].out));
+  EXPECT_TRUE(fixed_resize_taps(axes[axis], taps.data()));
+  return tensor<int32_t>({axes[axis].out, 2}, taps);
+}
+
+// The exact interpolation of numbers in double.
+TEST(QResize, WithinThreeQuartersOfTheExactResult) {
+  const Tensor x = noise<int8_t>({2, 5, 7, 9}, -128, 128, 3);
+  const auto v = x.values<int8_t>();
+  const Tensor numbers = tensor<double>(x.dims, std::vector<double>(v.begin(), v.end()));
+  TensorView view;
+  view.dtype = DType::kInt8;
+  view.set_shape(x.dims);
+  for (const auto& [h, w] : {std::pair<int64_t, int64_t>{10, 14}, {5, 7}, {13, 3}, {1, 20}, {2, 1}})
+    for (const ResizeCoordinates how :
+         {ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners, ResizeCoordinates::kAsymmetric,
+          ResizeCoordinates::kPytorchHalfPixel}) {
+      ResizeAttrs a;
+      a.mode = static_cast<int64_t>(ResizeMode::kLinear), a.coordinates = static_cast<int64_t>(how);
+      a.sizes = {2, h, w, 9}, a.scales = {1, static_cast<double>(h) / 5, static_cast<double>(w) / 7, 1};
+      const auto exact = run_op(a, {numbers})[0].values<double>();
+      const auto got =
+          run_op(QResizeAttrs{}, {x, taps_of(a, view, 1), taps_of(a, view, 2)})[0].values<int8_t>();
+      ASSERT_EQ(got.size(), exact.size());
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], exact[i], 0.75);
+    }
+}
+
+TEST(QResize, HalvesOddTablesAndRefusals) {
+  const Tensor x = tensor<int8_t>({1, 1, 4, 1}, {1, 2, 3, -4}), row = tensor<int32_t>({1, 2}, {0, 0});
+  // Halves go to the even number; what lies outside counts as the edge.
+  expect_equal(
+      run_op(QResizeAttrs{},
+             {x, row, tensor<int32_t>({6, 2}, {0, 1024, 1, 1024, 2, 1024, 3, 1024, -9, -7, 99, 4096})})[0],
+      tensor<int8_t>({1, 1, 6, 1}, {2, 2, 0, -4, 1, -4}));
+  expect_equal(run_op(QResizeAttrs{}, {x, tensor<int32_t>({1, 2}, {INT32_MIN, INT32_MAX}),
+                                       tensor<int32_t>({1, 2}, {1, 4096})})[0],
+               tensor<int8_t>({1, 1, 1, 1}, {3}));
+  expect_refused(QResizeAttrs{}, {x, row, full<int64_t>({6, 2}, 0)});
+  expect_refused(QResizeAttrs{}, {x, row, full<int32_t>({6, 3}, 0)});
+  expect_refused(QResizeAttrs{}, {x, full<int32_t>({2}, 0), row});
+  expect_refused(QResizeAttrs{}, {full<int8_t>({1, 4, 1}, 0), row, row});
+  expect_refused(QResizeAttrs{}, {full<uint8_t>({1, 1, 4, 1}, 0), row, row});
+  expect_refused(QResizeAttrs{}, {tensor<int8_t>({1, 0, 4, 1}, {}), row, row});
 }
 
 }  // namespace

@@ -207,5 +207,66 @@ TEST(SimdInteger, Softmax) {
   EXPECT_FALSE(run_simd(QSoftmaxAttrs{0}, {bytes({4, 3}, 1), ones}, nullptr, {}, &ignored));
 }
 
+TEST(SimdInteger, Resize) {
+  for (int64_t c = 1; c < 140; c += 1 + c / 20)
+    check_simd_exact(QResizeAttrs{}, {bytes({2, 3, 4, c}, 1), noise<int32_t>({5, 2}, 0, 2.99, 2),
+                                      noise<int32_t>({7, 2}, -2, 2049, 3)});
+  for (uint64_t seed = 1; seed < 20; ++seed) {
+    const int64_t most = seed % 2 == 0 ? 2049 : INT32_MAX;
+    check_simd_exact(QResizeAttrs{},
+                     {bytes({1, 5, 6, 40}, seed),
+                      noise<int32_t>({3, 2}, static_cast<double>(-most), static_cast<double>(most), seed),
+                      noise<int32_t>({200, 2}, 0, 2049, seed)});
+  }
+  check_simd_exact(QResizeAttrs{},
+                   {bytes({0, 5, 6, 3}, 1), full<int32_t>({3, 2}, 1), full<int32_t>({3, 2}, 1)});
+}
+
+// The result in the memory of operand `alias`.
+template <class A>
+void check_in_place(const A& a, const std::vector<Tensor>& inputs, size_t alias) {
+  std::vector<TensorView> shapes;
+  std::vector<Tensor> want;
+  ASSERT_TRUE(infer_op(a, inputs, &shapes, {}).ok());
+  ASSERT_TRUE(run_once(a, inputs, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  for (const char* tier : simd_tiers()) {
+    SCOPED_TRACE(std::string(op_name(A::kOp)) + " on " + tier);
+    ASSERT_TRUE(set_simd_cap(tier));
+    std::vector<Operand> in;
+    std::vector<TensorView> in_views, out_views;
+    for (const Tensor& t : inputs) {
+      in.emplace_back(t.dtype, t.dims, Layout::kDense);
+      in.back().write(t);
+      in_views.push_back(in.back().view());
+    }
+    out_views.push_back(in_views[alias]);
+    out_views[0].dtype = shapes[0].dtype;
+    OpCall call{A::kOp, &a, in_views, out_views};
+    const Kernel* kernel = simd_kernels()[static_cast<size_t>(op_index(A::kOp))];
+    RunContext context;
+    ASSERT_TRUE(kernel->accept(call).ok());
+    ASSERT_TRUE(kernel->run(call, context).ok());
+    EXPECT_EQ(in[alias].read().bytes, want[0].bytes);
+  }
+  set_simd_cap(nullptr);
+}
+
+TEST(SimdInteger, InPlace) {
+  for (const int64_t n : {1, 70, 256, 1000}) {
+    const Tensor a = bytes({3, n}, 1), b = bytes({3, n}, 2), row = bytes({n}, 3);
+    for (const size_t alias : {0, 1}) {
+      check_in_place(QAddAttrs{3, 4, 20000, 30000, 15}, {a, b}, alias);
+      check_in_place(QMulAttrs{3, 4, 0.01}, {a, b}, alias);
+    }
+    check_in_place(QAddAttrs{3, 4, 2000000, 30000, 20}, {a, row}, 0);
+    check_in_place(QMulAttrs{3, 4, 0.01}, {row, b}, 1);
+    check_in_place(QPReluAttrs{3, 4, 0.7}, {a, noise<float>({n}, -2, 2, 4)}, 0);
+    check_in_place(QSoftmaxAttrs{1}, {a, exponentials(0.05)}, 0);
+    check_in_place(LutAttrs{}, {a, bytes({256}, 5)}, 0);
+    check_in_place(ClampAttrs{-30, 40}, {a}, 0);
+  }
+  check_in_place(LutAttrs{}, {bytes({256}, 1), bytes({256}, 5)}, 1);
+}
+
 }  // namespace
 }  // namespace sinter::test
