@@ -7,6 +7,7 @@
 
 #include "converter/import/reader.h"
 #include "converter/plan/preferences.h"
+#include "converter/quantize/trial_runs.h"
 #include "converter/report/errors.h"
 #include "converter/types/check_types.h"
 #include "platforms/simd/simd_kernels.h"
@@ -64,7 +65,12 @@ bool has_float16_kernels(const std::string& target) { return target == "aarch64"
 
 namespace {
 
-void prefer_float16(Graph& graph, const std::string& target, Diagnostics& diagnostics) {
+// Inputs that a model is not made for may be larger than those of the trial, so that little of the range is
+// allowed there; that bytes come unscaled is the worst case.
+constexpr double kAllowedByUnit = 65504.0 / 16, kAllowedByBytes = 65504;
+
+void prefer_float16(Graph& graph, const std::string& target, const std::vector<Backend*>& backends,
+                    Diagnostics& diagnostics) {
   if (!has_float16_kernels(target)) {
     diagnostics.warn(
         "", "",
@@ -74,7 +80,12 @@ void prefer_float16(Graph& graph, const std::string& target, Diagnostics& diagno
         "float16 weights stay float16 in the file without it");
     return;
   }
-  const Float16Summary done = compute_in_float16(graph, xnnpack_float16);
+  RunnerOptions runner;
+  runner.backends = backends;
+  Reached reached;
+  for (const auto& [id, range] : try_out(graph, runner))
+    reached[id] = std::max(range.unit / kAllowedByUnit, range.bytes / kAllowedByBytes);
+  const Float16Summary done = compute_in_float16(graph, xnnpack_float16, reached);
   if (done.computed == 0)
     diagnostics.warn("", "", "--prefer-float16: nothing in this model can compute in float16; float32 it is",
                      "sinter inspect --types has the reasons");
@@ -114,7 +125,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   stage("rewriting");
   report.passes = run_passes(*graph, options.passes);
   if (options.prefer_float16) {
-    prefer_float16(*graph, options.target, diagnostics);
+    stage("trying out");
+    prefer_float16(*graph, options.target, options.backends, diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)

@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "converter/emit/emitter.h"
 #include "converter/import/lower.h"
 #include "converter/passes/pass.h"
 #include "converter/plan/planner.h"
 #include "converter/report/diagnostics.h"
+#include "runtime/backend/backend.h"
 
 namespace sinter::convert {
 
@@ -25,6 +27,8 @@ struct ConversionOptions {
   bool narrow_float64 = false;  // --float64 narrow: all of them, on the user's word
   bool prefer_float16 = false;  // compute in float16 where the target does
   bool stored_weights = true;   // narrow weights stay narrow in the file
+  // What this program can run a model with while converting it, best first.
+  std::vector<Backend*> backends;
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/convert.h"
@@ -143,6 +144,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.strict = a.strict;
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer_float16 = a.prefer_float16;
+  options.backends = linked_backends();
   options.stored_weights = a.weights == "stored";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;

@@ -25,9 +25,9 @@ bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
 
 class Islands {
  public:
-  Islands(Graph& graph, AcceptCall accept)
+  Islands(Graph& graph, AcceptCall accept, const Reached& reached)
       : graph_(graph),
-        rules_(graph, accept),
+        rules_(graph, accept, reached),
         half_node_(graph.nodes.size()),
         producer_(graph.values.size(), -1) {
     for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -248,6 +248,8 @@ class Islands {
 
 }  // namespace
 
-Float16Summary compute_in_float16(Graph& graph, AcceptCall accept) { return Islands(graph, accept).run(); }
+Float16Summary compute_in_float16(Graph& graph, AcceptCall accept, const Reached& reached) {
+  return Islands(graph, accept, reached).run();
+}
 
 }  // namespace sinter::convert

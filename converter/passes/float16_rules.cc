@@ -186,9 +186,10 @@ bool Float16Rules::exact(const Constant& c) {
   return all;
 }
 
-Float16Rules::Float16Rules(const Graph& graph, AcceptCall accept)
+Float16Rules::Float16Rules(const Graph& graph, AcceptCall accept, const Reached& reached)
     : graph_(graph),
       accept_(accept),
+      reached_(reached),
       bounds_(graph.values.size(), kInfinity),
       largest_(graph.nodes.size(), 0),
       wide_(graph.values.size(), nullptr),
@@ -371,6 +372,11 @@ std::string Float16Rules::refusal(int n) const {
   if (const int64_t count = terms(graph_, node); count > kMostTerms)
     return fmt::format("a sum of {} terms is kept in float32", count);
   if (std::string why = refusal_of_operands(node); !why.empty()) return why;
+  for (const auto& list : {node.inputs, node.outputs})
+    for (const ValueId id : list)
+      if (const auto it = reached_.find(id); it != reached_.end() && !(it->second <= 1))
+        return fmt::format("on trial inputs {} comes near float16's range or leaves it",
+                           id == node.outputs[0] ? "the result" : "an operand");
   const Float16Split split = split_for_float16(node);
   if (split.first) {
     const ValueId x = node.inputs[0], y = node.outputs[0];

@@ -24,7 +24,7 @@ Float16Split split_for_float16(const Node& node);
 
 class Float16Rules {
  public:
-  Float16Rules(const Graph& graph, AcceptCall accept);
+  Float16Rules(const Graph& graph, AcceptCall accept, const Reached& reached);
 
   // Only moves elements: float16 where its operands are.
   static bool moves(const Node& node);
@@ -56,6 +56,7 @@ class Float16Rules {
 
   const Graph& graph_;
   AcceptCall accept_;
+  const Reached& reached_;
   Origins half_, other_;             // by the ledger: float16 in the model; bfloat16 or float64
   std::vector<double> bounds_;       // per value: no element is larger in magnitude, NaN aside
   std::vector<double> largest_;      // per node: nor is what it adds up before it clamps

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -61,7 +62,10 @@ struct Float16Summary {
   size_t unproven = 0;   // of these, sums that might leave its range
   std::string first_unproven, first_op;
 };
-Float16Summary compute_in_float16(Graph& graph, AcceptCall accept);
+// `reached`: by value, what it came to on trial inputs in shares of what is allowed; what is above 1 stays
+// in float32.
+using Reached = std::map<ValueId, double>;
+Float16Summary compute_in_float16(Graph& graph, AcceptCall accept, const Reached& reached = {});
 
 // Nodes of the graph and of its bodies.
 size_t count_nodes(const Graph& graph);

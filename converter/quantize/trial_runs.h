@@ -1,0 +1,19 @@
+// What the values of a graph come to on made-up inputs: not proof, but a model that leaves float16's range
+// mostly does so there.
+#pragma once
+
+#include <map>
+
+#include "converter/quantize/observe.h"
+
+namespace sinter::convert {
+
+// Per float32 value of the main graph that is no constant: the largest magnitude (infinite: also NaN) on
+// inputs between -1 and 1, and on inputs between 0 and 255. Integers are 0 or 1, bytes anything.
+struct TrialRange {
+  double unit = 0, bytes = 0;
+};
+// Empty where the graph cannot be run that way (an index out of range, more than 1 GB of weights).
+std::map<ValueId, TrialRange> try_out(const Graph& graph, const RunnerOptions& options);
+
+}  // namespace sinter::convert
