@@ -64,6 +64,15 @@ std::shared_ptr<const MappedFile> write_and_map(const PlannedModel& plan) {
   return MappedFile::open(file);
 }
 
+// Planning changes bodies too; a copied graph shares them with the original.
+void own_bodies(Graph& graph) {
+  for (Node& node : graph.nodes)
+    for (auto& body : node.bodies) {
+      body = std::make_shared<Graph>(*body);
+      own_bodies(*body);
+    }
+}
+
 // Planning renumbers values; their names carry the numbers that they had.
 std::string numbered(size_t id) { return fmt::format("#{}", id); }
 ValueId number(const std::string& name) {
@@ -77,6 +86,7 @@ ValueId number(const std::string& name) {
 // Planning changes bodies too.
 std::shared_ptr<Graph> deep_copy(const Graph& graph) {
   auto copy = std::make_shared<Graph>(graph);
+  own_bodies(*copy);
   for (Node& node : copy->nodes)
     for (auto& body : node.bodies) body = deep_copy(*body);
   return copy;

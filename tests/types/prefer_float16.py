@@ -25,7 +25,7 @@ import run as corpus_run  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 from onnx.reference import ReferenceEvaluator  # noqa: E402
-from type_case import TypeCase, build, node  # noqa: E402
+from type_case import TypeCase, body, build, node  # noqa: E402
 
 f16, f32, bf16 = np.float16, np.float32, ml_dtypes.bfloat16
 LETTER = {f16: "h", f32: "f", bf16: "w"}
@@ -70,6 +70,28 @@ def long_sum(kind):
     c = {"w": weights(kind, 3000, 4), "v": weights(kind, 4, 4)}
     nodes = [node("MatMul", ["x", "w"], "l", name="long"), node("MatMul", ["l", "v"], "y", name="short")]
     return nodes, "x", "y", c, {"x": (2, 3000), "y": (2, 4)}
+
+
+def large(kind):
+    """Sums beyond 65504 between two products, scaled down again."""
+    c = {"w": np.full((1024, 4), 128, kind), "s": np.array(2.0**-9, kind), "v": weights(kind, 4, 4)}
+    nodes = [node("MatMul", ["x", "w"], "l", name="large"), node("Relu", "l", "r", name="relu"),
+             node("Mul", ["r", "s"], "m", name="scale"),
+             node("MatMul", ["m", "v"], "y", name="small")]
+    return nodes, "x", "y", c, {"x": (2, 1024), "y": (2, 4)}
+
+
+def branches(kind):
+    """A product, then one of two in branches."""
+    c = {"w": weights(kind, 32, 32)}
+    arms = {f"{arm}_branch": body([node("MatMul", ["l", f"w_{arm}"], f"y_{arm}")], "", f"y_{arm}:{LETTER[kind]}",
+                                  {f"w_{arm}": weights(kind, 32, 32, seed=seed)})
+            for arm, seed in (("then", 3), ("else", 4))}
+    nodes = [node("MatMul", ["x", "w"], "l", name="before"), node("ReduceSum", "l", "sum", name="sum", keepdims=0),
+             node("Cast", "sum", "sum32", name="cast", to=onnx.TensorProto.FLOAT),
+             node("Constant", [], ["zero"], value=numpy_helper.from_array(np.array(0, f32))),
+             node("Greater", ["sum32", "zero"], "cond", name="greater"), node("If", "cond", "y", name="if", **arms)]
+    return nodes, "x", "y", c, {"x": (2, 32), "y": (2, 32)}
 
 
 def gelu(kind):
@@ -214,6 +236,23 @@ def test_long_sums_stay(sinter, work):
     c = close(sinter, work, *model(long_sum, f16), f16, FOUR_ROUNDINGS)
     expect(c.computed() == {"long": "float32", "short": "float16"}, c.computed())
     expect("3000 terms" in c.reason("long")[0], c.reason("long"))
+
+
+def test_large_sums_stay(sinter, work):
+    m, _ = model(large, f16)
+    c = Converted(sinter, work, m)
+    expect(c.computed()["large"] == "float32" and c.computed()["small"] == "float16", c.computed())
+    expect("on trial inputs the result" in c.reason("large")[0], c.reason("large"))
+    x = np.ones((2, 1024), f16)
+    want = ReferenceEvaluator(in_float64(m)).run(None, {"x": x.astype(np.float64)})[0]
+    got = c.run({"x": x})["y"].astype(np.float64)
+    expect(np.abs(got - want).max() <= FOUR_ROUNDINGS * np.abs(want).max(), f"{got} instead of {want}")
+
+
+def test_branches(sinter, work):
+    c = Converted(sinter, work, model(branches, f16)[0])
+    expect(c.answer.code == 0, c.answer.why())
+    expect(c.computed()["before"] == "float16" and c.computed()["sum"] == "float32", c.computed())
 
 
 def test_islands(sinter, work):
