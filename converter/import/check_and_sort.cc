@@ -16,6 +16,8 @@ namespace {
 
 using Names = std::unordered_set<std::string>;
 
+constexpr const char* kRename = "rename one of them in the model, and what reads it";
+
 // Names that a graph reads and does not define.
 void free_names(const ImportedGraph& g, Names* out) {
   Names own;
@@ -43,11 +45,11 @@ class Checker {
     Names given;
     for (const auto& v : g.inputs) {
       if (!given.insert(v.name).second)
-        diagnostics_->refuse({}, {}, fmt::format("input '{}' is declared twice", v.name));
+        diagnostics_->refuse({}, {}, fmt::format("input '{}' is declared twice", v.name), kRename);
     }
     for (const auto& t : g.initializers) {
       if (!given.insert(t.name).second)
-        diagnostics_->refuse({}, {}, fmt::format("initializer '{}' is defined twice", t.name));
+        diagnostics_->refuse({}, {}, fmt::format("initializer '{}' is defined twice", t.name), kRename);
     }
     std::unordered_map<std::string, size_t> producer;
     for (size_t i = 0; i < g.nodes.size(); ++i) {
@@ -57,9 +59,11 @@ class Checker {
         const auto [at, is_new] = producer.emplace(o, i);
         if (!is_new)
           refuse(n,
-                 fmt::format("its output '{}' is also produced by node '{}'", o, g.nodes[at->second].name));
+                 fmt::format("its output '{}' is also produced by node '{}' ({})", o,
+                             g.nodes[at->second].name, qualified_op(g.nodes[at->second])),
+                 kRename);
         else if (given.count(o) > 0)
-          refuse(n, fmt::format("its output '{}' is also an input or initializer of the graph", o));
+          refuse(n, fmt::format("its output '{}' is also an input or initializer of the graph", o), kRename);
       }
     }
 
@@ -79,8 +83,8 @@ class Checker {
           ++waiting[i];
           in_order = in_order && found->second < i;
         } else if (given.count(name) == 0 && (outer == nullptr || outer->count(name) == 0)) {
-          refuse(n,
-                 fmt::format("its input '{}' is produced by no node and is no input or initializer", name));
+          refuse(n, fmt::format("its input '{}' is produced by no node and is no input or initializer", name),
+                 "declare it as an input of the model, or restore what made it");
         }
       }
     }
@@ -89,12 +93,15 @@ class Checker {
     Names outputs;
     for (const auto& v : g.outputs) {
       if (!outputs.insert(v.name).second && outer == nullptr)
-        diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is declared twice", v.name));
+        diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is declared twice", v.name),
+                             "remove one declaration from the model");
       if (given.count(v.name) == 0 && producer.count(v.name) == 0 &&
           (outer == nullptr || outer->count(v.name) == 0))
-        diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is produced by no node", v.name));
+        diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is produced by no node", v.name),
+                             "remove it from the model's outputs, or restore what made it");
     }
-    if (g.outputs.empty() && outer == nullptr) diagnostics_->refuse({}, {}, "the graph has no outputs");
+    if (g.outputs.empty() && outer == nullptr)
+      diagnostics_->refuse({}, {}, "the graph has no outputs", "declare its results as outputs of the model");
 
     Names* scope = nullptr;
     Names all;
@@ -114,8 +121,8 @@ class Checker {
   }
 
  private:
-  void refuse(const ImportedNode& n, std::string why) {
-    diagnostics_->refuse(n.name, qualified_op(n), std::move(why));
+  void refuse(const ImportedNode& n, std::string why, std::string advice) {
+    diagnostics_->refuse(n.name, qualified_op(n), std::move(why), std::move(advice));
   }
 
   // The same set in an order that does not depend on hashing.
@@ -169,7 +176,8 @@ class Checker {
       i = before[i];
       if (i == at) break;
     }
-    refuse(g.nodes[at], fmt::format("the graph has a cycle through {}", fmt::join(names, ", ")));
+    refuse(g.nodes[at], fmt::format("the graph has a cycle through {}", fmt::join(names, ", ")),
+           "unroll it in the model, or write it as a Loop");
   }
 
   Diagnostics* diagnostics_;

@@ -110,7 +110,8 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
   t.dims.assign(proto.dims().begin(), proto.dims().end());
   const auto refused = [&](std::string reason) {
     t.problem = std::move(reason);
-    diagnostics_->refuse(place, op, fmt::format("tensor '{}': {}", t.name, t.problem));
+    diagnostics_->refuse(place, op, fmt::format("tensor '{}': {}", t.name, t.problem),
+                         "export the model again, with all files of its data");
     return t;
   };
   for (const int64_t d : t.dims)
@@ -195,7 +196,8 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::SparseTensorProto& proto, co
   if (!t.problem.empty()) return t;
   const auto refused = [&](std::string reason) {
     t.problem = std::move(reason);
-    diagnostics_->refuse(place, op, fmt::format("sparse tensor '{}': {}", t.name, t.problem));
+    diagnostics_->refuse(place, op, fmt::format("sparse tensor '{}': {}", t.name, t.problem),
+                         "store it as a dense tensor");
     return t;
   };
   int64_t bytes = 0;

@@ -23,7 +23,7 @@ class Inliner {
   Inliner(ImportedModel& model, Diagnostics& diagnostics) : diagnostics_(&diagnostics) {
     for (const ImportedFunction& f : model.functions) {
       if (!functions_.emplace(Key{f.domain, f.name, f.overload}, &f).second)
-        diagnostics.refuse({}, f.name, "the function is defined twice");
+        diagnostics.refuse({}, f.name, "the function is defined twice", "remove one from the model");
     }
     collect_names(model.graph);
   }
@@ -56,7 +56,8 @@ class Inliner {
     for (ImportedAttribute& a : n.attributes)
       for (auto& sub : a.graphs) graph(*sub);
     if (++emitted_ == kMaxNodes)
-      diagnostics_->refuse({}, {}, "the model's functions expand to too many nodes");
+      diagnostics_->refuse({}, {}, "the model's functions expand to too many nodes",
+                           "export the model without functions");
     out->push_back(std::move(n));
   }
 
@@ -116,7 +117,8 @@ class Inliner {
 
   void expand(const ImportedNode& call, const ImportedFunction& f, std::vector<ImportedNode>* out) {
     const auto refuse = [&](std::string why) {
-      diagnostics_->refuse(call.name, qualified_op(call), std::move(why));
+      diagnostics_->refuse(call.name, qualified_op(call), std::move(why),
+                           "correct the function or its call in the model");
     };
     if (std::find(active_.begin(), active_.end(), &f) != active_.end())
       return refuse("the function calls itself");

@@ -133,6 +133,11 @@ class NodeLowering {
   bool refuse_advising(std::string advice, fmt::format_string<Args...> format, Args&&... args) {
     return refuse_text(fmt::format(format, std::forward<Args>(args)...), std::move(advice));
   }
+  // Shapes, counts or indices disagree.
+  template <class... Args>
+  bool refuse_shapes(fmt::format_string<Args...> format, Args&&... args) {
+    return refuse_text(fmt::format(format, std::forward<Args>(args)...), shape_advice());
+  }
   template <class... Args>
   void warn(fmt::format_string<Args...> format, Args&&... args) {
     warn_text(fmt::format(format, std::forward<Args>(args)...));
@@ -151,9 +156,12 @@ class NodeLowering {
  private:
   friend class GraphLowering;
   bool refuse_text(std::string message, std::string advice = {});
+  bool refuse_status(const Status& status, Op op);
+  std::string shape_advice() const;
   std::string operands_text();
   void warn_text(std::string message);
   bool widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands);
+  void drop_needless_bounds();
   bool read_as_fractions(const std::string& name, std::set<std::string>& seen);
   const ImportedAttribute* find(std::string_view name, bool mark);
 

@@ -9,6 +9,7 @@ namespace sinter::convert {
 namespace {
 
 const Dims kNoDims;
+constexpr const char* kAttributeAdvice = "correct the attribute in the model";
 
 std::string status_text(const Status& status) {
   char text[300];
@@ -32,7 +33,7 @@ std::string type_advice(std::string_view type) {
   if (type.starts_with("string")) return "encode text before the model, and give it the numbers";
   if (type.starts_with("complex"))
     return "give real and imaginary parts as floating-point values of their own";
-  return {};
+  return "give it as a tensor of numbers of one byte or more";
 }
 
 // Operators of com.microsoft that share a name with ONNX follow its newest form.
@@ -122,21 +123,21 @@ int64_t NodeLowering::attr_int(std::string_view name, int64_t fallback) {
   const ImportedAttribute* a = find(name, true);
   if (a == nullptr) return fallback;
   if (a->kind != ImportedAttribute::Kind::kInt)
-    return refuse("attribute {} must be an integer", name), fallback;
+    return refuse_advising(kAttributeAdvice, "attribute {} must be an integer", name), fallback;
   return a->i;
 }
 double NodeLowering::attr_float(std::string_view name, double fallback) {
   const ImportedAttribute* a = find(name, true);
   if (a == nullptr) return fallback;
   if (a->kind != ImportedAttribute::Kind::kFloat)
-    return refuse("attribute {} must be a number", name), fallback;
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a number", name), fallback;
   return static_cast<double>(a->f);
 }
 std::string NodeLowering::attr_string(std::string_view name, std::string_view fallback) {
   const ImportedAttribute* a = find(name, true);
   if (a == nullptr) return std::string(fallback);
   if (a->kind != ImportedAttribute::Kind::kString)
-    return refuse("attribute {} must be a string", name), std::string(fallback);
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a string", name), std::string(fallback);
   return a->s;
 }
 std::vector<int64_t> NodeLowering::attr_ints(std::string_view name, std::vector<int64_t> fallback) {
@@ -144,7 +145,7 @@ std::vector<int64_t> NodeLowering::attr_ints(std::string_view name, std::vector<
   if (a == nullptr) return fallback;
   if (a->kind == ImportedAttribute::Kind::kInt) return {a->i};
   if (a->kind != ImportedAttribute::Kind::kInts)
-    return refuse("attribute {} must be a list of integers", name), fallback;
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a list of integers", name), fallback;
   return a->ints;
 }
 std::vector<double> NodeLowering::attr_floats(std::string_view name, std::vector<double> fallback) {
@@ -152,24 +153,26 @@ std::vector<double> NodeLowering::attr_floats(std::string_view name, std::vector
   if (a == nullptr) return fallback;
   if (a->kind == ImportedAttribute::Kind::kFloat) return {static_cast<double>(a->f)};
   if (a->kind != ImportedAttribute::Kind::kFloats)
-    return refuse("attribute {} must be a list of numbers", name), fallback;
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a list of numbers", name), fallback;
   return std::vector<double>(a->floats.begin(), a->floats.end());
 }
 std::vector<std::string> NodeLowering::attr_strings(std::string_view name) {
   const ImportedAttribute* a = find(name, true);
   if (a == nullptr) return {};
   if (a->kind != ImportedAttribute::Kind::kStrings)
-    return refuse("attribute {} must be a list of strings", name), std::vector<std::string>{};
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a list of strings", name),
+           std::vector<std::string>{};
   return a->strings;
 }
 ConstantPtr NodeLowering::attr_tensor(std::string_view name) {
   const ImportedAttribute* a = find(name, true);
   if (a == nullptr) return nullptr;
   if (a->kind != ImportedAttribute::Kind::kTensor || a->tensors.empty())
-    return refuse("attribute {} must be a tensor", name), nullptr;
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a tensor", name), nullptr;
   const ImportedTensor& t = a->tensors.front();
   if (!t.data)
-    return refuse("attribute {}: {}", name, t.problem.empty() ? "strings are not supported" : t.problem),
+    return refuse_advising(kAttributeAdvice, "attribute {}: {}", name,
+                           t.problem.empty() ? "strings are not supported" : t.problem),
            nullptr;
   return t.data;
 }
@@ -177,7 +180,7 @@ const ImportedGraph* NodeLowering::attr_graph(std::string_view name) {
   const ImportedAttribute* a = find(name, true);
   if (a == nullptr) return nullptr;
   if (a->kind != ImportedAttribute::Kind::kGraph || a->graphs.empty())
-    return refuse("attribute {} must be a graph", name), nullptr;
+    return refuse_advising(kAttributeAdvice, "attribute {} must be a graph", name), nullptr;
   return a->graphs.front().get();
 }
 
@@ -237,7 +240,7 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
     if (carry_extents(parent_.graph(), attrs, operands, results, &why)) return results;
     return refuse("{}", why), unknown;
   }
-  refuse("{} ({})", status_text(status), op_name(op_of(attrs)));
+  refuse_status(status, op_of(attrs));
   return unknown;
 }
 
@@ -335,7 +338,7 @@ bool NodeLowering::promote(ValueId* a, ValueId* b) {
 
 bool NodeLowering::normalize_axis(int64_t* axis, int64_t for_rank) {
   if (*axis < -for_rank || *axis >= for_rank)
-    return refuse("axis {} does not exist in a value of rank {}", *axis, for_rank);
+    return refuse_shapes("axis {} does not exist in a value of rank {}", *axis, for_rank);
   if (*axis < 0) *axis += for_rank;
   return true;
 }
@@ -382,8 +385,30 @@ std::string NodeLowering::operands_text() {
   return text;
 }
 
+// What an operator of the device says of its operands.
+bool NodeLowering::refuse_status(const Status& status, Op op) {
+  return refuse_text(
+      fmt::format("{} ({})", status_text(status), op_name(op)),
+      status.code == Code::kUnsupported
+          ? fmt::format("cast operands to types that {} takes (docs/ops.md lists them), in the "
+                        "model or with --keep TENSOR=TYPE",
+                        node_.op_type)
+          : shape_advice());
+}
+
+std::string NodeLowering::shape_advice() const {
+  const bool computed =
+      std::any_of(inputs_.begin(), inputs_.end(), [&](ValueId v) { return v >= 0 && !constant(v); });
+  return std::string("correct the model so that these shapes agree") +
+         (computed ? ", or give its inputs others with --shape INPUT=D1,D2,..." : "");
+}
+
 bool NodeLowering::refuse_text(std::string message, std::string advice) {
   if (refused_) return false;
+  if (advice.empty())
+    advice = fmt::format(
+        "correct this node in the model or export it in another form; docs/ops.md says what {} takes",
+        node_.op_type);
   if (const std::string operands = operands_text(); !operands.empty()) message += "; operands: " + operands;
   parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message), std::move(advice));
   refused_ = true;

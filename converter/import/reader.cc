@@ -50,6 +50,8 @@ namespace {
 
 using Kind = ImportedAttribute::Kind;
 
+constexpr const char* kDamaged = "check how the file came here, or export the model again";
+
 std::string clean_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
 
 class Reader {
@@ -99,7 +101,8 @@ class Reader {
             "export it for an older opset");
       if (entry.version() < 1)
         diagnostics_->refuse({}, {},
-                             fmt::format("{} uses opset {}, which does not exist", who, entry.version()));
+                             fmt::format("{} uses opset {}, which does not exist", who, entry.version()),
+                             "export it again");
     }
     return result;
   }
@@ -207,7 +210,8 @@ class Reader {
     std::set<std::string> seen;
     for (const auto& a : proto.attribute()) {
       if (!seen.insert(a.name()).second)
-        diagnostics_->refuse(n.name, qualified_op(n), fmt::format("attribute '{}' is given twice", a.name()));
+        diagnostics_->refuse(n.name, qualified_op(n), fmt::format("attribute '{}' is given twice", a.name()),
+                             "remove one from the model");
       n.attributes.push_back(attribute(a, n, opsets));
     }
     return n;
@@ -238,7 +242,8 @@ class Reader {
         for (ImportedDim& dim : info.dims) {
           if (dim.value < -1)
             diagnostics_->refuse(
-                {}, {}, fmt::format("input '{}' is declared with a dimension of {}", info.name, dim.value));
+                {}, {}, fmt::format("input '{}' is declared with a dimension of {}", info.name, dim.value),
+                "declare a positive size, or a name and --dim NAME=N");
         }
         g.inputs.push_back(std::move(info));
       } else if (info.dtype != DType::kNone && info.dtype != found->second->dtype) {
@@ -288,18 +293,18 @@ std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::
                                         const std::filesystem::path& folder, Diagnostics& diagnostics) {
   std::string lean, fault;
   if (!scan_model(bytes, &lean, &fault)) {
-    diagnostics.refuse({}, {}, fault);
+    diagnostics.refuse({}, {}, fault, kDamaged);
     return std::nullopt;
   }
   onnx_pb::ModelProto proto;
   if (!proto.ParseFromString(lean)) {
-    diagnostics.refuse({}, {}, "the file is damaged: it is no well-formed ONNX model");
+    diagnostics.refuse({}, {}, "the file is damaged: it is no well-formed ONNX model", kDamaged);
     return std::nullopt;
   }
   lean.clear();
   lean.shrink_to_fit();
   if (proto.graph().node_size() == 0 && proto.graph().output_size() == 0) {
-    diagnostics.refuse({}, {}, "not an ONNX model: its graph has neither nodes nor outputs");
+    diagnostics.refuse({}, {}, "not an ONNX model: its graph has neither nodes nor outputs", kDamaged);
     return std::nullopt;
   }
   return Reader(TensorDecoder(std::move(owner), bytes, folder, diagnostics), diagnostics).model(proto);

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "runtime/core/dtype.h"
+
 namespace sinter {
 namespace {
 
@@ -63,6 +65,11 @@ size_t format_status(const Status& status, std::span<char> buffer) {
   for (const char* p = status.message ? status.message : ""; *p; ++p) {
     if (p[0] == '%' && (p[1] == 'a' || p[1] == 'b')) {
       text.put(p[1] == 'a' ? status.a : status.b);
+      ++p;
+    } else if (p[0] == '%' && (p[1] == 'A' || p[1] == 'B')) {
+      const int64_t type = p[1] == 'A' ? status.a : status.b;
+      text.put(dtype_name(type >= 0 && type < static_cast<int64_t>(DType::kCount) ? static_cast<DType>(type)
+                                                                                  : DType::kCount));
       ++p;
     } else {
       text.put(*p);

@@ -56,7 +56,7 @@ Status infer_quantize(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x) || x == DType::kInt32));
   SINTER_CHECK(
       a.to > 0 && a.to < static_cast<int64_t>(DType::kCount) && is_quantized(static_cast<DType>(a.to)),
-      unsupported("quantizing to element type number %a", a.to));
+      unsupported("quantizing to %A", a.to));
   SINTER_RETURN_IF_ERROR(check_code(a.saturate, 2));
   SINTER_RETURN_IF_ERROR(check_parameters(call, a.axis, a.block_size));
   if (call.has_input(2))
@@ -69,7 +69,7 @@ Status infer_dequantize(OpCall& call) {
   const DType x = call.in(0).dtype;
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_quantized(x) || x == DType::kInt32));
   SINTER_CHECK(a.to > 0 && a.to <= static_cast<int64_t>(DType::kBFloat16),
-               unsupported("dequantizing to element type number %a", a.to));
+               unsupported("dequantizing to %A", a.to));
   SINTER_RETURN_IF_ERROR(check_parameters(call, a.axis, a.block_size));
   if (call.has_input(2)) SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());

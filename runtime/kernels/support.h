@@ -44,7 +44,7 @@ struct Tag {
 };
 
 inline Status dtype_not_computed(DType t) {
-  return unsupported("this kernel does not compute in element type number %a", static_cast<int64_t>(t));
+  return unsupported("this kernel does not compute in %A", static_cast<int64_t>(t));
 }
 
 template <class F>
@@ -395,8 +395,8 @@ constexpr bool is_compute_float(DType t) {
 }
 constexpr bool is_number(DType t) { return is_compute_float(t) || is_integer(t); }
 inline Status check_dtype(const OpCall& call, size_t i, bool allowed) {
-  SINTER_CHECK(allowed, unsupported("input %a has element type number %b, which the operation does not take",
-                                    static_cast<int64_t>(i), static_cast<int64_t>(call.in(i).dtype))
+  SINTER_CHECK(allowed, unsupported("its type %A is not one that the operation takes",
+                                    static_cast<int64_t>(call.in(i).dtype))
                             .at(Where::kInput, static_cast<int32_t>(i)));
   return ok_status();
 }

@@ -154,7 +154,12 @@ def check(case, sinter, timeout, golden, found):
                 return f"not refused: {r.why()}"
             if lacking:
                 return f"the refusal does not say {lacking}: {r.why()}"
-            return "a refusal left an output file" if os.path.exists(target) else None
+            if os.path.exists(target):
+                return "a refusal left an output file"
+            said = json.loads(cli.call(sinter, "convert", source, "-o", target, "--json", *case.flags,
+                                       timeout=timeout).out)["diagnostics"]
+            without = [d["message"] for d in said if d["severity"] == "refused" and not d["remedy"]]
+            return f"nothing is said that could be done about: {without}" if without else None
         if r.code != 0:
             return f"convert: {r.why()}"
         found[case.name], fault = ledger_lines(report)

@@ -14,7 +14,7 @@ ValueId filled(NodeLowering& n, DType t, double value, const Dims& dims) {
 ValueId split_heads(NodeLowering& n, ValueId x, int64_t heads) {
   const Dims d = n.dims(x);
   if (heads < 1 || d[2] % heads != 0)
-    return n.refuse("a hidden size of {} cannot be split into {} heads", d[2], heads), kUnknown;
+    return n.refuse_shapes("a hidden size of {} cannot be split into {} heads", d[2], heads), kUnknown;
   return n.transpose(n.reshape(x, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
 }
 
@@ -105,7 +105,7 @@ bool lower_attention(NodeLowering& n) {
   const int64_t batch = dq[0], heads = dq[1], queries = dq[2], size = dq[3], groups = dk[1], keys = dk[2];
   if (dk[0] != batch || dv[0] != batch || dk[3] != size || dv[1] != groups || dv[2] != keys || groups < 1 ||
       heads % groups != 0)
-    return n.refuse("Q {}, K {} and V {} do not fit", to_string(dq), to_string(dk), to_string(dv));
+    return n.refuse_shapes("Q {}, K {} and V {} do not fit", to_string(dq), to_string(dk), to_string(dv));
   double scale = n.attr_float("scale", 0);
   if (!n.has_attr("scale")) scale = 1 / std::sqrt(static_cast<double>(size));
   const double softcap = n.attr_float("softcap", 0);
@@ -189,12 +189,12 @@ bool rotary(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId positi
   a.interleaved = n.attr_int("interleaved", 0);
   a.rotary_dim = rotary_dim;
   const bool flat = original.size() == 3;
-  if (!flat && original.size() != 4) return n.refuse("X has rank {}, not 3 or 4", original.size());
+  if (!flat && original.size() != 4) return n.refuse_shapes("X has rank {}, not 3 or 4", original.size());
   if (flat) {
     int64_t count = heads;
     if (count == 0 && n.rank(cos) >= 2 && rotary_dim == 0) count = original[2] / (2 * n.dims(cos).back());
     if (count < 1 || original[2] % count != 0)
-      return n.refuse("X {} cannot be split into {} heads", to_string(original), count);
+      return n.refuse_shapes("X {} cannot be split into {} heads", to_string(original), count);
     x = n.reshape(x, {original[0], original[1], count, original[2] / count});
   }
   if (positions != kAbsent) {
@@ -203,7 +203,7 @@ bool rotary(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId positi
   }
   if (cos < 0 || sin < 0) return false;
   if (n.rank(cos) != 3 || n.rank(sin) != 3)
-    return n.refuse("the caches must have rank 3 here, not {}", n.rank(cos));
+    return n.refuse_shapes("the caches must have rank 3 here, not {}", n.rank(cos));
   const int64_t at = flat ? 2 : 1;  // the heads' axis
   cos = n.unsqueeze(n.cast(cos, n.dtype(x)), at), sin = n.unsqueeze(n.cast(sin, n.dtype(x)), at);
   return n.output(0, n.reshape(n.emit(a, {x, cos, sin}), original));
@@ -219,7 +219,7 @@ bool lower_microsoft_rotary(NodeLowering& n) {
   if (n.attr_float("scale", 1) != 1) return n.refuse("scale is not supported");
   const ValueId x = n.input(0);
   const Dims d = n.dims(x);
-  if (d.size() < 3) return n.refuse("X has rank {}", d.size());
+  if (d.size() < 3) return n.refuse_shapes("X has rank {}", d.size());
   const int64_t batch = d[0], length = d.size() == 4 ? d[2] : d[1];
   ValueId positions = n.cast(n.input(1), DType::kInt64);
   if (n.size(positions) == 1) {

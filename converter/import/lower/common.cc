@@ -67,7 +67,8 @@ bool binary_operands(NodeLowering& n, ValueId* a, ValueId* b) {
   while (axis + static_cast<int64_t>(dims.size()) > rank && !dims.empty() && dims.back() == 1)
     dims.pop_back();
   if (axis + static_cast<int64_t>(dims.size()) > rank)
-    return n.refuse("{} does not fit {} from axis {}", to_string(n.dims(*b)), to_string(n.dims(*a)), axis);
+    return n.refuse_shapes("{} does not fit {} from axis {}", to_string(n.dims(*b)), to_string(n.dims(*a)),
+                           axis);
   while (axis + static_cast<int64_t>(dims.size()) < rank) dims.push_back(1);
   *b = n.reshape(*b, dims);
   return *b != kUnknown;

@@ -334,8 +334,8 @@ bool lower_loop(NodeLowering& n) {
   PlannedLoop loop;
   for (size_t i = 2; i < n.node().inputs.size(); ++i) loop.carried.push_back(n.input(i));
   if (source->inputs.size() != 2 + loop.carried.size() || source->outputs.size() < 1 + loop.carried.size())
-    return n.refuse("its body takes {} values and gives {}, which does not fit {} carried values",
-                    source->inputs.size(), source->outputs.size(), loop.carried.size());
+    return n.refuse_shapes("its body takes {} values and gives {}, which does not fit {} carried values",
+                           source->inputs.size(), source->outputs.size(), loop.carried.size());
   for (const ImportedValueInfo& in : source->inputs) loop.names.push_back(in.name);
 
   std::optional<int64_t> trips;

@@ -17,7 +17,7 @@ ValueId crop_negative_pads(NodeLowering& n, ValueId x, std::vector<int64_t>* pad
     if (before + after == 0) continue;
     const auto axis = static_cast<int64_t>(i) + 1;
     const int64_t left = n.dims(x)[i + 1] - before - after;
-    if (left < 0) return n.refuse("negative pads crop more than there is"), kUnknown;
+    if (left < 0) return n.refuse_shapes("negative pads crop more than there is"), kUnknown;
     x = n.slice(x, axis, before, left);
     (*pads)[i] = std::max<int64_t>(0, (*pads)[i]),
     (*pads)[axes + i] = std::max<int64_t>(0, (*pads)[axes + i]);
@@ -31,17 +31,19 @@ ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
   if (!n.promote(&x, &w)) return kUnknown;
   const Dims weights = n.dims(w);
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
-    return n.refuse("X {} and W {} must have the same rank of at least 3", to_string(n.dims(x)),
-                    to_string(weights)),
+    return n.refuse_shapes("X {} and W {} must have the same rank of at least 3", to_string(n.dims(x)),
+                           to_string(weights)),
            kUnknown;
   SpatialAttrs s;
   if (!read_spatial(n, spatial_dims(n.dims(x)), spatial_dims(weights), &s)) return kUnknown;
   const int64_t group = n.attr_int("group", 1), channels = n.dims(x)[1], outputs = weights[0];
   if (group < 1 || channels % group != 0 || outputs % group != 0 || weights[1] * group != channels)
-    return n.refuse("group {} does not fit X {} and W {}", group, to_string(n.dims(x)), to_string(weights)),
+    return n.refuse_shapes("group {} does not fit X {} and W {}", group, to_string(n.dims(x)),
+                           to_string(weights)),
            kUnknown;
   if (bias != kAbsent && bias >= 0 && n.dims(bias) != Dims{outputs})
-    return n.refuse("the bias is {} but there are {} output channels", to_string(n.dims(bias)), outputs),
+    return n.refuse_shapes("the bias is {} but there are {} output channels", to_string(n.dims(bias)),
+                           outputs),
            kUnknown;
   bias = n.cast(bias, n.dtype(x));
   x = crop_negative_pads(n, n.to_channels_last(x), &s.pads);
@@ -99,8 +101,8 @@ bool lower_conv_transpose(NodeLowering& n) {
   if (!n.promote(&x, &w)) return false;
   const Dims weights = n.dims(w);  // [C, O / group, spatial...]
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
-    return n.refuse("X {} and W {} must have the same rank of at least 3", to_string(n.dims(x)),
-                    to_string(weights));
+    return n.refuse_shapes("X {} and W {} must have the same rank of at least 3", to_string(n.dims(x)),
+                           to_string(weights));
   const Dims input = spatial_dims(n.dims(x));
   const size_t axes = input.size();
   // SAME pads of a transposed convolution follow from the output's size, not from read_spatial's rule.
@@ -114,11 +116,12 @@ bool lower_conv_transpose(NodeLowering& n) {
   std::vector<int64_t> shape = n.attr_ints("output_shape");
   if (axes > 3 || s.kernel != spatial_dims(weights) || s.strides.size() != axes ||
       s.dilations.size() != axes || s.pads.size() != 2 * axes || extra.size() != axes)
-    return n.refuse("its attributes do not fit X {} and W {}", to_string(n.dims(x)), to_string(weights));
+    return n.refuse_shapes("its attributes do not fit X {} and W {}", to_string(n.dims(x)),
+                           to_string(weights));
   if (!within_reach(n, s) || !within_reach(n, {extra, shape, {}, {}})) return false;
   if (shape.size() == axes + 2) shape.erase(shape.begin(), shape.begin() + 2);
   if (!shape.empty() && shape.size() != axes)
-    return n.refuse("output_shape [{}] does not fit", fmt::join(shape, ","));
+    return n.refuse_shapes("output_shape [{}] does not fit", fmt::join(shape, ","));
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (same && shape.empty())
     for (size_t i = 0; i < axes; ++i) shape.push_back(input[i] * s.strides[i]);
@@ -137,7 +140,8 @@ bool lower_conv_transpose(NodeLowering& n) {
   }
   const int64_t group = n.attr_int("group", 1), channels = n.dims(x)[1], per_group = weights[1];
   if (group < 1 || channels % group != 0 || weights[0] != channels)
-    return n.refuse("group {} does not fit X {} and W {}", group, to_string(n.dims(x)), to_string(weights));
+    return n.refuse_shapes("group {} does not fit X {} and W {}", group, to_string(n.dims(x)),
+                           to_string(weights));
   // [G * C/G, O/G, spatial...] -> [G, C/G, O/G, spatial...] -> [G, O/G, spatial..., C/G] -> [O, spatial...,
   // C/G]
   Dims split{group, channels / group, per_group};

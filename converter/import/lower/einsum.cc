@@ -80,7 +80,7 @@ class Einsum {
     const size_t dots = term.find("...");
     const int64_t hidden = dots == std::string::npos ? 0 : rank < 0 ? ellipsis_ : rank - letters;
     if (hidden < 0 || (rank >= 0 && letters + hidden != rank))
-      return n_.refuse("term '{}' does not fit an operand of rank {}", term, rank);
+      return n_.refuse_shapes("term '{}' does not fit an operand of rank {}", term, rank);
     ellipsis_ = std::max(ellipsis_, hidden);
     for (size_t i = 0; i < term.size(); ++i) {
       if (i == dots) {

@@ -45,8 +45,8 @@ bool lower_affine_grid(NodeLowering& n) {
   const Dims spatial(size->begin() + 2, size->end());
   const size_t axes = spatial.size();
   if (n.dims(theta) != Dims{(*size)[0], static_cast<int64_t>(axes), static_cast<int64_t>(axes) + 1})
-    return n.refuse("theta is {}, which does not fit size [{}]", to_string(n.dims(theta)),
-                    fmt::join(*size, ","));
+    return n.refuse_shapes("theta is {}, which does not fit size [{}]", to_string(n.dims(theta)),
+                           fmt::join(*size, ","));
   const int64_t points = element_count(spatial);
   std::vector<double> base(static_cast<size_t>(points) * (axes + 1), 1.0);
   for (int64_t p = 0; p < points; ++p) {
@@ -117,8 +117,8 @@ bool lower_max_roi_pool(NodeLowering& n) {
   const double scale = n.attr_float("spatial_scale", 1);
   const Dims d = n.dims(x), rd = n.dims(rois);
   if (d.size() != 4 || rd.size() != 2 || rd[1] != 5 || pooled.size() != 2 || pooled[0] < 1 || pooled[1] < 1)
-    return n.refuse("X {}, rois {} and pooled_shape [{}] do not fit", to_string(d), to_string(rd),
-                    fmt::join(pooled, ","));
+    return n.refuse_shapes("X {}, rois {} and pooled_shape [{}] do not fit", to_string(d), to_string(rd),
+                           fmt::join(pooled, ","));
   const int64_t regions = rd[0];
   const ValueId batch = n.reshape(n.cast(n.slice(rois, 1, 0, 1), DType::kInt64), {regions});
   const ValueId lowest = n.scalar(n.dtype(x), -kInfinity);
@@ -141,7 +141,7 @@ bool lower_depth_to_space(NodeLowering& n) {
   const std::string mode = n.attr_string("mode", "DCR");
   const Dims d = n.dims(x);
   if (d.size() != 4 || b < 1 || b > 1 << 15 || d[1] % (b * b) != 0)
-    return n.refuse("X {} cannot be split by blocksize {}", to_string(d), b);
+    return n.refuse_shapes("X {} cannot be split by blocksize {}", to_string(d), b);
   const int64_t c = d[1] / (b * b);
   ValueId y;
   if (mode == "DCR")
@@ -157,7 +157,7 @@ bool lower_space_to_depth(NodeLowering& n) {
   const std::string mode = n.attr_string("mode", "DCR");
   const Dims d = n.dims(x);
   if (d.size() != 4 || b < 1 || b > 1 << 15 || d[2] % b != 0 || d[3] % b != 0)
-    return n.refuse("X {} cannot be split by blocksize {}", to_string(d), b);
+    return n.refuse_shapes("X {} cannot be split by blocksize {}", to_string(d), b);
   const ValueId split = n.reshape(x, {d[0], d[1], d[2] / b, b, d[3] / b, b});
   const ValueId y =
       mode == "CRD" ? n.transpose(split, {0, 1, 3, 5, 2, 4}) : n.transpose(split, {0, 3, 5, 1, 2, 4});
@@ -176,7 +176,7 @@ bool lower_col2im(NodeLowering& n) {
   const Dims d = n.dims(x);
   if (axes == 0 || block->size() != axes || strides.size() != axes || dilations.size() != axes ||
       pads.size() != 2 * axes || d.size() != 3)
-    return n.refuse("its attributes do not fit X {}", to_string(d));
+    return n.refuse_shapes("its attributes do not fit X {}", to_string(d));
   const int64_t cells = std::accumulate(block->begin(), block->end(), int64_t{1}, std::multiplies<int64_t>());
   std::vector<int64_t> counts;
   for (size_t i = 0; i < axes; ++i)
@@ -184,8 +184,8 @@ bool lower_col2im(NodeLowering& n) {
         ((*image)[i] + pads[i] + pads[axes + i] - dilations[i] * ((*block)[i] - 1) - 1) / strides[i] + 1);
   const int64_t places = element_count(counts), pixels = element_count(*image);
   if (cells < 1 || d[1] % cells != 0 || d[2] != places)
-    return n.refuse("X {} does not fit blocks [{}] over an image [{}]", to_string(d), fmt::join(*block, ","),
-                    fmt::join(*image, ","));
+    return n.refuse_shapes("X {} does not fit blocks [{}] over an image [{}]", to_string(d),
+                           fmt::join(*block, ","), fmt::join(*image, ","));
   const int64_t channels = d[1] / cells;
   // Columns that fall into the padding are added to one pixel more, which is then cut off.
   std::vector<int64_t> targets(static_cast<size_t>(cells * places));
@@ -223,7 +223,7 @@ bool lower_image_scaler(NodeLowering& n) {
   const std::vector<double> bias = n.attr_floats("bias");
   const DType t = n.dtype(x);
   if (n.rank(x) != 4 || (!bias.empty() && static_cast<int64_t>(bias.size()) != n.dims(x)[1]))
-    return n.refuse("a bias of {} channels for X {}", bias.size(), to_string(n.dims(x)));
+    return n.refuse_shapes("a bias of {} channels for X {}", bias.size(), to_string(n.dims(x)));
   ValueId y = n.mul(x, n.scalar(t, scale));
   if (!bias.empty()) {
     const ValueId b = n.add_constant(
@@ -239,12 +239,12 @@ bool lower_crop(NodeLowering& n) {
   const std::vector<int64_t> border = n.attr_ints("border"), scale = n.attr_ints("scale");
   const Dims d = n.dims(x);
   if (d.size() != 4 || border.size() != 4 || (!scale.empty() && scale.size() != 2))
-    return n.refuse("border [{}] for X {}", fmt::join(border, ","), to_string(d));
+    return n.refuse_shapes("border [{}] for X {}", fmt::join(border, ","), to_string(d));
   const int64_t height = scale.empty() ? d[2] - border[1] - border[3] : scale[0];
   const int64_t width = scale.empty() ? d[3] - border[0] - border[2] : scale[1];
   if (height < 0 || width < 0 || border[0] < 0 || border[1] < 0 || border[1] + height > d[2] ||
       border[0] + width > d[3])
-    return n.refuse("border [{}] crops more than X {} has", fmt::join(border, ","), to_string(d));
+    return n.refuse_shapes("border [{}] crops more than X {} has", fmt::join(border, ","), to_string(d));
   return n.output(0, n.slice(n.slice(x, 2, border[1], height), 3, border[0], width));
 }
 

@@ -10,7 +10,7 @@ ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
   if (is_integer(n.dtype(a)) && bit_width(n.dtype(a)) < 32)
     a = n.cast(a, DType::kInt32), b = n.cast(b, DType::kInt32);
   const int64_t rank_a = n.rank(a), rank_b = n.rank(b);
-  if (rank_a == 0 || rank_b == 0) return n.refuse("MatMul of a scalar"), kUnknown;
+  if (rank_a == 0 || rank_b == 0) return n.refuse_shapes("MatMul of a scalar"), kUnknown;
   if (rank_a == 1) a = n.unsqueeze(a, 0);
   if (rank_b == 1) b = n.unsqueeze(b, 1);
   ValueId y = n.rank(b) == 2 && n.constant(b) && rank_a > 1 && rank_b > 1
@@ -35,7 +35,7 @@ ValueId gemm(NodeLowering& n) {
   ValueId a = n.input(0), b = n.input(1), c = n.input(2);
   if (!n.promote(&a, &b)) return kUnknown;
   if (n.rank(a) != 2 || n.rank(b) != 2)
-    return n.refuse("A and B must be matrices, not of rank {} and {}", n.rank(a), n.rank(b)), kUnknown;
+    return n.refuse_shapes("A and B must be matrices, not of rank {} and {}", n.rank(a), n.rank(b)), kUnknown;
   const DType t = n.dtype(a);
   if (trans_a) a = n.transpose(a, {1, 0});
   const int64_t outputs = n.dims(b)[trans_b ? 0 : 1];

@@ -50,13 +50,13 @@ bool lower_matmul_nbits(NodeLowering& n) {
   constexpr int64_t kMost = int64_t{1} << 28;
   if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || k > kMost || columns < 1 || columns > kMost ||
       block < 1 || block > kMost || !n.has_input(2))
-    return n.refuse("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
+    return n.refuse_shapes("bits {}, K {}, N {} and block_size {} do not fit", bits, k, columns, block);
   const int64_t blocks = (k + block - 1) / block, padded = blocks * block;
   const ConstantPtr b = n.constant(n.input(1));
   if (!b) return n.refuse("its weights must be constant");
   if (static_cast<int64_t>(b->byte_size()) != columns * padded * bits / 8)
-    return n.refuse("weights {} do not fit N {} and {} blocks of {}", to_string(b->dims()), columns, blocks,
-                    block);
+    return n.refuse_shapes("weights {} do not fit N {} and {} blocks of {}", to_string(b->dims()), columns,
+                           blocks, block);
   const LoadedBytes loaded = b->load();
   const ValueId weights =
       n.add_constant(Constant::mapped(packed, {columns, padded}, loaded.owner, loaded.bytes));
@@ -68,8 +68,8 @@ bool lower_matmul_nbits(NodeLowering& n) {
   // A block of its own per row, or fractional zero points: element by element.
   const bool float_zeros = n.has_input(3) && is_float(n.dtype(n.input(3)));
   if (float_zeros && n.size(n.input(3)) != columns * blocks)
-    return n.refuse("its zero points {} do not fit N {} and {} blocks", to_string(n.dims(n.input(3))),
-                    columns, blocks);
+    return n.refuse_shapes("its zero points {} do not fit N {} and {} blocks", to_string(n.dims(n.input(3))),
+                           columns, blocks);
   if (n.has_input(4) && (!n.constant(n.input(4)) || n.size(n.input(4)) < k))
     return n.refuse("its group index must be constant and have K elements");
   if (n.has_input(3) && !float_zeros) {
@@ -197,13 +197,13 @@ bool lower_attention(NodeLowering& n) {
   n.ignore_attr("rotary_embedding_dim");
   const ValueId x = n.input(0);
   if (!n.has_input(1) || n.rank(x) != 3 || n.rank(n.input(1)) != 2 || heads < 1)
-    return n.refuse("needs an input of rank 3, a weight matrix and num_heads");
+    return n.refuse_shapes("needs an input of rank 3, a weight matrix and num_heads");
   const int64_t width = n.dims(n.input(1))[1];
   if (sizes.empty()) sizes.assign(3, width / 3);
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width || sizes[0] != sizes[1] ||
       sizes[0] % heads != 0 || sizes[2] % heads != 0)
-    return n.refuse("weights {} do not split into q, k and v of {} heads", to_string(n.dims(n.input(1))),
-                    heads);
+    return n.refuse_shapes("weights {} do not split into q, k and v of {} heads",
+                           to_string(n.dims(n.input(1))), heads);
   ValueId all = matrix_product(n, x, n.input(1));
   if (n.has_input(2)) all = n.add(all, n.input(2));
   if (all < 0) return false;
@@ -212,7 +212,7 @@ bool lower_attention(NodeLowering& n) {
           heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), n.input(3), n.input(5)};
   if (n.has_input(4)) {
     const ValueId past = n.input(4);
-    if (n.rank(past) != 5) return n.refuse("past has rank {}, not 5", n.rank(past));
+    if (n.rank(past) != 5) return n.refuse_shapes("past has rank {}, not 5", n.rank(past));
     const Dims d(n.dims(past).begin() + 1, n.dims(past).end());
     h.k = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 0, 1), d), h.k});
     h.v = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 1, 1), d), h.v});
@@ -235,7 +235,7 @@ bool lower_multi_head_attention(NodeLowering& n) {
   for (ValueId& p : parts) {
     if (n.rank(p) == 4) continue;
     if (n.rank(p) != 3 || n.dims(p)[2] % heads != 0)
-      return n.refuse("{} does not split into {} heads", to_string(n.dims(p)), heads);
+      return n.refuse_shapes("{} does not split into {} heads", to_string(n.dims(p)), heads);
     const int64_t width = n.dims(p)[2];
     if (n.has_input(3)) p = n.add(p, n.slice(n.input(3), 0, start, width));
     start += width;

@@ -18,7 +18,7 @@ bool lower_transpose(NodeLowering& n) {
   for (int64_t i = rank; i-- > 0;) perm.push_back(i);
   perm = n.attr_ints("perm", perm);
   if (static_cast<int64_t>(perm.size()) != rank)
-    return n.refuse("perm [{}] does not fit {}", fmt::join(perm, ","), to_string(n.dims(x)));
+    return n.refuse_shapes("perm [{}] does not fit {}", fmt::join(perm, ","), to_string(n.dims(x)));
   if (!n.normalize_axes(&perm, rank)) return false;
   return n.output(0, n.transpose(x, perm));
 }
@@ -42,8 +42,8 @@ bool lower_concat(NodeLowering& n) {
   if (inputs.size() == 1) return n.output(0, inputs[0]);
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (n.rank(inputs[i]) != n.rank(inputs[0]))
-      return n.refuse("inputs {} and {} have different ranks", to_string(n.dims(inputs[0])),
-                      to_string(n.dims(inputs[i])));
+      return n.refuse_shapes("inputs {} and {} have different ranks", to_string(n.dims(inputs[0])),
+                             to_string(n.dims(inputs[i])));
     if (n.dtype(inputs[i]) != n.dtype(inputs[0]) && !n.promote(&inputs[0], &inputs[i])) return false;
   }
   for (ValueId& v : inputs) v = n.cast(v, n.dtype(inputs[0]));
@@ -70,7 +70,7 @@ bool lower_split(NodeLowering& n) {
     if (count != parts || count < 1)
       return n.refuse("num_outputs is {}, but it has {} outputs", count, parts);
     if (!n.has_attr("num_outputs") && length % count != 0)
-      return n.refuse("{} elements do not split into {} equal parts", length, count);
+      return n.refuse_shapes("{} elements do not split into {} equal parts", length, count);
     const int64_t part = (length + count - 1) / count;
     for (int64_t i = 0; i < count; ++i) sizes.push_back(std::clamp<int64_t>(length - i * part, 0, part));
   }
@@ -79,11 +79,12 @@ bool lower_split(NodeLowering& n) {
   int64_t start = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] < 0 || sizes[i] > length - start)
-      return n.refuse("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
+      return n.refuse_shapes("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
     if (n.wants_output(i) && !n.output(i, n.slice(x, axis, start, sizes[i]))) return false;
     start += sizes[i];
   }
-  if (start != length) return n.refuse("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
+  if (start != length)
+    return n.refuse_shapes("sizes [{}] do not add up to {}", fmt::join(sizes, ","), length);
   return true;
 }
 
@@ -152,14 +153,14 @@ bool lower_tile(NodeLowering& n) {
   if (n.opset() < 6 && n.has_input(2)) {
     auto axis = n.constant_int(2);
     if (!axis || !n.normalize_axis(&*axis, n.rank(x))) return false;
-    if (given->size() != 1) return n.refuse("{} repeats for one axis", given->size());
+    if (given->size() != 1) return n.refuse_shapes("{} repeats for one axis", given->size());
     repeats.assign(static_cast<size_t>(n.rank(x)), 1);
     repeats[static_cast<size_t>(*axis)] = given->front();
   } else {
     repeats = *given;
   }
   if (static_cast<int64_t>(repeats.size()) != n.rank(x))
-    return n.refuse("{} repeats for rank {}", repeats.size(), n.rank(x));
+    return n.refuse_shapes("{} repeats for rank {}", repeats.size(), n.rank(x));
   if (std::all_of(repeats.begin(), repeats.end(), [](int64_t r) { return r == 1; })) return n.output(0, x);
   return n.output(0, n.emit(TileAttrs{int_list(repeats)}, {x}));
 }
@@ -172,7 +173,9 @@ ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
   if (const ConstantPtr c = n.constant(indices))
     for (const int64_t i : c->as_int64s())
       if (i < -length || i >= length)
-        return n.refuse("index {} is outside an axis of {}", i, length), kUnknown;
+        return n.refuse_advising("store indices that lie within the axis",
+                                 "index {} is outside an axis of {}", i, length),
+               kUnknown;
   return t == DType::kInt32 || t == DType::kInt64 ? indices : n.cast(indices, DType::kInt64);
 }
 

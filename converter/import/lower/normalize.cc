@@ -69,7 +69,8 @@ bool lower_rms_norm(NodeLowering& n) {
 ValueId group_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int64_t groups, double epsilon) {
   Common c;
   if (!common_type(n, x, {scale, bias}, &c)) return kUnknown;
-  if (n.rank(c.x) < 2) return n.refuse("its input must have rank 2 or more, not {}", n.rank(c.x)), kUnknown;
+  if (n.rank(c.x) < 2)
+    return n.refuse_shapes("its input must have rank 2 or more, not {}", n.rank(c.x)), kUnknown;
   const ValueId y =
       n.emit(GroupNormAttrs{groups, epsilon}, {n.to_channels_last(c.x), c.parameters[0], c.parameters[1]});
   return n.cast(n.to_channels_first(y), c.result);
@@ -82,7 +83,8 @@ bool lower_group_norm(NodeLowering& n) {
   ValueId scale = n.input(1), bias = n.input(2);
   if (!n.has_input(2) || n.rank(x) < 2) return n.refuse("needs three inputs, the first of rank 2 or more");
   const int64_t groups = n.attr_int("num_groups", 0), channels = n.dims(x)[1];
-  if (groups < 1 || channels % groups != 0) return n.refuse("{} channels in {} groups", channels, groups);
+  if (groups < 1 || channels % groups != 0)
+    return n.refuse_shapes("{} channels in {} groups", channels, groups);
   for (ValueId* p : {&scale, &bias})
     if (n.opset() < 21 && n.size(*p) == groups && groups != channels)
       *p = n.reshape(n.broadcast(n.reshape(*p, {groups, 1}), {groups, channels / groups}), {channels});
@@ -142,7 +144,8 @@ bool lower_batch_norm(NodeLowering& n) {
   } else if (!spatial) {
     Dims d = n.dims(x);
     d[0] = 1;
-    if (element_count(d) != n.size(a)) return n.refuse("its statistics do not fit {}", to_string(n.dims(x)));
+    if (element_count(d) != n.size(a))
+      return n.refuse_shapes("its statistics do not fit {}", to_string(n.dims(x)));
     a = n.reshape(a, d), b = n.reshape(b, d);
   }
   return n.output(0, n.cast(n.add(n.mul(n.cast(x, t), a), b), result));

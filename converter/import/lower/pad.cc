@@ -14,7 +14,7 @@ ValueId padded(NodeLowering& n, ValueId x, std::vector<int64_t> pads, ValueId va
     const int64_t before = std::max<int64_t>(0, -pads[axis]),
                   after = std::max<int64_t>(0, -pads[rank + axis]);
     if (before + after > n.dims(x)[axis])
-      return n.refuse("negative pads crop more than axis {} has", axis), kUnknown;
+      return n.refuse_shapes("negative pads crop more than axis {} has", axis), kUnknown;
     x = n.slice(x, static_cast<int64_t>(axis), before, n.dims(x)[axis] - before - after);
     pads[axis] = std::max<int64_t>(0, pads[axis]),
     pads[rank + axis] = std::max<int64_t>(0, pads[rank + axis]);
@@ -57,7 +57,8 @@ bool lower_pad(NodeLowering& n) {
     if (n.has_input(3)) {
       auto axes = n.constant_ints(3);
       if (!axes || !n.normalize_axes(&*axes, static_cast<int64_t>(rank))) return false;
-      if (pads.size() != 2 * axes->size()) return n.refuse("{} pads for {} axes", pads.size(), axes->size());
+      if (pads.size() != 2 * axes->size())
+        return n.refuse_shapes("{} pads for {} axes", pads.size(), axes->size());
       std::vector<int64_t> all(2 * rank, 0);
       for (size_t i = 0; i < axes->size(); ++i) {
         all[static_cast<size_t>((*axes)[i])] = pads[i];
@@ -66,7 +67,7 @@ bool lower_pad(NodeLowering& n) {
       pads = all;
     }
   }
-  if (pads.size() != 2 * rank) return n.refuse("{} pads for X {}", pads.size(), to_string(n.dims(x)));
+  if (pads.size() != 2 * rank) return n.refuse_shapes("{} pads for X {}", pads.size(), to_string(n.dims(x)));
   if (mode->second != PadMode::kConstant) value = kAbsent;
   return n.output(0, padded(n, x, pads, value, mode->second));
 }
@@ -80,7 +81,8 @@ bool lower_center_crop_pad(NodeLowering& n) {
   if (axes.empty())
     for (int64_t i = 0; i < n.rank(x); ++i) axes.push_back(i);
   if (!n.normalize_axes(&axes, n.rank(x))) return false;
-  if (axes.size() != shape->size()) return n.refuse("{} sizes for {} axes", shape->size(), axes.size());
+  if (axes.size() != shape->size())
+    return n.refuse_shapes("{} sizes for {} axes", shape->size(), axes.size());
   const auto rank = static_cast<size_t>(n.rank(x));
   std::vector<int64_t> pads(2 * rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -118,7 +120,7 @@ ValueId determinant(NodeLowering& n, ValueId x) {
 bool lower_det(NodeLowering& n) {
   const Dims d = n.dims(n.input(0));
   if (d.size() < 2 || d.back() != d[d.size() - 2] || d.back() < 1 || d.back() > 4)
-    return n.refuse("X is {}; determinants of 1 x 1 to 4 x 4 matrices are supported", to_string(d));
+    return n.refuse_shapes("X is {}; determinants of 1 x 1 to 4 x 4 matrices are supported", to_string(d));
   return n.output(0, n.reshape(determinant(n, n.input(0)), Dims(d.begin(), d.end() - 2)));
 }
 

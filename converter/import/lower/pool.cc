@@ -10,7 +10,7 @@ namespace {
 IntList list(const std::vector<int64_t>& v) { return IntList(std::span<const int64_t>(v)); }
 
 bool pool_operand(NodeLowering& n, ValueId x) {
-  return n.rank(x) >= 3 || n.refuse("X has rank {}; a pool needs spatial axes", n.rank(x));
+  return n.rank(x) >= 3 || n.refuse_shapes("X has rank {}; a pool needs spatial axes", n.rank(x));
 }
 
 // MaxPool-1 to 22.
@@ -104,7 +104,7 @@ bool lower_max_unpool(NodeLowering& n) {
   const std::vector<int64_t> strides = n.attr_ints("strides", std::vector<int64_t>(in.size(), 1));
   const std::vector<int64_t> pads = n.attr_ints("pads", std::vector<int64_t>(2 * in.size(), 0));
   if (kernel.size() != in.size() || strides.size() != in.size() || pads.size() != 2 * in.size())
-    return n.refuse("its attributes do not fit X {}", to_string(d));
+    return n.refuse_shapes("its attributes do not fit X {}", to_string(d));
   if (!within_reach(n, {kernel, strides, {}, pads})) return false;
   Dims natural{d[0], d[1]};
   for (size_t i = 0; i < in.size(); ++i)
@@ -116,7 +116,7 @@ bool lower_max_unpool(NodeLowering& n) {
     out = *shape;
   }
   if (out.size() != d.size() || out[0] != d[0] || out[1] != d[1])
-    return n.refuse("output_shape {} does not fit X {}", to_string(out), to_string(d));
+    return n.refuse_shapes("output_shape {} does not fit X {}", to_string(out), to_string(d));
   // The indices count in the tensor that MaxPool saw, which has the natural size.
   const int64_t total = element_count(natural);
   ValueId y = n.emit(BroadcastAttrs{IntList{total}}, {n.reshape(n.scalar(n.dtype(x), 0), {1})});
@@ -128,7 +128,7 @@ bool lower_max_unpool(NodeLowering& n) {
     for (size_t i = 0; i < out.size(); ++i) grow.pads.push(0);
     for (size_t i = 0; i < out.size(); ++i) {
       if (out[i] < natural[i])
-        return n.refuse("output_shape {} is smaller than {}", to_string(out), to_string(natural));
+        return n.refuse_shapes("output_shape {} is smaller than {}", to_string(out), to_string(natural));
       grow.pads.push(out[i] - natural[i]);
     }
     y = n.emit(grow, {y});

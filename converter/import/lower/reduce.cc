@@ -87,7 +87,7 @@ bool lower_top_k(NodeLowering& n) {
   }
   a.largest = n.attr_int("largest", 1) != 0, a.sorted = n.attr_int("sorted", 1) != 0;
   const int64_t length = n.dims(x)[static_cast<size_t>(a.axis)];
-  if (a.k < 0 || a.k > length) return n.refuse("k is {} for an axis of {}", a.k, length);
+  if (a.k < 0 || a.k > length) return n.refuse_shapes("k is {} for an axis of {}", a.k, length);
   const std::vector<ValueId> r = n.emit_many(a, {x}, 2);
   return n.output(0, r[0]) && n.output(1, r[1]);
 }

@@ -103,14 +103,14 @@ bool lower_resize(NodeLowering& n) {
     if (!given) return n.refuse("tf_crop_and_resize needs a constant roi");
     roi = *given;
     if (roi.size() != 2 * axes.size())
-      return n.refuse("roi has {} numbers for {} axes", roi.size(), axes.size());
+      return n.refuse_shapes("roi has {} numbers for {} axes", roi.size(), axes.size());
   }
   if (!old && *c == ResizeCoordinates::kTfCropAndResize && roi.empty())
     return n.refuse("tf_crop_and_resize needs a roi");
   if (scales.empty() == sizes.empty()) return n.refuse("exactly one of scales and sizes must be given");
   if ((scales.empty() ? sizes.size() : scales.size()) != axes.size())
-    return n.refuse("{} scales or sizes for {} axes", scales.empty() ? sizes.size() : scales.size(),
-                    axes.size());
+    return n.refuse_shapes("{} scales or sizes for {} axes", scales.empty() ? sizes.size() : scales.size(),
+                           axes.size());
   for (int64_t i = 0; i < rank; ++i) a.sizes.push(dims[static_cast<size_t>(i)]), a.scales.push(1);
   for (int i = 0; i < 2 * rank && !roi.empty(); ++i) a.roi.push(i < rank ? 0 : 1);
   double kept = 0;  // the common scale of keep_aspect_ratio_policy
@@ -141,7 +141,7 @@ bool lower_resize(NodeLowering& n) {
       a.scales[axis] = static_cast<double>(sizes[i]) / in;
     }
     if (a.sizes[axis] < 0 || in == 0)
-      return n.refuse("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
+      return n.refuse_shapes("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
   }
   return n.output(0, emit_resize(n, x, a));
 }
@@ -160,7 +160,7 @@ bool lower_upsample(NodeLowering& n) {
     scales = *given;
   }
   if (scales.size() != n.dims(x).size())
-    return n.refuse("{} scales for X {}", scales.size(), to_string(n.dims(x)));
+    return n.refuse_shapes("{} scales for X {}", scales.size(), to_string(n.dims(x)));
   ResizeAttrs a;
   a.mode = static_cast<int64_t>(*m);
   a.coordinates = static_cast<int64_t>(ResizeCoordinates::kAsymmetric);

@@ -13,8 +13,8 @@ struct ScanAttrs {
 bool read_scan(NodeLowering& n, const ImportedGraph& body, ScanAttrs* a) {
   a->inputs = static_cast<size_t>(std::max<int64_t>(0, n.attr_int("num_scan_inputs", 0)));
   if (a->inputs < 1 || a->inputs > n.node().inputs.size() || n.node().inputs.size() != body.inputs.size())
-    return n.refuse("num_scan_inputs {} does not fit {} operands and a body of {}", a->inputs,
-                    n.node().inputs.size(), body.inputs.size());
+    return n.refuse_shapes("num_scan_inputs {} does not fit {} operands and a body of {}", a->inputs,
+                           n.node().inputs.size(), body.inputs.size());
   a->states = n.node().inputs.size() - a->inputs;
   if (body.outputs.size() < a->states) return n.refuse("its body gives fewer results than there are states");
   a->outputs = body.outputs.size() - a->states;
@@ -24,7 +24,7 @@ bool read_scan(NodeLowering& n, const ImportedGraph& body, ScanAttrs* a) {
   a->output_directions = n.attr_ints("scan_output_directions", std::vector<int64_t>(a->outputs, 0));
   if (a->input_axes.size() != a->inputs || a->input_directions.size() != a->inputs ||
       a->output_axes.size() != a->outputs || a->output_directions.size() != a->outputs)
-    return n.refuse("its axes and directions do not fit its operands and results");
+    return n.refuse_shapes("its axes and directions do not fit its operands and results");
   return true;
 }
 
@@ -97,14 +97,14 @@ bool lower_scan_8(NodeLowering& n, const ImportedGraph& body) {
   const size_t operands = n.node().inputs.size() - 1;
   if (a.inputs < 1 || a.inputs > operands || body.inputs.size() != operands ||
       body.outputs.size() + a.inputs < operands)
-    return n.refuse("num_scan_inputs {} does not fit its operands and body", a.inputs);
+    return n.refuse_shapes("num_scan_inputs {} does not fit its operands and body", a.inputs);
   a.states = operands - a.inputs;
   a.outputs = body.outputs.size() - a.states;
   a.input_axes.assign(a.inputs, 0);
   a.input_directions = n.attr_ints("directions", std::vector<int64_t>(a.inputs, 0));
   a.output_axes.assign(a.outputs, 0);
   a.output_directions.assign(a.outputs, 0);
-  if (a.input_directions.size() != a.inputs) return n.refuse("directions do not fit its operands");
+  if (a.input_directions.size() != a.inputs) return n.refuse_shapes("directions do not fit its operands");
   const int64_t batch = n.dims(n.input(1)).empty() ? 0 : n.dims(n.input(1))[0];
   std::vector<std::vector<ValueId>> gathered(body.outputs.size());
   for (int64_t b = 0; b < batch; ++b) {

@@ -34,14 +34,14 @@ bool lower_stft(NodeLowering& n) {
   const auto step = n.constant_int(1);
   if (!step || *step < 1) return n.refuse("frame_step must be a positive constant");
   if (n.rank(signal) == 2) signal = n.unsqueeze(signal, 2);
-  if (n.rank(signal) != 3) return n.refuse("the signal has rank {}", n.rank(signal));
+  if (n.rank(signal) != 3) return n.refuse_shapes("the signal has rank {}", n.rank(signal));
   const Dims d = n.dims(signal);
   int64_t length = n.has_input(2) ? n.size(n.input(2)) : 0;
   if (n.has_input(3)) {
     const auto given = n.constant_int(3);
     if (!given) return false;
     if (length != 0 && *given != length)
-      return n.refuse("the window has {} values but a frame {}", length, *given);
+      return n.refuse_shapes("the window has {} values but a frame {}", length, *given);
     length = *given;
   }
   if (length < 1 || length > d[1]) return n.refuse("frames of {} from a signal of {}", length, d[1]);

@@ -9,18 +9,19 @@ bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kerne
   const std::vector<int64_t> declared = n.attr_ints("kernel_shape");
   if (kernel.empty()) kernel = declared;
   if (!declared.empty() && declared != kernel)
-    return n.refuse("kernel_shape [{}] contradicts the weights' [{}]", fmt::join(declared, ","),
-                    fmt::join(kernel, ","));
+    return n.refuse_shapes("kernel_shape [{}] contradicts the weights' [{}]", fmt::join(declared, ","),
+                           fmt::join(kernel, ","));
   out->kernel = kernel;
   out->strides = n.attr_ints("strides", std::vector<int64_t>(axes, 1));
   out->dilations = n.attr_ints("dilations", std::vector<int64_t>(axes, 1));
   out->pads = n.attr_ints("pads", std::vector<int64_t>(2 * axes, 0));
-  if (axes < 1 || axes > 3) return n.refuse("{} spatial axes; 1 to 3 are supported", axes);
+  if (axes < 1 || axes > 3) return n.refuse_shapes("{} spatial axes; 1 to 3 are supported", axes);
   if (kernel.size() != axes || out->strides.size() != axes || out->dilations.size() != axes ||
       out->pads.size() != 2 * axes)
-    return n.refuse("kernel [{}], strides [{}], dilations [{}] and pads [{}] do not fit {} spatial axes",
-                    fmt::join(kernel, ","), fmt::join(out->strides, ","), fmt::join(out->dilations, ","),
-                    fmt::join(out->pads, ","), axes);
+    return n.refuse_shapes(
+        "kernel [{}], strides [{}], dilations [{}] and pads [{}] do not fit {} spatial axes",
+        fmt::join(kernel, ","), fmt::join(out->strides, ","), fmt::join(out->dilations, ","),
+        fmt::join(out->pads, ","), axes);
   for (size_t i = 0; i < axes; ++i)
     if (kernel[i] < 1 || out->strides[i] < 1 || out->dilations[i] < 1)
       return n.refuse("kernel, strides and dilations must be positive");

@@ -19,7 +19,7 @@ bool lower_causal_conv(NodeLowering& n) {
   const std::string activation = n.attr_string("activation", "none");
   const Dims d = n.dims(x), wd = n.dims(w);
   if (d.size() != 3 || wd.size() != 3 || wd[0] != d[1] || wd[1] != 1 || wd[2] < 1)
-    return n.refuse("input {} and weight {} do not fit", to_string(d), to_string(wd));
+    return n.refuse_shapes("input {} and weight {} do not fit", to_string(d), to_string(wd));
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.refuse("activation '{}' is not supported", activation);
   const DType t = n.dtype(x);
@@ -56,10 +56,10 @@ bool lower_linear_attention(NodeLowering& n) {
   if (qd.size() != 3 || kd.size() != 3 || vd.size() != 3 || heads < 1 || q_heads < heads ||
       q_heads % heads != 0 || qd[2] % q_heads != 0 || kd[2] % heads != 0 || vd[2] % heads != 0 ||
       kd[1] != qd[1] || vd[1] != qd[1])
-    return n.refuse("query {}, key {} and value {} do not fit {} and {} heads", to_string(qd), to_string(kd),
-                    to_string(vd), q_heads, heads);
+    return n.refuse_shapes("query {}, key {} and value {} do not fit {} and {} heads", to_string(qd),
+                           to_string(kd), to_string(vd), q_heads, heads);
   if (gated != n.has_input(4) || delta != n.has_input(5))
-    return n.refuse("decay or beta does not fit update_rule {}", rule);
+    return n.refuse_shapes("decay or beta does not fit update_rule {}", rule);
   const int64_t batch = qd[0], steps = qd[1], group = q_heads / heads, k_size = kd[2] / heads,
                 v_size = vd[2] / heads;
   if (steps < 1 || steps > kMostSteps)
@@ -121,7 +121,8 @@ bool lower_deform_conv(NodeLowering& n) {
       channels % group != 0 || channels % offset_groups != 0 || wd[0] % group != 0 ||
       wd[1] * group != channels || od[0] != d[0] || od[1] != offset_groups * cells * 2 || d[2] < 1 ||
       d[3] < 1)
-    return n.refuse("X {}, W {} and offsets {} do not fit", to_string(d), to_string(wd), to_string(od));
+    return n.refuse_shapes("X {}, W {} and offsets {} do not fit", to_string(d), to_string(wd),
+                           to_string(od));
   const DType t = n.dtype(x);
   // Where each cell looks without offset: [cells * rows, columns] for y and x.
   std::vector<double> places[2];
