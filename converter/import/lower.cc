@@ -115,7 +115,8 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
   if (!builder_.emit(CastAttrs{static_cast<int64_t>(it->second), 1}, {value}, 1, &cast).ok()) {
     diagnostics_.refuse(
         name, "",
-        fmt::format("--keep {}: {} cannot become {}", name, dtype_name(before), dtype_name(it->second)));
+        fmt::format("--keep {}: {} cannot become {}", name, dtype_name(before), dtype_name(it->second)),
+        "keep it in a type that its values can be cast to");
     return kUnknown;
   }
   graph_.value(cast[0]).extents = graph_.value(value).extents;
@@ -140,35 +141,45 @@ void GraphLowering::lower_node(const ImportedNode& node) {
                                    node.op_type);
   bool done = false;
   if (rule == nullptr) {
-    lowering.refuse("operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".",
-                    node.op_type);
+    lowering.refuse_advising(
+        "export the model with operators that docs/ops.md lists, or compute this one before or after it",
+        "operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".", node.op_type);
   } else if (const int since = op_since(node.domain, node.op_type); node.opset < since) {
-    lowering.refuse("{} came with opset {}, but the model imports {}", node.op_type, since, node.opset);
+    lowering.refuse_advising(fmt::format("export the model with opset {} or newer", since),
+                             "{} came with opset {}, but the model imports {}", node.op_type, since,
+                             node.opset);
   } else if (node.opset > rule->newest) {
-    lowering.refuse("version {} of operator set '{}' is newer than {}, the newest that is known", node.opset,
-                    node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
+    lowering.refuse_advising(fmt::format("export the model with version {} or older", rule->newest),
+                             "version {} of operator set '{}' is newer than {}, the newest that is known",
+                             node.opset, node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
   } else if (!misplaced && (!unknown_operand || rule->wants_unknown)) {
     try {
       done = lowering.settle_operands() && rule->lower(lowering) && !lowering.refused();
     } catch (const std::length_error& e) {
       done = lowering.refuse("{}", e.what());
     } catch (const std::bad_alloc&) {
-      done = lowering.refuse("its constants do not fit memory");
+      done = lowering.refuse_advising("convert it where there is more memory",
+                                      "its constants do not fit memory");
     }
     for (size_t i = 0; i < node.attributes.size() && done; ++i) {
       if (lowering.attr_read_[i]) continue;
-      done = lowering.refuse("attribute '{}' is not one that {} has", node.attributes[i].name, node.op_type);
+      done = lowering.refuse_advising("remove the attribute, or export the model with the opset that has it",
+                                      "attribute '{}' is not one that {} has", node.attributes[i].name,
+                                      node.op_type);
     }
   }
   for (size_t i = 0; i < lowering.inputs_.size() && done; ++i)
     if (!lowering.input_read_[i] && lowering.inputs_[i] != kAbsent)
-      done = lowering.refuse("input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
+      done =
+          lowering.refuse_advising("remove the operand, or export the model with the opset that has it",
+                                   "input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
   if (!done) return;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
-      lowering.refuse("output {} ('{}') is not supported", i, node.outputs[i]);
+      lowering.refuse_advising("remove what reads this output from the model",
+                               "output {} ('{}') is not supported", i, node.outputs[i]);
 }
 
 std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
@@ -238,7 +249,8 @@ class InputShapes {
         diagnostics_.refuse(
             "", "",
             fmt::format("--shape {}={} has {} dims but the model's input has {}", input.name,
-                        fmt::join(given->second, ","), given->second.size(), input.dims.size()));
+                        fmt::join(given->second, ","), given->second.size(), input.dims.size()),
+            "give a size for every dim of the input");
         return std::nullopt;
       }
       for (size_t axis = 0; axis < input.dims.size(); ++axis) {
@@ -280,10 +292,8 @@ class InputShapes {
 
   void report_open() {
     if (open_.empty()) return;
-    diagnostics_.refuse(
-        "", "",
-        fmt::format("these dimensions are open; give each with --dim NAME=N or --shape INPUT=...: {}",
-                    fmt::join(open_, "; ")));
+    diagnostics_.refuse("", "", fmt::format("these dimensions are open: {}", fmt::join(open_, "; ")),
+                        "give each with --dim NAME=N or --shape INPUT=...");
   }
 
  private:
@@ -307,18 +317,21 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
     if (inputs.count(name) == 0)
       diagnostics.refuse("", "",
                          fmt::format("--shape {}: the model has no input of this name (it has {})", name,
-                                     fmt::join(inputs, ", ")));
+                                     fmt::join(inputs, ", ")),
+                         "name one of these");
   for (const auto& [name, constant] : options.constants) {
     const bool initializer = std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
                                          [&](const ImportedTensor& t) { return t.name == name; });
     if (inputs.count(name) == 0 && !initializer)
       diagnostics.refuse("", "",
                          fmt::format("--const {}: the model has no input of this name (it has {})", name,
-                                     fmt::join(inputs, ", ")));
+                                     fmt::join(inputs, ", ")),
+                         "name one of these");
   }
   for (const auto& [name, n] : options.dims)
     if (symbols.count(name) == 0)
-      diagnostics.refuse("", "", fmt::format("--dim {}: no input has a dimension of this name", name));
+      diagnostics.refuse("", "", fmt::format("--dim {}: no input has a dimension of this name", name),
+                         "give the input's shape with --shape INPUT=...");
 }
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
@@ -340,55 +353,6 @@ void separate_outputs(Graph& graph) {
 }
 
 namespace {
-
-// The declared type of an output against the computed one (rule output.declared). Numbers are cast to what is
-// declared, except that no fraction is cut off: there the declaration is impossible and is corrected.
-void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
-  Graph& graph = lowering.graph();
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const std::string& name = source.outputs[i].name;
-    const DType declared = source.outputs[i].dtype, computed = graph.value(graph.outputs[i]).dtype;
-    if (declared == DType::kNone || declared == computed || byte_width(declared) == 0) continue;
-    const bool truth = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
-    std::vector<ValueId> cast;
-    lowering.builder().set_origin({name, "output"});
-    if ((is_float(declared) || truth) &&
-        lowering.builder()
-            .emit(CastAttrs{static_cast<int64_t>(declared), 1}, {graph.outputs[i]}, 1, &cast)
-            .ok()) {
-      graph.value(cast[0]).extents = graph.value(graph.outputs[i]).extents;
-      graph.outputs[i] = cast[0];
-      lowering.ledger().add({name,
-                             name,
-                             "output",
-                             computed,
-                             declared,
-                             "output.declared",
-                             "the model's output keeps its declared type",
-                             TypeEffect::kCast,
-                             {}});
-      if (is_float(declared) && is_float(computed)) continue;
-      lowering.diagnostics().warn(
-          "", "",
-          fmt::format("output '{}' is declared {} but computed as {}; a cast is added", name,
-                      dtype_name(declared), dtype_name(computed)));
-      continue;
-    }
-    lowering.ledger().add({name,
-                           "",
-                           "",
-                           declared,
-                           computed,
-                           "output.declared",
-                           "the computed type cannot be the declared one without losing values",
-                           TypeEffect::kDeclared,
-                           {}});
-    lowering.diagnostics().warn(
-        "", "",
-        fmt::format("output '{}' is declared {} but is {}; the declaration is corrected", name,
-                    dtype_name(declared), dtype_name(computed)));
-  }
-}
 
 // What the file says about its inner values, against what they are (rule claim.metadata).
 void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
@@ -435,7 +399,9 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
     std::string problem;
     const ConstantPtr constant =
         input == source.inputs.end() ? array : given_constant(array, *input, &problem);
-    if (!constant) lowering.diagnostics().refuse("", "", fmt::format("--const {}: {}", name, problem));
+    if (!constant)
+      lowering.diagnostics().refuse("", "", fmt::format("--const {}: {}", name, problem),
+                                    "give an array of the type and shape that the model declares");
     lowering.define(name, constant ? lowering.graph().add_constant(constant, name) : kUnknown);
   }
 }
@@ -469,7 +435,8 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
     }
     if (int64_t bytes = 0; !checked_bytes(input.dtype, *dims, &bytes)) {
       diagnostics.refuse(
-          "", "", fmt::format("input '{}' ({}) is too large", input.name, to_string(input.dtype, *dims)));
+          "", "", fmt::format("input '{}' ({}) is too large", input.name, to_string(input.dtype, *dims)),
+          "give a smaller shape with --dim NAME=N or --shape INPUT=...");
       lowering.define(input.name, kUnknown);
       continue;
     }
@@ -494,7 +461,8 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   }
   if (!known || diagnostics.count(Severity::kRefusal) > 0) {
     if (diagnostics.count(Severity::kRefusal) == 0)
-      diagnostics.refuse("", "", "an output of the model is never computed");
+      diagnostics.refuse("", "", "an output of the model is never computed",
+                         "remove it from the model's outputs");
     return std::nullopt;
   }
   check_claims(model.graph, lowering);

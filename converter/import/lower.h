@@ -101,6 +101,9 @@ class GraphLowering {
   std::deque<std::vector<ValueId>> sequences_;
 };
 
+// Gives the model's outputs their declared types, or corrects the declarations (rule output.declared).
+void settle_output_types(const ImportedGraph& source, GraphLowering& lowering);
+
 // Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.
 void separate_outputs(Graph& graph);
 

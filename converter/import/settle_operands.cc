@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "converter/import/lower.h"
+#include "converter/ir/integer_range.h"
 #include "converter/types/settle.h"
 
 namespace sinter::convert {
@@ -138,9 +139,36 @@ DType constant_type(const ImportedGraph& model, const std::string& name) {
 
 }  // namespace
 
+// Bounds of a Clip beyond everything that an integer type holds, in a type that it does not meet without loss
+// (an infinity, -1 beside uint8), bound nothing.
+void NodeLowering::drop_needless_bounds() {
+  if (node_.op_type != "Clip" || inputs_.empty()) return;
+  const auto range = range_of_type(dtype(inputs_[0]));
+  if (!range || dtype(inputs_[0]) == DType::kBool) return;
+  for (size_t i = 1; i < inputs_.size() && i <= 2; ++i) {
+    const ConstantPtr c = constant(inputs_[i]);
+    if (!c || c->size() != 1 || c->dtype() == dtype(inputs_[0])) continue;
+    const double v = c->as_doubles()[0];
+    const bool needless =
+        i == 1 ? v <= static_cast<double>(range->low) : v >= static_cast<double>(range->high);
+    if (!needless) continue;
+    parent_.ledger().add({node_.inputs[i],
+                          node_.name,
+                          node_.op_type,
+                          c->dtype(),
+                          c->dtype(),
+                          "input.table",
+                          fmt::format("no {} lies beyond this bound", dtype_name(dtype(inputs_[0]))),
+                          TypeEffect::kKept,
+                          {}});
+    inputs_[i] = kAbsent;
+  }
+}
+
 bool NodeLowering::settle_operands() {
   const OperandRules* rules = operand_rules(node_.domain, node_.op_type);
   if (rules == nullptr) return true;
+  drop_needless_bounds();
   const Graph& graph = parent_.graph();
   bool mixed = false, any_integer = false, any_double = false;
   std::vector<OperandFact> facts(inputs_.size());
@@ -167,14 +195,14 @@ bool NodeLowering::settle_operands() {
   }
   ResultFact result;
   result.angle = any_double && mixed && feeds_angle(parent_.source(), node_.outputs);
-  if (mixed && any_integer && !node_.outputs.empty()) {
+  if ((mixed || rules->grows) && any_integer && !node_.outputs.empty()) {
     for (const ImportedValueInfo& output : parent_.source().outputs)
       if (output.name == node_.outputs[0]) result.declared = output.dtype;
     // Only sums of few bits need to know.
     const bool few = std::any_of(facts.begin(), facts.end(), [](const OperandFact& f) {
       return is_integer(f.dtype) && bit_width(f.dtype) <= 16;
     });
-    result.fractions = few && wants_fractions();
+    result.fractions = mixed && few && wants_fractions();
   }
   const Settlement settled = settle(*rules, facts, result);
   if (!settled.refusal.empty()) return refuse_text(settled.refusal, settled.advice);

@@ -60,8 +60,11 @@ class Retyping {
     for (Node& node : nodes) {
       builder_.set_origin({node.name, node.origin});
       if (!node.bodies.empty()) {
-        // Bodies are typed with the values that they capture; their edges keep the model's types.
-        graph_.nodes.push_back(std::move(node));
+        // What a loop carries from turn to turn is not rounded on the way either.
+        if (affected_ == narrow && widen_edges(node))
+          widen(std::move(node));
+        else
+          graph_.nodes.push_back(std::move(node));
         continue;
       }
       const bool touches = std::any_of(node.inputs.begin(), node.inputs.end(), is_affected()) ||
@@ -125,6 +128,39 @@ class Retyping {
     ValueId& wide = wide_[static_cast<size_t>(id)];
     if (wide == kAbsent) wide = cast(id, DType::kFloat32);
     return wide_[static_cast<size_t>(id)];
+  }
+
+  // Parameters, captured values and results of the bodies become float32, with casts to and from the model's
+  // types inside, which the pass removes when it comes to the bodies. False: none is narrow.
+  bool widen_edges(const Node& node) {
+    bool any = false;
+    for (const auto& body : node.bodies) {
+      std::vector<Node> casts;
+      const auto fresh = [&](ValueId old) {
+        const Value v = body->value(old);
+        const ValueId id = body->add_value(v.name, DType::kFloat32, v.dims);
+        body->value(id).extents = v.extents;
+        return id;
+      };
+      const auto narrow_edge = [&](ValueId id) { return affected_(body->value(id).dtype); };
+      for (ValueId& id : body->inputs) {
+        if (!narrow_edge(id)) continue;
+        if (!body->value(id).name.empty()) record(node, body->value(id));
+        const ValueId wide = fresh(id);
+        casts.push_back({CastAttrs{static_cast<int64_t>(body->value(id).dtype), 1}, {wide}, {id}, node.name,
+                         node.origin, {}});
+        id = wide, any = true;
+      }
+      body->nodes.insert(body->nodes.begin(), casts.begin(), casts.end());
+      for (ValueId& id : body->outputs) {
+        if (!narrow_edge(id)) continue;
+        const ValueId wide = fresh(id);
+        body->nodes.push_back(
+            {CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {id}, {wide}, node.name, node.origin, {}});
+        id = wide, any = true;
+      }
+    }
+    return any;
   }
 
   // Computes in float32; the narrow value exists beside it for those who read it as such (outputs, bodies),

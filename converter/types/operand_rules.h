@@ -20,6 +20,8 @@ struct OperandRules {
   bool sums = false;
   // A fraction is meant where one operand is a floating-point number, be it a whole one.
   bool divides = false;
+  // Many integers of 8 or 16 bits make one that these do not hold.
+  bool grows = false;
 };
 
 // Null for operators whose operands are all their own affair.

@@ -155,6 +155,10 @@ class Solver {
       type = is_float(*type) ? DType::kFloat32
                              : *promote(*type, DType::kBool == *type ? *type : smallest(*type));
     if (wants_number_ && *type == DType::kBool) type = leaders_.size() == 1 ? DType::kInt64 : DType::kInt32;
+    // No such operator takes integers of few bits, so its result is not meant to wrap in them, unless
+    // declared.
+    if (rules_.grows && is_integer(*type) && bit_width(*type) <= 16 && wanted_.declared != *type)
+      type = bit_width(wanted_.declared) == 32 ? wanted_.declared : DType::kInt64;
     for (const size_t i : leaders_) explain(i, *type);
     for (const size_t i : followers_) explain(i, *type);
   }
@@ -307,6 +311,8 @@ class Solver {
           to == DType::kFloat64 ? "integers of this width are not all float32 numbers; " + what : what);
     }
     if (is_float(f.dtype)) return decide(i, to, "const.retype", what);
+    if (rules_.grows)
+      return decide(i, to, "promote.int", fmt::format("results of many {} need more bits", name(f.dtype)));
     decide(i, to, "promote.int", what);
   }
 

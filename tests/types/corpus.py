@@ -1,5 +1,6 @@
 """All models of the corpus; each module says what it holds."""
 import arithmetic
+import edges
 import graphs
 import idioms
 import inputs
@@ -11,7 +12,8 @@ import refused
 import tables
 import unpacked
 
-MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, unpacked, tables, refused)
+MODULES = (arithmetic, products, inputs, precision, quantized, graphs, idioms, leftovers, edges, unpacked, tables,
+           refused)
 
 
 def cases():

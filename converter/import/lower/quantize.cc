@@ -14,7 +14,14 @@ ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point
                    int64_t block_size, DType to) {
   if (x < 0 || scale < 0) return n.refuse("an operand is missing"), kUnknown;
   scale = real_scale(n, scale);
-  if (bool as_numbers; !settle_zero_point(n, n.dtype(x), &zero_point, &as_numbers)) {
+  // Integers that no Dequantize takes, and data that are floating-point already, are numbers too.
+  const DType data = n.dtype(x);
+  const bool plain = !quantized_type(data) && data != DType::kInt32;
+  const DType number = plain && is_integer(data) ? DType::kFloat64 : DType::kFloat32;
+  if (is_wide_float(data) || data == DType::kFloat16 || data == DType::kBFloat16)
+    n.warn("its data are {} already, and are scaled as numbers", dtype_name(data));
+  bool as_numbers = plain;
+  if (!plain && !settle_zero_point(n, data, &zero_point, &as_numbers)) {
     return kUnknown;
   } else if (as_numbers) {
     const auto shaped = [&](ValueId v) {
@@ -22,8 +29,9 @@ ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point
       return block_size != 0 ? repeated(n, v, axis, block_size, n.dims(x))
                              : along_axis(n, v, axis, n.rank(x));
     };
-    const ValueId difference = n.sub(n.cast(x, DType::kFloat32), n.cast(shaped(zero_point), DType::kFloat32));
-    return n.cast(n.mul(difference, n.cast(shaped(scale), DType::kFloat32)), to);
+    ValueId v = n.cast(x, number);
+    if (zero_point != kAbsent) v = n.sub(v, n.cast(shaped(zero_point), number));
+    return n.cast(n.mul(v, n.cast(shaped(scale), number)), to);
   }
   if (!same_shape(n, &scale, &zero_point, &axis, block_size)) return kUnknown;
   std::vector<ValueId> inputs{x, scale};
@@ -55,7 +63,8 @@ bool scale_axis(NodeLowering& n, int64_t* axis, int64_t* block_size) {
   // Rank > 1 without block_size: blocks that divide the axis evenly are meant.
   const int64_t length = n.dims(n.input(0))[static_cast<size_t>(*axis)];
   if (n.rank(n.input(1)) != n.rank(n.input(0)))
-    return n.refuse("scale {} does not fit {}", to_string(n.dims(n.input(1))), to_string(n.dims(n.input(0))));
+    return n.refuse_shapes("scale {} does not fit {}", to_string(n.dims(n.input(1))),
+                           to_string(n.dims(n.input(0))));
   const int64_t blocks = n.dims(n.input(1))[static_cast<size_t>(*axis)];
   if (blocks < 1 || length % blocks != 0)
     return n.refuse("{} scales for {} elements and no block_size", blocks, length);
@@ -72,6 +81,9 @@ bool lower_quantize(NodeLowering& n) {
   const DType declared = dtype_from_onnx(number);
   if (number != 0 && declared == DType::kNone)
     return n.refuse("output_dtype {} is not supported", onnx_type_name(number));
+  if (number != 0 && !quantized_type(declared))
+    return n.refuse_advising("name a quantized type (int8, uint8, int16, uint16, 4 bits, float8)",
+                             "output_dtype is {}, which holds no quantized values", dtype_name(declared));
   DType to = declared == DType::kNone ? DType::kUint8 : declared;
   if (n.has_input(2)) {
     to = declared != DType::kNone && !quantized_type(n.dtype(n.input(2))) ? declared

@@ -65,23 +65,25 @@ bool lower_reshape(NodeLowering& n) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && !allow_zero) {
       if (i >= d.size())
-        return n.refuse("shape [{}] copies dim {} of {}", fmt::join(shape, ","), i, to_string(d));
+        return n.refuse_shapes("shape [{}] copies dim {} of {}", fmt::join(shape, ","), i, to_string(d));
       shape[i] = d[i];
     }
     if (shape[i] == -1) {
-      if (open >= 0) return n.refuse("shape [{}] leaves two dims open", fmt::join(shape, ","));
+      if (open >= 0) return n.refuse_shapes("shape [{}] leaves two dims open", fmt::join(shape, ","));
       open = static_cast<int>(i);
     } else if (shape[i] < 0 || !checked_mul(known, shape[i], &known)) {
-      return n.refuse("shape [{}] is impossible", fmt::join(shape, ","));
+      return n.refuse_shapes("shape [{}] is impossible", fmt::join(shape, ","));
     }
   }
   const int64_t size = n.size(x);
   if (open >= 0) {
     if (known == 0 ? size != 0 : size % known != 0)
-      return n.refuse("{} elements of {} do not fit shape [{}]", size, to_string(d), fmt::join(shape, ","));
+      return n.refuse_shapes("{} elements of {} do not fit shape [{}]", size, to_string(d),
+                             fmt::join(shape, ","));
     shape[static_cast<size_t>(open)] = known == 0 ? 0 : size / known;
   } else if (known != size) {
-    return n.refuse("{} elements of {} do not fit shape [{}]", size, to_string(d), fmt::join(shape, ","));
+    return n.refuse_shapes("{} elements of {} do not fit shape [{}]", size, to_string(d),
+                           fmt::join(shape, ","));
   }
   return n.output(0, n.reshape(x, shape));
 }
@@ -96,7 +98,7 @@ bool lower_squeeze(NodeLowering& n) {
   Dims out;
   for (size_t i = 0; i < d.size(); ++i) {
     const bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
-    if (named && d[i] != 1) return n.refuse("axis {} of {} is not 1", i, to_string(d));
+    if (named && d[i] != 1) return n.refuse_shapes("axis {} of {} is not 1", i, to_string(d));
     if (given ? !named : d[i] != 1) out.push_back(d[i]);
   }
   return n.output(0, n.reshape(x, out));
@@ -130,7 +132,7 @@ bool lower_flatten(NodeLowering& n) {
   int64_t axis = n.attr_int("axis", 1);
   const int64_t rank = n.rank(x);
   if (axis < -rank || axis > rank)
-    return n.refuse("axis {} does not exist in a value of rank {}", axis, rank);
+    return n.refuse_shapes("axis {} does not exist in a value of rank {}", axis, rank);
   if (axis < 0) axis += rank;
   return n.output(0, flatten_to_2d(n, x, axis));
 }
@@ -147,10 +149,10 @@ bool lower_expand(NodeLowering& n) {
     int64_t& o = out[out.size() - d.size() + i];
     if (o == 1) o = d[i];
     if (d[i] != 1 && d[i] != o)
-      return n.refuse("{} does not broadcast with shape [{}]", to_string(d), fmt::join(*shape, ","));
+      return n.refuse_shapes("{} does not broadcast with shape [{}]", to_string(d), fmt::join(*shape, ","));
   }
   for (const int64_t o : out)
-    if (o < 0) return n.refuse("shape [{}] is impossible", fmt::join(*shape, ","));
+    if (o < 0) return n.refuse_shapes("shape [{}] is impossible", fmt::join(*shape, ","));
   return n.output(0, n.broadcast(x, out));
 }
 
@@ -165,7 +167,7 @@ bool lower_constant_of_shape(NodeLowering& n) {
     value = value->reshaped({});
   }
   for (const int64_t d : *shape)
-    if (d < 0) return n.refuse("shape [{}] is impossible", fmt::join(*shape, ","));
+    if (d < 0) return n.refuse_shapes("shape [{}] is impossible", fmt::join(*shape, ","));
   return n.output(0, n.broadcast(n.add_constant(value), *shape));
 }
 
@@ -204,7 +206,11 @@ bool lower_range(NodeLowering& n) {
                                           static_cast<float>(i) * static_cast<float>(*delta));
   const ConstantPtr c = Constant::of<double>(DType::kFloat64, {static_cast<int64_t>(items.size())},
                                              std::span<const double>(items));
-  return n.output(0, n.cast(n.add_constant(c), t));
+  const ValueId result = n.cast(n.add_constant(c), t);
+  if (result < 0 || is_wide_float(t)) return n.output(0, result);
+  // Positions beyond 2048, or 256, are not lost to what is computed of them (rule accumulate.wide).
+  const ConstantPtr whole = n.constant(n.cast(n.add_constant(c), DType::kFloat32));
+  return n.output(0, n.add_constant(Constant::rounded(n.constant(result), whole)));
 }
 
 // [rows, columns] of column - row.
@@ -214,7 +220,7 @@ ValueId diagonals(NodeLowering& n, int64_t rows, int64_t columns) {
 
 bool lower_eye_like(NodeLowering& n) {
   const ValueId x = n.input(0);
-  if (n.rank(x) != 2) return n.refuse("its input must be a matrix, not of rank {}", n.rank(x));
+  if (n.rank(x) != 2) return n.refuse_shapes("its input must be a matrix, not of rank {}", n.rank(x));
   const DType t = n.has_attr("dtype") ? dtype_from_onnx(n.attr_int("dtype", 1)) : n.dtype(x);
   if (t == DType::kNone) return n.refuse("dtype {} is not supported", onnx_type_name(n.attr_int("dtype", 1)));
   const ValueId k = n.add_constant(Constant::scalar_int(DType::kInt64, n.attr_int("k", 0)));
@@ -226,7 +232,7 @@ bool lower_eye_like(NodeLowering& n) {
 bool lower_trilu(NodeLowering& n) {
   const ValueId x = n.input(0);
   const int64_t rank = n.rank(x);
-  if (rank < 2) return n.refuse("its input must have rank 2 or more, not {}", rank);
+  if (rank < 2) return n.refuse_shapes("its input must have rank 2 or more, not {}", rank);
   const bool upper = n.attr_int("upper", 1) != 0;
   const ValueId k = n.has_input(1) ? n.reshape(n.cast(n.input(1), DType::kInt64), {})
                                    : n.add_constant(Constant::scalar_int(DType::kInt64, 0));

@@ -1,0 +1,22 @@
+// What integers a value can hold: proven from constants, from where it was cast from, and from what is
+// computed of such.
+#pragma once
+
+#include <optional>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+struct IntegerRange {
+  int64_t low = 0, high = 0;
+};
+
+// All values of an integer type or bool; nullopt for others and for uint64.
+std::optional<IntegerRange> range_of_type(DType t);
+// Of a value of the graph; nullopt where nothing is known (floating-point numbers, uint64).
+std::optional<IntegerRange> integer_range(const Graph& graph, ValueId id);
+// Does the type hold every one of these numbers exactly?
+bool holds_range(DType t, IntegerRange range);
+
+}  // namespace sinter::convert

@@ -1,0 +1,83 @@
+"""Where types have ends: integers that grow beyond 8 bits, bounds that no integer reaches, positions that 16-bit floats
+cannot count, declared outputs that are too narrow, and what loops carry from turn to turn."""
+import numpy as np
+from type_case import (bf16, body, d, doubtful, f16, f32, f64, floats, halves, i8, i32, i64, match, node, refuse, u8, u16,
+                       u32)
+
+
+def positions():
+    x = floats("px", 300)
+    yield match("range_bf16_beyond_256", "accumulate.wide", [node("Range", "a b c", "r"), node("Add", "r x", "y")],
+                {"x": x}, "y", np.arange(300) + d(x), {"a": bf16(0), "b": bf16(300), "c": bf16(1)})
+    yield match("range_f16_beyond_2048", "accumulate.wide",
+                [node("Range", "a b c", "r"), node("Sub", "r x", "y")], {"x": x[:6]}, "y",
+                np.arange(2047, 2053) - d(x[:6]), {"a": f16(2047), "b": i64(2053), "c": f16(1)})
+
+
+def grown():
+    a = np.array([200, 100, 7], u8)
+    for kind, code in (("f32", 1), ("int32", 6), ("int64", 7)):
+        yield match(f"reducesum_uint8_cast_to_{kind}", "promote.int",
+                    [node("ReduceSum", "a", "t", keepdims=0), node("Cast", "t", "y", to=code)], {"a": a},
+                    f"y:{ {'f32': 'f', 'int32': 'i', 'int64': 'l'}[kind]}", np.array(307))
+    yield match("reducesumsquare_int8", "promote.int",
+                [node("ReduceSumSquare", "a", "t", keepdims=0), node("Cast", "t", "f", to=1), node("Sqrt", "f", "y")],
+                {"a": np.array([-120, 90], i8)}, "y", np.array(150.0))
+    yield match("cumsum_uint16_declared_int32", "promote.int", node("CumSum", "a k", "y"),
+                {"a": np.array([60000, 60000], u16)}, "y:i", np.array([60000, 120000]), {"k": i32(0)})
+    yield match("cumsum_uint8_declared_uint8_wraps", "int.exact", node("CumSum", "a k", "y"), {"a": a}, "y:B",
+                np.array([200, 300 - 256, 307 - 256]), {"k": f32(0)})
+
+
+def bounds():
+    a = np.array([5, 200], u8)
+    yield match("clip_uint8_negative_bound", "input.table", node("Clip", "n a b", "y"), {"n": a}, "y:B",
+                np.array([5, 100]), {"a": i32(-1), "b": i32(100)})
+    yield match("clip_uint8_bound_300", "input.table", node("Clip", "n a b", "y"), {"n": a}, "y:B", np.array([10, 200]),
+                {"a": f32(10), "b": f32(300)})
+    yield match("clip_int32_infinity", "input.table", node("Clip", "n a b", "y"), {"n": np.array([5, -200], i32)},
+                "y:i", np.array([5, 0]), {"a": f32(0), "b": f32(np.inf)})
+    yield match("clip_int64_largest_float", "input.table", node("Clip", "n a b", "y"), {"n": np.array([5, -200])},
+                "y:l", np.array([5, 0]), {"a": f16(0), "b": f32(3.4028235e38)})
+
+
+def carried():
+    step = body([node("Identity", "c", "d"), node("Add", "a one", "b")], "i:l c:b a:h", "d:b b:h")
+    yield match("loop_carried_f16_counts_beyond_2048", "accumulate.wide", node("Loop", ["n", "", "m"], "y", body=step),
+                {"m": np.array([2040], f16)}, "y:h", np.array([2060]), {"n": i64(20), "one": f16(1)})
+    step = body([node("Add", "a x", "b"), node("Identity", "b", "o")], "a:w x:w", "b:w o:w")
+    yield match("scan_bf16_state_sums_to_512", "accumulate.wide", node("Scan", "s xs", "y z", num_scan_inputs=1, body=step),
+                {"s": np.array(0, bf16), "xs": np.ones(512, bf16)}, "y:w z:w",
+                {"y": np.array(512), "z": np.arange(1, 513)})
+
+
+def declared():
+    x, n = floats("dx", 2, 5), np.array([3, 70000, -1])
+    yield match("argmax_declared_uint8", "output.declared", node("ArgMax", "x", "y", axis=1, keepdims=0), {"x": x},
+                "y:B", x.argmax(1))
+    yield match("bool_sum_declared_float16", "output.declared", node("ReduceSum", "b", "y", keepdims=0),
+                {"b": np.array([True, False, True])}, "y:h", np.array(2))
+    yield match("int32_declared_int64", "output.declared", node("Mul", "n n", "y"), {"n": n[:1].astype(i32)}, "y:l",
+                np.array([9]))
+    yield doubtful("int64_declared_uint8", "output.declared", node("Add", "n k", "y", name="here"), {"n": n}, "y:B",
+                   (n + 1).astype(u8), {"k": i64(1)}, words=["y", "uint8", "int64", "wraps"])
+    yield doubtful("int64_declared_float32", "output.declared", node("Add", "n k", "y"), {"n": n}, "y", n + 1,
+                   {"k": i64(1)}, words=["y", "float32", "int64", "rounds"])
+    yield doubtful("uint32_declared_int32", "output.declared", node("Add", "n n", "y"), {"n": np.array([3], u32)}, "y:i",
+                   np.array([6]), words=["y", "int32", "uint32"])
+
+
+def quantized():
+    yield match("dequantize_int64_data", "quant.types", node("DequantizeLinear", "q s z", "y"),
+                {"q": np.array([1000, -600])}, "y", np.array([999, -601]) * d(f32(0.01)), {"s": f32(0.01), "z": i64(1)})
+    yield doubtful("dequantize_float_data", "quant.types", node("DequantizeLinear", "x s", "y", name="here"),
+                   {"x": halves("qx", 4)}, "y", d(halves("qx", 4)) * d(f32(0.01)), {"s": f32(0.01)},
+                   words=["here", "DequantizeLinear", "float16"])
+    yield refuse("quantize_to_float32", "quant.types", node("QuantizeLinear", "x s", "y", name="here", output_dtype=1),
+                 {"x": floats("qr", 4)}, "y", ["here", "QuantizeLinear", "output_dtype", "float32", "int8"],
+                 {"s": f32(1)}, opset=21)
+
+
+def cases():
+    for group in (positions, grown, bounds, carried, declared, quantized):
+        yield from group()
