@@ -160,7 +160,27 @@ class Solver {
     if (rules_.grows && is_integer(*type) && bit_width(*type) <= 16 && wanted_.declared != *type)
       type = bit_width(wanted_.declared) == 32 ? wanted_.declared : DType::kInt64;
     for (const size_t i : leaders_) explain(i, *type);
-    for (const size_t i : followers_) explain(i, *type);
+    for (const size_t i : followers_) follow(i, *type);
+  }
+
+  // An operand without a say; fractions have no place in an integer.
+  void follow(size_t i, DType to) {
+    const OperandFact& f = facts_[i];
+    if (!is_float(f.dtype) || is_float(to)) return explain(i, to);
+    if (f.constant && !survives(*f.constant, to, true))
+      return refuse(fmt::format("{} is {} and must become {}, which does not hold all of its values ({})",
+                                f.name, name(f.dtype), name(to), stray(*f.constant, to)),
+                    "round it in the model, or cast the other operands to a floating-point type");
+    if (f.constant) return explain(i, to);
+    decide(i, to, "input.table", fmt::format("{} comes as {}; fractions are cut off", f.name, name(f.dtype)),
+           true);
+  }
+
+  // The first value that is lost.
+  static double stray(const Constant& c, DType to) {
+    for (const double v : c.as_doubles())
+      if (!survives(*Constant::scalar(c.dtype(), v), to, true)) return v;
+    return 0;
   }
 
   std::string common_type_advice() const {
@@ -290,7 +310,8 @@ class Solver {
         f.constant && is_integer(f.dtype) && is_float(to) && !survives(*f.constant, DType::kFloat64, true);
     if (lossy)
       return decide(i, to, literal(i) ? "literal.weak" : "const.retype",
-                    fmt::format("{} holds integers of more than 53 bits, which {} rounds", f.name, name(to)),
+                    fmt::format("{} is {} and holds integers of more than 53 bits, which {} rounds", f.name,
+                                name(f.dtype), name(to)),
                     true);
     if (f.constant && literal(i))
       return decide(i, to, "literal.weak", "a lone number takes the type of what it meets");
@@ -367,6 +388,7 @@ bool survives(const Constant& constant, DType to, bool exact) {
       }
       return true;
     }
+    if (bit_width(from) == 64 && is_integer(from) && !survives(constant, DType::kFloat64, true)) return false;
     for (const double v : constant.as_doubles()) {
       if (std::isnan(v) || std::isinf(v)) continue;
       if (std::abs(v) > largest(to)) return false;

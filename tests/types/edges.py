@@ -1,7 +1,8 @@
 """Where types have ends: integers that grow beyond 8 bits, bounds that no integer reaches, positions that 16-bit floats
 cannot count, declared outputs that are too narrow, and what loops carry from turn to turn."""
+import ml_dtypes
 import numpy as np
-from type_case import (bf16, body, d, doubtful, f16, f32, f64, floats, halves, i8, i32, i64, match, node, refuse, u8, u16,
+from type_case import (bf16, body, const, d, doubtful, f16, f32, f64, floats, halves, i8, i32, i64, match, node, refuse, u8, u16,
                        u32)
 
 
@@ -68,6 +69,13 @@ def declared():
 
 
 def quantized():
+    u = floats("qu", 8, low=-3, high=3)
+    for bits in ("int4", "uint4"):
+        low, high = (-8, 7) if bits == "int4" else (0, 15)
+        yield match(f"quantize_activation_to_{bits}_and_back", "quant.types",
+                    [node("QuantizeLinear", "x s z", "q"), node("DequantizeLinear", "q s z", "y")], {"x": u}, "y",
+                    (np.clip(np.rint(d(u) / 0.25) + 2, low, high) - 2) * 0.25,
+                    {"s": f32(0.25), "z": np.array(2, getattr(ml_dtypes, bits))}, opset=21)
     yield match("dequantize_int64_data", "quant.types", node("DequantizeLinear", "q s z", "y"),
                 {"q": np.array([1000, -600])}, "y", np.array([999, -601]) * d(f32(0.01)), {"s": f32(0.01), "z": i64(1)})
     yield doubtful("dequantize_float_data", "quant.types", node("DequantizeLinear", "x s", "y", name="here"),
@@ -78,6 +86,46 @@ def quantized():
                  {"s": f32(1)}, opset=21)
 
 
+def told():
+    w, number = floats("tw", 2), np.array([2**60 + 1, 3])
+    yield doubtful("nan_constant_node", "refuse", [const("k", np.array([np.nan], f32)), node("Add", "x k", "y")],
+                   {"x": w}, "y", np.full(2, np.nan), words=["k", "nan", "float32"])
+    yield doubtful("nan_initializer_of_branch", "refuse",
+                   node("If", "c", "y", then_branch=body([node("Add", "x k", "a")], "", "a", {"k": f32(np.nan)}),
+                        else_branch=body([node("Neg", "x", "b")], "", "b")), {"c": np.array(True), "x": w}, "y",
+                   np.full(2, np.nan), words=["k", "nan"])
+    yield doubtful("cast_of_int64_constant_rounds", "cast.explicit",
+                   [node("Cast", "k", "c", to=1, name="here"), node("Mul", "x c", "y")], {"x": np.ones(2, f32)}, "y",
+                   number.astype(f32), {"k": number}, words=["here", "k", "int64", "float32"])
+    yield doubtful("int64_constant_of_61_bits_beside_f32", "promote.int-float", node("Mul", "x k", "y", name="here"),
+                   {"x": np.ones(2, f32)}, "y:d", number.astype(np.float64), {"k": number},
+                   words=["here", "k", "int64", "float64"])
+    yield refuse("bitshift_amount_fractional", "refuse", node("BitShift", "n s", "y", name="here", direction="LEFT"),
+                 {"n": np.array([1], u8)}, "y:B", ["here", "BitShift", "s", "float32", "uint8", "1.5"], {"s": f32(1.5)})
+    yield refuse("shapes_and_no_types", "refuse", node("Conv", "x w", "y", name="here"), {"x": floats("sx", 1, 3, 4, 4)},
+                 "y", ["here", "Conv", "x", "w", "[1,3,4,4]", "[2,2,3,3]", "--shape"], {"w": floats("sw", 2, 2, 3, 3)})
+
+
+def normalized():
+    n, s = np.array([[1, 2, 3, 6], [5, 5, 5, 9]]), np.array([1, 2, 0.5, 1], f32)
+    x = d(n)
+    plain = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    for kind in (i32, i64, u8):
+        yield match(f"layernorm_of_{np.dtype(kind).name}", "promote.int-float",
+                    node("LayerNormalization", "n s", "y", axis=-1, epsilon=1e-5), {"n": n.astype(kind)}, "y", plain * s,
+                    {"s": s})
+    yield match("layernorm_of_bool", "promote.bool", node("LayerNormalization", "n s", "y", axis=-1, epsilon=1e-5),
+                {"n": np.array([[True, False]])}, "y", np.array([[1, -2]]) / np.sqrt(1 + 4e-5), {"s": s[:2]})
+    yield match("rmsnorm_of_int32", "promote.int-float",
+                node("RMSNormalization", "n s", "y", axis=-1, epsilon=1e-6), {"n": n.astype(i32)}, "y",
+                x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * s, {"s": s.astype(f16)}, opset=23)
+    group = x.reshape(1, 2, 4)
+    yield match("groupnorm_of_uint8", "image.u8",
+                node("GroupNormalization", "n s b", "y", num_groups=2, epsilon=1e-5), {"n": group.astype(u8)}, "y",
+                plain.reshape(1, 2, 4) * np.array([1, 2]).reshape(1, 2, 1) + 0.5,
+                {"s": s[:2], "b": np.array([0.5, 0.5], bf16)}, opset=21)
+
+
 def cases():
-    for group in (positions, grown, bounds, carried, declared, quantized):
+    for group in (positions, grown, bounds, carried, declared, quantized, told, normalized):
         yield from group()

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "converter/import/lower/common.h"
+#include "converter/types/settle.h"
 
 namespace sinter::convert {
 namespace {
@@ -9,10 +10,15 @@ namespace {
 // Large weights are not looked through, they hold no infinities that somebody meant.
 constexpr int64_t kMostLookedAt = int64_t{1} << 22;
 
-// Rule cast.explicit: the cast is done as it is written, and said where it makes numbers infinite.
-void report_infinities(NodeLowering& n, const Constant& from, ValueId result) {
+// Rule cast.explicit: the cast is done as it is written, and said where it makes numbers infinite or rounds
+// integers.
+void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   const ConstantPtr to = n.constant(result);
-  if (!to || !is_float(from.dtype()) || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
+  if (!to || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
+  if (is_integer(from.dtype()) && !survives(from, to->dtype(), true))
+    n.warn("{} numbers of '{}' are not all {} numbers, and are rounded as it is written",
+           dtype_name(from.dtype()), n.node().inputs[0], dtype_name(to->dtype()));
+  if (!is_float(from.dtype())) return;
   const std::vector<double> before = from.as_doubles(), after = to->as_doubles();
   size_t lost = 0, last = 0;
   for (size_t i = 0; i < before.size(); ++i)
@@ -31,7 +37,7 @@ bool cast_to(NodeLowering& n, DType to) {
   if (mode != "up" && to == DType::kFloat8E8M0) return n.refuse("round_mode '{}' is not supported", mode);
   if (n.dtype(x) == to) return n.output(0, x);
   const ValueId y = n.emit(CastAttrs{static_cast<int64_t>(to), saturate}, {x});
-  if (const ConstantPtr from = n.constant(x); from && y >= 0) report_infinities(n, *from, y);
+  if (const ConstantPtr from = n.constant(x); from && y >= 0) report_losses(n, *from, y);
   return n.output(0, y);
 }
 

@@ -4,6 +4,15 @@
 namespace sinter::convert {
 namespace {
 
+// The model's own constant; one that is no number is worth a word.
+bool give(NodeLowering& n, const ConstantPtr& constant) {
+  if (holds_nan(*constant))
+    n.warn("constant '{}' ({}) holds nan, which no arithmetic removes",
+           n.node().outputs.empty() ? std::string() : n.node().outputs[0],
+           to_string(constant->dtype(), constant->dims()));
+  return n.output(0, n.add_constant(constant));
+}
+
 // ONNX Constant-1 to 25: exactly one of value, value_float(s), value_int(s); sparse_value arrives dense.
 bool lower_constant(NodeLowering& n) {
   if (n.node().attributes.size() != 1)
@@ -14,7 +23,7 @@ bool lower_constant(NodeLowering& n) {
     if (one && items.size() != 1) return n.refuse("attribute value_float must be one number");
     const std::vector<float> floats(items.begin(), items.end());
     const Dims dims = one ? Dims{} : Dims{static_cast<int64_t>(floats.size())};
-    return n.output(0, n.add_constant(Constant::of<float>(DType::kFloat32, dims, floats)));
+    return give(n, Constant::of<float>(DType::kFloat32, dims, floats));
   }
   if (n.has_attr("value_int") || n.has_attr("value_ints")) {
     const bool one = n.has_attr("value_int");
@@ -30,7 +39,7 @@ bool lower_constant(NodeLowering& n) {
   const char* name = n.has_attr("sparse_value") ? "sparse_value" : "value";
   if (!n.has_attr(name)) return n.refuse("attribute '{}' gives no number", n.node().attributes[0].name);
   const ConstantPtr tensor = n.attr_tensor(name);
-  return tensor && n.output(0, n.add_constant(tensor));
+  return tensor && give(n, tensor);
 }
 
 constexpr LowerRule kRules[] = {{"Constant", lower_constant}};

@@ -76,10 +76,11 @@ bool lower_pow(NodeLowering& n) {
     }
     if (!whole)
       n.warn(
-          "an integer base with a {} exponent gives integers, as the standard says; cast the base to float "
-          "if "
-          "fractions are meant",
-          is_float(n.dtype(exponent)) ? "float" : "negative");
+          "an integer base ('{}', {}) with a {} exponent ('{}', {}) gives integers, as the standard says; "
+          "cast "
+          "the base to float if fractions are meant",
+          n.node().inputs[0], dtype_name(n.dtype(base)), is_float(n.dtype(exponent)) ? "float" : "negative",
+          n.node().inputs[1], dtype_name(n.dtype(exponent)));
   } else if (is_float(n.dtype(base)) && is_float(n.dtype(exponent)) && n.dtype(base) != n.dtype(exponent)) {
     // Both in the wider type, then back to the base's.
     const DType to = n.dtype(base);

@@ -1,6 +1,7 @@
 // Quantize, dequantize, and the operators that compute on quantized values: dequantize, the float operator,
 // quantize (QLinear...), or exactly in int32 (...Integer).
 #include <algorithm>
+#include <cmath>
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
@@ -45,9 +46,25 @@ ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, 
   scale = real_scale(n, scale);
   if (!settle_zero_point_of_result(n, to, &zero_point)) return kUnknown;
   if (!same_shape(n, &scale, &zero_point, &axis, block_size)) return kUnknown;
+  // No value of less than a byte exists while running: a byte, within the same ends.
+  const bool bits = is_sub_byte(to) && to != DType::kFloat4E2M1 && !n.constant(x);
+  const bool is_signed = to == DType::kInt4 || to == DType::kInt2;
+  const DType stored = !bits ? to : is_signed ? DType::kInt8 : DType::kUint8;
   std::vector<ValueId> inputs{as_float(n, x), scale};
-  if (zero_point != kAbsent) inputs.push_back(zero_point);
-  return n.emit(QuantizeAttrs{axis, block_size, static_cast<int64_t>(to), saturate}, inputs);
+  if (zero_point != kAbsent) inputs.push_back(n.cast(zero_point, stored));
+  const ValueId q = n.emit(QuantizeAttrs{axis, block_size, static_cast<int64_t>(stored), saturate}, inputs);
+  if (!bits || q < 0) return q;
+  n.parent().ledger().add({n.node().outputs[0],
+                           n.node().name,
+                           n.node().op_type,
+                           to,
+                           stored,
+                           "quant.types",
+                           "no value of less than a byte exists while running",
+                           TypeEffect::kWidened,
+                           {}});
+  const double steps = std::ldexp(1.0, bit_width(to));
+  return n.emit(ClampAttrs{is_signed ? -steps / 2 : 0, (is_signed ? steps / 2 : steps) - 1}, {q});
 }
 
 namespace {
