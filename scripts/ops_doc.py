@@ -225,7 +225,7 @@ class Importer:
                     ops.append(op)
             # The advice of a refusal stands before its text: a string, a name or a call.
             plain = re.sub(r'refuse_advising\(\s*(?:"(?:[^"\\]|\\.)*"|\w+(?:\((?:[^()]|\([^()]*\))*\))?)\s*,', "refuse(", body)
-            for m in re.finditer(r'refuse\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', plain):
+            for m in re.finditer(r'refuse(?:_shapes)?\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', plain):
                 text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m.group(1)))
                 text = re.sub(r"\{[^}]*\}", "…", text.replace('\\"', '"'))
                 if text not in refusals and not self.MISSING.match(text):

@@ -147,8 +147,12 @@ class Retyping {
         if (!narrow_edge(id)) continue;
         if (!body->value(id).name.empty()) record(node, body->value(id));
         const ValueId wide = fresh(id);
-        casts.push_back({CastAttrs{static_cast<int64_t>(body->value(id).dtype), 1}, {wide}, {id}, node.name,
-                         node.origin, {}});
+        casts.push_back({CastAttrs{static_cast<int64_t>(body->value(id).dtype), 1},
+                         {wide},
+                         {id},
+                         node.name,
+                         node.origin,
+                         {}});
         id = wide, any = true;
       }
       body->nodes.insert(body->nodes.begin(), casts.begin(), casts.end());
