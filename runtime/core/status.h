@@ -19,9 +19,8 @@ enum class Code : uint8_t {
 // What `Status::index` counts.
 enum class Where : uint8_t { kNone, kStep, kValue, kInput, kOutput, kAttribute, kSegment, kProgram };
 
-// The outcome of an operation. `message` is a string literal in which %a and %b stand for the two numbers, %A
-// and %B for the names of the element types that they number.
-// Trivially copyable; holds no heap memory.
+// The outcome of an operation. In the literal `message` %a and %b stand for the two numbers, %A, %B for
+// types. Trivially copyable; holds no heap memory.
 struct [[nodiscard]] Status {
   Code code = Code::kOk;
   Where where = Where::kNone;
