@@ -1,6 +1,5 @@
 // sinter bench
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/process_facts.h"
 #include "converter/import/arrays.h"
 #include "converter/ir/builder.h"
 
@@ -77,8 +77,6 @@ void run_bench(const Arguments& a) {
     times.push_back(ms_since(t));
   }
   std::sort(times.begin(), times.end());
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
   const nlohmann::json json{{"model", a.model},
                             {"backend", a.backend.empty() ? "planned" : a.backend},
                             {"threads", a.threads},
@@ -90,7 +88,7 @@ void run_bench(const Arguments& a) {
                             {"arena_bytes", host.requirements().arena},
                             {"session_bytes", host.requirements().bytes},
                             {"file_bytes", loaded.file().size()},
-                            {"peak_rss_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024}};
+                            {"peak_rss_bytes", peak_rss_bytes()}};
   if (a.common.json) {
     fmt::print("{}\n", json.dump(2));
     return;
@@ -100,7 +98,7 @@ void run_bench(const Arguments& a) {
       "first     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, the program "
       "included\n",
       times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", times.front(), load_ms,
-      first_ms, host.requirements().arena, readable_bytes(static_cast<uint64_t>(usage.ru_maxrss) * 1024));
+      first_ms, host.requirements().arena, readable_bytes(peak_rss_bytes()));
 }
 
 }  // namespace

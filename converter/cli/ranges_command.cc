@@ -1,6 +1,5 @@
 // sinter ranges: what calibration sees, for people who look for the layer that int8 does not suit.
 #include <fmt/format.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +10,7 @@
 #include "converter/cli/calibration_progress.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/process_facts.h"
 #include "converter/convert.h"
 #include "converter/import/reader.h"
 #include "converter/quantize/calibrators.h"
@@ -32,16 +32,6 @@ struct Arguments {
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-// Of this process, all threads.
-double cpu_seconds() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 void run_ranges(const Arguments& a, Outcome& outcome) {
@@ -76,8 +66,6 @@ void run_ranges(const Arguments& a, Outcome& outcome) {
   const Observations seen = observe(*graph, *source, values, options);
   const double seconds = seconds_since(begun), cpu = cpu_seconds() - cpu_begun;
   progress.clear();
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
   if (!a.common.quiet) std::fputs(diagnostics.to_text(Severity::kNote).c_str(), stderr);
   nlohmann::json rows = nlohmann::json::array();
   if (!a.common.json && !a.common.quiet)
@@ -105,7 +93,7 @@ void run_ranges(const Arguments& a, Outcome& outcome) {
                                       {"check_seconds", check_seconds},
                                       {"seconds", seconds},
                                       {"cpu_seconds", cpu},
-                                      {"peak_rss_bytes", usage.ru_maxrss * 1024},
+                                      {"peak_rss_bytes", peak_rss_bytes()},
                                       {"values", rows}}
                            .dump(2));
   else if (!a.common.quiet)

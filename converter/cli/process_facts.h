@@ -1,0 +1,13 @@
+// What this process has taken from the machine.
+#pragma once
+
+#include <cstdint>
+
+namespace sinter::convert {
+
+// Largest resident memory so far, of this program alone: rusage also counts what the process was before exec.
+uint64_t peak_rss_bytes();
+// All threads, user and system.
+double cpu_seconds();
+
+}  // namespace sinter::convert
