@@ -181,6 +181,14 @@ void hostile_calls(Op op, Fill fill_attrs) {
     std::vector<TensorView> views(inputs);
     std::vector<Shape> shapes(inputs);
     const std::vector<Shape> fitting = r.one_in(2) ? fitting_shapes(op, storage, r) : std::vector<Shape>{};
+    if (op == Op::kQAvgPool && !fitting.empty()) {  // too many attributes to be right by chance
+      auto& a = *reinterpret_cast<QAvgPoolAttrs*>(storage);
+      QAvgPoolAttrs right;
+      right.kernel = {1 + r.below(2), 1 + r.below(2)};
+      right.x_zero = a.x_zero, right.y_zero = a.y_zero, right.multiplier = a.multiplier;
+      right.count_include_pad = r.below(2), right.ceil_mode = r.below(2);
+      a = right;
+    }
     for (size_t i = 0; i < inputs; ++i) {
       shapes[i] = r.one_in(3) ? any_shape(r, hostile) : base;
       if (r.one_in(4) && !shapes[i].empty()) shapes[i].erase(shapes[i].begin());
