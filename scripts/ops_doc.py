@@ -44,6 +44,8 @@ MEANING = {
     "GroupNorm": "the same over groups of channels", "Conv": "convolution", "DepthwiseConv": "one input channel a group",
     "ConvTranspose": "transposed convolution", "FullyConnected": "product with constant or computed weights",
     "LowBitFullyConnected": "product with weights of 4 or 8 bits",
+    "QConv": "Conv in integers", "QDepthwiseConv": "DepthwiseConv in integers", "QConvTranspose": "ConvTranspose in integers",
+    "QFullyConnected": "FullyConnected in integers", "QMatMul": "MatMul in integers",
     "MatMul": "batched matrix product", "Attention": "softmax(scale * q k^T + bias) v", "Rope": "rotary position embedding",
     "Resize": "nearest, linear or cubic, with ONNX's coordinate rules", "GridSample": "samples x at positions",
     "RoiAlign": "mean or largest of bilinear samples in each bin of a region", "Pad": "constant, reflected, edge or wrapped",

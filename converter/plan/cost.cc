@@ -15,18 +15,24 @@ double estimated_work(const OpCall& call) {
     case Op::kConv:
     case Op::kFullyConnected:
     case Op::kLowBitFullyConnected:
+    case Op::kQConv:
+    case Op::kQFullyConnected:
       return out * weights_per_output(1);
     case Op::kConvTranspose:
+    case Op::kQConvTranspose:
       return static_cast<double>(call.in(0).size()) * weights_per_output(1);
-    case Op::kDepthwiseConv: {
+    case Op::kDepthwiseConv:
+    case Op::kQDepthwiseConv: {
       const TensorView& w = call.in(1);
       return 2 * out * static_cast<double>(w.size()) /
              static_cast<double>(w.rank ? w.dims[w.rank - 1] + 1 : 1);
     }
-    case Op::kMatMul: {
+    case Op::kMatMul:
+    case Op::kQMatMul: {
       const TensorView& a = call.in(0);
-      const int64_t k = call.attrs<MatMulAttrs>().transpose_a ? a.dims[a.rank - 2] : a.dims[a.rank - 1];
-      return out * static_cast<double>(k);
+      const bool transposed = call.op == Op::kMatMul ? call.attrs<MatMulAttrs>().transpose_a != 0
+                                                     : call.attrs<QMatMulAttrs>().transpose_a != 0;
+      return out * static_cast<double>(transposed ? a.dims[a.rank - 2] : a.dims[a.rank - 1]);
     }
     case Op::kAttention:
       return 2 * static_cast<double>(call.in(0).size()) * static_cast<double>(call.in(1).dims[2]);

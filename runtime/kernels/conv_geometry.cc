@@ -53,9 +53,6 @@ Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g,
       s.strides.size() == axes && s.dilations.size() == axes && s.pads.size() == 2 * axes &&
           (s.output_padding == nullptr || s.output_padding->size() == axes),
       invalid("strides, dilations and pads do not have one entry for each of %a spatial axes", axes));
-  SINTER_CHECK(is_compute_float(x.dtype) || x.dtype == DType::kInt32 || x.dtype == DType::kInt64,
-               invalid("a convolution takes floats, int32 or int64"));
-  SINTER_CHECK(w.dtype == x.dtype, invalid("input and weights differ in type"));
   SINTER_RETURN_IF_ERROR(check_dims(x));
   SINTER_RETURN_IF_ERROR(check_dims(w));
   SINTER_RETURN_IF_ERROR(check_bounds(s.act_min, s.act_max));
@@ -75,12 +72,6 @@ Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g,
         w.dims[w.rank - 1] == g->group_in(),
         invalid("the weights read %a channels of each group of %b", w.dims[w.rank - 1], g->group_in()));
   }
-  if (call.has_input(2)) {
-    const TensorView& b = call.in(2);
-    SINTER_CHECK(b.dtype == x.dtype, invalid("bias and input differ in type"));
-    SINTER_CHECK(b.rank == 1 && b.dims[0] == g->out_channels,
-                 invalid("the bias is not one value per output channel"));
-  }
 
   out_dims[0] = x.dims[0];
   out_dims[x.rank - 1] = g->out_channels;
@@ -97,10 +88,20 @@ Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g,
 }
 
 Status infer_conv(OpCall& call, const ConvSettings& settings) {
+  const DType t = call.in(0).dtype;
+  SINTER_CHECK(is_compute_float(t) || t == DType::kInt32 || t == DType::kInt64,
+               invalid("a convolution takes floats, int32 or int64"));
+  SINTER_CHECK(call.in(1).dtype == t, invalid("input and weights differ in type"));
   ConvGeometry g;
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings, &g, dims));
-  set_output(call, 0, call.in(0).dtype, {dims, static_cast<size_t>(call.in(0).rank)});
+  if (call.has_input(2)) {
+    const TensorView& b = call.in(2);
+    SINTER_CHECK(b.dtype == t, invalid("bias and input differ in type"));
+    SINTER_CHECK(b.rank == 1 && b.dims[0] == g.out_channels,
+                 invalid("the bias is not one value per output channel"));
+  }
+  set_output(call, 0, t, {dims, static_cast<size_t>(call.in(0).rank)});
   return ok_status();
 }
 

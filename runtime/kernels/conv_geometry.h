@@ -27,9 +27,10 @@ struct ConvSettings {
   bool depthwise, transposed;
 };
 
-// Checks everything and fills in the geometry and the output's dims (rank of x).
+// Checks attributes and the shapes of input and weights, and fills in the geometry and the output's dims
+// (rank of x).
 Status conv_geometry(const OpCall& call, const ConvSettings& settings, ConvGeometry* g, int64_t* out_dims);
-// conv_geometry, and the output set.
+// conv_geometry, the operands' types and the bias checked, and the output set.
 Status infer_conv(OpCall& call, const ConvSettings& settings);
 
 }  // namespace sinter::linear

@@ -87,6 +87,31 @@ class Bounds {
   Bound high_ = std::numeric_limits<Bound>::max();
 };
 
+// How the loops of this folder read operands and store sums; this one computes in the operands' own type. The
+// other is Quantized (quantized_linear.h). `column` is an output channel.
+template <class T>
+class Direct {
+ public:
+  using Input = T;
+  using Weight = T;
+  using Acc = Accumulator<T>;
+
+  // x, weights, bias? -> y
+  Direct(const OpCall& call, double min, double max)
+      : bias_(call.has_input(2) ? call.in(2).as<T>() : nullptr), y_(call.out(0).as<T>()), bounds_(min, max) {}
+  static Acc input(T value) { return static_cast<Acc>(value); }
+  static Acc weight(T value, int64_t /*column*/) { return static_cast<Acc>(value); }
+  void store(int64_t at, int64_t column, Acc sum) const {
+    if (bias_ != nullptr) sum += static_cast<Acc>(bias_[column]);
+    y_[at] = bounds_(sum);
+  }
+
+ private:
+  const T* bias_;
+  T* y_;
+  Bounds<T> bounds_;
+};
+
 inline Status check_bounds(double min, double max) {
   SINTER_CHECK(min <= max, invalid("act_min is above act_max, or one of them is not a number"));
   return ok_status();
@@ -111,6 +136,18 @@ double dot(const double* a, const T* b, int64_t n) {
     for (int j = 0; j < 4; ++j) s[j] += a[i + j] * static_cast<double>(b[i + j]);
   for (; i < n; ++i) s[0] += a[i] * static_cast<double>(b[i]);
   return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+// The shapes of a fully connected layer's x [..., K] and weights [N, K].
+inline Status check_connected(const OpCall& call) {
+  const TensorView &x = call.in(0), &w = call.in(1);
+  SINTER_CHECK(x.rank >= 1 && w.rank == 2,
+               invalid("x needs an axis and the weights two, not %a and %b", x.rank, w.rank));
+  SINTER_RETURN_IF_ERROR(check_dims(x));
+  SINTER_RETURN_IF_ERROR(check_dims(w));
+  SINTER_CHECK(w.dims[1] == x.dims[x.rank - 1],
+               invalid("the weights read %a values of each row of %b", w.dims[1], x.dims[x.rank - 1]));
+  return ok_status();
 }
 
 constexpr int64_t kTile = 4;              // rows and columns of a register tile
@@ -229,6 +266,25 @@ void multiply(const Product& p, RunContext& context, PackRow&& pack_row, PackCol
         run_unit(unit, scratch + kTile * kDepthBlock, scratch);
     }
   });
+}
+
+// Every row of x [..., depth] with every row of the weights [columns, depth], operands 0 and 1.
+template <class N>
+void connect(const OpCall& call, const N& numerics, RunContext& context) {
+  using Acc = typename N::Acc;
+  const auto* x = call.in(0).as<typename N::Input>();
+  const auto* w = call.in(1).as<typename N::Weight>();
+  const Product p = connected_product(call);
+  multiply<Acc>(
+      p, context,
+      [&](int64_t row, Acc* dst) {
+        for (int64_t k = 0; k < p.depth; ++k) dst[k] = numerics.input(x[row * p.depth + k]);
+      },
+      [&](int64_t column, int64_t k0, int64_t k1, Acc* dst) {
+        for (int64_t k = k0; k < k1; ++k, dst += kTile)
+          *dst = numerics.weight(w[column * p.depth + k], column);
+      },
+      [&](int64_t row, int64_t column, Acc sum) { numerics.store(row * p.columns + column, column, sum); });
 }
 
 }  // namespace sinter::linear

@@ -12,18 +12,13 @@ using namespace linear;
 Status infer_call(OpCall& call) {
   const auto& a = call.attrs<LowBitFullyConnectedAttrs>();
   const TensorView &x = call.in(0), &w = call.in(1), &scales = call.in(2);
-  SINTER_CHECK(x.rank >= 1 && w.rank == 2,
-               invalid("x needs an axis and the weights two, not %a and %b", x.rank, w.rank));
+  SINTER_RETURN_IF_ERROR(check_connected(call));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
   const bool is_unsigned = w.dtype == DType::kUint4 || w.dtype == DType::kUint8;
   SINTER_RETURN_IF_ERROR(
       check_dtype(call, 1, is_unsigned || w.dtype == DType::kInt4 || w.dtype == DType::kInt8));
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
-  SINTER_RETURN_IF_ERROR(check_dims(x));
-  SINTER_RETURN_IF_ERROR(check_dims(w));
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
-  SINTER_CHECK(w.dims[1] == x.dims[x.rank - 1],
-               invalid("the weights read %a values of each row of %b", w.dims[1], x.dims[x.rank - 1]));
   SINTER_CHECK(a.block_size >= 1, invalid("blocks of %a elements", a.block_size));
   const int64_t blocks = w.dims[1] / a.block_size + (w.dims[1] % a.block_size != 0 ? 1 : 0);
   SINTER_CHECK(scales.rank == 2 && scales.dims[0] == w.dims[0] && scales.dims[1] == blocks,

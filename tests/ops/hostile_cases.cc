@@ -96,15 +96,23 @@ void fill(void* storage, Filler filler) {
 
 // Shapes that belong together, for the ops that would hardly ever be met by chance; empty for all others.
 std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
-  if (op == Op::kConv || op == Op::kConvTranspose) {
+  if (op == Op::kConv || op == Op::kConvTranspose || op == Op::kQConv || op == Op::kQConvTranspose) {
     const int64_t in = 1 + r.below(3), out = 1 + r.below(3);
     Shape x = {1 + r.below(2)}, w = {out};
     for (int64_t i = 0, axes = 1 + r.below(3); i < axes; ++i)
       x.push_back(1 + r.below(5)), w.push_back(1 + r.below(2));
     x.push_back(in), w.push_back(in);
-    return {x, w, {out}};
+    return {x, w, {out}, {out}, {1}};
   }
   const auto n = [&] { return 1 + r.below(3); };
+  if (op == Op::kQDepthwiseConv) {
+    const int64_t in = n(), out = in * n();
+    return {{n(), 1 + n(), 1 + n(), in}, {n(), n(), out}, {out}, {out}, {1}};
+  }
+  if (op == Op::kQFullyConnected) {
+    const int64_t depth = n(), out = n();
+    return {{n(), depth}, {out, depth}, {out}, {1}, {out}};
+  }
   if (op == Op::kGroupNorm) {
     const int64_t c = n() * 2;
     return {{n(), n(), c}, {c}, {c}};
@@ -151,9 +159,39 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
   return {};
 }
 
+// Numbers that the integer operations hardly ever meet by chance.
+template <class A>
+void fit_integers(void* attrs, Random& r) {
+  if (r.one_in(2)) return;
+  auto& a = *static_cast<A*>(attrs);
+  a.x_zero = r.below(256) - 128, a.y_zero = r.below(256) - 128, a.q_min = -r.below(128),
+  a.q_max = r.below(128);
+  if constexpr (requires { a.to; }) {
+    const DType results[] = {DType::kInt8, DType::kInt16, DType::kFloat32};
+    a.to = static_cast<int64_t>(results[r.below(3)]);
+  }
+}
+void fit_attrs(Op op, void* attrs, Random& r) {
+  if (op == Op::kQConv) fit_integers<QConvAttrs>(attrs, r);
+  if (op == Op::kQDepthwiseConv) fit_integers<QDepthwiseConvAttrs>(attrs, r);
+  if (op == Op::kQConvTranspose) fit_integers<QConvTransposeAttrs>(attrs, r);
+  if (op == Op::kQFullyConnected) fit_integers<QFullyConnectedAttrs>(attrs, r);
+  if (op == Op::kQAvgPool) {
+    fit_integers<QAvgPoolAttrs>(attrs, r);
+    auto& a = *static_cast<QAvgPoolAttrs*>(attrs);
+    a.kernel = {1 + r.below(2), 1}, a.strides = {1, 1 + r.below(2)}, a.dilations = {1, 1},
+    a.pads = {0, 0, 0, 1};
+    a.multiplier = 0.5;
+  }
+  if (op == Op::kQMatMul) fit_integers<QMatMulAttrs>(attrs, r);
+}
+
 // The operand's type in such a call.
 DType fitting_dtype(Op op, size_t input, Random& r) {
   if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
+  if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||
+      op == Op::kQFullyConnected)
+    return input == 2 ? DType::kInt32 : input == 3 ? DType::kFloat32 : DType::kInt8;
   if (op == Op::kQPRelu || op == Op::kQSoftmax)
     return input == 0 ? DType::kInt8 : op == Op::kQPRelu ? DType::kFloat32 : DType::kUint32;
   if (op == Op::kLut && input == 0) return r.one_in(2) ? DType::kInt8 : DType::kUint8;
@@ -180,6 +218,7 @@ void hostile_calls(Op op, Fill fill_attrs) {
     const DType usual = any_dtype(r);
     std::vector<TensorView> views(inputs);
     std::vector<Shape> shapes(inputs);
+    if (!hostile) fit_attrs(op, storage, r);
     const std::vector<Shape> fitting = r.one_in(2) ? fitting_shapes(op, storage, r) : std::vector<Shape>{};
     if (op == Op::kQAvgPool && !fitting.empty()) {  // too many attributes to be right by chance
       auto& a = *reinterpret_cast<QAvgPoolAttrs*>(storage);

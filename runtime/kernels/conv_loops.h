@@ -1,0 +1,237 @@
+// The loops of the three kinds of convolution, for any numerics (Direct in linear.h, Quantized in
+// quantized_linear.h).
+#pragma once
+
+#include "runtime/kernels/conv_geometry.h"
+
+namespace sinter::linear {
+
+// Conv: a product of image patches (rows: output pixels) and filters (columns), group by group.
+inline Product conv_product(const ConvGeometry& g) {
+  return {g.batch * g.out_pixels(), g.group_out(), g.taps * g.group_in()};
+}
+
+template <class N>
+void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context) {
+  using Acc = typename N::Acc;
+  using Input = typename N::Input;
+  const auto* x = call.in(0).as<Input>();
+  const auto* w = call.in(1).as<typename N::Weight>();
+  const Product p = conv_product(g);
+  const int64_t c_in = g.group_in(), c_out = g.group_out(), pixels = g.out_pixels();
+  const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_channels;
+
+  for (int64_t group = 0; group < g.group; ++group) {
+    const auto pack_row = [&](int64_t row, Acc* dst) {
+      const Input* source = x + row / pixels * image + group * c_in;
+      const int64_t pixel = row % pixels;
+      const int64_t start[3] = {pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0],
+                                pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1],
+                                pixel % g.out[2] * g.stride[2] - g.pad[2]};
+      for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
+        const int64_t i0 = start[0] + t0 * g.dilation[0];
+        for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1) {
+          const int64_t i1 = start[1] + t1 * g.dilation[1];
+          const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
+          for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2, dst += c_in) {
+            const int64_t i2 = start[2] + t2 * g.dilation[2];
+            if (inside && i2 >= 0 && i2 < g.in[2]) {
+              const Input* from = source + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels;
+              for (int64_t c = 0; c < c_in; ++c) dst[c] = numerics.input(from[c]);
+            } else {
+              for (int64_t c = 0; c < c_in; ++c) dst[c] = 0;
+            }
+          }
+        }
+      }
+    };
+    const auto pack_column = [&](int64_t column, int64_t k0, int64_t k1, Acc* dst) {
+      const int64_t o = group * c_out + column;
+      const auto* filter = w + o * p.depth;
+      for (int64_t k = k0; k < k1; ++k, dst += kTile) *dst = numerics.weight(filter[k], o);
+    };
+    const auto store = [&](int64_t row, int64_t column, Acc sum) {
+      const int64_t o = group * c_out + column;
+      numerics.store(row * g.out_channels + o, o, sum);
+    };
+    multiply<Acc>(p, context, pack_row, pack_column, store);
+  }
+}
+
+// DepthwiseConv: channels are the inner loop.
+constexpr int64_t kDepthwiseLanes = 16;  // output channels summed side by side
+
+// One output pixel, stored from index y on; `start` is the window's first input position.
+template <class N>
+void depthwise_pixel(const ConvGeometry& g, const typename N::Input* x, const typename N::Weight* w,
+                     const int64_t (&start)[3], const N& numerics, int64_t y) {
+  using Acc = typename N::Acc;
+  const int64_t multiplier = g.out_channels / g.in_channels;
+  for (int64_t o0 = 0; o0 < g.out_channels; o0 += kDepthwiseLanes) {
+    const int64_t lanes = std::min(kDepthwiseLanes, g.out_channels - o0);
+    Acc sum[kDepthwiseLanes] = {};
+    for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
+      const int64_t i0 = start[0] + t0 * g.dilation[0];
+      if (i0 < 0 || i0 >= g.in[0]) continue;
+      for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1) {
+        const int64_t i1 = start[1] + t1 * g.dilation[1];
+        if (i1 < 0 || i1 >= g.in[1]) continue;
+        for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2) {
+          const int64_t i2 = start[2] + t2 * g.dilation[2];
+          if (i2 < 0 || i2 >= g.in[2]) continue;
+          const auto* from = x + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels;
+          const auto* filter = w + ((t0 * g.kernel[1] + t1) * g.kernel[2] + t2) * g.out_channels + o0;
+          if (multiplier == 1 && lanes == kDepthwiseLanes) {
+            for (int64_t c = 0; c < kDepthwiseLanes; ++c)
+              sum[c] += numerics.input(from[o0 + c]) * numerics.weight(filter[c], o0 + c);
+          } else {
+            for (int64_t c = 0; c < lanes; ++c)
+              sum[c] += numerics.input(from[(o0 + c) / multiplier]) * numerics.weight(filter[c], o0 + c);
+          }
+        }
+      }
+    }
+    for (int64_t c = 0; c < lanes; ++c) numerics.store(y + o0 + c, o0 + c, sum[c]);
+  }
+}
+
+template <class N>
+void depthwise(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context) {
+  const auto* x = call.in(0).as<typename N::Input>();
+  const auto* w = call.in(1).as<typename N::Weight>();
+  const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_channels;
+  const int64_t lines = g.out[0] * g.out[1];
+  parallel_for(context.threads, g.batch * lines, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t line = begin; line < end; ++line) {
+      const auto* from = x + line / lines * image;
+      const int64_t p0 = line % lines / g.out[1], p1 = line % lines % g.out[1];
+      for (int64_t p2 = 0; p2 < g.out[2]; ++p2) {
+        const int64_t start[3] = {p0 * g.stride[0] - g.pad[0], p1 * g.stride[1] - g.pad[1],
+                                  p2 * g.stride[2] - g.pad[2]};
+        depthwise_pixel(g, from, w, start, numerics, (line * g.out[2] + p2) * g.out_channels);
+      }
+    }
+  });
+}
+
+// One axis of a phase: output positions first, first + stride, ... (count of them), and the taps that reach
+// them: tap, tap + tap_step, ... (taps of them). Position i under tap j reads the input at base + i - j *
+// input_step.
+struct PhaseAxis {
+  int64_t first = 0, count = 0, tap = 0, tap_step = 1, taps = 0, base = 0, input_step = 0;
+};
+
+inline int64_t gcd(int64_t a, int64_t b) {
+  while (b != 0) {
+    const int64_t r = a % b;
+    a = b, b = r;
+  }
+  return a;
+}
+
+// Output p reads input (p + pad - t * dilation) / stride where that is whole.
+inline PhaseAxis phase_axis(const ConvGeometry& g, int axis, int64_t phase) {
+  const int64_t stride = g.stride[axis], dilation = g.dilation[axis];
+  PhaseAxis a;
+  a.first = phase;
+  a.count = phase < g.out[axis] ? (g.out[axis] - 1 - phase) / stride + 1 : 0;
+  const int64_t divisor = gcd(stride, dilation);
+  a.tap_step = stride / divisor;
+  a.input_step = dilation / divisor;
+  const int64_t limit = std::min(a.tap_step, g.kernel[axis]);
+  for (int64_t t = 0; t < limit; ++t) {
+    const int64_t offset = phase + g.pad[axis] - t * dilation;
+    if (offset % stride != 0) continue;
+    a.tap = t, a.base = offset / stride;
+    a.taps = (g.kernel[axis] - 1 - t) / a.tap_step + 1;
+    break;
+  }
+  return a;
+}
+
+// ConvTranspose: output pixels of the same phase (position modulo the stride, per axis) are reached by the
+// same taps of the filter; each phase is a product of input patches and those taps.
+template <class N>
+class Transposed {
+ public:
+  using Acc = typename N::Acc;
+  using Input = typename N::Input;
+  using Weight = typename N::Weight;
+  Transposed(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context)
+      : g_(g),
+        numerics_(numerics),
+        context_(context),
+        x_(call.in(0).as<Input>()),
+        w_(call.in(1).as<Weight>()) {}
+
+  void run() {
+    // Phases beyond the output's length hold no pixel.
+    for (int64_t p0 = 0; p0 < std::min(g_.stride[0], g_.out[0]); ++p0)
+      for (int64_t p1 = 0; p1 < std::min(g_.stride[1], g_.out[1]); ++p1)
+        for (int64_t p2 = 0; p2 < std::min(g_.stride[2], g_.out[2]); ++p2) {
+          axes_[0] = phase_axis(g_, 0, p0), axes_[1] = phase_axis(g_, 1, p1),
+          axes_[2] = phase_axis(g_, 2, p2);
+          for (int64_t group = 0; group < g_.group; ++group) run_phase(group);
+        }
+  }
+
+ private:
+  void run_phase(int64_t group) {
+    const int64_t c_in = g_.group_in(), c_out = g_.group_out();
+    const int64_t n1 = axes_[1].count, n2 = axes_[2].count, pixels = axes_[0].count * n1 * n2;
+    const int64_t k1 = axes_[1].taps, k2 = axes_[2].taps;
+    const Product p = {g_.batch * pixels, c_out, axes_[0].taps * k1 * k2 * c_in};
+    const auto pack_row = [&](int64_t row, Acc* dst) {
+      const Input* image = x_ + row / pixels * g_.in[0] * g_.in[1] * g_.in[2] * g_.in_channels + group * c_in;
+      const int64_t pixel = row % pixels;
+      const int64_t at[3] = {axes_[0].base + pixel / (n1 * n2), axes_[1].base + pixel / n2 % n1,
+                             axes_[2].base + pixel % n2};
+      for (int64_t t0 = 0; t0 < axes_[0].taps; ++t0) {
+        const int64_t i0 = at[0] - t0 * axes_[0].input_step;
+        for (int64_t t1 = 0; t1 < k1; ++t1) {
+          const int64_t i1 = at[1] - t1 * axes_[1].input_step;
+          const bool inside = i0 >= 0 && i0 < g_.in[0] && i1 >= 0 && i1 < g_.in[1];
+          for (int64_t t2 = 0; t2 < k2; ++t2, dst += c_in) {
+            const int64_t i2 = at[2] - t2 * axes_[2].input_step;
+            if (inside && i2 >= 0 && i2 < g_.in[2]) {
+              const Input* from = image + ((i0 * g_.in[1] + i1) * g_.in[2] + i2) * g_.in_channels;
+              for (int64_t c = 0; c < c_in; ++c) dst[c] = numerics_.input(from[c]);
+            } else {
+              for (int64_t c = 0; c < c_in; ++c) dst[c] = 0;
+            }
+          }
+        }
+      }
+    };
+    const auto pack_column = [&](int64_t column, int64_t from, int64_t to, Acc* dst) {
+      const int64_t o = group * c_out + column;
+      const Weight* filter = w_ + o * g_.taps * c_in;
+      int64_t tap = from / c_in, c = from % c_in;
+      for (int64_t k = from; k < to; ++tap, c = 0) {
+        const int64_t t0 = axes_[0].tap + tap / (k1 * k2) * axes_[0].tap_step;
+        const int64_t t1 = axes_[1].tap + tap / k2 % k1 * axes_[1].tap_step;
+        const int64_t t2 = axes_[2].tap + tap % k2 * axes_[2].tap_step;
+        const Weight* values = filter + ((t0 * g_.kernel[1] + t1) * g_.kernel[2] + t2) * c_in;
+        for (; c < c_in && k < to; ++c, ++k, dst += kTile) *dst = numerics_.weight(values[c], o);
+      }
+    };
+    const auto store = [&](int64_t row, int64_t column, Acc sum) {
+      const int64_t pixel = row % pixels, o = group * c_out + column;
+      const int64_t q0 = axes_[0].first + pixel / (n1 * n2) * g_.stride[0];
+      const int64_t q1 = axes_[1].first + pixel / n2 % n1 * g_.stride[1];
+      const int64_t q2 = axes_[2].first + pixel % n2 * g_.stride[2];
+      const int64_t at = ((row / pixels * g_.out[0] + q0) * g_.out[1] + q1) * g_.out[2] + q2;
+      numerics_.store(at * g_.out_channels + o, o, sum);
+    };
+    multiply<Acc>(p, context_, pack_row, pack_column, store);
+  }
+
+  const ConvGeometry& g_;
+  const N& numerics_;
+  RunContext& context_;
+  const Input* x_;
+  const Weight* w_;
+  PhaseAxis axes_[3];
+};
+
+}  // namespace sinter::linear

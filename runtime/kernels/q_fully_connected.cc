@@ -1,0 +1,36 @@
+// QFullyConnected: FullyConnected in integers.
+#include "runtime/kernels/quantized_linear.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+using namespace linear;
+
+Status infer_call(OpCall& call) {
+  SINTER_RETURN_IF_ERROR(check_connected(call));
+  const TensorView &x = call.in(0), &w = call.in(1);
+  DType result = DType::kNone;
+  SINTER_RETURN_IF_ERROR(
+      check_quantized(call, quantized_settings(call.attrs<QFullyConnectedAttrs>()), w.dims[0], &result));
+  Dims dims(x.shape());
+  dims.d[x.rank - 1] = w.dims[0];
+  return give_output(call, 0, result, dims.span());
+}
+
+Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  return quantized_workspace(connected_product(call), threads, bytes);
+}
+
+Status run(const OpCall& call, RunContext& context) {
+  return for_quantized(call.in(0).dtype, [&](auto x) {
+    const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<QFullyConnectedAttrs>()));
+    return connect(call, numerics, context), ok_status();
+  });
+}
+
+}  // namespace
+
+const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, infer_call, workspace, run};
+
+}  // namespace sinter

@@ -1,0 +1,49 @@
+// QMatMul: the product of two int8 activations, each with a zero point of its own.
+#include "runtime/kernels/mat_mul_loops.h"
+#include "runtime/kernels/quantized_linear.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter {
+namespace {
+
+using namespace linear;
+
+Transposes transposes(const OpCall& call) {
+  const auto& a = call.attrs<QMatMulAttrs>();
+  return {a.transpose_a != 0, a.transpose_b != 0};
+}
+
+Status infer_call(OpCall& call) {
+  const auto& a = call.attrs<QMatMulAttrs>();
+  SINTER_RETURN_IF_ERROR(check_code(a.transpose_a, 2));
+  SINTER_RETURN_IF_ERROR(check_code(a.transpose_b, 2));
+  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, call.in(0).dtype == DType::kInt8));
+  SINTER_RETURN_IF_ERROR(check_dtype(call, 1, call.in(1).dtype == DType::kInt8));
+  SINTER_CHECK(a.b_zero >= -128 && a.b_zero <= 127, invalid("b_zero %a is out of range", a.b_zero));
+  SINTER_CHECK(a.multiplier >= 0 && a.multiplier <= std::numeric_limits<float>::max(),
+               invalid("the multiplier is negative or not a finite float32"));
+  DType result = DType::kNone;
+  SINTER_RETURN_IF_ERROR(check_quantized_range(call, quantized_settings(a), &result));
+  Dims dims;
+  SINTER_RETURN_IF_ERROR(mat_mul_dims(call, transposes(call), &dims));
+  return give_output(call, 0, result, dims.span());
+}
+
+Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  return quantized_workspace(mat_mul_product(call, transposes(call)), threads, bytes);
+}
+
+Status run(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<QMatMulAttrs>();
+  const auto multiplier = static_cast<float>(a.multiplier);
+  const auto b_zero = static_cast<int8_t>(a.b_zero);
+  const Quantized<int8_t> numerics(call, quantized_settings(a), nullptr, &multiplier, 0, &b_zero, 0);
+  mat_mul(call, transposes(call), numerics, context);
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kQMatMulKernel = {Op::kQMatMul, infer_call, workspace, run};
+
+}  // namespace sinter

@@ -1,0 +1,99 @@
+// Integer products: x int8 (sums in int32) or int16 (in int64) and weights int8, with the number of every sum
+// scaled by one float32 multiplier:
+//
+//   y = clamp(rne(float(sum) * multiplier) + y_zero, q_min, q_max)   int8 or int16
+//   y = float(sum) * multiplier                                      float32
+//
+// where sum = bias + sum over k of (x - x_zero) * (w - w_zero). The converter proves that no sum leaves its
+// type; in a file that lies it wraps. docs/numerics.md.
+#pragma once
+
+#include "runtime/kernels/linear.h"
+#include "runtime/kernels/requantize.h"
+
+namespace sinter::linear {
+
+// What the rows of ops.def for integer products have in common.
+struct QuantizedSettings {
+  int64_t x_zero, y_zero, q_min, q_max, to;
+};
+
+template <class A>
+QuantizedSettings quantized_settings(const A& a) {
+  return {a.x_zero, a.y_zero, a.q_min, a.q_max, a.to};
+}
+
+// Checks x's type, the attributes, and for `columns` output channels bias (operand 2), multipliers (3) and
+// the weights' zero points (4). Gives the result's type.
+Status check_quantized(const OpCall& call, const QuantizedSettings& s, int64_t columns, DType* result);
+// Without bias, multipliers and zero points: both operands are activations.
+Status check_quantized_range(const OpCall& call, const QuantizedSettings& s, DType* result);
+
+// Products of the accumulator's size; no kernel here takes more.
+inline Status quantized_workspace(const Product& p, int threads, size_t* bytes) {
+  return product_workspace<int64_t>(p, threads, bytes);
+}
+
+template <class X>
+class Quantized {
+ public:
+  using Input = X;
+  using Weight = int8_t;
+  using Acc = std::conditional_t<sizeof(X) == 1, uint32_t, uint64_t>;  // wraps
+  using Sum = std::make_signed_t<Acc>;
+
+  Quantized(const OpCall& call, const QuantizedSettings& s, const Sum* bias, const float* multipliers,
+            int64_t multiplier_step, const int8_t* weight_zeros, int64_t weight_zero_step)
+      : x_zero_(static_cast<Acc>(s.x_zero)),
+        bias_(bias),
+        multipliers_(multipliers),
+        multiplier_step_(multiplier_step),
+        weight_zeros_(weight_zeros),
+        weight_zero_step_(weight_zero_step),
+        to_(call.out(0).dtype),
+        y_(call.out(0).data),
+        y_zero_(static_cast<int32_t>(s.y_zero)),
+        low_(static_cast<float>(s.q_min - s.y_zero)),
+        high_(static_cast<float>(s.q_max - s.y_zero)) {}
+  // x, weights, bias, multipliers, weight zero points? -> y
+  Quantized(const OpCall& call, const QuantizedSettings& s)
+      : Quantized(call, s, call.in(2).as<Sum>(), call.in(3).as<float>(), call.in(3).size() == 1 ? 0 : 1,
+                  call.has_input(4) ? call.in(4).as<int8_t>() : nullptr,
+                  call.has_input(4) && call.in(4).size() == 1 ? 0 : 1) {}
+
+  Acc input(X value) const { return static_cast<Acc>(value) - x_zero_; }
+  Acc weight(int8_t value, int64_t column) const {
+    const auto v = static_cast<Acc>(value);
+    return weight_zeros_ == nullptr ? v : v - static_cast<Acc>(weight_zeros_[column * weight_zero_step_]);
+  }
+  void store(int64_t at, int64_t column, Acc sum) const {
+    if (bias_ != nullptr) sum += static_cast<Acc>(bias_[column]);
+    const float value = static_cast<float>(static_cast<Sum>(sum)) * multipliers_[column * multiplier_step_];
+    if (to_ == DType::kFloat32)
+      reinterpret_cast<float*>(y_)[at] = value;
+    else if (to_ == DType::kInt8)
+      reinterpret_cast<int8_t*>(y_)[at] = static_cast<int8_t>(round_clamped(value, low_, high_) + y_zero_);
+    else
+      reinterpret_cast<int16_t*>(y_)[at] = static_cast<int16_t>(round_clamped(value, low_, high_) + y_zero_);
+  }
+
+ private:
+  Acc x_zero_;
+  const Sum* bias_;
+  const float* multipliers_;
+  int64_t multiplier_step_;
+  const int8_t* weight_zeros_;
+  int64_t weight_zero_step_;
+  DType to_;
+  std::byte* y_;
+  int32_t y_zero_;
+  float low_, high_;
+};
+
+// Calls f with a value of x's element type.
+template <class F>
+Status for_quantized(DType x, F&& f) {
+  return x == DType::kInt8 ? f(int8_t{}) : f(int16_t{});
+}
+
+}  // namespace sinter::linear
