@@ -76,6 +76,47 @@ bool steps(const A& a, int axes, Window* w) {
          w->stride_h > 0 && w->stride_w > 0 && w->dilation_h > 0 && w->dilation_w > 0;
 }
 
+template <class A>
+bool grouped_window(const A& a, int axes, Window* w) {
+  w->group = static_cast<uint32_t>(a.group);
+  return steps(a, axes, w) && a.group <= INT32_MAX;
+}
+
+template <class A>
+bool transposed_window(const A& a, int axes, Window* w) {
+  return grouped_window(a, axes, w) && pair(a.output_padding, axes, 0, &w->adjust_h, &w->adjust_w);
+}
+
+Status check_transposed(const Window& w) {
+  SINTER_CHECK(
+      w.adjust_h < w.stride_h && w.adjust_w < w.stride_w && w.out_h >= w.stride_h && w.out_w >= w.stride_w,
+      unsupported("output padding or stride exceed what the library takes"));
+  return ok_status();
+}
+
+// int8 from int8 with symmetric weights. Its kernels for ARM add two products in int16, so that no weight may
+// be -128 there.
+template <class A>
+Status accept_integers(const OpCall& call) {
+  const auto& a = call.attrs<A>();
+  for (size_t i = 1; i < call.inputs.size(); ++i)
+    SINTER_CHECK(!call.has_input(i) || call.in(i).constant, unsupported("weights must be constant"));
+  SINTER_CHECK(call.in(0).dtype == DType::kInt8 && a.to == static_cast<int64_t>(DType::kInt8),
+               unsupported("only int8 from int8"));
+  SINTER_CHECK(!call.has_input(4), unsupported("weights with zero points"));
+  SINTER_CHECK(call.in(3).dims[0] == call.in(2).dims[0],
+               unsupported("one multiplier for all output channels"));
+  SINTER_CHECK(a.q_min < a.q_max, unsupported("the clamp's bounds are equal"));
+#if defined(__arm__) || defined(__aarch64__)
+  SINTER_CHECK(a.wide_weights == 0, unsupported("weights of -128"));
+#endif
+  for (const auto* views : {&call.inputs, &call.outputs})
+    for (const TensorView& v : *views)
+      SINTER_CHECK(!v.present() || (v.dense() && v.size() > 0),
+                   unsupported("only dense operands with elements"));
+  return ok_status();
+}
+
 // The padding at the end that gives exactly `out` positions.
 uint32_t end_padding(size_t in, size_t out, uint32_t kernel, uint32_t stride, uint32_t dilation,
                      uint32_t begin) {
@@ -185,28 +226,26 @@ Status window_of(const OpCall& call, Window* w) {
   };
   const Status range = unsupported("the window is out of the library's range");
   switch (call.op) {
-    case Op::kConv: {
-      const auto& a = call.attrs<ConvAttrs>();
-      SINTER_CHECK(kernel(1) && steps(a, axes, w) && a.group <= INT32_MAX, range);
-      w->group = static_cast<uint32_t>(a.group);
+    case Op::kConv:
+      SINTER_CHECK(kernel(1) && grouped_window(call.attrs<ConvAttrs>(), axes, w), range);
       return ok_status();
-    }
+    case Op::kQConv:
+      SINTER_CHECK(kernel(1) && grouped_window(call.attrs<QConvAttrs>(), axes, w), range);
+      return ok_status();
     case Op::kDepthwiseConv:
-      SINTER_CHECK(kernel(0) && steps(call.attrs<DepthwiseConvAttrs>(), axes, w) && w->in_c <= INT32_MAX,
+    case Op::kQDepthwiseConv:
+      SINTER_CHECK(kernel(0) && w->in_c <= INT32_MAX &&
+                       (call.op == Op::kDepthwiseConv ? steps(call.attrs<DepthwiseConvAttrs>(), axes, w)
+                                                      : steps(call.attrs<QDepthwiseConvAttrs>(), axes, w)),
                    range);
       w->group = static_cast<uint32_t>(w->in_c);
       return ok_status();
-    case Op::kConvTranspose: {
-      const auto& a = call.attrs<ConvTransposeAttrs>();
-      SINTER_CHECK(kernel(1) && steps(a, axes, w) && a.group <= INT32_MAX &&
-                       pair(a.output_padding, axes, 0, &w->adjust_h, &w->adjust_w),
-                   range);
-      w->group = static_cast<uint32_t>(a.group);
-      SINTER_CHECK(w->adjust_h < w->stride_h && w->adjust_w < w->stride_w && w->out_h >= w->stride_h &&
-                       w->out_w >= w->stride_w,
-                   unsupported("output padding or stride exceed what the library takes"));
-      return ok_status();
-    }
+    case Op::kConvTranspose:
+      SINTER_CHECK(kernel(1) && transposed_window(call.attrs<ConvTransposeAttrs>(), axes, w), range);
+      return check_transposed(*w);
+    case Op::kQConvTranspose:
+      SINTER_CHECK(kernel(1) && transposed_window(call.attrs<QConvTransposeAttrs>(), axes, w), range);
+      return check_transposed(*w);
     case Op::kMaxPool:
       return pool_window(call.attrs<MaxPoolAttrs>(), axes, w);
     case Op::kAvgPool: {
@@ -224,7 +263,7 @@ Status window_of(const OpCall& call, Window* w) {
 
 Status product_of(const OpCall& call, Product* p) {
   const TensorView &a = call.in(0), &b = call.in(1);
-  if (call.op == Op::kFullyConnected) {
+  if (call.op == Op::kFullyConnected || call.op == Op::kQFullyConnected) {
     p->constant = true;
     p->k = static_cast<size_t>(b.dims[1]);
     p->n = static_cast<size_t>(b.dims[0]);
@@ -254,9 +293,31 @@ Status product_of(const OpCall& call, Product* p) {
 
 Status accept(const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
-  SINTER_RETURN_IF_ERROR(plain_operands(call));
   const size_t workers = static_cast<size_t>(std::max(threads, 1));
   Window w;
+  // Depthwise kernels of many taps keep a row of int32 sums per thread.
+  const auto integer_rows = [&] {
+    if (w.group == w.in_c && w.group == w.out_c && w.kernel_size() >= 5)
+      *workspace = workers * aligned((w.in_c + 64) * sizeof(int32_t));
+    return ok_status();
+  };
+  switch (call.op) {
+    case Op::kQConv:
+      SINTER_RETURN_IF_ERROR(accept_integers<QConvAttrs>(call));
+      SINTER_RETURN_IF_ERROR(window_of(call, &w));
+      return integer_rows();
+    case Op::kQDepthwiseConv:
+      SINTER_RETURN_IF_ERROR(accept_integers<QDepthwiseConvAttrs>(call));
+      SINTER_RETURN_IF_ERROR(window_of(call, &w));
+      return integer_rows();
+    case Op::kQConvTranspose:
+      SINTER_RETURN_IF_ERROR(accept_integers<QConvTransposeAttrs>(call));
+      return window_of(call, &w);
+    case Op::kQFullyConnected:
+      return accept_integers<QFullyConnectedAttrs>(call);
+    default:
+      SINTER_RETURN_IF_ERROR(plain_operands(call));
+  }
   switch (call.op) {
     case Op::kConv:
       SINTER_RETURN_IF_ERROR(constant_inputs(call));

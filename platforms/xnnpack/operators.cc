@@ -13,6 +13,9 @@ struct Address {
   void* at = nullptr;
   operator const float*() const { return static_cast<const float*>(at); }
   operator float*() const { return static_cast<float*>(at); }
+  operator const int8_t*() const { return static_cast<const int8_t*>(at); }
+  operator int8_t*() const { return static_cast<int8_t*>(at); }
+  operator const int32_t*() const { return static_cast<const int32_t*>(at); }
   operator const void*() const { return at; }
   operator void*() const { return at; }
 };
@@ -53,6 +56,35 @@ Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
     if (stopped) return ok_status();                             \
   } while (false)
 
+// What the integer rows tell the library: scales of 1 and, as the weights' scales, the multipliers.
+struct Integers {
+  int8_t x_zero = 0, y_zero = 0, low = 0, high = 0;
+};
+
+template <class A>
+Integers integers_of(const A& a) {
+  return {static_cast<int8_t>(a.x_zero), static_cast<int8_t>(a.y_zero), static_cast<int8_t>(a.q_min),
+          static_cast<int8_t>(a.q_max)};
+}
+
+bool is_integer_op(Op op) {
+  return op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||
+         op == Op::kQFullyConnected;
+}
+
+// The library looks at the multipliers even where it packs nothing, and does not refuse all that it cannot
+// use.
+Status check_multipliers(const OpCall& call) {
+  if (!is_integer_op(call.op)) return ok_status();
+  const TensorView& multipliers = call.in(3);
+  SINTER_CHECK(multipliers.data != nullptr, unsupported("the multipliers are not known yet"));
+  for (int64_t i = 0; i < multipliers.dims[0]; ++i) {
+    const float m = multipliers.as<float>()[i];
+    SINTER_CHECK(m >= 0x1p-32f && m < 256.0f, unsupported("a multiplier is not from 2^-32 to 256"));
+  }
+  return ok_status();
+}
+
 struct ConvSpec {
   uint32_t flags;
   double low, high;
@@ -66,6 +98,18 @@ ConvSpec conv_spec(const OpCall& call) {
 
 Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool packed, xnn_operator_t* op,
                    bool* stopped) {
+  if (is_integer_op(call.op)) {
+    const bool depthwise = call.op == Op::kQDepthwiseConv;
+    const Integers i =
+        depthwise ? integers_of(call.attrs<QDepthwiseConvAttrs>()) : integers_of(call.attrs<QConvAttrs>());
+    return outcome(
+        xnn_create_convolution2d_nhwc_qs8_qc8w(
+            w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h,
+            w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c, w.out_c, i.x_zero, 1.0f,
+            constant(call, 3), constant(call, 1), constant(call, 2), i.y_zero, 1.0f, i.low, i.high,
+            depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0, nullptr, creation.cache(packed), op),
+        creation, stopped);
+  }
   const ConvSpec spec = conv_spec(call);
   return outcome(
       SINTER_XNN_EITHER(is_half(call), xnn_create_convolution2d_nhwc, w.top, w.right, w.bottom, w.left,
@@ -78,6 +122,15 @@ Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool
 
 Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xnn_operator_t* op,
                      bool* stopped) {
+  if (is_integer_op(call.op)) {
+    const Integers i = integers_of(call.attrs<QConvTransposeAttrs>());
+    return outcome(xnn_create_deconvolution2d_nhwc_qs8_qc8w(
+                       w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
+                       w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
+                       w.out_c, i.x_zero, 1.0f, constant(call, 3), constant(call, 1), constant(call, 2),
+                       i.y_zero, 1.0f, i.low, i.high, 0, nullptr, creation.cache(false), op),
+                   creation, stopped);
+  }
   const auto& a = call.attrs<ConvTransposeAttrs>();
   return outcome(
       SINTER_XNN_EITHER(is_half(call), xnn_create_deconvolution2d_nhwc, w.top, w.right, w.bottom, w.left,
@@ -88,23 +141,29 @@ Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xn
       creation, stopped);
 }
 
-xnn_status shape_conv(bool half, xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* workspace,
-                      size_t* h, size_t* width) {
+xnn_status shape_conv(const OpCall& call, xnn_operator_t op, const Window& w, pthreadpool_t threads,
+                      size_t* workspace, size_t* h, size_t* width) {
   size_t alignment = 0;
-  return SINTER_XNN_EITHER(half, xnn_reshape_convolution2d_nhwc, op, w.batch, w.in_h, w.in_w, workspace,
-                           &alignment, h, width, threads);
+  if (is_integer_op(call.op))
+    return xnn_reshape_convolution2d_nhwc_qs8_qc8w(op, w.batch, w.in_h, w.in_w, workspace, &alignment, h,
+                                                   width, threads);
+  return SINTER_XNN_EITHER(is_half(call), xnn_reshape_convolution2d_nhwc, op, w.batch, w.in_h, w.in_w,
+                           workspace, &alignment, h, width, threads);
 }
 
-xnn_status shape_deconv(bool half, xnn_operator_t op, const Window& w, pthreadpool_t threads, size_t* h,
-                        size_t* width) {
-  return SINTER_XNN_EITHER(half, xnn_reshape_deconvolution2d_nhwc, op, w.batch, w.in_h, w.in_w, w.adjust_h,
-                           w.adjust_w, h, width, threads);
+xnn_status shape_deconv(const OpCall& call, xnn_operator_t op, const Window& w, pthreadpool_t threads,
+                        size_t* h, size_t* width) {
+  if (is_integer_op(call.op))
+    return xnn_reshape_deconvolution2d_nhwc_qs8_qc8w(op, w.batch, w.in_h, w.in_w, w.adjust_h, w.adjust_w, h,
+                                                     width, threads);
+  return SINTER_XNN_EITHER(is_half(call), xnn_reshape_deconvolution2d_nhwc, op, w.batch, w.in_h, w.in_w,
+                           w.adjust_h, w.adjust_w, h, width, threads);
 }
 
 // A dry run that ended at the weights: what follows them is a row of zeros (its rounding is bounded) and an
 // indirection buffer, whose size a copy of the operator with few channels tells.
 Status rest_of_convolution(const OpCall& call, const Window& full, Creation& creation, size_t* extra) {
-  const bool transposed = call.op == Op::kConvTranspose;
+  const bool transposed = call.op == Op::kConvTranspose || call.op == Op::kQConvTranspose;
   const size_t before = creation.bytes();
   Window w = full;
   constexpr size_t kFew = 16;
@@ -122,8 +181,8 @@ Status rest_of_convolution(const OpCall& call, const Window& full, Creation& cre
   SINTER_CHECK(!stopped, unsupported("the window is too large to be measured"));
   const size_t created = creation.bytes();
   size_t workspace = 0, h = 0, width = 0;
-  const xnn_status shaped = transposed ? shape_deconv(is_half(call), op, w, nullptr, &h, &width)
-                                       : shape_conv(is_half(call), op, w, nullptr, &workspace, &h, &width);
+  const xnn_status shaped = transposed ? shape_deconv(call, op, w, nullptr, &h, &width)
+                                       : shape_conv(call, op, w, nullptr, &workspace, &h, &width);
   SINTER_RETURN_IF_ERROR(outcome(shaped, creation, &stopped));
   const size_t indirection = creation.bytes() - created;
   const size_t channels = transposed ? full.in_c / full.group : full.in_c;
@@ -149,8 +208,8 @@ Status build_conv(const OpCall& call, pthreadpool_t threads, Creation& creation,
   if (stopped)
     return creation.refused_weights() ? rest_of_convolution(call, w, creation, extra)
                                       : unsupported("too many channels to be measured");
-  SINTER_RETURN_IF_ERROR(outcome(
-      shape_conv(is_half(call), built->op, w, threads, &built->workspace, &h, &width), creation, &stopped));
+  SINTER_RETURN_IF_ERROR(
+      outcome(shape_conv(call, built->op, w, threads, &built->workspace, &h, &width), creation, &stopped));
   return same_size(w, h, width);
 }
 
@@ -164,14 +223,21 @@ Status build_deconv(const OpCall& call, pthreadpool_t threads, Creation& creatio
   if (stopped)
     return creation.refused_weights() ? rest_of_convolution(call, w, creation, extra)
                                       : unsupported("too many channels to be measured");
-  SINTER_RETURN_IF_ERROR(
-      outcome(shape_deconv(is_half(call), built->op, w, threads, &h, &width), creation, &stopped));
+  SINTER_RETURN_IF_ERROR(outcome(shape_deconv(call, built->op, w, threads, &h, &width), creation, &stopped));
   return same_size(w, h, width);
 }
 
 Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built) {
   Product p;
   SINTER_RETURN_IF_ERROR(product_of(call, &p));
+  if (is_integer_op(call.op)) {
+    const Integers i = integers_of(call.attrs<QFullyConnectedAttrs>());
+    SINTER_XNN(xnn_create_fully_connected_nc_qs8_qc8w(
+        p.k, p.n, p.k, p.n, i.x_zero, 1.0f, constant(call, 3), constant(call, 1), constant(call, 2), i.y_zero,
+        1.0f, i.low, i.high, 0, nullptr, creation.cache(false), &built->op));
+    SINTER_XNN(xnn_reshape_fully_connected_nc_qs8_qc8w(built->op, p.rows, threads));
+    return ok_status();
+  }
   const uint32_t flags = p.transposed ? XNN_FLAG_TRANSPOSE_B : 0;
   const bool half = is_half(call);
   if (!p.constant) {
@@ -380,13 +446,18 @@ Status built_up(xnn_status status) {
 
 Status build(const OpCall& call, pthreadpool_t threads, Creation& creation, Built* built, size_t* extra) {
   *extra = 0;
+  SINTER_RETURN_IF_ERROR(check_multipliers(call));
   switch (call.op) {
     case Op::kConv:
     case Op::kDepthwiseConv:
+    case Op::kQConv:
+    case Op::kQDepthwiseConv:
       return build_conv(call, threads, creation, built, extra);
     case Op::kConvTranspose:
+    case Op::kQConvTranspose:
       return build_deconv(call, threads, creation, built, extra);
     case Op::kFullyConnected:
+    case Op::kQFullyConnected:
     case Op::kMatMul:
       return build_product(call, threads, creation, built);
     case Op::kMaxPool:
@@ -408,6 +479,13 @@ Status set_up(const OpCall& call, xnn_operator_t op, void* workspace) {
   const bool half = is_half(call);
   const Address x = address(call.in(0)), y = address(call.out(0));
   switch (call.op) {
+    case Op::kQConv:
+    case Op::kQDepthwiseConv:
+      return built_up(xnn_setup_convolution2d_nhwc_qs8_qc8w(op, workspace, x, y));
+    case Op::kQConvTranspose:
+      return built_up(xnn_setup_deconvolution2d_nhwc_qs8_qc8w(op, x, y));
+    case Op::kQFullyConnected:
+      return built_up(xnn_setup_fully_connected_nc_qs8_qc8w(op, x, y));
     case Op::kConv:
     case Op::kDepthwiseConv:
       return built_up(SINTER_XNN_EITHER(half, xnn_setup_convolution2d_nhwc, op, workspace, x, y));
