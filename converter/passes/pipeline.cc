@@ -21,6 +21,7 @@ int recognise_attention(Graph& graph);
 int recognise_rope(Graph& graph);
 int recognise_low_bit(Graph& graph);
 int assign_layout(Graph& graph);
+int integer_form(Graph& graph);
 int fold_scale(Graph& graph);
 int fuse_pad(Graph& graph);
 int fuse_clamp(Graph& graph);
@@ -53,6 +54,7 @@ std::span<const Pass> all_passes() {
       {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
       {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
       {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
+      {"integer", "computes on integers what stands between dequantizing and quantizing", integer_form},
       {"drop-subnormals", "makes weights 0 that are too small to count and slow to compute with",
        drop_subnormals},
       {"simplify-last", "as simplify, after the fusions", simplify},

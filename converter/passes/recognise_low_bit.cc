@@ -53,6 +53,16 @@ class Recogniser {
     return p;
   }
 
+  // Whether `id` is dequantized, and at most moved then.
+  bool dequantized(ValueId id) {
+    for (int n = e_.producer(id); n >= 0; n = e_.producer(e_.node(n).inputs[0])) {
+      const Op op = e_.node(n).op();
+      if (op == Op::kDequantize) return true;
+      if (op != Op::kView && op != Op::kTranspose && op != Op::kSlice) return false;
+    }
+    return false;
+  }
+
   void pack(int n, const Product& p) {
     const ValueId id = e_.node(n).inputs[1];
     const auto [at, fresh] = known_.emplace(std::pair(id, p.turned), std::nullopt);
@@ -60,6 +70,8 @@ class Recogniser {
     if (!at->second) return;
     const Operands& o = *at->second;
     ValueId x = p.x;
+    // With one scale a row and a quantized x it will be an integer product.
+    if (o.block >= e_.value(o.weights).dims[1] && o.order == kAbsent && dequantized(x)) return;
     const int64_t last = static_cast<int64_t>(e_.value(x).dims.size()) - 1;
     if (o.order != kAbsent && !along(n, &x, GatherAttrs{last}, {x, o.order})) return;
     if (o.padding > 0) {

@@ -1,0 +1,76 @@
+// integer: what stands between Dequantize and Quantize is computed on the integers themselves.
+//
+// Values that were dequantized are known with their integers and parameters. Operations that only move
+// elements are done on the integers, and the Dequantize goes behind them. What has an integer row and
+// operands that are known so becomes that row; a product whose result is not quantized again gives float32
+// directly. What has no integer row stays as it is: dequantize, compute, quantize.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "converter/passes/editor.h"
+#include "converter/quantize/quant_params.h"
+
+namespace sinter::convert {
+
+// A float32 value known by its integers.
+struct QuantizedValue {
+  ValueId q = kAbsent;
+  QuantParams params;
+};
+
+// How many of a node's first operands it only moves, or picks the largest or smallest of; 0: it computes.
+size_t moved_operands(const Node& node);
+
+// What the rules of the pass share.
+class IntegerForm {
+ public:
+  explicit IntegerForm(Graph& graph) : e(graph) {}
+  int run();
+
+  Editor e;
+
+  // The integers of a float value, if they are known.
+  const QuantizedValue* known(ValueId id) const;
+  // The Quantize (per tensor) that alone reads node n's only output, or -1.
+  int quantizer(int n);
+  QuantParams params_of(int quantize) { return *quant_params(e.graph(), e.node(quantize)); }
+  // Everybody reads `q` instead of what node `quantize` gave.
+  void settle(int quantize, ValueId q);
+
+ private:
+  void visit(int n);
+  bool sink(int n);     // integer_movement.cc
+  bool product(int n);  // integer_products.cc
+  bool matrix_product(int n);
+  bool pointwise(int n);         // integer_pointwise.cc
+  bool joined(int n);            // integer_movement.cc: Concat of differently quantized values
+  bool quantized_before(int n);  // integer_movement.cc: Quantize of what was moved
+  bool make_signed(int n);       // integer_signs.cc
+  ValueId signed_integers(int n, ValueId id);
+  bool arithmetic(int n);  // integer_arithmetic.cc, with the following
+  bool mean(int n);
+  bool prelu(int n);
+  bool softmax(int n);
+  std::optional<QuantizedValue> integers(ValueId id);
+  bool give(int n, int consumer, OpAttrs attrs, std::vector<ValueId> inputs);
+  // What is looked up in a table with the integers of `root`, before node n.
+  ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
+  ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
+  // Node n becomes the Dequantize of q.
+  void dequantize(int n, ValueId q, const QuantParams& params);
+
+  class Pointwise;
+  struct Table {
+    ValueId root = kAbsent;
+    std::vector<int8_t> table;  // for -128, -127, ...
+  };
+
+  std::map<ValueId, QuantizedValue> known_;
+  std::map<ValueId, ValueId> signed_;  // by uint8 value
+  std::map<ValueId, Table> tables_;    // by what was looked up
+};
+
+}  // namespace sinter::convert

@@ -1,0 +1,111 @@
+// What only moves elements, or picks the largest or smallest, is done on the integers.
+#include "converter/quantize/integer_form.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+
+size_t moved_operands(const Node& node) {
+  switch (node.op()) {
+    case Op::kView:
+      return node.as<ViewAttrs>()->dtype < 0 ? 1 : 0;
+    case Op::kConcat:
+      return node.inputs.size();
+    case Op::kResize: {
+      const auto& a = *node.as<ResizeAttrs>();
+      return static_cast<ResizeMode>(a.mode) == ResizeMode::kNearest &&
+                     static_cast<ResizeCoordinates>(a.coordinates) != ResizeCoordinates::kTfCropAndResize
+                 ? 1
+                 : 0;
+    }
+    case Op::kReduce: {
+      const auto fn = static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn);
+      return fn == ReduceFn::kMax || fn == ReduceFn::kMin ? 1 : 0;
+    }
+    case Op::kMin:
+    case Op::kMax:
+      return 2;
+    case Op::kCopy:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kTile:
+    case Op::kBroadcast:
+    case Op::kGather:
+    case Op::kGatherElements:
+    case Op::kGatherNd:
+    case Op::kReverseSequence:
+    case Op::kMaxPool:
+    case Op::kPad:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+bool IntegerForm::sink(int n) {
+  const Node node = e.node(n);
+  const size_t moved = moved_operands(node);
+  if (moved == 0) return false;
+  const QuantizedValue* first = known(node.inputs[0]);
+  if (first == nullptr) return false;
+  const QuantParams params = first->params;
+  std::vector<ValueId> inputs = node.inputs;
+  for (size_t i = 0; i < moved; ++i) {
+    const QuantizedValue* x = known(inputs[i]);
+    if (x == nullptr || !(x->params == params)) return false;
+    inputs[i] = x->q;
+  }
+  if (const auto* pad = node.as<PadAttrs>();
+      pad != nullptr && static_cast<PadMode>(pad->mode) == PadMode::kConstant) {
+    // The fill must be one of the numbers that the integers have.
+    const auto fill = inputs.size() > 1 && inputs[1] >= 0 ? e.scalar(inputs[1]) : 0.0;
+    if (!fill) return false;
+    const int64_t q = params.quantize(*fill);
+    const double error = static_cast<double>(q - params.zero) * params.scale - *fill;
+    if (error > 1e-6 * params.scale || -error > 1e-6 * params.scale) return false;
+    inputs.resize(1);
+    inputs.push_back(e.constant(Constant::scalar_int(params.type, q)));
+  }
+  const ValueId q = e.insert(n, node.attrs, inputs);
+  if (q == kAbsent) return false;
+  dequantize(n, q, params);
+  return true;
+}
+
+bool IntegerForm::joined(int n) {
+  const Node node = e.node(n);
+  const int consumer = node.as<ConcatAttrs>() != nullptr ? quantizer(n) : -1;
+  if (consumer < 0) return false;
+  const QuantParams y = params_of(consumer);
+  std::vector<ValueId> inputs;
+  for (const ValueId id : node.inputs) {
+    const QuantizedValue* x = known(id);
+    if (x == nullptr) return false;
+    inputs.push_back(requantized(n, *x, y));
+    if (inputs.back() == kAbsent) return false;
+  }
+  const ValueId q = e.insert(n, node.attrs, inputs);
+  if (q == kAbsent) return false;
+  settle(consumer, q);
+  return true;
+}
+
+// Moved first and quantized then is quantized first and moved then, so that what computes meets its Quantize.
+bool IntegerForm::quantized_before(int n) {
+  const Node node = e.node(n);
+  const int mover = e.producer(node.inputs[0]);
+  if (mover < 0 || e.erased(mover) || !e.single_read(node.inputs[0])) return false;
+  const Node& moves = e.node(mover);
+  const Op op = moves.op();
+  if ((op != Op::kView && op != Op::kTranspose && op != Op::kCopy) || moved_operands(moves) == 0 ||
+      e.producer(moves.inputs[0]) < 0)
+    return false;
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = moves.inputs[0];
+  const ValueId q = e.insert(n, node.attrs, inputs);
+  const ValueId moved = q == kAbsent ? kAbsent : e.insert(n, moves.attrs, {q});
+  if (moved == kAbsent) return false;
+  settle(n, moved);
+  return true;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,134 @@
+#include "converter/quantize/integer_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/ir/low_bit_parts.h"
+
+namespace sinter::convert {
+namespace {
+
+// Which channel element i of a tensor belongs to.
+class Channels {
+ public:
+  Channels(const Dims& dims, int64_t axis) : count_(dims[static_cast<size_t>(axis)]) {
+    for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner_ *= dims[i];
+  }
+  size_t of(size_t i) const { return i / static_cast<size_t>(inner_) % static_cast<size_t>(count_); }
+  size_t count() const { return static_cast<size_t>(count_); }
+
+ private:
+  int64_t count_, inner_ = 1;
+};
+
+// What broadcasts to the constant's dims, for each channel; nullopt: it differs within one.
+std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims& dims, int64_t axis,
+                                               double absent) {
+  const auto n = static_cast<size_t>(dims[static_cast<size_t>(axis)]);
+  if (!c) return std::vector<double>(n, absent);
+  const std::vector<double> v = c->as_doubles();
+  if (v.size() == 1) return std::vector<double>(n, v[0]);
+  if (c->dims().size() > dims.size()) return std::nullopt;
+  const int64_t own = axis - static_cast<int64_t>(dims.size() - c->dims().size());
+  if (own < 0) return std::nullopt;
+  const Channels channels(c->dims(), own);
+  if (channels.count() != n) return std::nullopt;
+  std::vector<double> result(n, std::nan(""));
+  for (size_t i = 0; i < v.size(); ++i) {
+    double& r = result[channels.of(i)];
+    if (!std::isnan(r) && r != v[i]) return std::nullopt;
+    r = v[i];
+  }
+  return result;
+}
+
+constexpr double kRounding = 0x1p-21;  // of the scale and of the product, relative
+
+std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::vector<double>& w,
+                                         const Dims& dims, int64_t axis) {
+  if (parts.q->dims() != dims) return std::nullopt;
+  const auto scales = per_channel(parts.s, dims, axis, 1), zeros = per_channel(parts.z, dims, axis, 0);
+  if (!scales || !zeros) return std::nullopt;
+  const std::vector<int64_t> q = parts.q->as_int64s();
+  if (q.size() != w.size()) return std::nullopt;
+  // All of them within 8 bits after moving them by the same amount.
+  const auto [low, high] = std::minmax_element(q.begin(), q.end());
+  int64_t move = 0;
+  if (!q.empty() && (*low < -128 || *high > 127)) move = 128;
+  if (!q.empty() && (*low - move < -128 || *high - move > 127)) return std::nullopt;
+  IntegerWeights result;
+  const Channels channels(dims, axis);
+  bool zero_points = false;
+  for (double z : *zeros) {
+    z -= static_cast<double>(move);
+    if (z != std::floor(z) || z < -128 || z > 127) return std::nullopt;
+    zero_points |= z != 0;
+    result.zeros.push_back(static_cast<int8_t>(z));
+  }
+  if (!zero_points) result.zeros.clear();
+  for (size_t i = 0; i < q.size(); ++i) {
+    const size_t c = channels.of(i);
+    const double scale = (*scales)[c];
+    if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;
+    const double value = (static_cast<double>(q[i]) - (*zeros)[c]) * scale;
+    if (std::fabs(value - w[i]) > kRounding * std::fabs(value)) return std::nullopt;
+    result.q.push_back(static_cast<int8_t>(q[i] - move));
+    result.wide |= result.q.back() == -128;
+  }
+  result.scales = *scales;
+  return result;
+}
+
+// The smallest number of steps that the largest weight can be, such that all are whole numbers of steps.
+std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis) {
+  const Channels channels(dims, axis);
+  std::vector<double> largest(channels.count(), 0);
+  for (size_t i = 0; i < w.size(); ++i) {
+    if (!std::isfinite(w[i])) return std::nullopt;
+    largest[channels.of(i)] = std::max(largest[channels.of(i)], std::fabs(w[i]));
+  }
+  std::vector<std::vector<double>> items(channels.count());
+  for (size_t i = 0; i < w.size(); ++i) items[channels.of(i)].push_back(w[i]);
+  IntegerWeights result;
+  result.scales.resize(channels.count());
+  for (size_t c = 0; c < items.size(); ++c) {
+    if (largest[c] == 0) continue;
+    int steps = 1;
+    for (; steps <= 127; ++steps) {
+      const double scale = largest[c] / steps;
+      const bool whole = std::all_of(items[c].begin(), items[c].end(), [&](double x) {
+        const double q = x / scale;
+        return std::fabs(q - std::nearbyint(q)) <= kRounding * std::max(1.0, std::fabs(q));
+      });
+      if (whole) break;
+    }
+    if (steps > 127) return std::nullopt;
+    result.scales[c] = largest[c] / steps;
+  }
+  for (size_t i = 0; i < w.size(); ++i) {
+    const double scale = result.scales[channels.of(i)];
+    result.q.push_back(scale == 0 ? int8_t{0} : static_cast<int8_t>(std::nearbyint(w[i] / scale)));
+  }
+  return result;
+}
+
+}  // namespace
+
+std::optional<IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis) {
+  const std::vector<double> w = constant->as_doubles();
+  for (const LowBitParts& parts : low_bit_parts(constant))
+    if (auto found = from_parts(parts, w, constant->dims(), axis)) return found;
+  return from_values(w, constant->dims(), axis);
+}
+
+std::vector<double> channel_magnitudes(const IntegerWeights& w, const Dims& dims, int64_t axis) {
+  const Channels channels(dims, axis);
+  std::vector<double> sums(channels.count(), 0);
+  for (size_t i = 0; i < w.q.size(); ++i) {
+    const size_t c = channels.of(i);
+    sums[c] += std::abs(w.q[i] - (w.zeros.empty() ? 0 : w.zeros[c]));
+  }
+  return sums;
+}
+
+}  // namespace sinter::convert

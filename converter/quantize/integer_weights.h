@@ -1,0 +1,25 @@
+// Constant weights as integers of 8 bits, with one scale for each output channel.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "converter/ir/constant.h"
+
+namespace sinter::convert {
+
+struct IntegerWeights {
+  std::vector<int8_t> q;       // as the constant lies
+  std::vector<double> scales;  // one for each channel; 0: all weights of the channel are 0
+  std::vector<int8_t> zeros;   // empty, or one for each channel
+  bool wide = false;           // some q is -128
+};
+
+// `constant` (float32) as (q - zero) * scale along `axis`, if it is exactly that but for the rounding of the
+// product: because it was dequantized, or because its values say so.
+std::optional<IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);
+
+// The largest sum of |q - zero| over a channel.
+std::vector<double> channel_magnitudes(const IntegerWeights& w, const Dims& dims, int64_t axis);
+
+}  // namespace sinter::convert

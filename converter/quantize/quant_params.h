@@ -1,0 +1,29 @@
+// What an integer tensor means: the number (q - zero) * scale.
+#pragma once
+
+#include <optional>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+struct QuantParams {
+  DType type = DType::kNone;  // of q
+  double scale = 1;           // a float32 number
+  int64_t zero = 0;
+  bool operator==(const QuantParams&) const = default;
+
+  // The q of a number: rounded half to even, saturated.
+  int64_t quantize(double x) const;
+};
+
+// Smallest and largest q of a type; int4 to int16, signed or not.
+struct QuantRange {
+  int64_t min = 0, max = 0;
+};
+QuantRange quant_range(DType type);
+
+// Of a Quantize or Dequantize with one constant scale and at most one zero point, to or from float32.
+std::optional<QuantParams> quant_params(const Graph& graph, const Node& node);
+
+}  // namespace sinter::convert
