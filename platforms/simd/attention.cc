@@ -31,8 +31,8 @@ float attention_weights(float* scores, size_t visible, size_t keys, float scale,
     auto shown = valid;
     if (bias != nullptr) {
       const V b = bias_step == 0 ? hn::Set(d, *bias) : hn::LoadN(d, bias + i, count);
-      if (rule == AttentionRule::kHides) shown = hn::And(valid, hn::Ne(b, least));
-      v = rule == AttentionRule::kReplaces ? hn::IfThenElse(hn::Ne(b, zero), b, v) : hn::Add(v, b);
+      if (rule == AttentionRule::kHides) shown = hn::AndNot(hn::Eq(b, least), valid);  // a NaN hides nothing
+      v = rule == AttentionRule::kReplaces ? hn::IfThenElse(hn::Eq(b, zero), v, b) : hn::Add(v, b);
     }
     v = hn::IfThenElse(shown, v, least);
     hn::StoreN(v, d, scores + i, count);
