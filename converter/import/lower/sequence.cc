@@ -145,11 +145,13 @@ bool lower_concat_from_sequence(NodeLowering& n) {
   int64_t axis = n.attr_int("axis", 0);
   const bool fresh = n.attr_int("new_axis", 0) != 0;
   if (!n.normalize_axis(&axis, n.rank(items[0]) + (fresh ? 1 : 0))) return false;
-  for (ValueId& item : items) {
-    if (n.dtype(item) != n.dtype(items[0]) || n.rank(item) != n.rank(*given->begin()))
-      return n.refuse("its tensors differ: {} and {}", to_string(n.dtype(item), n.dims(item)),
-                      to_string(n.dtype((*given)[0]), n.dims((*given)[0])));
+  for (size_t i = 1; i < items.size(); ++i) {
+    if (n.rank(items[i]) != n.rank(items[0]))
+      return n.refuse_shapes("tensors {} and {} have different ranks", to_string(n.dims(items[0])),
+                             to_string(n.dims(items[i])));
+    if (n.dtype(items[i]) != n.dtype(items[0]) && !n.promote(&items[0], &items[i])) return false;
   }
+  for (ValueId& item : items) item = n.cast(item, n.dtype(items[0]));
   if (fresh)
     for (ValueId& item : items) item = n.unsqueeze(item, axis);
   return n.output(0, items.size() == 1 ? items[0] : n.emit(ConcatAttrs{axis}, items));
