@@ -26,7 +26,20 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
   for (size_t i = 0; i < graph.outputs.size(); ++i) {
     const std::string& name = source.outputs[i].name;
     const DType declared = source.outputs[i].dtype, computed = graph.value(graph.outputs[i]).dtype;
-    if (declared == DType::kNone || declared == computed || byte_width(declared) == 0) continue;
+    if (declared == DType::kNone || declared == computed) continue;
+    if (byte_width(declared) == 0) {
+      if (is_sub_byte(declared) && is_integer(computed))
+        lowering.ledger().add({name,
+                               "",
+                               "",
+                               declared,
+                               computed,
+                               "output.declared",
+                               "no value of less than a byte exists while running; the numbers are the same",
+                               TypeEffect::kDeclared,
+                               {}});
+      continue;
+    }
     const bool whole = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
     const bool silent = keeps_all(graph, graph.outputs[i], declared);
     std::vector<ValueId> cast;

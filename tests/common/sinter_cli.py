@@ -91,6 +91,10 @@ def from_bits(a, dtype):
     """An array read from .npz as the element type that the model declares, where it came as bits."""
     if is_bits(dtype) and a.dtype.kind == "u" and a.dtype.itemsize == np.dtype(dtype).itemsize:
         return np.ascontiguousarray(a).view(dtype).reshape(a.shape)
+    # Signed numbers of less than a byte come as int8.
+    if is_bits(dtype) and a.dtype == np.int8 and np.dtype(dtype).name in ("int4", "int2"):
+        small = a.astype(dtype)
+        return small if np.array_equal(small.astype(np.int8), a) else a
     return a
 
 
