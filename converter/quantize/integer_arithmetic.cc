@@ -9,8 +9,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr double kMostMultiplier = 1 << 14;                            // of the int8 rows
-constexpr double kShortMultiplier = 32767, kLongMultiplier = 1 << 21;  // of QAdd
+constexpr double kMostMultiplier = 1 << 14;     // of the int8 rows
+constexpr double kMostSumMultiplier = 1 << 21;  // of QAdd
 constexpr int64_t kMostSummed = 1 << 23;
 constexpr int64_t kMostSoftmax = 65536;
 
@@ -24,14 +24,14 @@ void give_result(Q& q, const QuantParams& y, double act_min = -kInfinity, double
 
 bool usable(double multiplier) { return multiplier > 0 && multiplier <= kMostMultiplier; }
 
-// The integer multipliers of a sum: as exact as they need to be for results that are off by less than a
-// hundredth of a step.
+// The integer multipliers of a sum, as exact as they can be: results then differ from the float sum's only
+// within 2^-12 of a tie. (Multipliers of 15 bits are a fifth faster, but turn four of a thousand results.)
 std::optional<QAddAttrs> sum_of(double a, double b) {
   const double larger = std::max(std::fabs(a), std::fabs(b));
-  const double most = larger <= 4 ? kShortMultiplier : kLongMultiplier;
-  if (!(larger > 0x1p-20) || larger > most) return std::nullopt;
+  if (!(larger > 0x1p-20) || larger > kMostSumMultiplier) return std::nullopt;
   QAddAttrs q{};
-  while (q.shift < 30 && std::nearbyint(larger * std::ldexp(1.0, static_cast<int>(q.shift) + 1)) <= most)
+  while (q.shift < 30 &&
+         std::nearbyint(larger * std::ldexp(1.0, static_cast<int>(q.shift) + 1)) <= kMostSumMultiplier)
     ++q.shift;
   const double unit = std::ldexp(1.0, static_cast<int>(q.shift));
   q.a_multiplier = static_cast<int64_t>(std::nearbyint(a * unit));
