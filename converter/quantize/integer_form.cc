@@ -41,16 +41,15 @@ void IntegerForm::visit(int n) {
   const Node& node = e.node(n);
   if (node.outputs.size() != 1 || node.outputs[0] < 0 || !node.bodies.empty()) return;
   if (node.as<DequantizeAttrs>() != nullptr) {
-    make_signed(n);
-    const auto params = quant_params(e.graph(), e.node(n));
+    const auto params = quant_params(e.graph(), node);
     if (params && (params->type == DType::kInt8 || params->type == DType::kInt16))
-      known_[e.node(n).outputs[0]] = {e.node(n).inputs[0], *params};
+      known_[node.outputs[0]] = {node.inputs[0], *params};
     return;
   }
   if (node.as<QuantizeAttrs>() != nullptr) {
     const QuantizedValue* x = known(node.inputs[0]);
     const auto params = quant_params(e.graph(), node);
-    if (!params || make_signed(n)) return;
+    if (!params) return;
     if (x == nullptr) {
       quantized_before(n);
       return;
@@ -75,8 +74,16 @@ int IntegerForm::run() {
   return e.commit();
 }
 
+int IntegerForm::run_signs() {
+  for (int n = 0; n < e.size(); ++n)
+    if (!e.erased(n)) make_signed(n);
+  return e.commit();
+}
+
 int integer_form(Graph& graph) {
-  return until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
+  // All at once: what computes looks ahead to its Quantize.
+  const int changes = IntegerForm(graph).run_signs();
+  return changes + until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
 }
 
 }  // namespace sinter::convert

@@ -29,6 +29,8 @@ class IntegerForm {
  public:
   explicit IntegerForm(Graph& graph) : e(graph) {}
   int run();
+  // Makes uint8 integers int8.
+  int run_signs();
 
   Editor e;
 

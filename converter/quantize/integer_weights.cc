@@ -79,36 +79,54 @@ std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::ve
   return result;
 }
 
-// The smallest number of steps that the largest weight can be, such that all are whole numbers of steps.
+// The smallest number of steps that the largest weight of a channel can be, such that all are whole numbers
+// of steps; 0: none up to 255.
+int whole_steps(const std::vector<double>& items, double largest) {
+  for (int steps = 1; steps <= 255; ++steps) {
+    const double scale = largest / steps;
+    const bool whole = std::all_of(items.begin(), items.end(), [&](double x) {
+      const double q = x / scale;
+      return std::fabs(q - std::nearbyint(q)) <= kRounding * std::max(1.0, std::fabs(q));
+    });
+    if (whole) return steps;
+  }
+  return 0;
+}
+
 std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis) {
   const Channels channels(dims, axis);
-  std::vector<double> largest(channels.count(), 0);
+  std::vector<std::vector<double>> items(channels.count());
   for (size_t i = 0; i < w.size(); ++i) {
     if (!std::isfinite(w[i])) return std::nullopt;
-    largest[channels.of(i)] = std::max(largest[channels.of(i)], std::fabs(w[i]));
+    items[channels.of(i)].push_back(w[i]);
   }
-  std::vector<std::vector<double>> items(channels.count());
-  for (size_t i = 0; i < w.size(); ++i) items[channels.of(i)].push_back(w[i]);
   IntegerWeights result;
   result.scales.resize(channels.count());
+  result.zeros.resize(channels.count());
+  bool zero_points = false;
   for (size_t c = 0; c < items.size(); ++c) {
-    if (largest[c] == 0) continue;
-    int steps = 1;
-    for (; steps <= 127; ++steps) {
-      const double scale = largest[c] / steps;
-      const bool whole = std::all_of(items[c].begin(), items[c].end(), [&](double x) {
-        const double q = x / scale;
-        return std::fabs(q - std::nearbyint(q)) <= kRounding * std::max(1.0, std::fabs(q));
-      });
-      if (whole) break;
-    }
-    if (steps > 127) return std::nullopt;
-    result.scales[c] = largest[c] / steps;
+    const auto [low, high] = std::minmax_element(items[c].begin(), items[c].end());
+    const double largest = items[c].empty() ? 0 : std::max(std::fabs(*low), std::fabs(*high));
+    if (largest == 0) continue;
+    const int steps = whole_steps(items[c], largest);
+    if (steps == 0) return std::nullopt;
+    const double scale = largest / steps, least = std::nearbyint(*low / scale),
+                 most = std::nearbyint(*high / scale);
+    result.scales[c] = scale;
+    if (least >= -127 && most <= 127) continue;
+    // Moved so that the smallest is -128, or the largest 127.
+    const double zero = least < -127 ? std::min(-128 - least, 127.0) : 127 - most;
+    if (most + zero > 127 || least + zero < -128 || zero < -128) return std::nullopt;
+    result.zeros[c] = static_cast<int8_t>(zero);
+    zero_points = true;
   }
   for (size_t i = 0; i < w.size(); ++i) {
-    const double scale = result.scales[channels.of(i)];
-    result.q.push_back(scale == 0 ? int8_t{0} : static_cast<int8_t>(std::nearbyint(w[i] / scale)));
+    const size_t c = channels.of(i);
+    const double q = result.scales[c] == 0 ? 0 : std::nearbyint(w[i] / result.scales[c]) + result.zeros[c];
+    result.q.push_back(static_cast<int8_t>(q));
+    result.wide |= result.q.back() == -128;
   }
+  if (!zero_points) result.zeros.clear();
   return result;
 }
 

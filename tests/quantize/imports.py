@@ -1,0 +1,308 @@
+#!/usr/bin/env python3
+"""Models that were quantized elsewhere run on integers, and give what onnxruntime gives, to one step of the result for every rounding.
+
+    imports.py [--sinter PROGRAM] [--seeds N] [--keep FOLDER]
+
+Every operation that has an integer form stands between DequantizeLinear and QuantizeLinear, in int8 and uint8, with
+symmetric and other zero points, per tensor and per channel; QLinear operators as well. onnxruntime evaluates the same
+file in float, without optimizations. Besides the values, no step but quantizing and dequantizing may compute in float.
+"""
+import argparse
+import os
+import re
+import shutil
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require()
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+MOVES = {"View", "Copy", "Transpose", "Slice", "Concat", "Pad", "Gather", "Tile", "Broadcast", "MaxPool", "Resize",
+         "Reduce", "Min", "Max"}
+# Where more results than these differ by a step it is no matter of rounding...
+MOST_TURNED = 0.02
+# ... ties apart: what is so near to the middle between two steps may become either.
+TIE = 0.01
+
+
+class Model:
+    """A graph under construction; values are names."""
+
+    def __init__(self, rng, kind):
+        self.rng, self.kind = rng, kind
+        self.nodes, self.constants, self.inputs, self.count = [], [], {}, 0
+
+    def name(self, stem):
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def constant(self, array):
+        name = self.name("c")
+        self.constants.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def op(self, kind, *inputs, domain="", outputs=1, **attributes):
+        names = [self.name("v") for _ in range(outputs)]
+        self.nodes.append(helper.make_node(kind, inputs, names, name=f"{kind}_{self.count}", domain=domain, **attributes))
+        return names[0]
+
+    def parameters(self, low, high, symmetric=None):
+        """Scale and zero point for a range, as constants; also the scale itself."""
+        info = np.iinfo(self.kind)
+        if symmetric if symmetric is not None else self.rng.random() < 0.3:
+            most = max(abs(low), abs(high))
+            low, high = -most, most
+        scale = np.float32((high - low) / 255)
+        zero = int(np.clip(round(info.min - low / scale), info.min, info.max))
+        return self.constant(scale), self.constant(np.array(zero, self.kind)), scale
+
+    def quantized(self, x, low, high):
+        """x -> QuantizeLinear -> DequantizeLinear; gives the result and its step."""
+        scale, zero, step = self.parameters(low, high)
+        return self.op("DequantizeLinear", self.op("QuantizeLinear", x, scale, zero), scale, zero), step
+
+    def x(self, *dims, low=-2.0, high=3.0):
+        name = self.name("x")
+        self.inputs[name] = self.rng.uniform(low, high, dims).astype(np.float32)
+        return self.quantized(name, low, high)[0]
+
+    def weights(self, *dims, axis=0):
+        """Dequantized int8 (per channel) or the activations' type (per tensor, any zero point)."""
+        if self.rng.random() < 0.6:
+            q = self.rng.integers(-127, 128, dims).astype(np.int8)
+            scales = self.rng.uniform(0.002, 0.02, dims[axis]).astype(np.float32)
+            return self.op("DequantizeLinear", self.constant(q), self.constant(scales),
+                           self.constant(np.zeros(dims[axis], np.int8)), axis=axis)
+        info = np.iinfo(self.kind)
+        q = self.rng.integers(info.min, info.max + 1, dims).astype(self.kind)
+        zero = int(self.rng.integers(info.min, info.max + 1)) if self.rng.random() < 0.5 else (info.min + info.max + 1) // 2
+        return self.op("DequantizeLinear", self.constant(q), self.constant(np.float32(0.01)),
+                       self.constant(np.array(zero, self.kind)))
+
+
+def conv(m):
+    group = int(m.rng.choice([1, 1, 2]))
+    kernel = int(m.rng.choice([1, 3]))
+    y = m.op("Conv", m.x(1, 4, 9, 8), m.weights(6, 4 // group, kernel, kernel), m.constant(m.rng.uniform(-1, 1, 6).astype("f")),
+             group=group, pads=[kernel // 2] * 4, strides=[1, int(m.rng.choice([1, 2]))])
+    return (m.op("Relu", y) if m.rng.random() < 0.5 else y), "QConv"
+
+
+def conv1d(m):
+    return m.op("Conv", m.x(2, 3, 20), m.weights(5, 3, 4), dilations=[2], pads=[1, 2]), "QConv"
+
+
+def depthwise(m):
+    c = int(m.rng.choice([3, 16]))
+    y = m.op("Conv", m.x(1, c, 7, 7), m.weights(c, 1, 3, 3), group=c, pads=[1, 1, 1, 1])
+    return m.op("Clip", y, m.constant(np.float32(0)), m.constant(np.float32(6))), "QDepthwiseConv"
+
+
+def transposed(m):
+    return m.op("ConvTranspose", m.x(1, 4, 5, 6), m.weights(4, 3, 2, 2, axis=1), strides=[2, 2]), "QConvTranspose"
+
+
+def gemm(m):
+    return m.op("Gemm", m.x(3, 20), m.weights(7, 20), m.constant(m.rng.uniform(-1, 1, 7).astype("f")), transB=1), "QFullyConnected"
+
+
+def mat_mul(m):
+    return m.op("MatMul", m.x(2, 3, 20), m.weights(20, 7, axis=1)), "QFullyConnected"
+
+
+def activations_product(m):
+    return m.op("MatMul", m.x(2, 3, 5, 16), m.x(2, 3, 16, 4)), "QMatMul"
+
+
+def add(m):
+    kind = m.rng.choice(["Add", "Sub"])
+    y = m.op(kind, m.x(2, 3, 4, 5, low=-1, high=4), m.x(*[(2, 3, 4, 5), (1, 3, 1, 1)][m.rng.integers(2)]))
+    return (m.op("Relu", y) if m.rng.random() < 0.5 else y), "QAdd"
+
+
+def mul(m):
+    return m.op("Mul", m.x(2, 3, 4, 5), m.x(*[(2, 3, 4, 5), (1, 3, 1, 1)][m.rng.integers(2)])), "QMul"
+
+
+def average(m):
+    kind = m.rng.integers(3)
+    x = m.x(1, 5, 6, 6)
+    if kind == 0:
+        return m.op("GlobalAveragePool", x), "QAvgPool QMean"
+    if kind == 1:
+        return m.op("AveragePool", x, kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=int(m.rng.integers(2))), "QAvgPool"
+    return m.op("ReduceMean", x, m.constant(np.array([2, 3], np.int64))), "QMean"
+
+
+def prelu(m):
+    x = m.quantized(m.op("Conv", m.x(1, 3, 6, 6), m.weights(6, 3, 3, 3)), -4, 4)[0]
+    return m.op("PRelu", x, m.constant(m.rng.uniform(-0.5, 1, (6, 1, 1)).astype("f"))), "QPRelu"
+
+
+def softmax(m):
+    return m.op("Softmax", m.x(3, 11, low=-8, high=8), axis=-1), "QSoftmax"
+
+
+def one_input(m):
+    x = m.x(3, 7, low=-5, high=5)
+    kind = m.rng.choice(["Sigmoid", "Tanh", "HardSwish", "LeakyRelu", "Elu", "Erf", "Exp", "silu", "steps", "scaled"])
+    if kind == "silu":
+        return m.op("Mul", x, m.op("Sigmoid", x)), "Lut"
+    if kind == "steps":  # rounded between
+        return m.op("Mul", x, m.quantized(m.op("Sigmoid", x), 0, 1)[0]), "Lut"
+    if kind == "scaled":
+        return m.op("Div", m.op("Add", x, m.constant(np.float32(3))), m.constant(np.float32(6))), "Lut"
+    return m.op(kind, x), "Lut"
+
+
+def moved(m):
+    x = m.x(2, 3, 4, 6)
+    kind = m.rng.integers(6)
+    if kind == 0:
+        y = m.op("Transpose", x, perm=[0, 2, 3, 1])
+    elif kind == 1:
+        y = m.op("Reshape", x, m.constant(np.array([6, -1], np.int64)))
+    elif kind == 2:
+        y = m.op("MaxPool", x, kernel_shape=[2, 2], strides=[2, 2])
+    elif kind == 3:
+        y = m.op("Slice", x, m.constant(np.array([1], np.int64)), m.constant(np.array([3], np.int64)), m.constant(np.array([2], np.int64)))
+    elif kind == 4:
+        y = m.op("Pad", x, m.constant(np.array([0, 0, 1, 1, 0, 0, 1, 1], np.int64)))
+    else:
+        y = m.op("Resize", x, "", m.constant(np.array([1, 1, 2, 2], "f")), mode="nearest")
+    return m.op("Sigmoid", y), "Lut"
+
+
+def joined(m):
+    return m.op("Concat", m.x(1, 3, 4, 4), m.x(1, 2, 4, 4, low=-1, high=1), axis=1), "Concat"
+
+
+def residual(m):
+    """What networks are made of: two convolutions, one reading the other, added to what they began with."""
+    x = m.x(1, 4, 8, 8)
+    a = m.quantized(m.op("Relu", m.op("Conv", x, m.weights(4, 4, 3, 3), pads=[1] * 4)), 0, 4)[0]
+    b = m.quantized(m.op("Conv", a, m.weights(4, 4, 1, 1)), -4, 4)[0]
+    return m.op("Flatten", m.op("Relu", m.op("Add", b, x))), "QAdd"
+
+
+def q_linear(m):
+    """QLinearConv or QLinearMatMul in the middle."""
+    xs, xz, _ = m.parameters(-2, 3)
+    name = m.name("x")
+    product = m.rng.random() < 0.5
+    m.inputs[name] = m.rng.uniform(-2, 3, (1, 12) if product else (1, 4, 6, 6)).astype("f")
+    q = m.op("QuantizeLinear", name, xs, xz)
+    ys, yz, _ = m.parameters(-4, 4)
+    w = m.rng.integers(-127, 128, (12, 5) if product else (5, 4, 3, 3)).astype(np.int8)
+    ws, wz = m.constant(np.float32(0.01)), m.constant(np.array(0, np.int8))
+    y = (m.op("QLinearMatMul", q, xs, xz, m.constant(w), ws, wz, ys, yz) if product else
+         m.op("QLinearConv", q, xs, xz, m.constant(w), ws, wz, ys, yz, m.constant(m.rng.integers(-500, 500, 5).astype(np.int32))))
+    return m.op("DequantizeLinear", y, ys, yz), "QFullyConnected" if product else "QConv"
+
+
+CASES = [conv, conv1d, depthwise, transposed, gemm, mat_mul, activations_product, add, mul, average, prelu, softmax,
+         one_input, moved, joined, residual, q_linear]
+
+
+def session(model):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+
+
+def finish(m, value):
+    model = helper.make_model(
+        helper.make_graph(m.nodes, "g", [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape)
+                                         for n, a in m.inputs.items()],
+                          [helper.make_tensor_value_info(value, onnx.TensorProto.FLOAT, None)], m.constants),
+        opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    return model
+
+
+def build(case, seed):
+    """The model, its inputs, the result before and after it is quantized, its step, and the operations of which one
+    must be there."""
+    kind = (np.int8, np.uint8)[seed % 2]
+    m = Model(np.random.default_rng(seed), kind)
+    value, must = case(m)
+    # The range that the result has without being quantized.
+    raw = session(finish(m, value)).run(None, m.inputs)[0]
+    low, high = min(float(raw.min()), 0.0), max(float(raw.max()), 1e-3)
+    y, step = m.quantized(value, low * 0.9, high * 0.9)
+    model = finish(m, y)
+    return model, m.inputs, raw, session(model).run(None, m.inputs)[0], step, must
+
+
+def check(sinter, case, seed, folder):
+    """None, or what is wrong."""
+    model, inputs, raw, want, step, must = build(case, seed)
+    ties = np.abs(raw / step - np.floor(raw / step) - 0.5) < TIE
+    path = os.path.join(folder, "m")
+    onnx.save(model, path + ".onnx")
+    cli.save_npz(path + ".npz", inputs)
+    said = cli.call(sinter, "convert", path + ".onnx", "-o", path + ".sinter", "--quiet")
+    if said.code != 0:
+        return "convert: " + said.why()
+    listed = cli.call(sinter, "inspect", path + ".sinter", "--steps").out
+    steps = [line.split()[1] for line in listed.splitlines() if re.match(r"\d+\.\d+ ", line)]
+    if not set(must.split()) & set(steps):
+        return f"no {must} among {' '.join(steps)}"
+    floats = [s for s in steps if s not in MOVES | {"Quantize", "Dequantize", "Lut"} and not re.match("Q[A-Z]", s)]
+    if floats or steps.count("Quantize") > len(inputs) or steps.count("Dequantize") > 1:
+        return f"computes in float: {' '.join(steps)}"
+    # One step for every rounding on the way.
+    limit = sum(n.op_type.startswith("Q") for n in model.graph.node) - len(inputs) + 0.01
+    for backend in ([], ["--backend", "reference"]):
+        said = cli.call(sinter, "run", path + ".sinter", "--inputs", path + ".npz", "--outputs", path + ".out.npz", "--quiet", *backend)
+        if said.code != 0:
+            return "run: " + said.why()
+        got = next(iter(np.load(path + ".out.npz").values()))
+        if got.shape != want.shape:
+            return f"shape {got.shape}, not {want.shape}"
+        off = np.abs(got.astype(np.float64) - want) / step
+        turned = (off > 0.5) & ~ties
+        if off.max() > limit or turned.mean() > MOST_TURNED + 1.5 / off.size:
+            return f"{' '.join(backend)} {int(turned.sum())} of {off.size} differ, by {off.max():.1f} steps at most: {' '.join(steps)}"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sinter")
+    parser.add_argument("--seeds", type=int, default=8, help="of every kind of operation")
+    parser.add_argument("--first", type=int, default=0, help="seed")
+    parser.add_argument("--only", help="one kind of operation")
+    parser.add_argument("--keep", metavar="FOLDER", help="where models go that fail")
+    args = parser.parse_args()
+    sinter = cli.find_sinter(args.sinter)
+    failed = checked = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for case in CASES:
+            if args.only and case.__name__ != args.only:
+                continue
+            for seed in range(args.first, args.first + args.seeds):
+                checked += 1
+                wrong = check(sinter, case, seed, folder)
+                if wrong is None:
+                    continue
+                failed += 1
+                print(f"FAIL {case.__name__} {seed}: {wrong}")
+                if args.keep:
+                    os.makedirs(args.keep, exist_ok=True)
+                    shutil.copy(os.path.join(folder, "m.onnx"), os.path.join(args.keep, f"{case.__name__}-{seed}.onnx"))
+    print(f"{checked - failed} of {checked} quantized models run on integers and agree with onnxruntime {onnxruntime.__version__}")
+    return 1 if failed or not checked else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
