@@ -115,8 +115,19 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   };
   ConversionReport report;
   stage("reading");
-  std::optional<Graph> graph = load_graph(onnx, options.lowering, diagnostics, &report);
+  const std::optional<ImportedModel> imported = import_model(onnx, diagnostics);
+  if (!imported) return std::nullopt;
+  report.onnx_nodes = imported->graph.nodes.size();
+  std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics);
   if (!graph || diagnostics.refused()) return std::nullopt;
+  // Data that does not fit is refused before anything runs.
+  std::unique_ptr<SampleSource> samples;
+  if (options.quantize) {
+    stage("reading samples");
+    const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
+    samples = open_samples(options.calibrate, inputs, {options.samples});
+    check_samples(*samples, inputs, diagnostics);
+  }
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
@@ -129,6 +140,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     prefer_float16(*graph, options.target, options.backends, diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
+  if (samples) report.quantized = quantize_graph(*graph, *samples, options.quantization);
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
     if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
   compact_values(*graph);

@@ -13,6 +13,7 @@
 #include "converter/import/lower.h"
 #include "converter/passes/pass.h"
 #include "converter/plan/planner.h"
+#include "converter/quantize/quantize.h"
 #include "converter/report/diagnostics.h"
 #include "runtime/backend/backend.h"
 
@@ -29,6 +30,12 @@ struct ConversionOptions {
   bool stored_weights = true;   // narrow weights stay narrow in the file
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
+  // --quantize int8: `calibrate` holds samples (see quantize/samples.h), `samples` of which are used (-1:
+  // all).
+  bool quantize = false;
+  std::string calibrate;
+  int64_t samples = -1;
+  QuantizeOptions quantization;
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;
@@ -43,6 +50,7 @@ struct ConversionReport {
   PassReport passes;
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   EmitSummary file;
+  std::optional<QuantizeSummary> quantized;
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
 };
 

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "converter/cli/calibration_progress.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
@@ -23,7 +24,8 @@ namespace {
 struct Arguments {
   CommonOptions common;
   std::string model, out, target = default_target(), report, metric = "top1", evaluate_data, label,
-                          weights = "stored";
+                          weights = "stored", quantize, calibrate, calibrator = "best";
+  int64_t samples = -1;
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
@@ -90,6 +92,30 @@ LoweringOptions lowering_options(const Arguments& a) {
   return options;
 }
 
+void set_quantization(const Arguments& a, ConversionOptions* options) {
+  if (a.quantize.empty()) {
+    if (!a.calibrate.empty()) throw UsageError("--calibrate is for --quantize int8");
+    return;
+  }
+  if (a.calibrate.empty())
+    throw UsageError("--quantize int8 needs --calibrate DATA: samples of what the model will see");
+  if (a.prefer_float16) throw UsageError("--quantize and --prefer-float16 exclude each other");
+  const auto rule = parse_calibrator(a.calibrator);
+  if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
+  options->quantize = true;
+  options->calibrate = a.calibrate;
+  options->samples = a.samples;
+  options->quantization.calibrator = *rule;
+  options->quantization.runner.backends = options->backends;
+  if (a.common.quiet || isatty(STDERR_FILENO) == 0) return;
+  options->quantization.progress = [last = std::string(), line = std::optional<CalibrationProgress>()](
+                                       const char* what, int64_t done, int64_t total) mutable {
+    if (last != what) last = what, line.emplace(what, true);
+    line->show(done, total);
+    if (done == total) line->clear();
+  };
+}
+
 // The folder is looked at before the work, not after it.
 void check_output(const std::filesystem::path& out) {
   const std::filesystem::path folder = out.has_parent_path() ? out.parent_path() : ".";
@@ -145,6 +171,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer_float16 = a.prefer_float16;
   options.backends = linked_backends();
+  set_quantization(a, &options);
   options.stored_weights = a.weights == "stored";
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -213,6 +240,17 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--dim", a->dims, "NAME=N: the size of a named dimension");
   c->add_option("--const", a->constants, "NAME=FILE.npy: turns an input into a constant");
   c->add_option("--max-trips", a->trips, "NODE=N: the most iterations that a Loop node can make");
+  c->add_option("--quantize", a->quantize,
+                "int8: computes on integers of 8 bits what lies between products, with ranges taken from "
+                "--calibrate's samples")
+      ->check(CLI::IsMember({"int8"}));
+  c->add_option("--calibrate", a->calibrate,
+                "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them");
+  c->add_option("--calibrator", a->calibrator,
+                "How ranges are chosen: best (the least expected error), minmax, moving-average, "
+                "percentile[=99.99], entropy or mse");
+  c->add_option("--samples", a->samples, "Calibrate with so many samples, spread over the data")
+      ->check(CLI::Range(1, 1 << 30));
   c->add_option("--evaluate", a->evaluate_data,
                 "Labelled data (.npz, layout of run --each) to measure the result with");
   c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");
@@ -241,7 +279,9 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--stop-after", a->stop_after,
                 "Run only the first N passes, to find which one changes a result");
   a->common.add_to(*c);
-  c->footer("Example: sinter convert net.onnx -o net.sinter --dim sequence=128");
+  c->footer(
+      "Examples: sinter convert net.onnx -o net.sinter --dim sequence=128\n"
+      "          sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz");
   c->callback([a, &outcome] { run_convert(*a, outcome); });
 }
 

@@ -67,6 +67,9 @@ struct Float16Summary {
 using Reached = std::map<ValueId, double>;
 Float16Summary compute_in_float16(Graph& graph, AcceptCall accept, const Reached& reached = {});
 
+// The pass of that name, without the others.
+int run_pass(Graph& graph, const char* name);
+
 // Nodes of the graph and of its bodies.
 size_t count_nodes(const Graph& graph);
 

@@ -87,6 +87,16 @@ void require(const Graph& graph, const char* when) {
 
 }  // namespace
 
+int run_pass(Graph& graph, const char* name) {
+  for (const Pass& pass : all_passes()) {
+    if (std::string_view(pass.name) != name) continue;
+    const int changes = run_everywhere(pass, graph);
+    require(graph, pass.name);
+    return changes;
+  }
+  throw std::logic_error(fmt::format("there is no pass '{}'", name));
+}
+
 PassReport run_passes(Graph& graph, const PassOptions& options) {
   const auto known = [](const std::string& name) {
     return std::any_of(all_passes().begin(), all_passes().end(),

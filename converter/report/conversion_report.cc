@@ -2,11 +2,51 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "converter/report/errors.h"
 
 namespace sinter::convert {
+namespace {
+
+constexpr double kLittleSignal = 20;  // dB
+
+nlohmann::json to_json(const QuantizeSummary& q) {
+  nlohmann::json layers = nlohmann::json::array(), outputs = nlohmann::json::array();
+  for (const LayerFate& l : q.layers)
+    layers.push_back({{"node", l.name}, {"op", l.op}, {"integer", l.integer}, {"reason", l.reason}});
+  for (const OutputNoise& o : q.outputs) outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
+  return {{"samples", q.samples}, {"rounded_values", q.rounded}, {"integer_steps", q.integer_steps},
+          {"layers", layers},     {"measured_samples", q.tried}, {"outputs", outputs}};
+}
+
+// A few lines: how much is integer, what the rest is, and what it did to the outputs.
+std::string quantized_text(const QuantizeSummary& q) {
+  const auto integer =
+      std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
+  std::map<std::string, int> left;
+  for (const LayerFate& l : q.layers)
+    if (!l.integer) ++left[l.op + " (" + l.reason + ")"];
+  std::string text = fmt::format("int8      {} of {} operations, ranges of {} values from {} samples\n",
+                                 integer, q.layers.size(), q.rounded, q.samples);
+  constexpr int kMostLines = 4;
+  std::string kept;
+  int lines = 0;
+  for (const auto& [what, n] : left)
+    if (++lines <= kMostLines) kept += fmt::format("{}{} {}", kept.empty() ? "" : ", ", n, what);
+  if (!kept.empty())
+    text += fmt::format("float     {}{}\n", kept, lines > kMostLines ? ", ... (--report has all)" : "");
+  lines = 0;
+  for (const OutputNoise& o : q.outputs)
+    if (++lines <= kMostLines)
+      text += fmt::format("signal    {:.1f} dB over noise in '{}', on {} samples{}\n", o.db, o.name, q.tried,
+                          o.db < kLittleSignal ? ": too little for most uses" : "");
+  return text;
+}
+
+}  // namespace
 
 nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics) {
   nlohmann::json passes = nlohmann::json::array();
@@ -16,18 +56,20 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
   nlohmann::json types = nlohmann::json::array();
   if (r.ledger)
     for (const TypeDecision& d : r.ledger->all()) types.push_back(to_json(d));
-  return {{"types", types},
-          {"onnx_bytes", r.onnx_bytes},
-          {"onnx_nodes", r.onnx_nodes},
-          {"lowered_nodes", r.lowered_nodes},
-          {"steps", r.steps},
-          {"elided_steps", r.elided_steps},
-          {"passes", passes},
-          {"arena_bytes", r.arena_bytes},
-          {"arena_lower_bound", r.arena_lower_bound},
-          {"file_bytes", r.file.file_bytes},
-          {"weight_bytes", r.file.weight_bytes},
-          {"diagnostics", diagnostics.to_json()}};
+  nlohmann::json result = {{"types", types},
+                           {"onnx_bytes", r.onnx_bytes},
+                           {"onnx_nodes", r.onnx_nodes},
+                           {"lowered_nodes", r.lowered_nodes},
+                           {"steps", r.steps},
+                           {"elided_steps", r.elided_steps},
+                           {"passes", passes},
+                           {"arena_bytes", r.arena_bytes},
+                           {"arena_lower_bound", r.arena_lower_bound},
+                           {"file_bytes", r.file.file_bytes},
+                           {"weight_bytes", r.file.weight_bytes},
+                           {"diagnostics", diagnostics.to_json()}};
+  if (r.quantized) result["quantized"] = to_json(*r.quantized);
+  return result;
 }
 
 namespace {
@@ -51,6 +93,7 @@ std::string to_text(const ConversionReport& r) {
   for (const PassReport::Entry& e : r.passes.entries)
     if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
   text += types_text(r);
+  if (r.quantized) text += quantized_text(*r.quantized);
   text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
                       r.file.weight_bytes);
   text += fmt::format("arena     {} bytes", r.arena_bytes);

@@ -1,0 +1,251 @@
+#include "converter/quantize/place.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <stdexcept>
+
+#include "converter/ir/builder.h"
+#include "converter/quantize/integer_form.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kSmallProduct = 1 << 16;  // multiplications that the portable kernel may have
+
+enum class Kind { kFloat, kProduct, kArithmetic, kTable, kMovement };
+
+bool float_value(const Graph& g, ValueId id) {
+  return id >= 0 && g.value(id).dtype == DType::kFloat32 && g.value(id).extents.empty() &&
+         element_count(g.value(id).dims) > 0;
+}
+bool data(const Graph& g, ValueId id) { return float_value(g, id) && !g.is_constant(id); }
+bool scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }
+
+// The axis of the output channels in the weights; -1: no product with constant weights.
+int64_t weight_axis(const Graph& g, const Node& node) {
+  const bool product = node.as<ConvAttrs>() || node.as<DepthwiseConvAttrs>() ||
+                       node.as<ConvTransposeAttrs>() || node.as<FullyConnectedAttrs>();
+  if (!product || !g.is_constant(node.inputs[1]) ||
+      (node.inputs.size() > 2 && node.inputs[2] >= 0 && !g.is_constant(node.inputs[2])))
+    return -1;
+  const auto rank = static_cast<int64_t>(g.value(node.inputs[1]).dims.size());
+  return node.as<DepthwiseConvAttrs>() != nullptr ? rank - 1 : 0;
+}
+
+bool activation(Op op) {
+  switch (op) {
+    case Op::kClamp:
+    case Op::kSigmoid:
+    case Op::kTanh:
+    case Op::kHardSigmoid:
+    case Op::kHardSwish:
+    case Op::kGelu:
+    case Op::kSilu:
+    case Op::kElu:
+    case Op::kLeakyRelu:
+    case Op::kSoftplus:
+    case Op::kAbs:
+    case Op::kNeg:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Kind kind_of(const Graph& g, const Node& node) {
+  if (node.outputs.size() != 1 || !node.bodies.empty() || !float_value(g, node.outputs[0]) ||
+      node.inputs.empty())
+    return Kind::kFloat;
+  const ValueId x = node.inputs[0];
+  if (weight_axis(g, node) >= 0) return data(g, x) ? Kind::kProduct : Kind::kFloat;
+  if (activation(node.op())) return data(g, x) ? Kind::kTable : Kind::kFloat;
+  if (const size_t moved = moved_operands(node); moved > 0) {
+    for (size_t i = 0; i < moved; ++i)
+      if (!data(g, node.inputs[i])) return Kind::kFloat;
+    const auto* pad = node.as<PadAttrs>();
+    if (pad != nullptr && static_cast<PadMode>(pad->mode) == PadMode::kConstant && node.inputs.size() > 1 &&
+        node.inputs[1] >= 0 &&
+        !(scalar(g, node.inputs[1]) && g.value(node.inputs[1]).constant->as_doubles()[0] == 0))
+      return Kind::kFloat;
+    return node.as<MinAttrs>() || node.as<MaxAttrs>() ? Kind::kFloat : Kind::kMovement;
+  }
+  switch (node.op()) {
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul: {
+      const bool left = data(g, x), right = data(g, node.inputs[1]);
+      if (left && right) return Kind::kArithmetic;
+      const ValueId other = node.inputs[left ? 1 : 0];
+      if ((!left && !right) || !g.is_constant(other)) return Kind::kFloat;
+      return scalar(g, other) ? Kind::kTable : Kind::kArithmetic;
+    }
+    case Op::kMatMul:
+      return data(g, x) && data(g, node.inputs[1]) ? Kind::kArithmetic : Kind::kFloat;
+    case Op::kPRelu:
+      return data(g, x) && g.is_constant(node.inputs[1]) ? Kind::kArithmetic : Kind::kFloat;
+    case Op::kAvgPool:
+      return data(g, x) ? Kind::kArithmetic : Kind::kFloat;
+    case Op::kReduce:
+      return data(g, x) && static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn) == ReduceFn::kMean
+                 ? Kind::kArithmetic
+                 : Kind::kFloat;
+    default:
+      return Kind::kFloat;
+  }
+}
+
+// Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again.
+ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis) {
+  std::vector<double> w = constant->as_doubles();
+  const Dims& dims = constant->dims();
+  size_t inner = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= static_cast<size_t>(dims[i]);
+  const auto channels = static_cast<size_t>(dims[static_cast<size_t>(axis)]);
+  std::vector<double> largest(channels, 0);
+  for (size_t i = 0; i < w.size(); ++i)
+    largest[i / inner % channels] = std::max(largest[i / inner % channels], std::fabs(w[i]));
+  std::vector<float> rounded;
+  for (size_t i = 0; i < w.size(); ++i) {
+    const double step = largest[i / inner % channels] / 127;
+    rounded.push_back(step > 0 ? static_cast<float>(std::nearbyint(w[i] / step) * step) : 0.0f);
+  }
+  return Constant::of<float>(DType::kFloat32, dims, rounded);
+}
+
+// Weights per output channel; other constants that are no slopes and no scalars as a whole.
+void round_constants(Graph& g, Node& node) {
+  if (const int64_t axis = weight_axis(g, node); axis >= 0) {
+    const Value& w = g.value(node.inputs[1]);
+    node.inputs[1] = g.add_constant(in_steps(w.constant, axis), w.name);
+    return;
+  }
+  if (node.as<PReluAttrs>() != nullptr || moved_operands(node) > 0) return;
+  for (ValueId& id : node.inputs) {
+    if (id < 0 || !g.is_constant(id) || scalar(g, id)) continue;
+    const ConstantPtr c = g.value(id).constant;
+    id = g.add_constant(in_steps(c->reshaped({1, c->size()}), 0)->reshaped(c->dims()), g.value(id).name);
+  }
+}
+
+}  // namespace
+
+std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
+  const size_t count = g.nodes.size();
+  std::vector<Kind> kinds;
+  for (const Node& node : g.nodes) kinds.push_back(kind_of(g, node));
+  std::vector<Role> roles(count, Role::kInteger);
+  for (size_t n = 0; n < count; ++n)
+    if (kinds[n] == Kind::kFloat) roles[n] = Role::kFloat;
+  const Uses uses(g);
+  // What has nothing integer before it, or nothing behind it, gains nothing from being rounded twice.
+  const auto fed = [&](const Node& node) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      const int p = id < 0 ? -1 : uses.producer[static_cast<size_t>(id)];
+      return p >= 0 && roles[static_cast<size_t>(p)] == Role::kInteger;
+    });
+  };
+  const auto read = [&](const Node& node) {
+    const auto& readers = uses.readers[static_cast<size_t>(node.outputs[0])];
+    return std::any_of(readers.begin(), readers.end(),
+                       [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; });
+  };
+  // Kernels that give float32 from integers exist in the portable form only.
+  const auto slow = [&](const Node& node) {
+    if (read(node)) return false;
+    const int64_t depth = g.value(node.inputs[1]).constant->size() / g.value(node.outputs[0]).dims.back();
+    return node.as<FullyConnectedAttrs>() == nullptr ||
+           element_count(g.value(node.outputs[0]).dims) * depth > kSmallProduct;
+  };
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t n = 0; n < count; ++n) {
+      const Node& node = g.nodes[n];
+      const bool product = kinds[n] == Kind::kProduct;
+      if (roles[n] != Role::kInteger || (product ? !slow(node) : fed(node) && read(node))) continue;
+      roles[n] = product ? Role::kReader : Role::kFloat, again = true;
+    }
+  }
+  for (size_t n = 0; fates != nullptr && n < count; ++n) {
+    const Node& node = g.nodes[n];
+    if (node.outputs.empty() || !float_value(g, node.outputs[0]) || node.op() == Op::kView) continue;
+    const bool integer = roles[n] == Role::kInteger;
+    const char* reason = integer                      ? ""
+                         : kinds[n] == Kind::kFloat   ? "no kernel"
+                         : kinds[n] == Kind::kProduct ? "slower: its result stays float"
+                                                      : "not between integer operations";
+    fates->push_back({node.name, op_info(node.op())->name, integer, reason});
+  }
+  return roles;
+}
+
+std::vector<ValueId> values_to_round(const Graph& g, const std::vector<Role>& roles) {
+  std::set<ValueId> integer_made, values;
+  for (size_t n = 0; n < g.nodes.size(); ++n) {
+    for (const ValueId id : g.nodes[n].inputs)
+      if (data(g, id) &&
+          (roles[n] == Role::kInteger || (roles[n] == Role::kReader && integer_made.contains(id))))
+        values.insert(id);
+    if (roles[n] == Role::kInteger) integer_made.insert(g.nodes[n].outputs[0]);
+  }
+  return {values.begin(), values.end()};
+}
+
+int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<ValueId, QuantParams>& params) {
+  const std::vector<ValueId> read = values_to_round(g, roles);
+  const std::set<ValueId> wanted(read.begin(), read.end());
+  std::vector<Node> old = std::move(g.nodes), nodes;
+  g.nodes.clear();
+  Builder builder(g);
+  builder.set_target(&nodes);
+  std::map<ValueId, ValueId> rounded;
+  std::set<ValueId> integer_made;
+  const auto round = [&](ValueId id, const Builder::Origin& origin) {
+    const auto at = params.find(id);
+    if (at == params.end() || !wanted.contains(id)) return;
+    const QuantParams& p = at->second;
+    builder.set_origin(origin);
+    const std::vector<ValueId> grid = {g.add_constant(Constant::scalar(DType::kFloat32, p.scale)),
+                                       g.add_constant(Constant::scalar_int(p.type, p.zero))};
+    std::vector<ValueId> q, d;
+    QuantizeAttrs quantize{};
+    quantize.to = static_cast<int64_t>(p.type);
+    if (!builder.emit(quantize, {id, grid[0], grid[1]}, 1, &q).ok() ||
+        !builder.emit(DequantizeAttrs{}, {q[0], grid[0], grid[1]}, 1, &d).ok())
+      throw std::logic_error("a value cannot be quantized");
+    g.value(q[0]).name = g.value(id).name.empty() ? "" : g.value(id).name + ".int8";
+    g.value(q[0]).order = g.value(d[0]).order = g.value(id).order;
+    rounded[id] = d[0];
+    // A public result is what the integers say, under its name.
+    if (!integer_made.contains(id)) return;
+    for (ValueId& output : g.outputs) {
+      if (output != id) continue;
+      output = d[0];
+      std::swap(g.value(id).name, g.value(d[0]).name);
+    }
+  };
+  for (const ValueId id : g.inputs) round(id, {g.value(id).name, "input"});
+  for (size_t n = 0; n < old.size(); ++n) {
+    Node node = std::move(old[n]);
+    const bool integer = roles[n] == Role::kInteger;
+    // What is computed on integers is read as these by all; what is float anyway only by operations on
+    // integers.
+    for (ValueId& id : node.inputs)
+      if (const auto at = rounded.find(id); at != rounded.end() && (integer || integer_made.contains(id)))
+        id = at->second;
+    if (integer) round_constants(g, node);
+    const Builder::Origin origin{node.name, node.origin};
+    // What only moves the elements of one value keeps that value's grid.
+    const bool moves = integer && moved_operands(node) == 1;
+    nodes.push_back(std::move(node));
+    if (integer) integer_made.insert(nodes.back().outputs[0]);
+    if (moves) continue;
+    for (const ValueId id : std::vector<ValueId>(nodes.back().outputs))
+      if (id >= 0) round(id, origin);
+  }
+  g.nodes = std::move(nodes);
+  return static_cast<int>(rounded.size());
+}
+
+}  // namespace sinter::convert
