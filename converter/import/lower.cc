@@ -125,7 +125,13 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
   return cast[0];
 }
 
-void GraphLowering::lower_node(const ImportedNode& node) {
+void GraphLowering::lower_node(const ImportedNode& given) {
+  // Exporters and hands that patch models write operators under an older set: their first version is meant.
+  const int since = op_since(given.domain, given.op_type);
+  const bool early = given.opset < since;
+  std::optional<ImportedNode> raised;
+  if (early) raised.emplace(given).opset = since;
+  const ImportedNode& node = early ? *raised : given;
   NodeLowering lowering(*this, node);
   const LowerRule* rule = find_rule(node.domain, node.op_type);
   const bool unknown_operand =
@@ -140,14 +146,13 @@ void GraphLowering::lower_node(const ImportedNode& node) {
       misplaced = !lowering.refuse("operand '{}' is a sequence, where {} takes tensors", node.inputs[i],
                                    node.op_type);
   bool done = false;
+  if (early && rule != nullptr)
+    lowering.warn("{} came with opset {}, but the model imports {}; it is taken as it was in {}",
+                  node.op_type, since, given.opset, since);
   if (rule == nullptr) {
     lowering.refuse_advising(
         "export the model with operators that docs/ops.md lists, or compute this one before or after it",
         "operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".", node.op_type);
-  } else if (const int since = op_since(node.domain, node.op_type); node.opset < since) {
-    lowering.refuse_advising(fmt::format("export the model with opset {} or newer", since),
-                             "{} came with opset {}, but the model imports {}", node.op_type, since,
-                             node.opset);
   } else if (node.opset > rule->newest) {
     lowering.refuse_advising(fmt::format("export the model with version {} or older", rule->newest),
                              "version {} of operator set '{}' is newer than {}, the newest that is known",

@@ -126,6 +126,17 @@ def normalized():
                 {"s": s[:2], "b": np.array([0.5, 0.5], bf16)}, opset=21)
 
 
+def read_early():
+    x = floats("ex", 2, 4)
+    yield doubtful("rmsnorm_under_opset_17", "accumulate.wide", node("RMSNormalization", "x s", "y", axis=-1, name="norm"),
+                   {"x": x.astype(f16)}, "y:h", d(x.astype(f16)) / np.sqrt((d(x.astype(f16))**2).mean(-1, keepdims=True) + 1e-5) * 2,
+                   {"s": np.full(4, 2, f16)}, words=["norm", "RMSNormalization", "23", "17"])
+    yield match("concat_from_sequence_of_types", "promote.float",
+                [node("Cast", "x", "h", to=10), node("SequenceConstruct", "x h", "s"),
+                 node("ConcatFromSequence", "s", "y", axis=0)], {"x": x}, "y",
+                np.concatenate([d(x), d(x.astype(f16))]))
+
+
 def cases():
-    for group in (positions, grown, bounds, carried, declared, quantized, told, normalized):
+    for group in (positions, grown, bounds, carried, declared, quantized, told, normalized, read_early):
         yield from group()
