@@ -1,0 +1,106 @@
+// Float graphs with places where they are rounded, and the integer graphs that come of them. (Values are
+// compared by tests/quantize/.)
+#include <gmock/gmock.h>
+
+#include "converter/passes/pass.h"
+#include "converter/quantize/integer_weights.h"
+#include "converter/quantize/place.h"
+#include "tests/unit/evaluate_graph.h"
+
+namespace sinter::convert::testing {
+namespace {
+
+using ::testing::Each;
+using ::testing::ElementsAre;
+
+std::vector<std::string> ops(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes) names.emplace_back(op_info(node.op())->name);
+  return names;
+}
+
+// Rounds all that is to be rounded on one grid.
+void quantize(Sketch& s) {
+  const std::vector<Role> roles = assign_roles(s.graph);
+  std::map<ValueId, QuantParams> params;
+  for (const ValueId id : values_to_round(s.graph, roles)) params[id] = {DType::kInt8, 0.05, 3};
+  place_quantizers(s.graph, roles, params);
+  EXPECT_EQ(check(s.graph), "");
+  run_pass(s.graph, "integer");
+  run_pass(s.graph, "dead-code-last");
+  EXPECT_EQ(check(s.graph), "");
+}
+
+ValueId conv(Sketch& s, ValueId x, int64_t in, int64_t out, int64_t kernel = 1) {
+  const int64_t pad = kernel / 2;
+  ConvAttrs a{{1, 1}, {1, 1}, {pad, pad, pad, pad}, 1};
+  a.act_min = 0;
+  return s.emit(a, {x, s.constant({out, kernel, kernel, in}), s.constant({out})});
+}
+
+TEST(IntegerForm, ChainsOfProductsAndWhatLiesBetween) {
+  Sketch s;
+  const ValueId x = s.input({1, 6, 6, 3});
+  const ValueId a = conv(s, x, 3, 8, 3), b = conv(s, a, 8, 8);
+  ValueId y = s.emit(AddAttrs{}, {a, b});
+  y = s.emit(HardSwishAttrs{}, {y});
+  y = s.emit(MaxPoolAttrs{{2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, {y});
+  y = s.emit(ViewAttrs{IntList{1, 72}}, {y});
+  s.output(s.emit(FullyConnectedAttrs{}, {y, s.constant({4, 72}), s.constant({4})}));
+  quantize(s);
+  EXPECT_THAT(ops(s.graph),
+              ElementsAre("Quantize", "QConv", "QConv", "QAdd", "Lut", "MaxPool", "View", "QFullyConnected"));
+  EXPECT_EQ(s.graph.value(s.graph.outputs[0]).dtype, DType::kFloat32);
+  EXPECT_EQ(s.graph.value(s.graph.outputs[0]).name, "out");
+}
+
+TEST(IntegerForm, LargeProductsWithFloatResultsStayFloat) {
+  Sketch s;
+  const ValueId a = conv(s, s.input({1, 40, 40, 3}), 3, 8, 3);
+  s.output(s.emit(ConvAttrs{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1}, {a, s.constant({64, 1, 1, 8})}));
+  quantize(s);
+  EXPECT_THAT(ops(s.graph), ElementsAre("Quantize", "QConv", "Dequantize", "Conv"));
+}
+
+TEST(IntegerForm, NothingIsRoundedThatNoProductReads) {
+  Sketch s;
+  s.output(s.emit(AddAttrs{}, {s.emit(SigmoidAttrs{}, {s.input({2, 3})}), s.input({2, 3})}));
+  EXPECT_THAT(assign_roles(s.graph), Each(Role::kFloat));
+  EXPECT_TRUE(values_to_round(s.graph, assign_roles(s.graph)).empty());
+}
+
+TEST(IntegerForm, PublicValuesBetweenKeepTheirNames) {
+  Sketch s;
+  const ValueId a = conv(s, s.input({1, 4, 4, 3}), 3, 8);
+  s.output(a, "between");
+  s.output(s.emit(ViewAttrs{IntList{128}}, {conv(s, conv(s, a, 8, 8), 8, 8)}), "end");
+  quantize(s);
+  EXPECT_EQ(s.graph.value(s.graph.outputs[0]).name, "between");
+  EXPECT_EQ(s.graph.value(s.graph.outputs[0]).dtype, DType::kFloat32);
+  EXPECT_EQ(s.graph.value(s.graph.outputs[1]).name, "end");
+}
+
+ConstantPtr weights(const std::vector<float>& w, Dims dims) {
+  return Constant::of<float>(DType::kFloat32, std::move(dims), w);
+}
+
+TEST(IntegerWeights, FindsStepsAndZeroPoints) {
+  const auto w = integer_weights(weights({-0.25f, 0.5f, 0.75f, 3, 0, -6}, {2, 3}), 0);
+  ASSERT_TRUE(w);
+  EXPECT_THAT(w->q, ElementsAre(-1, 2, 3, 1, 0, -2));
+  EXPECT_THAT(w->scales, ElementsAre(0.25, 3));
+  EXPECT_TRUE(w->zeros.empty());
+  const auto moved = integer_weights(weights({0, 1, 200, 199}, {1, 4}), 0);
+  ASSERT_TRUE(moved);
+  EXPECT_THAT(moved->zeros, ElementsAre(-73));
+  EXPECT_THAT(moved->q, ElementsAre(-73, -72, 127, 126));
+}
+
+TEST(IntegerWeights, RefusesWhatIsNoWholeNumberOfSteps) {
+  EXPECT_FALSE(integer_weights(weights({0.3f, 0.511f, 0.7391f, 0.00017f}, {1, 4}), 0));
+  EXPECT_FALSE(integer_weights(weights({0, 1, 256}, {1, 3}), 0));
+  EXPECT_FALSE(integer_weights(weights({1, NAN}, {1, 2}), 0));
+}
+
+}  // namespace
+}  // namespace sinter::convert::testing
