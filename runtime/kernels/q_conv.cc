@@ -1,4 +1,4 @@
-// QConv: Conv in integers.
+// The three kinds of convolution in integers.
 #include "runtime/kernels/conv_loops.h"
 #include "runtime/kernels/quantized_linear.h"
 #include "runtime/kernels/reference.h"
@@ -8,40 +8,63 @@ namespace {
 
 using namespace linear;
 
-ConvSettings settings(const OpCall& call) {
-  const auto& a = call.attrs<QConvAttrs>();
-  return {a.strides, a.dilations, a.pads, nullptr, a.group, -kInfinity, kInfinity, false, false};
-}
+// A: the attributes of one of the rows.
+template <class A>
+struct QuantizedConv {
+  static constexpr bool kDepthwise = A::kOp == Op::kQDepthwiseConv;
+  static constexpr bool kTransposed = A::kOp == Op::kQConvTranspose;
 
-Status infer_call(OpCall& call) {
-  ConvGeometry g;
-  int64_t dims[kMaxRank];
-  DType result = DType::kNone;
-  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-  SINTER_RETURN_IF_ERROR(
-      check_quantized(call, quantized_settings(call.attrs<QConvAttrs>()), g.out_channels, &result));
-  return give_output(call, 0, result, {dims, static_cast<size_t>(call.in(0).rank)});
-}
+  static ConvSettings settings(const OpCall& call) {
+    const auto& a = call.attrs<A>();
+    const IntList* output_padding = nullptr;
+    int64_t group = 1;
+    if constexpr (kTransposed) output_padding = &a.output_padding;
+    if constexpr (!kDepthwise) group = a.group;
+    return {a.strides,  a.dilations, a.pads,     output_padding, group,
+            -kInfinity, kInfinity,   kDepthwise, kTransposed};
+  }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  ConvGeometry g;
-  int64_t dims[kMaxRank];
-  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-  return quantized_workspace(conv_product(g), threads, bytes);
-}
+  static Status infer(OpCall& call) {
+    ConvGeometry g;
+    int64_t dims[kMaxRank];
+    DType result = DType::kNone;
+    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    SINTER_RETURN_IF_ERROR(
+        check_quantized(call, quantized_settings(call.attrs<A>()), g.out_channels, &result));
+    return give_output(call, 0, result, {dims, static_cast<size_t>(call.in(0).rank)});
+  }
 
-Status run(const OpCall& call, RunContext& context) {
-  ConvGeometry g;
-  int64_t dims[kMaxRank];
-  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-  return for_quantized(call.in(0).dtype, [&](auto x) {
-    const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<QConvAttrs>()));
-    return conv(call, g, numerics, context), ok_status();
-  });
-}
+  // For transposed ones no phase takes more.
+  static Status workspace(const OpCall& call, int threads, size_t* bytes) {
+    ConvGeometry g;
+    int64_t dims[kMaxRank];
+    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    return quantized_workspace(conv_product(g), threads, bytes);
+  }
+
+  static Status run(const OpCall& call, RunContext& context) {
+    ConvGeometry g;
+    int64_t dims[kMaxRank];
+    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    return for_quantized(call.in(0).dtype, [&](auto x) {
+      const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<A>()));
+      if constexpr (kDepthwise)
+        depthwise(call, g, numerics, context);
+      else if constexpr (kTransposed)
+        Transposed(call, g, numerics, context).run();
+      else
+        conv(call, g, numerics, context);
+      return ok_status();
+    });
+  }
+
+  static constexpr Kernel kernel() { return {A::kOp, infer, kDepthwise ? nullptr : workspace, run}; }
+};
 
 }  // namespace
 
-const Kernel kQConvKernel = {Op::kQConv, infer_call, workspace, run};
+const Kernel kQConvKernel = QuantizedConv<QConvAttrs>::kernel();
+const Kernel kQDepthwiseConvKernel = QuantizedConv<QDepthwiseConvAttrs>::kernel();
+const Kernel kQConvTransposeKernel = QuantizedConv<QConvTransposeAttrs>::kernel();
 
 }  // namespace sinter
