@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string_view>
 
 #include "converter/import/reader.h"
 #include "converter/plan/preferences.h"
@@ -33,6 +34,8 @@ Status accept_simd(const OpCall& call, size_t* workspace) {
 Status accept_xnnpack(const OpCall& call, size_t* workspace, const char* target) {
   SINTER_CHECK(has_float16_kernels(target) || !xnnpack::is_half(call),
                unsupported("float16 kernels are for 64-bit ARM"));
+  SINTER_CHECK(std::string_view(target) == "x86_64" || !xnnpack::has_wide_weights(call),
+               unsupported("the kernels for ARM take no weights of -128"));
   if (prefers_simd(call, target) && accept_simd(call, workspace).ok())
     return unsupported("the Highway kernel is faster");
   return xnnpack::accept(call, kPlannedThreads, workspace);

@@ -116,7 +116,6 @@ bool IntegerForm::mean(int n) {
   } else {
     const Dims& dims = e.value(node.inputs[0]).dims;
     for (const int64_t axis : reduce->axes) count *= dims[static_cast<size_t>(axis)];
-    if (reduce->axes.empty()) count = element_count(dims);
   }
   const double m = x->params.scale / y.scale * (fn == ReduceFn::kSum ? static_cast<double>(count) : 1);
   if (count < 1 || count > kMostSummed || !usable(m)) return false;

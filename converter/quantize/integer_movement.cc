@@ -46,7 +46,8 @@ bool IntegerForm::sink(int n) {
   const size_t moved = moved_operands(node);
   if (moved == 0) return false;
   const QuantizedValue* first = known(node.inputs[0]);
-  if (first == nullptr) return false;
+  // The largest of no elements is infinite, which no integer says.
+  if (first == nullptr || element_count(e.value(node.inputs[0]).dims) == 0) return false;
   const QuantParams params = first->params;
   std::vector<ValueId> inputs = node.inputs;
   for (size_t i = 0; i < moved; ++i) {

@@ -94,8 +94,7 @@ Status check_transposed(const Window& w) {
   return ok_status();
 }
 
-// int8 from int8 with symmetric weights. Its kernels for ARM add two products in int16, so that no weight may
-// be -128 there.
+// int8 from int8 with symmetric weights.
 template <class A>
 Status accept_integers(const OpCall& call) {
   const auto& a = call.attrs<A>();
@@ -108,7 +107,7 @@ Status accept_integers(const OpCall& call) {
                unsupported("one multiplier for all output channels"));
   SINTER_CHECK(a.q_min < a.q_max, unsupported("the clamp's bounds are equal"));
 #if defined(__arm__) || defined(__aarch64__)
-  SINTER_CHECK(a.wide_weights == 0, unsupported("weights of -128"));
+  SINTER_CHECK(!has_wide_weights(call), unsupported("weights of -128"));
 #endif
   for (const auto* views : {&call.inputs, &call.outputs})
     for (const TensorView& v : *views)
@@ -208,6 +207,21 @@ Status accept_pad(const OpCall& call) {
 }  // namespace
 
 bool is_half(const OpCall& call) { return call.in(0).dtype == DType::kFloat16; }
+
+bool has_wide_weights(const OpCall& call) {
+  switch (call.op) {
+    case Op::kQConv:
+      return call.attrs<QConvAttrs>().wide_weights != 0;
+    case Op::kQDepthwiseConv:
+      return call.attrs<QDepthwiseConvAttrs>().wide_weights != 0;
+    case Op::kQConvTranspose:
+      return call.attrs<QConvTransposeAttrs>().wide_weights != 0;
+    case Op::kQFullyConnected:
+      return call.attrs<QFullyConnectedAttrs>().wide_weights != 0;
+    default:
+      return false;
+  }
+}
 
 Status window_of(const OpCall& call, Window* w) {
   const TensorView &x = call.in(0), &y = call.out(0);

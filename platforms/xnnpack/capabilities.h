@@ -30,6 +30,10 @@ Status product_of(const OpCall& call, Product* p);
 // A call of accept() on float16 values; what computes in it needs a processor that does.
 bool is_half(const OpCall& call);
 
+// An integer product with a weight of -128: the kernels for ARM, which add two products in int16, do not take
+// it.
+bool has_wide_weights(const OpCall& call);
+
 // ok, or why not. *workspace: bytes that a run needs at most on any instruction set with this many threads.
 Status accept(const OpCall& call, int threads, size_t* workspace);
 
