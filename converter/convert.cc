@@ -56,6 +56,18 @@ Status xnnpack_float16(const OpCall& call, size_t* workspace) {
 
 }  // namespace
 
+std::string host_target() {
+#if defined(__x86_64__)
+  return "x86_64";
+#elif defined(__aarch64__)
+  return "aarch64";
+#elif defined(__arm__)
+  return "armv7";
+#else
+  return "portable";
+#endif
+}
+
 std::vector<CandidateSource> candidates_for(const std::string& target) {
   if (target != "x86_64" && target != "aarch64" && target != "armv7") return {};
   return {{"xnnpack", target == "x86_64"    ? accept_xnnpack_x86

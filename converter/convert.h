@@ -57,6 +57,9 @@ struct ConversionReport {
 // Whether some kernels of the target compute in float16, given a processor that does.
 bool has_float16_kernels(const std::string& target);
 
+// This machine's architecture as a target.
+std::string host_target();
+
 // The candidate backends of a target, best first. Empty for unknown targets and "portable".
 std::vector<CandidateSource> candidates_for(const std::string& target);
 

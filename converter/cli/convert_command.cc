@@ -12,7 +12,6 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
-#include "converter/cli/model_facts.h"
 #include "converter/convert.h"
 #include "converter/import/arrays.h"
 #include "converter/report/conversion_report.h"
@@ -23,7 +22,7 @@ namespace {
 
 struct Arguments {
   CommonOptions common;
-  std::string model, out, target = default_target(), report, metric = "top1", evaluate_data, label,
+  std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
                           weights = "stored", quantize, calibrate, calibrator = "best";
   int64_t samples = -1;
   std::vector<std::string> shapes, dims, constants, trips, disabled;

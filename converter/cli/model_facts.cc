@@ -4,18 +4,6 @@
 
 namespace sinter::convert {
 
-std::string default_target() {
-#if defined(__x86_64__)
-  return "x86_64";
-#elif defined(__aarch64__)
-  return "aarch64";
-#elif defined(__arm__)
-  return "armv7";
-#else
-  return "portable";
-#endif
-}
-
 namespace {
 
 nlohmann::json port_json(const PortInfo& port) {

@@ -8,9 +8,6 @@
 
 namespace sinter::convert {
 
-// This machine's architecture as --target writes it.
-std::string default_target();
-
 // Inputs and outputs: name, type, shape.
 nlohmann::json ports_json(const Model& model);
 // One line each, for people.

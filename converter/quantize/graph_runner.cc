@@ -17,18 +17,6 @@
 namespace sinter::convert {
 namespace {
 
-const char* host_target() {
-#if defined(__x86_64__)
-  return "x86_64";
-#elif defined(__aarch64__)
-  return "aarch64";
-#elif defined(__arm__)
-  return "armv7";
-#else
-  return "portable";
-#endif
-}
-
 struct Free {
   void operator()(std::byte* p) const { std::free(p); }
 };

@@ -74,8 +74,8 @@ bool IntegerForm::arithmetic(int n) {
   const Node node = e.node(n);
   const bool binary =
       node.inputs.size() == 2 && (node.as<AddAttrs>() || node.as<SubAttrs>() || node.as<MulAttrs>());
-  const int consumer = binary ? quantizer(n) : -1;
-  if (consumer < 0 || params_of(consumer).type != DType::kInt8) return false;
+  const int consumer = binary ? int8_quantizer(n) : -1;
+  if (consumer < 0) return false;
   const QuantParams y = params_of(consumer);
   if (known(node.inputs[0]) == nullptr && known(node.inputs[1]) == nullptr) return false;
   const auto a = integers(node.inputs[0]), b = integers(node.inputs[1]);
@@ -105,10 +105,8 @@ bool IntegerForm::mean(int n) {
   const auto fn = reduce != nullptr ? static_cast<ReduceFn>(reduce->fn) : ReduceFn::kProd;
   if (pool == nullptr && fn != ReduceFn::kMean && fn != ReduceFn::kSum) return false;
   const QuantizedValue* x = known(node.inputs[0]);
-  const int consumer = quantizer(n);
-  if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0 ||
-      params_of(consumer).type != DType::kInt8)
-    return false;
+  const int consumer = int8_quantizer(n);
+  if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0) return false;
   const QuantParams y = params_of(consumer);
   int64_t count = 1;
   if (pool != nullptr) {
@@ -137,10 +135,8 @@ bool IntegerForm::prelu(int n) {
   const Node node = e.node(n);
   if (node.as<PReluAttrs>() == nullptr || !e.graph().is_constant(node.inputs[1])) return false;
   const QuantizedValue* x = known(node.inputs[0]);
-  const int consumer = quantizer(n);
-  if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0 ||
-      params_of(consumer).type != DType::kInt8)
-    return false;
+  const int consumer = int8_quantizer(n);
+  if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0) return false;
   const QuantParams y = params_of(consumer);
   const Value& slope = e.value(node.inputs[1]);
   const Dims& dims = e.value(node.inputs[0]).dims;
@@ -167,10 +163,10 @@ bool IntegerForm::softmax(int n) {
   const auto* a = node.as<SoftmaxAttrs>();
   if (a == nullptr || a->log != 0) return false;
   const QuantizedValue* x = known(node.inputs[0]);
-  const int consumer = quantizer(n);
+  const int consumer = int8_quantizer(n);
   const Dims& dims = e.value(node.inputs[0]).dims;
   if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0 ||
-      params_of(consumer).type != DType::kInt8 || dims[static_cast<size_t>(a->axis)] > kMostSoftmax)
+      dims[static_cast<size_t>(a->axis)] > kMostSoftmax)
     return false;
   const QuantParams y = params_of(consumer);
   QSoftmaxAttrs q{};

@@ -22,6 +22,11 @@ int IntegerForm::quantizer(int n) {
   return -1;
 }
 
+int IntegerForm::int8_quantizer(int n) {
+  const int k = quantizer(n);
+  return k >= 0 && params_of(k).type == DType::kInt8 ? k : -1;
+}
+
 void IntegerForm::settle(int quantize, ValueId q) {
   Value& made = e.graph().value(q);
   const Value& old = e.value(e.node(quantize).outputs[0]);

@@ -38,6 +38,8 @@ class IntegerForm {
   const QuantizedValue* known(ValueId id) const;
   // The Quantize (per tensor) that alone reads node n's only output, or -1.
   int quantizer(int n);
+  // The same, if it gives int8.
+  int int8_quantizer(int n);
   QuantParams params_of(int quantize) { return *quant_params(e.graph(), e.node(quantize)); }
   // Everybody reads `q` instead of what node `quantize` gave.
   void settle(int quantize, ValueId q);

@@ -90,8 +90,8 @@ ValueId IntegerForm::look_up(int n, ValueId root, const std::vector<int8_t>& tab
 }
 
 bool IntegerForm::pointwise(int n) {
-  const int consumer = quantizer(n);
-  if (consumer < 0 || params_of(consumer).type != DType::kInt8) return false;
+  const int consumer = int8_quantizer(n);
+  if (consumer < 0) return false;
   const QuantParams y = params_of(consumer);
   Pointwise function(*this);
   const ConstantPtr values = function.values(e.node(n).outputs[0]);
