@@ -8,6 +8,19 @@
 
 namespace sinter::convert {
 
+// Which channel element i of a tensor belongs to.
+class Channels {
+ public:
+  Channels(const Dims& dims, int64_t axis) : count_(dims[static_cast<size_t>(axis)]) {
+    for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner_ *= dims[i];
+  }
+  size_t of(size_t i) const { return i / static_cast<size_t>(inner_) % static_cast<size_t>(count_); }
+  size_t count() const { return static_cast<size_t>(count_); }
+
+ private:
+  int64_t count_, inner_ = 1;
+};
+
 struct IntegerWeights {
   std::vector<int8_t> q;       // as the constant lies
   std::vector<double> scales;  // one for each channel; 0: all weights of the channel are 0

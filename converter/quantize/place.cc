@@ -7,6 +7,7 @@
 
 #include "converter/ir/builder.h"
 #include "converter/quantize/integer_form.h"
+#include "converter/quantize/integer_weights.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -99,19 +100,16 @@ Kind kind_of(const Graph& g, const Node& node) {
 // Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again.
 ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis) {
   std::vector<double> w = constant->as_doubles();
-  const Dims& dims = constant->dims();
-  size_t inner = 1;
-  for (size_t i = static_cast<size_t>(axis) + 1; i < dims.size(); ++i) inner *= static_cast<size_t>(dims[i]);
-  const auto channels = static_cast<size_t>(dims[static_cast<size_t>(axis)]);
-  std::vector<double> largest(channels, 0);
+  const Channels channels(constant->dims(), axis);
+  std::vector<double> largest(channels.count(), 0);
   for (size_t i = 0; i < w.size(); ++i)
-    largest[i / inner % channels] = std::max(largest[i / inner % channels], std::fabs(w[i]));
+    largest[channels.of(i)] = std::max(largest[channels.of(i)], std::fabs(w[i]));
   std::vector<float> rounded;
   for (size_t i = 0; i < w.size(); ++i) {
-    const double step = largest[i / inner % channels] / 127;
+    const double step = largest[channels.of(i)] / 127;
     rounded.push_back(step > 0 ? static_cast<float>(std::nearbyint(w[i] / step) * step) : 0.0f);
   }
-  return Constant::of<float>(DType::kFloat32, dims, rounded);
+  return Constant::of<float>(DType::kFloat32, constant->dims(), rounded);
 }
 
 // Weights per output channel; other constants that are no slopes and no scalars as a whole.
