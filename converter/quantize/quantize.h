@@ -32,6 +32,10 @@ struct QuantizeSummary {
   std::vector<OutputNoise> outputs;
 };
 
+// Both graphs on the same samples, 64 of them at most; `tried` is set to how many.
+std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
+                                       const QuantizeOptions& options, int64_t* tried);
+
 // Throws DataError where samples do not fit or make a run fail.
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options);
 
