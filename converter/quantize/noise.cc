@@ -1,0 +1,204 @@
+#include "converter/quantize/noise.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+namespace sinter::convert {
+namespace {
+
+// What stands out, in cause_of.
+constexpr double kFewLevels = 8, kMostLevelsOfFew = 64, kOutlier = 25, kMuchClipped = 1e-3, kLargeShare = 0.4;
+constexpr double kScaledGain = 12;  // dB that a factor per channel has to bring
+
+void join(NoiseSums& a, const NoiseSums& b) {
+  if (b.elements > 0) {
+    a.low = a.elements > 0 ? std::min(a.low, b.low) : b.low;
+    a.high = a.elements > 0 ? std::max(a.high, b.high) : b.high;
+  }
+  a.elements += b.elements, a.clipped += b.clipped, a.not_finite += b.not_finite;
+  a.signal += b.signal, a.noise += b.noise, a.offset += b.offset, a.clipped_noise += b.clipped_noise;
+  a.cross += b.cross, a.rounded += b.rounded;
+}
+
+}  // namespace
+
+double decibels(double signal, double noise) {
+  if (!(noise > 0)) return noise == 0 ? 999 : -999;
+  return signal > 0 ? 10 * std::log10(signal / noise) : -999;
+}
+
+double NoiseSums::fitted_noise() const {
+  return rounded > 0 ? std::max(0.0, signal - cross * cross / rounded) : signal;
+}
+
+double ValueNoise::fitted_db() const {
+  double left = 0;
+  for (const NoiseSums& c : channels) left += c.fitted_noise();
+  return channels.empty() ? decibels(all.signal, all.fitted_noise()) : decibels(all.signal, left);
+}
+
+bool ValueNoise::scaled() const {
+  const double db = all.db();
+  return db < 20 && db > -999 && fitted_db() > db + kScaledGain;
+}
+
+int64_t ValueNoise::levels() const {
+  if (!params) return 0;
+  const QuantRange range = quant_range(params->type);
+  return range.max - range.min + 1;
+}
+
+double ValueNoise::levels_used() const {
+  return params && params->scale > 0 ? (all.high - all.low) / params->scale : 0;
+}
+
+int64_t ValueNoise::worst_channel() const {
+  int64_t worst = -1;
+  for (size_t c = 0; c < channels.size(); ++c) {
+    const double db = channels[c].db();
+    // Where nothing should be, the noise is compared with what the other channels hold.
+    if (channels[c].signal == 0 && channels[c].noise < 1e-4 * all.signal) continue;
+    if (worst < 0 || db < channels[static_cast<size_t>(worst)].db()) worst = static_cast<int64_t>(c);
+  }
+  return worst;
+}
+
+int64_t ValueNoise::poor_channels(double most_levels) const {
+  if (!params || !(params->scale > 0)) return 0;
+  return std::count_if(channels.begin(), channels.end(), [&](const NoiseSums& c) {
+    const double range = c.high - c.low;
+    return range > 0 && range < most_levels * params->scale;
+  });
+}
+
+double ValueNoise::peak_over_rms() const {
+  if (all.elements == 0 || !(all.signal > 0)) return 0;
+  return std::max(std::fabs(all.low), std::fabs(all.high)) /
+         std::sqrt(all.signal / static_cast<double>(all.elements));
+}
+
+double ValueNoise::clipped_share() const {
+  return all.elements == 0 ? 0 : static_cast<double>(all.clipped) / static_cast<double>(all.elements);
+}
+
+double ValueNoise::offset_share() const {
+  const auto of = [](const NoiseSums& s) {
+    return s.elements == 0 ? 0 : s.offset * s.offset / static_cast<double>(s.elements);
+  };
+  double sum = 0;
+  for (const NoiseSums& c : channels) sum += of(c);
+  if (channels.empty()) sum = of(all);
+  // An offset of one element is that element's error.
+  const bool many = !channels.empty() ? channels.front().elements >= 16 : all.elements >= 16;
+  return many && all.noise > 0 ? sum / all.noise : 0;
+}
+
+NoiseMeter::NoiseMeter(int64_t channels, std::optional<QuantParams> params) {
+  noise_.params = params;
+  if (channels > 0 && channels <= kMostChannels) noise_.channels.resize(static_cast<size_t>(channels));
+}
+
+template <class A, class B>
+void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double scale, double zero) {
+  double least = -std::numeric_limits<double>::infinity(), most = -least;
+  if (noise_.params) {
+    const QuantParams& p = *noise_.params;
+    const QuantRange range = quant_range(p.type);
+    least = (static_cast<double>(range.min - p.zero) - 0.5) * p.scale;
+    most = (static_cast<double>(range.max - p.zero) + 0.5) * p.scale;
+  }
+  const auto channels = static_cast<int64_t>(std::max<size_t>(noise_.channels.size(), 1));
+  NoiseSums* const sums = noise_.channels.empty() ? &noise_.all : noise_.channels.data();
+  for (int64_t i = 0, c = 0; i < count; ++i, c = c + 1 == channels ? 0 : c + 1) {
+    NoiseSums& s = sums[c];
+    const auto x = static_cast<double>(exact[i]);
+    const double y = (static_cast<double>(rounded[i]) - zero) * scale;
+    const double error = y - x;
+    if (!std::isfinite(error)) {
+      s.not_finite += !(x == y || (std::isnan(x) && std::isnan(y)));
+      continue;
+    }
+    s.low = s.elements == 0 ? x : std::min(s.low, x);
+    s.high = s.elements == 0 ? x : std::max(s.high, x);
+    ++s.elements;
+    s.signal += x * x, s.noise += error * error, s.offset += error;
+    s.cross += x * y, s.rounded += y * y;
+    if (x < least || x > most) ++s.clipped, s.clipped_noise += error * error;
+  }
+}
+
+void NoiseMeter::add(const TensorView& exact, const TensorView& rounded) {
+  const int64_t count = exact.size();
+  if (rounded.size() != count || !exact.dense() || !rounded.dense())
+    throw std::logic_error("noise of tensors that do not match");
+  if (!noise_.channels.empty() &&
+      (exact.rank == 0 || exact.dims[exact.rank - 1] != static_cast<int64_t>(noise_.channels.size())))
+    noise_.channels.clear();
+  const auto with = [&](const TensorView& v, const auto& use) {
+    switch (v.dtype) {
+      case DType::kFloat32:
+        return use(v.as<float>());
+      case DType::kFloat64:
+        return use(v.as<double>());
+      case DType::kInt8:
+        return use(v.as<int8_t>());
+      case DType::kUint8:
+      case DType::kBool:
+        return use(v.as<uint8_t>());
+      case DType::kInt16:
+        return use(v.as<int16_t>());
+      case DType::kUint16:
+        return use(v.as<uint16_t>());
+      case DType::kInt32:
+        return use(v.as<int32_t>());
+      case DType::kInt64:
+        return use(v.as<int64_t>());
+      default:
+        throw std::logic_error("noise of a type that has none");
+    }
+  };
+  const bool integers = noise_.params && rounded.dtype == noise_.params->type;
+  const double scale = integers ? noise_.params->scale : 1;
+  const double zero = integers ? static_cast<double>(noise_.params->zero) : 0;
+  with(exact, [&](const auto* x) { with(rounded, [&](const auto* y) { sum(x, y, count, scale, zero); }); });
+}
+
+const ValueNoise& NoiseMeter::result() const {
+  if (!noise_.channels.empty()) {
+    noise_.all = {};
+    for (const NoiseSums& c : noise_.channels) join(noise_.all, c);
+  }
+  return noise_;
+}
+
+std::string cause_of(const ValueNoise& n) {
+  std::string text;
+  const auto say = [&](const std::string& what) { text += text.empty() ? what : "; " + what; };
+  if (n.all.not_finite > 0)
+    say(fmt::format("{} elements are NaN or infinite in one of the two", n.all.not_finite));
+  if (n.all.noise == 0) return text;
+  if (n.scaled()) {
+    say(fmt::format("held with a factor of its own per channel ({:.1f} dB but for these)", n.fitted_db()));
+    return text;
+  }
+  const double clipped = n.all.clipped_noise / n.all.noise;
+  if (n.clipped_share() >= kMuchClipped || clipped >= kLargeShare)
+    say(fmt::format("clipped {:.2g} %, {:.0f} % of the noise", 100 * n.clipped_share(), 100 * clipped));
+  const int64_t poor = n.poor_channels(kFewLevels);
+  const double levels = n.levels_used();
+  if (poor > 0 && n.channels.size() > 1)
+    say(fmt::format("{} of {} channels use fewer than {:.0f} levels", poor, n.channels.size(), kFewLevels));
+  else if (n.params && levels > 0 && levels < kMostLevelsOfFew && n.levels() > 2 * kMostLevelsOfFew)
+    say(fmt::format("uses {:.0f} of {} levels", std::ceil(levels), n.levels()));
+  if (n.params && n.peak_over_rms() >= kOutlier)
+    say(fmt::format("range {:.0f} times the typical value: outliers", n.peak_over_rms()));
+  if (n.offset_share() >= kLargeShare)
+    say(fmt::format("a constant shift per channel is {:.0f} % of the noise", 100 * n.offset_share()));
+  return text;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,73 @@
+// What rounding did to a value: its exact numbers against those that it stands for after quantization, sample
+// by sample, in sums of a fixed size. And the cause in words.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "converter/quantize/quant_params.h"
+#include "runtime/core/tensor_view.h"
+
+namespace sinter::convert {
+
+// 999: no noise; -999: noise and no signal.
+double decibels(double signal, double noise);
+
+// Sums over the elements of one channel (last axis), or of the whole value.
+struct NoiseSums {
+  uint64_t elements = 0;
+  double signal = 0, noise = 0;   // squares of the exact numbers and of the errors
+  double offset = 0;              // errors, signed
+  double cross = 0, rounded = 0;  // exact * rounded, and squares of the rounded
+  double low = 0, high = 0;       // of the exact numbers
+  double clipped_noise = 0;       // part of `noise` where the exact number is beyond all integers
+  uint64_t clipped = 0;           // how many
+  uint64_t not_finite = 0;        // pairs with NaN or infinity that differ; in no other number
+  double db() const { return decibels(signal, noise); }
+  // The noise that is left if `rounded` may be scaled.
+  double fitted_noise() const;
+};
+
+struct ValueNoise {
+  NoiseSums all;
+  std::vector<NoiseSums> channels;    // empty: too many, or none
+  std::optional<QuantParams> params;  // of the integers, if it has any
+  double db() const { return all.db(); }
+  // Of the best factor per channel: what equalisation across layers makes of a value does not count.
+  double fitted_db() const;
+  // B holds the value times a factor of its own in every channel.
+  bool scaled() const;
+
+  int64_t levels() const;                           // integers that there are; 0: no integers
+  double levels_used() const;                       // the exact range over the step
+  int64_t worst_channel() const;                    // -1: there are no channels
+  int64_t poor_channels(double most_levels) const;  // that use fewer levels than this, but some
+  double peak_over_rms() const;
+  double clipped_share() const;  // of the elements
+  double offset_share() const;   // of the noise: what one constant per channel would take away
+};
+
+class NoiseMeter {
+ public:
+  static constexpr int64_t kMostChannels = 8192;
+  // `channels`: length of the last axis, 0 or more than kMostChannels: not kept apart.
+  explicit NoiseMeter(int64_t channels, std::optional<QuantParams> params = std::nullopt);
+
+  // Dense, of one shape. `exact`: float32, float64 (or integers: by value). `rounded`: likewise, or integers
+  // of `params`.
+  void add(const TensorView& exact, const TensorView& rounded);
+  const ValueNoise& result() const;
+
+ private:
+  template <class A, class B>
+  void sum(const A* exact, const B* rounded, int64_t count, double scale, double zero);
+  mutable ValueNoise noise_;
+};
+
+// "3 of 32 channels use fewer than 8 levels; clipped 2.0 %": what stands out, worst first; empty: nothing
+// does.
+std::string cause_of(const ValueNoise& noise);
+
+}  // namespace sinter::convert

@@ -1,0 +1,97 @@
+// What rounding did to a value, and the cause in words.
+#include "converter/quantize/noise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kRows = 2000;
+
+template <class T>
+TensorView view(std::vector<T>& data, DType dtype, int64_t channels) {
+  TensorView v;
+  v.dtype = dtype, v.data = reinterpret_cast<std::byte*>(data.data());
+  const int64_t dims[] = {static_cast<int64_t>(data.size()) / channels, channels};
+  v.set_shape(dims);
+  return v;
+}
+
+// Normal numbers, channel c times factors[c], rounded to int8 by these parameters.
+ValueNoise rounded(const std::vector<double>& factors, const QuantParams& p, double outlier = 0,
+                   double shift = 0) {
+  std::mt19937 bits(5);
+  std::normal_distribution<double> normal;
+  std::vector<float> x;
+  std::vector<int8_t> q;
+  const auto channels = static_cast<int64_t>(factors.size());
+  for (int64_t i = 0; i < kRows * channels; ++i) {
+    x.push_back(static_cast<float>(normal(bits) * factors[static_cast<size_t>(i % channels)]));
+    if (i == 7 && outlier > 0) x.back() = static_cast<float>(outlier);
+    q.push_back(static_cast<int8_t>(p.quantize(static_cast<double>(x.back()) + shift)));
+  }
+  NoiseMeter meter(channels, p);
+  meter.add(view(x, DType::kFloat32, channels), view(q, DType::kInt8, channels));
+  return meter.result();
+}
+
+TEST(Noise, IsThatOfUniformRounding) {
+  const double scale = 8.0 / 255;
+  const ValueNoise n = rounded({1, 1, 1, 1}, {DType::kInt8, scale, 0});
+  EXPECT_EQ(n.all.elements, static_cast<uint64_t>(kRows * 4));
+  EXPECT_NEAR(n.db(), 10 * std::log10(1 / (scale * scale / 12)), 0.3);
+  EXPECT_EQ(n.levels(), 256);
+  EXPECT_EQ(n.poor_channels(8), 0);
+  EXPECT_EQ(cause_of(n), "");
+  EXPECT_FALSE(n.scaled());
+}
+
+TEST(Noise, NamesChannelsWithFewLevels) {
+  const ValueNoise n = rounded({1, 0.01, 1, 0.005}, {DType::kInt8, 8.0 / 255, 0});
+  EXPECT_EQ(n.poor_channels(8), 2);
+  EXPECT_EQ(n.worst_channel(), 3);
+  EXPECT_EQ(cause_of(n), "2 of 4 channels use fewer than 8 levels");
+}
+
+TEST(Noise, NamesClippingOutliersAndShifts) {
+  const ValueNoise clipped = rounded({1}, {DType::kInt8, 3.0 / 255, 0});
+  EXPECT_GT(clipped.clipped_share(), 0.1);
+  EXPECT_NE(cause_of(clipped).find("clipped 13 %"), std::string::npos) << cause_of(clipped);
+  const ValueNoise outlier = rounded({1}, {DType::kInt8, 100.0 / 127, 0}, 100);
+  EXPECT_NE(cause_of(outlier).find("times the typical value: outliers"), std::string::npos)
+      << cause_of(outlier);
+  const ValueNoise shifted = rounded({1, 1}, {DType::kInt8, 8.0 / 255, 0}, 0, 0.1);
+  EXPECT_GT(shifted.offset_share(), 0.9);
+  EXPECT_NE(cause_of(shifted).find("constant shift per channel"), std::string::npos) << cause_of(shifted);
+}
+
+TEST(Noise, KnowsAFactorPerChannelFromAnError) {
+  std::vector<float> x, y;
+  std::mt19937 bits(6);
+  std::normal_distribution<double> normal;
+  for (int i = 0; i < 4000; ++i) {
+    x.push_back(static_cast<float>(normal(bits)));
+    y.push_back(
+        static_cast<float>(static_cast<double>(x.back()) * (i % 2 ? 3 : 0.25) + 0.001 * normal(bits)));
+  }
+  NoiseMeter meter(2);
+  meter.add(view(x, DType::kFloat32, 2), view(y, DType::kFloat32, 2));
+  EXPECT_LT(meter.result().db(), 0);
+  EXPECT_GT(meter.result().fitted_db(), 40);
+  EXPECT_TRUE(meter.result().scaled());
+}
+
+TEST(Noise, CountsWhatIsNotFiniteApart) {
+  std::vector<double> x = {1, std::nan(""), INFINITY, 2}, y = {1, std::nan(""), 5, NAN};
+  NoiseMeter meter(0);
+  meter.add(view(x, DType::kFloat64, 1), view(y, DType::kFloat64, 1));
+  EXPECT_EQ(meter.result().all.not_finite, 2u);
+  EXPECT_EQ(meter.result().all.elements, 1u);
+  EXPECT_EQ(meter.result().db(), 999);
+}
+
+}  // namespace
+}  // namespace sinter::convert
