@@ -66,9 +66,9 @@ void IntegerForm::visit(int n) {
   // Tables first: they also stand for sums and products of one value with itself.
   using Rule = bool (IntegerForm::*)(int);
   static constexpr Rule kRules[] = {
-      &IntegerForm::sink,   &IntegerForm::product,   &IntegerForm::matrix_product,
-      &IntegerForm::joined, &IntegerForm::pointwise, &IntegerForm::arithmetic,
-      &IntegerForm::mean,   &IntegerForm::prelu,     &IntegerForm::softmax};
+      &IntegerForm::sink,   &IntegerForm::resize,    &IntegerForm::product,    &IntegerForm::matrix_product,
+      &IntegerForm::joined, &IntegerForm::pointwise, &IntegerForm::arithmetic, &IntegerForm::mean,
+      &IntegerForm::prelu,  &IntegerForm::softmax};
   for (const Rule rule : kRules)
     if ((this->*rule)(n)) return;
 }

@@ -23,6 +23,15 @@ struct QuantizedValue {
 
 // How many of a node's first operands it only moves, or picks the largest or smallest of; 0: it computes.
 size_t moved_operands(const Node& node);
+// Interpolation between neighbours along one axis or two that lie side by side, as QResize does it: the
+// operands between Views of [outer, first, second, inner].
+struct Interpolation {
+  Dims in, out;  // of the views
+  std::vector<int32_t> rows, columns;
+};
+std::optional<Interpolation> interpolation(const Graph& graph, const Node& node);
+// Whether the result has the scale and zero point of the first operand, on integers.
+bool keeps_grid(const Graph& graph, const Node& node);
 
 // What the rules of the pass share.
 class IntegerForm {
@@ -47,10 +56,12 @@ class IntegerForm {
  private:
   void visit(int n);
   bool sink(int n);     // integer_movement.cc
+  bool resize(int n);   // integer_resize.cc
   bool product(int n);  // integer_products.cc
   bool matrix_product(int n);
-  bool pointwise(int n);         // integer_pointwise.cc
-  bool joined(int n);            // integer_movement.cc: Concat of differently quantized values
+  bool pointwise(int n);  // integer_pointwise.cc
+  bool joined(int n);     // integer_movement.cc: differently quantized values picked from
+  ValueId quantized_constant(ValueId id, const QuantParams& y);
   bool quantized_before(int n);  // integer_movement.cc: Quantize of what was moved
   bool make_signed(int n);       // integer_signs.cc
   ValueId signed_integers(int n, ValueId id);

@@ -1,4 +1,7 @@
 // What only moves elements, or picks the largest or smallest, is done on the integers.
+#include <algorithm>
+#include <cmath>
+
 #include "converter/quantize/integer_form.h"
 #include "runtime/core/op_enums.h"
 
@@ -72,22 +75,42 @@ bool IntegerForm::sink(int n) {
   return true;
 }
 
+bool keeps_grid(const Graph& graph, const Node& node) {
+  const Op op = node.op();
+  if (op == Op::kConcat || op == Op::kMin || op == Op::kMax) return false;
+  return moved_operands(node) == 1 || interpolation(graph, node).has_value();
+}
+
 bool IntegerForm::joined(int n) {
   const Node node = e.node(n);
-  const int consumer = node.as<ConcatAttrs>() != nullptr ? quantizer(n) : -1;
+  const bool where = node.as<WhereAttrs>() != nullptr;
+  const bool picks = where || node.as<ConcatAttrs>() || node.as<MinAttrs>() || node.as<MaxAttrs>();
+  const int consumer = picks ? quantizer(n) : -1;
   if (consumer < 0) return false;
   const QuantParams y = params_of(consumer);
-  std::vector<ValueId> inputs;
-  for (const ValueId id : node.inputs) {
-    const QuantizedValue* x = known(id);
-    if (x == nullptr) return false;
-    inputs.push_back(requantized(n, *x, y));
-    if (inputs.back() == kAbsent) return false;
+  std::vector<ValueId> inputs = node.inputs;
+  const auto first = inputs.begin() + (where ? 1 : 0);
+  if (std::none_of(first, inputs.end(), [&](ValueId id) { return known(id) != nullptr; })) return false;
+  for (auto id = first; id != inputs.end(); ++id) {
+    if (const QuantizedValue* x = known(*id))
+      *id = requantized(n, *x, y);
+    else
+      *id = quantized_constant(*id, y);
+    if (*id == kAbsent) return false;
   }
-  const ValueId q = e.insert(n, node.attrs, inputs);
-  if (q == kAbsent) return false;
-  settle(consumer, q);
-  return true;
+  return give(n, consumer, node.attrs, inputs);
+}
+
+// What Quantize makes of a constant; kAbsent: it is none.
+ValueId IntegerForm::quantized_constant(ValueId id, const QuantParams& y) {
+  if (!e.graph().is_constant(id) || e.value(id).dtype != DType::kFloat32 || y.type != DType::kInt8)
+    return kAbsent;
+  std::vector<int8_t> q;
+  for (const double x : e.value(id).constant->as_doubles()) {
+    const double steps = static_cast<double>(static_cast<float>(x) / static_cast<float>(y.scale));
+    q.push_back(static_cast<int8_t>(std::isnan(x) ? y.zero : QuantParams{y.type, 1, y.zero}.quantize(steps)));
+  }
+  return e.graph().add_constant(Constant::of<int8_t>(DType::kInt8, e.value(id).dims, q), e.value(id).name);
 }
 
 // Moved first and quantized then is quantized first and moved then, so that what computes meets its Quantize.

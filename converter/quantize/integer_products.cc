@@ -140,9 +140,9 @@ bool IntegerForm::matrix_product(int n) {
   const Node node = e.node(n);
   const auto* m = node.as<MatMulAttrs>();
   if (m == nullptr) return false;
-  const QuantizedValue *a = known(node.inputs[0]), *b = known(node.inputs[1]);
-  if (a == nullptr || b == nullptr || a->params.type != DType::kInt8 || b->params.type != DType::kInt8)
-    return false;
+  if (known(node.inputs[0]) == nullptr && known(node.inputs[1]) == nullptr) return false;
+  const auto a = integers(node.inputs[0]), b = integers(node.inputs[1]);
+  if (!a || !b) return false;
   const Dims& dims = e.value(node.inputs[0]).dims;
   const int64_t depth = dims[dims.size() - (m->transpose_a != 0 ? 2 : 1)];
   if (static_cast<double>(depth) * 255 * 255 > kMostSum) return false;

@@ -6,6 +6,8 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/quantize/functions.h"
+#include "converter/quantize/grids.h"
 #include "converter/quantize/integer_form.h"
 #include "converter/quantize/integer_weights.h"
 #include "runtime/core/op_enums.h"
@@ -24,6 +26,17 @@ bool float_value(const Graph& g, ValueId id) {
 bool data(const Graph& g, ValueId id) { return float_value(g, id) && !g.is_constant(id); }
 bool scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }
 
+// What division by a constant multiplies with; null: it is none, or not finite.
+ConstantPtr reciprocals(const Graph& g, ValueId id) {
+  if (!g.is_constant(id) || g.value(id).dtype != DType::kFloat32) return nullptr;
+  std::vector<float> items;
+  for (const double x : g.value(id).constant->as_doubles()) {
+    items.push_back(static_cast<float>(1 / x));
+    if (!std::isfinite(items.back())) return nullptr;
+  }
+  return Constant::of<float>(DType::kFloat32, g.value(id).dims, items);
+}
+
 // The axis of the output channels in the weights; -1: no product with constant weights.
 int64_t weight_axis(const Graph& g, const Node& node) {
   const bool product = node.as<ConvAttrs>() || node.as<DepthwiseConvAttrs>() ||
@@ -35,66 +48,67 @@ int64_t weight_axis(const Graph& g, const Node& node) {
   return node.as<DepthwiseConvAttrs>() != nullptr ? rank - 1 : 0;
 }
 
-bool activation(Op op) {
-  switch (op) {
-    case Op::kClamp:
-    case Op::kSigmoid:
-    case Op::kTanh:
-    case Op::kHardSigmoid:
-    case Op::kHardSwish:
-    case Op::kGelu:
-    case Op::kSilu:
-    case Op::kElu:
-    case Op::kLeakyRelu:
-    case Op::kSoftplus:
-    case Op::kAbs:
-    case Op::kNeg:
-      return true;
-    default:
-      return false;
-  }
+constexpr double kFarConstant = 1e4;  // masks and the like; a range that holds them has no steps left
+
+// What is joined with other values under one range: data, or constants that leave it steps.
+bool joinable(const Graph& g, ValueId id) {
+  if (data(g, id)) return true;
+  if (!float_value(g, id)) return false;
+  const std::vector<double> items = g.value(id).constant->as_doubles();
+  return std::all_of(items.begin(), items.end(), [](double x) { return std::fabs(x) < kFarConstant; });
 }
 
-Kind kind_of(const Graph& g, const Node& node) {
+// `function`: of one value, element by element.
+Kind kind_of(const Graph& g, const Node& node, bool function) {
+  if (function) return Kind::kTable;
   if (node.outputs.size() != 1 || !node.bodies.empty() || !float_value(g, node.outputs[0]) ||
       node.inputs.empty())
     return Kind::kFloat;
   const ValueId x = node.inputs[0];
   if (weight_axis(g, node) >= 0) return data(g, x) ? Kind::kProduct : Kind::kFloat;
-  if (activation(node.op())) return data(g, x) ? Kind::kTable : Kind::kFloat;
-  if (const size_t moved = moved_operands(node); moved > 0) {
-    for (size_t i = 0; i < moved; ++i)
-      if (!data(g, node.inputs[i])) return Kind::kFloat;
-    const auto* pad = node.as<PadAttrs>();
-    if (pad != nullptr && static_cast<PadMode>(pad->mode) == PadMode::kConstant && node.inputs.size() > 1 &&
-        node.inputs[1] >= 0 &&
-        !(scalar(g, node.inputs[1]) && g.value(node.inputs[1]).constant->as_doubles()[0] == 0))
-      return Kind::kFloat;
-    return node.as<MinAttrs>() || node.as<MaxAttrs>() ? Kind::kFloat : Kind::kMovement;
-  }
+  const auto given = [&](bool holds) { return holds ? Kind::kArithmetic : Kind::kFloat; };
+  // Any of these data, and all of them such that one range serves.
+  const auto joins = [&](size_t first) {
+    bool any = false, all = true;
+    for (size_t i = first; i < node.inputs.size(); ++i)
+      any |= data(g, node.inputs[i]), all &= joinable(g, node.inputs[i]);
+    return given(any && all);
+  };
   switch (node.op()) {
     case Op::kAdd:
     case Op::kSub:
-    case Op::kMul: {
-      const bool left = data(g, x), right = data(g, node.inputs[1]);
-      if (left && right) return Kind::kArithmetic;
-      const ValueId other = node.inputs[left ? 1 : 0];
-      if ((!left && !right) || !g.is_constant(other)) return Kind::kFloat;
-      return scalar(g, other) ? Kind::kTable : Kind::kArithmetic;
-    }
+    case Op::kMul:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kConcat:
+      return joins(0);
+    case Op::kWhere:
+      return joins(1);
+    case Op::kDiv:
+      return given(data(g, x) && reciprocals(g, node.inputs[1]) != nullptr);
     case Op::kMatMul:
-      return data(g, x) && data(g, node.inputs[1]) ? Kind::kArithmetic : Kind::kFloat;
+      return joins(0);
     case Op::kPRelu:
-      return data(g, x) && g.is_constant(node.inputs[1]) ? Kind::kArithmetic : Kind::kFloat;
+      return given(data(g, x) && g.is_constant(node.inputs[1]));
     case Op::kAvgPool:
-      return data(g, x) ? Kind::kArithmetic : Kind::kFloat;
-    case Op::kReduce:
-      return data(g, x) && static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn) == ReduceFn::kMean
-                 ? Kind::kArithmetic
-                 : Kind::kFloat;
+      return given(data(g, x));
+    case Op::kSoftmax:
+      return given(data(g, x) && node.as<SoftmaxAttrs>()->log == 0);
+    case Op::kReduce: {
+      const auto fn = static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn);
+      if (fn == ReduceFn::kMean || fn == ReduceFn::kSum) return given(data(g, x));
+      break;
+    }
+    case Op::kPad:
+      if (static_cast<PadMode>(node.as<PadAttrs>()->mode) != PadMode::kConstant || node.inputs.size() < 2 ||
+          node.inputs[1] < 0)
+        break;
+      if (!scalar(g, node.inputs[1]) || !joinable(g, node.inputs[1])) return Kind::kFloat;
+      break;
     default:
-      return Kind::kFloat;
+      break;
   }
+  return keeps_grid(g, node) && data(g, x) ? Kind::kMovement : Kind::kFloat;
 }
 
 // Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again.
@@ -112,14 +126,21 @@ ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis) {
   return Constant::of<float>(DType::kFloat32, constant->dims(), rounded);
 }
 
-// Weights per output channel; other constants that are no slopes and no scalars as a whole.
+// Weights per output channel; other constants that are no slopes and no scalars as a whole. What is joined
+// with other values is rounded as these are.
 void round_constants(Graph& g, Node& node) {
   if (const int64_t axis = weight_axis(g, node); axis >= 0) {
     const Value& w = g.value(node.inputs[1]);
     node.inputs[1] = g.add_constant(in_steps(w.constant, axis), w.name);
     return;
   }
-  if (node.as<PReluAttrs>() != nullptr || moved_operands(node) > 0) return;
+  if (const auto* div = node.as<DivAttrs>(); div != nullptr && !scalar(g, node.inputs[1])) {
+    const MulAttrs mul{div->act_min, div->act_max};
+    node.inputs[1] = g.add_constant(reciprocals(g, node.inputs[1]), g.value(node.inputs[1]).name);
+    node.attrs = mul;
+  }
+  if (node.as<PReluAttrs>() != nullptr || node.as<WhereAttrs>() != nullptr || moved_operands(node) > 0)
+    return;
   for (ValueId& id : node.inputs) {
     if (id < 0 || !g.is_constant(id) || scalar(g, id)) continue;
     const ConstantPtr c = g.value(id).constant;
@@ -127,12 +148,23 @@ void round_constants(Graph& g, Node& node) {
   }
 }
 
+// Whether a node only does what makes a function of one value.
+bool is_function(const std::vector<ValueId>& roots, const Node& node) {
+  return node.outputs.size() == 1 && node.outputs[0] >= 0 &&
+         roots[static_cast<size_t>(node.outputs[0])] != node.outputs[0];
+}
+// Whether it reads a value as the function makes it, not rounded.
+bool reads_inner(const std::vector<ValueId>& roots, const Node& node, ValueId id) {
+  return is_function(roots, node) && id >= 0 && roots[static_cast<size_t>(id)] != id;
+}
+
 }  // namespace
 
 std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
   const size_t count = g.nodes.size();
   std::vector<Kind> kinds;
-  for (const Node& node : g.nodes) kinds.push_back(kind_of(g, node));
+  const std::vector<ValueId> roots = function_roots(g);
+  for (const Node& node : g.nodes) kinds.push_back(kind_of(g, node, is_function(roots, node)));
   std::vector<Role> roles(count, Role::kInteger);
   for (size_t n = 0; n < count; ++n)
     if (kinds[n] == Kind::kFloat) roles[n] = Role::kFloat;
@@ -179,10 +211,11 @@ std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
 }
 
 std::vector<ValueId> values_to_round(const Graph& g, const std::vector<Role>& roles) {
+  const std::vector<ValueId> roots = function_roots(g);
   std::set<ValueId> integer_made, values;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     for (const ValueId id : g.nodes[n].inputs)
-      if (data(g, id) &&
+      if (data(g, id) && !reads_inner(roots, g.nodes[n], id) &&
           (roles[n] == Role::kInteger || (roles[n] == Role::kReader && integer_made.contains(id))))
         values.insert(id);
     if (roles[n] == Role::kInteger) integer_made.insert(g.nodes[n].outputs[0]);
@@ -190,9 +223,28 @@ std::vector<ValueId> values_to_round(const Graph& g, const std::vector<Role>& ro
   return {values.begin(), values.end()};
 }
 
+namespace {
+
+// The number that padding has, on the grid of what is padded.
+void round_fill(Graph& g, Node& node, const QuantParams* grid) {
+  const auto* pad = node.as<PadAttrs>();
+  if (pad == nullptr || grid == nullptr || static_cast<PadMode>(pad->mode) != PadMode::kConstant ||
+      node.inputs.size() < 2 || !scalar(g, node.inputs[1]))
+    return;
+  const double fill = g.value(node.inputs[1]).constant->as_doubles()[0],
+               near = static_cast<double>(grid->quantize(fill) - grid->zero) * grid->scale;
+  if (std::fabs(near - fill) > grid->scale / 2 * 1.001) return;
+  node.inputs[1] =
+      g.add_constant(Constant::scalar(DType::kFloat32, near)->reshaped(g.value(node.inputs[1]).dims));
+}
+
+}  // namespace
+
 int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<ValueId, QuantParams>& params) {
+  const std::vector<ValueId> roots = function_roots(g);
   const std::vector<ValueId> read = values_to_round(g, roles);
   const std::set<ValueId> wanted(read.begin(), read.end());
+  const Grids grids(g, roles, wanted, params);
   std::vector<Node> old = std::move(g.nodes), nodes;
   g.nodes.clear();
   Builder builder(g);
@@ -200,9 +252,8 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
   std::map<ValueId, ValueId> rounded;
   std::set<ValueId> integer_made;
   const auto round = [&](ValueId id, const Builder::Origin& origin) {
-    const auto at = params.find(id);
-    if (at == params.end() || !wanted.contains(id)) return;
-    const QuantParams& p = at->second;
+    if (!params.contains(id) || !wanted.contains(id)) return;
+    const QuantParams& p = *grids.find(id);
     builder.set_origin(origin);
     const std::vector<ValueId> grid = {g.add_constant(Constant::scalar(DType::kFloat32, p.scale)),
                                        g.add_constant(Constant::scalar_int(p.type, p.zero))};
@@ -227,15 +278,18 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
   for (size_t n = 0; n < old.size(); ++n) {
     Node node = std::move(old[n]);
     const bool integer = roles[n] == Role::kInteger;
+    const ValueId moved = node.inputs.empty() ? kAbsent : node.inputs[0];
     // What is computed on integers is read as these by all; what is float anyway only by operations on
     // integers.
     for (ValueId& id : node.inputs)
-      if (const auto at = rounded.find(id); at != rounded.end() && (integer || integer_made.contains(id)))
+      if (const auto at = rounded.find(id);
+          at != rounded.end() && (integer || integer_made.contains(id)) && !reads_inner(roots, node, id))
         id = at->second;
+    if (integer) round_fill(g, node, grids.find(moved));
     if (integer) round_constants(g, node);
     const Builder::Origin origin{node.name, node.origin};
     // What only moves the elements of one value keeps that value's grid.
-    const bool moves = integer && moved_operands(node) == 1;
+    const bool moves = integer && keeps_grid(g, node);
     nodes.push_back(std::move(node));
     if (integer) integer_made.insert(nodes.back().outputs[0]);
     if (moves) continue;
