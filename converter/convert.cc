@@ -9,6 +9,7 @@
 #include "converter/import/reader.h"
 #include "converter/plan/preferences.h"
 #include "converter/quantize/trial_runs.h"
+#include "converter/quantize/weight_only.h"
 #include "converter/report/errors.h"
 #include "converter/types/check_types.h"
 #include "platforms/simd/simd_kernels.h"
@@ -112,6 +113,19 @@ void prefer_float16(Graph& graph, const std::string& target, const std::vector<B
                      "try typical inputs with sinter compare, or leave the option out");
 }
 
+QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const ConversionOptions& options) {
+  std::optional<Graph> exact;
+  if (samples != nullptr) exact = graph;
+  WeightOnlySummary done = narrow_weights(graph, {options.quantize == "int4w" ? 4 : 8, options.block});
+  QuantizeSummary summary;
+  summary.mode = options.quantize;
+  summary.layers = std::move(done.layers);
+  summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
+  if (samples != nullptr)
+    summary.outputs = measure_noise(*exact, graph, *samples, options.quantization, &summary.tried);
+  return summary;
+}
+
 }  // namespace
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
@@ -137,7 +151,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (!graph || diagnostics.refused()) return std::nullopt;
   // Data that does not fit is refused before anything runs.
   std::unique_ptr<SampleSource> samples;
-  if (options.quantize) {
+  if (!options.quantize.empty() && !options.calibrate.empty()) {
     stage("reading samples");
     const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
     samples = open_samples(options.calibrate, inputs, {options.samples});
@@ -155,7 +169,12 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     prefer_float16(*graph, options.target, options.backends, diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
-  if (samples) report.quantized = quantize_graph(*graph, *samples, options.quantization);
+  if (options.quantize == "int8w" || options.quantize == "int4w") {
+    stage("quantizing weights");
+    report.quantized = quantize_weights(*graph, samples.get(), options);
+  } else if (samples) {
+    report.quantized = quantize_graph(*graph, *samples, options.quantization);
+  }
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
     if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
   compact_values(*graph);

@@ -30,9 +30,11 @@ struct ConversionOptions {
   bool stored_weights = true;   // narrow weights stay narrow in the file
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
-  // --quantize int8: `calibrate` holds samples (see quantize/samples.h), `samples` of which are used (-1:
-  // all).
-  bool quantize = false;
+  // --quantize: "int8", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate` holds samples
+  // (see quantize/samples.h), `samples` of which are used (-1: all); weights alone need none, and are
+  // measured with them.
+  std::string quantize;
+  int64_t block = 32;
   std::string calibrate;
   int64_t samples = -1;
   QuantizeOptions quantization;

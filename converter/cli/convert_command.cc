@@ -23,8 +23,8 @@ namespace {
 struct Arguments {
   CommonOptions common;
   std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
-                          weights = "stored", quantize, calibrate, calibrator = "best";
-  int64_t samples = -1;
+                          weights = "stored", quantize, calibrate, calibrator;
+  int64_t samples = -1, block = 0;
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
@@ -93,15 +93,28 @@ LoweringOptions lowering_options(const Arguments& a) {
 
 void set_quantization(const Arguments& a, ConversionOptions* options) {
   if (a.quantize.empty()) {
-    if (!a.calibrate.empty()) throw UsageError("--calibrate is for --quantize int8");
+    if (!a.calibrate.empty()) throw UsageError("--calibrate is for --quantize");
+    if (a.block != 0) throw UsageError("--block is for --quantize int8w and int4w");
     return;
   }
-  if (a.calibrate.empty())
-    throw UsageError("--quantize int8 needs --calibrate DATA: samples of what the model will see");
+  const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
+  if (a.calibrate.empty() && !weights_only)
+    throw UsageError(
+        fmt::format("--quantize {} needs --calibrate DATA: samples of what the model will see", a.quantize));
   if (a.prefer_float16) throw UsageError("--quantize and --prefer-float16 exclude each other");
-  const auto rule = parse_calibrator(a.calibrator);
+  if (weights_only && !a.calibrator.empty())
+    throw UsageError(
+        fmt::format("--calibrator chooses ranges of activations, which stay float with --quantize {}; "
+                    "--calibrate alone measures the result",
+                    a.quantize));
+  if (!weights_only && a.block != 0) throw UsageError("--block is for --quantize int8w and int4w");
+  if (weights_only && a.weights == "widened")
+    throw UsageError(fmt::format("--weights widened would undo --quantize {}", a.quantize));
+  if (a.block % 2 != 0) throw UsageError("--block takes an even number");
+  if (a.block != 0) options->block = a.block;
+  const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
   if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
-  options->quantize = true;
+  options->quantize = a.quantize;
   options->calibrate = a.calibrate;
   options->samples = a.samples;
   options->quantization.calibrator = *rule;
@@ -241,10 +254,14 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--max-trips", a->trips, "NODE=N: the most iterations that a Loop node can make");
   c->add_option("--quantize", a->quantize,
                 "int8: computes on integers of 8 bits what lies between products, with ranges taken from "
-                "--calibrate's samples")
-      ->check(CLI::IsMember({"int8"}));
+                "--calibrate's samples. int8w, int4w: weights in 8 bits, or in 4 where that makes sense, and "
+                "activations in float; needs no samples")
+      ->check(CLI::IsMember({"int8", "int8w", "int4w"}));
+  c->add_option("--block", a->block, "int8w, int4w: so many weights share a scale (32), an even number")
+      ->check(CLI::Range(16, 65536));
   c->add_option("--calibrate", a->calibrate,
-                "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them");
+                "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them. "
+                "int8w and int4w are measured with them");
   c->add_option("--calibrator", a->calibrator,
                 "How ranges are chosen: best (the least expected error), minmax, moving-average, "
                 "percentile[=99.99], entropy or mse");

@@ -25,10 +25,12 @@ struct OutputNoise {
 };
 
 struct QuantizeSummary {
+  std::string mode = "int8";  // as --quantize takes it
   int64_t samples = 0, tried = 0;
   int rounded = 0;  // values
   size_t integer_steps = 0;
-  std::vector<LayerFate> layers;  // that take or give float32, in order
+  std::vector<LayerFate> layers;  // that take or give float32, in order; int8w, int4w: those with weights
+  uint64_t bytes_before = 0, bytes_after = 0;  // of the weights; int8w, int4w
   std::vector<OutputNoise> outputs;
 };
 

@@ -18,8 +18,16 @@ nlohmann::json to_json(const QuantizeSummary& q) {
   for (const LayerFate& l : q.layers)
     layers.push_back({{"node", l.name}, {"op", l.op}, {"integer", l.integer}, {"reason", l.reason}});
   for (const OutputNoise& o : q.outputs) outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
-  return {{"samples", q.samples}, {"rounded_values", q.rounded}, {"integer_steps", q.integer_steps},
-          {"layers", layers},     {"measured_samples", q.tried}, {"outputs", outputs}};
+  nlohmann::json weights;
+  if (q.bytes_before > 0) weights = {{"bytes_before", q.bytes_before}, {"bytes_after", q.bytes_after}};
+  return {{"mode", q.mode},
+          {"weights", weights},
+          {"samples", q.samples},
+          {"rounded_values", q.rounded},
+          {"integer_steps", q.integer_steps},
+          {"layers", layers},
+          {"measured_samples", q.tried},
+          {"outputs", outputs}};
 }
 
 // A few lines: how much is integer, what the rest is, and what it did to the outputs.
@@ -29,8 +37,11 @@ std::string quantized_text(const QuantizeSummary& q) {
   std::map<std::string, int> left;
   for (const LayerFate& l : q.layers)
     if (!l.integer) ++left[l.op + " (" + l.reason + ")"];
-  std::string text = fmt::format("int8      {} of {} operations, ranges of {} values from {} samples\n",
-                                 integer, q.layers.size(), q.rounded, q.samples);
+  std::string text = q.bytes_before > 0
+                         ? fmt::format("{:<9} weights of {} of {} operations, {} -> {} bytes\n", q.mode,
+                                       integer, q.layers.size(), q.bytes_before, q.bytes_after)
+                         : fmt::format("{:<9} {} of {} operations, ranges of {} values from {} samples\n",
+                                       q.mode, integer, q.layers.size(), q.rounded, q.samples);
   constexpr int kMostLines = 4;
   std::string kept;
   int lines = 0;

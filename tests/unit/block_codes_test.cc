@@ -1,0 +1,113 @@
+// Weights as integers with scales: never worse than the plain grid, close to the best that there is.
+#include "converter/quantize/block_codes.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace sinter::convert {
+namespace {
+
+std::vector<float> normal(size_t n, float mean = 0) {
+  std::mt19937 random(7);
+  std::vector<float> w;
+  for (size_t i = 0; i < n; ++i) {
+    float sum = 0;  // the library's distributions differ between platforms
+    for (int k = 0; k < 12; ++k) sum += static_cast<float>(random() >> 8) * 0x1p-24f;
+    w.push_back(sum - 6 + mean);
+  }
+  return w;
+}
+
+double decoded(const BlockCodes& c, const BlockShape& shape, size_t i) {
+  const auto columns = static_cast<size_t>(shape.columns), row = i / columns,
+             at = row * static_cast<size_t>(shape.blocks()) + i % columns / static_cast<size_t>(shape.block);
+  return (c.q[i] - (c.zeros.empty() ? 0 : c.zeros[at])) * static_cast<double>(c.scales[at]);
+}
+
+// The error of a grid without a zero point.
+double error_of(std::span<const float> w, double scale, int low, int high) {
+  double sum = 0;
+  for (const double v : w) {
+    const double q =
+        std::clamp(std::nearbyint(v / scale), static_cast<double>(low), static_cast<double>(high));
+    sum += (v - q * scale) * (v - q * scale);
+  }
+  return sum;
+}
+
+TEST(BlockCodes, NoiseIsWhatTheIntegersSay) {
+  const BlockShape shape{6, 70, 32};  // the last block of a row has 6
+  const std::vector<float> w = normal(420, 0.3f);
+  for (const auto& [bits, zeros] : {std::pair(4, false), std::pair(4, true), std::pair(8, false)}) {
+    const BlockCodes c = code_blocks(w, shape, bits, zeros);
+    ASSERT_EQ(c.q.size(), w.size());
+    ASSERT_EQ(c.scales.size(), 18u);
+    ASSERT_EQ(c.zeros.size(), zeros ? 18u : 0u);
+    double noise = 0, signal = 0;
+    for (size_t i = 0; i < w.size(); ++i) {
+      const double d = static_cast<double>(w[i]) - decoded(c, shape, i);
+      noise += d * d, signal += static_cast<double>(w[i]) * static_cast<double>(w[i]);
+      EXPECT_GE(c.q[i], bits == 8 ? -127 : zeros ? 0 : -8);
+      EXPECT_LE(c.q[i], bits == 8 ? 127 : zeros ? 15 : 7);
+    }
+    EXPECT_NEAR(c.noise, noise, 1e-9 * noise);
+    EXPECT_NEAR(c.db(), 10 * std::log10(signal / noise), 1e-6);
+  }
+}
+
+TEST(BlockCodes, NearTheBestScale) {
+  const std::vector<float> w = normal(32 * 40);
+  double found = 0, best = 0, plain = 0;
+  for (size_t b = 0; b < 40; ++b) {
+    const std::span<const float> block = std::span(w).subspan(32 * b, 32);
+    found += code_blocks(block, {1, 32, 32}, 4, false).noise;
+    double largest = 0, least = HUGE_VAL;
+    for (const float v : block) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+    for (int i = 1; i <= 2000; ++i)
+      for (const double sign : {-1.0, 1.0})
+        least = std::min(least, error_of(block, sign * largest / 7 * i / 1000, -8, 7));
+    best += least, plain += error_of(block, largest / 7, -7, 7);
+  }
+  EXPECT_LT(found, 1.10 * best);
+  EXPECT_LT(found, 0.80 * plain);
+}
+
+TEST(BlockCodes, ZeroPointsServeWeightsOffZero) {
+  const std::vector<float> w = normal(320, 4);
+  const double without = code_blocks(w, {10, 32, 32}, 4, false).db(),
+               with = code_blocks(w, {10, 32, 32}, 4, true).db();
+  EXPECT_GT(with, without - 0.5);
+  const std::vector<float> positive = normal(320, 2);
+  EXPECT_GT(code_blocks(positive, {10, 32, 32}, 4, true).db(),
+            code_blocks(positive, {10, 32, 32}, 4, false).db() + 2);
+}
+
+TEST(BlockCodes, ZerosAndTheSmallest) {
+  std::vector<float> w(64, 0.0f);
+  for (size_t i = 32; i < 64; ++i) w[i] = 1e-41f;  // no scale that is a normal number says them
+  for (const int bits : {4, 8}) {
+    const BlockCodes c = code_blocks(w, {1, 64, 32}, bits, false);
+    EXPECT_TRUE(std::all_of(c.q.begin(), c.q.end(), [](int8_t q) { return q == 0; }));
+    for (const float s : c.scales) EXPECT_EQ(s, 1);
+  }
+  const BlockCodes zeros = code_blocks(std::vector<float>(8, 0.0f), {1, 8, 8}, 4, true);
+  EXPECT_EQ(zeros.noise, 0);
+  EXPECT_EQ(zeros.db(), 999);
+}
+
+TEST(BlockCodes, RowsOf8BitsAreNeverWorseThanThePlainGrid) {
+  const std::vector<float> w = normal(200 * 20);
+  for (size_t row = 0; row < 20; ++row) {
+    const std::span<const float> items = std::span(w).subspan(200 * row, 200);
+    double largest = 0;
+    for (const float v : items) largest = std::max(largest, std::fabs(static_cast<double>(v)));
+    EXPECT_LE(code_blocks(items, {1, 200, 200}, 8, false).noise,
+              1.0001 * error_of(items, largest / 127, -127, 127));
+  }
+}
+
+}  // namespace
+}  // namespace sinter::convert
