@@ -102,8 +102,10 @@ bool IntegerForm::product(int n) {
   std::vector<int64_t> sums;
   const bool narrow = x->params.type == DType::kInt8;
   for (size_t c = 0; c < channels; ++c) {
-    // A channel without weights is its bias; any scale serves.
-    if (w->scales[c] == 0) w->scales[c] = y.scale / x->params.scale;
+    // A channel without weights is its bias, in steps of the result or fine ones.
+    if (w->scales[c] == 0)
+      w->scales[c] =
+          (consumer >= 0 ? y.scale : std::max(std::fabs(bias[c]) * 0x1p-24, 0x1p-60)) / x->params.scale;
     const double step = x->params.scale * w->scales[c];
     const double b = std::nearbyint(bias[c] / step);
     if (!(std::fabs(b) + magnitudes[c] * reach <= (narrow ? kMostSum : 0x1p52))) return false;

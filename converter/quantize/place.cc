@@ -111,30 +111,50 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
   return keeps_grid(g, node) && data(g, x) ? Kind::kMovement : Kind::kFloat;
 }
 
-// Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again.
-ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis) {
+// Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again. Steps are at
+// least as large as `least` says, if it says.
+ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least = {}) {
   std::vector<double> w = constant->as_doubles();
   const Channels channels(constant->dims(), axis);
-  std::vector<double> largest(channels.count(), 0);
+  std::vector<double> steps(channels.count(), 0);
   for (size_t i = 0; i < w.size(); ++i)
-    largest[channels.of(i)] = std::max(largest[channels.of(i)], std::fabs(w[i]));
+    steps[channels.of(i)] = std::max(steps[channels.of(i)], std::fabs(w[i]) / 127);
+  for (size_t c = 0; c < least.size(); ++c) steps[c] = std::max(steps[c], least[c]);
   std::vector<float> rounded;
   for (size_t i = 0; i < w.size(); ++i) {
-    const double step = largest[channels.of(i)] / 127;
+    const double step = steps[channels.of(i)];
     rounded.push_back(step > 0 ? static_cast<float>(std::nearbyint(w[i] / step) * step) : 0.0f);
   }
   return Constant::of<float>(DType::kFloat32, constant->dims(), rounded);
 }
 
+// Steps of weights that keep biases and multipliers within their types: channels that (nearly) nothing passes
+// have weights that are next to nothing.
+std::vector<double> least_steps(const Graph& g, const Node& node, size_t channels, const QuantParams* x,
+                                const QuantParams* y) {
+  std::vector<double> least(channels, 0);
+  if (x == nullptr) return least;
+  if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
+    const std::vector<double> bias = g.value(node.inputs[2]).constant->as_doubles();
+    for (size_t c = 0; c < channels && c < bias.size(); ++c)
+      least[c] = std::fabs(bias[c]) * 0x1p-30 / x->scale;
+  }
+  for (double& step : least)
+    if (y != nullptr) step = std::max(step, y->scale * 0x1p-31 / x->scale);
+  return least;
+}
+
 // Weights per output channel; other constants that are no slopes and no scalars as a whole. What is joined
 // with other values is rounded as these are.
-void round_constants(Graph& g, Node& node) {
+void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantParams* y) {
   if (const int64_t axis = weight_axis(g, node); axis >= 0) {
     const Value& w = g.value(node.inputs[1]);
-    node.inputs[1] = g.add_constant(in_steps(w.constant, axis), w.name);
+    const auto channels = static_cast<size_t>(w.dims[static_cast<size_t>(axis)]);
+    node.inputs[1] = g.add_constant(in_steps(w.constant, axis, least_steps(g, node, channels, x, y)), w.name);
     return;
   }
-  if (const auto* div = node.as<DivAttrs>(); div != nullptr && !scalar(g, node.inputs[1])) {
+  if (const auto* div = node.as<DivAttrs>();
+      div != nullptr && g.is_constant(node.inputs[1]) && !scalar(g, node.inputs[1])) {
     const MulAttrs mul{div->act_min, div->act_max};
     node.inputs[1] = g.add_constant(reciprocals(g, node.inputs[1]), g.value(node.inputs[1]).name);
     node.attrs = mul;
@@ -286,7 +306,7 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
           at != rounded.end() && (integer || integer_made.contains(id)) && !reads_inner(roots, node, id))
         id = at->second;
     if (integer) round_fill(g, node, grids.find(moved));
-    if (integer) round_constants(g, node);
+    if (integer) round_constants(g, node, grids.find(moved), grids.find(node.outputs[0]));
     const Builder::Origin origin{node.name, node.origin};
     // What only moves the elements of one value keeps that value's grid.
     const bool moves = integer && keeps_grid(g, node);

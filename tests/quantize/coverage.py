@@ -237,6 +237,19 @@ def batch_norm_scale(m):
     return m.op("Add", x, m.constant(m.rng.uniform(-1, 1, (1, 8, 1, 1)))), "QMul QAdd"
 
 
+def dead_channels(m):
+    """Channels whose weights are next to nothing or nothing at all, beside a bias: in the middle and, by the caller, at the end."""
+    w = m.rng.normal(0, 0.35, (8, 8, 1, 1))
+    w[0], w[1], w[2] = 0, w[1] * 1e-32, w[2] * 1e-9
+    return m.op("Relu", m.op("Conv", m.image(), m.constant(w), m.constant(m.rng.normal(0, 0.4, 8)))), ""
+
+
+def quotient(m):
+    """x / (1 + |x|): one function of x although a division reads two values."""
+    x = m.image()
+    return m.op("Div", x, m.op("Add", m.op("Abs", x), m.constant(1))), "Lut"
+
+
 # name -> (builder, least signal to noise in dB)
 CASES = {
     "sigmoid": (unary("Sigmoid"), 37), "tanh": (unary("Tanh"), 32), "hard_swish": (unary("HardSwish"), 27),
@@ -256,7 +269,7 @@ CASES = {
     "concat_alike": (concat_alike, 30), "split": (split, 32), "moved": (moved, 25), "max_pool": (max_pool, 32),
     "largest": (largest, 29), "attention": (attention, 25), "attention_masked": (attention_masked, 29),
     "mixing": (mixing, 29), "transposed": (transposed, 31), "signal": (signal, 30),
-    "batch_norm_scale": (batch_norm_scale, 32),
+    "batch_norm_scale": (batch_norm_scale, 32), "dead_channels": (dead_channels, 30), "quotient": (quotient, 30),
 }
 
 
@@ -274,7 +287,9 @@ def build(case):
     # A last product with a small result: only these may give float32.
     m.nodes.append(helper.make_node("Flatten", [y], ["flat"], name="Flatten"))
     count = int(np.prod(shape) // (shape[1] if len(shape) == 4 else shape[-1]) * 4)
-    m.nodes.append(helper.make_node("Gemm", ["flat", m.constant(m.rng.normal(0, count ** -0.5, (8, count)))], ["y"],
+    w = m.rng.normal(0, count ** -0.5, (8, count))
+    w[3] = 0
+    m.nodes.append(helper.make_node("Gemm", ["flat", m.constant(w), m.constant(m.rng.normal(0, 0.3, 8))], ["y"],
                                     name="last", transB=1))
     return finish(m, "y"), m.inputs, must
 
