@@ -4,17 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 
 #include "converter/cli/commands.h"
-#include "converter/cli/host_session.h"
+#include "converter/cli/layer_noise.h"
 #include "converter/convert.h"
 #include "converter/import/arrays.h"
 #include "converter/report/errors.h"
-#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
@@ -23,7 +22,7 @@ struct Arguments {
   CommonOptions common;
   std::string a, b, inputs;
   std::vector<std::string> shapes, dims;
-  bool per_layer = false;
+  bool per_layer = false, all = false, each = false;
   std::optional<double> rtol, atol, min_sqnr;
 };
 
@@ -44,11 +43,6 @@ class TemporaryFile {
 
 struct Refused {};
 
-// The model's outputs, and with `layers` every named value that it computes on the way.
-struct Computed {
-  Arrays outputs, layers;
-};
-
 Arrays widened(const Arrays& arrays) {
   Arrays out;
   for (const auto& [name, array] : arrays) {
@@ -61,68 +55,19 @@ Arrays widened(const Arrays& arrays) {
   return out;
 }
 
-// Copies of what the steps of the entry program give, by the ONNX names of these values and with their axes
-// in ONNX's order. A fused step gives the last of the values that it stands for, so equal names mean equal
-// values, which names of nodes would not.
-struct LayerCollector {
-  explicit LayerCollector(const Model& model) {
-    const fb::Model& root = *model.state()->root;
-    const fb::Program& program = *root.programs()->Get(0);
-    for (uint32_t s = 0; s < model.step_count(); ++s) {
-      const auto outputs = detail::items(program.steps()->Get(s)->outputs());
-      names.emplace_back();
-      orders.emplace_back();
-      if (outputs.empty() || outputs[0] < 0) continue;
-      const fb::Value& value = *program.values()->Get(static_cast<uint32_t>(outputs[0]));
-      const auto name = static_cast<uint32_t>(value.name());
-      if (root.debug() == nullptr || name >= detail::length(root.debug()->names())) continue;
-      names.back() = root.debug()->names()->Get(name)->str();
-      if (name >= detail::length(root.debug()->orders())) continue;
-      std::istringstream axes(root.debug()->orders()->Get(name)->str());
-      // Dim i is axis order[i]; the other way round, as Transpose wants it.
-      std::vector<int64_t> order;
-      for (int64_t axis; axes >> axis;) order.push_back(axis);
-      orders.back().assign(order.size(), -1);
-      for (size_t i = 0; i < order.size(); ++i)
-        if (static_cast<uint64_t>(order[i]) < order.size())
-          orders.back()[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-    }
-  }
-  static void after(void* self, const StepInfo& info, const OpCall& call) {
-    auto& me = *static_cast<LayerCollector*>(self);
-    if (info.program != 0 || call.outputs.empty() || !call.outputs[0].present()) return;
-    const TensorView& v = call.outputs[0];
-    const std::string& name = me.names[info.step];
-    if (!v.dense() || name.empty()) return;
-    const auto bytes = static_cast<size_t>(v.dense_bytes());
-    std::vector<ConstantPtr> value{
-        Constant::owned(v.dtype, Dims(v.dims, v.dims + v.rank), Bytes(v.data, v.data + bytes))};
-    const std::vector<int64_t>& perm = me.orders[info.step];
-    if (!perm.empty()) {
-      if (perm.size() != static_cast<size_t>(v.rank)) return;
-      const ConstantPtr moved = value[0];
-      if (!evaluate(TransposeAttrs{IntList(std::span<const int64_t>(perm))}, {moved}, 1, &value).ok()) return;
-    }
-    me.layers.emplace_back(name, value[0]);
-  }
-  std::vector<std::string> names;            // per step
-  std::vector<std::vector<int64_t>> orders;  // per step: which dim is each axis of the ONNX value; empty: own
-  Arrays layers;
+// A model that runs: a .sinter file, or an ONNX file in float64.
+class Side {
+ public:
+  explicit Side(const std::filesystem::path& path) : loaded_(path), session_(loaded_, {}) {}
+  const Model& model() const { return loaded_.model(); }
+  HostSession& session() { return session_; }
+
+ private:
+  LoadedModel loaded_;
+  HostSession session_;
 };
 
-Computed compute(const std::filesystem::path& file, const Arrays& inputs, bool layers) {
-  const LoadedModel loaded(file);
-  HostSession session(loaded, {});
-  LayerCollector collector(loaded.model());
-  const StepObserver observer{&collector, nullptr, LayerCollector::after};
-  if (layers) session.session().set_observer(&observer);
-  session.set_inputs(inputs);
-  session.run();
-  return {session.outputs(), collector.layers};
-}
-
-Computed compute_onnx(const Arguments& a, const std::string& path, const LoweringOptions& lowering,
-                      const Arrays& inputs) {
+std::unique_ptr<Side> open_onnx(const std::string& path, const LoweringOptions& lowering) {
   Diagnostics diagnostics;
   std::optional<Graph> graph = load_graph(path, lowering, diagnostics);
   if (!graph) {
@@ -134,110 +79,223 @@ Computed compute_onnx(const Arguments& a, const std::string& path, const Lowerin
   compact_values(wide);
   const TemporaryFile file(".sinter");
   emit_model(plan_model(std::make_shared<Graph>(std::move(wide)), {}), file.path());
-  return compute(file.path(), widened(inputs), a.per_layer);
+  return std::make_unique<Side>(file.path());
 }
 
-// How two arrays differ.
+// How arrays differ, over all samples.
 struct Difference {
-  double largest = 0;   // absolute
-  double relative = 0;  // largest, over the largest magnitude of the first
-  double sqnr_db = 0;   // signal to error
-  bool within = false;
+  double largest = 0;  // absolute
+  double peak = 0;     // largest magnitude of the first
+  double signal = 0, noise = 0;
+  bool within = true;
+  double relative() const { return peak > 0 ? largest / peak : largest; }
+  double sqnr_db() const { return decibels(signal, noise); }
+
+  void add(const std::vector<double>& x, const std::vector<double>& y, DType dtype, const Arguments& args) {
+    double now = 0;
+    for (const double v : x)
+      if (std::isfinite(v)) now = std::max(now, std::fabs(v));
+    peak = std::max(peak, now);
+    const bool exact = !is_float(dtype) && !args.rtol && !args.atol;
+    const double rtol = args.rtol.value_or(1e-3), atol = args.atol.value_or(1e-5 * now);
+    for (size_t i = 0; i < x.size(); ++i) {
+      if ((std::isnan(x[i]) && std::isnan(y[i])) || x[i] == y[i]) {
+        if (std::isfinite(x[i])) signal += x[i] * x[i];
+        continue;
+      }
+      const double e = std::fabs(x[i] - y[i]);
+      if (!std::isfinite(e)) {
+        within = false;
+        largest = std::numeric_limits<double>::infinity();
+        continue;
+      }
+      largest = std::max(largest, e);
+      signal += x[i] * x[i], noise += e * e;
+      within &= args.min_sqnr || (!exact && e <= atol + rtol * std::fabs(x[i]));
+    }
+  }
+  void judge(const Arguments& args) {
+    if (args.min_sqnr) within = sqnr_db() >= *args.min_sqnr && std::isfinite(largest);
+  }
+  nlohmann::json to_json(const std::string& name) const {
+    return {{"name", name},
+            {"max_abs", largest},
+            {"max_rel", relative()},
+            {"sqnr_db", sqnr_db()},
+            {"within", within}};
+  }
 };
 
-Difference difference(const Constant& a, const Constant& b, const Arguments& args) {
-  const std::vector<double> x = a.as_doubles(), y = b.as_doubles();
-  double peak = 0, signal = 0, noise = 0;
-  for (const double v : x)
-    if (std::isfinite(v)) peak = std::max(peak, std::fabs(v));
-  const bool exact = !is_float(b.dtype()) && !args.rtol && !args.atol;
-  const double rtol = args.rtol.value_or(1e-3), atol = args.atol.value_or(1e-5 * peak);
-  Difference d;
-  d.within = true;
-  for (size_t i = 0; i < x.size(); ++i) {
-    if ((std::isnan(x[i]) && std::isnan(y[i])) || x[i] == y[i]) {
-      if (std::isfinite(x[i])) signal += x[i] * x[i];
-      continue;
-    }
-    const double e = std::fabs(x[i] - y[i]);
-    if (!std::isfinite(e)) {
-      d.within = false;
-      d.largest = std::numeric_limits<double>::infinity();
-      continue;
-    }
-    d.largest = std::max(d.largest, e);
-    signal += x[i] * x[i], noise += e * e;
-    d.within &= !exact && e <= atol + rtol * std::fabs(x[i]);
+struct OutputRow {
+  std::string name, problem;
+  Difference difference;
+};
+
+// Whether the arrays are the model's inputs as they stand; else they are a stack of samples.
+bool one_sample(const Model& model, const Arrays& inputs) {
+  for (uint32_t i = 0; i < model.input_count(); ++i) {
+    const PortInfo port = model.input(i);
+    ConstantPtr array = find_array(inputs, port.name);
+    if (!array && inputs.size() == 1) array = inputs.front().second;
+    const Dims dims(port.dims.begin(), port.dims.end());
+    if (array && array->dims() != dims && stacked_samples(array->dims(), dims)) return false;
   }
-  d.relative = peak > 0 ? d.largest / peak : d.largest;
-  d.sqnr_db = noise == 0 ? 999 : 10 * std::log10(signal / noise);
-  if (args.min_sqnr) d.within = d.sqnr_db >= *args.min_sqnr && std::isfinite(d.largest);
-  return d;
+  return true;
 }
 
-void run_compare(const Arguments& a, Outcome& outcome) {
+nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& difference) {
+  nlohmann::json json = difference.to_json(row.name);
+  const ValueNoise& n = row.accumulated.result();
+  json["node"] = row.node, json["op"] = row.op, json["type"] = dtype_name(row.dtype), json["step"] = row.step;
+  json["own_sqnr_db"] = row.own ? nlohmann::json(row.own->result().db()) : nlohmann::json();
+  json["low"] = n.all.low, json["high"] = n.all.high;
+  if (n.params) {
+    json["scale"] = n.params->scale, json["zero_point"] = n.params->zero;
+    json["levels"] = n.levels(), json["levels_used"] = n.levels_used();
+    json["clipped"] = n.clipped_share();
+  }
+  if (const int64_t worst = n.channels.size() > 1 ? n.worst_channel() : -1; worst >= 0) {
+    json["worst_channel"] = worst;
+    json["worst_channel_sqnr_db"] = n.channels[static_cast<size_t>(worst)].db();
+  }
+  json["cause"] = cause_of(n);
+  return json;
+}
+
+// Worst first by what the layer itself adds; what only moves its operands last.
+std::vector<const LayerNoise::Row*> ranked(const LayerNoise& noise) {
+  std::vector<const LayerNoise::Row*> rows = noise.rows();
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
+    if (a->own.has_value() != b->own.has_value()) return a->own.has_value();
+    return a->own ? a->own->result().db() < b->own->result().db()
+                  : a->accumulated.result().db() < b->accumulated.result().db();
+  });
+  return rows;
+}
+
+// The end of a long name, which tells more than its start.
+std::string shortened(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t from = text.size() - (most - 2);
+  while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0) == 0x80) ++from;
+  return ".." + text.substr(from);
+}
+
+std::string db_text(double db) {
+  return db >= 999 ? "exact" : db <= -999 ? "lost" : fmt::format("{:.1f}", db);
+}
+
+void print_layers(const LayerNoise& noise, bool all) {
+  constexpr size_t kMostRows = 15;
+  const auto rows = ranked(noise);
+  fmt::print("{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n", "own", "all", "op", "type", "layer",
+             "levels", "worst channel", "why");
+  for (size_t i = 0; i < rows.size() && (all || i < kMostRows); ++i) {
+    const LayerNoise::Row& r = *rows[i];
+    const ValueNoise& n = r.accumulated.result();
+    const int64_t worst = n.channels.size() > 1 && n.all.noise > 0 ? n.worst_channel() : -1;
+    fmt::print(
+        "{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n", r.own ? db_text(r.own->result().db()) : "-",
+        db_text(n.db()), r.op, dtype_name(r.dtype), shortened(r.name, 30),
+        n.params ? fmt::format("{:.0f} of {}", n.levels_used(), n.levels()) : "",
+        worst < 0 ? "" : fmt::format("{}: {}", worst, db_text(n.channels[static_cast<size_t>(worst)].db())),
+        cause_of(n));
+  }
+  if (!all && rows.size() > kMostRows)
+    fmt::print("               and {} more (--all)\n", rows.size() - kMostRows);
+  fmt::print("dB of signal over noise; own: with exact operands, all: with those that the layer gets\n");
+}
+
+void run_compare(Arguments a, Outcome& outcome) {
   const Arrays inputs = read_arrays(a.inputs);
-  const LoadedModel loaded(a.b);
+  Side second(a.b);
   // The ONNX model gets the shapes that the .sinter file was converted for.
   LoweringOptions lowering;
-  for (uint32_t i = 0; i < loaded.model().input_count(); ++i) {
-    const PortInfo port = loaded.model().input(i);
+  for (uint32_t i = 0; i < second.model().input_count(); ++i) {
+    const PortInfo port = second.model().input(i);
     lowering.shapes[port.name] = Dims(port.dims.begin(), port.dims.end());
   }
-  Computed first, second;
+  const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
+  std::unique_ptr<Side> first;
   try {
-    const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
-    second = compute(a.b, inputs, a.per_layer);
-    first = onnx ? compute_onnx(a, a.a, lowering, inputs) : compute(a.a, inputs, a.per_layer);
+    first = onnx ? open_onnx(a.a, lowering) : std::make_unique<Side>(a.a);
   } catch (const Refused&) {
     outcome.exit_code = 3;
     return;
   }
-  bool all = true;
-  nlohmann::json rows = nlohmann::json::array(), layers = nlohmann::json::array();
-  const auto row = [&](const std::string& name, const Constant& x, const Constant& y) {
-    const Difference d = difference(x, y, a);
-    return nlohmann::json{{"name", name},
-                          {"max_abs", d.largest},
-                          {"max_rel", d.relative},
-                          {"sqnr_db", d.sqnr_db},
-                          {"within", d.within}};
+  constexpr double kQuantized = 20;
+  const bool quantized = has_quantized_values(second.model()) && !has_quantized_values(first->model());
+  if (quantized && !a.min_sqnr && !a.rtol && !a.atol) a.min_sqnr = kQuantized;
+  const bool each = a.each || !one_sample(second.model(), inputs);
+  const Arrays exact_inputs = onnx ? widened(inputs) : inputs;
+  const int64_t samples = each ? second.session().sample_count(inputs) : 1;
+  if (samples == 0) throw DataError("the data holds no samples");
+  std::vector<OutputRow> rows;
+  ExactLayers layers(first->model());
+  LayerNoise noise(second.model());
+  std::vector<Difference> judged;
+  const LayerNoise::Judge judge = [&](const LayerNoise::Row& row, const LayerPair& pair) {
+    if (judged.size() <= row.judged) judged.resize(row.judged + 1);
+    judged[row.judged].add(pair.exact, pair.rounded, pair.dtype, a);
   };
-  for (const auto& [name, x] : first.outputs) {
-    const ConstantPtr y = find_array(second.outputs, name);
-    if (!y || y->dims() != x->dims()) {
-      all = false;
-      rows.push_back(
-          {{"name", name},
-           {"within", false},
-           {"problem", !y ? "missing in the second model"
-                          : fmt::format("{} against {}", to_string(x->dims()), to_string(y->dims()))}});
-      continue;
+  for (int64_t i = 0; i < samples; ++i) {
+    first->session().set_inputs(exact_inputs, each ? i : -1);
+    second.session().set_inputs(inputs, each ? i : -1);
+    if (a.per_layer) {
+      layers.run(first->session());
+      noise.run(second.session(), layers, judge);
+    } else {
+      first->session().run();
+      second.session().run();
     }
-    rows.push_back(row(name, *x, *y));
-    all &= rows.back()["within"].get<bool>();
+    const Arrays xs = first->session().outputs(), ys = second.session().outputs();
+    if (i == 0)
+      for (const auto& [name, x] : xs) rows.push_back({name, {}, {}});
+    for (size_t k = 0; k < xs.size(); ++k) {
+      const ConstantPtr x = xs[k].second, y = find_array(ys, xs[k].first);
+      if (!y)
+        rows[k].problem = "missing in the second model";
+      else if (y->dims() != x->dims())
+        rows[k].problem = fmt::format("{} against {}", to_string(x->dims()), to_string(y->dims()));
+      else
+        rows[k].difference.add(x->as_doubles(), y->as_doubles(), y->dtype(), a);
+    }
   }
-  if (a.per_layer)
-    for (const auto& [name, y] : second.layers)
-      if (const ConstantPtr x = name.empty() ? nullptr : find_array(first.layers, name))
-        if (x->dims() == y->dims()) layers.push_back(row(name, *x, *y));
+  bool all = true;
+  for (OutputRow& row : rows) {
+    row.difference.judge(a);
+    all &= row.problem.empty() && row.difference.within;
+  }
+  for (Difference& d : judged) d.judge(a);
   outcome.exit_code = all ? 0 : 1;
   if (a.common.json) {
-    nlohmann::json json{{"within", all}, {"outputs", rows}};
-    if (a.per_layer) json["layers"] = layers;
+    nlohmann::json outputs = nlohmann::json::array();
+    for (const OutputRow& row : rows)
+      outputs.push_back(
+          row.problem.empty()
+              ? row.difference.to_json(row.name)
+              : nlohmann::json{{"name", row.name}, {"within", false}, {"problem", row.problem}});
+    nlohmann::json json{{"within", all}, {"samples", samples}, {"outputs", outputs}};
+    if (a.min_sqnr) json["min_sqnr_db"] = *a.min_sqnr;
+    if (a.per_layer) {
+      json["layers"] = nlohmann::json::array();
+      for (const LayerNoise::Row* row : ranked(noise))
+        json["layers"].push_back(layer_json(*row, judged[row->judged]));
+    }
     fmt::print("{}\n", json.dump(2));
     return;
   }
   if (a.common.quiet) return;
-  for (const auto* list : {&layers, &rows})
-    for (const auto& r : *list) {
-      if (r.contains("problem"))
-        fmt::print("{:<32} {}\n", r["name"].get<std::string>(), r["problem"].get<std::string>());
-      else
-        fmt::print("{:<32} {:<5} largest difference {:.3g} ({:.3g} of the peak), {:.1f} dB\n",
-                   r["name"].get<std::string>(), r["within"].get<bool>() ? "same" : "DIFF",
-                   r["max_abs"].get<double>(), r["max_rel"].get<double>(), r["sqnr_db"].get<double>());
-    }
+  if (a.per_layer) print_layers(noise, a.all);
+  for (const OutputRow& row : rows) {
+    if (!row.problem.empty())
+      fmt::print("{:<32} {}\n", row.name, row.problem);
+    else
+      fmt::print("{:<32} {:<5} largest difference {:.3g} ({:.3g} of the peak), {:.1f} dB{}\n", row.name,
+                 row.difference.within ? "same" : "DIFF", row.difference.largest, row.difference.relative(),
+                 row.difference.sqnr_db(),
+                 a.min_sqnr ? fmt::format(" (at least {:g} wanted)", *a.min_sqnr) : "");
+  }
 }
 
 }  // namespace
@@ -249,7 +307,11 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_option("first", a->a, "The reference: an .onnx or .sinter file")->required();
   c->add_option("second", a->b, "The .sinter file to judge")->required();
   c->add_option("--inputs", a->inputs, "Arrays as for run")->required();
-  c->add_flag("--per-layer", a->per_layer, "Compare the results of the nodes that both models have");
+  c->add_flag("--per-layer", a->per_layer,
+              "Rank the layers by the noise that they add to exact operands; why, in words");
+  c->add_flag("--all", a->all, "With --per-layer: every layer");
+  c->add_flag("--each", a->each,
+              "The arrays are stacks of samples (told from their shapes where these differ)");
   c->add_option("--rtol", a->rtol,
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");

@@ -113,7 +113,8 @@ class ModelWriter {
                                                     : fb::ValueKind::Temporary;
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
     return fb::CreateValue(builder_, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
-                           0, names_.add(v.name, {}, v.order));
+                           0, names_.add(v.name, {}, v.order), -1, -1, -1, static_cast<float>(v.unit),
+                           static_cast<int32_t>(v.zero));
   }
 
   Offset<fb::Step> step(const Node& node, const PlannedStep& planned) {

@@ -44,6 +44,9 @@ struct Value {
   std::vector<std::pair<int, ValueId>> extents;
   // Dim i is axis order[i] of the ONNX value of that name; empty: all in the same order.
   std::vector<int> order = {};
+  // An integer q that is known to stand for the number (q - zero) * unit; 0: it does not, or nobody said.
+  double unit = 0;
+  int64_t zero = 0;
 };
 
 struct Graph;

@@ -27,11 +27,20 @@ int IntegerForm::int8_quantizer(int n) {
   return k >= 0 && params_of(k).type == DType::kInt8 ? k : -1;
 }
 
+void IntegerForm::note(ValueId q, const QuantParams& params) {
+  Value& v = e.graph().value(q);
+  if (v.constant) return;
+  v.unit = params.scale, v.zero = params.zero;
+}
+
 void IntegerForm::settle(int quantize, ValueId q) {
   Value& made = e.graph().value(q);
   const Value& old = e.value(e.node(quantize).outputs[0]);
   if (made.name.empty()) made.name = old.name;
   made.order = old.order;
+  const QuantParams params = params_of(quantize);
+  note(q, params);
+  note(e.node(quantize).outputs[0], params);
   e.bypass(quantize, q);
 }
 
@@ -39,6 +48,13 @@ void IntegerForm::dequantize(int n, ValueId q, const QuantParams& p) {
   const ValueId scale = e.constant(Constant::scalar(DType::kFloat32, p.scale));
   const ValueId zero = e.constant(Constant::scalar_int(p.type, p.zero));
   e.replace(n, DequantizeAttrs{}, {q, scale, zero});
+  note(q, p);
+  Value& made = e.graph().value(q);
+  const Value& number = e.value(e.node(n).outputs[0]);
+  if (made.name.empty() && !number.name.empty()) {
+    made.name = number.name + "." + dtype_name(p.type);
+    made.order = number.order;
+  }
   known_[e.node(n).outputs[0]] = {q, p};
 }
 
@@ -47,6 +63,7 @@ void IntegerForm::visit(int n) {
   if (node.outputs.size() != 1 || node.outputs[0] < 0 || !node.bodies.empty()) return;
   if (node.as<DequantizeAttrs>() != nullptr) {
     const auto params = quant_params(e.graph(), node);
+    if (params) note(node.inputs[0], *params);
     if (params && (params->type == DType::kInt8 || params->type == DType::kInt16))
       known_[node.outputs[0]] = {node.inputs[0], *params};
     return;
@@ -55,6 +72,7 @@ void IntegerForm::visit(int n) {
     const QuantizedValue* x = known(node.inputs[0]);
     const auto params = quant_params(e.graph(), node);
     if (!params) return;
+    note(node.outputs[0], *params);
     if (x == nullptr) {
       quantized_before(n);
       return;

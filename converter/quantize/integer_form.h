@@ -74,6 +74,8 @@ class IntegerForm {
   // What is looked up in a table with the integers of `root`, before node n.
   ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
   ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
+  // Keeps in the value what its integers stand for.
+  void note(ValueId q, const QuantParams& params);
   // Node n becomes the Dequantize of q.
   void dequantize(int n, ValueId q, const QuantParams& params);
 

@@ -1,5 +1,7 @@
 // One program on its own: values, order of steps, operands against inference, control flow against its
 // bodies.
+#include <limits>
+
 #include "runtime/backend/validate.h"
 #include "runtime/model/verify.h"
 
@@ -26,6 +28,10 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
                corrupt("only constants can have a packed type"));
   SINTER_CHECK(value.scale() == -1 && value.zero_point() == -1 && value.quantized_axis() == -1,
                unsupported("quantized values are not supported by this build"));
+  // The comparison is false for NaN, too.
+  SINTER_CHECK(value.unit() >= 0 && value.unit() <= std::numeric_limits<float>::max() &&
+                   (value.unit() == 0 || is_integer(dtype)),
+               corrupt("the value has an impossible unit"));
   SINTER_CHECK(value.memory_kind() == 0, unsupported("only host memory is supported"));
   const auto matches = [&](int32_t index) {
     if (index < 0 || static_cast<uint32_t>(index) >= model.root->constants()->size()) return false;

@@ -319,7 +319,9 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_NAME = 20,
     VT_SCALE = 22,
     VT_ZERO_POINT = 24,
-    VT_QUANTIZED_AXIS = 26
+    VT_QUANTIZED_AXIS = 26,
+    VT_UNIT = 28,
+    VT_ZERO = 30
   };
   uint8_t dtype() const {
     return GetField<uint8_t>(VT_DTYPE, 0);
@@ -357,6 +359,12 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   int32_t quantized_axis() const {
     return GetField<int32_t>(VT_QUANTIZED_AXIS, -1);
   }
+  float unit() const {
+    return GetField<float>(VT_UNIT, 0.0f);
+  }
+  int32_t zero() const {
+    return GetField<int32_t>(VT_ZERO, 0);
+  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyField<uint8_t>(verifier, VT_DTYPE, 1) &&
@@ -373,6 +381,8 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyField<int32_t>(verifier, VT_SCALE, 4) &&
            VerifyField<int32_t>(verifier, VT_ZERO_POINT, 4) &&
            VerifyField<int32_t>(verifier, VT_QUANTIZED_AXIS, 4) &&
+           VerifyField<float>(verifier, VT_UNIT, 4) &&
+           VerifyField<int32_t>(verifier, VT_ZERO, 4) &&
            verifier.EndTable();
   }
 };
@@ -417,6 +427,12 @@ struct ValueBuilder {
   void add_quantized_axis(int32_t quantized_axis) {
     fbb_.AddElement<int32_t>(Value::VT_QUANTIZED_AXIS, quantized_axis, -1);
   }
+  void add_unit(float unit) {
+    fbb_.AddElement<float>(Value::VT_UNIT, unit, 0.0f);
+  }
+  void add_zero(int32_t zero) {
+    fbb_.AddElement<int32_t>(Value::VT_ZERO, zero, 0);
+  }
   explicit ValueBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -441,8 +457,12 @@ inline ::flatbuffers::Offset<Value> CreateValue(
     int32_t name = -1,
     int32_t scale = -1,
     int32_t zero_point = -1,
-    int32_t quantized_axis = -1) {
+    int32_t quantized_axis = -1,
+    float unit = 0.0f,
+    int32_t zero = 0) {
   ValueBuilder builder_(_fbb);
+  builder_.add_zero(zero);
+  builder_.add_unit(unit);
   builder_.add_quantized_axis(quantized_axis);
   builder_.add_zero_point(zero_point);
   builder_.add_scale(scale);
@@ -471,7 +491,9 @@ inline ::flatbuffers::Offset<Value> CreateValueDirect(
     int32_t name = -1,
     int32_t scale = -1,
     int32_t zero_point = -1,
-    int32_t quantized_axis = -1) {
+    int32_t quantized_axis = -1,
+    float unit = 0.0f,
+    int32_t zero = 0) {
   auto dims__ = dims ? _fbb.CreateVector<int64_t>(*dims) : 0;
   auto extents__ = extents ? _fbb.CreateVectorOfStructs<sinter::fb::Extent>(*extents) : 0;
   return sinter::fb::CreateValue(
@@ -487,7 +509,9 @@ inline ::flatbuffers::Offset<Value> CreateValueDirect(
       name,
       scale,
       zero_point,
-      quantized_axis);
+      quantized_axis,
+      unit,
+      zero);
 }
 
 struct Step FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

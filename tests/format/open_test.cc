@@ -199,6 +199,13 @@ TEST(Verify, HugeDims) {
     EXPECT_REFUSED(b, "impossible type or shape");
   }
 }
+TEST(Verify, UnitOfAFloatOrNoPositiveNumber) {
+  for (const float unit : {0.5f, -0.5f, INFINITY, NAN}) {
+    ModelBuilder b = small_model();
+    b.program().values[0].unit = unit;
+    EXPECT_REFUSED(b, "impossible unit");
+  }
+}
 TEST(Verify, UnknownDtype) {
   for (const int dtype : {0, 24, 200}) {
     ModelBuilder b = small_model();

@@ -1,0 +1,88 @@
+// Layer by layer, how far a .sinter file's values are from the exact ones, and what each layer adds to that.
+//
+// Values are matched by the ONNX names that files keep: a fused step gives the last of the values that it
+// stands for, so equal names mean equal values. The file runs twice on every sample. The second time every
+// result is replaced, right after it was measured, by the exact one (rounded to its own integers): then what
+// is measured is what a layer does to exact operands.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "converter/cli/host_session.h"
+#include "converter/quantize/noise.h"
+
+namespace sinter::convert {
+
+// A value as a step gives it.
+struct StepValue {
+  std::string name, base;      // in the file; of the ONNX value that it stands for. Empty: stripped
+  std::vector<int64_t> order;  // dim i is axis order[i] of the ONNX value; empty: all in the same order
+  std::optional<QuantParams> params;
+};
+// Of the main list, per step and output.
+std::vector<std::vector<StepValue>> step_values(const Model& model);
+// Whether any value of the file is known to stand for other numbers than it holds.
+bool has_quantized_values(const Model& model);
+
+// What a reference gives, by ONNX name and with its axes in ONNX's order; quantized values as the numbers
+// that they stand for.
+class ExactLayers {
+ public:
+  explicit ExactLayers(const Model& model) : values_(step_values(model)) {}
+  void run(HostSession& session);
+  // float64; null: there is none.
+  // A quantized value of the same name
+  // comes first, then the ONNX value, then what was made from it.
+  ConstantPtr find(const StepValue& value) const;
+
+ private:
+  static void after(void* self, const StepInfo& info, const OpCall& call);
+  std::vector<std::vector<StepValue>> values_;
+  std::map<std::string, ConstantPtr> exact_, derived_;  // under its own name; under that of its base
+  std::set<std::string> quantized_;
+};
+
+// Elements by value, in double.
+struct LayerPair {
+  const std::vector<double>&exact, &rounded;
+  DType dtype;  // of the file's value
+};
+
+class LayerNoise {
+ public:
+  struct Row {
+    uint32_t step = 0;
+    std::string name, node, op;
+    DType dtype = DType::kNone;
+    size_t judged = 0;  // index for the caller's own numbers
+    NoiseMeter accumulated{0};
+    std::optional<NoiseMeter> own;  // none: the layer only moves what it is given
+  };
+  // Called for every pair of the first run.
+  using Judge = std::function<void(const Row&, const LayerPair&)>;
+
+  explicit LayerNoise(const Model& model);
+  // The session's inputs are set; `exact` ran on the same sample.
+  void run(HostSession& session, const ExactLayers& exact, const Judge& judge);
+  // In order of execution.
+  std::vector<const Row*> rows() const;
+
+ private:
+  void see(uint32_t step, const OpCall& call);
+  const Model& model_;
+  std::vector<std::vector<StepValue>> values_;
+  std::map<std::pair<uint32_t, size_t>, Row> rows_;
+  std::map<std::string, uint32_t> first_;  // step that gave a name first
+  const ExactLayers* exact_ = nullptr;
+  const Judge* judge_ = nullptr;
+  bool forcing_ = false;
+  std::vector<double> x_, y_;
+};
+
+}  // namespace sinter::convert

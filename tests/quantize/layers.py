@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""sinter compare --per-layer: where an integer model loses its accuracy, and why.
+
+    layers.py [--sinter PROGRAM]
+
+The networks are made so that one layer is known to be bad, and for a known reason.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require()
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+SIDE = 10
+
+
+def network(factors, bent=False):
+    """Three convolutions. Channel i of the second one's result is factors[i] times as large as the others. `bent`: no
+    straight line leads from it to the third one, so that no scale can be moved there."""
+    r = np.random.default_rng(2)
+    n = len(factors)
+    factors = np.asarray(factors, np.float32)
+    w = [r.normal(0, (2 / (9 * 3)) ** 0.5, (n, 3, 3, 3)), r.normal(0, (2 / (9 * n)) ** 0.5, (n, n, 3, 3)),
+         r.normal(0, (2 / (9 * n)) ** 0.5, (n, n, 3, 3))]
+    b = [r.normal(0, 0.1, n) for _ in w]
+    w[1] = w[1] * factors[:, None, None, None]
+    b[1] = b[1] * factors
+    constants, nodes, x = [], [], "x"
+    for i, name in enumerate(["first", "second", "third"]):
+        constants += [numpy_helper.from_array(w[i].astype("f"), f"w{i}"), numpy_helper.from_array(b[i].astype("f"), f"b{i}")]
+        nodes.append(helper.make_node("Conv", [x, f"w{i}", f"b{i}"], [name + "_conv"], name=name, pads=[1, 1, 1, 1]))
+        nodes.append(helper.make_node("Relu", [name + "_conv"], [name]))
+        x = name
+        if bent and name == "second":
+            nodes.append(helper.make_node("Tanh", [x], ["bent"]))
+            x = "bent"
+    nodes += [helper.make_node("GlobalAveragePool", ["third"], ["pooled"]), helper.make_node("Flatten", ["pooled"], ["y"])]
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, n])], constants),
+        opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    return model
+
+
+class Suite:
+    def __init__(self, sinter, folder):
+        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def check(self, what, holds, why=""):
+        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
+        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
+
+    def convert(self, model, data, *more, out):
+        onnx.save(model, self.path("m.onnx"))
+        said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--quantize", "int8",
+                        "--calibrate", data, *more, timeout=120)
+        self.check(f"{out} is converted", said.code == 0, said.why())
+
+    def layers(self, first, second, data, *more):
+        said = cli.call(self.sinter, "compare", first, second, "--inputs", data, "--per-layer", "--json", *more, timeout=120)
+        self.check("the layers are compared", said.code in (0, 1), said.why())
+        return json.loads(said.out) if said.code in (0, 1) else {"layers": [], "samples": 0}
+
+
+def run(s):
+    r = np.random.default_rng(1)
+    data = s.path("d.npz")
+    np.savez(data, x=r.normal(0, 1, (8, 3, SIDE, SIDE)).astype("f"))
+    np.savez(s.path("one.npz"), x=r.normal(0, 1, (1, 3, SIDE, SIDE)).astype("f"))
+
+    s.convert(network([1] * 8), data, out="even.sinter")
+    even = s.layers(s.path("m.onnx"), s.path("even.sinter"), data)
+    by_name = {x["name"]: x for x in even["layers"]}
+    s.check("every value that both have is there", {"first", "second", "third"} <= set(by_name), list(by_name))
+    s.check("all samples of the stack count", even["samples"] == 8, even["samples"])
+    own = [x["own_sqnr_db"] for x in even["layers"] if x["own_sqnr_db"] is not None]
+    s.check("the worst comes first", own == sorted(own), own)
+    s.check("every layer is good", own and min(own) > 30, own)
+    # Noise gathers on the way; what a layer adds to exact operands does not.
+    s.check("noise accumulates", by_name["third"]["sqnr_db"] <= by_name["first"]["sqnr_db"] + 1, by_name)
+    s.check("no layer's own noise is more than what reaches its end",
+            all(x["own_sqnr_db"] >= x["sqnr_db"] - 1 for x in even["layers"] if x["own_sqnr_db"] is not None), by_name)
+    s.check("steps and levels are told", all(x["scale"] > 0 and x["levels"] == 256 and 100 < x["levels_used"] < 400
+                                             for x in even["layers"] if x["type"] == "int8"), by_name)
+
+    s.convert(network([1, 1, 0.003, 1, 1, 1, 0.005, 1], bent=True), data, out="uneven.sinter")
+    uneven = s.layers(s.path("m.onnx"), s.path("uneven.sinter"), s.path("one.npz"))
+    bad = {x["name"]: x for x in uneven["layers"]}.get("second", {})
+    s.check("channels with few levels are named", "2 of 8 channels use fewer than 8 levels" in bad.get("cause", ""), bad)
+    s.check("the worst channel is one of them", bad.get("worst_channel") in (2, 6), bad)
+
+    said = cli.call(s.sinter, "compare", s.path("m.onnx"), s.path("uneven.sinter"), "--inputs", s.path("one.npz"),
+                    "--per-layer")
+    s.check("the table says so", "2 of 8 channels" in said.out and "own" in said.out.splitlines()[0], said.out)
+    s.check("its lines are few", len(said.out.splitlines()) < 20, said.out)
+    same = s.layers(s.path("even.sinter"), s.path("even.sinter"), data)
+    s.check("a file is as good as itself", all(x["sqnr_db"] == 999 for x in same["layers"]), same["layers"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sinter")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        s = Suite(cli.find_sinter(args.sinter), folder)
+        run(s)
+        print(f"{s.passed} checks pass, {s.failed} fail")
+        return 1 if s.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
