@@ -10,6 +10,7 @@
 #include "converter/quantize/grids.h"
 #include "converter/quantize/integer_form.h"
 #include "converter/quantize/integer_weights.h"
+#include "converter/quantize/steep.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t kSmallProduct = 1 << 16;  // multiplications that the portable kernel may have
 
-enum class Kind { kFloat, kProduct, kArithmetic, kTable, kMovement };
+enum class Kind { kFloat, kSteep, kProduct, kArithmetic, kTable, kMovement };
 
 bool float_value(const Graph& g, ValueId id) {
   return id >= 0 && g.value(id).dtype == DType::kFloat32 && g.value(id).extents.empty() &&
@@ -185,9 +186,12 @@ std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
   std::vector<Kind> kinds;
   const std::vector<ValueId> roots = function_roots(g);
   for (const Node& node : g.nodes) kinds.push_back(kind_of(g, node, is_function(roots, node)));
+  const std::vector<bool> steep = steep_nodes(g, roots);
+  for (size_t n = 0; n < count; ++n)
+    if (steep[n] && kinds[n] != Kind::kFloat) kinds[n] = Kind::kSteep;
   std::vector<Role> roles(count, Role::kInteger);
   for (size_t n = 0; n < count; ++n)
-    if (kinds[n] == Kind::kFloat) roles[n] = Role::kFloat;
+    if (kinds[n] == Kind::kFloat || kinds[n] == Kind::kSteep) roles[n] = Role::kFloat;
   const Uses uses(g);
   // What has nothing integer before it, or nothing behind it, gains nothing from being rounded twice.
   const auto fed = [&](const Node& node) {
@@ -223,6 +227,7 @@ std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
     const bool integer = roles[n] == Role::kInteger;
     const char* reason = integer                      ? ""
                          : kinds[n] == Kind::kFloat   ? "no kernel"
+                         : kinds[n] == Kind::kSteep   ? "range: steep near zero, where int8 has few steps"
                          : kinds[n] == Kind::kProduct ? "slower: its result stays float"
                                                       : "not between integer operations";
     fates->push_back({node.name, op_info(node.op())->name, integer, reason});

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "converter/passes/pass.h"
+#include "converter/quantize/functions.h"
 #include "converter/quantize/integer_weights.h"
 #include "converter/quantize/place.h"
+#include "converter/quantize/steep.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert::testing {
@@ -78,6 +80,33 @@ TEST(IntegerForm, PublicValuesBetweenKeepTheirNames) {
   EXPECT_EQ(s.graph.value(s.graph.outputs[0]).name, "between");
   EXPECT_EQ(s.graph.value(s.graph.outputs[0]).dtype, DType::kFloat32);
   EXPECT_EQ(s.graph.value(s.graph.outputs[1]).name, "end");
+}
+
+TEST(IntegerForm, SpectraAndNormsStayFloat) {
+  Sketch s;
+  const ValueId a = conv(s, s.input({1, 4, 4, 3}), 3, 8), b = conv(s, a, 8, 8);
+  const ValueId power = s.emit(AddAttrs{}, {s.emit(MulAttrs{}, {a, a}), s.emit(MulAttrs{}, {b, b})});
+  const ValueId near = s.emit(SqrtAttrs{}, {power});
+  const ValueId far = s.emit(SqrtAttrs{}, {s.emit(AddAttrs{}, {power, s.scalar(1)})});
+  s.output(conv(s, conv(s, s.emit(MulAttrs{}, {near, far}), 8, 8), 8, 8));
+  const std::vector<bool> steep = steep_nodes(s.graph, function_roots(s.graph));
+  std::vector<ValueId> found;
+  for (size_t n = 0; n < steep.size(); ++n)
+    if (steep[n]) found.push_back(s.graph.nodes[n].outputs[0]);
+  EXPECT_THAT(found, ElementsAre(near));
+}
+
+TEST(IntegerForm, FunctionsInSeveralNodesHaveOneRoot) {
+  Sketch s;
+  const ValueId x = s.input({2, 3}), y = s.input({2, 3});
+  const ValueId half = s.emit(MulAttrs{}, {x, s.scalar(0.5)}), tanh = s.emit(TanhAttrs{}, {half});
+  const ValueId product = s.emit(MulAttrs{}, {tanh, x}), sum = s.emit(AddAttrs{}, {product, y});
+  const std::vector<ValueId> roots = function_roots(s.graph);
+  const auto root = [&](ValueId id) { return roots[static_cast<size_t>(id)]; };
+  EXPECT_EQ(root(half), x);
+  EXPECT_EQ(root(tanh), x);
+  EXPECT_EQ(root(product), x);
+  EXPECT_EQ(root(sum), sum);
 }
 
 ConstantPtr weights(const std::vector<float>& w, Dims dims) {
