@@ -49,6 +49,8 @@ int64_t weight_axis(const Graph& g, const Node& node) {
   return node.as<DepthwiseConvAttrs>() != nullptr ? rank - 1 : 0;
 }
 
+bool recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
+
 constexpr double kFarConstant = 1e4;  // masks and the like; a range that holds them has no steps left
 
 // What is joined with other values under one range: data, or constants that leave it steps.
@@ -225,7 +227,9 @@ std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
     const Node& node = g.nodes[n];
     if (node.outputs.empty() || !float_value(g, node.outputs[0]) || node.op() == Op::kView) continue;
     const bool integer = roles[n] == Role::kInteger;
-    const char* reason = integer                      ? ""
+    const char* reason = integer ? ""
+                         : recurrent(node.op())
+                             ? "no kernel: weights of 1024 numbers or more are kept in 8 bits"
                          : kinds[n] == Kind::kFloat   ? "no kernel"
                          : kinds[n] == Kind::kSteep   ? "range: steep near zero, where int8 has few steps"
                          : kinds[n] == Kind::kProduct ? "slower: its result stays float"

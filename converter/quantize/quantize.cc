@@ -1,6 +1,7 @@
 #include "converter/quantize/quantize.h"
 
 #include "converter/passes/pass.h"
+#include "converter/quantize/weight_only.h"
 
 namespace sinter::convert {
 namespace {
@@ -29,6 +30,10 @@ QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const Quanti
   for (const auto& [id, tensor] : seen.values)
     if (tensor.elements > 0 && tensor.not_finite == 0) params[id] = params_of(tensor, options.calibrator);
   summary.rounded = place_quantizers(graph, roles, params);
+  // Recurrent layers compute in float, with weights that the file holds in 8 bits.
+  WeightOnlyOptions recurrent;
+  recurrent.recurrent_only = true;
+  narrow_weights(graph, recurrent);
   for (const char* pass : {"integer", "common-subexpressions-last", "dead-code-last"}) run_pass(graph, pass);
   for (const Node& node : graph.nodes)
     summary.integer_steps +=

@@ -151,6 +151,8 @@ class Narrowing {
   void visit(int n) {
     const Node node = e_.node(n);
     for (const auto& body : node.bodies) Narrowing(*body, options_, summary_).run();
+    if (options_.recurrent_only && node.op() != Op::kLstm && node.op() != Op::kGru && node.op() != Op::kRnn)
+      return;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!e_.graph().is_constant(node.inputs[i])) continue;
       const ConstantPtr c = e_.value(node.inputs[i]).constant;

@@ -14,8 +14,9 @@
 namespace sinter::convert {
 
 struct WeightOnlyOptions {
-  int bits = 8;        // 8, or 4 where it makes sense
-  int64_t block = 32;  // weights that share a scale, where it is not one for a channel; even
+  int bits = 8;                 // 8, or 4 where it makes sense
+  int64_t block = 32;           // weights that share a scale, where it is not one for a channel; even
+  bool recurrent_only = false;  // only those of Lstm, Gru and Rnn
 };
 
 struct WeightOnlySummary {
