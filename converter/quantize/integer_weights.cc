@@ -66,20 +66,6 @@ std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::ve
   return result;
 }
 
-// The smallest number of steps that the largest weight of a channel can be, such that all are whole numbers
-// of steps; 0: none up to 255.
-int whole_steps(const std::vector<double>& items, double largest) {
-  for (int steps = 1; steps <= 255; ++steps) {
-    const double scale = largest / steps;
-    const bool whole = std::all_of(items.begin(), items.end(), [&](double x) {
-      const double q = x / scale;
-      return std::fabs(q - std::nearbyint(q)) <= kRounding * std::max(1.0, std::fabs(q));
-    });
-    if (whole) return steps;
-  }
-  return 0;
-}
-
 std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis) {
   const Channels channels(dims, axis);
   std::vector<std::vector<double>> items(channels.count());
@@ -118,6 +104,18 @@ std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Di
 }
 
 }  // namespace
+
+int whole_steps(const std::vector<double>& items, double largest) {
+  for (int steps = 1; steps <= 255; ++steps) {
+    const double scale = largest / steps;
+    const bool whole = std::all_of(items.begin(), items.end(), [&](double x) {
+      const double q = x / scale;
+      return std::fabs(q - std::nearbyint(q)) <= kRounding * std::max(1.0, std::fabs(q));
+    });
+    if (whole) return steps;
+  }
+  return 0;
+}
 
 std::optional<IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis) {
   const std::vector<double> w = constant->as_doubles();

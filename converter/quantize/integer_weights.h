@@ -28,6 +28,10 @@ struct IntegerWeights {
   bool wide = false;           // some q is -128
 };
 
+// The smallest number of steps (up to 255) that the largest weight of a channel can be, such that all are
+// whole numbers of steps; 0: there is none.
+int whole_steps(const std::vector<double>& items, double largest);
+
 // `constant` (float32) as (q - zero) * scale along `axis`, if it is exactly that but for the rounding of the
 // product: because it was dequantized, or because its values say so.
 std::optional<IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);

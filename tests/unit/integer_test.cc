@@ -56,6 +56,20 @@ TEST(IntegerForm, ChainsOfProductsAndWhatLiesBetween) {
   EXPECT_EQ(s.graph.value(s.graph.outputs[0]).name, "out");
 }
 
+TEST(IntegerForm, WeightsOnAGridStayThere) {
+  Sketch s;
+  const ValueId x = s.input({1, 3});
+  // In the first row 101 steps of 0.013 at most, in the second no steps.
+  const std::vector<float> w = {0.013f * 101, 0.013f * -77, 0.013f * 4, 1.0f, 0.333f, 0.1234f};
+  const ValueId a = s.emit(FullyConnectedAttrs{},
+                           {x, s.graph.add_constant(Constant::of<float>(DType::kFloat32, {2, 3}, w))});
+  s.output(s.emit(FullyConnectedAttrs{}, {a, s.constant({4, 2}), s.constant({4})}));
+  quantize(s);
+  ASSERT_EQ(ops(s.graph)[1], "QFullyConnected");
+  EXPECT_THAT(s.graph.value(s.graph.nodes[1].inputs[1]).constant->as_int64s(),
+              ElementsAre(101, -77, 4, 127, 42, 16));
+}
+
 TEST(IntegerForm, LargeProductsWithFloatResultsStayFloat) {
   Sketch s;
   const ValueId a = conv(s, s.input({1, 40, 40, 3}), 3, 8, 3);
