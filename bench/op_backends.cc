@@ -32,23 +32,23 @@ struct Memory {
   std::byte* data() { return blocks.data()->bytes; }
 };
 
-// The first input is computed, the others are constant unless `all_computed`; the second one has type
-// `second`.
+// The first input is computed, the others are constant unless `all_computed`; `types` of the first operands,
+// the others are float32.
 template <class A>
 void measure(benchmark::State& state, Backend& backend, const A& attrs, const std::vector<Dims>& dims,
-             bool all_computed, DType second) {
+             bool all_computed, const std::vector<DType>& types) {
   std::vector<Memory> memory;
   std::vector<TensorView> in, out(1);
   for (const Dims& d : dims) {
     TensorView v;
-    v.dtype = in.size() == 1 ? second : DType::kFloat32;
+    v.dtype = in.size() < types.size() ? types[in.size()] : DType::kFloat32;
     v.set_shape(d);
     memory.emplace_back(static_cast<size_t>(v.dense_bytes()));
     v.data = memory.back().data();
-    for (int64_t i = 0; v.dtype != DType::kFloat32 && i < v.dense_bytes(); ++i)
+    for (int64_t i = 0; v.dtype != DType::kFloat32 && v.dtype != DType::kInt32 && i < v.dense_bytes(); ++i)
       v.data[i] = static_cast<std::byte>(i * 37 % 251);
     for (int64_t i = 0; v.dtype == DType::kFloat32 && i < v.size(); ++i)
-      v.as<float>()[i] = static_cast<float>(i * 37 % 101) / 50 - 1.01f;
+      v.as<float>()[i] = in.size() == 3 ? 0.001f : static_cast<float>(i * 37 % 101) / 50 - 1.01f;
     v.constant = !all_computed && !in.empty();
     in.push_back(v);
   }
@@ -73,13 +73,13 @@ void measure(benchmark::State& state, Backend& backend, const A& attrs, const st
 
 template <class A>
 void add(const std::string& name, const A& attrs, const std::vector<Dims>& dims, bool all_computed = false,
-         DType second = DType::kFloat32) {
+         const std::vector<DType>& types = {}) {
   static SimdBackend simd;
   static XnnpackBackend xnnpack;
   for (Backend* backend : {static_cast<Backend*>(&xnnpack), static_cast<Backend*>(&simd)})
     benchmark::RegisterBenchmark(
         ("op/" + std::string(op_name(A::kOp)) + "/" + name + "/" + backend->name()).c_str(),
-        [=](benchmark::State& state) { measure(state, *backend, attrs, dims, all_computed, second); })
+        [=](benchmark::State& state) { measure(state, *backend, attrs, dims, all_computed, types); })
         ->MinTime(0.05);
 }
 
@@ -100,7 +100,49 @@ A pool(int64_t kernel, int64_t stride) {
   return a;
 }
 
+// The same product in float32 and in integers, with results of int8 and of float32.
+template <class A, class Q>
+void add_twins(const std::string& name, const A& attrs, Q q, const std::vector<Dims>& dims) {
+  const std::vector<Dims> integer = {dims[0], dims[1], dims[2], dims[2]};
+  const std::vector<DType> types = {DType::kInt8, DType::kInt8, DType::kInt32};
+  q.x_zero = 3;
+  add("twins " + name, attrs, dims);
+  add(name + " int8", q, integer, false, types);
+  q.to = static_cast<int64_t>(DType::kFloat32);
+  add(name + " float", q, integer, false, types);
+}
+void add_conv_twins(const std::string& name, const ConvAttrs& a, const std::vector<Dims>& dims) {
+  add_twins(name, a,
+            QConvAttrs{.strides = a.strides, .dilations = a.dilations, .pads = a.pads, .group = a.group},
+            dims);
+}
+void add_depthwise_twins(const std::string& name, const DepthwiseConvAttrs& a,
+                         const std::vector<Dims>& dims) {
+  add_twins(name, a, QDepthwiseConvAttrs{.strides = a.strides, .dilations = a.dilations, .pads = a.pads},
+            dims);
+}
+
 const bool registered = [] {
+  add_conv_twins("3x3 32x32x16", conv(1, 1), {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}});
+  add_conv_twins("3x3 56x56x64", conv(1, 1), {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}});
+  add_conv_twins("3x3 s2 112x112x3", conv(2, 1), {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});
+  add_conv_twins("3x3 14x14x256", conv(1, 1), {{1, 14, 14, 256}, {256, 3, 3, 256}, {256}});
+  add_conv_twins("1x1 56x56x24-144", conv(1, 0), {{1, 56, 56, 24}, {144, 1, 1, 24}, {144}});
+  add_conv_twins("1x1 7x7x320-1280", conv(1, 0), {{1, 7, 7, 320}, {1280, 1, 1, 320}, {1280}});
+  add_conv_twins("1x1 60x80x16", conv(1, 0), {{1, 60, 80, 16}, {16, 1, 1, 16}, {16}});
+  add_conv_twins("1x1 28x28x96-16", conv(1, 0), {{1, 28, 28, 96}, {16, 1, 1, 96}, {16}});
+  add_conv_twins("1x1 30x40x16-1", conv(1, 0), {{1, 30, 40, 16}, {1, 1, 1, 16}, {1}});
+  add_conv_twins("3x3 112x112x32-3", conv(1, 1), {{1, 112, 112, 32}, {3, 3, 3, 32}, {3}});
+  add_conv_twins("3x3 g4 28x28x64", conv(1, 1, 4), {{1, 28, 28, 64}, {64, 3, 3, 16}, {64}});
+  add_depthwise_twins("3x3 60x80x16", depthwise(1, 1), {{1, 60, 80, 16}, {3, 3, 16}, {16}});
+  add_depthwise_twins("3x3 56x56x144", depthwise(1, 1), {{1, 56, 56, 144}, {3, 3, 144}, {144}});
+  add_depthwise_twins("3x3 s2 48x48x16", depthwise(2, 1), {{1, 48, 48, 16}, {3, 3, 16}, {16}});
+  add_depthwise_twins("3x3 14x14x512", depthwise(1, 1), {{1, 14, 14, 512}, {3, 3, 512}, {512}});
+  add_depthwise_twins("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
+  add_twins("1x640-128", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
+  add_twins("1x1280-1000", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 1280}, {1000, 1280}, {1000}});
+  add_twins("1x64-12", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 64}, {12, 64}, {12}});
+  add_twins("64x256-256", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{64, 256}, {256, 256}, {256}});
   add("3x3 32x32x16", conv(1, 1), {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}});
   add("3x3 56x56x64", conv(1, 1), {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}});
   add("3x3 s2 112x112x3", conv(2, 1), {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});
@@ -138,7 +180,7 @@ const bool registered = [] {
     add(size, FullyConnectedAttrs{}, {{rows, 2048}, {2048, 2048}});
     for (const DType t : {DType::kUint4, DType::kUint8})
       add(size + " " + dtype_name(t), LowBitFullyConnectedAttrs{.block_size = 32},
-          {{rows, 2048}, {2048, 2048}, {2048, 64}}, false, t);
+          {{rows, 2048}, {2048, 2048}, {2048, 64}}, false, {DType::kFloat32, t});
   }
   MatMulAttrs plain, transposed;
   transposed.transpose_b = 1;

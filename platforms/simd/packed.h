@@ -15,4 +15,9 @@ bool connected_packed(const OpCall& call, size_t* packed);
 void pack_connected(const OpCall& call, float* packed, ThreadPool* threads);
 Status run_packed_connected(void* packed, const OpCall& call, RunContext& context);
 
+// QConv and QFullyConnected; the weights' companions are packed with them.
+bool q_product_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace);
+void pack_q_product(const OpCall& call, void* packed, ThreadPool* threads);
+Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context);
+
 }  // namespace sinter::simd

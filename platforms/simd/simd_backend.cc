@@ -8,6 +8,11 @@ namespace {
 bool keeps_packed(const OpCall& call, int threads, StepNeeds* needs) {
   if (call.inputs.size() < 2 || !call.in(1).constant) return false;
   size_t packed = 0, workspace = 0;
+  if (call.op == Op::kQConv || call.op == Op::kQFullyConnected) {
+    if (!simd::q_product_packed(call, threads, &packed, &workspace)) return false;
+    *needs = {packed, workspace, call.has_input(4) ? 0b11110u : 0b1110u};
+    return true;
+  }
   if (call.op == Op::kConv) {
     if (!simd::conv_packed(call, threads, &packed, &workspace)) return false;
   } else if (call.op != Op::kFullyConnected || !simd::connected_packed(call, &packed)) {
@@ -47,17 +52,20 @@ Status SimdBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<s
     step->state = const_cast<Kernel*>(kernel);
     return ok_status();
   }
-  auto* packed = static_cast<float*>(prepared.allocate(needs.prepared, kBufferAlignment));
+  void* packed = prepared.allocate(needs.prepared, kBufferAlignment);
   SINTER_CHECK(packed != nullptr, error(Code::kOutOfMemory, "%a bytes of packed weights do not fit",
                                         static_cast<int64_t>(needs.prepared)));
   SINTER_CHECK(call.in(1).data != nullptr, error(Code::kInternal, "constant weights without data"));
   step->state = packed;
   if (call.op == Op::kConv) {
-    simd::pack_conv(call, packed, threads);
+    simd::pack_conv(call, static_cast<float*>(packed), threads);
     step->run = simd::run_packed_conv;
-  } else {
-    simd::pack_connected(call, packed, threads);
+  } else if (call.op == Op::kFullyConnected) {
+    simd::pack_connected(call, static_cast<float*>(packed), threads);
     step->run = simd::run_packed_connected;
+  } else {
+    simd::pack_q_product(call, packed, threads);
+    step->run = simd::run_packed_q_product;
   }
   return ok_status();
 }

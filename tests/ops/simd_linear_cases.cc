@@ -269,46 +269,6 @@ TEST(SimdAttention, RulesForBiases) {
     }
 }
 
-// Prepared by the backend, in exactly the memory that it asked for: the bits that the kernel gives.
-template <class A>
-void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs) {
-  std::vector<Tensor> plain;
-  ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &plain));
-  std::vector<TensorView> shapes, in_views;
-  ASSERT_TRUE(infer_op(attrs, inputs, &shapes).ok());
-  std::vector<Operand> in;
-  for (const Tensor& t : inputs) {
-    in.emplace_back(t.dtype, t.dims, Layout::kDense);
-    in.back().write(t);
-    in_views.push_back(in.back().view());
-    in_views.back().constant = in_views.size() > 1;
-  }
-  Operand out(shapes[0].dtype, plain[0].dims, Layout::kDense);
-  std::vector<TensorView> out_views{out.view()};
-  OpCall call{A::kOp, &attrs, in_views, out_views};
-  SimdBackend backend;
-  for (const bool threaded : {false, true}) {
-    ReversedPool pool;
-    ThreadPool* threads = threaded ? &pool : nullptr;
-    StepNeeds needs;
-    ASSERT_TRUE(backend.measure(call, threaded ? 3 : 1, &needs).ok());
-    EXPECT_EQ(needs.prepared > 0, packs);
-    Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kDense);
-    Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, Layout::kDense);
-    BumpArena arena({prepared.view().data, needs.prepared});
-    RunContext context{{workspace.view().data, needs.workspace}, threads};
-    PreparedStep step;
-    ASSERT_TRUE(backend.prepare(call, arena, context.workspace, threads, &step).ok());
-    EXPECT_EQ(arena.used(), needs.prepared);
-    for (int run = 0; run < 2; ++run) {
-      ASSERT_TRUE(step.run(step.state, call, context).ok());
-      EXPECT_EQ(out.read().bytes, plain[0].bytes);
-    }
-    EXPECT_TRUE(prepared.clean() && workspace.clean() && out.clean());
-    backend.release(step);
-  }
-}
-
 TEST(SimdBackend, PacksConstantWeightsOnce) {
   ConvAttrs a;
   a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {1, 1, 1, 1};

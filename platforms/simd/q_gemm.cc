@@ -1,0 +1,347 @@
+// The instruction sets with dot products of bytes, too.
+#define SINTER_SIMD_BYTE_TABLES
+#include "platforms/simd/q_gemm.h"
+
+#include <cstring>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/q_gemm.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "platforms/simd/int8-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+#undef SINTER_Q_ROWS
+// kUnit depths are multiplied at a time: Element is how a row holds them, Word what is broadcast of a row.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+// Four unsigned by four signed bytes: x + 128, which the bias makes up for.
+using Element = uint8_t;
+using Word = int32_t;
+using Weights = V8;
+#define SINTER_Q_ROWS 8
+constexpr int64_t kUnit = 4;
+constexpr int32_t kShift = 128;
+HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
+HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
+  return hn::SumOfMulQuadAccumulate(D32(), hn::BitCast(hn::ScalableTag<uint8_t>(), hn::Set(D32(), word)), w,
+                                    sum);
+}
+#else
+using Element = int16_t;
+using Weights = V16;
+constexpr int32_t kShift = 0;
+#if HWY_TARGET_IS_NEON
+// Columns side by side: the lower and the upper half of them in a sum each.
+using Word = int16_t;
+#define SINTER_Q_ROWS (HWY_ARCH_ARM_A64 ? 8 : 4)
+constexpr int64_t kUnit = 1;
+#else
+// Pairs.
+using Word = int32_t;
+#define SINTER_Q_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
+constexpr int64_t kUnit = 2;
+HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), hn::BitCast(D16(), hn::Set(D32(), word)), w));
+}
+#endif
+HWY_INLINE Weights load_weights(const int8_t* p) { return load16(p); }
+#endif
+
+constexpr int64_t kMaxRows = SINTER_Q_ROWS;  // what the registers hold
+
+HWY_INLINE Word word_at(const Element* p) {
+  Word w;
+  std::memcpy(&w, p, sizeof(w));
+  return w;
+}
+
+int64_t q_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
+
+void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
+  const int64_t width = q_panel_width(), length = packed.runs.packed_length(),
+                deep = packed.runs.packed_depth();
+  for (int64_t c = 0; c < divide_up(packed.columns, width) * width; ++c) {
+    int8_t* to = packed.panels + c / width * width * deep + c % width * kUnit;
+    const bool valid = c < packed.columns;
+    const int8_t* from = w.weights + c * packed.runs.depth();
+    uint32_t sum = 0;
+    for (int64_t run = 0; run < packed.runs.count; ++run, from += packed.runs.length, to += length * width)
+      for (int64_t k = 0; k < length; ++k) {
+        const int8_t v = valid && k < packed.runs.length ? from[k] : int8_t{0};
+        to[k / kUnit * width * kUnit + k % kUnit] = v;
+        sum += static_cast<uint32_t>(v);
+      }
+    // Rows hold x + kShift, or x - x_zero.
+    const uint32_t shift = kShift == 0 ? 0 : sum * static_cast<uint32_t>(kShift + x_zero);
+    packed.bias[c] = valid ? static_cast<int32_t>(static_cast<uint32_t>(w.bias[c]) - shift) : 0;
+    packed.multipliers[c] = valid ? w.multipliers[c * w.multiplier_step] : 0.0f;
+    if (packed.zeros != nullptr) packed.zeros[c] = valid ? w.zeros[c * w.zero_step] : 0;
+  }
+}
+
+// ---- rows
+
+// n numbers in the form of a row. Reads no further, writes no further.
+HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, Element* to) {
+  int64_t i = 0;
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+  const D8 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V8 flip = hn::Set(d, int8_t{-128});
+  auto* y = reinterpret_cast<int8_t*>(to);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, x + i), flip), d, y + i);
+  if (i < n) {
+    const auto rest = static_cast<size_t>(n - i);
+    hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
+  }
+#else
+  const D16 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V16 zero = hn::Set(d, x_zero);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(load16(x + i), zero), d, to + i);
+  for (; i < n; ++i) to[i] = static_cast<Element>(x[i] - x_zero);
+#endif
+}
+
+HWY_INLINE void fill(int64_t n, Element value, Element* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = value;
+}
+
+void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
+  const auto nothing = static_cast<Element>(kShift == 0 ? 0 : x_zero + kShift);
+  const auto zero = static_cast<int16_t>(x_zero);
+  auto* to = reinterpret_cast<Element*>(buffer);
+  const int64_t c = g.in_channels, reach = (g.kernel[1] - 1) * g.dilation[1];
+  const int64_t s1 = box.begin[1] * g.stride[1] - g.pad[1], s2 = box.begin[2] * g.stride[2] - g.pad[2];
+  const int64_t left = std::clamp<int64_t>(-s2, 0, box.line),
+                right = std::clamp<int64_t>(g.in[2] - s2, left, box.line);
+  for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
+    const int64_t i0 = box.begin[0] * g.stride[0] - g.pad[0] + t0 * g.dilation[0];
+    const int8_t* plane = x + (box.batch * g.in[0] + i0) * g.in[1] * g.in[2] * c;
+    for (int64_t l = 0; l < box.lines; ++l, to += box.line * c) {
+      const int64_t i1 = s1 + l;
+      if (l % g.stride[1] > reach) continue;  // between the windows
+      if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) {
+        fill(box.line * c, nothing, to);
+        continue;
+      }
+      fill(left * c, nothing, to);
+      convert(plane + (i1 * g.in[2] + s2 + left) * c, (right - left) * c, zero, to + left * c);
+      fill((box.line - right) * c, nothing, to + right * c);
+    }
+  }
+}
+
+void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums) {
+  const auto offset =
+      static_cast<uint32_t>(runs.depth()) * static_cast<uint32_t>(kShift == 0 ? 0 : x_zero + kShift);
+  for (int64_t r = 0; r < rows.count; ++r) {
+    uint32_t sum = 0;
+    for (int64_t t = 0; t < runs.count; ++t) {
+      const Element* p = reinterpret_cast<const Element*>(rows.buffer) + rows.rows[r] + rows.runs[t];
+      for (int64_t k = 0; k < runs.length; ++k) sum += static_cast<uint32_t>(static_cast<int32_t>(p[k]));
+    }
+    sums[r] = static_cast<int32_t>(sum - offset);
+  }
+}
+
+// ---- products
+
+// sums[r * 2 * lanes + c] for kRows rows of one panel; kVectors is 1 where its columns fit one vector.
+template <int kRows, int kVectors>
+HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_offsets, const QRuns& runs,
+                      const int8_t* b, const int32_t* bias, int32_t* sums) {
+  const D32 d;
+  const size_t lanes = hn::Lanes(d);
+  const auto step = static_cast<int64_t>(2 * lanes) * kUnit;
+  const int64_t depth = runs.packed_length();
+  const V32 s0 = hn::LoadU(d, bias), s1 = hn::LoadU(d, bias + (kVectors == 2 ? lanes : 0));
+  V32 c00 = s0, c10 = s0, c20 = s0, c30 = s0, c40 = s0, c50 = s0, c60 = s0, c70 = s0;
+  V32 c01 = s1, c11 = s1, c21 = s1, c31 = s1, c41 = s1, c51 = s1, c61 = s1, c71 = s1;
+  // A single row takes turns between sums, for one would be waited for.
+  if constexpr (kRows == 1) c10 = c11 = c20 = c21 = c30 = c31 = hn::Zero(d);
+  for (int64_t run = 0; run < runs.count; ++run) {
+    const Element* from = a + run_offsets[run];
+#define SINTER_ROW(r) [[maybe_unused]] const Element* a##r = from + (kRows > r ? rows[kRows > r ? r : 0] : 0);
+    SINTER_ROW(0)
+    SINTER_ROW(1)
+    SINTER_ROW(2)
+    SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+#undef SINTER_ROW
+        int64_t k = 0;
+#if HWY_TARGET_IS_NEON
+    for (; k < depth; ++k, b += step) {
+      const V16 w = load_weights(b);
+#define SINTER_ROW(r)      \
+  if constexpr (kRows > r) \
+    c##r##0 = hn::WidenMulAccumulate(d, hn::Set(D16(), word_at(a##r + k)), w, c##r##0, c##r##1);
+#else
+    const int64_t half = step / 2;
+    if constexpr (kRows == 1) {
+      for (; k + 4 * kUnit <= depth; k += 4 * kUnit, b += 4 * step) {
+#define SINTER_TURN(i)                                                                 \
+  c##i##0 = product(word_at(a0 + k + i * kUnit), load_weights(b + i * step), c##i##0); \
+  if constexpr (kVectors == 2)                                                         \
+    c##i##1 = product(word_at(a0 + k + i * kUnit), load_weights(b + i * step + half), c##i##1);
+        SINTER_TURN(0) SINTER_TURN(1) SINTER_TURN(2) SINTER_TURN(3)
+#undef SINTER_TURN
+      }
+    }
+    for (; k < depth; k += kUnit, b += step) {
+      const Weights w0 = load_weights(b);
+      const Weights w1 = kVectors == 2 ? load_weights(b + half) : w0;
+#define SINTER_ROW(r)                                               \
+  if constexpr (kRows > r) {                                        \
+    const Word x = word_at(a##r + k);                               \
+    c##r##0 = product(x, w0, c##r##0);                              \
+    if constexpr (kVectors == 2) c##r##1 = product(x, w1, c##r##1); \
+  }
+#endif
+      SINTER_ROW(0)
+      SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+#undef SINTER_ROW
+    }
+  }
+  if constexpr (kRows == 1) {
+    c00 = hn::Add(hn::Add(c00, c10), hn::Add(c20, c30));
+    c01 = hn::Add(hn::Add(c01, c11), hn::Add(c21, c31));
+  }
+#define SINTER_ROW(r)                                                                \
+  if constexpr (kRows > r) {                                                         \
+    hn::StoreU(c##r##0, d, sums + r * 2 * lanes);                                    \
+    if constexpr (kVectors == 2) hn::StoreU(c##r##1, d, sums + (r * 2 + 1) * lanes); \
+  }
+  SINTER_ROW(0)
+  SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+#undef SINTER_ROW
+}
+
+template <int kVectors>
+HWY_NOINLINE void rows_block(int64_t n, const Element* a, const int32_t* rows, const int32_t* run_offsets,
+                             const QRuns& runs, const int8_t* b, const int32_t* bias, int32_t* sums) {
+  switch (n) {
+#define SINTER_ROWS(r) \
+  case r:              \
+    return block<r, kVectors>(a, rows, run_offsets, runs, b, bias, sums);
+    SINTER_ROWS(1)
+    SINTER_ROWS(2)
+    SINTER_ROWS(3)
+    SINTER_ROWS(4)
+#if SINTER_Q_ROWS > 4
+    SINTER_ROWS(5)
+    SINTER_ROWS(6)
+    SINTER_ROWS(7)
+    SINTER_ROWS(8)
+#endif
+#undef SINTER_ROWS
+  }
+}
+
+// Bounds, rounds and narrows.
+template <class T>
+HWY_INLINE hn::Vec<hn::Rebind<T, D32>> narrowed(VF v, VF low, VF high, [[maybe_unused]] V32 zero) {
+  if constexpr (hwy::IsFloat<T>()) {
+    return v;
+  } else {
+    // What is no number gives the lower bound; on x86 the maximum does that.
+    v = HWY_ARCH_X86 ? hn::Max(v, low) : hn::IfThenElse(hn::Gt(v, low), v, low);
+    const V32 y = hn::Add(hn::NearestInt(hn::Min(v, high)), zero);
+    using U = hwy::MakeUnsigned<T>;
+    const auto low_bits = hn::TruncateTo(hn::Rebind<U, D32>(), hn::BitCast(hn::RebindToUnsigned<D32>(), y));
+    return hn::BitCast(hn::Rebind<T, D32>(), low_bits);
+  }
+}
+
+// The results of `n` rows from `row` on, columns from `column` on, of which `valid` count.
+template <class T>
+HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* row_sums, int64_t n,
+                         int64_t column, int64_t valid, const QResult& result, const int64_t* y_rows) {
+  const D32 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const hn::Rebind<T, D32> to;
+  const VF low = hn::Set(DF(), result.low), high = hn::Set(DF(), result.high);
+  const V32 zero = hn::Set(d, result.zero);
+  for (int64_t c = 0; c < valid; c += lanes, sums += lanes) {
+    const VF multiplier = hn::LoadU(DF(), w.multipliers + column + c);
+    T* y = static_cast<T*>(result.y) + column + c;
+    const auto value = [&](V32 sum) HWY_ATTR {
+      return narrowed<T>(hn::Mul(hn::ConvertTo(DF(), sum), multiplier), low, high, zero);
+    };
+    if (w.zeros != nullptr) {
+      const V32 zeros = hn::LoadU(d, w.zeros + column + c);
+      for (int64_t r = 0; r < n; ++r) {
+        const V32 sum = hn::LoadU(d, sums + r * 2 * lanes);
+        hn::StoreN(value(hn::Sub(sum, hn::Mul(zeros, hn::Set(d, row_sums[r])))), to, y + y_rows[r],
+                   static_cast<size_t>(valid - c));
+      }
+    } else if (valid - c >= lanes) {
+      for (int64_t r = 0; r < n; ++r)
+        hn::StoreU(value(hn::LoadU(d, sums + r * 2 * lanes)), to, y + y_rows[r]);
+    } else {
+      for (int64_t r = 0; r < n; ++r)
+        hn::StoreN(value(hn::LoadU(d, sums + r * 2 * lanes)), to, y + y_rows[r],
+                   static_cast<size_t>(valid - c));
+    }
+  }
+}
+
+void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
+                const QResult& result, const int64_t* y_rows) {
+  const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
+  const auto* a = reinterpret_cast<const Element*>(rows.buffer);
+  // Blocks of nearly the same size.
+  const int64_t blocks = divide_up(rows.count, kMaxRows);
+  HWY_ALIGN int32_t sums[static_cast<size_t>(kMaxRows) * 2 * hn::MaxLanes(D32())];
+  for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+    const int64_t column = panel * width, valid = std::min(width, w.columns - column);
+    if (valid <= 0) break;
+    const auto product_of = 2 * valid <= width && !HWY_TARGET_IS_NEON ? rows_block<1> : rows_block<2>;
+    const auto finish_of = result.type == DType::kInt8      ? finish<int8_t>
+                           : result.type == DType::kFloat32 ? finish<float>
+                                                            : finish<int16_t>;
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t row = rows.count * i / blocks, n = rows.count * (i + 1) / blocks - row;
+      product_of(n, a, rows.rows + row, rows.runs, w.runs, w.panels + column * deep, w.bias + column, sums);
+      finish_of(w, sums, rows.sums != nullptr ? rows.sums + row : nullptr, n, column, valid, result,
+                y_rows + row);
+    }
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+
+HWY_EXPORT(q_panel_width);
+HWY_EXPORT(pack_q_panels);
+HWY_EXPORT(load_q_box);
+HWY_EXPORT(sum_q_rows);
+HWY_EXPORT(multiply_q);
+
+int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
+
+void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
+  HWY_DYNAMIC_DISPATCH(pack_q_panels)(w, x_zero, packed);
+}
+
+void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
+  HWY_DYNAMIC_DISPATCH(load_q_box)(g, box, x, x_zero, buffer);
+}
+
+void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums) {
+  HWY_DYNAMIC_DISPATCH(sum_q_rows)(rows, runs, x_zero, sums);
+}
+
+void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
+                const QResult& result, const int64_t* y_rows) {
+  HWY_DYNAMIC_DISPATCH(multiply_q)(w, rows, first_panel, end_panel, result, y_rows);
+}
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE

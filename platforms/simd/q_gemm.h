@@ -1,0 +1,79 @@
+// Products of int8 rows by int8 weights with the results of docs/numerics.md: the core of QFullyConnected and
+// QConv.
+//
+// Weights are packed once into panels of q_panel_width() output channels; rows are packed tile by tile, in
+// the form that the instruction set multiplies: bytes where it has dot products of four bytes, else int16.
+// Sums wrap modulo 2^32, as the reference kernels' do, so that any order gives the same bits.
+#pragma once
+
+#include "platforms/simd/int8.h"
+#include "platforms/simd/window.h"
+
+namespace sinter::simd {
+
+constexpr int64_t kQPanel = 32;  // a widest panel's columns; packed weights are sized for it
+constexpr int64_t kQDepth = 4;   // packed depths are multiples of this
+
+// A piece of one image's result: lines begin[1] .. end[1] - 1 of it, pixels begin[2] .. end[2] - 1 of each.
+// The input pixels that it reads lie in a buffer, as lines of `line` pixels with all their channels, plane by
+// plane.
+struct QBox {
+  int64_t batch = 0, begin[3] = {}, end[3] = {};
+  int64_t lines = 0, line = 0;  // of a plane; there are g.kernel[0] of them
+
+  int64_t pixels() const { return (end[1] - begin[1]) * (end[2] - begin[2]); }
+};
+
+// Taps that lie side by side in the buffer are summed as one run, which in packed weights takes a multiple of
+// kQDepth.
+struct QRuns {
+  int64_t count = 0, length = 0;
+  int64_t packed_length() const { return divide_up(length, kQDepth) * kQDepth; }
+  int64_t depth() const { return count * length; }
+  int64_t packed_depth() const { return count * packed_length(); }
+};
+
+// The packed weights of one group: panels, then per column int32 bias, float multiplier, int32 zero point.
+struct QPacked {
+  QRuns runs;
+  int64_t columns = 0;
+  int8_t* panels = nullptr;
+  int32_t* bias = nullptr;
+  float* multipliers = nullptr;
+  int32_t* zeros = nullptr;  // null if all are 0
+};
+// What pack_q_panels reads; of one group.
+struct QWeights {
+  const int8_t* weights;  // [columns, depth]
+  const int32_t* bias;
+  const float* multipliers;  // per column, or one
+  int64_t multiplier_step;
+  const int8_t* zeros;  // per column, or one, or null
+  int64_t zero_step;
+};
+
+struct QResult {
+  DType type = DType::kInt8;  // int8, int16 or float32
+  int32_t zero = 0;
+  float low = 0, high = 0;  // bounds less the zero point
+  void* y = nullptr;
+};
+
+// One box and one group: where its rows and runs begin in the buffer, in elements.
+struct QRows {
+  const std::byte* buffer = nullptr;
+  const int32_t *rows = nullptr, *runs = nullptr;
+  const int32_t* sums = nullptr;  // per row, of x - x_zero, where weights have zero points
+  int64_t count = 0;
+};
+
+int64_t q_panel_width();
+void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed);
+// Fills the buffer.
+void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer);
+void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums);
+// Panels first .. end - 1. Row r, column c is stored at result.y[y_rows[r] + c].
+void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
+                const QResult& result, const int64_t* y_rows);
+
+}  // namespace sinter::simd

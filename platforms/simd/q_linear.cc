@@ -1,0 +1,296 @@
+// QFullyConnected and QConv on the product of q_gemm.h: box by box, each copied by the thread that multiplies
+// it with all panels of weights.
+#include "platforms/simd/packed.h"
+#include "platforms/simd/q_gemm.h"
+
+namespace sinter::simd {
+namespace {
+
+constexpr int64_t kBoxElements = 49152;  // of the input, where one pixel's window is not larger
+constexpr int64_t kBoxPixels = 512;
+
+struct Plan {
+  Geometry g;
+  QRuns runs;
+  int64_t columns = 0;  // of one group
+  int64_t x_zero = 0;
+  QResult result;
+  int64_t box_lines = 1, box_pixels = 1;  // of the result
+  int64_t lines = 1, line = 1;            // of a box's input planes
+
+  // In packed memory, columns are whole panels.
+  int64_t wide() const { return divide_up(columns, kQPanel) * kQPanel; }
+  int64_t pixels() const { return box_lines * box_pixels; }
+};
+
+template <class A>
+void set_result(const OpCall& call, const A& a, Plan* p) {
+  p->x_zero = a.x_zero;
+  p->result = {call.out(0).dtype, static_cast<int32_t>(a.y_zero), static_cast<float>(a.q_min - a.y_zero),
+               static_cast<float>(a.q_max - a.y_zero), call.out(0).data};
+}
+
+// Rows that are read in order: pixels of one line.
+void flatten(int64_t rows, Geometry* g) {
+  g->batch = 1;
+  for (int i = 0; i < 3; ++i) g->in[i] = g->out[i] = i == 2 ? rows : 1;
+}
+
+bool pointwise(const Geometry& g) {
+  for (int i = 0; i < 3; ++i)
+    if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.in[i] != g.out[i]) return false;
+  return true;
+}
+
+// Input positions that `out` neighbouring windows reach along an axis.
+bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
+  int64_t window = 0;
+  return checked_mul(out - 1, g.stride[axis], in) &&
+         checked_mul(g.kernel[axis] - 1, g.dilation[axis], &window) && checked_add(*in, window, in) &&
+         checked_add<int64_t>(*in, 1, in);
+}
+
+bool box_elements(const Plan& p, int64_t lines, int64_t pixels, int64_t* in_lines, int64_t* line,
+                  int64_t* n) {
+  return reach(p.g, 1, lines, in_lines) && reach(p.g, 2, pixels, line) && checked_mul(*in_lines, *line, n) &&
+         checked_mul(*n, p.g.kernel[0], n) && checked_mul(*n, p.g.in_channels, n);
+}
+
+// As much of the result as has its input in a cache, in pieces of nearly the same size.
+bool choose_box(Plan* p) {
+  const Geometry& g = p->g;
+  int64_t lines = 0, line = 0, n = 0;
+  const auto fits = [&](int64_t out_lines, int64_t pixels) {
+    return out_lines * pixels <= kBoxPixels && box_elements(*p, out_lines, pixels, &lines, &line, &n) &&
+           n <= kBoxElements;
+  };
+  int64_t pixels = std::clamp<int64_t>(g.out[2], 1, kBoxPixels), out_lines = 1;
+  while (pixels > 8 && !fits(1, pixels)) pixels = divide_up(pixels, 2);
+  pixels = divide_up(g.out[2], divide_up(g.out[2], pixels));
+  if (pixels == g.out[2])
+    while (out_lines < g.out[1] && fits(out_lines + 1, pixels)) ++out_lines;
+  out_lines = divide_up(g.out[1], divide_up(g.out[1], out_lines));
+  p->box_lines = out_lines, p->box_pixels = pixels;
+  return box_elements(*p, out_lines, pixels, &p->lines, &p->line, &n) && n < INT32_MAX;
+}
+
+// False where the memory cannot be counted.
+bool plan_of(const OpCall& call, Plan* p) {
+  Geometry& g = p->g;
+  if (call.op == Op::kQFullyConnected) {
+    set_result(call, call.attrs<QFullyConnectedAttrs>(), p);
+    const TensorView& x = call.in(0);
+    int64_t rows = 1;
+    for (int i = 0; i + 1 < x.rank; ++i) rows *= x.dims[i];
+    g.in_channels = x.dims[x.rank - 1], g.out_channels = call.in(1).dims[0];
+    flatten(rows, &g);
+  } else {
+    const auto& a = call.attrs<QConvAttrs>();
+    set_result(call, a, p);
+    g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
+    g.group = a.group;
+    if (pointwise(g)) flatten(g.batch * g.out_pixels(), &g);
+  }
+  p->columns = g.out_channels / g.group;
+  const bool lines = g.dilation[2] == 1 && g.group == 1;
+  p->runs = {g.kernel[0] * g.kernel[1] * (lines ? 1 : g.kernel[2]),
+             g.in_channels / g.group * (lines ? g.kernel[2] : 1)};
+  if (call.out(0).size() == 0) return true;
+  int64_t depth = 0;
+  return checked_add<int64_t>(p->runs.length, kQDepth, &depth) && checked_mul(depth, p->runs.count, &depth) &&
+         choose_box(p);
+}
+
+// Of one group: panels, and three numbers per column.
+bool packed_bytes(const Plan& p, int64_t* bytes) {
+  int64_t depth = 0;
+  return checked_add<int64_t>(p.runs.packed_depth(), 12, &depth) && checked_mul(p.wide(), depth, bytes);
+}
+
+// What one thread needs: the box's input, where its rows are stored, begin and sum up to, where runs begin.
+struct Scratch {
+  int64_t* y_rows = nullptr;
+  int32_t *rows = nullptr, *sums = nullptr, *runs = nullptr;
+  std::byte* buffer = nullptr;
+
+  Scratch(const Plan& p, std::byte* at) {
+    y_rows = reinterpret_cast<int64_t*>(at);
+    rows = reinterpret_cast<int32_t*>(y_rows + p.pixels());
+    sums = rows + p.pixels();
+    runs = sums + p.pixels();
+    buffer = at + buffer_offset(p);
+  }
+  static int64_t buffer_offset(const Plan& p) {
+    return static_cast<int64_t>(
+        align_up(static_cast<size_t>(p.pixels() * 16 + p.runs.count * 4), kBufferAlignment));
+  }
+  // Instruction sets differ in the bytes of an element. Runs are read up to a multiple of kQDepth.
+  static bool bytes(const Plan& p, int64_t* bytes) {
+    const int64_t elements = p.g.kernel[0] * p.lines * p.line * p.g.in_channels;
+    return checked_add<int64_t>(elements * static_cast<int64_t>(sizeof(int16_t)),
+                                buffer_offset(p) + static_cast<int64_t>(2 * kBufferAlignment), bytes) &&
+           (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
+  }
+};
+
+QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
+  int64_t bytes = 0;
+  if (!packed_bytes(p, &bytes)) return {};
+  auto* at = memory + group * bytes;
+  const int64_t wide = p.wide();
+  QPacked packed{p.runs, p.columns, reinterpret_cast<int8_t*>(at), nullptr, nullptr, nullptr};
+  at += wide * p.runs.packed_depth();
+  packed.bias = reinterpret_cast<int32_t*>(at);
+  packed.multipliers = reinterpret_cast<float*>(at + wide * 4);
+  if (zeros) packed.zeros = reinterpret_cast<int32_t*>(at + wide * 8);
+  return packed;
+}
+
+void pack(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
+  const bool zeros = call.has_input(4);
+  const int64_t multiplier_step = call.in(3).size() == 1 ? 0 : 1,
+                zero_step = zeros && call.in(4).size() > 1 ? 1 : 0;
+  parallel_for(threads, p.g.group, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t group = begin; group < end; ++group) {
+      const int64_t c = group * p.columns;
+      const QWeights w{call.in(1).as<const int8_t>() + c * p.runs.depth(),
+                       call.in(2).as<const int32_t>() + c,
+                       call.in(3).as<const float>() + c * multiplier_step,
+                       multiplier_step,
+                       zeros ? call.in(4).as<const int8_t>() + c * zero_step : nullptr,
+                       zero_step};
+      pack_q_panels(w, static_cast<int32_t>(p.x_zero), packed_at(p, group, zeros, memory));
+    }
+  });
+}
+
+// Box `index` of the result.
+QBox box_at(const Plan& p, int64_t index) {
+  const Geometry& g = p.g;
+  const int64_t across = divide_up(g.out[2], p.box_pixels), down = divide_up(g.out[1], p.box_lines);
+  QBox box;
+  box.begin[2] = index % across * p.box_pixels, box.begin[1] = index / across % down * p.box_lines;
+  box.begin[0] = index / across / down % g.out[0], box.batch = index / across / down / g.out[0];
+  box.end[0] = box.begin[0] + 1;
+  box.end[1] = std::min(box.begin[1] + p.box_lines, g.out[1]);
+  box.end[2] = std::min(box.begin[2] + p.box_pixels, g.out[2]);
+  int64_t n = 0;
+  box_elements(p, box.end[1] - box.begin[1], box.end[2] - box.begin[2], &box.lines, &box.line, &n);
+  return box;
+}
+
+// Copies the box's input and notes where its rows begin, there and in the result.
+void load(const Plan& p, const QBox& box, const int8_t* x, const Scratch& s) {
+  const Geometry& g = p.g;
+  load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
+  int64_t r = 0;
+  for (int64_t i = box.begin[1]; i < box.end[1]; ++i)
+    for (int64_t j = box.begin[2]; j < box.end[2]; ++j, ++r) {
+      s.rows[r] = static_cast<int32_t>(
+          ((i - box.begin[1]) * g.stride[1] * box.line + (j - box.begin[2]) * g.stride[2]) * g.in_channels);
+      s.y_rows[r] = (((box.batch * g.out[0] + box.begin[0]) * g.out[1] + i) * g.out[2] + j) * g.out_channels;
+    }
+}
+
+void set_runs(const Plan& p, const QBox& box, int64_t group, int32_t* runs) {
+  const Geometry& g = p.g;
+  const int64_t taps = p.runs.count / (g.kernel[0] * g.kernel[1]), from = group * (g.in_channels / g.group);
+  for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0)
+    for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1)
+      for (int64_t t2 = 0; t2 < taps; ++t2)
+        *runs++ = static_cast<int32_t>(
+            ((t0 * box.lines + t1 * g.dilation[1]) * box.line + t2 * g.dilation[2]) * g.in_channels + from);
+}
+
+Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std::byte* scratch) {
+  Plan p;
+  int64_t each = 0;
+  if (call.out(0).size() == 0 || !plan_of(call, &p) || !Scratch::bytes(p, &each)) return ok_status();
+  const Geometry& g = p.g;
+  const bool zeros = call.has_input(4);
+  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t boxes =
+      g.batch * g.out[0] * divide_up(g.out[1], p.box_lines) * divide_up(g.out[2], p.box_pixels);
+  // Where there are too few boxes, panels are shared out as well.
+  const int64_t panels = divide_up(p.columns, q_panel_width());
+  const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
+  const int64_t units = boxes * parts, slots = std::min(units, threads);
+  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot) {
+      const Scratch s(p, scratch + slot * each);
+      int64_t held = -1;  // the box in the buffer
+      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
+        const int64_t part = unit % parts, index = unit / parts;
+        const QBox box = box_at(p, index);
+        if (held != index) load(p, box, call.in(0).as<const int8_t>(), s);
+        held = index;
+        for (int64_t group = 0; group < g.group; ++group) {
+          set_runs(p, box, group, s.runs);
+          QRows rows{s.buffer, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
+          if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
+          QResult result = p.result;
+          result.y = static_cast<std::byte*>(result.y) +
+                     group * p.columns * static_cast<int64_t>(byte_width(result.type));
+          multiply_q(packed_at(p, group, zeros, packed), rows, panels * part / parts,
+                     panels * (part + 1) / parts, result, s.y_rows);
+        }
+      }
+    }
+  });
+  return ok_status();
+}
+
+Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
+  Plan p;
+  int64_t a = 0, b = 0;
+  SINTER_CHECK(plan_of(call, &p) && packed_bytes(p, &a) && checked_mul(a, p.g.group, &a) &&
+                   Scratch::bytes(p, &b) && checked_mul<int64_t>(b, std::max(threads, 1), &b) &&
+                   a < INT64_MAX / 2 && b < INT64_MAX / 4,
+               invalid("the operation needs more workspace than there is"));
+  *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
+  *scratch = static_cast<size_t>(b);
+  return ok_status();
+}
+
+Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  size_t packed = 0, scratch = 0;
+  SINTER_RETURN_IF_ERROR(needs_of(call, threads, &packed, &scratch));
+  *bytes = packed + scratch;
+  return ok_status();
+}
+
+Status run(const OpCall& call, RunContext& context) {
+  size_t packed = 0, scratch = 0;
+  SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
+  pack_q_product(call, context.workspace.data(), context.threads);
+  return run_with(call, context, context.workspace.data(), context.workspace.data() + packed);
+}
+
+Status accept(const OpCall& call) {
+  SINTER_CHECK(call.in(0).dtype == DType::kInt8, unsupported("the simd kernel takes int8"));
+  Plan p;
+  SINTER_CHECK(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
+  return accept_dense(call);
+}
+
+}  // namespace
+
+bool q_product_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
+  for (size_t i = 2; i < call.inputs.size(); ++i)
+    if (call.has_input(i) && !call.in(i).constant) return false;
+  return needs_of(call, threads, packed, workspace).ok();
+}
+
+void pack_q_product(const OpCall& call, void* packed, ThreadPool* threads) {
+  Plan p;
+  if (plan_of(call, &p)) pack(call, p, static_cast<std::byte*>(packed), threads);
+}
+
+Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
+  return run_with(call, context, static_cast<std::byte*>(packed), context.workspace.data());
+}
+
+const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, nullptr, workspace, run, accept};
+const Kernel kQConvKernel = {Op::kQConv, nullptr, workspace, run, accept};
+
+}  // namespace sinter::simd

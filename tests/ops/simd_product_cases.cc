@@ -1,0 +1,126 @@
+// The integer products of the simd table: the bits of the reference kernels, on every instruction set of this
+// machine, for any number of threads, and with weights packed beforehand.
+#include <random>
+
+#include "runtime/core/op_enums.h"
+#include "tests/ops/quantized_test.h"
+#include "tests/ops/simd_test.h"
+
+namespace sinter::test {
+namespace {
+
+using quantized::Operands;
+
+constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32), kInt8 = static_cast<int64_t>(DType::kInt8),
+               kInt16 = static_cast<int64_t>(DType::kInt16);
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : random_(seed) {}
+  int64_t pick(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
+  }
+  bool chance(int64_t n) { return pick(1, n) == 1; }
+
+ private:
+  std::mt19937 random_;
+};
+
+// Result type, zero points and bounds.
+template <class A>
+void pick_numbers(A& a, Random& r) {
+  a.x_zero = r.chance(5) ? (r.chance(2) ? -128 : 127) : r.pick(-128, 127);
+  a.to = r.chance(2) ? kInt8 : r.chance(2) ? kFloat : kInt16;
+  if (a.to == kInt16)
+    a.y_zero = r.pick(-32768, 32767), a.q_min = -32768, a.q_max = r.pick(0, 32767);
+  else
+    a.y_zero = r.pick(-128, 127), a.q_min = r.pick(-128, -20), a.q_max = r.pick(-20, 127);
+}
+
+// Weights of -128, zero points, one multiplier, multipliers beyond what the libraries take.
+Operands pick_operands(const Shape& x, const Shape& w, int64_t columns, double sum, Random& r) {
+  Operands o = quantized::operands<int8_t>(x, w, columns, sum, static_cast<uint64_t>(r.pick(1, 1 << 30)));
+  if (r.chance(3))
+    for (size_t i = 0; i < o.weights.bytes.size(); i += static_cast<size_t>(r.pick(1, 3)))
+      o.weights.bytes[i] = std::byte{0x80};
+  if (r.chance(3)) o.multipliers = full<float>({1}, 1.5f / static_cast<float>(sum));
+  if (r.chance(8)) o.multipliers = full<float>({columns}, r.chance(2) ? 4000.0f : 0x1p-40f);
+  if (r.chance(3)) o.weight_zeros = noise<int8_t>({r.chance(2) ? 1 : columns}, -128, 128, 77);
+  return o;
+}
+
+TEST(SimdProducts, Conv) {
+  Random r(5);
+  for (int round = 0; round < 150; ++round) {
+    SCOPED_TRACE(round);
+    QConvAttrs a{};
+    a.group = r.chance(4) ? r.pick(2, 4) : 1;
+    const int64_t kh = r.pick(1, 4), kw = r.pick(1, 4), ic = r.pick(1, 40), oc = a.group * r.pick(1, 70);
+    a.strides = {r.pick(1, 2), r.pick(1, 2)}, a.dilations = {r.pick(1, 2), r.pick(1, 2)};
+    a.pads = {r.pick(0, 5), r.pick(0, 2), r.pick(0, 2), r.pick(0, 5)};
+    if (r.chance(4)) a.strides = {1, 1}, a.pads = {0, 0, 0, 0};
+    pick_numbers(a, r);
+    const bool point = r.chance(4);
+    const Operands o =
+        pick_operands({r.pick(1, 2), r.pick(7, 12), r.pick(7, 12), ic * a.group},
+                      {oc, point ? 1 : kh, point ? 1 : kw, ic}, oc, 3600 * std::sqrt(kh * kw * ic), r);
+    check_simd_exact(a, o.tensors());
+    if (round < 30) check_packed(a, o.tensors(), true);
+  }
+}
+
+TEST(SimdProducts, ConvOfOtherRanks) {
+  Random r(6);
+  for (int round = 0; round < 10; ++round) {
+    QConvAttrs a{};
+    a.strides = {2}, a.dilations = {1}, a.pads = {3, 1};
+    pick_numbers(a, r);
+    check_simd_exact(a, pick_operands({2, 30, 5}, {9, 4, 5}, 9, 9000, r).tensors());
+    a.strides = {1, 2, 1}, a.dilations = {1, 1, 2}, a.pads = {1, 1, 1, 0, 1, 1};
+    check_simd_exact(a, pick_operands({1, 4, 6, 5, 3}, {33, 2, 3, 2, 3}, 33, 9000, r).tensors());
+  }
+}
+
+TEST(SimdProducts, FullyConnected) {
+  Random r(7);
+  for (const int64_t k : {1, 3, 8, 64, 65, 300, 5000})
+    for (const int64_t n : {1, 7, 16, 17, 32, 100})
+      for (const int64_t rows : {1, 2, 5, 9, 50}) {
+        if (k == 5000 && rows > 9) continue;
+        SCOPED_TRACE(testing::Message() << rows << " rows of " << k << " by " << n);
+        QFullyConnectedAttrs a{};
+        pick_numbers(a, r);
+        const Operands o = pick_operands({rows, k}, {n, k}, n, 4000 * std::sqrt(static_cast<double>(k)), r);
+        check_simd_exact(a, o.tensors());
+        check_packed(a, o.tensors(), true);
+      }
+}
+
+// Sums that leave int32, multipliers that are no numbers: as the reference kernels have it.
+TEST(SimdProducts, NumbersOfFilesThatLie) {
+  for (const int64_t to : {kInt8, kInt16, kFloat}) {
+    QFullyConnectedAttrs a{.x_zero = -128, .to = to};
+    Operands o = quantized::operands<int8_t>({3, 64}, {40, 64}, 40, 1000, 1);
+    o.bias = noise<int32_t>({40}, -2147483647.0, 2147483647.0, 3);
+    check_simd_exact(a, o.tensors());
+    if (to == kFloat) continue;
+    auto m = o.multipliers.values<float>();
+    m[1] = std::nanf(""), m[2] = HUGE_VALF, m[3] = -HUGE_VALF, m[4] = -1, m[5] = 0, m[6] = -0.0f,
+    m[7] = 3e38f;
+    o.multipliers = tensor<float>({40}, m);
+    check_simd_exact(a, o.tensors());
+  }
+}
+
+// Every rounding case: products of all bytes by the multipliers of 1/2, 1/3, ... with both signs.
+TEST(SimdProducts, RoundsHalvesToEven) {
+  std::vector<int8_t> x, w;
+  for (int i = -127; i <= 127; ++i) x.push_back(static_cast<int8_t>(i));
+  for (int i = 1; i <= 127; ++i) w.push_back(static_cast<int8_t>(i));
+  for (const float m : {0.5f, 0.25f, 0.125f, 1.0f / 3, 0.0078125f, 3e-5f, 255.0f})
+    check_simd_exact(QFullyConnectedAttrs{}, {tensor<int8_t>({255, 1}, x), tensor<int8_t>({127, 1}, w),
+                                              full<int32_t>({127}, 0), full<float>({127}, m)});
+}
+
+}  // namespace
+}  // namespace sinter::test
