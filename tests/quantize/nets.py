@@ -26,12 +26,15 @@ import sinter_cli as cli  # noqa: E402
 
 LOSS = 1.0  # points of accuracy that int8 may cost
 # Signal over noise in dB that an output, or a part of it, must have.
-FLOORS = {("lstm", "output"): 45, ("gru", "output"): 45, ("columns", "output"): 31}
+FLOORS = {("lstm", "output"): 45, ("gru", "output"): 45, ("columns", "output"): 31, ("boxes", "boxes"): 44,
+          ("boxes", "scores"): 39, ("unet", "output"): 35, ("denoiser", "output"): 22}
 # Check -> why it is not met yet.
-SHORT = {"depthwise keeps its accuracy": "channels are not equalised yet",
-         "depthwise: output": "channels are not equalised yet",
-         "attention keeps its accuracy": "outlier channels of normalizations are not smoothed yet",
-         "attention: output": "outlier channels of normalizations are not smoothed yet"}
+UNEQUAL = "channels are not equalised yet"
+SMOOTH = "outlier channels of normalizations are not smoothed yet"
+STREAM = "constants in a stream of sums, and rare readings 100 times too large, take the range of everything else"
+SHORT = {"depthwise keeps its accuracy": UNEQUAL, "depthwise: output": UNEQUAL,
+         "attention keeps its accuracy": SMOOTH, "attention: output": SMOOTH,
+         "outliers keeps its accuracy": STREAM, "outliers: output": STREAM}
 PARTS = {"boxes": {"boxes": np.s_[:, :4], "scores": np.s_[:, 4:]}}
 
 
@@ -124,9 +127,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         s = Suite(cli.find_sinter(args.sinter), folder)
         for name in nets_data.NETS:
-            if (not args.only or name in args.only) and os.path.exists(os.path.join(HERE, "nets", name + ".onnx")):
+            if not args.only or name in args.only:
                 network(s, name)
-        if os.path.exists(os.path.join(HERE, "nets", "denoiser.onnx")) and (not args.only or "denoiser" in args.only):
+        if not args.only or "denoiser" in args.only:
             two_by_160(s)
         print(f"{s.passed} checks pass, {s.failed} fail, {s.short} fall short as listed")
         return 1 if s.failed else 0

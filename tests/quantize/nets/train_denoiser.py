@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from training import export, fit, samples
 
-WIDTH, TIME = 16, 24
+WIDTH, TIME, DEEP = 16, 16, 20
 
 
 class Residual(nn.Module):
@@ -42,8 +42,8 @@ class UNet(nn.Module):
         self.frequencies = nn.Parameter(torch.exp(-math.log(10000) * torch.arange(160) / 160)[None], False)
         self.time = nn.Sequential(nn.Linear(320, TIME), nn.SiLU(), nn.Linear(TIME, TIME))
         self.into, self.down1 = nn.Conv2d(4, WIDTH, 3, padding=1), Residual(WIDTH, WIDTH)
-        self.shrink, self.down2 = nn.Conv2d(WIDTH, WIDTH, 3, 2, 1), Residual(WIDTH, 24)
-        self.cross, self.up1 = Cross(24), Residual(24 + WIDTH, WIDTH)
+        self.shrink, self.down2 = nn.Conv2d(WIDTH, WIDTH, 3, 2, 1), Residual(WIDTH, DEEP)
+        self.cross, self.up1 = Cross(DEEP), Residual(DEEP + WIDTH, WIDTH)
         self.norm, self.out = nn.GroupNorm(4, WIDTH), nn.Conv2d(WIDTH, 4, 3, padding=1)
 
     def forward(self, sample, timestep, text):
