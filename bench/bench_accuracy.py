@@ -2,12 +2,13 @@
 """Accuracy of int8, side by side: Sinter's default against onnxruntime's quantizer in several settings.
 
     bench/bench_accuracy.py --sinter build/release/bin/sinter --data FOLDER [--only NAME]... [--options "FLAGS"]
-                            [--reuse FILE.json] [--json FILE] [--markdown FILE]
+                            [--reuse FILE.json] [--json FILE] [--markdown FILE] [--without TECHNIQUE...]
 
 FOLDER holds what bench/accuracy_data.py made: for each model calib.npz, eval.npz (never the same samples) and
 meta.json; --nets adds the networks of tests/quantize/nets. Every setting is calibrated on the same samples; signal over
 noise is that of the worst output over all evaluated samples, against the float model in onnxruntime; accuracy is the
-share of samples whose largest output is the label's. --reuse takes onnxruntime's columns from an earlier --json FILE.
+share of samples whose largest output is the label's. --without adds what each of Sinter's techniques gains: dB and points
+lost where it is left out (--disable-technique). --reuse takes onnxruntime's columns from an earlier --json FILE.
 "Best" is a constant: the best 8-bit setting of seven quantizers measured elsewhere on other photographs and speech
 (bert-toy: other ids), so where data differ, onnxruntime's columns tell how far the two scales are apart.
 Needs numpy, onnx and onnxruntime.
@@ -227,6 +228,25 @@ def table(rows):
     return "\n".join(out) + "\n"
 
 
+def gain(row, name):
+    """What a technique wins: dB, and points of accuracy where these change."""
+    a, b = row["sinter"], row["without"].get(name, {"failed": ""})
+    if "failed" in a or "failed" in b:
+        return "fails"
+    points = 0 if a["top1"] is None else a["top1"] - b["top1"]
+    return f"{a['db'] - b['db']:+.1f} dB" + (f", {points:+.1f}" if abs(points) >= 0.05 else "")
+
+
+def technique_table(rows, names):
+    out = ["| model | all | " + " | ".join(names) + " |", "| --- |" + " --- |" * (len(names) + 1)]
+    out += [f"| {r['model']} | {cell(r['sinter'])} | " + " | ".join(gain(r, n) for n in names) + " |" for r in rows]
+    return "\n".join(out) + "\n"
+
+
+def text(rows, without):
+    return table(rows) + ("\n" + technique_table(rows, without) if without else "")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sinter", required=True)
@@ -235,6 +255,7 @@ def main():
     parser.add_argument("--shared", default=os.environ.get("SINTER_SHARED", "../shared"))
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--options", default="", help="more options for sinter convert")
+    parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--reuse")
     parser.add_argument("--json")
     parser.add_argument("--markdown")
@@ -248,6 +269,8 @@ def main():
         for case in cases(args, scratch):
             row = {"model": case.name, "float": None if case.label is None else case.judge(case.exact)["top1"], "ort": {}}
             row["sinter"] = sinter_quantized(case, args.sinter, shlex.split(args.options))
+            row["without"] = {t: sinter_quantized(case, args.sinter, shlex.split(args.options) + ["--disable-technique", t])
+                              for t in args.without}
             for setting in SETTINGS:
                 row["ort"][setting] = (known.get(case.name, {}).get("ort", {}).get(setting) or
                                        onnxruntime_quantized(case, setting))
@@ -260,8 +283,8 @@ def main():
                     json.dump({"rows": rows, "onnxruntime": ort.__version__, "options": args.options}, f, indent=1)
             if args.markdown:
                 with open(args.markdown, "w") as f:
-                    f.write(table(rows))
-    print(table(rows))
+                    f.write(text(rows, args.without))
+    print(text(rows, args.without))
 
 
 if __name__ == "__main__":
