@@ -121,6 +121,34 @@ def quantized():
                  constants={"w": w, "xs": f(0.02), "ws": f(0.01), "xz": u(127), "wz": wz, "b": floats("mb", 5)})
     yield simple("dynamicquantizematmul", ms("DynamicQuantizeMatMul", "x w ws wz b", "y"), {"x": x},
                  constants={"w": w, "ws": f(0.01), "wz": wz, "b": floats("mb", 5)}, wanted=True)
+    yield simple("qgemm", ms("QGemm", "a as az w ws wz b ys yz", "y", transB=1),
+                 {"a": a[0, 0]}, "y:B", {**one, "w": ints("gw", 6, 5, low=-127, high=127, dtype=c), "ws": f(0.01), "wz": c(0),
+                                         "b": ints("gb", 6, low=-90, high=90, dtype=np.int32)}, steps=1)
+    yield simple("qlinearwhere", ms("QLinearWhere", "m a as az b bs bz ys yz", "y"),
+                 {"m": ints("mask", 2, 3, 4, 5, high=1) > 0, "a": a, "b": b}, "y:B", q, steps=1)
+    image = {"w": ints("cw", 6, 3, 3, 3, low=-127, high=127, dtype=c), "ws": floats("cs", 6, low=0.002, high=0.01),
+             "wz": np.zeros(6, c), "b": ints("cb", 6, low=-90, high=90, dtype=np.int32)}
+    for last in (0, 1):
+        yield simple(f"qlinearconv_last{last}", ms("QLinearConv", "a as az w ws wz ys yz b", "y", channels_last=last, pads=[1] * 4),
+                     {"a": a.transpose(0, 2, 3, 1).copy() if last else a}, "y:B", {**one, **image}, steps=1)
+    heads = {"w": ints("aw", 8, 24, high=255, dtype=u), "b": floats("ab", 24), "xs": f(0.02), "ws": f(0.004), "xz": u(127), "wz": u(120)}
+    xq = ints("xq", 2, 4, 8, high=255, dtype=u)
+    yield simple("qattention", ms("QAttention", ["x", "w", "b", "xs", "ws", "", "xz", "wz"], "y", num_heads=2), {"x": xq},
+                 constants=heads, atol=2e-4)
+    yield simple("qattention_masked", ms("QAttention", ["x", "w", "b", "xs", "ws", "m", "xz", "wz"], "y", num_heads=2,
+                                         unidirectional=1),
+                 {"x": xq, "m": np.array([[1, 1, 1, 0], [1, 1, 1, 1]], np.int32)}, constants=heads)
+    columns = {"w": ints("aw", 8, 24, low=-127, high=127, dtype=c), "b": floats("ab", 24), "xs": f(0.02), "xz": u(127),
+               "ws": floats("as", 24, low=0.002, high=0.006), "wz": np.zeros(24, c)}
+    yield simple("qattention_columns", ms("QAttention", ["x", "w", "b", "xs", "ws", "", "xz", "wz"], "y", num_heads=2),
+                 {"x": xq}, constants=columns, atol=2e-4)
+    # Differs from onnxruntime's by what x and h lose there in 8 bits.
+    gates = {"w": ints("lw", 1, 6, 20, low=-127, high=127, dtype=c), "r": ints("lr", 1, 5, 20, low=-127, high=127, dtype=c),
+             "b": floats("lb", 1, 40), "ws": floats("ls", 1, low=0.004, high=0.005), "rs": floats("lt", 1, low=0.004, high=0.005),
+             "z": np.zeros(1, c)}
+    yield simple("dynamicquantizelstm", ms("DynamicQuantizeLSTM", ["x", "w", "r", "b", "", "", "", "", "ws", "z", "rs", "z"],
+                                           ["y", "h"], hidden_size=5), {"x": floats("lx", 7, 2, 6)}, "y h", gates,
+                 rtol=0.02, atol=0.02)
     packed, scales = ints("pk", 6, 2, 16, high=255, dtype=u), floats("sc", 12, low=0.01, high=0.1)
     yield simple("matmulnbits_4", ms("MatMulNBits", "x w s", "y", K=64, N=6, bits=4, block_size=32),
                  {"x": floats("nb", 3, 64)}, constants={"w": packed, "s": scales}, wanted=True, rtol=1e-3, atol=1e-3)

@@ -187,31 +187,32 @@ ValueId attend(NodeLowering& n, const Heads& h, double filter) {
   return heads_together(n, n.emit(AttentionAttrs{scale, n.attr_int("unidirectional", 0) != 0}, operands));
 }
 
-// Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?
-bool lower_attention(NodeLowering& n) {
+struct SelfAttention {
+  ValueId x, weights, bias, mask, past, attention_bias;
+};
+bool self_attention(NodeLowering& n, const SelfAttention& in) {
   const int64_t heads = n.attr_int("num_heads", 0);
   const double filter = n.attr_float("mask_filter_value", -10000);
   std::vector<int64_t> sizes = n.attr_ints("qkv_hidden_sizes");
-  if (n.attr_int("do_rotary", 0) != 0 || n.attr_int("past_present_share_buffer", 0) != 0 || n.has_input(6))
+  if (n.attr_int("do_rotary", 0) != 0 || n.attr_int("past_present_share_buffer", 0) != 0)
     return n.refuse("rotary embedding and shared caches are not supported");
   n.ignore_attr("rotary_embedding_dim");
-  const ValueId x = n.input(0);
-  if (!n.has_input(1) || n.rank(x) != 3 || n.rank(n.input(1)) != 2 || heads < 1)
+  if (in.x < 0 || in.weights < 0) return false;
+  if (n.rank(in.x) != 3 || n.rank(in.weights) != 2 || heads < 1)
     return n.refuse_shapes("needs an input of rank 3, a weight matrix and num_heads");
-  const int64_t width = n.dims(n.input(1))[1];
+  const int64_t width = n.dims(in.weights)[1];
   if (sizes.empty()) sizes.assign(3, width / 3);
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width || sizes[0] != sizes[1] ||
       sizes[0] % heads != 0 || sizes[2] % heads != 0)
     return n.refuse_shapes("weights {} do not split into q, k and v of {} heads",
-                           to_string(n.dims(n.input(1))), heads);
-  ValueId all = matrix_product(n, x, n.input(1));
-  if (n.has_input(2)) all = n.add(all, n.input(2));
+                           to_string(n.dims(in.weights)), heads);
+  ValueId all = matrix_product(n, in.x, in.weights);
+  if (in.bias != kAbsent) all = n.add(all, in.bias);
   if (all < 0) return false;
   Heads h{heads_apart(n, n.slice(all, 2, 0, sizes[0]), heads),
           heads_apart(n, n.slice(all, 2, sizes[0], sizes[1]), heads),
-          heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), n.input(3), n.input(5)};
-  if (n.has_input(4)) {
-    const ValueId past = n.input(4);
+          heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), in.mask, in.attention_bias};
+  if (const ValueId past = in.past; past != kAbsent) {
     if (n.rank(past) != 5) return n.refuse_shapes("past has rank {}, not 5", n.rank(past));
     const Dims d(n.dims(past).begin() + 1, n.dims(past).end());
     h.k = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 0, 1), d), h.k});
@@ -220,6 +221,22 @@ bool lower_attention(NodeLowering& n) {
   if (n.wants_output(1) && !n.output(1, n.emit(ConcatAttrs{0}, {n.unsqueeze(h.k, 0), n.unsqueeze(h.v, 0)})))
     return false;
   return n.output(0, attend(n, h, filter));
+}
+
+// Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?
+bool lower_attention(NodeLowering& n) {
+  if (n.has_input(6)) return n.refuse("rotary embedding and shared caches are not supported");
+  if (!n.has_input(1)) return n.refuse("needs an input and weights");
+  return self_attention(n, {n.input(0), n.input(1), n.input(2), n.input(3), n.input(4), n.input(5)});
+}
+// QAttention: x, weights, bias, scale of x, of the weights (for each column, or one), mask?, zero point of
+// x?, of the weights?, past?
+bool lower_q_attention(NodeLowering& n) {
+  if (!n.has_input(4)) return n.refuse("needs five inputs");
+  const bool columns = n.size(n.input(4)) > 1 || (n.has_input(7) && n.size(n.input(7)) > 1);
+  const ValueId x = dequantize(n, n.input(0), n.input(3), n.input(6), 0, 0, DType::kFloat32),
+                w = dequantize(n, n.input(1), n.input(4), n.input(7), columns ? 1 : 0, 0, DType::kFloat32);
+  return self_attention(n, {x, w, n.input(2), n.input(5), n.input(8), kAbsent});
 }
 
 // MultiHeadAttention: query [B, S, C], key and value [B, T, C] or [B, H, T, D], bias?, mask?, attention
@@ -282,6 +299,7 @@ constexpr LowerRule kRules[] = {
     {"TransposeMatMul", lower_fused_matmul, kMicrosoft},
     {"MatMulNBits", lower_matmul_nbits, kMicrosoft},
     {"Attention", lower_attention, kMicrosoft},
+    {"QAttention", lower_q_attention, kMicrosoft},
     {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
     {"EmbedLayerNormalization", lower_embed_layer_norm, kMicrosoft},
 };

@@ -185,15 +185,20 @@ bool lower_matmul_integer(NodeLowering& n) {
       0, matrix_product(n, integer(n, a, n.input(2), row_axis), integer(n, b, n.input(3), column_axis)));
 }
 
-bool lower_qlinear_conv(NodeLowering& n) {
+// `last`: x and the result are channels-last.
+bool qlinear_conv(NodeLowering& n, bool last) {
   if (!n.has_input(6)) return n.refuse("needs eight inputs");
   const ValueId x_scale = n.input(1), w_scale = n.input(4);
-  const ValueId x = real(n, n.input(0), x_scale, n.input(2), 1),
-                w = real(n, n.input(3), w_scale, n.input(5), 0);
+  ValueId x = real(n, n.input(0), x_scale, n.input(2), 1);
+  if (last) x = n.to_channels_first(x);
+  const ValueId w = real(n, n.input(3), w_scale, n.input(5), 0);
   ValueId bias = n.input(8);
   if (bias != kAbsent) bias = scaled(n, bias, x_scale, w_scale);
-  return n.output(0, store(n, convolution(n, x, w, bias), n.input(6), n.input(7), n.dtype(n.input(0))));
+  ValueId y = convolution(n, x, w, bias);
+  if (last) y = n.to_channels_last(y);
+  return n.output(0, store(n, y, n.input(6), n.input(7), n.dtype(n.input(0))));
 }
+bool lower_qlinear_conv(NodeLowering& n) { return qlinear_conv(n, false); }
 bool lower_conv_integer(NodeLowering& n) {
   return n.output(0, convolution(n, integer(n, n.input(0), n.input(2), 1),
                                  integer(n, n.input(1), n.input(3), 0), kAbsent));
@@ -201,6 +206,9 @@ bool lower_conv_integer(NodeLowering& n) {
 
 // ---- com.microsoft
 
+bool lower_qlinear_conv_microsoft(NodeLowering& n) {
+  return qlinear_conv(n, n.attr_int("channels_last", 0) != 0);
+}
 template <class Attrs>
 bool lower_qlinear_binary(NodeLowering& n) {
   if (!n.has_input(6)) return n.refuse("needs eight inputs");
@@ -327,6 +335,7 @@ constexpr LowerRule kRules[] = {
     {"ConvInteger", lower_conv_integer},
     {"QuantizeLinear", lower_quantize, kMicrosoft},
     {"DequantizeLinear", lower_dequantize, kMicrosoft},
+    {"QLinearConv", lower_qlinear_conv_microsoft, kMicrosoft},
     {"QLinearAdd", lower_qlinear_binary<AddAttrs>, kMicrosoft},
     {"QLinearMul", lower_qlinear_binary<MulAttrs>, kMicrosoft},
     {"QLinearSigmoid", lower_qlinear_sigmoid, kMicrosoft},

@@ -65,7 +65,7 @@ std::vector<ValueId> operands(NodeLowering& n) {
 }
 
 template <class A>
-bool finish(NodeLowering& n, const A& a, size_t most_outputs) {
+bool finish(NodeLowering& n, const A& a, size_t most_outputs, const std::vector<ValueId>& inputs) {
   std::vector<bool> wanted;
   bool any = false;
   for (size_t i = 0; i < std::min(n.output_count(), most_outputs); ++i) {
@@ -73,7 +73,7 @@ bool finish(NodeLowering& n, const A& a, size_t most_outputs) {
     any |= wanted.back();
   }
   if (!any) return n.refuse("none of its outputs is used");
-  const std::vector<ValueId> results = n.emit_many(a, operands(n), wanted);
+  const std::vector<ValueId> results = n.emit_many(a, inputs, wanted);
   bool good = true;
   for (size_t i = 0; i < wanted.size(); ++i)
     if (wanted[i]) good &= n.output(i, results[i]);
@@ -84,22 +84,57 @@ bool lower_lstm(NodeLowering& n) {
   LstmAttrs a;
   if (!read_common(n, &a)) return false;
   a.input_forget = n.attr_int("input_forget", 0);
-  return finish(n, a, 3);
+  return finish(n, a, 3, operands(n));
 }
 
 bool lower_gru(NodeLowering& n) {
   GruAttrs a;
   if (!read_common(n, &a)) return false;
   a.linear_before_reset = n.attr_int("linear_before_reset", 0);
-  return finish(n, a, 2);
+  return finish(n, a, 2, operands(n));
 }
 
 bool lower_rnn(NodeLowering& n) {
   RnnAttrs a;
-  return read_common(n, &a) && finish(n, a, 2);
+  return read_common(n, &a) && finish(n, a, 2, operands(n));
 }
 
-constexpr LowerRule kRules[] = {{"LSTM", lower_lstm}, {"GRU", lower_gru}, {"RNN", lower_rnn}};
+// com.microsoft: LSTM with weights [directions, columns, rows] in 8 bits, behind its operands their scales
+// and zero points, for each direction or for each of its rows. onnxruntime rounds x and h to 8 bits at every
+// step; here they stay float.
+bool lower_dynamic_quantize_lstm(NodeLowering& n) {
+  if (n.input_count() < 12 || !n.has_input(1) || !n.has_input(2) || n.rank(n.input(1)) != 3 ||
+      n.rank(n.input(2)) != 3)
+    return n.refuse("needs twelve inputs");
+  LstmAttrs a;
+  if (!read_common(n, &a)) return false;
+  a.hidden_size = n.attr_int("hidden_size", n.dims(n.input(2))[1]);
+  a.input_forget = n.attr_int("input_forget", 0);
+  std::vector<ValueId> list;
+  const DType t = n.dtype(n.input(0));
+  for (size_t i = 0; i < 8; ++i) {
+    ValueId v = n.input(i);
+    if (i == 1 || i == 2) {
+      const size_t scale = i == 1 ? 8 : 10;
+      const auto shaped = [&](ValueId p) {
+        if (p < 0) return p;
+        const Dims d = n.dims(p);
+        return n.cast(n.reshape(p, {d.empty() ? 1 : d[0], 1, d.size() > 1 ? d[1] : 1}), DType::kFloat32);
+      };
+      v = n.cast(v, DType::kFloat32);
+      if (n.has_input(scale + 1)) v = n.sub(v, shaped(n.input(scale + 1)));
+      if (!n.has_input(scale)) return n.refuse("needs scales of its weights");
+      v = n.transpose(n.mul(v, shaped(n.input(scale))), {0, 2, 1});
+    }
+    list.push_back(v == kAbsent ? v : n.cast(v, i == 4 ? DType::kInt32 : t));
+  }
+  return finish(n, a, 3, list);
+}
+
+constexpr LowerRule kRules[] = {{"LSTM", lower_lstm},
+                                {"GRU", lower_gru},
+                                {"RNN", lower_rnn},
+                                {"DynamicQuantizeLSTM", lower_dynamic_quantize_lstm, "com.microsoft"}};
 
 }  // namespace
 
