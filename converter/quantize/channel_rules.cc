@@ -72,8 +72,9 @@ bool ChannelScales::visit(size_t n) {
 
 bool ChannelScales::product(const Node& node) {
   const auto p = product_weights(graph_, node);
-  if (!p || at(node.inputs[0]).axis + 1 != static_cast<int>(graph_.value(node.inputs[0]).dims.size()))
-    return false;
+  if (!p) return false;
+  const ValueId x = node.inputs[0];
+  if (at(x).axis + 1 != static_cast<int>(graph_.value(x).dims.size())) fix(x);
   if (!bounded(node.outputs[0], p->act_min, p->act_max)) fix(node.outputs[0]);
   return true;
 }

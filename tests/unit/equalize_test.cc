@@ -79,7 +79,9 @@ struct Chain {
   Sketch s;
   ValueId first, second;
   explicit Chain(double high = kInfinity) {
-    const ValueId x = s.input({1, 6, 6, 4});
+    TransposeAttrs last;
+    last.perm = {0, 2, 3, 1};
+    const ValueId x = s.emit(last, {s.input({1, 4, 6, 6})});
     ConvAttrs a = conv();
     a.act_min = 0, a.act_max = high;
     first = s.emit(a, {x, unlike(s, {8, 1, 1, 4}), s.constant({8}, 0, 0.1)});
