@@ -169,12 +169,18 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     prefer_float16(*graph, options.target, options.backends, diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
+  std::optional<Graph> exact;
+  if (samples && options.details) exact = *graph;
   if (options.quantize == "int8w" || options.quantize == "int4w") {
     stage("quantizing weights");
     report.quantized = quantize_weights(*graph, samples.get(), options);
   } else if (samples) {
     report.quantized = quantize_graph(*graph, *samples, options.quantization);
   }
+  if (exact)
+    report.layers =
+        report_layers(*exact, *graph, *samples,
+                      {.runner = options.quantization.runner, .progress = options.quantization.progress});
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
     if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
   compact_values(*graph);
@@ -184,7 +190,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.target = options.target;
   plan_options.candidates = candidates_for(options.target);
   plan_options.stored_weights = options.stored_weights;
-  const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options);
+  const auto planned = std::make_shared<const PlannedModel>(
+      plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
+  const PlannedModel& plan = *planned;
+  if (options.details) report.plan = planned;
   for (const PlannedProgram& program : plan.programs) {
     report.steps += program.steps.size();
     report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),

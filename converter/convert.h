@@ -13,6 +13,7 @@
 #include "converter/import/lower.h"
 #include "converter/passes/pass.h"
 #include "converter/plan/planner.h"
+#include "converter/quantize/layer_report.h"
 #include "converter/quantize/quantize.h"
 #include "converter/report/diagnostics.h"
 #include "runtime/backend/backend.h"
@@ -38,6 +39,7 @@ struct ConversionOptions {
   std::string calibrate;
   int64_t samples = -1;
   QuantizeOptions quantization;
+  bool details = false;  // for --report: keep the plan, and look closer at every layer
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;
@@ -53,6 +55,8 @@ struct ConversionReport {
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
+  std::vector<LayerReport> layers;           // with details, where there are samples
+  std::shared_ptr<const PlannedModel> plan;  // with details
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
 };
 

@@ -185,6 +185,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.backends = linked_backends();
   set_quantization(a, &options);
   options.stored_weights = a.weights == "stored";
+  options.details = !a.report.empty();
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
   options.passes.dump_after = a.dump_after;
@@ -229,7 +230,11 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   if (!a.evaluate_data.empty()) {
     json["top1"] = top1(a.out, read_arrays(a.evaluate_data), a.label);
   }
-  if (!a.report.empty()) write_report(a.report, json);
+  if (!a.report.empty()) {
+    nlohmann::json all = json;
+    all.update(details_json(*report));
+    write_report(a.report, all);
+  }
   if (a.common.json) {
     fmt::print("{}\n", json.dump(2));
   } else if (!a.common.quiet) {

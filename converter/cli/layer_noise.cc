@@ -1,11 +1,8 @@
 #include "converter/cli/layer_noise.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <sstream>
-#include <string_view>
 
 #include "converter/ir/builder.h"
 #include "converter/report/errors.h"
@@ -13,16 +10,6 @@
 
 namespace sinter::convert {
 namespace {
-
-// What quantizers, this one and others, append to the name of the value that they round.
-std::string base_of(const std::string& name) {
-  static constexpr std::string_view kEndings[] = {
-      ".int8", ".int16", ".uint8", "_QuantizeLinear_Output", "_DequantizeLinear_Output", "_quantized"};
-  for (const std::string_view ending : kEndings)
-    if (name.size() > ending.size() && name.ends_with(ending))
-      return name.substr(0, name.size() - ending.size());
-  return name;
-}
 
 bool only_moves(Op op) {
   switch (op) {
@@ -43,82 +30,6 @@ bool only_moves(Op op) {
     default:
       return false;
   }
-}
-
-bool numbers(DType t) { return t == DType::kFloat32 || t == DType::kFloat64 || is_integer(t); }
-
-// Calls `use(element pointer, position in dense order)` for every element.
-template <class Use>
-void each_element(const TensorView& v, const Use& use) {
-  const int64_t count = v.size();
-  int64_t at[kMaxRank] = {};
-  std::byte* p = v.data;
-  for (int64_t i = 0; i < count; ++i) {
-    use(p, i);
-    for (int d = v.rank - 1; d >= 0; --d) {
-      p += v.strides[d];
-      if (++at[d] < v.dims[d]) break;
-      p -= v.strides[d] * v.dims[d], at[d] = 0;
-    }
-  }
-}
-
-// Calls use(T{}) with the element type.
-template <class Use>
-void with_type(DType t, const Use& use) {
-  switch (t) {
-    case DType::kFloat32:
-      return use(float{});
-    case DType::kFloat64:
-      return use(double{});
-    case DType::kInt8:
-      return use(int8_t{});
-    case DType::kUint8:
-      return use(uint8_t{});
-    case DType::kInt16:
-      return use(int16_t{});
-    case DType::kUint16:
-      return use(uint16_t{});
-    case DType::kInt32:
-      return use(int32_t{});
-    case DType::kUint32:
-      return use(uint32_t{});
-    case DType::kInt64:
-      return use(int64_t{});
-    case DType::kUint64:
-      return use(uint64_t{});
-    default:
-      return;
-  }
-}
-
-bool integers_of(const TensorView& v, const std::optional<QuantParams>& p) { return p && p->type == v.dtype; }
-
-// The numbers that a value stands for, dense.
-void read_numbers(const TensorView& v, const std::optional<QuantParams>& p, std::vector<double>* out) {
-  out->resize(static_cast<size_t>(v.size()));
-  const double scale = integers_of(v, p) ? p->scale : 1;
-  const double zero = integers_of(v, p) ? static_cast<double>(p->zero) : 0;
-  with_type(v.dtype, [&](auto type) {
-    each_element(v, [&](const std::byte* at, int64_t i) {
-      decltype(type) item;
-      std::memcpy(&item, at, sizeof(item));
-      (*out)[static_cast<size_t>(i)] = (static_cast<double>(item) - zero) * scale;
-    });
-  });
-}
-
-void write_numbers(const TensorView& v, const std::optional<QuantParams>& p, const std::vector<double>& x) {
-  const bool rounds = integers_of(v, p);
-  with_type(v.dtype, [&](auto type) {
-    using T = decltype(type);
-    each_element(v, [&](std::byte* at, int64_t i) {
-      const double number = x[static_cast<size_t>(i)];
-      const T item =
-          rounds ? static_cast<T>(p->quantize(std::isnan(number) ? 0 : number)) : static_cast<T>(number);
-      std::memcpy(at, &item, sizeof(item));
-    });
-  });
 }
 
 ConstantPtr transposed(const ConstantPtr& c, const std::vector<int64_t>& perm) {
@@ -162,7 +73,7 @@ std::vector<std::vector<StepValue>> step_values(const Model& model) {
       if (id >= 0 && root.debug() != nullptr) {
         const fb::Value& v = *program.values()->Get(static_cast<uint32_t>(id));
         value.name = text(root.debug()->names(), v.name());
-        value.base = base_of(value.name);
+        value.base = exact_name(value.name);
         value.params = params_of(v);
         std::istringstream axes(text(root.debug()->orders(), v.name()));
         for (int64_t axis; axes >> axis;) value.order.push_back(axis);
@@ -186,7 +97,7 @@ void ExactLayers::run(HostSession& session) {
   for (uint32_t i = 0; i < s.input_count(); ++i) {
     const TensorView v = s.input(i);
     std::vector<double> items;
-    if (!numbers(v.dtype)) continue;
+    if (!has_numbers(v.dtype)) continue;
     read_numbers(v, std::nullopt, &items);
     exact_[s.model().input(i).name] =
         Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
@@ -203,7 +114,7 @@ void ExactLayers::after(void* self, const StepInfo& info, const OpCall& call) {
   const std::vector<StepValue>& values = me.values_[info.step];
   for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) {
     const TensorView& v = call.outputs[i];
-    if (!v.present() || values[i].name.empty() || !numbers(v.dtype)) continue;
+    if (!v.present() || values[i].name.empty() || !has_numbers(v.dtype)) continue;
     std::vector<double> items;
     read_numbers(v, values[i].params, &items);
     ConstantPtr array =
@@ -258,7 +169,7 @@ void LayerNoise::see(uint32_t step, const OpCall& call) {
   for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) {
     const TensorView& v = call.outputs[i];
     const StepValue& value = values[i];
-    if (!v.present() || value.name.empty() || !numbers(v.dtype)) continue;
+    if (!v.present() || value.name.empty() || !has_numbers(v.dtype)) continue;
     ConstantPtr exact = exact_->find(value);
     if (exact) exact = transposed(exact, value.order);
     if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) continue;
@@ -279,10 +190,7 @@ void LayerNoise::see(uint32_t step, const OpCall& call) {
         row.accumulated = NoiseMeter(channels, value.params);
         if (!only_moves(call.op)) row.own = NoiseMeter(channels, value.params);
       }
-      TensorView x = v, y = v;
-      x.dtype = y.dtype = DType::kFloat64;
-      x.set_shape(v.shape()), y.set_shape(v.shape());
-      x.data = reinterpret_cast<std::byte*>(x_.data()), y.data = reinterpret_cast<std::byte*>(y_.data());
+      const TensorView x = as_view(x_, v), y = as_view(y_, v);
       if (!forcing_) {
         row.accumulated.add(x, y);
         if (*judge_) (*judge_)(row, {x_, y_, v.dtype});

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <stdexcept>
+#include <string_view>
 
 namespace sinter::convert {
 namespace {
@@ -24,7 +26,99 @@ void join(NoiseSums& a, const NoiseSums& b) {
   a.cross += b.cross, a.rounded += b.rounded;
 }
 
+// Calls `use(element pointer, position in dense order)` for every element.
+template <class Use>
+void each_element(const TensorView& v, const Use& use) {
+  const int64_t count = v.size();
+  int64_t at[kMaxRank] = {};
+  std::byte* p = v.data;
+  for (int64_t i = 0; i < count; ++i) {
+    use(p, i);
+    for (int d = v.rank - 1; d >= 0; --d) {
+      p += v.strides[d];
+      if (++at[d] < v.dims[d]) break;
+      p -= v.strides[d] * v.dims[d], at[d] = 0;
+    }
+  }
+}
+
+// Calls use(T{}) with the element type.
+template <class Use>
+void with_type(DType t, const Use& use) {
+  switch (t) {
+    case DType::kFloat32:
+      return use(float{});
+    case DType::kFloat64:
+      return use(double{});
+    case DType::kInt8:
+      return use(int8_t{});
+    case DType::kUint8:
+      return use(uint8_t{});
+    case DType::kInt16:
+      return use(int16_t{});
+    case DType::kUint16:
+      return use(uint16_t{});
+    case DType::kInt32:
+      return use(int32_t{});
+    case DType::kUint32:
+      return use(uint32_t{});
+    case DType::kInt64:
+      return use(int64_t{});
+    case DType::kUint64:
+      return use(uint64_t{});
+    default:
+      return;
+  }
+}
+
+bool integers_of(const TensorView& v, const std::optional<QuantParams>& p) { return p && p->type == v.dtype; }
+
 }  // namespace
+
+bool has_numbers(DType t) { return t == DType::kFloat32 || t == DType::kFloat64 || is_integer(t); }
+
+void read_numbers(const TensorView& v, const std::optional<QuantParams>& p, std::vector<double>* out) {
+  out->resize(static_cast<size_t>(v.size()));
+  const double scale = integers_of(v, p) ? p->scale : 1;
+  const double zero = integers_of(v, p) ? static_cast<double>(p->zero) : 0;
+  with_type(v.dtype, [&](auto type) {
+    each_element(v, [&](const std::byte* at, int64_t i) {
+      decltype(type) item;
+      std::memcpy(&item, at, sizeof(item));
+      (*out)[static_cast<size_t>(i)] = (static_cast<double>(item) - zero) * scale;
+    });
+  });
+}
+
+void write_numbers(const TensorView& v, const std::optional<QuantParams>& p, const std::vector<double>& x) {
+  const bool rounds = integers_of(v, p);
+  with_type(v.dtype, [&](auto type) {
+    using T = decltype(type);
+    each_element(v, [&](std::byte* at, int64_t i) {
+      const double number = x[static_cast<size_t>(i)];
+      const T item =
+          rounds ? static_cast<T>(p->quantize(std::isnan(number) ? 0 : number)) : static_cast<T>(number);
+      std::memcpy(at, &item, sizeof(item));
+    });
+  });
+}
+
+TensorView as_view(std::vector<double>& numbers, const TensorView& shape) {
+  TensorView v = shape;
+  v.dtype = DType::kFloat64;
+  v.set_shape(shape.shape());
+  v.data = reinterpret_cast<std::byte*>(numbers.data());
+  return v;
+}
+
+std::string exact_name(const std::string& name) {
+  static constexpr std::string_view kEndings[] = {
+      ".int8", ".int16", ".uint8", "_QuantizeLinear_Output", "_DequantizeLinear_Output", "_quantized"};
+  for (const std::string_view ending : kEndings)
+    if (name.size() > ending.size() && name.ends_with(ending))
+      return name.substr(0, name.size() - ending.size());
+  return name;
+}
 
 double decibels(double signal, double noise) {
   if (!(noise > 0)) return noise == 0 ? 999 : -999;

@@ -70,4 +70,16 @@ class NoiseMeter {
 // does.
 std::string cause_of(const ValueNoise& noise);
 
+// The numbers that a tensor of any strides stands for: integers of `params` by these, others by value; dense.
+bool has_numbers(DType type);
+void read_numbers(const TensorView& view, const std::optional<QuantParams>& params, std::vector<double>* out);
+// The other way round, rounded where the tensor holds integers of `params`.
+void write_numbers(const TensorView& view, const std::optional<QuantParams>& params,
+                   const std::vector<double>& numbers);
+// Dense float64 of the same shape.
+TensorView as_view(std::vector<double>& numbers, const TensorView& shape);
+
+// The name of the value that a rounded one stands for: without what quantizers, this one and others, append.
+std::string exact_name(const std::string& name);
+
 }  // namespace sinter::convert

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "converter/report/errors.h"
+#include "converter/report/page.h"
 
 namespace sinter::convert {
 namespace {
@@ -98,6 +99,60 @@ std::string types_text(const ConversionReport& r) {
 
 }  // namespace
 
+nlohmann::json details_json(const ConversionReport& r) {
+  nlohmann::json json = nlohmann::json::object();
+  if (!r.layers.empty()) {
+    json["noise"] = nlohmann::json::array();
+    for (const LayerReport& layer : r.layers) {
+      json["noise"].push_back(to_json(layer));
+      json["noise"].back()["id"] = fmt::format("layer{}", json["noise"].size());
+    }
+  }
+  if (!r.plan) return json;
+  const PlannedProgram& program = r.plan->programs.front();
+  const Graph& graph = *program.graph;
+  nlohmann::json values = nlohmann::json::array(), steps = nlohmann::json::array(),
+                 placements = nlohmann::json::array();
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& v = graph.values[i];
+    const auto id = static_cast<ValueId>(i);
+    values.push_back({{"name", v.name},
+                      {"type", dtype_name(v.dtype)},
+                      {"shape", v.dims},
+                      {"kind", v.constant            ? "constant"
+                               : graph.is_input(id)  ? "input"
+                               : graph.is_output(id) ? "output"
+                                                     : "temporary"}});
+    const PlannedValue& place = program.values[i];
+    if (place.placed)
+      placements.push_back({{"value", i},
+                            {"offset", place.offset},
+                            {"bytes", place.bytes},
+                            {"first_step", place.first_step},
+                            {"last_step", place.last_step},
+                            {"alias_of", place.alias_of}});
+  }
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const Node& node = graph.nodes[n];
+    const PlannedStep& step = program.steps[n];
+    steps.push_back({{"op", op_info(node.op())->name},
+                     {"node", node.name},
+                     {"origin", node.origin},
+                     {"inputs", node.inputs},
+                     {"outputs", node.outputs},
+                     {"kernel", step.elided               ? "none"
+                                : step.candidates.empty() ? "reference"
+                                                          : r.plan->backends[step.candidates.front()]},
+                     {"elided", step.elided},
+                     {"workspace_offset", step.workspace_offset},
+                     {"workspace_bytes", step.workspace_bytes},
+                     {"subprograms", step.subprograms.size()}});
+  }
+  json["target"] = r.plan->target;
+  json["values"] = values, json["plan"] = steps, json["placements"] = placements;
+  return json;
+}
+
 std::string to_text(const ConversionReport& r) {
   std::string text = fmt::format("graph     {} ONNX nodes -> {} operations -> {} steps, {} of them free\n",
                                  r.onnx_nodes, r.lowered_nodes, r.steps, r.elided_steps);
@@ -120,54 +175,14 @@ std::string to_text(const ConversionReport& r) {
 
 namespace {
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else
-      out += c;
-  }
-  return out;
-}
-
 std::string as_lines(const nlohmann::json& report) {
   std::string text;
   for (const auto& pass : report.at("passes")) text += pass.dump() + "\n";
   for (const auto& d : report.at("types")) text += d.dump() + "\n";
+  if (report.contains("noise"))
+    for (const auto& d : report.at("noise")) text += d.dump() + "\n";
   for (const auto& d : report.at("diagnostics")) text += d.dump() + "\n";
   return text;
-}
-
-std::string as_page(const nlohmann::json& report) {
-  std::string rows;
-  for (const auto& [key, value] : report.items())
-    if (!value.is_structured())
-      rows += fmt::format("<tr><td>{}<td>{}\n", escaped(key), escaped(value.dump()));
-  std::string passes;
-  for (const auto& p : report.at("passes"))
-    passes += fmt::format("<tr><td>{}<td>{}<td>{}<td>{}\n", escaped(p.at("pass")), p.at("changes").dump(),
-                          p.at("nodes_after").dump(), escaped(p.at("what")));
-  std::string types;
-  for (const auto& t : report.at("types"))
-    types += fmt::format("<tr><td>{}<td>{}<td>{} &rarr; {}<td>{}<td>{}<td>{}\n", escaped(t.at("value")),
-                         escaped(t.at("node")), escaped(t.at("before")), escaped(t.at("after")),
-                         escaped(t.at("rule")), escaped(t.at("effect")), escaped(t.at("reason")));
-  std::string said;
-  for (const auto& d : report.at("diagnostics")) said += fmt::format("<li>{}\n", escaped(d.dump()));
-  return fmt::format(
-      "<!doctype html><meta charset=utf-8><title>Sinter conversion</title>\n"
-      "<style>body{{font:15px sans-serif;margin:2em}}td,th{{padding:2px "
-      "12px;text-align:left;border-bottom:1px solid "
-      "#ddd}}</style>\n<h1>Conversion</h1>\n<table>\n{}</table>\n<h2>Passes</"
-      "h2>\n<table>\n<tr><th>pass<th>changes"
-      "<th>nodes after<th>what\n{}</table>\n<h2>Types</h2>\n<table>\n<tr><th>value<th>read "
-      "by<th>type<th>rule<th>effect<th>why\n{}</table>\n<h2>Remarks</h2>\n<ul>\n{}</ul>\n",
-      rows, passes, types, said);
 }
 
 }  // namespace
@@ -176,7 +191,7 @@ void write_report(const std::filesystem::path& path, const nlohmann::json& repor
   const std::string extension = path.extension().string();
   std::string text;
   if (extension == ".json")
-    text = report.dump(2) + "\n";
+    text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   else if (extension == ".jsonl")
     text = as_lines(report);
   else if (extension == ".html")

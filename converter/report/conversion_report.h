@@ -10,6 +10,8 @@
 namespace sinter::convert {
 
 nlohmann::json to_json(const ConversionReport& report, const Diagnostics& diagnostics);
+// What only --report shows: layers, steps and memory.
+nlohmann::json details_json(const ConversionReport& report);
 std::string to_text(const ConversionReport& report);
 
 // By the file's extension: .json (one object), .jsonl (a line per pass and diagnostic), .html

@@ -1,0 +1,31 @@
+// The conversion's report as one page for people: nothing is loaded from elsewhere, and it is readable
+// without scripts. Made from the report's JSON alone.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace sinter::convert {
+
+std::string as_page(const nlohmann::json& report);
+
+// Parts of it, and what they share.
+std::string network_drawing(const nlohmann::json& report);  // SVG; empty: there is no plan
+std::string memory_drawing(const nlohmann::json& report);
+extern const char kPageStyle[], kPageScript[];
+
+// Text as XML takes it, whatever bytes it holds.
+std::string escaped(const std::string& text);
+// Its start and its end, in at most so many letters.
+std::string shortened(const std::string& text, size_t most);
+// "31.2 dB", "exact".
+std::string db_words(const nlohmann::json& db);
+// CSS class of a ratio: n0 (good) to n4; "nx": not known.
+std::string noise_class(const nlohmann::json& db);
+// CSS class of an element type: p8, p16, ph (half), pf (float), pi (other).
+std::string type_class(const std::string& type);
+// "12.3 kB"
+std::string bytes_words(double bytes);
+
+}  // namespace sinter::convert

@@ -1,0 +1,84 @@
+// Memory over time: every value of the plan as a rectangle, from the step that makes it to the last one that
+// reads it, at its place in the arena.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/report/page.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr double kLeft = 74, kRight = 14, kTop = 12, kBottom = 40, kWidth = 1080, kHeight = 420;
+
+// 1, 2 or 5 times a power of ten (of `base`, for bytes): about `parts` of them in `whole`.
+double step_of(double whole, int parts) {
+  const double raw = whole / parts, power = std::pow(10, std::floor(std::log10(std::max(raw, 1e-9))));
+  for (const double m : {1.0, 2.0, 5.0})
+    if (m * power >= raw) return m * power;
+  return 10 * power;
+}
+
+}  // namespace
+
+std::string memory_drawing(const nlohmann::json& report) {
+  if (!report.contains("placements") || report.at("placements").empty()) return {};
+  const auto& steps = report.at("plan");
+  const double arena = std::max(report.at("arena_bytes").get<double>(), 1.0);
+  const double count = static_cast<double>(steps.size()) + 2;  // one before the first, one after the last
+  const auto x_of = [&](double step) { return kLeft + (step + 1) / count * (kWidth - kLeft - kRight); };
+  const auto y_of = [&](double bytes) { return kTop + (1 - bytes / arena) * (kHeight - kTop - kBottom); };
+  std::string out = fmt::format(
+      "<svg class=\"memory\" role=\"img\" aria-label=\"memory over "
+      "time\" "
+      "viewBox=\"0 0 {:.0f} {:.0f}\">\n",
+      kWidth, kHeight);
+  const double by = step_of(arena, 5);
+  for (double b = 0; b <= arena * 1.001; b += by)
+    out += fmt::format(
+        "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"tick right\" x=\"{:.1f}\" "
+        "y=\"{:.1f}\">{}</text>\n",
+        kLeft, y_of(b), kWidth - kRight, kLeft - 8, y_of(b) + 4, bytes_words(b));
+  const double every = std::max(1.0, step_of(static_cast<double>(steps.size()), 12));
+  for (double s = 0; s < static_cast<double>(steps.size()); s += every)
+    out += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"{:.1f}\">{:.0f}</text>\n", x_of(s + 0.5),
+                       kHeight - kBottom + 18, s);
+  out += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"{:.1f}\">step</text>\n",
+                     (kLeft + kWidth - kRight) / 2, kHeight - 6);
+  const auto box = [&](const std::string& look, double first, double last, double offset, double bytes,
+                       const std::string& hint, const std::string& label) {
+    const double x = x_of(first), w = x_of(last + 1) - x, y = y_of(offset + bytes), h = y_of(offset) - y;
+    out += fmt::format(
+        "<g class=\"live {}\"><title>{}</title><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
+        "height=\"{:.2f}\"/>",
+        look, escaped(hint), x, y, w, std::max(h, 0.6));
+    const auto letters = static_cast<size_t>((w - 8) / 6.6);
+    if (h > 13 && w > 46 && (letters >= label.size() || label != "workspace"))
+      out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>", x + 4, y + h / 2 + 4,
+                         escaped(shortened(label, letters)));
+    out += "</g>\n";
+  };
+  for (const auto& p : report.at("placements")) {
+    const auto& v = report.at("values")[p.at("value").get<size_t>()];
+    const double bytes = p.at("bytes"), first = p.at("first_step"), last = p.at("last_step"),
+                 offset = p.at("offset");
+    if (bytes <= 0) continue;
+    const std::string name = v.at("name");
+    const bool alias = p.at("alias_of").get<int>() >= 0;
+    box(type_class(v.at("type").get<std::string>()) + (alias ? " alias" : ""), first, last, offset, bytes,
+        fmt::format("{}\n{}{}\n{} at {}, steps {} to {}{}", name, v.at("type").get<std::string>(),
+                    v.at("shape").dump(), bytes_words(bytes), bytes_words(offset), p.at("first_step").dump(),
+                    p.at("last_step").dump(), alias ? "\nshares its place with another value" : ""),
+        name);
+  }
+  for (size_t s = 0; s < steps.size(); ++s)
+    if (const double bytes = steps[s].at("workspace_bytes"); bytes > 0)
+      box("work", static_cast<double>(s), static_cast<double>(s), steps[s].at("workspace_offset"), bytes,
+          fmt::format("workspace of step {} ({} '{}')\n{}", s, steps[s].at("op").get<std::string>(),
+                      steps[s].at("node").get<std::string>(), bytes_words(bytes)),
+          "workspace");
+  return out + "</svg>\n";
+}
+
+}  // namespace sinter::convert
