@@ -39,7 +39,7 @@ class Model:
     """A graph under construction; values are names."""
 
     def __init__(self, rng, kind):
-        self.rng, self.kind = rng, kind
+        self.rng, self.kind, self.opset = rng, kind, 18
         self.nodes, self.constants, self.inputs, self.count = [], [], {}, 0
 
     def name(self, stem):
@@ -62,7 +62,7 @@ class Model:
         if symmetric if symmetric is not None else self.rng.random() < 0.3:
             most = max(abs(low), abs(high))
             low, high = -most, most
-        scale = np.float32((high - low) / 255)
+        scale = np.float32((high - low) / (info.max - info.min))
         zero = int(np.clip(round(info.min - low / scale), info.min, info.max))
         return self.constant(scale), self.constant(np.array(zero, self.kind)), scale
 
@@ -284,9 +284,35 @@ def per_axis(m):
     return m.op("Relu", x), None
 
 
+def opsets(m):
+    """The forms that quantization had over time: per tensor from 10, along an axis from 13, in blocks and int16 from 21."""
+    m.opset = int(m.rng.choice([10, 11, 12, 13, 16, 19, 21, 23]))
+    if m.opset >= 21 and m.rng.random() < 0.5:
+        m.kind = np.int16
+    x = m.x(1, 4, 6, 6)
+    if m.opset >= 13 and m.kind != np.int16:
+        w = m.weights(5, 4, 3, 3)
+    else:
+        w = m.op("DequantizeLinear", m.constant(m.rng.integers(-127, 128, (5, 4, 3, 3)).astype(np.int8)),
+                 m.constant(np.float32(0.01)), m.constant(np.array(0, np.int8)))
+    return m.op("Relu", m.op("Conv", x, w, pads=[1] * 4)), "QConv"
+
+
+def blocked(m):
+    """Weights with a scale for every block stay packed; the activations' rounding is not undone."""
+    m.opset = 21
+    kind = (np.int8, np.uint8)[m.rng.integers(2)]
+    info = np.iinfo(kind)
+    q = m.rng.integers(info.min, info.max + 1, (64, 24)).astype(kind)
+    scales = m.rng.uniform(0.002, 0.02, (4, 24)).astype("f")
+    zeros = m.rng.integers(info.min, info.max + 1, (4, 24)).astype(kind)
+    w = m.op("DequantizeLinear", m.constant(q), m.constant(scales), m.constant(zeros), axis=0, block_size=16)
+    return m.op("MatMul", m.x(3, 64), w), None
+
+
 CASES = [conv, conv1d, depthwise, transposed, gemm, mat_mul, activations_product, add, mul, average, prelu, softmax,
          one_input, moved, interpolated, picked, joined, residual, q_linear,
-         microsoft, q_gemm, per_axis]
+         microsoft, q_gemm, per_axis, opsets, blocked]
 
 
 def session(model):
@@ -301,7 +327,7 @@ def finish(m, value):
         helper.make_graph(m.nodes, "g", [helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape)
                                          for n, a in m.inputs.items()],
                           [helper.make_tensor_value_info(value, onnx.TensorProto.FLOAT, None)], m.constants),
-        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("com.microsoft", 1)])
+        opset_imports=[helper.make_opsetid("", m.opset), helper.make_opsetid("com.microsoft", 1)])
     model.ir_version = 8
     return model
 
