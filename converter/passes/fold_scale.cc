@@ -148,10 +148,19 @@ bool fold_into(Editor& e, int consumer) {
   if (!unclamped(low, high)) return false;
   for (size_t side = 0; side < (sub || div ? 1u : 2u); ++side) {
     const ValueId y = next.inputs[side];
-    const int n = e.producer(y);
+    int n = e.producer(y);
     if (n < 0 || !e.single_read(y) || !same_dims(e.graph(), y, next.outputs[0]) ||
         !e.value(y).extents.empty())
       continue;
+    // Perhaps other dims before the channels.
+    const int view = e.node(n).as<ViewAttrs>() != nullptr && e.value(y).dtype == DType::kFloat32 ? n : -1;
+    if (view >= 0) {
+      const ValueId from = e.node(view).inputs[0];
+      n = e.producer(from);
+      if (n < 0 || !e.single_read(from) || !e.value(from).extents.empty() || e.value(from).dims.empty() ||
+          e.value(y).dims.empty() || e.value(from).dims.back() != e.value(y).dims.back())
+        continue;
+    }
     const auto shape = linear(e, e.node(n));
     if (!shape) continue;
     const auto c = per_channel(e, next.inputs[1 - side], shape->outputs, e.value(y).dims.size());
@@ -165,7 +174,7 @@ bool fold_into(Editor& e, int consumer) {
       if (!std::isfinite(v) || ((add || sub) && std::fabs(v) > kLargestShift)) return false;
     const bool scales = mul != nullptr || div != nullptr;
     if (!fold(e, n, *shape, scales ? other : one, scales ? zero : other, scales)) return false;
-    e.absorb(n, consumer);
+    e.absorb(view >= 0 ? view : n, consumer);
     return true;
   }
   return false;

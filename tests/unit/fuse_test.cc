@@ -38,6 +38,18 @@ TEST(FoldScale, DepthwiseTransposedAndFullyConnected) {
   EXPECT_EQ(s.graph.nodes.size(), 3u) << dump(s.graph);
 }
 
+TEST(FoldScale, PassesOtherDimsBeforeTheChannels) {
+  Sketch s;
+  ValueId y = s.emit(FullyConnectedAttrs{}, {s.input({6, 3}), s.constant({5, 3})});
+  y = s.emit(ViewAttrs{IntList{2, 3, 5}}, {y});
+  s.output(s.emit(AddAttrs{}, {y, s.constant({5})}));
+  ValueId turned = s.emit(FullyConnectedAttrs{}, {s.input({5, 3}), s.constant({5, 3})});
+  turned = s.emit(ViewAttrs{IntList{25}}, {turned});
+  s.output(s.emit(MulAttrs{}, {turned, s.constant({25})}), "turned");
+  EXPECT_GT(apply(fold_scale, s, kRounded), 0);
+  EXPECT_EQ(s.graph.nodes.size(), 5u) << dump(s.graph);
+}
+
 TEST(FoldScale, LeavesWhatIsNotPerChannelOrReadElsewhere) {
   Sketch s;
   const ValueId x = s.input({1, 4, 4, 4}), w = s.constant({4, 1, 1, 4});
