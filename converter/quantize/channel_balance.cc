@@ -13,6 +13,9 @@ namespace {
 
 constexpr int64_t kMostRows = 128;  // of one product that are looked at
 constexpr double kFloor = 1e-3;     // channels that are smaller than this part of the largest count as this
+// Of few numbers the largest says little about the next ones: 1 + kUnsure / sqrt(n). Those of one sample are
+// alike, so that not more than kApart of each count.
+constexpr double kUnsure = 6, kApart = 16;
 constexpr double kActivation = 1.0 / (12 * 255.0 * 255.0), kWeight = 1.0 / (12 * 127.0 * 127.0);
 
 // Mean squares of a value's channels, from their extremes and means, so that the tensor's is what it was.
@@ -48,6 +51,9 @@ void ChannelBalance::look(const Graph&, const Observations& seen, ValueId id) {
   const std::vector<int> own = channels_.of(id);
   const TensorSummary* summary = seen.find(id);
   if (own.empty() || summary == nullptr || summary->channels.size() != own.size()) return;
+  const auto samples = static_cast<double>(std::max<uint64_t>(summary->samples, 1));
+  const double apart =
+      samples * std::clamp(static_cast<double>(summary->channel_elements) / samples, 1.0, kApart);
   Tensor tensor;
   double low = 0, high = 0;
   for (size_t c = 0; c < own.size(); ++c) {
@@ -57,8 +63,9 @@ void ChannelBalance::look(const Graph&, const Observations& seen, ValueId id) {
   }
   if (!(high > low) || !std::isfinite(high - low)) return;
   for (const Channel& c : tensor) {
-    double& range = groups_[static_cast<size_t>(c.group)].range;
-    range = std::max(range, std::max(-c.low, c.high) / std::max(-low, high));
+    Group& group = groups_[static_cast<size_t>(c.group)];
+    group.range = std::max(group.range, std::max(-c.low, c.high) / std::max(-low, high));
+    group.headroom = std::max(group.headroom, 1 + kUnsure / std::sqrt(apart));
   }
   tensors_.push_back(std::move(tensor));
 }
@@ -195,7 +202,8 @@ std::vector<double> ChannelBalance::best(const std::vector<bool>& may_change,
       for (const int g : groups) {
         const Group& group = groups_[static_cast<size_t>(g)];
         // Who knows what a channel holds that was never seen.
-        const double range = group.range > 0 ? std::max(group.range / widest, kFloor) : 1;
+        const double range =
+            group.range > 0 ? std::clamp(group.range / widest * group.headroom, kFloor, 1.0) : 1;
         const double column = tallest > 0 ? std::max(group.column / tallest, kFloor) : 1;
         base.push_back(std::pow(range, tallest > 0 ? alpha : 1) / std::pow(column, 1 - alpha));
         largest = std::max(largest, base.back());

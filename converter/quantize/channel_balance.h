@@ -18,10 +18,11 @@ class ChannelBalance {
   ChannelBalance(const Graph& graph, const ChannelScales& channels, const Observations& seen);
 
   struct Group {
-    double range = 0;   // its largest value over that of the tensor, in any of its tensors
-    double column = 0;  // root mean square of its largest weight in a row over that row's largest
-    int dense = 0;      // readers: products that sum over channels, those of them that are fully connected,
-    int connected = 0;  // and depthwise convolutions
+    double range = 0;     // its largest value over that of the tensor, in any of its tensors
+    double headroom = 1;  // what may come beyond what was seen, as a factor
+    double column = 0;    // root mean square of its largest weight in a row over that row's largest
+    int dense = 0;        // readers: products that sum over channels, those of them that are fully connected,
+    int connected = 0;    // and depthwise convolutions
     int depthwise = 0;
   };
   const std::vector<Group>& groups() const { return groups_; }
