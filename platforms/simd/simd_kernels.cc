@@ -73,8 +73,9 @@ bool set_simd_cap(const char* name) {
 }
 
 const char* simd_target() {
-  const int64_t have = hwy::SupportedTargets() & HWY_TARGETS;
+  const int64_t all = hwy::SupportedTargets(), have = all & HWY_TARGETS;
   const int64_t best = have & -have;
+  hwy::GetChosenTarget().Update(all);  // asking makes Highway choose anew, whatever is disabled
   for (const Tier& tier : kTiers)
     if (tier.best == best) return tier.name;
   return "other";
