@@ -8,6 +8,7 @@
 
 #include "converter/import/reader.h"
 #include "converter/plan/preferences.h"
+#include "converter/quantize/accuracy.h"
 #include "converter/quantize/trial_runs.h"
 #include "converter/quantize/weight_only.h"
 #include "converter/report/errors.h"
@@ -128,6 +129,24 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
 
 }  // namespace
 
+namespace {
+
+// Whether an operation stays float that does more than look at integers.
+bool warn_of_float(const QuantizeSummary& summary, Diagnostics& diagnostics) {
+  bool any = false;
+  for (const LayerFate& l : summary.layers) {
+    if (l.integer) continue;
+    any = true;
+    diagnostics.warn(l.name, l.op,
+                     fmt::format("--require-int8: it stays float: {}{}{}", reason_name(l.left.reason),
+                                 l.left.detail.empty() ? "" : ", ", l.left.detail),
+                     "");
+  }
+  return any;
+}
+
+}  // namespace
+
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
                                 Diagnostics& diagnostics, ConversionReport* report) {
   const std::optional<ImportedModel> imported = import_model(onnx, diagnostics);
@@ -175,7 +194,14 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     stage("quantizing weights");
     report.quantized = quantize_weights(*graph, samples.get(), options);
   } else if (samples) {
-    report.quantized = quantize_graph(*graph, *samples, options.quantization);
+    QuantizeOptions quantization = options.quantization;
+    std::optional<LabelledData> labelled;
+    if (quantization.max_drop) {
+      labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
+      quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
+    }
+    report.quantized = quantize_graph(*graph, *samples, quantization);
+    if (options.require_int8 && warn_of_float(*report.quantized, diagnostics)) return std::nullopt;
   }
   if (exact)
     report.layers =

@@ -40,6 +40,8 @@ struct ConversionOptions {
   int64_t samples = -1;
   QuantizeOptions quantization;
   bool details = false;  // for --report: keep the plan, and look closer at every layer
+  bool require_int8 = false;    // refuse if an operation stays float
+  std::string evaluate, label;  // labelled samples for quantization.max_drop
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;

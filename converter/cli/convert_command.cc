@@ -14,6 +14,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/convert.h"
 #include "converter/import/arrays.h"
+#include "converter/quantize/accuracy.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
 
@@ -23,8 +24,11 @@ namespace {
 struct Arguments {
   CommonOptions common;
   std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
-                          weights = "stored", quantize, calibrate, calibrator;
+                          weights = "stored", quantize, calibrate, calibrator, max_drop;
   int64_t samples = -1, block = 0;
+  std::optional<double> min_sqnr;
+  std::vector<std::string> keep_float, disabled_techniques;
+  bool require_int8 = false;
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
@@ -91,10 +95,31 @@ LoweringOptions lowering_options(const Arguments& a) {
   return options;
 }
 
+// "0.5%" or "0.005".
+double fraction(std::string_view text, const char* flag) {
+  const bool percent = !text.empty() && text.back() == '%';
+  const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
+  double x = -1;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), x);
+  if (percent) x /= 100;
+  if (fault != std::errc() || end != digits.data() + digits.size() || !(x >= 0 && x <= 1))
+    throw UsageError(
+        fmt::format("{} {}: a share of the samples is wanted, such as 0.5% or 0.005", flag, text));
+  return x;
+}
+
 void set_quantization(const Arguments& a, ConversionOptions* options) {
   if (a.quantize.empty()) {
-    if (!a.calibrate.empty()) throw UsageError("--calibrate is for --quantize");
-    if (a.block != 0) throw UsageError("--block is for --quantize int8w and int4w");
+    const auto refuse = [](bool given, const char* flag) {
+      if (given) throw UsageError(fmt::format("{} is for --quantize", flag));
+    };
+    refuse(!a.calibrate.empty(), "--calibrate");
+    refuse(a.block != 0, "--block");
+    refuse(a.min_sqnr.has_value(), "--min-sqnr");
+    refuse(!a.max_drop.empty(), "--max-drop");
+    refuse(!a.keep_float.empty(), "--keep-float");
+    refuse(!a.disabled_techniques.empty(), "--disable-technique");
+    refuse(a.require_int8, "--require-int8");
     return;
   }
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
@@ -115,10 +140,27 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
   const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
   if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
   options->quantize = a.quantize;
+  options->require_int8 = a.require_int8;
   options->calibrate = a.calibrate;
   options->samples = a.samples;
   options->quantization.calibrator = *rule;
   options->quantization.runner.backends = options->backends;
+  options->quantization.min_sqnr = a.min_sqnr;
+  options->quantization.keep_float = a.keep_float;
+  options->quantization.disabled = a.disabled_techniques;
+  for (const std::string& name : a.disabled_techniques) {
+    const auto all = quantization_techniques();
+    if (std::none_of(all.begin(), all.end(), [&](const Technique& t) { return name == t.name; }))
+      throw UsageError(fmt::format("--disable-technique {}: there is no such technique", name));
+  }
+  if (!a.max_drop.empty()) {
+    if (a.evaluate_data.empty())
+      throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
+    if (a.min_sqnr)
+      throw UsageError("--max-drop and --min-sqnr are two ways to say how much may be lost: give one");
+    options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
+    options->evaluate = a.evaluate_data, options->label = a.label;
+  }
   if (a.common.quiet || isatty(STDERR_FILENO) == 0) return;
   options->quantization.progress = [last = std::string(), line = std::optional<CalibrationProgress>()](
                                        const char* what, int64_t done, int64_t total) mutable {
@@ -153,12 +195,7 @@ double top1(const std::filesystem::path& file, const Arrays& data, const std::st
   for (int64_t i = 0; i < n; ++i) {
     session.set_inputs(data, i);
     session.run();
-    const std::vector<double> scores = session.outputs().front().second->as_doubles();
-    const bool index = scores.size() == 1;  // an ArgMax output gives the class itself
-    const auto best =
-        index ? static_cast<int64_t>(scores[0])
-              : static_cast<int64_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-    right += best == wanted[static_cast<size_t>(i)];
+    right += is_right(session.outputs().front().second->as_doubles(), wanted[static_cast<size_t>(i)]);
   }
   return n == 0 ? 0 : static_cast<double>(right) / static_cast<double>(n);
 }
@@ -218,8 +255,11 @@ void run_convert(const Arguments& a, Outcome& outcome) {
       outcome.exit_code = 3;
       if (a.common.json)
         fmt::print("{}\n", nlohmann::json{{"refused", true}, {"diagnostics", diagnostics.to_json()}}.dump(2));
-    } else {
+    } else if (diagnostics.count(Severity::kWarning) > 0 && a.strict) {
       std::fputs("sinter: --strict: the warnings above refuse the model\n", stderr);
+      outcome.exit_code = 1;
+    } else {
+      std::fputs("sinter: --require-int8: the operations above stay float, so nothing is written\n", stderr);
       outcome.exit_code = 1;
     }
     return;
@@ -272,6 +312,21 @@ void add_convert(CLI::App& app, Outcome& outcome) {
                 "percentile[=99.99], entropy or mse");
   c->add_option("--samples", a->samples, "Calibrate with so many samples, spread over the data")
       ->check(CLI::Range(1, 1 << 30));
+  std::string techniques = "Leave out what is done for --quantize's accuracy, of:";
+  for (const Technique& t : quantization_techniques())
+    techniques += fmt::format("\n{:>22}  {}", t.name, t.description);
+  c->add_option("--min-sqnr", a->min_sqnr,
+                "Signal over noise, in dB, that every output of a quantized model must have: the fewest "
+                "operations stay float for it (exit code 1 if it cannot be)")
+      ->check(CLI::Range(0.0, 200.0));
+  c->add_option("--max-drop", a->max_drop,
+                "How much accuracy quantization may lose on --evaluate's data, such as 0.5%: the fewest "
+                "operations stay float for it (exit code 1 if it cannot be)");
+  c->add_option("--keep-float", a->keep_float,
+                "NODE: an operation, or what computes this value, stays float");
+  c->add_flag("--require-int8", a->require_int8,
+              "Write nothing and list them with their reasons (exit code 1) if operations stay float");
+  c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
                 "Labelled data (.npz, layout of run --each) to measure the result with");
   c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");

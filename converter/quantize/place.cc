@@ -38,19 +38,6 @@ ConstantPtr reciprocals(const Graph& g, ValueId id) {
   return Constant::of<float>(DType::kFloat32, g.value(id).dims, items);
 }
 
-// The axis of the output channels in the weights; -1: no product with constant weights.
-int64_t weight_axis(const Graph& g, const Node& node) {
-  const bool product = node.as<ConvAttrs>() || node.as<DepthwiseConvAttrs>() ||
-                       node.as<ConvTransposeAttrs>() || node.as<FullyConnectedAttrs>();
-  if (!product || !g.is_constant(node.inputs[1]) ||
-      (node.inputs.size() > 2 && node.inputs[2] >= 0 && !g.is_constant(node.inputs[2])))
-    return -1;
-  const auto rank = static_cast<int64_t>(g.value(node.inputs[1]).dims.size());
-  return node.as<DepthwiseConvAttrs>() != nullptr ? rank - 1 : 0;
-}
-
-bool recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
-
 constexpr double kFarConstant = 1e4;  // masks and the like; a range that holds them has no steps left
 
 // What is joined with other values under one range: data, or constants that leave it steps.
@@ -187,9 +174,38 @@ bool reads_inner(const std::vector<ValueId>& roots, const Node& node, ValueId id
   return is_function(roots, node) && id >= 0 && roots[static_cast<size_t>(id)] != id;
 }
 
+bool recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
+
 }  // namespace
 
-std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
+const char* reason_name(Reason reason) {
+  switch (reason) {
+    case Reason::kNoKernel:
+      return "no kernel";
+    case Reason::kRange:
+      return "range";
+    case Reason::kAccuracy:
+      return "accuracy";
+    case Reason::kSlower:
+      return "slower";
+    case Reason::kUser:
+      return "user";
+    default:
+      return "";
+  }
+}
+
+int64_t weight_axis(const Graph& g, const Node& node) {
+  const bool product = node.as<ConvAttrs>() || node.as<DepthwiseConvAttrs>() ||
+                       node.as<ConvTransposeAttrs>() || node.as<FullyConnectedAttrs>();
+  if (!product || !g.is_constant(node.inputs[1]) ||
+      (node.inputs.size() > 2 && node.inputs[2] >= 0 && !g.is_constant(node.inputs[2])))
+    return -1;
+  const auto rank = static_cast<int64_t>(g.value(node.inputs[1]).dims.size());
+  return node.as<DepthwiseConvAttrs>() != nullptr ? rank - 1 : 0;
+}
+
+std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<LayerFate>* fates) {
   const size_t count = g.nodes.size();
   std::vector<Kind> kinds;
   const std::vector<ValueId> roots = function_roots(g);
@@ -198,8 +214,18 @@ std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
   for (size_t n = 0; n < count; ++n)
     if (steep[n] && kinds[n] != Kind::kFloat) kinds[n] = Kind::kSteep;
   std::vector<Role> roles(count, Role::kInteger);
+  // A function is float as a whole.
+  std::set<ValueId> float_functions;
+  for (const Node& node : g.nodes)
+    if (is_function(roots, node) && left.contains(node.outputs[0]))
+      float_functions.insert(roots[static_cast<size_t>(node.outputs[0])]);
+  const auto left_out = [&](const Node& node) {
+    return !node.outputs.empty() && (left.contains(node.outputs[0]) ||
+                                     (is_function(roots, node) &&
+                                      float_functions.contains(roots[static_cast<size_t>(node.outputs[0])])));
+  };
   for (size_t n = 0; n < count; ++n)
-    if (kinds[n] == Kind::kFloat || kinds[n] == Kind::kSteep) roles[n] = Role::kFloat;
+    if (kinds[n] == Kind::kFloat || kinds[n] == Kind::kSteep || left_out(g.nodes[n])) roles[n] = Role::kFloat;
   const Uses uses(g);
   // What has nothing integer before it, or nothing behind it, gains nothing from being rounded twice.
   const auto fed = [&](const Node& node) {
@@ -232,15 +258,22 @@ std::vector<Role> assign_roles(const Graph& g, std::vector<LayerFate>* fates) {
   for (size_t n = 0; fates != nullptr && n < count; ++n) {
     const Node& node = g.nodes[n];
     if (node.outputs.empty() || !float_value(g, node.outputs[0]) || node.op() == Op::kView) continue;
-    const bool integer = roles[n] == Role::kInteger;
-    const char* reason = integer ? ""
-                         : recurrent(node.op())
-                             ? "no kernel: weights of 1024 numbers or more are kept in 8 bits"
-                         : kinds[n] == Kind::kFloat   ? "no kernel"
-                         : kinds[n] == Kind::kSteep   ? "range: steep near zero, where int8 has few steps"
-                         : kinds[n] == Kind::kProduct ? "slower: its result stays float"
-                                                      : "not between integer operations";
-    fates->push_back({node.name, op_info(node.op())->name, integer, reason});
+    LayerFate fate{node.name, op_info(node.op())->name, node.outputs[0], roles[n] == Role::kInteger, {}};
+    if (!fate.integer) {
+      const auto asked = left.find(node.outputs[0]);
+      if (asked != left.end())
+        fate.left = asked->second;
+      else if (recurrent(node.op()))
+        fate.left = {Reason::kNoKernel, "weights of 1024 numbers or more are kept in 8 bits"};
+      else if (kinds[n] == Kind::kFloat)
+        fate.left.reason = Reason::kNoKernel;
+      else if (kinds[n] == Kind::kSteep)
+        fate.left = {Reason::kRange, "steep near zero, where int8 has few steps"};
+      else
+        fate.left = {Reason::kSlower, kinds[n] == Kind::kProduct ? "its result stays float"
+                                                                 : "not between integer operations"};
+    }
+    fates->push_back(std::move(fate));
   }
   return roles;
 }
@@ -256,6 +289,20 @@ std::vector<ValueId> values_to_round(const Graph& g, const std::vector<Role>& ro
     if (roles[n] == Role::kInteger) integer_made.insert(g.nodes[n].outputs[0]);
   }
   return {values.begin(), values.end()};
+}
+
+std::vector<ValueId> values_with_grids(const Graph& g, const std::vector<Role>& roles) {
+  std::set<ValueId> moved;
+  for (size_t n = 0; n < g.nodes.size(); ++n)
+    if (roles[n] == Role::kInteger && keeps_grid(g, g.nodes[n])) moved.insert(g.nodes[n].outputs[0]);
+  std::vector<ValueId> values = values_to_round(g, roles);
+  std::erase_if(values, [&](ValueId id) { return moved.contains(id); });
+  return values;
+}
+
+void round_weights(Graph& g, const std::vector<Role>& roles) {
+  for (size_t n = 0; n < g.nodes.size(); ++n)
+    if (roles[n] == Role::kInteger) round_constants(g, g.nodes[n], nullptr, nullptr);
 }
 
 namespace {

@@ -10,11 +10,30 @@
 
 namespace sinter::convert {
 
+// Why an operation stays float.
+enum class Reason {
+  kNone,      // it does not
+  kNoKernel,  // nothing computes it on integers
+  kRange,     // its numbers fit no grid: not finite, or never seen
+  kAccuracy,  // too much of the outputs' noise came from it
+  kSlower,    // integers cost more there than they save
+  kUser,      // --keep-float
+};
+const char* reason_name(Reason reason);
+
+struct LeftFloat {
+  Reason reason = Reason::kNone;
+  std::string detail;
+};
+// Operations that must stay float, by their first output.
+using LeftMap = std::map<ValueId, LeftFloat>;
+
 // What became of an operation that takes or gives float32.
 struct LayerFate {
   std::string name, op;
+  ValueId output = kAbsent;
   bool integer = false;
-  std::string reason;  // why it stays float
+  LeftFloat left;
 };
 
 enum class Role {
@@ -22,10 +41,18 @@ enum class Role {
   kReader,   // a product in float whose operand comes from integers
   kInteger,  // products with constant weights, and what lies between them
 };
-// One for every node.
-std::vector<Role> assign_roles(const Graph& graph, std::vector<LayerFate>* fates = nullptr);
+// One for every node. An operation that could compute on integers and is not in `left` may still stay float
+// where that gains nothing.
+std::vector<Role> assign_roles(const Graph& graph, const LeftMap& left = {},
+                               std::vector<LayerFate>* fates = nullptr);
 // The float values, no constants, that are to be rounded for their readers.
 std::vector<ValueId> values_to_round(const Graph& graph, const std::vector<Role>& roles);
+// Those of them that get a grid of their own: what only moves elements keeps the grid of what it moves.
+std::vector<ValueId> values_with_grids(const Graph& graph, const std::vector<Role>& roles);
+// The axis of the output channels in the weights of a product with constant weights; -1: it is none.
+int64_t weight_axis(const Graph& graph, const Node& node);
+// The weights of integer products rounded, everything else float.
+void round_weights(Graph& graph, const std::vector<Role>& roles);
 
 // Rounds these values, and the constants of integer operations (weights to 255 symmetric steps per output
 // channel). Values without an entry stay float, and so do the operations that read them. Returns the count of

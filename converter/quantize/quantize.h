@@ -1,20 +1,39 @@
 // Static quantization of a float graph that all other passes are done with: observe, choose ranges, round,
 // compute on integers, and measure what that did to the outputs.
+//
+// Everything that could make the result better or worse is tried on samples that are kept, and stays only if
+// the measured noise falls.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "converter/quantize/calibrators.h"
 #include "converter/quantize/observe.h"
-#include "converter/quantize/place.h"
+#include "converter/quantize/quantization_plan.h"
+#include "converter/quantize/trials.h"
 
 namespace sinter::convert {
+
+// What is done for accuracy; each can be left out (--disable-technique).
+struct Technique {
+  const char *name, *description;
+};
+std::span<const Technique> quantization_techniques();
 
 struct QuantizeOptions {
   CalibratorOptions calibrator;
   RunnerOptions runner;
+  std::vector<std::string> disabled;    // techniques
+  std::vector<std::string> keep_float;  // names of nodes, or of what they compute
+  // Signal to noise that every output must have, in dB; operations are left in float until it does.
+  std::optional<double> min_sqnr;
+  // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
+  // measures.
+  std::optional<double> max_drop;
+  std::function<double(const Graph& graph)> accuracy;
   std::function<void(const char* what, int64_t done, int64_t total)> progress;
 };
 
@@ -22,6 +41,20 @@ struct QuantizeOptions {
 struct OutputNoise {
   std::string name;
   double db = 0;  // 999: no difference
+};
+
+// What a technique did to the worst output.
+struct TechniqueGain {
+  std::string name, what;
+  double before_db = 0, after_db = 0;
+  bool kept = false;
+};
+
+// A value or the weights of a layer: what the worst output would have if only this were rounded.
+struct NoiseSource {
+  std::string layer, op;  // that makes the value, or has the weights
+  std::string value;      // empty: weights
+  double db = 0;
 };
 
 struct QuantizeSummary {
@@ -32,13 +65,17 @@ struct QuantizeSummary {
   std::vector<LayerFate> layers;  // that take or give float32, in order; int8w, int4w: those with weights
   uint64_t bytes_before = 0, bytes_after = 0;  // of the weights; int8w, int4w
   std::vector<OutputNoise> outputs;
+  std::vector<TechniqueGain> techniques;
+  std::vector<NoiseSource> sources;  // the loudest first
+  std::optional<double> float_accuracy, accuracy;
+  bool reached = true;  // what min_sqnr and max_drop ask for
 };
 
-// Both graphs on the same samples, 64 of them at most; `tried` is set to how many.
+// Both graphs on the same samples, a few that are kept; `tried` is set to how many.
 std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                                        const QuantizeOptions& options, int64_t* tried);
 
-// Throws DataError where samples do not fit or make a run fail.
+// Throws DataError where samples do not fit or make a run fail, UsageError for names that are not there.
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options);
 
 }  // namespace sinter::convert

@@ -387,7 +387,11 @@ class Narrowing {
 
   void file(int n, bool narrow, std::string reason) {
     const Node& node = e_.node(n);
-    summary_->layers.push_back({node.name, op_info(node.op())->name, narrow, std::move(reason)});
+    summary_->layers.push_back({node.name,
+                                op_info(node.op())->name,
+                                node.outputs.empty() ? kAbsent : node.outputs[0],
+                                narrow,
+                                {narrow ? Reason::kNone : Reason::kNoKernel, std::move(reason)}});
   }
   void done(int n, size_t operand, DType type, const std::string& how) {
     const Node& node = e_.node(n);

@@ -8,57 +8,9 @@
 
 #include "converter/report/errors.h"
 #include "converter/report/page.h"
+#include "converter/report/quantize_report.h"
 
 namespace sinter::convert {
-namespace {
-
-constexpr double kLittleSignal = 20;  // dB
-
-nlohmann::json to_json(const QuantizeSummary& q) {
-  nlohmann::json layers = nlohmann::json::array(), outputs = nlohmann::json::array();
-  for (const LayerFate& l : q.layers)
-    layers.push_back({{"node", l.name}, {"op", l.op}, {"integer", l.integer}, {"reason", l.reason}});
-  for (const OutputNoise& o : q.outputs) outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
-  nlohmann::json weights;
-  if (q.bytes_before > 0) weights = {{"bytes_before", q.bytes_before}, {"bytes_after", q.bytes_after}};
-  return {{"mode", q.mode},
-          {"weights", weights},
-          {"samples", q.samples},
-          {"rounded_values", q.rounded},
-          {"integer_steps", q.integer_steps},
-          {"layers", layers},
-          {"measured_samples", q.tried},
-          {"outputs", outputs}};
-}
-
-// A few lines: how much is integer, what the rest is, and what it did to the outputs.
-std::string quantized_text(const QuantizeSummary& q) {
-  const auto integer =
-      std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
-  std::map<std::string, int> left;
-  for (const LayerFate& l : q.layers)
-    if (!l.integer) ++left[l.op + " (" + l.reason + ")"];
-  std::string text = q.bytes_before > 0
-                         ? fmt::format("{:<9} weights of {} of {} operations, {} -> {} bytes\n", q.mode,
-                                       integer, q.layers.size(), q.bytes_before, q.bytes_after)
-                         : fmt::format("{:<9} {} of {} operations, ranges of {} values from {} samples\n",
-                                       q.mode, integer, q.layers.size(), q.rounded, q.samples);
-  constexpr int kMostLines = 4;
-  std::string kept;
-  int lines = 0;
-  for (const auto& [what, n] : left)
-    if (++lines <= kMostLines) kept += fmt::format("{}{} {}", kept.empty() ? "" : ", ", n, what);
-  if (!kept.empty())
-    text += fmt::format("float     {}{}\n", kept, lines > kMostLines ? ", ... (--report has all)" : "");
-  lines = 0;
-  for (const OutputNoise& o : q.outputs)
-    if (++lines <= kMostLines)
-      text += fmt::format("signal    {:.1f} dB over noise in '{}', on {} samples{}\n", o.db, o.name, q.tried,
-                          o.db < kLittleSignal ? ": too little for most uses" : "");
-  return text;
-}
-
-}  // namespace
 
 nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics) {
   nlohmann::json passes = nlohmann::json::array();
@@ -159,7 +111,7 @@ std::string to_text(const ConversionReport& r) {
   for (const PassReport::Entry& e : r.passes.entries)
     if (e.changes > 0) text += fmt::format("          {:<20} {:>4}  {}\n", e.name, e.changes, e.description);
   text += types_text(r);
-  if (r.quantized) text += quantized_text(*r.quantized);
+  if (r.quantized) text += to_text(*r.quantized);
   text += fmt::format("file      {} bytes (ONNX: {}), weights {}\n", r.file.file_bytes, r.onnx_bytes,
                       r.file.weight_bytes);
   text += fmt::format("arena     {} bytes", r.arena_bytes);

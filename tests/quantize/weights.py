@@ -127,7 +127,7 @@ def one_layer(s, layer, bits):
     quantized, said = s.convert(made, "--quantize", mode)
     if not quantized:
         return s.check(what, False, said.why())
-    reason = quantized["layers"][0]["reason"] if quantized["layers"] else ""
+    reason = quantized["layers"][0]["detail"] if quantized["layers"] else ""
     four = bits == 4 and layer.packed
     s.check(f"{what}: {reason}", reason.startswith("4 bits" if four else "8 bits"), quantized)
     y = s.run(layer.probe)
@@ -210,7 +210,7 @@ def whole(s):
         s.check(f"{mode}: the same file twice, with data or without",
                 open(s.path("q.sinter"), "rb").read() == open(s.path("again.sinter"), "rb").read())
     quantized, said = s.convert(made, "--quantize", "int4w", "--block", "64")
-    s.check("--block 64", quantized and "64 to a scale" in quantized["layers"][0]["reason"], said.why())
+    s.check("--block 64", quantized and "64 to a scale" in quantized["layers"][0]["detail"], said.why())
 
 
 def usage(s):
@@ -232,7 +232,7 @@ def usage(s):
     quantized, said = s.convert(model([node("Gemm", "x", "w", transB=1)], normal(1, 64), (1, 64), w=endless),
                                 "--quantize", "int8w")
     s.check("infinite weights stay float, and it is said", quantized and not quantized["layers"][0]["integer"] and
-            "finite" in quantized["layers"][0]["reason"], said.why())
+            "finite" in quantized["layers"][0]["detail"], said.why())
 
 
 def main():

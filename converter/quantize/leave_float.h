@@ -1,0 +1,26 @@
+// Which operations stay float so that the outputs are as exact as is wanted: the fewest, by what each of them
+// adds to the noise and what it costs in time.
+#pragma once
+
+#include "converter/quantize/quantization_plan.h"
+#include "converter/quantize/sensitivity.h"
+
+namespace sinter::convert {
+
+struct LeaveTarget {
+  double db = 0;           // of the worst output
+  double most_cost = 1e9;  // time that may be added, over that of the graph with everything on integers
+};
+
+struct LeaveResult {
+  double before_db = 0, after_db = 0;  // measured
+  bool reached = false;
+  int left = 0;  // operations that now stay float on top of what was
+};
+
+// Adds to plan->left, with Reason::kAccuracy. What is chosen by the sums of `sensitivity` is measured, and
+// what turns out not to be needed is taken back.
+LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const Sensitivity& sensitivity,
+                        const LeaveTarget& target);
+
+}  // namespace sinter::convert

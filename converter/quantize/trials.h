@@ -1,0 +1,93 @@
+// What a changed graph does to the outputs, measured on a few samples that are kept.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "converter/quantize/observe.h"
+#include "converter/quantize/quant_params.h"
+
+namespace sinter::convert {
+
+// Of every output, the squares of its errors over the squares of its exact values, summed over samples. Of an
+// output of integers: the share of elements that differ.
+struct Noise {
+  std::vector<double> outputs;
+
+  double worst() const;
+  // Signal to noise of the worst output; 999: there is no noise.
+  double worst_db() const;
+  Noise& operator+=(const Noise& other);
+};
+double to_db(double noise);
+
+// Passes samples on and keeps some of them, evenly spread over what has come by.
+class KeepingSource : public SampleSource {
+ public:
+  KeepingSource(SampleSource& source, size_t most);
+  int64_t count() const override { return source_.count(); }
+  bool next(Sample* sample) override;
+  void rewind() override;
+  bool is_file() const override { return source_.is_file(); }
+  std::vector<Sample> take() { return std::move(kept_); }
+
+ private:
+  SampleSource& source_;
+  size_t most_;
+  int64_t stride_ = 1, seen_ = 0;
+  std::vector<Sample> kept_;
+};
+
+// Which of the kept samples: what is chosen on one half shows on the other what it is worth. All of them,
+// where they are too few to be halved.
+enum class Part { kAll, kEven, kOdd };
+
+class Trials {
+ public:
+  // How many samples of a graph may be kept: a few MB of inputs and outputs.
+  static size_t most_samples(const Graph& exact);
+
+  // The exact outputs are computed here. The graph is copied where it must be kept.
+  Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options);
+
+  size_t size() const { return samples_.size(); }
+  std::vector<Sample> samples(Part part) const;
+  // A graph with the same inputs and outputs, on the first `most` samples.
+  Noise measure(const Graph& candidate, size_t most, Part part = Part::kAll) const;
+  Noise measure(const Graph& candidate) const { return measure(candidate, size()); }
+
+  // The exact graph again, with one value rounded at a time.
+  class Probe {
+   public:
+    // `exact`: computes what the exact graph does (its weights may be scaled otherwise).
+    Probe(const Trials& trials, const Graph& exact);
+    // By every other sample, so that what only one half says can be told from what both do. Of one sample:
+    // the same twice.
+    struct Halves {
+      Noise even, odd;
+      Noise both() const;
+    };
+    Halves round(ValueId value, const QuantParams& params, size_t most);
+
+   private:
+    const Trials& trials_;
+    GraphRunner runner_;
+  };
+  // What the kept samples make of these values.
+  Observations observe(const Graph& graph, std::span<const ValueId> values, bool channels,
+                       Part part = Part::kAll) const;
+
+ private:
+  bool belongs(size_t sample, Part part) const;
+  void add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
+           std::vector<double>* noise) const;
+  static Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise);
+
+  RunnerOptions options_;
+  std::vector<Sample> samples_;
+  size_t outputs_ = 0;
+  std::vector<std::vector<std::vector<float>>> exact_;  // by sample, by output
+};
+
+}  // namespace sinter::convert

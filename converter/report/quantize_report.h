@@ -1,0 +1,14 @@
+// What there is to tell about a quantization: for scripts, and in a dozen lines for people.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "converter/quantize/quantize.h"
+
+namespace sinter::convert {
+
+nlohmann::json to_json(const QuantizeSummary& summary);
+std::string to_text(const QuantizeSummary& summary);
+
+}  // namespace sinter::convert
