@@ -114,6 +114,20 @@ int round_adaptively(Graph& graph, std::span<const Sample> samples, const Adapti
   return changed;
 }
 
+double adaptive_rounding_cost(const Graph& graph, const AdaptiveRoundingOptions& options) {
+  double total = 0;
+  for (const Node& node : graph.nodes) {
+    const auto p = product_weights(graph, node);
+    if (!p) continue;
+    const int64_t length = row_length(*p), parts = (length + options.most_inputs - 1) / options.most_inputs;
+    const auto n = static_cast<double>(length / parts);
+    const auto blocks = static_cast<double>(parts * (p->depthwise ? p->columns : p->rows / p->per_group));
+    const auto patches = static_cast<double>(enough_patches(static_cast<int64_t>(n)));
+    total += blocks * n * n * (patches / 2 + n / 3) + 1.5 * n * n * static_cast<double>(p->rows * parts);
+  }
+  return total;
+}
+
 int choose_weight_steps(Graph& graph, const Observations& seen) {
   int changed = 0;
   for (Node& node : graph.nodes) {

@@ -19,6 +19,9 @@ struct AdaptiveRoundingOptions {
 // the number of products whose weights are rounded then.
 int round_adaptively(Graph& graph, std::span<const Sample> samples, const AdaptiveRoundingOptions& options);
 
+// About how many multiplications that takes, runs of the graph apart.
+double adaptive_rounding_cost(const Graph& graph, const AdaptiveRoundingOptions& options = {});
+
 // Rounds to nearest, with the step for each output channel that loses least when each weight's error counts
 // as much as the mean square of its input: a few large weights may be cut. Returns the number of products
 // that have such a channel.

@@ -67,8 +67,7 @@ ProductInputs::ProductInputs(const Graph& graph, const Node& node, int64_t most,
   }
   positions *= batches_;
   const int64_t length = row_length(p), parts = (length + most - 1) / most;
-  // Enough to know every direction several times over.
-  const int64_t patches = std::clamp<int64_t>(4 * std::min(length, most), 512, 4096);
+  const int64_t patches = enough_patches(std::min(length, most));
   per_sample_ = std::min(positions, (patches + samples - 1) / std::max<int64_t>(samples, 1));
   const int64_t groups = p.depthwise ? p.columns : p.rows / p.per_group;
   const int64_t rows = p.depthwise ? p.per_column : p.per_group;

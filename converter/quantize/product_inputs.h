@@ -2,6 +2,7 @@
 // multiplied with, and how these vary together.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,9 @@ inline int64_t element(const ProductWeights& p, int64_t row, int64_t i) {
 inline int64_t row_length(const ProductWeights& p) {
   return p.depthwise ? p.weights->size() / p.rows : p.row_size;
 }
+
+// How many patches tell enough of inputs of which so many are looked at together.
+inline int64_t enough_patches(int64_t together) { return std::clamp<int64_t>(4 * together, 512, 4096); }
 
 // Collects patches of a product's input, evenly spread over what it reads, sample after sample.
 class ProductInputs {

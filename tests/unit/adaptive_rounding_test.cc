@@ -148,6 +148,14 @@ TEST(AdaptiveRounding, LongRowsInParts) {
   expect_better({windowed<ConvAttrs>(1), {1, 6, 6, 4}, {8, 3, 3, 4}, 8}, 0.5, 10);
 }
 
+TEST(AdaptiveRounding, CostGrowsWithTheSquareOfRows) {
+  const Product small(FullyConnectedAttrs{}, {20, 64}, {6, 64}, 6);
+  const Product large(FullyConnectedAttrs{}, {20, 640}, {6, 640}, 6);
+  const double a = adaptive_rounding_cost(small.s.graph), b = adaptive_rounding_cost(large.s.graph);
+  EXPECT_GT(b, 100 * a);
+  EXPECT_GT(a, 64 * 64 * 200);
+}
+
 TEST(AdaptiveRounding, ChosenStepsAreOnAGrid) {
   Sketch s;
   const ValueId x = s.input({8, 32});
