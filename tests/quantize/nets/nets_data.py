@@ -138,7 +138,7 @@ def latents(r, n):
 
 
 # name: task, whether the answer is a class
-NETS = {"depthwise": (shapes, True), "outliers": (spikes, True), "attention": (sequences, True), "lstm": (spectrograms, True),
+NETS = {"depthwise": (shapes, True), "prelu": (shapes, True), "outliers": (spikes, True), "attention": (sequences, True), "lstm": (spectrograms, True),
         "gru": (spectrograms, True), "boxes": (boxes, False), "columns": (columns, True), "unet": (pictures, False),
         "denoiser": (latents, False)}
 
