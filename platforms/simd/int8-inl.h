@@ -62,6 +62,35 @@ struct Result {
 // bits on every target that is compiled, so this is the inverse of the two interleavings.
 HWY_INLINE V16 rejoin(V32 lower, V32 upper) { return hn::ReorderDemote2To(D16(), lower, upper); }
 
+// Scales, bounds, rounds and narrows the sums of a product.
+template <class T>
+struct Finish {
+  VF multiplier, low, high;
+  V32 zero;
+
+  HWY_INLINE explicit Finish(const ProductResult& r)
+      : multiplier(hn::Zero(DF())),
+        low(hn::Set(DF(), r.low)),
+        high(hn::Set(DF(), r.high)),
+        // Less the bits of what rounds.
+        zero(hn::Set(D32(), r.zero - 0x4b400000)) {}
+
+  HWY_INLINE hn::Vec<hn::Rebind<T, D32>> operator()(V32 sum) const {
+    VF v = hn::Mul(hn::ConvertTo(DF(), sum), multiplier);
+    if constexpr (hwy::IsFloat<T>()) {
+      return v;
+    } else {
+      // What is no number gives the lower bound; on x86 the maximum does that.
+      v = HWY_ARCH_X86 ? hn::Max(v, low) : hn::IfThenElse(hn::Gt(v, low), v, low);
+      // 1.5 * 2^23: the last bits of the sum are the rounded number.
+      v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));
+      using U = hwy::MakeUnsigned<T>;
+      const auto bits = hn::BitCast(hn::RebindToUnsigned<D32>(), hn::Add(hn::BitCast(D32(), v), zero));
+      return hn::BitCast(hn::Rebind<T, D32>(), hn::TruncateTo(hn::Rebind<U, D32>(), bits));
+    }
+  }
+};
+
 // Calls whole(i) for every whole vector of n bytes, then rest(i, count).
 template <class Whole, class Rest>
 HWY_INLINE void for_each_vector(size_t n, Whole whole, Rest rest) {

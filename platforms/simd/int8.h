@@ -15,6 +15,20 @@ Int8Range int8_range(const A& a) {
   return {static_cast<int32_t>(a.y_zero), static_cast<int32_t>(a.q_min), static_cast<int32_t>(a.q_max)};
 }
 
+// The result of an integer product: int8, int16 or float32.
+struct ProductResult {
+  DType type = DType::kInt8;
+  int32_t zero = 0;
+  float low = 0, high = 0;  // bounds less the zero point
+  void* y = nullptr;
+};
+// A has y_zero, q_min and q_max.
+template <class A>
+ProductResult product_result(const OpCall& call, const A& a) {
+  return {call.out(0).dtype, static_cast<int32_t>(a.y_zero), static_cast<float>(a.q_min - a.y_zero),
+          static_cast<float>(a.q_max - a.y_zero), call.out(0).data};
+}
+
 inline Status accept_dense(const OpCall& call) {
   for (const TensorView& t : call.inputs)
     SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));

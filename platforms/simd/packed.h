@@ -20,4 +20,8 @@ bool q_product_packed(const OpCall& call, int threads, size_t* packed, size_t* w
 void pack_q_product(const OpCall& call, void* packed, ThreadPool* threads);
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context);
 
+bool q_depthwise_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace);
+void pack_q_depthwise(const OpCall& call, void* packed);
+Status run_packed_q_depthwise(void* packed, const OpCall& call, RunContext& context);
+
 }  // namespace sinter::simd

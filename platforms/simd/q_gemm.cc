@@ -169,7 +169,9 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(0)
     SINTER_ROW(1)
     SINTER_ROW(2)
-    SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+    SINTER_ROW(3)
+    SINTER_ROW(4)
+    SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
 #undef SINTER_ROW
         int64_t k = 0;
 #if HWY_TARGET_IS_NEON
@@ -240,56 +242,36 @@ HWY_NOINLINE void rows_block(int64_t n, const Element* a, const int32_t* rows, c
   }
 }
 
-// Bounds, rounds and narrows.
-template <class T>
-HWY_INLINE hn::Vec<hn::Rebind<T, D32>> narrowed(VF v, VF low, VF high, [[maybe_unused]] V32 zero) {
-  if constexpr (hwy::IsFloat<T>()) {
-    return v;
-  } else {
-    // What is no number gives the lower bound; on x86 the maximum does that.
-    v = HWY_ARCH_X86 ? hn::Max(v, low) : hn::IfThenElse(hn::Gt(v, low), v, low);
-    const V32 y = hn::Add(hn::NearestInt(hn::Min(v, high)), zero);
-    using U = hwy::MakeUnsigned<T>;
-    const auto low_bits = hn::TruncateTo(hn::Rebind<U, D32>(), hn::BitCast(hn::RebindToUnsigned<D32>(), y));
-    return hn::BitCast(hn::Rebind<T, D32>(), low_bits);
-  }
-}
-
-// The results of `n` rows from `row` on, columns from `column` on, of which `valid` count.
+// The results of `n` rows, columns from `column` on, of which `valid` count.
 template <class T>
 HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* row_sums, int64_t n,
-                         int64_t column, int64_t valid, const QResult& result, const int64_t* y_rows) {
+                         int64_t column, int64_t valid, const ProductResult& result, const int64_t* y_rows) {
   const D32 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const hn::Rebind<T, D32> to;
-  const VF low = hn::Set(DF(), result.low), high = hn::Set(DF(), result.high);
-  const V32 zero = hn::Set(d, result.zero);
+  Finish<T> value(result);
   for (int64_t c = 0; c < valid; c += lanes, sums += lanes) {
-    const VF multiplier = hn::LoadU(DF(), w.multipliers + column + c);
+    value.multiplier = hn::LoadU(DF(), w.multipliers + column + c);
     T* y = static_cast<T*>(result.y) + column + c;
-    const auto value = [&](V32 sum) HWY_ATTR {
-      return narrowed<T>(hn::Mul(hn::ConvertTo(DF(), sum), multiplier), low, high, zero);
-    };
+    const int64_t step = 2 * lanes;
+    const auto rest = static_cast<size_t>(valid - c);
     if (w.zeros != nullptr) {
       const V32 zeros = hn::LoadU(d, w.zeros + column + c);
       for (int64_t r = 0; r < n; ++r) {
-        const V32 sum = hn::LoadU(d, sums + r * 2 * lanes);
-        hn::StoreN(value(hn::Sub(sum, hn::Mul(zeros, hn::Set(d, row_sums[r])))), to, y + y_rows[r],
-                   static_cast<size_t>(valid - c));
+        const V32 shift = hn::Mul(zeros, hn::Set(d, row_sums[r]));
+        hn::StoreN(value(hn::Sub(hn::LoadU(d, sums + r * step), shift)), to, y + y_rows[r], rest);
       }
     } else if (valid - c >= lanes) {
-      for (int64_t r = 0; r < n; ++r)
-        hn::StoreU(value(hn::LoadU(d, sums + r * 2 * lanes)), to, y + y_rows[r]);
+      for (int64_t r = 0; r < n; ++r) hn::StoreU(value(hn::LoadU(d, sums + r * step)), to, y + y_rows[r]);
     } else {
       for (int64_t r = 0; r < n; ++r)
-        hn::StoreN(value(hn::LoadU(d, sums + r * 2 * lanes)), to, y + y_rows[r],
-                   static_cast<size_t>(valid - c));
+        hn::StoreN(value(hn::LoadU(d, sums + r * step)), to, y + y_rows[r], rest);
     }
   }
 }
 
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
-                const QResult& result, const int64_t* y_rows) {
+                const ProductResult& result, const int64_t* y_rows) {
   const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
   const auto* a = reinterpret_cast<const Element*>(rows.buffer);
   // Blocks of nearly the same size.
@@ -339,7 +321,7 @@ void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* s
 }
 
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
-                const QResult& result, const int64_t* y_rows) {
+                const ProductResult& result, const int64_t* y_rows) {
   HWY_DYNAMIC_DISPATCH(multiply_q)(w, rows, first_panel, end_panel, result, y_rows);
 }
 

@@ -7,22 +7,12 @@
 #pragma once
 
 #include "platforms/simd/int8.h"
-#include "platforms/simd/window.h"
+#include "platforms/simd/q_box.h"
 
 namespace sinter::simd {
 
 constexpr int64_t kQPanel = 32;  // a widest panel's columns; packed weights are sized for it
 constexpr int64_t kQDepth = 4;   // packed depths are multiples of this
-
-// A piece of one image's result: lines begin[1] .. end[1] - 1 of it, pixels begin[2] .. end[2] - 1 of each.
-// The input pixels that it reads lie in a buffer, as lines of `line` pixels with all their channels, plane by
-// plane.
-struct QBox {
-  int64_t batch = 0, begin[3] = {}, end[3] = {};
-  int64_t lines = 0, line = 0;  // of a plane; there are g.kernel[0] of them
-
-  int64_t pixels() const { return (end[1] - begin[1]) * (end[2] - begin[2]); }
-};
 
 // Taps that lie side by side in the buffer are summed as one run, which in packed weights takes a multiple of
 // kQDepth.
@@ -52,13 +42,6 @@ struct QWeights {
   int64_t zero_step;
 };
 
-struct QResult {
-  DType type = DType::kInt8;  // int8, int16 or float32
-  int32_t zero = 0;
-  float low = 0, high = 0;  // bounds less the zero point
-  void* y = nullptr;
-};
-
 // One box and one group: where its rows and runs begin in the buffer, in elements.
 struct QRows {
   const std::byte* buffer = nullptr;
@@ -74,6 +57,6 @@ void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_z
 void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums);
 // Panels first .. end - 1. Row r, column c is stored at result.y[y_rows[r] + c].
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
-                const QResult& result, const int64_t* y_rows);
+                const ProductResult& result, const int64_t* y_rows);
 
 }  // namespace sinter::simd

@@ -14,21 +14,12 @@ struct Plan {
   QRuns runs;
   int64_t columns = 0;  // of one group
   int64_t x_zero = 0;
-  QResult result;
-  int64_t box_lines = 1, box_pixels = 1;  // of the result
-  int64_t lines = 1, line = 1;            // of a box's input planes
+  ProductResult result;
+  QBoxes boxes;
 
   // In packed memory, columns are whole panels.
   int64_t wide() const { return divide_up(columns, kQPanel) * kQPanel; }
-  int64_t pixels() const { return box_lines * box_pixels; }
 };
-
-template <class A>
-void set_result(const OpCall& call, const A& a, Plan* p) {
-  p->x_zero = a.x_zero;
-  p->result = {call.out(0).dtype, static_cast<int32_t>(a.y_zero), static_cast<float>(a.q_min - a.y_zero),
-               static_cast<float>(a.q_max - a.y_zero), call.out(0).data};
-}
 
 // Rows that are read in order: pixels of one line.
 void flatten(int64_t rows, Geometry* g) {
@@ -42,43 +33,12 @@ bool pointwise(const Geometry& g) {
   return true;
 }
 
-// Input positions that `out` neighbouring windows reach along an axis.
-bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
-  int64_t window = 0;
-  return checked_mul(out - 1, g.stride[axis], in) &&
-         checked_mul(g.kernel[axis] - 1, g.dilation[axis], &window) && checked_add(*in, window, in) &&
-         checked_add<int64_t>(*in, 1, in);
-}
-
-bool box_elements(const Plan& p, int64_t lines, int64_t pixels, int64_t* in_lines, int64_t* line,
-                  int64_t* n) {
-  return reach(p.g, 1, lines, in_lines) && reach(p.g, 2, pixels, line) && checked_mul(*in_lines, *line, n) &&
-         checked_mul(*n, p.g.kernel[0], n) && checked_mul(*n, p.g.in_channels, n);
-}
-
-// As much of the result as has its input in a cache, in pieces of nearly the same size.
-bool choose_box(Plan* p) {
-  const Geometry& g = p->g;
-  int64_t lines = 0, line = 0, n = 0;
-  const auto fits = [&](int64_t out_lines, int64_t pixels) {
-    return out_lines * pixels <= kBoxPixels && box_elements(*p, out_lines, pixels, &lines, &line, &n) &&
-           n <= kBoxElements;
-  };
-  int64_t pixels = std::clamp<int64_t>(g.out[2], 1, kBoxPixels), out_lines = 1;
-  while (pixels > 8 && !fits(1, pixels)) pixels = divide_up(pixels, 2);
-  pixels = divide_up(g.out[2], divide_up(g.out[2], pixels));
-  if (pixels == g.out[2])
-    while (out_lines < g.out[1] && fits(out_lines + 1, pixels)) ++out_lines;
-  out_lines = divide_up(g.out[1], divide_up(g.out[1], out_lines));
-  p->box_lines = out_lines, p->box_pixels = pixels;
-  return box_elements(*p, out_lines, pixels, &p->lines, &p->line, &n) && n < INT32_MAX;
-}
-
 // False where the memory cannot be counted.
 bool plan_of(const OpCall& call, Plan* p) {
   Geometry& g = p->g;
   if (call.op == Op::kQFullyConnected) {
-    set_result(call, call.attrs<QFullyConnectedAttrs>(), p);
+    const auto& a = call.attrs<QFullyConnectedAttrs>();
+    p->result = product_result(call, a), p->x_zero = a.x_zero;
     const TensorView& x = call.in(0);
     int64_t rows = 1;
     for (int i = 0; i + 1 < x.rank; ++i) rows *= x.dims[i];
@@ -86,7 +46,7 @@ bool plan_of(const OpCall& call, Plan* p) {
     flatten(rows, &g);
   } else {
     const auto& a = call.attrs<QConvAttrs>();
-    set_result(call, a, p);
+    p->result = product_result(call, a), p->x_zero = a.x_zero;
     g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
     g.group = a.group;
     if (pointwise(g)) flatten(g.batch * g.out_pixels(), &g);
@@ -98,7 +58,7 @@ bool plan_of(const OpCall& call, Plan* p) {
   if (call.out(0).size() == 0) return true;
   int64_t depth = 0;
   return checked_add<int64_t>(p->runs.length, kQDepth, &depth) && checked_mul(depth, p->runs.count, &depth) &&
-         choose_box(p);
+         p->boxes.choose(g, g.in_channels, kBoxElements, kBoxPixels);
 }
 
 // Of one group: panels, and three numbers per column.
@@ -115,19 +75,18 @@ struct Scratch {
 
   Scratch(const Plan& p, std::byte* at) {
     y_rows = reinterpret_cast<int64_t*>(at);
-    rows = reinterpret_cast<int32_t*>(y_rows + p.pixels());
-    sums = rows + p.pixels();
-    runs = sums + p.pixels();
+    rows = reinterpret_cast<int32_t*>(y_rows + p.boxes.pixels());
+    sums = rows + p.boxes.pixels();
+    runs = sums + p.boxes.pixels();
     buffer = at + buffer_offset(p);
   }
   static int64_t buffer_offset(const Plan& p) {
     return static_cast<int64_t>(
-        align_up(static_cast<size_t>(p.pixels() * 16 + p.runs.count * 4), kBufferAlignment));
+        align_up(static_cast<size_t>(p.boxes.pixels() * 16 + p.runs.count * 4), kBufferAlignment));
   }
   // Instruction sets differ in the bytes of an element. Runs are read up to a multiple of kQDepth.
   static bool bytes(const Plan& p, int64_t* bytes) {
-    const int64_t elements = p.g.kernel[0] * p.lines * p.line * p.g.in_channels;
-    return checked_add<int64_t>(elements * static_cast<int64_t>(sizeof(int16_t)),
+    return checked_add<int64_t>(p.boxes.elements * static_cast<int64_t>(sizeof(int16_t)),
                                 buffer_offset(p) + static_cast<int64_t>(2 * kBufferAlignment), bytes) &&
            (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
   }
@@ -164,21 +123,6 @@ void pack(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* thre
   });
 }
 
-// Box `index` of the result.
-QBox box_at(const Plan& p, int64_t index) {
-  const Geometry& g = p.g;
-  const int64_t across = divide_up(g.out[2], p.box_pixels), down = divide_up(g.out[1], p.box_lines);
-  QBox box;
-  box.begin[2] = index % across * p.box_pixels, box.begin[1] = index / across % down * p.box_lines;
-  box.begin[0] = index / across / down % g.out[0], box.batch = index / across / down / g.out[0];
-  box.end[0] = box.begin[0] + 1;
-  box.end[1] = std::min(box.begin[1] + p.box_lines, g.out[1]);
-  box.end[2] = std::min(box.begin[2] + p.box_pixels, g.out[2]);
-  int64_t n = 0;
-  box_elements(p, box.end[1] - box.begin[1], box.end[2] - box.begin[2], &box.lines, &box.line, &n);
-  return box;
-}
-
 // Copies the box's input and notes where its rows begin, there and in the result.
 void load(const Plan& p, const QBox& box, const int8_t* x, const Scratch& s) {
   const Geometry& g = p.g;
@@ -188,7 +132,7 @@ void load(const Plan& p, const QBox& box, const int8_t* x, const Scratch& s) {
     for (int64_t j = box.begin[2]; j < box.end[2]; ++j, ++r) {
       s.rows[r] = static_cast<int32_t>(
           ((i - box.begin[1]) * g.stride[1] * box.line + (j - box.begin[2]) * g.stride[2]) * g.in_channels);
-      s.y_rows[r] = (((box.batch * g.out[0] + box.begin[0]) * g.out[1] + i) * g.out[2] + j) * g.out_channels;
+      s.y_rows[r] = box.pixel(g, i, j) * g.out_channels;
     }
 }
 
@@ -209,8 +153,7 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   const Geometry& g = p.g;
   const bool zeros = call.has_input(4);
   const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
-  const int64_t boxes =
-      g.batch * g.out[0] * divide_up(g.out[1], p.box_lines) * divide_up(g.out[2], p.box_pixels);
+  const int64_t boxes = p.boxes.count(g);
   // Where there are too few boxes, panels are shared out as well.
   const int64_t panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
@@ -221,14 +164,14 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
       int64_t held = -1;  // the box in the buffer
       for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
         const int64_t part = unit % parts, index = unit / parts;
-        const QBox box = box_at(p, index);
+        const QBox box = p.boxes.at(g, index);
         if (held != index) load(p, box, call.in(0).as<const int8_t>(), s);
         held = index;
         for (int64_t group = 0; group < g.group; ++group) {
           set_runs(p, box, group, s.runs);
           QRows rows{s.buffer, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
           if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
-          QResult result = p.result;
+          ProductResult result = p.result;
           result.y = static_cast<std::byte*>(result.y) +
                      group * p.columns * static_cast<int64_t>(byte_width(result.type));
           multiply_q(packed_at(p, group, zeros, packed), rows, panels * part / parts,

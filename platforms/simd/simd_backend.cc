@@ -13,6 +13,11 @@ bool keeps_packed(const OpCall& call, int threads, StepNeeds* needs) {
     *needs = {packed, workspace, call.has_input(4) ? 0b11110u : 0b1110u};
     return true;
   }
+  if (call.op == Op::kQDepthwiseConv) {
+    if (!simd::q_depthwise_packed(call, threads, &packed, &workspace)) return false;
+    *needs = {packed, workspace, 0b1110u};
+    return true;
+  }
   if (call.op == Op::kConv) {
     if (!simd::conv_packed(call, threads, &packed, &workspace)) return false;
   } else if (call.op != Op::kFullyConnected || !simd::connected_packed(call, &packed)) {
@@ -63,6 +68,9 @@ Status SimdBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<s
   } else if (call.op == Op::kFullyConnected) {
     simd::pack_connected(call, static_cast<float*>(packed), threads);
     step->run = simd::run_packed_connected;
+  } else if (call.op == Op::kQDepthwiseConv) {
+    simd::pack_q_depthwise(call, packed);
+    step->run = simd::run_packed_q_depthwise;
   } else {
     simd::pack_q_product(call, packed, threads);
     step->run = simd::run_packed_q_product;

@@ -81,6 +81,36 @@ TEST(SimdProducts, ConvOfOtherRanks) {
   }
 }
 
+TEST(SimdProducts, DepthwiseConv) {
+  Random r(8);
+  for (int round = 0; round < 120; ++round) {
+    SCOPED_TRACE(round);
+    QDepthwiseConvAttrs a{};
+    const int64_t kh = r.pick(1, 5), kw = r.pick(1, 9), c = r.pick(1, 70);
+    a.strides = {r.pick(1, 3), r.pick(1, 4)}, a.dilations = {r.pick(1, 2), 1};
+    a.pads = {r.pick(0, 5), r.pick(0, 9), r.pick(0, 2), r.pick(0, 9)};
+    pick_numbers(a, r);
+    const bool wide = r.chance(6);  // more than one box
+    Operands o = pick_operands({r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, c}, c,
+                               3600 * std::sqrt(kh * kw), r);
+    o.weight_zeros = {};
+    check_simd_exact(a, o.tensors());
+    if (round < 30) check_packed(a, o.tensors(), true);
+  }
+  for (int round = 0; round < 10; ++round) {
+    QDepthwiseConvAttrs a{};
+    a.strides = {2}, a.dilations = {1}, a.pads = {3, 1};
+    pick_numbers(a, r);
+    Operands o = pick_operands({2, 30, 5}, {4, 5}, 5, 9000, r);
+    o.weight_zeros = {};
+    check_simd_exact(a, o.tensors());
+    a.strides = {1, 2, 1}, a.dilations = {2, 1, 1}, a.pads = {1, 1, 1, 1, 1, 1};
+    o = pick_operands({1, 5, 6, 5, 33}, {2, 3, 2, 33}, 33, 9000, r);
+    o.weight_zeros = {};
+    check_simd_exact(a, o.tensors());
+  }
+}
+
 TEST(SimdProducts, FullyConnected) {
   Random r(7);
   for (const int64_t k : {1, 3, 8, 64, 65, 300, 5000})

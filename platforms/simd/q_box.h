@@ -1,0 +1,80 @@
+// Convolutions of int8 box by box: a piece of the result, whose input is copied with its padding in the form
+// that the instruction set multiplies, so that windows are read there in place.
+#pragma once
+
+#include "platforms/simd/window.h"
+
+namespace sinter::simd {
+
+// A piece of one image's result: lines begin[1] .. end[1] - 1 of it, pixels begin[2] .. end[2] - 1 of each.
+// Its input: g.kernel[0] planes of `lines` lines of `line` pixels.
+struct QBox {
+  int64_t batch = 0, begin[3] = {}, end[3] = {};
+  int64_t lines = 0, line = 0;
+
+  int64_t pixels() const { return (end[1] - begin[1]) * (end[2] - begin[2]); }
+  // Where the result's pixel i, j lies.
+  int64_t pixel(const Geometry& g, int64_t i, int64_t j) const {
+    return ((batch * g.out[0] + begin[0]) * g.out[1] + i) * g.out[2] + j;
+  }
+};
+
+// Input positions that `out` neighbouring windows reach along an axis; false on overflow.
+[[nodiscard]] inline bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
+  int64_t window = 0;
+  return checked_mul(out - 1, g.stride[axis], in) &&
+         checked_mul(g.kernel[axis] - 1, g.dilation[axis], &window) && checked_add(*in, window, in) &&
+         checked_add<int64_t>(*in, 1, in);
+}
+
+// The sizes of boxes, but for the last ones of a line or plane, which may be smaller.
+struct QBoxes {
+  int64_t out_lines = 1, out_pixels = 1;
+  int64_t lines = 1, line = 1, elements = 0;  // of the input
+
+  int64_t pixels() const { return out_lines * out_pixels; }
+
+  // Sets the input's sizes; false on overflow.
+  [[nodiscard]] bool measure(const Geometry& g, int64_t channels) {
+    return reach(g, 1, out_lines, &lines) && reach(g, 2, out_pixels, &line) &&
+           checked_mul(lines, line, &elements) && checked_mul(elements, g.kernel[0], &elements) &&
+           checked_mul(elements, channels, &elements) && elements < INT32_MAX;
+  }
+
+  // As much of the result as has at most `most_elements` of input (unless some pixels need more), in pieces
+  // of nearly the same size.
+  [[nodiscard]] bool choose(const Geometry& g, int64_t channels, int64_t most_elements, int64_t most_pixels) {
+    const auto fits = [&](int64_t n, int64_t pixels) {
+      QBoxes b;
+      b.out_lines = n, b.out_pixels = pixels;
+      return n * pixels <= most_pixels && b.measure(g, channels) && b.elements <= most_elements;
+    };
+    int64_t n = std::clamp<int64_t>(g.out[2], 1, most_pixels);
+    while (n > 8 && !fits(1, n)) n = divide_up(n, 2);
+    out_pixels = divide_up(g.out[2], divide_up(g.out[2], n));
+    n = 1;
+    while (out_pixels == g.out[2] && n < g.out[1] && fits(n + 1, out_pixels)) ++n;
+    out_lines = divide_up(g.out[1], divide_up(g.out[1], n));
+    return measure(g, channels);
+  }
+
+  int64_t count(const Geometry& g) const {
+    return g.batch * g.out[0] * divide_up(g.out[1], out_lines) * divide_up(g.out[2], out_pixels);
+  }
+
+  QBox at(const Geometry& g, int64_t index) const {
+    const int64_t across = divide_up(g.out[2], out_pixels), down = divide_up(g.out[1], out_lines);
+    QBox box;
+    box.begin[2] = index % across * out_pixels, box.begin[1] = index / across % down * out_lines;
+    box.begin[0] = index / across / down % g.out[0], box.batch = index / across / down / g.out[0];
+    box.end[0] = box.begin[0] + 1;
+    box.end[1] = std::min(box.begin[1] + out_lines, g.out[1]);
+    box.end[2] = std::min(box.begin[2] + out_pixels, g.out[2]);
+    // Not more than what was measured.
+    if (!reach(g, 1, box.end[1] - box.begin[1], &box.lines)) box.lines = lines;
+    if (!reach(g, 2, box.end[2] - box.begin[2], &box.line)) box.line = line;
+    return box;
+  }
+};
+
+}  // namespace sinter::simd
