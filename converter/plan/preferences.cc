@@ -3,7 +3,9 @@
 //   Conv 0.95 to 2.4, but 0.2 to 0.7 for up to 4 output channels of a window, DepthwiseConv 1.1 to 1.5, but
 //   0.8 for up to 16 channels, MaxPool 2.2 to 2.3, PRelu 1.3 to 2.7, Add 1.0 to 1.3, Sub 1.0, Mul 0.95
 //   to 1.3, Div 1.0, MatMul 0.9 to 1.1, but 0.2 for one row by a computed matrix, which XNNPACK packs for
-//   every run, FullyConnected 0.7 to 0.9, ConvTranspose 0.4 to 0.9, AvgPool 0.5 to 0.85.
+//   every run, FullyConnected 0.7 to 0.9, ConvTranspose 0.4 to 0.9, AvgPool 0.5 to 0.85;
+//   QConv 0.6 to 0.75 for more than 16 output channels, else 1.1 to 1.6, QDepthwiseConv 0.35 to 0.85,
+//   QFullyConnected 0.65 for many rows, 1.0 to 1.2 for one.
 // ARM has not been measured; only what follows from the work done is taken over.
 #include "converter/plan/preferences.h"
 
@@ -13,7 +15,7 @@
 namespace sinter::convert {
 namespace {
 
-enum class When { kAlways, kOneRowByComputed, kNarrow, kFewOutputs, kManyWindows };
+enum class When { kAlways, kOneRowByComputed, kNarrow, kFewOutputs, kManyWindows, kManyOutputs, kManyRows };
 
 struct Row {
   Op op;
@@ -25,7 +27,8 @@ constexpr Row kPrefersSimd[] = {
     {Op::kAvgPool, When::kAlways, true},           {Op::kConv, When::kFewOutputs, true},
     {Op::kConv, When::kManyWindows, false},        {Op::kConvTranspose, When::kAlways, true},
     {Op::kDepthwiseConv, When::kNarrow, true},     {Op::kFullyConnected, When::kAlways, true},
-    {Op::kMatMul, When::kOneRowByComputed, false},
+    {Op::kMatMul, When::kOneRowByComputed, false}, {Op::kQConv, When::kManyOutputs, true},
+    {Op::kQDepthwiseConv, When::kAlways, true},    {Op::kQFullyConnected, When::kManyRows, true},
 };
 
 constexpr int64_t kNarrowChannels = 16;
@@ -42,6 +45,10 @@ bool applies(When when, const OpCall& call) {
       return !call.in(1).constant && a.rank >= 2 && a.dims[a.rank - 2] == 1;
     case When::kNarrow:
       return y.rank > 0 && y.dims[y.rank - 1] <= kNarrowChannels;
+    case When::kManyOutputs:
+      return y.dims[y.rank - 1] > kNarrowChannels * call.attrs<QConvAttrs>().group;
+    case When::kManyRows:
+      return a.size() > 4 * a.dims[a.rank - 1];
     case When::kFewOutputs: {
       const TensorView& w = call.in(1);
       bool window = false;

@@ -125,10 +125,10 @@ using Pixel = hn::Vec<hn::FixedTag<uint8_t, 16>>;
 HWY_INLINE Pixel load_pixel(const int8_t* p, size_t count, int16_t) {
   const hn::FixedTag<int8_t, 16> d;
   const auto v = count >= 16 ? hn::LoadU(d, p) : hn::LoadN(d, p, count);
-  return hn::BitCast(hn::FixedTag<uint8_t, 16>(), hn::Xor(v, hn::Set(d, int8_t{-128})));
+  return hn::BitCast(hn::FixedTag<uint8_t, 16>(), v);
 }
 HWY_INLINE Pixel no_pixel(int32_t x_zero) {
-  return hn::Set(hn::FixedTag<uint8_t, 16>(), static_cast<uint8_t>(x_zero + kShift));
+  return hn::Set(hn::FixedTag<uint8_t, 16>(), static_cast<uint8_t>(x_zero));
 }
 HWY_INLINE void store_group(const Pixel* p, Element* to) {
   const hn::FixedTag<uint8_t, 64> d;
@@ -138,7 +138,8 @@ HWY_INLINE void store_group(const Pixel* p, Element* to) {
       37, 53, 6,  22, 38, 54, 7,  23, 39, 55, 8,  24, 40, 56, 9,  25, 41, 57, 10, 26, 42, 58,
       11, 27, 43, 59, 12, 28, 44, 60, 13, 29, 45, 61, 14, 30, 46, 62, 15, 31, 47, 63};
   const auto v = hn::Combine(d, hn::Combine(half, p[3], p[2]), hn::Combine(half, p[1], p[0]));
-  hn::StoreU(hn::TableLookupLanes(v, hn::SetTableIndices(d, kOrder)), d, to);
+  const auto quads = hn::TableLookupLanes(v, hn::SetTableIndices(d, kOrder));
+  hn::StoreU(hn::Xor(quads, hn::Set(d, uint8_t{128})), d, to);
 }
 #else
 using D8x16 = hn::FixedTag<int16_t, 8>;
@@ -181,26 +182,30 @@ HWY_INLINE void load_line(const Geometry& g, const int8_t* line, int64_t from, i
     return line != nullptr && i >= 0 && i < g.in[2] ? load_pixel(line + i * g.in_channels, channels, zero)
                                                     : no_pixel(x_zero);
   };
-  for (int64_t t = 0; t < kTaps; ++t) p[t] = pixel(from + t);
-  for (int64_t i = 0;; ++i, from += kSpacing, to += kGroup) {
+  for (int64_t i = 0; i < groups; ++i, from += kSpacing, to += kGroup) {
+    if (line != nullptr && from >= 0 && from + kTaps <= g.in[2] && channels >= kQChannels) {
+      const int8_t* at = line + from * g.in_channels;
+      for (int64_t t = 0; t < kTaps; ++t, at += g.in_channels) p[t] = load_pixel(at, kQChannels, zero);
+    } else {
+      for (int64_t t = 0; t < kTaps; ++t) p[t] = pixel(from + t);
+    }
     store_group(p, to);
-    if (i + 1 >= groups) return;
-    for (int64_t t = 0; t + kSpacing < kTaps; ++t) p[t] = p[t + kSpacing];
-    for (int64_t t = kTaps - kSpacing; t < kTaps; ++t) p[t] = pixel(from + kSpacing + t);
   }
 }
 
 // ---- products
 
-// A line of `pixels` results, one vector of channels. kNear: stride 1, where pixels share groups by twos.
-template <class T, bool kNear>
-HWY_INLINE void run_line(const QDepthwise& q, const Element* x, int64_t plane_step, int64_t line_step,
-                         const Weight* weights, int64_t pixels, V32 bias, const Finish<T>& value,
-                         size_t channels, T* y) {
+// A line of `pixels` results, one vector of channels. kNear: stride 1, where pixels share groups by twos;
+// kOneGroup: a window's line is one group.
+template <class T, bool kNear, bool kOneGroup>
+HWY_NOINLINE void run_line(const QDepthwise& q, const Element* x, int64_t plane_step, int64_t line_step,
+                           const Weight* weights, int64_t pixels, V32 bias, const Finish<T>& value,
+                           size_t channels, T* y) {
   const D32 d;
   const hn::Rebind<T, D32> to;
   const Geometry& g = q.g;
-  const int64_t groups = groups_of(g), stride = g.stride[2], phase_size = phase_weights(g);
+  const int64_t groups = kOneGroup ? 1 : groups_of(g), stride = kNear ? 1 : g.stride[2],
+                phase_size = phase_weights(g);
   const int64_t step = kTaps / kSpacing * kGroup;  // to a window's next group
   // Where four pixels' windows begin: every second one in the same place of a group.
   const int64_t x1 = stride / kSpacing * kGroup, x2 = 2 * stride / kSpacing * kGroup,
@@ -246,13 +251,15 @@ HWY_NOINLINE void run_block(const QDepthwise& q, const QBox& box, int64_t c0, co
   const auto* weights =
       reinterpret_cast<const Weight*>(q.weights) + c0 / kQChannels * kSpacing * phase_weights(g);
   Finish<T> value(q.result);
+  const bool near = kSpacing == 2 && g.stride[2] == 1;
+  const auto run = groups_of(g) == 1 ? (near ? run_line<T, true, true> : run_line<T, false, true>)
+                                     : (near ? run_line<T, true, false> : run_line<T, false, false>);
   for (int64_t i = box.begin[1]; i < box.end[1]; ++i) {
     const Element* x = buffer + (i - box.begin[1]) * g.stride[1] * line_size;
     for (int64_t c = 0; c < kQChannels && c0 + c < g.in_channels; c += lanes) {
       value.multiplier = hn::LoadU(DF(), q.multipliers + c0 + c);
       const V32 bias = hn::LoadU(d, q.bias + c0 + c);
       T* y = static_cast<T*>(q.result.y) + box.pixel(g, i, box.begin[2]) * g.out_channels + c0 + c;
-      const auto run = kSpacing == 2 && g.stride[2] == 1 ? run_line<T, true> : run_line<T, false>;
       run(q, x + c * kTaps, box.lines * line_size, g.dilation[1] * line_size, weights + c * kTaps, pixels,
           bias, value, static_cast<size_t>(g.in_channels - c0 - c), y);
     }
