@@ -74,6 +74,12 @@ std::unique_ptr<Side> open_onnx(const std::string& path, const LoweringOptions& 
     std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
     throw Refused{};
   }
+  // What its integers stand for, as far as single nodes tell.
+  for (const Node& node : graph->nodes)
+    if (const auto params = quant_params(*graph, node)) {
+      Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);
+      if (!q.constant) q.unit = params->scale, q.zero = params->zero;
+    }
   Graph wide = to_float64(*graph);
   remove_dead_nodes(wide);
   compact_values(wide);
@@ -224,7 +230,8 @@ void run_compare(Arguments a, Outcome& outcome) {
     return;
   }
   constexpr double kQuantized = 20;
-  const bool quantized = has_quantized_values(second.model()) && !has_quantized_values(first->model());
+  const bool quantized =
+      has_quantized_values(second.model()) && (onnx || !has_quantized_values(first->model()));
   if (quantized && !a.min_sqnr && !a.rtol && !a.atol) a.min_sqnr = kQuantized;
   const bool each = a.each || !one_sample(second.model(), inputs);
   const Arrays exact_inputs = onnx ? widened(inputs) : inputs;

@@ -224,6 +224,7 @@ nlohmann::json types_json(const FileView& view) {
                       {"kind", kind_name(v.kind())},
                       {"type", dtype_name(static_cast<DType>(v.dtype()))},
                       {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
+      if (v.unit() > 0) list.back()["scale"] = v.unit(), list.back()["zero_point"] = v.zero();
       if (v.kind() == fb::ValueKind::Prepared)
         list.back()["stored"] = stored_form(program, static_cast<int32_t>(i));
     }
@@ -234,6 +235,8 @@ nlohmann::json types_json(const FileView& view) {
 // "float32, stored bfloat16"
 std::string type_text(const nlohmann::json& entry) {
   std::string text = entry["type"].get<std::string>();
+  if (entry.contains("scale"))
+    text += fmt::format(" of {:.6g}, zero at {}", entry["scale"].get<double>(), entry["zero_point"].dump());
   if (entry.contains("stored")) text += ", stored " + to_text(entry["stored"]);
   return text;
 }

@@ -121,7 +121,10 @@ void ExactLayers::after(void* self, const StepInfo& info, const OpCall& call) {
         Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
     array = transposed(array, inverse(values[i].order));
     if (!array) continue;
-    if (values[i].params) me.quantized_.insert(values[i].name);
+    if (values[i].params)
+      me.quantized_.insert(values[i].name);
+    else if (!is_float(v.dtype))
+      me.integers_.insert(values[i].name);
     me.exact_[values[i].name] = array;
     if (values[i].base == values[i].name) continue;
     if (values[i].params || is_float(v.dtype)) me.derived_[values[i].base] = array;
@@ -136,7 +139,7 @@ ConstantPtr ExactLayers::find(const StepValue& value) const {
   if (ConstantPtr same = value.params ? in(exact_, value.name) : nullptr;
       same && quantized_.contains(value.name))
     return same;
-  const ConstantPtr base = in(exact_, value.base);
+  const ConstantPtr base = value.params && integers_.contains(value.base) ? nullptr : in(exact_, value.base);
   return base ? base : in(derived_, value.base);
 }
 

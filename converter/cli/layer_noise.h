@@ -45,7 +45,7 @@ class ExactLayers {
   static void after(void* self, const StepInfo& info, const OpCall& call);
   std::vector<std::vector<StepValue>> values_;
   std::map<std::string, ConstantPtr> exact_, derived_;  // under its own name; under that of its base
-  std::set<std::string> quantized_;
+  std::set<std::string> quantized_, integers_;  // that stand for other numbers; that do not, or nobody said
 };
 
 // Elements by value, in double.

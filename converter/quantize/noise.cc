@@ -13,7 +13,8 @@ namespace sinter::convert {
 namespace {
 
 // What stands out, in cause_of.
-constexpr double kFewLevels = 8, kMostLevelsOfFew = 64, kOutlier = 25, kMuchClipped = 1e-3, kLargeShare = 0.4;
+constexpr double kFewLevels = 8, kMostLevelsOfFew = 64, kOutlier = 25, kMuchClipped = 1e-3, kSomeShare = 0.1,
+                 kLargeShare = 0.4;
 constexpr double kScaledGain = 12;  // dB that a factor per channel has to bring
 
 void join(NoiseSums& a, const NoiseSums& b) {
@@ -280,8 +281,11 @@ std::string cause_of(const ValueNoise& n) {
     return text;
   }
   const double clipped = n.all.clipped_noise / n.all.noise;
-  if (n.clipped_share() >= kMuchClipped || clipped >= kLargeShare)
-    say(fmt::format("clipped {:.2g} %, {:.0f} % of the noise", 100 * n.clipped_share(), 100 * clipped));
+  if ((n.clipped_share() >= kMuchClipped && clipped >= kSomeShare) || clipped >= kLargeShare) {
+    const double share = 100 * n.clipped_share();
+    say(fmt::format("clipped {} %, {:.0f} % of the noise",
+                    share < 10 ? fmt::format("{:.2g}", share) : fmt::format("{:.0f}", share), 100 * clipped));
+  }
   const int64_t poor = n.poor_channels(kFewLevels);
   const double levels = n.levels_used();
   if (poor > 0 && n.channels.size() > 1)
