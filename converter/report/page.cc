@@ -52,7 +52,12 @@ std::string summary(const Json& r) {
         fmt::format("operations quantized ({})", text_of(q, "mode").empty() ? "int8" : text_of(q, "mode")));
     cards += card(q.at("samples").dump(), "calibration samples");
   }
-  if (r.contains("top1"))
+  if (const Json& q = r.value("quantized", Json::object()); q.contains("accuracy"))
+    cards += card(fmt::format("{:.2f} %", 100 * number_of(q, "accuracy")),
+                  q.contains("float_accuracy")
+                      ? fmt::format("accuracy; {:.2f} % in float", 100 * number_of(q, "float_accuracy"))
+                      : "accuracy");
+  else if (r.contains("top1"))
     cards += card(fmt::format("{:.2f} %", 100 * number_of(r, "top1")), "right answers (top 1)");
   const double bytes = number_of(r, "file_bytes"), onnx = number_of(r, "onnx_bytes");
   cards += card(bytes_words(bytes), fmt::format("file, of {} ONNX", bytes_words(onnx)));
@@ -66,11 +71,57 @@ std::string summary(const Json& r) {
   return "<div class=\"cards\">\n" + cards + "</div>\n";
 }
 
+// Why an operation stays float: the code, and what there is to add.
+std::string reason_of(const Json& layer) {
+  const std::string reason = text_of(layer, "reason"), detail = text_of(layer, "detail");
+  return detail.empty() ? reason : reason.empty() ? detail : reason + ": " + detail;
+}
+
+// What was done for accuracy, with what it brought.
+std::string techniques(const Json& r) {
+  if (!r.contains("quantized") || r.at("quantized").value("techniques", Json::array()).empty()) return {};
+  std::string rows;
+  for (const Json& t : r.at("quantized").at("techniques")) {
+    const double gain = number_of(t, "after_db") - number_of(t, "before_db");
+    const bool kept = t.value("kept", false);
+    rows += fmt::format(
+        "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:+.1f} "
+        "dB</td><td>{}</td><td class=\"w\">{}</td></tr>\n",
+        escaped(text_of(t, "name")), db_words(t.at("before_db")), db_words(t.at("after_db")), gain,
+        kept ? "kept" : "left out", escaped(text_of(t, "what")));
+  }
+  return "<div class=\"scroll\"><table><thead><tr><th>technique</th><th class=\"n\">without</th><th "
+         "class=\"n\">with</th><th class=\"n\">gain</th><th></th><th>what</th></tr></thead><tbody>\n" +
+         rows + "</tbody></table></div>\n";
+}
+
+// What the worst output would have if only this were rounded.
+std::string sources(const Json& r) {
+  constexpr size_t kMostRows = 15;
+  if (!r.contains("quantized") || r.at("quantized").value("noise", Json::array()).empty()) return {};
+  std::string rows;
+  const Json& list = r.at("quantized").at("noise");
+  for (size_t i = 0; i < list.size() && i < kMostRows; ++i) {
+    const Json& s = list[i];
+    const std::string value = text_of(s, "value");
+    rows += fmt::format(
+        "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"w\">{}</td><td "
+        "class=\"w\">{}</td></tr>\n",
+        i + 1, chip(noise_class(s.at("alone_db")), db_words(s.at("alone_db"))), escaped(text_of(s, "op")),
+        escaped(text_of(s, "node")), value.empty() ? "its weights" : escaped(value));
+  }
+  return "<h3>What the outputs hear</h3>\n<p>The signal over noise that the worst output would have if only "
+         "this were rounded; the loudest first.</p>\n<div class=\"scroll tall\"><table><thead><tr><th "
+         "class=\"n\">rank</th><th "
+         "class=\"n\">alone</th><th>op</th><th>node</th><th>rounded</th></tr></thead><tbody>\n" +
+         rows + "</tbody></table></div>\n";
+}
+
 std::string left_in_float(const Json& r) {
   if (!r.contains("quantized")) return {};
   std::map<std::string, std::vector<const Json*>> by_reason;
   for (const Json& l : r.at("quantized").at("layers"))
-    if (!l.at("integer").get<bool>()) by_reason[text_of(l, "reason")].push_back(&l);
+    if (!l.at("integer").get<bool>()) by_reason[reason_of(l)].push_back(&l);
   if (by_reason.empty()) return "<p>Nothing stays float.</p>\n";
   std::string rows;
   for (const auto& [reason, layers] : by_reason) {
@@ -412,7 +463,9 @@ std::string as_page(const Json& r) {
           "Signal over noise against the float model, on calibration samples. Own: the layer alone, given "
           "exact operands; "
           "all: with the operands that it really gets. Worst first.",
-          rows.empty() ? std::string() : layers_table(rows));
+          rows.empty() ? std::string() : layers_table(rows) + sources(r));
+  section("techniques", "Done for accuracy", "Signal over noise of the worst output, before and after.",
+          techniques(r));
   section("float", "Precision", "", left_in_float(r));
   section("ranges", "Values and ranges",
           "How often values occur (logarithms of the counts). Shaded: the range that the integers cover; "

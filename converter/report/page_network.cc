@@ -80,7 +80,8 @@ void Drawing::add_boxes() {
   if (report_.contains("quantized"))
     for (const auto& layer : report_.at("quantized").at("layers"))
       if (!layer.at("integer").get<bool>())
-        reasons[layer.at("node").get<std::string>()] = layer.at("reason").get<std::string>();
+        reasons[layer.at("node").get<std::string>()] =
+            layer.at("reason").get<std::string>() + " " + layer.value("detail", std::string());
   const auto& steps = report_.at("plan");
   const auto wire = [&](int from, int to, const nlohmann::json& value) {
     wires_.push_back({{from, to},
