@@ -151,9 +151,10 @@ bool one_sample(const Model& model, const Arrays& inputs) {
 
 nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& difference) {
   nlohmann::json json = difference.to_json(row.name);
-  const ValueNoise& n = row.accumulated.result();
+  const ValueNoise n = row.accumulated.result();
   json["node"] = row.node, json["op"] = row.op, json["type"] = dtype_name(row.dtype), json["step"] = row.step;
   json["own_sqnr_db"] = row.own ? nlohmann::json(row.own->result().db()) : nlohmann::json();
+  if (n.rescaled) json["rescaled"] = true, json["sqnr_db"] = n.db();
   json["low"] = n.all.low, json["high"] = n.all.high;
   if (n.params) {
     json["scale"] = n.params->scale, json["zero_point"] = n.params->zero;
@@ -198,7 +199,7 @@ void print_layers(const LayerNoise& noise, bool all) {
              "levels", "worst channel", "why");
   for (size_t i = 0; i < rows.size() && (all || i < kMostRows); ++i) {
     const LayerNoise::Row& r = *rows[i];
-    const ValueNoise& n = r.accumulated.result();
+    const ValueNoise n = r.accumulated.result();
     const int64_t worst = n.channels.size() > 1 && n.all.noise > 0 ? n.worst_channel() : -1;
     fmt::print(
         "{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n", r.own ? db_text(r.own->result().db()) : "-",
@@ -248,14 +249,16 @@ void run_compare(Arguments a, Outcome& outcome) {
   for (int64_t i = 0; i < samples; ++i) {
     first->session().set_inputs(exact_inputs, each ? i : -1);
     second.session().set_inputs(inputs, each ? i : -1);
+    Arrays ys;
     if (a.per_layer) {
       layers.run(first->session());
-      noise.run(second.session(), layers, judge);
+      ys = noise.run(second.session(), layers, judge);
     } else {
       first->session().run();
       second.session().run();
+      ys = second.session().outputs();
     }
-    const Arrays xs = first->session().outputs(), ys = second.session().outputs();
+    const Arrays xs = first->session().outputs();
     if (i == 0)
       for (const auto& [name, x] : xs) rows.push_back({name, {}, {}});
     for (size_t k = 0; k < xs.size(); ++k) {

@@ -73,7 +73,7 @@ std::vector<std::vector<StepValue>> step_values(const Model& model) {
       if (id >= 0 && root.debug() != nullptr) {
         const fb::Value& v = *program.values()->Get(static_cast<uint32_t>(id));
         value.name = text(root.debug()->names(), v.name());
-        value.base = exact_name(value.name);
+        value.base = exact_name(value.name, &value.rescaled);
         value.params = params_of(v);
         std::istringstream axes(text(root.debug()->orders(), v.name()));
         for (int64_t axis; axes >> axis;) value.order.push_back(axis);
@@ -145,7 +145,7 @@ ConstantPtr ExactLayers::find(const StepValue& value) const {
 
 LayerNoise::LayerNoise(const Model& model) : model_(model), values_(step_values(model)) {}
 
-void LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
+Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
   exact_ = &exact, judge_ = &judge;
   const StepObserver observer{this, nullptr, [](void* self, const StepInfo& info, const OpCall& call) {
                                 if (info.program == 0) static_cast<LayerNoise*>(self)->see(info.step, call);
@@ -158,13 +158,16 @@ void LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge
     inputs.emplace_back(v.data, v.data + v.dense_bytes());
   }
   s.set_observer(&observer);
-  for (const bool forcing : {true, false}) {
+  Arrays outputs;
+  for (const bool forcing : {false, true}) {
     forcing_ = forcing;
     for (uint32_t i = 0; i < s.input_count(); ++i)
       if (!inputs[i].empty()) std::memcpy(s.input(i).data, inputs[i].data(), inputs[i].size());
     session.run();
+    if (!forcing) outputs = session.outputs();
   }
   s.set_observer(nullptr);
+  return outputs;
 }
 
 void LayerNoise::see(uint32_t step, const OpCall& call) {
@@ -190,8 +193,8 @@ void LayerNoise::see(uint32_t step, const OpCall& call) {
         row.step = step, row.name = value.base, row.node = model_.step_name(step),
         row.op = model_.step_op(step);
         row.dtype = v.dtype, row.judged = rows_.size() - 1;
-        row.accumulated = NoiseMeter(channels, value.params);
-        if (!only_moves(call.op)) row.own = NoiseMeter(channels, value.params);
+        row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
+        if (!only_moves(call.op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
       }
       const TensorView x = as_view(x_, v), y = as_view(y_, v);
       if (!forcing_) {
@@ -200,8 +203,9 @@ void LayerNoise::see(uint32_t step, const OpCall& call) {
       } else if (row.own) {
         row.own->add(x, y);
         // What is held with other factors cannot be replaced; what reads it gets it as it came.
-        if (row.own->result().scaled()) continue;
+        if (row.own->result().scaled() || !row.accumulated.certain()) continue;
       }
+      if (forcing_) row.accumulated.rescale(x_);
     }
     const bool numeric = value.params || v.dtype == DType::kFloat32 || v.dtype == DType::kFloat64;
     if (forcing_ && numeric && !only_moves(call.op)) write_numbers(v, value.params, x_);
@@ -210,7 +214,8 @@ void LayerNoise::see(uint32_t step, const OpCall& call) {
 
 std::vector<const LayerNoise::Row*> LayerNoise::rows() const {
   std::vector<const Row*> list;
-  for (const auto& [at, row] : rows_) list.push_back(&row);
+  for (const auto& [at, row] : rows_)
+    if (row.accumulated.certain()) list.push_back(&row);
   return list;
 }
 

@@ -24,6 +24,7 @@ struct StepValue {
   std::string name, base;      // in the file; of the ONNX value that it stands for. Empty: stripped
   std::vector<int64_t> order;  // dim i is axis order[i] of the ONNX value; empty: all in the same order
   std::optional<QuantParams> params;
+  bool rescaled = false;  // held with other factors per channel
 };
 // Of the main list, per step and output.
 std::vector<std::vector<StepValue>> step_values(const Model& model);
@@ -68,8 +69,8 @@ class LayerNoise {
   using Judge = std::function<void(const Row&, const LayerPair&)>;
 
   explicit LayerNoise(const Model& model);
-  // The session's inputs are set; `exact` ran on the same sample.
-  void run(HostSession& session, const ExactLayers& exact, const Judge& judge);
+  // The session's inputs are set; `exact` ran on the same sample. Returns the outputs.
+  Arrays run(HostSession& session, const ExactLayers& exact, const Judge& judge);
   // In order of execution.
   std::vector<const Row*> rows() const;
 

@@ -20,7 +20,7 @@ struct Pair {
   ValueId rounded = kAbsent, exact = kAbsent;
   const Node* node = nullptr;  // that gives it
   std::optional<QuantParams> params;
-  bool moved = false, shown = true;
+  bool moved = false, shown = true, rescaled = false;
   NoiseMeter noise{0}, own{0};
   std::unique_ptr<TensorStatistics> statistics;
 };
@@ -35,7 +35,8 @@ std::vector<Pair> pairs_of(const Graph& exact, const Graph& rounded) {
     for (const ValueId id : node.outputs) {
       if (id < 0 || rounded.value(id).constant) continue;
       const Value& v = rounded.value(id);
-      const std::string name = exact_name(v.name);
+      bool rescaled = false;
+      const std::string name = exact_name(v.name, &rescaled);
       const auto at = by_name.find(name);
       const bool integers = v.unit > 0 && quant_range(v.dtype).max != 0;
       if (name.empty() || at == by_name.end() || (!integers && v.dtype != DType::kFloat32)) continue;
@@ -45,10 +46,11 @@ std::vector<Pair> pairs_of(const Graph& exact, const Graph& rounded) {
       Pair pair;
       pair.rounded = id, pair.exact = at->second, pair.node = &node;
       if (integers) pair.params = QuantParams{v.dtype, v.unit, v.zero};
+      pair.rescaled = rescaled;
       pair.moved = moved_operands(node) > 0;
       pair.shown = seen.insert(name).second || node.as<DequantizeAttrs>() == nullptr;
       const int64_t channels = v.dims.empty() ? 0 : v.dims.back();
-      pair.noise = pair.own = NoiseMeter(channels, pair.params);
+      pair.noise = pair.own = NoiseMeter(channels, pair.params, rescaled);
       pair.statistics = std::make_unique<TensorStatistics>();
       pairs.push_back(std::move(pair));
     }
@@ -91,12 +93,13 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
   a.watch(watched_exact);
   b.watch(watched_rounded);
   std::map<ValueId, std::vector<double>> numbers;
-  std::vector<double> y;
+  std::vector<double> y, held;
   bool forcing = false;
   const auto keep = [&](ValueId id, const TensorView& v) {
     read_numbers(v, std::nullopt, &numbers[id]);
     const auto [first, last] = by_exact.equal_range(id);
     for (auto at = first; at != last; ++at) {
+      if (at->second->rescaled) continue;
       const auto n = static_cast<size_t>(v.size());
       if (v.dtype == DType::kFloat32)
         at->second->statistics->add(std::span<const float>(v.as<float>(), n));
@@ -113,9 +116,16 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
     const TensorView xs = as_view(x, v), ys = as_view(y, v);
     if (!forcing) {
       p.noise.add(xs, ys);
+      if (!p.rescaled || !p.noise.certain()) return;
+      held = x;
+      p.noise.rescale(held);
+      p.statistics->add(std::span<const double>(held));
     } else if (!p.moved) {
       p.own.add(xs, ys);
-      if (!p.own.result().scaled()) write_numbers(v, p.params, x);
+      if (p.own.result().scaled() || !p.noise.certain()) return;
+      held = x;
+      p.noise.rescale(held);
+      write_numbers(v, p.params, held);
     }
   };
   samples.rewind();
@@ -132,7 +142,7 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
   }
   std::vector<LayerReport> result;
   for (Pair& p : pairs) {
-    if (!p.shown || p.statistics->samples() == 0) continue;
+    if (!p.shown || p.statistics->samples() == 0 || !p.noise.certain()) continue;
     LayerReport r;
     r.held_as = rounded.value(p.rounded).name, r.value = exact_name(r.held_as);
     r.node = p.node->name, r.op = op_info(p.node->op())->name, r.dtype = rounded.value(p.rounded).dtype;
@@ -164,6 +174,7 @@ nlohmann::json to_json(const LayerReport& r) {
                       {"low", n.all.low},
                       {"high", n.all.high},
                       {"cause", cause_of(n)}};
+  if (n.rescaled) json["rescaled"] = true;
   if (n.params) {
     json["scale"] = n.params->scale, json["zero_point"] = n.params->zero;
     json["levels"] = n.levels(), json["levels_used"] = n.levels_used();

@@ -24,7 +24,7 @@ void join(NoiseSums& a, const NoiseSums& b) {
   }
   a.elements += b.elements, a.clipped += b.clipped, a.not_finite += b.not_finite;
   a.signal += b.signal, a.noise += b.noise, a.offset += b.offset, a.clipped_noise += b.clipped_noise;
-  a.cross += b.cross, a.rounded += b.rounded;
+  a.cross += b.cross, a.rounded += b.rounded, a.sum += b.sum;
 }
 
 // Calls `use(element pointer, position in dense order)` for every element.
@@ -112,18 +112,43 @@ TensorView as_view(std::vector<double>& numbers, const TensorView& shape) {
   return v;
 }
 
-std::string exact_name(const std::string& name) {
+std::string exact_name(const std::string& name, bool* rescaled) {
+  static constexpr std::string_view kScaled = ".scaled";
   static constexpr std::string_view kEndings[] = {
       ".int8", ".int16", ".uint8", "_QuantizeLinear_Output", "_DequantizeLinear_Output", "_quantized"};
+  const auto cut = [](std::string& text, std::string_view ending) {
+    const bool has = text.size() > ending.size() && text.ends_with(ending);
+    if (has) text.resize(text.size() - ending.size());
+    return has;
+  };
+  std::string exact = name;
   for (const std::string_view ending : kEndings)
-    if (name.size() > ending.size() && name.ends_with(ending))
-      return name.substr(0, name.size() - ending.size());
-  return name;
+    if (cut(exact, ending)) break;
+  const bool scaled = cut(exact, kScaled);
+  if (rescaled != nullptr) *rescaled = scaled;
+  return exact;
 }
 
 double decibels(double signal, double noise) {
   if (!(noise > 0)) return noise == 0 ? 999 : -999;
   return signal > 0 ? 10 * std::log10(signal / noise) : -999;
+}
+
+NoiseSums::Line NoiseSums::line() const {
+  if (elements == 0) return {};
+  const auto n = static_cast<double>(elements);
+  const double other = sum + offset;  // of the rounded
+  const double spread = signal - sum * sum / n;
+  const double factor = spread > 1e-12 * signal ? (cross - sum * other / n) / spread : 0;
+  return {factor, (other - factor * sum) / n};
+}
+
+double NoiseSums::off_line() const {
+  if (elements == 0) return 0;
+  const auto n = static_cast<double>(elements);
+  const double other = sum + offset;
+  const double x = signal - sum * sum / n, y = rounded - other * other / n, xy = cross - sum * other / n;
+  return y > 1e-12 * rounded ? std::max(0.0, x - xy * xy / y) : std::max(0.0, x);
 }
 
 double NoiseSums::fitted_noise() const {
@@ -138,7 +163,7 @@ double ValueNoise::fitted_db() const {
 
 bool ValueNoise::scaled() const {
   const double db = all.db();
-  return db < 20 && db > -999 && fitted_db() > db + kScaledGain;
+  return !rescaled && db < 20 && db > -999 && fitted_db() > db + kScaledGain;
 }
 
 int64_t ValueNoise::levels() const {
@@ -171,9 +196,10 @@ int64_t ValueNoise::poor_channels(double most_levels) const {
 }
 
 double ValueNoise::peak_over_rms() const {
-  if (all.elements == 0 || !(all.signal > 0)) return 0;
+  const double squares = rescaled ? all.rounded : all.signal;
+  if (all.elements == 0 || !(squares > 0)) return 0;
   return std::max(std::fabs(all.low), std::fabs(all.high)) /
-         std::sqrt(all.signal / static_cast<double>(all.elements));
+         std::sqrt(squares / static_cast<double>(all.elements));
 }
 
 double ValueNoise::clipped_share() const {
@@ -192,15 +218,16 @@ double ValueNoise::offset_share() const {
   return many && all.noise > 0 ? sum / all.noise : 0;
 }
 
-NoiseMeter::NoiseMeter(int64_t channels, std::optional<QuantParams> params) {
-  noise_.params = params;
+NoiseMeter::NoiseMeter(int64_t channels, std::optional<QuantParams> params, bool rescaled) {
+  noise_.params = params, noise_.rescaled = rescaled;
   if (channels > 0 && channels <= kMostChannels) noise_.channels.resize(static_cast<size_t>(channels));
 }
 
 template <class A, class B>
 void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double scale, double zero) {
   double least = -std::numeric_limits<double>::infinity(), most = -least;
-  if (noise_.params) {
+  const bool rescaled = noise_.rescaled;
+  if (noise_.params && !rescaled) {
     const QuantParams& p = *noise_.params;
     const QuantRange range = quant_range(p.type);
     least = (static_cast<double>(range.min - p.zero) - 0.5) * p.scale;
@@ -217,10 +244,11 @@ void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double sca
       s.not_finite += !(x == y || (std::isnan(x) && std::isnan(y)));
       continue;
     }
-    s.low = s.elements == 0 ? x : std::min(s.low, x);
-    s.high = s.elements == 0 ? x : std::max(s.high, x);
+    const double held = rescaled ? y : x;  // what the step is to be compared with
+    s.low = s.elements == 0 ? held : std::min(s.low, held);
+    s.high = s.elements == 0 ? held : std::max(s.high, held);
     ++s.elements;
-    s.signal += x * x, s.noise += error * error, s.offset += error;
+    s.signal += x * x, s.noise += error * error, s.offset += error, s.sum += x;
     s.cross += x * y, s.rounded += y * y;
     if (x < least || x > most) ++s.clipped, s.clipped_noise += error * error;
   }
@@ -262,12 +290,34 @@ void NoiseMeter::add(const TensorView& exact, const TensorView& rounded) {
   with(exact, [&](const auto* x) { with(rounded, [&](const auto* y) { sum(x, y, count, scale, zero); }); });
 }
 
-const ValueNoise& NoiseMeter::result() const {
-  if (!noise_.channels.empty()) {
-    noise_.all = {};
-    for (const NoiseSums& c : noise_.channels) join(noise_.all, c);
+ValueNoise NoiseMeter::result() const {
+  ValueNoise result = noise_;
+  if (result.rescaled) {
+    const auto fit = [](NoiseSums& s) { s.noise = s.off_line(), s.offset = 0; };
+    for (NoiseSums& c : result.channels) fit(c);
+    if (result.channels.empty()) fit(result.all);
   }
-  return noise_;
+  if (!result.channels.empty()) {
+    result.all = {};
+    for (const NoiseSums& c : result.channels) join(result.all, c);
+  }
+  return result;
+}
+
+void NoiseMeter::rescale(std::vector<double>& exact) const {
+  if (!noise_.rescaled) return;
+  std::vector<NoiseSums::Line> lines;
+  for (const NoiseSums& c : noise_.channels) lines.push_back(c.line());
+  if (lines.empty()) lines.push_back(noise_.all.line());
+  for (size_t i = 0, c = 0; i < exact.size(); ++i, c = c + 1 == lines.size() ? 0 : c + 1)
+    exact[i] = lines[c].factor * exact[i] + lines[c].shift;
+}
+
+bool NoiseMeter::certain() const {
+  constexpr uint64_t kFew = 12;
+  if (!noise_.rescaled) return true;
+  const NoiseSums& s = noise_.channels.empty() ? noise_.all : noise_.channels.front();
+  return s.elements >= kFew;
 }
 
 std::string cause_of(const ValueNoise& n) {

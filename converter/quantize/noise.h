@@ -25,7 +25,15 @@ struct NoiseSums {
   double clipped_noise = 0;       // part of `noise` where the exact number is beyond all integers
   uint64_t clipped = 0;           // how many
   uint64_t not_finite = 0;        // pairs with NaN or infinity that differ; in no other number
+  double sum = 0;                 // of the exact numbers
   double db() const { return decibels(signal, noise); }
+  // rounded = factor * exact + shift, as well as it can be.
+  struct Line {
+    double factor = 1, shift = 0;
+  };
+  Line line() const;
+  // The exact numbers' distance from such a line, in their own measure.
+  double off_line() const;
   // The noise that is left if `rounded` may be scaled.
   double fitted_noise() const;
 };
@@ -34,6 +42,7 @@ struct ValueNoise {
   NoiseSums all;
   std::vector<NoiseSums> channels;    // empty: too many, or none
   std::optional<QuantParams> params;  // of the integers, if it has any
+  bool rescaled = false;              // see NoiseMeter
   double db() const { return all.db(); }
   // Of the best factor per channel: what equalisation across layers makes of a value does not count.
   double fitted_db() const;
@@ -53,17 +62,24 @@ class NoiseMeter {
  public:
   static constexpr int64_t kMostChannels = 8192;
   // `channels`: length of the last axis, 0 or more than kMostChannels: not kept apart.
-  explicit NoiseMeter(int64_t channels, std::optional<QuantParams> params = std::nullopt);
+  // `rescaled`: what is held is known to have a factor and a shift of its own in every channel (equalisation
+  // across layers does that); noise is then the distance from the best ones.
+  explicit NoiseMeter(int64_t channels, std::optional<QuantParams> params = std::nullopt,
+                      bool rescaled = false);
 
   // Dense, of one shape. `exact`: float32, float64 (or integers: by value). `rounded`: likewise, or integers
   // of `params`.
   void add(const TensorView& exact, const TensorView& rounded);
-  const ValueNoise& result() const;
+  ValueNoise result() const;
+  // Exact numbers as they would be held, as far as add() has seen.
+  void rescale(std::vector<double>& exact) const;
+  // Whether there were enough numbers to tell factors and shifts from noise.
+  bool certain() const;
 
  private:
   template <class A, class B>
   void sum(const A* exact, const B* rounded, int64_t count, double scale, double zero);
-  mutable ValueNoise noise_;
+  ValueNoise noise_;
 };
 
 // "3 of 32 channels use fewer than 8 levels; clipped 2.0 %": what stands out, worst first; empty: nothing
@@ -80,6 +96,7 @@ void write_numbers(const TensorView& view, const std::optional<QuantParams>& par
 TensorView as_view(std::vector<double>& numbers, const TensorView& shape);
 
 // The name of the value that a rounded one stands for: without what quantizers, this one and others, append.
-std::string exact_name(const std::string& name);
+// `rescaled` is set if the name says so.
+std::string exact_name(const std::string& name, bool* rescaled = nullptr);
 
 }  // namespace sinter::convert

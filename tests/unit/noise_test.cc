@@ -84,6 +84,42 @@ TEST(Noise, KnowsAFactorPerChannelFromAnError) {
   EXPECT_TRUE(meter.result().scaled());
 }
 
+TEST(Noise, OfARescaledValueIsItsDistanceFromTheBestLine) {
+  std::mt19937 bits(7);
+  std::normal_distribution<double> normal;
+  const double factors[] = {4, 0.5}, shifts[] = {-1, 0.25};
+  const QuantParams p{DType::kInt8, 1.0 / 6, 5};
+  std::vector<double> x;
+  std::vector<int8_t> q;
+  for (int i = 0; i < 8000; ++i) {
+    x.push_back(normal(bits));
+    q.push_back(static_cast<int8_t>(p.quantize(factors[i % 2] * x.back() + shifts[i % 2])));
+  }
+  NoiseMeter meter(2, p, true);
+  EXPECT_FALSE(meter.certain());
+  meter.add(view(x, DType::kFloat64, 2), view(q, DType::kInt8, 2));
+  ASSERT_TRUE(meter.certain());
+  const ValueNoise n = meter.result();
+  for (size_t c = 0; c < 2; ++c)
+    EXPECT_NEAR(n.channels[c].db(), 10 * std::log10(12 * factors[c] * factors[c] / (p.scale * p.scale)), 0.3)
+        << c;
+  EXPECT_EQ(cause_of(n), "");
+  EXPECT_GT(n.all.high, 10);  // as held
+  std::vector<double> held = x;
+  meter.rescale(held);
+  EXPECT_NEAR(held[0], factors[0] * x[0] + shifts[0], 0.02);
+  EXPECT_NEAR(held[1], factors[1] * x[1] + shifts[1], 0.02);
+}
+
+TEST(Noise, KnowsNamesOfRoundedValues) {
+  bool rescaled = false;
+  EXPECT_EQ(exact_name("a.scaled.int8", &rescaled), "a");
+  EXPECT_TRUE(rescaled);
+  EXPECT_EQ(exact_name("a_QuantizeLinear_Output", &rescaled), "a");
+  EXPECT_FALSE(rescaled);
+  EXPECT_EQ(exact_name("a.int8.b"), "a.int8.b");
+}
+
 TEST(Noise, CountsWhatIsNotFiniteApart) {
   std::vector<double> x = {1, std::nan(""), INFINITY, 2}, y = {1, std::nan(""), 5, NAN};
   NoiseMeter meter(0);
