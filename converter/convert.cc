@@ -131,18 +131,19 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
 
 namespace {
 
-// Whether an operation stays float that does more than look at integers.
-bool warn_of_float(const QuantizeSummary& summary, Diagnostics& diagnostics) {
-  bool any = false;
-  for (const LayerFate& l : summary.layers) {
-    if (l.integer) continue;
-    any = true;
-    diagnostics.warn(l.name, l.op,
-                     fmt::format("--require-int8: it stays float: {}{}{}", reason_name(l.left.reason),
-                                 l.left.detail.empty() ? "" : ", ", l.left.detail),
-                     "");
-  }
-  return any;
+// Why the result is not what was asked for; empty: it is.
+std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
+  if (!summary.reached)
+    return options.quantization.max_drop
+               ? "--max-drop: no choice of operations in float keeps the accuracy; more samples may"
+               : "--min-sqnr: no choice of operations in float gives this signal to noise";
+  if (!options.require_int8) return {};
+  std::string list;
+  for (const LayerFate& l : summary.layers)
+    if (!l.integer)
+      list += fmt::format("\n  {} '{}': {}{}{}", l.op, l.name, reason_name(l.left.reason),
+                          l.left.detail.empty() ? "" : ", ", l.left.detail);
+  return list.empty() ? "" : "--require-int8: these operations stay float:" + list;
 }
 
 }  // namespace
@@ -196,12 +197,13 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   } else if (samples) {
     QuantizeOptions quantization = options.quantization;
     std::optional<LabelledData> labelled;
-    if (quantization.max_drop) {
+    if (!options.label.empty()) {
       labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
       quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
     }
     report.quantized = quantize_graph(*graph, *samples, quantization);
-    if (options.require_int8 && warn_of_float(*report.quantized, diagnostics)) return std::nullopt;
+    report.withheld = short_of(*report.quantized, options);
+    if (!report.withheld.empty()) return report;
   }
   if (exact)
     report.layers =

@@ -41,7 +41,7 @@ struct ConversionOptions {
   QuantizeOptions quantization;
   bool details = false;  // for --report: keep the plan, and look closer at every layer
   bool require_int8 = false;    // refuse if an operation stays float
-  std::string evaluate, label;  // labelled samples for quantization.max_drop
+  std::string evaluate, label;  // labelled samples to measure the accuracy with
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;
@@ -57,6 +57,7 @@ struct ConversionReport {
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
+  std::string withheld;  // why nothing was written, though the model could be converted; most often empty
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type

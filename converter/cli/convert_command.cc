@@ -17,6 +17,7 @@
 #include "converter/quantize/accuracy.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
+#include "converter/report/quantize_report.h"
 
 namespace sinter::convert {
 namespace {
@@ -153,13 +154,13 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
     if (std::none_of(all.begin(), all.end(), [&](const Technique& t) { return name == t.name; }))
       throw UsageError(fmt::format("--disable-technique {}: there is no such technique", name));
   }
+  options->evaluate = a.evaluate_data, options->label = a.label;
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
     if (a.min_sqnr)
       throw UsageError("--max-drop and --min-sqnr are two ways to say how much may be lost: give one");
     options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
-    options->evaluate = a.evaluate_data, options->label = a.label;
   }
   if (a.common.quiet || isatty(STDERR_FILENO) == 0) return;
   options->quantization.progress = [last = std::string(), line = std::optional<CalibrationProgress>()](
@@ -255,18 +256,23 @@ void run_convert(const Arguments& a, Outcome& outcome) {
       outcome.exit_code = 3;
       if (a.common.json)
         fmt::print("{}\n", nlohmann::json{{"refused", true}, {"diagnostics", diagnostics.to_json()}}.dump(2));
-    } else if (diagnostics.count(Severity::kWarning) > 0 && a.strict) {
-      std::fputs("sinter: --strict: the warnings above refuse the model\n", stderr);
-      outcome.exit_code = 1;
     } else {
-      std::fputs("sinter: --require-int8: the operations above stay float, so nothing is written\n", stderr);
+      std::fputs("sinter: --strict: the warnings above refuse the model\n", stderr);
       outcome.exit_code = 1;
     }
     return;
   }
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
-  json.update(sizes);
+  if (!sizes.is_null()) json.update(sizes);
+  if (!report->withheld.empty()) {
+    json["withheld"] = report->withheld;
+    if (a.common.json) fmt::print("{}\n", json.dump(2));
+    if (!a.common.json && !a.common.quiet) fmt::print("{}", to_text(*report->quantized));
+    fmt::print(stderr, "sinter: {}\n        nothing is written\n", report->withheld);
+    outcome.exit_code = 1;
+    return;
+  }
   if (!a.evaluate_data.empty()) {
     json["top1"] = top1(a.out, read_arrays(a.evaluate_data), a.label);
   }
@@ -279,7 +285,8 @@ void run_convert(const Arguments& a, Outcome& outcome) {
     fmt::print("{}\n", json.dump(2));
   } else if (!a.common.quiet) {
     fmt::print("{}", to_text(*report));
-    if (json.contains("top1")) fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
+    if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
+      fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
     fmt::print("wrote     {}\n", a.out);
   }
 }

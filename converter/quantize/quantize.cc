@@ -242,7 +242,8 @@ class Quantizer {
                    [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); });
   }
   void correct_by_runs() {
-    if (!enabled("bias-correction")) return;
+    // What the accuracy was measured of stays as it is.
+    if (!enabled("bias-correction") || options_.max_drop) return;
     size_t products = 0;
     for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
     const size_t samples = std::min(few_, trials_->size());
@@ -383,6 +384,10 @@ class Quantizer {
 
   void finish() {
     IntegerGraph result = build(plan_);
+    if (options_.accuracy && !summary_.accuracy) {
+      summary_.float_accuracy = options_.accuracy(exact_);
+      summary_.accuracy = options_.accuracy(result.graph);
+    }
     now_ = trials_->measure(result.graph);
     summary_.tried = static_cast<int64_t>(trials_->size());
     summary_.outputs = named(exact_, now_);

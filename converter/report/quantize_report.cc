@@ -34,8 +34,6 @@ std::string reasons_text(const QuantizeSummary& q) {
 }
 
 std::string advice(const QuantizeSummary& q, double worst) {
-  if (!q.reached)
-    return "what was asked for is out of reach: more samples, or less that is asked for (see --report)";
   const bool kept_for_accuracy = std::any_of(q.layers.begin(), q.layers.end(), [](const LayerFate& l) {
     return l.left.reason == Reason::kAccuracy;
   });

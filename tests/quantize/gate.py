@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""What keeps the accuracy of an int8 model where it is asked to be: --min-sqnr, --max-drop, --keep-float,
+--require-int8, --disable-technique.
+
+    gate.py [--sinter PROGRAM]
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "common"), os.path.join(HERE, "nets")]
+import pinned  # noqa: E402
+
+pinned.require()
+import nets_data  # noqa: E402
+import numpy as np  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+
+REASONS = {"no kernel", "range", "accuracy", "slower", "user"}
+TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "measured-ranges", "bias-correction", "leave-float"]
+
+
+class Suite:
+    def __init__(self, sinter, folder):
+        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def check(self, what, holds, why=""):
+        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
+        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
+
+    def convert(self, net, *more, out="q.sinter"):
+        """Exit code, the answer as JSON, and everything that was said."""
+        calib, labelled = nets_data.data(net)
+        np.savez(self.path("c.npz"), **calib)
+        np.savez(self.path("e.npz"), **labelled)
+        if os.path.exists(self.path(out)):
+            os.remove(self.path(out))
+        said = cli.call(self.sinter, "convert", os.path.join(HERE, "nets", net + ".onnx"), "-o", self.path(out), "--quantize",
+                        "int8", "--calibrate", self.path("c.npz"), "--json", *more, timeout=120)
+        return said.code, json.loads(said.out) if said.out.strip() else {}, said.out + said.err
+
+    def written(self, out="q.sinter"):
+        return os.path.exists(self.path(out))
+
+
+def floats(answer):
+    return [x for x in answer["quantized"]["layers"] if not x["integer"]]
+
+
+def worst(answer):
+    return min(x["sqnr_db"] for x in answer["quantized"]["outputs"])
+
+
+def signal_to_noise(s):
+    plain = [x for name in TECHNIQUES for x in ("--disable-technique", name)]
+    code, bare, said = s.convert("attention", *plain)
+    s.check("without any technique it converts", code == 0, said)
+    s.check("and none is told of", bare.get("quantized", {}).get("techniques") == [], bare)
+    counts = []
+    for target in (25, 40):
+        code, answer, said = s.convert("attention", "--min-sqnr", str(target))
+        s.check(f"{target} dB: written", code == 0 and s.written(), said)
+        s.check(f"{target} dB: reached", worst(answer) >= target, worst(answer))
+        counts.append(sum(x["reason"] == "accuracy" for x in floats(answer)))
+        s.check("every float layer has a reason", {x["reason"] for x in floats(answer)} <= REASONS, floats(answer))
+        sources = answer["quantized"]["noise"]
+        s.check("sources are ranked", len(sources) > 3 and [x["alone_db"] for x in sources] == sorted(x["alone_db"] for x in sources))
+    s.check("more is asked for, more stays float", counts[0] < counts[1], counts)
+    code, answer, said = s.convert("attention", "--min-sqnr", "190")
+    s.check("what cannot be is refused", code == 1 and "nothing is written" in said and "--min-sqnr" in said, said)
+    s.check("and nothing is written", not s.written())
+
+
+def accuracy(s):
+    evaluate = ["--evaluate", s.path("e.npz"), "--label", "label"]
+    code, answer, said = s.convert("depthwise", "--max-drop", "0.5%", *evaluate)
+    q = answer.get("quantized", {})
+    s.check("--max-drop is met", code == 0 and q["accuracy"] >= q["float_accuracy"] - 0.005 - 1e-9, said)
+    s.check("what is written is what was measured", abs(answer.get("top1", -1) - q.get("accuracy", 0)) < 1e-9, (answer.get("top1"), q))
+    s.convert("attention")
+    off = [x for name in ("smooth", "measured-ranges", "bias-correction") for x in ("--disable-technique", name)]
+    code, answer, said = s.convert("attention", "--max-drop", "0", *off, *evaluate)
+    q = answer.get("quantized", {})
+    s.check("layers stay float until the accuracy is there", code == 0 and q["accuracy"] >= q["float_accuracy"], said)
+    code, _, said = s.convert("attention", "--max-drop", "0.5%")
+    s.check("--max-drop without data is wrong usage", code == 2 and "--evaluate" in said, said)
+    code, _, said = s.convert("attention", "--max-drop", "half", *evaluate)
+    s.check("a drop that is no number is wrong usage", code == 2 and "0.5%" in said, said)
+    code, _, said = s.convert("attention", "--max-drop", "1%", "--min-sqnr", "30", *evaluate)
+    s.check("two targets are wrong usage", code == 2, said)
+    code, _, said = s.convert("attention", "--max-drop", "1%", "--evaluate", s.path("e.npz"), "--label", "nothing")
+    s.check("a label that is not there is wrong data", code == 5 and "nothing" in said and not s.written(), said)
+
+
+def users_choice(s):
+    code, answer, said = s.convert("unet")
+    layers = [x["node"] for x in answer["quantized"]["layers"] if x["integer"] and x["op"] == "Conv"]
+    s.check("there are integer convolutions", code == 0 and len(layers) > 2, said)
+    code, answer, said = s.convert("unet", "--keep-float", layers[1])
+    kept = {x["node"]: x["reason"] for x in floats(answer)}
+    s.check("--keep-float is obeyed", code == 0 and kept.get(layers[1]) == "user", kept)
+    code, _, said = s.convert("unet", "--keep-float", "no such layer")
+    s.check("a layer that is not there is wrong usage", code == 2 and "no such layer" in said, said)
+    code, answer, said = s.convert("unet", "--require-int8", "--keep-float", layers[1])
+    s.check("--require-int8 lists what stays float", code == 1 and layers[1] in said and "user" in said, said)
+    s.check("and nothing is written then", not s.written())
+    code, _, said = s.convert("unet", "--disable-technique", "magic")
+    s.check("a technique that is not there is wrong usage", code == 2 and "magic" in said, said)
+    for name in TECHNIQUES:
+        code, answer, said = s.convert("boxes", "--disable-technique", name)
+        tried = [x["name"] for x in answer.get("quantized", {}).get("techniques", [])]
+        s.check(f"--disable-technique {name}", code == 0 and not any(name in x for x in tried), said)
+    said = cli.call(s.sinter, "convert", os.path.join(HERE, "nets", "boxes.onnx"), "-o", s.path("f.sinter"), "--min-sqnr", "30")
+    s.check("--min-sqnr without --quantize is wrong usage", said.code == 2, said.why())
+
+
+def repeatable(s):
+    files = []
+    for out in ("a.sinter", "b.sinter"):
+        s.convert("attention", out=out)
+        files.append(open(s.path(out), "rb").read())
+    s.check("the same bytes twice", files[0] == files[1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sinter")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        s = Suite(cli.find_sinter(args.sinter), folder)
+        signal_to_noise(s)
+        accuracy(s)
+        users_choice(s)
+        repeatable(s)
+    print(f"{s.passed} checks pass, {s.failed} fail")
+    return 1 if s.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
