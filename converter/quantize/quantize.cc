@@ -12,6 +12,7 @@
 #include "converter/quantize/grids.h"
 #include "converter/quantize/leave_float.h"
 #include "converter/quantize/sensitivity.h"
+#include "converter/quantize/useful_ranges.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {
@@ -23,6 +24,7 @@ constexpr Technique kTechniques[] = {
     {"equalize", "rescale channels between products so that all of them use the steps that they share"},
     {"depthwise-scales", "rescale channels in front of depthwise convolutions, where that is free"},
     {"smooth", "move outlier channels into the weights of the products that read them"},
+    {"function-ranges", "cut ranges to where the functions that read a value tell numbers apart"},
     {"measured-ranges", "of several ranges for a value, take the one that costs the outputs least"},
     {"bias-correction", "take back what rounding shifts the means of channels by"},
     {"leave-float", "leave in float what costs the outputs most and time little"},
@@ -51,6 +53,7 @@ QuantParams params_of(const Range& range) {
 struct Rule {
   CalibratorOptions calibrator;
   double margin = 0;
+  Cut cut = Cut::kFlat;
 
   QuantParams params(const TensorSummary& seen) const {
     Range range = choose_range(seen, calibrator, kInt8Levels).range;
@@ -60,12 +63,14 @@ struct Rule {
 };
 
 // That are tried on all values at once, then value by value.
-std::vector<Rule> rules_to_try(const CalibratorOptions& asked, bool several) {
-  std::vector<Rule> rules = {{asked}};
+std::vector<Rule> rules_to_try(const CalibratorOptions& asked, bool several, Cut cut) {
+  std::vector<Rule> rules = {{asked, 0, cut}};
   if (!several || asked.rule != Calibrator::kBest) return rules;
-  rules.push_back({asked}), rules.back().calibrator.clipping_weight = 8;
-  rules.push_back({asked}), rules.back().calibrator.rule = Calibrator::kMinMax;
-  for (const double margin : {0.25, 0.6}) rules.push_back(rules[2]), rules.back().margin = margin;
+  if (cut != Cut::kNone) rules.push_back({asked, 0, Cut::kNoise});
+  rules.push_back(rules[0]), rules.back().calibrator.clipping_weight = 8;
+  Rule all = rules[0];
+  all.calibrator.rule = Calibrator::kMinMax;
+  for (const double margin : {0.0, 0.25, 0.6}) all.margin = margin, rules.push_back(all);
   return rules;
 }
 
@@ -105,6 +110,7 @@ class Quantizer {
     return std::find(options_.disabled.begin(), options_.disabled.end(), technique) ==
            options_.disabled.end();
   }
+  Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }
   Step step(const char* what) const {
     if (!options_.progress) return {};
     return [this, what](int64_t done, int64_t total) { options_.progress(what, done, total); };
@@ -148,7 +154,8 @@ class Quantizer {
     QuantizationPlan plan;
     plan.left = plan_.left;
     const std::vector<ValueId> values = values_to_round(graph, assign_roles(graph, plan.left));
-    const Observations seen = trials_->observe(graph, values, false, Part::kEven);
+    Observations seen = trials_->observe(graph, values, false, Part::kEven);
+    cut_to_useful(graph, rule.cut, &seen);
     for (const auto& [id, tensor] : seen.values)
       if (tensor.elements > 0 && tensor.not_finite == 0) plan.params[id] = rule.params(tensor);
     plan.graph = std::move(graph);
@@ -173,7 +180,7 @@ class Quantizer {
              {"smooth", [](Graph&g, const Observations&seen) { return smooth(g, seen, kSmoothing); }}})
       if (enabled(name)) list.push_back({name, function});
     const auto worth = [&](const Graph& graph) {
-      return measured(on_half(graph, {options_.calibrator}), Part::kOdd);
+      return measured(on_half(graph, {options_.calibrator, 0, cut()}), Part::kOdd);
     };
     Graph graph = plan_.graph, all = plan_.graph;
     double first = 0, best = 0;
@@ -285,7 +292,12 @@ class Quantizer {
   void choose_ranges(const Observations& seen, const std::vector<Role>& roles) {
     const std::vector<ValueId> values = values_to_round(plan_.graph, roles);
     const bool several = enabled("measured-ranges");
-    const std::vector<Rule> rules = rules_to_try(options_.calibrator, several);
+    const std::vector<Rule> rules = rules_to_try(options_.calibrator, several, cut());
+    if (cut() != Cut::kNone) {
+      const double without = measured(on_half(plan_.graph, {options_.calibrator, 0, Cut::kNone}), Part::kOdd),
+                   with = measured(on_half(plan_.graph, rules[0]), Part::kOdd);
+      if (with != without) summary_.techniques.push_back({"function-ranges", "", without, with, true});
+    }
     // Which rule, is told by samples that its ranges were not made from.
     size_t rule = 0;
     double first = 0, before = 0;
@@ -297,7 +309,9 @@ class Quantizer {
     std::vector<std::map<ValueId, QuantParams>> proposed;
     for (const Rule& each : rules) {
       std::map<ValueId, QuantParams> params;
-      for (const ValueId id : values) params[id] = each.params(*seen.find(id));
+      Observations useful = seen;
+      cut_to_useful(plan_.graph, each.cut, &useful);
+      for (const ValueId id : values) params[id] = each.params(*useful.find(id));
       const Grids grids(plan_.graph, roles, {values.begin(), values.end()}, params);
       for (auto& [id, p] : params)
         if (const QuantParams* own = grids.find(id)) p = *own;
@@ -321,8 +335,9 @@ class Quantizer {
     const bool kept = before > first;
     summary_.techniques.push_back(
         {"measured-ranges",
-         fmt::format("{}, margin {:.2f}", to_string(rules[rule].calibrator), rules[rule].margin), first,
-         before, kept});
+         fmt::format("{}, margin {:.2f}{}", to_string(rules[rule].calibrator), rules[rule].margin,
+                     rules[rule].cut == Cut::kNoise ? ", cut for the least noise" : ""),
+         first, before, kept});
   }
   // What is moved is as loud as what it is moved from, should it ever be rounded by itself.
   void share_noise(const std::vector<ValueId>& values) {
