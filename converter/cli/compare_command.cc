@@ -153,7 +153,7 @@ nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& differen
   nlohmann::json json = difference.to_json(row.name);
   const ValueNoise n = row.accumulated.result();
   json["node"] = row.node, json["op"] = row.op, json["type"] = dtype_name(row.dtype), json["step"] = row.step;
-  json["own_sqnr_db"] = row.own ? nlohmann::json(row.own->result().db()) : nlohmann::json();
+  json["own_sqnr_db"] = row.own && !n.scaled() ? nlohmann::json(row.own->result().db()) : nlohmann::json();
   if (n.rescaled) json["rescaled"] = true, json["sqnr_db"] = n.db();
   json["low"] = n.all.low, json["high"] = n.all.high;
   if (n.params) {
@@ -169,14 +169,24 @@ nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& differen
   return json;
 }
 
-// Worst first by what the layer itself adds; what only moves its operands last.
+// Worst first by what the layer itself adds; then what only moves its operands, then what is held with
+// factors that the reference does not have, so that its numbers say nothing.
 std::vector<const LayerNoise::Row*> ranked(const LayerNoise& noise) {
-  std::vector<const LayerNoise::Row*> rows = noise.rows();
-  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
-    if (a->own.has_value() != b->own.has_value()) return a->own.has_value();
-    return a->own ? a->own->result().db() < b->own->result().db()
-                  : a->accumulated.result().db() < b->accumulated.result().db();
+  struct Key {
+    int group;
+    double db;
+    const LayerNoise::Row* row;
+  };
+  std::vector<Key> keys;
+  for (const LayerNoise::Row* row : noise.rows()) {
+    const ValueNoise n = row->accumulated.result();
+    keys.push_back({n.scaled() ? 2 : row->own ? 0 : 1, row->own ? row->own->result().db() : n.db(), row});
+  }
+  std::stable_sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+    return a.group != b.group ? a.group < b.group : a.db < b.db;
   });
+  std::vector<const LayerNoise::Row*> rows;
+  for (const Key& key : keys) rows.push_back(key.row);
   return rows;
 }
 
@@ -202,8 +212,9 @@ void print_layers(const LayerNoise& noise, bool all) {
     const ValueNoise n = r.accumulated.result();
     const int64_t worst = n.channels.size() > 1 && n.all.noise > 0 ? n.worst_channel() : -1;
     fmt::print(
-        "{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n", r.own ? db_text(r.own->result().db()) : "-",
-        db_text(n.db()), r.op, dtype_name(r.dtype), shortened(r.name, 30),
+        "{:>6} {:>6}  {:<16} {:<8} {:<30} {:>12}  {:<14} {}\n",
+        r.own && !n.scaled() ? db_text(r.own->result().db()) : "-", db_text(n.db()), r.op,
+        dtype_name(r.dtype), shortened(r.name, 30),
         n.params ? fmt::format("{:.0f} of {}", n.levels_used(), n.levels()) : "",
         worst < 0 ? "" : fmt::format("{}: {}", worst, db_text(n.channels[static_cast<size_t>(worst)].db())),
         cause_of(n));

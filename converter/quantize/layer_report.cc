@@ -147,7 +147,7 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
     r.held_as = rounded.value(p.rounded).name, r.value = exact_name(r.held_as);
     r.node = p.node->name, r.op = op_info(p.node->op())->name, r.dtype = rounded.value(p.rounded).dtype;
     r.noise = p.noise.result();
-    if (!p.moved) r.own_db = p.own.result().db();
+    if (!p.moved && !r.noise.scaled()) r.own_db = p.own.result().db();
     const TensorSummary seen = p.statistics->summary();
     double low = static_cast<double>(seen.all.min), high = static_cast<double>(seen.all.max);
     if (p.params) {
