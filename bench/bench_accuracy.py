@@ -8,7 +8,8 @@ FOLDER holds what bench/accuracy_data.py made: for each model calib.npz, eval.np
 meta.json; --nets adds the networks of tests/quantize/nets. Every setting is calibrated on the same samples; signal over
 noise is that of the worst output over all evaluated samples, against the float model in onnxruntime; accuracy is the
 share of samples whose largest output is the label's. --without adds what each of Sinter's techniques gains: dB and points
-lost where it is left out (--disable-technique). --reuse takes onnxruntime's columns from an earlier --json FILE.
+lost where it is left out (--disable-technique), with nothing left in float for accuracy. --reuse takes onnxruntime's
+columns from an earlier --json FILE.
 "Best" and "NNCF" are constants: the best 8-bit setting of seven quantizers, measured elsewhere on other photographs and
 speech (bert-toy: other ids); and the best of NNCF on this data.
 Needs numpy, onnx and onnxruntime.
@@ -30,6 +31,7 @@ import onnx.version_converter
 import onnxruntime as ort
 
 ort.set_default_logger_severity(3)
+LEAVE = "leave-float"
 SETTINGS = ["default", "per channel", "percentile", "symmetric", "int16"]
 TITLES = {"default": "ORT default", "per channel": "ORT per-channel", "percentile": "ORT pc 99.99 %",
           "symmetric": "ORT pc symmetric", "int16": "(ORT int16)"}
@@ -238,9 +240,8 @@ def table(rows):
     return "\n".join(out) + "\n"
 
 
-def gain(row, name):
+def gain(a, b):
     """What a technique wins: dB, and points of accuracy where these change."""
-    a, b = row["sinter"], row["without"].get(name, {"failed": ""})
     if "failed" in a or "failed" in b:
         return "fails"
     points = 0 if a["top1"] is None else a["top1"] - b["top1"]
@@ -248,8 +249,12 @@ def gain(row, name):
 
 
 def technique_table(rows, names):
-    out = ["| model | all | " + " | ".join(names) + " |", "| --- |" + " --- |" * (len(names) + 1)]
-    out += [f"| {r['model']} | {cell(r['sinter'])} | " + " | ".join(gain(r, n) for n in names) + " |" for r in rows]
+    """Whatever is missing, `leave-float` makes up for by leaving more in float: the others are judged without it."""
+    out = ["| model | default | nothing left in float | " + " | ".join(names) + " |", "| --- |" + " --- |" * (len(names) + 2)]
+    for r in rows:
+        base = r["without"][LEAVE]
+        out.append(f"| {r['model']} | {cell(r['sinter'])} | {cell(base)} | " +
+                   " | ".join(gain(base, r["without"][n]) for n in names) + " |")
     return "\n".join(out) + "\n"
 
 
@@ -279,8 +284,10 @@ def main():
         for case in cases(args, scratch):
             row = {"model": case.name, "float": None if case.label is None else case.judge(case.exact)["top1"], "ort": {}}
             row["sinter"] = sinter_quantized(case, args.sinter, shlex.split(args.options))
-            row["without"] = {t: sinter_quantized(case, args.sinter, shlex.split(args.options) + ["--disable-technique", t])
-                              for t in args.without}
+            row["without"] = {}
+            for t in [LEAVE, *args.without] if args.without else []:
+                off = [x for name in {LEAVE, t} for x in ("--disable-technique", name)]
+                row["without"][t] = sinter_quantized(case, args.sinter, shlex.split(args.options) + off)
             for setting in SETTINGS:
                 row["ort"][setting] = (known.get(case.name, {}).get("ort", {}).get(setting) or
                                        onnxruntime_quantized(case, setting))
