@@ -111,7 +111,11 @@ int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen)
     double part = 1;
     if (const auto* back = node.as<ConvTransposeAttrs>())
       for (const int64_t stride : back->strides) part /= static_cast<double>(stride);
+    // From the exact bias on: adaptive rounding has moved it already.
     std::vector<double> shift(static_cast<size_t>(p->rows), 0.0);
+    if (original->bias) shift = original->bias->as_doubles();
+    const std::vector<double> now = p->bias ? p->bias->as_doubles() : std::vector<double>(shift.size(), 0.0);
+    for (size_t i = 0; i < shift.size(); ++i) shift[i] -= now[i];
     for (size_t i = 0; i < w.size(); ++i) {
       const auto k = static_cast<int64_t>(i);
       shift[static_cast<size_t>(p->row(k))] += part * (w[i] - q[i]) * mean[static_cast<size_t>(p->column(k))];

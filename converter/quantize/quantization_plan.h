@@ -9,10 +9,17 @@
 
 namespace sinter::convert {
 
+// Weights that are on an integer grid already, and the bias that goes with them.
+struct RoundedWeights {
+  ConstantPtr weights, bias;  // bias: null if there is none
+};
+
 struct QuantizationPlan {
   Graph graph;                            // float; what a technique rewrites
   std::map<ValueId, QuantParams> params;  // of every value that may be rounded
   LeftMap left;                           // operations that are kept float
+  // Of products, by what they compute: instead of the graph's own wherever they run on integers.
+  std::map<ValueId, RoundedWeights> weights;
   // Works on the graph with everything rounded, before it is put on integers.
   std::function<void(Graph& rounded, const Graph& exact)> correct;
 };
@@ -23,6 +30,9 @@ struct IntegerGraph {
   size_t integer_steps = 0;       // that give integers
   std::vector<LayerFate> layers;  // that take or give float32, in order
 };
+// Those that differ from the graph's in one that was made from it.
+std::map<ValueId, RoundedWeights> rounded_weights(const Graph& graph, const Graph& rounded);
+
 IntegerGraph build(const QuantizationPlan& plan);
 
 }  // namespace sinter::convert

@@ -7,11 +7,13 @@
 #include <memory>
 #include <set>
 
+#include "converter/quantize/adaptive_rounding.h"
 #include "converter/quantize/bias_correction.h"
 #include "converter/quantize/equalize.h"
 #include "converter/quantize/grids.h"
 #include "converter/quantize/leave_float.h"
 #include "converter/quantize/sensitivity.h"
+#include "converter/quantize/shift_channels.h"
 #include "converter/quantize/useful_ranges.h"
 #include "converter/report/errors.h"
 
@@ -21,11 +23,14 @@ namespace {
 constexpr int64_t kInt8Lowest = -128;
 
 constexpr Technique kTechniques[] = {
+    {"channel-shifts", "take the constant parts of channels out of what is rounded, into biases"},
     {"equalize", "rescale channels between products so that all of them use the steps that they share"},
     {"depthwise-scales", "rescale channels in front of depthwise convolutions, where that is free"},
     {"smooth", "move outlier channels into the weights of the products that read them"},
     {"function-ranges", "cut ranges to where the functions that read a value tell numbers apart"},
     {"measured-ranges", "of several ranges for a value, take the one that costs the outputs least"},
+    {"weight-steps", "cut single large weights that the inputs hardly use, where that makes finer steps"},
+    {"adaptive-rounding", "round weights up or down so that they make up for each other's errors"},
     {"bias-correction", "take back what rounding shifts the means of channels by"},
     {"leave-float", "leave in float what costs the outputs most and time little"},
 };
@@ -39,6 +44,8 @@ constexpr double kSame = 1e-3;      // of a channel's reach: it is what it was
 constexpr double kSmoothing = 0.5;  // the outliers' share that goes to the weights, as a power
 // In run_cost's unit: for measuring once, and for finding out means.
 constexpr double kTrialBudget = 0.4e9, kCorrectionBudget = 1e9;
+// Multiplications that adaptive rounding may take if it was not asked for: some seconds.
+constexpr double kRoundingBudget = 2e10;
 // What is measured on few samples must differ by so many dB to count.
 constexpr double kSurelyBetter = 1;
 // With max_drop: signal to noise is raised by this much until the accuracy is there.
@@ -98,6 +105,7 @@ class Quantizer {
     summary_.samples = seen.samples;
     if (rewrite()) seen = observe_all();
     choose(seen);
+    round_weights();
     correct_by_means();
     leave();
     correct_by_runs();
@@ -175,6 +183,7 @@ class Quantizer {
   bool rewrite() {
     std::vector<std::pair<const char*, Rewriting>> list;
     for (const auto& [name, function] : std::initializer_list<std::pair<const char*, Rewriting>>{
+             {"channel-shifts", shift_channels},
              {"equalize", equalize},
              {"depthwise-scales", scale_before_depthwise},
              {"smooth", [](Graph&g, const Observations&seen) { return smooth(g, seen, kSmoothing); }}})
@@ -237,6 +246,42 @@ class Quantizer {
     }
   }
 
+  // Weights are chosen on one half of the samples, measured on the other, and then chosen on all of them.
+  void round_weights() {
+    using Rounding = std::function<void(Graph&, Part)>;
+    const auto steps = [&](Graph& graph, Part part) {
+      choose_weight_steps(graph, trials_->observe(graph, observable_values(graph), true, part));
+    };
+    AdaptiveRoundingOptions rounding;
+    rounding.runner = options_.runner;
+    const auto adaptively = [&](Graph& graph, Part part) {
+      round_adaptively(graph, trials_->samples(part), rounding);
+    };
+    std::vector<std::pair<const char*, Rounding>> list;
+    if (enabled("weight-steps")) list.push_back({"weight-steps", steps});
+    if (enabled("adaptive-rounding") &&
+        (options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, rounding) < kRoundingBudget))
+      list.push_back({"adaptive-rounding", adaptively});
+    std::optional<double> before;
+    for (const auto& [name, function] : list) {
+      const auto chosen = [&](Part part) {
+        QuantizationPlan plan = plan_;
+        Graph graph = plan_.graph;
+        function(graph, part);
+        plan.weights = rounded_weights(plan_.graph, graph);
+        return plan;
+      };
+      const QuantizationPlan half = chosen(Part::kEven);
+      if (half.weights.empty()) continue;
+      if (!before) before = measured(plan_, Part::kOdd);
+      const double after = measured(half, Part::kOdd);
+      const bool kept = after > *before + kWorthCorrecting;
+      summary_.techniques.push_back(
+          {name, fmt::format("{} products", half.weights.size()), *before, after, kept});
+      if (kept) half_weights_ = half.weights, plan_ = chosen(Part::kAll), before = after;
+    }
+  }
+
   void correct_by_means() {
     now_ = trials_->measure(build(plan_).graph);
     if (!enabled("bias-correction")) return;
@@ -248,18 +293,41 @@ class Quantizer {
     try_correction("by what was seen of the inputs",
                    [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); });
   }
+  // At last biases by running, and once more whether adaptive rounding is better with that: what is chosen on
+  // one half of the samples is measured on the other.
   void correct_by_runs() {
     // What the accuracy was measured of stays as it is.
     if (!enabled("bias-correction") || options_.max_drop) return;
     size_t products = 0;
     for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
     const size_t samples = std::min(few_, trials_->size());
-    const std::vector<Sample> list = trials_->samples(Part::kAll);
     if (products == 0 || run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
       return;
-    try_correction("by running", [this, samples, list](Graph& rounded, const Graph& exact) {
-      correct_biases(rounded, exact, std::span(list).first(std::min(samples, list.size())), options_.runner);
-    });
+    const auto way = [&](Part part, bool weights, bool runs) {
+      QuantizationPlan plan = plan_;
+      if (part == Part::kEven && weights) plan.weights = half_weights_;
+      if (!weights) plan.weights.clear();
+      if (runs)
+        plan.correct = [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
+          correct_biases(rounded, exact, std::span(list).first(std::min(samples, list.size())),
+                         options_.runner);
+        };
+      return plan;
+    };
+    const bool rounded = !plan_.weights.empty();
+    const double before = measured(way(Part::kEven, rounded, false), Part::kOdd);
+    double after = measured(way(Part::kEven, rounded, true), Part::kOdd);
+    bool weights = rounded;
+    if (const double bare = rounded ? measured(way(Part::kEven, false, true), Part::kOdd) : after;
+        bare > after + kWorthCorrecting)
+      after = bare, weights = false;
+    const bool kept = after > before + kWorthCorrecting;
+    summary_.techniques.push_back({"bias-correction", "by running", before, after, kept});
+    if (!kept) return;
+    plan_ = way(Part::kAll, weights, true);
+    for (TechniqueGain& gain : summary_.techniques)
+      if (!weights && (gain.name == "adaptive-rounding" || gain.name == "weight-steps")) gain.kept = false;
+    now_ = trials_->measure(build(plan_).graph);
   }
   void try_correction(const char* what, std::function<void(Graph&, const Graph&)> correct) {
     QuantizationPlan plan = plan_;
@@ -438,6 +506,7 @@ class Quantizer {
   SampleSource& samples_;
   const QuantizeOptions& options_;
   QuantizationPlan plan_;
+  std::map<ValueId, RoundedWeights> half_weights_;  // the plan's, as every other sample has them
   std::optional<Trials> trials_;
   Sensitivity sensitivity_;
   Noise now_;
