@@ -30,7 +30,8 @@ FLOORS = {("prelu", "output"): 26, ("lstm", "output"): 45, ("gru", "output"): 45
           ("boxes", "scores"): 39, ("unet", "output"): 35, ("denoiser", "output"): 40, ("depthwise", "output"): 33,
           ("outliers", "output"): 27, ("attention", "output"): 33}
 # Check -> why it is not met yet.
-SHORT = {}
+RAW = "a recurrent layer's weights keep one step for columns of all sizes"
+SHORT = {"lstm_raw keeps its accuracy": RAW, "lstm_raw: output": RAW}
 PARTS = {"boxes": {"boxes": np.s_[:, :4], "scores": np.s_[:, 4:]}}
 
 

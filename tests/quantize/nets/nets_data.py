@@ -78,6 +78,12 @@ def spectrograms(r, n, steps=24, bands=12):
     return {"spectrum": x}, label
 
 
+def raw_spectrograms(r, n):
+    """The same with bands in units from 1e-3 to 1e3."""
+    x, label = spectrograms(r, n)
+    return {"spectrum": (x["spectrum"] * np.logspace(-3, 3, 12)).astype(np.float32)}, label
+
+
 def pictures(r, n, size=32):
     """Smooth scenes with edges in 0..1, and the same under noise of changing strength: what to restore."""
     y, x = grid(size)
@@ -138,9 +144,9 @@ def latents(r, n):
 
 
 # name: task, whether the answer is a class
-NETS = {"depthwise": (shapes, True), "prelu": (shapes, True), "outliers": (spikes, True), "attention": (sequences, True), "lstm": (spectrograms, True),
-        "gru": (spectrograms, True), "boxes": (boxes, False), "columns": (columns, True), "unet": (pictures, False),
-        "denoiser": (latents, False)}
+NETS = {"depthwise": (shapes, True), "prelu": (shapes, True), "outliers": (spikes, True), "attention": (sequences, True),
+        "lstm": (spectrograms, True), "lstm_raw": (raw_spectrograms, True), "gru": (spectrograms, True),
+        "boxes": (boxes, False), "columns": (columns, True), "unet": (pictures, False), "denoiser": (latents, False)}
 
 
 def data(name):
