@@ -33,6 +33,7 @@ struct PReluSettings {
   int32_t x_zero;
   float multiplier, max_slope;
   Int8Range range;
+  bool safe;  // all slopes are within max_slope
 };
 
 }  // namespace sinter::simd
@@ -123,45 +124,65 @@ void q_mul(const Int8Row& row, size_t n, const MulSettings& s) {
   });
 }
 
+// kSafe: no slope is without a use.
+template <bool kSafe>
+struct PRelu {
+  V32 zero;
+  VF multiplier, most;
+  Result result;
+
+  HWY_INLINE explicit PRelu(const PReluSettings& s)
+      : zero(hn::Set(D32(), s.x_zero)),
+        multiplier(hn::Set(DF(), s.multiplier)),
+        most(hn::Set(DF(), s.max_slope)),
+        result(s.range) {}
+
+  HWY_INLINE V32 part(const int8_t* x, const float* slopes) const {
+    const V32 difference = hn::Sub(load32(x), zero);
+    VF slope = hn::LoadU(DF(), slopes);
+    if constexpr (!kSafe) slope = hn::IfThenElseZero(hn::Le(hn::Abs(slope), most), slope);
+    const VF v = hn::ConvertTo(DF(), difference);
+    const VF scaled = hn::Mul(v, hn::IfThenElse(hn::Lt(v, hn::Zero(DF())), slope, multiplier));
+    // Below 2^22: the last bits of the sum with 1.5 * 2^23 are the rounded number.
+    return hn::Sub(hn::BitCast(D32(), hn::Add(scaled, hn::Set(DF(), 12582912.0f))),
+                   hn::Set(D32(), 0x4b400000));
+  }
+  // A vector of bytes; slopes are `step` apart from part to part.
+  HWY_INLINE V8 operator()(const int8_t* x, const float* slopes, size_t step) const {
+    const size_t lanes = hn::Lanes(D32());
+    return result.bytes(part(x, slopes), part(x + lanes, slopes + step),
+                        part(x + 2 * lanes, slopes + 2 * step), part(x + 3 * lanes, slopes + 3 * step));
+  }
+};
+
+template <bool kSafe>
+HWY_INLINE void prelu_row(const int8_t* x, const float* slopes, int8_t* y, int64_t step, size_t n,
+                          const PReluSettings& s) {
+  const D8 d;
+  const size_t lanes = hn::Lanes(d);
+  const PRelu<kSafe> prelu(s);
+  HWY_ALIGN float same[hn::MaxLanes(DF())];
+  if (step == 0) hn::Store(hn::Set(DF(), *slopes), DF(), same);
+  const size_t part = step == 0 ? 0 : hn::Lanes(DF());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(prelu(x + i, step == 0 ? same : slopes + i, part), d, y + i);
+  if (i == n) return;
+  const size_t count = n - i;
+  HWY_ALIGN int8_t bytes[hn::MaxLanes(D8())] = {};
+  HWY_ALIGN float rest[hn::MaxLanes(D8())] = {};
+  std::memcpy(bytes, x + i, count);
+  if (step != 0) std::memcpy(rest, slopes + i, count * sizeof(float));
+  hn::Store(prelu(bytes, step == 0 ? same : rest, part), d, bytes);
+  std::memcpy(y + i, bytes, count);
+}
+
 // `step` is 0 for one slope.
 void q_prelu(const int8_t* x, const float* slopes, int8_t* y, int64_t step, size_t n,
              const PReluSettings& s) {
-  const DF df;
-  const D32 d;
-  const size_t lanes = hn::Lanes(d);
-  const Result result(s.range);
-  const V32 zero = hn::Set(d, s.x_zero);
-  const VF m = hn::Set(df, s.multiplier), most = hn::Set(df, s.max_slope);
-  const auto usable = [=](VF slope)
-                          HWY_ATTR { return hn::IfThenElseZero(hn::Le(hn::Abs(slope), most), slope); };
-  const auto vector = [&](const int8_t* from, auto slope, int8_t* to) HWY_ATTR {
-    const auto part = [&](size_t i) HWY_ATTR {
-      const VF v = hn::ConvertTo(df, hn::Sub(load32(from + i), zero));
-      return hn::Mul(v, hn::IfThenElse(hn::Lt(v, hn::Zero(df)), slope(i), m));
-    };
-    hn::StoreU(result.bytes(part(0), part(lanes), part(2 * lanes), part(3 * lanes)), D8(), to);
-  };
-  const VF one = usable(hn::Set(df, *slopes));
-  for_each_vector(
-      n,
-      [&](size_t i) HWY_ATTR {
-        if (step == 0)
-          vector(
-              x + i, [=](size_t) HWY_ATTR { return one; }, y + i);
-        else
-          vector(
-              x + i, [=](size_t k) HWY_ATTR { return usable(hn::LoadU(df, slopes + i + k)); }, y + i);
-      },
-      [&](size_t i, size_t count) HWY_ATTR {
-        HWY_ALIGN int8_t bytes[hn::MaxLanes(D8())] = {};
-        HWY_ALIGN float rest[hn::MaxLanes(D8())] = {};
-        std::memcpy(bytes, x + i, count);
-        if (step != 0) std::memcpy(rest, slopes + i, count * sizeof(float));
-        vector(
-            bytes, [&](size_t k) HWY_ATTR { return step == 0 ? one : usable(hn::Load(df, rest + k)); },
-            bytes);
-        std::memcpy(y + i, bytes, count);
-      });
+  if (s.safe)
+    prelu_row<true>(x, slopes, y, step, n, s);
+  else
+    prelu_row<false>(x, slopes, y, step, n, s);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -204,8 +225,10 @@ Status run_mul(const OpCall& call, RunContext& context) {
 
 Status run_prelu(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QPReluAttrs>();
-  const PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier), 16384,
-                        int8_range(a)};
+  PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier), 16384, int8_range(a),
+                  true};
+  const auto* slopes = call.in(1).as<const float>();
+  for (int64_t i = 0; i < call.in(1).size(); ++i) s.safe &= std::fabs(slopes[i]) <= s.max_slope;
   const auto run = HWY_DYNAMIC_POINTER(q_prelu);
   for_each_pair_row<int8_t, float, int8_t>(call, context.threads,
                                            [=](const int8_t* x, const float* slopes, int8_t* y, int64_t,

@@ -182,63 +182,97 @@ HWY_INLINE void load_line(const Geometry& g, const int8_t* line, int64_t from, i
     return line != nullptr && i >= 0 && i < g.in[2] ? load_pixel(line + i * g.in_channels, channels, zero)
                                                     : no_pixel(x_zero);
   };
-  for (int64_t i = 0; i < groups; ++i, from += kSpacing, to += kGroup) {
-    if (line != nullptr && from >= 0 && from + kTaps <= g.in[2] && channels >= kQChannels) {
-      const int8_t* at = line + from * g.in_channels;
-      for (int64_t t = 0; t < kTaps; ++t, at += g.in_channels) p[t] = load_pixel(at, kQChannels, zero);
-    } else {
-      for (int64_t t = 0; t < kTaps; ++t) p[t] = pixel(from + t);
-    }
-    store_group(p, to);
+  // Groups first .. end - 1 lie inside the line.
+  const int64_t first = std::min(from >= 0 ? 0 : divide_up(-from, kSpacing), groups);
+  const int64_t room = g.in[2] - kTaps - from;  // less than 0: none of them
+  const bool plain = line != nullptr && channels >= kQChannels && room >= 0;
+  const int64_t end = plain ? std::clamp(room / kSpacing + 1, first, groups) : first;
+  const auto edge = [&](int64_t i) HWY_ATTR {
+    for (int64_t t = 0; t < kTaps; ++t) p[t] = pixel(from + i * kSpacing + t);
+    store_group(p, to + i * kGroup);
+  };
+  for (int64_t i = 0; i < first; ++i) edge(i);
+  for (int64_t i = first; i < end; ++i) {
+    const int8_t* at = line + (from + i * kSpacing) * g.in_channels;
+    for (int64_t t = 0; t < kTaps; ++t, at += g.in_channels) p[t] = load_pixel(at, kQChannels, zero);
+    store_group(p, to + i * kGroup);
   }
+  for (int64_t i = end; i < groups; ++i) edge(i);
 }
 
 // ---- products
 
-// A line of `pixels` results, one vector of channels. kNear: stride 1, where pixels share groups by twos;
-// kOneGroup: a window's line is one group.
-template <class T, bool kNear, bool kOneGroup>
-HWY_NOINLINE void run_line(const QDepthwise& q, const Element* x, int64_t plane_step, int64_t line_step,
-                           const Weight* weights, int64_t pixels, V32 bias, const Finish<T>& value,
-                           size_t channels, T* y) {
+// One vector of channels. kNear: stride 1, where pixels share groups by twos; kLines: 3 if a
+// window is three lines of one group, else 0. The first kCount of four neighbouring pixels.
+template <class T, bool kNear, int kLines, int kCount>
+HWY_INLINE void run_pixels(const QDepthwise& q, const Element* x, int64_t plane_step, int64_t line_step,
+                           const Weight* weights, int64_t rest, V32 bias, const Finish<T>& value,
+                           size_t channels, T* at) {
   const D32 d;
   const hn::Rebind<T, D32> to;
   const Geometry& g = q.g;
-  const int64_t groups = kOneGroup ? 1 : groups_of(g), stride = kNear ? 1 : g.stride[2],
-                phase_size = phase_weights(g);
-  const int64_t step = kTaps / kSpacing * kGroup;  // to a window's next group
-  // Where four pixels' windows begin: every second one in the same place of a group.
+  [[maybe_unused]] const int64_t groups = groups_of(g);
+  const int64_t stride = kNear ? 1 : g.stride[2];
+  [[maybe_unused]] const int64_t step = kTaps / kSpacing * kGroup;  // to a window's next group
+  // Where the pixels' windows begin: every second one in the same place of a group.
   const int64_t x1 = stride / kSpacing * kGroup, x2 = 2 * stride / kSpacing * kGroup,
                 x3 = 3 * stride / kSpacing * kGroup;
-  const Weight* odd_weights = weights + stride % kSpacing * phase_size;
-  for (int64_t o = 0; o < pixels; o += kPixels, x += kPixels * stride / kSpacing * kGroup) {
-    V32 s0 = bias, s1 = bias, s2 = bias, s3 = bias;
-    const Weight *w0 = weights, *w1 = odd_weights;
+  V32 s0 = bias, s1 = bias, s2 = bias, s3 = bias;
+  const Weight *w0 = weights, *w1 = weights + stride % kSpacing * phase_weights(g);
+#define SINTER_GROUP(p, u0, u1)                               \
+  {                                                           \
+    const V32 a = load_group(p);                              \
+    s0 = product(a, u0, s0);                                  \
+    s1 = product(kNear ? a : load_group((p) + x1), u1, s1);   \
+    if constexpr (kCount == 4) {                              \
+      const V32 c = load_group((p) + x2);                     \
+      s2 = product(c, u0, s2);                                \
+      s3 = product(kNear ? c : load_group((p) + x3), u1, s3); \
+    }                                                         \
+  }
+  // Loops copy the sums about.
+  if constexpr (kLines == 3) {
+    SINTER_GROUP(x, w0, w1)
+    SINTER_GROUP(x + line_step, w0 + kGroup, w1 + kGroup)
+    SINTER_GROUP(x + 2 * line_step, w0 + 2 * kGroup, w1 + 2 * kGroup)
+  } else {
     const Element* plane = x;
     for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0, plane += plane_step) {
       const Element* line = plane;
       for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1, line += line_step) {
         const Element* p = line;
-        for (int64_t j = 0; j < groups; ++j, p += step, w0 += kGroup, w1 += kGroup) {
-          const V32 a = load_group(p), c = load_group(p + x2);
-          s0 = product(a, w0, s0);
-          s1 = product(kNear ? a : load_group(p + x1), w1, s1);
-          s2 = product(c, w0, s2);
-          s3 = product(kNear ? c : load_group(p + x3), w1, s3);
-        }
+        for (int64_t j = 0; j < groups; ++j, p += step, w0 += kGroup, w1 += kGroup) SINTER_GROUP(p, w0, w1)
       }
     }
-    const int64_t next = g.out_channels, rest = pixels - o;
-    T* at = y + o * next;
-    const auto store = [&](V32 sum, int64_t i) HWY_ATTR {
-      if (i >= rest) return;
-      if (channels >= hn::Lanes(d))
-        hn::StoreU(value(sum), to, at + i * next);
-      else
-        hn::StoreN(value(sum), to, at + i * next, channels);
-    };
-    store(s0, 0), store(s1, 1), store(s2, 2), store(s3, 3);
   }
+#undef SINTER_GROUP
+  const int64_t next = g.out_channels;
+#define SINTER_STORE(i)                                     \
+  if (kCount > i && i < rest) {                             \
+    if (channels >= hn::Lanes(d))                           \
+      hn::StoreU(value(s##i), to, at + i * next);           \
+    else                                                    \
+      hn::StoreN(value(s##i), to, at + i * next, channels); \
+  }
+  SINTER_STORE(0)
+  SINTER_STORE(1)
+  SINTER_STORE(2)
+  SINTER_STORE(3)
+#undef SINTER_STORE
+}
+
+template <class T, bool kNear, int kLines>
+HWY_NOINLINE void run_line(const QDepthwise& q, const Element* x, int64_t plane_step, int64_t line_step,
+                           const Weight* weights, int64_t pixels, V32 bias, const Finish<T>& value,
+                           size_t channels, T* y) {
+  const int64_t stride = kNear ? 1 : q.g.stride[2], next = q.g.out_channels;
+  int64_t o = 0;
+  for (; pixels - o > 2; o += kPixels, x += kPixels * stride / kSpacing * kGroup)
+    run_pixels<T, kNear, kLines, 4>(q, x, plane_step, line_step, weights, pixels - o, bias, value, channels,
+                                    y + o * next);
+  if (o < pixels)
+    run_pixels<T, kNear, kLines, 2>(q, x, plane_step, line_step, weights, pixels - o, bias, value, channels,
+                                    y + o * next);
 }
 
 template <class T>
@@ -252,8 +286,9 @@ HWY_NOINLINE void run_block(const QDepthwise& q, const QBox& box, int64_t c0, co
       reinterpret_cast<const Weight*>(q.weights) + c0 / kQChannels * kSpacing * phase_weights(g);
   Finish<T> value(q.result);
   const bool near = kSpacing == 2 && g.stride[2] == 1;
-  const auto run = groups_of(g) == 1 ? (near ? run_line<T, true, true> : run_line<T, false, true>)
-                                     : (near ? run_line<T, true, false> : run_line<T, false, false>);
+  const bool three = groups_of(g) == 1 && g.kernel[0] == 1 && g.kernel[1] == 3;
+  const auto run = three ? (near ? run_line<T, true, 3> : run_line<T, false, 3>)
+                         : (near ? run_line<T, true, 0> : run_line<T, false, 0>);
   for (int64_t i = box.begin[1]; i < box.end[1]; ++i) {
     const Element* x = buffer + (i - box.begin[1]) * g.stride[1] * line_size;
     for (int64_t c = 0; c < kQChannels && c0 + c < g.in_channels; c += lanes) {
