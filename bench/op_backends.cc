@@ -168,6 +168,24 @@ const bool registered = [] {
   add("3x3 s2 48x48x16", depthwise(2, 1), {{1, 48, 48, 16}, {3, 3, 16}, {16}});
   add("3x3 14x14x512", depthwise(1, 1), {{1, 14, 14, 512}, {3, 3, 512}, {512}});
   add("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
+  // What lies between products, on 200704 elements.
+  const Dims field = {1, 56, 56, 64};
+  const std::vector<DType> bytes = {DType::kInt8, DType::kInt8};
+  add("56x56x64", QAddAttrs{.a_multiplier = 9000, .b_multiplier = 8000, .shift = 14}, {field, field}, true,
+      bytes);
+  add("56x56x64", QMulAttrs{.multiplier = 0.01}, {field, field}, true, bytes);
+  add("56x56x64", QPReluAttrs{}, {field, {64}}, false, {DType::kInt8});
+  add("56x56x64", LutAttrs{}, {field, {256}}, false, bytes);
+  add("56x56x64", QuantizeAttrs{.to = static_cast<int64_t>(DType::kInt8)}, {field, {1}, {1}}, false,
+      {DType::kFloat32, DType::kFloat32, DType::kInt8});
+  add("56x56x64", DequantizeAttrs{}, {field, {1}, {1}}, false, {DType::kInt8, DType::kFloat32, DType::kInt8});
+  add("56x56x64", SigmoidAttrs{}, {field});
+  add("56x56x64", ClampAttrs{.min = 0}, {field});
+  add("2x2 s2 56x56x64", pool<QAvgPoolAttrs>(2, 2), {field}, true, bytes);
+  add("2x2 s2 56x56x64 int8", pool<MaxPoolAttrs>(2, 2), {field}, true, bytes);
+  add("2x2 s2 56x56x64", pool<MaxPoolAttrs>(2, 2), {field});
+  add("nchw 56x56x64", TransposeAttrs{.perm = {0, 3, 1, 2}}, {field});
+  add("nchw 56x56x64 int8", TransposeAttrs{.perm = {0, 3, 1, 2}}, {field}, true, bytes);
   ConvTransposeAttrs up;
   up.strides = {2, 2}, up.dilations = {1, 1}, up.pads = {0, 0, 0, 0}, up.output_padding = {0, 0};
   add("2x2 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 2, 2, 64}, {32}});
