@@ -1,0 +1,70 @@
+// The cost table: what is known to be cheaper is, and the costs grow with the work.
+#include "converter/quantize/cost.h"
+
+#include <gtest/gtest.h>
+
+namespace sinter::convert {
+namespace {
+
+struct Case {
+  Graph graph;
+  Node node;
+};
+
+template <class A>
+Case case_of(const A& attrs, const std::vector<Dims>& inputs, const Dims& output) {
+  Case c;
+  c.node.attrs = attrs;
+  for (const Dims& d : inputs) c.node.inputs.push_back(c.graph.add_value({}, DType::kFloat32, d));
+  c.node.outputs = {c.graph.add_value({}, DType::kFloat32, output)};
+  return c;
+}
+Case conv(int64_t side, int64_t in, int64_t out, int64_t kernel) {
+  return case_of(ConvAttrs{}, {{1, side, side, in}, {out, kernel, kernel, in}}, {1, side, side, out});
+}
+double ratio(const Case& c) { return int8_cost(c.graph, c.node) / float_cost(c.graph, c.node); }
+
+TEST(Cost, DenseConvolutionsGainMost) {
+  EXPECT_LT(ratio(conv(56, 64, 64, 3)), 0.35);
+  EXPECT_LT(ratio(conv(14, 256, 256, 3)), 0.35);
+  EXPECT_LT(ratio(conv(56, 24, 144, 1)), 0.9);
+  // 1064 and 285 microseconds were measured.
+  const Case c = conv(56, 64, 64, 3);
+  EXPECT_NEAR(float_cost(c.graph, c.node), 1064e3, 200e3);
+  EXPECT_NEAR(int8_cost(c.graph, c.node), 285e3, 60e3);
+}
+
+TEST(Cost, SmallStepsCostTheirOverhead) {
+  const Case c = conv(2, 3, 2, 1);
+  EXPECT_GT(ratio(c), 1);
+  EXPECT_LT(float_cost(c.graph, c.node), 1000);
+}
+
+TEST(Cost, GrowsWithTheWork) {
+  for (double (*cost)(const Graph&, const Node&) : {float_cost, int8_cost}) {
+    const auto of = [&](const Case& c) { return cost(c.graph, c.node); };
+    EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 32, 16, 3)));
+    EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 16, 32, 3)));
+    EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(9, 16, 16, 3)));
+    EXPECT_LT(of(case_of(AddAttrs{}, {{100}, {100}}, {100})), of(case_of(AddAttrs{}, {{900}, {900}}, {900})));
+    EXPECT_LT(of(case_of(FullyConnectedAttrs{}, {{1, 64}, {10, 64}}, {1, 10})),
+              of(case_of(FullyConnectedAttrs{}, {{1, 640}, {10, 640}}, {1, 10})));
+  }
+  EXPECT_LT(boundary_cost(10), boundary_cost(10000));
+}
+
+TEST(Cost, GroupsCountTheirOwnChannelsOnly) {
+  ConvAttrs a;
+  a.group = 4;
+  const Case grouped = case_of(a, {{1, 28, 28, 64}, {64, 3, 3, 16}}, {1, 28, 28, 64}),
+             whole = conv(28, 64, 64, 3);
+  EXPECT_NEAR(float_cost(grouped.graph, grouped.node) * 4, float_cost(whole.graph, whole.node),
+              0.2 * float_cost(whole.graph, whole.node));
+}
+
+TEST(Cost, TablesBeatFunctions) {
+  EXPECT_LT(ratio(case_of(SigmoidAttrs{}, {{1, 56, 56, 64}}, {1, 56, 56, 64})), 0.2);
+}
+
+}  // namespace
+}  // namespace sinter::convert
