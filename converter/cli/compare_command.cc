@@ -22,6 +22,7 @@ struct Arguments {
   CommonOptions common;
   std::string a, b, inputs;
   std::vector<std::string> shapes, dims;
+  int64_t samples = 0;  // 0: all
   bool per_layer = false, all = false, each = false;
   std::optional<double> rtol, atol, min_sqnr;
 };
@@ -247,7 +248,8 @@ void run_compare(Arguments a, Outcome& outcome) {
   if (quantized && !a.min_sqnr && !a.rtol && !a.atol) a.min_sqnr = kQuantized;
   const bool each = a.each || !one_sample(second.model(), inputs);
   const Arrays exact_inputs = onnx ? widened(inputs) : inputs;
-  const int64_t samples = each ? second.session().sample_count(inputs) : 1;
+  const int64_t given = each ? second.session().sample_count(inputs) : 1;
+  const int64_t samples = a.samples > 0 ? std::min(given, a.samples) : given;
   if (samples == 0) throw DataError("the data holds no samples");
   std::vector<OutputRow> rows;
   ExactLayers layers(first->model());
@@ -333,6 +335,8 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_flag("--all", a->all, "With --per-layer: every layer");
   c->add_flag("--each", a->each,
               "The arrays are stacks of samples (told from their shapes where these differ)");
+  c->add_option("--samples", a->samples, "Of a stack of samples, compare only so many")
+      ->check(CLI::Range(1, 1 << 30));
   c->add_option("--rtol", a->rtol,
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");

@@ -87,6 +87,7 @@ def run(s):
     by_name = {x["name"]: x for x in even["layers"]}
     s.check("every value that both have is there", {"first", "second", "third"} <= set(by_name), list(by_name))
     s.check("all samples of the stack count", even["samples"] == 8, even["samples"])
+    s.check("fewer samples if so wanted", s.layers(s.path("m.onnx"), s.path("even.sinter"), data, "--samples", 3)["samples"] == 3)
     own = [x["own_sqnr_db"] for x in even["layers"] if x["own_sqnr_db"] is not None]
     s.check("the worst comes first", own == sorted(own), own)
     s.check("every layer is good", own and min(own) > 30, own)
