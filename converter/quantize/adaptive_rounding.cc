@@ -28,15 +28,18 @@ class RoundedProduct {
 
   // Steps from how much each weight matters.
   void choose_steps(const std::vector<InputBlock>& blocks) {
-    const auto length = static_cast<size_t>(row_length(p_));
-    std::vector<std::vector<double>> importance(static_cast<size_t>(p_.rows), std::vector<double>(length, 0));
+    std::map<int64_t, std::vector<double>> importance;  // by first row
+    steps_.resize(static_cast<size_t>(p_.rows), 0);
+    for (const InputBlock& b : blocks) {
+      std::vector<double>& own = importance[b.first_row];
+      own.resize(static_cast<size_t>(row_length(p_)), 0);
+      for (size_t i = 0; i < b.weights.size(); ++i)
+        own[static_cast<size_t>(b.weights[i])] =
+            std::max(b.covariance[i * b.weights.size() + i], 0.0) + b.mean[i] * b.mean[i];
+    }
     for (const InputBlock& b : blocks)
-      for (int64_t row = b.first_row; row < b.first_row + b.rows; ++row)
-        for (size_t i = 0; i < b.weights.size(); ++i)
-          importance[static_cast<size_t>(row)][static_cast<size_t>(b.weights[i])] =
-              std::max(b.covariance[i * b.weights.size() + i], 0.0) + b.mean[i] * b.mean[i];
-    for (int64_t row = 0; row < p_.rows; ++row)
-      steps_.push_back(best_step(row_of(row), importance[static_cast<size_t>(row)]));
+      for (int64_t row = b.first_row; b.weights[0] == 0 && row < b.first_row + b.rows; ++row)
+        steps_[static_cast<size_t>(row)] = best_step(row_of(row), importance.at(b.first_row));
   }
 
   void round(InputBlock block, double damping) {
