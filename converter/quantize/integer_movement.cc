@@ -81,22 +81,31 @@ bool keeps_grid(const Graph& graph, const Node& node) {
   return moved_operands(node) == 1 || interpolation(graph, node).has_value();
 }
 
+std::vector<size_t> joined_operands(const Node& node) {
+  const auto* elements = node.as<ScatterElementsAttrs>();
+  const auto* nd = node.as<ScatterNdAttrs>();
+  if ((elements != nullptr && elements->reduction == 0) || (nd != nullptr && nd->reduction == 0))
+    return {0, 2};
+  if (node.as<WhereAttrs>() != nullptr) return {1, 2};
+  std::vector<size_t> all;
+  if (node.as<ConcatAttrs>() || node.as<MinAttrs>() || node.as<MaxAttrs>())
+    for (size_t i = 0; i < node.inputs.size(); ++i) all.push_back(i);
+  return all;
+}
+
 bool IntegerForm::joined(int n) {
   const Node node = e.node(n);
-  const bool where = node.as<WhereAttrs>() != nullptr;
-  const bool picks = where || node.as<ConcatAttrs>() || node.as<MinAttrs>() || node.as<MaxAttrs>();
-  const int consumer = picks ? quantizer(n) : -1;
+  const std::vector<size_t> operands = joined_operands(node);
+  const int consumer = operands.empty() ? -1 : quantizer(n);
   if (consumer < 0) return false;
   const QuantParams y = params_of(consumer);
   std::vector<ValueId> inputs = node.inputs;
-  const auto first = inputs.begin() + (where ? 1 : 0);
-  if (std::none_of(first, inputs.end(), [&](ValueId id) { return known(id) != nullptr; })) return false;
-  for (auto id = first; id != inputs.end(); ++id) {
-    if (const QuantizedValue* x = known(*id))
-      *id = requantized(n, *x, y);
-    else
-      *id = quantized_constant(*id, y);
-    if (*id == kAbsent) return false;
+  if (std::none_of(operands.begin(), operands.end(), [&](size_t i) { return known(inputs[i]) != nullptr; }))
+    return false;
+  for (const size_t i : operands) {
+    const QuantizedValue* x = known(inputs[i]);
+    inputs[i] = x != nullptr ? requantized(n, *x, y) : quantized_constant(inputs[i], y);
+    if (inputs[i] == kAbsent) return false;
   }
   return give(n, consumer, node.attrs, inputs);
 }

@@ -58,26 +58,20 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
   if (weight_axis(g, node) >= 0) return data(g, x) ? Kind::kProduct : Kind::kFloat;
   const auto given = [&](bool holds) { return holds ? Kind::kArithmetic : Kind::kFloat; };
   // Any of these data, and all of them such that one range serves.
-  const auto joins = [&](size_t first) {
+  const auto joins = [&](const std::vector<size_t>& operands) {
     bool any = false, all = true;
-    for (size_t i = first; i < node.inputs.size(); ++i)
-      any |= data(g, node.inputs[i]), all &= joinable(g, node.inputs[i]);
+    for (const size_t i : operands) any |= data(g, node.inputs[i]), all &= joinable(g, node.inputs[i]);
     return given(any && all);
   };
+  if (const auto operands = joined_operands(node); !operands.empty()) return joins(operands);
   switch (node.op()) {
     case Op::kAdd:
     case Op::kSub:
     case Op::kMul:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kConcat:
-      return joins(0);
-    case Op::kWhere:
-      return joins(1);
+    case Op::kMatMul:
+      return joins({0, 1});
     case Op::kDiv:
       return given(data(g, x) && reciprocals(g, node.inputs[1]) != nullptr);
-    case Op::kMatMul:
-      return joins(0);
     case Op::kPRelu:
       return given(data(g, x) && g.is_constant(node.inputs[1]));
     case Op::kAvgPool:
@@ -155,8 +149,7 @@ void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantPara
     node.inputs[1] = g.add_constant(reciprocals(g, node.inputs[1]), g.value(node.inputs[1]).name);
     node.attrs = mul;
   }
-  if (node.as<PReluAttrs>() != nullptr || node.as<WhereAttrs>() != nullptr || moved_operands(node) > 0)
-    return;
+  if (node.as<PReluAttrs>() != nullptr || !joined_operands(node).empty() || moved_operands(node) > 0) return;
   for (ValueId& id : node.inputs) {
     if (id < 0 || !g.is_constant(id) || scalar(g, id)) continue;
     const ConstantPtr c = g.value(id).constant;

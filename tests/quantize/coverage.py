@@ -27,7 +27,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 MOVES = {"View", "Copy", "Transpose", "Slice", "Concat", "Pad", "Gather", "GatherNd", "Tile", "Broadcast", "MaxPool",
-         "Resize", "Reduce", "Min", "Max", "Where", "ReverseSequence", "GatherElements"}
+         "Resize", "Reduce", "Min", "Max", "Where", "ReverseSequence", "GatherElements", "ScatterNd", "ScatterElements"}
 
 
 class Model:
@@ -181,6 +181,14 @@ def concat_alike(m):
     return m.op("Concat", m.op("Relu", m.image(4)), m.op("MaxPool", m.image(4), kernel_shape=[3, 3], pads=[1] * 4), axis=1), "Concat"
 
 
+def scatter(m):
+    """Slices assigned to: columns of an image, over zeros and over another image."""
+    at = m.constant([[0, 1], [0, 5], [0, 2]], np.int64)
+    y = m.op("ScatterND", m.constant(np.zeros((1, 8, 8, 8))), at, m.op("Squeeze", m.op("Slice", m.image(), m.ints(0), m.ints(3), m.ints(1)), m.ints(0)))
+    rows = m.constant(m.rng.integers(0, 8, (1, 8, 3, 8)), np.int64)
+    return m.op("ScatterElements", y, rows, m.op("Slice", m.image(), m.ints(0), m.ints(3), m.ints(2)), axis=2), "ScatterNd ScatterElements"
+
+
 def split(m):
     a, b = m.op("Split", m.image(), axis=1, outputs=2, num_outputs=2)
     return m.op("Concat", m.op("Sigmoid", a), m.op("Tanh", b), axis=1), "Lut"
@@ -276,7 +284,7 @@ CASES = {
     "mul_constant": (binary("Mul", 1, 8, 1, 1), 29), "div_constant": (binary("Div", 1, 8, 1, 1), 29),
     "add_constant": (binary("Add", 1, 8, 1, 1), 32), "extremes": (extremes, 28), "pad": (pad, 29),
     "where": (where, 28), "where_constant": (where_constant, 29), "concat": (concat, 31),
-    "concat_alike": (concat_alike, 30), "split": (split, 32), "moved": (moved, 25), "max_pool": (max_pool, 32),
+    "concat_alike": (concat_alike, 30), "scatter": (scatter, 29), "split": (split, 32), "moved": (moved, 25), "max_pool": (max_pool, 32),
     "largest": (largest, 29), "attention": (attention, 25), "attention_masked": (attention_masked, 29),
     "mixing": (mixing, 29), "transposed": (transposed, 31), "signal": (signal, 30),
     "batch_norm_scale": (batch_norm_scale, 32), "dead_channels": (dead_channels, 30), "quotient": (quotient, 30),
