@@ -191,6 +191,15 @@ def gtcrn(x):
         yield {"mix": np.stack([s.real, s.imag], -1)[None, :, None].astype(np.float32)}
 
 
+def whole(size):
+    """Pieces of the stream for a model without state."""
+    def make(_, __):
+        x = frames(spoken(), size, size // 2)
+        order = np.random.RandomState(0).permutation(len(x))[:CALIBRATION + 300]
+        return x[order[:CALIBRATION]], x[order[CALIBRATION:]]
+    return make
+
+
 # ---- labelled and random
 
 def split(inputs, label=None):
@@ -229,6 +238,22 @@ def ids(_, __):
     mask = (np.arange(length) < random.randint(6, length + 1, (n, 1))).astype(np.int64)
     return split({"input_ids": random.randint(0, 99, (n, length)), "token_type_ids": random.randint(0, 2, (n, length)),
                   "input_mask": mask})
+
+
+def files(length):
+    """The beginnings of this project's files, padded with 256 as magika does."""
+    def make(_, __):
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+        names = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
+        found = []
+        for name in [n for n in sorted(names) if n and os.path.isfile(os.path.join(root, n))]:
+            with open(os.path.join(root, name), "rb") as f:
+                data = np.frombuffer(f.read(length), np.uint8).astype(np.float32)
+            found.append(np.concatenate([data, np.full(length - len(data), 256, np.float32)]))
+        order = np.random.RandomState(0).permutation(len(found))[:CALIBRATION + 300]
+        found = np.stack(found)
+        return found[order[:CALIBRATION]], found[order[CALIBRATION:]]
+    return make
 
 
 def lines(photos, _):
@@ -285,6 +310,13 @@ MODELS = {
         pictures(180, 320, dark, calibrate=16), "Placeholder")),
     "mcunet-96": ("mcunet-96/network.onnx", [], "", plain(pictures(96, 96, imagenet, each=(4, 4)), "input")),
     "cct": ("cct-opset20/network.onnx", [], "", plain(pictures(32, 32, imagenet, each=(5, 8)), "input")),
+    "ultraface-slim": ("ultraface-slim-simp/version-slim-320_simplified.onnx", [], "", plain(
+        pictures(240, 320, lambda a: nchw((a - 127) / 128)), "input")),
+    "mlperf-ic": ("mlperf-ic/ic-resnet8-fp32.onnx", [], "", plain(pictures(32, 32, lambda a: a, each=(5, 8)), "input")),
+    "imgcls": ("imgcls-fp32/image_classifier32.onnx", [], "", plain(
+        pictures(32, 32, lambda a: nchw(a / 127.5 - 1), each=(5, 8)), "modelInput")),
+    "magika-v1": ("magika-v1/model.onnx", [], "", plain(files(1536), "bytes")),
+    "silero-vad-micro": ("silero-vad-micro/model_micro.onnx", ["--dim", "samples=4000"], "", plain(whole(4000), "input")),
     "ocr-angle-cls": ("ocr-angle-cls/cls.onnx", ["--shape", "x=1,3,48,192"], "", plain(lines, "x")),
     "silero-vad-v5": ("silero-vad-v5-16k-static/silero_vad_openvino_16k.onnx", [], "", plain(
         speech(vad5, {"state": "stateN"}), "")),
