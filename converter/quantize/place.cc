@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/quantize/cost.h"
 #include "converter/quantize/functions.h"
 #include "converter/quantize/grids.h"
 #include "converter/quantize/integer_form.h"
@@ -15,8 +16,6 @@
 
 namespace sinter::convert {
 namespace {
-
-constexpr int64_t kSmallProduct = 1 << 16;  // multiplications that the portable kernel may have
 
 enum class Kind { kFloat, kSteep, kProduct, kArithmetic, kTable, kMovement };
 
@@ -232,12 +231,15 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     return std::any_of(readers.begin(), readers.end(),
                        [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; });
   };
-  // Kernels that give float32 from integers exist in the portable form only.
+  // A product whose result stays float: its operand must be rounded for it if nothing else is, or else
+  // brought back to float if it does not compute on integers. Transposed convolutions and several outputs per
+  // channel have no fast kernel that gives float32.
   const auto slow = [&](const Node& node) {
     if (read(node)) return false;
-    const int64_t depth = g.value(node.inputs[1]).constant->size() / g.value(node.outputs[0]).dims.back();
-    return node.as<FullyConnectedAttrs>() == nullptr ||
-           element_count(g.value(node.outputs[0]).dims) * depth > kSmallProduct;
+    const Dims &x = g.value(node.inputs[0]).dims, &y = g.value(node.outputs[0]).dims;
+    if (node.as<ConvTransposeAttrs>() || (node.as<DepthwiseConvAttrs>() && x.back() != y.back())) return true;
+    const double boundary = boundary_cost(element_count(x));
+    return int8_cost(g, node) + (fed(node) ? -boundary : boundary) >= float_cost(g, node);
   };
   for (bool again = true; again;) {
     again = false;
