@@ -1,6 +1,7 @@
 // QAdd, QMul and QPRelu of dense int8 operands: the bits of the reference kernels.
 #include "platforms/simd/broadcast.h"
 #include "platforms/simd/int8.h"
+#include "platforms/simd/q16.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q_binary.cc"
@@ -208,7 +209,10 @@ Status run_pair(const OpCall& call, RunContext& context, Row row, const Settings
   return ok_status();
 }
 
+bool wide(const OpCall& call) { return call.in(0).dtype == DType::kInt16; }
+
 Status run_add(const OpCall& call, RunContext& context) {
+  if (wide(call)) return run_q16_add(call, context);
   const auto& a = call.attrs<QAddAttrs>();
   return run_pair(call, context, HWY_DYNAMIC_POINTER(q_add),
                   AddSettings{static_cast<int32_t>(a.a_multiplier), static_cast<int32_t>(a.b_multiplier),
@@ -217,6 +221,7 @@ Status run_add(const OpCall& call, RunContext& context) {
 }
 
 Status run_mul(const OpCall& call, RunContext& context) {
+  if (wide(call)) return run_q16_mul(call, context);
   const auto& a = call.attrs<QMulAttrs>();
   return run_pair(call, context, HWY_DYNAMIC_POINTER(q_mul),
                   MulSettings{static_cast<int32_t>(a.a_zero), static_cast<int32_t>(a.b_zero),
@@ -224,6 +229,7 @@ Status run_mul(const OpCall& call, RunContext& context) {
 }
 
 Status run_prelu(const OpCall& call, RunContext& context) {
+  if (wide(call)) return run_q16_prelu(call, context);
   const auto& a = call.attrs<QPReluAttrs>();
   PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier), 16384, int8_range(a),
                   true};

@@ -4,6 +4,7 @@
 // Channels lie side by side in a vector. Sums are made in int16 over 256 elements at most, then in int32. Of
 // the last vector of a row all is read (kReadPadding) and its part is stored.
 #include "platforms/simd/int8.h"
+#include "platforms/simd/q16.h"
 #include "platforms/simd/window.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -229,6 +230,7 @@ Status accept_avg_pool(const OpCall& call) {
 }
 
 Status run_avg_pool(const OpCall& call, RunContext& context) {
+  if (call.in(0).dtype == DType::kInt16) return run_q16_avg_pool(call, context);
   const auto& a = call.attrs<QAvgPoolAttrs>();
   const auto run = HWY_DYNAMIC_POINTER(mean_columns);
   for_each_window<QAvgPoolAttrs>(
@@ -254,6 +256,7 @@ Status run_mean(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QMeanAttrs>();
   ReducePlan p;
   if (!reduce_plan(call.in(0), a.axes, &p)) return unsupported("the reduced axes are not neighbours");
+  if (call.in(0).dtype == DType::kInt16) return run_q16_mean(call, context, p);
   const Int8Range range = int8_range(a);
   const MeanSettings s{static_cast<int32_t>(a.x_zero * p.length),
                        static_cast<float>(a.multiplier / static_cast<double>(p.length)), range};

@@ -1,6 +1,7 @@
 // QResize: the bits of the reference kernel, channels side by side in a vector. Of the last vector of a pixel
 // all is read (kReadPadding) and its part is stored.
 #include "platforms/simd/int8.h"
+#include "platforms/simd/q16.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q_resize.cc"
@@ -80,6 +81,7 @@ namespace {
 HWY_EXPORT(resize_row);
 
 Status run_resize(const OpCall& call, RunContext& context) {
+  if (call.in(0).dtype == DType::kInt16) return run_q16_resize(call, context);
   const TensorView &x = call.in(0), &y = call.out(0);
   if (y.size() == 0) return ok_status();
   const int64_t height = x.dims[1], width = x.dims[2], channels = x.dims[3];

@@ -141,27 +141,32 @@ Status run_avg_pool(const OpCall& call, RunContext& context) {
 
 Status infer_q_avg_pool(OpCall& call) {
   const auto& a = call.attrs<QAvgPoolAttrs>();
-  SINTER_RETURN_IF_ERROR(check_int8(call, 0));
+  const DType t = call.in(0).dtype;
+  SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
   SINTER_RETURN_IF_ERROR(check_code(a.count_include_pad, 2));
-  SINTER_RETURN_IF_ERROR(check_int8_number(a.x_zero));
+  SINTER_RETURN_IF_ERROR(check_zero_point(t, a.x_zero));
   SINTER_RETURN_IF_ERROR(check_int8_multiplier(a.multiplier));
-  SINTER_RETURN_IF_ERROR(check_int8_result(a));
+  SINTER_RETURN_IF_ERROR(check_narrow_result(a, t));
+  const int64_t most = t == DType::kInt8 ? kMaxInt8Sum : kMaxInt16Sum;
   Window w;
   SINTER_RETURN_IF_ERROR(pool_window(a, call.in(0), a.count_include_pad == 0, &w));
   int64_t elements = 1;
   for (int i = 0; i < w.axes; ++i)
-    SINTER_CHECK(checked_mul(elements, w.axis[i].kernel, &elements) && elements <= kMaxInt8Sum,
-                 unsupported("a window of more than %a elements", kMaxInt8Sum));
-  return give_output(call, 0, DType::kInt8, output_dims(call.in(0), w).span());
+    SINTER_CHECK(checked_mul(elements, w.axis[i].kernel, &elements) && elements <= most,
+                 unsupported("a window of more than %a elements", most));
+  return give_output(call, 0, t, output_dims(call.in(0), w).span());
 }
 
 Status run_q_avg_pool(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QAvgPoolAttrs>();
   const auto x_zero = static_cast<int32_t>(a.x_zero);
-  const Int8Result result(a);
-  return average<int8_t, int32_t>(call, a, context, [&](int32_t sum, int64_t taps, double count) {
-    return result(static_cast<float>(sum - x_zero * static_cast<int32_t>(taps)) *
-                  multiplier_per(a.multiplier, static_cast<int64_t>(count)));
+  return for_narrow(call.in(0).dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const NarrowResult<T> result(a);
+    return average<T, int32_t>(call, a, context, [&](int32_t sum, int64_t taps, double count) {
+      return result(static_cast<float>(sum - x_zero * static_cast<int32_t>(taps)) *
+                    multiplier_per(a.multiplier, static_cast<int64_t>(count)));
+    });
   });
 }
 

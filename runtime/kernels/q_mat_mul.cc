@@ -1,4 +1,4 @@
-// QMatMul: the product of two int8 activations, each with a zero point of its own.
+// QMatMul: the product of two activations, int8 with zero points of their own or int16 with none.
 #include "runtime/kernels/mat_mul_loops.h"
 #include "runtime/kernels/quantized_linear.h"
 #include "runtime/kernels/reference.h"
@@ -17,9 +17,11 @@ Status infer_call(OpCall& call) {
   const auto& a = call.attrs<QMatMulAttrs>();
   SINTER_RETURN_IF_ERROR(check_code(a.transpose_a, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.transpose_b, 2));
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, call.in(0).dtype == DType::kInt8));
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 1, call.in(1).dtype == DType::kInt8));
-  SINTER_CHECK(a.b_zero >= -128 && a.b_zero <= 127, invalid("b_zero %a is out of range", a.b_zero));
+  const DType t = call.in(0).dtype;
+  SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
+  SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
+  SINTER_RETURN_IF_ERROR(check_zero_point(t, a.x_zero));
+  SINTER_RETURN_IF_ERROR(check_zero_point(t, a.b_zero));
   SINTER_CHECK(a.multiplier >= 0 && a.multiplier <= std::numeric_limits<float>::max(),
                invalid("the multiplier is negative or not a finite float32"));
   DType result = DType::kNone;
@@ -36,10 +38,13 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 Status run(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QMatMulAttrs>();
   const auto multiplier = static_cast<float>(a.multiplier);
-  const auto b_zero = static_cast<int8_t>(a.b_zero);
-  const Quantized<int8_t> numerics(call, quantized_settings(a), nullptr, &multiplier, 0, &b_zero, 0);
-  mat_mul(call, transposes(call), numerics, context);
-  return ok_status();
+  return for_narrow(call.in(0).dtype, [&](auto tag) {
+    using T = decltype(tag);
+    const auto b_zero = static_cast<T>(a.b_zero);
+    const Quantized<T, T> numerics(call, quantized_settings(a), nullptr, &multiplier, 0, &b_zero, 0);
+    mat_mul(call, transposes(call), numerics, context);
+    return ok_status();
+  });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// QResize: linear interpolation of int8 along height and width with weights of 11 bits.
+// QResize: linear interpolation of int8 or int16 along height and width with weights of 11 bits.
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/requantize.h"
@@ -8,7 +8,7 @@ namespace {
 
 Status infer_resize(OpCall& call) {
   const TensorView &x = call.in(0), &rows = call.in(1), &columns = call.in(2);
-  SINTER_RETURN_IF_ERROR(check_int8(call, 0));
+  SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
   SINTER_CHECK(x.rank == 4, invalid("x has rank %a, not 4", x.rank));
   for (size_t i : {1, 2}) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == DType::kInt32));
@@ -17,7 +17,7 @@ Status infer_resize(OpCall& call) {
     SINTER_CHECK(x.dims[i] > 0 || call.in(i).dims[0] == 0, invalid("an empty axis becomes a longer one"));
   }
   const int64_t dims[] = {x.dims[0], rows.dims[0], columns.dims[0], x.dims[3]};
-  return give_output(call, 0, DType::kInt8, dims);
+  return give_output(call, 0, x.dtype, dims);
 }
 
 // Two neighbouring elements of an axis, and their weights.
@@ -32,7 +32,18 @@ Taps read_taps(const TensorView& table, int64_t at, int64_t dim) {
   return {first, std::min(first + 1, dim - 1), {2048 - weight, weight}};
 }
 
-Status run_resize(const OpCall& call, RunContext& context) {
+// Of columns that are 2^11 times too large.
+int8_t between(int32_t left, int32_t right, const int32_t* weights, int8_t) {
+  return static_cast<int8_t>(shift_right_rne(weights[0] * left + weights[1] * right, 22));
+}
+int16_t between(int32_t left, int32_t right, const int32_t* weights, int16_t) {
+  const float sum = static_cast<float>(left) * static_cast<float>(weights[0]) +
+                    static_cast<float>(right) * static_cast<float>(weights[1]);
+  return static_cast<int16_t>(round_clamped(sum * 0x1p-22f, -32768, 32767));
+}
+
+template <class T>
+Status resize(const OpCall& call, RunContext& context) {
   const TensorView &x = call.in(0), &y = call.out(0);
   if (y.size() == 0) return ok_status();
   const int64_t height = x.dims[1], width = x.dims[2], channels = x.dims[3];
@@ -41,21 +52,25 @@ Status run_resize(const OpCall& call, RunContext& context) {
   parallel_for(context.threads, y.dims[0] * out_height, grain, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       const Taps v = read_taps(call.in(1), row % out_height, height);
-      const int8_t* image = x.as<int8_t>() + row / out_height * height * line;
-      const int8_t *top = image + v.first * line, *bottom = image + v.second * line;
-      int8_t* to = y.as<int8_t>() + row * out_width * channels;
+      const T* image = x.as<T>() + row / out_height * height * line;
+      const T *top = image + v.first * line, *bottom = image + v.second * line;
+      T* to = y.as<T>() + row * out_width * channels;
       for (int64_t column = 0; column < out_width; ++column, to += channels) {
         const Taps u = read_taps(call.in(2), column, width);
         const int64_t a = u.first * channels, b = u.second * channels;
         for (int64_t c = 0; c < channels; ++c) {
           const int32_t left = v.weights[0] * top[a + c] + v.weights[1] * bottom[a + c],
                         right = v.weights[0] * top[b + c] + v.weights[1] * bottom[b + c];
-          to[c] = static_cast<int8_t>(shift_right_rne(u.weights[0] * left + u.weights[1] * right, 22));
+          to[c] = between(left, right, u.weights, T{});
         }
       }
     }
   });
   return ok_status();
+}
+
+Status run_resize(const OpCall& call, RunContext& context) {
+  return for_narrow(call.in(0).dtype, [&](auto tag) { return resize<decltype(tag)>(call, context); });
 }
 
 }  // namespace

@@ -34,16 +34,17 @@ inline Status quantized_workspace(const Product& p, int threads, size_t* bytes) 
   return product_workspace<int64_t>(p, threads, bytes);
 }
 
-template <class X>
+// W: int16 where both are activations.
+template <class X, class W = int8_t>
 class Quantized {
  public:
   using Input = X;
-  using Weight = int8_t;
+  using Weight = W;
   using Acc = std::conditional_t<sizeof(X) == 1, uint32_t, uint64_t>;  // wraps
   using Sum = std::make_signed_t<Acc>;
 
   Quantized(const OpCall& call, const QuantizedSettings& s, const Sum* bias, const float* multipliers,
-            int64_t multiplier_step, const int8_t* weight_zeros, int64_t weight_zero_step)
+            int64_t multiplier_step, const W* weight_zeros, int64_t weight_zero_step)
       : x_zero_(static_cast<Acc>(s.x_zero)),
         bias_(bias),
         multipliers_(multipliers),
@@ -58,11 +59,11 @@ class Quantized {
   // x, weights, bias, multipliers, weight zero points? -> y
   Quantized(const OpCall& call, const QuantizedSettings& s)
       : Quantized(call, s, call.in(2).as<Sum>(), call.in(3).as<float>(), call.in(3).size() == 1 ? 0 : 1,
-                  call.has_input(4) ? call.in(4).as<int8_t>() : nullptr,
+                  call.has_input(4) ? call.in(4).as<W>() : nullptr,
                   call.has_input(4) && call.in(4).size() == 1 ? 0 : 1) {}
 
   Acc input(X value) const { return static_cast<Acc>(value) - x_zero_; }
-  Acc weight(int8_t value, int64_t column) const {
+  Acc weight(W value, int64_t column) const {
     const auto v = static_cast<Acc>(value);
     return weight_zeros_ == nullptr ? v : v - static_cast<Acc>(weight_zeros_[column * weight_zero_step_]);
   }
@@ -82,7 +83,7 @@ class Quantized {
   const Sum* bias_;
   const float* multipliers_;
   int64_t multiplier_step_;
-  const int8_t* weight_zeros_;
+  const W* weight_zeros_;
   int64_t weight_zero_step_;
   DType to_;
   std::byte* y_;

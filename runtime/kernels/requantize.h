@@ -1,4 +1,5 @@
-// How the integer kernels come back to int8: y = clamp(rne(value) + y_zero, q_min, q_max). docs/numerics.md.
+// How the integer kernels come back to int8: y = clamp(rne(value) + y_zero, q_min, q_max), and to int16,
+// which has no zero points. docs/numerics.md.
 #pragma once
 
 #include "runtime/kernels/support.h"
@@ -10,6 +11,7 @@ namespace sinter {
 inline constexpr double kMaxInt8Multiplier = 1 << 14;
 // Elements of the largest sum: their differences to a zero point, 255 at most, add up to an int32.
 inline constexpr int64_t kMaxInt8Sum = 1 << 23;
+inline constexpr int64_t kMaxInt16Sum = 1 << 16;  // likewise of int16
 
 // rne(clamp(value, low, high)) for bounds that are integers of less than 2^16; NaN gives the lower one. Half
 // to even whatever the host's rounding mode is set to.
@@ -45,7 +47,50 @@ class Int8Result {
   int32_t zero_, min_, max_;
 };
 
+// The same with int16 results.
+class Int16Result {
+ public:
+  template <class A>
+  explicit Int16Result(const A& a) : low_(static_cast<float>(a.q_min)), high_(static_cast<float>(a.q_max)) {}
+  int16_t operator()(float v) const { return static_cast<int16_t>(round_clamped(v, low_, high_)); }
+
+ private:
+  float low_, high_;
+};
+template <class T>
+using NarrowResult = std::conditional_t<sizeof(T) == 1, Int8Result, Int16Result>;
+
+// Calls f with a value of the type, int8 or int16.
+template <class F>
+Status for_narrow(DType t, F&& f) {
+  return t == DType::kInt8 ? f(int8_t{}) : f(int16_t{});
+}
+
 // ---- checks for infer
+
+inline bool is_narrow(DType t) { return t == DType::kInt8 || t == DType::kInt16; }
+inline Status check_narrow(const OpCall& call, size_t i) {
+  return check_dtype(call, i, is_narrow(call.in(i).dtype));
+}
+// Zero points of int16 are 0.
+inline Status check_zero_point(DType t, int64_t v) {
+  SINTER_CHECK(t == DType::kInt16 ? v == 0 : v >= -128 && v <= 127,
+               invalid("zero point %a does not fit element type number %b", v, static_cast<int64_t>(t)));
+  return ok_status();
+}
+inline Status check_result_bounds(DType t, int64_t q_min, int64_t q_max) {
+  const int64_t most = t == DType::kInt16 ? 32767 : 127;
+  for (const int64_t v : {q_min, q_max})
+    SINTER_CHECK(v >= -most - 1 && v <= most,
+                 invalid("bound %a does not fit element type number %b", v, static_cast<int64_t>(t)));
+  SINTER_CHECK(q_min <= q_max, invalid("the bounds %a and %b cross", q_min, q_max));
+  return ok_status();
+}
+template <class A>
+Status check_narrow_result(const A& a, DType t) {
+  SINTER_RETURN_IF_ERROR(check_zero_point(t, a.y_zero));
+  return check_result_bounds(t, a.q_min, a.q_max);
+}
 
 inline Status check_int8(const OpCall& call, size_t i) {
   return check_dtype(call, i, call.in(i).dtype == DType::kInt8);

@@ -89,7 +89,7 @@ TEST(QAdd, Refuses) {
         add(0, 0, 1, 1, 0, 0, 5, 4), add(0, 0, 1, 1, 0, 0, -129, 4), add(0, 0, 1, 1, 0, 0, 5, 128)})
     expect_refused(a, {x, x});
   expect_refused(add(0, 0, 1, 1, 0), {x, full<uint8_t>({3}, 1)});
-  expect_refused(add(0, 0, 1, 1, 0), {full<int16_t>({3}, 1), full<int16_t>({3}, 1)});
+  expect_refused(add(1, 0, 1, 1, 0), {full<int16_t>({3}, 1), full<int16_t>({3}, 1)});
   expect_refused(add(0, 0, 1, 1, 0), {x, full<int8_t>({2}, 1)});
 }
 
