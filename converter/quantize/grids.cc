@@ -54,7 +54,7 @@ void Grids::settle() {
     if (node.as<SoftmaxAttrs>() != nullptr && own->type == DType::kInt8) {
       grids_[y] = kProbability;
     } else if (const auto [from, factor] = scaled(g_, node); from != kAbsent) {
-      if (const QuantParams* x = find(from))
+      if (const QuantParams* x = find(from); x != nullptr && x->type == own->type)
         grids_[y] = {x->type, static_cast<double>(static_cast<float>(x->scale * factor)), x->zero};
     }
   }

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "converter/passes/editor.h"
@@ -71,13 +72,21 @@ class IntegerForm {
   bool mean(int n);
   bool prelu(int n);
   bool softmax(int n);
-  std::optional<QuantizedValue> integers(ValueId id);
+  std::optional<QuantizedValue> integers(ValueId id, bool wide);
+  bool any_wide(const std::vector<ValueId>& inputs) const;
   bool give(int n, int consumer, OpAttrs attrs, std::vector<ValueId> inputs);
+  // What a row that takes one type computes with: its result's parameters, int16 ones if the quantizer's or
+  // an operand is int16, and what has to become of the result. nullopt: a zero point is in the way.
+  std::optional<QuantParams> common_result(const QuantParams& y,
+                                           std::span<const QuantizedValue* const> operands);
+  // `x` as that type, exactly; false: not possible.
+  bool to_type(int n, DType type, QuantizedValue* x);
   // What is looked up in a table with the integers of `root`, before node n.
   ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
   ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
   // Keeps in the value what its integers stand for.
   void note(ValueId q, const QuantParams& params);
+  bool wide_pointwise(int n, int consumer, ValueId root, const ConstantPtr& values);
   // Node n becomes the Dequantize of q.
   void dequantize(int n, ValueId q, const QuantParams& params);
 

@@ -112,14 +112,18 @@ bool IntegerForm::joined(int n) {
 
 // What Quantize makes of a constant; kAbsent: it is none.
 ValueId IntegerForm::quantized_constant(ValueId id, const QuantParams& y) {
-  if (!e.graph().is_constant(id) || e.value(id).dtype != DType::kFloat32 || y.type != DType::kInt8)
-    return kAbsent;
-  std::vector<int8_t> q;
+  if (!e.graph().is_constant(id) || e.value(id).dtype != DType::kFloat32) return kAbsent;
+  std::vector<int64_t> q;
   for (const double x : e.value(id).constant->as_doubles()) {
     const double steps = static_cast<double>(static_cast<float>(x) / static_cast<float>(y.scale));
-    q.push_back(static_cast<int8_t>(std::isnan(x) ? y.zero : QuantParams{y.type, 1, y.zero}.quantize(steps)));
+    q.push_back(std::isnan(x) ? y.zero : QuantParams{y.type, 1, y.zero}.quantize(steps));
   }
-  return e.graph().add_constant(Constant::of<int8_t>(DType::kInt8, e.value(id).dims, q), e.value(id).name);
+  std::vector<ConstantPtr> narrow;
+  if (!evaluate(CastAttrs{static_cast<int64_t>(y.type), 1},
+                {Constant::of<int64_t>(DType::kInt64, e.value(id).dims, q)}, 1, &narrow, false)
+           .ok())
+    return kAbsent;
+  return e.graph().add_constant(narrow[0], e.value(id).name);
 }
 
 // Moved first and quantized then is quantized first and moved then, so that what computes meets its Quantize.

@@ -143,11 +143,15 @@ bool IntegerForm::matrix_product(int n) {
   const auto* m = node.as<MatMulAttrs>();
   if (m == nullptr) return false;
   if (known(node.inputs[0]) == nullptr && known(node.inputs[1]) == nullptr) return false;
-  const auto a = integers(node.inputs[0]), b = integers(node.inputs[1]);
+  const bool wide = any_wide(node.inputs);
+  auto a = integers(node.inputs[0], wide), b = integers(node.inputs[1], wide);
   if (!a || !b) return false;
+  const QuantizedValue* const operands[] = {&*a, &*b};
+  const auto common = common_result(a->params, operands);
+  if (!common || !to_type(n, common->type, &*a) || !to_type(n, common->type, &*b)) return false;
   const Dims& dims = e.value(node.inputs[0]).dims;
   const int64_t depth = dims[dims.size() - (m->transpose_a != 0 ? 2 : 1)];
-  if (static_cast<double>(depth) * 255 * 255 > kMostSum) return false;
+  if (!wide && static_cast<double>(depth) * 255 * 255 > kMostSum) return false;
   const int consumer = quantizer(n);
   QuantParams y;
   y.type = DType::kFloat32;

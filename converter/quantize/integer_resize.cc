@@ -59,7 +59,7 @@ std::optional<Interpolation> interpolation(const Graph& graph, const Node& node)
 bool IntegerForm::resize(int n) {
   const Node node = e.node(n);
   const QuantizedValue* x = node.inputs.empty() ? nullptr : known(node.inputs[0]);
-  if (x == nullptr || x->params.type != DType::kInt8) return false;
+  if (x == nullptr) return false;
   const auto found = interpolation(e.graph(), node);
   if (!found) return false;
   const QuantParams params = x->params;

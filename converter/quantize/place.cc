@@ -126,7 +126,7 @@ std::vector<double> least_steps(const Graph& g, const Node& node, size_t channel
   if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
     const std::vector<double> bias = g.value(node.inputs[2]).constant->as_doubles();
     for (size_t c = 0; c < channels && c < bias.size(); ++c)
-      least[c] = std::fabs(bias[c]) * 0x1p-30 / x->scale;
+      least[c] = std::fabs(bias[c]) * (x->type == DType::kInt8 ? 0x1p-30 : 0x1p-50) / x->scale;
   }
   for (double& step : least)
     if (y != nullptr) step = std::max(step, y->scale * 0x1p-31 / x->scale);
@@ -149,6 +149,7 @@ void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantPara
     node.attrs = mul;
   }
   if (node.as<PReluAttrs>() != nullptr || !joined_operands(node).empty() || moved_operands(node) > 0) return;
+  if (y != nullptr && y->type == DType::kInt16) return;  // they have steps enough
   for (ValueId& id : node.inputs) {
     if (id < 0 || !g.is_constant(id) || scalar(g, id)) continue;
     const ConstantPtr c = g.value(id).constant;
@@ -340,7 +341,7 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
     if (!builder.emit(quantize, {id, grid[0], grid[1]}, 1, &q).ok() ||
         !builder.emit(DequantizeAttrs{}, {q[0], grid[0], grid[1]}, 1, &d).ok())
       throw std::logic_error("a value cannot be quantized");
-    g.value(q[0]).name = g.value(id).name.empty() ? "" : g.value(id).name + ".int8";
+    g.value(q[0]).name = g.value(id).name.empty() ? "" : g.value(id).name + "." + dtype_name(p.type);
     g.value(q[0]).order = g.value(d[0]).order = g.value(id).order;
     rounded[id] = d[0];
     // A public result is what the integers say, under its name.

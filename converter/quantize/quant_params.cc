@@ -30,6 +30,11 @@ int64_t QuantParams::quantize(double x) const {
   return static_cast<int64_t>(std::clamp(q, static_cast<double>(low), static_cast<double>(high)));
 }
 
+// Differences to a zero point are 255 at most.
+QuantParams finer(const QuantParams& p) {
+  return {DType::kInt16, static_cast<double>(static_cast<float>(p.scale / 128)), 0};
+}
+
 std::optional<QuantParams> quant_params(const Graph& graph, const Node& node) {
   const auto* q = node.as<QuantizeAttrs>();
   const auto* d = node.as<DequantizeAttrs>();

@@ -21,11 +21,13 @@ std::vector<std::string> ops(const Graph& graph) {
   return names;
 }
 
-// Rounds all that is to be rounded on one grid.
-void quantize(Sketch& s) {
+constexpr QuantParams kNarrow = {DType::kInt8, 0.05, 3}, kWide = {DType::kInt16, 0.0005, 0};
+
+// Rounds all that is to be rounded on one grid, but for what `of` says.
+void quantize(Sketch& s, const QuantParams& all = kNarrow, const std::map<ValueId, QuantParams>& of = {}) {
   const std::vector<Role> roles = assign_roles(s.graph);
-  std::map<ValueId, QuantParams> params;
-  for (const ValueId id : values_to_round(s.graph, roles)) params[id] = {DType::kInt8, 0.05, 3};
+  std::map<ValueId, QuantParams> params = of;
+  for (const ValueId id : values_to_round(s.graph, roles)) params.emplace(id, all);
   place_quantizers(s.graph, roles, params);
   EXPECT_EQ(check(s.graph), "");
   run_pass(s.graph, "integer");
@@ -68,6 +70,79 @@ TEST(IntegerForm, WeightsOnAGridStayThere) {
   ASSERT_EQ(ops(s.graph)[1], "QFullyConnected");
   EXPECT_THAT(s.graph.value(s.graph.nodes[1].inputs[1]).constant->as_int64s(),
               ElementsAre(101, -77, 4, 127, 42, 16));
+}
+
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double worst = 0;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) worst = std::max(worst, std::fabs(a[i] - b[i]));
+  return worst;
+}
+
+// As float32 graphs are computed: to_float64 is for graphs without integers.
+std::vector<double> results(const Graph& graph, const std::vector<ConstantPtr>& feeds) {
+  std::map<ValueId, ConstantPtr> known;
+  for (size_t i = 0; i < graph.inputs.size(); ++i) known[graph.inputs[i]] = feeds[i];
+  for (const Node& node : graph.nodes) {
+    std::vector<ConstantPtr> inputs, outputs;
+    for (const ValueId id : node.inputs)
+      inputs.push_back(id < 0 ? nullptr : graph.is_constant(id) ? graph.value(id).constant : known.at(id));
+    EXPECT_TRUE(evaluate(node.attrs, inputs, node.outputs.size(), &outputs).ok()) << op_name(node.op());
+    for (size_t i = 0; i < outputs.size(); ++i) known[node.outputs[i]] = outputs[i];
+  }
+  return known.at(graph.outputs[0])->as_doubles();
+}
+
+struct Net : Sketch {
+  ValueId first = kAbsent, second = kAbsent, sum = kAbsent;
+  Net() {
+    first = conv(*this, input({1, 6, 6, 3}), 3, 8, 3), second = conv(*this, first, 8, 8);
+    sum = emit(AddAttrs{}, {first, second});
+    ValueId y = emit(TanhAttrs{}, {sum});
+    y = emit(MaxPoolAttrs{{2, 2}, {2, 2}, {1, 1}, {0, 0, 0, 0}}, {y});
+    y = emit(MulAttrs{}, {y, constant({8})});
+    y = emit(ViewAttrs{IntList{1, 72}}, {y});
+    output(emit(FullyConnectedAttrs{}, {y, constant({4, 72}), constant({4})}));
+  }
+};
+
+TEST(IntegerForm, Int16) {
+  Net s;
+  const std::vector<double> exact = results(s.graph, s.feeds);
+  quantize(s, kWide);
+  EXPECT_THAT(ops(s.graph), ElementsAre("Quantize", "QConv", "QConv", "QAdd", "QTable", "MaxPool", "QMul",
+                                        "View", "QFullyConnected"));
+  for (const Node& node : s.graph.nodes)
+    if (node.op() != Op::kQFullyConnected)
+      EXPECT_EQ(s.graph.value(node.outputs[0]).dtype, DType::kInt16) << op_name(node.op());
+  // Weights have 8 bits.
+  EXPECT_LT(largest_difference(exact, results(s.graph, s.feeds)), 0.06);
+}
+
+TEST(IntegerForm, Int8AmongInt16AndTheOtherWayRound) {
+  for (const bool wide : {true, false}) {
+    Net plain, mixed;
+    const std::vector<double> exact = results(plain.graph, plain.feeds);
+    for (const ValueId other : {mixed.first, mixed.second, mixed.sum}) {
+      Net s;
+      quantize(s, wide ? kWide : QuantParams{DType::kInt8, 0.02, 0},
+               {{other, wide ? QuantParams{DType::kInt8, 0.05, -100} : kWide}});
+      const std::vector<std::string> names = ops(s.graph);
+      EXPECT_EQ(std::count(names.begin(), names.end(), "Dequantize"), 0) << dump(s.graph);
+      EXPECT_EQ(std::count(names.begin(), names.end(), "Quantize"), 1) << dump(s.graph);
+      EXPECT_LT(largest_difference(exact, results(s.graph, s.feeds)), wide ? 0.4 : 1.0);
+    }
+  }
+}
+
+TEST(IntegerForm, WhatHasNoInt16RowStaysFloat) {
+  Sketch s;
+  const ValueId a = conv(s, s.input({1, 6, 6, 3}), 3, 8);
+  const ValueId y = s.emit(SoftmaxAttrs{3}, {a});
+  s.output(conv(s, y, 8, 8));
+  quantize(s, kWide);
+  const std::vector<std::string> names = ops(s.graph);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "Softmax"), 1) << dump(s.graph);
 }
 
 TEST(IntegerForm, LargeProductsWithFloatResultsStayFloat) {
