@@ -1,6 +1,7 @@
 // QFullyConnected and QConv on the product of q_gemm.h: box by box, each copied by the thread that multiplies
 // it with all panels of weights.
 #include "platforms/simd/packed.h"
+#include "platforms/simd/q16_product.h"
 #include "platforms/simd/q_gemm.h"
 
 namespace sinter::simd {
@@ -195,7 +196,10 @@ Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch
   return ok_status();
 }
 
+bool wide(const OpCall& call) { return call.in(0).dtype == DType::kInt16; }
+
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  if (wide(call)) return q16_product_workspace(call, threads, bytes);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, threads, &packed, &scratch));
   *bytes = packed + scratch;
@@ -203,6 +207,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 }
 
 Status run(const OpCall& call, RunContext& context) {
+  if (wide(call)) return run_q16_product(call, context);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
   pack_q_product(call, context.workspace.data(), context.threads);
@@ -210,7 +215,7 @@ Status run(const OpCall& call, RunContext& context) {
 }
 
 Status accept(const OpCall& call) {
-  SINTER_CHECK(call.in(0).dtype == DType::kInt8, unsupported("the simd kernel takes int8"));
+  if (wide(call)) return accept_q16_product(call);
   Plan p;
   SINTER_CHECK(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
   return accept_dense(call);
@@ -219,6 +224,7 @@ Status accept(const OpCall& call) {
 }  // namespace
 
 bool q_product_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
+  if (wide(call)) return false;
   for (size_t i = 2; i < call.inputs.size(); ++i)
     if (call.has_input(i) && !call.in(i).constant) return false;
   return needs_of(call, threads, packed, workspace).ok();

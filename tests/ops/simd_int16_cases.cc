@@ -1,6 +1,7 @@
 // The int16 operations of the simd table: the bits of the reference kernels, on every instruction set of this
 // machine and for any number of threads.
 #include "runtime/core/op_enums.h"
+#include "tests/ops/quantized_test.h"
 #include "tests/ops/simd_test.h"
 
 namespace sinter::test {
@@ -90,6 +91,55 @@ TEST(SimdInt16, Tables) {
     check_simd_exact(QTableAttrs{-20, 3000}, {kAll, full<int32_t>({n + 1}, INT32_MIN)});
     for (int64_t m = 0; m < 60; ++m) check_simd_exact(QTableAttrs{-32768, 32767}, {words({m}, 1), table});
   }
+}
+
+// Multipliers for sums of about `sum`, and biases; every result type.
+template <class A>
+void check_product(A a, const Shape& x, const Shape& w, int64_t columns, double sum, uint64_t seed) {
+  quantized::Operands o = quantized::operands<int16_t>(x, w, columns, sum, seed);
+  a.x_zero = a.y_zero = 0;
+  for (const auto& [to, low, high] : {std::tuple<DType, int64_t, int64_t>{DType::kInt16, -32000, 32767},
+                                      {DType::kInt8, -100, 127},
+                                      {DType::kFloat32, 0, 0}}) {
+    a.to = static_cast<int64_t>(to), a.q_min = low, a.q_max = high;
+    check_simd_exact(a, o.tensors());
+  }
+}
+
+TEST(SimdInt16, FullyConnected) {
+  for (int64_t k = 1; k < 140; k += 1 + k / 8)
+    for (const int64_t n : {1, 2, 7, 65}) check_product(QFullyConnectedAttrs{}, {5, k}, {n, k}, n, 1e5, 1);
+  // Sums that leave int32, and biases that do.
+  check_product(QFullyConnectedAttrs{}, {17, 9000}, {70, 9000}, 70, 1e7, 2);
+  QFullyConnectedAttrs a{};
+  a.to = kInt16, a.q_min = -32768, a.q_max = 32767;
+  check_simd_exact(
+      a, {full<int16_t>({2, 9000}, -32768), full<int8_t>({3, 9000}, -128),
+          tensor<int64_t>({3}, {int64_t{1} << 50, 0, -(int64_t{1} << 50)}), full<float>({3}, 1e-9f)});
+}
+
+TEST(SimdInt16, Conv) {
+  for (const int64_t group : {1, 2, 4}) {
+    QConvAttrs a{};
+    a.strides = {1, 2}, a.dilations = {2, 1}, a.pads = {1, 0, 2, 1}, a.group = group;
+    check_product(a, {2, 6, 7, 8}, {12, 3, 2, 8 / group}, 12, 1e5, 3);
+  }
+  QConvAttrs a{};
+  check_product(a, {1, 9, 9, 33}, {65, 1, 1, 33}, 65, 1e5, 4);
+  a.pads = {1, 1};
+  check_product(a, {2, 50, 3}, {5, 3, 3}, 5, 1e5, 5);
+  a.pads = {1, 1, 1, 1, 1, 1};
+  check_product(a, {1, 4, 5, 6, 3}, {5, 3, 3, 3, 3}, 5, 1e5, 6);
+}
+
+TEST(SimdInt16, DepthwiseConv) {
+  for (int64_t c = 1; c < 40; ++c) {
+    QDepthwiseConvAttrs a{};
+    a.strides = {2, 1}, a.dilations = {1, 2}, a.pads = {1, 2, 0, 1};
+    check_product(a, {2, 6, 7, c}, {3, 2, c}, c, 1e5, 7);
+  }
+  QDepthwiseConvAttrs a{};
+  check_product(a, {1, 6, 7, 5}, {2, 2, 15}, 15, 1e5, 8);
 }
 
 }  // namespace
