@@ -125,16 +125,20 @@ def wrong_data(s):
     s.check("data without --quantize is wrong usage", said.code == 2, said.why())
 
 
-def labelled(s, shared):
-    """Accuracy on samples that were not calibrated with, against float."""
+def labelled_sets(shared):
+    """By model: the input's name, samples and labels."""
     def mnist(kind):
         with gzip.open(os.path.join(shared, "data", "mnist-t10k", f"t10k-{kind}-ubyte.gz")) as f:
             return np.frombuffer(f.read()[16 if "images" in kind else 8:], np.uint8)
     z = np.load(os.path.join(shared, "data", "kws01", "kws01.npz"))
     images = mnist("images-idx3").reshape(-1, 1, 28, 28).astype("f")[:4000]
-    sets = {"mlperf-kws/kws-dscnn-fp32.onnx": ("input", (z["x"].astype("f") - 83) * np.float32(0.58470291), z["y"]),
+    return {"mlperf-kws/kws-dscnn-fp32.onnx": ("input", (z["x"].astype("f") - 83) * np.float32(0.58470291), z["y"]),
             "mnist8-cntk/model.onnx": ("Input3", images, mnist("labels-idx1")[:4000].astype(np.int64))}
-    for name, (given, x, y) in sets.items():
+
+
+def labelled(s, shared):
+    """Accuracy on samples that were not calibrated with, against float."""
+    for name, (given, x, y) in labelled_sets(shared).items():
         model = os.path.join(shared, "models", name)
         order = np.random.RandomState(0).permutation(len(x))
         np.savez(s.path("c.npz"), **{given: x[order[:128]]})

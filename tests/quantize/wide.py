@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""Activations of 16 bits: models that come so run on integers and agree with onnxruntime; sinter convert --quantize
+int8x16 gives them, clearly better than int8.
+
+    wide.py [--sinter PROGRAM]
+"""
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+sys.path.insert(0, os.path.join(HERE, "..", "common"))
+import pinned  # noqa: E402
+
+pinned.require()
+import imports  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+from native import labelled_sets, network  # noqa: E402
+
+SEEDS = 4
+# By how much of a step results may differ beyond one for every rounding: tables are interpolated.
+BEYOND = {"one_input": 2.5}
+GAIN = 8  # dB over int8
+
+
+class Wide(imports.Model):
+    """Everything int16 without zero points, weights int8 per channel."""
+
+    def __init__(self, seed):
+        super().__init__(np.random.default_rng(seed), np.int16)
+        self.opset = 21
+
+    def parameters(self, low, high, symmetric=None):
+        scale = np.float32(max(abs(low), abs(high)) / 32767)
+        return self.constant(scale), self.constant(np.array(0, np.int16)), scale
+
+    def weights(self, *dims, axis=0):
+        q = self.rng.integers(-127, 128, dims).astype(np.int8)
+        scales = self.rng.uniform(0.002, 0.02, dims[axis]).astype(np.float32)
+        return self.op("DequantizeLinear", self.constant(q), self.constant(scales),
+                       self.constant(np.zeros(dims[axis], np.int8)), axis=axis)
+
+
+def mixed(m):
+    """int8 and int16 meet: a product of one gives the other, and both are added."""
+    x = m.x(1, 4, 8, 8)
+    m.kind = np.int8
+    a = imports.Model.quantized(m, m.op("Conv", x, m.weights(4, 4, 3, 3), pads=[1] * 4), -4, 4)[0]
+    m.kind = np.int16
+    b = m.quantized(m.op("Conv", a, m.weights(4, 4, 1, 1)), -4, 4)[0]
+    return m.op("Add", b, m.quantized(m.op("Sigmoid", a), 0, 1)[0]), "QAdd"
+
+
+CASES = [imports.conv, imports.conv1d, imports.depthwise, imports.transposed, imports.gemm, imports.mat_mul,
+         imports.activations_product, imports.add, imports.mul, imports.average, imports.prelu, imports.one_input,
+         imports.moved, imports.interpolated, imports.picked, imports.joined, imports.residual, mixed]
+
+
+class Suite:
+    def __init__(self, sinter, folder):
+        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def check(self, what, holds, why=""):
+        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
+        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
+
+    def convert(self, model, *more, out="q.sinter"):
+        said = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--json", *more, timeout=200)
+        return (json.loads(said.out) if said.code == 0 else None), said
+
+    def outputs(self, *more):
+        said = cli.call(self.sinter, "run", self.path("q.sinter"), "--inputs", self.path("x.npz"), "--outputs",
+                        self.path("y.npz"), "--quiet", *more)
+        return next(iter(np.load(self.path("y.npz")).values())) if said.code == 0 else said.why()
+
+
+def imported(s, case, seed):
+    m = Wide(seed)
+    value, must = case(m)
+    must = (must or "").replace("Lut", "QTable Lut")
+    raw = imports.session(imports.finish(m, value)).run(None, m.inputs)[0]
+    y, step = m.quantized(value, 0, float(np.abs(raw).max()) * 0.9 + 1e-3)
+    model = imports.finish(m, y)
+    want = imports.session(model).run(None, m.inputs)[0]
+    onnx.save(model, s.path("m.onnx"))
+    cli.save_npz(s.path("x.npz"), m.inputs)
+    what = f"{case.__name__} {seed}"
+    report, said = s.convert(s.path("m.onnx"))
+    if not report:
+        return s.check(what, False, said.why())
+    listed = cli.call(s.sinter, "inspect", s.path("q.sinter"), "--steps").out
+    steps = [line.split()[1] for line in listed.splitlines() if re.match(r"\d+\.\d+ ", line)]
+    floats = [k for k in steps if k not in imports.MOVES | {"Quantize", "Dequantize", "Lut"} and not re.match("Q[A-Z]", k)]
+    if floats or not set(must.split()) & set(steps):
+        return s.check(what, False, f"{' '.join(steps)}; {must} wanted")
+    limit = sum(n.op_type.startswith("Q") for n in model.graph.node) - len(m.inputs) + 0.01 + BEYOND.get(case.__name__, 0)
+    if case is mixed:
+        limit += 4 / 127 / float(step)  # one step of int8 may be another
+    bits = []
+    for more in [], ["--backend", "reference"], ["--threads", "3"]:
+        got = s.outputs(*more)
+        if isinstance(got, str):
+            return s.check(what, False, got)
+        off = np.abs(got.astype(float) - want) / step
+        if off.max() > limit:
+            return s.check(what, False, f"{' '.join(more)}: off by {off.max():.2f} steps, {(off > 0.5).mean():.0%} of all: {' '.join(steps)}")
+        bits.append(got.tobytes())
+    s.check(what, bits[0] == bits[1] == bits[2], "backends or threads differ")
+
+
+def made_here(s):
+    r = np.random.default_rng(5)
+    onnx.save(network(), s.path("n.onnx"))
+    np.savez(s.path("c.npz"), image=r.normal(0, 1, (64, 3, 16, 16)).astype("f"))
+    np.savez(s.path("x.npz"), image=r.normal(0, 1, (1, 3, 16, 16)).astype("f"))
+    said = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--quantize", "int8x16")
+    s.check("without data it is wrong usage", said.code == 2 and "--calibrate" in said.err, said.why())
+    narrow, _ = s.convert(s.path("n.onnx"), "--quantize", "int8", "--calibrate", s.path("c.npz"))
+    report, said = s.convert(s.path("n.onnx"), "--quantize", "int8x16", "--calibrate", s.path("c.npz"))
+    if not report or not narrow:
+        return s.check("a small network converts", False, said.why())
+    q = report["quantized"]
+    before, now = narrow["quantized"]["outputs"][0]["sqnr_db"], q["outputs"][0]["sqnr_db"]
+    s.check(f"a small network: {now:.1f} dB where int8 has {before:.1f}", now > before + GAIN and q["mode"] == "int8x16", q)
+    left = [layer["op"] for layer in q["layers"] if not layer["integer"]]
+    s.check("all of it runs on integers", set(left) <= {"Transpose"}, left)  # the input's, before it is rounded
+    listed = cli.call(s.sinter, "inspect", s.path("q.sinter"), "--steps").out
+    s.check("with tables of int16", "QTable" in listed and " Lut " not in listed, listed)
+    bits = [s.outputs(*more) for more in ([], ["--threads", "2"], ["--backend", "reference"], ["--backend", "simd"])]
+    s.check("the same bits on every backend and thread count", len({b if isinstance(b, str) else b.tobytes() for b in bits}) == 1)
+
+
+def labelled(s, shared):
+    for name, (given, x, y) in labelled_sets(shared).items():
+        model = os.path.join(shared, "models", name)
+        order = np.random.RandomState(0).permutation(len(x))[:700]
+        np.savez(s.path("c.npz"), **{given: x[order[:100]]})
+        np.savez(s.path("e.npz"), **{given: x[order[100:]], "label": y[order[100:]]})
+        got = {}
+        for mode in "int8", "int8x16":
+            report, said = s.convert(model, "--quantize", mode, "--calibrate", s.path("c.npz"), "--evaluate", s.path("e.npz"),
+                                     "--label", "label")
+            if not report:
+                return s.check(f"{name}, {mode}", False, said.why())
+            got[mode] = report["quantized"]["outputs"][0]["sqnr_db"], 100 * report["top1"]
+        s.check(f"{name}: " + ", ".join(f"{mode} {db:.1f} dB, {top:.2f} %" for mode, (db, top) in got.items()),
+                got["int8x16"][0] > got["int8"][0] + GAIN / 2 and got["int8x16"][1] > got["int8"][1] - 1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sinter")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        s = Suite(cli.find_sinter(args.sinter), folder)
+        for case in CASES:
+            for seed in range(SEEDS):
+                imported(s, case, seed)
+        made_here(s)
+        shared = cli.find_shared()
+        if shared:
+            labelled(s, shared)
+        else:
+            print("skip  labelled networks: there is no folder of shared models")
+        print(f"{s.passed} checks pass, {s.failed} fail")
+        return 1 if s.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
