@@ -202,6 +202,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
     }
     report.quantized = quantize_graph(*graph, *samples, quantization);
+    report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);
     if (!report.withheld.empty()) return report;
   }

@@ -31,15 +31,15 @@ struct ConversionOptions {
   bool stored_weights = true;   // narrow weights stay narrow in the file
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
-  // --quantize: "int8", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate` holds samples
-  // (see quantize/samples.h), `samples` of which are used (-1: all); weights alone need none, and are
-  // measured with them.
+  // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`
+  // holds samples (see quantize/samples.h), `samples` of which are used (-1: all); weights alone need none,
+  // and are measured with them.
   std::string quantize;
   int64_t block = 32;
   std::string calibrate;
   int64_t samples = -1;
   QuantizeOptions quantization;
-  bool details = false;  // for --report: keep the plan, and look closer at every layer
+  bool details = false;         // for --report: keep the plan, and look closer at every layer
   bool require_int8 = false;    // refuse if an operation stays float
   std::string evaluate, label;  // labelled samples to measure the accuracy with
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a

@@ -43,9 +43,11 @@ IntegerGraph build(const QuantizationPlan& plan) {
   narrow_weights(result.graph, recurrent);
   for (const char* pass : {"integer", "common-subexpressions-last", "dead-code-last"})
     run_pass(result.graph, pass);
-  for (const Node& node : result.graph.nodes)
-    result.integer_steps +=
-        node.outputs.size() == 1 && byte_width(result.graph.value(node.outputs[0]).dtype) == 1;
+  for (const Node& node : result.graph.nodes) {
+    if (node.outputs.size() != 1) continue;
+    const DType t = result.graph.value(node.outputs[0]).dtype;
+    result.integer_steps += byte_width(t) == 1 || t == DType::kInt16;
+  }
   return result;
 }
 

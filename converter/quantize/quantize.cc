@@ -51,7 +51,11 @@ constexpr double kSurelyBetter = 1;
 // With max_drop: signal to noise is raised by this much until the accuracy is there.
 constexpr double kStepDb = 4, kLastDb = 80;
 
-QuantParams params_of(const Range& range) {
+QuantParams params_of(const Range& range, DType type) {
+  if (type == DType::kInt16) {
+    const Grid grid = grid_of(range, kInt16Levels);
+    return {type, static_cast<double>(static_cast<float>(grid.scale)), 0};
+  }
   const Grid grid = grid_of(range, kInt8Levels);
   return {DType::kInt8, static_cast<double>(static_cast<float>(grid.scale)), grid.zero + kInt8Lowest};
 }
@@ -59,21 +63,22 @@ QuantParams params_of(const Range& range) {
 // A rule, and what its ranges are widened by for what was not seen.
 struct Rule {
   CalibratorOptions calibrator;
+  DType type = DType::kInt8;
   double margin = 0;
   Cut cut = Cut::kFlat;
 
   QuantParams params(const TensorSummary& seen) const {
-    Range range = choose_range(seen, calibrator, kInt8Levels).range;
+    Range range = choose_range(seen, calibrator, type == DType::kInt16 ? kInt16Levels : kInt8Levels).range;
     range.low *= 1 + margin, range.high *= 1 + margin;
-    return params_of(range);
+    return params_of(range, type);
   }
 };
 
 // That are tried on all values at once, then value by value.
-std::vector<Rule> rules_to_try(const CalibratorOptions& asked, bool several, Cut cut) {
-  std::vector<Rule> rules = {{asked, 0, cut}};
+std::vector<Rule> rules_to_try(const CalibratorOptions& asked, DType type, bool several, Cut cut) {
+  std::vector<Rule> rules = {{asked, type, 0, cut}};
   if (!several || asked.rule != Calibrator::kBest) return rules;
-  if (cut != Cut::kNone) rules.push_back({asked, 0, Cut::kNoise});
+  if (cut != Cut::kNone) rules.push_back({asked, type, 0, Cut::kNoise});
   rules.push_back(rules[0]), rules.back().calibrator.clipping_weight = 8;
   Rule all = rules[0];
   all.calibrator.rule = Calibrator::kMinMax;
@@ -360,7 +365,7 @@ class Quantizer {
   void choose_ranges(const Observations& seen, const std::vector<Role>& roles) {
     const std::vector<ValueId> values = values_to_round(plan_.graph, roles);
     const bool several = enabled("measured-ranges");
-    const std::vector<Rule> rules = rules_to_try(options_.calibrator, several, cut());
+    const std::vector<Rule> rules = rules_to_try(options_.calibrator, options_.activations, several, cut());
     if (cut() != Cut::kNone) {
       const double without = measured(on_half(plan_.graph, {options_.calibrator, 0, Cut::kNone}), Part::kOdd),
                    with = measured(on_half(plan_.graph, rules[0]), Part::kOdd);

@@ -24,6 +24,7 @@ struct Technique {
 std::span<const Technique> quantization_techniques();
 
 struct QuantizeOptions {
+  DType activations = DType::kInt8;  // or kInt16 (int8x16): symmetric, beside weights of 8 bits
   CalibratorOptions calibrator;
   RunnerOptions runner;
   std::vector<std::string> disabled;    // techniques
