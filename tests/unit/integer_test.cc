@@ -113,8 +113,9 @@ TEST(IntegerForm, Int16) {
   EXPECT_THAT(ops(s.graph), ElementsAre("Quantize", "QConv", "QConv", "QAdd", "QTable", "MaxPool", "QMul",
                                         "View", "QFullyConnected"));
   for (const Node& node : s.graph.nodes)
-    if (node.op() != Op::kQFullyConnected)
+    if (node.op() != Op::kQFullyConnected) {
       EXPECT_EQ(s.graph.value(node.outputs[0]).dtype, DType::kInt16) << op_name(node.op());
+    }
   // Weights have 8 bits.
   EXPECT_LT(largest_difference(exact, results(s.graph, s.feeds)), 0.06);
 }
