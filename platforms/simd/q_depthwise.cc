@@ -10,6 +10,7 @@
 
 #include "platforms/simd/int8.h"
 #include "platforms/simd/packed.h"
+#include "platforms/simd/q16_product.h"
 #include "platforms/simd/q_box.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -418,7 +419,10 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   return ok_status();
 }
 
+bool wide_input(const OpCall& call) { return call.in(0).dtype == DType::kInt16; }
+
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
+  if (wide_input(call)) return q16_depthwise_workspace(call, threads, bytes);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, threads, &packed, &scratch));
   *bytes = packed + scratch;
@@ -426,6 +430,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 }
 
 Status run(const OpCall& call, RunContext& context) {
+  if (wide_input(call)) return run_q16_depthwise(call, context);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
   pack_q_depthwise(call, context.workspace.data());
@@ -434,7 +439,7 @@ Status run(const OpCall& call, RunContext& context) {
 
 Status accept(const OpCall& call) {
   const TensorView &x = call.in(0), &y = call.out(0);
-  SINTER_CHECK(x.dtype == DType::kInt8, unsupported("the simd kernel takes int8"));
+  if (wide_input(call)) return accept_q16_depthwise(call);
   SINTER_CHECK(x.dims[x.rank - 1] == y.dims[y.rank - 1],
                unsupported("the simd kernel has one output channel per input channel"));
   SINTER_CHECK(!call.has_input(4), unsupported("weights with zero points"));
@@ -447,7 +452,8 @@ Status accept(const OpCall& call) {
 }  // namespace
 
 bool q_depthwise_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
-  return call.in(2).constant && call.in(3).constant && needs_of(call, threads, packed, workspace).ok();
+  return !wide_input(call) && call.in(2).constant && call.in(3).constant &&
+         needs_of(call, threads, packed, workspace).ok();
 }
 
 void pack_q_depthwise(const OpCall& call, void* packed) {

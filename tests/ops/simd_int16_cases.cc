@@ -138,8 +138,12 @@ TEST(SimdInt16, DepthwiseConv) {
     a.strides = {2, 1}, a.dilations = {1, 2}, a.pads = {1, 2, 0, 1};
     check_product(a, {2, 6, 7, c}, {3, 2, c}, c, 1e5, 7);
   }
+  // Biases that leave int32 together with the sum.
   QDepthwiseConvAttrs a{};
-  check_product(a, {1, 6, 7, 5}, {2, 2, 15}, 15, 1e5, 8);
+  a.to = kInt16, a.q_min = -32768, a.q_max = 32767;
+  check_simd_exact(
+      a, {words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
+          tensor<int64_t>({5}, {int64_t{1} << 50, 0, -5, 7, -(int64_t{1} << 31)}), full<float>({5}, 1e-4f)});
 }
 
 }  // namespace
