@@ -194,7 +194,7 @@ class Quantizer {
              {"smooth", [](Graph&g, const Observations&seen) { return smooth(g, seen, kSmoothing); }}})
       if (enabled(name)) list.push_back({name, function});
     const auto worth = [&](const Graph& graph) {
-      return measured(on_half(graph, {options_.calibrator, 0, cut()}), Part::kOdd);
+      return measured(on_half(graph, {options_.calibrator, options_.activations, 0, cut()}), Part::kOdd);
     };
     Graph graph = plan_.graph, all = plan_.graph;
     double first = 0, best = 0;
@@ -367,7 +367,9 @@ class Quantizer {
     const bool several = enabled("measured-ranges");
     const std::vector<Rule> rules = rules_to_try(options_.calibrator, options_.activations, several, cut());
     if (cut() != Cut::kNone) {
-      const double without = measured(on_half(plan_.graph, {options_.calibrator, 0, Cut::kNone}), Part::kOdd),
+      const double without = measured(
+                       on_half(plan_.graph, {options_.calibrator, options_.activations, 0, Cut::kNone}),
+                       Part::kOdd),
                    with = measured(on_half(plan_.graph, rules[0]), Part::kOdd);
       if (with != without) summary_.techniques.push_back({"function-ranges", "", without, with, true});
     }
