@@ -125,10 +125,11 @@ TEST(SimdInt16, Conv) {
     check_product(a, {2, 6, 7, 8}, {12, 3, 2, 8 / group}, 12, 1e5, 3);
   }
   QConvAttrs a{};
+  a.strides = a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
   check_product(a, {1, 9, 9, 33}, {65, 1, 1, 33}, 65, 1e5, 4);
-  a.pads = {1, 1};
+  a.strides = a.dilations = {1}, a.pads = {1, 1};
   check_product(a, {2, 50, 3}, {5, 3, 3}, 5, 1e5, 5);
-  a.pads = {1, 1, 1, 1, 1, 1};
+  a.strides = a.dilations = {1, 1, 1}, a.pads = {1, 1, 1, 1, 1, 1};
   check_product(a, {1, 4, 5, 6, 3}, {5, 3, 3, 3, 3}, 5, 1e5, 6);
 }
 
@@ -140,6 +141,7 @@ TEST(SimdInt16, DepthwiseConv) {
   }
   // Biases that leave int32 together with the sum.
   QDepthwiseConvAttrs a{};
+  a.strides = a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
   a.to = kInt16, a.q_min = -32768, a.q_max = 32767;
   check_simd_exact(
       a, {words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
