@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times models converted to float32 and to int8 against each other, in the same run.
 
-    bench/bench_int8.py --sinter build/release/bin/sinter [--only NAME]... [--rounds 5] [--seconds 0.3] [--layers]
+    bench/bench_int8.py --sinter build/release/bin/sinter [--only NAME]... [--skip NAME]... [--rounds 5] [--seconds 0.3] [--layers]
                         [--json FILE] [--markdown docs/benchmarks.md] [-- FLAG OF sinter convert]...
 
 Models and inputs are those of bench_models.py. int8 is calibrated on a few disturbed copies of the input: what a
@@ -103,6 +103,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('--sinter', required=True)
     parser.add_argument('--only', action='append', help='a part of a model name; may be repeated')
+    parser.add_argument('--skip', action='append', default=[], help='a part of a model name; may be repeated')
     parser.add_argument('--rounds', type=int, default=5)
     parser.add_argument('--seconds', type=float, default=0.3)
     parser.add_argument('--core', default='1')
@@ -117,7 +118,7 @@ def main():
     for model in model_list.models():
         if args.only and not any(word in model['name'] for word in args.only):
             continue
-        if 'absent' in model:
+        if 'absent' in model or any(word in model['name'] for word in args.skip):
             continue
         with tempfile.TemporaryDirectory() as folder:
             entry = bench_one(model, args, pathlib.Path(folder))
