@@ -89,13 +89,11 @@ def bench_one(model, args, folder):
 
 def markdown(result, command):
     rows = [f"| {e['name']} | {sig(e['float_us'])} | {sig(e['int8_us'])} | {e['ratio']:.2f} | {e['least_ratio']:.2f} |"
-            f" {e['float_bytes'] / 1e3:.0f} / {e['int8_bytes'] / 1e3:.0f} | {e['float_arena'] / 1e3:.0f} / {e['int8_arena'] / 1e3:.0f} |"
             for e in result['models'] if 'skipped' not in e]
     notes = [f"- {e['name']}: {e['skipped']}" for e in result['models'] if 'skipped' in e]
     text = [HEADING, '    ' + command, '', f"on {result['cpu']}, one thread, {result['rounds']} alternating rounds. The ratio is int8 over",
             'float32, by the medians of the rounds, and by the least times.', '',
-            '| model | float32, us | int8, us | ratio | of least | file, kB | arena, kB |',
-            '| --- | ---: | ---: | ---: | ---: | ---: | ---: |', *rows, '']
+            '| model | float32, us | int8, us | ratio | of least |', '| --- | ---: | ---: | ---: | ---: |', *rows, '']
     return '\n'.join(text + (['Not timed:', '', *notes, ''] if notes else []))
 
 
