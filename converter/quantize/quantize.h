@@ -29,7 +29,7 @@ struct QuantizeOptions {
   RunnerOptions runner;
   std::vector<std::string> disabled;    // techniques
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
-  bool adaptive_rounding = false;  // however long it takes
+  bool adaptive_rounding = false;       // however long it takes
   // Signal to noise that every output must have, in dB; operations are left in float until it does.
   std::optional<double> min_sqnr;
   // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
