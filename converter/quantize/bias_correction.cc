@@ -6,7 +6,6 @@
 
 #include "converter/ir/builder.h"
 #include "converter/quantize/product_weights.h"
-#include "converter/quantize/sample_list.h"
 
 namespace sinter::convert {
 namespace {
@@ -90,6 +89,45 @@ std::vector<double> means(const TensorSummary& seen) {
   return result;
 }
 
+// The channels' means in every sample.
+using SampleMeans = std::map<ValueId, std::vector<std::vector<double>>>;
+
+SampleMeans sample_means(const Graph& graph, const std::vector<ValueId>& values,
+                         std::span<const Sample> samples, const RunnerOptions& options) {
+  GraphRunner runner(graph, options);
+  runner.watch(values);
+  SampleMeans result;
+  for (const Sample& sample : samples)
+    runner.run(sample, [&](ValueId id, const TensorView& view) {
+      const auto channels = static_cast<size_t>(view.rank > 0 ? view.dims[view.rank - 1] : 1);
+      const auto count = static_cast<size_t>(view.size());
+      if (view.dtype != DType::kFloat32 || channels == 0 || count == 0) return;
+      std::vector<double> means(channels, 0.0);
+      for (size_t i = 0; i < count; ++i) means[i % channels] += static_cast<double>(view.as<float>()[i]);
+      for (double& m : means) m /= static_cast<double>(count / channels);
+      result[id].push_back(std::move(means));
+    });
+  return result;
+}
+
+// How far the means are apart, less what may be chance: a shift that is no larger than its own standard error
+// is none. Empty: something is no number, or missing.
+std::vector<double> sure_shift(const std::vector<std::vector<double>>& want,
+                               const std::vector<std::vector<double>>& got, size_t channels) {
+  const size_t n = want.size();
+  if (n == 0 || got.size() != n || want[0].size() != channels || got[0].size() != channels) return {};
+  std::vector<double> result(channels, 0.0);
+  for (size_t c = 0; c < channels; ++c) {
+    double mean = 0, squares = 0;
+    for (size_t s = 0; s < n; ++s) mean += (want[s][c] - got[s][c]) / static_cast<double>(n);
+    if (!std::isfinite(mean)) return {};
+    for (size_t s = 0; s < n; ++s) squares += std::pow(want[s][c] - got[s][c] - mean, 2);
+    const double chance = n > 1 ? squares / static_cast<double>(n * (n - 1)) : 0;
+    if (mean * mean > chance) result[c] = mean * (1 - chance / (mean * mean));
+  }
+  return result;
+}
+
 }  // namespace
 
 int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen) {
@@ -127,15 +165,11 @@ int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen)
 
 int correct_biases(Graph& rounded, const Graph& exact, std::span<const Sample> samples,
                    const RunnerOptions& options) {
-  ObserveOptions observing;
-  observing.runner = options;
-  observing.most_counted = 1;  // only sums are asked for
   Graph plain = exact;
   const auto wanted = unclamp(plain);
   std::vector<ValueId> results;
   for (const auto& [y, raw] : wanted) results.push_back(raw);
-  SampleList source(samples);
-  const Observations want = observe(plain, source, results, observing);
+  const auto want = sample_means(plain, results, samples, options);
   int changed = 0;
   for (const std::vector<ValueId>& level : levels_of(rounded)) {
     Graph part = rounded;
@@ -146,22 +180,17 @@ int correct_biases(Graph& rounded, const Graph& exact, std::span<const Sample> s
     if (part.outputs.empty()) continue;
     results = part.outputs;
     remove_dead_nodes(part);
-    source.rewind();
-    const Observations got = observe(part, source, results, observing);
+    const auto got = sample_means(part, results, samples, options);
     for (Node& node : rounded.nodes) {
       if (node.outputs.empty() || std::find(level.begin(), level.end(), node.outputs[0]) == level.end())
         continue;
       const auto p = product_weights(rounded, node);
       const auto at = wanted.find(node.outputs[0]);
       if (!p || at == wanted.end()) continue;
-      const TensorSummary *a = want.find(at->second), *b = got.find(raw.at(node.outputs[0]));
-      if (a == nullptr || b == nullptr || a->not_finite + b->not_finite > 0 ||
-          static_cast<int64_t>(a->channels.size()) != p->rows || a->channels.size() != b->channels.size())
-        continue;
-      std::vector<double> shift = means(*a);
-      const std::vector<double> now = means(*b);
-      for (size_t i = 0; i < shift.size(); ++i) shift[i] -= now[i];
-      changed += shift_bias(rounded, node, *p, shift) ? 1 : 0;
+      const auto a = want.find(at->second), b = got.find(raw.at(node.outputs[0]));
+      if (a == want.end() || b == got.end()) continue;
+      const std::vector<double> shift = sure_shift(a->second, b->second, static_cast<size_t>(p->rows));
+      if (!shift.empty()) changed += shift_bias(rounded, node, *p, shift) ? 1 : 0;
     }
   }
   return changed;
