@@ -46,6 +46,8 @@ constexpr double kSmoothing = 0.5;  // the outliers' share that goes to the weig
 constexpr double kTrialBudget = 0.4e9, kCorrectionBudget = 1e9;
 // Multiplications that adaptive rounding may take if it was not asked for: some seconds.
 constexpr double kRoundingBudget = 2e10;
+// Of fewer samples means say too little: face landmarks lost 9 dB on others than the 11 seen.
+constexpr size_t kFewestToRun = 16;
 // What is measured on few samples must differ by so many dB to count.
 constexpr double kSurelyBetter = 1;
 // With max_drop: signal to noise is raised by this much until the accuracy is there.
@@ -306,7 +308,8 @@ class Quantizer {
     size_t products = 0;
     for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
     const size_t samples = std::min(few_, trials_->size());
-    if (products == 0 || run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
+    if (products == 0 || samples < kFewestToRun ||
+        run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
       return;
     const auto way = [&](Part part, bool weights, bool runs) {
       QuantizationPlan plan = plan_;
