@@ -66,17 +66,19 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   for (int64_t c = 0; c < divide_up(packed.columns, width) * width; ++c) {
     int8_t* to = packed.panels + c / width * width * deep + c % width * kUnit;
     const bool valid = c < packed.columns;
-    const int8_t* from = w.weights + c * packed.runs.depth();
+    const int8_t* from = w.weights + c * w.column_step;
     uint32_t sum = 0;
-    for (int64_t run = 0; run < packed.runs.count; ++run, from += packed.runs.length, to += length * width)
+    for (int64_t run = 0; run < packed.runs.count;
+         ++run, from += packed.runs.length * w.depth_step, to += length * width)
       for (int64_t k = 0; k < length; ++k) {
-        const int8_t v = valid && k < packed.runs.length ? from[k] : int8_t{0};
+        const int8_t v = valid && k < packed.runs.length ? from[k * w.depth_step] : int8_t{0};
         to[k / kUnit * width * kUnit + k % kUnit] = v;
         sum += static_cast<uint32_t>(v);
       }
     // Rows hold x + kShift, or x - x_zero.
     const uint32_t shift = kShift == 0 ? 0 : sum * static_cast<uint32_t>(kShift + x_zero);
-    packed.bias[c] = valid ? static_cast<int32_t>(static_cast<uint32_t>(w.bias[c]) - shift) : 0;
+    packed.bias[c] =
+        valid ? static_cast<int32_t>((w.bias != nullptr ? static_cast<uint32_t>(w.bias[c]) : 0) - shift) : 0;
     packed.multipliers[c] = valid ? w.multipliers[c * w.multiplier_step] : 0.0f;
     if (packed.zeros != nullptr) packed.zeros[c] = valid ? w.zeros[c * w.zero_step] : 0;
   }
@@ -171,7 +173,8 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(2)
     SINTER_ROW(3)
     SINTER_ROW(4)
-    SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+    SINTER_ROW(5)
+    SINTER_ROW(6) SINTER_ROW(7)
 #undef SINTER_ROW
         int64_t k = 0;
 #if HWY_TARGET_IS_NEON

@@ -34,8 +34,9 @@ struct QPacked {
 };
 // What pack_q_panels reads; of one group.
 struct QWeights {
-  const int8_t* weights;  // [columns, depth]
-  const int32_t* bias;
+  const int8_t* weights;  // column c, depth k: at weights[c * column_step + k * depth_step]
+  int64_t column_step, depth_step;
+  const int32_t* bias;       // may be null
   const float* multipliers;  // per column, or one
   int64_t multiplier_step;
   const int8_t* zeros;  // per column, or one, or null

@@ -114,6 +114,8 @@ void pack(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* thre
     for (int64_t group = begin; group < end; ++group) {
       const int64_t c = group * p.columns;
       const QWeights w{call.in(1).as<const int8_t>() + c * p.runs.depth(),
+                       p.runs.depth(),
+                       1,
                        call.in(2).as<const int32_t>() + c,
                        call.in(3).as<const float>() + c * multiplier_step,
                        multiplier_step,

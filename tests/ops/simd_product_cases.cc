@@ -126,6 +126,22 @@ TEST(SimdProducts, FullyConnected) {
       }
 }
 
+TEST(SimdProducts, MatMul) {
+  Random r(9);
+  for (int round = 0; round < 60; ++round) {
+    SCOPED_TRACE(round);
+    QMatMulAttrs a{};
+    pick_numbers(a, r);
+    const int64_t n = r.pick(1, 90), k = r.pick(1, 70), m = r.pick(1, 80);
+    a.b_zero = r.chance(2) ? 0 : r.pick(-128, 127), a.transpose_b = r.pick(0, 1);
+    a.multiplier = 1 / (3000 * std::sqrt(static_cast<double>(k)));
+    const Tensor x = noise<int8_t>({2, 1, m, k}, -128, 128, 1);
+    const Shape columns = a.transpose_b != 0 ? Shape{n, k} : Shape{k, n};
+    check_simd_exact(a, {x, noise<int8_t>({3, columns[0], columns[1]}, -128, 128, 2)});
+    check_simd_exact(a, {x, noise<int8_t>(columns, -128, 128, 2)});
+  }
+}
+
 // Sums that leave int32, multipliers that are no numbers: as the reference kernels have it.
 TEST(SimdProducts, NumbersOfFilesThatLie) {
   for (const int64_t to : {kInt8, kInt16, kFloat}) {
