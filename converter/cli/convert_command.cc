@@ -29,7 +29,7 @@ struct Arguments {
   int64_t samples = -1, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
-  bool require_int8 = false, adaptive_rounding = false;
+  bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
@@ -122,6 +122,7 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
     refuse(!a.disabled_techniques.empty(), "--disable-technique");
     refuse(a.require_int8, "--require-int8");
     refuse(a.adaptive_rounding, "--adaptive-rounding");
+    refuse(a.force_int8, "--force-int8");
     return;
   }
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
@@ -149,6 +150,7 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
   options->quantization.calibrator = *rule;
   options->quantization.runner.backends = options->backends;
   options->quantization.min_sqnr = a.min_sqnr;
+  options->quantization.force_int8 = a.force_int8;
   options->quantization.keep_float = a.keep_float;
   options->quantization.disabled = a.disabled_techniques;
   options->quantization.adaptive_rounding = a.adaptive_rounding;
@@ -340,6 +342,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
               "Write nothing and list them with their reasons (exit code 1) if operations stay float");
   c->add_flag("--adaptive-rounding", a->adaptive_rounding,
               "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
+  c->add_flag("--force-int8", a->force_int8,
+              "Integers also where the table of costs says that float is faster");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
                 "Labelled data (.npz, layout of run --each) to measure the result with");

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "converter/quantize/integer_form.h"
+#include "converter/quantize/slower.h"
 
 namespace sinter::convert {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 constexpr int kRounds = 6;           // of choosing and measuring
 constexpr size_t kMostActions = 48;  // that are weighed against each other in one step
 constexpr int kMostTakenBack = 16;   // attempts
-constexpr double kSaved = 0.6;       // of an operation's time in float, on integers
-constexpr double kEpsilon = 0.005;   // of the whole time: what costs nothing is not chosen blindly
+constexpr double kEpsilon = 0.005;   // of the whole: what costs nothing is not chosen blindly
 
 // Operations that stay float together, because that leaves one value or one layer's weights unrounded.
 struct Action {
@@ -35,11 +35,8 @@ class Leaving {
         uses_(graph_),
         most_noise_(std::pow(10, -target.db / 10)) {
     roles_ = assign_roles(graph_, plan_.left);
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      node_cost_.push_back(run_cost(graph_, graph_.nodes[n]));
-      whole_ += node_cost_.back() * (roles_[n] == Role::kInteger ? 1 - kSaved : 1);
-    }
-    start_cost_ = float_cost(roles_);
+    whole_ = placement_cost(graph_, roles_);
+    layers_ = integers(roles_);
   }
 
   LeaveResult run() {
@@ -69,12 +66,8 @@ class Leaving {
   }
 
  private:
-  // Time in float of what could be computed on integers.
-  double float_cost(const std::vector<Role>& roles) const {
-    double sum = 0;
-    for (size_t n = 0; n < roles.size(); ++n)
-      if (roles[n] != Role::kInteger) sum += node_cost_[n] * kSaved;
-    return sum;
+  static double integers(const std::vector<Role>& roles) {
+    return static_cast<double>(std::count(roles.begin(), roles.end(), Role::kInteger));
   }
   Noise expected(const std::vector<Role>& roles) const {
     Noise noise = predict(sensitivity_, graph_, roles);
@@ -139,15 +132,17 @@ class Leaving {
     return left;
   }
   bool take_best() {
-    const double now = excess(expected(roles_)), spent = float_cost(roles_);
+    const double now = excess(expected(roles_)), spent = placement_cost(graph_, roles_),
+                 before = integers(roles_);
     double best = 0;
     std::optional<Action> chosen;
     for (Action& action : actions()) {
       const std::vector<Role> roles = assign_roles(graph_, with(action));
-      const double cost = float_cost(roles);
-      if (cost - start_cost_ > target_.most_cost * whole_) continue;
+      const double cost = placement_cost(graph_, roles), layers = integers(roles);
+      if (cost > (1 + target_.most_time) * whole_ || layers < (1 - target_.most_layers) * layers_) continue;
       const double won = now - excess(expected(roles));
-      const double rate = won / (std::max(0.0, cost - spent) + kEpsilon * whole_);
+      const double rate =
+          won / (std::max(0.0, cost - spent) / whole_ + (before - layers) / layers_ + kEpsilon);
       if (won > 1e-3 * now && rate > best) best = rate, chosen = std::move(action);
     }
     if (!chosen) return false;
@@ -185,9 +180,8 @@ class Leaving {
   Uses uses_;
   double most_noise_;
   std::vector<Role> roles_;
-  std::vector<double> node_cost_;
-  double whole_ = 0, start_cost_ = 0;
-  double correction_ = 1;  // what was measured over what was summed up
+  double whole_ = 0, layers_ = 0;  // time and integer operations at first
+  double correction_ = 1;          // what was measured over what was summed up
   double db_ = 0;
   std::vector<Action> taken_;
 };

@@ -8,8 +8,9 @@
 namespace sinter::convert {
 
 struct LeaveTarget {
-  double db = 0;           // of the worst output
-  double most_cost = 1e9;  // time that may be added, over that of the graph with everything on integers
+  double db = 0;  // of the worst output
+  // Time that may be added, and operations that may stay float, as shares of what there is at first.
+  double most_time = 1e9, most_layers = 1;
 };
 
 struct LeaveResult {

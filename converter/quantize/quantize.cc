@@ -14,6 +14,7 @@
 #include "converter/quantize/leave_float.h"
 #include "converter/quantize/sensitivity.h"
 #include "converter/quantize/shift_channels.h"
+#include "converter/quantize/slower.h"
 #include "converter/quantize/useful_ranges.h"
 #include "converter/report/errors.h"
 
@@ -35,9 +36,8 @@ constexpr Technique kTechniques[] = {
     {"leave-float", "leave in float what costs the outputs most and time little"},
 };
 
-// Without a wish: what is worth its time. Up to the signal to noise on the left, as much time as on the
-// right.
-constexpr LeaveTarget kWorthIt[] = {{24, 1.0}, {32, 0.25}, {45, 0.05}};
+// Without a wish: up to the signal to noise on the left as much time, and as many operations, as behind it.
+constexpr LeaveTarget kWorthIt[] = {{24}, {30, 0.1, 0.15}, {40, 0.03, 0.06}};
 // Rewriting and correcting must win this much, in dB.
 constexpr double kWorthRewriting = 0.5, kWorthCorrecting = 0.2;
 constexpr double kSame = 1e-3;      // of a channel's reach: it is what it was
@@ -108,6 +108,9 @@ class Quantizer {
 
   QuantizeSummary run() {
     keep_what_the_user_wants();
+    if (!options_.force_int8)
+      for (auto& [id, why] : slower_on_integers(plan_.graph, plan_.left))
+        plan_.left.emplace(id, std::move(why));
     Observations seen = observe_all();
     summary_.samples = seen.samples;
     if (rewrite()) seen = observe_all();
@@ -445,7 +448,7 @@ class Quantizer {
     if (options_.max_drop) {
       leave_by_accuracy();
     } else if (options_.min_sqnr) {
-      summary_.reached = leave_float(&plan_, *trials_, sensitivity_, {*options_.min_sqnr}).reached;
+      summary_.reached = leave_float(&plan_, *trials_, sensitivity_, {.db = *options_.min_sqnr}).reached;
     } else if (enabled("leave-float")) {
       for (const LeaveTarget& target : kWorthIt) leave_float(&plan_, *trials_, sensitivity_, target);
     }
@@ -468,7 +471,7 @@ class Quantizer {
     for (double db = std::ceil(now_.worst_db()); left > *options_.max_drop + kRounding && db < kLastDb;) {
       db += kStepDb;
       const size_t had = plan_.left.size();
-      const LeaveResult result = leave_float(&plan_, *trials_, sensitivity_, {db});
+      const LeaveResult result = leave_float(&plan_, *trials_, sensitivity_, {.db = db});
       if (plan_.left.size() != had) left = drop();
       if (!result.reached && plan_.left.size() == had) break;
     }

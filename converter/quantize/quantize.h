@@ -30,6 +30,7 @@ struct QuantizeOptions {
   std::vector<std::string> disabled;    // techniques
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
   bool adaptive_rounding = false;       // however long it takes
+  bool force_int8 = false;              // also where float is faster
   // Signal to noise that every output must have, in dB; operations are left in float until it does.
   std::optional<double> min_sqnr;
   // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
