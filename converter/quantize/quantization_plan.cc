@@ -40,6 +40,7 @@ IntegerGraph build(const QuantizationPlan& plan) {
   // Recurrent layers compute in float, with weights that the file holds in 8 bits.
   WeightOnlyOptions recurrent;
   recurrent.recurrent_only = true;
+  for (const auto& [id, why] : plan.left) recurrent.skipped.insert(id);
   narrow_weights(result.graph, recurrent);
   for (const char* pass : {"integer", "common-subexpressions-last", "dead-code-last"})
     run_pass(result.graph, pass);

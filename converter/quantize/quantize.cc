@@ -16,6 +16,7 @@
 #include "converter/quantize/shift_channels.h"
 #include "converter/quantize/slower.h"
 #include "converter/quantize/useful_ranges.h"
+#include "converter/quantize/weight_only.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {
@@ -38,6 +39,8 @@ constexpr Technique kTechniques[] = {
 
 // Without a wish: up to the signal to noise on the left as much time, and as many operations, as behind it.
 constexpr LeaveTarget kWorthIt[] = {{24}, {30, 0.1, 0.15}, {40, 0.03, 0.06}};
+// Signal to noise that a recurrent layer's weights must leave, and above what is asked for, in dB.
+constexpr double kLeastRecurrent = 35, kRecurrentMargin = 6;
 // Rewriting and correcting must win this much, in dB.
 constexpr double kWorthRewriting = 0.5, kWorthCorrecting = 0.2;
 constexpr double kSame = 1e-3;      // of a channel's reach: it is what it was
@@ -113,6 +116,7 @@ class Quantizer {
         plan_.left.emplace(id, std::move(why));
     Observations seen = observe_all();
     summary_.samples = seen.samples;
+    spare_recurrent();
     if (rewrite()) seen = observe_all();
     choose(seen);
     round_weights();
@@ -165,6 +169,34 @@ class Quantizer {
     const double each = std::max(1.0, run_cost(exact_));
     few_ = std::clamp<size_t>(static_cast<size_t>(kTrialBudget / each), 4, trials_->size() + 4);
     return seen;
+  }
+
+  // Recurrent layers whose weights lose too much in 8 bits keep them in float.
+  void spare_recurrent() {
+    const double least = std::max(kLeastRecurrent, options_.min_sqnr.value_or(0) + kRecurrentMargin);
+    std::set<ValueId> all;
+    for (const Node& node : plan_.graph.nodes)
+      if (node.op() == Op::kLstm || node.op() == Op::kGru || node.op() == Op::kRnn)
+        for (const ValueId id : node.outputs)
+          if (id >= 0) {
+            all.insert(id);
+            break;
+          }
+    const auto alone = [&](const std::set<ValueId>& skipped) {
+      Graph graph = plan_.graph;
+      WeightOnlyOptions recurrent;
+      recurrent.recurrent_only = true;
+      recurrent.skipped = skipped;
+      narrow_weights(graph, recurrent);
+      return trials_->measure(graph, few_).worst_db();
+    };
+    if (all.empty() || alone({}) >= least) return;
+    for (const ValueId id : all) {
+      std::set<ValueId> skipped = all;
+      skipped.erase(id);
+      if (const double db = alone(skipped); db < least)
+        plan_.left[id] = {Reason::kAccuracy, fmt::format("its weights in 8 bits alone leave {:.1f} dB", db)};
+    }
   }
 
   // With ranges from one half of the kept samples, to be measured on the other.

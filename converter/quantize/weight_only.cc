@@ -150,8 +150,13 @@ class Narrowing {
 
   void visit(int n) {
     const Node node = e_.node(n);
-    for (const auto& body : node.bodies) Narrowing(*body, options_, summary_).run();
+    WeightOnlyOptions inside = options_;
+    inside.skipped.clear();
+    for (const auto& body : node.bodies) Narrowing(*body, inside, summary_).run();
     if (options_.recurrent_only && node.op() != Op::kLstm && node.op() != Op::kGru && node.op() != Op::kRnn)
+      return;
+    if (std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId id) { return options_.skipped.contains(id); }))
       return;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (!e_.graph().is_constant(node.inputs[i])) continue;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "converter/ir/graph.h"
@@ -17,6 +18,7 @@ struct WeightOnlyOptions {
   int bits = 8;                 // 8, or 4 where it makes sense
   int64_t block = 32;           // weights that share a scale, where it is not one for a channel; even
   bool recurrent_only = false;  // only those of Lstm, Gru and Rnn
+  std::set<ValueId> skipped;    // operations of the main graph that make one of these
 };
 
 struct WeightOnlySummary {
