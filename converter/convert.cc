@@ -117,7 +117,10 @@ void prefer_float16(Graph& graph, const std::string& target, const std::vector<B
 QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const ConversionOptions& options) {
   std::optional<Graph> exact;
   if (samples != nullptr) exact = graph;
-  WeightOnlySummary done = narrow_weights(graph, {options.quantize == "int4w" ? 4 : 8, options.block});
+  WeightOnlyOptions weights;
+  weights.bits = options.quantize == "int4w" ? 4 : 8;
+  weights.block = options.block;
+  WeightOnlySummary done = narrow_weights(graph, weights);
   QuantizeSummary summary;
   summary.mode = options.quantize;
   summary.layers = std::move(done.layers);

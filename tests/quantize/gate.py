@@ -113,6 +113,8 @@ def users_choice(s):
     s.check("and nothing is written then", not s.written())
     code, _, said = s.convert("unet", "--disable-technique", "magic")
     s.check("a technique that is not there is wrong usage", code == 2 and "magic" in said, said)
+    said = cli.call(s.sinter, "convert", "--help").out
+    s.check("--help tells of all techniques", all(name in said for name in TECHNIQUES), said[-2000:])
     for name in TECHNIQUES:
         code, answer, said = s.convert("boxes", "--disable-technique", name)
         tried = [x["name"] for x in answer.get("quantized", {}).get("techniques", [])]
