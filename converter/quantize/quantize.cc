@@ -38,7 +38,7 @@ constexpr Technique kTechniques[] = {
 };
 
 // Without a wish: up to the signal to noise on the left as much time, and as many operations, as behind it.
-constexpr LeaveTarget kWorthIt[] = {{24}, {30, 0.1, 0.15}, {40, 0.03, 0.06}};
+constexpr LeaveTarget kWorthIt[] = {{24}, {28, 0.5, 0.4}, {32, 0.1, 0.15}, {40, 0.03, 0.06}};
 // Signal to noise that a recurrent layer's weights must leave, and above what is asked for, in dB.
 constexpr double kLeastRecurrent = 35, kRecurrentMargin = 6;
 // Rewriting and correcting must win this much, in dB.
