@@ -13,7 +13,6 @@
 #include "converter/quantize/grids.h"
 #include "converter/quantize/leave_float.h"
 #include "converter/quantize/sensitivity.h"
-#include "converter/quantize/shift_channels.h"
 #include "converter/quantize/slower.h"
 #include "converter/quantize/useful_ranges.h"
 #include "converter/quantize/weight_only.h"
@@ -25,7 +24,6 @@ namespace {
 constexpr int64_t kInt8Lowest = -128;
 
 constexpr Technique kTechniques[] = {
-    {"channel-shifts", "take the constant parts of channels out of what is rounded, into biases"},
     {"equalize", "rescale channels between products so that all of them use the steps that they share"},
     {"depthwise-scales", "rescale channels in front of depthwise convolutions, where that is free"},
     {"smooth", "move outlier channels into the weights of the products that read them"},
@@ -225,7 +223,6 @@ class Quantizer {
   bool rewrite() {
     std::vector<std::pair<const char*, Rewriting>> list;
     for (const auto& [name, function] : std::initializer_list<std::pair<const char*, Rewriting>>{
-             {"channel-shifts", shift_channels},
              {"equalize", equalize},
              {"depthwise-scales", scale_before_depthwise},
              {"smooth", [](Graph&g, const Observations&seen) { return smooth(g, seen, kSmoothing); }}})
