@@ -174,7 +174,8 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(3)
     SINTER_ROW(4)
     SINTER_ROW(5)
-    SINTER_ROW(6) SINTER_ROW(7)
+    SINTER_ROW(6)
+    SINTER_ROW(7)
 #undef SINTER_ROW
         int64_t k = 0;
 #if HWY_TARGET_IS_NEON
