@@ -137,6 +137,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     return {{batch, boxes, 4}, {batch, n(), boxes}, {}, {}};
   }
   if (op == Op::kLut || op == Op::kQSoftmax) return {{n(), n(), n()}, {256}};
+  if (op == Op::kQTable) return {{n(), n(), n()}, {(int64_t{1} << (8 + r.below(5))) + 1}};
   if (op == Op::kQAdd || op == Op::kQMul) {
     const int64_t c = n();
     return {{n(), c}, {c}};
@@ -189,6 +190,7 @@ void fit_attrs(Op op, void* attrs, Random& r) {
 // The operand's type in such a call.
 DType fitting_dtype(Op op, size_t input, Random& r) {
   if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
+  if (op == Op::kQTable) return input == 0 ? DType::kInt16 : DType::kInt32;
   if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||
       op == Op::kQFullyConnected)
     return input == 2 ? DType::kInt32 : input == 3 ? DType::kFloat32 : DType::kInt8;
