@@ -177,7 +177,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(6)
     SINTER_ROW(7)
 #undef SINTER_ROW
-        int64_t k = 0;
+    int64_t k = 0;
 #if HWY_TARGET_IS_NEON
     for (; k < depth; ++k, b += step) {
       const V16 w = load_weights(b);

@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 REASONS = {"no kernel", "range", "accuracy", "slower", "user"}
-TECHNIQUES = ["channel-shifts", "equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
+TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
               "adaptive-rounding", "bias-correction", "leave-float"]
 
 

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "converter/quantize/adaptive_rounding.h"
+#include "converter/quantize/bias_correction.h"
+#include "converter/quantize/quantizer.h"
+#include "converter/quantize/weight_only.h"
+
+namespace sinter::convert {
+namespace {
+
+// Signal to noise that a recurrent layer's weights must leave, and above what is asked for, in dB.
+constexpr double kLeastRecurrent = 35, kRecurrentMargin = 6;
+constexpr double kCorrectionBudget = 1e9;  // for finding out means, in run_cost's unit
+// Multiplications that adaptive rounding may take if it was not asked for: some seconds.
+constexpr double kRoundingBudget = 2e10;
+// Of fewer samples means say too little: face landmarks lost 9 dB on others than the 11 seen.
+constexpr size_t kFewestToRun = 16;
+
+}  // namespace
+
+void Quantizer::spare_recurrent() {
+  const double least = std::max(kLeastRecurrent, options_.min_sqnr.value_or(0) + kRecurrentMargin);
+  std::set<ValueId> all;
+  for (const Node& node : plan_.graph.nodes)
+    if (node.op() == Op::kLstm || node.op() == Op::kGru || node.op() == Op::kRnn)
+      for (const ValueId id : node.outputs)
+        if (id >= 0) {
+          all.insert(id);
+          break;
+        }
+  const auto alone = [&](const std::set<ValueId>& skipped) {
+    Graph graph = plan_.graph;
+    WeightOnlyOptions recurrent;
+    recurrent.recurrent_only = true;
+    recurrent.skipped = skipped;
+    narrow_weights(graph, recurrent);
+    return trials_->measure(graph, few_).worst_db();
+  };
+  if (all.empty() || alone({}) >= least) return;
+  for (const ValueId id : all) {
+    std::set<ValueId> skipped = all;
+    skipped.erase(id);
+    if (const double db = alone(skipped); db < least)
+      plan_.left[id] = {Reason::kAccuracy, fmt::format("its weights in 8 bits alone leave {:.1f} dB", db)};
+  }
+}
+
+void Quantizer::round_weights() {
+  using Rounding = std::function<void(Graph&, Part)>;
+  const auto steps = [&](Graph& graph, Part part) {
+    choose_weight_steps(graph, trials_->observe(graph, observable_values(graph), true, part));
+  };
+  AdaptiveRoundingOptions rounding;
+  rounding.runner = options_.runner;
+  const auto adaptively = [&](Graph& graph, Part part) {
+    round_adaptively(graph, trials_->samples(part), rounding);
+  };
+  std::vector<std::pair<const char*, Rounding>> list;
+  if (enabled("weight-steps")) list.push_back({"weight-steps", steps});
+  if (enabled("adaptive-rounding") &&
+      (options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, rounding) < kRoundingBudget))
+    list.push_back({"adaptive-rounding", adaptively});
+  std::optional<double> before;
+  for (const auto& [name, function] : list) {
+    const auto chosen = [&](Part part) {
+      QuantizationPlan plan = plan_;
+      Graph graph = plan_.graph;
+      function(graph, part);
+      plan.weights = rounded_weights(plan_.graph, graph);
+      return plan;
+    };
+    const QuantizationPlan half = chosen(Part::kEven);
+    if (half.weights.empty()) continue;
+    if (!before) before = measured(plan_, Part::kOdd);
+    const double after = measured(half, Part::kOdd);
+    const bool kept = after > *before + kWorthCorrecting;
+    summary_.techniques.push_back(
+        {name, fmt::format("{} products", half.weights.size()), *before, after, kept});
+    if (kept) half_weights_ = half.weights, plan_ = chosen(Part::kAll), before = after;
+  }
+}
+
+void Quantizer::correct_by_means() {
+  now_ = trials_->measure(build(plan_).graph);
+  if (!enabled("bias-correction")) return;
+  std::vector<ValueId> read;
+  for (const Node& node : plan_.graph.nodes)
+    if (weight_axis(plan_.graph, node) >= 0) read.push_back(node.inputs[0]);
+  if (read.empty()) return;
+  const auto seen = std::make_shared<const Observations>(trials_->observe(plan_.graph, read, true));
+  try_correction("by what was seen of the inputs",
+                 [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); });
+}
+
+void Quantizer::correct_by_runs() {
+  // What the accuracy was measured of stays as it is.
+  if (!enabled("bias-correction") || options_.max_drop) return;
+  size_t products = 0;
+  for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
+  const size_t samples = std::min(few_, trials_->size());
+  if (products == 0 || samples < kFewestToRun ||
+      run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
+    return;
+  const auto way = [&](Part part, bool weights, bool runs) {
+    QuantizationPlan plan = plan_;
+    if (part == Part::kEven && weights) plan.weights = half_weights_;
+    if (!weights) plan.weights.clear();
+    if (runs)
+      plan.correct = [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
+        correct_biases(rounded, exact, std::span(list).first(std::min(samples, list.size())),
+                       options_.runner);
+      };
+    return plan;
+  };
+  const bool rounded = !plan_.weights.empty();
+  const double before = measured(way(Part::kEven, rounded, false), Part::kOdd);
+  double after = measured(way(Part::kEven, rounded, true), Part::kOdd);
+  bool weights = rounded;
+  if (const double bare = rounded ? measured(way(Part::kEven, false, true), Part::kOdd) : after;
+      bare > after + kWorthCorrecting)
+    after = bare, weights = false;
+  const bool kept = after > before + kWorthCorrecting;
+  summary_.techniques.push_back({"bias-correction", "by running", before, after, kept});
+  if (!kept) return;
+  plan_ = way(Part::kAll, weights, true);
+  for (TechniqueGain& gain : summary_.techniques)
+    if (!weights && (gain.name == "adaptive-rounding" || gain.name == "weight-steps")) gain.kept = false;
+  now_ = trials_->measure(build(plan_).graph);
+}
+
+void Quantizer::try_correction(const char* what, std::function<void(Graph&, const Graph&)> correct) {
+  QuantizationPlan plan = plan_;
+  plan.correct = std::move(correct);
+  const Noise noise = trials_->measure(build(plan).graph);
+  const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
+  summary_.techniques.push_back({"bias-correction", what, now_.worst_db(), noise.worst_db(), kept});
+  if (kept) plan_ = std::move(plan), now_ = noise;
+}
+
+}  // namespace sinter::convert
