@@ -5,7 +5,8 @@ the number of samples, against the same samples run without looking.
     bench/bench_calibration.py --sinter build/release/bin/sinter [--samples 32 512 4096] [--json FILE]
 
 The data are N(0,1) images in a .npy file in the temporary folder (0.6 MB a sample), made before anything is timed.
-"check" is the pass that looks at the data alone, before the first run. Times are CPU seconds of one pass on one
+"check" is the pass that looks at the data alone, before the first run; "convert" the whole of sinter convert --quantize
+int8, with everything that it tries for the accuracy. Times are CPU seconds of one pass on one
 thread, so that other work on the machine matters less; "ratio" is watched over plain. Needs numpy and onnx.
 """
 import argparse
@@ -77,6 +78,15 @@ def ranges(sinter, model, data, *flags):
     return json.loads(r.stdout)
 
 
+def convert(sinter, model, data, out):
+    """CPU seconds and peak memory in bytes of the whole conversion."""
+    child = subprocess.Popen([sinter, "convert", model, "-o", out, "--quantize", "int8", "--calibrate", data, "--quiet"])
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit("sinter convert failed")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sinter", default="build/release/bin/sinter")
@@ -87,7 +97,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="calibration-") as folder:
         model = os.path.join(folder, "net.onnx")
         onnx.save(Network().model(), model)
-        print(f"{'samples':>8} {'check s':>8} {'plain s':>8} {'watched s':>9} {'ratio':>6} {'peak MB':>8} {'plain MB':>8}")
+        print(f"{'samples':>8} {'check s':>8} {'plain s':>8} {'watched s':>9} {'ratio':>6} {'peak MB':>8} {'plain MB':>8} "
+              f"{'convert s':>9} {'convert MB':>10}")
         for n in arguments.samples:
             data = os.path.join(folder, "samples.npy")
             images = np.lib.format.open_memmap(data, "w+", np.float32, (n, 3, 224, 224))
@@ -95,14 +106,17 @@ def main():
                 images[i] = np.random.RandomState(i).randn(3, 224, 224)
             del images
             plain, watched = ranges(arguments.sinter, model, data, "--plain"), ranges(arguments.sinter, model, data)
+            seconds, peak = convert(arguments.sinter, model, data, os.path.join(folder, "net.sinter"))
             os.remove(data)
             row = dict(samples=n, check_seconds=watched["check_seconds"], plain_cpu_seconds=plain["cpu_seconds"],
                        cpu_seconds=watched["cpu_seconds"], seconds=watched["seconds"],
                        ratio=watched["cpu_seconds"] / plain["cpu_seconds"],
-                       peak_rss_bytes=watched["peak_rss_bytes"], plain_peak_rss_bytes=plain["peak_rss_bytes"])
+                       peak_rss_bytes=watched["peak_rss_bytes"], plain_peak_rss_bytes=plain["peak_rss_bytes"],
+                       convert_cpu_seconds=seconds, convert_peak_rss_bytes=peak)
             rows.append(row)
             print(f"{n:>8} {row['check_seconds']:>8.2f} {row['plain_cpu_seconds']:>8.2f} {row['cpu_seconds']:>9.2f} "
-                  f"{row['ratio']:>6.2f} {row['peak_rss_bytes'] / 1e6:>8.1f} {row['plain_peak_rss_bytes'] / 1e6:>8.1f}",
+                  f"{row['ratio']:>6.2f} {row['peak_rss_bytes'] / 1e6:>8.1f} {row['plain_peak_rss_bytes'] / 1e6:>8.1f} "
+                  f"{seconds:>9.2f} {peak / 1e6:>10.1f}",
                   flush=True)
     if arguments.json:
         with open(arguments.json, "w") as f:

@@ -106,17 +106,17 @@ class Leaving {
       if (nodes.empty()) continue;
       list.push_back({at->second.worst(),
                       {{nodes.begin(), nodes.end()},
-                       fmt::format("'{}' rounded to 8 bits alone leaves {:.1f} dB", graph_.value(id).name,
-                                   at->second.worst_db())}});
+                       fmt::format("'{}' rounded to 8 bits alone would leave {:.1f} dB",
+                                   graph_.value(id).name, at->second.worst_db())}});
     }
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (roles_[n] != Role::kInteger) continue;
       const auto at = sensitivity_.weights.find(graph_.nodes[n].outputs[0]);
       if (at == sensitivity_.weights.end()) continue;
-      list.push_back(
-          {at->second.worst(),
-           {{static_cast<int>(n)},
-            fmt::format("its weights rounded to 8 bits alone leave {:.1f} dB", at->second.worst_db())}});
+      list.push_back({at->second.worst(),
+                      {{static_cast<int>(n)},
+                       fmt::format("its weights rounded to 8 bits alone would leave {:.1f} dB",
+                                   at->second.worst_db())}});
     }
     std::stable_sort(list.begin(), list.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -146,6 +146,10 @@ class Leaving {
       if (won > 1e-3 * now && rate > best) best = rate, chosen = std::move(action);
     }
     if (!chosen) return false;
+    const double had = expected(roles_).worst_db();
+    const double gets = expected(assign_roles(graph_, with(*chosen))).worst_db();
+    chosen->why = fmt::format("{}; left in float the outputs go from about {:.1f} to {:.1f} dB", chosen->why,
+                              had, gets);
     plan_.left = with(*chosen);
     roles_ = assign_roles(graph_, plan_.left);
     taken_.push_back(std::move(*chosen));
