@@ -236,7 +236,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   // brought back to float if it does not compute on integers. Transposed convolutions and several outputs per
   // channel have no fast kernel that gives float32.
   const auto slow = [&](const Node& node) {
-    if (read(node)) return false;
+    if (left.force_int8 || read(node)) return false;
     const Dims &x = g.value(node.inputs[0]).dims, &y = g.value(node.outputs[0]).dims;
     if (node.as<ConvTransposeAttrs>() || (node.as<DepthwiseConvAttrs>() && x.back() != y.back())) return true;
     const double boundary = boundary_cost(element_count(x));

@@ -26,7 +26,9 @@ struct LeftFloat {
   std::string detail;
 };
 // Operations that must stay float, by their first output.
-using LeftMap = std::map<ValueId, LeftFloat>;
+struct LeftMap : std::map<ValueId, LeftFloat> {
+  bool force_int8 = false;  // nothing else stays float for being slower on integers
+};
 
 // What became of an operation that takes or gives float32.
 struct LayerFate {

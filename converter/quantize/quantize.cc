@@ -37,6 +37,7 @@ std::vector<OutputNoise> named(const Graph& graph, const Noise& noise) {
 Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options)
     : graph_(graph), exact_(graph), samples_(samples), options_(options) {
   plan_.graph = graph;
+  plan_.left.force_int8 = options.force_int8;
 }
 
 bool Quantizer::enabled(const char* technique) const {

@@ -41,6 +41,11 @@ std::string advice(const QuantizeSummary& q, double worst) {
     return fmt::format(
         "--min-sqnr {:.0f} leaves more in float; sinter compare --per-layer tells where it is lost",
         kLittleSignal + 4);
+  const bool any =
+      std::any_of(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
+  if (!any && !q.layers.empty() && q.bytes_before == 0)
+    return "nothing computes on integers: --force-int8 does so where it is slower; --quantize int8w makes "
+           "all weights small";
   if (q.samples < 32) return "more samples: these are few to choose ranges from";
   if (kept_for_accuracy)
     return "--require-int8 lists what stays float and why; --min-sqnr sets another target";

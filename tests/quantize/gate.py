@@ -123,6 +123,13 @@ def users_choice(s):
     s.check("--min-sqnr without --quantize is wrong usage", said.code == 2, said.why())
 
 
+def costs(s):
+    _, answer, said = s.convert("lstm")
+    s.check("where nothing gains by integers, it is said", all(x["reason"] in ("slower", "no kernel") for x in floats(answer)), said)
+    code, forced, said = s.convert("lstm", "--force-int8")
+    s.check("--force-int8 has them all the same", code == 0 and len(floats(forced)) < len(floats(answer)), said)
+
+
 def repeatable(s):
     files = []
     for out in ("a.sinter", "b.sinter"):
@@ -140,6 +147,7 @@ def main():
         signal_to_noise(s)
         accuracy(s)
         users_choice(s)
+        costs(s)
         repeatable(s)
     print(f"{s.passed} checks pass, {s.failed} fail")
     return 1 if s.failed else 0
