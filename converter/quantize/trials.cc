@@ -69,21 +69,25 @@ Noise& Noise::operator+=(const Noise& other) {
   return *this;
 }
 
-KeepingSource::KeepingSource(SampleSource& source, size_t most) : source_(source), most_(most) {
-  if (const int64_t n = source.count(); n > 0)
-    stride_ = std::max<int64_t>(1, (n + static_cast<int64_t>(most) - 1) / static_cast<int64_t>(most));
-}
+KeepingSource::KeepingSource(SampleSource& source, size_t most) : source_(source), most_(most) {}
 
 bool KeepingSource::next(Sample* sample) {
   if (!source_.next(sample)) return false;
-  if (seen_++ % stride_ != 0) return true;
+  const int64_t at = seen_++, total = source_.count(), most = static_cast<int64_t>(most_);
+  if (total >= 0) {
+    // As many as may be, evenly spread.
+    const int64_t wanted = std::min(total, most);
+    if (at * wanted / total != (at - 1) * wanted / total || at == 0) kept_.push_back(*sample);
+    return true;
+  }
+  if (at % stride_ != 0) return true;
   if (kept_.size() == most_) {
     // A stream goes on: every second one stays.
     size_t n = 0;
     for (size_t i = 0; i < kept_.size(); i += 2) kept_[n++] = std::move(kept_[i]);
     kept_.resize(n);
     stride_ *= 2;
-    if ((seen_ - 1) % stride_ != 0) return true;
+    if (at % stride_ != 0) return true;
   }
   kept_.push_back(*sample);
   return true;

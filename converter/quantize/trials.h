@@ -35,7 +35,8 @@ class KeepingSource : public SampleSource {
  private:
   SampleSource& source_;
   size_t most_;
-  int64_t stride_ = 1, seen_ = 0;
+  int64_t seen_ = 0;
+  int64_t stride_ = 1;  // of a stream
   std::vector<Sample> kept_;
 };
 

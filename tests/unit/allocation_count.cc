@@ -19,7 +19,13 @@ void* operator new(size_t size) {
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
+// std::stable_sort's.
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++count;
+  return std::malloc(size);
+}
 void operator delete(void* p) noexcept { std::free(p); }
+void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
 void operator delete(void* p, size_t) noexcept { std::free(p); }
 
 #else
