@@ -4,11 +4,9 @@
 
     gate.py [--sinter PROGRAM]
 """
-import argparse
 import json
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "common"), os.path.join(HERE, "nets")]
@@ -18,23 +16,14 @@ pinned.require()
 import nets_data  # noqa: E402
 import numpy as np  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 
 REASONS = {"no kernel", "range", "accuracy", "slower", "user"}
 TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
               "adaptive-rounding", "bias-correction", "leave-float"]
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def check(self, what, holds, why=""):
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
-
+class Suite(suite.Suite):
     def convert(self, net, *more, out="q.sinter"):
         """Exit code, the answer as JSON, and everything that was said."""
         calib, labelled = nets_data.data(net)
@@ -138,20 +127,13 @@ def repeatable(s):
     s.check("the same bytes twice", files[0] == files[1])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        s = Suite(cli.find_sinter(args.sinter), folder)
-        signal_to_noise(s)
-        accuracy(s)
-        users_choice(s)
-        costs(s)
-        repeatable(s)
-    print(f"{s.passed} checks pass, {s.failed} fail")
-    return 1 if s.failed else 0
+def everything(s):
+    signal_to_noise(s)
+    accuracy(s)
+    users_choice(s)
+    costs(s)
+    repeatable(s)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suite.run(Suite, everything, __doc__))

@@ -5,11 +5,9 @@
 
 The networks are made so that one layer is known to be bad, and for a known reason.
 """
-import argparse
 import json
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
@@ -19,6 +17,7 @@ pinned.require()
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 SIDE = 10
@@ -53,17 +52,7 @@ def network(factors, bent=False):
     return model
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def check(self, what, holds, why=""):
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
-
+class Suite(suite.Suite):
     def convert(self, model, data, *more, out):
         onnx.save(model, self.path("m.onnx"))
         said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--quantize", "int8",
@@ -112,16 +101,5 @@ def run(s):
     s.check("a file is as good as itself", all(x["sqnr_db"] == 999 for x in same["layers"]), same["layers"])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        s = Suite(cli.find_sinter(args.sinter), folder)
-        run(s)
-        print(f"{s.passed} checks pass, {s.failed} fail")
-        return 1 if s.failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suite.run(Suite, run, __doc__))

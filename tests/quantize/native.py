@@ -7,12 +7,10 @@ clear words about wrong data.
 A small network with everything that the common ones have is made here; labelled networks come from the folder of
 shared models, where it is.
 """
-import argparse
 import gzip
 import json
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
@@ -22,6 +20,7 @@ pinned.require()
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 LOSS = 0.3  # points of accuracy that int8 may cost
@@ -62,17 +61,7 @@ def network():
     return model
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def check(self, what, holds, why=""):
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
-
+class Suite(suite.Suite):
     def quantize(self, model, data, *more, out="q.sinter"):
         said = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--quantize", "int8", "--calibrate", data,
                         "--json", *more, timeout=120)
@@ -154,22 +143,11 @@ def labelled(s, shared):
                 now >= before - LOSS, f"loses {before - now:.2f} points")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        s = Suite(cli.find_sinter(args.sinter), folder)
-        made_here(s)
-        wrong_data(s)
-        shared = cli.find_shared()
-        if shared:
-            labelled(s, shared)
-        else:
-            print("skip  labelled networks: there is no folder of shared models")
-        print(f"{s.passed} checks pass, {s.failed} fail")
-        return 1 if s.failed else 0
+def everything(s):
+    made_here(s)
+    wrong_data(s)
+    suite.with_shared(s, labelled, "labelled networks")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suite.run(Suite, everything, __doc__))

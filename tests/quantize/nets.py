@@ -5,8 +5,7 @@ them; the data come from nets/nets_data.py), with default settings.
     nets.py [--sinter PROGRAM] [--only NAME]...
 
 A labelled network may lose at most one point of accuracy; every network has a floor of signal over noise, which is what
-is reached now, less a little. What does not reach its target yet stands in SHORT with the reason, and fails as soon as it
-does, so that the list stays true.
+is reached now, less a little.
 """
 import argparse
 import math
@@ -23,6 +22,7 @@ import nets_data  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 
 LOSS = 1.0  # points of accuracy that int8 may cost
 # What is left in float for accuracy decides on what is far above 25 dB (denoiser), and ends near it (outliers).
@@ -30,8 +30,6 @@ LOSS = 1.0  # points of accuracy that int8 may cost
 FLOORS = {("prelu", "output"): 26, ("lstm", "output"): 45, ("gru", "output"): 45, ("columns", "output"): 31,
           ("boxes", "boxes"): 44, ("boxes", "scores"): 39, ("unet", "output"): 35, ("denoiser", "output"): 27,
           ("depthwise", "output"): 33, ("outliers", "output"): 22, ("attention", "output"): 33}
-# Check -> why it is not met yet.
-SHORT = {}
 PARTS = {"boxes": {"boxes": np.s_[:, :4], "scores": np.s_[:, 4:]}}
 
 
@@ -40,23 +38,9 @@ def decibels(exact, got):
     return 10 * math.log10((exact.astype(np.float64) ** 2).sum() / noise) if noise else math.inf
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed, self.short = sinter, folder, 0, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
+class Suite(suite.Suite):
     def check(self, what, holds, why=""):
-        known = SHORT.get(what)
-        if known and not holds:
-            self.short += 1
-            print(f"short {what}: {why} ({known})")
-            return
-        if known:
-            holds, why = False, f"{why}; it is met now: take it off the list SHORT"
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}: {why}")
+        super().check(f"{what}: {why}" if holds else what, holds, why)
 
     def convert(self, model, out, *more):
         return cli.call(self.sinter, "convert", model, "-o", self.path(out), "--quiet", *more, timeout=240)
@@ -128,7 +112,7 @@ def main():
                 network(s, name)
         if not args.only or "denoiser" in args.only:
             two_by_160(s)
-        print(f"{s.passed} checks pass, {s.failed} fail, {s.short} fall short as listed")
+        print(s.summary())
         return 1 if s.failed else 0
 
 

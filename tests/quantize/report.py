@@ -3,13 +3,11 @@
 
     report.py [--sinter PROGRAM]
 """
-import argparse
 import html
 import json
 import os
 import re
 import sys
-import tempfile
 import xml.etree.ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -20,6 +18,7 @@ pinned.require()
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 ODD = 'a "<b>&\u00e9\' name</script>'  # what a name may hold
@@ -48,17 +47,7 @@ def network():
     return model
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def check(self, what, holds, why=""):
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)[:600]}")
-
+class Suite(suite.Suite):
     def report(self, kind, *more):
         said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path("m.sinter"), "--quiet", "--report",
                         self.path("r" + kind), *more, timeout=120)
@@ -127,16 +116,5 @@ def run(s):
     s.check("the same page twice", first == text)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        s = Suite(cli.find_sinter(args.sinter), folder)
-        run(s)
-        print(f"{s.passed} checks pass, {s.failed} fail")
-        return 1 if s.failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suite.run(Suite, run, __doc__))

@@ -6,11 +6,9 @@
 What the weights became is read off by multiplying unit vectors; with these weights onnxruntime must give what sinter
 gives, and they must lie within a bound of the original ones that follows from the step of their block.
 """
-import argparse
 import json
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "common"))
@@ -21,6 +19,7 @@ import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import onnxruntime  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 F, I = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
@@ -92,17 +91,7 @@ def layers():
                 lambda y: y, lambda v: v.transpose(1, 0, 2, 3).reshape(24, -1), False)
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def check(self, what, holds, why=""):
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
-
+class Suite(suite.Suite):
     def convert(self, onnx_model, *more, out="q.sinter"):
         onnx.save(onnx_model, self.path("m.onnx"))
         said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--json", *more, timeout=120)
@@ -235,21 +224,14 @@ def usage(s):
             "finite" in quantized["layers"][0]["detail"], said.why())
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        s = Suite(cli.find_sinter(args.sinter), folder)
-        for layer in layers():
-            for bits in 8, 4:
-                one_layer(s, layer, bits)
-        recurrent(s)
-        whole(s)
-        usage(s)
-        print(f"{s.passed} checks pass, {s.failed} fail")
-        return 1 if s.failed else 0
+def everything(s):
+    for layer in layers():
+        for bits in 8, 4:
+            one_layer(s, layer, bits)
+    recurrent(s)
+    whole(s)
+    usage(s)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suite.run(Suite, everything, __doc__))

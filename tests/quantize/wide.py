@@ -4,12 +4,10 @@ int8x16 gives them, clearly better than int8.
 
     wide.py [--sinter PROGRAM]
 """
-import argparse
 import json
 import os
 import re
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
@@ -21,6 +19,7 @@ import imports  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
 from native import labelled_sets, network  # noqa: E402
 
 SEEDS = 4
@@ -63,17 +62,7 @@ CASES = [imports.conv, imports.conv1d, imports.depthwise, imports.transposed, im
          imports.moved, imports.interpolated, imports.picked, imports.joined, imports.residual, mixed]
 
 
-class Suite:
-    def __init__(self, sinter, folder):
-        self.sinter, self.folder, self.failed, self.passed = sinter, folder, 0, 0
-
-    def path(self, name):
-        return os.path.join(self.folder, name)
-
-    def check(self, what, holds, why=""):
-        self.passed, self.failed = self.passed + bool(holds), self.failed + (not holds)
-        print(f"{'ok  ' if holds else 'FAIL'}  {what}{'' if holds else ': ' + str(why)}")
-
+class Suite(suite.Suite):
     def convert(self, model, *more, out="q.sinter"):
         said = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--json", *more, timeout=200)
         return (json.loads(said.out) if said.code == 0 else None), said
@@ -157,24 +146,13 @@ def labelled(s, shared):
                 got["int8x16"][0] > got["int8"][0] + LEAST and got["int8x16"][1] > got["int8"][1] - 1)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sinter")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        s = Suite(cli.find_sinter(args.sinter), folder)
-        for case in CASES:
-            for seed in range(SEEDS):
-                imported(s, case, seed)
-        made_here(s)
-        shared = cli.find_shared()
-        if shared:
-            labelled(s, shared)
-        else:
-            print("skip  labelled networks: there is no folder of shared models")
-        print(f"{s.passed} checks pass, {s.failed} fail")
-        return 1 if s.failed else 0
+def everything(s):
+    for case in CASES:
+        for seed in range(SEEDS):
+            imported(s, case, seed)
+    made_here(s)
+    suite.with_shared(s, labelled, "labelled networks")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(suite.run(Suite, everything, __doc__))
