@@ -42,4 +42,9 @@ std::vector<ValueId> function_roots(const Graph& g) {
   return roots;
 }
 
+bool is_function(const std::vector<ValueId>& roots, const Node& node) {
+  return node.outputs.size() == 1 && node.outputs[0] >= 0 &&
+         roots[static_cast<size_t>(node.outputs[0])] != node.outputs[0];
+}
+
 }  // namespace sinter::convert

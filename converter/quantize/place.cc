@@ -12,6 +12,7 @@
 #include "converter/quantize/integer_form.h"
 #include "converter/quantize/integer_weights.h"
 #include "converter/quantize/steep.h"
+#include "converter/quantize/weight_only.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -157,17 +158,10 @@ void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantPara
   }
 }
 
-// Whether a node only does what makes a function of one value.
-bool is_function(const std::vector<ValueId>& roots, const Node& node) {
-  return node.outputs.size() == 1 && node.outputs[0] >= 0 &&
-         roots[static_cast<size_t>(node.outputs[0])] != node.outputs[0];
-}
-// Whether it reads a value as the function makes it, not rounded.
+// Whether a node reads a value as its function makes it, not rounded.
 bool reads_inner(const std::vector<ValueId>& roots, const Node& node, ValueId id) {
   return is_function(roots, node) && id >= 0 && roots[static_cast<size_t>(id)] != id;
 }
-
-bool recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
 
 }  // namespace
 
@@ -259,7 +253,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
       const auto asked = left.find(node.outputs[0]);
       if (asked != left.end())
         fate.left = asked->second;
-      else if (recurrent(node.op()))
+      else if (is_recurrent(node.op()))
         fate.left = {Reason::kNoKernel, "weights of 1024 numbers or more are kept in 8 bits"};
       else if (kinds[n] == Kind::kFloat)
         fate.left.reason = Reason::kNoKernel;

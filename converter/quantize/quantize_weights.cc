@@ -26,7 +26,7 @@ void Quantizer::spare_recurrent() {
   const double least = std::max(kLeastRecurrent, options_.min_sqnr.value_or(0) + kRecurrentMargin);
   std::set<ValueId> all;
   for (const Node& node : plan_.graph.nodes)
-    if (node.op() == Op::kLstm || node.op() == Op::kGru || node.op() == Op::kRnn)
+    if (is_recurrent(node.op()))
       for (const ValueId id : node.outputs)
         if (id >= 0) {
           all.insert(id);

@@ -22,9 +22,6 @@ class Borders {
   explicit Borders(const Graph& graph) : g_(graph), uses_(graph), roots_(function_roots(graph)) {}
 
   const Uses& uses() const { return uses_; }
-  bool is_function(const Node& node) const {
-    return node.outputs.size() == 1 && node.outputs[0] >= 0 && root(node.outputs[0]) != node.outputs[0];
-  }
   // Made and read inside one function: never rounded.
   bool inner(ValueId id) const {
     if (root(id) == id) return false;
@@ -34,7 +31,7 @@ class Borders {
   }
   bool same_function(ValueId id, int reader) const {
     const Node& node = g_.nodes[static_cast<size_t>(reader)];
-    return root(id) != id && is_function(node) && root(node.outputs[0]) == root(id);
+    return root(id) != id && is_function(roots_, node) && root(node.outputs[0]) == root(id);
   }
   bool crosses(ValueId id) const {
     return id >= 0 && !g_.is_constant(id) && g_.value(id).dtype == DType::kFloat32 && !inner(id);
@@ -48,7 +45,7 @@ class Borders {
   double on_floats(const Node& node) const { return node.op() == Op::kView ? 0 : float_cost(g_, node); }
   // A function is one table, however many nodes it takes.
   double on_integers(const Node& node) const {
-    if (node.op() == Op::kView || (is_function(node) && inner(node.outputs[0]))) return 0;
+    if (node.op() == Op::kView || (is_function(roots_, node) && inner(node.outputs[0]))) return 0;
     return int8_cost(g_, node);
   }
 

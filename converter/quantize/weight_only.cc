@@ -153,8 +153,7 @@ class Narrowing {
     WeightOnlyOptions inside = options_;
     inside.skipped.clear();
     for (const auto& body : node.bodies) Narrowing(*body, inside, summary_).run();
-    if (options_.recurrent_only && node.op() != Op::kLstm && node.op() != Op::kGru && node.op() != Op::kRnn)
-      return;
+    if (options_.recurrent_only && !is_recurrent(node.op())) return;
     if (std::any_of(node.outputs.begin(), node.outputs.end(),
                     [&](ValueId id) { return options_.skipped.contains(id); }))
       return;
@@ -443,6 +442,8 @@ class Narrowing {
 };
 
 }  // namespace
+
+bool is_recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
 
 WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options) {
   WeightOnlySummary summary;

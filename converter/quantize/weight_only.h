@@ -14,10 +14,12 @@
 
 namespace sinter::convert {
 
+bool is_recurrent(Op op);  // Lstm, Gru, Rnn
+
 struct WeightOnlyOptions {
   int bits = 8;                 // 8, or 4 where it makes sense
   int64_t block = 32;           // weights that share a scale, where it is not one for a channel; even
-  bool recurrent_only = false;  // only those of Lstm, Gru and Rnn
+  bool recurrent_only = false;  // only those of recurrent layers
   std::set<ValueId> skipped;    // operations of the main graph that make one of these
 };
 
