@@ -88,6 +88,7 @@ constexpr OperandRules kRules[] = {
     {"TransposeMatMul", "F F", "com.microsoft", true},
     {"Attention", "F F F * F F", "", true},
     {"Attention", "F F F * F F", "com.microsoft", true},
+    {"QAttention", "* * F F F * * * F", "com.microsoft", true},
     {"MultiHeadAttention", "F F F F * F F F", "com.microsoft", true},
     {"LinearAttention", "F F F F F F", "", true},
     {"CausalConvWithState", "F F F F", "", true},

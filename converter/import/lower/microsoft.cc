@@ -234,8 +234,9 @@ bool lower_attention(NodeLowering& n) {
 bool lower_q_attention(NodeLowering& n) {
   if (!n.has_input(4)) return n.refuse("needs five inputs");
   const bool columns = n.size(n.input(4)) > 1 || (n.has_input(7) && n.size(n.input(7)) > 1);
-  const ValueId x = dequantize(n, n.input(0), n.input(3), n.input(6), 0, 0, DType::kFloat32),
-                w = dequantize(n, n.input(1), n.input(4), n.input(7), columns ? 1 : 0, 0, DType::kFloat32);
+  const DType type = n.dtype(n.input(n.has_input(2) ? 2 : 3));  // that of the result as well
+  const ValueId x = dequantize(n, n.input(0), n.input(3), n.input(6), 0, 0, type),
+                w = dequantize(n, n.input(1), n.input(4), n.input(7), columns ? 1 : 0, 0, type);
   return self_attention(n, {x, w, n.input(2), n.input(5), n.input(8), kAbsent});
 }
 
