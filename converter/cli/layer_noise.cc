@@ -102,33 +102,35 @@ void ExactLayers::run(HostSession& session) {
     exact_[s.model().input(i).name] =
         Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
   }
-  const StepObserver observer{this, nullptr, ExactLayers::after};
-  session.session().set_observer(&observer);
+  const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
+    if (info.program != 0) return;
+    auto& me = *static_cast<ExactLayers*>(self);
+    const std::vector<StepValue>& values = me.values_[info.step];
+    for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) me.keep(values[i], call.outputs[i]);
+    me.elided_.after(info, call,
+                     [&](uint32_t step, Op, const TensorView& v) { me.keep(me.values_[step][0], v); });
+  };
+  const StepObserver observer{this, nullptr, after};
+  elided_.before(s, [&](uint32_t step, Op, const TensorView& v) { keep(values_[step][0], v); });
+  s.set_observer(&observer);
   session.run();
-  session.session().set_observer(nullptr);
+  s.set_observer(nullptr);
 }
 
-void ExactLayers::after(void* self, const StepInfo& info, const OpCall& call) {
-  auto& me = *static_cast<ExactLayers*>(self);
-  if (info.program != 0) return;
-  const std::vector<StepValue>& values = me.values_[info.step];
-  for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) {
-    const TensorView& v = call.outputs[i];
-    if (!v.present() || values[i].name.empty() || !has_numbers(v.dtype)) continue;
-    std::vector<double> items;
-    read_numbers(v, values[i].params, &items);
-    ConstantPtr array =
-        Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
-    array = transposed(array, inverse(values[i].order));
-    if (!array) continue;
-    if (values[i].params)
-      me.quantized_.insert(values[i].name);
-    else if (!is_float(v.dtype))
-      me.integers_.insert(values[i].name);
-    me.exact_[values[i].name] = array;
-    if (values[i].base == values[i].name) continue;
-    if (values[i].params || is_float(v.dtype)) me.derived_[values[i].base] = array;
-  }
+void ExactLayers::keep(const StepValue& value, const TensorView& v) {
+  if (!v.present() || value.name.empty() || !has_numbers(v.dtype)) return;
+  std::vector<double> items;
+  read_numbers(v, value.params, &items);
+  ConstantPtr array =
+      Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
+  array = transposed(array, inverse(value.order));
+  if (!array) return;
+  if (value.params)
+    quantized_.insert(value.name);
+  else if (!is_float(v.dtype))
+    integers_.insert(value.name);
+  exact_[value.name] = array;
+  if (value.base != value.name && (value.params || is_float(v.dtype))) derived_[value.base] = array;
 }
 
 ConstantPtr ExactLayers::find(const StepValue& value) const {
@@ -143,13 +145,18 @@ ConstantPtr ExactLayers::find(const StepValue& value) const {
   return base ? base : in(derived_, value.base);
 }
 
-LayerNoise::LayerNoise(const Model& model) : model_(model), values_(step_values(model)) {}
+LayerNoise::LayerNoise(const Model& model) : model_(model), values_(step_values(model)), elided_(model) {}
 
 Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
   exact_ = &exact, judge_ = &judge;
-  const StepObserver observer{this, nullptr, [](void* self, const StepInfo& info, const OpCall& call) {
-                                if (info.program == 0) static_cast<LayerNoise*>(self)->see(info.step, call);
-                              }};
+  const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
+    if (info.program != 0) return;
+    auto& me = *static_cast<LayerNoise*>(self);
+    const size_t count = std::min(call.outputs.size(), me.values_[info.step].size());
+    for (size_t i = 0; i < count; ++i) me.look(info.step, i, call.op, call.outputs[i]);
+    me.elided_.after(info, call, [&](uint32_t step, Op op, const TensorView& v) { me.look(step, 0, op, v); });
+  };
+  const StepObserver observer{this, nullptr, after};
   // What the run overwrites are the session's inputs, too.
   std::vector<Bytes> inputs;
   Session& s = session.session();
@@ -163,6 +170,7 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
     forcing_ = forcing;
     for (uint32_t i = 0; i < s.input_count(); ++i)
       if (!inputs[i].empty()) std::memcpy(s.input(i).data, inputs[i].data(), inputs[i].size());
+    elided_.before(s, [&](uint32_t step, Op op, const TensorView& v) { look(step, 0, op, v); });
     session.run();
     if (!forcing) outputs = session.outputs();
   }
@@ -170,46 +178,41 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
   return outputs;
 }
 
-void LayerNoise::see(uint32_t step, const OpCall& call) {
-  const std::vector<StepValue>& values = values_[step];
-  for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) {
-    const TensorView& v = call.outputs[i];
-    const StepValue& value = values[i];
-    if (!v.present() || value.name.empty() || !has_numbers(v.dtype)) continue;
-    ConstantPtr exact = exact_->find(value);
-    if (exact) exact = transposed(exact, value.order);
-    if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) continue;
-    // Integers of which nobody said what they stand for; or an ONNX value of that name that has other
-    // integers.
-    if (value.base != value.name && !value.params && !is_float(v.dtype)) continue;
-    x_ = exact->as_doubles();
-    read_numbers(v, value.params, &y_);
-    const auto [name, fresh] = first_.emplace(value.base, step);
-    const bool repeats = name->second != step && call.op == Op::kDequantize;
-    if (!repeats) {
-      Row& row = rows_[{step, i}];
-      const int64_t channels = v.rank > 0 ? v.dims[v.rank - 1] : 0;
-      if (row.name.empty()) {
-        row.step = step, row.name = value.base, row.node = model_.step_name(step),
-        row.op = model_.step_op(step);
-        row.dtype = v.dtype, row.judged = rows_.size() - 1;
-        row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
-        if (!only_moves(call.op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
-      }
-      const TensorView x = as_view(x_, v), y = as_view(y_, v);
-      if (!forcing_) {
-        row.accumulated.add(x, y);
-        if (*judge_) (*judge_)(row, {x_, y_, v.dtype});
-      } else if (row.own) {
-        row.own->add(x, y);
-        // What is held with other factors cannot be replaced; what reads it gets it as it came.
-        if (row.own->result().scaled() || !row.accumulated.certain()) continue;
-      }
-      if (forcing_) row.accumulated.rescale(x_);
+void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) {
+  const StepValue& value = values_[step][output];
+  if (!v.present() || value.name.empty() || !has_numbers(v.dtype)) return;
+  ConstantPtr exact = exact_->find(value);
+  if (exact) exact = transposed(exact, value.order);
+  if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) return;
+  // Integers of which nobody said what they stand for; or an ONNX value of that name that has other integers.
+  if (value.base != value.name && !value.params && !is_float(v.dtype)) return;
+  x_ = exact->as_doubles();
+  read_numbers(v, value.params, &y_);
+  const auto [name, fresh] = first_.emplace(value.base, step);
+  const bool repeats = name->second != step && op == Op::kDequantize;
+  if (!repeats) {
+    Row& row = rows_[{step, output}];
+    const int64_t channels = v.rank > 0 ? v.dims[v.rank - 1] : 0;
+    if (row.name.empty()) {
+      row.step = step, row.name = value.base, row.node = model_.step_name(step),
+      row.op = model_.step_op(step);
+      row.dtype = v.dtype, row.judged = rows_.size() - 1;
+      row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
+      if (!only_moves(op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
     }
-    const bool numeric = value.params || v.dtype == DType::kFloat32 || v.dtype == DType::kFloat64;
-    if (forcing_ && numeric && !only_moves(call.op)) write_numbers(v, value.params, x_);
+    const TensorView x = as_view(x_, v), y = as_view(y_, v);
+    if (!forcing_) {
+      row.accumulated.add(x, y);
+      if (*judge_) (*judge_)(row, {x_, y_, v.dtype});
+    } else if (row.own) {
+      row.own->add(x, y);
+      // What is held with other factors cannot be replaced; what reads it gets it as it came.
+      if (row.own->result().scaled() || !row.accumulated.certain()) return;
+    }
+    if (forcing_) row.accumulated.rescale(x_);
   }
+  const bool numeric = value.params || v.dtype == DType::kFloat32 || v.dtype == DType::kFloat64;
+  if (forcing_ && numeric && !only_moves(op)) write_numbers(v, value.params, x_);
 }
 
 std::vector<const LayerNoise::Row*> LayerNoise::rows() const {

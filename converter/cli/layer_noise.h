@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/cli/elided_values.h"
 #include "converter/cli/host_session.h"
 #include "converter/quantize/noise.h"
 
@@ -35,16 +36,16 @@ bool has_quantized_values(const Model& model);
 // that they stand for.
 class ExactLayers {
  public:
-  explicit ExactLayers(const Model& model) : values_(step_values(model)) {}
+  explicit ExactLayers(const Model& model) : values_(step_values(model)), elided_(model) {}
   void run(HostSession& session);
-  // float64; null: there is none.
-  // A quantized value of the same name
-  // comes first, then the ONNX value, then what was made from it.
+  // float64; null: there is none. A quantized value of the same name comes first, then the ONNX value, then
+  // what was made from it.
   ConstantPtr find(const StepValue& value) const;
 
  private:
-  static void after(void* self, const StepInfo& info, const OpCall& call);
+  void keep(const StepValue& value, const TensorView& v);
   std::vector<std::vector<StepValue>> values_;
+  ElidedValues elided_;
   std::map<std::string, ConstantPtr> exact_, derived_;  // under its own name; under that of its base
   std::set<std::string> quantized_, integers_;  // that stand for other numbers; that do not, or nobody said
 };
@@ -75,9 +76,10 @@ class LayerNoise {
   std::vector<const Row*> rows() const;
 
  private:
-  void see(uint32_t step, const OpCall& call);
+  void look(uint32_t step, size_t output, Op op, const TensorView& v);
   const Model& model_;
   std::vector<std::vector<StepValue>> values_;
+  ElidedValues elided_;
   std::map<std::pair<uint32_t, size_t>, Row> rows_;
   std::map<std::string, uint32_t> first_;  // step that gave a name first
   const ExactLayers* exact_ = nullptr;

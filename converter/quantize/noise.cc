@@ -173,7 +173,9 @@ int64_t ValueNoise::levels() const {
 }
 
 double ValueNoise::levels_used() const {
-  return params && params->scale > 0 ? (all.high - all.low) / params->scale : 0;
+  if (!params || !(params->scale > 0) || all.elements == 0) return 0;
+  // What is beyond all integers is clipped and uses none.
+  return static_cast<double>(params->quantize(all.high) - params->quantize(all.low) + 1);
 }
 
 int64_t ValueNoise::worst_channel() const {
@@ -341,7 +343,7 @@ std::string cause_of(const ValueNoise& n) {
   if (poor > 0 && n.channels.size() > 1)
     say(fmt::format("{} of {} channels use fewer than {:.0f} levels", poor, n.channels.size(), kFewLevels));
   else if (n.params && levels > 0 && levels < kMostLevelsOfFew && n.levels() > 2 * kMostLevelsOfFew)
-    say(fmt::format("uses {:.0f} of {} levels", std::ceil(levels), n.levels()));
+    say(fmt::format("uses {:.0f} of {} levels", levels, n.levels()));
   if (n.params && n.peak_over_rms() >= kOutlier)
     say(fmt::format("range {:.0f} times the typical value: outliers", n.peak_over_rms()));
   if (n.offset_share() >= kLargeShare)

@@ -50,7 +50,7 @@ struct ValueNoise {
   bool scaled() const;
 
   int64_t levels() const;                           // integers that there are; 0: no integers
-  double levels_used() const;                       // the exact range over the step
+  double levels_used() const;                       // those between the ends of the exact range
   int64_t worst_channel() const;                    // -1: there are no channels
   int64_t poor_channels(double most_levels) const;  // that use fewer levels than this, but some
   double peak_over_rms() const;

@@ -59,6 +59,7 @@ TEST(Noise, NamesChannelsWithFewLevels) {
 TEST(Noise, NamesClippingOutliersAndShifts) {
   const ValueNoise clipped = rounded({1}, {DType::kInt8, 3.0 / 255, 0});
   EXPECT_GT(clipped.clipped_share(), 0.1);
+  EXPECT_EQ(clipped.levels_used(), 256);  // never more than there are
   EXPECT_NE(cause_of(clipped).find("clipped 13 %"), std::string::npos) << cause_of(clipped);
   const ValueNoise outlier = rounded({1}, {DType::kInt8, 100.0 / 127, 0}, 100);
   EXPECT_NE(cause_of(outlier).find("times the typical value: outliers"), std::string::npos)
