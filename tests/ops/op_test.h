@@ -4,9 +4,9 @@
 //   expect_equal(y[0], tensor<float>({2}, {4, 5}));
 //   expect_refused(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<int8_t>({}, {3})});
 //
-// run_op infers, validates, takes exactly the stated workspace, runs with guard bytes around every output,
-// and repeats the run with strange strides (where the row says Any) and in place (where it says InPlace); all
-// must give the same bytes as the dense run.
+// run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
+// operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row says
+// Any) and in place (where it says InPlace); all must give the same bytes as the dense run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,6 +19,8 @@
 
 #include "runtime/backend/kernel.h"
 #include "runtime/kernels/reference.h"
+#include "tests/memory/guarded.h"
+#include "tests/memory/watch.h"
 #include "tests/ops/tensor.h"
 
 namespace sinter::test {
@@ -30,8 +32,10 @@ struct RunOptions {
   bool strided = true, in_place = true;
 };
 
-// How an operand lies in memory.
-enum class Layout { kDense, kGaps, kReversed };
+// How an operand lies in memory. Dense ones end before a guard page (after the padding that kernels may
+// read), or, kFront, begin behind one; kTight has no padding.
+enum class Layout { kDense, kFront, kTight, kGaps, kReversed };
+constexpr bool is_dense(Layout l) { return l != Layout::kGaps && l != Layout::kReversed; }
 
 // Memory for one operand: the view, and bytes around it that must not change.
 class Operand {
@@ -41,7 +45,8 @@ class Operand {
     view_.set_shape(dims);
     const auto width = static_cast<int64_t>(byte_width(dtype));
     int64_t span = view_.dense_bytes(), first = 0;
-    if (layout != Layout::kDense && width > 0) {
+    dense_ = is_dense(layout) || width == 0;
+    if (!dense_) {
       int64_t step = width * 2;  // a gap after every element and every row
       for (int i = view_.rank - 1; i >= 0; --i) {
         view_.strides[i] = step;
@@ -54,10 +59,10 @@ class Operand {
           view_.strides[i] = -view_.strides[i];
         }
     }
-    memory_.assign(static_cast<size_t>(span) + 2 * kGuard, kPoison);
-    const auto address = reinterpret_cast<uintptr_t>(memory_.data());
-    offset_ = 2 * kBufferAlignment - address % kBufferAlignment;
-    view_.data = memory_.data() + offset_ + first;
+    const bool front = layout == Layout::kFront || layout == Layout::kGaps;
+    memory_ = Guarded(static_cast<size_t>(span), front ? Flush::kStart : Flush::kEnd,
+                      layout == Layout::kTight ? 0 : kReadPadding);
+    view_.data = memory_.data() + first;
   }
   const TensorView& view() const { return view_; }
 
@@ -82,24 +87,19 @@ class Operand {
   }
   // Whether all bytes that belong to no element still hold the poison.
   bool clean() const {
-    std::vector<bool> owned(memory_.size(), false);
+    if (dense_) return memory_.clean();
+    const std::span<std::byte> window = memory_.window();
+    std::vector<bool> owned(window.size(), false);
     const size_t width = byte_width(view_.dtype);
-    const auto mark = [&](const std::byte* p, size_t n) {
-      for (size_t k = 0; k < n; ++k) owned[static_cast<size_t>(p - memory_.data()) + k] = true;
-    };
-    if (width == 0)
-      mark(view_.data, static_cast<size_t>(view_.dense_bytes()));
-    else
-      each([&](std::byte* p, size_t) { mark(p, width); });
-    for (size_t k = 0; k < memory_.size(); ++k)
-      if (!owned[k] && memory_[k] != kPoison) return false;
+    each([&](std::byte* p, size_t) {
+      for (size_t k = 0; k < width; ++k) owned[static_cast<size_t>(p - window.data()) + k] = true;
+    });
+    for (size_t k = 0; k < window.size(); ++k)
+      if (!owned[k] && window[k] != Guarded::kPoison) return false;
     return true;
   }
 
  private:
-  static constexpr size_t kGuard = 128;
-  static constexpr std::byte kPoison{0xa5};
-
   template <class F>
   void each(F f) const {
     int64_t index[kMaxRank] = {};
@@ -113,14 +113,27 @@ class Operand {
   }
 
   TensorView view_;
-  std::vector<std::byte> memory_;
-  size_t offset_ = 0;
+  Guarded memory_;
+  bool dense_ = true;
 };
 
 inline std::string sentence(const Status& s) {
   char buffer[256];
   format_status(s, buffer);
   return buffer;
+}
+
+// Runs a step several times, or once if it cannot be repeated, during which nothing may be taken from the
+// heap and, `alone` on its thread, neither a lock nor a system call be made.
+template <class F>
+Status run_watched(Op op, bool alone, bool repeatable, F&& step) {
+  const int runs = repeatable ? watched_runs(2) : 1;
+  Status status;
+  const Seen seen = watched(alone, [&] {
+    for (int i = 0; i < runs && status.ok(); ++i) status = step();
+  });
+  EXPECT_TRUE(seen.nothing()) << op_name(op) << " made " << seen.text();
+  return status;
 }
 
 // Only infers: the status, and the outputs' views.
@@ -177,7 +190,7 @@ inline Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inpu
   }
   Operand workspace(DType::kUint8, {static_cast<int64_t>(bytes)}, Layout::kDense);
   RunContext context{{workspace.view().data, bytes}, nullptr};
-  const Status s = kernel.run(call, context);
+  const Status s = run_watched(op, true, alias < 0, [&] { return kernel.run(call, context); });
   if (!s.ok()) return s;
   EXPECT_TRUE(workspace.clean()) << "the workspace was overrun";
   results->clear();
@@ -232,6 +245,7 @@ inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Te
     for (size_t i = 0; i < count; ++i)
       EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(op) << " output " << i << " differs " << what;
   };
+  compare(Layout::kFront, Layout::kFront, -1, "behind a guard page");
   const OpInfo* info = op_info(op);
   const bool in_any = options.strided && info->in_strides == Strides::kAny;
   const bool out_any = options.strided && info->out_strides == Strides::kAny;

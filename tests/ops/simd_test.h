@@ -37,8 +37,9 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
   if (kernel == nullptr) return false;
   std::vector<Operand> in, out;
   std::vector<TensorView> in_views, out_views;
+  const Layout layout = pool == nullptr ? Layout::kDense : Layout::kFront;
   for (const Tensor& t : inputs) {
-    in.emplace_back(t.dtype, t.dims, Layout::kDense);
+    in.emplace_back(t.dtype, t.dims, layout);
     in.back().write(t);
     in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
     in_views.back().constant = true;
@@ -46,7 +47,7 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
   for (const TensorView& v : shapes) {
     const bool absent = v.rank == kUnwantedRank;
     out.emplace_back(absent ? DType::kNone : v.dtype,
-                     absent ? Shape{} : Shape(v.shape().begin(), v.shape().end()), Layout::kDense);
+                     absent ? Shape{} : Shape(v.shape().begin(), v.shape().end()), layout);
     out_views.push_back(absent ? TensorView{} : out.back().view());
   }
   OpCall call{A::kOp, &attrs, in_views, out_views};
@@ -56,9 +57,10 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
     const Status s = kernel->workspace(call, pool != nullptr ? pool->thread_count() : 1, &bytes);
     EXPECT_TRUE(s.ok()) << sentence(s);
   }
-  Operand workspace(DType::kUint8, {static_cast<int64_t>(bytes)}, Layout::kDense);
+  Operand workspace(DType::kUint8, {static_cast<int64_t>(bytes)}, layout);
   RunContext context{{workspace.view().data, bytes}, pool};
-  const Status s = kernel->run(call, context);
+  const Status s = run_watched(A::kOp, pool == nullptr || pool->native() == nullptr, true,
+                               [&] { return kernel->run(call, context); });
   EXPECT_TRUE(s.ok()) << sentence(s);
   EXPECT_TRUE(workspace.clean());
   results->clear();
@@ -167,7 +169,7 @@ void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs)
     StepNeeds needs;
     ASSERT_TRUE(backend.measure(call, threaded ? 3 : 1, &needs).ok());
     EXPECT_EQ(needs.prepared > 0, packs);
-    Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kDense);
+    Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
     Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, Layout::kDense);
     BumpArena arena({prepared.view().data, needs.prepared});
     RunContext context{{workspace.view().data, needs.workspace}, threads};
@@ -175,7 +177,7 @@ void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs)
     ASSERT_TRUE(backend.prepare(call, arena, context.workspace, threads, &step).ok());
     EXPECT_EQ(arena.used(), needs.prepared);
     for (int run = 0; run < 2; ++run) {
-      ASSERT_TRUE(step.run(step.state, call, context).ok());
+      ASSERT_TRUE(run_watched(A::kOp, true, true, [&] { return step.run(step.state, call, context); }).ok());
       EXPECT_EQ(out.read().bytes, plain[0].bytes);
     }
     EXPECT_TRUE(prepared.clean() && workspace.clean() && out.clean());

@@ -52,13 +52,14 @@ bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   std::vector<Operand> in;
   std::vector<TensorView> in_views, out_views;
   in.reserve(c.inputs.size());
+  const Layout layout = pool == nullptr ? Layout::kDense : Layout::kFront;
   for (const Tensor& t : c.inputs) {
-    in.emplace_back(t.dtype, t.dims, Layout::kDense);
+    in.emplace_back(t.dtype, t.dims, layout);
     in.back().write(t);
     in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
     in_views.back().constant = c.weights_constant && in.size() > 1;
   }
-  Operand out(shapes[0].dtype, Shape(shapes[0].shape().begin(), shapes[0].shape().end()), Layout::kDense);
+  Operand out(shapes[0].dtype, Shape(shapes[0].shape().begin(), shapes[0].shape().end()), layout);
   out_views.push_back(out.view());
   for (size_t i = 1; i < shapes.size(); ++i) out_views.push_back(shapes[i]);
   OpCall call{A::kOp, &attrs, in_views, out_views};
@@ -76,8 +77,8 @@ bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   size_t planned = 0;  // what the converter says, for any number of threads that it plans for
   EXPECT_TRUE(xnnpack::accept(call, 8, &planned).ok());
   EXPECT_LE(needs.workspace, planned);
-  Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kDense);
-  Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, Layout::kDense);
+  Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
+  Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, layout);
   BumpArena arena({prepared.view().data, needs.prepared});
   PreparedStep step;
   const Status ready = backend.prepare(call, arena, {workspace.view().data, needs.workspace}, pool, &step);
@@ -86,10 +87,9 @@ bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   EXPECT_FALSE(arena.exhausted());
   EXPECT_LE(needs.prepared - arena.used(), kSlack);
   RunContext context{{workspace.view().data, needs.workspace}, pool};
-  for (int i = 0; i < 2; ++i) {
-    const Status ran = step.run(step.state, call, context);
-    EXPECT_TRUE(ran.ok()) << sentence(ran);
-  }
+  const bool alone = pool == nullptr || pool->thread_count() == 1;
+  const Status ran = run_watched(A::kOp, alone, true, [&] { return step.run(step.state, call, context); });
+  EXPECT_TRUE(ran.ok()) << sentence(ran);
   backend.release(step);
   EXPECT_TRUE(prepared.clean());
   EXPECT_TRUE(workspace.clean());

@@ -4,7 +4,7 @@
 
 #include "runtime/core/op_enums.h"
 #include "sinter/session.h"
-#include "tests/unit/allocation_count.h"
+#include "tests/memory/watch.h"
 #include "tests/unit/running.h"
 
 namespace sinter::testing {
@@ -49,9 +49,9 @@ TEST(Control, IfTakesEitherBranch) {
   r.set<uint8_t>("c", {0});
   ASSERT_TRUE(r.session.run().ok());
   EXPECT_THAT(r.get<float>("y"), ElementsAre(99, 102, 103));
-  const int64_t before = allocation_count();
+  const int64_t before = test::allocation_count();
   ASSERT_TRUE(r.session.run().ok());
-  EXPECT_EQ(allocation_count(), before);
+  EXPECT_EQ(test::allocation_count(), before);
 }
 
 TEST(Control, ObserverSeesInsideBranches) {

@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "tests/unit/allocation_count.h"
+#include "tests/memory/watch.h"
 #include "tests/unit/running.h"
 
 namespace sinter::testing {
@@ -93,14 +93,14 @@ TEST(Session, RunsWithoutAllocating) {
   ModelBuilder b = add_relu();
   Running r(b);
   ASSERT_RUNNING(r);
-  const int64_t before = allocation_count();
+  const int64_t before = test::allocation_count();
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(r.session.run().ok());
-  EXPECT_EQ(allocation_count(), before);
+  EXPECT_EQ(test::allocation_count(), before);
   // Neither does creating one.
   r.session.destroy();
-  const int64_t counted = allocation_count();
+  const int64_t counted = test::allocation_count();
   auto again = Session::create(r.model, r.memory.span(), {});
-  const int64_t after = allocation_count();
+  const int64_t after = test::allocation_count();
   EXPECT_TRUE(again.ok());
   EXPECT_EQ(after, counted);
 }

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/unit/allocation_count.h"
+#include "tests/memory/watch.h"
 
 namespace sinter {
 namespace {
@@ -53,10 +53,10 @@ TEST(PthreadPool, ThreadsMayComeLate) {
 TEST(PthreadPool, AllocatesOnlyWhenMade) {
   PthreadPool pool(3);
   std::atomic<int64_t> sum{0};
-  const int64_t before = testing::allocation_count();
+  const int64_t before = test::allocation_count();
   for (int round = 0; round < 20; ++round)
     parallel_for(&pool, 1000, 10, [&](int64_t begin, int64_t end) { sum += end - begin; });
-  EXPECT_EQ(testing::allocation_count(), before);
+  EXPECT_EQ(test::allocation_count(), before);
   EXPECT_EQ(sum.load(), 20000);
 }
 

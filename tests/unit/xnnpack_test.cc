@@ -7,7 +7,7 @@
 
 #include "platforms/xnnpack/xnnpack_backend.h"
 #include "sinter/thread_pool.h"
-#include "tests/unit/allocation_count.h"
+#include "tests/memory/watch.h"
 
 namespace sinter {
 namespace {
@@ -48,7 +48,7 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
       backend.measure(call, 2, &needs).ok());  // the library detects the processor's kernels here, once
   Memory prepared(needs.prepared), workspace(needs.workspace);
 
-  const int64_t before = testing::allocation_count();
+  const int64_t before = test::allocation_count();
   StepNeeds again;
   ASSERT_TRUE(backend.measure(call, 2, &again).ok());
   BumpArena arena({prepared.data(), needs.prepared});
@@ -58,7 +58,7 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
   RunContext context{{workspace.data(), needs.workspace}, &pool};
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(step.run(step.state, call, context).ok());
   backend.release(step);
-  EXPECT_EQ(testing::allocation_count(), before);
+  EXPECT_EQ(test::allocation_count(), before);
 
   // A byte less is noticed.
   BumpArena small({prepared.data(), needs.prepared - 1});

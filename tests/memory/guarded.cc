@@ -1,0 +1,74 @@
+#include "tests/memory/guarded.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/tensor_view.h"
+
+namespace sinter::test {
+namespace {
+
+// Mappings are kept for the next taker of that size: thousands of small ones are made per test.
+std::map<size_t, std::vector<std::byte*>>& kept() {
+  static auto* lists = new std::map<size_t, std::vector<std::byte*>>;
+  return *lists;
+}
+
+const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+constexpr size_t kKeptBytes = size_t{1} << 20;
+
+std::byte* map(size_t bytes) {
+  if (auto& list = kept()[bytes]; !list.empty()) {
+    std::byte* at = list.back();
+    list.pop_back();
+    return at;
+  }
+  void* p = mmap(nullptr, bytes + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED || mprotect(static_cast<std::byte*>(p) + kPage, bytes, PROT_READ | PROT_WRITE) != 0) {
+    std::abort();
+  }
+  return static_cast<std::byte*>(p) + kPage;
+}
+
+void unmap(std::span<std::byte> window) {
+  if (window.size() <= kKeptBytes)
+    kept()[window.size()].push_back(window.data());
+  else
+    munmap(window.data() - kPage, window.size() + 2 * kPage);
+}
+
+}  // namespace
+
+Guarded::Guarded(size_t bytes, Flush flush, size_t padding) : bytes_(bytes) {
+  const size_t size = align_up(align_up(bytes, kBufferAlignment) + padding, kPage);
+  window_ = {map(size), size};
+  std::memset(window_.data(), static_cast<int>(kPoison), size);
+  const size_t last = (size - padding - bytes) / kBufferAlignment * kBufferAlignment;
+  data_ = window_.data() + (flush == Flush::kEnd ? last : 0);
+}
+
+Guarded::~Guarded() {
+  if (!window_.empty()) unmap(window_);
+}
+
+Guarded& Guarded::operator=(Guarded&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(window_, other.window_);
+  return *this;
+}
+
+bool Guarded::clean() const {
+  const auto poison = [](std::byte b) { return b == kPoison; };
+  return std::all_of(window_.data(), data_, poison) &&
+         std::all_of(data_ + bytes_, window_.data() + window_.size(), poison);
+}
+
+}  // namespace sinter::test

@@ -1,0 +1,38 @@
+// Memory between two pages that nobody may touch: what reads or writes past them ends the program, what
+// writes past the bytes themselves changes a poison that clean() looks for.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sinter::test {
+
+// Which end of the bytes lies against a guard page. kEnd leaves `padding` readable bytes there and what
+// aligning the first byte costs; kStart leaves none in front.
+enum class Flush { kEnd, kStart };
+
+class Guarded {
+ public:
+  Guarded() = default;
+  // Aligned to kBufferAlignment, poisoned throughout.
+  explicit Guarded(size_t bytes, Flush flush = Flush::kEnd, size_t padding = 64);
+  ~Guarded();
+  Guarded(Guarded&& other) noexcept { *this = static_cast<Guarded&&>(other); }
+  Guarded& operator=(Guarded&& other) noexcept;
+
+  std::byte* data() const { return data_; }
+  std::span<std::byte> span() const { return {data_, bytes_}; }
+  // All of it that can be touched, and the poison.
+  std::span<std::byte> window() const { return window_; }
+  static constexpr std::byte kPoison{0xa5};
+  // Whether the poison around the bytes is as it was.
+  bool clean() const;
+
+ private:
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+  std::span<std::byte> window_;
+};
+
+}  // namespace sinter::test
