@@ -3,54 +3,210 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
+
+#include "converter/plan/offsets_greedy.h"
+#include "converter/plan/offsets_search.h"
 
 namespace sinter::convert {
 namespace {
 
-uint64_t aligned(uint64_t n, uint64_t alignment) { return (n + alignment - 1) / alignment * alignment; }
+// In turn; all but the first round scattered.
+constexpr const char* kSearchOrders[] = {"tlaz", "laz", "tal", "alt", "tza"};
+constexpr size_t kSearchOrderCount = std::size(kSearchOrders);
+constexpr uint64_t kRunNodes = 1000;  // times luby()
+constexpr double kScatter = 0.2;
+
+// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: how long restarts should last if nothing is known.
+uint64_t luby(uint64_t n) {
+  for (++n;;) {
+    uint64_t k = 1;
+    while (((uint64_t{1} << k) - 1) < n) ++k;
+    if (((uint64_t{1} << k) - 1) == n) return uint64_t{1} << (k - 1);
+    n -= (uint64_t{1} << (k - 1)) - 1;
+  }
+}
+
+class Solver {
+ public:
+  Solver(std::vector<MemoryBlock>& blocks, const OffsetOptions& options)
+      : blocks_(blocks), options_(options) {
+    if (options.max_seconds > 0) deadline_ = steady_seconds() + options.max_seconds;
+  }
+
+  OffsetResult solve() {
+    result_.lower_bound = memory_lower_bound(blocks_, options_.alignment);
+    greedy();
+    if (result_.bytes > target() && options_.max_nodes > 0 && rectangles()) search();
+    if (options_.capacity == 0)
+      result_.proved = result_.bytes == result_.lower_bound;
+    else
+      result_.proved = result_.bytes <= options_.capacity || result_.lower_bound > options_.capacity;
+    return result_;
+  }
+
+ private:
+  uint64_t target() const { return std::max(result_.lower_bound, options_.capacity); }
+
+  void greedy() {
+    std::vector<MemoryBlock> trial = blocks_;
+    result_.bytes = UINT64_MAX;
+    for (const GreedyOrder& order : kGreedyOrders) {
+      const uint64_t bytes =
+          place_greedily(trial, options_.alignment, preference(blocks_, order.keys), order.best_fit);
+      if (bytes < result_.bytes) {
+        result_.bytes = bytes;
+        for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = trial[i].offset;
+      }
+      if (result_.bytes <= target()) return;
+    }
+  }
+
+  // The search's problem in units that divide every aligned size: least sums are multiples of them.
+  bool rectangles() {
+    uint64_t sum = 0;
+    unit_ = 0;
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      const MemoryBlock& b = blocks_[i];
+      if (!b.pieces.empty()) return false;
+      if (b.bytes == 0) continue;
+      unit_ = std::gcd(unit_, align_up(b.bytes, options_.alignment));
+      sum += align_up(b.bytes, options_.alignment);
+      taken_.push_back(i);
+    }
+    return sum / unit_ < (uint64_t{1} << 30);
+  }
+
+  void search() {
+    std::vector<Rectangle> rectangles;
+    for (const size_t i : taken_)
+      rectangles.push_back({static_cast<int32_t>(align_up(blocks_[i].bytes, options_.alignment) / unit_),
+                            blocks_[i].first, blocks_[i].last});
+    OffsetSearch search(std::move(rectangles));
+    if (options_.capacity > 0) {
+      attempt(search, options_.capacity / unit_, options_.max_nodes);
+      return;
+    }
+    // At the bound first; where that stays open, halfway towards what is known to be possible.
+    uint64_t aim = (result_.lower_bound + unit_ - 1) / unit_, share = 2;
+    while (result_.bytes > result_.lower_bound && result_.nodes < options_.max_nodes && !late()) {
+      const uint64_t left = options_.max_nodes - result_.nodes;
+      const SearchOutcome outcome = attempt(search, aim, std::max<uint64_t>(1, left / share));
+      const uint64_t low = (result_.lower_bound + unit_ - 1) / unit_, high = result_.bytes / unit_ - 1;
+      if (high < low) return;
+      if (outcome == SearchOutcome::kUndecided && aim < high) {
+        aim = (aim + high + 1) / 2;
+      } else if (outcome == SearchOutcome::kUndecided) {
+        // Nothing but the least improvement is open above: spend what is left at the bound.
+        aim = low, share = 1;
+      } else {
+        aim = outcome == SearchOutcome::kImpossible ? low : low + (high - low) / 2;
+      }
+    }
+  }
+
+  bool late() const { return deadline_ > 0 && steady_seconds() > deadline_; }
+
+  // Improves the result or the bound if it can.
+  SearchOutcome attempt(OffsetSearch& search, uint64_t capacity, uint64_t nodes) {
+    const uint64_t end =
+        options_.max_nodes - result_.nodes < nodes ? options_.max_nodes : result_.nodes + nodes;
+    for (uint64_t round = 0; result_.nodes < end && !late(); ++round) {
+      const char* keys = kSearchOrders[round % kSearchOrderCount];
+      const SearchBudget budget{std::min(end - result_.nodes, kRunNodes * luby(round / kSearchOrderCount)),
+                                deadline_};
+      const SearchOutcome outcome = search.run(static_cast<int32_t>(capacity), ranks(keys, round), budget);
+      result_.nodes += search.nodes();
+      if (outcome == SearchOutcome::kUndecided) continue;
+      if (outcome == SearchOutcome::kImpossible)
+        result_.lower_bound = std::max(result_.lower_bound, (capacity + 1) * unit_);
+      else
+        adopt(search.offsets());
+      return outcome;
+    }
+    return SearchOutcome::kUndecided;
+  }
+
+  std::vector<int32_t> ranks(const char* keys, uint64_t round) const {
+    const std::vector<size_t> order =
+        preference(blocks_, keys, round, round < kSearchOrderCount ? 0 : kScatter);
+    std::vector<int32_t> rank_of(blocks_.size(), -1), ranks;
+    int32_t next = 0;
+    for (const size_t i : order)
+      if (blocks_[i].bytes > 0) rank_of[i] = next++;
+    for (const size_t i : taken_) ranks.push_back(rank_of[i]);
+    return ranks;
+  }
+
+  void adopt(const std::vector<int32_t>& offsets) {
+    result_.bytes = 0;
+    for (size_t k = 0; k < taken_.size(); ++k) {
+      MemoryBlock& b = blocks_[taken_[k]];
+      b.offset = static_cast<uint64_t>(offsets[k]) * unit_;
+      result_.bytes = std::max(result_.bytes, b.offset + align_up(b.bytes, options_.alignment));
+    }
+  }
+
+  std::vector<MemoryBlock>& blocks_;
+  const OffsetOptions& options_;
+  OffsetResult result_;
+  double deadline_ = 0;
+  uint64_t unit_ = 1;
+  std::vector<size_t> taken_;  // blocks with bytes
+};
 
 }  // namespace
 
-uint64_t assign_offsets(std::vector<MemoryBlock>& blocks, uint64_t alignment) {
-  std::vector<size_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::tuple(~blocks[a].bytes, blocks[a].first, a) <
-           std::tuple(~blocks[b].bytes, blocks[b].first, b);
-  });
-  std::vector<size_t> placed;  // by offset
-  uint64_t used = 0;
-  for (const size_t index : order) {
-    MemoryBlock& block = blocks[index];
-    const uint64_t need = aligned(block.bytes, alignment);
-    uint64_t end = 0, best = UINT64_MAX, best_gap = UINT64_MAX;
-    for (const size_t other_index : placed) {
-      const MemoryBlock& other = blocks[other_index];
-      if (other.last < block.first || block.last < other.first) continue;
-      if (other.offset > end && other.offset - end >= need && other.offset - end < best_gap)
-        best = end, best_gap = other.offset - end;
-      end = std::max(end, aligned(other.offset + other.bytes, alignment));
-    }
-    block.offset = best == UINT64_MAX ? end : best;
-    used = std::max(used, block.offset + need);
-    const auto at = std::upper_bound(placed.begin(), placed.end(), index, [&](size_t a, size_t b) {
-      return std::tuple(blocks[a].offset, a) < std::tuple(blocks[b].offset, b);
-    });
-    placed.insert(at, index);
-  }
-  return used;
+OffsetResult assign_offsets(std::vector<MemoryBlock>& blocks, const OffsetOptions& options) {
+  return Solver(blocks, options).solve();
 }
 
+// Where all that is live is whole blocks, the sum of their aligned sizes; pieces may lie in each other's
+// padding.
 uint64_t memory_lower_bound(const std::vector<MemoryBlock>& blocks, uint64_t alignment) {
-  std::map<int, int64_t> change;
+  struct Change {
+    int64_t aligned = 0, exact = 0, pieces = 0;
+  };
+  std::map<int, Change> changes;
+  const auto add = [&](int first, int last, uint64_t bytes, bool piece) {
+    const auto exact = static_cast<int64_t>(bytes), padded = static_cast<int64_t>(align_up(bytes, alignment));
+    Change &on = changes[first], &off = changes[last + 1];
+    on.aligned += padded, on.exact += exact, on.pieces += piece ? 1 : 0;
+    off.aligned -= padded, off.exact -= exact, off.pieces -= piece ? 1 : 0;
+  };
   for (const MemoryBlock& b : blocks) {
-    change[b.first] += static_cast<int64_t>(aligned(b.bytes, alignment));
-    change[b.last + 1] -= static_cast<int64_t>(aligned(b.bytes, alignment));
+    if (b.pieces.empty()) add(b.first, b.last, b.bytes, false);
+    for (const MemoryPiece& p : b.pieces) add(p.first, p.last, p.end - p.begin, true);
   }
-  int64_t now = 0, most = 0;
-  for (const auto& [step, delta] : change) most = std::max(most, now += delta);
-  return static_cast<uint64_t>(most);
+  Change now;
+  int64_t most = 0;
+  for (const auto& [step, c] : changes) {
+    now.aligned += c.aligned, now.exact += c.exact, now.pieces += c.pieces;
+    most = std::max(most, now.pieces > 0 ? now.exact : now.aligned);
+  }
+  return align_up(static_cast<uint64_t>(most), alignment);
+}
+
+bool offsets_valid(const std::vector<MemoryBlock>& blocks, uint64_t alignment) {
+  struct Taken {
+    int first, last;
+    uint64_t begin, end;
+  };
+  std::vector<std::vector<Taken>> taken;
+  for (const MemoryBlock& b : blocks) {
+    if (b.offset % alignment != 0) return false;
+    std::vector<Taken> own;
+    if (b.pieces.empty()) own.push_back({b.first, b.last, b.offset, b.offset + b.bytes});
+    for (const MemoryPiece& p : b.pieces) {
+      if (p.first < b.first || p.last > b.last || p.begin > p.end || p.end > b.bytes) return false;
+      own.push_back({p.first, p.last, b.offset + p.begin, b.offset + p.end});
+    }
+    for (const auto& other : taken)
+      for (const Taken& x : other)
+        for (const Taken& y : own)
+          if (x.first <= y.last && y.first <= x.last && x.begin < y.end && y.begin < x.end) return false;
+    taken.push_back(std::move(own));
+  }
+  return true;
 }
 
 }  // namespace sinter::convert

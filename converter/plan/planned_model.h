@@ -33,7 +33,8 @@ struct PlannedProgram {
   std::vector<PlannedStep> steps;
   std::vector<PlannedValue> values;
   uint64_t arena_bytes = 0;  // padding included
-  uint64_t lower_bound = 0;  // largest sum of simultaneously live bytes, padding included
+  uint64_t lower_bound = 0;  // no arrangement of these blocks takes less, padding included
+  bool proved = false;       // arena_bytes is the least
 };
 
 struct PlannedModel {

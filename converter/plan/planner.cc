@@ -184,8 +184,10 @@ class ProgramPlanner {
       memory.push_back({program_.steps[n].workspace_bytes, static_cast<int>(n), static_cast<int>(n), 0});
       owner.emplace_back(true, n);
     }
-    program_.arena_bytes = assign_offsets(memory, kBufferAlignment) + kReadPadding;
-    program_.lower_bound = memory_lower_bound(memory, kBufferAlignment) + kReadPadding;
+    const OffsetResult offsets = assign_offsets(memory, {.alignment = kBufferAlignment});
+    program_.arena_bytes = offsets.bytes + kReadPadding;
+    program_.lower_bound = offsets.lower_bound + kReadPadding;
+    program_.proved = offsets.proved;
     for (size_t b = 0; b < memory.size(); ++b) {
       if (owner[b].first) {
         program_.steps[owner[b].second].workspace_offset = memory[b].offset;

@@ -1,4 +1,4 @@
-// The converter's memory planner: offsets, elision, in-place results, and that the checker finds what is
+// The converter's memory planner: elision, in-place results, and that the checker finds what is
 // wrong.
 #include "converter/plan/planner.h"
 
@@ -7,44 +7,9 @@
 #include <random>
 
 #include "converter/ir/builder.h"
-#include "converter/plan/offsets.h"
 
 namespace sinter::convert {
 namespace {
-
-bool live_together(const MemoryBlock& a, const MemoryBlock& b) {
-  return a.first <= b.last && b.first <= a.last;
-}
-
-TEST(Offsets, RandomBlocksNeverMeetAndTheBoundHolds) {
-  std::minstd_rand random(7);
-  for (int round = 0; round < 200; ++round) {
-    std::vector<MemoryBlock> blocks(1 + random() % 40);
-    for (MemoryBlock& b : blocks) {
-      b.bytes = random() % 1000;
-      b.first = static_cast<int>(random() % 30);
-      b.last = b.first + static_cast<int>(random() % 8);
-    }
-    const uint64_t used = assign_offsets(blocks, 64);
-    EXPECT_GE(used, memory_lower_bound(blocks, 64));
-    for (size_t i = 0; i < blocks.size(); ++i) {
-      EXPECT_EQ(blocks[i].offset % 64, 0u);
-      EXPECT_LE(blocks[i].offset + blocks[i].bytes, used);
-      for (size_t j = 0; j < i; ++j) {
-        if (!live_together(blocks[i], blocks[j])) continue;
-        EXPECT_TRUE(blocks[i].offset + blocks[i].bytes <= blocks[j].offset ||
-                    blocks[j].offset + blocks[j].bytes <= blocks[i].offset);
-      }
-    }
-  }
-}
-
-TEST(Offsets, GapsAreUsedBestFitFirst) {
-  // Two long-lived blocks leave a gap where a short-lived one was; a later one of its size takes it.
-  std::vector<MemoryBlock> blocks{{512, 0, 9, 0}, {256, 0, 3, 0}, {256, 5, 9, 0}};
-  EXPECT_EQ(assign_offsets(blocks, 64), 768u);
-  EXPECT_EQ(blocks[1].offset, blocks[2].offset);
-}
 
 // A graph with one input [1, 16] that `build` continues.
 struct Fixture {
