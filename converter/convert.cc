@@ -199,6 +199,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     report.quantized = quantize_weights(*graph, samples.get(), options);
   } else if (samples) {
     QuantizeOptions quantization = options.quantization;
+    quantization.require_int8 = options.require_int8;
     std::optional<LabelledData> labelled;
     if (!options.label.empty()) {
       labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));

@@ -339,7 +339,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--keep-float", a->keep_float,
                 "NODE: an operation, or what computes this value, stays float");
   c->add_flag("--require-int8", a->require_int8,
-              "Write nothing and list them with their reasons (exit code 1) if operations stay float");
+              "Write nothing and list them with their reasons (exit code 1) if operations stay float. Where "
+              "8 bits are too few, activations of 16 count as integers and are tried first");
   c->add_flag("--adaptive-rounding", a->adaptive_rounding,
               "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
   c->add_flag("--force-int8", a->force_int8,

@@ -10,28 +10,31 @@ struct Rate {
   double step, product, output, input;
 };
 struct Rates {
-  Rate float32, int8;
+  Rate float32, int8, int16;
 };
 
 // Channels that a vector holds, and multiplications that one instruction sums.
 constexpr double kVector = 16, kDot = 4;
 
-constexpr Rates kConv = {{150, 0.0092, 0.05, 0.01}, {250, 0.0024, 0.12, 0.05}};
-constexpr Rates kDepthwise = {{150, 0.028, 0.02, 0.02}, {250, 0.016, 0.1, 0.05}};
-constexpr Rates kConvTranspose = {{300, 0.012, 0.1, 0.05}, {400, 0.008, 0.2, 0.1}};
+constexpr Rates kConv = {{150, 0.0092, 0.05, 0.01}, {250, 0.0024, 0.12, 0.05}, {400, 0.013, 10, 0.05}};
+constexpr Rates kDepthwise = {{150, 0.028, 0.02, 0.02}, {250, 0.016, 0.1, 0.05}, {300, 0.22, 0.3, 0.1}};
+constexpr Rates kConvTranspose = {{300, 0.012, 0.1, 0.05}, {400, 0.008, 0.2, 0.1}, {500, 1, 5, 1}};
 // Weights that are read once, from outer caches where there are many.
-constexpr Rates kOneRow = {{60, 0.022, 0.1, 0.1}, {100, 0.0068, 0.3, 0.1}};
+constexpr Rates kOneRow = {{60, 0.022, 0.1, 0.1}, {100, 0.0068, 0.3, 0.1}, {100, 0.013, 10, 0.1}};
 constexpr double kFarWeights = 1 << 20, kFarFloat = 0.1;  // elements; float32 products beyond them
 
+// Products of two activations on int16 have a portable kernel only.
+constexpr Rate kPortable16 = {200, 1, 1, 0.1};
+
 // What is computed element by element; a table for one-input functions.
-constexpr Rates kArithmetic = {{60, 0, 0.2, 0}, {100, 0, 0.12, 0}};
-constexpr Rates kFunction = {{60, 0, 0.37, 0}, {60, 0, 0.026, 0}};
-constexpr Rates kCheapFunction = {{60, 0, 0.1, 0}, {60, 0, 0.026, 0}};
-constexpr Rates kPRelu = {{60, 0, 0.13, 0}, {100, 0, 0.15, 0}};
-constexpr Rates kPool = {{150, 0.1, 0.05, 0}, {200, 0.09, 0.1, 0}};
-constexpr Rates kMovement = {{60, 0, 0.19, 0}, {60, 0, 0.055, 0}};
-constexpr Rates kResize = {{200, 0, 0.5, 0.05}, {300, 0, 0.5, 0.05}};
-constexpr Rates kOther = {{60, 0, 0.3, 0.1}, {60, 0, 0.3, 0.1}};
+constexpr Rates kArithmetic = {{60, 0, 0.2, 0}, {100, 0, 0.12, 0}, {100, 0, 0.16, 0}};
+constexpr Rates kFunction = {{60, 0, 0.37, 0}, {60, 0, 0.026, 0}, {60, 0, 0.35, 0}};
+constexpr Rates kCheapFunction = {{60, 0, 0.1, 0}, {60, 0, 0.026, 0}, {60, 0, 0.35, 0}};
+constexpr Rates kPRelu = {{60, 0, 0.13, 0}, {100, 0, 0.15, 0}, {100, 0, 0.17, 0}};
+constexpr Rates kPool = {{150, 0.1, 0.05, 0}, {200, 0.09, 0.1, 0}, {200, 0.14, 0.1, 0}};
+constexpr Rates kMovement = {{60, 0, 0.19, 0}, {60, 0, 0.055, 0}, {60, 0, 0.1, 0}};
+constexpr Rates kResize = {{200, 0, 0.5, 0.05}, {300, 0, 0.5, 0.05}, {300, 0, 0.5, 0.05}};
+constexpr Rates kOther = {{60, 0, 0.3, 0.1}, {60, 0, 0.3, 0.1}, {60, 0, 0.3, 0.1}};
 constexpr double kBoundaryStep = 60, kBoundary = 0.1;
 
 double elements(const Graph& g, ValueId id) {
@@ -86,7 +89,9 @@ Work work_of(const Graph& g, const Node& node) {
     case Op::kFullyConnected:
       return product(g, node, last_dim(g, node.inputs[0]), 1);
     case Op::kMatMul:
-      return product(g, node, last_dim(g, node.inputs[0]), 1);
+      w = product(g, node, last_dim(g, node.inputs[0]), 1);
+      w.rates.int16 = kPortable16;
+      return w;
     case Op::kDepthwiseConv:
       w.rates = kDepthwise;
       w.float_products = w.int8_products = outputs * weights() / last_dim(g, node.inputs[1]);
@@ -170,6 +175,11 @@ double float_cost(const Graph& g, const Node& node) {
 double int8_cost(const Graph& g, const Node& node) {
   const Work w = work_of(g, node);
   return cost(g, node, w.rates.int8, w.int8_products);
+}
+
+double int16_cost(const Graph& g, const Node& node) {
+  const Work w = work_of(g, node);
+  return cost(g, node, w.rates.int16, w.int8_products);
 }
 
 double boundary_cost(int64_t elements) { return kBoundaryStep + kBoundary * static_cast<double>(elements); }

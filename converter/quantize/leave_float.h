@@ -1,5 +1,5 @@
-// Which operations stay float so that the outputs are as exact as is wanted: the fewest, by what each of them
-// adds to the noise and what it costs in time.
+// Which operations stay float, or which values get 16 bits, so that the outputs are as exact as is wanted:
+// the fewest, by what each of them adds to the noise and what it costs in time.
 #pragma once
 
 #include "converter/quantize/quantization_plan.h"
@@ -12,16 +12,21 @@ struct LeaveTarget {
   // Time that may be added, and operations that may stay float, as shares of what there is at first.
   double most_time = 1e9, most_layers = 1;
 };
+enum class Remedy {
+  kCheaper,  // 16 bits for a value where that takes no more time than what reads it in float
+  kFloat,    // never 16 bits
+  kWide,     // never float
+};
 
 struct LeaveResult {
   double before_db = 0, after_db = 0;  // measured
   bool reached = false;
-  int left = 0;  // operations that now stay float on top of what was
 };
 
-// Adds to plan->left, with Reason::kAccuracy. What is chosen by the sums of `sensitivity` is measured, and
-// what turns out not to be needed is taken back.
+// Adds to plan->left, with Reason::kAccuracy, and to plan->wide with the parameters of `fine`, for what runs
+// on int16 wherever it runs on int8. What is chosen by the sums of `sensitivity` is measured, and what turns
+// out not to be needed is taken back.
 LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const Sensitivity& sensitivity,
-                        const LeaveTarget& target);
+                        const std::map<ValueId, QuantParams>& fine, Remedy remedy, const LeaveTarget& target);
 
 }  // namespace sinter::convert

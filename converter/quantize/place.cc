@@ -241,7 +241,10 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     for (size_t n = 0; n < count; ++n) {
       const Node& node = g.nodes[n];
       const bool product = kinds[n] == Kind::kProduct;
-      if (roles[n] != Role::kInteger || (product ? !slow(node) : fed(node) && read(node))) continue;
+      const auto lies_between = [&] {
+        return left.require_int8 ? fed(node) || read(node) : fed(node) && read(node);
+      };
+      if (roles[n] != Role::kInteger || (product ? !slow(node) : lies_between())) continue;
       roles[n] = product ? Role::kReader : Role::kFloat, again = true;
     }
   }
@@ -270,13 +273,22 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
 
 std::vector<ValueId> values_to_round(const Graph& g, const std::vector<Role>& roles) {
   const std::vector<ValueId> roots = function_roots(g);
+  const Uses uses(g);
   std::set<ValueId> integer_made, values;
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     for (const ValueId id : g.nodes[n].inputs)
       if (data(g, id) && !reads_inner(roots, g.nodes[n], id) &&
           (roles[n] == Role::kInteger || (roles[n] == Role::kReader && integer_made.contains(id))))
         values.insert(id);
-    if (roles[n] == Role::kInteger) integer_made.insert(g.nodes[n].outputs[0]);
+    if (roles[n] != Role::kInteger) continue;
+    const ValueId y = g.nodes[n].outputs[0];
+    integer_made.insert(y);
+    // The last one before floats; a product gives these by itself.
+    const auto& readers = uses.readers[static_cast<size_t>(y)];
+    if (data(g, y) && weight_axis(g, g.nodes[n]) < 0 &&
+        std::none_of(readers.begin(), readers.end(),
+                     [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; }))
+      values.insert(y);
   }
   return {values.begin(), values.end()};
 }
@@ -288,6 +300,18 @@ std::vector<ValueId> values_with_grids(const Graph& g, const std::vector<Role>& 
   std::vector<ValueId> values = values_to_round(g, roles);
   std::erase_if(values, [&](ValueId id) { return moved.contains(id); });
   return values;
+}
+
+std::map<ValueId, ValueId> with_moved(const Graph& g, const std::vector<Role>& roles,
+                                      const std::vector<ValueId>& values) {
+  std::map<ValueId, ValueId> result;
+  for (const ValueId id : values) result[id] = id;
+  for (size_t n = 0; !result.empty() && n < g.nodes.size(); ++n) {
+    if (roles[n] != Role::kInteger || !keeps_grid(g, g.nodes[n])) continue;
+    const auto from = result.find(g.nodes[n].inputs[0]);
+    if (from != result.end()) result[g.nodes[n].outputs[0]] = from->second;
+  }
+  return result;
 }
 
 void round_weights(Graph& g, const std::vector<Role>& roles) {

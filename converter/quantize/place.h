@@ -27,7 +27,8 @@ struct LeftFloat {
 };
 // Operations that must stay float, by their first output.
 struct LeftMap : std::map<ValueId, LeftFloat> {
-  bool force_int8 = false;  // nothing else stays float for being slower on integers
+  bool force_int8 = false;    // nothing else stays float for being slower on integers
+  bool require_int8 = false;  // nor for having integers on one side only
 };
 
 // What became of an operation that takes or gives float32.
@@ -36,6 +37,7 @@ struct LayerFate {
   ValueId output = kAbsent;
   bool integer = false;
   LeftFloat left;
+  std::string wide = {};  // integers of 16 bits, because
 };
 
 enum class Role {
@@ -51,6 +53,9 @@ std::vector<Role> assign_roles(const Graph& graph, const LeftMap& left = {},
 std::vector<ValueId> values_to_round(const Graph& graph, const std::vector<Role>& roles);
 // Those of them that get a grid of their own: what only moves elements keeps the grid of what it moves.
 std::vector<ValueId> values_with_grids(const Graph& graph, const std::vector<Role>& roles);
+// These values and all that keep their grids because they are only moved from them: with what they come from.
+std::map<ValueId, ValueId> with_moved(const Graph& graph, const std::vector<Role>& roles,
+                                      const std::vector<ValueId>& values);
 // The axis of the output channels in the weights of a product with constant weights; -1: it is none.
 int64_t weight_axis(const Graph& graph, const Node& node);
 // The weights of integer products rounded, everything else float.

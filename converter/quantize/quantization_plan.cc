@@ -1,5 +1,8 @@
 #include "converter/quantize/quantization_plan.h"
 
+#include <algorithm>
+#include <set>
+
 #include "converter/passes/pass.h"
 #include "converter/quantize/product_weights.h"
 #include "converter/quantize/weight_only.h"
@@ -16,6 +19,45 @@ std::map<ValueId, RoundedWeights> rounded_weights(const Graph& graph, const Grap
   }
   return result;
 }
+
+namespace {
+
+// Layers that read a value of 16 bits, or make one.
+void tell_wide(const QuantizationPlan& plan, const std::vector<Role>& roles, std::vector<LayerFate>* layers) {
+  if (plan.wide.empty()) return;
+  std::vector<ValueId> values;
+  for (const auto& [id, wide] : plan.wide) values.push_back(id);
+  const std::map<ValueId, ValueId> held = with_moved(plan.graph, roles, values);
+  const Uses uses(plan.graph);
+  for (LayerFate& layer : *layers) {
+    if (!layer.integer) continue;
+    const int n = uses.producer[static_cast<size_t>(layer.output)];
+    std::vector<ValueId> around = plan.graph.nodes[static_cast<size_t>(n)].inputs;
+    around.push_back(layer.output);
+    for (const ValueId id : around)
+      if (const auto at = held.find(id); at != held.end() && layer.wide.empty())
+        layer.wide = plan.wide.at(at->second).why;
+  }
+}
+
+// What the integer pass had no row for, or whose numbers did not fit it.
+void tell_float(const Graph& graph, std::vector<LayerFate>* layers) {
+  const auto number = [&](ValueId id) {
+    return id >= 0 && !graph.is_constant(id) && graph.value(id).dtype == DType::kFloat32;
+  };
+  std::set<ValueId> floats;
+  for (const Node& node : graph.nodes)
+    if (std::any_of(node.inputs.begin(), node.inputs.end(), number))
+      for (const ValueId id : node.outputs)
+        if (number(id)) floats.insert(id);
+  for (LayerFate& layer : *layers)
+    if (layer.integer && floats.contains(layer.output)) {
+      layer.integer = false, layer.wide.clear();
+      layer.left = {Reason::kNoKernel, "its numbers fit no integer kernel"};
+    }
+}
+
+}  // namespace
 
 IntegerGraph build(const QuantizationPlan& plan) {
   IntegerGraph result;
@@ -35,7 +77,10 @@ IntegerGraph build(const QuantizationPlan& plan) {
     put(1, at->second.weights);
     put(2, at->second.bias);
   }
-  result.rounded = place_quantizers(result.graph, roles, plan.params);
+  tell_wide(plan, roles, &result.layers);
+  std::map<ValueId, QuantParams> params = plan.params;
+  for (const auto& [id, wide] : plan.wide) params[id] = wide.params;
+  result.rounded = place_quantizers(result.graph, roles, params);
   if (plan.correct) plan.correct(result.graph, plan.graph);
   // Recurrent layers compute in float, with weights that the file holds in 8 bits.
   WeightOnlyOptions recurrent;
@@ -44,6 +89,7 @@ IntegerGraph build(const QuantizationPlan& plan) {
   narrow_weights(result.graph, recurrent);
   for (const char* pass : {"integer", "common-subexpressions-last", "dead-code-last"})
     run_pass(result.graph, pass);
+  tell_float(result.graph, &result.layers);
   for (const Node& node : result.graph.nodes) {
     if (node.outputs.size() != 1) continue;
     const DType t = result.graph.value(node.outputs[0]).dtype;

@@ -14,9 +14,16 @@ struct RoundedWeights {
   ConstantPtr weights, bias;  // bias: null if there is none
 };
 
+// A value that gets 16 bits where others get 8.
+struct WideValue {
+  QuantParams params;
+  std::string why;
+};
+
 struct QuantizationPlan {
   Graph graph;                            // float; what a technique rewrites
   std::map<ValueId, QuantParams> params;  // of every value that may be rounded
+  std::map<ValueId, WideValue> wide;      // instead of these
   LeftMap left;                           // operations that are kept float
   // Of products, by what they compute: instead of the graph's own wherever they run on integers.
   std::map<ValueId, RoundedWeights> weights;

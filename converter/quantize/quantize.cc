@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/slower.h"
@@ -20,6 +21,7 @@ constexpr Technique kTechniques[] = {
     {"weight-steps", "cut single large weights that the inputs hardly use, where that makes finer steps"},
     {"adaptive-rounding", "round weights up or down so that they make up for each other's errors"},
     {"bias-correction", "take back what rounding shifts the means of channels by"},
+    {"wide-activations", "give 16 bits to values that cost the outputs most, where time or flags allow"},
     {"leave-float", "leave in float what costs the outputs most and time little"},
 };
 
@@ -38,6 +40,7 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
     : graph_(graph), exact_(graph), samples_(samples), options_(options) {
   plan_.graph = graph;
   plan_.left.force_int8 = options.force_int8;
+  plan_.left.require_int8 = options.require_int8;
 }
 
 bool Quantizer::enabled(const char* technique) const {
@@ -147,11 +150,23 @@ void Quantizer::list_sources() {
                  : NoiseSource{graph.nodes[static_cast<size_t>(n)].name,
                                op_info(graph.nodes[static_cast<size_t>(n)].op())->name, "", 0};
   };
+  const std::vector<Role> roles = assign_roles(graph, plan_.left);
+  const std::vector<ValueId> list = values_to_round(graph, roles);
+  const std::set<ValueId> rounded(list.begin(), list.end());
+  std::vector<ValueId> values;
+  for (const auto& [id, value] : plan_.wide) values.push_back(id);
+  const std::map<ValueId, ValueId> wide = with_moved(graph, roles, values);
+  const auto done = [&](ValueId id, bool weights) -> std::string {
+    if (!weights && rounded.contains(id)) return wide.contains(id) ? "int16 activations" : "";
+    const int n = uses.producer[static_cast<size_t>(id)];
+    return weights && roles[static_cast<size_t>(n)] == Role::kInteger ? "" : "float";
+  };
   for (const bool weights : {false, true})
     for (const auto& [id, noise] : weights ? sensitivity_.weights : sensitivity_.values) {
       NoiseSource source = layer(id);
       if (!weights) source.value = graph.value(id).name;
       source.db = noise.worst_db();
+      source.done = done(id, weights);
       summary_.sources.push_back(std::move(source));
     }
   std::stable_sort(summary_.sources.begin(), summary_.sources.end(),

@@ -31,6 +31,8 @@ struct QuantizeOptions {
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
   bool adaptive_rounding = false;       // however long it takes
   bool force_int8 = false;              // also where float is faster
+  // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
+  bool require_int8 = false;
   // Signal to noise that every output must have, in dB; operations are left in float until it does.
   std::optional<double> min_sqnr;
   // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
@@ -58,6 +60,7 @@ struct NoiseSource {
   std::string layer, op;  // that makes the value, or has the weights
   std::string value;      // empty: weights
   double db = 0;
+  std::string done = {};  // what was done about it: "float", "int16 activations"; empty: nothing
 };
 
 struct QuantizeSummary {

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "converter/quantize/leave_float.h"
 #include "converter/quantize/quantizer.h"
 
 namespace sinter::convert {
@@ -16,38 +15,57 @@ constexpr double kStepDb = 4, kLastDb = 80;
 }  // namespace
 
 void Quantizer::leave() {
-  const double before = now_.worst_db();
-  const LeftMap had = plan_.left;
-  if (options_.max_drop) {
-    leave_by_accuracy();
-  } else if (options_.min_sqnr) {
-    summary_.reached = leave_float(&plan_, *trials_, sensitivity_, {.db = *options_.min_sqnr}).reached;
-  } else if (enabled("leave-float")) {
-    for (const LeaveTarget& target : kWorthIt) leave_float(&plan_, *trials_, sensitivity_, target);
-  }
-  if (plan_.left.size() == had.size()) return;
-  now_ = trials_->measure(build(plan_).graph);
-  summary_.techniques.push_back({"leave-float", fmt::format("{} operations", plan_.left.size() - had.size()),
-                                 before, now_.worst_db(), true});
+  // Where integers are wanted, whatever they cost, 16 bits come first.
+  const bool wanted = options_.force_int8 || options_.require_int8;
+  if (wanted && !fine_.empty()) leave_by("wide-activations", Remedy::kWide);
+  const bool asked = options_.min_sqnr || options_.max_drop;
+  if (asked && wanted && !fine_.empty() && summary_.reached) return;
+  leave_by("leave-float", wanted ? Remedy::kFloat : Remedy::kCheaper);
 }
 
-void Quantizer::leave_by_accuracy() {
-  summary_.float_accuracy = options_.accuracy(exact_);
+void Quantizer::leave_by(const char* technique, Remedy remedy) {
+  const double before = now_.worst_db();
+  const size_t left = plan_.left.size(), wide = plan_.wide.size();
+  const auto reach = [&](const LeaveTarget& target) {
+    return leave_float(&plan_, *trials_, sensitivity_, fine_, remedy, target).reached;
+  };
+  if (options_.max_drop) {
+    leave_by_accuracy(reach);
+  } else if (options_.min_sqnr) {
+    summary_.reached = reach({.db = *options_.min_sqnr});
+  } else if (enabled(technique)) {
+    for (const LeaveTarget& target : kWorthIt) {
+      reach(target);
+      if (remedy == Remedy::kFloat && options_.require_int8) break;  // the others are not worth a refusal
+    }
+  }
+  if (plan_.left.size() == left && plan_.wide.size() == wide) return;
+  now_ = trials_->measure(build(plan_).graph);
+  std::string what;
+  if (plan_.left.size() > left) what = fmt::format("{} operations", plan_.left.size() - left);
+  if (plan_.wide.size() > wide)
+    what += fmt::format("{}{} values of 16 bits", what.empty() ? "" : ", ", plan_.wide.size() - wide);
+  summary_.techniques.push_back({technique, what, before, now_.worst_db(), true});
+}
+
+void Quantizer::leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach) {
+  if (!summary_.float_accuracy) summary_.float_accuracy = options_.accuracy(exact_);
   const auto drop = [&] {
     summary_.accuracy = options_.accuracy(build(plan_).graph);
     return *summary_.float_accuracy - *summary_.accuracy;
   };
   // Binomial luck aside: compared as measured.
   constexpr double kRounding = 1e-9;
-  double left = drop();
-  for (double db = std::ceil(now_.worst_db()); left > *options_.max_drop + kRounding && db < kLastDb;) {
+  double lost = drop();
+  for (double db = std::ceil(now_.worst_db()); lost > *options_.max_drop + kRounding && db < kLastDb;) {
     db += kStepDb;
-    const size_t had = plan_.left.size();
-    const LeaveResult result = leave_float(&plan_, *trials_, sensitivity_, {.db = db});
-    if (plan_.left.size() != had) left = drop();
-    if (!result.reached && plan_.left.size() == had) break;
+    const size_t had = plan_.left.size() + plan_.wide.size();
+    const bool reached = reach({.db = db});
+    const bool changed = plan_.left.size() + plan_.wide.size() != had;
+    if (changed) lost = drop();
+    if (!reached && !changed) break;
   }
-  summary_.reached = left <= *options_.max_drop + kRounding;
+  summary_.reached = lost <= *options_.max_drop + kRounding;
 }
 
 }  // namespace sinter::convert

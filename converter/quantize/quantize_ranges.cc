@@ -12,6 +12,7 @@ namespace {
 
 // What is measured on few samples must differ by so many dB to count.
 constexpr double kSurelyBetter = 1;
+constexpr double kWideMargin = 0.25;  // int16 has steps to spare for what was not seen
 
 bool alike(const QuantParams& a, const QuantParams& b) {
   return std::fabs(a.scale / b.scale - 1) < 0.02 && std::abs(a.zero - b.zero) <= 1;
@@ -57,6 +58,13 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
     const double db = measured(on_half(plan_.graph, rules[r]), Part::kOdd);
     if (r == 0) first = before = db;
     if (db > before + (rule == 0 ? kSurelyBetter : 0)) before = db, rule = r;
+  }
+  if (options_.activations == DType::kInt8 && enabled("wide-activations")) {
+    RangeRule wide = asked_rule();
+    wide.type = DType::kInt16, wide.margin = kWideMargin;
+    Observations useful = seen;
+    cut_to_useful(plan_.graph, wide.cut, &useful);
+    for (const ValueId id : values) fine_[id] = wide.params(*useful.find(id));
   }
   std::vector<std::map<ValueId, QuantParams>> proposed;
   for (const RangeRule& each : rules) {

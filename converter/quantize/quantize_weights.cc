@@ -123,13 +123,19 @@ void Quantizer::correct_by_runs() {
   if (const double bare = rounded ? measured(way(Part::kEven, false, true), Part::kOdd) : after;
       bare > after + kWorthCorrecting)
     after = bare, weights = false;
-  const bool kept = after > before + kWorthCorrecting;
+  bool kept = after > before + kWorthCorrecting;
+  if (kept) {
+    QuantizationPlan corrected = way(Part::kAll, weights, true);
+    const Noise noise = trials_->measure(build(corrected).graph);
+    // A target that was reached stays reached.
+    const double asked = options_.min_sqnr.value_or(0);
+    kept = noise.worst_db() >= asked || noise.worst_db() >= now_.worst_db();
+    if (kept) plan_ = std::move(corrected), now_ = noise;
+  }
   summary_.techniques.push_back({"bias-correction", "by running", before, after, kept});
   if (!kept) return;
-  plan_ = way(Part::kAll, weights, true);
   for (TechniqueGain& gain : summary_.techniques)
     if (!weights && (gain.name == "adaptive-rounding" || gain.name == "weight-steps")) gain.kept = false;
-  now_ = trials_->measure(build(plan_).graph);
 }
 
 void Quantizer::try_correction(const char* what, std::function<void(Graph&, const Graph&)> correct) {

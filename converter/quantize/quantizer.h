@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "converter/quantize/leave_float.h"
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/range_rules.h"
 #include "converter/quantize/sensitivity.h"
@@ -57,9 +58,10 @@ class Quantizer {
   void correct_by_runs();
   void try_correction(const char* what, std::function<void(Graph&, const Graph&)> correct);
 
-  // ---- quantize_leaving.cc: what stays float
+  // ---- quantize_leaving.cc: what stays float, or gets 16 bits
   void leave();
-  void leave_by_accuracy();
+  void leave_by(const char* technique, Remedy remedy);
+  void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
 
   // ---- shared
   bool enabled(const char* technique) const;
@@ -77,6 +79,7 @@ class Quantizer {
   SampleSource& samples_;
   const QuantizeOptions& options_;
   QuantizationPlan plan_;
+  std::map<ValueId, QuantParams> fine_;             // for values that may get 16 bits instead of 8
   std::map<ValueId, RoundedWeights> half_weights_;  // the plan's, as every other sample has them
   std::optional<Trials> trials_;
   Sensitivity sensitivity_;

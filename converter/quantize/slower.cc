@@ -16,6 +16,8 @@ constexpr double kLeastShare = 0.05, kLeastTime = 3000;
 // A product gives float32 as it gives int8, unless both are wanted.
 constexpr double kFreeOften = 0.3;
 
+using Wide = std::map<ValueId, ValueId>;  // values of 16 bits
+
 // Which values cross a border with a cost, and what nodes cost on either side.
 class Borders {
  public:
@@ -44,9 +46,24 @@ class Borders {
   }
   double on_floats(const Node& node) const { return node.op() == Op::kView ? 0 : float_cost(g_, node); }
   // A function is one table, however many nodes it takes.
-  double on_integers(const Node& node) const {
+  double on_integers(const Node& node, const Wide& wide = {}) const {
     if (node.op() == Op::kView || (is_function(roots_, node) && inner(node.outputs[0]))) return 0;
-    return int8_cost(g_, node);
+    if (wide.empty()) return int8_cost(g_, node);
+    const ValueId y = node.outputs[0];
+    if (is_function(roots_, node)) return wide.contains(root(y)) ? int16_cost(g_, node) : int8_cost(g_, node);
+    if (weight_axis(g_, node) >= 0)
+      return wide.contains(node.inputs[0]) ? int16_cost(g_, node) : int8_cost(g_, node);
+    // What meets 16 bits is widened first; what is to have 8 is narrowed then.
+    std::vector<ValueId> around = node.inputs;
+    around.push_back(y);
+    double others = 0;
+    bool any = false;
+    for (const ValueId id : around) {
+      if (id < 0 || g_.is_constant(id)) continue;
+      any |= wide.contains(id);
+      if (!wide.contains(id)) others += rounding(id);
+    }
+    return any ? int16_cost(g_, node) + others : int8_cost(g_, node);
   }
 
  private:
@@ -61,11 +78,12 @@ int64_t units(double cost) { return static_cast<int64_t>(std::llround(cost * kUn
 
 }  // namespace
 
-double placement_cost(const Graph& g, const std::vector<Role>& roles) {
+double placement_cost(const Graph& g, const std::vector<Role>& roles, const std::vector<ValueId>& wide) {
   const Borders borders(g);
+  const Wide held = with_moved(g, roles, wide);
   double sum = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n)
-    sum += roles[n] == Role::kInteger ? borders.on_integers(g.nodes[n]) : borders.on_floats(g.nodes[n]);
+    sum += roles[n] == Role::kInteger ? borders.on_integers(g.nodes[n], held) : borders.on_floats(g.nodes[n]);
   for (size_t v = 0; v < g.values.size(); ++v) {
     const auto id = static_cast<ValueId>(v);
     if (!borders.crosses(id)) continue;

@@ -5,8 +5,9 @@
 
 namespace sinter::convert {
 
-// What one run costs with these roles, in cost.h's unit.
-double placement_cost(const Graph& graph, const std::vector<Role>& roles);
+// What one run costs with these roles, and 16 bits for these values, in cost.h's unit.
+double placement_cost(const Graph& graph, const std::vector<Role>& roles,
+                      const std::vector<ValueId>& wide = {});
 
 // The operations that make the whole cheapest by staying float (minimum cut), with Reason::kSlower. Those
 // that could not be integer anyway, with `left` as it is, are not listed.

@@ -61,7 +61,8 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                       {"op", l.op},
                       {"integer", l.integer},
                       {"reason", reason_name(l.left.reason)},
-                      {"detail", l.left.detail}});
+                      {"detail", l.left.detail},
+                      {"int16_activations", l.wide}});
   for (const OutputNoise& o : q.outputs) outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
   for (const TechniqueGain& t : q.techniques)
     techniques.push_back({{"name", t.name},
@@ -70,7 +71,8 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                           {"after_db", t.after_db},
                           {"kept", t.kept}});
   for (const NoiseSource& s : q.sources)
-    sources.push_back({{"node", s.layer}, {"op", s.op}, {"value", s.value}, {"alone_db", s.db}});
+    sources.push_back(
+        {{"node", s.layer}, {"op", s.op}, {"value", s.value}, {"alone_db", s.db}, {"done", s.done}});
   nlohmann::json weights;
   if (q.bytes_before > 0) weights = {{"bytes_before", q.bytes_before}, {"bytes_after", q.bytes_after}};
   nlohmann::json result = {{"mode", q.mode},
@@ -98,6 +100,9 @@ std::string to_text(const QuantizeSummary& q) {
                          : fmt::format("{:<9} {} of {} operations, ranges of {} values from {} samples\n",
                                        q.mode, integer, q.layers.size(), q.rounded, q.samples);
   if (const std::string reasons = reasons_text(q); !reasons.empty()) text += "float     " + reasons + "\n";
+  if (const auto wide =
+          std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return !l.wide.empty(); }))
+    text += fmt::format("int16     {} operations have int16 activations (accuracy)\n", wide);
   std::string tried;
   for (const TechniqueGain& t : q.techniques)
     if (t.kept && t.after_db > t.before_db)
@@ -117,7 +122,9 @@ std::string to_text(const QuantizeSummary& q) {
     text += fmt::format("          {} other outputs have more\n", outputs.size() - kMostOutputs);
   std::string loudest;
   for (size_t i = 0; i < q.sources.size() && i < kMostSources; ++i)
-    loudest += fmt::format("{}{} {}", i == 0 ? "" : ", ", described(q.sources[i]), decibels(q.sources[i].db));
+    loudest +=
+        fmt::format("{}{} {}{}", i == 0 ? "" : ", ", described(q.sources[i]), decibels(q.sources[i].db),
+                    q.sources[i].done.empty() ? "" : fmt::format(" (now {})", q.sources[i].done));
   if (!loudest.empty()) text += "loudest   rounded alone: " + loudest + "\n";
   if (q.accuracy && q.float_accuracy)
     text += fmt::format("accuracy  {:.2f} % in float, {:.2f} % now\n", 100 * *q.float_accuracy,

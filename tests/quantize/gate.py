@@ -20,7 +20,7 @@ import suite  # noqa: E402
 
 REASONS = {"no kernel", "range", "accuracy", "slower", "user"}
 TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
-              "adaptive-rounding", "bias-correction", "leave-float"]
+              "adaptive-rounding", "bias-correction", "wide-activations", "leave-float"]
 
 
 class Suite(suite.Suite):
@@ -119,6 +119,46 @@ def costs(s):
     s.check("--force-int8 has them all the same", code == 0 and len(floats(forced)) < len(floats(answer)), said)
 
 
+def sixteen_bits(s):
+    """Where integers are wanted and 8 bits are too few, single values get 16 before an operation stays float."""
+    wanted = ["--require-int8", "--force-int8", "--min-sqnr", "33"]
+    code, answer, said = s.convert("prelu", *wanted, "--disable-technique", "wide-activations")
+    s.check("8 bits alone do not reach it", code == 1 and not s.written() and "PRelu" in said, said)
+    code, answer, said = s.convert("prelu", *wanted)
+    layers = answer.get("quantized", {}).get("layers", [])
+    s.check("with 16 for some it is reached, on integers alone", code == 0 and s.written() and not floats(answer) and
+            worst(answer) >= 33, said)
+    wide = [x for x in layers if x["int16_activations"]]
+    s.check("some operations have int16 activations, others not", 0 < len(wide) < len(layers), [x["node"] for x in wide])
+    s.check("with what they gain", all("8 bits alone" in x["int16_activations"] and "int16" in x["int16_activations"]
+                                       for x in wide), wide)
+    done = {x["done"] for x in answer["quantized"]["noise"]}
+    s.check("the ranked table tells what was done", done == {"", "int16 activations"}, done)
+    listed = cli.call(s.sinter, "inspect", s.path("q.sinter"), "--steps").out
+    steps = [line.split() for line in listed.splitlines() if line.startswith("0.")]
+    kinds = {x[1] for x in steps}
+    s.check("between them it is requantized", "QRequantize" in kinds and kinds <= {
+        "Quantize", "Transpose", "View", "QConv", "QDepthwiseConv", "QPRelu", "QRequantize", "QMean", "QFullyConnected"}, kinds)
+    net = [x for x in np.load(s.path("e.npz")).items() if x[0] != "label"]
+    np.savez(s.path("x.npz"), **{name: a[:8] for name, a in net})
+    bits = []
+    for more in [], ["--backend", "reference"], ["--backend", "simd"], ["--threads", "3"]:
+        ran = cli.call(s.sinter, "run", s.path("q.sinter"), "--inputs", s.path("x.npz"), "--each", "--outputs",
+                       s.path("y.npz"), "--quiet", *more)
+        bits.append(b"".join(a.tobytes() for a in np.load(s.path("y.npz")).values()) if ran.code == 0 else ran.why())
+    s.check("with the same bits on every backend", len(set(bits)) == 1 and isinstance(bits[0], bytes), bits[-1][:200])
+    first = open(s.path("q.sinter"), "rb").read()
+    s.convert("prelu", *wanted)
+    s.check("and the same file twice", open(s.path("q.sinter"), "rb").read() == first)
+    evaluate = ["--evaluate", s.path("e.npz"), "--label", "label"]
+    code, answer, said = s.convert("outliers", "--require-int8", "--force-int8", "--max-drop", "0", *evaluate)
+    q = answer.get("quantized", {})
+    s.check("--max-drop, too", code == 0 and q["accuracy"] >= q["float_accuracy"] and not floats(answer) and
+            any(x["int16_activations"] for x in q["layers"]), said)
+    code, answer, said = s.convert("prelu", "--require-int8", "--force-int8", "--min-sqnr", "120")
+    s.check("what 16 bits do not reach either is refused", code == 1 and not s.written(), said)
+
+
 def repeatable(s):
     files = []
     for out in ("a.sinter", "b.sinter"):
@@ -132,6 +172,7 @@ def everything(s):
     accuracy(s)
     users_choice(s)
     costs(s)
+    sixteen_bits(s)
     repeatable(s)
 
 

@@ -41,7 +41,7 @@ TEST(Cost, SmallStepsCostTheirOverhead) {
 }
 
 TEST(Cost, GrowsWithTheWork) {
-  for (double (*cost)(const Graph&, const Node&) : {float_cost, int8_cost}) {
+  for (double (*cost)(const Graph&, const Node&) : {float_cost, int8_cost, int16_cost}) {
     const auto of = [&](const Case& c) { return cost(c.graph, c.node); };
     EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 32, 16, 3)));
     EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 16, 32, 3)));
