@@ -18,7 +18,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   ConvGeometry g;
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-  return product_workspace<double>(conv_product(g), threads, bytes);  // no accumulator is wider
+  return conv_workspace(call, g, threads, bytes);
 }
 
 Status run(const OpCall& call, RunContext& context) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/kernels/conv_geometry.h"
+#include "runtime/kernels/product.h"
 
 namespace sinter::linear {
 
@@ -11,50 +12,67 @@ inline Product conv_product(const ConvGeometry& g) {
   return {g.batch * g.out_pixels(), g.group_out(), g.taps * g.group_in()};
 }
 
+// A filter of one element without padding: patches lie in the image.
+inline bool patches_in_place(const ConvGeometry& g) {
+  return g.taps == 1 && g.pad[0] == 0 && g.pad[1] == 0 && g.pad[2] == 0 &&
+         (g.out[0] - 1) * g.stride[0] < g.in[0] && (g.out[1] - 1) * g.stride[1] < g.in[1] &&
+         (g.out[2] - 1) * g.stride[2] < g.in[2];
+}
+inline Status conv_workspace(const OpCall& call, const ConvGeometry& g, int threads, size_t* bytes) {
+  return product_workspace(conv_product(g), call.in(0).dtype, patches_in_place(g), threads, bytes);
+}
+
 template <class N>
 void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context) {
-  using Acc = typename N::Acc;
   using Input = typename N::Input;
   const auto* x = call.in(0).as<Input>();
   const auto* w = call.in(1).as<typename N::Weight>();
   const Product p = conv_product(g);
   const int64_t c_in = g.group_in(), c_out = g.group_out(), pixels = g.out_pixels();
   const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_channels;
+  const bool in_place = patches_in_place(g);
+  const Input padding = numerics.padding();
 
   for (int64_t group = 0; group < g.group; ++group) {
-    const auto pack_row = [&](int64_t row, Acc* dst) {
-      const Input* source = x + row / pixels * image + group * c_in;
+    struct Start {
+      const Input* source;
+      int64_t at[3];
+    };
+    const auto start_of = [&](int64_t row) -> Start {
       const int64_t pixel = row % pixels;
-      const int64_t start[3] = {pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0],
-                                pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1],
-                                pixel % g.out[2] * g.stride[2] - g.pad[2]};
+      return {
+          x + row / pixels * image + group * c_in,
+          {pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0],
+           pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1], pixel % g.out[2] * g.stride[2] - g.pad[2]}};
+    };
+    const auto place = [&](int64_t row) -> const Input* {
+      if (!in_place) return nullptr;
+      const Start s = start_of(row);
+      return s.source + ((s.at[0] * g.in[1] + s.at[1]) * g.in[2] + s.at[2]) * g.in_channels;
+    };
+    const auto gather = [&](int64_t row, auto* dst, int64_t step) {
+      const Start s = start_of(row);
       for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
-        const int64_t i0 = start[0] + t0 * g.dilation[0];
+        const int64_t i0 = s.at[0] + t0 * g.dilation[0];
         for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1) {
-          const int64_t i1 = start[1] + t1 * g.dilation[1];
+          const int64_t i1 = s.at[1] + t1 * g.dilation[1];
           const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
-          for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2, dst += c_in) {
-            const int64_t i2 = start[2] + t2 * g.dilation[2];
-            if (inside && i2 >= 0 && i2 < g.in[2]) {
-              const Input* from = source + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels;
-              for (int64_t c = 0; c < c_in; ++c) dst[c] = numerics.input(from[c]);
-            } else {
-              for (int64_t c = 0; c < c_in; ++c) dst[c] = 0;
-            }
+          for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2, dst += c_in * step) {
+            const int64_t i2 = s.at[2] + t2 * g.dilation[2];
+            const bool within = inside && i2 >= 0 && i2 < g.in[2];
+            spread(within ? s.source + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels : nullptr,
+                   padding, c_in, dst, step);
           }
         }
       }
     };
-    const auto pack_column = [&](int64_t column, int64_t k0, int64_t k1, Acc* dst) {
-      const int64_t o = group * c_out + column;
-      const auto* filter = w + o * p.depth;
-      for (int64_t k = k0; k < k1; ++k, dst += kTile) *dst = numerics.weight(filter[k], o);
-    };
-    const auto store = [&](int64_t row, int64_t column, Acc sum) {
-      const int64_t o = group * c_out + column;
+    const auto column = [&](int64_t c, int64_t /*piece*/) { return w + (group * c_out + c) * p.depth; };
+    const auto reader = [&](int64_t c) { return numerics.column_reader(group * c_out + c); };
+    const auto store = [&](int64_t row, int64_t c, typename N::Acc sum) {
+      const int64_t o = group * c_out + c;
       numerics.store(row * g.out_channels + o, o, sum);
     };
-    multiply<Acc>(p, context, pack_row, pack_column, store);
+    multiply(p, 1, numerics, context, place, gather, column, reader, store);
   }
 }
 
@@ -67,9 +85,12 @@ void depthwise_pixel(const ConvGeometry& g, const typename N::Input* x, const ty
                      const int64_t (&start)[3], const N& numerics, int64_t y) {
   using Acc = typename N::Acc;
   const int64_t multiplier = g.out_channels / g.in_channels;
+  const auto input = numerics.row_reader();
   for (int64_t o0 = 0; o0 < g.out_channels; o0 += kDepthwiseLanes) {
     const int64_t lanes = std::min(kDepthwiseLanes, g.out_channels - o0);
     Acc sum[kDepthwiseLanes] = {};
+    typename N::Reader weight[kDepthwiseLanes];
+    for (int64_t c = 0; c < lanes; ++c) weight[c] = numerics.column_reader(o0 + c);
     for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
       const int64_t i0 = start[0] + t0 * g.dilation[0];
       if (i0 < 0 || i0 >= g.in[0]) continue;
@@ -83,10 +104,10 @@ void depthwise_pixel(const ConvGeometry& g, const typename N::Input* x, const ty
           const auto* filter = w + ((t0 * g.kernel[1] + t1) * g.kernel[2] + t2) * g.out_channels + o0;
           if (multiplier == 1 && lanes == kDepthwiseLanes) {
             for (int64_t c = 0; c < kDepthwiseLanes; ++c)
-              sum[c] += numerics.input(from[o0 + c]) * numerics.weight(filter[c], o0 + c);
+              sum[c] += input(from[o0 + c]) * weight[c](filter[c]);
           } else {
             for (int64_t c = 0; c < lanes; ++c)
-              sum[c] += numerics.input(from[(o0 + c) / multiplier]) * numerics.weight(filter[c], o0 + c);
+              sum[c] += input(from[(o0 + c) / multiplier]) * weight[c](filter[c]);
           }
         }
       }
@@ -181,7 +202,8 @@ class Transposed {
     const int64_t n1 = axes_[1].count, n2 = axes_[2].count, pixels = axes_[0].count * n1 * n2;
     const int64_t k1 = axes_[1].taps, k2 = axes_[2].taps;
     const Product p = {g_.batch * pixels, c_out, axes_[0].taps * k1 * k2 * c_in};
-    const auto pack_row = [&](int64_t row, Acc* dst) {
+    const auto place = [](int64_t) -> const Input* { return nullptr; };
+    const auto gather = [&](int64_t row, auto* dst, int64_t step) {
       const Input* image = x_ + row / pixels * g_.in[0] * g_.in[1] * g_.in[2] * g_.in_channels + group * c_in;
       const int64_t pixel = row % pixels;
       const int64_t at[3] = {axes_[0].base + pixel / (n1 * n2), axes_[1].base + pixel / n2 % n1,
@@ -191,39 +213,31 @@ class Transposed {
         for (int64_t t1 = 0; t1 < k1; ++t1) {
           const int64_t i1 = at[1] - t1 * axes_[1].input_step;
           const bool inside = i0 >= 0 && i0 < g_.in[0] && i1 >= 0 && i1 < g_.in[1];
-          for (int64_t t2 = 0; t2 < k2; ++t2, dst += c_in) {
+          for (int64_t t2 = 0; t2 < k2; ++t2, dst += c_in * step) {
             const int64_t i2 = at[2] - t2 * axes_[2].input_step;
-            if (inside && i2 >= 0 && i2 < g_.in[2]) {
-              const Input* from = image + ((i0 * g_.in[1] + i1) * g_.in[2] + i2) * g_.in_channels;
-              for (int64_t c = 0; c < c_in; ++c) dst[c] = numerics_.input(from[c]);
-            } else {
-              for (int64_t c = 0; c < c_in; ++c) dst[c] = 0;
-            }
+            const bool within = inside && i2 >= 0 && i2 < g_.in[2];
+            spread(within ? image + ((i0 * g_.in[1] + i1) * g_.in[2] + i2) * g_.in_channels : nullptr,
+                   numerics_.padding(), c_in, dst, step);
           }
         }
       }
     };
-    const auto pack_column = [&](int64_t column, int64_t from, int64_t to, Acc* dst) {
-      const int64_t o = group * c_out + column;
-      const Weight* filter = w_ + o * g_.taps * c_in;
-      int64_t tap = from / c_in, c = from % c_in;
-      for (int64_t k = from; k < to; ++tap, c = 0) {
-        const int64_t t0 = axes_[0].tap + tap / (k1 * k2) * axes_[0].tap_step;
-        const int64_t t1 = axes_[1].tap + tap / k2 % k1 * axes_[1].tap_step;
-        const int64_t t2 = axes_[2].tap + tap % k2 * axes_[2].tap_step;
-        const Weight* values = filter + ((t0 * g_.kernel[1] + t1) * g_.kernel[2] + t2) * c_in;
-        for (; c < c_in && k < to; ++c, ++k, dst += kTile) *dst = numerics_.weight(values[c], o);
-      }
+    const auto column = [&](int64_t c, int64_t tap) {
+      const int64_t t0 = axes_[0].tap + tap / (k1 * k2) * axes_[0].tap_step;
+      const int64_t t1 = axes_[1].tap + tap / k2 % k1 * axes_[1].tap_step;
+      const int64_t t2 = axes_[2].tap + tap % k2 * axes_[2].tap_step;
+      return w_ + ((group * c_out + c) * g_.taps + (t0 * g_.kernel[1] + t1) * g_.kernel[2] + t2) * c_in;
     };
-    const auto store = [&](int64_t row, int64_t column, Acc sum) {
-      const int64_t pixel = row % pixels, o = group * c_out + column;
+    const auto reader = [&](int64_t c) { return numerics_.column_reader(group * c_out + c); };
+    const auto store = [&](int64_t row, int64_t c, Acc sum) {
+      const int64_t pixel = row % pixels, o = group * c_out + c;
       const int64_t q0 = axes_[0].first + pixel / (n1 * n2) * g_.stride[0];
       const int64_t q1 = axes_[1].first + pixel / n2 % n1 * g_.stride[1];
       const int64_t q2 = axes_[2].first + pixel % n2 * g_.stride[2];
       const int64_t at = ((row / pixels * g_.out[0] + q0) * g_.out[1] + q1) * g_.out[2] + q2;
       numerics_.store(at * g_.out_channels + o, o, sum);
     };
-    multiply<Acc>(p, context_, pack_row, pack_column, store);
+    multiply(p, axes_[0].taps * k1 * k2, numerics_, context_, place, gather, column, reader, store);
   }
 
   const ConvGeometry& g_;

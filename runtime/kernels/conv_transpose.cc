@@ -19,7 +19,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
   // No phase has more pixels or taps than this.
-  return product_workspace<double>(conv_product(g), threads, bytes);
+  return product_workspace(conv_product(g), call.in(0).dtype, false, threads, bytes);
 }
 
 Status run(const OpCall& call, RunContext& context) {

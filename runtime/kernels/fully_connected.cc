@@ -1,5 +1,5 @@
 // FullyConnected: every row of x with every row of the weights.
-#include "runtime/kernels/linear.h"
+#include "runtime/kernels/product.h"
 #include "runtime/kernels/reference.h"
 
 namespace sinter {
@@ -26,7 +26,7 @@ Status infer_call(OpCall& call) {
 }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return product_workspace<double>(connected_product(call), threads, bytes);
+  return product_workspace(connected_product(call), call.in(0).dtype, true, threads, bytes);
 }
 
 Status run(const OpCall& call, RunContext& context) {

@@ -1,7 +1,7 @@
 // LowBitFullyConnected: FullyConnected with weights of 4 or 8 bits, a scale and a zero point per block of a
 // row.
 #include "runtime/kernels/convert.h"
-#include "runtime/kernels/linear.h"
+#include "runtime/kernels/product.h"
 #include "runtime/kernels/reference.h"
 
 namespace sinter {
@@ -39,8 +39,18 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
+// Weights are widened a piece at a time: so much depth of four columns, for so many rows.
+constexpr int64_t kPiece = 128;
+constexpr int64_t kRows = 64;
+
+size_t scratch_bytes(const Product& p) {
+  return static_cast<size_t>(std::min(p.depth, kPiece)) * kTile * sizeof(double);
+}
+
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return product_workspace<double>(connected_product(call), threads, bytes);
+  *bytes = align_up(scratch_bytes(connected_product(call)), kBufferAlignment) *
+           static_cast<size_t>(std::max(threads, 1));
+  return ok_status();
 }
 
 double number(const Run& run, DType t, int64_t i) {
@@ -62,33 +72,52 @@ void low_bit(const OpCall& call, RunContext& context) {
   const auto byte_of = [](const TensorView& v, int64_t i) {
     return v.data + i * static_cast<int64_t>(byte_width(v.dtype));
   };
-  multiply<double>(
-      p, context,
-      [&](int64_t row, double* dst) {
-        for (int64_t k = 0; k < p.depth; ++k) dst[k] = static_cast<double>(x[row * p.depth + k]);
-      },
-      [&](int64_t column, int64_t k0, int64_t k1, double* dst) {
-        Run run;
-        for (int64_t k = k0; k < k1;) {
-          const int64_t block = k / a.block_size, at = column * blocks + block;
-          const int64_t in_block = a.block_size - k % a.block_size;
-          const int64_t n = std::min({in_block, k1 - k, kRunLength});
-          double zero = 0;
-          if (zeros.present()) {
-            read_run(zeros.dtype, byte_of(zeros, at), 0, at, 1, run);
-            zero = number(run, zeros.dtype, 0);
-          }
-          const int64_t first = column * p.depth + k;
-          read_run(w.dtype, byte_of(w, first), 1, first, n, run);
-          for (int64_t i = 0; i < n; ++i, dst += kTile)
-            *dst = (number(run, w.dtype, i) - zero) * static_cast<double>(scales[at]);
-          k += n;
-        }
-      },
-      [&](int64_t row, int64_t column, double sum) {
-        if (bias != nullptr) sum += static_cast<double>(bias[column]);
-        y[row * p.columns + column] = bounds(sum);
-      });
+  // Columns c .. c + 3 (beyond the last: zeros), values k0 .. k1 - 1.
+  const auto widen = [&](int64_t column, int64_t k0, int64_t k1, double* dst) {
+    Run run;
+    for (int64_t k = k0; k < k1;) {
+      const int64_t block = k / a.block_size, at = column * blocks + block;
+      const int64_t in_block = a.block_size - k % a.block_size;
+      const int64_t n = std::min({in_block, k1 - k, kRunLength});
+      double zero = 0;
+      if (zeros.present()) {
+        read_run(zeros.dtype, byte_of(zeros, at), 0, at, 1, run);
+        zero = number(run, zeros.dtype, 0);
+      }
+      const int64_t first = column * p.depth + k;
+      read_run(w.dtype, byte_of(w, first), 1, first, n, run);
+      for (int64_t i = 0; i < n; ++i, dst += kTile)
+        *dst = (number(run, w.dtype, i) - zero) * static_cast<double>(scales[at]);
+      k += n;
+    }
+  };
+  const int64_t panels = (p.columns + kTile - 1) / kTile;
+  const Tiling tiling{panels, p.rows, 1, kRows, scratch_bytes(p)};
+  for_tiles(tiling, context, [&](std::byte* scratch, int64_t panel, int64_t r0, int64_t r1) {
+    auto* piece = reinterpret_cast<double*>(scratch);
+    const int64_t c0 = panel * kTile, c1 = std::min(c0 + kTile, p.columns);
+    double sums[kRows][kTile] = {};
+    for (int64_t k0 = 0; k0 < p.depth; k0 += kPiece) {
+      const int64_t k1 = std::min(k0 + kPiece, p.depth);
+      for (int64_t c = c0; c < c0 + kTile; ++c) {
+        if (c < c1)
+          widen(c, k0, k1, piece + (c - c0));
+        else
+          for (int64_t k = 0; k < k1 - k0; ++k) piece[k * kTile + (c - c0)] = 0;
+      }
+      const typename Direct<T>::Reader plain;
+      for (int64_t r = r0; r < r1; r += kTile)
+        lane_tile<kTile>(
+            piece, kTile, plain, [&](int64_t i) { return x + (r + i) * p.depth + k0; }, 1,
+            [&](int64_t) { return plain; }, std::min(kTile, r1 - r), k1 - k0, sums + (r - r0));
+    }
+    for (int64_t r = r0; r < r1; ++r)
+      for (int64_t c = c0; c < c1; ++c) {
+        double sum = sums[r - r0][c - c0];
+        if (bias != nullptr) sum += static_cast<double>(bias[c]);
+        y[r * p.columns + c] = bounds(sum);
+      }
+  });
 }
 
 Status run(const OpCall& call, RunContext& context) {

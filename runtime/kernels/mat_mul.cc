@@ -24,7 +24,7 @@ Status infer_call(OpCall& call) {
 }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return product_workspace<double>(mat_mul_product(call, transposes(call)), threads, bytes);
+  return mat_mul_workspace(call, transposes(call), threads, bytes);
 }
 
 Status run(const OpCall& call, RunContext& context) {

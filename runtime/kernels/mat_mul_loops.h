@@ -1,7 +1,7 @@
 // Products of two activations, one for each pair of matrices of the broadcast batch, for any numerics.
 #pragma once
 
-#include "runtime/kernels/linear.h"
+#include "runtime/kernels/product.h"
 
 namespace sinter::linear {
 
@@ -39,33 +39,48 @@ inline TensorView batch_of(const TensorView& t) {
   return v;
 }
 
+// Matrices are read where they are, four adjacent columns of b or rows of a at a time. Only where neither has
+// any, floats gather rows.
+inline Status mat_mul_workspace(const OpCall& call, Transposes t, int threads, size_t* bytes) {
+  *bytes = 0;
+  if (t.a || !t.b) return ok_status();
+  return product_workspace(mat_mul_product(call, t), call.in(0).dtype, true, threads, bytes);
+}
+
+// One pair of matrices.
+template <class N, class Store>
+void mat_mul_pair(const typename N::Input* a, const typename N::Weight* b, const Product& p, Transposes t,
+                  const N& numerics, RunContext& context, Store&& store) {
+  const auto row = numerics.row_reader(), column = numerics.column_reader(0);
+  if (!t.b) {
+    lanes_in_place(b, p.columns, column, p.columns, a, t.a ? 1 : p.depth, t.a ? p.rows : 1, row, p.rows,
+                   p.depth, context, [&](int64_t c, int64_t r, typename N::Acc sum) { store(r, c, sum); });
+  } else if (t.a) {
+    lanes_in_place(a, p.rows, row, p.rows, b, p.depth, 1, column, p.columns, p.depth, context, store);
+  } else {
+    multiply(
+        p, 1, numerics, context, [&](int64_t r) { return a + r * p.depth; },
+        [&](int64_t r, auto* dst, int64_t step) {
+          spread(a + r * p.depth, numerics.padding(), p.depth, dst, step);
+        },
+        [&](int64_t c, int64_t) { return b + c * p.depth; }, [&](int64_t) { return column; }, store);
+  }
+}
+
 // Sums are stored at their place in the whole result, as column 0.
 template <class N>
 void mat_mul(const OpCall& call, Transposes t, const N& numerics, RunContext& context) {
-  using Acc = typename N::Acc;
   const Product p = mat_mul_product(call, t);
-  const int64_t a_row = t.a ? 1 : p.depth, a_step = t.a ? p.rows : 1;
-  const int64_t b_column = t.b ? p.depth : 1, b_step = t.b ? 1 : p.columns;
   const TensorView y = batch_of(call.out(0));
   const auto width = static_cast<int64_t>(byte_width(y.dtype));
   for_each_element(make_nest(y.shape(), y, batch_of(call.in(0)), batch_of(call.in(1))),
                    [&](std::byte* const(&at)[3]) {
                      const int64_t first = (at[0] - y.data) / width;
-                     const auto* a = reinterpret_cast<const typename N::Input*>(at[1]);
-                     const auto* b = reinterpret_cast<const typename N::Weight*>(at[2]);
-                     multiply<Acc>(
-                         p, context,
-                         [&](int64_t row, Acc* dst) {
-                           for (int64_t k = 0; k < p.depth; ++k)
-                             dst[k] = numerics.input(a[row * a_row + k * a_step]);
-                         },
-                         [&](int64_t column, int64_t k0, int64_t k1, Acc* dst) {
-                           for (int64_t k = k0; k < k1; ++k, dst += kTile)
-                             *dst = numerics.weight(b[column * b_column + k * b_step], 0);
-                         },
-                         [&](int64_t row, int64_t column, Acc sum) {
-                           numerics.store(first + row * p.columns + column, 0, sum);
-                         });
+                     mat_mul_pair(reinterpret_cast<const typename N::Input*>(at[1]),
+                                  reinterpret_cast<const typename N::Weight*>(at[2]), p, t, numerics, context,
+                                  [&](int64_t row, int64_t column, typename N::Acc sum) {
+                                    numerics.store(first + row * p.columns + column, 0, sum);
+                                  });
                    });
 }
 

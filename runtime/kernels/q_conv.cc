@@ -39,7 +39,8 @@ struct QuantizedConv {
     ConvGeometry g;
     int64_t dims[kMaxRank];
     SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-    return quantized_workspace(conv_product(g), threads, bytes);
+    return kTransposed ? product_workspace(conv_product(g), call.in(0).dtype, false, threads, bytes)
+                       : conv_workspace(call, g, threads, bytes);
   }
 
   static Status run(const OpCall& call, RunContext& context) {

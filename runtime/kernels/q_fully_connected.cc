@@ -1,4 +1,5 @@
 // QFullyConnected: FullyConnected in integers.
+#include "runtime/kernels/product.h"
 #include "runtime/kernels/quantized_linear.h"
 #include "runtime/kernels/reference.h"
 
@@ -18,10 +19,6 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, result, dims.span());
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return quantized_workspace(connected_product(call), threads, bytes);
-}
-
 Status run(const OpCall& call, RunContext& context) {
   return for_quantized(call.in(0).dtype, [&](auto x) {
     const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<QFullyConnectedAttrs>()));
@@ -31,6 +28,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, infer_call, workspace, run};
+const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, infer_call, nullptr, run};
 
 }  // namespace sinter

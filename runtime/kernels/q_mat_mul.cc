@@ -31,10 +31,6 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, result, dims.span());
 }
 
-Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  return quantized_workspace(mat_mul_product(call, transposes(call)), threads, bytes);
-}
-
 Status run(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QMatMulAttrs>();
   const auto multiplier = static_cast<float>(a.multiplier);
@@ -49,6 +45,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kQMatMulKernel = {Op::kQMatMul, infer_call, workspace, run};
+const Kernel kQMatMulKernel = {Op::kQMatMul, infer_call, nullptr, run};
 
 }  // namespace sinter

@@ -29,11 +29,6 @@ Status check_quantized(const OpCall& call, const QuantizedSettings& s, int64_t c
 // Without bias, multipliers and zero points: both operands are activations.
 Status check_quantized_range(const OpCall& call, const QuantizedSettings& s, DType* result);
 
-// Products of the accumulator's size; no kernel here takes more.
-inline Status quantized_workspace(const Product& p, int threads, size_t* bytes) {
-  return product_workspace<int64_t>(p, threads, bytes);
-}
-
 // W: int16 where both are activations.
 template <class X, class W = int8_t>
 class Quantized {
@@ -42,6 +37,16 @@ class Quantized {
   using Weight = W;
   using Acc = std::conditional_t<sizeof(X) == 1, uint32_t, uint64_t>;  // wraps
   using Sum = std::make_signed_t<Acc>;
+  using Kept = X;
+  struct Reader {
+    Acc zero = 0;
+    template <class V>
+    Acc operator()(V v) const {
+      return static_cast<Acc>(v) - zero;
+    }
+  };
+  // Any order of summing gives the same bits.
+  static constexpr bool kDots = true;
 
   Quantized(const OpCall& call, const QuantizedSettings& s, const Sum* bias, const float* multipliers,
             int64_t multiplier_step, const W* weight_zeros, int64_t weight_zero_step)
@@ -62,10 +67,10 @@ class Quantized {
                   call.has_input(4) ? call.in(4).as<W>() : nullptr,
                   call.has_input(4) && call.in(4).size() == 1 ? 0 : 1) {}
 
-  Acc input(X value) const { return static_cast<Acc>(value) - x_zero_; }
-  Acc weight(W value, int64_t column) const {
-    const auto v = static_cast<Acc>(value);
-    return weight_zeros_ == nullptr ? v : v - static_cast<Acc>(weight_zeros_[column * weight_zero_step_]);
+  X padding() const { return static_cast<X>(x_zero_); }
+  Reader row_reader() const { return {x_zero_}; }
+  Reader column_reader(int64_t column) const {
+    return {weight_zeros_ == nullptr ? Acc{0} : static_cast<Acc>(weight_zeros_[column * weight_zero_step_])};
   }
   void store(int64_t at, int64_t column, Acc sum) const {
     if (bias_ != nullptr) sum += static_cast<Acc>(bias_[column]);
