@@ -114,6 +114,8 @@ Seen watch_end() {
   return {heap, freed, mappings, locks, system_calls, first, first_system_call};
 }
 
+int64_t seen_so_far() { return heap + freed + mappings + locks + system_calls; }
+
 std::string watched_kinds() {
 #if !SINTER_REPLACES_LIBC
   return "only operator new is counted: a sanitizer has replaced malloc, or the C library is not glibc";

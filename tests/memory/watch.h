@@ -28,6 +28,8 @@ struct Seen {
 // Between these no test code should run but what is watched. Not nested.
 void watch_begin(bool alone);
 Seen watch_end();
+// How much has been seen since watch_begin.
+int64_t seen_so_far();
 
 template <class F>
 Seen watched(bool alone, F&& f) {

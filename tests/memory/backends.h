@@ -1,0 +1,47 @@
+// The ways to compute that this build has: the backends one by one, and together as the plan says.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "platforms/simd/simd_kernels.h"
+#include "tests/memory/promises.h"
+#ifdef SINTER_WITH_XNNPACK
+#include "platforms/xnnpack/xnnpack_backend.h"
+#include "sinter/thread_pool.h"
+#endif
+
+namespace sinter::test {
+
+class Backends {
+ public:
+  // Every use of `model` with these inputs. The backends must outlive it.
+  std::vector<Use> uses(const Model& model, const std::vector<Bytes>& inputs) {
+    std::vector<Use> all;
+    for (const char* name : names_) {
+      SessionOptions options{.backends = list_, .backend = name};
+      const std::string said = name != nullptr ? name : "as planned";
+      all.push_back({model, inputs, options, said + ", 1 thread", true});
+#ifdef SINTER_WITH_XNNPACK
+      options.threads = &pool_;
+      all.push_back({model, inputs, options, said + ", 2 threads", false});
+#endif
+    }
+    return all;
+  }
+
+ private:
+  SimdBackend simd_;
+#ifdef SINTER_WITH_XNNPACK
+  XnnpackBackend xnnpack_;
+  PthreadPool pool_{2};
+  std::vector<Backend*> list_{&xnnpack_, &simd_};
+  std::vector<const char*> names_{"reference", "simd", "xnnpack", nullptr};
+#else
+  std::vector<Backend*> list_{&simd_};
+  std::vector<const char*> names_{"reference", "simd", nullptr};
+#endif
+};
+
+}  // namespace sinter::test

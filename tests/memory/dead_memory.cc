@@ -1,0 +1,65 @@
+#include "tests/memory/dead_memory.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sinter::test {
+
+using detail::items;
+using detail::length;
+
+DeadMemory::DeadMemory(const Model& model, const SessionOptions& options, std::byte* arena, std::byte poison)
+    : model_(*model.state()), poison_(poison) {
+  for (const auto* p : *model_.root->profiles())
+    if (profile_ == nullptr &&
+        (options.profile == nullptr || std::strcmp(detail::text(p->name()), options.profile) == 0))
+      profile_ = p;
+  homes_.resize(model_.root->programs()->size());
+  std::vector<size_t> regions;
+  size_t bytes = 0;
+  for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
+    regions.push_back(bytes);
+    bytes += static_cast<size_t>(profile_->regions()->Get(i)->bytes());
+  }
+  place(options.program, arena, bytes, std::move(regions));
+  observer_.context = this;
+  observer_.before = [](void* self, const StepInfo& info) {
+    static_cast<DeadMemory*>(self)->poison_before(info);
+  };
+}
+
+void DeadMemory::place(uint32_t p, std::byte* base, size_t bytes, std::vector<size_t> regions) {
+  Home& home = homes_[p];
+  home = {base, bytes, model_.root->programs()->Get(p), profile_->programs()->Get(p), std::move(regions)};
+  for (uint32_t s = 0; s < length(home.program->steps()); ++s) {
+    const auto& step = *home.program->steps()->Get(s);
+    const auto& plan = *home.plan->steps()->Get(s);
+    const size_t region =
+        home.regions.empty() || plan.workspace_bytes() == 0 ? 0 : home.regions[plan.workspace_region()];
+    for (const uint32_t body : items(step.subprograms()))
+      place(body, base + region + plan.workspace_offset(), static_cast<size_t>(plan.workspace_bytes()), {});
+  }
+}
+
+void DeadMemory::poison_before(const StepInfo& info) {
+  const Home& home = homes_[info.program];
+  const auto step = static_cast<int32_t>(info.step);
+  live_.clear();
+  for (const auto* p : *home.plan->placements()) {
+    const auto kind = home.program->values()->Get(p->value())->kind();
+    const bool given = kind == fb::ValueKind::Input || kind == fb::ValueKind::State;
+    if (p->last_step() < step || (given ? p->first_step() > step : p->first_step() >= step)) continue;
+    const size_t from =
+        (home.regions.empty() ? 0 : home.regions[p->region()]) + static_cast<size_t>(p->offset());
+    live_.push_back({from, from + static_cast<size_t>(p->bytes())});
+  }
+  std::sort(live_.begin(), live_.end(), [](const Part& a, const Part& b) { return a.from < b.from; });
+  size_t at = 0;
+  for (const Part& part : live_) {
+    if (part.from > at) std::memset(home.base + at, static_cast<int>(poison_), part.from - at);
+    at = std::max(at, part.to);
+  }
+  if (home.bytes > at) std::memset(home.base + at, static_cast<int>(poison_), home.bytes - at);
+}
+
+}  // namespace sinter::test
