@@ -1,8 +1,9 @@
-// memory_check FILE.sinter [--inputs FILE] [--runs N] [--seconds S] [--attempts N]
+// memory_check FILE.sinter [--inputs FILE] [--runs N] [--seconds S] [--attempts N] [--slow S]
 //
 // Tries what is promised about memory (promises.h) on a file, on every backend with one thread and with two.
-// Inputs: for each array "NAME BYTES\n" and the bytes; without them, harmless numbers. At most N runs, for S
+// Inputs: for each array "BYTES NAME\n" and the bytes; without them, harmless numbers. At most N runs, for S
 // seconds at most, of each way to compute. Prints a line each; exit code 1 if something is wrong.
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -21,7 +22,7 @@ bool read_inputs(const char* path, const Model& model, std::vector<Bytes>* input
   std::ifstream file(path, std::ios::binary);
   std::string name;
   size_t bytes = 0;
-  while (std::getline(file, name, ' ') && (file >> bytes) && file.get() == '\n') {
+  while ((file >> bytes) && file.get() == ' ' && std::getline(file, name)) {
     Bytes data(bytes);
     file.read(reinterpret_cast<char*>(data.data()), static_cast<std::streamsize>(bytes));
     const int i = model.find_input(name.c_str());
@@ -30,7 +31,8 @@ bool read_inputs(const char* path, const Model& model, std::vector<Bytes>* input
   return file.eof();
 }
 
-int check_file(const char* path, const char* inputs_path, int runs, double seconds, size_t attempts) {
+int check_file(const char* path, const char* inputs_path, int runs, double seconds, size_t attempts,
+               double slow) {
   auto map = FileMap::open(path);
   if (!map.ok()) return std::fprintf(stderr, "memory_check: %s cannot be read\n", path), 1;
   const OpenedFile opened(map->bytes());
@@ -48,9 +50,16 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
   Backends backends;
   for (const Use& use : backends.uses(opened.model(), inputs)) {
     int made = 0;
+    const auto start = std::chrono::steady_clock::now();
     const Finding f = check_untouched(use, runs, seconds, &made);
     say("untouched (" + use.name + ", " + std::to_string(made) + " runs)", f);
     if (!use.alone) continue;
+    const double took =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / made;
+    if (took > slow) {
+      std::printf("left dead memory and creation (%s): a run takes %.1f s\n", use.name.c_str(), took);
+      continue;
+    }
     say("dead memory (" + use.name + ")", check_dead_memory(use));
     say("creation (" + use.name + ")", check_creation(use, attempts));
   }
@@ -64,14 +73,16 @@ int main(int argc, char** argv) {
   const char* inputs = nullptr;
   int runs = sinter::test::watched_runs(20);
   double seconds = 1;
+  double slow = 0.1;
   size_t attempts = 200;
   for (int i = 2; i + 1 < argc; i += 2) {
     const std::string_view flag = argv[i];
     if (flag == "--inputs") inputs = argv[i + 1];
     if (flag == "--runs") runs = std::atoi(argv[i + 1]);
     if (flag == "--seconds") seconds = std::atof(argv[i + 1]);
+    if (flag == "--slow") slow = std::atof(argv[i + 1]);
     if (flag == "--attempts") attempts = std::strtoull(argv[i + 1], nullptr, 10);
   }
   if (argc < 2) return std::fprintf(stderr, "usage: memory_check FILE.sinter [--inputs FILE]...\n"), 2;
-  return sinter::test::check_file(argv[1], inputs, runs, seconds, attempts);
+  return sinter::test::check_file(argv[1], inputs, runs, seconds, attempts, slow);
 }
