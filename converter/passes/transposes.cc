@@ -14,6 +14,18 @@ bool identity(const IntList& perm) {
   return true;
 }
 
+// A value without a name is the ONNX value that it is turned into, with its axes in another order.
+void hand_on_name(Graph& graph, const TransposeAttrs& t, ValueId from, ValueId to) {
+  if (graph.is_constant(from) || graph.is_output(to)) return;
+  Value& x = graph.value(from);
+  const Value& y = graph.value(to);
+  if (!x.name.empty() || y.name.empty()) return;
+  x.name = y.name;
+  x.order.assign(x.dims.size(), 0);
+  for (int i = 0; i < t.perm.size(); ++i)
+    x.order[static_cast<size_t>(t.perm[i])] = y.order.empty() ? i : y.order[static_cast<size_t>(i)];
+}
+
 int sweep(Graph& graph) {
   Editor e(graph);
   for (int n = 0; n < e.size(); ++n) {
@@ -30,6 +42,7 @@ int sweep(Graph& graph) {
       continue;
     }
     if (t != nullptr) {
+      hand_on_name(graph, *t, x, node.outputs[0]);
       if (const int before = e.made_by<TransposeAttrs>(x); before >= 0) {
         const IntList& inner = e.node(before).as<TransposeAttrs>()->perm;
         IntList both;
