@@ -9,6 +9,7 @@
 #include "converter/import/reader.h"
 #include "converter/plan/preferences.h"
 #include "converter/quantize/accuracy.h"
+#include "converter/quantize/low_outputs.h"
 #include "converter/quantize/trial_runs.h"
 #include "converter/quantize/weight_only.h"
 #include "converter/report/errors.h"
@@ -125,8 +126,33 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
   summary.mode = options.quantize;
   summary.layers = std::move(done.layers);
   summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
-  if (samples != nullptr)
-    summary.outputs = measure_noise(*exact, graph, *samples, options.quantization, &summary.tried);
+  if (samples == nullptr) return summary;
+  const auto measure = [&](const Graph& tried) {
+    return measure_noise(*exact, tried, *samples, options.quantization, &summary.tried);
+  };
+  summary.outputs = measure(graph);
+  summary.wanted_db = kLittleSignal;
+  if (worst_of(summary.outputs) >= kLittleSignal) return summary;
+  constexpr int64_t kMostLookedAt = 8;
+  summary.low =
+      low_by_layers(summary.outputs, graph,
+                    report_layers(*exact, graph, *samples,
+                                  {.runner = options.quantization.runner, .most_samples = kMostLookedAt}),
+                    summary.layers);
+  const auto try_out = [&](std::string flags, std::string what, int bits, int64_t block) {
+    WeightOnlyOptions other;
+    other.bits = bits, other.block = block;
+    Graph tried = *exact;
+    tried.ledger = std::make_shared<TypeLedger>();
+    narrow_weights(tried, other);
+    const std::vector<OutputNoise> outputs = measure(tried);
+    summary.remedies.push_back(
+        {std::move(flags), std::move(what), worst_of(summary.outputs), worst_of(outputs), outputs, {}});
+  };
+  if (weights.block > 16)
+    try_out(fmt::format("--quantize {} --block 16", summary.mode), "more scales", weights.bits, 16);
+  if (weights.bits < 8) try_out("--quantize int8w", "weights of 8 bits", 8, weights.block);
+  rank_remedies(summary.wanted_db, &summary.remedies);
   return summary;
 }
 
@@ -136,10 +162,17 @@ namespace {
 
 // Why the result is not what was asked for; empty: it is.
 std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
+  if (!summary.reached && options.quantization.max_drop)
+    return fmt::format(
+        "--max-drop {:.2g}%: at most {:.2f} % are right with any choice of operations in float, {:.2f} % in "
+        "float; more samples, or those that look like the labelled ones, may help",
+        100 * *options.quantization.max_drop, 100 * summary.accuracy.value_or(0),
+        100 * summary.float_accuracy.value_or(0));
   if (!summary.reached)
-    return options.quantization.max_drop
-               ? "--max-drop: no choice of operations in float keeps the accuracy; more samples may"
-               : "--min-sqnr: no choice of operations in float gives this signal to noise";
+    return fmt::format(
+        "--min-sqnr {:g}: no choice of operations in float gives this signal to noise; the best one that was "
+        "found gives {:.1f} dB in the worst output",
+        *options.quantization.min_sqnr, worst_of(summary.outputs));
   if (!options.require_int8) return {};
   std::string list;
   for (const LayerFate& l : summary.layers)

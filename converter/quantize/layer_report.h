@@ -34,7 +34,7 @@ struct LayerReport {
 struct LayerReportOptions {
   RunnerOptions runner;
   int64_t most_samples = 32;
-  std::function<void(const char* what, int64_t done, int64_t total)> progress;
+  std::function<void(const char* what, int64_t done, int64_t total)> progress = {};
 };
 
 // Values that both graphs name, in the order of `rounded`. Rewinds. Throws DataError where a run fails.

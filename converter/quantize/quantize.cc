@@ -135,6 +135,7 @@ void Quantizer::finish() {
   summary_.tried = static_cast<int64_t>(trials_->size());
   summary_.outputs = named(exact_, now_);
   list_sources();
+  advise(result.graph);
   summary_.rounded = result.rounded;
   summary_.integer_steps = result.integer_steps;
   summary_.layers = std::move(result.layers);
@@ -146,9 +147,9 @@ void Quantizer::list_sources() {
   const Uses uses(graph);
   const auto layer = [&](ValueId id) {
     const int n = uses.producer[static_cast<size_t>(id)];
-    return n < 0 ? NoiseSource{"", "input", "", 0}
+    return n < 0 ? NoiseSource{"", "input", "", 0, false}
                  : NoiseSource{graph.nodes[static_cast<size_t>(n)].name,
-                               op_info(graph.nodes[static_cast<size_t>(n)].op())->name, "", 0};
+                               op_info(graph.nodes[static_cast<size_t>(n)].op())->name, "", 0, false};
   };
   const std::vector<Role> roles = assign_roles(graph, plan_.left);
   const std::vector<ValueId> list = values_to_round(graph, roles);
@@ -165,6 +166,7 @@ void Quantizer::list_sources() {
     for (const auto& [id, noise] : weights ? sensitivity_.weights : sensitivity_.values) {
       NoiseSource source = layer(id);
       if (!weights) source.value = graph.value(id).name;
+      source.weights = weights;
       source.db = noise.worst_db();
       source.done = done(id, weights);
       summary_.sources.push_back(std::move(source));

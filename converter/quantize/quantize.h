@@ -58,9 +58,26 @@ struct TechniqueGain {
 // A value or the weights of a layer: what the worst output would have if only this were rounded.
 struct NoiseSource {
   std::string layer, op;  // that makes the value, or has the weights
-  std::string value;      // empty: weights
+  std::string value;      // empty: it has no name, or these are weights
   double db = 0;
+  bool weights = false;
   std::string done = {};  // what was done about it: "float", "int16 activations"; empty: nothing
+};
+
+// An output with too little signal, and what of its noise is loudest.
+struct LowOutput {
+  std::string name;
+  double db = 0;
+  NoiseSource loudest;  // db: of this output
+  std::string cause;    // in words
+};
+
+// What could be asked for instead, as measured on the same samples.
+struct Suggestion {
+  std::string flags, what;             // of sinter convert; what they do
+  double before_db = 0, after_db = 0;  // of the worst output
+  std::vector<OutputNoise> outputs;
+  std::optional<double> accuracy;
 };
 
 struct QuantizeSummary {
@@ -74,7 +91,10 @@ struct QuantizeSummary {
   std::vector<TechniqueGain> techniques;
   std::vector<NoiseSource> sources;  // the loudest first
   std::optional<double> float_accuracy, accuracy;
-  bool reached = true;  // what min_sqnr and max_drop ask for
+  bool reached = true;   // what min_sqnr and max_drop ask for
+  double wanted_db = 0;  // below which an output is one of these:
+  std::vector<LowOutput> low;
+  std::vector<Suggestion> remedies;  // the one to try first comes first
 };
 
 // Both graphs on the same samples, a few that are kept; `tried` is set to how many.

@@ -63,6 +63,11 @@ class Quantizer {
   void leave_by(const char* technique, Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
 
+  // ---- quantize_advice.cc: outputs that have too little signal
+  void advise(const Graph& rounded);
+  // `leaving`: also by leaving more in float.
+  void measure_remedies(bool leaving);
+
   // ---- shared
   bool enabled(const char* technique) const;
   Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }

@@ -108,7 +108,10 @@ std::string sources(const Json& r) {
         "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td class=\"w\">{}</td><td "
         "class=\"w\">{}</td></tr>\n",
         i + 1, chip(noise_class(s.at("alone_db")), db_words(s.at("alone_db"))), escaped(text_of(s, "op")),
-        escaped(text_of(s, "node")), value.empty() ? "its weights" : escaped(value));
+        escaped(text_of(s, "node")),
+        s.value("weights", false) ? "its weights"
+        : value.empty()           ? "its result"
+                                  : escaped(value));
   }
   return "<h3>What the outputs hear</h3>\n<p>The signal over noise that the worst output would have if only "
          "this were rounded; the loudest first.</p>\n<div class=\"scroll tall\"><table><thead><tr><th "
@@ -459,6 +462,8 @@ std::string as_page(const Json& r) {
           "leads to the "
           "layer's row. Dashed: costs nothing.",
           network(r));
+  section("low", "Too little signal", "Outputs whose noise is too loud for what was asked, or for most uses.",
+          low_outputs(r));
   section("layers", "Noise by layer",
           "Signal over noise against the float model, on calibration samples. Own: the layer alone, given "
           "exact operands; "

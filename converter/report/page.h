@@ -13,6 +13,7 @@ std::string as_page(const nlohmann::json& report);
 // Parts of it, and what they share.
 std::string network_drawing(const nlohmann::json& report);  // SVG; empty: there is no plan
 std::string memory_drawing(const nlohmann::json& report);
+std::string low_outputs(const nlohmann::json& report);  // empty: none has too little signal
 extern const char kPageStyle[], kPageScript[];
 
 // Text as XML takes it, whatever bytes it holds.

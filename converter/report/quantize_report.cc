@@ -5,17 +5,21 @@
 #include <algorithm>
 #include <map>
 
+#include "converter/quantize/low_outputs.h"
+
 namespace sinter::convert {
 namespace {
 
-constexpr double kLittleSignal = 20;  // dB
-constexpr size_t kMostOutputs = 3, kMostSources = 3, kMostReasons = 4;
+constexpr size_t kMostOutputs = 3, kMostSources = 3, kMostReasons = 4, kMostCauses = 3, kMostNamed = 2,
+                 kMostRemedies = 2;
 
-std::string decibels(double db) { return db >= 999 ? "no noise" : fmt::format("{:.1f} dB", db); }
+std::string decibels(double db) {
+  return db >= 999 ? "no noise" : db <= -999 ? "no signal" : fmt::format("{:.1f} dB", db);
+}
 
 std::string described(const NoiseSource& s) {
   if (!s.value.empty()) return fmt::format("'{}'", s.value);
-  return fmt::format("weights of {} '{}'", s.op, s.layer);
+  return fmt::format("{} of {} '{}'", s.weights ? "weights" : "the result", s.op, s.layer);
 }
 
 // How many operations stay float, by reason; the most frequent first.
@@ -33,23 +37,79 @@ std::string reasons_text(const QuantizeSummary& q) {
   return text;
 }
 
-std::string advice(const QuantizeSummary& q, double worst) {
+std::string advice(const QuantizeSummary& q) {
   const bool kept_for_accuracy = std::any_of(q.layers.begin(), q.layers.end(), [](const LayerFate& l) {
     return l.left.reason == Reason::kAccuracy;
   });
-  if (worst < kLittleSignal)
-    return fmt::format(
-        "--min-sqnr {:.0f} leaves more in float; sinter compare --per-layer tells where it is lost",
-        kLittleSignal + 4);
   const bool any =
       std::any_of(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
   if (!any && !q.layers.empty() && q.bytes_before == 0)
     return "nothing computes on integers: --force-int8 does so where it is slower; --quantize int8w makes "
            "all weights small";
-  if (q.samples < 32) return "more samples: these are few to choose ranges from";
+  if (q.bytes_before == 0 && q.samples < 32) return "more samples: these are few to choose ranges from";
   if (kept_for_accuracy)
     return "--require-int8 lists what stays float and why; --min-sqnr sets another target";
   return {};
+}
+
+// Why outputs have little signal, one line for all that have the same cause.
+std::string causes_text(const QuantizeSummary& q) {
+  std::vector<std::pair<const LowOutput*, std::vector<std::string>>> groups;
+  for (const LowOutput& low : q.low) {
+    const auto same = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
+      const NoiseSource &a = g.first->loudest, &b = low.loudest;
+      return a.layer == b.layer && a.value == b.value && g.first->cause == low.cause;
+    });
+    if (same == groups.end())
+      groups.push_back({&low, {low.name}});
+    else
+      same->second.push_back(low.name);
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.first->db < b.first->db; });
+  std::string text;
+  size_t told = 0;
+  for (size_t i = 0; i < groups.size() && i < kMostCauses; ++i) {
+    const auto& [low, names] = groups[i];
+    std::string in;
+    for (size_t n = 0; n < names.size() && n < kMostNamed; ++n)
+      in += fmt::format("{}'{}'", n == 0 ? "" : ", ", names[n]);
+    if (names.size() > kMostNamed) in += fmt::format(" and {} others", names.size() - kMostNamed);
+    text += fmt::format("cause     in {}: ", in);
+    const NoiseSource& loudest = low->loudest;
+    if (loudest.db < 999)
+      text += fmt::format("{} alone leave{} {}: ", described(loudest), loudest.weights ? "" : "s",
+                          decibels(loudest.db));
+    text += low->cause;
+    told += names.size();
+    if (i + 1 == kMostCauses && told < q.low.size())
+      text += fmt::format("; --json has {} outputs more", q.low.size() - told);
+    text += "\n";
+  }
+  return text;
+}
+
+// What wins signal, and how much; the first to try first.
+std::string remedies_text(const QuantizeSummary& q) {
+  std::string text, useless;
+  size_t told = 0;
+  for (const Suggestion& r : q.remedies) {
+    const double gain = r.after_db - r.before_db;
+    const std::string accuracy =
+        r.accuracy ? fmt::format(", accuracy {:.2f} %", 100 * *r.accuracy) : std::string();
+    if (!(gain >= kWorthTelling)) {
+      useless += fmt::format("{}{}{}", useless.empty() ? "" : ", ", r.flags, accuracy);
+      continue;
+    }
+    if (told++ == kMostRemedies) break;
+    text += fmt::format("{}{} ", told == 1 ? "" : "\n          ", r.flags);
+    text +=
+        r.after_db >= 999 ? "leaves no noise" : fmt::format("wins {:.1f} dB: {}", gain, decibels(r.after_db));
+    text += fmt::format("{}{} ({})", q.outputs.size() > 1 ? " in the worst output" : "", accuracy, r.what);
+  }
+  if (!text.empty()) return text;
+  if (!useless.empty()) text = fmt::format("no gain was measured of {}; ", useless);
+  return text + "sinter compare --per-layer shows where it is lost";
 }
 
 }  // namespace
@@ -71,8 +131,33 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                           {"after_db", t.after_db},
                           {"kept", t.kept}});
   for (const NoiseSource& s : q.sources)
-    sources.push_back(
-        {{"node", s.layer}, {"op", s.op}, {"value", s.value}, {"alone_db", s.db}, {"done", s.done}});
+    sources.push_back({{"node", s.layer},
+                       {"op", s.op},
+                       {"value", s.value},
+                       {"weights", s.weights},
+                       {"alone_db", s.db},
+                       {"done", s.done}});
+  nlohmann::json low = nlohmann::json::array(), remedies = low;
+  for (const LowOutput& l : q.low)
+    low.push_back({{"name", l.name},
+                   {"sqnr_db", l.db},
+                   {"node", l.loudest.layer},
+                   {"op", l.loudest.op},
+                   {"value", l.loudest.value},
+                   {"weights", l.loudest.weights},
+                   {"alone_db", l.loudest.db},
+                   {"cause", l.cause}});
+  for (const Suggestion& r : q.remedies) {
+    nlohmann::json each = nlohmann::json::array();
+    for (const OutputNoise& o : r.outputs) each.push_back({{"name", o.name}, {"sqnr_db", o.db}});
+    remedies.push_back({{"flags", r.flags},
+                        {"what", r.what},
+                        {"before_db", r.before_db},
+                        {"after_db", r.after_db},
+                        {"gain_db", r.after_db - r.before_db},
+                        {"outputs", each}});
+    if (r.accuracy) remedies.back()["accuracy"] = *r.accuracy;
+  }
   nlohmann::json weights;
   if (q.bytes_before > 0) weights = {{"bytes_before", q.bytes_before}, {"bytes_after", q.bytes_after}};
   nlohmann::json result = {{"mode", q.mode},
@@ -85,6 +170,8 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"outputs", outputs},
                            {"techniques", techniques},
                            {"noise", sources},
+                           {"low", low},
+                           {"remedies", remedies},
                            {"reached", q.reached}};
   if (q.float_accuracy) result["float_accuracy"] = *q.float_accuracy;
   if (q.accuracy) result["accuracy"] = *q.accuracy;
@@ -109,27 +196,30 @@ std::string to_text(const QuantizeSummary& q) {
       tried +=
           fmt::format("{}{} {:.1f} -> {:.1f} dB", tried.empty() ? "" : ", ", t.name, t.before_db, t.after_db);
   if (!tried.empty()) text += "helped    " + tried + "\n";
-  double worst = 999;
-  for (const OutputNoise& o : q.outputs) worst = std::min(worst, o.db);
   std::vector<OutputNoise> outputs = q.outputs;
   std::stable_sort(outputs.begin(), outputs.end(),
                    [](const OutputNoise& a, const OutputNoise& b) { return a.db < b.db; });
   for (size_t i = 0; i < outputs.size() && i < kMostOutputs; ++i)
-    text += fmt::format("signal    {} over noise in '{}', on {} samples{}\n", decibels(outputs[i].db),
-                        outputs[i].name, q.tried,
-                        outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
+    text += outputs[i].db >= 999
+                ? fmt::format("signal    '{}' is exact, on {} samples\n", outputs[i].name, q.tried)
+                : fmt::format("signal    {} over noise in '{}', on {} samples{}\n", decibels(outputs[i].db),
+                              outputs[i].name, q.tried,
+                              outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
   if (outputs.size() > kMostOutputs)
     text += fmt::format("          {} other outputs have more\n", outputs.size() - kMostOutputs);
   std::string loudest;
-  for (size_t i = 0; i < q.sources.size() && i < kMostSources; ++i)
+  for (size_t i = 0; q.low.empty() && i < q.sources.size() && i < kMostSources; ++i)
     loudest +=
         fmt::format("{}{} {}{}", i == 0 ? "" : ", ", described(q.sources[i]), decibels(q.sources[i].db),
                     q.sources[i].done.empty() ? "" : fmt::format(" (now {})", q.sources[i].done));
+  text += causes_text(q);
   if (!loudest.empty()) text += "loudest   rounded alone: " + loudest + "\n";
   if (q.accuracy && q.float_accuracy)
     text += fmt::format("accuracy  {:.2f} % in float, {:.2f} % now\n", 100 * *q.float_accuracy,
                         100 * *q.accuracy);
-  if (const std::string next = advice(q, worst); !next.empty()) text += "next      " + next + "\n";
+  if (const std::string next = q.remedies.empty() && q.low.empty() ? advice(q) : remedies_text(q);
+      !next.empty())
+    text += "next      " + next + "\n";
   return text;
 }
 

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+"""What a user is told of a quantization: why an output has too little signal, and what wins how much.
+
+    told.py [--sinter PROGRAM]
+"""
+import json
+import os
+import re
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "common"), os.path.join(HERE, "nets")]
+import pinned  # noqa: E402
+
+pinned.require()
+import nets_data  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+import sinter_cli as cli  # noqa: E402
+import suite  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
+
+TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
+              "adaptive-rounding", "bias-correction", "leave-float", "wide-activations"]
+PLAIN = [x for name in TECHNIQUES for x in ("--disable-technique", name)]
+MOST_LINES = 12
+LITTLE = 20  # dB
+
+
+def many_outputs(count):
+    """A value of which one channel is a thousand times as large as the others; every output reads only these."""
+    r = np.random.default_rng(4)
+    factors = np.array([1] + [0.001] * 7)
+    constants = [numpy_helper.from_array((r.normal(0, 0.3, (8, 3, 3, 3)) * factors[:, None, None, None]).astype("f"), "w")]
+    nodes = [helper.make_node("Conv", ["x", "w"], ["uneven"], name="first", pads=[1] * 4)]
+    outputs = []
+    for i in range(count):
+        w = r.normal(0, 0.4, (4, 8, 1, 1)) / factors[None, :, None, None]
+        w[:, 0] = 0
+        constants.append(numpy_helper.from_array(w.astype("f"), f"w{i}"))
+        nodes.append(helper.make_node("Conv", ["uneven", f"w{i}"], [f"y{i}"], name=f"head{i}"))
+        outputs.append(helper.make_tensor_value_info(f"y{i}", onnx.TensorProto.FLOAT, [1, 4, 8, 8]))
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 8, 8])], outputs, constants),
+        opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    return model
+
+
+class Suite(suite.Suite):
+    def call(self, model, data, *more, json_too=True):
+        """The lines of the closing table from the mode on, and the JSON's part on quantization."""
+        args = ["convert", model, "-o", self.path("q.sinter"), "--calibrate", data, *more]
+        plain = cli.call(self.sinter, *args, timeout=120)
+        self.check(f"{os.path.basename(model)} {' '.join(more[:2])} converts", plain.code == 0, plain.why())
+        lines = plain.out.splitlines()
+        starts = [i for i, x in enumerate(lines) if re.match(r"int\d+\w*\s{4}", x)]
+        ends = [i for i, x in enumerate(lines) if x.startswith("file ")]
+        table = lines[starts[0]:ends[0]] if starts and ends else []
+        answer = json.loads(cli.call(self.sinter, *args, "--json", timeout=120).out) if json_too else {}
+        return table, answer.get("quantized", {})
+
+    def net(self, name, *more):
+        calib, _ = nets_data.data(name)
+        np.savez(self.path("c.npz"), **calib)
+        return self.call(os.path.join(HERE, "nets", name + ".onnx"), self.path("c.npz"), *more)
+
+
+def low_outputs(s):
+    table, q = s.net("attention", "--quantize", "int8", "--force-int8", *PLAIN)
+    text = "\n".join(table)
+    low = {x["name"]: x for x in q.get("low", [])}
+    s.check("the output under 20 dB is named", set(low) == {x["name"] for x in q["outputs"] if x["sqnr_db"] < LITTLE} and low, q)
+    first = next(iter(low.values()), {})
+    s.check("with what is loudest in it", first.get("value") and first["alone_db"] < 25, first)
+    s.check("and the cause", "channels use fewer than 8 levels" in first.get("cause", ""), first)
+    s.check("the table has the same", "cause " in text and first.get("cause", "-") in text and first.get("value", "-") in text, text)
+    s.check("remedies are measured", len(q["remedies"]) >= 2 and all(
+        abs(x["gain_db"] - x["after_db"] + x["before_db"]) < 1e-6 for x in q["remedies"]), q["remedies"])
+    s.check("the best to try comes first", q["remedies"][0]["after_db"] >= LITTLE, q["remedies"])
+    s.check("the table names it with its gain", re.search(rf"next +{re.escape(q['remedies'][0]['flags'])} wins "
+                                                          rf"{q['remedies'][0]['gain_db']:.1f} dB", text), text)
+    s.check("a dozen lines at most", 0 < len(table) <= MOST_LINES, text)
+    for remedy in q["remedies"]:
+        flags = remedy["flags"].split()
+        mode = [] if "--quantize" in flags else ["--quantize", "int8"]
+        off = [] if "int8w" in flags else ["--force-int8", *PLAIN]
+        _, then = s.net("attention", *mode, *flags, *off)
+        got = min(x["sqnr_db"] for x in then["outputs"])
+        s.check(f"{remedy['flags']} gives what was said", abs(got - remedy["after_db"]) < 3, (got, remedy))
+    _, q = s.net("attention", "--quantize", "int8")
+    s.check("of a good result nothing bad is told", q["low"] == [] and q["remedies"] == [], q)
+
+
+def weights_only(s):
+    table, q = s.net("attention", "--quantize", "int4w")
+    low = q["low"]
+    s.check("weights of 4 bits: the layer and its bits", len(low) == 1 and low[0]["node"] and "4 bits" in low[0]["cause"], low)
+    best = q["remedies"][0]
+    s.check("weights of 8 bits are the remedy", best["flags"] == "--quantize int8w" and best["gain_db"] > 5, q["remedies"])
+    s.check("the table says so", any("--quantize int8w wins" in x for x in table), table)
+    table, q = s.net("outliers", "--quantize", "int4w")
+    s.check("without noise there is no number of it", any("is exact" in x for x in table), table)
+
+
+def many(s):
+    onnx.save(many_outputs(9), s.path("many.onnx"))
+    np.savez(s.path("many.npz"), x=np.random.default_rng(1).normal(0, 1, (8, 3, 8, 8)).astype("f"))
+    table, q = s.call(s.path("many.onnx"), s.path("many.npz"), "--quantize", "int8", "--force-int8", *PLAIN)
+    s.check("every output is low", len(q["low"]) == 9, q["low"])
+    s.check("all for the same cause", {x["value"] for x in q["low"]} == {"uneven"}, q["low"])
+    s.check("7 of 8 channels", all("7 of 8 channels use fewer than 8 levels" in x["cause"] for x in q["low"]), q["low"])
+    s.check("told once, for all", sum(x.startswith("cause") for x in table) == 1 and any("and 7 others" in x for x in table), table)
+    s.check("a dozen lines for nine outputs", len(table) <= MOST_LINES, table)
+    s.check("every output's gain is in the JSON", all(len(x["outputs"]) == 9 for x in q["remedies"]), q["remedies"])
+    with_page = cli.call(s.sinter, "convert", s.path("many.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--calibrate",
+                         s.path("many.npz"), "--force-int8", *PLAIN, "--report", s.path("r.html"), timeout=120)
+    page = open(s.path("r.html"), encoding="utf-8").read() if with_page.code == 0 else ""
+    s.check("the page has it too", "Too little signal" in page and "7 of 8 channels" in page, with_page.why())
+
+
+def beyond_reach(s):
+    calib, _ = nets_data.data("attention")
+    np.savez(s.path("c.npz"), **calib)
+    said = cli.call(s.sinter, "convert", os.path.join(HERE, "nets", "attention.onnx"), "-o", s.path("n.sinter"), "--quantize", "int8",
+                    "--calibrate", s.path("c.npz"), "--min-sqnr", "190", timeout=120)
+    s.check("a target out of reach: what can be reached is told",
+            said.code == 1 and re.search(r"--min-sqnr 190: .* gives \d+\.\d dB", said.err), said.err)
+
+
+def everything(s):
+    low_outputs(s)
+    weights_only(s)
+    many(s)
+    beyond_reach(s)
+
+
+if __name__ == "__main__":
+    sys.exit(suite.run(Suite, everything, __doc__))
