@@ -232,7 +232,7 @@ namespace {
 class InputShapes {
  public:
   InputShapes(const ImportedGraph& graph, const LoweringOptions& options, Diagnostics& diagnostics)
-      : graph_(graph), options_(options), diagnostics_(diagnostics) {
+      : options_(options), diagnostics_(diagnostics) {
     for (const ImportedValueInfo& input : graph.inputs)
       for (size_t axis = 0; axis < input.dims.size(); ++axis)
         if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty() && axis > 0)
@@ -302,7 +302,6 @@ class InputShapes {
   }
 
  private:
-  const ImportedGraph& graph_;
   const LoweringOptions& options_;
   Diagnostics& diagnostics_;
   std::set<std::string> inner_;
@@ -325,8 +324,9 @@ void check_option_names(const ImportedModel& model, const LoweringOptions& optio
                                      fmt::join(inputs, ", ")),
                          "name one of these");
   for (const auto& [name, constant] : options.constants) {
-    const bool initializer = std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
-                                         [&](const ImportedTensor& t) { return t.name == name; });
+    const bool initializer =
+        std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
+                    [&, &name = name](const ImportedTensor& t) { return t.name == name; });
     if (inputs.count(name) == 0 && !initializer)
       diagnostics.refuse("", "",
                          fmt::format("--const {}: the model has no input of this name (it has {})", name,
@@ -400,7 +400,7 @@ namespace {
 void define_given(const ImportedGraph& source, const LoweringOptions& options, GraphLowering& lowering) {
   for (const auto& [name, array] : options.constants) {
     const auto input = std::find_if(source.inputs.begin(), source.inputs.end(),
-                                    [&](const ImportedValueInfo& v) { return v.name == name; });
+                                    [&, &name = name](const ImportedValueInfo& v) { return v.name == name; });
     std::string problem;
     const ConstantPtr constant =
         input == source.inputs.end() ? array : given_constant(array, *input, &problem);

@@ -140,7 +140,8 @@ Float16Split split_for_float16(const Node& node) {
   if (silu != nullptr && silu->alpha == 1) return {SigmoidAttrs{}, MulAttrs{}};
   const auto [low, high] = clamp_of(node);
   if (low == -kInfinity && high == kInfinity) return {};
-  const auto unclamped = [&](auto plain) -> Float16Split { return {OpAttrs{plain}, ClampAttrs{low, high}}; };
+  const ClampAttrs clamp{low, high};
+  const auto unclamped = [&](auto plain) -> Float16Split { return {OpAttrs{plain}, clamp}; };
   if (node.op() == Op::kAdd) return unclamped(AddAttrs{});
   if (node.op() == Op::kSub) return unclamped(SubAttrs{});
   if (node.op() == Op::kMul) return unclamped(MulAttrs{});

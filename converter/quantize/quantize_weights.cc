@@ -66,7 +66,7 @@ void Quantizer::round_weights() {
     list.push_back({"adaptive-rounding", adaptively});
   std::optional<double> before;
   for (const auto& [name, function] : list) {
-    const auto chosen = [&](Part part) {
+    const auto chosen = [&, &function = function](Part part) {
       QuantizationPlan plan = plan_;
       Graph graph = plan_.graph;
       function(graph, part);

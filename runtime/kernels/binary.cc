@@ -105,7 +105,7 @@ Status run_mod(const OpCall& call, RunContext&) {
   const bool c_sign = call.attrs<ModAttrs>().fmod != 0;
   return for_number(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [c_sign](T x, T y) -> T {
+    map_binary<T, T, T>(call.out(0), call.in(0), call.in(1), [=](T x, T y) -> T {
       if constexpr (std::is_floating_point_v<T>) {
         return std::fmod(x, y);
       } else {
