@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 namespace sinter::convert {
@@ -58,8 +59,12 @@ struct Chosen {
         nodes.insert(d.node), values.insert(d.value);
   }
   bool has(const Graph& graph, const Node& node) const {
-    const std::string& value = graph.value(node.outputs[0]).name;
-    return nodes.count(node.name) != 0 && (value.empty() || values.count(value) != 0);
+    if (nodes.count(node.name) == 0) return false;
+    const auto wanted =
+        std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return v >= 0; });
+    if (wanted == node.outputs.end()) return true;
+    const std::string& value = graph.value(*wanted).name;
+    return value.empty() || values.count(value) != 0;
   }
 };
 
