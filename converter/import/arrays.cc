@@ -33,12 +33,15 @@ struct ZipClose {
   void operator()(zip_t* z) const { zip_discard(z); }
 };
 
-Arrays read_npz(const Bytes& bytes, const std::string& what) {
+Arrays read_npz(std::span<const std::byte> bytes, const std::string& what) {
   zip_error_t error;
   zip_error_init(&error);
   zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
   std::unique_ptr<zip_t, ZipClose> zip(source ? zip_open_from_source(source, ZIP_RDONLY, &error) : nullptr);
-  if (!zip) throw DataError(what + " is not a .npz file (no zip archive)");
+  if (!zip) {
+    zip_source_free(source);  // an archive that is not opened does not take it
+    throw DataError(what + " is not a .npz file (no zip archive)");
+  }
   Arrays arrays;
   const zip_int64_t count = zip_get_num_entries(zip.get(), 0);
   for (zip_int64_t i = 0; i < count; ++i) {
@@ -60,7 +63,7 @@ Arrays read_npz(const Bytes& bytes, const std::string& what) {
   return arrays;
 }
 
-std::pair<std::string, ConstantPtr> read_pb(const Bytes& bytes, const std::string& what) {
+std::pair<std::string, ConstantPtr> read_pb(std::span<const std::byte> bytes, const std::string& what) {
   onnx_pb::TensorProto proto;
   if (!proto.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     throw DataError(what + " is not an ONNX tensor");
@@ -113,11 +116,13 @@ std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample) {
 }
 
 Arrays read_arrays(const std::filesystem::path& path) {
-  const Bytes bytes = read_file(path);
-  const std::string extension = path.extension().string();
-  if (extension == ".npy") return {{"", parse_npy(bytes, path.string())}};
-  if (extension == ".pb") return {read_pb(bytes, path.string())};
-  return read_npz(bytes, path.string());
+  return parse_arrays(read_file(path), path.extension().string(), path.string());
+}
+
+Arrays parse_arrays(std::span<const std::byte> bytes, std::string_view extension, const std::string& what) {
+  if (extension == ".npy") return {{"", parse_npy(bytes, what)}};
+  if (extension == ".pb") return {read_pb(bytes, what)};
+  return read_npz(bytes, what);
 }
 
 ConstantPtr read_npy(const std::filesystem::path& path) {

@@ -3,7 +3,9 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -25,6 +27,9 @@ std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample);
 // FileError where the file cannot be read, DataError where it is not such a file or holds what Sinter has no
 // type for.
 Arrays read_arrays(const std::filesystem::path& path);
+// The same of a file's bytes: `extension` is ".npy", ".pb" or, anything else, an archive's. `what` names the
+// source in errors.
+Arrays parse_arrays(std::span<const std::byte> bytes, std::string_view extension, const std::string& what);
 ConstantPtr read_npy(const std::filesystem::path& path);
 
 // Writes .npz, or .npy for one array if the path ends so. bfloat16 and float8 go out as uint16 and uint8
