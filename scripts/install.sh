@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sinter needs on Debian 12 (or a derivative); called by ./demo and ./test.
 #
-#   scripts/install.sh [--no-venv] [--cross] [-h]
+#   scripts/install.sh [--no-venv] [--cross] [--fuzz] [-h]
 #
 #   --no-venv  without the Python packages that make test data (./demo needs none)
+#   --fuzz     also clang with libFuzzer
 #   --cross    also ARM cross compilers, their libraries and qemu-user
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
@@ -15,11 +16,12 @@ cd "$root"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 say() { printf 'install: %s\n' "$*" >&2; }
 
-venv=1 cross=''
+venv=1 cross='' fuzz=''
 while [ $# -gt 0 ]; do
   case $1 in
     --no-venv) venv='' ;;
     --cross) cross=1 ;;
+    --fuzz) fuzz=1 ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
   esac
@@ -29,6 +31,7 @@ done
 packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-venv
   protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev
   googletest libgtest-dev libgmock-dev libbenchmark-dev clang-format-14)
+[ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
 [ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user)
 
 install_packages() {

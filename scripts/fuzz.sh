@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds the libFuzzer targets of tests/fuzz with clang and runs them one after the other.
+#
+#   scripts/fuzz.sh [--seconds N] [--corpus FOLDER] [TARGET]...
+#
+#   --seconds N      for each target (60)
+#   --corpus FOLDER  keep what reaches new code there, in a folder a target, and go on from it; else nothing is kept
+#   TARGET           model, onnx, arrays (all)
+#
+# What crashes, hangs (20 s), takes 2 GiB or breaks a promise is a finding: its file is kept in build/fuzz/findings, the
+# script ends with 1. Ends with 77 and a message where there is no clang with libFuzzer. See docs/security.md.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
+seconds=60 corpus='' targets=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seconds) seconds=$2; shift ;;
+    --corpus) corpus=$2; shift ;;
+    -h | --help) usage; exit 0 ;;
+    model | onnx | arrays) targets+=("$1") ;;
+    *) usage >&2; exit 2 ;;
+  esac
+  shift
+done
+[ ${#targets[@]} -gt 0 ] || targets=(model onnx arrays)
+
+runtime=$(clang++ -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null || true)
+if [ ! -f "$runtime" ]; then
+  echo 'fuzz: skipped: there is no clang++ with libFuzzer (Debian: clang and libclang-rt-14-dev; scripts/install.sh)'
+  exit 77
+fi
+. scripts/build_env.sh
+mkdir -p build
+quiet_unless_failed build/fuzz-configure.log cmake --preset fuzz
+quiet_unless_failed build/fuzz-build.log cmake --build build/fuzz --target fuzzers -j "$jobs"
+
+mkdir -p build/fuzz/findings
+failed=''
+for target in "${targets[@]}"; do
+  folders=("tests/fuzz/corpus/$target" "tests/fuzz/findings/$target")
+  if [ -n "$corpus" ]; then
+    mkdir -p "$corpus/$target"
+    folders=("$corpus/$target" "${folders[@]}")
+  else
+    scratch=$(mktemp -d)
+    folders=("$scratch" "${folders[@]}")
+  fi
+  log=build/fuzz/fuzz_$target.log
+  # Its schedule by rarity costs more than the targets themselves.
+  if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -entropic=0 -mutate_depth=2 -max_len=16384 \
+    -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
+    -artifact_prefix="build/fuzz/findings/$target-" "${folders[@]}" >"$log" 2>&1; then
+    echo "fuzz: $target: $(sed -n 's/^fuzz: //p' "$log" | tail -n 1)"
+  else
+    tail -n 60 "$log"
+    echo "fuzz: $target: FOUND something; the file is in build/fuzz/findings"
+    failed=1
+  fi
+  [ -n "$corpus" ] || rm -rf "$scratch"
+done
+[ -z "$failed" ]

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Make the fuzzers' seeds: small valid files that together hold every operation.
+
+    make_corpus.py --sinter PROGRAM [--out FOLDER]
+
+ONNX: of ONNX's own node tests and of this project's cases the smallest one per operator and set of attributes; models:
+what they convert to, the smallest per operation and type, with quantized, weight-only, control-flow and prepare-list ones;
+arrays: .npz, .npy and .pb of many types. What fuzzing has added later (seeds that reach more code) keeps other names.
+"""
+import argparse
+import concurrent.futures
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+for folder in ("common", "onnx_cases", "golden"):
+    sys.path.insert(0, os.path.join(HERE, "..", folder))
+import pinned  # noqa: E402
+
+pinned.require()
+import make_cases  # noqa: E402
+import networks  # noqa: E402
+import numpy as np  # noqa: E402
+import onnx  # noqa: E402
+from onnx import numpy_helper  # noqa: E402
+
+LARGEST_ONNX, LARGEST_MODEL = 3000, 5000
+
+
+def graphs(g):
+    yield g
+    for n in g.node:
+        for a in n.attribute:
+            if a.HasField("g"):
+                yield from graphs(a.g)
+
+
+def onnx_features(model):
+    found = set()
+    for g in graphs(model.graph):
+        for n in g.node:
+            kind = (n.domain, n.op_type)
+            found.add(kind)
+            found.update((*kind, a.name) for a in n.attribute)
+    found.update(("input type", v.type.tensor_type.elem_type) for v in model.graph.input)
+    found.update(("data type", t.data_type) for t in model.graph.initializer)
+    if model.functions:
+        found.add("functions")
+    return found
+
+
+def onnx_candidates():
+    from onnx.backend.test.loader import load_model_tests
+    for case in load_model_tests(kind="node"):
+        if case.model is not None and case.model.ByteSize() < LARGEST_ONNX:
+            yield case.model
+    for case in make_cases.cases():
+        data = case.model if isinstance(case.model, bytes) else case.model.SerializeToString()
+        if len(data) < LARGEST_ONNX and not case.files:
+            try:
+                yield onnx.load_model_from_string(data)
+            except Exception:
+                continue
+
+
+def cover(candidates):
+    """A small choice of (bytes, features) that has every feature: smallest first, then what adds nothing goes."""
+    have, chosen = set(), []
+    for data, features in sorted(candidates, key=lambda c: (len(c[0]), c[0])):
+        if not features <= have:
+            have |= features
+            chosen.append((data, features))
+    for item in list(reversed(chosen)):
+        rest = set().union(*(f for d, f in chosen if d is not item[0]))
+        if item[1] <= rest:
+            chosen = [c for c in chosen if c[0] is not item[0]]
+    return [d for d, _ in chosen]
+
+
+def convert(sinter, data, flags):
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = os.path.join(folder, "m.onnx"), os.path.join(folder, "m.sinter")
+        with open(source, "wb") as f:
+            f.write(data)
+        done = subprocess.run([sinter, "convert", source, "-o", target, "--quiet", "--strip", *flags], capture_output=True)
+        if done.returncode != 0 or os.path.getsize(target) > LARGEST_MODEL:
+            return None
+        with open(target, "rb") as f:
+            converted = f.read()
+        shown = subprocess.run([sinter, "inspect", target, "--steps", "--json"], capture_output=True)
+        facts = json.loads(shown.stdout)
+        return converted, facts
+
+
+def model_features(facts):
+    found = {("kind", k) for k in ("prepare",) if facts.get(k)}
+    for step in facts["steps"] + facts["prepare"]:
+        types = [o.split(" ")[-1].split("[")[0] for o in step["outputs"]]
+        found.add((step["op"], types[0] if types else ""))
+        found.add((step["op"], "elided" if step.get("elided") else "runs"))
+    return found
+
+
+def models(sinter, sources):
+    jobs = [(d, []) for d in sources]
+    small = [m.SerializeToString() for _, m in small_networks()]
+    jobs += [(d, []) for d in small]
+    for d in sources:
+        jobs += [(d, ["--quantize", q]) for q in ("int8w", "int4w")]
+    made = []
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for result in pool.map(lambda j: convert(sinter, *j), jobs):
+            if result:
+                made.append((result[0], model_features(result[1])))
+    return made
+
+
+def small_networks():
+    """The golden networks' kinds of layers, with few channels."""
+    for unsigned in (False, True):
+        n = networks.Network(1, unsigned)
+        a = n.conv(n.input(1, 2, 5, 4), 2, 4, (3, 3), x_scale=1 / 64, strides=[2, 2], pads=[1, 1, 1, 1])
+        b = n.conv(a, 4, 4, (3, 3), x_scale=1 / 8, group=4, pads=[1, 1, 1, 1])
+        c = n.rounded(n.node("Relu", b), 1 / 8)
+        d = n.conv(c, 4, 3, (2, 2), x_scale=1 / 8, transposed=True, strides=[2, 2])
+        n.output(d, 1, 3, 6, 4)
+        yield "convolutions", n.model("convolutions")
+        n = networks.Network(2, unsigned)
+        x, y = n.input(1, 4, 3, 3), n.input(1, 4, 3, 3)
+        s = n.rounded(n.node("Add", x, y), 1 / 16)
+        p = n.rounded(n.node("Mul", s, x), 1 / 16)
+        q = n.rounded(n.node("AveragePool", p, kernel_shape=[2, 2]), 1 / 16)
+        g = n.rounded(n.node("Sigmoid", q), 1 / 256)
+        m = n.rounded(n.node("GlobalAveragePool", g), 1 / 256)
+        t = n.rounded(n.node("Softmax", n.node("Flatten", m)), 1 / 256)
+        n.output(t, 1, 4)
+        yield "pointwise", n.model("pointwise")
+        n = networks.Network(3, unsigned)
+        x, y = n.input(1, 3, 4), n.input(1, 4, 5)
+        n.output(n.rounded(n.node("MatMul", x, y), 1 / 8), 1, 3, 5)
+        yield "products", n.model("products")
+
+
+def arrays():
+    r = np.random.default_rng(5)
+    kinds = "f4 f8 f2 i1 u1 i2 u2 i4 u4 i8 u8 b1".split()
+    for kind in kinds:
+        a = (r.normal(size=(2, 3)) * 50).astype(kind)
+        out = io.BytesIO()
+        np.save(out, np.asfortranarray(a) if kind in ("f4", "i8") else a)
+        yield out.getvalue()
+        yield numpy_helper.from_array(a, kind).SerializeToString()
+    for how in (np.savez, np.savez_compressed):
+        out = io.BytesIO()
+        how(out, x=r.normal(size=(2, 1, 3)).astype("f4"), y=np.arange(4), z=np.float32(3))
+        yield out.getvalue()
+        out = io.BytesIO()
+        how(out, **{k: np.zeros((3, 2), k, order="F") for k in kinds[:4]}, empty=np.zeros((0, 4), "f4"))
+        yield out.getvalue()
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as z:
+        z.writestr("folder/x.npy", b"")
+        z.writestr("nothing", b"text")
+    yield out.getvalue()
+    t = onnx.TensorProto(name="typed", data_type=onnx.TensorProto.FLOAT, dims=[2], float_data=[1, 2])
+    yield t.SerializeToString()
+    t = onnx.TensorProto(name="narrow", data_type=onnx.TensorProto.FLOAT16, dims=[2], int32_data=[15360, 0])
+    yield t.SerializeToString()
+    t = onnx.TensorProto(name="packed", data_type=onnx.TensorProto.INT4, dims=[3], int32_data=[1, 2])
+    yield t.SerializeToString()
+
+
+def store(folder, stem, items):
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if name.startswith("seed_"):
+            os.remove(os.path.join(folder, name))
+    for i, data in enumerate(items):
+        with open(os.path.join(folder, f"seed_{i:03d}{stem}"), "wb") as f:
+            f.write(data)
+    print(f"{folder}: {len(items)} files, {sum(map(len, items))} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--sinter", required=True)
+    parser.add_argument("--out", default=os.path.join(HERE, "corpus"))
+    args = parser.parse_args()
+    candidates = [(m.SerializeToString(), onnx_features(m)) for m in onnx_candidates()]
+    sources = cover(candidates)
+    store(os.path.join(args.out, "onnx"), ".onnx", sources)
+    made = models(args.sinter, [d for d, _ in candidates if len(d) < 700])
+    store(os.path.join(args.out, "model"), ".sinter", cover(made))
+    store(os.path.join(args.out, "arrays"), "", list(arrays()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,247 @@
+// The loader, session creation and runs. Memory and work are bounded by what the file itself announces: a
+// model that asks for more is verified but not run.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "platforms/simd/simd_kernels.h"
+#include "runtime/kernels/reference.h"
+#include "runtime/model/model_state.h"
+#include "sinter/session.h"
+#include "tests/fuzz/model_file.h"
+#include "tests/fuzz/targets.h"
+
+namespace sinter::fuzz {
+namespace {
+
+constexpr size_t kMostMemory = size_t{48} << 20;
+constexpr double kMostWork = 2e7;
+
+// Exactly `size` bytes, aligned, so that the sanitizer sees the first byte too many; not initialised, so that
+// what relies on zeros does not get them.
+class Memory {
+ public:
+  explicit Memory(size_t size, size_t guard = 0) : size_(size) {
+    void* p = nullptr;
+    if (posix_memalign(&p, kBufferAlignment, size + guard + (size + guard == 0)) != 0) std::abort();
+    data_.reset(static_cast<std::byte*>(p));
+    std::memset(p, 0xa5, size + guard);
+  }
+  std::span<std::byte> span() const { return {data_.get(), size_}; }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_;
+};
+
+// How much a list of steps computes at most, in multiply-adds: elementwise operations look at every element,
+// others combine every output with every element of the second largest operand.
+double work_of(const fb::Model& root, const fb::Program& program);
+
+double work_of(const fb::Model& root, const fb::Program& program, const fb::Step& step) {
+  double in_most = 1, in_second = 1, out = 1;
+  const auto size = [&](int32_t v) {
+    return v < 0 ? 0.0
+                 : static_cast<double>(
+                       detail::value_view(*program.values()->Get(static_cast<uint32_t>(v))).size());
+  };
+  for (const int32_t v : detail::items(step.inputs())) {
+    const double n = size(v);
+    if (n > in_most)
+      in_second = in_most, in_most = n;
+    else
+      in_second = std::max(in_second, n);
+  }
+  for (const int32_t v : detail::items(step.outputs())) out += size(v);
+  const auto op = static_cast<Op>(step.op());
+  if (op == Op::kIf || op == Op::kLoop) {
+    double inner = 0;
+    for (const uint32_t sub : detail::items(step.subprograms()))
+      inner += work_of(root, *root.programs()->Get(sub)) + 100;
+    const double trips =
+        op == Op::kLoop ? static_cast<double>(std::max<int64_t>(detail::items(step.ints())[0], 1)) : 1;
+    return trips * inner + in_most + out;
+  }
+  const OpInfo* info = op_info(op);
+  if ((info->traits & (kElementwise | kMovement)) != 0 || op == Op::kLut || op == Op::kQTable ||
+      op == Op::kQuantize || op == Op::kDequantize)
+    return 4 * (in_most + out);
+  double factor = in_second;
+  switch (op) {
+    case Op::kReduce:
+    case Op::kArgReduce:
+    case Op::kCumulate:
+    case Op::kSoftmax:
+    case Op::kQSoftmax:
+    case Op::kLayerNorm:
+    case Op::kRmsNorm:
+    case Op::kGroupNorm:
+    case Op::kQMean:
+    case Op::kNonZero:
+    case Op::kResize:
+    case Op::kQResize:
+      factor = 16;
+      break;
+    case Op::kTopK:
+    case Op::kUnique:
+    case Op::kNms:
+    case Op::kDft:
+    case Op::kMaxPool:
+    case Op::kAvgPool:
+    case Op::kQAvgPool:
+    case Op::kLrn:
+      factor = in_most;
+      break;
+    default:
+      break;
+  }
+  return (in_most + out) * factor;
+}
+
+double work_of(const fb::Model& root, const fb::Program& program) {
+  double sum = 0;
+  for (const auto* steps : {program.steps(), program.prepare()})
+    if (steps != nullptr)
+      for (const fb::Step* s : *steps) sum += work_of(root, program, *s);
+  return sum;
+}
+
+// Whatever there is to ask of a model.
+void look_around(const Model& model) {
+  size_t letters = std::strlen(model.producer());
+  const auto port = [&](const PortInfo& p) {
+    letters += std::strlen(p.name);
+    for (const int64_t d : p.dims) letters += d < 0;
+  };
+  for (uint32_t i = 0; i < model.profile_count(); ++i) letters += std::strlen(model.profile_name(i));
+  for (uint32_t p = 0; p < model.program_count(); ++p) {
+    letters += std::strlen(model.program_name(p)) + model.is_entry(p);
+    for (uint32_t i = 0; i < model.input_count(p); ++i) port(model.input(i, p));
+    for (uint32_t i = 0; i < model.output_count(p); ++i) port(model.output(i, p));
+    for (uint32_t s = 0; s < model.step_count(p); ++s)
+      letters += std::strlen(model.step_op(s, p)) + std::strlen(model.step_name(s, p));
+  }
+  if (letters == SIZE_MAX) std::abort();
+}
+
+// What runs compute lies in the outputs' memory: read it, so that the sanitizer looks at it.
+void fill_inputs(Session& session, uint32_t round) {
+  for (uint32_t i = 0; i < session.input_count(); ++i) {
+    const TensorView v = session.input(i);
+    const auto bytes = static_cast<size_t>(v.dense_bytes());
+    auto* to = reinterpret_cast<uint8_t*>(v.data);
+    Random random(i * 7 + round);
+    for (size_t b = 0; b < bytes; ++b) {
+      // Small indices and counts in the first round, ordinary floats in the second, anything in the third.
+      const size_t width = std::max<size_t>(byte_width(v.dtype), 1);
+      if (round == 0)
+        to[b] = b % width == 0 ? static_cast<uint8_t>(random.below(3)) : 0;
+      else if (round == 1)
+        to[b] = v.dtype == DType::kFloat32 && b % 4 == 3
+                    ? 0x3f
+                    : static_cast<uint8_t>(random.below(v.dtype == DType::kFloat32 ? 128 : 2));
+      else
+        to[b] = static_cast<uint8_t>(random.next());
+    }
+    if (v.dtype == DType::kBool)
+      for (size_t b = 0; b < bytes; ++b) to[b] &= 1;
+  }
+}
+
+// `why` is set where the model is refused.
+bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why) {
+  const auto need = Session::requirements(model, options);
+  if (!need.ok()) return *why = need.status().message, false;
+  if (need.value().bytes > kMostMemory) return true;
+  const Memory memory(need.value().bytes);
+  if (need.value().bytes >= kBufferAlignment) {
+    const auto starved =
+        Session::create(model, memory.span().first(need.value().bytes - kBufferAlignment), options);
+    if (starved.ok()) broken("a session is created in less memory than it says it needs");
+  }
+  auto created = Session::create(model, memory.span(), options);
+  if (!created.ok()) {
+    if (created.status().code == Code::kOutOfMemory) broken("the stated memory does not do");
+    return *why = created.status().message, false;
+  }
+  Session session = std::move(created.value());
+  if (!run) return true;
+  for (uint32_t round = 0; round < 3; ++round) {
+    fill_inputs(session, round);
+    const Status status = session.run();
+    if (!status.ok()) continue;  // an index out of range, say
+    ++counts.ran;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < session.output_count(); ++i) {
+      const TensorView v = session.output(i);
+      for (size_t b = 0; b < static_cast<size_t>(v.dense_bytes()); ++b)
+        sum += reinterpret_cast<const uint8_t*>(v.data)[b];
+      for (int axis = 0; axis < v.rank; ++axis) {
+        const int64_t n = session.output_extent(i, axis);
+        if (n < 0 || n > v.dims[axis]) broken("an output is longer than its bound");
+      }
+    }
+    if (sum == UINT64_MAX) std::abort();
+  }
+  session.reset();
+  return true;
+}
+
+bool use(View bytes, bool quick, const char** why) {
+  *why = "";
+  // A view that ends where the file ends; its start is aligned, as a mapping's is.
+  const Memory file(bytes.size());
+  std::memcpy(file.span().data(), bytes.data(), bytes.size());
+  const OpenOptions options{.kernels = reference_kernels(), .check_digests = false};
+  const auto needed = Model::open_bytes(file.span(), options);
+  if (!needed.ok()) return *why = needed.status().message, false;
+  // Opening takes a multiple of the file's structure and no more.
+  if (needed.value() > 600 * (bytes.size() + 1024) + (1 << 17)) broken("opening asks for too much memory");
+  const Memory memory(needed.value());
+  const auto opened = Model::open(file.span(), memory.span(), options);
+  if (!opened.ok()) return *why = opened.status().message, false;
+  ++counts.accepted;
+  const Model& model = opened.value();
+  look_around(model);
+  const detail::ModelState& state = *model.state();
+  SimdBackend simd;
+  Backend* const backends[] = {&simd};
+  bool good = true;
+  for (uint32_t p = 0; p < std::min<uint32_t>(model.program_count(), 4); ++p) {
+    if (!model.is_entry(p)) continue;
+    const bool run = work_of(*state.root, *state.root->programs()->Get(p)) <= kMostWork;
+    SessionOptions with{.program = p};
+    with.backend = "reference";
+    good &= run_session(model, with, run, why);
+    if (quick) continue;
+    with.backend = nullptr, with.backends = backends;
+    run_session(model, with, run, why);
+  }
+  return good;
+}
+
+}  // namespace
+
+Counts counts;
+
+void broken(const char* promise, const char* detail) {
+  std::fprintf(stderr, "fuzz: %s %s\n", promise, detail);
+  std::abort();
+}
+
+bool accepted(View file, const char** why) { return use(file, true, why); }
+
+const Target kModelTarget{"model",
+                          [](View bytes) {
+                            const char* why = nullptr;
+                            ++counts.inputs;
+                            (void)use(bytes, false, &why);
+                          },
+                          mutate_model};
+
+}  // namespace sinter::fuzz
