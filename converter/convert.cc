@@ -256,6 +256,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.target = options.target;
   plan_options.candidates = candidates_for(options.target);
   plan_options.stored_weights = options.stored_weights;
+  plan_options.reorder = true;
   const auto planned = std::make_shared<const PlannedModel>(
       plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
   const PlannedModel& plan = *planned;
@@ -267,6 +268,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   }
   report.arena_bytes = plan.programs.front().arena_bytes;
   report.arena_lower_bound = plan.programs.front().lower_bound;
+  report.given_order_arena_bytes = plan.programs.front().given_order_bytes;
+  report.order_proved = plan.programs.front().order_proved;
   stage("writing");
   EmitOptions emit = options.emit;
   emit.debug_text = to_lines(*report.ledger);

@@ -55,6 +55,8 @@ struct ConversionReport {
   size_t elided_steps = 0;   // of these cost nothing
   PassReport passes;
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
+  uint64_t given_order_arena_bytes = 0;  // had the steps stayed in the order that they came in
+  bool order_proved = false;             // no order of the steps has a smaller lower bound
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
   std::string withheld;  // why nothing was written, though the model could be converted; most often empty

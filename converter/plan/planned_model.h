@@ -32,9 +32,11 @@ struct PlannedProgram {
   size_t own_inputs = 0;  // the graph's other inputs are captured
   std::vector<PlannedStep> steps;
   std::vector<PlannedValue> values;
-  uint64_t arena_bytes = 0;  // padding included
-  uint64_t lower_bound = 0;  // no arrangement of these blocks takes less, padding included
-  bool proved = false;       // arena_bytes is the least
+  uint64_t arena_bytes = 0;        // padding included
+  uint64_t lower_bound = 0;        // in this order of steps no arrangement takes less, padding included
+  bool proved = false;             // arena_bytes is the least
+  uint64_t given_order_bytes = 0;  // arena_bytes of the graph's own order
+  bool order_proved = false;       // no order of the steps has a smaller sum of live bytes
 };
 
 struct PlannedModel {

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "converter/plan/blocks.h"
 #include "converter/plan/call_view.h"
 #include "converter/plan/cost.h"
+#include "converter/plan/elide.h"
 #include "converter/plan/limit_operands.h"
 #include "converter/plan/offsets.h"
+#include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
 #include "runtime/kernels/reference.h"
 
@@ -18,149 +19,64 @@ namespace {
 
 class ProgramPlanner {
  public:
-  ProgramPlanner(const Graph& graph, size_t own_inputs, size_t carried_first, size_t carried_count,
+  // `held`: values that live until the end besides the graph's outputs.
+  ProgramPlanner(const Graph& graph, Storage storage, const std::vector<ValueId>& held,
                  PlannedProgram& program)
-      : graph_(graph), program_(program), blocks_(graph.values.size()) {
-    program_.own_inputs = own_inputs;
-    program_.steps.resize(graph.nodes.size());
+      : graph_(graph), program_(program), storage_(std::move(storage)) {
     program_.values.resize(graph.values.size());
-    live_ranges(carried_first, carried_count);
+    live_ranges(held);
   }
 
   void plan() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) elide(n);
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) program_.steps[n].elided = storage_.elided()[n];
     for (size_t n = 0; n < graph_.nodes.size(); ++n) share_in_place(static_cast<int>(n));
     place();
   }
 
  private:
   PlannedValue& at(ValueId id) { return program_.values[static_cast<size_t>(id)]; }
+  const Blocks& blocks() const { return storage_.blocks(); }
   int end() const { return static_cast<int>(graph_.nodes.size()); }
-  uint64_t bytes(ValueId id) const { return dense_bytes(graph_.value(id).dtype, graph_.value(id).dims); }
+  uint64_t bytes(ValueId id) const { return storage_.bytes(id); }
 
-  void live_ranges(size_t carried_first, size_t carried_count) {
-    for (size_t i = 0; i < program_.own_inputs; ++i) {
-      PlannedValue& v = at(graph_.inputs[i]);
-      v.placed = true, v.first_step = v.last_step = -1;
-    }
+  void live_ranges(const std::vector<ValueId>& held) {
+    for (size_t i = 0; i < program_.own_inputs; ++i) at(graph_.inputs[i]).first_step = -1;
+    for (size_t i = 0; i < program_.own_inputs; ++i) at(graph_.inputs[i]).last_step = -1;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const int step = static_cast<int>(n);
       for (const ValueId id : graph_.nodes[n].inputs)
         if (id >= 0) at(id).last_step = std::max(at(id).last_step, step);
       for (const ValueId id : graph_.nodes[n].outputs)
-        if (id >= 0) at(id).placed = true, at(id).first_step = at(id).last_step = step;
+        if (id >= 0) at(id).first_step = at(id).last_step = step;
     }
-    for (const ValueId id : graph_.outputs) at(id).last_step = end();
-    for (const Value& v : graph_.values)
-      for (const auto& [axis, id] : v.extents) at(id).last_step = end();
-    for (size_t i = 0; i < carried_count; ++i) at(graph_.inputs[carried_first + i]).last_step = end();
-    for (size_t i = 0; i < graph_.values.size(); ++i)
-      if (program_.values[i].placed) program_.values[i].bytes = bytes(static_cast<ValueId>(i));
-  }
-
-  bool caller_writes(ValueId root) const {
-    const auto own = graph_.inputs.begin() + static_cast<ptrdiff_t>(program_.own_inputs);
-    for (const ValueId m : blocks_.members(root))
-      if (std::find(graph_.inputs.begin(), own, m) != own) return true;
-    return false;
-  }
-  bool caller_reads(ValueId root) const {
-    for (const ValueId m : blocks_.members(root))
-      if (graph_.is_output(m)) return true;
-    return false;
-  }
-  // A public input and a public output never share memory; nor do two public outputs.
-  bool may_join(ValueId a, ValueId b) const {
-    const ValueId ra = blocks_.root(a), rb = blocks_.root(b);
-    if (ra == rb) return false;
-    const bool in = caller_writes(ra) || caller_writes(rb), out_a = caller_reads(ra),
-               out_b = caller_reads(rb);
-    return !(in && (out_a || out_b)) && !(out_a && out_b);
-  }
-
-  // View and Copy are their operand; a Slice or Concat whose parts are contiguous lies inside the other.
-  void elide(size_t n) {
-    const Node& node = graph_.nodes[n];
-    if (node.op() == Op::kConcat) return elide_concat(node, program_.steps[n]);
-    const auto* slice = node.as<SliceAttrs>();
-    if (node.op() != Op::kView && node.op() != Op::kCopy && slice == nullptr) return;
-    const ValueId in = node.inputs[0], out = node.outputs[0];
-    uint64_t distance = 0;
-    if (!at(in).placed || !may_join(in, out)) return;
-    if (slice != nullptr && !contiguous(*slice, graph_.value(in), &distance)) return;
-    blocks_.join(out, in, distance);
-    program_.steps[n].elided = true;
-  }
-
-  static bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
-    uint64_t stride = byte_width(in.dtype);
-    bool whole = true;  // all axes behind this one are taken whole
-    *distance = 0;
-    for (size_t axis = in.dims.size(); axis-- > 0;) {
-      const int i = static_cast<int>(axis);
-      if (slice.sizes[i] == 0) return false;
-      if (slice.sizes[i] > 1 && (slice.steps[i] != 1 || !whole)) return false;
-      if (slice.sizes[i] != in.dims[axis]) whole = false;
-      *distance += static_cast<uint64_t>(slice.starts[i]) * stride;
-      stride *= static_cast<uint64_t>(in.dims[axis]);
+    for (const auto* list : {&graph_.outputs, &held})
+      for (const ValueId id : *list) at(id).last_step = end();
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      at(id).placed = storage_.placed(id);
+      if (at(id).placed) at(id).bytes = bytes(id);
     }
-    return true;
-  }
-
-  void elide_concat(const Node& node, PlannedStep& step) {
-    const auto axis = static_cast<size_t>(node.as<ConcatAttrs>()->axis);
-    const ValueId out = node.outputs[0];
-    const Dims& dims = graph_.value(out).dims;
-    for (size_t i = 0; i < axis; ++i)
-      if (dims[i] != 1) return;
-    std::vector<ValueId> roots;
-    for (const ValueId in : node.inputs) {
-      if (!at(in).placed || bytes(in) == 0) return;
-      const ValueId root = blocks_.root(in);
-      // The part must be all of its block, or bytes outside the output would have no place.
-      if (blocks_.delta(in) != 0 || reach(root) != bytes(in) || caller_writes(root) || caller_reads(root) ||
-          std::find(roots.begin(), roots.end(), root) != roots.end())
-        return;
-      roots.push_back(root);
-    }
-    uint64_t distance = 0;
-    for (const ValueId in : node.inputs) {
-      blocks_.join(in, out, distance);
-      distance += bytes(in);
-    }
-    step.elided = true;
-  }
-
-  // Bytes from a block's start to its end.
-  uint64_t reach(ValueId root) const {
-    uint64_t far = 0;
-    for (const ValueId m : blocks_.members(root)) far = std::max(far, blocks_.delta(m) + bytes(m));
-    return far;
   }
 
   // Output 0 may lie on an operand that dies here, if nothing else that shares the operand's bytes is still
   // needed.
   void share_in_place(int n) {
     const Node& node = graph_.nodes[static_cast<size_t>(n)];
-    const ValueId out = node.outputs.empty() ? kAbsent : node.outputs[0];
-    if (program_.steps[static_cast<size_t>(n)].elided || (op_info(node.op())->traits & kInPlace) == 0 ||
-        out < 0)
-      return;
-    if (blocks_.root(out) != out || reach(out) > bytes(out)) return;
+    if (program_.steps[static_cast<size_t>(n)].elided) return;
     for (const ValueId in : node.inputs) {
-      if (in < 0 || !at(in).placed || at(in).last_step != n || bytes(in) == 0) continue;
-      const Value &operand = graph_.value(in), &result = graph_.value(out);
-      if (operand.dims != result.dims || byte_width(operand.dtype) != byte_width(result.dtype)) continue;
-      const ValueId root = blocks_.root(in);
-      if (!may_join(in, out) || caller_writes(root)) continue;
+      if (!fits_in_place(graph_, node, in) || !at(in).placed || at(in).last_step != n || bytes(in) == 0)
+        continue;
+      const ValueId out = node.outputs[0], root = blocks().root(in);
+      if (blocks().root(out) != out || storage_.reach(out) > bytes(out)) return;
+      if (!storage_.may_join(in, out) || storage_.caller_writes(root)) continue;
       bool free = true;
-      for (const ValueId m : blocks_.members(root)) {
-        const bool overlaps = blocks_.delta(m) < blocks_.delta(in) + bytes(in) &&
-                              blocks_.delta(in) < blocks_.delta(m) + bytes(m);
+      for (const ValueId m : blocks().members(root)) {
+        const bool overlaps = blocks().delta(m) < blocks().delta(in) + bytes(in) &&
+                              blocks().delta(in) < blocks().delta(m) + bytes(m);
         free &= m == in || !overlaps || at(m).last_step < n;
       }
       if (!free) continue;
-      blocks_.join(out, in, 0);
+      storage_.join(out, in, 0);
       return;
     }
   }
@@ -170,9 +86,9 @@ class ProgramPlanner {
     std::vector<std::pair<bool, size_t>> owner;  // (is a workspace, step or root value)
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
-      if (!at(id).placed || blocks_.root(id) != id) continue;
-      MemoryBlock block{reach(id), INT32_MAX, INT32_MIN, 0};
-      for (const ValueId m : blocks_.members(id)) {
+      if (!at(id).placed || blocks().root(id) != id) continue;
+      MemoryBlock block{storage_.reach(id), INT32_MAX, INT32_MIN, 0};
+      for (const ValueId m : blocks().members(id)) {
         block.first = std::min(block.first, at(m).first_step);
         block.last = std::max(block.last, at(m).last_step);
       }
@@ -193,9 +109,9 @@ class ProgramPlanner {
         program_.steps[owner[b].second].workspace_offset = memory[b].offset;
         continue;
       }
-      for (const ValueId m : blocks_.members(static_cast<ValueId>(owner[b].second))) {
-        at(m).offset = memory[b].offset + blocks_.delta(m);
-        at(m).alias_of = blocks_.alias_of(m);
+      for (const ValueId m : blocks().members(static_cast<ValueId>(owner[b].second))) {
+        at(m).offset = memory[b].offset + blocks().delta(m);
+        at(m).alias_of = blocks().alias_of(m);
       }
     }
     for (PlannedStep& step : program_.steps)
@@ -204,27 +120,63 @@ class ProgramPlanner {
 
   const Graph& graph_;
   PlannedProgram& program_;
-  Blocks blocks_;
+  Storage storage_;
 };
 
 class ModelPlanner {
  public:
   ModelPlanner(PlannedModel& model, const PlanOptions& options) : model_(model), options_(options) {}
 
+  // The first `own_inputs` have memory in this program; those at [carried_first, +carried_count) are written
+  // back when the last step has run.
   uint32_t plan(std::shared_ptr<const Graph> graph, size_t own_inputs, size_t carried_first,
                 size_t carried_count) {
     const auto index = static_cast<uint32_t>(model_.programs.size());
     model_.programs.emplace_back();
-    PlannedProgram program;
-    program.graph = graph;
-    ProgramPlanner planner(*graph, own_inputs, carried_first, carried_count, program);
-    for (size_t n = 0; n < graph->nodes.size(); ++n) choose(*graph, graph->nodes[n], program.steps[n]);
-    planner.plan();
+    std::vector<PlannedStep> steps(graph->nodes.size());
+    for (size_t n = 0; n < steps.size(); ++n) choose(*graph, graph->nodes[n], steps[n]);
+    const auto first = graph->inputs.begin() + static_cast<ptrdiff_t>(carried_first);
+    std::vector<ValueId> held(first, first + static_cast<ptrdiff_t>(carried_count));
+    for (const Value& v : graph->values)
+      for (const auto& [axis, id] : v.extents) held.push_back(id);
+    PlannedProgram program = place(graph, steps, own_inputs, held);
+    const uint64_t given = program.arena_bytes;
+    if (options_.reorder) {
+      std::vector<uint64_t> workspace;
+      for (const PlannedStep& step : steps) workspace.push_back(step.workspace_bytes);
+      const Storage storage(*graph, own_inputs);
+      const StepOrder order = find_step_order(*graph, storage, workspace, held);
+      if (!std::is_sorted(order.nodes.begin(), order.nodes.end())) {
+        PlannedProgram other = reordered(*graph, order.nodes, steps, own_inputs, held);
+        if (other.arena_bytes < program.arena_bytes) program = std::move(other);
+      }
+      program.order_proved = order.proved;
+    }
+    program.given_order_bytes = given;
     model_.programs[index] = std::move(program);
     return index;
   }
 
  private:
+  static PlannedProgram place(std::shared_ptr<const Graph> graph, std::vector<PlannedStep> steps,
+                              size_t own_inputs, const std::vector<ValueId>& held) {
+    PlannedProgram program;
+    program.graph = graph;
+    program.own_inputs = own_inputs;
+    program.steps = std::move(steps);
+    ProgramPlanner(*graph, Storage(*graph, own_inputs), held, program).plan();
+    return program;
+  }
+  static PlannedProgram reordered(const Graph& graph, const std::vector<size_t>& order,
+                                  const std::vector<PlannedStep>& steps, size_t own_inputs,
+                                  const std::vector<ValueId>& held) {
+    auto copy = std::make_shared<Graph>(graph);
+    std::vector<PlannedStep> moved;
+    copy->nodes.clear();
+    for (const size_t n : order) copy->nodes.push_back(graph.nodes[n]), moved.push_back(steps[n]);
+    return place(std::move(copy), std::move(moved), own_inputs, held);
+  }
+
   void choose(const Graph& graph, const Node& node, PlannedStep& step) {
     const auto reference = static_cast<uint8_t>(model_.backends.size() - 1);
     if (!node.bodies.empty()) {

@@ -29,6 +29,8 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                            {"passes", passes},
                            {"arena_bytes", r.arena_bytes},
                            {"arena_lower_bound", r.arena_lower_bound},
+                           {"given_order_arena_bytes", r.given_order_arena_bytes},
+                           {"order_proved", r.order_proved},
                            {"file_bytes", r.file.file_bytes},
                            {"weight_bytes", r.file.weight_bytes},
                            {"diagnostics", diagnostics.to_json()}};
@@ -122,6 +124,9 @@ std::string to_text(const ConversionReport& r) {
                 " ({:.1f} % above the lower bound of {})\n",
                 100.0 * (static_cast<double>(r.arena_bytes) / static_cast<double>(r.arena_lower_bound) - 1),
                 r.arena_lower_bound);
+  if (r.given_order_arena_bytes > r.arena_bytes)
+    text += fmt::format("          {} bytes less than in the order that the steps came in\n",
+                        r.given_order_arena_bytes - r.arena_bytes);
   return text;
 }
 

@@ -1,0 +1,117 @@
+#include "converter/plan/elide.h"
+
+#include <algorithm>
+
+namespace sinter::convert {
+namespace {
+
+// Whether the slice's elements lie side by side in its operand, and how far in.
+bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
+  uint64_t stride = byte_width(in.dtype);
+  bool whole = true;  // all axes behind this one are taken whole
+  *distance = 0;
+  for (size_t axis = in.dims.size(); axis-- > 0;) {
+    const int i = static_cast<int>(axis);
+    if (slice.sizes[i] == 0) return false;
+    if (slice.sizes[i] > 1 && (slice.steps[i] != 1 || !whole)) return false;
+    if (slice.sizes[i] != in.dims[axis]) whole = false;
+    *distance += static_cast<uint64_t>(slice.starts[i]) * stride;
+    stride *= static_cast<uint64_t>(in.dims[axis]);
+  }
+  return true;
+}
+
+}  // namespace
+
+Storage::Storage(const Graph& graph, size_t own_inputs)
+    : graph_(graph),
+      own_inputs_(own_inputs),
+      blocks_(graph.values.size()),
+      elided_(graph.nodes.size()),
+      placed_(graph.values.size()),
+      bytes_(graph.values.size()) {
+  const auto place = [&](ValueId id) {
+    if (id < 0) return;
+    const Value& v = graph.value(id);
+    placed_[static_cast<size_t>(id)] = true;
+    bytes_[static_cast<size_t>(id)] = dense_bytes(v.dtype, v.dims);
+  };
+  for (size_t i = 0; i < own_inputs; ++i) place(graph.inputs[i]);
+  for (const Node& node : graph.nodes)
+    for (const ValueId id : node.outputs) place(id);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) elide(n);
+}
+
+uint64_t Storage::reach(ValueId root) const {
+  uint64_t far = 0;
+  for (const ValueId m : blocks_.members(root)) far = std::max(far, blocks_.delta(m) + bytes(m));
+  return far;
+}
+
+bool Storage::caller_writes(ValueId root) const {
+  const auto own = graph_.inputs.begin() + static_cast<ptrdiff_t>(own_inputs_);
+  for (const ValueId m : blocks_.members(root))
+    if (std::find(graph_.inputs.begin(), own, m) != own) return true;
+  return false;
+}
+
+bool Storage::caller_reads(ValueId root) const {
+  for (const ValueId m : blocks_.members(root))
+    if (graph_.is_output(m)) return true;
+  return false;
+}
+
+bool Storage::may_join(ValueId a, ValueId b) const {
+  const ValueId ra = blocks_.root(a), rb = blocks_.root(b);
+  if (ra == rb) return false;
+  const bool in = caller_writes(ra) || caller_writes(rb), out_a = caller_reads(ra), out_b = caller_reads(rb);
+  return !(in && (out_a || out_b)) && !(out_a && out_b);
+}
+
+void Storage::elide(size_t n) {
+  const Node& node = graph_.nodes[n];
+  if (node.op() == Op::kConcat) return elide_concat(n);
+  const auto* slice = node.as<SliceAttrs>();
+  if (node.op() != Op::kView && node.op() != Op::kCopy && slice == nullptr) return;
+  const ValueId in = node.inputs[0], out = node.outputs[0];
+  uint64_t distance = 0;
+  if (!placed(in) || !may_join(in, out)) return;
+  if (slice != nullptr && !contiguous(*slice, graph_.value(in), &distance)) return;
+  blocks_.join(out, in, distance);
+  elided_[n] = true;
+}
+
+void Storage::elide_concat(size_t n) {
+  const Node& node = graph_.nodes[n];
+  const auto axis = static_cast<size_t>(node.as<ConcatAttrs>()->axis);
+  const ValueId out = node.outputs[0];
+  const Dims& dims = graph_.value(out).dims;
+  for (size_t i = 0; i < axis; ++i)
+    if (dims[i] != 1) return;
+  std::vector<ValueId> roots;
+  for (const ValueId in : node.inputs) {
+    if (!placed(in) || bytes(in) == 0) return;
+    const ValueId root = blocks_.root(in);
+    // The part must be all of its block, or bytes outside the output would have no place.
+    if (blocks_.delta(in) != 0 || reach(root) != bytes(in) || caller_writes(root) || caller_reads(root) ||
+        std::find(roots.begin(), roots.end(), root) != roots.end())
+      return;
+    roots.push_back(root);
+  }
+  uint64_t distance = 0;
+  for (const ValueId in : node.inputs) {
+    blocks_.join(in, out, distance);
+    distance += bytes(in);
+  }
+  elided_[n] = true;
+}
+
+bool fits_in_place(const Graph& graph, const Node& node, ValueId operand) {
+  if ((op_info(node.op())->traits & kInPlace) == 0 || operand < 0 || node.outputs.empty() ||
+      node.outputs[0] < 0)
+    return false;
+  const Value &in = graph.value(operand), &out = graph.value(node.outputs[0]);
+  return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype);
+}
+
+}  // namespace sinter::convert
