@@ -256,7 +256,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.target = options.target;
   plan_options.candidates = candidates_for(options.target);
   plan_options.stored_weights = options.stored_weights;
-  plan_options.reorder = true;
+  plan_options.thorough = true;
   const auto planned = std::make_shared<const PlannedModel>(
       plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
   const PlannedModel& plan = *planned;

@@ -20,9 +20,9 @@ namespace {
 class ProgramPlanner {
  public:
   // `held`: values that live until the end besides the graph's outputs.
-  ProgramPlanner(const Graph& graph, Storage storage, const std::vector<ValueId>& held,
+  ProgramPlanner(const Graph& graph, Storage storage, const std::vector<ValueId>& held, bool thorough,
                  PlannedProgram& program)
-      : graph_(graph), program_(program), storage_(std::move(storage)) {
+      : graph_(graph), program_(program), storage_(std::move(storage)), thorough_(thorough) {
     program_.values.resize(graph.values.size());
     live_ranges(held);
   }
@@ -81,18 +81,51 @@ class ProgramPlanner {
     }
   }
 
+  // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
+  // lie in between.
+  MemoryBlock block_of(ValueId root) {
+    const std::vector<ValueId>& members = blocks().members(root);
+    MemoryBlock block{storage_.reach(root), INT32_MAX, INT32_MIN, 0};
+    std::vector<int> times;  // where something begins, or has ended
+    for (const ValueId m : members) {
+      block.first = std::min(block.first, at(m).first_step);
+      block.last = std::max(block.last, at(m).last_step);
+      times.push_back(at(m).first_step), times.push_back(at(m).last_step + 1);
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    for (size_t t = 0; t + 1 < times.size(); ++t) {
+      std::vector<std::pair<uint64_t, uint64_t>> spans;
+      for (const ValueId m : members)
+        if (at(m).first_step <= times[t] && times[t] <= at(m).last_step && bytes(m) > 0)
+          spans.emplace_back(blocks().delta(m), blocks().delta(m) + bytes(m));
+      std::sort(spans.begin(), spans.end());
+      for (size_t i = 0; i < spans.size();) {
+        MemoryPiece piece{times[t], times[t + 1] - 1, spans[i].first, spans[i].second};
+        for (++i; i < spans.size() && spans[i].first <= piece.end; ++i)
+          piece.end = std::max(piece.end, spans[i].second);
+        const auto before = std::find_if(block.pieces.begin(), block.pieces.end(), [&](const MemoryPiece& p) {
+          return p.last + 1 == piece.first && p.begin == piece.begin && p.end == piece.end;
+        });
+        if (before != block.pieces.end())
+          before->last = piece.last;
+        else
+          block.pieces.push_back(piece);
+      }
+    }
+    if (block.pieces.size() == 1 && block.pieces[0].end - block.pieces[0].begin == block.bytes &&
+        block.pieces[0].first == block.first && block.pieces[0].last == block.last)
+      block.pieces.clear();
+    return block;
+  }
+
   void place() {
     std::vector<MemoryBlock> memory;
     std::vector<std::pair<bool, size_t>> owner;  // (is a workspace, step or root value)
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
       if (!at(id).placed || blocks().root(id) != id) continue;
-      MemoryBlock block{storage_.reach(id), INT32_MAX, INT32_MIN, 0};
-      for (const ValueId m : blocks().members(id)) {
-        block.first = std::min(block.first, at(m).first_step);
-        block.last = std::max(block.last, at(m).last_step);
-      }
-      memory.push_back(block);
+      memory.push_back(block_of(id));
       owner.emplace_back(false, i);
     }
     for (size_t n = 0; n < program_.steps.size(); ++n) {
@@ -100,7 +133,9 @@ class ProgramPlanner {
       memory.push_back({program_.steps[n].workspace_bytes, static_cast<int>(n), static_cast<int>(n), 0});
       owner.emplace_back(true, n);
     }
-    const OffsetResult offsets = assign_offsets(memory, {.alignment = kBufferAlignment});
+    OffsetOptions options{.alignment = kBufferAlignment};
+    if (!thorough_) options.max_nodes = 0;
+    const OffsetResult offsets = assign_offsets(memory, options);
     program_.arena_bytes = offsets.bytes + kReadPadding;
     program_.lower_bound = offsets.lower_bound + kReadPadding;
     program_.proved = offsets.proved;
@@ -121,6 +156,7 @@ class ProgramPlanner {
   const Graph& graph_;
   PlannedProgram& program_;
   Storage storage_;
+  bool thorough_;
 };
 
 class ModelPlanner {
@@ -141,7 +177,7 @@ class ModelPlanner {
       for (const auto& [axis, id] : v.extents) held.push_back(id);
     PlannedProgram program = place(graph, steps, own_inputs, held);
     const uint64_t given = program.arena_bytes;
-    if (options_.reorder) {
+    if (options_.thorough) {
       std::vector<uint64_t> workspace;
       for (const PlannedStep& step : steps) workspace.push_back(step.workspace_bytes);
       const Storage storage(*graph, own_inputs);
@@ -158,18 +194,18 @@ class ModelPlanner {
   }
 
  private:
-  static PlannedProgram place(std::shared_ptr<const Graph> graph, std::vector<PlannedStep> steps,
-                              size_t own_inputs, const std::vector<ValueId>& held) {
+  PlannedProgram place(std::shared_ptr<const Graph> graph, std::vector<PlannedStep> steps, size_t own_inputs,
+                       const std::vector<ValueId>& held) const {
     PlannedProgram program;
     program.graph = graph;
     program.own_inputs = own_inputs;
     program.steps = std::move(steps);
-    ProgramPlanner(*graph, Storage(*graph, own_inputs), held, program).plan();
+    ProgramPlanner(*graph, Storage(*graph, own_inputs), held, options_.thorough, program).plan();
     return program;
   }
-  static PlannedProgram reordered(const Graph& graph, const std::vector<size_t>& order,
-                                  const std::vector<PlannedStep>& steps, size_t own_inputs,
-                                  const std::vector<ValueId>& held) {
+  PlannedProgram reordered(const Graph& graph, const std::vector<size_t>& order,
+                           const std::vector<PlannedStep>& steps, size_t own_inputs,
+                           const std::vector<ValueId>& held) const {
     auto copy = std::make_shared<Graph>(graph);
     std::vector<PlannedStep> moved;
     copy->nodes.clear();

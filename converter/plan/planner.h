@@ -24,7 +24,7 @@ struct PlanOptions {
   std::string target = "x86_64";
   std::vector<CandidateSource> candidates;  // best first, without the reference kernels
   bool stored_weights = true;               // widened when a session is created, else in the file
-  bool reorder = false;                     // look for an order of steps that needs less memory
+  bool thorough = false;                    // search for the least memory: order of steps, offsets
 };
 
 // The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.

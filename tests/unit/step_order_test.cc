@@ -120,7 +120,7 @@ TEST(StepOrder, ABranchIsFinishedBeforeTheNextBegins) {
   const ValueId c = sum(a), d = sum(b);
   graph->outputs = {c, d};
   PlanOptions reordering;
-  reordering.reorder = true;
+  reordering.thorough = true;
   const PlannedProgram given = plan_model(std::make_shared<Graph>(*graph), {}).programs[0];
   const PlannedProgram better = plan_model(std::make_shared<Graph>(*graph), reordering).programs[0];
   EXPECT_EQ(given.arena_bytes, 256 + 2 * 4096 + kReadPadding);
