@@ -74,7 +74,7 @@ bool IntegerForm::product(int n) {
   if (!p || x == nullptr || constant->size() == 0) return false;
   const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
   if (has_bias && !e.graph().is_constant(node.inputs[2])) return false;
-  auto w = integer_weights(constant, p->axis);
+  const auto w = integer_weights(constant, p->axis);
   if (!w) return false;
 
   const int consumer = quantizer(n);
@@ -83,7 +83,7 @@ bool IntegerForm::product(int n) {
   const size_t channels = w->scales.size();
   std::vector<double> bias(channels, 0);
   if (has_bias) bias = e.value(node.inputs[2]).constant->as_doubles();
-  const std::vector<double> magnitudes = channel_magnitudes(*w, constant->dims(), p->axis);
+  std::vector<double> scales = w->scales;
   const double reach = static_cast<double>(std::max(quant_range(x->params.type).max - x->params.zero,
                                                     x->params.zero - quant_range(x->params.type).min));
 
@@ -103,12 +103,12 @@ bool IntegerForm::product(int n) {
   const bool narrow = x->params.type == DType::kInt8;
   for (size_t c = 0; c < channels; ++c) {
     // A channel without weights is its bias, in steps of the result or fine ones.
-    if (w->scales[c] == 0)
-      w->scales[c] =
+    if (scales[c] == 0)
+      scales[c] =
           (consumer >= 0 ? y.scale : std::max(std::fabs(bias[c]) * 0x1p-24, 0x1p-60)) / x->params.scale;
-    const double step = x->params.scale * w->scales[c];
+    const double step = x->params.scale * scales[c];
     const double b = std::nearbyint(bias[c] / step);
-    if (!(std::fabs(b) + magnitudes[c] * reach <= (narrow ? kMostSum : 0x1p52))) return false;
+    if (!(std::fabs(b) + w->magnitudes[c] * reach <= (narrow ? kMostSum : 0x1p52))) return false;
     const double m = step / y.scale;
     if (consumer >= 0 && !(m >= kLeastMultiplier && m < kMostMultiplier)) return false;
     sums.push_back(static_cast<int64_t>(b));

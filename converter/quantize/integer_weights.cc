@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "converter/ir/low_bit_parts.h"
+#include "converter/quantize/weight_memory.h"
 
 namespace sinter::convert {
 namespace {
@@ -68,39 +69,75 @@ std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::ve
 
 std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis) {
   const Channels channels(dims, axis);
-  std::vector<std::vector<double>> items(channels.count());
-  for (size_t i = 0; i < w.size(); ++i) {
-    if (!std::isfinite(w[i])) return std::nullopt;
-    items[channels.of(i)].push_back(w[i]);
-  }
+  if (!std::all_of(w.begin(), w.end(), [](double x) { return std::isfinite(x); })) return std::nullopt;
   IntegerWeights result;
+  result.q.resize(w.size());
   result.scales.resize(channels.count());
   result.zeros.resize(channels.count());
   bool zero_points = false;
-  for (size_t c = 0; c < items.size(); ++c) {
-    const auto [low, high] = std::minmax_element(items[c].begin(), items[c].end());
-    const double largest = items[c].empty() ? 0 : std::max(std::fabs(*low), std::fabs(*high));
+  std::vector<double> items;
+  for (size_t c = 0; c < channels.count(); ++c) {
+    items.clear();
+    channels.each(c, w.size(), [&](size_t i) { items.push_back(w[i]); });
+    const auto [low, high] = std::minmax_element(items.begin(), items.end());
+    const double largest = items.empty() ? 0 : std::max(std::fabs(*low), std::fabs(*high));
     if (largest == 0) continue;
-    const int steps = whole_steps(items[c], largest);
+    const int steps = whole_steps(items, largest);
     if (steps == 0) return std::nullopt;
     const double scale = largest / steps, least = std::nearbyint(*low / scale),
                  most = std::nearbyint(*high / scale);
     result.scales[c] = scale;
-    if (least >= -127 && most <= 127) continue;
-    // Moved so that the smallest is -128, or the largest 127.
-    const double zero = least < -127 ? std::min(-128 - least, 127.0) : 127 - most;
-    if (most + zero > 127 || least + zero < -128 || zero < -128) return std::nullopt;
-    result.zeros[c] = static_cast<int8_t>(zero);
-    zero_points = true;
-  }
-  for (size_t i = 0; i < w.size(); ++i) {
-    const size_t c = channels.of(i);
-    const double q = result.scales[c] == 0 ? 0 : std::nearbyint(w[i] / result.scales[c]) + result.zeros[c];
-    result.q.push_back(static_cast<int8_t>(q));
-    result.wide |= result.q.back() == -128;
+    double zero = 0;
+    if (least < -127 || most > 127) {
+      // Moved so that the smallest is -128, or the largest 127.
+      zero = least < -127 ? std::min(-128 - least, 127.0) : 127 - most;
+      if (most + zero > 127 || least + zero < -128 || zero < -128) return std::nullopt;
+      result.zeros[c] = static_cast<int8_t>(zero);
+      zero_points = true;
+    }
+    channels.each(c, w.size(), [&](size_t i) {
+      const auto q = static_cast<int8_t>(nearest_whole(w[i] / scale) + zero);
+      result.q[i] = q;
+      result.wide |= q == -128;
+    });
   }
   if (!zero_points) result.zeros.clear();
   return result;
+}
+
+void add_magnitudes(IntegerWeights& w, const Dims& dims, int64_t axis) {
+  const Channels channels(dims, axis);
+  w.magnitudes.assign(channels.count(), 0);
+  for (size_t c = 0; c < channels.count(); ++c) {
+    const int zero = w.zeros.empty() ? 0 : w.zeros[c];
+    int64_t sum = 0;
+    channels.each(c, w.q.size(), [&](size_t i) { sum += std::abs(w.q[i] - zero); });
+    w.magnitudes[c] = static_cast<double>(sum);
+  }
+}
+
+// Of one constant along one axis.
+struct FoundIntegers {
+  static constexpr int kKind = 0;
+  std::shared_ptr<const IntegerWeights> weights;  // null: it has none
+  size_t bytes() const { return weights ? weights->q.size() + weights->scales.size() * 17 : 0; }
+};
+
+struct FoundSteps {
+  static constexpr int kKind = 1;
+  std::vector<double> steps;  // of each channel
+  ConstantPtr rounded;
+  size_t bytes() const { return steps.size() * sizeof(double) + rounded->byte_size(); }
+};
+
+ConstantPtr rounded_to(const std::vector<double>& w, const Dims& dims, const Channels& channels,
+                       const std::vector<double>& steps) {
+  std::vector<float> rounded(w.size());
+  for (size_t c = 0; c < channels.count(); ++c)
+    if (const double step = steps[c]; step > 0)
+      channels.each(c, w.size(),
+                    [&](size_t i) { rounded[i] = static_cast<float>(nearest_whole(w[i] / step) * step); });
+  return Constant::of<float>(DType::kFloat32, dims, rounded);
 }
 
 }  // namespace
@@ -110,28 +147,52 @@ int whole_steps(const std::vector<double>& items, double largest) {
     const double scale = largest / steps;
     const bool whole = std::all_of(items.begin(), items.end(), [&](double x) {
       const double q = x / scale;
-      return std::fabs(q - std::nearbyint(q)) <= kRounding * std::max(1.0, std::fabs(q));
+      return std::fabs(q - nearest_whole(q)) <= kRounding * std::max(1.0, std::fabs(q));
     });
     if (whole) return steps;
   }
   return 0;
 }
 
-std::optional<IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis) {
-  const std::vector<double> w = constant->as_doubles();
-  for (const LowBitParts& parts : low_bit_parts(constant))
-    if (auto found = from_parts(parts, w, constant->dims(), axis)) return found;
-  return from_values(w, constant->dims(), axis);
+std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis) {
+  return WeightMemory::of<FoundIntegers>(
+             constant, axis,
+             [&] {
+               const std::vector<double> w = constant->as_doubles();
+               std::optional<IntegerWeights> found;
+               for (const LowBitParts& parts : low_bit_parts(constant))
+                 if (found = from_parts(parts, w, constant->dims(), axis); found) break;
+               if (!found) found = from_values(w, constant->dims(), axis);
+               if (!found) return FoundIntegers{};
+               add_magnitudes(*found, constant->dims(), axis);
+               return FoundIntegers{std::make_shared<const IntegerWeights>(std::move(*found))};
+             })
+      ->weights;
 }
 
-std::vector<double> channel_magnitudes(const IntegerWeights& w, const Dims& dims, int64_t axis) {
-  const Channels channels(dims, axis);
-  std::vector<double> sums(channels.count(), 0);
-  for (size_t i = 0; i < w.q.size(); ++i) {
-    const size_t c = channels.of(i);
-    sums[c] += std::abs(w.q[i] - (w.zeros.empty() ? 0 : w.zeros[c]));
-  }
-  return sums;
+ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least) {
+  const Channels channels(constant->dims(), axis);
+  const auto own = WeightMemory::of<FoundSteps>(constant, axis, [&] {
+    const std::vector<double> w = constant->as_doubles();
+    FoundSteps found;
+    std::vector<double> items;
+    for (size_t c = 0; c < channels.count(); ++c) {
+      items.clear();
+      double largest = 0;
+      channels.each(c, w.size(), [&](size_t i) {
+        items.push_back(w[i]);
+        largest = std::max(largest, std::fabs(w[i]));
+      });
+      const int whole = largest > 0 && std::isfinite(largest) ? whole_steps(items, largest) : 0;
+      found.steps.push_back(largest / (whole > 0 && whole <= 127 ? whole : 127));
+    }
+    found.rounded = rounded_to(w, constant->dims(), channels, found.steps);
+    return found;
+  });
+  std::vector<double> steps = own->steps;
+  for (size_t c = 0; c < least.size(); ++c) steps[c] = std::max(steps[c], least[c]);
+  return steps == own->steps ? own->rounded
+                             : rounded_to(constant->as_doubles(), constant->dims(), channels, steps);
 }
 
 }  // namespace sinter::convert

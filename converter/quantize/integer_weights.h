@@ -1,6 +1,8 @@
 // Constant weights as integers of 8 bits, with one scale for each output channel.
 #pragma once
 
+#include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,16 +18,30 @@ class Channels {
   }
   size_t of(size_t i) const { return i / static_cast<size_t>(inner_) % static_cast<size_t>(count_); }
   size_t count() const { return static_cast<size_t>(count_); }
+  // Calls use(i) for the elements of a channel, of `size` in all, in order.
+  template <class Use>
+  void each(size_t channel, size_t size, const Use& use) const {
+    const auto inner = static_cast<size_t>(inner_), stride = inner * count();
+    for (size_t start = channel * inner; start < size; start += stride)
+      for (size_t i = start; i < start + inner; ++i) use(i);
+  }
 
  private:
   int64_t count_, inner_ = 1;
 };
 
+// std::nearbyint for numbers below 2^51, in the default rounding: adding leaves no place for a fraction.
+inline double nearest_whole(double x) {
+  constexpr double kPlaces = 0x1.8p52;
+  return std::copysign((x + kPlaces) - kPlaces, x);
+}
+
 struct IntegerWeights {
-  std::vector<int8_t> q;       // as the constant lies
-  std::vector<double> scales;  // one for each channel; 0: all weights of the channel are 0
-  std::vector<int8_t> zeros;   // empty, or one for each channel
-  bool wide = false;           // some q is -128
+  std::vector<int8_t> q;           // as the constant lies
+  std::vector<double> scales;      // one for each channel; 0: all weights of the channel are 0
+  std::vector<int8_t> zeros;       // empty, or one for each channel
+  bool wide = false;               // some q is -128
+  std::vector<double> magnitudes;  // for each channel the sum of |q - zero|
 };
 
 // The smallest number of steps (up to 255) that the largest weight of a channel can be, such that all are
@@ -33,10 +49,11 @@ struct IntegerWeights {
 int whole_steps(const std::vector<double>& items, double largest);
 
 // `constant` (float32) as (q - zero) * scale along `axis`, if it is exactly that but for the rounding of the
-// product: because it was dequantized, or because its values say so.
-std::optional<IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);
+// product: because it was dequantized, or because its values say so. Null: it is not.
+std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);
 
-// The largest sum of |q - zero| over a channel.
-std::vector<double> channel_magnitudes(const IntegerWeights& w, const Dims& dims, int64_t axis);
+// Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again: their own steps
+// if they have some (adaptive_rounding.h). Steps are at least as large as `least` says, if it says.
+ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least = {});
 
 }  // namespace sinter::convert

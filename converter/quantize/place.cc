@@ -95,29 +95,6 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
   return keeps_grid(g, node) && data(g, x) ? Kind::kMovement : Kind::kFloat;
 }
 
-// Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again: their own steps
-// if they have some (adaptive_rounding.h). Steps are at least as large as `least` says, if it says.
-ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least = {}) {
-  std::vector<double> w = constant->as_doubles();
-  const Channels channels(constant->dims(), axis);
-  std::vector<std::vector<double>> items(channels.count());
-  for (size_t i = 0; i < w.size(); ++i) items[channels.of(i)].push_back(w[i]);
-  std::vector<double> steps;
-  for (const std::vector<double>& own : items) {
-    double largest = 0;
-    for (const double item : own) largest = std::max(largest, std::fabs(item));
-    const int whole = largest > 0 && std::isfinite(largest) ? whole_steps(own, largest) : 0;
-    steps.push_back(largest / (whole > 0 && whole <= 127 ? whole : 127));
-  }
-  for (size_t c = 0; c < least.size(); ++c) steps[c] = std::max(steps[c], least[c]);
-  std::vector<float> rounded;
-  for (size_t i = 0; i < w.size(); ++i) {
-    const double step = steps[channels.of(i)];
-    rounded.push_back(step > 0 ? static_cast<float>(std::nearbyint(w[i] / step) * step) : 0.0f);
-  }
-  return Constant::of<float>(DType::kFloat32, constant->dims(), rounded);
-}
-
 // Steps of weights that keep biases and multipliers within their types: channels that (nearly) nothing passes
 // have weights that are next to nothing.
 std::vector<double> least_steps(const Graph& g, const Node& node, size_t channels, const QuantParams* x,

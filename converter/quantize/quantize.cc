@@ -7,6 +7,7 @@
 
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/slower.h"
+#include "converter/quantize/weight_memory.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {
@@ -189,6 +190,7 @@ std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded,
 std::span<const Technique> quantization_techniques() { return kTechniques; }
 
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options) {
+  const WeightMemory memory;
   return Quantizer(graph, samples, options).run();
 }
 

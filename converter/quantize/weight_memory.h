@@ -1,0 +1,63 @@
+// What was worked out of constants, for as long as these live: trials round the same weights again and again.
+//
+// Results are functions of the constant alone, so that remembering them changes nothing but the time. What
+// was not asked for longest is forgotten first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "converter/ir/constant.h"
+
+namespace sinter::convert {
+
+// While one of these lives, its thread remembers.
+class WeightMemory {
+ public:
+  static constexpr size_t kMostBytes = size_t{40} << 20;
+  explicit WeightMemory(size_t most_bytes = kMostBytes);
+  ~WeightMemory();
+  WeightMemory(const WeightMemory&) = delete;
+  WeightMemory& operator=(const WeightMemory&) = delete;
+
+  // make() of this constant and axis, or what it gave before. A T has bytes(), and kKind for what it is.
+  template <class T, class Make>
+  static std::shared_ptr<const T> of(const ConstantPtr& constant, int64_t axis, const Make& make) {
+    WeightMemory* const own = current();
+    const Key key{constant.get(), axis, T::kKind};
+    if (own != nullptr)
+      if (auto found = own->find(key, constant)) return std::static_pointer_cast<const T>(found);
+    auto made = std::make_shared<const T>(make());
+    if (own != nullptr) own->keep(key, constant, made, made->bytes());
+    return made;
+  }
+
+ private:
+  struct Key {
+    const Constant* constant;
+    int64_t axis;
+    int kind;
+    auto operator<=>(const Key&) const = default;
+  };
+  struct Entry {
+    std::weak_ptr<const Constant> constant;
+    std::shared_ptr<const void> result;
+    size_t bytes = 0;
+    uint64_t asked = 0;
+  };
+  static WeightMemory*& current();
+  std::shared_ptr<const void> find(const Key& key, const ConstantPtr& constant);
+  void keep(const Key& key, const ConstantPtr& constant, std::shared_ptr<const void> result, size_t bytes);
+  void forget(std::map<Key, Entry>::iterator at);
+
+  WeightMemory* const before_;
+  const size_t most_bytes_;
+  size_t bytes_ = 0;
+  uint64_t asked_ = 0;
+  std::map<Key, Entry> entries_;
+};
+
+}  // namespace sinter::convert
