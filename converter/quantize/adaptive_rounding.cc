@@ -44,17 +44,19 @@ class RoundedProduct {
 
   void round(InputBlock block, double damping) {
     const WeightRounding rounding(std::move(block.covariance), block.size(), damping);
-    for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row) {
-      std::vector<double> w;
+    std::vector<double> w;
+    for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row)
       for (const int64_t i : block.weights) w.push_back(old_[at(row, i)]);
-      const double step = steps_[static_cast<size_t>(row)];
-      const std::vector<int> q = rounding.round(w, step);
-      for (size_t i = 0; i < w.size(); ++i) {
+    const std::span<const double> steps(&steps_[static_cast<size_t>(block.first_row)],
+                                        static_cast<size_t>(block.rows));
+    const std::vector<int> q = rounding.round(w, steps);
+    size_t k = 0;
+    for (int64_t row = block.first_row; row < block.first_row + block.rows; ++row)
+      for (size_t i = 0; i < block.weights.size(); ++i, ++k) {
         double& now = now_[at(row, block.weights[i])];
-        now = static_cast<double>(static_cast<float>(q[i] * step));
-        bias_[static_cast<size_t>(row)] += (w[i] - now) * block.mean[i];
+        now = static_cast<double>(static_cast<float>(q[k] * steps_[static_cast<size_t>(row)]));
+        bias_[static_cast<size_t>(row)] += (w[k] - now) * block.mean[i];
       }
-    }
   }
 
   void store(Graph& graph, Node& node) const {

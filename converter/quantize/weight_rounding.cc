@@ -7,11 +7,51 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int kSteps = 127;
+constexpr double kSteps = 127;
 constexpr double kNarrowest = 0.5, kNarrower = 0.98;  // of the whole range, that are tried
 constexpr double kWorthWhile = 0.95;                  // of the error that must be left at most
+constexpr double kPlaces = 0x1.8p52;                  // adding it leaves no place for a fraction
+constexpr size_t kLanes = 8;                          // of a vector
+constexpr size_t kRows = 2 * kLanes;                  // that are rounded together
+constexpr size_t kPanel = 8;                          // rows that are subtracted together
 
-int nearest(double v) { return static_cast<int>(std::clamp<double>(std::nearbyint(v), -kSteps, kSteps)); }
+#define SINTER_ROUNDING_NAME portable
+#define SINTER_ROUNDING_TARGET
+#include "converter/quantize/rounding-inl.h"
+#undef SINTER_ROUNDING_NAME
+#undef SINTER_ROUNDING_TARGET
+#if defined(__x86_64__)
+#define SINTER_ROUNDING_NAME avx2
+#define SINTER_ROUNDING_TARGET __attribute__((target("avx2")))
+#include "converter/quantize/rounding-inl.h"
+#undef SINTER_ROUNDING_NAME
+#undef SINTER_ROUNDING_TARGET
+#define SINTER_ROUNDING_NAME avx512
+#define SINTER_ROUNDING_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
+#include "converter/quantize/rounding-inl.h"
+#undef SINTER_ROUNDING_NAME
+#undef SINTER_ROUNDING_TARGET
+#endif
+
+struct Loops {
+  decltype(&portable::round_rows) round_rows;
+  decltype(&portable::subtract_rows) subtract_rows;
+  decltype(&portable::sum_losses) sum_losses;
+};
+const Loops& loops() {
+  static const Loops best = [] {
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+      return Loops{avx512::round_rows, avx512::subtract_rows, avx512::sum_losses};
+    if (__builtin_cpu_supports("avx2")) return Loops{avx2::round_rows, avx2::subtract_rows, avx2::sum_losses};
+#endif
+    return Loops{portable::round_rows, portable::subtract_rows, portable::sum_losses};
+  }();
+  return best;
+}
+
+int nearest(double v) { return static_cast<int>(std::clamp(std::nearbyint(v), -kSteps, kSteps)); }
 
 }  // namespace
 
@@ -27,34 +67,45 @@ WeightRounding::WeightRounding(std::vector<double> h, int64_t n, double damping)
   // Cholesky, row by row of R: what is left of H after the rows before.
   for (size_t i = 0; i < n_; ++i)
     for (size_t j = i; j < n_; ++j) r_[i * n_ + j] = h[order_[i] * n_ + order_[j]];
-  for (size_t i = 0; i < n_; ++i) {
-    double* const row = &r_[i * n_];
-    const double pivot = std::sqrt(std::max(row[i], added * 1e-3));
-    for (size_t j = i; j < n_; ++j) row[j] /= pivot;
-    row[i] = pivot;
-    for (size_t k = i + 1; k < n_; ++k) {
-      const double f = row[k];
-      if (f == 0) continue;
-      double* const below = &r_[k * n_];
-      for (size_t j = k; j < n_; ++j) below[j] -= f * row[j];
+  for (size_t first = 0; first < n_; first += kPanel) {
+    const size_t end = std::min(n_, first + kPanel);
+    for (size_t i = first; i < end; ++i) {
+      double* const row = &r_[i * n_];
+      const double pivot = std::sqrt(std::max(row[i], added * 1e-3));
+      for (size_t j = i; j < n_; ++j) row[j] /= pivot;
+      row[i] = pivot;
+      for (size_t k = i + 1; k < end; ++k)
+        for (size_t j = k; j < n_; ++j) r_[k * n_ + j] -= row[k] * row[j];
+    }
+    for (size_t k = end; k < n_; ++k) {
+      double f[kPanel];
+      for (size_t i = 0; i < kPanel; ++i) f[i] = r_[(first + i) * n_ + k];
+      loops().subtract_rows(&r_[k * n_ + k], f, &r_[first * n_ + k], n_, n_ - k);
     }
   }
 }
 
-std::vector<int> WeightRounding::round(std::span<const double> weights, double step) const {
-  std::vector<int> q(n_, 0), plain(n_, 0);
-  if (!(step > 0)) return q;
-  std::vector<double> left(n_, 0.0);  // errors, in the order of R
-  for (size_t i = n_; i-- > 0;) {
-    const double* const row = &r_[i * n_];
-    double made_up = 0;
-    for (size_t k = i + 1; k < n_; ++k) made_up += row[k] * left[k];
-    const double w = weights[order_[i]];
-    q[order_[i]] = nearest((w + made_up / row[i]) / step);
-    plain[order_[i]] = nearest(w / step);
-    left[i] = w - q[order_[i]] * step;
+std::vector<int> WeightRounding::round(std::span<const double> weights, std::span<const double> steps) const {
+  std::vector<int> result(weights.size(), 0);
+  std::vector<double> w(n_ * kRows), q(w), left(w), plain(w);
+  for (size_t first = 0; first < steps.size(); first += kRows) {
+    const size_t rows = std::min(kRows, steps.size() - first);
+    double step[kRows], ours[kRows], theirs[kRows];
+    for (size_t row = 0; row < kRows; ++row) {
+      const bool there = row < rows && steps[first + row] > 0;
+      step[row] = there ? steps[first + row] : 1;
+      for (size_t i = 0; i < n_; ++i)
+        w[i * kRows + row] = there ? weights[(first + row) * n_ + order_[i]] : 0;
+    }
+    loops().round_rows(r_.data(), n_, w.data(), step, q.data(), left.data(), plain.data(), ours, theirs);
+    for (size_t row = 0; row < rows; ++row) {
+      int* const to = &result[(first + row) * n_];
+      for (size_t i = 0; i < n_; ++i)
+        to[order_[i]] = ours[row] <= theirs[row] ? static_cast<int>(q[i * kRows + row])
+                                                 : nearest(w[i * kRows + row] / step[row]);
+    }
   }
-  return error(weights, step, q) <= error(weights, step, plain) ? q : plain;
+  return result;
 }
 
 double WeightRounding::error(std::span<const double> weights, double step, std::span<const int> q) const {
@@ -74,17 +125,16 @@ double best_step(std::span<const double> weights, std::span<const double> import
   for (const double w : weights) largest = std::max(largest, std::fabs(w));
   const double whole = largest / kSteps;
   if (!(whole > 0) || !std::isfinite(whole)) return 0;
-  const auto loss = [&](double step) {
-    double total = 0;
-    for (size_t i = 0; i < weights.size(); ++i) {
-      const double e = weights[i] - nearest(weights[i] / step) * step;
-      total += importance[i] * e * e;
-    }
-    return total;
-  };
-  double best = whole, least = loss(whole) * kWorthWhile;
-  for (double part = kNarrower; part > kNarrowest; part *= kNarrower)
-    if (const double now = loss(part * whole); now < least) least = now, best = part * whole;
+  std::vector<double> steps = {whole};
+  for (double part = kNarrower; part > kNarrowest; part *= kNarrower) steps.push_back(part * whole);
+  const size_t count = steps.size();
+  steps.resize((count + kLanes - 1) / kLanes * kLanes, whole);
+  std::vector<double> losses(steps.size());
+  for (size_t i = 0; i < steps.size(); i += kLanes)
+    loops().sum_losses(weights.data(), importance.data(), weights.size(), &steps[i], &losses[i]);
+  double best = whole, least = losses[0] * kWorthWhile;
+  for (size_t i = 1; i < count; ++i)
+    if (losses[i] < least) least = losses[i], best = steps[i];
   return best;
 }
 

@@ -15,8 +15,13 @@ class WeightRounding {
  public:
   // `h` [n, n] symmetric, destroyed. `damping` times the mean of its diagonal is added to the diagonal.
   WeightRounding(std::vector<double> h, int64_t n, double damping);
-  // The integers within [-127, 127]; never worse than rounding to nearest.
-  std::vector<int> round(std::span<const double> weights, double step) const;
+  // The integers within [-127, 127] of as many rows [n] as there are steps; never worse than rounding to
+  // nearest. Rows whose step is 0 get zeros.
+  std::vector<int> round(std::span<const double> weights, std::span<const double> steps) const;
+  // Of one row.
+  std::vector<int> round(std::span<const double> weights, double step) const {
+    return round(weights, std::span(&step, 1));
+  }
   // Of integers for these weights.
   double error(std::span<const double> weights, double step, std::span<const int> q) const;
 
