@@ -8,21 +8,29 @@
 #include <limits>
 #include <vector>
 
+#include "converter/quantize/integer_weights.h"
+
 namespace sinter::convert {
 namespace {
 
 Range with_zero(double low, double high) { return {std::min(low, 0.0), std::max(high, 0.0)}; }
 
+// std::floor of numbers below 2^51.
+double whole_below(double t) {
+  const double near = nearest_whole(t);
+  return near > t ? near - 1 : near;
+}
+
 // The integral of (t - round(t))^2 from 0 to t.
 double rounding_integral(double t) {
-  const double k = std::floor(t + 0.5), d = t - k;
+  const double k = whole_below(t + 0.5), d = t - k;
   return k / 12 + d * d * d / 3;
 }
 
 // Mean of (x - round(x))^2 over [a, b], in steps.
 double mean_rounding(double a, double b) {
   if (b - a < 1e-4) {
-    const double x = (a + b) / 2, d = x - std::floor(x + 0.5);
+    const double x = (a + b) / 2, d = x - whole_below(x + 0.5);
     return d * d;
   }
   return (rounding_integral(b) - rounding_integral(a)) / (b - a);

@@ -74,6 +74,7 @@ QuantizeSummary Quantizer::run() {
   if (rewrite()) seen = observe_all();
   choose(seen);
   round_weights();
+  half_.reset();
   correct_by_means();
   leave();
   correct_by_runs();
@@ -114,15 +115,26 @@ Observations Quantizer::observe_all() {
   return seen;
 }
 
-QuantizationPlan Quantizer::on_half(Graph graph, const RangeRule& rule) const {
+Observations Quantizer::observe_half(const Graph& graph) const {
+  return trials_->observe(graph, observable_values(graph), true, Part::kEven);
+}
+
+const std::shared_ptr<const Observations>& Quantizer::half() {
+  if (!half_) half_ = std::make_shared<const Observations>(observe_half(plan_.graph));
+  return half_;
+}
+
+QuantizationPlan Quantizer::on_half(const Graph& graph, const Observations& half,
+                                    const RangeRule& rule) const {
   QuantizationPlan plan;
+  plan.graph = graph;
   plan.left = plan_.left;
-  const std::vector<ValueId> values = values_to_round(graph, assign_roles(graph, plan.left));
-  Observations seen = trials_->observe(graph, values, false, Part::kEven);
+  Observations seen;
+  for (const ValueId id : values_to_round(graph, assign_roles(graph, plan.left)))
+    if (const TensorSummary* tensor = half.find(id)) seen.values.emplace(id, *tensor);
   cut_to_useful(graph, rule.cut, &seen);
   for (const auto& [id, tensor] : seen.values)
     if (tensor.elements > 0 && tensor.not_finite == 0) plan.params[id] = rule.params(tensor);
-  plan.graph = std::move(graph);
   return plan;
 }
 

@@ -44,18 +44,27 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   const bool several = enabled("measured-ranges");
   const std::vector<RangeRule> rules =
       rules_to_try(options_.calibrator, options_.activations, several, cut());
+  // Rules often come to the same ranges.
+  std::vector<std::pair<std::map<ValueId, QuantParams>, double>> known;
+  const auto worth = [&](const RangeRule& each) {
+    QuantizationPlan plan = on_half(plan_.graph, *half(), each);
+    for (const auto& [params, db] : known)
+      if (params == plan.params) return db;
+    const double db = measured(plan, Part::kOdd);
+    known.emplace_back(std::move(plan.params), db);
+    return db;
+  };
   if (cut() != Cut::kNone) {
     RangeRule without_cut = asked_rule();
     without_cut.cut = Cut::kNone;
-    const double without = measured(on_half(plan_.graph, without_cut), Part::kOdd),
-                 with = measured(on_half(plan_.graph, rules[0]), Part::kOdd);
+    const double without = worth(without_cut), with = worth(rules[0]);
     if (with != without) summary_.techniques.push_back({"function-ranges", "", without, with, true});
   }
   // Which rule, is told by samples that its ranges were not made from.
   size_t rule = 0;
   double first = 0, before = 0;
   for (size_t r = 0; several && r < rules.size(); ++r) {
-    const double db = measured(on_half(plan_.graph, rules[r]), Part::kOdd);
+    const double db = worth(rules[r]);
     if (r == 0) first = before = db;
     if (db > before + (rule == 0 ? kSurelyBetter : 0)) before = db, rule = r;
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -13,11 +14,13 @@ namespace {
 constexpr double kSame = 1e-3;      // of a channel's reach: it is what it was
 constexpr double kSmoothing = 0.5;  // the outliers' share that goes to the weights, as a power
 
-}  // namespace
+// A float graph and what half of the samples makes of it.
+struct Attempt {
+  Graph graph;
+  std::shared_ptr<const Observations> seen;
+};
 
-int Quantizer::apply(Rewriting function, Graph* graph, Part part) const {
-  return function(*graph, trials_->observe(*graph, observable_values(*graph), true, part));
-}
+}  // namespace
 
 bool Quantizer::rewrite() {
   std::vector<std::pair<const char*, Rewriting>> list;
@@ -26,26 +29,42 @@ bool Quantizer::rewrite() {
            {"depthwise-scales", scale_before_depthwise},
            {"smooth", [](Graph&g, const Observations&seen) { return smooth(g, seen, kSmoothing); }}})
     if (enabled(name)) list.push_back({name, function});
-  const auto worth = [&](const Graph& graph) { return measured(on_half(graph, asked_rule()), Part::kOdd); };
-  Graph graph = plan_.graph, all = plan_.graph;
+  const auto observe = [&](Attempt& a) {
+    if (!a.seen) a.seen = std::make_shared<const Observations>(observe_half(a.graph));
+  };
+  // The count of channel groups that changed.
+  const auto apply = [&](Rewriting function, Attempt& a) {
+    observe(a);
+    const int groups = function(a.graph, *a.seen);
+    if (groups > 0) a.seen = nullptr;
+    return groups;
+  };
+  const auto worth = [&](Attempt& a) {
+    observe(a);
+    return measured(on_half(a.graph, *a.seen, asked_rule()), Part::kOdd);
+  };
+  Attempt now{plan_.graph, half()}, all;
+  size_t in_all = 0;  // of the list
   double first = 0, best = 0;
   std::set<std::string> kept, possible;
   std::vector<TechniqueGain> gains;
-  for (const auto& [name, function] : list) {
-    Graph changed = graph;
-    const int groups = apply(function, &changed, Part::kEven);
+  for (size_t i = 0; i < list.size(); ++i) {
+    const auto& [name, function] = list[i];
+    Attempt changed = now;
+    const int groups = apply(function, changed);
     if (groups == 0) continue;
-    if (gains.empty()) first = best = worth(graph);
+    if (gains.empty()) first = best = worth(now);
     TechniqueGain gain{name, fmt::format("{} groups of channels", groups), best, worth(changed), false};
     gain.kept = gain.after_db > best + kWorthRewriting;
     gains.push_back(gain);
+    if (possible.empty()) all = changed, in_all = i + 1;
     possible.insert(name);
     if (!gain.kept) continue;
     kept.insert(name);
-    graph = std::move(changed), best = gain.after_db;
+    now = std::move(changed), best = gain.after_db;
   }
   if (possible.size() > kept.size() && possible.size() > 1) {
-    for (const auto& [name, function] : list) apply(function, &all, Part::kEven);
+    for (; in_all < list.size(); ++in_all) apply(list[in_all].second, all);
     if (const double db = worth(all); db > best + kWorthRewriting) {
       kept = possible;
       gains = {{gains[0].name, "", first, first, false}};
@@ -57,7 +76,9 @@ bool Quantizer::rewrite() {
   if (kept.empty()) return false;
   // Once more, with all that is known.
   for (const auto& [name, function] : list)
-    if (kept.contains(name)) apply(function, &plan_.graph, Part::kAll);
+    if (kept.contains(name))
+      function(plan_.graph, trials_->observe(plan_.graph, observable_values(plan_.graph), true));
+  half_.reset();
   rename_scaled();
   return true;
 }

@@ -52,7 +52,8 @@ void Quantizer::spare_recurrent() {
 void Quantizer::round_weights() {
   using Rounding = std::function<void(Graph&, Part)>;
   const auto steps = [&](Graph& graph, Part part) {
-    choose_weight_steps(graph, trials_->observe(graph, observable_values(graph), true, part));
+    choose_weight_steps(
+        graph, part == Part::kEven ? *half() : trials_->observe(graph, observable_values(graph), true, part));
   };
   AdaptiveRoundingOptions rounding;
   rounding.runner = options_.runner;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -33,8 +34,6 @@ class Quantizer {
 
   // ---- quantize_rewriting.cc: techniques that change the float graph, but not what it computes
   using Rewriting = int (*)(Graph&, const Observations&);
-  // The count of channel groups that changed.
-  int apply(Rewriting function, Graph* graph, Part part) const;
   // Whether the float graph changed. One after the other is tried on what is there; then all of them, for
   // where one alone shows nothing as long as another's noise is louder.
   bool rewrite();
@@ -73,8 +72,12 @@ class Quantizer {
   Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }
   RangeRule asked_rule() const { return {options_.calibrator, options_.activations, 0, cut()}; }
   Step step(const char* what) const;
+  // What one half of the kept samples makes of all values.
+  Observations observe_half(const Graph& graph) const;
+  // Of the plan's graph, as long as that stays.
+  const std::shared_ptr<const Observations>& half();
   // With ranges from one half of the kept samples, to be measured on the other.
-  QuantizationPlan on_half(Graph graph, const RangeRule& rule) const;
+  QuantizationPlan on_half(const Graph& graph, const Observations& half, const RangeRule& rule) const;
   // Signal to noise of the worst output, on few samples.
   double measured(const QuantizationPlan& plan, Part part = Part::kAll) const;
   double measured(const std::map<ValueId, QuantParams>& params) const;
@@ -84,7 +87,8 @@ class Quantizer {
   SampleSource& samples_;
   const QuantizeOptions& options_;
   QuantizationPlan plan_;
-  std::map<ValueId, QuantParams> fine_;             // for values that may get 16 bits instead of 8
+  std::map<ValueId, QuantParams> fine_;  // for values that may get 16 bits instead of 8
+  std::shared_ptr<const Observations> half_;
   std::map<ValueId, RoundedWeights> half_weights_;  // the plan's, as every other sample has them
   std::optional<Trials> trials_;
   Sensitivity sensitivity_;
