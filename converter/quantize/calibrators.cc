@@ -149,6 +149,16 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
                                                                 : 0);
     }
   }
+  // Of all bins before one: their mass m, how many have some, and m log m.
+  std::vector<double> before(kFine + 1, 0), logs(kFine + 1, 0);
+  std::vector<uint32_t> used(kFine + 1, 0);
+  const auto with_log = [](double m) { return m > 0 ? m * std::log(m) : 0; };
+  for (size_t i = 0; i < kFine; ++i) {
+    before[i + 1] = before[i] + mass[i], used[i + 1] = used[i] + (mass[i] > 0);
+    logs[i + 1] = logs[i] + with_log(mass[i]);
+  }
+  const double total = before[kFine];
+  constexpr double kLeastShare = 1e-12;
   Range best = whole;
   double least = std::numeric_limits<double>::infinity();
   const auto count = static_cast<size_t>(levels.count);
@@ -158,24 +168,26 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
     const auto kept = static_cast<size_t>(std::lround((r.high - r.low) / width));
     if (kept < count * 2) break;
     const size_t end = std::min(kFine, begin + kept);
-    std::vector<double> p(mass.begin() + static_cast<ptrdiff_t>(begin),
-                          mass.begin() + static_cast<ptrdiff_t>(end));
-    std::vector<double> q(p.size());
-    for (size_t level = 0; level < count; ++level) {
-      const size_t from = level * p.size() / count, to = (level + 1) * p.size() / count;
-      double sum = 0, used = 0;
-      for (size_t i = from; i < to; ++i) sum += p[i], used += p[i] > 0;
-      for (size_t i = from; i < to; ++i) q[i] = p[i] > 0 ? sum / used : 0;
-    }
+    const double inside = before[end] - before[begin];
+    if (inside <= 0) continue;
     // What is clipped lies at the ends, of one of the two.
-    for (size_t i = 0; i < begin; ++i) p.front() += mass[i];
-    for (size_t i = end; i < kFine; ++i) p.back() += mass[i];
-    double p_total = 0, q_total = 0;
-    for (size_t i = 0; i < p.size(); ++i) p_total += p[i], q_total += q[i];
-    if (q_total <= 0) continue;
-    double divergence = 0;
-    for (size_t i = 0; i < p.size(); ++i)
-      if (p[i] > 0) divergence += p[i] / p_total * std::log(p[i] / p_total / std::max(q[i] / q_total, 1e-12));
+    const double lower = before[begin], upper = total - before[end];
+    const double first = mass[begin], last = mass[end - 1];
+    double sum = logs[end] - logs[begin] - with_log(first) - with_log(last) + with_log(first + lower) +
+                 with_log(last + upper);
+    for (size_t level = 0; level < count; ++level) {
+      const size_t from = begin + level * (end - begin) / count,
+                   to = begin + (level + 1) * (end - begin) / count;
+      double own = before[to] - before[from];
+      if (used[to] == used[from]) continue;
+      const double each = own / (used[to] - used[from]) / inside;
+      if (level == 0 && first > 0) own += lower;
+      if (level + 1 == count && last > 0) own += upper;
+      sum -= own * std::log(std::max(each, kLeastShare));
+    }
+    if (first <= 0) sum -= lower * std::log(kLeastShare);
+    if (last <= 0) sum -= upper * std::log(kLeastShare);
+    const double divergence = sum / total - std::log(total);
     if (divergence < least - 1e-12) least = divergence, best = r;
   }
   return best;
