@@ -27,14 +27,23 @@ double rounding_integral(double t) {
   return k / 12 + d * d * d / 3;
 }
 
-// Mean of (x - round(x))^2 over [a, b], in steps.
-double mean_rounding(double a, double b) {
-  if (b - a < 1e-4) {
-    const double x = (a + b) / 2, d = x - whole_below(x + 0.5);
-    return d * d;
+// rounding_integral of ends of bins, of which one often begins where the one before ends.
+class RoundingIntegrals {
+ public:
+  // Mean of (x - round(x))^2 over [a, b], in steps.
+  double mean(double a, double b) {
+    if (b - a < 1e-4) {
+      const double x = (a + b) / 2, d = x - whole_below(x + 0.5);
+      return d * d;
+    }
+    const double before = a == end_ ? last_ : rounding_integral(a);
+    end_ = b, last_ = rounding_integral(b);
+    return (last_ - before) / (b - a);
   }
-  return (rounding_integral(b) - rounding_integral(a)) / (b - a);
-}
+
+ private:
+  double end_ = 0, last_ = 0;  // of 0
+};
 
 // Mean of x^2 over [a, b].
 double mean_of_squares(double a, double b) { return (a * a + a * b + b * b) / 3; }
@@ -62,19 +71,23 @@ double RangeError::sqnr_db() const {
   return signal <= 0 ? -999 : 10 * std::log10(signal / total());
 }
 
-RangeError expected_error(const Histogram& histogram, const Range& range, const Levels& levels) {
+namespace {
+
+// Without the signal.
+RangeError error_of(const Histogram& histogram, const Range& range, const Levels& levels) {
   RangeError e;
   if (histogram.total == 0) return e;
   const Grid g = grid_of(range, levels);
+  RoundingIntegrals rounding;
   // The outermost values take what rounds to them, and clipping is measured from them.
   for (const Histogram::Bin& bin : histogram.bins) {
     const auto n = static_cast<double>(bin.count);
-    e.signal += n * mean_of_squares(bin.low, bin.high);
     const double width = bin.high - bin.low;
     const double low = std::max(bin.low, g.low), high = std::min(bin.high, g.high);
-    const double inside = width > 0 ? std::max(0.0, high - low) / width : (low <= high ? 1 : 0);
+    const bool whole = low == bin.low && high == bin.high;
+    const double inside = whole ? 1 : width > 0 ? std::max(0.0, high - low) / width : (low <= high ? 1 : 0);
     if (inside > 0)
-      e.rounding += n * inside * g.scale * g.scale * mean_rounding(low / g.scale, high / g.scale);
+      e.rounding += n * inside * g.scale * g.scale * rounding.mean(low / g.scale, high / g.scale);
     if (bin.high > g.high) {
       const double from = std::max(bin.low, g.high);
       e.clipping +=
@@ -87,7 +100,17 @@ RangeError expected_error(const Histogram& histogram, const Range& range, const 
     }
   }
   const auto total = static_cast<double>(histogram.total);
-  e.rounding /= total, e.clipping /= total, e.signal /= total;
+  e.rounding /= total, e.clipping /= total;
+  return e;
+}
+
+}  // namespace
+
+RangeError expected_error(const Histogram& histogram, const Range& range, const Levels& levels) {
+  RangeError e = error_of(histogram, range, levels);
+  for (const Histogram::Bin& bin : histogram.bins)
+    e.signal += static_cast<double>(bin.count) * mean_of_squares(bin.low, bin.high);
+  if (histogram.total > 0) e.signal /= static_cast<double>(histogram.total);
   return e;
 }
 
@@ -110,7 +133,7 @@ Range least_square(const TensorSummary& s, const Levels& levels) {
   double least = std::numeric_limits<double>::infinity();
   const auto attempt = [&](double share) {
     const Range r = within(whole, share);
-    const double error = expected_error(s.histogram, r, levels).total();
+    const double error = error_of(s.histogram, r, levels).total();
     if (error < least) least = error, best = r;
     return error;
   };
@@ -197,7 +220,7 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
 Range refine(const TensorSummary& s, Range best, const Levels& levels, double clipping_weight) {
   const Range whole = with_zero(s.all.min, s.all.max);
   const auto error = [&](const Range& r) {
-    return weighted(expected_error(s.histogram, r, levels), clipping_weight);
+    return weighted(error_of(s.histogram, r, levels), clipping_weight);
   };
   double least = error(best);
   for (const double step : {0.8, 0.94, 0.985})

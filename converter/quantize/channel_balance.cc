@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "converter/quantize/integer_form.h"
+#include "converter/quantize/product_inputs.h"
 #include "converter/quantize/product_weights.h"
 
 namespace sinter::convert {
@@ -80,36 +81,47 @@ void ChannelBalance::read(const Graph& graph, const Node& node, const Observatio
   const std::vector<double> x2 = known ? powers(*summary) : std::vector<double>(own.size(), 1.0);
   const std::vector<double> w = p->weights->as_doubles();
   const int64_t stride = std::max<int64_t>(1, p->depthwise ? 1 : p->rows / kMostRows);
-  std::vector<std::map<int, Entry>> rows(static_cast<size_t>(p->rows));
-  std::vector<double> signal(rows.size(), 0);
-  for (size_t i = 0; i < w.size(); ++i) {
-    const auto k = static_cast<int64_t>(i);
-    const auto row = static_cast<size_t>(p->row(k)), column = static_cast<size_t>(p->column(k));
-    if (static_cast<int64_t>(row) % stride != 0) continue;
-    Entry& e = rows[row].try_emplace(own[column], Entry{own[column], 0, 0, 0}).first->second;
-    e.largest = std::max(e.largest, std::fabs(w[i]));
-    e.squares += w[i] * w[i];
-    e.power += x2[column];
-    signal[row] += w[i] * w[i] * x2[column];
-  }
+  std::vector<int> once = own;
+  std::sort(once.begin(), once.end());
+  once.erase(std::unique(once.begin(), once.end()), once.end());
+  std::vector<size_t> place;  // of each column's group in `once`
+  for (const int g : own)
+    place.push_back(static_cast<size_t>(std::lower_bound(once.begin(), once.end(), g) - once.begin()));
   const auto looked = static_cast<double>((p->rows + stride - 1) / stride);
-  for (size_t row = 0; row < rows.size(); ++row) {
-    if (rows[row].empty() || !(signal[row] > 0)) continue;
-    Row result{1 / (signal[row] * looked), {}};
+  std::vector<Entry> entries(once.size());
+  std::vector<bool> there(once.size());
+  for (int64_t row = 0; row < p->rows; row += stride) {
+    for (size_t k = 0; k < once.size(); ++k) entries[k] = {once[k], 0, 0, 0}, there[k] = false;
+    double signal = 0;
+    const int64_t first = p->depthwise ? p->column(row) : row / p->per_group * p->each;
+    int64_t column = first;
+    for (int64_t i = 0; i < row_length(*p); ++i) {
+      const double item = w[static_cast<size_t>(element(*p, row, i))],
+                   power = x2[static_cast<size_t>(column)];
+      const size_t k = place[static_cast<size_t>(column)];
+      Entry& e = entries[k];
+      there[k] = true;
+      e.largest = std::max(e.largest, std::fabs(item));
+      e.squares += item * item;
+      e.power += power;
+      signal += item * item * power;
+      if (!p->depthwise && ++column == first + p->each) column = first;
+    }
+    if (!(signal > 0)) continue;
+    Row result{1 / (signal * looked), {}};
     double largest = 0;
-    for (const auto& [g, e] : rows[row]) {
+    for (size_t k = 0; k < once.size(); ++k) {
+      const Entry& e = entries[k];
+      if (!there[k]) continue;
       result.entries.push_back(e);
       largest = std::max(largest, e.largest);
-      importance_[static_cast<size_t>(g)] += e.squares * result.share;
+      importance_[static_cast<size_t>(e.group)] += e.squares * result.share;
     }
     if (!p->depthwise)
       for (const Entry& e : result.entries)
         groups_[static_cast<size_t>(e.group)].column += e.largest * e.largest / (largest * largest * looked);
     rows_.push_back(std::move(result));
   }
-  std::vector<int> once = own;
-  std::sort(once.begin(), once.end());
-  once.erase(std::unique(once.begin(), once.end()), once.end());
   for (const int g : once) {
     Group& group = groups_[static_cast<size_t>(g)];
     (p->depthwise ? group.depthwise : group.dense) += 1;
