@@ -6,30 +6,40 @@
 namespace sinter::convert {
 namespace {
 
-typedef float Lanes __attribute__((vector_size(32), aligned(4), may_alias));
-constexpr int64_t kLanes = 8;
+constexpr int64_t kLanes = 16;
 constexpr int64_t kTogether = 32;  // patches that are gathered before they are multiplied
+
+#define SINTER_SQUARES_NAME squares_portable
+#define SINTER_SQUARES_TARGET
+#include "converter/quantize/squares-inl.h"
+#undef SINTER_SQUARES_NAME
+#undef SINTER_SQUARES_TARGET
+#if defined(__x86_64__)
+#define SINTER_SQUARES_NAME squares_avx2
+#define SINTER_SQUARES_TARGET __attribute__((target("avx2")))
+#include "converter/quantize/squares-inl.h"
+#undef SINTER_SQUARES_NAME
+#undef SINTER_SQUARES_TARGET
+#define SINTER_SQUARES_NAME squares_avx512
+#define SINTER_SQUARES_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
+#include "converter/quantize/squares-inl.h"
+#undef SINTER_SQUARES_NAME
+#undef SINTER_SQUARES_TARGET
+#endif
+
+using Squares = void (*)(const float*, int64_t, int64_t, float*);
+Squares best_squares() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+    return squares_avx512;
+  if (__builtin_cpu_supports("avx2")) return squares_avx2;
+#endif
+  return squares_portable;
+}
 
 int64_t at(const IntList& list, size_t i, int64_t absent) {
   return static_cast<int32_t>(i) < list.size() ? list[static_cast<int>(i)] : absent;
-}
-
-// h += x^T x for rows of a multiple of kLanes, its upper half.
-void add_squares(const float* x, int64_t rows, int64_t width, float* h) {
-  for (int64_t first = 0; first + 4 <= rows; first += 4) {
-    const float* const r = x + first * width;
-    for (int64_t i = 0; i < width; ++i) {
-      const float a = r[i], b = r[width + i], c = r[2 * width + i], d = r[3 * width + i];
-      if (a == 0 && b == 0 && c == 0 && d == 0) continue;
-      for (int64_t j = i / kLanes * kLanes; j < width; j += kLanes) {
-        const auto* v = reinterpret_cast<const Lanes*>(r + j);
-        const auto* v1 = reinterpret_cast<const Lanes*>(r + width + j);
-        const auto* v2 = reinterpret_cast<const Lanes*>(r + 2 * width + j);
-        const auto* v3 = reinterpret_cast<const Lanes*>(r + 3 * width + j);
-        *reinterpret_cast<Lanes*>(h + i * width + j) += a * *v + b * *v1 + c * *v2 + d * *v3;
-      }
-    }
-  }
 }
 
 struct Window {
@@ -142,6 +152,7 @@ void ProductInputs::add(const float* x) {
 }
 
 void ProductInputs::flush() {
+  static const Squares add_squares = best_squares();
   const int64_t length = taps_ * product_.columns;
   for (Sums& s : sums_) {
     std::fill(s.rows.begin(), s.rows.end(), 0.0f);
