@@ -30,6 +30,7 @@ void WeightMemory::forget(std::map<Key, Entry>::iterator at) {
 
 void WeightMemory::keep(const Key& key, const ConstantPtr& constant, std::shared_ptr<const void> result,
                         size_t bytes) {
+  if (bytes > most_bytes_) return;
   // A result may own the constant of another one, so that more of them end with each round.
   for (bool any = true; any;) {
     any = false;
@@ -42,7 +43,6 @@ void WeightMemory::keep(const Key& key, const ConstantPtr& constant, std::shared
   while (!entries_.empty() && bytes_ + bytes > most_bytes_)
     forget(std::min_element(entries_.begin(), entries_.end(),
                             [](const auto& a, const auto& b) { return a.second.asked < b.second.asked; }));
-  if (bytes > most_bytes_) return;
   entries_[key] = {constant, std::move(result), bytes, ++asked_};
   bytes_ += bytes;
 }

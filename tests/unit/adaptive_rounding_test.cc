@@ -126,7 +126,7 @@ void expect_better(const Product& net, double factor, int64_t most_inputs = 1024
   ASSERT_EQ(check(rounded), "");
   const auto p = product_weights(rounded, rounded.nodes[0]);
   const auto q = integer_weights(p->weights, p->axis);
-  ASSERT_TRUE(q.has_value());
+  ASSERT_TRUE(q != nullptr);
   EXPECT_FALSE(q->wide);
   EXPECT_TRUE(q->zeros.empty());
   EXPECT_LT(net.distance(rounded), factor * net.distance(net.nearest())) << dump(net.s.graph);
@@ -172,7 +172,7 @@ TEST(AdaptiveRounding, ChosenStepsAreOnAGrid) {
   EXPECT_EQ(choose_weight_steps(s.graph, seen), 1);
   const auto q = integer_weights(product_weights(s.graph, s.graph.nodes[0])->weights, 0);
   // Rows without such a weight keep what they have.
-  EXPECT_FALSE(q.has_value());
+  EXPECT_EQ(q, nullptr);
   const std::vector<double> now = product_weights(s.graph, s.graph.nodes[0])->weights->as_doubles();
   EXPECT_LT(now[5], 2.5);
   EXPECT_GE(whole_steps({now.begin(), now.begin() + 32}, now[5]), 1);
