@@ -11,6 +11,7 @@
 #include "converter/import/reader.h"
 #include "converter/ir/builder.h"
 #include "converter/report/errors.h"
+#include "sinter/file_map.h"
 #include "sinter/thread_pool.h"
 
 namespace sinter::convert {
@@ -34,10 +35,17 @@ AlignedMemory::AlignedMemory(size_t bytes)
   if (!data_) throw std::bad_alloc();
 }
 
-LoadedModel::LoadedModel(const std::filesystem::path& path) : path_(path) {
-  const auto mapped = MappedFile::open(path);
+LoadedModel::LoadedModel(const std::filesystem::path& path, bool copied) : path_(path) {
+  const auto mapped = MappedFile::open(path);  // also says what is wrong with a path
   mapping_ = mapped;
   file_ = mapped->bytes;
+  if (copied) {
+    Result<FileMap> copy = FileMap::open(path.c_str(), FileMap::Mode::kCopied);
+    if (!copy.ok()) throw FileError(fmt::format("{}: {}", path.string(), describe(copy.status())));
+    const auto kept = std::make_shared<FileMap>(std::move(*copy));
+    mapping_ = kept;
+    file_ = kept->bytes();
+  }
   const OpenOptions options{.kernels = reference_kernels()};
   const auto fail = [&](const Status& s) {
     throw ModelFileError(fmt::format("{}: {}", path.string(), describe(s)));

@@ -33,7 +33,8 @@ class AlignedMemory {
 // Throws FileError where the file cannot be read, ModelFileError where it is no sound model.
 class LoadedModel {
  public:
-  explicit LoadedModel(const std::filesystem::path& path);
+  // Mapped, or read into memory.
+  explicit LoadedModel(const std::filesystem::path& path, bool copied = false);
   const Model& model() const { return model_; }
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> file() const { return file_; }

@@ -7,6 +7,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/report/errors.h"
+#include "converter/report/unfinished.h"
 
 namespace {
 
@@ -19,6 +20,7 @@ int say(int code, const char* text) {
 
 int main(int argc, char** argv) {
   using namespace sinter::convert;
+  remove_unfinished_on_signals();
   CLI::App app{
       "Sinter turns an ONNX model into a compact file with a fixed memory plan, and runs it.\n\n"
       "  sinter convert net.onnx -o net.sinter        convert\n"
@@ -52,5 +54,8 @@ int main(int argc, char** argv) {
   } catch (const std::exception& e) {
     return say(6, (std::string("internal error: ") + e.what()).c_str());
   }
+  // A full disk behind a redirection shows here at the latest.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    return say(6, "standard output cannot be written");
   return outcome.exit_code;
 }

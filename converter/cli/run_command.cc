@@ -23,7 +23,7 @@ struct Arguments {
   CommonOptions common;
   std::string model, inputs, outputs, backend;
   int threads = 1;
-  bool each = false, profile = false;
+  bool each = false, profile = false, copied = false;
 };
 
 // Type, shape and the range of the numbers.
@@ -131,7 +131,7 @@ Arrays stacked(const std::vector<Arrays>& samples) {
 
 void run_run(const Arguments& a) {
   const Arrays inputs = read_arrays(a.inputs);
-  const LoadedModel loaded(a.model);
+  const LoadedModel loaded(a.model, a.copied);
   HostSession session(loaded, {a.threads, a.backend});
   Profiler profiler;
   if (a.profile) profiler.attach(session.session());
@@ -178,6 +178,8 @@ void add_run(CLI::App& app, Outcome&) {
   c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can: reference, xnnpack, simd");
   c->add_flag("--profile", a->profile, "Print where the time goes, step by step");
+  c->add_flag("--copy", a->copied,
+              "Read the model into memory instead of mapping it: the file may then change or go");
   a->common.add_to(*c);
   c->footer("Example: sinter run net.sinter --inputs in.npz --outputs out.npz");
   c->callback([a] { run_run(*a); });

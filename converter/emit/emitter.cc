@@ -1,6 +1,7 @@
 #include "converter/emit/emitter.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 
 #include "converter/emit/constant_pool.h"
 #include "converter/report/errors.h"
+#include "converter/report/unfinished.h"
 #include "runtime/model/format.h"
 #include "runtime/model/verify.h"
 #include "schemas/generated/model_generated.h"
@@ -172,14 +174,11 @@ class ModelWriter {
 class PendingFile {
  public:
   explicit PendingFile(std::filesystem::path path) : path_(std::move(path)), pending_(path_) {
-    pending_ += ".partial";
-    file_ = std::fopen(pending_.c_str(), "wb+");
+    file_ = std::fopen(pending_.path().c_str(), "wb+");
     if (file_ == nullptr) fail("cannot be written");
   }
   ~PendingFile() {
     if (file_ != nullptr) std::fclose(file_);
-    std::error_code ignored;
-    if (!done_) std::filesystem::remove(pending_, ignored);
   }
   PendingFile(const PendingFile&) = delete;
   PendingFile& operator=(const PendingFile&) = delete;
@@ -197,24 +196,24 @@ class PendingFile {
     write(data, bytes);
   }
   void publish(const std::function<void(const std::filesystem::path&)>& check) {
+    // On the disk before it has its name, where it is made for somebody.
+    const bool safe = std::fflush(file_) == 0 && (!check || ::fsync(::fileno(file_)) == 0 || errno == EINVAL);
+    if (!safe) fail("cannot be written");
     const int closed = std::fclose(file_);
     file_ = nullptr;
     if (closed != 0) fail("cannot be written");
-    if (check) check(pending_);
-    std::error_code error;
-    std::filesystem::rename(pending_, path_, error);
-    if (error) fail("cannot be renamed into place");
-    done_ = true;
+    if (check) check(pending_.path());
+    pending_.finish();
   }
 
  private:
   [[noreturn]] void fail(const char* what) const {
     throw FileError(fmt::format("{}: {}: {}", path_.string(), what, std::strerror(errno)));
   }
-  std::filesystem::path path_, pending_;
+  std::filesystem::path path_;
+  Unfinished pending_;
   std::FILE* file_ = nullptr;
   uint64_t at_ = 0;
-  bool done_ = false;
 };
 
 // 8 bytes of the text's length, then a zlib stream.

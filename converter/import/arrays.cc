@@ -8,11 +8,13 @@
 #include <cstring>
 #include <fstream>
 #include <memory>
+#include <optional>
 
 #include "converter/import/decode_tensor.h"
 #include "converter/import/npy.h"
 #include "converter/import/onnx.pb.h"
 #include "converter/report/errors.h"
+#include "converter/report/unfinished.h"
 
 namespace sinter::convert {
 namespace {
@@ -81,21 +83,19 @@ void write_whole(const std::filesystem::path& path, const Bytes& bytes) {
   std::error_code error;
   // A device or a pipe is written to; a file is replaced once it is whole.
   const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
-  std::filesystem::path pending = path;
-  if (!special) pending += ".partial";
+  std::optional<Unfinished> whole;
+  if (!special) whole.emplace(path);
+  const std::filesystem::path& pending = whole ? whole->path() : path;
   {
     std::ofstream file(pending, std::ios::binary);
     file.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
     file.close();
     if (!file) {
       const std::string why = std::strerror(errno);
-      if (!special) std::filesystem::remove(pending, error);
       throw FileError(fmt::format("{}: cannot be written: {}", path.string(), why));
     }
   }
-  if (special) return;
-  std::filesystem::rename(pending, path, error);
-  if (error) throw FileError(fmt::format("{}: cannot be written: {}", path.string(), error.message()));
+  if (whole) whole->finish();
 }
 
 }  // namespace

@@ -163,6 +163,8 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     } catch (const std::length_error& e) {
       done = lowering.refuse("{}", e.what());
     } catch (const std::bad_alloc&) {
+      // Where not even this is left, it is the machine's fault and not the model's: this throws again.
+      ::operator delete(::operator new (size_t{64} << 20));
       done = lowering.refuse_advising("convert it where there is more memory",
                                       "its constants do not fit memory");
     }

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "converter/report/errors.h"
 #include "converter/report/page.h"
 #include "converter/report/quantize_report.h"
+#include "converter/report/unfinished.h"
 
 namespace sinter::convert {
 
@@ -155,10 +157,16 @@ void write_report(const std::filesystem::path& path, const nlohmann::json& repor
     text = as_page(report);
   else
     throw UsageError(fmt::format("--report {}: the name must end in .json, .jsonl or .html", path.string()));
-  std::ofstream file(path, std::ios::binary);
+  // A device or a pipe is written to; a file is replaced once it is whole.
+  std::error_code error;
+  std::optional<Unfinished> whole;
+  if (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error))
+    whole.emplace(path);
+  std::ofstream file(whole ? whole->path() : path, std::ios::binary);
   file << text;
   file.close();
   if (!file) throw FileError(path.string() + ": cannot be written");
+  if (whole) whole->finish();
 }
 
 }  // namespace sinter::convert

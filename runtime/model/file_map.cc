@@ -9,6 +9,20 @@
 #include <cstdint>
 
 namespace sinter {
+namespace {
+
+// Reads exactly `bytes`; false if there are fewer.
+bool read_all(int fd, std::byte* to, size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = read(fd, to, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    to += n, bytes -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+}  // namespace
 
 FileMap& FileMap::operator=(FileMap&& other) noexcept {
   const auto mine = bytes_;
@@ -21,7 +35,7 @@ FileMap::~FileMap() {
   if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
-Result<FileMap> FileMap::open(const char* path) {
+Result<FileMap> FileMap::open(const char* path, Mode mode) {
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
   SINTER_CHECK(fd >= 0, invalid("the file cannot be opened (error %a)", errno));
   FileMap map;
@@ -34,11 +48,18 @@ Result<FileMap> FileMap::open(const char* path) {
       status = unsupported("the file is too large for this machine");
     } else {
       const auto size = static_cast<size_t>(info.st_size);
-      void* p = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-      if (p == MAP_FAILED)
-        status = invalid("the file cannot be mapped (error %a)", errno);
-      else
+      const bool copies = mode == Mode::kCopied;
+      void* p = copies ? mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                       : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+      if (p == MAP_FAILED) {
+        status = copies ? error(Code::kOutOfMemory, "there are no %a bytes of memory for a copy of the file",
+                                static_cast<int64_t>(size))
+                        : invalid("the file cannot be mapped (error %a)", errno);
+      } else {
         map.bytes_ = {static_cast<const std::byte*>(p), size};
+        if (copies && !read_all(fd, static_cast<std::byte*>(p), size))
+          status = invalid("the file cannot be read, or has become shorter (error %a)", errno);
+      }
     }
   }
   close(fd);

@@ -2,7 +2,9 @@
 // When the format grows, add files (SINTER_WRITE_CORPUS=1 writes the ones below); never change old ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <fstream>
 
@@ -72,7 +74,28 @@ TEST(Corpus, ControlFlowOfVersion1) {
   EXPECT_EQ(*f.session.output("trips").as<int64_t>(), 2);
 }
 
+TEST(FileMap, CopiesWhatMayThenGo) {
+  const std::string path = ::testing::TempDir() + "sinter_copied_" + std::to_string(getpid());
+  const std::string text(10000, 'x');
+  std::ofstream(path) << text;
+  auto mapped = FileMap::open(path.c_str());
+  auto copied = FileMap::open(path.c_str(), FileMap::Mode::kCopied);
+  ASSERT_TRUE(mapped.ok() && copied.ok());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(copied->bytes().data()) % kBufferAlignment, 0u);
+  ASSERT_EQ(truncate(path.c_str(), 0), 0);
+  const auto last = [](const FileMap& m) {
+    return *static_cast<const volatile std::byte*>(&m.bytes().back());
+  };
+  EXPECT_EQ(last(*copied), std::byte{'x'});
+  EXPECT_EXIT((void)last(*mapped), ::testing::KilledBySignal(SIGBUS), "") << "as the header says";
+  auto empty = FileMap::open(path.c_str(), FileMap::Mode::kCopied);
+  ASSERT_TRUE(empty.ok());
+  EXPECT_TRUE(empty->bytes().empty());
+  unlink(path.c_str());
+}
+
 TEST(FileMap, TellsWhatIsWrong) {
+  EXPECT_EQ(FileMap::open("/", FileMap::Mode::kCopied).status().code, Code::kInvalidArgument);
   EXPECT_EQ(FileMap::open("/nonexistent/file").status().code, Code::kInvalidArgument);
   EXPECT_EQ(FileMap::open("/").status().code, Code::kInvalidArgument);
 }

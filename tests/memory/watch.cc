@@ -30,7 +30,7 @@ namespace {
 
 std::atomic<int64_t> allocations{0};  // ever
 std::atomic<bool> watching{false};
-std::atomic<int64_t> heap{0}, freed{0}, mappings{0}, locks{0}, system_calls{0};
+std::atomic<int64_t> heap{0}, heap_bytes{0}, freed{0}, mappings{0}, locks{0}, system_calls{0};
 std::atomic<const char*> first{nullptr};
 int64_t first_system_call = -1;
 bool alone_now = false;
@@ -46,7 +46,8 @@ void note(std::atomic<int64_t>& counter, const char* name) {
   if (alone_now && watching.load(std::memory_order_relaxed) && pthread_equal(watcher, pthread_self()))
     note(locks, name);
 }
-void note_allocation(const char* name) {
+void note_allocation(const char* name, size_t bytes) {
+  if (watching.load(std::memory_order_relaxed)) heap_bytes += static_cast<int64_t>(bytes);
   allocations.fetch_add(1, std::memory_order_relaxed);
   note(heap, name);
 }
@@ -84,15 +85,16 @@ int64_t allocation_count() { return allocations.load(); }
 
 std::string Seen::text() const {
   if (nothing()) return "nothing";
-  std::string s = std::to_string(heap) + " allocations, " + std::to_string(freed) + " frees, " +
-                  std::to_string(mappings) + " mappings, " + std::to_string(locks) + " locks, " +
-                  std::to_string(system_calls) + " system calls; first " + (first != nullptr ? first : "?");
+  std::string s = std::to_string(heap) + " allocations (" + std::to_string(heap_bytes) + " bytes), " +
+                  std::to_string(freed) + " frees, " + std::to_string(mappings) + " mappings, " +
+                  std::to_string(locks) + " locks, " + std::to_string(system_calls) +
+                  " system calls; first " + (first != nullptr ? first : "?");
   if (first_system_call >= 0) s += " (number " + std::to_string(first_system_call) + ")";
   return s;
 }
 
 void watch_begin(bool alone) {
-  heap = freed = mappings = locks = system_calls = 0;
+  heap = heap_bytes = freed = mappings = locks = system_calls = 0;
   first = nullptr;
   first_system_call = -1;
   alone_now = alone;
@@ -111,7 +113,7 @@ Seen watch_end() {
   gate = SYSCALL_DISPATCH_FILTER_ALLOW;
 #endif
   watching.store(false);
-  return {heap, freed, mappings, locks, system_calls, first, first_system_call};
+  return {heap, freed, mappings, locks, system_calls, heap_bytes, first, first_system_call};
 }
 
 int64_t seen_so_far() { return heap + freed + mappings + locks + system_calls; }
@@ -143,13 +145,13 @@ using namespace sinter::test;  // NOLINT: what follows stands for the C library'
 #if !SINTER_REPLACES_LIBC
 
 void* operator new(size_t size) {
-  note_allocation("operator new");
+  note_allocation("operator new", size);
   if (void* p = std::malloc(size)) return p;
   throw std::bad_alloc();
 }
 // std::stable_sort's.
 void* operator new(size_t size, const std::nothrow_t&) noexcept {
-  note_allocation("operator new");
+  note_allocation("operator new", size);
   return std::malloc(size);
 }
 void operator delete(void* p) noexcept { std::free(p); }
@@ -170,27 +172,27 @@ void* __libc_memalign(size_t alignment, size_t size);
 void __libc_free(void* p);
 
 void* malloc(size_t size) {
-  note_allocation("malloc");
+  note_allocation("malloc", size);
   return __libc_malloc(size);
 }
 void* calloc(size_t n, size_t size) {
-  note_allocation("calloc");
+  note_allocation("calloc", n * size);
   return __libc_calloc(n, size);
 }
 void* realloc(void* p, size_t size) {
-  note_allocation("realloc");
+  note_allocation("realloc", size);
   return __libc_realloc(p, size);
 }
 void* memalign(size_t alignment, size_t size) {
-  note_allocation("memalign");
+  note_allocation("memalign", size);
   return __libc_memalign(alignment, size);
 }
 void* aligned_alloc(size_t alignment, size_t size) {
-  note_allocation("aligned_alloc");
+  note_allocation("aligned_alloc", size);
   return __libc_memalign(alignment, size);
 }
 int posix_memalign(void** out, size_t alignment, size_t size) {
-  note_allocation("posix_memalign");
+  note_allocation("posix_memalign", size);
   *out = __libc_memalign(alignment, size);
   return *out != nullptr || size == 0 ? 0 : 12;
 }

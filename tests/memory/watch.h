@@ -18,6 +18,7 @@ namespace sinter::test {
 
 struct Seen {
   int64_t heap = 0, freed = 0, mappings = 0, locks = 0, system_calls = 0;
+  int64_t heap_bytes = 0;       // asked for in those calls
   const char* first = nullptr;  // the function seen first
   int64_t first_system_call = -1;
 

@@ -1,0 +1,91 @@
+#include "converter/report/unfinished.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+namespace {
+
+// What a signal handler can read: plain memory. A path that is too long or one slot too many stays after a
+// signal.
+constexpr int kSlots = 8;
+struct Slot {
+  std::atomic<bool> taken{false}, used{false};
+  char path[1024] = {};
+};
+Slot slots[kSlots];
+std::atomic<int> made{0};
+
+int enter(const std::filesystem::path& path) {
+  const std::string& text = path.native();
+  if (text.size() >= sizeof(Slot::path)) return -1;
+  for (int i = 0; i < kSlots; ++i) {
+    if (slots[i].taken.exchange(true)) continue;
+    std::memcpy(slots[i].path, text.c_str(), text.size() + 1);
+    slots[i].used = true;
+    return i;
+  }
+  return -1;
+}
+void leave(int slot) {
+  if (slot < 0) return;
+  slots[slot].used = false;
+  slots[slot].taken = false;
+}
+
+void on_signal(int number) {
+  for (const Slot& slot : slots)
+    if (slot.used) ::unlink(slot.path);
+  if (number == SIGBUS) {
+    constexpr char kText[] = "sinter: a file became shorter or could not be read while it was in use\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+    ::_exit(6);
+  }
+  ::raise(number);  // its default action is back: SA_RESETHAND
+}
+
+}  // namespace
+
+Unfinished::Unfinished(std::filesystem::path final_path)
+    : final_path_(std::move(final_path)), path_(final_path_) {
+  // Another program, or another part of this one, may be writing the same file.
+  path_ += fmt::format(".partial-{}", ::getpid());
+  if (const int n = made++; n > 0) path_ += fmt::format("-{}", n);
+  slot_ = enter(path_);
+}
+
+Unfinished::~Unfinished() {
+  if (!path_.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  leave(slot_);
+}
+
+void Unfinished::finish() {
+  std::error_code error;
+  std::filesystem::rename(path_, final_path_, error);
+  if (error)
+    throw FileError(
+        fmt::format("{}: cannot be renamed into place: {}", final_path_.string(), error.message()));
+  path_.clear();
+}
+
+void remove_unfinished_on_signals() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGBUS}) {
+    struct sigaction before = {}, action = {};
+    // What ignores hang-ups (nohup) goes on ignoring them.
+    if (::sigaction(number, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
+    action.sa_handler = on_signal;
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    ::sigaction(number, &action, nullptr);
+  }
+}
+
+}  // namespace sinter::convert
