@@ -10,21 +10,17 @@
 namespace sinter::convert {
 namespace {
 
-// In turn; all but the first round scattered.
-constexpr const char* kSearchOrders[] = {"tlaz", "laz", "tal", "alt", "tza"};
-constexpr size_t kSearchOrderCount = std::size(kSearchOrders);
-constexpr uint64_t kRunNodes = 1000;  // times luby()
-constexpr double kScatter = 0.2;
-
-// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ...: how long restarts should last if nothing is known.
-uint64_t luby(uint64_t n) {
-  for (++n;;) {
-    uint64_t k = 1;
-    while (((uint64_t{1} << k) - 1) < n) ++k;
-    if (((uint64_t{1} << k) - 1) == n) return uint64_t{1} << (k - 1);
-    n -= (uint64_t{1} << (k - 1)) - 1;
-  }
-}
+// Every order with every pick: cycles with orders as they are, of growing length, alternate with short ones
+// in which they are scattered.
+constexpr Pick kPicks[] = {Pick::kLowest, Pick::kLowFailing, Pick::kPreferred, Pick::kCrowded,
+                           Pick::kFailing};
+constexpr const char* kSearchOrders[] = {"tlaz", "alt", "laz", "tal"};
+constexpr uint64_t kOrderCount = std::size(kSearchOrders);
+constexpr uint64_t kRunNodes = 1500;
+constexpr double kScatter = 0.3;
+// Of more blocks only the first orders are tried (each takes quadratic time); no search (it recurses per
+// block).
+constexpr size_t kSearchedBlocks = 2000, kManyBlocks = 5000, kOrdersOfMany = 2;
 
 class Solver {
  public:
@@ -36,7 +32,7 @@ class Solver {
   OffsetResult solve() {
     result_.lower_bound = memory_lower_bound(blocks_, options_.alignment);
     greedy();
-    if (result_.bytes > target() && options_.max_nodes > 0 && rectangles()) search();
+    if (result_.bytes > target() && options_.max_nodes > 0 && searchable()) search();
     if (options_.capacity == 0)
       result_.proved = result_.bytes == result_.lower_bound;
     else
@@ -50,6 +46,7 @@ class Solver {
   void greedy() {
     std::vector<MemoryBlock> trial = blocks_;
     result_.bytes = UINT64_MAX;
+    size_t tried = 0;
     for (const GreedyOrder& order : kGreedyOrders) {
       const uint64_t bytes =
           place_greedily(trial, options_.alignment, preference(blocks_, order.keys), order.best_fit);
@@ -58,12 +55,14 @@ class Solver {
         for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = trial[i].offset;
       }
       if (result_.bytes <= target()) return;
+      if (blocks_.size() > kManyBlocks && ++tried == kOrdersOfMany) return;
     }
   }
 
   // The search's problem in units that divide every aligned size: least sums are multiples of them.
-  bool rectangles() {
+  bool searchable() {
     uint64_t sum = 0;
+    if (blocks_.size() > kSearchedBlocks) return false;
     unit_ = 0;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       const MemoryBlock& b = blocks_[i];
@@ -71,26 +70,20 @@ class Solver {
       if (b.bytes == 0) continue;
       unit_ = std::gcd(unit_, align_up(b.bytes, options_.alignment));
       sum += align_up(b.bytes, options_.alignment);
-      taken_.push_back(i);
     }
     return sum / unit_ < (uint64_t{1} << 30);
   }
 
   void search() {
-    std::vector<Rectangle> rectangles;
-    for (const size_t i : taken_)
-      rectangles.push_back({static_cast<int32_t>(align_up(blocks_[i].bytes, options_.alignment) / unit_),
-                            blocks_[i].first, blocks_[i].last});
-    OffsetSearch search(std::move(rectangles));
     if (options_.capacity > 0) {
-      attempt(search, options_.capacity / unit_, options_.max_nodes);
+      attempt(options_.capacity / unit_, options_.max_nodes);
       return;
     }
     // At the bound first; where that stays open, halfway towards what is known to be possible.
     uint64_t aim = (result_.lower_bound + unit_ - 1) / unit_, share = 2;
     while (result_.bytes > result_.lower_bound && result_.nodes < options_.max_nodes && !late()) {
       const uint64_t left = options_.max_nodes - result_.nodes;
-      const SearchOutcome outcome = attempt(search, aim, std::max<uint64_t>(1, left / share));
+      const SearchOutcome outcome = attempt(aim, std::max<uint64_t>(1, left / share));
       const uint64_t low = (result_.lower_bound + unit_ - 1) / unit_, high = result_.bytes / unit_ - 1;
       if (high < low) return;
       if (outcome == SearchOutcome::kUndecided && aim < high) {
@@ -107,40 +100,50 @@ class Solver {
   bool late() const { return deadline_ > 0 && steady_seconds() > deadline_; }
 
   // Improves the result or the bound if it can.
-  SearchOutcome attempt(OffsetSearch& search, uint64_t capacity, uint64_t nodes) {
+  SearchOutcome attempt(uint64_t capacity, uint64_t nodes) {
     const uint64_t end =
         options_.max_nodes - result_.nodes < nodes ? options_.max_nodes : result_.nodes + nodes;
-    for (uint64_t round = 0; result_.nodes < end && !late(); ++round) {
-      const char* keys = kSearchOrders[round % kSearchOrderCount];
-      const SearchBudget budget{std::min(end - result_.nodes, kRunNodes * luby(round / kSearchOrderCount)),
-                                deadline_};
-      const SearchOutcome outcome = search.run(static_cast<int32_t>(capacity), ranks(keys, round), budget);
-      result_.nodes += search.nodes();
-      if (outcome == SearchOutcome::kUndecided) continue;
-      if (outcome == SearchOutcome::kImpossible)
-        result_.lower_bound = std::max(result_.lower_bound, (capacity + 1) * unit_);
-      else
-        adopt(search.offsets());
-      return outcome;
+    for (uint64_t n = 0; result_.nodes < end && !late(); ++n) {
+      const uint64_t cycle = n / kOrderCount;
+      const bool scattered = cycle % 2 != 0;
+      const uint64_t run = scattered ? kRunNodes : kRunNodes << std::min<uint64_t>(cycle / 2 * 3, 40);
+      const std::vector<size_t> order =
+          search_order(kSearchOrders[n % kOrderCount], n, scattered ? kScatter : 0);
+      OffsetSearch search(rectangles(order));
+      for (const Pick pick : kPicks) {
+        const SearchOutcome outcome =
+            search.run(static_cast<int32_t>(capacity), pick, {std::min(end - result_.nodes, run), deadline_});
+        result_.nodes += search.nodes();
+        if (outcome == SearchOutcome::kUndecided) continue;
+        if (outcome == SearchOutcome::kImpossible)
+          result_.lower_bound = std::max(result_.lower_bound, (capacity + 1) * unit_);
+        else
+          adopt(order, search.offsets());
+        return outcome;
+      }
     }
     return SearchOutcome::kUndecided;
   }
 
-  std::vector<int32_t> ranks(const char* keys, uint64_t round) const {
-    const std::vector<size_t> order =
-        preference(blocks_, keys, round, round < kSearchOrderCount ? 0 : kScatter);
-    std::vector<int32_t> rank_of(blocks_.size(), -1), ranks;
-    int32_t next = 0;
-    for (const size_t i : order)
-      if (blocks_[i].bytes > 0) rank_of[i] = next++;
-    for (const size_t i : taken_) ranks.push_back(rank_of[i]);
-    return ranks;
+  // Blocks with bytes, in the order of preference.
+  std::vector<size_t> search_order(const char* keys, uint64_t seed, double scatter) const {
+    std::vector<size_t> order = preference(blocks_, keys, seed, scatter);
+    std::erase_if(order, [&](size_t i) { return blocks_[i].bytes == 0; });
+    return order;
   }
 
-  void adopt(const std::vector<int32_t>& offsets) {
+  std::vector<Rectangle> rectangles(const std::vector<size_t>& order) const {
+    std::vector<Rectangle> out;
+    for (const size_t i : order)
+      out.push_back({static_cast<int32_t>(align_up(blocks_[i].bytes, options_.alignment) / unit_),
+                     blocks_[i].first, blocks_[i].last});
+    return out;
+  }
+
+  void adopt(const std::vector<size_t>& order, const std::vector<int32_t>& offsets) {
     result_.bytes = 0;
-    for (size_t k = 0; k < taken_.size(); ++k) {
-      MemoryBlock& b = blocks_[taken_[k]];
+    for (size_t k = 0; k < order.size(); ++k) {
+      MemoryBlock& b = blocks_[order[k]];
       b.offset = static_cast<uint64_t>(offsets[k]) * unit_;
       result_.bytes = std::max(result_.bytes, b.offset + align_up(b.bytes, options_.alignment));
     }
@@ -151,7 +154,6 @@ class Solver {
   OffsetResult result_;
   double deadline_ = 0;
   uint64_t unit_ = 1;
-  std::vector<size_t> taken_;  // blocks with bytes
 };
 
 }  // namespace

@@ -1,23 +1,26 @@
 // Exact search for an arrangement of rectangles (a size, a range of time) within a capacity.
 //
-// Among all arrangements that fit take the one whose offsets, listed by rank, are the least in lexicographic
-// order. In it no block can be moved down, so it arises by placing the blocks in the order of (offset, rank),
-// each directly on what lies under it. The search builds only such sequences and leaves out what the least
-// arrangement cannot be:
-//  - a block at or above where another, not yet placed one would fit whole (that one could move down);
-//  - a block on one of the same time and higher rank (the two could be exchanged);
-//  - one of two equal blocks before the one of lower rank.
-// A block that was passed over has to be lifted by another before its turn comes (it is an `orphan` until
-// then).
+// A block is open until it is placed. The search picks an open block and asks whether some open neighbour (a
+// block of common time) comes to lie under it:
+//  - none does: then it lies directly on what is placed already, and its open neighbours above it;
+//  - one does: it is an `orphan`, not to be placed before a neighbour was.
+// Every arrangement in which no block can be moved down answers each question in one way, so the order of the
+// questions is free: it decides how soon the search fails or succeeds, not what it can find. Only blocks are
+// picked that lie no higher than their open neighbours.
 //
-// Bounds: in every section of time the blocks still to be placed form a one-machine problem with release
-// dates (the lowest offset each can have); its makespan has to fit. Where no open block spans two
-// neighbouring sections, what lies left and right is independent: each part is searched alone. States (the
-// open blocks of a part, their lowest offsets, which are orphans) that have failed are remembered.
+// Of all arrangements only the one whose offsets, listed by index, are least in lexicographic order is looked
+// for. In it no block can be moved down, of two equal blocks the one of lower index is the lower one, and two
+// blocks of the same time that touch are in the order of their indices.
+//
+// Bounds: in every section of time the open blocks form a one-machine problem with release dates (the lowest
+// offset that each can still have); its makespan has to fit. Where no open block spans two neighbouring
+// sections, what is left and right is independent and searched alone. States (a part's open blocks, their
+// lowest offsets, which are orphans) that have failed are remembered, also from run to run.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace sinter::convert {
@@ -27,29 +30,35 @@ struct Rectangle {
   int32_t first = 0, last = 0;  // both included
 };
 
+// Which of the blocks that may be picked: the lowest one, any, one where the sums of live bytes and gaps are
+// greatest, one where most attempts have failed; ties by index.
+enum class Pick { kLowest, kLowFailing, kPreferred, kCrowded, kFailing };
+
 struct SearchBudget {
   uint64_t nodes = 0;
-  double deadline = 0;  // of steady_seconds(); 0: none
+  double deadline = 0;  // in steady_seconds(); 0: none
 };
 
 double steady_seconds();
 
 enum class SearchOutcome { kFound, kImpossible, kUndecided };
 
-// One rectangle's place in every order of preference is its rank: 0 is tried first.
 class OffsetSearch {
  public:
+  // In the order of preference.
   explicit OffsetSearch(std::vector<Rectangle> rectangles);
 
-  SearchOutcome run(int32_t capacity, const std::vector<int32_t>& rank, SearchBudget budget);
+  SearchOutcome run(int32_t capacity, Pick pick, SearchBudget budget);
   const std::vector<int32_t>& offsets() const { return offset_; }
   uint64_t nodes() const { return nodes_; }  // of the last run
 
  private:
+  using Indices = std::vector<int32_t>;
   struct Block {
     int32_t size = 0, first = 0, last = 0;  // in sections
-    int32_t rank = 0;
-    int32_t position = 0;  // lowest offset on what is placed
+    int32_t equal_before = -1;              // the next lower index of an equal block
+    int32_t position = 0;                   // lowest offset on what is placed
+    int32_t earliest = 0;                   // lower bound of the offset
     bool orphan = false, open = true;
   };
   struct Undo {
@@ -60,29 +69,30 @@ class OffsetSearch {
     uint64_t a = 0, b = 0;
   };
 
-  void find_sections(const std::vector<Rectangle>& rectangles);
-  bool search(const std::vector<int32_t>& open);
-  bool search_parts(std::vector<int32_t>& open);
-  bool lift_orphans(const std::vector<int32_t>& open);
-  bool fits(const std::vector<int32_t>& open);
-  bool place(int32_t chosen, const std::vector<int32_t>& skipped);
+  Block& at(int32_t block) { return blocks_[static_cast<size_t>(block)]; }
+  const Block& at(int32_t block) const { return blocks_[static_cast<size_t>(block)]; }
+  void divide_time(std::vector<Rectangle>& rectangles);
+  bool search(const Indices& open);
+  bool search_parts(const Indices& open);
+  bool lift_orphans(const Indices& open);
+  bool fits(const Indices& by_earliest);
+  int32_t choose(const Indices& open) const;
+  bool place(int32_t chosen);
   void set(int32_t block, int32_t position, bool orphan);
   void undo(size_t mark);
-  Failed key(const std::vector<int32_t>& open) const;
+  Failed key(const Indices& open) const;
 
-  int32_t capacity_ = 0;
-  int32_t sections_ = 0;
-  std::vector<Block> blocks_;   // by rank
-  std::vector<int32_t> given_;  // rank -> index as given
-  std::vector<Rectangle> rectangles_;
-  std::vector<std::vector<int32_t>> neighbours_;
-  std::vector<int32_t> earliest_;  // lower bound of a block's offset
-  std::vector<int32_t> load_, reach_;
+  std::vector<Block> blocks_;
+  std::vector<Indices> neighbours_;
+  std::vector<int32_t> load_, reach_;  // per section: scratch
+  std::vector<uint64_t> failures_;     // per section
   std::vector<Undo> trail_;
   std::vector<Failed> failed_;
   std::vector<int32_t> offset_;
-  uint64_t nodes_ = 0;
+  int32_t capacity_ = 0;
+  Pick pick_ = Pick::kLowest;
   SearchBudget budget_;
+  uint64_t nodes_ = 0;
   bool stopped_ = false;
 };
 
