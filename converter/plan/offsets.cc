@@ -18,6 +18,7 @@ constexpr const char* kSearchOrders[] = {"tlaz", "alt", "laz", "tal"};
 constexpr uint64_t kOrderCount = std::size(kSearchOrders);
 constexpr uint64_t kRunNodes = 1500;
 constexpr double kScatter = 0.3;
+constexpr int kRepairs = 20;  // of one order
 // Of more blocks only the first orders are tried (each takes quadratic time); no search (it recurses per
 // block).
 constexpr size_t kSearchedBlocks = 2000, kManyBlocks = 5000, kOrdersOfMany = 2;
@@ -32,7 +33,12 @@ class Solver {
   OffsetResult solve() {
     result_.lower_bound = memory_lower_bound(blocks_, options_.alignment);
     greedy();
-    if (result_.bytes > target() && options_.max_nodes > 0 && searchable()) search();
+    if (result_.bytes > target() && options_.max_nodes > 0) {
+      if (searchable())
+        search();
+      else if (blocks_.size() <= kManyBlocks)
+        repair();
+    }
     if (options_.capacity == 0)
       result_.proved = result_.bytes == result_.lower_bound;
     else
@@ -56,6 +62,32 @@ class Solver {
       }
       if (result_.bytes <= target()) return;
       if (blocks_.size() > kManyBlocks && ++tried == kOrdersOfMany) return;
+    }
+  }
+
+  // Where the search cannot help (pieces, many blocks): greedy again with what ended too high placed earlier.
+  // A block placed counts as a node.
+  void repair() {
+    std::vector<MemoryBlock> trial = blocks_;
+    for (uint64_t n = 0; result_.bytes > target() && !late(); ++n) {
+      const GreedyOrder& start = kGreedyOrders[n % kGreedyOrders.size()];
+      std::vector<size_t> order = preference(blocks_, start.keys, n, n < kGreedyOrders.size() ? 0 : kScatter);
+      for (int round = 0; round < kRepairs && result_.bytes > target() && !late(); ++round) {
+        if (options_.max_nodes - result_.nodes < order.size()) return;
+        result_.nodes += order.size();
+        const uint64_t bytes = place_greedily(trial, options_.alignment, order, start.best_fit);
+        if (bytes < result_.bytes) {
+          result_.bytes = bytes;
+          for (size_t i = 0; i < blocks_.size(); ++i) blocks_[i].offset = trial[i].offset;
+        }
+        for (size_t at = 0; at < order.size(); ++at) {
+          const MemoryBlock& b = trial[order[at]];
+          const auto from = order.begin() + static_cast<ptrdiff_t>(at / 2);
+          if (b.bytes > 0 && align_up(b.offset + b.bytes, options_.alignment) >= result_.bytes)
+            std::rotate(from, order.begin() + static_cast<ptrdiff_t>(at),
+                        order.begin() + static_cast<ptrdiff_t>(at) + 1);
+        }
+      }
     }
   }
 

@@ -204,6 +204,28 @@ TEST(Offsets, OthersLieInTheHolesOfPieces) {
   EXPECT_TRUE(result.proved);
 }
 
+TEST(Offsets, PiecesAreValidAndNeverWorseThanGreedy) {
+  std::minstd_rand random(23);
+  uint64_t better = 0;
+  for (int round = 0; round < 60; ++round) {
+    std::vector<MemoryBlock> blocks = random_blocks(random, 40, 30, 10, 5000);
+    for (MemoryBlock& b : blocks) {
+      // Two halves of its life, a part of its bytes in each.
+      if (b.last == b.first || b.bytes < 2) continue;
+      const int middle = (b.first + b.last) / 2;
+      const uint64_t cut = 1 + random() % (b.bytes - 1);
+      b.pieces = {{b.first, middle, 0, cut}, {middle + 1, b.last, cut / 2, b.bytes}};
+    }
+    std::vector<MemoryBlock> greedy = blocks;
+    const OffsetResult least = assign_offsets(greedy, {.max_nodes = 0}), result = assign_offsets(blocks, {});
+    expect_sound(blocks, 64, result);
+    EXPECT_LE(result.bytes, least.bytes);
+    EXPECT_LE(result.nodes, 20000u);
+    better += result.bytes < least.bytes;
+  }
+  EXPECT_GT(better, 0u);
+}
+
 TEST(Offsets, ValidityIsChecked) {
   EXPECT_TRUE(offsets_valid({{64, 0, 1, 0}, {64, 1, 2, 64}}, 64));
   EXPECT_FALSE(offsets_valid({{65, 0, 1, 0}, {64, 1, 2, 64}}, 64));
