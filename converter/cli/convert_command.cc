@@ -106,29 +106,60 @@ double fraction(std::string_view text, const char* flag) {
   if (fault != std::errc() || end != digits.data() + digits.size() || !(x >= 0 && x <= 1))
     throw UsageError(
         fmt::format("{} {}: a share of the samples is wanted, such as 0.5% or 0.005", flag, text));
+  if (!percent && x >= 0.5)
+    throw UsageError(fmt::format("{} {}: that is {:g} % of the samples; write {}% for per cent", flag, text,
+                                 100 * x, text));
   return x;
 }
 
-void set_quantization(const Arguments& a, ConversionOptions* options) {
+// For messages: "a, b, c".
+template <class List, class Name>
+std::string listed(const List& list, const Name& name) {
+  std::string text;
+  for (const auto& item : list) text += fmt::format("{}{}", text.empty() ? "" : ", ", name(item));
+  return text;
+}
+
+// Flags that say something about a quantization are refused where they would do nothing.
+void check_flags(const Arguments& a) {
+  const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
+  const std::pair<bool, const char*> any[] = {{!a.calibrate.empty(), "--calibrate"},
+                                              {a.block != 0, "--block"}};
+  const std::pair<bool, const char*> integers[] = {
+      {a.min_sqnr.has_value(), "--min-sqnr"},  {!a.max_drop.empty(), "--max-drop"},
+      {!a.keep_float.empty(), "--keep-float"}, {!a.disabled_techniques.empty(), "--disable-technique"},
+      {a.require_int8, "--require-int8"},      {a.adaptive_rounding, "--adaptive-rounding"},
+      {a.force_int8, "--force-int8"}};
   if (a.quantize.empty()) {
-    const auto refuse = [](bool given, const char* flag) {
-      if (given) throw UsageError(fmt::format("{} is for --quantize", flag));
-    };
-    refuse(!a.calibrate.empty(), "--calibrate");
-    refuse(a.block != 0, "--block");
-    refuse(a.min_sqnr.has_value(), "--min-sqnr");
-    refuse(!a.max_drop.empty(), "--max-drop");
-    refuse(!a.keep_float.empty(), "--keep-float");
-    refuse(!a.disabled_techniques.empty(), "--disable-technique");
-    refuse(a.require_int8, "--require-int8");
-    refuse(a.adaptive_rounding, "--adaptive-rounding");
-    refuse(a.force_int8, "--force-int8");
-    return;
+    std::vector<std::pair<bool, const char*>> all(std::begin(any), std::end(any));
+    all.insert(all.end(), std::begin(integers), std::end(integers));
+    for (const auto& [given, flag] : all)
+      if (given)
+        throw UsageError(
+            fmt::format("{} is for --quantize: add --quantize int8 (or int8x16, int8w, int4w)", flag));
+    if (!a.calibrator.empty()) throw UsageError("--calibrator is for --quantize int8 and int8x16");
+  } else if (weights_only) {
+    for (const auto& [given, flag] : integers)
+      if (given)
+        throw UsageError(
+            fmt::format("{} is for --quantize int8 and int8x16: with {} activations stay float, and nothing "
+                        "is chosen by it",
+                        flag, a.quantize));
   }
+  if (a.samples >= 0 && a.calibrate.empty())
+    throw UsageError("--samples says how many of --calibrate's samples are used: give --calibrate DATA, too");
+}
+
+void set_quantization(const Arguments& a, ConversionOptions* options) {
+  check_flags(a);
+  if (a.quantize.empty()) return;
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
   if (a.calibrate.empty() && !weights_only)
-    throw UsageError(
-        fmt::format("--quantize {} needs --calibrate DATA: samples of what the model will see", a.quantize));
+    throw UsageError(fmt::format(
+        "--quantize {} needs --calibrate DATA: samples of what the model will see, as .npz (an array "
+        "for each input, its first axis counts the samples), a folder of such files, or cmd:COMMAND; "
+        "without any, --quantize int8w rounds the weights alone",
+        a.quantize));
   if (a.prefer_float16) throw UsageError("--quantize and --prefer-float16 exclude each other");
   if (weights_only && !a.calibrator.empty())
     throw UsageError(
@@ -141,7 +172,11 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
   if (a.block % 2 != 0) throw UsageError("--block takes an even number");
   if (a.block != 0) options->block = a.block;
   const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
-  if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
+  if (!rule)
+    throw UsageError(
+        fmt::format("--calibrator {}: there is no such rule; there are best, minmax, moving-average, "
+                    "percentile[=50 to 100], entropy and mse",
+                    a.calibrator));
   options->quantize = a.quantize;
   if (a.quantize == "int8x16") options->quantization.activations = DType::kInt16;
   options->require_int8 = a.require_int8;
@@ -157,7 +192,8 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
   for (const std::string& name : a.disabled_techniques) {
     const auto all = quantization_techniques();
     if (std::none_of(all.begin(), all.end(), [&](const Technique& t) { return name == t.name; }))
-      throw UsageError(fmt::format("--disable-technique {}: there is no such technique", name));
+      throw UsageError(fmt::format("--disable-technique {}: there is no such technique; there are {}", name,
+                                   listed(all, [](const Technique& t) { return t.name; })));
   }
   options->evaluate = a.evaluate_data, options->label = a.label;
   if (!a.max_drop.empty()) {
@@ -187,10 +223,23 @@ void check_output(const std::filesystem::path& out) {
     throw FileError(fmt::format("{}: is no plain file", out.string()));
 }
 
+// --evaluate's data, with the array that --label names; looked at before the work, too.
+Arrays labelled_data(const Arguments& a) {
+  if (a.evaluate_data.empty()) return {};
+  Arrays data = read_arrays(a.evaluate_data);
+  const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
+  if (a.label.empty())
+    throw UsageError(fmt::format("--evaluate needs --label NAME: the array of right answers, one of {} in {}",
+                                 names, a.evaluate_data));
+  if (!find_array(data, a.label))
+    throw DataError(
+        fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
+  return data;
+}
+
 // Fraction of samples whose largest output has the label's index.
 double top1(const std::filesystem::path& file, const Arrays& data, const std::string& label) {
   const ConstantPtr labels = find_array(data, label);
-  if (!labels) throw DataError(fmt::format("the data has no array '{}' for --label", label));
   const std::vector<int64_t> wanted = labels->as_int64s();
   const LoadedModel loaded(file);
   HostSession session(loaded, {});
@@ -216,9 +265,13 @@ void keep_freed_memory() {
 
 void run_convert(const Arguments& a, Outcome& outcome) {
   keep_freed_memory();
-  if (!a.evaluate_data.empty() && a.label.empty()) throw UsageError("--evaluate needs --label NAME");
+  if (a.evaluate_data.empty() && !a.label.empty())
+    throw UsageError("--label is for --evaluate DATA, one array of which it names");
   if (a.metric != "top1")
-    throw UsageError("--metric sqnr is for quantized models; use sinter compare for float ones");
+    throw UsageError(
+        "--metric sqnr: a conversion with --quantize and --calibrate tells the signal over noise of every "
+        "output "
+        "anyway; on other data use sinter compare --min-sqnr");
   ConversionOptions options;
   options.lowering = lowering_options(a);
   options.target = a.target;
@@ -235,6 +288,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.passes.stop_after = a.stop_after;
   options.passes.dump = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
   check_output(a.out);
+  const Arrays labelled = labelled_data(a);
   const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
   if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
   Diagnostics diagnostics;
@@ -279,7 +333,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
     return;
   }
   if (!a.evaluate_data.empty()) {
-    json["top1"] = top1(a.out, read_arrays(a.evaluate_data), a.label);
+    json["top1"] = top1(a.out, labelled, a.label);
   }
   if (!a.report.empty()) {
     nlohmann::json all = json;
@@ -314,7 +368,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "int8: computes on integers of 8 bits what lies between products, with ranges taken from "
        "--calibrate's samples. int8x16: the same with activations of 16 bits, which lose much less and "
        "take more time. int8w, int4w: weights in 8 bits, or in 4 where that makes sense, and "
-       "activations in float; needs no samples")
+       "activations in float; needs no samples. The closing table tells signal over noise, and what to try "
+       "where it is too little")
       ->check(CLI::IsMember({"int8", "int8x16", "int8w", "int4w"}));
   c->add_option("--block", a->block, "int8w, int4w: so many weights share a scale (32), an even number")
       ->check(CLI::Range(16, 65536));
@@ -329,17 +384,19 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   std::string techniques = "Leave out what is done for --quantize's accuracy, of:";
   for (const Technique& t : quantization_techniques())
     techniques += fmt::format("\n{:>22}  {}", t.name, t.description);
-  c->add_option("--min-sqnr", a->min_sqnr,
-                "Signal over noise, in dB, that every output of a quantized model must have: the fewest "
-                "operations stay float for it (exit code 1 if it cannot be)")
+  c->add_option(
+       "--min-sqnr", a->min_sqnr,
+       "Signal over noise, in dB, that every output of a quantized model must have (20: usable, 30: "
+       "good, 40: hard to tell from float): the fewest operations stay float for it (exit code 1 and "
+       "no file if it cannot be)")
       ->check(CLI::Range(0.0, 200.0));
   c->add_option("--max-drop", a->max_drop,
                 "How much accuracy quantization may lose on --evaluate's data, such as 0.5%: the fewest "
-                "operations stay float for it (exit code 1 if it cannot be)");
+                "operations stay float for it (exit code 1 and no file if it cannot be)");
   c->add_option("--keep-float", a->keep_float,
-                "NODE: an operation, or what computes this value, stays float");
+                "NODE: an operation, or what computes this value, stays float (names: --report FILE.json)");
   c->add_flag("--require-int8", a->require_int8,
-              "Write nothing and list them with their reasons (exit code 1) if operations stay float. Where "
+              "If operations stay float, write nothing and list them with their reasons (exit code 1). Where "
               "8 bits are too few, activations of 16 count as integers and are tried first");
   c->add_flag("--adaptive-rounding", a->adaptive_rounding,
               "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
@@ -376,7 +433,11 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   a->common.add_to(*c);
   c->footer(
       "Examples: sinter convert net.onnx -o net.sinter --dim sequence=128\n"
-      "          sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz");
+      "          sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz\n"
+      "          sinter convert net.onnx -o net.sinter --quantize int8 --calibrate samples.npz --max-drop "
+      "0.5% "
+      "--evaluate test.npz --label label\n"
+      "          sinter convert net.onnx -o net.sinter --quantize int8w");
   c->callback([a, &outcome] { run_convert(*a, outcome); });
 }
 

@@ -112,6 +112,40 @@ class Usage(Case):
                 self.says(2, *args)
                 self.assertFalse(os.path.exists(out))
 
+    def test_wrong_use_of_quantization(self):
+        """Each is refused before any work, with what to write instead."""
+        rng = np.random.default_rng(2)
+        images = rng.integers(0, 17, (4, 1, 8, 8)).astype(np.float32)
+        data, test, out = self.path("calib.npz"), self.path("test.npz"), self.path("wrong.sinter")
+        cli.save_npz(data, {"image": images})
+        cli.save_npz(test, {"image": images, "digit": np.arange(4)})
+        int8 = ["--quantize", "int8", "--calibrate", data]
+        for words, flags in (
+                (["--calibrate DATA", ".npz", "int8w"], ["--quantize", "int8"]),
+                (["int8w"], ["--quantize", "int4"]),
+                (["--quantize int8"], ["--calibrate", data]),
+                (["--quantize int8"], ["--min-sqnr", "30"]),
+                (["--calibrator"], ["--calibrator", "mse"]),
+                (["--calibrate DATA"], ["--samples", "4"]),
+                (["--calibrate DATA"], ["--quantize", "int8w", "--samples", "4"]),
+                (["magic", "equalize", "leave-float"], [*int8, "--disable-technique", "magic"]),
+                (["magic", "minmax", "entropy"], [*int8, "--calibrator", "magic"]),
+                (["--label NAME", "'digit'"], [*int8, "--evaluate", test]),
+                (["--evaluate DATA"], [*int8, "--label", "digit"]),
+                (["--evaluate DATA", "--label NAME"], [*int8, "--max-drop", "0.5%"]),
+                (["1%"], [*int8, "--max-drop", "1", "--evaluate", test, "--label", "digit"]),
+                (["sinter compare"], ["--metric", "sqnr"]),
+                (["nothing", "--report"], [*int8, "--keep-float", "nothing"])):
+            self.says(2, "convert", DIGITS, "-o", out, *flags, words=words, lines=4)
+            self.assertFalse(os.path.exists(out), flags)
+        for flag in (["--min-sqnr", "30"], ["--max-drop", "1%"], ["--keep-float", "x"], ["--require-int8"], ["--force-int8"],
+                     ["--disable-technique", "smooth"], ["--adaptive-rounding"]):
+            self.says(2, "convert", DIGITS, "-o", out, "--quantize", "int8w", *flag, words=[flag[0], "int8x16"], lines=2)
+        for mode in ([], int8):
+            self.says(5, "convert", DIGITS, "-o", out, *mode, "--evaluate", test, "--label", "digits",
+                      words=["digits", "'digit'", "'image'"], lines=2)
+            self.assertFalse(os.path.exists(out))
+
     def test_names_that_the_model_lacks(self):
         out = self.path("n.sinter")
         self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--shape", "nosuch=1,1,8,8", words=("nosuch",))
