@@ -11,6 +11,7 @@
 #include "converter/quantize/accuracy.h"
 #include "converter/quantize/low_outputs.h"
 #include "converter/quantize/trial_runs.h"
+#include "converter/quantize/type_rows.h"
 #include "converter/quantize/weight_only.h"
 #include "converter/report/errors.h"
 #include "converter/types/check_types.h"
@@ -125,6 +126,7 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
   QuantizeSummary summary;
   summary.mode = options.quantize;
   summary.layers = std::move(done.layers);
+  file_left_float(graph, summary.layers, graph.ledger.get());
   summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
   if (samples == nullptr) return summary;
   const auto measure = [&](const Graph& tried) {

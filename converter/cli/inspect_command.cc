@@ -10,6 +10,7 @@
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/ir/graph.h"
+#include "converter/quantize/noise.h"
 #include "converter/report/errors.h"
 #include "runtime/model/model_state.h"
 
@@ -321,19 +322,26 @@ void run_explain(const Arguments& a) {
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, {});
+  // Also under the name of the ONNX value that it stands for.
+  const auto named = [&](const std::string& name) { return name == a.name || exact_name(name) == a.name; };
   for (const auto& s : steps_json(view, host.session())) {
     bool hit = s["name"] == a.name;
-    for (const auto& key : {"inputs", "outputs"})
-      for (const auto& x : s[key]) hit |= x == a.name || x.get<std::string>().rfind(a.name + " ", 0) == 0;
+    for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
+    for (const auto& x : s["outputs"]) {  // "NAME TYPE"
+      const std::string text = x.get<std::string>();
+      hit |= named(text.substr(0, text.rfind(' ')));
+    }
     if (hit) found.push_back(s);
   }
   nlohmann::json values = nlohmann::json::array();
   for (const auto& t : types_json(view))
-    if (t["value"] == a.name) values.push_back(t);
+    if (named(t["value"].get<std::string>())) values.push_back(t);
   nlohmann::json types = nlohmann::json::array();
-  for (const auto& e : ledger_of(loaded.model()))
-    if (e.value("value", std::string()) == a.name || e.value("node", std::string()) == a.name)
-      types.push_back(e);
+  const std::string base = exact_name(a.name);
+  for (const auto& e : ledger_of(loaded.model())) {
+    const std::string value = e.value("value", std::string());
+    if (value == a.name || value == base || e.value("node", std::string()) == a.name) types.push_back(e);
+  }
   if (found.empty() && values.empty() && types.empty())
     throw DataError(
         fmt::format("{} has no tensor or node '{}' (names of what was folded or fused are gone; see sinter "
@@ -346,7 +354,8 @@ void run_explain(const Arguments& a) {
     return;
   }
   for (const auto& t : values)
-    fmt::print("{} is a {} {} {}\n", a.name, t["kind"].get<std::string>(), type_text(t), t["shape"].dump());
+    fmt::print("{} is a {} {} {}\n", t["value"].get<std::string>(), t["kind"].get<std::string>(),
+               type_text(t), t["shape"].dump());
   for (const auto& s : found)
     fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
                s["name"].get<std::string>(), s["origin"].get<std::string>(),

@@ -37,11 +37,21 @@ nlohmann::json ledger_of(const Model& model) {
 
 std::string ledger_line(const nlohmann::json& e) {
   const auto text = [&](const char* key) { return e.value(key, std::string()); };
-  std::string line = fmt::format("'{}'", text("value"));
+  std::string line = text("value").empty() ? "a value without a name" : fmt::format("'{}'", text("value"));
   if (!text("node").empty()) line += fmt::format(" at node '{}' ({})", text("node"), text("op"));
   line += text("before") == text("after") ? fmt::format(": {}", text("before"))
                                           : fmt::format(": {} -> {}", text("before"), text("after"));
   line += fmt::format(", {} [{}]: {}", text("effect"), text("rule"), text("reason"));
+  const auto number = [&](const char* key) {
+    const auto at = e.find(key);
+    return at != e.end() && at->is_number() ? at->get<double>() : 0;
+  };
+  if (number("scale") > 0) {
+    line += number("least_scale") > 0
+                ? fmt::format("; scales {:.6g} to {:.6g}", number("least_scale"), number("scale"))
+                : fmt::format("; scale {:.6g}", number("scale"));
+    line += fmt::format(", zero point {:.0f}", number("zero_point"));
+  }
   if (const auto requests = e.find("requests");
       requests != e.end() && requests->is_array() && requests->size() > 1) {
     std::string asked;

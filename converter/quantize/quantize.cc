@@ -7,6 +7,7 @@
 
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/slower.h"
+#include "converter/quantize/type_rows.h"
 #include "converter/quantize/weight_memory.h"
 #include "converter/report/errors.h"
 
@@ -40,6 +41,7 @@ std::vector<OutputNoise> named(const Graph& graph, const Noise& noise) {
 Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options)
     : graph_(graph), exact_(graph), samples_(samples), options_(options) {
   plan_.graph = graph;
+  plan_.graph.ledger = std::make_shared<TypeLedger>();  // trials decide nothing
   plan_.left.force_int8 = options.force_int8;
   plan_.left.require_int8 = options.require_int8;
 }
@@ -139,6 +141,7 @@ QuantizationPlan Quantizer::on_half(const Graph& graph, const Observations& half
 }
 
 void Quantizer::finish() {
+  plan_.graph.ledger = std::make_shared<TypeLedger>();  // what trials filed is void
   IntegerGraph result = build(plan_);
   if (options_.accuracy && !summary_.accuracy) {
     summary_.float_accuracy = options_.accuracy(exact_);
@@ -152,7 +155,12 @@ void Quantizer::finish() {
   summary_.rounded = result.rounded;
   summary_.integer_steps = result.integer_steps;
   summary_.layers = std::move(result.layers);
+  const std::shared_ptr<TypeLedger> ledger = graph_.ledger;
   graph_ = std::move(result.graph);
+  for (const TypeDecision& decision : graph_.ledger->all()) ledger->add(decision);
+  graph_.ledger = ledger;
+  file_quantized(exact_, graph_, summary_.samples);
+  file_left_float(plan_.graph, summary_.layers, ledger.get());
 }
 
 void Quantizer::list_sources() {

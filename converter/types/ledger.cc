@@ -19,6 +19,8 @@ const char* effect_name(TypeEffect effect) {
       return "narrowed";
     case TypeEffect::kDeclared:
       return "declaration corrected";
+    case TypeEffect::kQuantized:
+      return "quantized";
     case TypeEffect::kReplaced:
       return "value replaced";
     default:
@@ -30,15 +32,20 @@ nlohmann::json to_json(const TypeDecision& d) {
   nlohmann::json requests = nlohmann::json::array();
   for (const TypeRequest& r : d.requests)
     requests.push_back({{"operand", r.operand}, {"has", dtype_name(r.has)}, {"constant", r.constant}});
-  return {{"value", d.value},
-          {"node", d.node},
-          {"op", d.op},
-          {"before", dtype_name(d.before)},
-          {"after", dtype_name(d.after)},
-          {"rule", d.rule},
-          {"reason", d.reason},
-          {"effect", effect_name(d.effect)},
-          {"requests", requests}};
+  nlohmann::json json = {{"value", d.value},
+                         {"node", d.node},
+                         {"op", d.op},
+                         {"before", dtype_name(d.before)},
+                         {"after", dtype_name(d.after)},
+                         {"rule", d.rule},
+                         {"reason", d.reason},
+                         {"effect", effect_name(d.effect)},
+                         {"requests", requests}};
+  if (d.largest_scale > 0) {
+    json["scale"] = d.largest_scale, json["zero_point"] = d.zero_point;
+    if (d.least_scale != d.largest_scale) json["least_scale"] = d.least_scale;
+  }
+  return json;
 }
 
 std::string to_lines(const TypeLedger& ledger) {
@@ -53,7 +60,9 @@ std::string to_line(const TypeDecision& d) {
   if (!d.node.empty() || !d.op.empty()) text += fmt::format(" for node '{}' ({})", d.node, d.op);
   text += d.before == d.after ? fmt::format(": {}", dtype_name(d.before))
                               : fmt::format(": {} -> {}", dtype_name(d.before), dtype_name(d.after));
-  return text + fmt::format(", {} [{}] {}", effect_name(d.effect), d.rule, d.reason);
+  text += fmt::format(", {} [{}] {}", effect_name(d.effect), d.rule, d.reason);
+  if (d.largest_scale > 0) text += fmt::format("; scale {}, zero point {}", d.largest_scale, d.zero_point);
+  return text;
 }
 
 void TypeLedger::add(TypeDecision decision) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <set>
@@ -16,13 +17,14 @@
 namespace sinter::convert {
 
 enum class TypeEffect {
-  kCast,      // the value is converted for this reader while running
-  kRetyped,   // a constant is stored in another type for this reader
-  kWidened,   // the value is computed in a wider type than the model says
-  kNarrowed,  // ... in a narrower one, whose range and precision suffice
-  kDeclared,  // the file's declaration is corrected
-  kKept,      // nothing changes, although something asked for it
-  kReplaced,  // an element's value is replaced (rules mask.inf, weight.tiny)
+  kCast,       // the value is converted for this reader while running
+  kRetyped,    // a constant is stored in another type for this reader
+  kWidened,    // the value is computed in a wider type than the model says
+  kNarrowed,   // ... in a narrower one, whose range and precision suffice
+  kDeclared,   // the file's declaration is corrected
+  kKept,       // nothing changes, although something asked for it
+  kQuantized,  // the value is rounded to integers that stand for it with a scale
+  kReplaced,   // an element's value is replaced (rules mask.inf, weight.tiny)
 };
 const char* effect_name(TypeEffect effect);
 
@@ -43,6 +45,10 @@ struct TypeDecision {
   std::string reason;  // one sentence
   TypeEffect effect = TypeEffect::kCast;
   std::vector<TypeRequest> requests;  // competing ones, where there are several
+  // What integers stand for: (q - zero_point) * scale. Scales from the least to the largest, where there are
+  // several; 0: none.
+  double least_scale = 0, largest_scale = 0;
+  int64_t zero_point = 0;
 
   bool operator==(const TypeDecision&) const = default;
 };
