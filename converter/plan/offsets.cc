@@ -16,7 +16,7 @@ constexpr Pick kPicks[] = {Pick::kLowest, Pick::kLowFailing, Pick::kPreferred, P
                            Pick::kFailing};
 constexpr const char* kSearchOrders[] = {"tlaz", "alt", "laz", "tal"};
 constexpr uint64_t kOrderCount = std::size(kSearchOrders);
-constexpr uint64_t kRunNodes = 1500;
+constexpr uint64_t kRunNodes = 1500;  // at least enough to place every block
 constexpr double kScatter = 0.3;
 constexpr int kRepairs = 20;  // of one order
 // Of more blocks only the first orders are tried (each takes quadratic time); no search (it recurses per
@@ -138,7 +138,8 @@ class Solver {
     for (uint64_t n = 0; result_.nodes < end && !late(); ++n) {
       const uint64_t cycle = n / kOrderCount;
       const bool scattered = cycle % 2 != 0;
-      const uint64_t run = scattered ? kRunNodes : kRunNodes << std::min<uint64_t>(cycle / 2 * 3, 40);
+      const uint64_t least = std::max<uint64_t>(kRunNodes, 3 * blocks_.size());
+      const uint64_t run = scattered ? least : least << std::min<uint64_t>(cycle / 2 * 3, 40);
       const std::vector<size_t> order =
           search_order(kSearchOrders[n % kOrderCount], n, scattered ? kScatter : 0);
       OffsetSearch search(rectangles(order));

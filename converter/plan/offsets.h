@@ -2,8 +2,9 @@
 //
 // Greedy arrangements come first (offsets_greedy.h). Where the best of them is above the lower bound, an
 // exact search (offsets_search.h) looks for one at the bound, then between the two, until it has proved what
-// it holds or has used up its nodes. Same input, same result: the budget counts search nodes, a time limit is
-// opt-in.
+// it holds or has used up its nodes. What is not searched (pieces, many blocks) is arranged greedily again
+// and again, with what ended too high placed earlier. Same input, same result: the budget counts search
+// nodes, a time limit is opt-in.
 #pragma once
 
 #include <cstdint>
