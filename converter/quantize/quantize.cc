@@ -210,7 +210,10 @@ std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded,
 std::span<const Technique> quantization_techniques() { return kTechniques; }
 
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options) {
-  const WeightMemory memory;
+  // Rounded weights and their integers take 5 bytes for 4; those of a plan, and of some of another.
+  size_t bytes = 0;
+  for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;
+  const WeightMemory memory(std::max(bytes + bytes / 2, size_t{8} << 20));
   return Quantizer(graph, samples, options).run();
 }
 

@@ -17,8 +17,7 @@ namespace sinter::convert {
 // While one of these lives, its thread remembers.
 class WeightMemory {
  public:
-  static constexpr size_t kMostBytes = size_t{40} << 20;
-  explicit WeightMemory(size_t most_bytes = kMostBytes);
+  explicit WeightMemory(size_t most_bytes = size_t{16} << 20);
   ~WeightMemory();
   WeightMemory(const WeightMemory&) = delete;
   WeightMemory& operator=(const WeightMemory&) = delete;
