@@ -58,6 +58,7 @@ void Quantizer::round_weights() {
   AdaptiveRoundingOptions rounding;
   rounding.runner = options_.runner;
   const auto adaptively = [&](Graph& graph, Part part) {
+    half_.reset();  // there is much else to hold now
     round_adaptively(graph, trials_->samples(part), rounding);
   };
   std::vector<std::pair<const char*, Rounding>> list;
