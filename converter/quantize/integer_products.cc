@@ -79,7 +79,6 @@ bool IntegerForm::product(int n) {
 
   const int consumer = quantizer(n);
   const bool clamps = p->act_min != -kInfinity || p->act_max != kInfinity;
-  if (consumer < 0 && clamps) return false;
   const size_t channels = w->scales.size();
   std::vector<double> bias(channels, 0);
   if (has_bias) bias = e.value(node.inputs[2]).constant->as_doubles();
@@ -128,11 +127,15 @@ bool IntegerForm::product(int n) {
     inputs[2] = add(vector_of(DType::kInt64, sums), ".bias");
   }
   if (!w->zeros.empty()) inputs.push_back(add(vector_of(DType::kInt8, w->zeros), ".zeros"));
-  if (consumer < 0) {
+  if (consumer < 0 && !clamps) {
     e.replace(n, integer_attrs(node, i), inputs);
     return true;
   }
   const ValueId q = e.insert(n, integer_attrs(node, i), inputs);
+  if (consumer < 0 && q != kAbsent) {
+    e.replace(n, ClampAttrs{p->act_min, p->act_max}, {q});
+    return true;
+  }
   if (q == kAbsent) return false;
   settle(consumer, q);
   return true;

@@ -45,13 +45,13 @@ void tell_float(const Graph& graph, std::vector<LayerFate>* layers) {
   const auto number = [&](ValueId id) {
     return id >= 0 && !graph.is_constant(id) && graph.value(id).dtype == DType::kFloat32;
   };
-  std::set<ValueId> floats;
+  std::set<std::pair<ValueId, std::string>> floats;
   for (const Node& node : graph.nodes)
     if (std::any_of(node.inputs.begin(), node.inputs.end(), number))
       for (const ValueId id : node.outputs)
-        if (number(id)) floats.insert(id);
+        if (number(id)) floats.insert({id, op_info(node.op())->name});
   for (LayerFate& layer : *layers)
-    if (layer.integer && floats.contains(layer.output)) {
+    if (layer.integer && floats.contains({layer.output, layer.op})) {
       layer.integer = false, layer.wide.clear();
       layer.left = {Reason::kNoKernel, "its numbers fit no integer kernel"};
     }
