@@ -16,6 +16,7 @@ constexpr int kRounds = 6;           // of choosing and measuring
 constexpr size_t kMostActions = 48;  // that are weighed against each other in one step
 constexpr int kMostTakenBack = 16;   // attempts
 constexpr double kEpsilon = 0.005;   // of the whole: what costs nothing is not chosen blindly
+constexpr double kLeastShare = 0.1;  // of activations in what is measured
 constexpr double kWideNoise = 1e-4;  // of 16 bits, as a share of what 8 bits do
 
 // Operations that stay float together, because that leaves one value or one layer's weights unrounded; or,
@@ -48,6 +49,7 @@ class Leaving {
     LeaveResult result;
     measure();
     result.before_db = result.after_db = db_;
+    if (remedy_ == Remedy::kWide && db_ < target_.db) measure_weights();
     const LeftMap before = plan_.left;
     const std::map<ValueId, WideValue> wide_before = plan_.wide;
     for (int round = 0; round < kRounds && db_ < target_.db; ++round) {
@@ -82,6 +84,14 @@ class Leaving {
       for (size_t i = 0; i < noise.outputs.size(); ++i)
         noise.outputs[i] = std::max(0.0, noise.outputs[i] - (1 - kWideNoise) * own.outputs[i]);
     };
+    // They are not summed up.
+    for (size_t n = 0; !weights_.outputs.empty() && n < graph_.nodes.size(); ++n) {
+      if (roles[n] != Role::kInteger) continue;
+      const auto at = sensitivity_.weights.find(graph_.nodes[n].outputs[0]);
+      if (at == sensitivity_.weights.end()) continue;
+      for (size_t i = 0; i < noise.outputs.size(); ++i)
+        noise.outputs[i] = std::max(0.0, noise.outputs[i] - at->second.outputs[i]);
+    }
     if (plan_.wide.empty() && also < 0) return noise;
     for (const ValueId id : values_with_grids(graph_, roles))
       if ((id == also || plan_.wide.contains(id)) && sensitivity_.values.contains(id)) finer(id);
@@ -90,6 +100,7 @@ class Leaving {
   Noise expected(const std::vector<Role>& roles, ValueId also = kAbsent) const {
     Noise noise = summed(roles, also);
     for (double& x : noise.outputs) x *= correction_;
+    noise += weights_;
     return noise;
   }
   double cost(const std::vector<Role>& roles, ValueId also) const {
@@ -108,7 +119,17 @@ class Leaving {
     db_ = noise.worst_db();
     const double sum = summed(roles_).worst();
     // A little more than was measured, or the last step would be repeated for ever.
-    if (sum > 0 && noise.worst() > 0) correction_ = std::clamp(noise.worst() / sum * 1.05, 0.2, 50.0);
+    const double activations = std::max(noise.worst() - weights_.worst(), kLeastShare * noise.worst());
+    if (sum > 0 && activations > 0) correction_ = std::clamp(activations / sum * 1.05, 0.2, 50.0);
+  }
+
+  // Where only activations can be helped, the noise of all weights together is what is left, and tells how
+  // many must be: by now they are rounded better than each was alone.
+  void measure_weights() {
+    Graph graph = with_rounded_weights(plan_, roles_);
+    round_weights(graph, roles_);
+    weights_ = trials_.measure(graph, std::max<size_t>(sensitivity_.samples, 4));
+    measure();
   }
 
   // All integer operations that read a value, or what was only moved from it.
@@ -159,13 +180,18 @@ class Leaving {
   }
   // Whether everything around a value computes on int16, too. Not all does: softmax, functions that jump.
   bool stays_integer(ValueId id) {
-    const auto floats = [](const QuantizationPlan& plan) {
+    const auto floats = [](QuantizationPlan plan) {
+      plan.correct = {};
       const std::vector<LayerFate> layers = build(plan).layers;
       return std::count_if(layers.begin(), layers.end(), [](const LayerFate& l) { return !l.integer; });
     };
+    if (floats_ < 0) floats_ = floats(plan_);
     QuantizationPlan plan = plan_;
     plan.wide[id] = {fine_.at(id), ""};
-    return floats(plan) <= floats(plan_);
+    const auto now = floats(std::move(plan));
+    const bool stays = now <= floats_;
+    if (stays) floats_ = now;
+    return stays;
   }
   bool may_widen(ValueId id) const {
     return remedy_ != Remedy::kFloat && id >= 0 && fine_.contains(id) && !no_kernel_.contains(id);
@@ -192,7 +218,7 @@ class Leaving {
       if (wide)
         plan_.wide[chosen->value] = {fine_.at(chosen->value), chosen->why};
       else
-        plan_.left = with(*chosen);
+        plan_.left = with(*chosen), floats_ = -1;
       roles_ = assign_roles(graph_, plan_.left);
       taken_.push_back(std::move(*chosen));
       return true;
@@ -224,6 +250,8 @@ class Leaving {
   }
   void take_back() {
     int attempts = 0;
+    // The last ones won least.
+    if (remedy_ == Remedy::kWide) std::reverse(taken_.begin(), taken_.end());
     for (const Action& action : taken_) {
       const LeftMap kept = plan_.left;
       const std::map<ValueId, WideValue> kept_wide = plan_.wide;
@@ -258,6 +286,8 @@ class Leaving {
   double whole_ = 0, layers_ = 0;  // time and integer operations at first
   double correction_ = 1;          // what was measured over what was summed up
   double db_ = 0;
+  std::ptrdiff_t floats_ = -1;   // operations in float now; -1: not counted yet
+  Noise weights_;                // all of them rounded; empty: they are summed up
   double spent_ = 0;             // time, as it is now
   std::set<ValueId> no_kernel_;  // values that cannot have 16 bits
   std::vector<Action> taken_;

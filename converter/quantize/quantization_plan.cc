@@ -59,24 +59,29 @@ void tell_float(const Graph& graph, std::vector<LayerFate>* layers) {
 
 }  // namespace
 
-IntegerGraph build(const QuantizationPlan& plan) {
-  IntegerGraph result;
-  result.graph = plan.graph;
-  const std::vector<Role> roles = assign_roles(result.graph, plan.left, &result.layers);
+Graph with_rounded_weights(const QuantizationPlan& plan, const std::vector<Role>& roles) {
+  Graph graph = plan.graph;
   for (size_t n = 0; n < roles.size(); ++n) {
-    Node& node = result.graph.nodes[n];
+    Node& node = graph.nodes[n];
     const auto at = node.outputs.empty() ? plan.weights.end() : plan.weights.find(node.outputs[0]);
     if (at == plan.weights.end() || roles[n] != Role::kInteger) continue;
     const auto put = [&](size_t operand, const ConstantPtr& constant) {
       if (!constant) return;
       if (node.inputs.size() <= operand) node.inputs.resize(operand + 1, kAbsent);
       const ValueId old = node.inputs[operand];
-      node.inputs[operand] = result.graph.add_constant(
-          constant, old < 0 ? std::string() : std::string(result.graph.value(old).name));
+      node.inputs[operand] =
+          graph.add_constant(constant, old < 0 ? std::string() : std::string(graph.value(old).name));
     };
     put(1, at->second.weights);
     put(2, at->second.bias);
   }
+  return graph;
+}
+
+IntegerGraph build(const QuantizationPlan& plan) {
+  IntegerGraph result;
+  const std::vector<Role> roles = assign_roles(plan.graph, plan.left, &result.layers);
+  result.graph = with_rounded_weights(plan, roles);
   tell_wide(plan, roles, &result.layers);
   std::map<ValueId, QuantParams> params = plan.params;
   for (const auto& [id, wide] : plan.wide) params[id] = wide.params;

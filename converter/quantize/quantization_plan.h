@@ -40,6 +40,9 @@ struct IntegerGraph {
 // Those that differ from the graph's in one that was made from it.
 std::map<ValueId, RoundedWeights> rounded_weights(const Graph& graph, const Graph& rounded);
 
+// The plan's float graph, weights of integer products as the plan rounds them.
+Graph with_rounded_weights(const QuantizationPlan& plan, const std::vector<Role>& roles);
+
 IntegerGraph build(const QuantizationPlan& plan);
 
 }  // namespace sinter::convert
