@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -21,10 +22,16 @@ std::map<size_t, std::vector<std::byte*>>& kept() {
   return *lists;
 }
 
+std::mutex& keeper() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
 const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 constexpr size_t kKeptBytes = size_t{1} << 20;
 
 std::byte* map(size_t bytes) {
+  const std::scoped_lock hold(keeper());
   if (auto& list = kept()[bytes]; !list.empty()) {
     std::byte* at = list.back();
     list.pop_back();
@@ -38,6 +45,7 @@ std::byte* map(size_t bytes) {
 }
 
 void unmap(std::span<std::byte> window) {
+  const std::scoped_lock hold(keeper());
   if (window.size() <= kKeptBytes)
     kept()[window.size()].push_back(window.data());
   else

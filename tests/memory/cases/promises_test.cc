@@ -27,7 +27,7 @@ void keeps_its_promises(ModelBuilder b) {
     int runs = 0;
     EXPECT_EQ(check_untouched(use, watched_runs(100), 10, &runs), "");
     EXPECT_EQ(check_dead_memory(use), "");
-    EXPECT_EQ(check_creation(use, 100000), "");
+    EXPECT_EQ(check_creation(use, 1000), "");
   }
 }
 

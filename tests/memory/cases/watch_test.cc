@@ -60,6 +60,9 @@ TEST(Watch, SeesMappingsLocksAndCalls) {
 }
 
 TEST(Guarded, EndsTheProgramBesideItsBytes) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "a sanitizer with threads does not fork well";
+#endif
   const auto touch = [](volatile std::byte* p) { return *p; };
   for (const size_t bytes : {size_t{0}, size_t{1}, size_t{64}, size_t{5000}}) {
     const Guarded end(bytes), tight(bytes, Flush::kEnd, 0), start(bytes, Flush::kStart);
