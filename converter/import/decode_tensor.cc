@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "converter/import/onnx.pb.h"
+#include "converter/ir/dims.h"
 #include "runtime/core/checked.h"
 #include "runtime/core/tensor_view.h"
 
@@ -132,7 +133,7 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
     t.problem = fmt::format("its element type {} is not supported", onnx_type_name(t.onnx_type));
     return t;
   }
-  if (!checked_bytes(t.dtype, t.dims, &expected))
+  if (!plausible_dims(t.dtype, t.dims) || !checked_bytes(t.dtype, t.dims, &expected))
     return refused(fmt::format("its dims {} are too large", to_string(t.dims)));
 
   std::shared_ptr<const void> owner = owner_;
@@ -201,7 +202,8 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::SparseTensorProto& proto, co
     return t;
   };
   int64_t bytes = 0;
-  if (!checked_bytes(t.dtype, t.dims, &bytes) || bytes > kMaxDense || byte_width(t.dtype) == 0)
+  if (!plausible_dims(t.dtype, t.dims) || !checked_bytes(t.dtype, t.dims, &bytes) || bytes > kMaxDense ||
+      byte_width(t.dtype) == 0)
     return refused(fmt::format("{} cannot be stored dense", to_string(t.dtype, t.dims)));
   const int64_t count = values.data->size();
   const auto rank = static_cast<int64_t>(t.dims.size());

@@ -7,6 +7,7 @@
 
 #include "converter/import/given_constant.h"
 #include "converter/import/op_since.h"
+#include "converter/ir/dims.h"
 
 namespace sinter::convert {
 
@@ -440,7 +441,7 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
       lowering.define(input.name, kUnknown);
       continue;
     }
-    if (int64_t bytes = 0; !checked_bytes(input.dtype, *dims, &bytes)) {
+    if (!plausible_dims(input.dtype, *dims)) {
       diagnostics.refuse(
           "", "", fmt::format("input '{}' ({}) is too large", input.name, to_string(input.dtype, *dims)),
           "give a smaller shape with --dim NAME=N or --shape INPUT=...");

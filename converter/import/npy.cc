@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "converter/ir/dims.h"
 #include "converter/report/errors.h"
 #include "runtime/core/checked.h"
 
@@ -102,7 +103,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
   h.dims = parse_shape(field(header, "shape", what), what);
   h.column_major = field(header, "fortran_order", what).substr(0, 4) == "True" && h.dims.size() > 1;
   int64_t need = 0;
-  if (!checked_bytes(h.dtype, h.dims, &need)) throw DataError(what + ": its shape is too large");
+  if (!plausible_dims(h.dtype, h.dims) || !checked_bytes(h.dtype, h.dims, &need))
+    throw DataError(what + ": its shape is too large");
   h.data_bytes = static_cast<size_t>(need);
   return h;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "converter/ir/dims.h"
 #include "converter/ir/recipe.h"
 #include "runtime/kernels/reference.h"
 
@@ -96,6 +97,7 @@ Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs,
     if (fact.dims.size() > kMaxRank)
       return unsupported("a value of rank %a; at most 8 axes are supported",
                          static_cast<int64_t>(fact.dims.size()));
+    if (!plausible_dims(fact.dtype, fact.dims)) return unsupported("a value has too many elements");
     in.push_back(view_of(fact.dtype, fact.dims));
   }
   for (size_t i = 0; i < output_count; ++i)
@@ -106,8 +108,7 @@ Status infer_outputs(const OpAttrs& attrs, const std::vector<ValueFact>& inputs,
   for (const TensorView& v : out) {
     outputs->push_back(v.rank == kUnwantedRank ? ValueFact{}
                                                : ValueFact{v.dtype, Dims(v.dims, v.dims + v.rank)});
-    int64_t bytes = 0;
-    if (v.rank != kUnwantedRank && !checked_bytes(v.dtype, v.shape(), &bytes))
+    if (v.rank != kUnwantedRank && !plausible_dims(v.dtype, v.shape()))
       return unsupported("a result has too many elements");
   }
   return ok_status();
