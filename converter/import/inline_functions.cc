@@ -16,7 +16,10 @@ namespace {
 
 using Key = std::tuple<std::string, std::string, std::string>;
 constexpr int kMaxDepth = 64;
-constexpr size_t kMaxNodes = 2'000'000;
+// Nodes and calls that all expansions may take together, a name counted by its length: calls in calls
+// multiply.
+constexpr size_t kMaxNodes = 500'000;
+constexpr size_t kCharsOfANode = 256;
 
 class Inliner {
  public:
@@ -55,10 +58,17 @@ class Inliner {
     }
     for (ImportedAttribute& a : n.attributes)
       for (auto& sub : a.graphs) graph(*sub);
-    if (++emitted_ == kMaxNodes)
-      diagnostics_->refuse({}, {}, "the model's functions expand to too many nodes",
-                           "export the model without functions");
     out->push_back(std::move(n));
+  }
+
+  // False from where it is too much, with one refusal.
+  bool spend(size_t nodes) {
+    if (spent_ > kMaxNodes) return false;
+    spent_ += nodes;
+    if (spent_ <= kMaxNodes) return true;
+    diagnostics_->refuse({}, {}, "the model's functions expand to too many nodes",
+                         "export the model without functions");
+    return false;
   }
 
   static std::string fresh(const std::string& wanted, std::unordered_set<std::string>* used) {
@@ -83,6 +93,9 @@ class Inliner {
   }
 
   ImportedNode instance(const ImportedNode& body, Scope* scope) {
+    if (!spend(1 + (body.inputs.size() + body.outputs.size() + body.attributes.size()) *
+                       (scope->prefix.size() + 64) / kCharsOfANode))
+      return {};
     ImportedNode n = body;
     n.name = fresh(scope->prefix + body.name, &node_names_);
     for (std::string& i : n.inputs) i = rename(i, scope);
@@ -123,7 +136,7 @@ class Inliner {
     if (std::find(active_.begin(), active_.end(), &f) != active_.end())
       return refuse("the function calls itself");
     if (active_.size() >= kMaxDepth) return refuse("functions are nested too deeply");
-    if (emitted_ >= kMaxNodes) return;
+    if (!spend(1)) return;
     if (call.inputs.size() > f.inputs.size() || call.outputs.size() > f.outputs.size())
       return refuse(fmt::format("the function has {} inputs and {} outputs, the call {} and {}",
                                 f.inputs.size(), f.outputs.size(), call.inputs.size(), call.outputs.size()));
@@ -153,7 +166,11 @@ class Inliner {
         out->push_back(std::move(same));
       }
     }
-    for (const ImportedNode& body : f.nodes) node(instance(body, &scope), out);
+    for (const ImportedNode& body : f.nodes) {
+      ImportedNode n = instance(body, &scope);
+      if (spent_ > kMaxNodes) break;
+      node(std::move(n), out);
+    }
     active_.pop_back();
   }
 
@@ -161,7 +178,7 @@ class Inliner {
   std::map<Key, const ImportedFunction*> functions_;
   std::vector<const ImportedFunction*> active_;
   std::unordered_set<std::string> used_, node_names_;
-  size_t emitted_ = 0;
+  size_t spent_ = 0;
 };
 
 }  // namespace
