@@ -126,7 +126,25 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
   return cast[0];
 }
 
+namespace {
+
+// What one model may cost here: every node, loops unrolled and bodies tried again included, once more for
+// every 4096 bytes that it folds. Loops in loops multiply; no real model comes near.
+constexpr size_t kMostLowered = 250'000, kFoldedBytesOfANode = 4096;
+
+// What the loader takes (schemas/FORMAT.md).
+constexpr int kMostNesting = 8;
+
+// Of the model that this thread lowers.
+thread_local size_t lowered = 0;
+
+}  // namespace
+
 void GraphLowering::lower_node(const ImportedNode& given) {
+  if (++lowered > kMostLowered) {  // lower_model() says so
+    for (const std::string& name : given.outputs) define(name, kUnknown);
+    return;
+  }
   // Exporters and hands that patch models write operators under an older set: their first version is meant.
   const int since = op_since(given.domain, given.op_type);
   const bool early = given.opset < since;
@@ -183,6 +201,9 @@ void GraphLowering::lower_node(const ImportedNode& given) {
                                    "input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
+  for (const ValueId v : lowering.outputs_)
+    if (v >= 0 && graph_.value(v).constant)
+      lowered += graph_.value(v).constant->byte_size() / kFoldedBytesOfANode;
   if (!done) return;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
@@ -193,6 +214,14 @@ void GraphLowering::lower_node(const ImportedNode& given) {
 std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
                                                      const std::vector<Parameter>& parameters,
                                                      Diagnostics& diagnostics, const Prologue& prologue) {
+  int nesting = 0;
+  for (const GraphLowering* g = this; g != nullptr; g = g->outer_) ++nesting;
+  if (nesting > kMostNesting) {
+    diagnostics.refuse("", "",
+                       fmt::format("branches and loop bodies are nested more than {} deep", kMostNesting),
+                       "give conditions and trip counts with --const, so that they are unrolled");
+    return std::nullopt;
+  }
   LoweredBody body;
   body.graph = std::make_shared<Graph>();
   body.graph->name = source.name;
@@ -453,7 +482,17 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
     lowering.define(input.name, lowering.kept(input.name, id));
   }
   shapes.report_open();
+  lowered = 0;
   lowering.lower_nodes(model.graph);
+  if (lowered > kMostLowered) {
+    diagnostics.refuse(
+        "", "",
+        fmt::format("the model's loops unroll to more than {} operations, or fold to constants "
+                    "of more than {} MB",
+                    kMostLowered, kMostLowered * kFoldedBytesOfANode >> 20),
+        "export it with shorter loops");
+    return std::nullopt;
+  }
   // Nodes that read such an input have been refused; here are those that none reads.
   for (const ImportedValueInfo* input : unusable) {
     if (diagnostics.count(Severity::kRefusal) > 0) break;
