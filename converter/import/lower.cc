@@ -445,12 +445,29 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
 
 }  // namespace
 
+namespace {
+
+// What callers reach by name has one.
+void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
+  const auto check = [&](const std::vector<ImportedValueInfo>& ports, const char* what) {
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (ports[i].name.empty())
+        diagnostics.refuse("", "", fmt::format("{} {} of the model has no name", what, i),
+                           "name it, or remove it from the model");
+  };
+  check(graph.inputs, "input");
+  check(graph.outputs, "output");
+}
+
+}  // namespace
+
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
                                  Diagnostics& diagnostics) {
   Graph graph;
   graph.name = model.graph.name;
   GraphLowering lowering(graph, model, options, diagnostics);
   check_option_names(model, options, diagnostics);
+  check_port_names(model.graph, diagnostics);
   InputShapes shapes(model.graph, options, diagnostics);
   define_given(model.graph, options, lowering);
   std::set<std::string> initialized;
