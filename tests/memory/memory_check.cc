@@ -53,7 +53,7 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
     const auto start = std::chrono::steady_clock::now();
     const Finding f = check_untouched(use, runs, seconds, &made);
     say("untouched (" + use.name + ", " + std::to_string(made) + " runs)", f);
-    if (!use.alone) continue;
+    if (!use.alone || made == 0) continue;
     const double took =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / made;
     if (took > slow) {
