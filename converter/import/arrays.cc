@@ -51,8 +51,10 @@ Arrays read_npz(std::span<const std::byte> bytes, const std::string& what) {
     const auto index = static_cast<zip_uint64_t>(i);
     if (zip_stat_index(zip.get(), index, 0, &stat) != 0) throw DataError(what + ": its archive is damaged");
     std::string name = stat.name;
-    // An entry cannot expand by more than deflate allows; a hostile size is refused before it is allocated.
-    if (stat.size / 1100 > stat.comp_size + 1) throw DataError(what + ": its archive is damaged");
+    // An entry cannot expand by more than deflate allows, nor be longer than the archive; a hostile size is
+    // refused before it is allocated.
+    if (stat.size / 1100 > std::min<zip_uint64_t>(stat.comp_size, bytes.size()) + 1)
+      throw DataError(what + ": its archive is damaged");
     Bytes entry(stat.size);
     zip_file_t* file = zip_fopen_index(zip.get(), index, 0);
     const zip_int64_t got = file ? zip_fread(file, entry.data(), entry.size()) : -1;
