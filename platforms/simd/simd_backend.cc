@@ -43,8 +43,10 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   const Kernel* kernel = kernel_of(call);
   SINTER_CHECK(kernel != nullptr, unsupported("no simd kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
-  if (keeps_packed(call, threads, needs) || kernel->workspace == nullptr) return ok_status();
-  return kernel->workspace(call, threads, &needs->workspace);
+  if (!keeps_packed(call, threads, needs) && kernel->workspace != nullptr)
+    SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
+  needs->call = CallUse::kKept;  // these kernels are quick
+  return ok_status();
 }
 
 Status SimdBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte>,

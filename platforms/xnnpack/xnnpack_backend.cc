@@ -71,6 +71,7 @@ Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs
   SINTER_RETURN_IF_ERROR(xnnpack::build(call, nullptr, creation, &built, &extra));
   needs->prepared = kStepBytes + creation.bytes() + extra;
   needs->packed = packed_inputs(call);
+  needs->call = CallUse::kUnused;
   return ok_status();
 }
 

@@ -14,6 +14,13 @@
 
 namespace sinter {
 
+// What run() reads of its call.
+enum class CallUse : uint8_t {
+  kLaidOut,  // everything, laid out anew for every run (some tens of nanoseconds): takes the least memory
+  kKept,     // everything, kept as it is: about 150 bytes an operand
+  kUnused,   // nothing: operands and attributes may be missing
+};
+
 // What a step asks for. Exact: prepare takes no more than `prepared`, run no more than `workspace`.
 struct StepNeeds {
   size_t prepared =
@@ -23,6 +30,7 @@ struct StepNeeds {
   // session has made for this step only (a widened weight) need not stay then, and the operand has no data in
   // a run.
   uint32_t packed = 0;
+  CallUse call = CallUse::kLaidOut;
 };
 
 // A step ready to run. `state` lies in prepared memory.
@@ -43,8 +51,9 @@ class Backend {
   // make them (prepared values: they have data when the step is prepared). Other data may be null. Must not
   // change anything; may be called for several thread counts.
   virtual Status measure(const OpCall& call, int threads, StepNeeds* needs) = 0;
-  // `call` has final addresses for every operand and outlives the session's runs. Takes prepared memory from
-  // `prepared` (at most what measure said). `workspace` is what run() will be given.
+  // `call` has final addresses for every operand; what it refers to is gone when prepare returns, but for the
+  // operands' data. Takes prepared memory from `prepared` (at most what measure said). `workspace` is what
+  // run() will be given.
   virtual Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace,
                          ThreadPool* threads, PreparedStep* step) = 0;
   // Frees what prepare made outside prepared memory, if anything.

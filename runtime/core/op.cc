@@ -30,6 +30,13 @@ struct Decoder {
   size_t next_int = 0, next_float = 0;
   bool good = true;
 
+  template <class T>
+  const std::span<const T>& numbers() const {
+    if constexpr (std::is_same_v<T, double>)
+      return floats;
+    else
+      return ints;
+  }
   int64_t take_int() {
     if (next_int >= ints.size()) return good = false, 0;
     return ints[next_int++];
@@ -49,13 +56,15 @@ struct Decoder {
   void operator()(const char*, AttrList<T>& list) {
     const int64_t n = take_int();
     list.count = 0;
-    if (n < 0 || n > kMaxAttrList) good = false;
-    for (int64_t i = 0; good && i < n; ++i) {
-      if constexpr (std::is_same_v<T, double>)
-        list.push(take_float());
-      else
-        list.push(take_int());
+    const std::span<const T>& from = numbers<T>();
+    size_t& next = std::is_same_v<T, double> ? next_float : next_int;
+    if (!good || n < 0 || n > kMaxAttrList || static_cast<size_t>(n) > from.size() - next) {
+      good = false;
+      return;
     }
+    for (int64_t i = 0; i < n; ++i) list.items[i] = from[next + static_cast<size_t>(i)];
+    list.count = static_cast<int32_t>(n);
+    next += static_cast<size_t>(n);
   }
 };
 

@@ -124,6 +124,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
 
   ModelState& state = *at.state;
   state.root = fb::GetModel(bytes);
+  state.flatbuffer = structure.data();
   state.file = file;
   state.segments = {at.segments, h.segment_count};
   state.kernels = options.kernels;

@@ -14,6 +14,7 @@ namespace sinter::detail {
 
 struct ModelState {
   const fb::Model* root = nullptr;
+  const std::byte* flatbuffer = nullptr;  // where it starts
   std::span<const std::byte> file;
   std::span<const format::Segment> segments;
   KernelTable kernels;

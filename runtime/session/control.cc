@@ -13,7 +13,7 @@ void copy_all(std::span<const CopyItem> items) {
 Status run_if(void* state, const OpCall&, RunContext&) {
   IfState& s = *static_cast<IfState*>(state);
   const int branch = *s.condition != std::byte{0} ? 0 : 1;
-  SINTER_RETURN_IF_ERROR(run_steps(*s.session, s.steps[branch]));
+  SINTER_RETURN_IF_ERROR(run_steps(*s.session, *s.steps[branch]));
   copy_all(s.results[branch]);
   return ok_status();
 }
@@ -31,7 +31,7 @@ Status run_loop(void* state, const OpCall&, RunContext&) {
                        "the loop would go on after the %a trips that its plan has room for", s.max_trips));
     if (s.iteration != nullptr) std::memcpy(s.iteration, &i, sizeof(i));
     if (s.condition_parameter != nullptr) *s.condition_parameter = std::byte{1};
-    SINTER_RETURN_IF_ERROR(run_steps(*s.session, s.steps));
+    SINTER_RETURN_IF_ERROR(run_steps(*s.session, *s.steps));
     condition = *s.condition_result != std::byte{0};
     for (const CopyItem& item : s.scanned)
       if (item.bytes > 0) std::memcpy(item.to + static_cast<size_t>(i) * item.bytes, item.from, item.bytes);

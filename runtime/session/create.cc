@@ -95,10 +95,10 @@ Status Creator::resolve_bindings() {
   return ok_status();
 }
 
-size_t Creator::step_total() const {
-  size_t total = 0;
-  for (const fb::Program* p : *model_.state()->root->programs()) total += length(p->steps());
-  return total;
+size_t Creator::used_slots() const {
+  size_t used = 0;
+  for (size_t i = 0; i < slot_count_; ++i) used += slots_[i].used;
+  return used;
 }
 
 void Creator::close_all() {
@@ -145,6 +145,7 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   choice->slot = static_cast<uint8_t>(i);
   choice->prepared = needs.prepared;
   choice->packed = needs.packed;
+  choice->call = needs.call;
   return ok_status();
 }
 
@@ -166,12 +167,12 @@ Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* cho
   return done ? ok_status() : try_backend(reference, call, plan, choice, true);
 }
 
-// First pass. Leaves sizes in `needs` and, where choices_ has memory, what was chosen.
+// First pass. Leaves sizes in `needs` and, where there is memory, what was chosen.
 Status Creator::measure_pass(Requirements* needs) {
   control_ = {};
   prepared_ = {};
   prepared_peak_ = 0;
-  choice_ = 0;
+  most_operands_ = 0;
   arena_bytes_ = 0;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i)
     arena_bytes_ +=
@@ -183,6 +184,8 @@ Status Creator::measure_pass(Requirements* needs) {
   for (size_t i = 0; i < slot_count_; ++i)
     if (slots_[i].used) prepared.allocate(slots_[i].bytes, kBufferAlignment);
   prepared.allocate(prepared_.used() > prepared_peak_ ? prepared_.used() : prepared_peak_, kBufferAlignment);
+  // The list of backends ends the control structures: how many there are is known last.
+  control_.allocate_array<Backend*>(used_slots());
   needs->control = align_up(control_.used(), kBufferAlignment);
   needs->arena = arena_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
@@ -202,20 +205,15 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_IF_ERROR(resolve());
   SINTER_CHECK(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
                invalid("a session's memory must be aligned to %a bytes", kBufferAlignment));
-  // The choices lie where the second pass will find them, if there is that much memory.
-  {
-    BumpArena head(memory);
-    head.allocate(sizeof(SessionState), alignof(SessionState));
-    void* choices = head.allocate(step_total() * sizeof(Choice), alignof(Choice));
-    choices_ = memory.empty() ? nullptr : static_cast<Choice*>(choices);
-  }
+  memory_ = memory;
   Requirements needs;
   SINTER_RETURN_IF_ERROR(measure_pass(&needs));
   SINTER_CHECK(memory.size() >= needs.bytes,
                error(Code::kOutOfMemory, "the session needs %a bytes of memory and got %b",
                      static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
 
-  control_ = BumpArena(memory.first(needs.control));
+  const size_t list_bytes = used_slots() * sizeof(Backend*);
+  control_ = BumpArena(memory.first(needs.control - list_bytes));
   std::byte* region = memory.data() + needs.control;
   regions_[0] = region;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
@@ -229,20 +227,22 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   *out = session_;
   session_->model = model_;
   session_->reference = local_reference_;
+  session_->threads = options_.threads;
   slots_[slot_count_ - 1].backend = &session_->reference;
+  session_->backends = reinterpret_cast<Backend**>(memory.data() + needs.control - list_bytes);
   for (size_t i = 0; i < slot_count_; ++i) {
     if (!slots_[i].used) continue;
     void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
     SINTER_CHECK(own != nullptr, error(Code::kInternal, "measuring and creating disagree"));
     BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
     SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena));
-    session_->open[session_->open_count++] = slots_[i].backend;
+    slots_[i].index = static_cast<uint8_t>(session_->backend_count);
+    session_->backends[session_->backend_count++] = slots_[i].backend;
   }
   void* rest = prepared.allocate(0, kBufferAlignment);
   SINTER_CHECK(rest != nullptr, error(Code::kInternal, "measuring and creating disagree"));
   prepared_ = BumpArena({static_cast<std::byte*>(rest), needs.prepared - prepared.used()});
   prepared_end_ = static_cast<std::byte*>(rest) + (needs.prepared - prepared.used());
-  choice_ = 0;
   SINTER_RETURN_IF_ERROR(walk_entry());
   SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(),
                error(Code::kInternal, "measuring and creating disagree"));

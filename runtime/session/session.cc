@@ -10,29 +10,6 @@ namespace sinter {
 using detail::Creator;
 using detail::RunStep;
 
-namespace detail {
-
-Status run_steps(SessionState& session, std::span<RunStep> steps) {
-  if (session.observer == nullptr) {
-    for (RunStep& step : steps) {
-      const Status status = step.run(step.state, step.call, step.context);
-      if (!status.ok()) [[unlikely]]
-        return status.at(Where::kStep, static_cast<int32_t>(step.info.step));
-    }
-    return ok_status();
-  }
-  const StepObserver& observer = *session.observer;
-  for (RunStep& step : steps) {
-    if (observer.before != nullptr) observer.before(observer.context, step.info);
-    const Status status = step.run(step.state, step.call, step.context);
-    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(step.info.step));
-    if (observer.after != nullptr) observer.after(observer.context, step.info, step.call);
-  }
-  return ok_status();
-}
-
-}  // namespace detail
-
 Session& Session::operator=(Session&& other) noexcept {
   if (this != &other) {
     destroy();
@@ -60,35 +37,41 @@ Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
 
 void Session::destroy() {
   if (state_ == nullptr) return;
-  for (detail::Frame* frame = state_->frames; frame != nullptr; frame = frame->next)
-    for (RunStep& step : frame->steps)
-      if (step.backend != nullptr) {
-        PreparedStep prepared{step.run, step.state};
-        step.backend->release(prepared);
-      }
-  for (size_t i = 0; i < state_->open_count; ++i) state_->open[i]->close();
+  for (const detail::StepList* list = &state_->main; list != nullptr; list = list->next)
+    for (uint32_t i = 0; i < list->count; ++i) {
+      const RunStep& step = list->steps[i];
+      if (step.backend == RunStep::kNoBackend) continue;
+      PreparedStep prepared{step.run, step.state};
+      state_->backends[step.backend]->release(prepared);
+    }
+  for (uint32_t i = 0; i < state_->backend_count; ++i) state_->backends[i]->close();
   state_ = nullptr;
 }
 
-uint32_t Session::input_count() const { return static_cast<uint32_t>(state_->inputs.size()); }
-uint32_t Session::output_count() const { return static_cast<uint32_t>(state_->outputs.size()); }
+uint32_t Session::input_count() const { return state_->inputs; }
+uint32_t Session::output_count() const { return state_->outputs; }
 TensorView Session::input_at(uint32_t i) const {
-  return i < state_->inputs.size() ? state_->inputs[i] : TensorView{};
+  if (i >= state_->inputs) return {};
+  return detail::view_of(state_->ports[i], detail::flatbuffer_start(state_->model));
 }
 TensorView Session::output_at(uint32_t i) const {
-  return i < state_->outputs.size() ? state_->outputs[i] : TensorView{};
+  if (i >= state_->outputs) return {};
+  return detail::view_of(state_->ports[state_->inputs + i], detail::flatbuffer_start(state_->model));
 }
 TensorView Session::input(const char* name) const {
-  return input(static_cast<uint32_t>(state_->model.find_input(name, state_->program_index)));
+  return input(static_cast<uint32_t>(state_->model.find_input(name, state_->main.program)));
 }
 TensorView Session::output(const char* name) const {
-  return output(static_cast<uint32_t>(state_->model.find_output(name, state_->program_index)));
+  return output(static_cast<uint32_t>(state_->model.find_output(name, state_->main.program)));
 }
 
 int64_t Session::output_extent(uint32_t i, int axis) const {
-  if (i >= state_->outputs.size() || axis < 0 || axis >= state_->outputs[i].rank) return 0;
-  const int64_t planned = state_->outputs[i].dims[axis];
-  const std::byte* used = state_->extents[i].used[axis];
+  const TensorView output = output_at(i);
+  if (axis < 0 || axis >= output.rank) return 0;
+  const int64_t planned = output.dims[axis];
+  const std::byte* used = nullptr;
+  for (uint32_t e = 0; e < state_->extent_count; ++e)
+    if (state_->extents[e].output == i && state_->extents[e].axis == axis) used = state_->extents[e].used;
   if (used == nullptr) return planned;
   int64_t n = 0;
   std::memcpy(&n, used, sizeof(n));
@@ -96,15 +79,18 @@ int64_t Session::output_extent(uint32_t i, int axis) const {
 }
 
 Status Session::run() {
-  const Status status = detail::run_steps(*state_, state_->steps);
+  detail::CallRoom room;
+  state_->room = &room;
+  const Status status = detail::run_steps(*state_, state_->main);
   if (!status.ok()) [[unlikely]]
     return status;
-  detail::copy_all(state_->updates);
+  detail::copy_all({state_->copies + state_->states, state_->updates});
   return status;
 }
 
 void Session::reset() {
-  for (const detail::CopyItem& item : state_->initial) {
+  for (uint32_t i = 0; i < state_->states; ++i) {
+    const detail::CopyItem& item = state_->copies[i];
     if (item.from != nullptr)
       std::memcpy(item.to, item.from, item.bytes);
     else if (item.bytes > 0)
@@ -115,8 +101,11 @@ void Session::reset() {
 void Session::set_observer(const StepObserver* observer) { state_->observer = observer; }
 
 const char* Session::step_backend(uint32_t step) const {
-  for (const RunStep& run : state_->steps)
-    if (run.info.step == step) return run.info.backend;
+  for (uint32_t i = 0; i < state_->main.count; ++i) {
+    const RunStep& run = state_->main.steps[i];
+    if (run.step == step)
+      return run.backend == RunStep::kNoBackend ? "session" : state_->backends[run.backend]->name();
+  }
   return "elided";
 }
 

@@ -1,5 +1,9 @@
 // What a session is made of. Everything lies in the caller's memory: control structures, then the planned
 // regions, then prepared memory.
+//
+// Control structures are small: a step holds what only creating can know (functions, addresses) and refers to
+// the model's FlatBuffer for the rest. A kernel sees the operands and attributes of its step as OpCall does,
+// laid out on run()'s stack just before (step_call.cc).
 #pragma once
 
 #include "runtime/model/model_state.h"
@@ -11,14 +15,64 @@ inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the ap
 inline constexpr size_t kMaxRegions = 16;
 inline constexpr size_t kMaxBindings = 64;
 
-// A step as run() sees it: a function, its state, its operands.
+// An operand: where its data are, and where in the model's FlatBuffer its dims and strides stand (bytes from
+// the start; strides 0: dense).
+struct Operand {
+  std::byte* data = nullptr;
+  uint32_t dims = 0, strides = 0;
+  DType dtype = DType::kNone;
+  uint8_t rank = 0;
+  bool constant = false;
+};
+
+// Attributes of so many bytes stay decoded; larger ones have lists, and are decoded for every run.
+inline constexpr size_t kKeptAttrBytes = 64;
+
+// What a kernel gets, where it is kept (CallUse::kKept).
+struct KeptCall {
+  OpCall call;
+  RunContext context;
+};
+
+// A step as run() sees it.
 struct RunStep {
   Status (*run)(void* state, const OpCall& call, RunContext& context) = nullptr;
   void* state = nullptr;
-  OpCall call;
-  RunContext context;
-  StepInfo info;
-  Backend* backend = nullptr;  // to be told when the step goes; null for control steps
+  union {  // inputs, then outputs
+    Operand* operands = nullptr;
+    KeptCall* kept;
+  };
+  std::byte* workspace = nullptr;
+  size_t workspace_bytes = 0;
+  uint32_t step = 0;
+  union {
+    struct {
+      uint32_t ints, floats;  // the attributes' lists in the FlatBuffer (0: none)
+    } lists = {};
+    const void* kept;  // the attributes, if they are no larger than kKeptAttrBytes
+  } attributes;
+  uint32_t inputs = 0, outputs = 0;
+  Op op = Op::kCopy;
+  uint8_t backend = kNoBackend;  // in SessionState::backends
+  CallUse call = CallUse::kLaidOut;
+  bool threaded = false, keeps_attributes = false;
+
+  static constexpr uint8_t kNoBackend = 255;  // control steps
+};
+
+// The steps of a program that run.
+struct StepList {
+  RunStep* steps = nullptr;
+  uint32_t count = 0;
+  uint32_t program = 0;
+  StepList* next = nullptr;  // all lists of a session, for destroy()
+};
+
+// Room for one call at a time, on the stack of Session::run. Steps of more operands take the session's.
+inline constexpr uint32_t kStackOperands = 8;
+struct CallRoom {
+  AttrStorage attributes;
+  alignas(TensorView) std::byte operands[kStackOperands * sizeof(TensorView)];
 };
 
 // Bytes copied from one place to another; nothing if the places are the same.
@@ -28,12 +82,14 @@ struct CopyItem {
   size_t bytes = 0;
 };
 
-// Where an output's used lengths are told (int64); null: the whole axis is used.
-struct OutputExtents {
-  const std::byte* used[kMaxRank] = {};
+// Where the used length of an output's axis is told (int64).
+struct OutputExtent {
+  const std::byte* used = nullptr;
+  uint32_t output = 0;
+  int32_t axis = 0;
 };
 
-// A program in use: the entry, or a subprogram inside its owner's workspace.
+// A program while its steps are created: the entry, or a subprogram inside its owner's workspace.
 struct Frame {
   const fb::Program* program = nullptr;
   const fb::ProgramPlan* plan = nullptr;
@@ -45,28 +101,33 @@ struct Frame {
   // Per prepare step: where its value lies for good, null if it does not; and, during a walk, which do.
   std::byte** prepared = nullptr;
   uint64_t* kept = nullptr;
-  std::span<RunStep> steps;
-  Frame* next = nullptr;  // all frames of a session, for destroy()
+  StepList* steps = nullptr;
 };
 
 struct SessionState {
   Model model;
-  const fb::Program* program = nullptr;
-  uint32_t program_index = 0;
-  std::span<TensorView> inputs, outputs;
-  std::span<OutputExtents> extents;  // per output
-  std::span<RunStep> steps;
-  std::span<CopyItem> updates;  // state, when a run ends
-  std::span<CopyItem> initial;  // state, on reset; from null: zeros
+  StepList main;
+  Operand* ports = nullptr;  // inputs, then outputs, with public dims
+  uint32_t inputs = 0, outputs = 0;
+  OutputExtent* extents = nullptr;
+  CopyItem* copies = nullptr;  // state, on reset (from null: zeros), then when a run ends
+  uint32_t states = 0, updates = 0;
+  uint32_t extent_count = 0;
+  uint32_t backend_count = 0;
+  Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;
-  Frame* frames = nullptr;
+  ThreadPool* threads = nullptr;
+  TensorView* views = nullptr;  // for steps of more than kStackOperands operands
+  CallRoom* room = nullptr;     // while running
   KernelBackend reference{"reference", {}};
-  Backend* open[kMaxBackends + 1] = {};
-  size_t open_count = 0;
 };
 
+// An operand as kernels see it. `model`: where the FlatBuffer starts.
+TensorView view_of(const Operand& operand, const std::byte* model);
+const std::byte* flatbuffer_start(const Model& model);
+
 // Runs a list of steps, telling the observer if there is one.
-Status run_steps(SessionState& session, std::span<RunStep> steps);
+Status run_steps(SessionState& session, const StepList& list);
 // Copies so that sources may overlap their own target, not others.
 void copy_all(std::span<const CopyItem> items);
 
@@ -74,7 +135,7 @@ void copy_all(std::span<const CopyItem> items);
 struct IfState {
   SessionState* session = nullptr;
   const std::byte* condition = nullptr;
-  std::span<RunStep> steps[2];  // then, else
+  const StepList* steps[2] = {};  // then, else
   std::span<CopyItem> results[2];
 };
 struct LoopState {
@@ -82,7 +143,7 @@ struct LoopState {
   const std::byte* trip_count = nullptr;  // int64 or null
   const std::byte* condition = nullptr;   // bool or null
   int64_t max_trips = 0;
-  std::span<RunStep> steps;
+  const StepList* steps = nullptr;
   std::byte* iteration = nullptr;  // parameter
   std::byte* condition_parameter = nullptr;
   const std::byte* condition_result = nullptr;
@@ -113,7 +174,7 @@ struct PrepareChain {
 class Creator {
  public:
   Creator(const Model& model, const SessionOptions& options) : model_(model), options_(options) {}
-  // Asks every step's backends; fills `needs`. With `choices`, notes what was chosen.
+  // Asks every step's backends; fills `needs`.
   Status measure(Requirements* needs);
   // On failure `*out` may be set: destroy it.
   Status create(std::span<std::byte> memory, SessionState** out);
@@ -122,13 +183,17 @@ class Creator {
   struct Choice {
     uint8_t slot = 0;     // in slots_
     bool single = false;  // on one thread, because the plan has no workspace for more
+    CallUse call = CallUse::kLaidOut;
     uint32_t packed = 0;
     size_t prepared = 0;
   };
+  // Where the first pass notes a choice for the second: in place of the step to be.
+  static_assert(sizeof(Choice) <= sizeof(RunStep) && alignof(Choice) <= alignof(RunStep));
   struct Slot {
     Backend* backend = nullptr;
     bool open = false, used = false;
-    size_t bytes = 0;  // that the backend takes for itself
+    uint8_t index = 0;  // in SessionState::backends
+    size_t bytes = 0;   // that the backend takes for itself
   };
   struct Bound {
     uint32_t value = 0;
@@ -137,13 +202,12 @@ class Creator {
 
   Status resolve();
   Status resolve_bindings();
-  size_t step_total() const;
   Status measure_pass(Requirements* needs);
   Status build_pass();
 
   // The walk; what differs between the passes is whether the arenas have memory.
   bool building() const { return !control_.measuring(); }
-  Status begin();
+  size_t used_slots() const;
   Status walk_entry();
   Status walk(Frame& frame);
   // Prepared values (prepare.cc). A value that some step's kernel reads in every run stays in prepared
@@ -157,16 +221,31 @@ class Creator {
                         std::span<TensorView> inputs);
   std::byte* scratch(size_t bytes) const;
   void need_scratch(size_t bytes, size_t own);
-  Status walk_step(Frame& frame, uint32_t s, RunStep* run);
+  Choice* note(size_t at) const;
+  // The memory of a step besides RunStep.
+  struct StepParts {
+    Operand* operands = nullptr;
+    KeptCall* kept = nullptr;
+    TensorView* views = nullptr;
+    void* attributes = nullptr;
+  };
+  Status take_parts(const fb::Step& step, CallUse use, StepParts* parts);
+  void describe(const Frame& frame, uint32_t s, CallUse use, bool threaded, const StepParts& parts,
+                RunStep* run) const;
+  void describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const;
+  Status walk_step(Frame& frame, uint32_t s, size_t at, RunStep* run);
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
   Status walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
   Status walk_loop(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
-  Status walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace, Frame** made,
-                   Frame& local);
+  Status walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace, Frame& frame,
+                   StepList& measured);
 
   // Fills the operands of a step and decodes its attributes.
   OpCall make_call(const Frame& frame, const fb::Step& step, TensorView* views, void* attributes) const;
+  Operand operand_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, uint32_t value) const;
+  TensorView view_of(const Frame& frame, int32_t value) const;  // -1: absent
+  uint32_t offset_of(const void* list) const;
   std::byte* address(const Frame& frame, const fb::Placement& placement) const;
   std::byte* workspace_of(const Frame& frame, const fb::StepPlan& plan) const;
   CopyItem copy_item(const TensorView& from, const TensorView& to) const;
@@ -176,7 +255,7 @@ class Creator {
                       StepNeeds* needs) const;
   Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice);
   Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice, bool last);
-  Status prepare_step(const OpCall& call, const Choice& choice, const fb::StepPlan& plan, RunStep* run);
+  Status prepare_step(const OpCall& call, const Choice& choice, RunStep* run);
   void close_all();
 
   const Model& model_;
@@ -194,8 +273,8 @@ class Creator {
   size_t arena_bytes_ = 0;    // the regions', which are free for scratch until the first run
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   std::byte* regions_[kMaxRegions] = {};
-  Choice* choices_ = nullptr;
-  size_t choice_ = 0;
+  std::span<std::byte> memory_;  // given to create()
+  uint32_t most_operands_ = 0;
   SessionState* session_ = nullptr;
 };
 

@@ -1,5 +1,6 @@
 // The walk over an entry program and what it contains, done twice: with measuring arenas, then with memory.
 // Both times the same allocations happen in the same order.
+#include <algorithm>
 #include <cstring>
 
 #include "runtime/session/session_state.h"
@@ -13,12 +14,6 @@ uint32_t steps_to_run(const fb::ProgramPlan& plan) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < length(plan.steps()); ++i) n += !plan.steps()->Get(i)->elided();
   return n;
-}
-
-// The address that a port's value has, as the caller sees it.
-TensorView public_view(TensorView view, const fb::Port& port) {
-  if (port.dims() != nullptr) view.set_shape(items(port.dims()));
-  return view;
 }
 
 }  // namespace
@@ -41,41 +36,52 @@ std::byte* Creator::workspace_of(const Frame& frame, const fb::StepPlan& plan) c
   return base + plan.workspace_offset();
 }
 
-TensorView Creator::view_of(const Frame& frame, uint32_t v) const {
+uint32_t Creator::offset_of(const void* list) const {
+  return static_cast<uint32_t>(static_cast<const std::byte*>(list) - model_.state()->flatbuffer);
+}
+
+Operand Creator::operand_of(const Frame& frame, uint32_t v) const {
   const fb::Value& value = *frame.program->values()->Get(v);
-  TensorView view = value_view(value);
+  Operand operand;
+  operand.dtype = static_cast<DType>(value.dtype());
+  operand.rank = static_cast<uint8_t>(length(value.dims()));
+  if (operand.rank > 0) operand.dims = offset_of(value.dims()->Data());
   if (value.kind() == fb::ValueKind::Constant) {
     const auto& constant = *model_.state()->root->constants()->Get(static_cast<uint32_t>(value.constant()));
-    view.data = const_cast<std::byte*>(constant_data(*model_.state(), constant));
-    view.constant = true;
-    return view;
+    operand.data = const_cast<std::byte*>(constant_data(*model_.state(), constant));
+    operand.constant = true;
+    return operand;
   }
   if (value.kind() == fb::ValueKind::Prepared) {
     const auto first = items(frame.program->prepare()->Get(0)->outputs())[0];
-    view.data = frame.prepared != nullptr ? frame.prepared[v - static_cast<uint32_t>(first)] : nullptr;
-    view.constant = true;
-    return view;
+    operand.data = frame.prepared != nullptr ? frame.prepared[v - static_cast<uint32_t>(first)] : nullptr;
+    operand.constant = true;
+    return operand;
   }
   if (const fb::Placement* p = find_placement(*frame.plan, v); p != nullptr) {
-    if (p->strides() != nullptr)
-      for (int i = 0; i < view.rank; ++i) view.strides[i] = items(p->strides())[static_cast<size_t>(i)];
-    view.data = address(frame, *p);
-    return view;
+    if (length(p->strides()) > 0) operand.strides = offset_of(p->strides()->Data());
+    operand.data = address(frame, *p);
+    return operand;
   }
   // Captured: the owner's operand.
   uint32_t i = frame.shape.own;
   while (frame.program->inputs()->Get(i)->value() != v) ++i;
   const int32_t outer = items(frame.owner->inputs())[frame.shape.captured + (i - frame.shape.own)];
-  return view_of(*frame.parent, static_cast<uint32_t>(outer));
+  return operand_of(*frame.parent, static_cast<uint32_t>(outer));
+}
+
+TensorView Creator::view_of(const Frame& frame, uint32_t v) const {
+  return detail::view_of(operand_of(frame, v), model_.state()->flatbuffer);
+}
+TensorView Creator::view_of(const Frame& frame, int32_t v) const {
+  return v >= 0 ? view_of(frame, static_cast<uint32_t>(v)) : TensorView{};
 }
 
 OpCall Creator::make_call(const Frame& frame, const fb::Step& step, TensorView* views,
                           void* attributes) const {
   const auto ins = items(step.inputs()), outs = items(step.outputs());
-  for (size_t i = 0; i < ins.size(); ++i)
-    views[i] = ins[i] >= 0 ? view_of(frame, static_cast<uint32_t>(ins[i])) : TensorView{};
-  for (size_t i = 0; i < outs.size(); ++i)
-    views[ins.size() + i] = outs[i] >= 0 ? view_of(frame, static_cast<uint32_t>(outs[i])) : TensorView{};
+  for (size_t i = 0; i < ins.size(); ++i) views[i] = view_of(frame, ins[i]);
+  for (size_t i = 0; i < outs.size(); ++i) views[ins.size() + i] = view_of(frame, outs[i]);
   // Verified when the model was opened.
   (void)decode_attrs(step_op(step), items(step.ints()), items(step.floats()), attributes);
   return {step_op(step), attributes, {views, ins.size()}, {views + ins.size(), outs.size()}};
@@ -87,45 +93,49 @@ CopyItem Creator::copy_item(const TensorView& from, const TensorView& to) const 
 
 Status Creator::walk_entry() {
   const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
-  if (!building()) control_.allocate_array<SessionState>(1);
-  control_.allocate(step_total() * sizeof(Choice), alignof(Choice));  // as create() has laid them
+  StepList list;
+  if (!building()) control_.allocate_array<SessionState>(1);  // create() has taken it
 
-  Frame local;
-  Frame* made = control_.allocate_array<Frame>(1);
-  Frame& frame = made != nullptr ? *made : local;
+  Frame frame;
   frame.program = &program;
   frame.plan = profile_->programs()->Get(options_.program);
   frame.index = options_.program;
-  if (building()) {
-    SINTER_CHECK(made != nullptr, kDisagree);
-    session_->program = &program;
-    session_->program_index = options_.program;
-    session_->frames = made;
-  }
+  frame.steps = building() ? &session_->main : &list;
   SINTER_RETURN_IF_ERROR(walk(frame));
 
   const uint32_t inputs = length(program.inputs()), outputs = length(program.outputs());
-  TensorView* ports = control_.allocate_array<TensorView>(size_t{inputs} + outputs);
-  uint32_t states = 0, updates = 0;
+  Operand* ports = control_.allocate_array<Operand>(size_t{inputs} + outputs);
+  uint32_t states = 0, updates = 0, extent_count = 0;
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
     if (value.kind() == fb::ValueKind::State) ++states, updates += value.update() >= 0;
   }
+  for (uint32_t i = 0; i < outputs; ++i)
+    extent_count += length(program.values()->Get(program.outputs()->Get(i)->value())->extents());
   CopyItem* copies = control_.allocate_array<CopyItem>(size_t{states} + updates);
-  OutputExtents* extents = control_.allocate_array<OutputExtents>(outputs);
+  OutputExtent* extents = control_.allocate_array<OutputExtent>(extent_count);
+  TensorView* views =
+      control_.allocate_array<TensorView>(most_operands_ > kStackOperands ? most_operands_ : 0);
   if (!building()) return ok_status();
-  SINTER_CHECK(ports != nullptr && copies != nullptr && extents != nullptr, kDisagree);
-  for (uint32_t i = 0; i < inputs; ++i) {
-    const fb::Port& port = *program.inputs()->Get(i);
-    ports[i] = public_view(view_of(frame, port.value()), port);
-  }
-  for (uint32_t i = 0; i < outputs; ++i) {
-    const fb::Port& port = *program.outputs()->Get(i);
-    ports[inputs + i] = public_view(view_of(frame, port.value()), port);
-    const auto* bounded = program.values()->Get(port.value())->extents();
-    for (uint32_t e = 0; bounded != nullptr && e < bounded->size(); ++e) {
+  SINTER_CHECK(ports != nullptr && copies != nullptr && extents != nullptr && views != nullptr, kDisagree);
+  session_->ports = ports;
+  session_->inputs = inputs, session_->outputs = outputs;
+  session_->extents = extents, session_->extent_count = extent_count;
+  session_->copies = copies;
+  session_->states = states, session_->updates = updates;
+  session_->views = views;
+  for (uint32_t i = 0; i < inputs + outputs; ++i) {
+    const fb::Port& port = i < inputs ? *program.inputs()->Get(i) : *program.outputs()->Get(i - inputs);
+    ports[i] = operand_of(frame, port.value());
+    if (port.dims() != nullptr) {  // the address that a port's value has, as the caller sees it
+      ports[i].rank = static_cast<uint8_t>(port.dims()->size());
+      ports[i].dims = offset_of(port.dims()->Data());
+      ports[i].strides = 0;
+    }
+    const auto* bounded = i < inputs ? nullptr : program.values()->Get(port.value())->extents();
+    for (uint32_t e = 0; e < length(bounded); ++e) {
       const fb::Extent& extent = *bounded->Get(e);
-      extents[i].used[extent.dim()] = view_of(frame, static_cast<uint32_t>(extent.value())).data;
+      *extents++ = {operand_of(frame, static_cast<uint32_t>(extent.value())).data, i - inputs, extent.dim()};
     }
   }
   CopyItem* initial = copies;
@@ -142,78 +152,149 @@ Status Creator::walk_entry() {
     if (value.update() >= 0)
       *update++ = copy_item(view_of(frame, static_cast<uint32_t>(value.update())), state);
   }
-  session_->inputs = {ports, inputs};
-  session_->outputs = {ports + inputs, outputs};
-  session_->extents = {extents, outputs};
-  session_->initial = {copies, states};
-  session_->updates = {copies + states, updates};
-  session_->steps = frame.steps;
   return ok_status();
+}
+
+// Where the choice for the step at `at` in the control structures is noted; null if memory ends before.
+Creator::Choice* Creator::note(size_t at) const {
+  return at <= memory_.size() && memory_.size() - at >= sizeof(RunStep)
+             ? reinterpret_cast<Choice*>(memory_.data() + at)
+             : nullptr;
 }
 
 Status Creator::walk(Frame& frame) {
   const uint32_t count = steps_to_run(*frame.plan);
-  RunStep* run = control_.allocate_array<RunStep>(count);
+  size_t at = align_up(control_.used(), alignof(RunStep)), bytes = 0;
+  SINTER_CHECK(checked_mul<size_t>(count, sizeof(RunStep), &bytes),
+               error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  // Not initialised: the first pass has left notes here.
+  auto* run = static_cast<RunStep*>(control_.allocate(bytes, alignof(RunStep)));
   SINTER_CHECK(!building() || run != nullptr, kDisagree);
   uint64_t kept[kFollowed / 64] = {};
   if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));
-  // Steps without a backend are skipped by destroy(), should a later one fail.
-  if (building()) frame.steps = {run, count};
+  frame.steps->steps = run;
+  frame.steps->program = frame.index;
   for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
     if (frame.plan->steps()->Get(s)->elided()) continue;
-    if (building()) run->info = {frame.index, s, "session"};
-    const Status status =
-        is_control(*frame.program->steps()->Get(s)) ? walk_control(frame, s, run) : walk_step(frame, s, run);
+    const Status status = is_control(*frame.program->steps()->Get(s)) ? walk_control(frame, s, run)
+                                                                      : walk_step(frame, s, at, run);
     if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
-    if (building()) ++run;
+    at += sizeof(RunStep);
+    // destroy() releases those that are complete, should a later one fail.
+    if (building()) ++run, ++frame.steps->count;
   }
   frame.kept = nullptr;
   return ok_status();
 }
 
-[[gnu::noinline]] Status Creator::walk_step(Frame& frame, uint32_t s, RunStep* run) {
-  const fb::Step& step = *frame.program->steps()->Get(s);
-  const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
-  const size_t operands = size_t{length(step.inputs())} + length(step.outputs());
-  TensorView* views = control_.allocate_array<TensorView>(operands);
-  void* attributes = control_.allocate(attrs_bytes(step_op(step)), 8);
-  Choice* noted = choices_ != nullptr ? &choices_[choice_] : nullptr;
-  ++choice_;
-  if (!building()) {
-    TensorView local[kMaxOperands];
-    AttrStorage storage;
-    const OpCall call = make_call(frame, step, local, &storage);
-    Choice choice;
-    SINTER_RETURN_IF_ERROR(choose(call, plan, &choice));
-    SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
-    prepared_.allocate(choice.prepared, kBufferAlignment);
-    if (noted != nullptr) *noted = choice;
-    return ok_status();
+Status Creator::take_parts(const fb::Step& step, CallUse use, StepParts* parts) {
+  const uint32_t count = length(step.inputs()) + length(step.outputs());
+  const size_t bytes = attrs_bytes(step_op(step));
+  const bool kept = use == CallUse::kKept;
+  if (!kept) most_operands_ = std::max(most_operands_, count);
+  if (kept) {
+    parts->kept = control_.allocate_array<KeptCall>(1);
+    parts->views = control_.allocate_array<TensorView>(count);
+  } else {
+    parts->operands = control_.allocate_array<Operand>(count);
   }
-  SINTER_CHECK(views != nullptr && attributes != nullptr && noted != nullptr, kDisagree);
-  run->call = make_call(frame, step, views, attributes);
-  run->context.workspace = {workspace_of(frame, plan), static_cast<size_t>(plan.workspace_bytes())};
-  run->context.threads = noted->single ? nullptr : threads_for(plan);
-  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, *noted, run->call.inputs));
-  SINTER_RETURN_IF_ERROR(prepare_step(run->call, *noted, plan, run));
-  // What lay in scratch memory goes.
-  for (size_t i = 0; frame.kept != nullptr && i < run->call.inputs.size(); ++i)
-    if (const int32_t v = items(step.inputs())[i];
-        v >= 0 && frame.program->values()->Get(static_cast<uint32_t>(v))->kind() == fb::ValueKind::Prepared)
-      run->call.inputs[i].data = view_of(frame, static_cast<uint32_t>(v)).data;
+  parts->attributes = control_.allocate(kept || bytes <= kKeptAttrBytes ? bytes : 0, 8);
+  SINTER_CHECK(!building() ||
+                   ((kept ? parts->kept != nullptr && parts->views != nullptr : parts->operands != nullptr) &&
+                    parts->attributes != nullptr),
+               kDisagree);
   return ok_status();
 }
 
-Status Creator::prepare_step(const OpCall& call, const Choice& choice, const fb::StepPlan&, RunStep* run) {
+// What a step that is not yet prepared consists of.
+void Creator::describe(const Frame& frame, uint32_t s, CallUse use, bool threaded, const StepParts& parts,
+                       RunStep* run) const {
+  const fb::Step& step = *frame.program->steps()->Get(s);
+  const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
+  new (run) RunStep();
+  run->step = s;
+  run->op = step_op(step);
+  run->call = use;
+  run->threaded = threaded;
+  run->inputs = length(step.inputs());
+  run->outputs = length(step.outputs());
+  run->workspace = workspace_of(frame, plan);
+  run->workspace_bytes = static_cast<size_t>(plan.workspace_bytes());
+  if (use == CallUse::kKept) {
+    run->kept = parts.kept;
+    run->attributes.kept = parts.attributes;
+    run->keeps_attributes = true;
+    parts.kept->call = make_call(frame, step, parts.views, parts.attributes);
+    parts.kept->context = {{run->workspace, run->workspace_bytes},
+                           run->threaded ? session_->threads : nullptr};
+    return;
+  }
+  run->operands = parts.operands;
+  run->keeps_attributes = attrs_bytes(run->op) <= kKeptAttrBytes;
+  if (run->keeps_attributes) {
+    (void)decode_attrs(run->op, items(step.ints()), items(step.floats()), parts.attributes);
+    run->attributes.kept = parts.attributes;
+  } else {
+    if (length(step.ints()) > 0) run->attributes.lists.ints = offset_of(step.ints()->Data());
+    if (length(step.floats()) > 0) run->attributes.lists.floats = offset_of(step.floats()->Data());
+  }
+  Operand* operands = parts.operands;
+  const auto fill = [&](std::span<const int32_t> values) {
+    for (const int32_t v : values)
+      *operands++ = v >= 0 ? operand_of(frame, static_cast<uint32_t>(v)) : Operand{};
+  };
+  fill(items(step.inputs()));
+  fill(items(step.outputs()));
+}
+
+// The addresses of prepared values, which are known when a step has been prepared.
+void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const {
+  const auto ins = items(step.inputs());
+  for (size_t i = 0; frame.kept != nullptr && i < ins.size(); ++i) {
+    if (ins[i] < 0) continue;
+    const auto v = static_cast<uint32_t>(ins[i]);
+    if (frame.program->values()->Get(v)->kind() != fb::ValueKind::Prepared) continue;
+    std::byte* data = operand_of(frame, v).data;
+    (run->call == CallUse::kKept ? run->kept->call.inputs[i].data : run->operands[i].data) = data;
+  }
+}
+
+[[gnu::noinline]] Status Creator::walk_step(Frame& frame, uint32_t s, size_t at, RunStep* run) {
+  const fb::Step& step = *frame.program->steps()->Get(s);
+  const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
+  TensorView views[kMaxOperands];
+  AttrStorage attributes;
+  const OpCall call = make_call(frame, step, views, &attributes);
+  Choice choice;
+  StepParts parts;
+  if (!building()) {
+    SINTER_RETURN_IF_ERROR(choose(call, plan, &choice));
+    SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
+    SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
+    prepared_.allocate(choice.prepared, kBufferAlignment);
+    if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
+    return ok_status();
+  }
+  SINTER_CHECK(note(at) == static_cast<void*>(run), kDisagree);
+  choice = *note(at);
+  SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
+  describe(frame, s, choice.call, !choice.single && threads_for(plan) != nullptr, parts, run);
+  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
+  SINTER_RETURN_IF_ERROR(prepare_step(call, choice, run));
+  // What lay in scratch memory goes; what was kept has its address by now.
+  describe_prepared(frame, step, run);
+  return ok_status();
+}
+
+Status Creator::prepare_step(const OpCall& call, const Choice& choice, RunStep* run) {
   Backend* backend = slots_[choice.slot].backend;
   void* own = prepared_.allocate(choice.prepared, kBufferAlignment);
   SINTER_CHECK(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
   PreparedStep prepared;
-  SINTER_RETURN_IF_ERROR(
-      backend->prepare(call, arena, run->context.workspace, run->context.threads, &prepared));
-  run->backend = backend;
-  run->info.backend = backend->name();
+  SINTER_RETURN_IF_ERROR(backend->prepare(call, arena, {run->workspace, run->workspace_bytes},
+                                          run->threaded ? options_.threads : nullptr, &prepared));
+  run->backend = slots_[choice.slot].index;
   run->run = prepared.run;
   run->state = prepared.state;
   SINTER_CHECK(run->run != nullptr && !arena.exhausted(),
@@ -222,11 +303,9 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, const fb:
 }
 
 Status Creator::walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace,
-                          Frame** made, Frame& local) {
-  *made = control_.allocate_array<Frame>(1);
-  SINTER_CHECK(!building() || *made != nullptr, kDisagree);
-  if (*made == nullptr) *made = &local;
-  Frame& frame = **made;
+                          Frame& frame, StepList& measured) {
+  StepList* list = control_.allocate_array<StepList>(1);
+  SINTER_CHECK(!building() || list != nullptr, kDisagree);
   frame.program = model_.state()->root->programs()->Get(program);
   frame.plan = profile_->programs()->Get(program);
   frame.index = program;
@@ -234,25 +313,20 @@ Status Creator::walk_body(Frame& owner, const fb::Step& step, uint32_t program, 
   frame.owner = &step;
   frame.shape = control_shape(step);
   frame.base = workspace;
+  frame.steps = building() ? list : &measured;
   if (building()) {
-    frame.next = session_->frames;
-    session_->frames = &frame;
+    list->next = session_->main.next;
+    session_->main.next = list;
   }
   return walk(frame);
 }
 
 Status Creator::walk_control(Frame& frame, uint32_t s, RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
-  const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
-  TensorView* views =
-      control_.allocate_array<TensorView>(size_t{length(step.inputs())} + length(step.outputs()));
-  void* attributes = control_.allocate(attrs_bytes(step_op(step)), 8);
-  if (building()) {
-    SINTER_CHECK(views != nullptr && attributes != nullptr, kDisagree);
-    run->call = make_call(frame, step, views, attributes);
-    run->context.workspace = {workspace_of(frame, plan), static_cast<size_t>(plan.workspace_bytes())};
-  }
-  std::byte* workspace = workspace_of(frame, plan);
+  StepParts parts;
+  SINTER_RETURN_IF_ERROR(take_parts(step, CallUse::kUnused, &parts));
+  if (building()) describe(frame, s, CallUse::kUnused, false, parts, run);
+  std::byte* workspace = workspace_of(frame, *frame.plan->steps()->Get(s));
   return step_op(step) == Op::kIf ? walk_if(frame, step, workspace, run)
                                   : walk_loop(frame, step, workspace, run);
 }
@@ -260,23 +334,23 @@ Status Creator::walk_control(Frame& frame, uint32_t s, RunStep* run) {
 Status Creator::walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run) {
   IfState* state = control_.allocate_array<IfState>(1);
   for (uint32_t b = 0; b < 2; ++b) {
-    Frame local;
-    Frame* branch = nullptr;
-    SINTER_RETURN_IF_ERROR(walk_body(frame, step, items(step.subprograms())[b], workspace, &branch, local));
+    Frame branch;
+    StepList measured;
+    SINTER_RETURN_IF_ERROR(walk_body(frame, step, items(step.subprograms())[b], workspace, branch, measured));
     const auto outs = items(step.outputs());
     CopyItem* copies = control_.allocate_array<CopyItem>(outs.size());
     if (!building()) continue;
     SINTER_CHECK(state != nullptr && copies != nullptr, kDisagree);
-    state->steps[b] = branch->steps;
+    state->steps[b] = branch.steps;
     state->results[b] = {copies, outs.size()};
     for (uint32_t i = 0; i < outs.size(); ++i)
       if (outs[i] >= 0)
         copies[i] =
-            copy_item(view_of(*branch, branch->program->outputs()->Get(i)->value()), run->call.out(i));
+            copy_item(view_of(branch, branch.program->outputs()->Get(i)->value()), view_of(frame, outs[i]));
   }
   if (!building()) return ok_status();
   state->session = session_;
-  state->condition = run->call.in(0).data;
+  state->condition = run->operands[0].data;
   run->run = run_if;
   run->state = state;
   return ok_status();
@@ -284,9 +358,9 @@ Status Creator::walk_if(Frame& frame, const fb::Step& step, std::byte* workspace
 
 Status Creator::walk_loop(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run) {
   LoopState* state = control_.allocate_array<LoopState>(1);
-  Frame local;
-  Frame* body = nullptr;
-  SINTER_RETURN_IF_ERROR(walk_body(frame, step, items(step.subprograms())[0], workspace, &body, local));
+  Frame body;
+  StepList measured;
+  SINTER_RETURN_IF_ERROR(walk_body(frame, step, items(step.subprograms())[0], workspace, body, measured));
   const uint32_t carried = control_shape(step).carried;
   const auto outs = items(step.outputs());
   const auto scans = static_cast<uint32_t>(outs.size()) - carried - 1;
@@ -294,14 +368,14 @@ Status Creator::walk_loop(Frame& frame, const fb::Step& step, std::byte* workspa
   if (!building()) return ok_status();
   SINTER_CHECK(state != nullptr && copies != nullptr, kDisagree);
 
-  const auto parameter = [&](uint32_t i) { return view_of(*body, body->program->inputs()->Get(i)->value()); };
-  const auto result = [&](uint32_t i) { return view_of(*body, body->program->outputs()->Get(i)->value()); };
-  const OpCall& call = run->call;
+  const auto parameter = [&](uint32_t i) { return view_of(body, body.program->inputs()->Get(i)->value()); };
+  const auto result = [&](uint32_t i) { return view_of(body, body.program->outputs()->Get(i)->value()); };
+  const auto ins = items(step.inputs());
   state->session = session_;
-  state->trip_count = call.in(0).data;
-  state->condition = call.in(1).data;
-  state->max_trips = call.attrs<LoopAttrs>().max_trips;
-  state->steps = body->steps;
+  state->trip_count = run->operands[0].data;
+  state->condition = run->operands[1].data;
+  state->max_trips = items(step.ints())[0];  // max_trips, carried
+  state->steps = body.steps;
   state->iteration = parameter(0).data;
   state->condition_parameter = parameter(1).data;
   state->condition_result = result(0).data;
@@ -311,13 +385,14 @@ Status Creator::walk_loop(Frame& frame, const fb::Step& step, std::byte* workspa
   state->scanned = {copies + 3 * size_t{carried}, scans};
   for (uint32_t i = 0; i < carried; ++i) {
     const TensorView p = parameter(2 + i);
-    state->initial[i] = copy_item(call.in(2 + i), p);
+    state->initial[i] = copy_item(view_of(frame, ins[2 + i]), p);
     state->carry[i] = copy_item(result(1 + i), p);
-    if (outs[i] >= 0) state->finals[i] = copy_item(p, call.out(i));
+    if (outs[i] >= 0) state->finals[i] = copy_item(p, view_of(frame, outs[i]));
   }
   for (uint32_t i = 0; i < scans; ++i)
-    if (outs[carried + i] >= 0) state->scanned[i] = copy_item(result(1 + carried + i), call.out(carried + i));
-  state->trips = call.out(outs.size() - 1).data;
+    if (outs[carried + i] >= 0)
+      state->scanned[i] = copy_item(result(1 + carried + i), view_of(frame, outs[carried + i]));
+  state->trips = run->operands[ins.size() + outs.size() - 1].data;
   run->run = run_loop;
   run->state = state;
   return ok_status();

@@ -1,0 +1,110 @@
+// From a session's small records to what a kernel sees, just before it runs.
+#include <cstring>
+
+#include "runtime/session/session_state.h"
+
+namespace sinter::detail {
+namespace {
+
+// The list whose first element is `offset` bytes into the FlatBuffer; its length stands before it.
+template <class T>
+std::span<const T> list_at(const std::byte* model, uint32_t offset) {
+  if (offset == 0) return {};
+  return {reinterpret_cast<const T*>(model + offset),
+          flatbuffers::ReadScalar<flatbuffers::uoffset_t>(model + offset - sizeof(flatbuffers::uoffset_t))};
+}
+
+// What lies beyond the rank stays as it was.
+inline void expand(const Operand& o, const std::byte* model, TensorView* view) {
+  view->data = o.data;
+  view->dtype = o.dtype;
+  view->rank = o.rank;
+  view->constant = o.constant;
+  const auto* dims = reinterpret_cast<const int64_t*>(model + o.dims);
+  if (o.strides == 0) {
+    auto stride = static_cast<int64_t>(byte_width(o.dtype));
+    for (int i = o.rank - 1; i >= 0; --i) {
+      const int64_t dim = dims[i];
+      view->dims[i] = dim;
+      view->strides[i] = stride;
+      stride *= dim;
+    }
+    return;
+  }
+  const auto* strides = reinterpret_cast<const int64_t*>(model + o.strides);
+  for (int i = 0; i < o.rank; ++i) view->dims[i] = dims[i], view->strides[i] = strides[i];
+}
+
+OpCall call_of(const SessionState& session, const RunStep& step, const std::byte* model) {
+  CallRoom& room = *session.room;
+  const uint32_t count = step.inputs + step.outputs;
+  if (step.call == CallUse::kKept) return step.kept->call;
+  auto* views = count <= kStackOperands ? reinterpret_cast<TensorView*>(room.operands) : session.views;
+  for (uint32_t i = 0; i < count; ++i) expand(step.operands[i], model, views + i);
+  const void* attributes = &room.attributes;
+  if (step.keeps_attributes) {
+    attributes = step.attributes.kept;
+  } else {
+    const auto& lists = step.attributes.lists;
+    // Verified when the model was opened.
+    (void)decode_attrs(step.op, list_at<int64_t>(model, lists.ints), list_at<double>(model, lists.floats),
+                       &room.attributes);
+  }
+  return {step.op, attributes, {views, step.inputs}, {views + step.inputs, step.outputs}};
+}
+
+RunContext context_of(const SessionState& session, const RunStep& step) {
+  return {{step.workspace, step.workspace_bytes}, step.threaded ? session.threads : nullptr};
+}
+
+Status run_observed(SessionState& session, const StepList& list, const StepObserver& observer) {
+  const std::byte* model = flatbuffer_start(session.model);
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const RunStep& step = list.steps[i];
+    const bool control = step.backend == RunStep::kNoBackend;
+    const StepInfo info{list.program, step.step,
+                        control ? "session" : session.backends[step.backend]->name()};
+    if (observer.before != nullptr) observer.before(observer.context, info);
+    RunContext context = context_of(session, step);
+    OpCall call = call_of(session, step, model);
+    const Status status = step.run(step.state, call, context);
+    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(step.step));
+    if (control) call = call_of(session, step, model);  // its own steps have used the room
+    if (observer.after != nullptr) observer.after(observer.context, info, call);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+const std::byte* flatbuffer_start(const Model& model) { return model.state()->flatbuffer; }
+
+TensorView view_of(const Operand& operand, const std::byte* model) {
+  TensorView view;
+  expand(operand, model, &view);
+  return view;
+}
+
+Status run_steps(SessionState& session, const StepList& list) {
+  const StepObserver* observer = session.observer;
+  if (observer != nullptr) return run_observed(session, list, *observer);
+  const std::byte* model = flatbuffer_start(session.model);
+  const OpCall nothing;
+  RunContext no_context;
+  for (RunStep *step = list.steps, *end = step + list.count; step != end; ++step) {
+    Status status;
+    if (step->call == CallUse::kKept) {
+      status = step->run(step->state, step->kept->call, step->kept->context);
+    } else if (step->call == CallUse::kUnused) {
+      status = step->run(step->state, nothing, no_context);
+    } else {
+      RunContext context = context_of(session, *step);
+      status = step->run(step->state, call_of(session, *step, model), context);
+    }
+    if (!status.ok()) [[unlikely]]
+      return status.at(Where::kStep, static_cast<int32_t>(step->step));
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail
