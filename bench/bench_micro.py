@@ -102,8 +102,10 @@ def tflm_arena(python, path):
 
 
 def importable(python):
-    r = subprocess.run([python, '-c', 'import tflite_micro'], capture_output=True)
-    return r.returncode == 0
+    try:
+        return subprocess.run([python, '-c', 'import tflite_micro'], capture_output=True).returncode == 0
+    except OSError:
+        return False
 
 
 def number(n):
