@@ -47,6 +47,16 @@ sinter_deps_headers(xxhash)
 sinter_deps_archive(hwy libhwy.a)
 target_compile_definitions(sinter_deps::hwy INTERFACE HWY_STATIC_DEFINE)
 
+# Signed model files. The system's libsodium, which applications find for themselves (SinterConfig.cmake.in).
+if(SINTER_SIGNATURES)
+  if(NOT SINTER_LIBSODIUM OR NOT SINTER_SODIUM_INCLUDE)
+    message(FATAL_ERROR "Sinter: SINTER_SIGNATURES needs libsodium (libsodium-dev); install it or switch the option off")
+  endif()
+  add_library(sinter_deps::sodium UNKNOWN IMPORTED GLOBAL)
+  set_target_properties(sinter_deps::sodium PROPERTIES IMPORTED_LOCATION "${SINTER_LIBSODIUM}")
+  target_include_directories(sinter_deps::sodium SYSTEM INTERFACE "${SINTER_SODIUM_INCLUDE}")
+endif()
+
 # The archives' symbols carry the prefix sinter_; the forced header gives their declarations the same names.
 sinter_deps_archive(pthreadpool libsinter_pthreadpool.a)
 target_compile_options(sinter_deps::pthreadpool INTERFACE -include sinter_deps_names.h)

@@ -26,6 +26,7 @@ double ms_since(Clock::time_point start) {
 
 struct Arguments {
   CommonOptions common;
+  TrustOption trust;
   std::string model, inputs, backend;
   int threads = 1;
   double seconds = 1.0;
@@ -54,14 +55,15 @@ Arrays made_up_inputs(const Model& model) {
 }
 
 void run_bench(const Arguments& a) {
+  const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
   if (!a.inputs.empty()) {
     inputs = read_arrays(a.inputs);
   } else {
-    inputs = made_up_inputs(LoadedModel(a.model).model());
+    inputs = made_up_inputs(LoadedModel(a.model, key).model());
   }
   const auto start = Clock::now();
-  const LoadedModel loaded(a.model);
+  const LoadedModel loaded(a.model, key);
   HostSession host(loaded, {a.threads, a.backend});
   const double load_ms = ms_since(start);
   host.set_inputs(inputs);
@@ -111,6 +113,7 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can");
   c->add_option("--seconds", a->seconds, "How long to measure")->check(CLI::Range(0.0, 3600.0));
+  a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_bench(*a); });
 }

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+
+#include "converter/sign/keys.h"
 
 namespace sinter::convert {
 
@@ -13,6 +17,18 @@ struct CommonOptions {
   void add_to(CLI::App& command) {
     command.add_flag("--json", json, "Print the result as one JSON object on stdout");
     command.add_flag("--quiet", quiet, "Print nothing but errors and what --json asks for");
+  }
+};
+
+// For commands that open .sinter files.
+struct TrustOption {
+  std::string file;
+  void add_to(CLI::App& command) {
+    command.add_option("--public-key", file,
+                       "Refuse (exit code 4) a .sinter file that is not signed with this key");
+  }
+  std::optional<PublicKey> key() const {
+    return file.empty() ? std::nullopt : std::optional(PublicKey::read(file));
   }
 };
 
@@ -28,5 +44,7 @@ void add_run(CLI::App& app, Outcome& outcome);
 void add_compare(CLI::App& app, Outcome& outcome);
 void add_bench(CLI::App& app, Outcome& outcome);
 void add_ranges(CLI::App& app, Outcome& outcome);
+void add_keygen(CLI::App& app, Outcome& outcome);
+void add_sign(CLI::App& app, Outcome& outcome);
 
 }  // namespace sinter::convert

@@ -20,6 +20,7 @@ namespace {
 
 struct Arguments {
   CommonOptions common;
+  TrustOption trust;
   std::string a, b, inputs;
   std::vector<std::string> shapes, dims;
   int64_t samples = 0;  // 0: all
@@ -59,7 +60,8 @@ Arrays widened(const Arrays& arrays) {
 // A model that runs: a .sinter file, or an ONNX file in float64.
 class Side {
  public:
-  explicit Side(const std::filesystem::path& path) : loaded_(path), session_(loaded_, {}) {}
+  explicit Side(const std::filesystem::path& path, const std::optional<PublicKey>& key = {})
+      : loaded_(path, key), session_(loaded_, {}) {}
   const Model& model() const { return loaded_.model(); }
   HostSession& session() { return session_; }
 
@@ -227,7 +229,8 @@ void print_layers(const LayerNoise& noise, bool all) {
 
 void run_compare(Arguments a, Outcome& outcome) {
   const Arrays inputs = read_arrays(a.inputs);
-  Side second(a.b);
+  const std::optional<PublicKey> key = a.trust.key();
+  Side second(a.b, key);
   // The ONNX model gets the shapes that the .sinter file was converted for.
   LoweringOptions lowering;
   for (uint32_t i = 0; i < second.model().input_count(); ++i) {
@@ -237,7 +240,7 @@ void run_compare(Arguments a, Outcome& outcome) {
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
   std::unique_ptr<Side> first;
   try {
-    first = onnx ? open_onnx(a.a, lowering) : std::make_unique<Side>(a.a);
+    first = onnx ? open_onnx(a.a, lowering) : std::make_unique<Side>(a.a, key);
   } catch (const Refused&) {
     outcome.exit_code = 3;
     return;
@@ -341,6 +344,7 @@ void add_compare(CLI::App& app, Outcome& outcome) {
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
   c->add_option("--min-sqnr", a->min_sqnr, "Judge by the signal-to-noise ratio in dB instead");
+  a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Exit code 0: the same within the tolerance; 1: not.");
   c->callback([a, &outcome] { run_compare(*a, outcome); });

@@ -13,6 +13,7 @@
 #include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
 #include "converter/convert.h"
+#include "converter/emit/pending_file.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/accuracy.h"
 #include "converter/report/conversion_report.h"
@@ -25,7 +26,7 @@ namespace {
 struct Arguments {
   CommonOptions common;
   std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
-                          weights = "stored", quantize, calibrate, calibrator, max_drop;
+                          weights = "stored", sign, quantize, calibrate, calibrator, max_drop;
   int64_t samples = -1, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
@@ -212,18 +213,7 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
   };
 }
 
-// The folder is looked at before the work, not after it.
-void check_output(const std::filesystem::path& out) {
-  const std::filesystem::path folder = out.has_parent_path() ? out.parent_path() : ".";
-  if (!std::filesystem::is_directory(folder))
-    throw FileError(fmt::format("{}: the folder does not exist", folder.string()));
-  if (std::filesystem::is_directory(out)) throw FileError(fmt::format("{}: is a folder", out.string()));
-  // The result is renamed into place, which would replace a device or a pipe.
-  if (std::filesystem::exists(out) && !std::filesystem::is_regular_file(out))
-    throw FileError(fmt::format("{}: is no plain file", out.string()));
-}
-
-// --evaluate's data, with the array that --label names; looked at before the work, too.
+// --evaluate's data, with the array that --label names; looked at before the work.
 Arrays labelled_data(const Arguments& a) {
   if (a.evaluate_data.empty()) return {};
   Arrays data = read_arrays(a.evaluate_data);
@@ -289,6 +279,11 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.passes.dump = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
   check_output(a.out);
   const Arrays labelled = labelled_data(a);
+  std::optional<PublicKey> signer;
+  if (!a.sign.empty()) {
+    options.emit.signer = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
+    signer = options.emit.signer->public_key();
+  }
   const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
   if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
   Diagnostics diagnostics;
@@ -296,7 +291,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   // Read back with the device's verifier: what is written is what a device accepts.
   options.emit.check = [&](const std::filesystem::path& file) {
     try {
-      const LoadedModel loaded(file);
+      const LoadedModel loaded(file, signer);
       HostSession session(loaded, {});
       sizes["arena_bytes"] = session.requirements().arena;
       sizes["session_bytes"] = session.requirements().bytes;
@@ -323,6 +318,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   }
   nlohmann::json json = to_json(*report, diagnostics);
   json["model"] = a.model, json["out"] = a.out;
+  if (signer) json["key_id"] = signer->id();
   if (!sizes.is_null()) json.update(sizes);
   if (!report->withheld.empty()) {
     json["withheld"] = report->withheld;
@@ -346,6 +342,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
     fmt::print("{}", to_text(*report));
     if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
       fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
+    if (signer) fmt::print("signed    with key {}\n", signer->id());
     fmt::print("wrote     {}\n", a.out);
   }
 }
@@ -421,6 +418,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_flag("--prefer-float16", a->prefer_float16,
               "Compute in float16 what the model has in float16, or all of a float32 model, where the target "
               "has kernels for it (aarch64) and the rules of docs/types.md allow it");
+  c->add_option("--sign", a->sign, "SECRET: sign the file with this key (sinter keygen)");
   c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
   c->add_option("--report", a->report,
                 "FILE.json, .jsonl or .html: everything that the conversion has to tell");

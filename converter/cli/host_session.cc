@@ -35,7 +35,8 @@ AlignedMemory::AlignedMemory(size_t bytes)
   if (!data_) throw std::bad_alloc();
 }
 
-LoadedModel::LoadedModel(const std::filesystem::path& path, bool copied) : path_(path) {
+LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key, bool copied)
+    : path_(path) {
   const auto mapped = MappedFile::open(path);  // also says what is wrong with a path
   mapping_ = mapped;
   file_ = mapped->bytes;
@@ -46,7 +47,8 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, bool copied) : path_
     mapping_ = kept;
     file_ = kept->bytes();
   }
-  const OpenOptions options{.kernels = reference_kernels()};
+  OpenOptions options{.kernels = reference_kernels()};
+  if (key) options.public_key = key->bytes;
   const auto fail = [&](const Status& s) {
     throw ModelFileError(fmt::format("{}: {}", path.string(), describe(s)));
   };

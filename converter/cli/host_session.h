@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "converter/import/arrays.h"
+#include "converter/sign/keys.h"
 #include "sinter/sinter.h"
 
 namespace sinter::convert {
@@ -30,11 +32,13 @@ class AlignedMemory {
   size_t bytes_ = 0;
 };
 
-// Throws FileError where the file cannot be read, ModelFileError where it is no sound model.
+// Throws FileError where the file cannot be read, ModelFileError where it is no sound model or not
+// signed with the key.
 class LoadedModel {
  public:
   // Mapped, or read into memory.
-  explicit LoadedModel(const std::filesystem::path& path, bool copied = false);
+  explicit LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
+                       bool copied = false);
   const Model& model() const { return model_; }
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> file() const { return file_; }

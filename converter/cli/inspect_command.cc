@@ -19,6 +19,7 @@ namespace {
 
 struct Arguments {
   CommonOptions common;
+  TrustOption trust;
   std::string model, name;
   bool steps = false, memory = false, types = false;
 };
@@ -242,17 +243,36 @@ std::string type_text(const nlohmann::json& entry) {
   return text;
 }
 
+// The key that the file says it is signed with.
+std::optional<PublicKey> signer_of(const LoadedModel& loaded) {
+  const auto signature = format::read_signature(loaded.file());
+  if (!signature.ok()) return std::nullopt;
+  PublicKey key;
+  std::copy_n(signature.value().public_key, key.bytes.size(), key.bytes.begin());
+  return key;
+}
+
+std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
+  if (!signer) return "no";
+  return fmt::format("with key {} ({})", signer->id(),
+                     trusted ? "the given one" : "whose it is nobody knows without --public-key");
+}
+
 void run_inspect(const Arguments& a) {
-  const LoadedModel loaded(a.model);
+  const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   HostSession host(loaded, {});
   const Requirements& need = host.requirements();
   const WeightBytes weights(view.root());
+  const std::optional<PublicKey> signer = signer_of(loaded);
+  const bool trusted = !a.trust.file.empty();
   if (a.common.json) {
     nlohmann::json json = ports_json(loaded.model());
     json["producer"] = loaded.model().producer();
     json["target"] = detail::text(view.profile().target());
     json["file_bytes"] = loaded.file().size();
+    json["signed"] = signer.has_value();
+    if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
     json["arena_bytes"] = need.arena;
     json["prepared_bytes"] = need.prepared;
     json["session_bytes"] = need.bytes;
@@ -268,13 +288,14 @@ void run_inspect(const Arguments& a) {
   if (!a.steps && !a.memory && !a.types) {
     fmt::print("{}", ports_text(loaded.model()));
     fmt::print(
-        "target    {}\nsteps     {}\nfile      {} bytes\nweights   {} bytes, {} of them widened when a "
+        "target    {}\nsigned    {}\nsteps     {}\nfile      {} bytes\nweights   {} bytes, {} of them "
+        "widened when a "
         "session is "
         "created\narena     {} bytes\nprepared  {} bytes on this "
         "machine\n"
         "session   {} bytes in all\n",
-        detail::text(view.profile().target()), loaded.model().step_count(), loaded.file().size(), weights.all,
-        weights.widened, need.arena, need.prepared, need.bytes);
+        detail::text(view.profile().target()), signer_text(signer, trusted), loaded.model().step_count(),
+        loaded.file().size(), weights.all, weights.widened, need.arena, need.prepared, need.bytes);
   }
   if (a.steps)
     for (const auto& s : prepare_json(view)) {
@@ -318,7 +339,7 @@ void run_inspect(const Arguments& a) {
 }
 
 void run_explain(const Arguments& a) {
-  const LoadedModel loaded(a.model);
+  const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, {});
@@ -373,6 +394,7 @@ void add_inspect(CLI::App& app, Outcome&) {
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
   c->add_flag("--memory", a->memory, "Every region, and every value's place and life");
   c->add_flag("--types", a->types, "Every value's type and shape");
+  a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_inspect(*a); });
 }
@@ -382,6 +404,7 @@ void add_explain(CLI::App& app, Outcome&) {
   CLI::App* c = app.add_subcommand("explain", "Tell where a tensor or node comes from and what became of it");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_explain(*a); });
 }

@@ -36,6 +36,8 @@ int main(int argc, char** argv) {
   add_compare(app, outcome);
   add_bench(app, outcome);
   add_ranges(app, outcome);
+  add_keygen(app, outcome);
+  add_sign(app, outcome);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -21,6 +21,7 @@ namespace {
 
 struct Arguments {
   CommonOptions common;
+  TrustOption trust;
   std::string model, inputs, outputs, backend;
   int threads = 1;
   bool each = false, profile = false, copied = false;
@@ -131,7 +132,7 @@ Arrays stacked(const std::vector<Arrays>& samples) {
 
 void run_run(const Arguments& a) {
   const Arrays inputs = read_arrays(a.inputs);
-  const LoadedModel loaded(a.model, a.copied);
+  const LoadedModel loaded(a.model, a.trust.key(), a.copied);
   HostSession session(loaded, {a.threads, a.backend});
   Profiler profiler;
   if (a.profile) profiler.attach(session.session());
@@ -180,6 +181,7 @@ void add_run(CLI::App& app, Outcome&) {
   c->add_flag("--profile", a->profile, "Print where the time goes, step by step");
   c->add_flag("--copy", a->copied,
               "Read the model into memory instead of mapping it: the file may then change or go");
+  a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Example: sinter run net.sinter --inputs in.npz --outputs out.npz");
   c->callback([a] { run_run(*a); });

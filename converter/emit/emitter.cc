@@ -1,19 +1,16 @@
 #include "converter/emit/emitter.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 
 #include "converter/emit/constant_pool.h"
+#include "converter/emit/pending_file.h"
 #include "converter/report/errors.h"
-#include "converter/report/unfinished.h"
 #include "runtime/model/format.h"
 #include "runtime/model/verify.h"
 #include "schemas/generated/model_generated.h"
@@ -170,52 +167,6 @@ class ModelWriter {
   NameTable names_;
 };
 
-// A file that exists under its name only once it is whole.
-class PendingFile {
- public:
-  explicit PendingFile(std::filesystem::path path) : path_(std::move(path)), pending_(path_) {
-    file_ = std::fopen(pending_.path().c_str(), "wb+");
-    if (file_ == nullptr) fail("cannot be written");
-  }
-  ~PendingFile() {
-    if (file_ != nullptr) std::fclose(file_);
-  }
-  PendingFile(const PendingFile&) = delete;
-  PendingFile& operator=(const PendingFile&) = delete;
-
-  void write(const void* data, size_t bytes) {
-    if (bytes != 0 && std::fwrite(data, 1, bytes, file_) != bytes) fail("cannot be written");
-    at_ += bytes;
-  }
-  void pad_to(uint64_t offset) {
-    static constexpr std::array<char, 64> kZeros{};
-    while (at_ < offset) write(kZeros.data(), std::min<uint64_t>(kZeros.size(), offset - at_));
-  }
-  void rewrite_start(const void* data, size_t bytes) {
-    if (std::fseek(file_, 0, SEEK_SET) != 0) fail("cannot be written");
-    write(data, bytes);
-  }
-  void publish(const std::function<void(const std::filesystem::path&)>& check) {
-    // On the disk before it has its name, where it is made for somebody.
-    const bool safe = std::fflush(file_) == 0 && (!check || ::fsync(::fileno(file_)) == 0 || errno == EINVAL);
-    if (!safe) fail("cannot be written");
-    const int closed = std::fclose(file_);
-    file_ = nullptr;
-    if (closed != 0) fail("cannot be written");
-    if (check) check(pending_.path());
-    pending_.finish();
-  }
-
- private:
-  [[noreturn]] void fail(const char* what) const {
-    throw FileError(fmt::format("{}: {}: {}", path_.string(), what, std::strerror(errno)));
-  }
-  std::filesystem::path path_;
-  Unfinished pending_;
-  std::FILE* file_ = nullptr;
-  uint64_t at_ = 0;
-};
-
 // 8 bytes of the text's length, then a zlib stream.
 Bytes deflated(const std::string& text) {
   if (text.empty()) return {};
@@ -254,16 +205,19 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
   }
   format::Header header{};
   header.flatbuffer_bytes = buffer.size();
-  if (!format::lay_out(header, segments).ok()) throw std::length_error("the model is too large for one file");
+  const bool sign = options.signer != nullptr;
+  const auto algorithm = sign ? format::DigestAlgorithm::kBlake2b : format::DigestAlgorithm::kXxh3;
+  if (!format::lay_out(header, segments, sign).ok())
+    throw std::length_error("the model is too large for one file");
   header.scratch_bytes = detail::open_scratch_bytes(fb::GetModel(buffer.data()));
-  header.flatbuffer_digest = format::digest_of(std::as_bytes(std::span(buffer)));
+  header.flatbuffer_digest = format::digest_of(std::as_bytes(std::span(buffer)), algorithm);
 
   PendingFile file(path);
   file.pad_to(header.flatbuffer_offset);  // the header comes last, when its digests are known
   file.write(buffer.data(), buffer.size());
   for (format::Segment& segment : segments) {
     file.pad_to(segment.offset);
-    format::Digester digester;
+    format::Digester digester(algorithm);
     uint64_t at = 0;
     const auto put = [&](std::span<const std::byte> bytes) {
       file.write(bytes.data(), bytes.size());
@@ -286,9 +240,14 @@ EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& p
     }
     segment.digest = digester.finish();
   }
-  format::seal(header, segments);
+  format::Signature signature{};
+  if (sign)
+    signature = sign_head(header, segments, *options.signer);
+  else
+    format::seal(header, segments);
   file.rewrite_start(&header, sizeof(header));
   file.write(segments.data(), segments.size() * sizeof(format::Segment));
+  if (sign) file.write(&signature, sizeof(signature));
   file.publish(options.check);
   return {header.file_bytes, pool.segment_bytes(), pool.entries().size()};
 }

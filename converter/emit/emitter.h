@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "converter/plan/planned_model.h"
+#include "converter/sign/keys.h"
 
 namespace sinter::convert {
 
@@ -16,6 +18,8 @@ struct EmitOptions {
   // Text for people (the type ledger), kept deflated in a debug segment; left out if empty.
   std::string debug_text;
   std::string producer = "sinter 0.1";
+  // Signs the file, whose digests are BLAKE2b then.
+  std::shared_ptr<const SecretKey> signer;
   // Called with the whole file before it takes its name; what it throws leaves no file.
   std::function<void(const std::filesystem::path&)> check;
 };

@@ -12,7 +12,8 @@
 namespace sinter::format {
 
 inline constexpr char kMagic[8] = {'S', 'I', 'N', 'T', 'E', 'R', '\0', '\x01'};
-inline constexpr uint32_t kVersion = 1;
+inline constexpr uint32_t kVersion = 1;        // of files that are not signed
+inline constexpr uint32_t kSignedVersion = 2;  // the newest that this build reads
 // Alignment of the FlatBuffer and of every segment in the file, and of every constant in its segment.
 inline constexpr uint64_t kAlignment = 64;
 // A weights segment ends with at least this many bytes that no constant holds: kernels may read past their
@@ -24,6 +25,7 @@ enum class DigestAlgorithm : uint32_t {
   kXxh3 = 1,     // XXH3-128, canonical (big-endian) form, in the first 16 bytes; the others are zero
   kSha256 = 2,   // reserved
   kBlake2s = 3,  // reserved
+  kBlake2b = 4,  // BLAKE2b-256; in signed files alone
 };
 
 enum class SegmentKind : uint32_t { kWeights = 0, kPackedWeights = 1, kDebug = 2 };
@@ -39,15 +41,17 @@ struct Header {
   uint32_t version;
   uint32_t header_bytes;  // sizeof(Header) + segment_count * sizeof(Segment)
   uint64_t file_bytes;
-  uint64_t flatbuffer_offset;  // align_up(header_bytes, 64)
+  uint64_t flatbuffer_offset;  // align_up(header_bytes + signature_bytes, 64)
   uint64_t flatbuffer_bytes;
   uint64_t scratch_bytes;  // what opening needs besides the FlatBuffer's copy; from open_scratch_bytes()
   uint32_t segment_count;
-  uint32_t digest_algorithm;  // of header_digest and flatbuffer_digest
-  uint32_t signature_offset;  // reserved, zero
-  uint32_t signature_bytes;   // reserved, zero
+  uint32_t digest_algorithm;  // of flatbuffer_digest
+  uint32_t signature_offset;  // header_bytes, or 0: not signed
+  uint32_t signature_bytes;   // sizeof(Signature) or 0
   Digest flatbuffer_digest;
-  Digest header_digest;  // over the header_bytes first bytes with this field zero
+  // XXH3-128 over the header_bytes first bytes with this field zero and, where signed, the first
+  // kSignatureHead bytes of the signature.
+  Digest header_digest;
 };
 static_assert(sizeof(Header) == 128);
 
@@ -62,26 +66,48 @@ struct Segment {
 };
 static_assert(sizeof(Segment) == 64);
 
-// XXH3-128 of bytes that arrive in pieces. Holds its state by value.
+enum class SignatureAlgorithm : uint32_t { kEd25519 = 1 };
+
+// Follows the segment table of a signed file. The signature is over everything before it: header, segment
+// table and the first kSignatureHead bytes of this record.
+struct Signature {
+  uint32_t algorithm;  // SignatureAlgorithm
+  uint32_t reserved[7];
+  uint8_t public_key[32];
+  uint8_t signature[64];
+};
+static_assert(sizeof(Signature) == 128);
+inline constexpr size_t kSignatureHead = offsetof(Signature, signature);
+
+// Whether this build can compute the digest (BLAKE2b: where it has SINTER_SIGNATURES).
+bool can_digest(DigestAlgorithm algorithm);
+
+// Digest of bytes that arrive in pieces, by an algorithm that can_digest(). Holds its state by value.
 class Digester {
  public:
-  Digester();
+  explicit Digester(DigestAlgorithm algorithm = DigestAlgorithm::kXxh3);
   void update(std::span<const std::byte> bytes);
-  Digest finish() const;
+  Digest finish();
 
  private:
+  DigestAlgorithm algorithm_;
   alignas(64) std::byte state_[640];
 };
 
-Digest digest_of(std::span<const std::byte> bytes);
+Digest digest_of(std::span<const std::byte> bytes, DigestAlgorithm algorithm = DigestAlgorithm::kXxh3);
 
 // Offsets of a file's parts, for the writer: sets header.flatbuffer_offset, header.header_bytes,
 // header.file_bytes and every segment's offset from the sizes (flatbuffer_bytes, segment.bytes), and the
-// constant fields. Fails when the sum overflows or there are too many segments.
-Status lay_out(Header& header, std::span<Segment> segments);
+// constant fields. Fails when the sum overflows or there are too many segments. A signed file gets room for
+// the signature and BLAKE2b digests.
+Status lay_out(Header& header, std::span<Segment> segments, bool sign = false);
 
-// Sets header.header_digest; to be called last, when every other field of header and segments is final.
-void seal(Header& header, std::span<const Segment> segments);
+// Sets header.header_digest; to be called last, when every other field of header and segments is final, and
+// all of the signature but the signature proper.
+void seal(Header& header, std::span<const Segment> segments, const Signature* signature = nullptr);
+
+// How many of the file's first bytes have to be read before its parts: header, segment table, signature.
+inline uint64_t head_bytes(const Header& h) { return uint64_t{h.header_bytes} + h.signature_bytes; }
 
 // The file's parts, checked as far as the envelope goes.
 struct Envelope {
@@ -91,15 +117,26 @@ struct Envelope {
   Segment segment(uint32_t i) const;
 };
 
-// Header and segment table of the file, not checked but for magic, version and that they lie in the file.
+// The header, not checked but for magic, version and that head_bytes() of it lie in the file.
 Result<Header> read_header(std::span<const std::byte> file);
 
-// Checks the envelope. `head` is the file's first header_bytes bytes, or a copy of them that nobody can
+// Checks that the file, whose first head_bytes() bytes these are, is signed with this key and that the
+// signature covers every byte by cryptographic digests. Refuses (kUnsupported) in builds without
+// SINTER_SIGNATURES. An empty key: that what signature there is fits the key that stands beside it, which
+// proves nothing about where the file is from.
+Status check_signature(std::span<const std::byte> head, std::span<const uint8_t> public_key);
+
+// The signature record, or nothing where the file is not signed. For people; verifies nothing.
+Result<Signature> read_signature(std::span<const std::byte> file);
+
+// Checks the envelope. `head` is the file's first head_bytes() bytes, or a copy of them that nobody can
 // change: everything read from the header comes from there. Checks sizes, layout, header digest, zero
 // padding.
 Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const std::byte> head);
 
-// Checks the segments' digests (the FlatBuffer's is checked by whoever copies it).
+// Checks the FlatBuffer's digest, given the copy that will be used.
+Status check_structure(std::span<const std::byte> structure, const Envelope& envelope);
+// Checks the segments' digests.
 Status check_segments(std::span<const std::byte> file, const Envelope& envelope);
 
 }  // namespace sinter::format

@@ -6,6 +6,7 @@
 
 #include "runtime/model/model_state.h"
 #include "runtime/model/verify.h"
+#include "runtime/signature/signature.h"
 
 namespace sinter {
 
@@ -28,7 +29,8 @@ struct Layout {
   Layout(const format::Header& h, bool copy, BumpArena& arena)
       : state(arena.allocate_array<ModelState>(1)),
         segments(arena.allocate_array<format::Segment>(h.segment_count)),
-        head(static_cast<std::byte*>(arena.allocate(h.header_bytes, kBufferAlignment))),
+        head(static_cast<std::byte*>(
+            arena.allocate(static_cast<size_t>(format::head_bytes(h)), kBufferAlignment))),
         flatbuffer(static_cast<std::byte*>(
             arena.allocate(copy ? static_cast<size_t>(h.flatbuffer_bytes) : 0, kBufferAlignment))),
         retained(align_up(arena.used(), kBufferAlignment)),
@@ -36,6 +38,16 @@ struct Layout {
             static_cast<std::byte*>(arena.allocate(static_cast<size_t>(h.scratch_bytes), kBufferAlignment))) {
   }
 };
+
+// A key that this build cannot check must not be taken for one that was checked.
+Status check_key(const OpenOptions& options) {
+  if (options.public_key.data() == nullptr && options.public_key.empty()) return ok_status();
+  SINTER_CHECK(signature::available(), unsupported("this build of Sinter cannot check signatures"));
+  SINTER_CHECK(options.public_key.size() == signature::kPublicKeyBytes,
+               invalid("a public key has %b bytes, not %a", static_cast<int64_t>(options.public_key.size()),
+                       static_cast<int64_t>(signature::kPublicKeyBytes)));
+  return ok_status();
+}
 
 // The header's sizes as far as they bear on memory: plausible before anything is verified.
 Result<format::Header> plausible_header(std::span<const std::byte> file) {
@@ -72,6 +84,7 @@ int find_port(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, c
 }  // namespace
 
 Result<size_t> Model::open_bytes(std::span<const std::byte> file, const OpenOptions& options) {
+  SINTER_RETURN_IF_ERROR(check_key(options));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
   BumpArena arena;
@@ -85,6 +98,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   SINTER_CHECK(reinterpret_cast<uintptr_t>(file.data()) % kBufferAlignment == 0 &&
                    reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
                invalid("the file and the memory must be aligned to %a bytes", kBufferAlignment));
+  SINTER_RETURN_IF_ERROR(check_key(options));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
   const format::Header h = header.value();
@@ -97,8 +111,13 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   const Layout at(h, !options.stable, arena);
   SINTER_CHECK(!arena.exhausted(), corrupt("the file changes while it is read"));
 
-  std::memcpy(at.head, file.data(), h.header_bytes);
-  const Result<format::Envelope> envelope = format::read_envelope(file, {at.head, h.header_bytes});
+  const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
+  std::memcpy(head.data(), file.data(), head.size());
+  // First of all, and on the copy: what is not signed by the key's owner is not looked at.
+  const bool keyed = !options.public_key.empty();
+  if (keyed || (options.check_digests && h.signature_bytes != 0))
+    SINTER_RETURN_IF_ERROR(format::check_signature(head, options.public_key));
+  const Result<format::Envelope> envelope = format::read_envelope(file, head);
   if (!envelope.ok()) return envelope.status();
   const format::Envelope& e = envelope.value();
   SINTER_CHECK(e.header.flatbuffer_bytes == h.flatbuffer_bytes && e.header.scratch_bytes == h.scratch_bytes &&
@@ -110,9 +129,8 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
     std::memcpy(at.flatbuffer, structure.data(), structure.size());
     structure = {at.flatbuffer, structure.size()};
   }
-  if (options.check_digests) {
-    SINTER_CHECK(format::digest_of(structure) == e.header.flatbuffer_digest,
-                 corrupt("the model's structure does not match its digest"));
+  if (keyed || options.check_digests) {
+    SINTER_RETURN_IF_ERROR(format::check_structure(structure, e));
     SINTER_RETURN_IF_ERROR(format::check_segments(file, e));
   }
 

@@ -24,7 +24,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench", "ranges")
+COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench", "ranges", "keygen", "sign")
 SINTER = None
 
 
@@ -306,6 +306,129 @@ class Run(Case):
             with self.subTest(name=name):
                 self.save(name, data)
                 self.says(5, "run", self.digits, "--inputs", self.path(name), lines=3)
+
+
+class Signatures(Case):
+    """Keys, signing in place and elsewhere, and refusing what a key did not sign."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        r = cli.call(SINTER, "keygen", cls.path("ours"))
+        if r.code == 2 and "libsodium" in r.err:
+            raise unittest.SkipTest("this build has no signatures")
+        if r.code != 0 or cli.call(SINTER, "keygen", cls.path("theirs")).code != 0:
+            raise AssertionError(r.why())
+        cls.signed = cls.path("signed.sinter")
+        r = cli.call(SINTER, "sign", cls.digits, "--key", cls.path("ours.key"), "-o", cls.signed)
+        if r.code != 0:
+            raise AssertionError(r.why())
+
+    def opening(self, model):
+        """Every command that opens a .sinter file."""
+        x = ("--inputs", self.path("x.npz"))
+        return (["run", model, *x], ["inspect", model], ["explain", model, "image"], ["compare", model, model, *x],
+                ["compare", DIGITS, model, *x], ["bench", model, "--seconds", "0"])
+
+    def secret(self):
+        with open(self.path("ours.key")) as f:
+            return f.read().split()[-1]
+
+    def test_keys(self):
+        self.assertEqual(stat.S_IMODE(os.stat(self.path("ours.key")).st_mode), 0o600)
+        before = contents(self.path("ours.key")), contents(self.path("ours.pub"))
+        self.says(6, "keygen", self.path("ours"), words=("already there",), lines=1)
+        os.unlink(self.path("theirs.key"))  # a pair that is half there
+        self.says(6, "keygen", self.path("theirs"), words=("already there",), lines=1)
+        self.assertFalse(os.path.exists(self.path("theirs.key")))
+        self.assertEqual((contents(self.path("ours.key")), contents(self.path("ours.pub"))), before)
+        self.says(6, "keygen", self.path("no/where"))
+        r = self.says(0, "keygen", self.path("third"), "--json")
+        key = json.loads(r.out)
+        self.assertEqual(key["key_id"], key["public_key"][:16])
+        self.assertIn(key["public_key"], contents(self.path("third.pub")).decode())
+        self.assertNotIn(contents(self.path("third.key")).decode().split()[-1], r.out + r.err)
+
+    def test_signed_files_pass_with_their_key(self):
+        for args in self.opening(self.signed):
+            with self.subTest(args=args):
+                self.says(0, *args)
+                self.says(0, *args, "--public-key", self.path("ours.pub"))
+
+    def test_others_are_refused(self):
+        with open(self.path("other.pub"), "w") as f:
+            f.write("sinter-ed25519-public " + "5" * 64 + "\n")
+        flipped = contents(self.signed)
+        flipped = flipped[:-9] + bytes([flipped[-9] ^ 1]) + flipped[-8:]
+        cases = {("unsigned", self.digits, "ours.pub"): "not signed", ("other key", self.signed, "other.pub"):
+                 "another key", ("changed", self.save("flipped.sinter", flipped), "ours.pub"): "does not match"}
+        for (name, model, key), why in cases.items():
+            for args in self.opening(model):
+                with self.subTest(name=name, args=args):
+                    self.says(4, *args, "--public-key", self.path(key), words=(why, os.path.basename(model)), lines=1)
+
+    def test_every_byte_of_the_head(self):
+        good = contents(self.signed)
+        for n in list(range(0, 64)) + list(range(64, 512, 13)):
+            path = self.save("head.sinter", good[:n] + bytes([good[n] ^ 0x10]) + good[n + 1:])
+            self.says(4, "inspect", path, "--public-key", self.path("ours.pub"), lines=1)
+
+    def test_inspect_tells(self):
+        facts = lambda *args: json.loads(self.says(0, "inspect", *args, "--json").out)  # noqa: E731
+        self.assertFalse(facts(self.digits)["signed"])
+        key = contents(self.path("ours.pub")).decode().split()[-1]
+        f = facts(self.signed)
+        self.assertEqual((f["signed"], f["public_key"], f["key_id"], f["trusted"]), (True, key, key[:16], False))
+        self.assertTrue(facts(self.signed, "--public-key", self.path("ours.pub"))["trusted"])
+        self.says(0, "inspect", self.signed, words=("signed", key[:16], "nobody knows"))
+        self.says(0, "inspect", self.digits, words=("signed    no",))
+
+    def test_convert_signs_the_same_bytes_as_sign(self):
+        out = self.path("converted.sinter")
+        r = self.says(0, "convert", DIGITS, "-o", out, "--sign", self.path("ours.key"), "--json")
+        self.assertEqual(contents(out), contents(self.signed))
+        self.assertEqual(json.loads(r.out)["key_id"], contents(self.path("ours.pub")).decode().split()[-1][:16])
+        self.assertNotIn(self.secret(), r.out + r.err)
+
+    def test_in_place(self):
+        place = self.path("place")
+        os.makedirs(place)
+        model = self.save("place/m.sinter", contents(self.digits))
+        self.says(0, "sign", model, "--key", self.path("ours.key"))
+        self.assertEqual(contents(model), contents(self.signed))
+        self.says(0, "sign", model, "--key", self.path("ours.key"), "--quiet")
+        self.assertEqual(contents(model), contents(self.signed))
+        self.assertEqual(os.listdir(place), ["m.sinter"])
+
+    def test_what_cannot_be_signed(self):
+        good = contents(self.digits)
+        out = self.path("out.sinter")
+        for data in (b"", b"hello", good[:-1], good[:700] + bytes([good[700] ^ 1]) + good[701:]):
+            model = self.save("broken.sinter", data)
+            self.says(4, "sign", model, "--key", self.path("ours.key"), "-o", out, lines=1)
+            self.says(4, "sign", model, "--key", self.path("ours.key"), lines=1)
+            self.assertEqual(contents(model), data)
+        self.says(6, "sign", self.digits, "--key", self.path("ours.key"), "-o", self.path("no/where.sinter"))
+        self.says(6, "sign", self.path("none.sinter"), "--key", self.path("ours.key"), "-o", out)
+        self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("out.sinter")], [])
+
+    def test_wrong_keys(self):
+        out = self.path("wk.sinter")
+        tell = {"ours.pub": "public", "empty.key": "no key", "text.key": "no key file", "short.key": "64"}
+        for name, text in (("empty.key", ""), ("text.key", "hello " + self.secret()),
+                           ("short.key", "sinter-ed25519-secret " + self.secret()[:-1])):
+            with open(self.path(name), "w") as f:
+                f.write(text)
+        for name, word in tell.items():
+            for args in (["sign", self.digits, "-o", out, "--key"], ["convert", DIGITS, "-o", out, "--sign"]):
+                r = self.says(5, *args, self.path(name), words=(word,), lines=1)
+                self.assertNotIn(self.secret()[:20], r.out + r.err)
+        self.says(6, "sign", self.digits, "-o", out, "--key", self.path("none.key"), words=("none.key",), lines=1)
+        r = self.says(5, "inspect", self.signed, "--public-key", self.path("ours.key"), words=("secret",), lines=1)
+        self.assertNotIn(self.secret()[:20], r.out + r.err)
+        self.says(6, "inspect", self.signed, "--public-key", self.path("none.pub"), lines=1)
+        self.says(2, "sign", self.digits)
+        self.assertFalse(os.path.exists(out))
 
 
 class Ranges(Case):

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "runtime/signature/signature.h"
 #include "sinter/file_map.h"
 #include "tests/format/sample_models.h"
 #include "tests/unit/running.h"
@@ -91,6 +92,27 @@ TEST(FileMap, CopiesWhatMayThenGo) {
   ASSERT_TRUE(empty.ok());
   EXPECT_TRUE(empty->bytes().empty());
   unlink(path.c_str());
+}
+
+// v1_plain.sinter, signed with a key that nobody has any more. Where this build cannot check signatures, it
+// opens only for those who waive the digests, and never for those who give a key.
+TEST(Corpus, SignedModelOfVersion2) {
+  constexpr uint8_t kKey[32] = {0xd2, 0xf9, 0xa1, 0x94, 0x91, 0x97, 0xcd, 0xce, 0xa2, 0x58, 0x29,
+                                0xe6, 0x76, 0xfa, 0xdd, 0xe7, 0x1f, 0x48, 0xa6, 0x38, 0x14, 0x20,
+                                0x97, 0x2e, 0x57, 0x2c, 0xf9, 0xcc, 0x62, 0x27, 0x88, 0x30};
+  const auto map = FileMap::open(path_of("v2_signed.sinter").c_str());
+  ASSERT_TRUE(map.ok());
+  const AlignedBytes memory(1 << 16);
+  const auto code = [&](bool check_digests, std::span<const uint8_t> key) {
+    const OpenOptions options{
+        .kernels = reference_kernels(), .check_digests = check_digests, .public_key = key};
+    return Model::open(map.value().bytes(), memory.span(), options).status().code;
+  };
+  const Code expected = signature::available() ? Code::kOk : Code::kUnsupported;
+  EXPECT_EQ(code(true, {}), expected);
+  EXPECT_EQ(code(false, {}), Code::kOk);
+  EXPECT_EQ(code(true, kKey), expected);
+  EXPECT_EQ(code(false, kKey), expected);
 }
 
 TEST(FileMap, TellsWhatIsWrong) {

@@ -24,7 +24,8 @@ AREAS = [
     ("runtime/core/", ("schemas/", "runtime/include/")),
     ("runtime/backend/", ("schemas/", "runtime/core/", "runtime/include/")),
     ("runtime/kernels/", ("schemas/", "runtime/core/", "runtime/backend/", "runtime/include/")),
-    ("runtime/model/", ("schemas/", "runtime/core/", "runtime/backend/", "runtime/include/")),
+    ("runtime/signature/", ("runtime/core/",)),
+    ("runtime/model/", ("schemas/", "runtime/core/", "runtime/backend/", "runtime/signature/", "runtime/include/")),
     ("runtime/session/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
     # The rest of the runtime (public API, platform layer) joins the parts, but not the kernels: those are handed in.
     ("runtime/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
@@ -53,6 +54,7 @@ NOT_ON_DEVICE = set("""
 # (area that alone may include it, pattern)
 THIRD_PARTY = [
     (("platforms/xnnpack/",), re.compile(r"^(xnnpack|cpuinfo)\.h$")),
+    (("runtime/signature/", "converter/sign/"), re.compile(r"^sodium(/|\.h$)")),
     (("platforms/",), re.compile(r"^pthreadpool\.h$")),
     (("platforms/",), re.compile(r"^hwy/")),
     (("converter/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),

@@ -23,11 +23,16 @@ struct OpenOptions {
   // The kernels that check what the steps claim and that compute what no backend takes: reference_kernels(),
   // or a table with just those that the application's models need.
   KernelTable kernels;
-  // Off: trust the storage. The structure is verified in any case.
+  // Off: trust the storage. The structure is verified in any case. Has no effect where a public_key is given.
   bool check_digests = true;
   // The file lies in memory that nobody can change (flash, ROM): its FlatBuffer is read in place instead of
   // copied.
   bool stable = false;
+  // 32 bytes of an Ed25519 public key: a file that is not signed with this key is refused before anything but
+  // its header is read. Without a key every sound file opens, signed by anybody or not at all. Builds without
+  // SINTER_SIGNATURES refuse (kUnsupported) every file where a key is given, and signed files unless
+  // check_digests is off.
+  std::span<const uint8_t> public_key = {};
 };
 
 // A public input or output as the model's author named it.

@@ -1,0 +1,92 @@
+// sinter keygen and sinter sign
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/emit/pending_file.h"
+#include "converter/report/errors.h"
+#include "converter/sign/sign_model.h"
+
+namespace sinter::convert {
+namespace {
+
+struct Arguments {
+  CommonOptions common;
+  std::string name, model, key, out;
+};
+
+void run_keygen(const Arguments& a) {
+  const std::filesystem::path secret = a.name + ".key", open = a.name + ".pub";
+  if (std::filesystem::exists(open))
+    throw FileError(fmt::format("{}: is already there; keys are never replaced", open.string()));
+  const SecretKey key = SecretKey::generate();
+  key.write(secret);
+  try {
+    key.write_public(open);
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(secret, ignored);
+    throw;
+  }
+  const PublicKey shown = key.public_key();
+  if (a.common.json)
+    fmt::print("{}\n", nlohmann::json{{"key_id", shown.id()},
+                                      {"public_key", shown.hex()},
+                                      {"secret_file", secret.string()},
+                                      {"public_file", open.string()}}
+                           .dump(2));
+  else if (!a.common.quiet)
+    fmt::print("key       {}\nsecret    {} (keep it: whoever has it can sign)\npublic    {}\n", shown.id(),
+               secret.string(), open.string());
+}
+
+void run_sign(const Arguments& a) {
+  const std::filesystem::path out = a.out.empty() ? a.model : a.out;
+  check_output(out);
+  const SecretKey key = SecretKey::read(a.key);
+  const PublicKey open = key.public_key();
+  const LoadedModel loaded(a.model);  // nothing that does not verify gets a signature
+  try {
+    sign_model(loaded.file(), out, key, [&](const std::filesystem::path& file) { LoadedModel(file, open); });
+  } catch (const ModelFileError& e) {
+    throw ModelFileError(
+        fmt::format("{}: changed while it was signed; nothing is written ({})", a.model, e.what()));
+  }
+  const auto bytes = std::filesystem::file_size(out);
+  if (a.common.json)
+    fmt::print("{}\n",
+               nlohmann::json{
+                   {"model", a.model}, {"out", out.string()}, {"key_id", open.id()}, {"file_bytes", bytes}}
+                   .dump(2));
+  else if (!a.common.quiet)
+    fmt::print("signed    with key {}\nwrote     {}\n", open.id(), out.string());
+}
+
+}  // namespace
+
+void add_keygen(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c =
+      app.add_subcommand("keygen", "Make a pair of keys to sign models with: NAME.key and NAME.pub");
+  c->add_option("name", a->name, "Writes NAME.key, the secret, and NAME.pub")->required();
+  a->common.add_to(*c);
+  c->callback([a] { run_keygen(*a); });
+}
+
+void add_sign(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<Arguments>();
+  CLI::App* c = app.add_subcommand("sign", "Sign a .sinter file, so that --public-key accepts it");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("--key", a->key, "The secret key file (sinter keygen)")->required();
+  c->add_option("-o,--output", a->out, "The file to write; without it the model is replaced");
+  a->common.add_to(*c);
+  c->footer(
+      "Example: sinter keygen ours; sinter sign net.sinter --key ours.key\n"
+      "         sinter run net.sinter --inputs in.npz --public-key ours.pub");
+  c->callback([a] { run_sign(*a); });
+}
+
+}  // namespace sinter::convert
