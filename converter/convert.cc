@@ -116,9 +116,10 @@ void prefer_float16(Graph& graph, const std::string& target, const std::vector<B
                      "try typical inputs with sinter compare, or leave the option out");
 }
 
-QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const ConversionOptions& options) {
+QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSource* evaluated,
+                                 const ConversionOptions& options) {
   std::optional<Graph> exact;
-  if (samples != nullptr) exact = graph;
+  if (samples != nullptr || evaluated != nullptr) exact = graph;
   WeightOnlyOptions weights;
   weights.bits = options.quantize == "int4w" ? 4 : 8;
   weights.block = options.block;
@@ -128,6 +129,8 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
   summary.layers = std::move(done.layers);
   file_left_float(graph, summary.layers, graph.ledger.get());
   summary.bytes_before = done.bytes_before, summary.bytes_after = done.bytes_after;
+  if (evaluated != nullptr)
+    summary.evaluation = evaluate_noise(*exact, graph, *evaluated, options.quantization);
   if (samples == nullptr) return summary;
   const auto measure = [&](const Graph& tried) {
     return measure_noise(*exact, tried, *samples, options.quantization, &summary.tried);
@@ -149,7 +152,7 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
     narrow_weights(tried, other);
     const std::vector<OutputNoise> outputs = measure(tried);
     summary.remedies.push_back(
-        {std::move(flags), std::move(what), worst_of(summary.outputs), worst_of(outputs), outputs, {}});
+        {std::move(flags), std::move(what), worst_of(summary.outputs), worst_of(outputs), outputs, {}, {}});
   };
   if (weights.block > 16)
     try_out(fmt::format("--quantize {} --block 16", summary.mode), "more scales", weights.bits, 16);
@@ -162,6 +165,19 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, const Conv
 
 namespace {
 
+// --evaluate without labels. Looked at before anything runs; what may be a mistake in it is not told.
+std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
+                                              const std::vector<SampleInput>& inputs) {
+  try {
+    std::unique_ptr<SampleSource> samples = open_samples(data, inputs);
+    Diagnostics ignored;
+    check_samples(*samples, inputs, ignored);
+    return samples;
+  } catch (const DataError& e) {
+    throw DataError(fmt::format("--evaluate: {}", e.what()));
+  }
+}
+
 // Why the result is not what was asked for; empty: it is.
 std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
   if (!summary.reached && options.quantization.max_drop)
@@ -170,6 +186,16 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
         "float; more samples, or those that look like the labelled ones, may help",
         100 * *options.quantization.max_drop, 100 * summary.accuracy.value_or(0),
         100 * summary.float_accuracy.value_or(0));
+  if (!summary.reached && summary.evaluation)
+    return fmt::format(
+        "--min-sqnr {:g}: no choice of operations in float gives this signal to noise on the data of "
+        "--evaluate; the last one that was tried gives {:.1f} dB there in the worst output, and {:.1f} dB on "
+        "{} of --calibrate's samples{}",
+        *options.quantization.min_sqnr, worst_of(summary.evaluation->outputs), worst_of(summary.outputs),
+        summary.tried,
+        worst_of(summary.outputs) >= *options.quantization.min_sqnr
+            ? "; more of these, or such as look like the data to evaluate, may help"
+            : "");
   if (!summary.reached)
     return fmt::format(
         "--min-sqnr {:g}: no choice of operations in float gives this signal to noise; the best one that was "
@@ -215,6 +241,9 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     samples = open_samples(options.calibrate, inputs, {options.samples});
     check_samples(*samples, inputs, diagnostics);
   }
+  std::unique_ptr<SampleSource> evaluated;
+  if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())
+    evaluated = open_evaluation(options.evaluate, sample_inputs(*graph, &imported->graph));
   if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   std::error_code ignored;
   report.onnx_bytes = std::filesystem::file_size(onnx, ignored);
@@ -231,7 +260,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   if (samples && options.details) exact = *graph;
   if (options.quantize == "int8w" || options.quantize == "int4w") {
     stage("quantizing weights");
-    report.quantized = quantize_weights(*graph, samples.get(), options);
+    report.quantized = quantize_weights(*graph, samples.get(), evaluated.get(), options);
   } else if (samples) {
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
@@ -240,6 +269,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
       quantization.accuracy = [&](const Graph& tried) { return labelled->top1(tried, quantization.runner); };
     }
+    if (evaluated)
+      quantization.evaluate = [&](const Graph& before, const Graph& after) {
+        return evaluate_noise(before, after, *evaluated, quantization);
+      };
     report.quantized = quantize_graph(*graph, *samples, quantization);
     report.quantized->mode = options.quantize;
     report.withheld = short_of(*report.quantized, options);

@@ -39,9 +39,11 @@ struct ConversionOptions {
   std::string calibrate;
   int64_t samples = -1;
   QuantizeOptions quantization;
-  bool details = false;         // for --report: keep the plan, and look closer at every layer
-  bool require_int8 = false;    // refuse if an operation stays float
-  std::string evaluate, label;  // labelled samples to measure the accuracy with
+  bool details = false;       // for --report: keep the plan, and look closer at every layer
+  bool require_int8 = false;  // refuse if an operation stays float
+  // Samples to measure the accuracy with, and the array of them that holds the right answers; without one,
+  // what quantization did to the outputs is measured.
+  std::string evaluate, label;
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;

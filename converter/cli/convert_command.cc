@@ -200,6 +200,10 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
   if (!a.max_drop.empty()) {
     if (a.evaluate_data.empty())
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
+    if (a.metric == "sqnr")
+      throw UsageError(
+          "--max-drop is about right answers, --metric sqnr about noise: give --min-sqnr DB with it, or "
+          "--max-drop with --evaluate DATA --label NAME --metric top1");
     if (a.min_sqnr)
       throw UsageError("--max-drop and --min-sqnr are two ways to say how much may be lost: give one");
     options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
@@ -215,16 +219,34 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
 
 // --evaluate's data, with the array that --label names; looked at before the work.
 Arrays labelled_data(const Arguments& a) {
-  if (a.evaluate_data.empty()) return {};
+  if (a.evaluate_data.empty() || a.metric == "sqnr") return {};
   Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
   if (a.label.empty())
-    throw UsageError(fmt::format("--evaluate needs --label NAME: the array of right answers, one of {} in {}",
-                                 names, a.evaluate_data));
+    throw UsageError(fmt::format(
+        "--evaluate needs --label NAME: the array of right answers, one of {} in {}; without any, "
+        "--metric sqnr measures what --quantize does to the outputs",
+        names, a.evaluate_data));
   if (!find_array(data, a.label))
     throw DataError(
         fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
   return data;
+}
+
+// --metric sqnr needs two models, the float one and the quantized, and no labels.
+void check_metric(const Arguments& a) {
+  if (a.metric != "sqnr") return;
+  if (a.quantize.empty())
+    throw UsageError(
+        "--metric sqnr measures what --quantize does to the outputs: add --quantize int8 (or int8x16, int8w, "
+        "int4w); sinter compare does so for any two models");
+  if (a.evaluate_data.empty())
+    throw UsageError(
+        "--metric sqnr needs --evaluate DATA: samples to measure the signal over noise of the outputs with");
+  if (!a.label.empty())
+    throw UsageError(
+        "--metric sqnr compares outputs with those of the float model: leave --label out, or give --metric "
+        "top1 to count right answers");
 }
 
 // Fraction of samples whose largest output has the label's index.
@@ -257,11 +279,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   keep_freed_memory();
   if (a.evaluate_data.empty() && !a.label.empty())
     throw UsageError("--label is for --evaluate DATA, one array of which it names");
-  if (a.metric != "top1")
-    throw UsageError(
-        "--metric sqnr: a conversion with --quantize and --calibrate tells the signal over noise of every "
-        "output "
-        "anyway; on other data use sinter compare --min-sqnr");
+  check_metric(a);
   ConversionOptions options;
   options.lowering = lowering_options(a);
   options.target = a.target;
@@ -328,9 +346,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
     outcome.exit_code = 1;
     return;
   }
-  if (!a.evaluate_data.empty()) {
-    json["top1"] = top1(a.out, labelled, a.label);
-  }
+  if (!a.evaluate_data.empty() && a.metric == "top1") json["top1"] = top1(a.out, labelled, a.label);
   if (!a.report.empty()) {
     nlohmann::json all = json;
     all.update(details_json(*report));
@@ -385,7 +401,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "--min-sqnr", a->min_sqnr,
        "Signal over noise, in dB, that every output of a quantized model must have (20: usable, 30: "
        "good, 40: hard to tell from float): the fewest operations stay float for it (exit code 1 and "
-       "no file if it cannot be)")
+       "no file if it cannot be). Judged on --calibrate's samples, or on --evaluate's with --metric sqnr")
       ->check(CLI::Range(0.0, 200.0));
   c->add_option("--max-drop", a->max_drop,
                 "How much accuracy quantization may lose on --evaluate's data, such as 0.5%: the fewest "
@@ -401,9 +417,12 @@ void add_convert(CLI::App& app, Outcome& outcome) {
               "Integers also where the table of costs says that float is faster");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
-                "Labelled data (.npz, layout of run --each) to measure the result with");
+                "Data (.npz, layout of run --each) to measure the result with: labelled, or any with "
+                "--metric sqnr");
   c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");
-  c->add_option("--metric", a->metric, "What to measure: top1 or sqnr")
+  c->add_option("--metric", a->metric,
+                "What to measure on --evaluate's data: top1, the share of right answers; sqnr, the signal "
+                "over noise of every output of a quantized model against the float one (no --label)")
       ->check(CLI::IsMember({"top1", "sqnr"}));
   c->add_option(
        "--weights", a->weights,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/quantize/low_outputs.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/slower.h"
 #include "converter/quantize/type_rows.h"
@@ -147,6 +148,9 @@ void Quantizer::finish() {
     summary_.float_accuracy = options_.accuracy(exact_);
     summary_.accuracy = options_.accuracy(result.graph);
   }
+  if (options_.evaluate && !summary_.evaluation)
+    summary_.evaluation = options_.evaluate(exact_, result.graph);
+  if (judged_by_evaluation()) summary_.reached = worst_of(summary_.evaluation->outputs) >= *options_.min_sqnr;
   now_ = trials_->measure(result.graph);
   summary_.tried = static_cast<int64_t>(trials_->size());
   summary_.outputs = named(exact_, now_);
@@ -205,6 +209,18 @@ std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded,
   const Trials trials(exact, keeping.take(), options.runner);
   *tried = static_cast<int64_t>(trials.size());
   return named(exact, trials.measure(rounded));
+}
+
+Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
+                          const QuantizeOptions& options) {
+  Evaluation result;
+  const auto progress = [&](int64_t done, int64_t total) {
+    if (options.progress) options.progress("evaluating", done, total);
+  };
+  result.outputs =
+      named(exact, measure_all(exact, rounded, samples, options.runner, progress, &result.samples));
+  if (result.samples == 0) throw DataError("--evaluate: the data holds no samples");
+  return result;
 }
 
 std::span<const Technique> quantization_techniques() { return kTechniques; }

@@ -23,6 +23,18 @@ struct Technique {
 };
 std::span<const Technique> quantization_techniques();
 
+// Signal to noise of an output against the float graph, over the samples that were tried.
+struct OutputNoise {
+  std::string name;
+  double db = 0;  // 999: no difference
+};
+
+// The same over all samples of --evaluate.
+struct Evaluation {
+  std::vector<OutputNoise> outputs;
+  int64_t samples = 0;
+};
+
 struct QuantizeOptions {
   DType activations = DType::kInt8;  // or kInt16 (int8x16): symmetric, beside weights of 8 bits
   CalibratorOptions calibrator;
@@ -39,13 +51,9 @@ struct QuantizeOptions {
   // measures.
   std::optional<double> max_drop;
   std::function<double(const Graph& graph)> accuracy;
+  // Measures on data of its own; it is what min_sqnr is judged by, then.
+  std::function<Evaluation(const Graph& exact, const Graph& rounded)> evaluate;
   std::function<void(const char* what, int64_t done, int64_t total)> progress;
-};
-
-// Signal to noise of an output against the float graph, over the samples that were tried.
-struct OutputNoise {
-  std::string name;
-  double db = 0;  // 999: no difference
 };
 
 // What a technique did to the worst output.
@@ -78,6 +86,7 @@ struct Suggestion {
   double before_db = 0, after_db = 0;  // of the worst output
   std::vector<OutputNoise> outputs;
   std::optional<double> accuracy;
+  std::optional<double> evaluated_db;  // of the worst output on the data of QuantizeOptions::evaluate
 };
 
 struct QuantizeSummary {
@@ -91,6 +100,7 @@ struct QuantizeSummary {
   std::vector<TechniqueGain> techniques;
   std::vector<NoiseSource> sources;  // the loudest first
   std::optional<double> float_accuracy, accuracy;
+  std::optional<Evaluation> evaluation;
   bool reached = true;   // what min_sqnr and max_drop ask for
   double wanted_db = 0;  // below which an output is one of these:
   std::vector<LowOutput> low;
@@ -100,6 +110,9 @@ struct QuantizeSummary {
 // Both graphs on the same samples, a few that are kept; `tried` is set to how many.
 std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                                        const QuantizeOptions& options, int64_t* tried);
+// The same on all of them, none of which is kept. Throws DataError where there is none.
+Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
+                          const QuantizeOptions& options);
 
 // Throws DataError where samples do not fit or make a run fail, UsageError for names that are not there.
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options);

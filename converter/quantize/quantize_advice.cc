@@ -19,7 +19,9 @@ constexpr double kEnough = 24;        // dB to ask for where there is too little
 
 void Quantizer::advise(const Graph& rounded) {
   summary_.wanted_db = options_.min_sqnr && !summary_.reached ? *options_.min_sqnr : kLittleSignal;
-  if (options_.max_drop && !summary_.reached) {
+  // What is missed on other data than the kept samples has no output here to be explained.
+  const bool elsewhere = judged_by_evaluation() && worst_of(summary_.outputs) >= summary_.wanted_db;
+  if ((options_.max_drop || elsewhere) && !summary_.reached) {
     measure_remedies(false);
     return;
   }
@@ -67,12 +69,13 @@ void Quantizer::advise(const Graph& rounded) {
 void Quantizer::measure_remedies(bool leaving) {
   const double before = worst_of(summary_.outputs);
   const auto try_out = [&](std::string flags, std::string what, const Graph& graph) {
-    Suggestion remedy{std::move(flags), std::move(what), before, 0, {}, {}};
+    Suggestion remedy{std::move(flags), std::move(what), before, 0, {}, {}, {}};
     const Noise noise = trials_->measure(graph);
     remedy.after_db = noise.worst_db();
     for (size_t i = 0; i < summary_.outputs.size(); ++i)
       remedy.outputs.push_back({summary_.outputs[i].name, to_db(noise.outputs[i])});
     if (options_.max_drop && options_.accuracy) remedy.accuracy = options_.accuracy(graph);
+    if (judged_by_evaluation()) remedy.evaluated_db = worst_of(options_.evaluate(exact_, graph).outputs);
     summary_.remedies.push_back(std::move(remedy));
   };
   if (leaving) {

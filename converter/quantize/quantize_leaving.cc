@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "converter/quantize/low_outputs.h"
 #include "converter/quantize/quantizer.h"
 
 namespace sinter::convert {
@@ -11,6 +12,8 @@ namespace {
 constexpr LeaveTarget kWorthIt[] = {{24}, {28, 0.5, 0.4}, {32, 0.1, 0.15}, {40, 0.03, 0.06}};
 // With max_drop: signal to noise is raised by this much until the accuracy is there.
 constexpr double kStepDb = 4, kLastDb = 80;
+// With min_sqnr on data to evaluate: by what is missing there, and this much at least.
+constexpr double kLeastStepDb = 1, kLastEvaluatedDb = 240;
 
 }  // namespace
 
@@ -31,6 +34,8 @@ void Quantizer::leave_by(const char* technique, Remedy remedy) {
   };
   if (options_.max_drop) {
     leave_by_accuracy(reach);
+  } else if (judged_by_evaluation()) {
+    leave_by_evaluation(reach);
   } else if (options_.min_sqnr) {
     summary_.reached = reach({.db = *options_.min_sqnr});
   } else if (enabled(technique)) {
@@ -66,6 +71,22 @@ void Quantizer::leave_by_accuracy(const std::function<bool(const LeaveTarget&)>&
     if (!reached && !changed) break;
   }
   summary_.reached = lost <= *options_.max_drop + kRounding;
+}
+
+void Quantizer::leave_by_evaluation(const std::function<bool(const LeaveTarget&)>& reach) {
+  const double asked = *options_.min_sqnr;
+  const auto missing = [&] { return asked - worst_of(summary_.evaluation->outputs); };
+  const auto evaluate = [&] { summary_.evaluation = options_.evaluate(exact_, build(plan_).graph); };
+  if (!summary_.evaluation) evaluate();
+  for (double db = now_.worst_db(); missing() > 0 && db < kLastEvaluatedDb;) {
+    db += std::max(missing(), kLeastStepDb);
+    const size_t had = plan_.left.size() + plan_.wide.size();
+    const bool reached = reach({.db = db});
+    const bool changed = plan_.left.size() + plan_.wide.size() != had;
+    if (changed) evaluate();
+    if (!reached && !changed) break;
+  }
+  summary_.reached = missing() <= 0;
 }
 
 }  // namespace sinter::convert

@@ -6,6 +6,7 @@
 
 #include "converter/quantize/adaptive_rounding.h"
 #include "converter/quantize/bias_correction.h"
+#include "converter/quantize/low_outputs.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/weight_only.h"
 
@@ -132,6 +133,12 @@ void Quantizer::correct_by_runs() {
     // A target that was reached stays reached.
     const double asked = options_.min_sqnr.value_or(0);
     kept = noise.worst_db() >= asked || noise.worst_db() >= now_.worst_db();
+    if (kept && judged_by_evaluation()) {
+      Evaluation evaluation = options_.evaluate(exact_, build(corrected).graph);
+      const double worst = worst_of(evaluation.outputs);
+      kept = worst >= asked || worst >= worst_of(summary_.evaluation->outputs);
+      if (kept) summary_.evaluation = std::move(evaluation);
+    }
     if (kept) plan_ = std::move(corrected), now_ = noise;
   }
   summary_.techniques.push_back({"bias-correction", "by running", before, after, kept});

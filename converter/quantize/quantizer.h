@@ -61,6 +61,7 @@ class Quantizer {
   void leave();
   void leave_by(const char* technique, Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
+  void leave_by_evaluation(const std::function<bool(const LeaveTarget&)>& reach);
 
   // ---- quantize_advice.cc: outputs that have too little signal
   void advise(const Graph& rounded);
@@ -69,6 +70,7 @@ class Quantizer {
 
   // ---- shared
   bool enabled(const char* technique) const;
+  bool judged_by_evaluation() const { return options_.evaluate && options_.min_sqnr; }
   Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }
   RangeRule asked_rule() const { return {options_.calibrator, options_.activations, 0, cut()}; }
   Step step(const char* what) const;

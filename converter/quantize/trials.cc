@@ -48,6 +48,27 @@ std::vector<float> numbers(const TensorView& v) {
   return result;
 }
 
+// Squares of an output's exact numbers, and of what another one differs by.
+void add_squares(const std::vector<float>& x, const TensorView& other, double* signal, double* noise) {
+  const bool counts = is_float(other.dtype);
+  const std::vector<float> y = numbers(other);
+  for (size_t k = 0; k < x.size() && k < y.size(); ++k) {
+    const double a = static_cast<double>(x[k]), d = a - static_cast<double>(y[k]);
+    if (!std::isfinite(a)) continue;
+    *signal += counts ? a * a : 1;
+    *noise += counts ? (std::isfinite(d) ? d * d : std::numeric_limits<double>::infinity()) : d != 0;
+  }
+}
+
+Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise) {
+  Noise result;
+  for (size_t i = 0; i < signal.size(); ++i)
+    result.outputs.push_back(noise[i] <= 0    ? 0
+                             : signal[i] <= 0 ? std::numeric_limits<double>::infinity()
+                                              : noise[i] / signal[i]);
+  return result;
+}
+
 int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   int64_t bytes = 0;
   for (const ValueId id : ids) bytes += element_count(graph.value(id).dims) * 4;
@@ -67,6 +88,23 @@ Noise& Noise::operator+=(const Noise& other) {
   if (outputs.empty()) outputs.assign(other.outputs.size(), 0);
   for (size_t i = 0; i < outputs.size() && i < other.outputs.size(); ++i) outputs[i] += other.outputs[i];
   return *this;
+}
+
+Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samples,
+                  const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
+                  int64_t* count) {
+  GraphRunner a(exact, options), b(candidate, options);
+  std::vector<double> signal(exact.outputs.size(), 0), noise(exact.outputs.size(), 0);
+  *count = 0;
+  samples.rewind();
+  for (Sample sample; samples.next(&sample);) {
+    a.run(sample), b.run(sample);
+    for (size_t i = 0; i < signal.size(); ++i)
+      add_squares(numbers(a.output(i)), b.output(i), &signal[i], &noise[i]);
+    ++*count;
+    if (progress) progress(*count, samples.count());
+  }
+  return ratio(signal, noise);
 }
 
 KeepingSource::KeepingSource(SampleSource& source, size_t most) : source_(source), most_(most) {}
@@ -116,26 +154,8 @@ Trials::Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions op
 
 void Trials::add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
                  std::vector<double>* noise) const {
-  for (size_t i = 0; i < outputs_; ++i) {
-    const TensorView view = runner.output(i);
-    const bool counts = is_float(view.dtype);
-    const std::vector<float>&x = exact_[sample][i], y = numbers(view);
-    for (size_t k = 0; k < x.size() && k < y.size(); ++k) {
-      const double a = static_cast<double>(x[k]), d = a - static_cast<double>(y[k]);
-      if (!std::isfinite(a)) continue;
-      (*signal)[i] += counts ? a * a : 1;
-      (*noise)[i] += counts ? (std::isfinite(d) ? d * d : std::numeric_limits<double>::infinity()) : d != 0;
-    }
-  }
-}
-
-Noise Trials::ratio(const std::vector<double>& signal, const std::vector<double>& noise) {
-  Noise result;
-  for (size_t i = 0; i < signal.size(); ++i)
-    result.outputs.push_back(noise[i] <= 0    ? 0
-                             : signal[i] <= 0 ? std::numeric_limits<double>::infinity()
-                                              : noise[i] / signal[i]);
-  return result;
+  for (size_t i = 0; i < outputs_; ++i)
+    add_squares(exact_[sample][i], runner.output(i), &(*signal)[i], &(*noise)[i]);
 }
 
 bool Trials::belongs(size_t sample, Part part) const {

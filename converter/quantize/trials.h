@@ -1,6 +1,7 @@
 // What a changed graph does to the outputs, measured on a few samples that are kept.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -21,6 +22,12 @@ struct Noise {
   Noise& operator+=(const Noise& other);
 };
 double to_db(double noise);
+
+// Two graphs with the same inputs and outputs side by side on all samples, none of which is kept. `count`:
+// how many there were.
+Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samples,
+                  const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
+                  int64_t* count);
 
 // Passes samples on and keeps some of them, evenly spread over what has come by.
 class KeepingSource : public SampleSource {
@@ -83,7 +90,6 @@ class Trials {
   bool belongs(size_t sample, Part part) const;
   void add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
            std::vector<double>* noise) const;
-  static Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise);
 
   RunnerOptions options_;
   std::vector<Sample> samples_;

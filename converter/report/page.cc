@@ -44,6 +44,15 @@ std::string summary(const Json& r) {
                     fmt::format("signal over noise, {}'{}', {} samples",
                                 q.at("outputs").size() > 1 ? "worst output " : "", text_of(*worst, "name"),
                                 q.at("measured_samples").dump()));
+    const Json* evaluated = nullptr;
+    if (q.contains("evaluation"))
+      for (const Json& o : q.at("evaluation").at("outputs"))
+        if (evaluated == nullptr || number_of(o, "sqnr_db") < number_of(*evaluated, "sqnr_db"))
+          evaluated = &o;
+    if (evaluated != nullptr)
+      cards += card(db_words(evaluated->at("sqnr_db")),
+                    fmt::format("on the data to evaluate, worst output '{}', {} samples",
+                                text_of(*evaluated, "name"), q.at("evaluation").at("samples").dump()));
     const auto& layers = q.at("layers");
     const auto integer = std::count_if(layers.begin(), layers.end(),
                                        [](const Json& l) { return l.at("integer").template get<bool>(); });

@@ -105,11 +105,28 @@ std::string remedies_text(const QuantizeSummary& q) {
     text += fmt::format("{}{} ", told == 1 ? "" : "\n          ", r.flags);
     text +=
         r.after_db >= 999 ? "leaves no noise" : fmt::format("wins {:.1f} dB: {}", gain, decibels(r.after_db));
-    text += fmt::format("{}{} ({})", q.outputs.size() > 1 ? " in the worst output" : "", accuracy, r.what);
+    const std::string evaluated =
+        r.evaluated_db ? fmt::format(", {} on the data to evaluate", decibels(*r.evaluated_db)) : "";
+    text += fmt::format("{}{}{} ({})", q.outputs.size() > 1 ? " in the worst output" : "", accuracy,
+                        evaluated, r.what);
   }
   if (!text.empty()) return text;
   if (!useless.empty()) text = fmt::format("no gain was measured of {}; ", useless);
   return text + "sinter compare --per-layer shows where it is lost";
+}
+
+// Of all outputs on the data of --evaluate, the worst one.
+std::string evaluation_text(const QuantizeSummary& q) {
+  if (!q.evaluation || q.evaluation->outputs.empty()) return {};
+  const auto& all = q.evaluation->outputs;
+  const OutputNoise& worst = *std::min_element(
+      all.begin(), all.end(), [](const OutputNoise& a, const OutputNoise& b) { return a.db < b.db; });
+  const bool little = worst.db < kLittleSignal;
+  // Without calibration data nothing else was measured.
+  const bool unlike = little && !q.outputs.empty() && worst_of(q.outputs) >= kLittleSignal;
+  return fmt::format("evaluation: worst output '{}' {}, on {} samples{}{}\n", worst.name, decibels(worst.db),
+                     q.evaluation->samples, little ? ": too little for most uses" : "",
+                     unlike ? "; calibrate with samples that look more like these" : "");
 }
 
 }  // namespace
@@ -157,6 +174,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                         {"gain_db", r.after_db - r.before_db},
                         {"outputs", each}});
     if (r.accuracy) remedies.back()["accuracy"] = *r.accuracy;
+    if (r.evaluated_db) remedies.back()["evaluated_db"] = *r.evaluated_db;
   }
   nlohmann::json weights;
   if (q.bytes_before > 0) weights = {{"bytes_before", q.bytes_before}, {"bytes_after", q.bytes_after}};
@@ -175,6 +193,11 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"reached", q.reached}};
   if (q.float_accuracy) result["float_accuracy"] = *q.float_accuracy;
   if (q.accuracy) result["accuracy"] = *q.accuracy;
+  if (q.evaluation) {
+    nlohmann::json each = nlohmann::json::array();
+    for (const OutputNoise& o : q.evaluation->outputs) each.push_back({{"name", o.name}, {"sqnr_db", o.db}});
+    result["evaluation"] = {{"metric", "sqnr"}, {"samples", q.evaluation->samples}, {"outputs", each}};
+  }
   return result;
 }
 
@@ -217,6 +240,7 @@ std::string to_text(const QuantizeSummary& q) {
   if (q.accuracy && q.float_accuracy)
     text += fmt::format("accuracy  {:.2f} % in float, {:.2f} % now\n", 100 * *q.float_accuracy,
                         100 * *q.accuracy);
+  text += evaluation_text(q);
   if (const std::string next = q.remedies.empty() && q.low.empty() ? advice(q) : remedies_text(q);
       !next.empty())
     text += "next      " + next + "\n";

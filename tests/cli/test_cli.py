@@ -130,11 +130,14 @@ class Usage(Case):
                 (["--calibrate DATA"], ["--quantize", "int8w", "--samples", "4"]),
                 (["magic", "equalize", "leave-float"], [*int8, "--disable-technique", "magic"]),
                 (["magic", "minmax", "entropy"], [*int8, "--calibrator", "magic"]),
-                (["--label NAME", "'digit'"], [*int8, "--evaluate", test]),
+                (["--label NAME", "'digit'", "--metric sqnr"], [*int8, "--evaluate", test]),
                 (["--evaluate DATA"], [*int8, "--label", "digit"]),
                 (["--evaluate DATA", "--label NAME"], [*int8, "--max-drop", "0.5%"]),
                 (["1%"], [*int8, "--max-drop", "1", "--evaluate", test, "--label", "digit"]),
-                (["sinter compare"], ["--metric", "sqnr"]),
+                (["--quantize int8", "sinter compare"], ["--metric", "sqnr", "--evaluate", test]),
+                (["--evaluate DATA"], [*int8, "--metric", "sqnr"]),
+                (["--label", "top1"], [*int8, "--metric", "sqnr", "--evaluate", test, "--label", "digit"]),
+                (["--min-sqnr", "top1"], [*int8, "--metric", "sqnr", "--evaluate", test, "--max-drop", "1%"]),
                 (["nothing", "--report"], [*int8, "--keep-float", "nothing"])):
             self.says(2, "convert", DIGITS, "-o", out, *flags, words=words, lines=4)
             self.assertFalse(os.path.exists(out), flags)

@@ -88,6 +88,60 @@ def accuracy(s):
     s.check("a label that is not there is wrong data", code == 5 and "nothing" in said and not s.written(), said)
 
 
+def evaluated(answer):
+    return {x["name"]: x["sqnr_db"] for x in answer["quantized"]["evaluation"]["outputs"]}
+
+
+def evaluation(s):
+    """Signal over noise on data that was not calibrated with, and a target that is judged there."""
+    data = ["--evaluate", s.path("e.npz"), "--metric", "sqnr"]
+    s.convert("attention")
+    code, answer, said = s.convert("attention", *data)
+    q = answer.get("quantized", {})
+    count = len(nets_data.data("attention")[1]["label"])
+    s.check("--metric sqnr needs no label", code == 0 and s.written() and "top1" not in answer, said)
+    s.check("all samples are measured", q["evaluation"]["samples"] == count > q["measured_samples"], q["evaluation"])
+    s.check("beside those of the calibration", set(evaluated(answer)) == {x["name"] for x in q["outputs"]}, q["evaluation"])
+    net = os.path.join(HERE, "nets", "attention.onnx")
+    np.savez(s.path("x.npz"), **{name: a for name, a in np.load(s.path("e.npz")).items() if name != "label"})
+    told = cli.call(s.sinter, "compare", net, s.path("q.sinter"), "--inputs", s.path("x.npz"), "--each", "--json", "--min-sqnr", "1")
+    other = {x["name"]: x["sqnr_db"] for x in json.loads(told.out)["outputs"]} if told.code == 0 else {}
+    s.check("as sinter compare finds it on the file", set(other) == set(evaluated(answer)) and
+            all(abs(other[n] - db) < 0.1 for n, db in evaluated(answer).items()), (other, evaluated(answer)))
+    said = cli.call(s.sinter, "convert", net, "-o", s.path("w.sinter"), "--quantize", "int8w", "--json", *data)
+    weights = json.loads(said.out) if said.code == 0 else {}
+    s.check("weights alone, without calibration, too", said.code == 0 and 10 < min(evaluated(weights).values()) < 100 and
+            weights["quantized"]["outputs"] == [], said.why())
+    said = cli.call(s.sinter, "convert", net, "-o", s.path("w.sinter"), "--quantize", "int8w", *data).out
+    s.check("the closing table tells it", f"evaluation: worst output 'scores' {min(evaluated(weights).values()):.1f} dB, on {count}" in said, said)
+
+    # Louder than what was calibrated with: ranges are too small for it.
+    away = {name: (3 * a).astype(a.dtype) if a.dtype.kind == "f" else a for name, a in np.load(s.path("e.npz")).items()}
+    np.savez(s.path("away.npz"), **away)
+    away = ["--evaluate", s.path("away.npz"), "--metric", "sqnr"]
+    _, answer, _ = s.convert("attention", *away)
+    there, here = min(evaluated(answer).values()), worst(answer)
+    s.check("other data has more noise", there < here - 4, (there, here))
+    target = f"{(there + here) / 2:.0f}"
+    _, plain, _ = s.convert("attention", "--min-sqnr", target)
+    code, answer, said = s.convert("attention", "--min-sqnr", target, *away)
+    s.check(f"--min-sqnr {target} is reached on the data to evaluate", code == 0 and s.written() and
+            min(evaluated(answer).values()) >= float(target) and answer["quantized"]["reached"], said)
+    s.check("which takes more than on the samples of the calibration", len(floats(answer)) > len(floats(plain)),
+            (len(floats(answer)), len(floats(plain))))
+    code, answer, said = s.convert("attention", "--min-sqnr", "190", *away)
+    s.check("what cannot be there is refused", code == 1 and not s.written() and "--evaluate" in said and
+            "--calibrate" in said and not answer["quantized"]["reached"], said)
+    for words, more in ((["--max-drop", "--min-sqnr"], ["--max-drop", "1%"]), (["--label", "top1"], ["--label", "label"])):
+        code, _, said = s.convert("attention", *data, *more)
+        s.check(f"{more[0]} beside --metric sqnr is wrong usage", code == 2 and not s.written() and all(w in said for w in words), said)
+    bad = {name: np.where(np.arange(a.size).reshape(a.shape) == 7, np.nan, a).astype(a.dtype) if a.dtype.kind == "f" else a
+           for name, a in np.load(s.path("e.npz")).items()}
+    np.savez(s.path("bad.npz"), **bad)
+    code, _, said = s.convert("attention", "--evaluate", s.path("bad.npz"), "--metric", "sqnr")
+    s.check("NaN in the data is wrong data", code == 5 and "--evaluate" in said and not s.written(), said)
+
+
 def users_choice(s):
     code, answer, said = s.convert("unet")
     layers = [x["node"] for x in answer["quantized"]["layers"] if x["integer"] and x["op"] == "Conv"]
@@ -170,6 +224,7 @@ def repeatable(s):
 def everything(s):
     signal_to_noise(s)
     accuracy(s)
+    evaluation(s)
     users_choice(s)
     costs(s)
     sixteen_bits(s)
