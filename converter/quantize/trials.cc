@@ -42,8 +42,12 @@ std::vector<float> numbers(const TensorView& v) {
     case DType::kBool:
       copy(v.as<uint8_t>());
       break;
-    default:
-      break;
+    default: {
+      const Bytes bytes(v.data, v.data + v.dense_bytes());
+      const auto wide =
+          Constant::owned(v.dtype, Dims(v.shape().begin(), v.shape().end()), bytes)->as_doubles();
+      for (const double x : wide) result.push_back(static_cast<float>(x));
+    }
   }
   return result;
 }

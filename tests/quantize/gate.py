@@ -15,8 +15,10 @@ import pinned  # noqa: E402
 pinned.require()
 import nets_data  # noqa: E402
 import numpy as np  # noqa: E402
+import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 import suite  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 
 REASONS = {"no kernel", "range", "accuracy", "slower", "user"}
 TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
@@ -142,6 +144,27 @@ def evaluation(s):
     s.check("NaN in the data is wrong data", code == 5 and "--evaluate" in said and not s.written(), said)
 
 
+def narrow_output(s):
+    """The noise of an output that is handed out in float16 is heard as well."""
+    r = np.random.default_rng(0)
+    kinds = onnx.TensorProto
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+         helper.make_node("Conv", ["b", "v"], ["c"]), helper.make_node("Cast", ["c"], ["y"], to=kinds.FLOAT16)], "g",
+        [helper.make_tensor_value_info("x", kinds.FLOAT, [1, 8, 12, 12])],
+        [helper.make_tensor_value_info("y", kinds.FLOAT16, [1, 8, 8, 8])],
+        [numpy_helper.from_array(r.normal(0, 0.1, (8, 8, 3, 3)).astype("f"), name) for name in "wv"])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    onnx.save(model, s.path("narrow.onnx"))
+    np.savez(s.path("n.npz"), x=r.normal(0, 1, (32, 8, 12, 12)).astype("f"))
+    said = cli.call(s.sinter, "convert", s.path("narrow.onnx"), "-o", s.path("n.sinter"), "--quantize", "int8", "--force-int8",
+                    "--calibrate", s.path("n.npz"), "--evaluate", s.path("n.npz"), "--metric", "sqnr", "--json")
+    answer = json.loads(said.out) if said.code == 0 else {}
+    s.check("noise of a float16 output is measured", said.code == 0 and 20 < worst(answer) < 60 and
+            abs(evaluated(answer)["y"] - worst(answer)) < 1, said.why())
+
+
 def users_choice(s):
     code, answer, said = s.convert("unet")
     layers = [x["node"] for x in answer["quantized"]["layers"] if x["integer"] and x["op"] == "Conv"]
@@ -225,6 +248,7 @@ def everything(s):
     signal_to_noise(s)
     accuracy(s)
     evaluation(s)
+    narrow_output(s)
     users_choice(s)
     costs(s)
     sixteen_bits(s)
