@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/inspect_memory.h"
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/ir/graph.h"
 #include "converter/quantize/noise.h"
+#include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
 #include "runtime/model/model_state.h"
 
@@ -20,48 +23,8 @@ namespace {
 struct Arguments {
   CommonOptions common;
   TrustOption trust;
-  std::string model, name;
+  std::string model, name, html;
   bool steps = false, memory = false, types = false;
-};
-
-// The file's tables with names resolved.
-class FileView {
- public:
-  explicit FileView(const Model& model) : root_(*model.state()->root) {}
-  const fb::Model& root() const { return root_; }
-  const fb::Profile& profile() const { return *root_.profiles()->Get(0); }
-
-  std::string name(int32_t index) const {
-    const auto* names = root_.debug() != nullptr ? root_.debug()->names() : nullptr;
-    return names != nullptr && index >= 0 && static_cast<uint32_t>(index) < names->size()
-               ? names->Get(static_cast<uint32_t>(index))->str()
-               : "";
-  }
-  std::string origin(int32_t index) const {
-    const auto* list = root_.debug() != nullptr ? root_.debug()->origins() : nullptr;
-    return list != nullptr && index >= 0 && static_cast<uint32_t>(index) < list->size()
-               ? list->Get(static_cast<uint32_t>(index))->str()
-               : "";
-  }
-  std::string value(const fb::Program& program, int32_t id) const {
-    if (id < 0) return "-";
-    const fb::Value& v = *program.values()->Get(static_cast<uint32_t>(id));
-    const std::string n = name(v.name());
-    return n.empty() ? fmt::format("%{}", id) : n;
-  }
-  static std::string type(const fb::Value& v) {
-    const auto dims = detail::items(v.dims());
-    return to_string(static_cast<DType>(v.dtype()), Dims(dims.begin(), dims.end()));
-  }
-  std::vector<std::string> candidates(const fb::StepPlan& plan) const {
-    std::vector<std::string> out;
-    for (uint32_t i = 0; i < detail::length(plan.candidates()); ++i)
-      out.push_back(profile().backends()->Get(plan.candidates()->Get(i))->str());
-    return out;
-  }
-
- private:
-  const fb::Model& root_;
 };
 
 const char* kind_name(fb::ValueKind kind) {
@@ -102,25 +65,6 @@ std::string to_text(const nlohmann::json& form) {
   if (form.contains("block_size")) text += fmt::format(" for blocks of {}", form["block_size"].dump());
   return text;
 }
-
-// Bytes of weights in the file, and of these such as are widened when a session is created.
-struct WeightBytes {
-  uint64_t all = 0, widened = 0;
-  explicit WeightBytes(const fb::Model& root) {
-    std::vector<bool> read(detail::length(root.constants()));
-    for (const fb::Program* program : *root.programs())
-      for (uint32_t i = 0; i < detail::length(program->prepare()); ++i)
-        for (const int32_t id : detail::items(program->prepare()->Get(i)->inputs()))
-          if (id >= 0)
-            if (const int32_t c = program->values()->Get(static_cast<uint32_t>(id))->constant(); c >= 0)
-              read[static_cast<size_t>(c)] = true;
-    for (size_t i = 0; i < read.size(); ++i) {
-      const uint64_t bytes = root.constants()->Get(static_cast<uint32_t>(i))->length();
-      all += bytes;
-      if (read[i]) widened += bytes;
-    }
-  }
-};
 
 // Operands of a step by name; outputs with their types.
 void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step,
@@ -177,43 +121,6 @@ nlohmann::json steps_json(const FileView& view, const Session& session) {
   return list;
 }
 
-nlohmann::json memory_json(const FileView& view, const Requirements& need) {
-  nlohmann::json placements = nlohmann::json::array();
-  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
-    const fb::Program& program = *view.root().programs()->Get(p);
-    const fb::ProgramPlan& plan = *view.profile().programs()->Get(p);
-    for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
-      const fb::Placement& at = *plan.placements()->Get(i);
-      placements.push_back(
-          {{"program", p},
-           {"value", view.value(program, static_cast<int32_t>(at.value()))},
-           {"region", at.region()},
-           {"offset", at.offset()},
-           {"bytes", at.bytes()},
-           {"first_step", at.first_step()},
-           {"last_step", at.last_step()},
-           {"alias_of",
-            at.alias_of() < 0 ? nlohmann::json() : nlohmann::json(view.value(program, at.alias_of()))}});
-    }
-  }
-  nlohmann::json regions = nlohmann::json::array();
-  for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i) {
-    const fb::Region& r = *view.profile().regions()->Get(i);
-    regions.push_back({{"kind", r.kind() == fb::RegionKind::State ? "state" : "arena"},
-                       {"bytes", r.bytes()},
-                       {"alignment", r.alignment()},
-                       {"padding", r.padding()}});
-  }
-  const WeightBytes weights(view.root());
-  return {{"regions", regions},
-          {"placements", placements},
-          {"session_bytes", need.bytes},
-          {"control_bytes", need.control},
-          {"prepared_bytes", need.prepared},
-          {"weight_bytes", weights.all},
-          {"widened_weight_bytes", weights.widened}};
-}
-
 nlohmann::json types_json(const FileView& view) {
   nlohmann::json list = nlohmann::json::array();
   for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
@@ -264,6 +171,7 @@ void run_inspect(const Arguments& a) {
   HostSession host(loaded, {});
   const Requirements& need = host.requirements();
   const WeightBytes weights(view.root());
+  if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
   const bool trusted = !a.trust.file.empty();
   if (a.common.json) {
@@ -316,20 +224,7 @@ void run_inspect(const Arguments& a) {
       fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}\n", s["program"].dump(), s["step"].get<int>(),
                  s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>());
     }
-  if (a.memory) {
-    const auto m = memory_json(view, need);
-    for (const auto& r : m["regions"])
-      fmt::print("region {}  {} bytes, alignment {}, padding {}\n", r["kind"].get<std::string>(),
-                 r["bytes"].dump(), r["alignment"].dump(), r["padding"].dump());
-    fmt::print("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
-               need.bytes);
-    fmt::print("weights {} bytes in the file, {} of them widened when a session is created\n", weights.all,
-               weights.widened);
-    for (const auto& p : m["placements"])
-      fmt::print("{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", p["offset"].dump(), p["bytes"].dump(),
-                 p["first_step"].dump(), p["last_step"].dump(), p["value"].get<std::string>(),
-                 p["alias_of"].is_null() ? "" : "  (on " + p["alias_of"].get<std::string>() + ")");
-  }
+  if (a.memory) fmt::print("{}", memory_text(view, need));
   if (a.types) {
     for (const auto& t : types_json(view))
       fmt::print("{:<10} {:<10} {:<24} {}\n", t["kind"].get<std::string>(), type_text(t), t["shape"].dump(),
@@ -393,6 +288,8 @@ void add_inspect(CLI::App& app, Outcome&) {
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
   c->add_flag("--memory", a->memory, "Every region, and every value's place and life");
+  c->add_option("--html", a->html, "Write what --memory tells as a page with a picture: time by address")
+      ->needs("--memory");
   c->add_flag("--types", a->types, "Every value's type and shape");
   a->trust.add_to(*c);
   a->common.add_to(*c);

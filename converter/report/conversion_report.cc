@@ -146,6 +146,18 @@ std::string as_lines(const nlohmann::json& report) {
 
 }  // namespace
 
+void write_text(const std::filesystem::path& path, const std::string& text) {
+  std::error_code error;
+  std::optional<Unfinished> whole;
+  if (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error))
+    whole.emplace(path);
+  std::ofstream file(whole ? whole->path() : path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) throw FileError(path.string() + ": cannot be written");
+  if (whole) whole->finish();
+}
+
 void write_report(const std::filesystem::path& path, const nlohmann::json& report) {
   const std::string extension = path.extension().string();
   std::string text;
@@ -157,16 +169,7 @@ void write_report(const std::filesystem::path& path, const nlohmann::json& repor
     text = as_page(report);
   else
     throw UsageError(fmt::format("--report {}: the name must end in .json, .jsonl or .html", path.string()));
-  // A device or a pipe is written to; a file is replaced once it is whole.
-  std::error_code error;
-  std::optional<Unfinished> whole;
-  if (!std::filesystem::exists(path, error) || std::filesystem::is_regular_file(path, error))
-    whole.emplace(path);
-  std::ofstream file(whole ? whole->path() : path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) throw FileError(path.string() + ": cannot be written");
-  if (whole) whole->finish();
+  write_text(path, text);
 }
 
 }  // namespace sinter::convert

@@ -349,11 +349,6 @@ std::string remarks(const Json& r) {
 std::string key(const char* look, const char* what) {
   return fmt::format("<span><span class=\"key {}\"></span>{}</span>", look, what);
 }
-std::string type_keys() {
-  return key("p8", "int8") + key("p16", "int16") + key("ph", "float16, bfloat16") +
-         key("pf", "float32, float64") + key("pi", "other");
-}
-
 std::string network(const Json& r) {
   constexpr size_t kMostBoxes = 4000;
   if (!r.contains("plan")) return {};
@@ -378,6 +373,11 @@ std::string network(const Json& r) {
 }
 
 }  // namespace
+
+std::string type_keys() {
+  return key("p8", "int8") + key("p16", "int16") + key("ph", "float16, bfloat16") +
+         key("pf", "float32, float64") + key("pi", "other");
+}
 
 std::string escaped(const std::string& text) {
   std::string out;

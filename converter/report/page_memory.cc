@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
+#include "converter/plan/covered.h"
 #include "converter/report/page.h"
 
 namespace sinter::convert {
@@ -21,6 +24,21 @@ double step_of(double whole, int parts) {
 }
 
 }  // namespace
+
+std::vector<uint64_t> live_bytes(const nlohmann::json& report) {
+  std::vector<uint64_t> live;
+  for (const auto& step : report.at("plan")) {
+    const auto now = static_cast<int64_t>(live.size());
+    std::vector<std::pair<uint64_t, uint64_t>> spans;
+    const auto add = [&](uint64_t offset, uint64_t bytes) { spans.emplace_back(offset, offset + bytes); };
+    add(step.at("workspace_offset"), step.at("workspace_bytes"));
+    for (const auto& p : report.at("placements"))
+      if (p.at("first_step").get<int64_t>() <= now && now <= p.at("last_step").get<int64_t>())
+        add(p.at("offset"), p.at("bytes"));
+    live.push_back(covered_bytes(spans));
+  }
+  return live;
+}
 
 std::string memory_drawing(const nlohmann::json& report) {
   if (!report.contains("placements") || report.at("placements").empty()) return {};
@@ -46,6 +64,14 @@ std::string memory_drawing(const nlohmann::json& report) {
                        kHeight - kBottom + 18, s);
   out += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"{:.1f}\">step</text>\n",
                      (kLeft + kWidth - kRight) / 2, kHeight - 6);
+  const std::vector<uint64_t> live = live_bytes(report);
+  if (const auto most = std::max_element(live.begin(), live.end()); most != live.end() && *most > 0)
+    out += fmt::format(
+        "<g class=\"peak\"><title>step {} needs the most: {} at once</title><rect x=\"{:.1f}\" y=\"{:.1f}\" "
+        "width=\"{:.1f}\" height=\"{:.1f}\"/></g>\n",
+        most - live.begin(), bytes_words(static_cast<double>(*most)),
+        x_of(static_cast<double>(most - live.begin())), kTop, std::max(x_of(1) - x_of(0), 1.0),
+        kHeight - kTop - kBottom);
   const auto box = [&](const std::string& look, double first, double last, double offset, double bytes,
                        const std::string& hint, const std::string& label) {
     const double x = x_of(first), w = x_of(last + 1) - x, y = y_of(offset + bytes), h = y_of(offset) - y;

@@ -75,6 +75,7 @@ a:hover .box rect, .box:hover rect { stroke-width: 2.6; }
 .live.p8 rect { fill: var(--p8); stroke: var(--p8e); } .live.p16 rect { fill: var(--p16); stroke: var(--p16e); }
 .live.ph rect { fill: var(--ph); stroke: var(--phe); } .live.pf rect { fill: var(--pf); stroke: var(--pfe); }
 .live.work rect { stroke-dasharray: 3 2; } .live.alias rect { fill-opacity: .45; stroke-dasharray: 2 2; }
+.peak rect { fill: currentColor; fill-opacity: .1; stroke: currentColor; stroke-dasharray: 4 3; }
 .live:hover rect { stroke-width: 2.4; }
 .graphs { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 12px; margin: 10px 0; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 8px 10px; min-width: 0; }

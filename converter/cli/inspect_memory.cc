@@ -1,0 +1,151 @@
+#include "converter/cli/inspect_memory.h"
+
+#include <algorithm>
+
+#include "converter/report/page.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr size_t kBar = 50;
+
+// What memory_drawing() reads of a conversion's report, from the file.
+nlohmann::json drawn(const FileView& view) {
+  const fb::Program& program = *view.root().programs()->Get(0);
+  const fb::ProgramPlan& plan = *view.profile().programs()->Get(0);
+  nlohmann::json steps = nlohmann::json::array(), values = nlohmann::json::array(),
+                 placements = nlohmann::json::array();
+  for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
+    const fb::Step& step = *program.steps()->Get(s);
+    const fb::StepPlan& chosen = *plan.steps()->Get(s);
+    steps.push_back({{"op", op_name(static_cast<Op>(step.op()))},
+                     {"node", view.name(step.name())},
+                     {"workspace_offset", chosen.workspace_offset()},
+                     {"workspace_bytes", chosen.workspace_bytes()}});
+  }
+  for (uint32_t v = 0; v < detail::length(program.values()); ++v) {
+    const fb::Value& value = *program.values()->Get(v);
+    const auto dims = detail::items(value.dims());
+    values.push_back({{"name", view.value(program, static_cast<int32_t>(v))},
+                      {"type", dtype_name(static_cast<DType>(value.dtype()))},
+                      {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
+  }
+  for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
+    const fb::Placement& p = *plan.placements()->Get(i);
+    placements.push_back({{"value", p.value()},
+                          {"offset", p.offset()},
+                          {"bytes", p.bytes()},
+                          {"first_step", p.first_step()},
+                          {"last_step", p.last_step()},
+                          {"alias_of", p.alias_of()}});
+  }
+  return {
+      {"plan", steps}, {"values", values}, {"placements", placements}, {"arena_bytes", plan.arena_bytes()}};
+}
+
+std::string bytes_table(const Requirements& need, const WeightBytes& weights) {
+  const auto row = [](const char* what, uint64_t bytes, const char* remark) {
+    return fmt::format("<tr><td>{}</td><td class=\"right\">{}</td><td>{}</td></tr>\n", what, bytes, remark);
+  };
+  return "<table>\n<tr><th>what</th><th>bytes</th><th></th></tr>\n" +
+         row("arena", need.arena, "values and workspaces, as planned; the same on every machine") +
+         row("control", need.control, "lists of steps and operands") +
+         row("prepared", need.prepared, "packed and widened weights, kernels' own; of this machine") +
+         row("session", need.bytes, "all of these, exactly") +
+         row("weights", weights.all, "in the file, used in place") + "</table>\n";
+}
+
+}  // namespace
+
+WeightBytes::WeightBytes(const fb::Model& root) {
+  std::vector<bool> read(detail::length(root.constants()));
+  for (const fb::Program* program : *root.programs())
+    for (uint32_t i = 0; i < detail::length(program->prepare()); ++i)
+      for (const int32_t id : detail::items(program->prepare()->Get(i)->inputs()))
+        if (id >= 0)
+          if (const int32_t c = program->values()->Get(static_cast<uint32_t>(id))->constant(); c >= 0)
+            read[static_cast<size_t>(c)] = true;
+  for (size_t i = 0; i < read.size(); ++i) {
+    const uint64_t bytes = root.constants()->Get(static_cast<uint32_t>(i))->length();
+    all += bytes;
+    if (read[i]) widened += bytes;
+  }
+}
+
+nlohmann::json memory_json(const FileView& view, const Requirements& need) {
+  nlohmann::json placements = nlohmann::json::array();
+  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
+    const fb::Program& program = *view.root().programs()->Get(p);
+    const fb::ProgramPlan& plan = *view.profile().programs()->Get(p);
+    for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
+      const fb::Placement& at = *plan.placements()->Get(i);
+      placements.push_back(
+          {{"program", p},
+           {"value", view.value(program, static_cast<int32_t>(at.value()))},
+           {"region", at.region()},
+           {"offset", at.offset()},
+           {"bytes", at.bytes()},
+           {"first_step", at.first_step()},
+           {"last_step", at.last_step()},
+           {"alias_of",
+            at.alias_of() < 0 ? nlohmann::json() : nlohmann::json(view.value(program, at.alias_of()))}});
+    }
+  }
+  nlohmann::json regions = nlohmann::json::array();
+  for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i) {
+    const fb::Region& r = *view.profile().regions()->Get(i);
+    regions.push_back({{"kind", r.kind() == fb::RegionKind::State ? "state" : "arena"},
+                       {"bytes", r.bytes()},
+                       {"alignment", r.alignment()},
+                       {"padding", r.padding()}});
+  }
+  const WeightBytes weights(view.root());
+  return {{"regions", regions},
+          {"placements", placements},
+          {"live_bytes", live_bytes(drawn(view))},
+          {"session_bytes", need.bytes},
+          {"control_bytes", need.control},
+          {"prepared_bytes", need.prepared},
+          {"weight_bytes", weights.all},
+          {"widened_weight_bytes", weights.widened}};
+}
+
+std::string memory_text(const FileView& view, const Requirements& need) {
+  const nlohmann::json m = memory_json(view, need);
+  std::string text;
+  for (const auto& r : m["regions"])
+    text += fmt::format("region {}  {} bytes, alignment {}, padding {}\n", r["kind"].get<std::string>(),
+                        r["bytes"].dump(), r["alignment"].dump(), r["padding"].dump());
+  text += fmt::format("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
+                      need.bytes);
+  text += fmt::format("weights {} bytes in the file, {} of them widened when a session is created\n",
+                      m["weight_bytes"].dump(), m["widened_weight_bytes"].dump());
+  for (const auto& p : m["placements"])
+    text += fmt::format("{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", p["offset"].dump(), p["bytes"].dump(),
+                        p["first_step"].dump(), p["last_step"].dump(), p["value"].get<std::string>(),
+                        p["alias_of"].is_null() ? "" : "  (on " + p["alias_of"].get<std::string>() + ")");
+  const fb::Program& program = *view.root().programs()->Get(0);
+  const std::vector<uint64_t> live = live_bytes(drawn(view));
+  const uint64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+  text += "live bytes of each step\n";
+  for (uint32_t s = 0; s < live.size(); ++s)
+    text += fmt::format("{:>6} {:<18} {:>11}  {:<{}}{}\n", s,
+                        op_name(static_cast<Op>(program.steps()->Get(s)->op())), live[s],
+                        std::string(most == 0 ? 0 : live[s] * kBar / most, '#'), kBar,
+                        live[s] == most && most > 0 ? "  the most" : "");
+  return text;
+}
+
+std::string memory_page(const FileView& view, const std::string& name, const Requirements& need) {
+  const std::string title = escaped(name) + " - memory";
+  return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
+         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>" +
+         title + "</title>\n<style>" + kPageStyle + "</style>\n</head>\n<body>\n<main>\n<h1>" + title +
+         "</h1>\n<section>\n<p>Every value at its place in the arena, from the step that makes it to the "
+         "last "
+         "one that reads it. Hover for names; the marked step needs the most.</p>\n<div class=\"keys\">" +
+         type_keys() + "</div>\n<div class=\"scroll\">\n" + memory_drawing(drawn(view)) + "</div>\n" +
+         bytes_table(need, WeightBytes(view.root())) + "</section>\n</main>\n</body>\n</html>\n";
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,24 @@
+// What sinter inspect --memory tells: regions, every value's place and life, and what lives in each step.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "converter/cli/file_view.h"
+#include "sinter/session.h"
+
+namespace sinter::convert {
+
+// Bytes of weights in the file, and of these such as are widened when a session is created.
+struct WeightBytes {
+  uint64_t all = 0, widened = 0;
+  explicit WeightBytes(const fb::Model& root);
+};
+
+// `need`: what a session of this file takes on this machine.
+nlohmann::json memory_json(const FileView& view, const Requirements& need);
+std::string memory_text(const FileView& view, const Requirements& need);
+// One self-contained page: time by address, with the step that needs the most marked.
+std::string memory_page(const FileView& view, const std::string& name, const Requirements& need);
+
+}  // namespace sinter::convert
