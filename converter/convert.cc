@@ -292,6 +292,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.candidates = candidates_for(options.target);
   plan_options.stored_weights = options.stored_weights;
   plan_options.thorough = true;
+  plan_options.overlap = options.target == "portable";
   const auto planned = std::make_shared<const PlannedModel>(
       plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
   const PlannedModel& plan = *planned;

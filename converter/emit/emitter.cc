@@ -146,7 +146,7 @@ class ModelWriter {
     for (const PlannedStep& s : planned.steps) {
       const auto candidates = builder_.CreateVector(s.candidates);
       steps.push_back(fb::CreateStepPlan(builder_, candidates, 0, s.workspace_offset, s.workspace_bytes,
-                                         s.max_threads, s.elided));
+                                         s.max_threads, s.elided, s.in_order));
     }
     std::vector<Offset<fb::Placement>> placements;
     for (size_t i = 0; i < planned.values.size(); ++i) {

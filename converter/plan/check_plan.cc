@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "converter/plan/call_view.h"
 #include "converter/plan/planner.h"
+#include "runtime/kernels/reference.h"
 
 namespace sinter::convert {
 namespace {
@@ -68,7 +70,20 @@ class ProgramCheck {
   bool explained(const Interval& a, const Interval& b) {
     if (a.value == kAbsent || b.value == kAbsent) return false;
     if (find(a.value) == find(b.value)) return true;
-    return in_place(a, b) || in_place(b, a);
+    return in_place(a, b) || in_place(b, a) || in_order(a, b) || in_order(b, a);
+  }
+  // `later` is output 0 of a step in order that reads `earlier`, its operand 0, for the last time.
+  bool in_order(const Interval& earlier, const Interval& later) const {
+    if (later.first < 0 || later.first != earlier.last || later.begin > earlier.begin) return false;
+    const Node& node = graph_.nodes[static_cast<size_t>(later.first)];
+    if (!program_.steps[static_cast<size_t>(later.first)].in_order || node.inputs[0] != earlier.value ||
+        node.outputs[0] != later.value)
+      return false;
+    const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(node.op()))];
+    const CallView view(graph_, node);
+    size_t lead = 0;
+    return kernel->lead != nullptr && kernel->lead(view.call, &lead).ok() &&
+           earlier.begin - later.begin >= lead;
   }
   // `later` is output 0 of an in-place step that reads `earlier` for the last time.
   bool in_place(const Interval& earlier, const Interval& later) const {

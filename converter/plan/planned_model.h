@@ -16,6 +16,10 @@ struct PlannedStep {
   uint64_t workspace_offset = 0, workspace_bytes = 0;
   uint32_t max_threads = 0;  // 0: all
   bool elided = false;
+  bool in_order = false;  // output 0 lies over operand 0, from before its start on
+  // Bytes by which operand 0 must begin behind output 0 for that; kNever: it cannot be.
+  static constexpr uint64_t kNever = UINT64_MAX;
+  uint64_t lead = kNever;
   std::vector<uint32_t> subprograms;
 };
 

@@ -27,9 +27,13 @@ class ProgramPlanner {
     live_ranges(held);
   }
 
-  void plan() {
+  // Results lie partly over operand 0 in steps where otherwise more than `enough` bytes live.
+  void plan(uint64_t enough) {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) program_.steps[n].elided = storage_.elided()[n];
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) share_in_place(static_cast<int>(n));
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const int step = static_cast<int>(n);
+      if (!program_.steps[n].elided && !share_in_place(step) && live_in(step) > enough) overlap_operand(step);
+    }
     place();
   }
 
@@ -58,27 +62,68 @@ class ProgramPlanner {
     }
   }
 
-  // Output 0 may lie on an operand that dies here, if nothing else that shares the operand's bytes is still
-  // needed.
-  void share_in_place(int n) {
+  // Sum of what lives in step n, each on its own.
+  uint64_t live_in(int n) {
+    uint64_t sum = program_.steps[static_cast<size_t>(n)].workspace_bytes;
+    for (const PlannedValue& v : program_.values)
+      if (v.placed && v.first_step <= n && n <= v.last_step &&
+          (v.first_step < 0 || !program_.steps[static_cast<size_t>(v.first_step)].elided))
+        sum += v.bytes;
+    return sum;
+  }
+
+  // Whether nothing but `in` lives from step n on in bytes [begin, end) of its block.
+  bool free_but_for(ValueId in, int n, uint64_t begin, uint64_t end) const {
+    const auto& members = blocks().members(blocks().root(in));
+    return std::all_of(members.begin(), members.end(), [&](ValueId m) {
+      return m == in || blocks().delta(m) >= end || blocks().delta(m) + bytes(m) <= begin ||
+             program_.values[static_cast<size_t>(m)].last_step < n;
+    });
+  }
+  // Output 0 has no place yet, and operand `in` dies here.
+  bool may_overwrite(int n, ValueId in) {
+    const ValueId out = graph_.nodes[static_cast<size_t>(n)].outputs[0];
+    return at(in).placed && at(in).last_step == n && bytes(in) > 0 && blocks().root(out) == out &&
+           storage_.reach(out) <= bytes(out) && storage_.may_join(in, out) &&
+           !storage_.caller_writes(blocks().root(in));
+  }
+
+  // Puts output 0 on an operand of the same shape.
+  bool share_in_place(int n) {
     const Node& node = graph_.nodes[static_cast<size_t>(n)];
-    if (program_.steps[static_cast<size_t>(n)].elided) return;
     for (const ValueId in : node.inputs) {
-      if (!fits_in_place(graph_, node, in) || !at(in).placed || at(in).last_step != n || bytes(in) == 0)
+      if (!fits_in_place(graph_, node, in) || !may_overwrite(n, in) ||
+          !free_but_for(in, n, blocks().delta(in), blocks().delta(in) + bytes(in)))
         continue;
-      const ValueId out = node.outputs[0], root = blocks().root(in);
-      if (blocks().root(out) != out || storage_.reach(out) > bytes(out)) return;
-      if (!storage_.may_join(in, out) || storage_.caller_writes(root)) continue;
-      bool free = true;
-      for (const ValueId m : blocks().members(root)) {
-        const bool overlaps = blocks().delta(m) < blocks().delta(in) + bytes(in) &&
-                              blocks().delta(in) < blocks().delta(m) + bytes(m);
-        free &= m == in || !overlaps || at(m).last_step < n;
-      }
-      if (!free) continue;
-      storage_.join(out, in, 0);
-      return;
+      storage_.join(node.outputs[0], in, 0);
+      return true;
     }
+    return false;
+  }
+
+  // Puts output 0 over operand 0, from before its start on.
+  void overlap_operand(int n) {
+    const Node& node = graph_.nodes[static_cast<size_t>(n)];
+    PlannedStep& step = program_.steps[static_cast<size_t>(n)];
+    if (step.lead == PlannedStep::kNever ||
+        std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) > 1)
+      return;
+    const ValueId in = node.inputs[0], out = node.outputs[0], root = blocks().root(in);
+    // Blocks begin at aligned addresses; so does the result in them.
+    const uint64_t from = blocks().delta(in) % kBufferAlignment;
+    const uint64_t lead =
+        align_up(step.lead + (kBufferAlignment - from), kBufferAlignment) - (kBufferAlignment - from);
+    if (lead >= bytes(out) || !may_overwrite(n, in)) return;
+    const uint64_t place = blocks().delta(in);
+    const uint64_t begin = place - std::min(place, lead),
+                   end = place + bytes(out) - std::min(place + bytes(out), lead);
+    if (!free_but_for(in, n, begin, end)) return;
+    if (place >= lead)
+      storage_.join(out, root, begin);
+    else
+      storage_.join(root, out, lead - place);
+    step.in_order = true;
+    step.max_threads = 1;
   }
 
   // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
@@ -178,10 +223,15 @@ class ModelPlanner {
     PlannedProgram program = place(graph, steps, own_inputs, held);
     const uint64_t given = program.arena_bytes;
     if (options_.thorough) {
-      std::vector<uint64_t> workspace;
-      for (const PlannedStep& step : steps) workspace.push_back(step.workspace_bytes);
       const Storage storage(*graph, own_inputs);
-      const StepOrder order = find_step_order(*graph, storage, workspace, held);
+      std::vector<StepMemory> memory;
+      for (size_t n = 0; n < steps.size(); ++n) {
+        memory.push_back({steps[n].workspace_bytes, 0});
+        if (steps[n].lead == PlannedStep::kNever) continue;
+        const uint64_t result = storage.bytes(graph->nodes[n].outputs[0]);
+        memory.back().overlap = result - std::min(result, align_up(steps[n].lead, kBufferAlignment));
+      }
+      const StepOrder order = find_step_order(*graph, storage, memory, held);
       if (!std::is_sorted(order.nodes.begin(), order.nodes.end())) {
         PlannedProgram other = reordered(*graph, order.nodes, steps, own_inputs, held);
         if (other.arena_bytes < program.arena_bytes) program = std::move(other);
@@ -194,14 +244,29 @@ class ModelPlanner {
   }
 
  private:
-  PlannedProgram place(std::shared_ptr<const Graph> graph, std::vector<PlannedStep> steps, size_t own_inputs,
-                       const std::vector<ValueId>& held) const {
-    PlannedProgram program;
-    program.graph = graph;
-    program.own_inputs = own_inputs;
-    program.steps = std::move(steps);
-    ProgramPlanner(*graph, Storage(*graph, own_inputs), held, options_.thorough, program).plan();
-    return program;
+  PlannedProgram place(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
+                       size_t own_inputs, const std::vector<ValueId>& held) const {
+    const auto attempt = [&](uint64_t enough) {
+      PlannedProgram program;
+      program.graph = graph;
+      program.own_inputs = own_inputs;
+      program.steps = steps;
+      ProgramPlanner(*graph, Storage(*graph, own_inputs), held, options_.thorough, program).plan(enough);
+      return program;
+    };
+    PlannedProgram best = attempt(UINT64_MAX);
+    if (std::none_of(steps.begin(), steps.end(),
+                     [](const PlannedStep& step) { return step.lead != PlannedStep::kNever; }))
+      return best;
+    // What overlaps is tied together, and a long chain of such values wanders through memory. So only where
+    // it is needed: from wherever it helps at all to next to nowhere.
+    constexpr uint64_t kTrials = 8;
+    const uint64_t most = best.arena_bytes, least = attempt(0).lower_bound;
+    for (uint64_t i = 0; i < kTrials; ++i) {
+      PlannedProgram other = attempt(i == 0 ? 0 : least + (most - std::min(most, least)) * (i - 1) / kTrials);
+      if (other.arena_bytes < best.arena_bytes) best = std::move(other);
+    }
+    return best;
   }
   PlannedProgram reordered(const Graph& graph, const std::vector<size_t>& order,
                            const std::vector<PlannedStep>& steps, size_t own_inputs,
@@ -210,7 +275,7 @@ class ModelPlanner {
     std::vector<PlannedStep> moved;
     copy->nodes.clear();
     for (const size_t n : order) copy->nodes.push_back(graph.nodes[n]), moved.push_back(steps[n]);
-    return place(std::move(copy), std::move(moved), own_inputs, held);
+    return place(copy, moved, own_inputs, held);
   }
 
   void choose(const Graph& graph, const Node& node, PlannedStep& step) {
@@ -244,6 +309,10 @@ class ModelPlanner {
         throw std::logic_error(fmt::format("{} '{}' has no workspace", op_name(node.op()), node.name));
       step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, workspace);
     }
+    size_t lead = 0;
+    if (options_.overlap && step.candidates.size() == 1 && kernel->lead != nullptr &&
+        kernel->lead(view.call, &lead).ok())
+      step.lead = lead;
   }
 
   PlannedModel& model_;

@@ -24,7 +24,10 @@ struct PlanOptions {
   std::string target = "x86_64";
   std::vector<CandidateSource> candidates;  // best first, without the reference kernels
   bool stored_weights = true;               // widened when a session is created, else in the file
-  bool thorough = false;                    // search for the least memory: order of steps, offsets
+  // Results may lie partly over the operand that they are made of, where only the reference kernels compute a
+  // step; it then runs on one thread.
+  bool overlap = false;
+  bool thorough = false;  // search for the least memory: order of steps, offsets
 };
 
 // The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.

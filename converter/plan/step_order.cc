@@ -4,6 +4,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "converter/plan/covered.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -52,9 +54,9 @@ struct Trail {
 
 class Search {
  public:
-  Search(const Graph& graph, const Storage& storage, const std::vector<uint64_t>& workspace,
+  Search(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
          const std::vector<ValueId>& held)
-      : graph_(graph), storage_(storage), workspace_(workspace), uses_(graph), held_(graph.values.size()) {
+      : graph_(graph), storage_(storage), steps_(steps), uses_(graph), held_(graph.values.size()) {
     for (const ValueId v : graph.outputs) held_[static_cast<size_t>(v)] = true;
     for (const ValueId v : held) held_[static_cast<size_t>(v)] = true;
     for (const Node& node : graph.nodes) {
@@ -116,14 +118,7 @@ class Search {
     for (const ValueId m : members)
       if (counts(m))
         spans_.emplace_back(storage_.blocks().delta(m), storage_.blocks().delta(m) + storage_.bytes(m));
-    std::sort(spans_.begin(), spans_.end());
-    uint64_t sum = 0, end = 0;
-    for (const auto& [from, to] : spans_) {
-      if (to <= end) continue;
-      sum += to - std::max(from, end);
-      end = to;
-    }
-    return sum;
+    return covered_bytes(spans_);
   }
 
   State first() const {
@@ -138,16 +133,21 @@ class Search {
     return state;
   }
 
-  // Of the operands that this step could overwrite, the bytes of one that no one else needs.
-  uint64_t in_place(const Words& done, int i) const {
+  // Nobody needs v's block after step i, nor has a caller put it there.
+  bool leaves(const Words& done, int i, ValueId v) const {
+    const ValueId root = storage_.blocks().root(v);
+    return storage_.placed(v) && live(done, -1, v) && covered(done, i, root, -1) == 0 &&
+           storage_.may_join(v, graph_.nodes[static_cast<size_t>(i)].outputs[0]) &&
+           !storage_.caller_writes(root);
+  }
+  // Bytes that the step saves by writing over an operand.
+  uint64_t saved(const Words& done, int i) const {
     const Node& node = graph_.nodes[static_cast<size_t>(i)];
     if (storage_.elided()[static_cast<size_t>(i)]) return 0;
     for (const ValueId v : node.inputs)
-      if (v >= 0 && storage_.placed(v) && fits_in_place(graph_, node, v) && live(done, -1, v) &&
-          covered(done, i, storage_.blocks().root(v), -1) == 0 && storage_.may_join(v, node.outputs[0]) &&
-          !storage_.caller_writes(storage_.blocks().root(v)))
-        return storage_.bytes(v);
-    return 0;
+      if (v >= 0 && fits_in_place(graph_, node, v) && leaves(done, i, v)) return storage_.bytes(v);
+    const uint64_t overlap = steps_[static_cast<size_t>(i)].overlap;
+    return overlap > 0 && leaves(done, i, node.inputs[0]) ? overlap : 0;
   }
 
   // What the state's figures become by step i.
@@ -155,13 +155,13 @@ class Search {
     uint64_t live, peak;
   };
   Effect effect(const State& from, int i) const {
-    uint64_t before = 0, during = workspace_[static_cast<size_t>(i)], after = 0;
+    uint64_t before = 0, during = steps_[static_cast<size_t>(i)].workspace, after = 0;
     for (const ValueId root : touch(i).roots) {
       before += covered(from.done, -1, root, -1);
       during += covered(from.done, -1, root, i);
       after += covered(from.done, i, root, -1);
     }
-    during -= std::min(during, in_place(from.done, i));
+    during -= std::min(during, saved(from.done, i));
     return {from.live - before + after, std::max(from.peak, from.live - before + during)};
   }
   void move(State& state, int i, const Effect& effect) const {
@@ -182,7 +182,8 @@ class Search {
     for (int i = 0; i < count(); ++i) {
       const Node& node = graph_.nodes[static_cast<size_t>(i)];
       std::vector<ValueId> seen;
-      uint64_t sum = workspace_[static_cast<size_t>(i)], credit = 0;
+      const StepMemory& step = steps_[static_cast<size_t>(i)];
+      uint64_t sum = step.workspace, credit = step.overlap;
       for (const auto* list : {&node.inputs, &node.outputs})
         for (const ValueId v : *list) {
           if (v < 0 || !storage_.placed(v)) continue;
@@ -191,7 +192,8 @@ class Search {
           if (std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
           seen.push_back(root);
           sum += storage_.bytes(v);
-          if (list == &node.inputs && fits_in_place(graph_, node, v)) credit = storage_.bytes(v);
+          if (list == &node.inputs && fits_in_place(graph_, node, v))
+            credit = std::max(credit, storage_.bytes(v));
         }
       most = std::max(most, sum - std::min(sum, credit));
     }
@@ -275,7 +277,7 @@ class Search {
 
   const Graph& graph_;
   const Storage& storage_;
-  const std::vector<uint64_t>& workspace_;
+  const std::vector<StepMemory>& steps_;
   Uses uses_;
   std::vector<bool> held_;
   std::vector<Touch> touches_;
@@ -285,14 +287,14 @@ class Search {
 
 }  // namespace
 
-uint64_t given_order_peak(const Graph& graph, const Storage& storage, const std::vector<uint64_t>& workspace,
+uint64_t given_order_peak(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
                           const std::vector<ValueId>& held) {
-  return Search(graph, storage, workspace, held).given();
+  return Search(graph, storage, steps, held).given();
 }
 
-StepOrder find_step_order(const Graph& graph, const Storage& storage, const std::vector<uint64_t>& workspace,
+StepOrder find_step_order(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
                           const std::vector<ValueId>& held) {
-  return Search(graph, storage, workspace, held).run();
+  return Search(graph, storage, steps, held).run();
 }
 
 }  // namespace sinter::convert

@@ -20,13 +20,19 @@ struct StepOrder {
   bool proved = true;         // no other order has a smaller one
 };
 
+// What a step needs while it runs, and what it saves where output 0 may lie over an operand 0 that dies
+// there.
+struct StepMemory {
+  uint64_t workspace = 0, overlap = 0;
+};
+
 // The largest sum of live bytes in the graph's own order; arguments as below.
-uint64_t given_order_peak(const Graph& graph, const Storage& storage, const std::vector<uint64_t>& workspace,
+uint64_t given_order_peak(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
                           const std::vector<ValueId>& held);
 
-// `workspace`: bytes of each node while it runs. `held`: values that live until the end besides the graph's
+// `steps`: one for each node. `held`: values that live until the end besides the graph's
 // outputs. Keeps the given order where no other is strictly better.
-StepOrder find_step_order(const Graph& graph, const Storage& storage, const std::vector<uint64_t>& workspace,
+StepOrder find_step_order(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
                           const std::vector<ValueId>& held);
 
 }  // namespace sinter::convert

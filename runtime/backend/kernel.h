@@ -57,6 +57,10 @@ struct Kernel {
   // float32, float64 and the integer types. Kernels of other tables than the reference have accept and leave
   // infer null.
   Status (*accept)(const OpCall& call) = nullptr;
+  // For kernels that go through their output in order: the least number of bytes by which input 0 must begin
+  // behind output 0 where the two overlap and nobody needs input 0 afterwards. On one thread nothing is then
+  // written over what is still to be read. Null or kUnsupported: they may not overlap.
+  Status (*lead)(const OpCall& call, size_t* bytes) = nullptr;
 };
 
 // Marks an output that the caller of infer does not want.

@@ -31,8 +31,15 @@ Status run(const OpCall& call, RunContext& context) {
   });
 }
 
+Status lead(const OpCall& call, size_t* bytes) {
+  ConvGeometry g;
+  int64_t dims[kMaxRank];
+  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+  return conv_lead(call, g, bytes);
+}
+
 }  // namespace
 
-const Kernel kConvKernel = {Op::kConv, infer_call, workspace, run};
+const Kernel kConvKernel = {Op::kConv, infer_call, workspace, run, nullptr, lead};
 
 }  // namespace sinter

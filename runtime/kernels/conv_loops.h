@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/kernels/conv_geometry.h"
+#include "runtime/kernels/lead.h"
 #include "runtime/kernels/product.h"
 
 namespace sinter::linear {
@@ -20,6 +21,12 @@ inline bool patches_in_place(const ConvGeometry& g) {
 }
 inline Status conv_workspace(const OpCall& call, const ConvGeometry& g, int threads, size_t* bytes) {
   return product_workspace(conv_product(g), call.in(0).dtype, patches_in_place(g), threads, bytes);
+}
+
+inline Status conv_lead(const OpCall& call, const ConvGeometry& g, size_t* bytes) {
+  SINTER_CHECK(g.group == 1, unsupported("one group after the other"));
+  SINTER_RETURN_IF_ERROR(check_in_order(conv_product(g), call.in(1).dtype));
+  return windows_lead(call, g, kTile - 1, bytes);
 }
 
 template <class N>

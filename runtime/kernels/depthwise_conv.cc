@@ -24,8 +24,15 @@ Status run(const OpCall& call, RunContext& context) {
   });
 }
 
+Status lead(const OpCall& call, size_t* bytes) {
+  ConvGeometry g;
+  int64_t dims[kMaxRank];
+  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+  return windows_lead(call, g, 0, bytes);
+}
+
 }  // namespace
 
-const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, infer_call, nullptr, run};
+const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, infer_call, nullptr, run, nullptr, lead};
 
 }  // namespace sinter

@@ -1,5 +1,6 @@
 // MaxPool, AvgPool, QAvgPool: each window is walked once for a block of channels whose running results stay
 // on the stack.
+#include "runtime/kernels/lead.h"
 #include "runtime/kernels/pool_window.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/requantize.h"
@@ -87,6 +88,13 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
   });
 }
 
+Status max_pool_lead(const OpCall& call, size_t* bytes) {
+  SINTER_CHECK(call.has_output(0) && !call.has_output(1), unsupported("indices are written as well"));
+  Window w;
+  SINTER_RETURN_IF_ERROR(pool_window(call.attrs<MaxPoolAttrs>(), call.in(0), true, &w));
+  return pool_lead(call, w, bytes);
+}
+
 Status infer_avg_pool(OpCall& call) {
   const auto& a = call.attrs<AvgPoolAttrs>();
   const TensorView& x = call.in(0);
@@ -131,6 +139,14 @@ Status average(const OpCall& call, const A& a, RunContext& context, Finish finis
   return ok_status();
 }
 
+template <class A>
+Status average_lead(const OpCall& call, size_t* bytes) {
+  const auto& a = call.attrs<A>();
+  Window w;
+  SINTER_RETURN_IF_ERROR(pool_window(a, call.in(0), a.count_include_pad == 0, &w));
+  return pool_lead(call, w, bytes);
+}
+
 Status run_avg_pool(const OpCall& call, RunContext& context) {
   return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -172,8 +188,10 @@ Status run_q_avg_pool(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kMaxPoolKernel = {Op::kMaxPool, infer_max_pool, nullptr, run_max_pool};
-const Kernel kAvgPoolKernel = {Op::kAvgPool, infer_avg_pool, nullptr, run_avg_pool};
-const Kernel kQAvgPoolKernel = {Op::kQAvgPool, infer_q_avg_pool, nullptr, run_q_avg_pool};
+const Kernel kMaxPoolKernel = {Op::kMaxPool, infer_max_pool, nullptr, run_max_pool, nullptr, max_pool_lead};
+const Kernel kAvgPoolKernel = {Op::kAvgPool, infer_avg_pool, nullptr,
+                               run_avg_pool, nullptr,        average_lead<AvgPoolAttrs>};
+const Kernel kQAvgPoolKernel = {Op::kQAvgPool,  infer_q_avg_pool, nullptr,
+                                run_q_avg_pool, nullptr,          average_lead<QAvgPoolAttrs>};
 
 }  // namespace sinter

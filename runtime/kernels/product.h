@@ -117,6 +117,11 @@ template <int kRows, int kColumns, class X, class W, class Reader, class Acc>
 
 // ---- how the work is cut
 
+// Others that are met at a time on one thread, from the bytes of one.
+inline int64_t chunk_of(int64_t other_bytes) {
+  return (std::max<int64_t>(kCached / std::max<int64_t>(other_bytes, 1), 1) + kTile - 1) / kTile * kTile;
+}
+
 // `groups` of four (gathered together, where they are gathered) meet each of `others`.
 struct Tiling {
   int64_t groups = 0, others = 0;
@@ -134,7 +139,7 @@ void for_tiles(const Tiling& t, RunContext& context, F&& f) {
   if (each > 0) slots = std::min(slots, static_cast<int64_t>(context.workspace.size() / each));
   slots = std::max<int64_t>(slots, 1);
   const auto in_fours = [](int64_t n) { return (n + kTile - 1) / kTile * kTile; };
-  int64_t chunk = in_fours(std::max<int64_t>(kCached / std::max<int64_t>(t.other_bytes, 1), 1));
+  int64_t chunk = chunk_of(t.other_bytes);
   // Where there are too few groups for the threads, others are shared out as well.
   const int64_t shares = (slots + t.groups - 1) / t.groups;
   chunk = std::min({chunk, t.most, in_fours((t.others + shares - 1) / shares)});
@@ -246,6 +251,28 @@ void multiply(const Product& p, int64_t pieces, const N& numerics, RunContext& c
         for (int64_t j = 0; j < columns; ++j) store(r0 + r, c + j, sums[j][r]);
     }
   });
+}
+
+// Rows are taken four at a time, in order, if the columns are met in one go.
+inline Status check_in_order(const Product& p, DType weights) {
+  SINTER_CHECK(
+      p.depth <= kCached && chunk_of(p.depth * static_cast<int64_t>(byte_width(weights))) >= p.columns,
+      unsupported("rows are read more than once"));
+  return ok_status();
+}
+inline Status connected_lead(const OpCall& call, size_t* bytes) {
+  const Product p = connected_product(call);
+  SINTER_RETURN_IF_ERROR(check_in_order(p, call.in(1).dtype));
+  const int64_t in_row = p.depth * static_cast<int64_t>(byte_width(call.in(0).dtype)),
+                out_row = p.columns * static_cast<int64_t>(byte_width(call.out(0).dtype));
+  const int64_t groups = (p.rows + kTile - 1) / kTile;
+  int64_t lead = 0;
+  // It changes evenly from group to group, but for the last one.
+  for (const int64_t group : {int64_t{0}, groups - 2, groups - 1})
+    if (group >= 0)
+      lead = std::max(lead, std::min((group + 1) * kTile, p.rows) * out_row - group * kTile * in_row);
+  *bytes = static_cast<size_t>(lead);
+  return ok_status();
 }
 
 // Every row of x [..., depth] with every row of the weights [columns, depth], operands 0 and 1.

@@ -59,7 +59,16 @@ struct QuantizedConv {
     });
   }
 
-  static constexpr Kernel kernel() { return {A::kOp, infer, kDepthwise ? nullptr : workspace, run}; }
+  static Status lead(const OpCall& call, size_t* bytes) {
+    ConvGeometry g;
+    int64_t dims[kMaxRank];
+    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    return kDepthwise ? windows_lead(call, g, 0, bytes) : conv_lead(call, g, bytes);
+  }
+
+  static constexpr Kernel kernel() {
+    return {A::kOp, infer, kDepthwise ? nullptr : workspace, run, nullptr, kTransposed ? nullptr : lead};
+  }
 };
 
 }  // namespace

@@ -45,6 +45,7 @@ struct PlanScratch {
 };
 
 struct PlanView {
+  const ModelState& model;
   const fb::Profile& profile;
   const fb::ProgramPlan& plan;
   const ProgramFacts& facts;

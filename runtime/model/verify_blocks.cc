@@ -57,6 +57,34 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
   return a.view.same_shape(b.view) && same_strides(a.view, b.view);
 }
 
+// b is written over a by a kernel that goes through both in order and stays behind. Attributes and shapes of
+// the step are verified.
+[[gnu::noinline]] bool in_order(const PlanView& view, const Place& a, const Place& b) {
+  const uint32_t va = a.placement->value(), vb = b.placement->value();
+  const int32_t s = view.facts.lives[vb].first;
+  if (s < 0 || static_cast<uint32_t>(s) >= view.steps() || view.facts.lives[va].last != s) return false;
+  if (!view.plan.steps()->Get(static_cast<uint32_t>(s))->in_order()) return false;
+  const fb::Step& step = *view.facts.program->steps()->Get(static_cast<uint32_t>(s));
+  const auto ins = items(step.inputs()), outs = items(step.outputs());
+  if (is_control(step) || ins.empty() || outs.empty() || ins[0] != static_cast<int32_t>(va) ||
+      outs[0] != static_cast<int32_t>(vb) || a.begin < b.begin || !a.view.dense() || !b.view.dense())
+    return false;
+  for (size_t i = 1; i < ins.size(); ++i)
+    if (ins[i] == ins[0]) return false;
+  const Kernel* kernel = view.model.kernels[static_cast<size_t>(op_index(step_op(step)))];
+  AttrStorage attrs;
+  TensorView views[kMaxOperands];
+  size_t lead = 0;
+  if (kernel == nullptr || kernel->lead == nullptr || ins.size() + outs.size() > kMaxOperands ||
+      !decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs).ok())
+    return false;
+  for (size_t i = 0; i < ins.size() + outs.size(); ++i)
+    if (const int32_t v = i < ins.size() ? ins[i] : outs[i - ins.size()]; v >= 0)
+      views[i] = value_view(view.value(static_cast<uint32_t>(v)));
+  const OpCall call{step_op(step), &attrs, {views, ins.size()}, {views + ins.size(), outs.size()}};
+  return kernel->lead(call, &lead).ok() && a.begin - b.begin >= lead;
+}
+
 }  // namespace
 
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value) {
@@ -131,7 +159,7 @@ Status check_blocks(PlanView& view) {
         const bool together = life(a).first == life(b).first;
         if (!s.written[list->Get(b)->value()] && !(together && s.written[list->Get(a)->value()])) continue;
         const Place pa = view.place(*list->Get(a)), pb = view.place(*list->Get(b));
-        if (disjoint(pa, pb) || (!together && in_place(view, pa, pb))) continue;
+        if (disjoint(pa, pb) || (!together && (in_place(view, pa, pb) || in_order(view, pa, pb)))) continue;
         return corrupt("value %a is overwritten by value %b while it is live", pa.placement->value(),
                        pb.placement->value());
       }

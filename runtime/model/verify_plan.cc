@@ -285,11 +285,11 @@ Status verify_regions(const fb::Profile& profile) {
   return ok_status();
 }
 
-Status verify_plan(const ModelState&, const fb::Profile& profile, const ProgramFacts& facts,
+Status verify_plan(const ModelState& model, const fb::Profile& profile, const ProgramFacts& facts,
                    BumpArena arena) {
   PlanScratch scratch(length(facts.program->values()), length(facts.program->steps()), arena);
   SINTER_CHECK(!arena.exhausted(), corrupt("the file states too little scratch memory"));
-  return PlanVerifier({profile, *profile.programs()->Get(facts.index), facts, scratch}).run();
+  return PlanVerifier({model, profile, *profile.programs()->Get(facts.index), facts, scratch}).run();
 }
 
 }  // namespace sinter::detail

@@ -108,7 +108,7 @@ void Creator::close_all() {
 
 ThreadPool* Creator::threads_for(const fb::StepPlan& plan) const {
   const bool many = options_.threads != nullptr && options_.threads->thread_count() > 1;
-  return many && plan.max_threads() != 1 ? options_.threads : nullptr;
+  return many && plan.max_threads() != 1 && !plan.in_order() ? options_.threads : nullptr;
 }
 
 Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
@@ -152,6 +152,7 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
 // The first candidate that takes the step; the reference kernels come last.
 Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice) {
   const size_t reference = slot_count_ - 1;
+  if (plan.in_order()) return try_backend(reference, call, plan, choice, true);
   const auto attempt = [&](size_t i, bool* done) -> Status {
     const Status status = try_backend(i, call, plan, choice, false);
     *done = status.code != Code::kUnsupported;

@@ -949,7 +949,8 @@ struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_WORKSPACE_OFFSET = 8,
     VT_WORKSPACE_BYTES = 10,
     VT_MAX_THREADS = 12,
-    VT_ELIDED = 14
+    VT_ELIDED = 14,
+    VT_IN_ORDER = 16
   };
   const ::flatbuffers::Vector<uint8_t> *candidates() const {
     return GetPointer<const ::flatbuffers::Vector<uint8_t> *>(VT_CANDIDATES);
@@ -969,6 +970,9 @@ struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   bool elided() const {
     return GetField<uint8_t>(VT_ELIDED, 0) != 0;
   }
+  bool in_order() const {
+    return GetField<uint8_t>(VT_IN_ORDER, 0) != 0;
+  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_CANDIDATES) &&
@@ -978,6 +982,7 @@ struct StepPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyField<uint64_t>(verifier, VT_WORKSPACE_BYTES, 8) &&
            VerifyField<uint32_t>(verifier, VT_MAX_THREADS, 4) &&
            VerifyField<uint8_t>(verifier, VT_ELIDED, 1) &&
+           VerifyField<uint8_t>(verifier, VT_IN_ORDER, 1) &&
            verifier.EndTable();
   }
 };
@@ -1004,6 +1009,9 @@ struct StepPlanBuilder {
   void add_elided(bool elided) {
     fbb_.AddElement<uint8_t>(StepPlan::VT_ELIDED, static_cast<uint8_t>(elided), 0);
   }
+  void add_in_order(bool in_order) {
+    fbb_.AddElement<uint8_t>(StepPlan::VT_IN_ORDER, static_cast<uint8_t>(in_order), 0);
+  }
   explicit StepPlanBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1022,13 +1030,15 @@ inline ::flatbuffers::Offset<StepPlan> CreateStepPlan(
     uint64_t workspace_offset = 0,
     uint64_t workspace_bytes = 0,
     uint32_t max_threads = 0,
-    bool elided = false) {
+    bool elided = false,
+    bool in_order = false) {
   StepPlanBuilder builder_(_fbb);
   builder_.add_workspace_bytes(workspace_bytes);
   builder_.add_workspace_offset(workspace_offset);
   builder_.add_max_threads(max_threads);
   builder_.add_workspace_region(workspace_region);
   builder_.add_candidates(candidates);
+  builder_.add_in_order(in_order);
   builder_.add_elided(elided);
   return builder_.Finish();
 }
@@ -1040,7 +1050,8 @@ inline ::flatbuffers::Offset<StepPlan> CreateStepPlanDirect(
     uint64_t workspace_offset = 0,
     uint64_t workspace_bytes = 0,
     uint32_t max_threads = 0,
-    bool elided = false) {
+    bool elided = false,
+    bool in_order = false) {
   auto candidates__ = candidates ? _fbb.CreateVector<uint8_t>(*candidates) : 0;
   return sinter::fb::CreateStepPlan(
       _fbb,
@@ -1049,7 +1060,8 @@ inline ::flatbuffers::Offset<StepPlan> CreateStepPlanDirect(
       workspace_offset,
       workspace_bytes,
       max_threads,
-      elided);
+      elided,
+      in_order);
 }
 
 struct Placement FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {

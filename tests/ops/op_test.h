@@ -6,7 +6,8 @@
 //
 // run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
 // operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row says
-// Any) and in place (where it says InPlace); all must give the same bytes as the dense run.
+// Any), in place (where it says InPlace) and with input 0 right behind output 0 (Kernel::lead); all must give
+// the same bytes as the dense run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -227,6 +228,45 @@ Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::ve
 }
 
 // See the head of the file. Gives empty tensors after a failure, which is recorded.
+// Runs with input 0 as close behind output 0 as its kernel states, the two overlapping; false where the
+// kernel states nothing. `result`: output 0.
+inline bool run_overlapped(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                           const std::vector<TensorView>& shapes, Tensor* result) {
+  const Kernel& kernel = *reference_kernels()[static_cast<size_t>(op_index(op))];
+  if (kernel.lead == nullptr || inputs[0].bytes.empty()) return false;
+  std::vector<Operand> others;
+  others.reserve(inputs.size());
+  std::vector<TensorView> in_views, out_views(shapes);
+  for (const Tensor& t : inputs) {
+    others.emplace_back(t.dtype, t.dims, Layout::kDense);
+    others.back().write(t);
+    in_views.push_back(t.dtype == DType::kNone ? TensorView{} : others.back().view());
+  }
+  for (TensorView& v : out_views)
+    if (v.rank == kUnwantedRank) v = {};
+  OpCall call{op, attrs, in_views, out_views};
+  size_t lead = 0;
+  if (!kernel.lead(call, &lead).ok()) return false;
+  const size_t behind = align_up(lead, byte_width(inputs[0].dtype));
+  const auto bytes = static_cast<size_t>(out_views[0].dense_bytes());
+  Guarded memory(std::max(behind + inputs[0].bytes.size(), bytes));
+  out_views[0].data = memory.data();
+  in_views[0].data = memory.data() + behind;
+  std::copy(inputs[0].bytes.begin(), inputs[0].bytes.end(), in_views[0].data);
+  size_t workspace_bytes = 0;
+  if (kernel.workspace != nullptr) {
+    EXPECT_TRUE(kernel.workspace(call, 1, &workspace_bytes).ok());
+  }
+  Operand workspace(DType::kUint8, {static_cast<int64_t>(workspace_bytes)}, Layout::kDense);
+  RunContext context{{workspace.view().data, workspace_bytes}, nullptr};
+  EXPECT_TRUE(kernel.run(call, context).ok());
+  EXPECT_TRUE(memory.clean()) << op_name(op) << " wrote beside its overlapping operands";
+  *result = {out_views[0].dtype,
+             Shape(out_views[0].shape().begin(), out_views[0].shape().end()),
+             {memory.data(), memory.data() + bytes}};
+  return true;
+}
+
 inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                                   const RunOptions& options = {}) {
   std::vector<TensorView> shapes;
@@ -264,6 +304,9 @@ inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Te
       if (inputs[i].dims != dims || byte_width(inputs[i].dtype) != byte_width(shapes[0].dtype)) continue;
       compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));
     }
+  if (Tensor result; run_overlapped(op, attrs, inputs, shapes, &result)) {
+    EXPECT_EQ(result.bytes, dense[0].bytes) << op_name(op) << " differs where input 0 lies behind output 0";
+  }
   return dense;
 }
 

@@ -61,7 +61,7 @@ uint64_t peak_in_order(const Graph& graph, const std::vector<size_t>& order) {
   auto copy = std::make_shared<Graph>(graph);
   copy->nodes.clear();
   for (const size_t n : order) copy->nodes.push_back(graph.nodes[n]);
-  return given_order_peak(*copy, Storage(*copy, copy->inputs.size()), std::vector<uint64_t>(order.size()),
+  return given_order_peak(*copy, Storage(*copy, copy->inputs.size()), std::vector<StepMemory>(order.size()),
                           {});
 }
 
@@ -87,7 +87,7 @@ TEST(StepOrder, NoOtherOrderOfASmallGraphIsBetter) {
     const size_t count = graph->nodes.size();
     if (count > 7) continue;
     const Storage storage(*graph, 1);
-    const StepOrder found = find_step_order(*graph, storage, std::vector<uint64_t>(count), {});
+    const StepOrder found = find_step_order(*graph, storage, std::vector<StepMemory>(count), {});
     ASSERT_TRUE(found.proved);
     std::vector<size_t> sorted = found.nodes, taken;
     std::sort(sorted.begin(), sorted.end());
@@ -133,13 +133,14 @@ TEST(StepOrder, TheGivenOrderStaysWhereNoneIsBetter) {
   for (uint32_t seed = 1; seed <= 20; ++seed) {
     const auto graph = random_graph(seed, 12);
     const Storage storage(*graph, 1);
-    const StepOrder found = find_step_order(*graph, storage, std::vector<uint64_t>(graph->nodes.size()), {});
+    const StepOrder found =
+        find_step_order(*graph, storage, std::vector<StepMemory>(graph->nodes.size()), {});
     auto copy = std::make_shared<Graph>(*graph);
     copy->nodes.clear();
     for (const size_t n : found.nodes) copy->nodes.push_back(graph->nodes[n]);
     ASSERT_EQ(check(*copy), "");
     const Storage again(*copy, 1);
-    const StepOrder second = find_step_order(*copy, again, std::vector<uint64_t>(graph->nodes.size()), {});
+    const StepOrder second = find_step_order(*copy, again, std::vector<StepMemory>(graph->nodes.size()), {});
     EXPECT_TRUE(std::is_sorted(second.nodes.begin(), second.nodes.end()));
     EXPECT_EQ(second.peak, found.peak);
   }
@@ -156,7 +157,7 @@ TEST(StepOrder, WideGraphsEndWithinTheBudget) {
   std::stable_partition(graph->nodes.begin(), graph->nodes.end(),
                         [](const Node& n) { return n.op() == Op::kTile; });
   const Storage storage(*graph, 1);
-  const StepOrder found = find_step_order(*graph, storage, std::vector<uint64_t>(graph->nodes.size()), {});
+  const StepOrder found = find_step_order(*graph, storage, std::vector<StepMemory>(graph->nodes.size()), {});
   EXPECT_LT(found.peak, uint64_t{256 + 8 * 256 + 100 * 4 + 1});
 }
 
