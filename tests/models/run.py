@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Convert and run each network of ../shared/models and compare with golden files or onnxruntime.
 
-    run.py [--sinter PROGRAM] [--filter GLOB]... [--backends reference,default] [--threads 1,2] [--report FILE]
+    run.py [--sinter PROGRAM] [--filter GLOB]... [--backends portable,default] [--threads 1,2] [--report FILE]
 
 Float outputs may differ by 1e-4 of the output's largest magnitude, quantized ones by one step, integers not at all.
-For one backend the answer must be the same bits with every number of threads. The table is models.tsv; skipped with
-a plain message where ../shared (or SINTER_SHARED) is absent. Inputs and references are kept in build/golden-cache.
+"portable" is the file that --target portable makes. For one backend the answer must be the same bits with every number
+of threads. The table is models.tsv; skipped with a plain message where ../shared (or SINTER_SHARED) is absent. Inputs and references are kept in build/golden-cache.
 """
 import argparse
 import fnmatch
@@ -77,7 +77,13 @@ def check(net, args, sinter, shared, work):
     if verdict == "refuse":
         out.update(status="FAIL", message=f"converted, but {word} should have been refused")
         return out
-    failures = []
+    failures, files = [], {}
+    if "portable" in args.backends.split(","):
+        files["portable"] = os.path.join(work, "portable.sinter")
+        r = cli.call(sinter, "convert", path, "-o", files["portable"], "--target", "portable", "--quiet", *flags,
+                     timeout=args.timeout)
+        if r.code != 0:
+            failures.append(f"convert --target portable: {r.why()}")
     for number, (feed, expected) in enumerate(networks.cases(net, path, model, CACHE)):
         source, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
         cli.save_npz(source, {k: v for k, v in feed.items() if k not in fixed})
@@ -88,8 +94,9 @@ def check(net, args, sinter, shared, work):
                     os.unlink(result)
                 label = f"{backend}/{threads}"
                 start = time.monotonic()
-                r = cli.call(sinter, "run", target, "--inputs", source, "--outputs", result, "--quiet", "--threads",
-                             threads, *(["--backend", backend] if backend != "default" else []), timeout=args.timeout)
+                chosen = ["--backend", backend] if backend not in ("default", *files) else []
+                r = cli.call(sinter, "run", files.get(backend, target), "--inputs", source, "--outputs", result, "--quiet",
+                             "--threads", threads, *chosen, timeout=args.timeout)
                 out["seconds"][label] = round(time.monotonic() - start, 2)
                 if r.code != 0:
                     failures.append(f"{label}: run: {r.why()}")
@@ -117,7 +124,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--sinter", help="the program (default: SINTER or the build folder)")
     p.add_argument("--filter", action="append", help="only networks whose file matches this glob")
-    p.add_argument("--backends", default="reference,default")
+    p.add_argument("--backends", default="portable,default")
     p.add_argument("--threads", default="1,2")
     p.add_argument("--timeout", type=float, default=300)
     p.add_argument("--report", help="write all results as JSON")
