@@ -24,34 +24,34 @@ namespace sinter::convert {
 namespace {
 
 // Tables of kernels accept by themselves; workspaces are asked for every thread count that is planned for.
-Status accept_simd(const OpCall& call, size_t* workspace) {
+Status accept_simd(const OpCall& call, int threads, size_t* workspace) {
   SimdBackend simd;
   *workspace = 0;
-  for (int threads = 1; threads <= kPlannedThreads; ++threads) {
+  for (int n = 1; n <= threads; ++n) {
     StepNeeds needs;
-    SINTER_RETURN_IF_ERROR(simd.measure(call, threads, &needs));
+    SINTER_RETURN_IF_ERROR(simd.measure(call, n, &needs));
     *workspace = std::max(*workspace, needs.workspace);
   }
   return ok_status();
 }
 
-Status accept_xnnpack(const OpCall& call, size_t* workspace, const char* target) {
+Status accept_xnnpack(const OpCall& call, int threads, size_t* workspace, const char* target) {
   SINTER_CHECK(has_float16_kernels(target) || !xnnpack::is_half(call),
                unsupported("float16 kernels are for 64-bit ARM"));
   SINTER_CHECK(std::string_view(target) == "x86_64" || !xnnpack::has_wide_weights(call),
                unsupported("the kernels for ARM take no weights of -128"));
-  if (prefers_simd(call, target) && accept_simd(call, workspace).ok())
+  if (prefers_simd(call, target) && accept_simd(call, threads, workspace).ok())
     return unsupported("the Highway kernel is faster");
-  return xnnpack::accept(call, kPlannedThreads, workspace);
+  return xnnpack::accept(call, threads, workspace);
 }
-Status accept_xnnpack_x86(const OpCall& call, size_t* workspace) {
-  return accept_xnnpack(call, workspace, "x86_64");
+Status accept_xnnpack_x86(const OpCall& call, int threads, size_t* workspace) {
+  return accept_xnnpack(call, threads, workspace, "x86_64");
 }
-Status accept_xnnpack_aarch64(const OpCall& call, size_t* workspace) {
-  return accept_xnnpack(call, workspace, "aarch64");
+Status accept_xnnpack_aarch64(const OpCall& call, int threads, size_t* workspace) {
+  return accept_xnnpack(call, threads, workspace, "aarch64");
 }
-Status accept_xnnpack_armv7(const OpCall& call, size_t* workspace) {
-  return accept_xnnpack(call, workspace, "armv7");
+Status accept_xnnpack_armv7(const OpCall& call, int threads, size_t* workspace) {
+  return accept_xnnpack(call, threads, workspace, "armv7");
 }
 
 Status xnnpack_float16(const OpCall& call, size_t* workspace) {

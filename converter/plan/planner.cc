@@ -293,9 +293,10 @@ class ModelPlanner {
     }
     const CallView view(graph, node);
     step.max_threads = worthwhile_threads(view.call);
+    const int threads = step.max_threads == 1 ? 1 : kPlannedThreads;
     for (size_t c = 0; c < options_.candidates.size(); ++c) {
       size_t workspace = 0;
-      if (!options_.candidates[c].accept(view.call, &workspace).ok()) continue;
+      if (!options_.candidates[c].accept(view.call, threads, &workspace).ok()) continue;
       // Memory is planned for the first choice; a later one serves where that suffices.
       if (step.candidates.empty()) step.workspace_bytes = workspace;
       step.candidates.push_back(static_cast<uint8_t>(c));

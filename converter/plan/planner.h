@@ -13,11 +13,11 @@ namespace sinter::convert {
 // host code.
 struct CandidateSource {
   std::string name;
-  // ok: accepted, *workspace is the bound over instruction sets and up to kPlannedThreads threads.
-  Status (*accept)(const OpCall& call, size_t* workspace) = nullptr;
+  // ok: accepted, *workspace is the bound over instruction sets and up to so many threads.
+  Status (*accept)(const OpCall& call, int threads, size_t* workspace) = nullptr;
 };
 
-// Workspaces are planned for at most this many threads.
+// Workspaces are planned for at most this many threads, for one where a step is not worth more.
 inline constexpr int kPlannedThreads = 8;
 
 struct PlanOptions {
