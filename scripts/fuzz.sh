@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Builds the libFuzzer targets of tests/fuzz with clang and runs them one after the other.
 #
-#   scripts/fuzz.sh [--seconds N] [--corpus FOLDER] [TARGET]...
+#   scripts/fuzz.sh [--seconds N] [--seed N] [--corpus FOLDER] [TARGET]...
 #
 #   --seconds N      for each target (60)
+#   --seed N         1 unless told, so that a run repeats; 0: another one each time
 #   --corpus FOLDER  keep what reaches new code there, in a folder a target, and go on from it; else nothing is kept
 #   TARGET           model, onnx, arrays (all)
 #
@@ -13,10 +14,11 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
-seconds=60 corpus='' targets=()
+seconds=60 seed=1 corpus='' targets=()
 while [ $# -gt 0 ]; do
   case $1 in
     --seconds) seconds=$2; shift ;;
+    --seed) seed=$2; shift ;;
     --corpus) corpus=$2; shift ;;
     -h | --help) usage; exit 0 ;;
     model | onnx | arrays) targets+=("$1") ;;
@@ -49,7 +51,7 @@ for target in "${targets[@]}"; do
   fi
   log=build/fuzz/fuzz_$target.log
   # Its schedule by rarity costs more than the targets themselves.
-  if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -entropic=0 -mutate_depth=2 -max_len=16384 \
+  if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -seed="$seed" -entropic=0 -mutate_depth=2 -max_len=16384 \
     -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$target-" "${folders[@]}" >"$log" 2>&1; then
     echo "fuzz: $target: $(sed -n 's/^fuzz: //p' "$log" | tail -n 1)"
