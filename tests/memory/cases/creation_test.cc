@@ -41,6 +41,7 @@ TEST(Creation, TakesOnlyTheMemoryThatItIsGiven) {
 
 #ifdef SINTER_WITH_XNNPACK
 TEST(Creation, OfAThreadPool) {
+  if (watched_kinds().starts_with("only")) GTEST_SKIP() << watched_kinds();
   for (const int threads : {1, 2, 4}) {
     int made = 0;
     const Seen seen = watched(false, [&] { made = PthreadPool(threads).thread_count(); });
