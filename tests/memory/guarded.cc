@@ -38,9 +38,10 @@ std::byte* map(size_t bytes) {
     return at;
   }
   void* p = mmap(nullptr, bytes + 2 * kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED || mprotect(static_cast<std::byte*>(p) + kPage, bytes, PROT_READ | PROT_WRITE) != 0) {
+  // qemu takes no empty range.
+  if (p == MAP_FAILED ||
+      (bytes > 0 && mprotect(static_cast<std::byte*>(p) + kPage, bytes, PROT_READ | PROT_WRITE) != 0))
     std::abort();
-  }
   return static_cast<std::byte*>(p) + kPage;
 }
 
