@@ -41,7 +41,8 @@ quiet_unless_failed build/fuzz-build.log cmake --build build/fuzz --target fuzze
 mkdir -p build/fuzz/findings
 failed=''
 for target in "${targets[@]}"; do
-  folders=("tests/fuzz/corpus/$target" "tests/fuzz/findings/$target")
+  folders=("tests/fuzz/corpus/$target")
+  [ ! -d "tests/fuzz/findings/$target" ] || folders+=("tests/fuzz/findings/$target")
   if [ -n "$corpus" ]; then
     mkdir -p "$corpus/$target"
     folders=("$corpus/$target" "${folders[@]}")
