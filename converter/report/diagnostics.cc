@@ -38,7 +38,12 @@ std::string to_line(const Diagnostic& d) {
 }
 
 void Diagnostics::add(Diagnostic d) {
-  if (std::find(items_.begin(), items_.end(), d) == items_.end()) items_.push_back(std::move(d));
+  constexpr size_t kMost = 10'000;
+  refused_ = refused_ || d.severity == Severity::kRefusal;
+  if (items_.size() >= kMost) return void(++left_out_);
+  std::string key(1, static_cast<char>(d.severity));
+  for (const std::string* part : {&d.node, &d.op, &d.message, &d.remedy}) key += *part + '\0';
+  if (known_.insert(std::move(key)).second) items_.push_back(std::move(d));
 }
 void Diagnostics::note(std::string node, std::string op, std::string message) {
   add({Severity::kNote, std::move(node), std::move(op), std::move(message), {}});
@@ -59,6 +64,7 @@ std::string Diagnostics::to_text(Severity least) const {
   std::string text;
   for (const Diagnostic& d : items_)
     if (d.severity >= least) text += to_line(d) + "\n";
+  if (left_out_ > 0) text += fmt::format("and {} more\n", left_out_);
   return text;
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 namespace sinter::convert {
@@ -27,7 +28,8 @@ struct Diagnostic {
 // "refused: node 'conv_3' (Conv): ...; ..." on one line, whatever bytes the names hold.
 std::string to_line(const Diagnostic& d);
 
-// Keeps the order of filing; the same diagnostic twice is kept once.
+// Keeps the order of filing; the same diagnostic twice is kept once. Of more than ten thousand the rest is
+// only counted: a small file can hold calls that expand to many faults.
 class Diagnostics {
  public:
   void add(Diagnostic d);
@@ -37,13 +39,16 @@ class Diagnostics {
 
   const std::vector<Diagnostic>& all() const { return items_; }
   size_t count(Severity severity) const;
-  bool refused() const { return count(Severity::kRefusal) > 0; }
+  bool refused() const { return refused_; }
   // One line each, of at least this severity, in the order of filing.
   std::string to_text(Severity least = Severity::kNote) const;
   nlohmann::json to_json() const;
 
  private:
   std::vector<Diagnostic> items_;
+  std::unordered_set<std::string> known_;  // items_, each as one text
+  size_t left_out_ = 0;
+  bool refused_ = false;
 };
 
 }  // namespace sinter::convert
