@@ -8,6 +8,12 @@
 namespace sinter::convert {
 namespace {
 
+// Whole elements of an axis; -1 for what no axis can have.
+int64_t length_of(double elements) {
+  constexpr double kMost = 1ll << 40;
+  return elements >= 0 && elements < kMost ? static_cast<int64_t>(std::floor(elements)) : -1;
+}
+
 std::optional<ResizeCoordinates> coordinates(const std::string& name) {
   if (name == "half_pixel") return ResizeCoordinates::kHalfPixel;
   if (name == "half_pixel_symmetric") return ResizeCoordinates::kHalfPixelSymmetric;
@@ -132,10 +138,10 @@ bool lower_resize(NodeLowering& n) {
     if (!scales.empty()) {
       if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
       a.scales[axis] = scales[i];
-      a.sizes[axis] = static_cast<int64_t>(std::floor(span * scales[i]));
+      a.sizes[axis] = length_of(span * scales[i]);
     } else if (kept > 0) {
       a.scales[axis] = kept;
-      a.sizes[axis] = static_cast<int64_t>(std::floor(kept * in + 0.5));
+      a.sizes[axis] = length_of(kept * in + 0.5);
     } else {
       a.sizes[axis] = sizes[i];
       a.scales[axis] = static_cast<double>(sizes[i]) / in;
@@ -168,7 +174,9 @@ bool lower_upsample(NodeLowering& n) {
   for (size_t i = 0; i < scales.size(); ++i) {
     if (!(scales[i] > 0)) return n.refuse("a scale of {}", scales[i]);
     a.scales.push(scales[i]);
-    a.sizes.push(static_cast<int64_t>(std::floor(static_cast<double>(n.dims(x)[i]) * scales[i])));
+    a.sizes.push(length_of(static_cast<double>(n.dims(x)[i]) * scales[i]));
+    if (a.sizes[static_cast<int>(i)] < 0)
+      return n.refuse_shapes("axis {} of {} cannot be scaled by {}", i, to_string(n.dims(x)), scales[i]);
   }
   return n.output(0, emit_resize(n, x, a));
 }

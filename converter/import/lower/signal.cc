@@ -95,10 +95,10 @@ bool lower_mel(NodeLowering& n) {
   const int64_t rows = *dft / 2 + 1;
   for (int64_t i = 0; i < *bins + 2; ++i) {
     const double hz = 700 * (std::pow(10.0, (static_cast<double>(i) * step + first) / 2595) - 1);
-    edges.push_back(
-        static_cast<int64_t>(std::floor(static_cast<double>(*dft + 1) * hz / static_cast<double>(*rate))));
-    if (edges.back() < 0 || edges.back() > rows)
+    const double edge = std::floor((static_cast<double>(*dft) + 1) * hz / static_cast<double>(*rate));
+    if (!(edge >= 0 && edge <= static_cast<double>(rows)))
       return n.refuse("an edge frequency lies outside the spectrum");
+    edges.push_back(static_cast<int64_t>(edge));
   }
   std::vector<double> out(static_cast<size_t>(rows * *bins));
   const auto cell = [&](int64_t row, int64_t column) -> double& {
