@@ -45,10 +45,13 @@ double work_of(const fb::Model& root, const fb::Program& program);
 
 double work_of(const fb::Model& root, const fb::Program& program, const fb::Step& step) {
   double in_most = 1, in_second = 1, out = 1;
+  // An axis of no entries counts as one: kernels may go over the axes around it.
   const auto size = [&](int32_t v) {
-    return v < 0 ? 0.0
-                 : static_cast<double>(
-                       detail::value_view(*program.values()->Get(static_cast<uint32_t>(v))).size());
+    if (v < 0) return 0.0;
+    double n = 1;
+    for (const int64_t d : detail::items(program.values()->Get(static_cast<uint32_t>(v))->dims()))
+      n *= static_cast<double>(std::max<int64_t>(d, 1));
+    return n;
   };
   for (const int32_t v : detail::items(step.inputs())) {
     const double n = size(v);
