@@ -1,0 +1,201 @@
+#include "converter/plan/program_planner.h"
+
+#include <algorithm>
+
+#include "converter/plan/elide.h"
+#include "converter/plan/offsets.h"
+
+namespace sinter::convert {
+namespace {
+
+class ProgramPlanner {
+ public:
+  ProgramPlanner(PlannedProgram& program, const std::vector<ValueId>& held, bool thorough)
+      : graph_(*program.graph), program_(program), storage_(graph_, program.own_inputs), thorough_(thorough) {
+    program_.values.resize(graph_.values.size());
+    live_ranges(held);
+  }
+
+  void plan(uint64_t enough) {
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) program_.steps[n].elided = storage_.elided()[n];
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const int step = static_cast<int>(n);
+      if (!program_.steps[n].elided && !share_in_place(step) && live_in(step) > enough) overlap_operand(step);
+    }
+    place();
+  }
+
+ private:
+  PlannedValue& at(ValueId id) { return program_.values[static_cast<size_t>(id)]; }
+  const Blocks& blocks() const { return storage_.blocks(); }
+  int end() const { return static_cast<int>(graph_.nodes.size()); }
+  uint64_t bytes(ValueId id) const { return storage_.bytes(id); }
+
+  void live_ranges(const std::vector<ValueId>& held) {
+    for (size_t i = 0; i < program_.own_inputs; ++i)
+      at(graph_.inputs[i]).first_step = at(graph_.inputs[i]).last_step = -1;
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      const int step = static_cast<int>(n);
+      for (const ValueId id : graph_.nodes[n].inputs)
+        if (id >= 0) at(id).last_step = std::max(at(id).last_step, step);
+      for (const ValueId id : graph_.nodes[n].outputs)
+        if (id >= 0) at(id).first_step = at(id).last_step = step;
+    }
+    for (const auto* list : {&graph_.outputs, &held})
+      for (const ValueId id : *list) at(id).last_step = end();
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      at(id).placed = storage_.placed(id);
+      if (at(id).placed) at(id).bytes = bytes(id);
+    }
+  }
+
+  // Sum of what lives in step n, each on its own.
+  uint64_t live_in(int n) {
+    uint64_t sum = program_.steps[static_cast<size_t>(n)].workspace_bytes;
+    for (const PlannedValue& v : program_.values)
+      if (v.placed && v.first_step <= n && n <= v.last_step &&
+          (v.first_step < 0 || !program_.steps[static_cast<size_t>(v.first_step)].elided))
+        sum += v.bytes;
+    return sum;
+  }
+
+  // Whether nothing but `in` lives from step n on in bytes [begin, end) of its block.
+  bool free_but_for(ValueId in, int n, uint64_t begin, uint64_t end) const {
+    const auto& members = blocks().members(blocks().root(in));
+    return std::all_of(members.begin(), members.end(), [&](ValueId m) {
+      return m == in || blocks().delta(m) >= end || blocks().delta(m) + bytes(m) <= begin ||
+             program_.values[static_cast<size_t>(m)].last_step < n;
+    });
+  }
+  // Output 0 has no place yet, and operand `in` dies here.
+  bool may_overwrite(int n, ValueId in) {
+    const ValueId out = graph_.nodes[static_cast<size_t>(n)].outputs[0];
+    return at(in).placed && at(in).last_step == n && bytes(in) > 0 && blocks().root(out) == out &&
+           storage_.reach(out) <= bytes(out) && storage_.may_join(in, out) &&
+           !storage_.caller_writes(blocks().root(in));
+  }
+
+  // Puts output 0 on an operand of the same shape.
+  bool share_in_place(int n) {
+    const Node& node = graph_.nodes[static_cast<size_t>(n)];
+    for (const ValueId in : node.inputs) {
+      if (!fits_in_place(graph_, node, in) || !may_overwrite(n, in) ||
+          !free_but_for(in, n, blocks().delta(in), blocks().delta(in) + bytes(in)))
+        continue;
+      storage_.join(node.outputs[0], in, 0);
+      return true;
+    }
+    return false;
+  }
+
+  // Puts output 0 over operand 0, from before its start on.
+  void overlap_operand(int n) {
+    const Node& node = graph_.nodes[static_cast<size_t>(n)];
+    PlannedStep& step = program_.steps[static_cast<size_t>(n)];
+    if (step.lead == PlannedStep::kNever ||
+        std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) > 1)
+      return;
+    const ValueId in = node.inputs[0], out = node.outputs[0], root = blocks().root(in);
+    // Blocks begin at aligned addresses; so does the result in them.
+    const uint64_t from = blocks().delta(in) % kBufferAlignment;
+    const uint64_t lead =
+        align_up(step.lead + (kBufferAlignment - from), kBufferAlignment) - (kBufferAlignment - from);
+    if (lead >= bytes(out) || !may_overwrite(n, in)) return;
+    const uint64_t place = blocks().delta(in);
+    const uint64_t begin = place - std::min(place, lead),
+                   end = place + bytes(out) - std::min(place + bytes(out), lead);
+    if (!free_but_for(in, n, begin, end)) return;
+    if (place >= lead)
+      storage_.join(out, root, begin);
+    else
+      storage_.join(root, out, lead - place);
+    step.in_order = true;
+    step.max_threads = 1;
+  }
+
+  // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
+  // lie in between.
+  MemoryBlock block_of(ValueId root) {
+    const std::vector<ValueId>& members = blocks().members(root);
+    MemoryBlock block{storage_.reach(root), INT32_MAX, INT32_MIN, 0};
+    std::vector<int> times;  // where something begins, or has ended
+    for (const ValueId m : members) {
+      block.first = std::min(block.first, at(m).first_step);
+      block.last = std::max(block.last, at(m).last_step);
+      times.push_back(at(m).first_step), times.push_back(at(m).last_step + 1);
+    }
+    std::sort(times.begin(), times.end());
+    times.erase(std::unique(times.begin(), times.end()), times.end());
+    for (size_t t = 0; t + 1 < times.size(); ++t) {
+      std::vector<std::pair<uint64_t, uint64_t>> spans;
+      for (const ValueId m : members)
+        if (at(m).first_step <= times[t] && times[t] <= at(m).last_step && bytes(m) > 0)
+          spans.emplace_back(blocks().delta(m), blocks().delta(m) + bytes(m));
+      std::sort(spans.begin(), spans.end());
+      for (size_t i = 0; i < spans.size();) {
+        MemoryPiece piece{times[t], times[t + 1] - 1, spans[i].first, spans[i].second};
+        for (++i; i < spans.size() && spans[i].first <= piece.end; ++i)
+          piece.end = std::max(piece.end, spans[i].second);
+        const auto before = std::find_if(block.pieces.begin(), block.pieces.end(), [&](const MemoryPiece& p) {
+          return p.last + 1 == piece.first && p.begin == piece.begin && p.end == piece.end;
+        });
+        if (before != block.pieces.end())
+          before->last = piece.last;
+        else
+          block.pieces.push_back(piece);
+      }
+    }
+    if (block.pieces.size() == 1 && block.pieces[0].end - block.pieces[0].begin == block.bytes &&
+        block.pieces[0].first == block.first && block.pieces[0].last == block.last)
+      block.pieces.clear();
+    return block;
+  }
+
+  void place() {
+    std::vector<MemoryBlock> memory;
+    std::vector<std::pair<bool, size_t>> owner;  // (is a workspace, step or root value)
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      const auto id = static_cast<ValueId>(i);
+      if (!at(id).placed || blocks().root(id) != id) continue;
+      memory.push_back(block_of(id));
+      owner.emplace_back(false, i);
+    }
+    for (size_t n = 0; n < program_.steps.size(); ++n) {
+      if (program_.steps[n].workspace_bytes == 0 || program_.steps[n].elided) continue;
+      memory.push_back({program_.steps[n].workspace_bytes, static_cast<int>(n), static_cast<int>(n), 0});
+      owner.emplace_back(true, n);
+    }
+    OffsetOptions options{.alignment = kBufferAlignment};
+    if (!thorough_) options.max_nodes = 0;
+    const OffsetResult offsets = assign_offsets(memory, options);
+    program_.arena_bytes = offsets.bytes + kReadPadding;
+    program_.lower_bound = offsets.lower_bound + kReadPadding;
+    program_.proved = offsets.proved;
+    for (size_t b = 0; b < memory.size(); ++b) {
+      if (owner[b].first) {
+        program_.steps[owner[b].second].workspace_offset = memory[b].offset;
+        continue;
+      }
+      for (const ValueId m : blocks().members(static_cast<ValueId>(owner[b].second))) {
+        at(m).offset = memory[b].offset + blocks().delta(m);
+        at(m).alias_of = blocks().alias_of(m);
+      }
+    }
+    for (PlannedStep& step : program_.steps)
+      if (step.elided) step.workspace_bytes = 0;
+  }
+
+  const Graph& graph_;
+  PlannedProgram& program_;
+  Storage storage_;
+  bool thorough_;
+};
+
+}  // namespace
+
+void plan_memory(PlannedProgram& program, const std::vector<ValueId>& held, bool thorough, uint64_t enough) {
+  ProgramPlanner(program, held, thorough).plan(enough);
+}
+
+}  // namespace sinter::convert

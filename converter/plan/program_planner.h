@@ -1,0 +1,16 @@
+// Memory of one program whose steps are chosen and in order: what lies on what, then offsets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "converter/plan/planned_model.h"
+
+namespace sinter::convert {
+
+// Fills values, offsets and what follows from them; graph, own_inputs and steps are given. `held`: values
+// that live until the end besides the graph's outputs. Results lie partly over operand 0 in steps where
+// otherwise more than `enough` bytes live.
+void plan_memory(PlannedProgram& program, const std::vector<ValueId>& held, bool thorough, uint64_t enough);
+
+}  // namespace sinter::convert
