@@ -9,6 +9,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "converter/quantize/cpu_tier.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -33,10 +35,8 @@ namespace {
 using Scan = void (*)(const float*, int64_t, int64_t, float*, float*, float*);
 Scan best_scan() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return scan_avx512;
-  if (__builtin_cpu_supports("avx2")) return scan_avx2;
+  if (cpu_tier() == CpuTier::kAvx512) return scan_avx512;
+  if (cpu_tier() == CpuTier::kAvx2) return scan_avx2;
 #endif
   return scan_portable;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "converter/quantize/cpu_tier.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -30,10 +32,8 @@ constexpr int64_t kTogether = 32;  // patches that are gathered before they are 
 using Squares = void (*)(const float*, int64_t, int64_t, float*);
 Squares best_squares() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
-    return squares_avx512;
-  if (__builtin_cpu_supports("avx2")) return squares_avx2;
+  if (cpu_tier() == CpuTier::kAvx512) return squares_avx512;
+  if (cpu_tier() == CpuTier::kAvx2) return squares_avx2;
 #endif
   return squares_portable;
 }

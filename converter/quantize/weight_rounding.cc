@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "converter/quantize/cpu_tier.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -41,10 +43,9 @@ struct Loops {
 const Loops& loops() {
   static const Loops best = [] {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw"))
+    if (cpu_tier() == CpuTier::kAvx512)
       return Loops{avx512::round_rows, avx512::subtract_rows, avx512::sum_losses};
-    if (__builtin_cpu_supports("avx2")) return Loops{avx2::round_rows, avx2::subtract_rows, avx2::sum_losses};
+    if (cpu_tier() == CpuTier::kAvx2) return Loops{avx2::round_rows, avx2::subtract_rows, avx2::sum_losses};
 #endif
     return Loops{portable::round_rows, portable::subtract_rows, portable::sum_losses};
   }();
