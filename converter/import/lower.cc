@@ -18,7 +18,8 @@ GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const Low
       model_(model),
       options_(options),
       diagnostics_(diagnostics),
-      outer_(outer) {
+      outer_(outer),
+      lowered_(outer != nullptr ? outer->lowered_ : own_lowered_) {
   scopes_.emplace_back();
 }
 
@@ -135,13 +136,10 @@ constexpr size_t kMostLowered = 250'000, kFoldedBytesOfANode = 4096;
 // What the loader takes (schemas/FORMAT.md).
 constexpr int kMostNesting = 8;
 
-// Of the model that this thread lowers.
-thread_local size_t lowered = 0;
-
 }  // namespace
 
 void GraphLowering::lower_node(const ImportedNode& given) {
-  if (++lowered > kMostLowered) {  // lower_model() says so
+  if (++lowered_ > kMostLowered) {  // lower_model() says so
     for (const std::string& name : given.outputs) define(name, kUnknown);
     return;
   }
@@ -203,7 +201,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
   for (const ValueId v : lowering.outputs_)
     if (v >= 0 && graph_.value(v).constant)
-      lowered += graph_.value(v).constant->byte_size() / kFoldedBytesOfANode;
+      lowered_ += graph_.value(v).constant->byte_size() / kFoldedBytesOfANode;
   if (!done) return;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
@@ -499,9 +497,8 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
     lowering.define(input.name, lowering.kept(input.name, id));
   }
   shapes.report_open();
-  lowered = 0;
   lowering.lower_nodes(model.graph);
-  if (lowered > kMostLowered) {
+  if (lowering.lowered() > kMostLowered) {
     diagnostics.refuse(
         "", "",
         fmt::format("the model's loops unroll to more than {} operations, or fold to constants "

@@ -83,6 +83,9 @@ class GraphLowering {
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
+  // Operations that this graph and those around and in it have become so far, and what they fold counted as
+  // such.
+  size_t lowered() const { return lowered_; }
 
  private:
   void lower_node(const ImportedNode& node);
@@ -94,6 +97,8 @@ class GraphLowering {
   const LoweringOptions& options_;
   Diagnostics& diagnostics_;
   GraphLowering* outer_;
+  size_t own_lowered_ = 0;
+  size_t& lowered_;  // what the whole model has cost so far: the outermost graph's count
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;
