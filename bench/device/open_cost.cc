@@ -11,30 +11,16 @@
 #include <cstdlib>
 #include <vector>
 
-#include "platforms/simd/simd_kernels.h"
+#include "bench/device/setup.h"
 #include "runtime/model/format.h"
 #include "sinter/file_map.h"
-#include "sinter/sinter.h"
-#ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
-#endif
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void fail(const sinter::Status& status) {
-  char text[200];
-  sinter::format_status(status, text);
-  std::fprintf(stderr, "%s\n", text);
-  std::exit(1);
-}
-
-std::span<std::byte> take(size_t bytes) {
-  void* at = std::aligned_alloc(sinter::kBufferAlignment, sinter::align_up(bytes, sinter::kBufferAlignment));
-  if (at == nullptr) std::exit(6);
-  return {static_cast<std::byte*>(at), bytes};
-}
+using sinter::device::fail;
+using sinter::device::take;
 
 template <class F>
 double median_us(int runs, F&& f) {
@@ -57,18 +43,18 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto map = sinter::FileMap::open(argv[1]);
-  if (!map.ok()) fail(map.status());
+  if (!map.ok()) fail(argv[1], map.status());
   sinter::OpenOptions waived{.kernels = sinter::reference_kernels(), .check_digests = false};
   sinter::OpenOptions checked{.kernels = sinter::reference_kernels()};
   const auto bytes = sinter::Model::open_bytes(map.value().bytes(), checked);
-  if (!bytes.ok()) fail(bytes.status());
+  if (!bytes.ok()) fail(argv[1], bytes.status());
   const std::span<std::byte> memory = take(bytes.value());
   const auto open_with = [&](const sinter::OpenOptions& options) {
     return median_us(runs, [&] {
       const auto file = sinter::FileMap::open(argv[1]);
-      if (!file.ok()) fail(file.status());
+      if (!file.ok()) fail(argv[1], file.status());
       const auto model = sinter::Model::open(file.value().bytes(), memory, options);
-      if (!model.ok()) fail(model.status());
+      if (!model.ok()) fail(argv[1], model.status());
     });
   };
   std::printf("file             %10zu bytes\n", map.value().bytes().size());
@@ -81,22 +67,15 @@ int main(int argc, char** argv) {
     std::printf("with public key  %10.1f us\n", open_with(keyed));
   }
 
-  static sinter::SimdBackend simd;
-#ifdef SINTER_WITH_XNNPACK
-  static sinter::XnnpackBackend xnnpack;
-  sinter::Backend* const backends[] = {&xnnpack, &simd};
-#else
-  sinter::Backend* const backends[] = {&simd};
-#endif
-  const sinter::SessionOptions options{.backends = backends};
+  const sinter::SessionOptions options{.backends = sinter::device::backends()};
   const auto model = sinter::Model::open(map.value().bytes(), memory, checked);
-  if (!model.ok()) fail(model.status());
+  if (!model.ok()) fail(argv[1], model.status());
   const auto need = sinter::Session::requirements(model.value(), options);
-  if (!need.ok()) fail(need.status());
+  if (!need.ok()) fail(argv[1], need.status());
   const std::span<std::byte> own = take(need.value().bytes);
   std::printf("session created  %10.1f us\n", median_us(std::max(runs / 10, 3), [&] {
                 const auto session = sinter::Session::create(model.value(), own, options);
-                if (!session.ok()) fail(session.status());
+                if (!session.ok()) fail(argv[1], session.status());
               }));
   return 0;
 }

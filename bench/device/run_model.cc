@@ -8,30 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <span>
 
-#include "platforms/simd/simd_kernels.h"
+#include "bench/device/setup.h"
 #include "sinter/file_map.h"
-#include "sinter/sinter.h"
-#ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
-#endif
 
 namespace {
 
-int fail(const char* what, const sinter::Status& status) {
-  char text[200];
-  sinter::format_status(status, text);
-  std::fprintf(stderr, "%s: %s\n", what, text);
-  return 1;
-}
-
-std::span<std::byte> take(size_t bytes) {
-  const size_t whole = sinter::align_up(bytes, sinter::kBufferAlignment);
-  void* at = std::aligned_alloc(sinter::kBufferAlignment, whole);
-  if (at == nullptr) std::exit(6);
-  return {static_cast<std::byte*>(at), bytes};
-}
+using sinter::device::fail;
+using sinter::device::take;
 
 void count_backends(const sinter::Session& session, uint32_t steps) {
   for (const char* name : {"xnnpack", "simd", "reference"}) {
@@ -50,25 +34,18 @@ int main(int argc, char** argv) {
     return 2;
   }
   auto map = sinter::FileMap::open(argv[1]);
-  if (!map.ok()) return fail(argv[1], map.status());
+  if (!map.ok()) fail(argv[1], map.status());
   const sinter::OpenOptions options{.kernels = sinter::reference_kernels()};
   auto open_bytes = sinter::Model::open_bytes(map->bytes(), options);
-  if (!open_bytes.ok()) return fail("not a model", open_bytes.status());
+  if (!open_bytes.ok()) fail("not a model", open_bytes.status());
   auto model = sinter::Model::open(map->bytes(), take(*open_bytes), options);
-  if (!model.ok()) return fail("the model was refused", model.status());
+  if (!model.ok()) fail("the model was refused", model.status());
 
-  static sinter::SimdBackend simd;
-#ifdef SINTER_WITH_XNNPACK
-  static sinter::XnnpackBackend xnnpack;
-  sinter::Backend* const backends[] = {&xnnpack, &simd};
-#else
-  sinter::Backend* const backends[] = {&simd};
-#endif
-  const sinter::SessionOptions session_options{.backends = backends};
+  const sinter::SessionOptions session_options{.backends = sinter::device::backends()};
   auto need = sinter::Session::requirements(*model, session_options);
-  if (!need.ok()) return fail("the session was refused", need.status());
+  if (!need.ok()) fail("the session was refused", need.status());
   auto session = sinter::Session::create(*model, take(need->bytes), session_options);
-  if (!session.ok()) return fail("the session was refused", session.status());
+  if (!session.ok()) fail("the session was refused", session.status());
   std::printf("arena %zu, prepared %zu, session %zu bytes\n", need->arena, need->prepared, need->bytes);
   count_backends(*session, model->step_count());
 
@@ -85,7 +62,7 @@ int main(int argc, char** argv) {
       }
     }
     if (in != nullptr) std::fclose(in);
-    if (const sinter::Status status = session->run(); !status.ok()) return fail("the run failed", status);
+    if (const sinter::Status status = session->run(); !status.ok()) fail("the run failed", status);
   }
   if (argc <= 4) return 0;
   std::FILE* out = std::fopen(argv[4], "wb");

@@ -1,0 +1,49 @@
+// What the programs for boards share: the backends of this build, memory, and the end of a program that
+// failed.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <span>
+
+#include "platforms/simd/simd_kernels.h"
+#include "sinter/sinter.h"
+#ifdef SINTER_WITH_XNNPACK
+#include "platforms/xnnpack/xnnpack_backend.h"
+#endif
+
+namespace sinter::device {
+
+// Best first. They live until the program ends.
+inline std::span<Backend* const> backends() {
+  static SimdBackend simd;
+#ifdef SINTER_WITH_XNNPACK
+  static XnnpackBackend xnnpack;
+  static Backend* const all[] = {&xnnpack, &simd};
+#else
+  static Backend* const all[] = {&simd};
+#endif
+  return all;
+}
+
+[[noreturn]] inline void fail(const char* what, const Status& status) {
+  char text[200];
+  format_status(status, text);
+  std::fprintf(stderr, "%s: %s\n", what, text);
+  std::exit(1);
+}
+
+template <class T>
+T& must(const char* what, Result<T>& result) {
+  if (!result.ok()) fail(what, result.status());
+  return result.value();
+}
+
+// Never freed.
+inline std::span<std::byte> take(size_t bytes) {
+  void* at = std::aligned_alloc(kBufferAlignment, align_up(bytes, kBufferAlignment));
+  if (at == nullptr) std::exit(6);
+  return {static_cast<std::byte*>(at), bytes};
+}
+
+}  // namespace sinter::device
