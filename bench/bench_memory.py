@@ -30,6 +30,7 @@ for folder in ('bench', 'tests/common', 'tests/models'):
 import bench_calibration  # noqa: E402
 import networks  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+from markdown_table import replace_table  # noqa: E402
 
 HEADING = '## Every real network'
 # Twice the channels at each of these strides.
@@ -135,10 +136,7 @@ def main():
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + '\n')
     if args.markdown:
-        text = args.markdown.read_text()
-        start = text.index('| network | values', text.index(HEADING))
-        end = text.find('\n\n', start)
-        args.markdown.write_text(text[:start] + '\n'.join(lines) + (text[end:] if end >= 0 else '\n'))
+        replace_table(args.markdown, HEADING, lines)
 
 
 if __name__ == '__main__':

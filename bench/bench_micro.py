@@ -21,6 +21,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'tests' / 'common'))
 import sinter_cli  # noqa: E402
+from markdown_table import replace_table  # noqa: E402
 
 # name, ONNX file, .tflite file, whether the latter has int8 inputs and outputs
 TWINS = [
@@ -149,10 +150,7 @@ def main():
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + '\n')
     if args.markdown:
-        text = args.markdown.read_text()
-        start = text.index('| model | TFLM arena', text.index(HEADING))
-        end = text.find('\n\n', start)
-        args.markdown.write_text(text[:start] + '\n'.join(lines) + (text[end:] if end >= 0 else '\n'))
+        replace_table(args.markdown, HEADING, lines)
     if more:
         print(f'{more} of them need more than TensorFlow Lite Micro')
     return 1 if more else 0
