@@ -58,13 +58,13 @@ void measure(benchmark::State& state, Backend& backend, const A& attrs, const st
   out[0].data = result.data();
   BumpArena none;
   StepNeeds needs;
-  if (!backend.open(none).ok() || !backend.measure(call, 1, &needs).ok())
+  if (!backend.open(none, none).ok() || !backend.measure(call, 1, &needs).ok())
     return state.SkipWithError("refused");
   Memory prepared(needs.prepared), workspace(needs.workspace);
   BumpArena arena({prepared.data(), needs.prepared});
   PreparedStep step;
   RunContext context{{workspace.data(), needs.workspace}, nullptr};
-  if (!backend.prepare(call, arena, context.workspace, nullptr, &step).ok())
+  if (!backend.prepare(call, {arena, none, context.workspace}, &step).ok())
     return state.SkipWithError("not prepared");
   for (auto _ : state)
     if (!step.run(step.state, call, context).ok()) return state.SkipWithError("failed");

@@ -40,6 +40,7 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
+  SINTER_CHECK(call.in_host_memory(), unsupported("operands in a device's memory"));
   const Kernel* kernel = kernel_of(call);
   SINTER_CHECK(kernel != nullptr, unsupported("no simd kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
@@ -49,8 +50,7 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   return ok_status();
 }
 
-Status SimdBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte>,
-                            ThreadPool* threads, PreparedStep* step) {
+Status SimdBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* step) {
   StepNeeds needs;
   if (!keeps_packed(call, 1, &needs)) {
     const Kernel* kernel = kernel_of(call);
@@ -59,22 +59,22 @@ Status SimdBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<s
     step->state = const_cast<Kernel*>(kernel);
     return ok_status();
   }
-  void* packed = prepared.allocate(needs.prepared, kBufferAlignment);
+  void* packed = with.prepared.allocate(needs.prepared, kBufferAlignment);
   SINTER_CHECK(packed != nullptr, error(Code::kOutOfMemory, "%a bytes of packed weights do not fit",
                                         static_cast<int64_t>(needs.prepared)));
   SINTER_CHECK(call.in(1).data != nullptr, error(Code::kInternal, "constant weights without data"));
   step->state = packed;
   if (call.op == Op::kConv) {
-    simd::pack_conv(call, static_cast<float*>(packed), threads);
+    simd::pack_conv(call, static_cast<float*>(packed), with.threads);
     step->run = simd::run_packed_conv;
   } else if (call.op == Op::kFullyConnected) {
-    simd::pack_connected(call, static_cast<float*>(packed), threads);
+    simd::pack_connected(call, static_cast<float*>(packed), with.threads);
     step->run = simd::run_packed_connected;
   } else if (call.op == Op::kQDepthwiseConv) {
     simd::pack_q_depthwise(call, packed);
     step->run = simd::run_packed_q_depthwise;
   } else {
-    simd::pack_q_product(call, packed, threads);
+    simd::pack_q_product(call, packed, with.threads);
     step->run = simd::run_packed_q_product;
   }
   return ok_status();

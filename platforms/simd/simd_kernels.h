@@ -19,11 +19,10 @@ class SimdBackend final : public Backend {
  public:
   constexpr SimdBackend() = default;
   const char* name() const override { return "simd"; }
-  Status open(BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
-  Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace, ThreadPool* threads,
-                 PreparedStep* step) override;
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}
 };
 

@@ -59,9 +59,10 @@ constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 
 }  // namespace
 
-Status XnnpackBackend::open(BumpArena&) { return xnnpack::initialize(); }
+Status XnnpackBackend::open(BumpArena&, BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
+  SINTER_CHECK(call.in_host_memory(), unsupported("operands in a device's memory"));
   SINTER_RETURN_IF_ERROR(xnnpack::accept(call, threads, &needs->workspace));
   SINTER_CHECK(!xnnpack::is_half(call) || only_converts(call.op) || computes_in_half(),
                unsupported("this processor has no float16 arithmetic"));
@@ -75,23 +76,22 @@ Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs
   return ok_status();
 }
 
-Status XnnpackBackend::prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace,
-                               ThreadPool* threads, PreparedStep* out) {
-  void* at = prepared.allocate(kStepBytes, kBufferAlignment);
+Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* out) {
+  void* at = with.prepared.allocate(kStepBytes, kBufferAlignment);
   SINTER_CHECK(at != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
   Step* step = new (at) Step();
-  step->threads = threads != nullptr ? static_cast<pthreadpool_t>(threads->native()) : nullptr;
+  step->threads = with.threads != nullptr ? static_cast<pthreadpool_t>(with.threads->native()) : nullptr;
   xnnpack::Built built;
   size_t extra = 0;
   {
-    xnnpack::Creation creation(&prepared);
+    xnnpack::Creation creation(&with.prepared);
     SINTER_RETURN_IF_ERROR(xnnpack::build(call, step->threads, creation, &built, &extra));
   }
-  SINTER_CHECK(built.workspace <= workspace.size(),
+  SINTER_CHECK(built.workspace <= with.workspace.size(),
                error(Code::kInternal, "XNNPACK wants %a bytes of workspace, not %b",
-                     static_cast<int64_t>(built.workspace), static_cast<int64_t>(workspace.size())));
+                     static_cast<int64_t>(built.workspace), static_cast<int64_t>(with.workspace.size())));
   step->op = built.op;
-  SINTER_RETURN_IF_ERROR(xnnpack::set_up(call, built.op, workspace.data()));
+  SINTER_RETURN_IF_ERROR(xnnpack::set_up(call, built.op, with.workspace.data()));
   *out = {run, step};
   return ok_status();
 }

@@ -16,11 +16,10 @@ namespace sinter {
 class XnnpackBackend final : public Backend {
  public:
   const char* name() const override { return "xnnpack"; }
-  Status open(BumpArena& prepared) override;
+  Status open(BumpArena& prepared, BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
-  Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace, ThreadPool* threads,
-                 PreparedStep* step) override;
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}
 };
 

@@ -1,5 +1,5 @@
 // Backend: what a platform gives to a session. Kernel tables (reference, simd) and libraries (XNNPACK) look
-// alike here.
+// alike here, and so do devices with memory of their own (a GPU).
 //
 // Creating a session asks each step's planned backend, in order:
 //   measure(call)  -> accept with exact bytes, or refuse with a reason (kUnsupported: the next backend is
@@ -25,12 +25,23 @@ enum class CallUse : uint8_t {
 struct StepNeeds {
   size_t prepared =
       0;  // packed weights, handles, tables: lives as long as the session; kBufferAlignment-aligned
-  size_t workspace = 0;  // scratch during run, shared between steps
+  size_t workspace = 0;  // scratch during run, shared between steps; in the memory of the step's operands
   // Bit i: run() does not read input i, a constant, because prepare() takes what it needs of it. What the
   // session has made for this step only (a widened weight) need not stay then, and the operand has no data in
-  // a run.
+  // a run. Steps in a backend's own memory take all their constants so.
   uint32_t packed = 0;
   CallUse call = CallUse::kLaidOut;
+  size_t device_prepared = 0;  // as `prepared`, of the backend's own memory
+};
+
+// What a step is prepared with.
+struct Preparation {
+  BumpArena& prepared;         // StepNeeds::prepared bytes
+  BumpArena& device_prepared;  // StepNeeds::device_prepared bytes; gives addresses of the device (nothing may
+                               // be constructed there)
+  std::span<std::byte> workspace;  // what run() will be given
+  ThreadPool* threads = nullptr;
+  int32_t step = -1;  // its number, for errors that are found after run() has returned (Where::kStep)
 };
 
 // A step ready to run. `state` lies in prepared memory.
@@ -39,25 +50,61 @@ struct PreparedStep {
   void* state = nullptr;
 };
 
+// Memory of a backend that is not the host's: its addresses mean nothing to the host. Can be used as long as
+// the backend exists, open or not.
+//
+// allocate and free are called before the first and after the last of all others, never in a run. The others
+// start work and return: they take effect in order with each other and with the backend's steps, and host
+// memory that they read or write belongs to the device until finish().
+class DeviceMemory {
+ public:
+  // One block. kOutOfMemory if there is not that much.
+  virtual Status allocate(size_t bytes, size_t alignment, std::byte** block) = 0;
+  virtual void free(std::byte* block) = 0;
+  virtual Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) = 0;
+  virtual Status download(std::byte* to_host, const std::byte* from_device, size_t bytes) = 0;
+  virtual Status copy(std::byte* to, const std::byte* from, size_t bytes) = 0;  // both on the device, apart
+  virtual Status zero(std::byte* at, size_t bytes) = 0;
+
+ protected:
+  ~DeviceMemory() = default;
+};
+
+// Backends with memory of their own. A step is theirs if all its placed operands and its workspace lie in
+// that memory, or if it is a Copy between dense host memory and that memory, a transfer (TensorView::memory
+// tells). PreparedStep::run starts the work and may return before it is done; what is started is done in
+// order. The session waits, by finish(), before anything else uses host memory that a transfer reads or
+// writes, and before a run returns.
 class Backend {
  public:
   // As profiles and `--backend` write it: "reference", "simd", "xnnpack".
   virtual const char* name() const = 0;
-  // Called once per session before anything else; `prepared` measures or gives memory for what the backend
-  // needs for itself. Undone by close().
-  virtual Status open(BumpArena& prepared) = 0;
+  // Called once per session before anything else but memory(); `prepared` measures or gives host memory for
+  // what the backend needs for itself, `device_prepared` memory of its own, if it has that. Undone by
+  // close().
+  virtual Status open(BumpArena& prepared, BumpArena& device_prepared) = 0;
   virtual void close() = 0;
   // `call` has final dtypes, dims, strides and, for constant operands, data, unless the session has still to
-  // make them (prepared values: they have data when the step is prepared). Other data may be null. Must not
-  // change anything; may be called for several thread counts.
+  // make them (prepared values: they have data when the step is prepared). Constants are host memory. Other
+  // data may be null. Must not change anything; may be called for several thread counts.
   virtual Status measure(const OpCall& call, int threads, StepNeeds* needs) = 0;
   // `call` has final addresses for every operand; what it refers to is gone when prepare returns, but for the
-  // operands' data. Takes prepared memory from `prepared` (at most what measure said). `workspace` is what
-  // run() will be given.
-  virtual Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace,
-                         ThreadPool* threads, PreparedStep* step) = 0;
+  // operands' data; those of `packed` operands are gone as well.
+  virtual Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) = 0;
   // Frees what prepare made outside prepared memory, if anything.
   virtual void release(PreparedStep& step) = 0;
+
+  // Null: computes in host memory.
+  virtual DeviceMemory* memory() { return nullptr; }
+  // Waits until all that was started is done. Gives, and forgets, the first error that was found since the
+  // last call; steps behind a failed one may be left out or compute anything within their operands.
+  virtual Status finish() { return ok_status(); }
+  // While a session is created: the steps prepared since the last call, or the first, are started by every
+  // run one right behind the other, in this order and with nothing between that the device or the host has to
+  // see. A backend may start them as one.
+  virtual Status end_group() { return ok_status(); }
+  // True: from now on each step's results are looked at before the next is started (an observer).
+  virtual void set_stepwise(bool) {}
 
  protected:
   ~Backend() = default;
@@ -69,11 +116,10 @@ class KernelBackend final : public Backend {
   constexpr KernelBackend(const char* name, KernelTable kernels) : name_(name), kernels_(kernels) {}
   const char* name() const override { return name_; }
   KernelTable kernels() const { return kernels_; }
-  Status open(BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
-  Status prepare(const OpCall& call, BumpArena& prepared, std::span<std::byte> workspace, ThreadPool* threads,
-                 PreparedStep* step) override;
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}
 
  private:

@@ -30,6 +30,14 @@ struct OpCall {
   const TensorView& out(size_t i) const { return outputs[i]; }
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i].present(); }
   bool has_output(size_t i) const { return i < outputs.size() && outputs[i].present(); }
+  // Whether the host can read and write every operand.
+  bool in_host_memory() const {
+    for (const TensorView& v : inputs)
+      if (v.memory != 0) return false;
+    for (const TensorView& v : outputs)
+      if (v.memory != 0) return false;
+    return true;
+  }
 };
 
 // What a run may use besides its operands. The workspace is aligned to kBufferAlignment.

@@ -47,6 +47,8 @@ const char* place_name(Where where) {
       return "segment ";
     case Where::kProgram:
       return "program ";
+    case Where::kBackend:
+      return "backend ";
   }
   return "";
 }
@@ -70,6 +72,11 @@ size_t format_status(const Status& status, std::span<char> buffer) {
       const int64_t type = p[1] == 'A' ? status.a : status.b;
       text.put(dtype_name(type >= 0 && type < static_cast<int64_t>(DType::kCount) ? static_cast<DType>(type)
                                                                                   : DType::kCount));
+      ++p;
+    } else if (p[0] == '%' && (p[1] == 's' || p[1] == 't')) {
+      const auto* name =
+          reinterpret_cast<const char*>(static_cast<intptr_t>(p[1] == 's' ? status.a : status.b));
+      text.put(name != nullptr ? name : "");
       ++p;
     } else {
       text.put(*p);

@@ -17,10 +17,21 @@ enum class Code : uint8_t {
 };
 
 // What `Status::index` counts.
-enum class Where : uint8_t { kNone, kStep, kValue, kInput, kOutput, kAttribute, kSegment, kProgram };
+enum class Where : uint8_t {
+  kNone,
+  kStep,
+  kValue,
+  kInput,
+  kOutput,
+  kAttribute,
+  kSegment,
+  kProgram,
+  kBackend
+};
 
 // The outcome of an operation. In the literal `message` %a and %b stand for the two numbers, %A, %B for
-// types. Trivially copyable; holds no heap memory.
+// types, %s and %t for texts whose addresses the numbers are (a and b; name_of), which live as long as what
+// was asked. Trivially copyable; holds no heap memory.
 struct [[nodiscard]] Status {
   Code code = Code::kOk;
   Where where = Where::kNone;
@@ -51,6 +62,9 @@ constexpr Status unsupported(const char* message, int64_t a = 0, int64_t b = 0) 
 constexpr Status corrupt(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kCorrupt, message, a, b);
 }
+
+// A text as one of a status's numbers.
+inline int64_t name_of(const char* text) { return static_cast<int64_t>(reinterpret_cast<intptr_t>(text)); }
 
 // Writes the sentence for `status` into `buffer` (always terminated), without names. Returns the length
 // written.

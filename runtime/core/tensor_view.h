@@ -16,12 +16,14 @@ inline constexpr size_t kBufferAlignment = 64;
 inline constexpr size_t kReadPadding = 64;
 
 // dims are in storage order (channels-last for spatial values), strides in bytes (0 repeats, negative runs
-// backwards). `data` is null while shapes are inferred. An absent operand has dtype kNone.
+// backwards). `data` is null while shapes are inferred. An absent operand has dtype kNone. Where `memory` is
+// not 0, `data` is an address of a device, which only its backend can use.
 struct TensorView {
   std::byte* data = nullptr;
   DType dtype = DType::kNone;
   uint8_t rank = 0;
   bool constant = false;  // the bytes never change: kernels may pack them when prepared
+  uint8_t memory = 0;     // 0: host memory; k: memory of the profile's backend k - 1 (Region.memory_kind)
   int64_t dims[kMaxRank] = {};
   int64_t strides[kMaxRank] = {};
 

@@ -121,8 +121,8 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   Slot& slot = slots_[i];
   if (slot.backend == nullptr) return unsupported("the backend is not here");
   if (!slot.open) {
-    BumpArena own;
-    SINTER_RETURN_IF_ERROR(slot.backend->open(own));
+    BumpArena own, device;
+    SINTER_RETURN_IF_ERROR(slot.backend->open(own, device));
     slot.open = true;
     slot.bytes = own.used();
   }
@@ -236,7 +236,8 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
     void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
     SINTER_CHECK(own != nullptr, error(Code::kInternal, "measuring and creating disagree"));
     BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
-    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena));
+    BumpArena device;
+    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena, device));
     slots_[i].index = static_cast<uint8_t>(session_->backend_count);
     session_->backends[session_->backend_count++] = slots_[i].backend;
   }

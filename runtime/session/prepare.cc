@@ -129,7 +129,7 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     std::byte nothing[1];
     BumpArena none(std::span<std::byte>(nothing, 0));
     PreparedStep prepared;
-    SINTER_RETURN_IF_ERROR(backend.prepare(call, none, context.workspace, nullptr, &prepared));
+    SINTER_RETURN_IF_ERROR(backend.prepare(call, {none, none, context.workspace}, &prepared));
     const Status status = prepared.run(prepared.state, call, context);
     backend.release(prepared);
     if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(i));

@@ -23,6 +23,7 @@ struct Operand {
   DType dtype = DType::kNone;
   uint8_t rank = 0;
   bool constant = false;
+  uint8_t memory = 0;  // as TensorView's
 };
 
 // Attributes of so many bytes stay decoded; larger ones have lists, and are decoded for every run.

@@ -20,6 +20,7 @@ inline void expand(const Operand& o, const std::byte* model, TensorView* view) {
   view->dtype = o.dtype;
   view->rank = o.rank;
   view->constant = o.constant;
+  view->memory = o.memory;
   const auto* dims = reinterpret_cast<const int64_t*>(model + o.dims);
   if (o.strides == 0) {
     auto stride = static_cast<int64_t>(byte_width(o.dtype));

@@ -292,8 +292,14 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, RunStep* 
   SINTER_CHECK(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
   PreparedStep prepared;
-  SINTER_RETURN_IF_ERROR(backend->prepare(call, arena, {run->workspace, run->workspace_bytes},
-                                          run->threaded ? options_.threads : nullptr, &prepared));
+  BumpArena device;
+  SINTER_RETURN_IF_ERROR(backend->prepare(call,
+                                          {arena,
+                                           device,
+                                           {run->workspace, run->workspace_bytes},
+                                           run->threaded ? options_.threads : nullptr,
+                                           static_cast<int32_t>(run->step)},
+                                          &prepared));
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;
   run->state = prepared.state;

@@ -7,7 +7,8 @@
 //   b.output("y", y);
 //   AlignedBytes file = b.build();
 //
-// Every value gets memory of its own for the whole run, unless a test sets `place`.
+// Every value gets memory of its own for the whole run, unless a test sets `place`. Regions besides the
+// host's first: b.regions = {0, 1} (their memory kinds), b.place(y).region = 1.
 #pragma once
 
 #include <cstdlib>
@@ -76,6 +77,7 @@ struct PlaceSpec {
   std::vector<int64_t> strides;
   int64_t bytes = -1;
   bool none = false;
+  uint32_t region = 0;
 };
 struct ValueSpec {
   DType dtype = DType::kFloat32;
@@ -94,6 +96,8 @@ struct StepSpec {
   uint64_t workspace = 0;  // raised to what subprograms need
   uint32_t max_threads = 0;
   bool elided = false;
+  uint32_t workspace_region = 0;
+  bool in_order = false;
 };
 struct PortSpec {
   std::string name;
@@ -105,7 +109,8 @@ struct ProgramSpec {
   std::vector<StepSpec> steps, prepare;
   std::vector<PortSpec> inputs, outputs;
   uint32_t own_inputs = UINT32_MAX;  // inputs from here on are captured
-  // Result of planning.
+  // Results of planning: bytes of each region, and in all.
+  std::vector<uint64_t> regions;
   uint64_t arena = 0;
 };
 
@@ -186,9 +191,11 @@ class ModelBuilder {
   std::vector<ConstantSpec> constants;
   std::vector<std::byte> weights;
   std::vector<std::string> backends;
-  uint64_t extra_weights = 64;  // padding after the last constant
-  int64_t region_bytes = -1;    // overrides what the placements need
-  uint64_t scratch_less = 0;    // to state too little scratch
+  std::vector<uint8_t> regions = {0};  // memory kinds
+  uint64_t extra_weights = 64;         // padding after the last constant
+  int64_t region_bytes = -1;           // overrides what the placements need
+  uint32_t padding = 64;               // of every region, as stated
+  uint64_t scratch_less = 0;           // to state too little scratch
   bool write_strides_always = false;
 
  private:
@@ -208,8 +215,10 @@ class ModelBuilder {
 inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::FlatBufferBuilder& fbb,
                                                                uint32_t index) {
   ProgramSpec& p = programs[index];
-  uint64_t end = 0;
-  const auto take = [&](uint64_t bytes) {
+  std::vector<uint64_t> ends(index == 0 ? regions.size() : 1, 0);
+  const auto end_of = [&](uint32_t region) -> uint64_t& { return ends[region < ends.size() ? region : 0]; };
+  const auto take = [&](uint64_t bytes, uint32_t region) {
+    uint64_t& end = end_of(region);
     const uint64_t at = end;
     end = align_up(static_cast<size_t>(end + bytes), 64);
     return at;
@@ -227,11 +236,12 @@ inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::Flat
       if (!placed) continue;
       if (s.offset >= 0) {
         offsets[v] = static_cast<uint64_t>(s.offset);
+        uint64_t& end = end_of(s.region);
         end = std::max<uint64_t>(end, align_up(static_cast<size_t>(s.offset + bytes), 64));
       } else if (s.alias_of >= 0) {
         offsets[v] = offsets[static_cast<size_t>(s.alias_of)] + static_cast<uint64_t>(s.alias_offset);
       } else {
-        offsets[v] = take(static_cast<uint64_t>(bytes));
+        offsets[v] = take(static_cast<uint64_t>(bytes), s.region);
       }
     }
   for (size_t v = 0; v < p.values.size(); ++v) {
@@ -246,20 +256,26 @@ inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::Flat
     }
     const auto strides = s.strides.empty() ? 0 : fbb.CreateVector(s.strides);
     placements.push_back(fb::CreatePlacement(
-        fbb, static_cast<uint32_t>(v), 0, offsets[v], static_cast<uint64_t>(s.bytes >= 0 ? s.bytes : bytes),
-        s.first != -2 ? s.first : -1, s.last != -2 ? s.last : static_cast<int32_t>(p.steps.size()),
-        s.alias_of, strides));
+        fbb, static_cast<uint32_t>(v), s.region, offsets[v],
+        static_cast<uint64_t>(s.bytes >= 0 ? s.bytes : bytes), s.first != -2 ? s.first : -1,
+        s.last != -2 ? s.last : static_cast<int32_t>(p.steps.size()), s.alias_of, strides));
   }
   std::vector<flatbuffers::Offset<fb::StepPlan>> steps;
   for (StepSpec& s : p.steps) {
     for (const uint32_t sub : s.subprograms)
       if (sub < programs.size()) s.workspace = std::max(s.workspace, programs[sub].arena);
-    const uint64_t at = s.workspace > 0 ? take(s.workspace) : 0;
-    steps.push_back(
-        fb::CreateStepPlan(fbb, fbb.CreateVector(s.candidates), 0, at, s.workspace, s.max_threads, s.elided));
+    const uint64_t at = s.workspace > 0 ? take(s.workspace, s.workspace_region) : 0;
+    steps.push_back(fb::CreateStepPlan(fbb, fbb.CreateVector(s.candidates), s.workspace_region, at,
+                                       s.workspace, s.max_threads, s.elided, s.in_order));
   }
-  p.arena = end + 64;
-  if (index == 0 && region_bytes >= 0) p.arena = static_cast<uint64_t>(region_bytes);
+  p.regions = ends;
+  p.arena = 0;
+  for (uint64_t& bytes : p.regions) {
+    bytes += 64;
+    if (index == 0 && region_bytes >= 0 && &bytes == &p.regions[0])
+      bytes = static_cast<uint64_t>(region_bytes);
+    p.arena += bytes;
+  }
   return fb::CreateProgramPlan(fbb, index, fbb.CreateVector(steps), fbb.CreateVector(placements), p.arena);
 }
 
@@ -296,10 +312,13 @@ inline AlignedBytes ModelBuilder::build() {
   for (const ConstantSpec& c : constants)
     constant_list.push_back(fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims),
                                                0, c.offset, c.length));
-  const auto region = fb::CreateRegion(fbb, fb::RegionKind::Arena, 0, programs[0].arena);
+  std::vector<flatbuffers::Offset<fb::Region>> region_list;
+  for (size_t r = 0; r < regions.size(); ++r)
+    region_list.push_back(
+        fb::CreateRegion(fbb, fb::RegionKind::Arena, regions[r], programs[0].regions[r], 64, padding));
   const auto profile = fb::CreateProfile(fbb, fbb.CreateString("test"), fbb.CreateString("portable"),
                                          fbb.CreateString("float"), fbb.CreateVectorOfStrings(backends),
-                                         fbb.CreateVector(&region, 1), fbb.CreateVector(plans));
+                                         fbb.CreateVector(region_list), fbb.CreateVector(plans));
   fbb.Finish(fb::CreateModel(fbb, fbb.CreateString("tests"), fbb.CreateVector(program_list),
                              fbb.CreateVector(constant_list), fbb.CreateVector(&profile, 1)),
              fb::ModelIdentifier());

@@ -171,10 +171,10 @@ void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs)
     EXPECT_EQ(needs.prepared > 0, packs);
     Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
     Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, Layout::kDense);
-    BumpArena arena({prepared.view().data, needs.prepared});
+    BumpArena none, arena({prepared.view().data, needs.prepared});
     RunContext context{{workspace.view().data, needs.workspace}, threads};
     PreparedStep step;
-    ASSERT_TRUE(backend.prepare(call, arena, context.workspace, threads, &step).ok());
+    ASSERT_TRUE(backend.prepare(call, {arena, none, context.workspace, threads}, &step).ok());
     EXPECT_EQ(arena.used(), needs.prepared);
     for (int run = 0; run < 2; ++run) {
       ASSERT_TRUE(run_watched(A::kOp, true, true, [&] { return step.run(step.state, call, context); }).ok());

@@ -42,7 +42,7 @@ template <class A>
 bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   XnnpackBackend backend;
   BumpArena nothing;
-  EXPECT_TRUE(backend.open(nothing).ok());
+  EXPECT_TRUE(backend.open(nothing, nothing).ok());
   std::vector<TensorView> shapes;
   RunOptions options;
   options.outputs = c.outputs;
@@ -79,9 +79,10 @@ bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   EXPECT_LE(needs.workspace, planned);
   Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
   Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, layout);
-  BumpArena arena({prepared.view().data, needs.prepared});
+  BumpArena none, arena({prepared.view().data, needs.prepared});
   PreparedStep step;
-  const Status ready = backend.prepare(call, arena, {workspace.view().data, needs.workspace}, pool, &step);
+  const Status ready =
+      backend.prepare(call, {arena, none, {workspace.view().data, needs.workspace}, pool}, &step);
   EXPECT_TRUE(ready.ok()) << sentence(ready);
   if (!ready.ok()) return false;
   EXPECT_FALSE(arena.exhausted());

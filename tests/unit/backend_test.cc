@@ -16,7 +16,7 @@ class FakeBackend final : public Backend {
   int threads_seen = 0;
 
   const char* name() const override { return "fake"; }
-  Status open(BumpArena& arena) override {
+  Status open(BumpArena& arena, BumpArena&) override {
     ++opened;
     arena.allocate(own, 64);
     return arena.exhausted() ? error(Code::kOutOfMemory, "open") : ok_status();
@@ -28,10 +28,9 @@ class FakeBackend final : public Backend {
     *needs = {prepared, workspace};
     return ok_status();
   }
-  Status prepare(const OpCall& call, BumpArena& arena, std::span<std::byte>, ThreadPool*,
-                 PreparedStep* step) override {
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override {
     ++steps_prepared;
-    auto* value = arena.allocate_array<float>(1);
+    auto* value = with.prepared.allocate_array<float>(1);
     SINTER_CHECK(value != nullptr && call.in(0).data != nullptr, error(Code::kInternal, "memory"));
     *value = 42;
     step->state = value;

@@ -18,20 +18,19 @@ class PackingBackend final : public Backend {
   bool packs = true;
   int prepared = 0;
   const char* name() const override { return "packing"; }
-  Status open(BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int, StepNeeds* needs) override {
     SINTER_CHECK(call.op == Op::kMul && call.in(1).constant, unsupported("only Mul by a constant"));
     if (packs) *needs = {static_cast<size_t>(call.in(1).dense_bytes()), 0, 0b10};
     return ok_status();
   }
-  Status prepare(const OpCall& call, BumpArena& arena, std::span<std::byte>, ThreadPool*,
-                 PreparedStep* step) override {
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override {
     ++prepared;
     SINTER_CHECK(call.in(1).data != nullptr, error(Code::kInternal, "no data"));
     if (packs) {
       const auto bytes = static_cast<size_t>(call.in(1).dense_bytes());
-      step->state = arena.allocate(bytes, 64);
+      step->state = with.prepared.allocate(bytes, 64);
       std::memcpy(step->state, call.in(1).data, bytes);
     }
     step->run = [](void* state, const OpCall& c, RunContext&) {

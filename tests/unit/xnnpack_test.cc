@@ -42,7 +42,7 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
   PthreadPool pool(2);
   XnnpackBackend backend;
   BumpArena none;
-  ASSERT_TRUE(backend.open(none).ok());
+  ASSERT_TRUE(backend.open(none, none).ok());
   StepNeeds needs;
   ASSERT_TRUE(
       backend.measure(call, 2, &needs).ok());  // the library detects the processor's kernels here, once
@@ -53,7 +53,7 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
   ASSERT_TRUE(backend.measure(call, 2, &again).ok());
   BumpArena arena({prepared.data(), needs.prepared});
   PreparedStep step;
-  ASSERT_TRUE(backend.prepare(call, arena, {workspace.data(), needs.workspace}, &pool, &step).ok());
+  ASSERT_TRUE(backend.prepare(call, {arena, none, {workspace.data(), needs.workspace}, &pool}, &step).ok());
   EXPECT_EQ(arena.used(), needs.prepared);
   RunContext context{{workspace.data(), needs.workspace}, &pool};
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(step.run(step.state, call, context).ok());
@@ -62,7 +62,7 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
 
   // A byte less is noticed.
   BumpArena small({prepared.data(), needs.prepared - 1});
-  EXPECT_EQ(backend.prepare(call, small, {workspace.data(), needs.workspace}, &pool, &step).code,
+  EXPECT_EQ(backend.prepare(call, {small, none, {workspace.data(), needs.workspace}, &pool}, &step).code,
             Code::kInternal);
 }
 

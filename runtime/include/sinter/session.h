@@ -27,25 +27,50 @@ struct Binding {
   std::span<std::byte> buffer;
 };
 
+// A block of a device's memory, as its backend addresses it: aligned to kBufferAlignment. The caller has it
+// from Backend::memory() and keeps it.
+struct DeviceBlock {
+  const char* backend = nullptr;  // its name
+  std::span<std::byte> block;
+};
+
 struct SessionOptions {
   // What this application links, besides the model's kernels. The profile says which computes a step; those
   // that are not here are passed over. A backend serves one session at a time unless it says otherwise.
   std::span<Backend* const> backends = {};
   ThreadPool* threads = nullptr;
   const char* profile = nullptr;  // null: the file's first
-  // Ask only this backend and, for what it refuses, the model's kernels ("reference": only these). Null: as
-  // planned.
+  // Ask only this backend and, for what it refuses, the model's kernels ("reference": only these). What the
+  // plan puts into the memory of another backend then lies in host memory. Null: as planned.
   const char* backend = nullptr;
   uint32_t program = 0;
   std::span<const Binding> bindings = {};
+  // Memory for the session on devices. What is not here the session takes from the backends (one block each,
+  // when it is created) and gives back in destroy().
+  std::span<const DeviceBlock> devices = {};
 };
 
-// Bytes of one block of memory, aligned to kBufferAlignment, that a session needs.
+inline constexpr size_t kMaxDevices = 15;  // of a profile
+
+// Bytes of one block of a backend's own memory.
+struct DeviceRequirements {
+  const char* backend = "";  // its name
+  size_t bytes = 0;          // all of the following
+  size_t arena = 0;          // the regions that the converter planned there
+  size_t prepared = 0;       // packed weights, what the backend keeps there
+};
+
+// Bytes of one block of host memory, aligned to kBufferAlignment, that a session needs; and what it needs in
+// the memory of backends that have their own.
 struct Requirements {
   size_t bytes = 0;     // all of the following
   size_t control = 0;   // step lists, operands, names of buffers
-  size_t arena = 0;     // the regions that the converter planned: values, state, workspaces
+  size_t arena = 0;     // the regions that the converter planned here: values, state, workspaces
   size_t prepared = 0;  // packed and widened weights, what backends keep, scratch to make them with
+  uint32_t device_count = 0;
+  DeviceRequirements devices[kMaxDevices];
+
+  std::span<const DeviceRequirements> on_devices() const { return {devices, device_count}; }
 };
 
 // A step as an observer sees it.
@@ -55,7 +80,8 @@ struct StepInfo {
   const char* backend = "";  // that computes it
 };
 
-// Called around every step that runs, also those of branches and loop bodies. `after` may read the operands.
+// Called around every step that runs, also those of branches and loop bodies. `after` may read the operands
+// that are host memory (TensorView::memory 0); the device has done the step by then.
 struct StepObserver {
   void* context = nullptr;
   void (*before)(void* context, const StepInfo& info) = nullptr;
@@ -72,7 +98,8 @@ class Session {
   // What create() needs with the same options on this machine: nothing is estimated.
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
   // Chooses a kernel for every step, packs weights, sets state to its initial values. `memory` has at least
-  // the required bytes and belongs to the session until destroy().
+  // the required bytes and belongs to the session until destroy(). Fails if a backend whose memory the plan
+  // uses is not here, or has too little of it.
   static Result<Session> create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options);
   void destroy();
@@ -96,12 +123,14 @@ class Session {
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
 
-  // Computes the outputs. On failure (an index out of range, a loop beyond its bound) they are undefined.
+  // Computes the outputs; nothing goes on when it returns. On failure (an index out of range, a loop beyond
+  // its bound) they are undefined.
   Status run();
   // Sets state back to its initial values.
   void reset();
 
-  // Null: none. The observer must live until replaced.
+  // Null: none. The observer must live until replaced. With one, the session waits for a device after each
+  // step.
   void set_observer(const StepObserver* observer);
   // Name of the backend that computes a main-list step of the entry program; "elided" if nothing has to be
   // done.
