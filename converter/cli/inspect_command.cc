@@ -23,7 +23,8 @@ namespace {
 struct Arguments {
   CommonOptions common;
   TrustOption trust;
-  std::string model, name, html;
+  std::string model, name, html, backend;
+  int threads = 1;
   bool steps = false, memory = false, types = false;
 };
 
@@ -168,7 +169,7 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
 void run_inspect(const Arguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
-  HostSession host(loaded, {});
+  HostSession host(loaded, {a.threads, a.backend});
   const Requirements& need = host.requirements();
   const WeightBytes weights(view.root());
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
@@ -291,6 +292,8 @@ void add_inspect(CLI::App& app, Outcome&) {
   c->add_option("--html", a->html, "Write what --memory tells as a page with a picture: time by address")
       ->needs("--memory");
   c->add_flag("--types", a->types, "Every value's type and shape");
+  c->add_option("--threads", a->threads, "Of a session on so many threads")->check(CLI::Range(1, 1024));
+  c->add_option("--backend", a->backend, "Of a session that uses this backend wherever it can");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_inspect(*a); });

@@ -30,12 +30,29 @@ class Backends {
     }
     return all;
   }
+  // The same with more threads than there is reason for: what is kept for each must be counted.
+  std::vector<Use> crowded(const Model& model, const std::vector<Bytes>& inputs) {
+    std::vector<Use> all;
+#ifdef SINTER_WITH_XNNPACK
+    for (PthreadPool* pool : {&pool_, &pool_of_3_, &pool_of_8_})
+      for (const char* name : names_)
+        all.push_back({model,
+                       inputs,
+                       {.backends = list_, .threads = pool, .backend = name},
+                       std::string(name != nullptr ? name : "as planned") + ", " +
+                           std::to_string(pool->thread_count()) + " threads",
+                       false});
+#else
+    (void)model, (void)inputs;
+#endif
+    return all;
+  }
 
  private:
   SimdBackend simd_;
 #ifdef SINTER_WITH_XNNPACK
   XnnpackBackend xnnpack_;
-  PthreadPool pool_{2};
+  PthreadPool pool_{2}, pool_of_3_{3}, pool_of_8_{8};
   std::vector<Backend*> list_{&xnnpack_, &simd_};
   std::vector<const char*> names_{"reference", "simd", "xnnpack", nullptr};
 #else

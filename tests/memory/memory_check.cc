@@ -3,6 +3,7 @@
 // Tries what is promised about memory (promises.h) on a file, on every backend with one thread and with two.
 // Inputs: for each array "BYTES NAME\n" and the bytes; without them, harmless numbers. At most N runs, for S
 // seconds at most, of each way to compute. Prints a line each; exit code 1 if something is wrong.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,16 @@ bool read_inputs(const char* path, const Model& model, std::vector<Bytes>* input
   return file.eof();
 }
 
+constexpr size_t kFewAttempts = 4;
+
+// For models.py: "needs BACKEND THREADS BYTES".
+void state_needs(const Use& use) {
+  auto needs = Session::requirements(use.model, use.options);
+  const ThreadPool* threads = use.options.threads;
+  std::printf("needs %s %d %zu\n", use.options.backend != nullptr ? use.options.backend : "planned",
+              threads != nullptr ? threads->thread_count() : 1, needs.ok() ? needs->bytes : 0);
+}
+
 int check_file(const char* path, const char* inputs_path, int runs, double seconds, size_t attempts,
                double slow) {
   auto map = FileMap::open(path);
@@ -48,6 +59,7 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
   };
   say("opening", check_opening(map->bytes()));
   Backends backends;
+  std::vector<const char*> left;  // too slow to be run often
   for (const Use& use : backends.uses(opened.model(), inputs)) {
     int made = 0;
     const auto start = std::chrono::steady_clock::now();
@@ -58,10 +70,18 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / made;
     if (took > slow) {
       std::printf("left dead memory and creation (%s): a run takes %.1f s\n", use.name.c_str(), took);
+      left.push_back(use.options.backend);
+      state_needs(use);
       continue;
     }
     say("dead memory (" + use.name + ")", check_dead_memory(use));
     say("creation (" + use.name + ")", check_creation(use, attempts));
+    state_needs(use);
+  }
+  for (const Use& use : backends.crowded(opened.model(), inputs)) {
+    if (std::find(left.begin(), left.end(), use.options.backend) == left.end())
+      say("creation (" + use.name + ")", check_creation(use, kFewAttempts));
+    state_needs(use);
   }
   return right ? 0 : 1;
 }

@@ -6,7 +6,7 @@
 Converts the networks of examples, tests/golden and tests/quantize, and of ../shared/models (or SINTER_SHARED; left out
 with a message where it is absent), and has memory_check try each: no heap, lock or system call in up to N runs or S
 seconds of each way to compute (SINTER_MEMORY_RUNS=10000 and --seconds 1e9 for all), dead memory overwritten, creation in
-every size. Prints what is wrong and a summary.
+every size, on up to 8 threads; that `sinter inspect --memory` states the same bytes. Prints what is wrong and a summary.
 """
 import argparse
 import fnmatch
@@ -68,6 +68,20 @@ def subjects(shared, folder):
         yield net.file, path, flags, {k: v for k, v in feed.items() if k not in fixed}
 
 
+def disagreements(sinter, file, lines):
+    """What `inspect --memory` states differently from what a session was created in, byte by byte."""
+    for backend, threads, needed in (line.split()[1:] for line in lines if line.startswith("needs ")):
+        extra = [] if backend == "planned" else ["--backend", backend]
+        r = cli.call(sinter, "inspect", file, "--memory", "--json", "--threads", threads, *extra)
+        stated = json.loads(r.out) if r.code == 0 else {}
+        memory = stated.get("memory", {})
+        parts = (memory.get("control_bytes", 0) + memory.get("prepared_bytes", 0)
+                 + sum(region["bytes"] for region in memory.get("regions", [])))
+        if not int(needed) == stated.get("session_bytes") == parts:
+            yield (f"{backend}, {threads} threads: a session takes {needed} bytes, inspect states "
+                   f"{stated.get('session_bytes')}, its parts add up to {parts} {r.err.strip()}")
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--sinter")
@@ -102,7 +116,8 @@ def main():
             r = subprocess.run(command, capture_output=True, text=True, check=False)
             lines = r.stdout.splitlines()
             report[name] = lines
-            wrong = [x for x in lines + r.stderr.splitlines() if not x.startswith(("ok ", "left "))]
+            wrong = [x for x in lines + r.stderr.splitlines() if not x.startswith(("ok ", "left ", "needs "))]
+            wrong += disagreements(sinter, target, lines)
             if r.returncode != 0 and not wrong:
                 wrong = [f"exit code {r.returncode}"] + lines[-1:]
             print(f"{'FAIL' if wrong else 'ok':4} {name}: {sum(x.startswith('ok') for x in lines)} checks", *wrong, sep="\n     " if wrong else "", flush=True)
