@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "converter/import/reader.h"
+#include "converter/plan/cost.h"
 #include "converter/plan/preferences.h"
 #include "converter/quantize/accuracy.h"
 #include "converter/quantize/low_outputs.h"

@@ -132,8 +132,9 @@ class ModelWriter {
     std::vector<Offset<fb::ProgramPlan>> plans;
     for (size_t i = 0; i < model_.programs.size(); ++i)
       plans.push_back(plan(model_.programs[i], static_cast<uint32_t>(i)));
-    const std::vector regions{
-        fb::CreateRegion(builder_, fb::RegionKind::Arena, 0, model_.programs[0].arena_bytes)};
+    std::vector<Offset<fb::Region>> regions;
+    for (const PlannedRegion& r : model_.programs[0].regions)
+      regions.push_back(fb::CreateRegion(builder_, fb::RegionKind::Arena, r.memory, r.bytes));
     const auto name = builder_.CreateString("default"), target = builder_.CreateString(model_.target),
                numerics = builder_.CreateString("float");
     const auto backends = builder_.CreateVectorOfStrings(model_.backends);
@@ -145,15 +146,15 @@ class ModelWriter {
     std::vector<Offset<fb::StepPlan>> steps;
     for (const PlannedStep& s : planned.steps) {
       const auto candidates = builder_.CreateVector(s.candidates);
-      steps.push_back(fb::CreateStepPlan(builder_, candidates, 0, s.workspace_offset, s.workspace_bytes,
-                                         s.max_threads, s.elided, s.in_order));
+      steps.push_back(fb::CreateStepPlan(builder_, candidates, s.workspace_region, s.workspace_offset,
+                                         s.workspace_bytes, s.max_threads, s.elided, s.in_order));
     }
     std::vector<Offset<fb::Placement>> placements;
     for (size_t i = 0; i < planned.values.size(); ++i) {
       const PlannedValue& v = planned.values[i];
       if (!v.placed) continue;
-      placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), 0, v.offset, v.bytes,
-                                               v.first_step, v.last_step, v.alias_of));
+      placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset,
+                                               v.bytes, v.first_step, v.last_step, v.alias_of));
     }
     const auto step_list = builder_.CreateVector(steps);
     return fb::CreateProgramPlan(builder_, index, step_list, builder_.CreateVector(placements),

@@ -47,6 +47,8 @@ struct Value {
   // An integer q that is known to stand for the number (q - zero) * unit; 0: it does not, or nobody said.
   double unit = 0;
   int64_t zero = 0;
+  // Where it lies: 0 in host memory, m in that of the plan's backend m - 1 (plan/place_memories.h).
+  uint8_t memory = 0;
 };
 
 struct Graph;

@@ -10,7 +10,10 @@
 namespace sinter::convert {
 namespace {
 
+constexpr size_t kMostRegions = 16;  // of a file
+
 struct Interval {
+  uint32_t region;
   uint64_t begin, end;
   int first, last;
   ValueId value;  // kAbsent: a workspace
@@ -18,12 +21,14 @@ struct Interval {
 };
 
 bool both_live(const Interval& a, const Interval& b) { return a.first <= b.last && b.first <= a.last; }
-bool overlap(const Interval& a, const Interval& b) { return a.begin < b.end && b.begin < a.end; }
+bool overlap(const Interval& a, const Interval& b) {
+  return a.region == b.region && a.begin < b.end && b.begin < a.end;
+}
 
 class ProgramCheck {
  public:
-  explicit ProgramCheck(const PlannedProgram& program)
-      : program_(program), graph_(*program.graph), data_(graph_.values.size()) {
+  ProgramCheck(const PlannedProgram& program, bool entry)
+      : program_(program), entry_(entry), graph_(*program.graph), data_(graph_.values.size()) {
     for (size_t i = 0; i < data_.size(); ++i) data_[i] = static_cast<ValueId>(i);
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
       if (program.steps[n].elided)
@@ -31,28 +36,33 @@ class ProgramCheck {
   }
 
   std::string run() {
+    if (std::string fault = check_regions(); !fault.empty()) return fault;
+    if (std::string fault = check_memories(); !fault.empty()) return fault;
     std::vector<Interval> all;
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const PlannedValue& v = program_.values[i];
       if (!v.placed) continue;
-      if (v.offset + v.bytes + kReadPadding > program_.arena_bytes)
+      if (v.offset + v.bytes + kReadPadding > program_.regions[v.region].bytes)
         return fmt::format("value {} leaves the arena", i);
       if (v.bytes > 0)
-        all.push_back({v.offset, v.offset + v.bytes, v.first_step, v.last_step, static_cast<ValueId>(i), -1});
+        all.push_back(
+            {v.region, v.offset, v.offset + v.bytes, v.first_step, v.last_step, static_cast<ValueId>(i), -1});
     }
     for (size_t n = 0; n < program_.steps.size(); ++n) {
       const PlannedStep& s = program_.steps[n];
-      if (s.workspace_offset + s.workspace_bytes + kReadPadding > program_.arena_bytes)
+      if (s.workspace_offset + s.workspace_bytes + kReadPadding > program_.regions[s.workspace_region].bytes)
         return fmt::format("the workspace of step {} leaves the arena", n);
       const int step = static_cast<int>(n);
       if (s.workspace_bytes > 0)
-        all.push_back(
-            {s.workspace_offset, s.workspace_offset + s.workspace_bytes, step, step, kAbsent, step});
+        all.push_back({s.workspace_region, s.workspace_offset, s.workspace_offset + s.workspace_bytes, step,
+                       step, kAbsent, step});
     }
-    std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    std::sort(all.begin(), all.end(), [](const Interval& a, const Interval& b) {
+      return std::pair(a.region, a.begin) < std::pair(b.region, b.begin);
+    });
     for (size_t i = 0; i < all.size(); ++i) {
-      for (size_t j = i + 1; j < all.size() && all[j].begin < all[i].end; ++j) {
-        if (!both_live(all[i], all[j]) || !overlap(all[i], all[j]) || explained(all[i], all[j])) continue;
+      for (size_t j = i + 1; j < all.size() && overlap(all[i], all[j]); ++j) {
+        if (!both_live(all[i], all[j]) || explained(all[i], all[j])) continue;
         return fmt::format("values {} and {} share bytes while both are live", all[i].value, all[j].value);
       }
     }
@@ -60,6 +70,76 @@ class ProgramCheck {
   }
 
  private:
+  // Host memory first, each memory once.
+  std::string check_regions() const {
+    uint64_t sum = 0;
+    for (size_t r = 0; r < program_.regions.size(); ++r) {
+      const uint8_t memory = program_.regions[r].memory;
+      if (r == 0 ? memory != 0 : memory <= program_.regions[r - 1].memory)
+        return fmt::format("region {} is of the wrong memory", r);
+      sum += program_.regions[r].bytes;
+    }
+    if (program_.regions.empty() || program_.regions.size() > kMostRegions)
+      return "too few or too many regions";
+    if (!entry_ && program_.regions.size() > 1) return "a subprogram lies in several memories";
+    return sum == program_.arena_bytes ? "" : "the arena is not the sum of the regions";
+  }
+
+  uint8_t memory(ValueId id) const {
+    return id >= 0 && program_.values[static_cast<size_t>(id)].placed
+               ? program_.regions[program_.values[static_cast<size_t>(id)].region].memory
+               : 0;
+  }
+  bool placed(ValueId id) const { return id >= 0 && program_.values[static_cast<size_t>(id)].placed; }
+
+  // Everything lies where who touches it can reach it.
+  std::string check_memories() const {
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      if (program_.values[i].region >= program_.regions.size())
+        return fmt::format("value {} has no region", i);
+      if (memory(static_cast<ValueId>(i)) != graph_.values[i].memory)
+        return fmt::format("value {} lies in the wrong memory", i);
+      for (const auto& [axis, count] : graph_.values[i].extents)
+        if (memory(count) != 0) return fmt::format("value {} has a length that the host does not see", i);
+    }
+    for (const auto* list : {&graph_.inputs, &graph_.outputs})
+      for (const ValueId id : *list)
+        if (memory(id) != 0) return fmt::format("port {} is not in host memory", id);
+    for (size_t n = 0; n < program_.steps.size(); ++n) {
+      if (program_.steps[n].workspace_region >= program_.regions.size())
+        return fmt::format("the workspace of step {} has no region", n);
+      if (std::string fault = check_step(graph_.nodes[n], program_.steps[n]); !fault.empty())
+        return fmt::format("step {}: {}", n, fault);
+    }
+    return {};
+  }
+
+  std::string check_step(const Node& node, const PlannedStep& step) const {
+    std::vector<uint8_t> seen;  // memories of its operands
+    for (const auto* list : {&node.inputs, &node.outputs})
+      for (const ValueId id : *list)
+        if (placed(id)) seen.push_back(memory(id));
+    const uint8_t most = seen.empty() ? uint8_t{0} : *std::max_element(seen.begin(), seen.end());
+    const bool mixed = std::count(seen.begin(), seen.end(), most) != static_cast<ptrdiff_t>(seen.size());
+    if (mixed) {
+      // A transfer.
+      const auto fits = [&](ValueId id) { return placed(id) && (memory(id) == 0 || memory(id) == most); };
+      if (node.op() != Op::kCopy || step.elided || !fits(node.inputs[0]) || !fits(node.outputs[0]))
+        return "operands in different memories";
+      if (step.workspace_bytes > 0) return "a transfer has a workspace";
+    } else if (step.workspace_bytes > 0 && program_.regions[step.workspace_region].memory != most) {
+      return "the workspace is in another memory than the operands";
+    }
+    if (most > 0 && !node.bodies.empty()) return "a control step works on memory that the host does not see";
+    if (most > 0 && step.candidates != std::vector<uint8_t>{static_cast<uint8_t>(most - 1)})
+      return "another backend's candidates";
+    for (const PlannedRegion& region : program_.regions)
+      if (most == 0 && region.memory > 0 &&
+          std::count(step.candidates.begin(), step.candidates.end(), region.memory - 1) > 0)
+        return "a candidate that does not see host memory";
+    return {};
+  }
+
   ValueId find(ValueId v) {
     return data_[static_cast<size_t>(v)] == v
                ? v
@@ -97,6 +177,7 @@ class ProgramCheck {
   }
 
   const PlannedProgram& program_;
+  const bool entry_;
   const Graph& graph_;
   std::vector<ValueId> data_;  // union-find: values that are the same data
 };
@@ -105,7 +186,8 @@ class ProgramCheck {
 
 std::string check_plan(const PlannedModel& model) {
   for (const PlannedProgram& program : model.programs)
-    if (std::string fault = ProgramCheck(program).run(); !fault.empty()) return fault;
+    if (std::string fault = ProgramCheck(program, &program == &model.programs[0]).run(); !fault.empty())
+      return fault;
   return {};
 }
 

@@ -3,9 +3,7 @@
 #include <algorithm>
 
 namespace sinter::convert {
-namespace {
 
-// Whether the slice's elements lie side by side in its operand, and how far in.
 bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
   uint64_t stride = byte_width(in.dtype);
   bool whole = true;  // all axes behind this one are taken whole
@@ -20,8 +18,6 @@ bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
   }
   return true;
 }
-
-}  // namespace
 
 Storage::Storage(const Graph& graph, size_t own_inputs)
     : graph_(graph),
@@ -63,7 +59,7 @@ bool Storage::caller_reads(ValueId root) const {
 
 bool Storage::may_join(ValueId a, ValueId b) const {
   const ValueId ra = blocks_.root(a), rb = blocks_.root(b);
-  if (ra == rb) return false;
+  if (ra == rb || graph_.value(a).memory != graph_.value(b).memory) return false;
   const bool in = caller_writes(ra) || caller_writes(rb), out_a = caller_reads(ra), out_b = caller_reads(rb);
   return !(in && (out_a || out_b)) && !(out_a && out_b);
 }
@@ -90,7 +86,7 @@ void Storage::elide_concat(size_t n) {
     if (dims[i] != 1) return;
   std::vector<ValueId> roots;
   for (const ValueId in : node.inputs) {
-    if (!placed(in) || bytes(in) == 0) return;
+    if (!placed(in) || bytes(in) == 0 || graph_.value(in).memory != graph_.value(out).memory) return;
     const ValueId root = blocks_.root(in);
     // The part must be all of its block, or bytes outside the output would have no place.
     if (blocks_.delta(in) != 0 || reach(root) != bytes(in) || caller_writes(root) || caller_reads(root) ||
@@ -111,7 +107,7 @@ bool fits_in_place(const Graph& graph, const Node& node, ValueId operand) {
       node.outputs[0] < 0)
     return false;
   const Value &in = graph.value(operand), &out = graph.value(node.outputs[0]);
-  return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype);
+  return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype) && in.memory == out.memory;
 }
 
 }  // namespace sinter::convert

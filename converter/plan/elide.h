@@ -25,7 +25,8 @@ class Storage {
   uint64_t reach(ValueId root) const;
   bool caller_writes(ValueId root) const;
   bool caller_reads(ValueId root) const;
-  // A public input and a public output never share memory; nor do two public outputs.
+  // A public input and a public output never share memory; nor do two public outputs, or values of different
+  // memories.
   bool may_join(ValueId a, ValueId b) const;
   void join(ValueId v, ValueId onto, uint64_t distance) { blocks_.join(v, onto, distance); }
 
@@ -39,6 +40,9 @@ class Storage {
   std::vector<bool> elided_, placed_;
   std::vector<uint64_t> bytes_;
 };
+
+// Whether the slice's elements lie side by side in its operand, and how many bytes from its start.
+bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance);
 
 // Whether output 0 of `node` may lie where `operand` does, if that dies there: the op allows it, and dims and
 // element sizes agree.

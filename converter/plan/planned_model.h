@@ -13,6 +13,7 @@ namespace sinter::convert {
 
 struct PlannedStep {
   std::vector<uint8_t> candidates;  // indices into PlannedModel::backends, in order of preference
+  uint32_t workspace_region = 0;    // index into PlannedProgram::regions
   uint64_t workspace_offset = 0, workspace_bytes = 0;
   uint32_t max_threads = 0;  // 0: all
   bool elided = false;
@@ -26,9 +27,18 @@ struct PlannedStep {
 // Where a value lies; steps are node indices, -1: before the first, nodes.size(): after the last.
 struct PlannedValue {
   bool placed = false;  // constants and captured values are not
+  uint32_t region = 0;  // index into PlannedProgram::regions
   uint64_t offset = 0, bytes = 0;
   int first_step = 0, last_step = 0;
   ValueId alias_of = kAbsent;
+};
+
+// What the values of one memory and the workspaces of its steps take.
+struct PlannedRegion {
+  uint8_t memory = 0;        // as in Value::memory
+  uint64_t bytes = 0;        // padding included
+  uint64_t lower_bound = 0;  // in this order of steps no arrangement takes less, padding included
+  bool proved = false;       // bytes is the least
 };
 
 struct PlannedProgram {
@@ -36,11 +46,12 @@ struct PlannedProgram {
   size_t own_inputs = 0;  // the graph's other inputs are captured
   std::vector<PlannedStep> steps;
   std::vector<PlannedValue> values;
-  uint64_t arena_bytes = 0;        // padding included
-  uint64_t lower_bound = 0;        // in this order of steps no arrangement takes less, padding included
-  bool proved = false;             // arena_bytes is the least
-  uint64_t given_order_bytes = 0;  // arena_bytes of the graph's own order
-  bool order_proved = false;       // no order of the steps has a smaller sum of live bytes
+  std::vector<PlannedRegion> regions;  // of host memory first, then those of other memories in use, ascending
+  uint64_t arena_bytes = 0;            // sum of the regions'
+  uint64_t lower_bound = 0;            // likewise
+  bool proved = false;                 // all of them are
+  uint64_t given_order_bytes = 0;      // arena_bytes of the graph's own order
+  bool order_proved = false;           // no order of the steps has a smaller sum of live bytes
 };
 
 struct PlannedModel {

@@ -9,6 +9,7 @@
 #include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
 #include "converter/plan/limit_operands.h"
+#include "converter/plan/place_memories.h"
 #include "converter/plan/program_planner.h"
 #include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
@@ -51,6 +52,7 @@ class ModelPlanner {
       }
       program.order_proved = order.proved;
     }
+    check_taken(program);
     program.given_order_bytes = given;
     model_.programs[index] = std::move(program);
     return index;
@@ -75,7 +77,7 @@ class ModelPlanner {
     // it is needed: from wherever it helps at all to next to nowhere.
     constexpr uint64_t kTrials = 8;
     PlannedProgram other = attempt(0);
-    const uint64_t most = best.arena_bytes, least = other.lower_bound;
+    const uint64_t most = best.regions[0].bytes, least = other.regions[0].lower_bound;
     for (uint64_t i = 0; i < kTrials; ++i) {
       if (i > 0) other = attempt(least + (most - std::min(most, least)) * (i - 1) / kTrials);
       if (other.arena_bytes < best.arena_bytes) best = std::move(other);
@@ -107,10 +109,19 @@ class ModelPlanner {
     }
     const CallView view(graph, node);
     step.max_threads = worthwhile_threads(view.call);
-    const int threads = step.max_threads == 1 ? 1 : kPlannedThreads;
+    const int threads = planned_threads(view.call);
+    if (const uint8_t memory = memory_of(graph, node); memory > 0) {
+      step.candidates = {static_cast<uint8_t>(memory - 1)};
+      size_t workspace = 0;  // none where a step is elided that the backend would not take
+      if (!is_transfer(graph, node) && taken(step, view.call, threads, &workspace))
+        step.workspace_bytes = workspace;
+      return;
+    }
     for (size_t c = 0; c < options_.candidates.size(); ++c) {
       size_t workspace = 0;
-      if (!options_.candidates[c].accept(view.call, threads, &workspace).ok()) continue;
+      if (options_.candidates[c].own_memory ||
+          !options_.candidates[c].accept(view.call, threads, &workspace).ok())
+        continue;
       // Memory is planned for the first choice; a later one serves where that suffices.
       if (step.candidates.empty()) step.workspace_bytes = workspace;
       step.candidates.push_back(static_cast<uint8_t>(c));
@@ -130,6 +141,25 @@ class ModelPlanner {
       step.lead = lead;
   }
 
+  // By the one backend that may compute it.
+  bool taken(const PlannedStep& step, const OpCall& call, int threads, size_t* workspace) const {
+    return options_.candidates[step.candidates[0]].accept(call, threads, workspace).ok();
+  }
+  // In memories that the reference kernels do not reach nothing is left to them.
+  void check_taken(const PlannedProgram& program) const {
+    for (size_t n = 0; n < program.steps.size(); ++n) {
+      const Node& node = program.graph->nodes[n];
+      if (program.steps[n].elided || memory_of(*program.graph, node) == 0 ||
+          is_transfer(*program.graph, node))
+        continue;
+      const CallView view(*program.graph, node);
+      size_t workspace = 0;
+      if (!taken(program.steps[n], view.call, planned_threads(view.call), &workspace))
+        throw std::logic_error(fmt::format("{} '{}' lies in the memory of a backend that refuses it",
+                                           op_name(node.op()), node.name));
+    }
+  }
+
   PlannedModel& model_;
   const PlanOptions& options_;
 };
@@ -143,6 +173,7 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   model.backends.emplace_back("reference");
   limit_operands(*graph);
   if (options.stored_weights) store_weights(*graph);
+  place_memories(*graph, options);
   const size_t inputs = graph->inputs.size();
   ModelPlanner(model, options).plan(std::move(graph), inputs, 0, 0);
   if (std::string fault = check_plan(model); !fault.empty()) throw std::logic_error("memory plan: " + fault);

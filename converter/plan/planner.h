@@ -15,10 +15,9 @@ struct CandidateSource {
   std::string name;
   // ok: accepted, *workspace is the bound over instruction sets and up to so many threads.
   Status (*accept)(const OpCall& call, int threads, size_t* workspace) = nullptr;
+  // Its steps work on memory of its own, which the host does not see.
+  bool own_memory = false;
 };
-
-// Workspaces are planned for at most this many threads, for one where a step is not worth more.
-inline constexpr int kPlannedThreads = 8;
 
 struct PlanOptions {
   std::string target = "x86_64";
@@ -28,6 +27,8 @@ struct PlanOptions {
   // step; it then runs on one thread.
   bool overlap = false;
   bool thorough = false;  // search for the least memory: order of steps, offsets
+  bool islands =
+      false;  // keep steps in another memory even where moving their operands costs more than they do
 };
 
 // The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.

@@ -1,9 +1,11 @@
 #include "converter/plan/program_planner.h"
 
 #include <algorithm>
+#include <set>
 
 #include "converter/plan/elide.h"
 #include "converter/plan/offsets.h"
+#include "converter/plan/place_memories.h"
 
 namespace sinter::convert {
 namespace {
@@ -50,13 +52,16 @@ class ProgramPlanner {
     }
   }
 
-  // Sum of what lives in step n, each on its own.
+  // Sum of what lives in host memory in step n, each on its own.
   uint64_t live_in(int n) {
-    uint64_t sum = program_.steps[static_cast<size_t>(n)].workspace_bytes;
-    for (const PlannedValue& v : program_.values)
-      if (v.placed && v.first_step <= n && n <= v.last_step &&
+    const auto step = static_cast<size_t>(n);
+    uint64_t sum = memory_of(graph_, graph_.nodes[step]) == 0 ? program_.steps[step].workspace_bytes : 0;
+    for (size_t i = 0; i < program_.values.size(); ++i) {
+      const PlannedValue& v = program_.values[i];
+      if (v.placed && graph_.values[i].memory == 0 && v.first_step <= n && n <= v.last_step &&
           (v.first_step < 0 || !program_.steps[static_cast<size_t>(v.first_step)].elided))
         sum += v.bytes;
+    }
     return sum;
   }
 
@@ -153,37 +158,55 @@ class ProgramPlanner {
   }
 
   void place() {
+    std::set<uint8_t> memories{0};
+    for (size_t i = 0; i < graph_.values.size(); ++i)
+      if (program_.values[i].placed) memories.insert(graph_.values[i].memory);
+    program_.proved = true;
+    for (PlannedStep& step : program_.steps)
+      if (step.elided) step.workspace_bytes = 0;
+    for (const uint8_t memory : memories) {
+      program_.regions.push_back({memory});
+      place(static_cast<uint32_t>(program_.regions.size() - 1));
+      const PlannedRegion& region = program_.regions.back();
+      program_.arena_bytes += region.bytes;
+      program_.lower_bound += region.lower_bound;
+      program_.proved &= region.proved;
+    }
+  }
+  void place(uint32_t index) {
+    PlannedRegion& region = program_.regions[index];
     std::vector<MemoryBlock> memory;
     std::vector<std::pair<bool, size_t>> owner;  // (is a workspace, step or root value)
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
-      if (!at(id).placed || blocks().root(id) != id) continue;
+      if (!at(id).placed || blocks().root(id) != id || graph_.value(id).memory != region.memory) continue;
       memory.push_back(block_of(id));
       owner.emplace_back(false, i);
     }
     for (size_t n = 0; n < program_.steps.size(); ++n) {
-      if (program_.steps[n].workspace_bytes == 0 || program_.steps[n].elided) continue;
+      if (memory_of(graph_, graph_.nodes[n]) != region.memory) continue;
+      program_.steps[n].workspace_region = index;
+      if (program_.steps[n].workspace_bytes == 0) continue;
       memory.push_back({program_.steps[n].workspace_bytes, static_cast<int>(n), static_cast<int>(n), 0});
       owner.emplace_back(true, n);
     }
     OffsetOptions options{.alignment = kBufferAlignment};
     if (!thorough_) options.max_nodes = 0;
     const OffsetResult offsets = assign_offsets(memory, options);
-    program_.arena_bytes = offsets.bytes + kReadPadding;
-    program_.lower_bound = offsets.lower_bound + kReadPadding;
-    program_.proved = offsets.proved;
+    region.bytes = offsets.bytes + kReadPadding;
+    region.lower_bound = offsets.lower_bound + kReadPadding;
+    region.proved = offsets.proved;
     for (size_t b = 0; b < memory.size(); ++b) {
       if (owner[b].first) {
         program_.steps[owner[b].second].workspace_offset = memory[b].offset;
         continue;
       }
       for (const ValueId m : blocks().members(static_cast<ValueId>(owner[b].second))) {
+        at(m).region = index;
         at(m).offset = memory[b].offset + blocks().delta(m);
         at(m).alias_of = blocks().alias_of(m);
       }
     }
-    for (PlannedStep& step : program_.steps)
-      if (step.elided) step.workspace_bytes = 0;
   }
 
   const Graph& graph_;

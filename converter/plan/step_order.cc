@@ -1,10 +1,12 @@
 #include "converter/plan/step_order.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <unordered_map>
 
 #include "converter/plan/covered.h"
+#include "converter/plan/place_memories.h"
 
 namespace sinter::convert {
 namespace {
@@ -31,8 +33,17 @@ struct WordsHash {
   }
 };
 
+// Memories that are told apart; what others hold counts with the last.
+constexpr size_t kMemories = 4;
+using PerMemory = std::array<uint64_t, kMemories>;
+uint64_t total(const PerMemory& bytes) { return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}); }
+bool any_above(const PerMemory& a, const PerMemory& b) {
+  return a[0] > b[0] || !std::equal(a.begin() + 1, a.end(), b.begin() + 1, std::less_equal<>());
+}
+
 // What memory a step touches: the blocks of its operands.
 struct Touch {
+  size_t memory = 0;
   std::vector<ValueId> roots;
   std::vector<int> needs;  // steps that come before
   std::vector<int> leads;  // steps that come after
@@ -41,7 +52,7 @@ struct Touch {
 struct State {
   Words done;
   int count = 0;
-  uint64_t live = 0, peak = 0;
+  PerMemory live{}, peak{};
   int trail = -1;
   std::vector<int> ready;  // ascending
 };
@@ -61,11 +72,13 @@ class Search {
     for (const ValueId v : held) held_[static_cast<size_t>(v)] = true;
     for (const Node& node : graph.nodes) {
       Touch touch;
+      touch.memory = std::min<size_t>(memory_of(graph, node), kMemories - 1);
       for (const auto* list : {&node.inputs, &node.outputs})
         for (const ValueId v : *list)
           if (v >= 0 && storage.placed(v)) add(touch.roots, storage.blocks().root(v));
       for (const ValueId v : node.inputs)
         if (v >= 0 && producer(v) >= 0) add(touch.needs, producer(v));
+      one_memory_ &= touch.memory == 0;
       touches_.push_back(std::move(touch));
     }
     for (int i = 0; i < count(); ++i)
@@ -75,7 +88,7 @@ class Search {
   uint64_t given() const {
     State state = first();
     for (int i = 0; i < count(); ++i) move(state, i, effect(state, i));
-    return state.peak;
+    return total(state.peak);
   }
   StepOrder run() {
     StepOrder best;
@@ -96,6 +109,7 @@ class Search {
   }
   int count() const { return static_cast<int>(graph_.nodes.size()); }
   const Touch& touch(int i) const { return touches_[static_cast<size_t>(i)]; }
+  size_t memory(ValueId v) const { return std::min<size_t>(graph_.value(v).memory, kMemories - 1); }
   int producer(ValueId v) const { return uses_.producer[static_cast<size_t>(v)]; }
 
   // Whether v lives after the steps of `done` and, unless it is -1, step `also`.
@@ -126,7 +140,7 @@ class Search {
     state.done.assign((graph_.nodes.size() + 63) / 64, 0);
     for (size_t v = 0; v < graph_.values.size(); ++v)
       if (const auto id = static_cast<ValueId>(v); storage_.blocks().root(id) == id)
-        state.live += covered(state.done, -1, id, -1);
+        state.live[memory(id)] += covered(state.done, -1, id, -1);
     state.peak = state.live;
     for (int i = 0; i < count(); ++i)
       if (touch(i).needs.empty()) state.ready.push_back(i);
@@ -152,17 +166,25 @@ class Search {
 
   // What the state's figures become by step i.
   struct Effect {
-    uint64_t live, peak;
+    PerMemory live, peak;
   };
   Effect effect(const State& from, int i) const {
-    uint64_t before = 0, during = steps_[static_cast<size_t>(i)].workspace, after = 0;
+    const size_t own = touch(i).memory;
+    PerMemory before{}, during{}, after{};
+    during[own] = steps_[static_cast<size_t>(i)].workspace;
     for (const ValueId root : touch(i).roots) {
-      before += covered(from.done, -1, root, -1);
-      during += covered(from.done, -1, root, i);
-      after += covered(from.done, i, root, -1);
+      const size_t m = memory(root);
+      before[m] += covered(from.done, -1, root, -1);
+      during[m] += covered(from.done, -1, root, i);
+      after[m] += covered(from.done, i, root, -1);
     }
-    during -= std::min(during, saved(from.done, i));
-    return {from.live - before + after, std::max(from.peak, from.live - before + during)};
+    during[own] -= std::min(during[own], saved(from.done, i));
+    Effect then{from.live, from.peak};
+    for (size_t m = 0; m < kMemories; ++m) {
+      then.peak[m] = std::max(from.peak[m], from.live[m] - before[m] + during[m]);
+      then.live[m] = from.live[m] - before[m] + after[m];
+    }
+    return then;
   }
   void move(State& state, int i, const Effect& effect) const {
     insert(state.done, i);
@@ -178,12 +200,14 @@ class Search {
 
   // No order has a smaller peak than its most demanding step needs by itself.
   uint64_t least() const {
-    uint64_t most = 0;
+    PerMemory most{};
     for (int i = 0; i < count(); ++i) {
       const Node& node = graph_.nodes[static_cast<size_t>(i)];
       std::vector<ValueId> seen;
       const StepMemory& step = steps_[static_cast<size_t>(i)];
-      uint64_t sum = step.workspace, credit = step.overlap;
+      PerMemory sum{};
+      uint64_t credit = step.overlap;
+      sum[touch(i).memory] = step.workspace;
       for (const auto* list : {&node.inputs, &node.outputs})
         for (const ValueId v : *list) {
           if (v < 0 || !storage_.placed(v)) continue;
@@ -191,13 +215,14 @@ class Search {
           const ValueId root = storage_.blocks().root(v);
           if (std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
           seen.push_back(root);
-          sum += storage_.bytes(v);
+          sum[memory(v)] += storage_.bytes(v);
           if (list == &node.inputs && fits_in_place(graph_, node, v))
             credit = std::max(credit, storage_.bytes(v));
         }
-      most = std::max(most, sum - std::min(sum, credit));
+      sum[touch(i).memory] -= std::min(sum[touch(i).memory], credit);
+      for (size_t m = 0; m < kMemories; ++m) most[m] = std::max(most[m], sum[m]);
     }
-    return most;
+    return total(most);
   }
 
   // Takes every step that costs nothing.
@@ -206,7 +231,7 @@ class Search {
       moved = false;
       for (const int i : std::vector<int>(state.ready)) {
         const Effect then = effect(state, i);
-        if (then.peak > state.peak || then.live > state.live) continue;
+        if (any_above(then.peak, state.peak) || any_above(then.live, state.live)) continue;
         move(state, i, then);
         steps.push_back(i);
         moved = true;
@@ -221,7 +246,7 @@ class Search {
     settle(level[0], trails[0].steps);
     level[0].trail = 0;
     if (level[0].count == count()) {  // its first live bytes are the most
-      if (level[0].peak < best->peak) best->peak = level[0].peak, unroll(trails, &best->nodes);
+      if (total(level[0].peak) < best->peak) best->peak = total(level[0].peak), unroll(trails, &best->nodes);
       level.clear();
     }
     while (!level.empty() && budget_ > 0) {
@@ -231,20 +256,20 @@ class Search {
         for (const int i : state.ready) {
           if (budget_ <= 0) break;
           const Effect then = effect(state, i);
-          if (then.peak >= best->peak) continue;
+          if (total(then.peak) >= best->peak) continue;
           State to = state;
           move(to, i, then);
           budget_ -= static_cast<int64_t>(to.done.size() + to.ready.size());
           Trail trail{state.trail, {i}};
           settle(to, trail.steps);
           if (to.count == count()) {
-            best->peak = to.peak;
+            best->peak = total(to.peak);
             trails.push_back(std::move(trail));
             unroll(trails, &best->nodes);
             continue;
           }
           const auto [at, fresh] = known.try_emplace(to.done, next.size());
-          if (!fresh && next[at->second].peak <= to.peak) continue;
+          if (!fresh && total(next[at->second].peak) <= total(to.peak)) continue;
           to.trail = static_cast<int>(trails.size());
           trails.push_back(std::move(trail));
           if (fresh)
@@ -253,17 +278,18 @@ class Search {
             next[at->second] = std::move(to);
         }
       }
-      std::erase_if(next, [&](const State& s) { return s.peak >= best->peak; });
+      std::erase_if(next, [&](const State& s) { return total(s.peak) >= best->peak; });
       if (next.size() > most) {
         complete = false;
         std::stable_sort(next.begin(), next.end(), [](const State& a, const State& b) {
-          return std::pair(a.peak, a.live) < std::pair(b.peak, b.live);
+          return std::pair(total(a.peak), total(a.live)) < std::pair(total(b.peak), total(b.live));
         });
         next.resize(most);
       }
       level = std::move(next);
     }
-    best->proved = complete && budget_ > 0;
+    // Of several memories a set's smallest sum of peaks need not be the start of the smallest in the end.
+    best->proved = complete && budget_ > 0 && one_memory_;
   }
 
   void unroll(const std::vector<Trail>& trails, std::vector<size_t>* nodes) const {
@@ -281,6 +307,7 @@ class Search {
   Uses uses_;
   std::vector<bool> held_;
   std::vector<Touch> touches_;
+  bool one_memory_ = true;
   mutable std::vector<std::pair<uint64_t, uint64_t>> spans_;
   mutable int64_t budget_ = kBudget;
 };

@@ -4,7 +4,8 @@
 // leads there: dynamic programming over sets, as what lives after a set does not depend on its order. A step
 // that frees at least what it makes, within the peak so far, is taken at once, since nothing is gained by
 // waiting. Where a level has more sets than the search keeps, those with the smallest peaks stay, and the
-// result is no longer proved.
+// result is no longer proved. With several memories the peak is the sum of theirs, and nothing is proved
+// but by the bound.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace sinter::convert {
 
 struct StepOrder {
   std::vector<size_t> nodes;  // node indices in their new order
-  uint64_t peak = 0;          // largest sum of bytes live in one step, workspaces included
+  uint64_t peak = 0;          // largest sum of bytes live in one step, workspaces included; of each memory
   bool proved = true;         // no other order has a smaller one
 };
 

@@ -113,7 +113,7 @@ TEST(PlanChecker, FindsAValueOutsideTheArena) {
   Fixture f({1, 16});
   f.graph->outputs = {f.emit(ExpAttrs{}, {f.input})};
   PlannedModel model = plan_model(f.graph, {});
-  model.programs[0].arena_bytes -= 1;
+  model.programs[0].arena_bytes -= 1, model.programs[0].regions[0].bytes -= 1;
   EXPECT_NE(check_plan(model), "");
 }
 
