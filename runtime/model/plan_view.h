@@ -80,6 +80,8 @@ struct PlanView {
   }
 };
 
+// Which memory everything lies in: values, steps, transfers.
+Status check_memories(const PlanView& view);
 // Follows alias_of: scratch.block, and the boxes' blocks.
 Status find_blocks(PlanView& view);
 // Rule 3: within a block, what is written touches nothing else that lives.

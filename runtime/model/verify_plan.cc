@@ -17,6 +17,7 @@ class PlanVerifier : PlanView {
     SINTER_RETURN_IF_ERROR(check_placements());
     SINTER_RETURN_IF_ERROR(find_blocks(*this));
     SINTER_RETURN_IF_ERROR(check_steps());
+    SINTER_RETURN_IF_ERROR(check_memories(*this));
     SINTER_RETURN_IF_ERROR(check_ports());
     SINTER_RETURN_IF_ERROR(check_copies());
     SINTER_RETURN_IF_ERROR(prove_disjoint({s_.boxes, boxes_}, s_.rest));
@@ -271,6 +272,10 @@ Status verify_regions(const fb::Profile& profile) {
   SINTER_CHECK(length(profile.regions()) <= 16, unsupported("a profile with more than 16 regions"));
   if (profile.regions() != nullptr)
     for (const fb::Region* r : *profile.regions()) {
+      SINTER_CHECK(r->memory_kind() <= length(profile.backends()),
+                   corrupt("a region lies in the memory of no backend of the profile"));
+      SINTER_CHECK(r->memory_kind() == 0 || r != profile.regions()->Get(0),
+                   corrupt("the first region is not host memory"));
       SINTER_CHECK(r->kind() <= fb::RegionKind::State, corrupt("unknown kind of region"));
       SINTER_CHECK(r->alignment() > 0 && r->alignment() <= kBufferAlignment &&
                        (r->alignment() & (r->alignment() - 1)) == 0,

@@ -32,7 +32,7 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
   SINTER_CHECK(value.unit() >= 0 && value.unit() <= std::numeric_limits<float>::max() &&
                    (value.unit() == 0 || is_integer(dtype)),
                corrupt("the value has an impossible unit"));
-  SINTER_CHECK(value.memory_kind() == 0, unsupported("only host memory is supported"));
+  SINTER_CHECK(value.memory_kind() == 0, unsupported("a value's memory is its region's"));
   const auto matches = [&](int32_t index) {
     if (index < 0 || static_cast<uint32_t>(index) >= model.root->constants()->size()) return false;
     const fb::Constant& c = *model.root->constants()->Get(static_cast<uint32_t>(index));

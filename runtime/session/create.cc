@@ -8,6 +8,8 @@ namespace {
 
 bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
+const Status kNotItsMemory = error(Code::kInternal, "a backend without memory of its own asks for some");
+
 }  // namespace
 
 Status Creator::resolve() {
@@ -20,9 +22,6 @@ Status Creator::resolve() {
     break;
   }
   SINTER_CHECK(profile_ != nullptr, invalid("the file has no profile of that name"));
-  if (profile_->regions() != nullptr)
-    for (const fb::Region* r : *profile_->regions())
-      SINTER_CHECK(r->memory_kind() == 0, unsupported("the profile needs another device's memory"));
 
   const auto given = [&](const char* name) -> Backend* {
     for (Backend* b : options_.backends)
@@ -46,6 +45,7 @@ Status Creator::resolve() {
   }
   local_reference_ = KernelBackend("reference", model.kernels);
   slots_[slot_count_++] = {&local_reference_};
+  SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
 }
 
@@ -116,16 +116,22 @@ Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::Ste
   return backend.measure(call, threaded ? threads_for(plan)->thread_count() : 1, needs);
 }
 
+Status Creator::open_slot(Slot& slot) {
+  if (slot.open) return ok_status();
+  BumpArena own, device;
+  SINTER_RETURN_IF_ERROR(slot.backend->open(own, device));
+  slot.open = true;
+  slot.bytes = own.used();
+  slot.device_bytes = device.used();
+  return ok_status();
+}
+
 Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
                             bool last) {
   Slot& slot = slots_[i];
   if (slot.backend == nullptr) return unsupported("the backend is not here");
-  if (!slot.open) {
-    BumpArena own, device;
-    SINTER_RETURN_IF_ERROR(slot.backend->open(own, device));
-    slot.open = true;
-    slot.bytes = own.used();
-  }
+  if (slot.backend->memory() != nullptr) return unsupported("the backend computes in memory of its own");
+  SINTER_RETURN_IF_ERROR(open_slot(slot));
   StepNeeds needs;
   const bool threaded = threads_for(plan) != nullptr;
   SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, threaded, &needs));
@@ -146,7 +152,7 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   choice->prepared = needs.prepared;
   choice->packed = needs.packed;
   choice->call = needs.call;
-  return ok_status();
+  return needs.device_prepared == 0 ? ok_status() : kNotItsMemory;
 }
 
 // The first candidate that takes the step; the reference kernels come last.
@@ -176,9 +182,18 @@ Status Creator::measure_pass(Requirements* needs) {
   most_operands_ = 0;
   arena_bytes_ = 0;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i)
-    arena_bytes_ +=
-        static_cast<size_t>(profile_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
-  const Status status = walk_entry();
+    if (kinds_[i] == 0)
+      arena_bytes_ += static_cast<size_t>(
+          profile_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
+  Status status;
+  for (uint32_t d = 0; d < device_count_ && status.ok(); ++d) {
+    Slot& slot = slots_[devices_[d].slot];
+    devices_[d].prepared = {};
+    slot.used = true;
+    status = open_slot(slot);
+    devices_[d].own = slot.device_bytes;
+  }
+  if (status.ok()) status = walk_entry();
   close_all();
   SINTER_RETURN_IF_ERROR(status);
   BumpArena prepared;  // as in create(): backends first
@@ -194,6 +209,9 @@ Status Creator::measure_pass(Requirements* needs) {
                    checked_add(needs->bytes, needs->prepared, &needs->bytes) && !prepared_.exhausted() &&
                    prepared_peak_ != SIZE_MAX && !prepared.exhausted() && !control_.exhausted(),
                error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  needs->device_count = device_count_;
+  for (uint32_t d = 0; d < device_count_; ++d)
+    SINTER_RETURN_IF_ERROR(require(devices_[d], &needs->devices[d]));
   return ok_status();
 }
 
@@ -218,6 +236,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   std::byte* region = memory.data() + needs.control;
   regions_[0] = region;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
+    if (kinds_[i] != 0) continue;
     regions_[i] = region;
     region += profile_->regions()->Get(i)->bytes();
   }
@@ -227,6 +246,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_CHECK(session_ != nullptr, error(Code::kInternal, "measuring and creating disagree"));
   *out = session_;
   session_->model = model_;
+  SINTER_RETURN_IF_ERROR(take_devices(needs));
   session_->reference = local_reference_;
   session_->threads = options_.threads;
   slots_[slot_count_ - 1].backend = &session_->reference;
@@ -236,8 +256,14 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
     void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
     SINTER_CHECK(own != nullptr, error(Code::kInternal, "measuring and creating disagree"));
     BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
-    BumpArena device;
-    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena, device));
+    std::byte nothing[1];
+    BumpArena on_device(std::span<std::byte>(nothing, 0));
+    for (uint32_t d = 0; d < device_count_; ++d)
+      if (devices_[d].slot == i)
+        on_device = BumpArena({devices_[d].block + devices_[d].arena, devices_[d].own});
+    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena, on_device));
+    for (uint32_t d = 0; d < device_count_; ++d)
+      if (devices_[d].slot == i) session_->devices[d].open = true;
     slots_[i].index = static_cast<uint8_t>(session_->backend_count);
     session_->backends[session_->backend_count++] = slots_[i].backend;
   }

@@ -32,11 +32,13 @@ Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
   Session session;
   SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
   session.reset();
+  SINTER_RETURN_IF_ERROR(detail::finish_devices(*session.state_));
   return session;
 }
 
 void Session::destroy() {
   if (state_ == nullptr) return;
+  (void)detail::finish_devices(*state_);
   for (const detail::StepList* list = &state_->main; list != nullptr; list = list->next)
     for (uint32_t i = 0; i < list->count; ++i) {
       const RunStep& step = list->steps[i];
@@ -45,6 +47,10 @@ void Session::destroy() {
       state_->backends[step.backend]->release(prepared);
     }
   for (uint32_t i = 0; i < state_->backend_count; ++i) state_->backends[i]->close();
+  for (uint32_t i = 0; i < state_->device_count; ++i) {
+    const detail::DeviceState& device = state_->devices[i];
+    if (device.owned) device.backend->memory()->free(device.block);
+  }
   state_ = nullptr;
 }
 
@@ -82,8 +88,10 @@ Status Session::run() {
   detail::CallRoom room;
   state_->room = &room;
   const Status status = detail::run_steps(*state_, state_->main);
-  if (!status.ok()) [[unlikely]]
+  if (!status.ok()) [[unlikely]] {
+    (void)detail::finish_devices(*state_);  // what is under way; the first error counts
     return status;
+  }
   detail::copy_all({state_->copies + state_->states, state_->updates});
   return status;
 }
@@ -96,9 +104,14 @@ void Session::reset() {
     else if (item.bytes > 0)
       std::memset(item.to, 0, item.bytes);
   }
+  detail::reset_devices(*state_);
 }
 
-void Session::set_observer(const StepObserver* observer) { state_->observer = observer; }
+void Session::set_observer(const StepObserver* observer) {
+  state_->observer = observer;
+  for (uint32_t i = 0; i < state_->device_count; ++i)
+    state_->devices[i].backend->set_stepwise(observer != nullptr);
+}
 
 const char* Session::step_backend(uint32_t step) const {
   for (uint32_t i = 0; i < state_->main.count; ++i) {

@@ -58,7 +58,8 @@ struct RunStep {
   CallUse call = CallUse::kLaidOut;
   bool threaded = false, keeps_attributes = false;
 
-  static constexpr uint8_t kNoBackend = 255;  // control steps
+  static constexpr uint8_t kNoBackend = 255;       // control steps, and what follows
+  static constexpr uint32_t kNoStep = UINT32_MAX;  // run() waits for a device, or has it update states
 };
 
 // The steps of a program that run.
@@ -90,6 +91,17 @@ struct OutputExtent {
   int32_t axis = 0;
 };
 
+// A backend whose memory the session uses (devices.cc).
+struct DeviceState {
+  Backend* backend = nullptr;
+  std::byte* block = nullptr;
+  bool open = false;
+  bool owned = false;                 // taken from the backend, not brought by the caller
+  std::span<const CopyItem> initial;  // states; from null: zeros
+  std::span<const CopyItem> updates;  // of states, when a run ends
+  Status late;                        // of reset(), told by the next run
+};
+
 // A program while its steps are created: the entry, or a subprogram inside its owner's workspace.
 struct Frame {
   const fb::Program* program = nullptr;
@@ -111,13 +123,15 @@ struct SessionState {
   Operand* ports = nullptr;  // inputs, then outputs, with public dims
   uint32_t inputs = 0, outputs = 0;
   OutputExtent* extents = nullptr;
-  CopyItem* copies = nullptr;  // state, on reset (from null: zeros), then when a run ends
-  uint32_t states = 0, updates = 0;
+  CopyItem* copies = nullptr;        // state, on reset (from null: zeros), then when a run ends
+  uint32_t states = 0, updates = 0;  // in host memory
   uint32_t extent_count = 0;
   uint32_t backend_count = 0;
   Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;
   ThreadPool* threads = nullptr;
+  DeviceState* devices = nullptr;
+  uint32_t device_count = 0;
   TensorView* views = nullptr;  // for steps of more than kStackOperands operands
   CallRoom* room = nullptr;     // while running
   KernelBackend reference{"reference", {}};
@@ -129,6 +143,13 @@ const std::byte* flatbuffer_start(const Model& model);
 
 // Runs a list of steps, telling the observer if there is one.
 Status run_steps(SessionState& session, const StepList& list);
+// Waits for every device; the first error of them.
+Status finish_devices(SessionState& session);
+// Starts bringing states on devices to their initial values.
+void reset_devices(SessionState& session);
+// RunStep::run of steps that the plan has none for; the state is a DeviceState.
+Status run_wait(void* state, const OpCall& call, RunContext& context);
+Status run_updates(void* state, const OpCall& call, RunContext& context);
 // Copies so that sources may overlap their own target, not others.
 void copy_all(std::span<const CopyItem> items);
 
@@ -156,6 +177,25 @@ struct LoopState {
 };
 Status run_if(void* state, const OpCall& call, RunContext& context);
 Status run_loop(void* state, const OpCall& call, RunContext& context);
+
+// For which devices a run waits, and where, so that host memory that a transfer reads or writes is touched
+// only when that is done. A set of devices is a number with a bit for each.
+//
+// Walked along the steps in their order: everything that a device has started and not been waited for since
+// is in `started`, in `transfers` if a transfer is among it. A step on the host waits for all transfers; so
+// does a transfer, but for those of its own device, which come before it in any case.
+struct Waits {
+  uint32_t started = 0, transfers = 0;
+
+  // `device`: -1 for the host.
+  uint32_t before(int device, bool transfer) {
+    const uint32_t self = device >= 0 ? uint32_t{1} << device : 0;
+    const uint32_t waited = device < 0 || transfer ? transfers & ~self : 0;
+    started = (started & ~waited) | self;
+    transfers = (transfers & ~waited) | (transfer ? self : 0);
+    return waited;
+  }
+};
 
 // Prepared values whose fate is followed while walking; those of further prepare steps stay in any case.
 inline constexpr uint32_t kFollowed = 4096;
@@ -186,7 +226,7 @@ class Creator {
     bool single = false;  // on one thread, because the plan has no workspace for more
     CallUse call = CallUse::kLaidOut;
     uint32_t packed = 0;
-    size_t prepared = 0;
+    size_t prepared = 0, device_prepared = 0;
   };
   // Where the first pass notes a choice for the second: in place of the step to be.
   static_assert(sizeof(Choice) <= sizeof(RunStep) && alignof(Choice) <= alignof(RunStep));
@@ -194,7 +234,20 @@ class Creator {
     Backend* backend = nullptr;
     bool open = false, used = false;
     uint8_t index = 0;  // in SessionState::backends
-    size_t bytes = 0;   // that the backend takes for itself
+    size_t bytes = 0;   // that the backend takes for itself, and in its own memory
+    size_t device_bytes = 0;
+  };
+  struct Device {
+    uint8_t kind = 0;  // of memory, in the profile
+    uint8_t slot = 0;
+    size_t arena = 0, own = 0;  // bytes of its regions, and that the backend takes there for itself
+    BumpArena prepared;
+    std::byte* block = nullptr;
+  };
+  // Where a step is computed: by the backend of devices_[device], or on the host (-1).
+  struct StepPlace {
+    int device = -1;
+    bool transfer = false;
   };
   struct Bound {
     uint32_t value = 0;
@@ -203,12 +256,26 @@ class Creator {
 
   Status resolve();
   Status resolve_bindings();
+  Status resolve_devices();
   Status measure_pass(Requirements* needs);
   Status build_pass();
 
   // The walk; what differs between the passes is whether the arenas have memory.
   bool building() const { return !control_.measuring(); }
   size_t used_slots() const;
+  // Devices (devices.cc).
+  StepPlace place_of(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan) const;
+  Status missing(uint8_t kind, const char* why) const;
+  uint32_t states_on(uint32_t device, bool updates) const;
+  uint32_t with_states(bool updates) const;
+  uint32_t extra_steps(const Frame& frame) const;
+  void add_extra(uint32_t devices, Status (*run)(void*, const OpCall&, RunContext&), Frame& frame, size_t* at,
+                 RunStep** next);
+  Status end_group(int* group, int next);
+  Status choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice);
+  Status require(const Device& device, DeviceRequirements* needs) const;
+  Status take_devices(const Requirements& needs);
+  CopyItem* describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const;
   Status walk_entry();
   Status walk(Frame& frame);
   // Prepared values (prepare.cc). A value that some step's kernel reads in every run stays in prepared
@@ -234,7 +301,7 @@ class Creator {
   void describe(const Frame& frame, uint32_t s, CallUse use, bool threaded, const StepParts& parts,
                 RunStep* run) const;
   void describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const;
-  Status walk_step(Frame& frame, uint32_t s, size_t at, RunStep* run);
+  Status walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
   Status walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
   Status walk_loop(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
@@ -254,9 +321,10 @@ class Creator {
   ThreadPool* threads_for(const fb::StepPlan& plan) const;
   Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
                       StepNeeds* needs) const;
+  Status open_slot(Slot& slot);
   Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice);
   Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice, bool last);
-  Status prepare_step(const OpCall& call, const Choice& choice, RunStep* run);
+  Status prepare_step(const OpCall& call, const Choice& choice, int device, RunStep* run);
   void close_all();
 
   const Model& model_;
@@ -271,7 +339,10 @@ class Creator {
 
   BumpArena control_, prepared_;
   std::byte* prepared_end_ = nullptr;
-  size_t arena_bytes_ = 0;    // the regions', which are free for scratch until the first run
+  uint8_t kinds_[kMaxRegions] = {};  // of the regions' memory; 0: the host's
+  Device devices_[kMaxDevices];
+  uint32_t device_count_ = 0;
+  size_t arena_bytes_ = 0;    // the host's regions', which are free for scratch until the first run
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
   std::byte* regions_[kMaxRegions] = {};
   std::span<std::byte> memory_;  // given to create()

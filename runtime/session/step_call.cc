@@ -62,13 +62,20 @@ Status run_observed(SessionState& session, const StepList& list, const StepObser
   const std::byte* model = flatbuffer_start(session.model);
   for (uint32_t i = 0; i < list.count; ++i) {
     const RunStep& step = list.steps[i];
+    if (step.step == RunStep::kNoStep) {
+      RunContext none;
+      SINTER_RETURN_IF_ERROR(step.run(step.state, {}, none));
+      continue;
+    }
     const bool control = step.backend == RunStep::kNoBackend;
     const StepInfo info{list.program, step.step,
                         control ? "session" : session.backends[step.backend]->name()};
     if (observer.before != nullptr) observer.before(observer.context, info);
     RunContext context = context_of(session, step);
     OpCall call = call_of(session, step, model);
-    const Status status = step.run(step.state, call, context);
+    Status status = step.run(step.state, call, context);
+    if (status.ok() && !control && session.backends[step.backend]->memory() != nullptr)
+      status = session.backends[step.backend]->finish();
     if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(step.step));
     if (control) call = call_of(session, step, model);  // its own steps have used the room
     if (observer.after != nullptr) observer.after(observer.context, info, call);
@@ -103,7 +110,8 @@ Status run_steps(SessionState& session, const StepList& list) {
       status = step->run(step->state, call_of(session, *step, model), context);
     }
     if (!status.ok()) [[unlikely]]
-      return status.at(Where::kStep, static_cast<int32_t>(step->step));
+      return step->step == RunStep::kNoStep ? status
+                                            : status.at(Where::kStep, static_cast<int32_t>(step->step));
   }
   return ok_status();
 }

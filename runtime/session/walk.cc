@@ -61,6 +61,7 @@ Operand Creator::operand_of(const Frame& frame, uint32_t v) const {
   if (const fb::Placement* p = find_placement(*frame.plan, v); p != nullptr) {
     if (length(p->strides()) > 0) operand.strides = offset_of(p->strides()->Data());
     operand.data = address(frame, *p);
+    if (frame.parent == nullptr) operand.memory = kinds_[p->region()];
     return operand;
   }
   // Captured: the owner's operand.
@@ -94,7 +95,10 @@ CopyItem Creator::copy_item(const TensorView& from, const TensorView& to) const 
 Status Creator::walk_entry() {
   const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
   StepList list;
-  if (!building()) control_.allocate_array<SessionState>(1);  // create() has taken it
+  if (!building()) {  // create() has taken these
+    control_.allocate_array<SessionState>(1);
+    control_.allocate_array<DeviceState>(device_count_);
+  }
 
   Frame frame;
   frame.program = &program;
@@ -122,7 +126,6 @@ Status Creator::walk_entry() {
   session_->inputs = inputs, session_->outputs = outputs;
   session_->extents = extents, session_->extent_count = extent_count;
   session_->copies = copies;
-  session_->states = states, session_->updates = updates;
   session_->views = views;
   for (uint32_t i = 0; i < inputs + outputs; ++i) {
     const fb::Port& port = i < inputs ? *program.inputs()->Get(i) : *program.outputs()->Get(i - inputs);
@@ -138,21 +141,40 @@ Status Creator::walk_entry() {
       *extents++ = {operand_of(frame, static_cast<uint32_t>(extent.value())).data, i - inputs, extent.dim()};
     }
   }
-  CopyItem* initial = copies;
-  CopyItem* update = copies + states;
-  for (uint32_t v = 0; v < length(program.values()); ++v) {
-    const fb::Value& value = *program.values()->Get(v);
-    if (value.kind() != fb::ValueKind::State) continue;
-    const TensorView state = view_of(frame, v);
-    *initial = {nullptr, state.data, static_cast<size_t>(state.dense_bytes())};
-    if (value.initial() >= 0)
-      initial->from = constant_data(
-          *model_.state(), *model_.state()->root->constants()->Get(static_cast<uint32_t>(value.initial())));
-    ++initial;
-    if (value.update() >= 0)
-      *update++ = copy_item(view_of(frame, static_cast<uint32_t>(value.update())), state);
+  CopyItem* end = copies;
+  const auto add = [&](int device, bool update) {
+    CopyItem* begin = end;
+    end = describe_states(frame, device, update, end);
+    return std::span<const CopyItem>(begin, end);
+  };
+  session_->states = static_cast<uint32_t>(add(-1, false).size());
+  session_->updates = static_cast<uint32_t>(add(-1, true).size());
+  for (uint32_t d = 0; d < device_count_; ++d) {
+    session_->devices[d].initial = add(static_cast<int>(d), false);
+    session_->devices[d].updates = add(static_cast<int>(d), true);
   }
   return ok_status();
+}
+
+// The initial values or the updates of the states on a device or (-1) in host memory.
+CopyItem* Creator::describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const {
+  const uint8_t kind = device >= 0 ? devices_[device].kind : uint8_t{0};
+  for (uint32_t v = 0; v < length(frame.program->values()); ++v) {
+    const fb::Value& value = *frame.program->values()->Get(v);
+    if (value.kind() != fb::ValueKind::State || (updates && value.update() < 0)) continue;
+    const TensorView state = view_of(frame, v);
+    if (state.memory != kind) continue;
+    if (updates) {
+      *items++ = copy_item(view_of(frame, static_cast<uint32_t>(value.update())), state);
+      continue;
+    }
+    *items = {nullptr, state.data, static_cast<size_t>(state.dense_bytes())};
+    if (value.initial() >= 0)
+      items->from = constant_data(
+          *model_.state(), *model_.state()->root->constants()->Get(static_cast<uint32_t>(value.initial())));
+    ++items;
+  }
+  return items;
 }
 
 // Where the choice for the step at `at` in the control structures is noted; null if memory ends before.
@@ -163,7 +185,7 @@ Creator::Choice* Creator::note(size_t at) const {
 }
 
 Status Creator::walk(Frame& frame) {
-  const uint32_t count = steps_to_run(*frame.plan);
+  const uint32_t count = steps_to_run(*frame.plan) + extra_steps(frame);
   size_t at = align_up(control_.used(), alignof(RunStep)), bytes = 0;
   SINTER_CHECK(checked_mul<size_t>(count, sizeof(RunStep), &bytes),
                error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
@@ -174,14 +196,29 @@ Status Creator::walk(Frame& frame) {
   if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));
   frame.steps->steps = run;
   frame.steps->program = frame.index;
+  Waits waits;
+  int group = -1;  // the device that computed the last step
   for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
-    if (frame.plan->steps()->Get(s)->elided()) continue;
-    const Status status = is_control(*frame.program->steps()->Get(s)) ? walk_control(frame, s, run)
-                                                                      : walk_step(frame, s, at, run);
+    const fb::Step& step = *frame.program->steps()->Get(s);
+    const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
+    if (plan.elided()) continue;
+    const StepPlace place = place_of(frame, step, plan);
+    const uint32_t first = waits.before(place.device, place.transfer);
+    SINTER_RETURN_IF_ERROR(end_group(&group, first != 0 ? -1 : place.device));
+    add_extra(first, run_wait, frame, &at, &run);
+    group = place.device;
+    const Status status =
+        is_control(step) ? walk_control(frame, s, run) : walk_step(frame, s, place, at, run);
     if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
     at += sizeof(RunStep);
     // destroy() releases those that are complete, should a later one fail.
     if (building()) ++run, ++frame.steps->count;
+  }
+  SINTER_RETURN_IF_ERROR(end_group(&group, -1));
+  if (frame.parent == nullptr) {
+    add_extra(with_states(true), run_updates, frame, &at, &run);
+    // Those that have states may have been reset.
+    add_extra(waits.started | with_states(false), run_wait, frame, &at, &run);
   }
   frame.kept = nullptr;
   return ok_status();
@@ -259,7 +296,8 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   }
 }
 
-[[gnu::noinline]] Status Creator::walk_step(Frame& frame, uint32_t s, size_t at, RunStep* run) {
+[[gnu::noinline]] Status Creator::walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at,
+                                            RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
   TensorView views[kMaxOperands];
@@ -268,10 +306,12 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   Choice choice;
   StepParts parts;
   if (!building()) {
-    SINTER_RETURN_IF_ERROR(choose(call, plan, &choice));
+    SINTER_RETURN_IF_ERROR(place.device < 0 ? choose(call, plan, &choice)
+                                            : choose_on(devices_[place.device], call, plan, &choice));
     SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
     SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
     prepared_.allocate(choice.prepared, kBufferAlignment);
+    if (place.device >= 0) devices_[place.device].prepared.allocate(choice.device_prepared, kBufferAlignment);
     if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
     return ok_status();
   }
@@ -280,22 +320,27 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
   describe(frame, s, choice.call, !choice.single && threads_for(plan) != nullptr, parts, run);
   SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
-  SINTER_RETURN_IF_ERROR(prepare_step(call, choice, run));
+  SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, run));
   // What lay in scratch memory goes; what was kept has its address by now.
   describe_prepared(frame, step, run);
   return ok_status();
 }
 
-Status Creator::prepare_step(const OpCall& call, const Choice& choice, RunStep* run) {
+Status Creator::prepare_step(const OpCall& call, const Choice& choice, int device, RunStep* run) {
   Backend* backend = slots_[choice.slot].backend;
   void* own = prepared_.allocate(choice.prepared, kBufferAlignment);
   SINTER_CHECK(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
   PreparedStep prepared;
-  BumpArena device;
+  BumpArena on_device({static_cast<std::byte*>(own), 0});  // none
+  if (device >= 0) {
+    void* at = devices_[device].prepared.allocate(choice.device_prepared, kBufferAlignment);
+    SINTER_CHECK(at != nullptr, kDisagree);
+    on_device = BumpArena({static_cast<std::byte*>(at), choice.device_prepared});
+  }
   SINTER_RETURN_IF_ERROR(backend->prepare(call,
                                           {arena,
-                                           device,
+                                           on_device,
                                            {run->workspace, run->workspace_bytes},
                                            run->threaded ? options_.threads : nullptr,
                                            static_cast<int32_t>(run->step)},
@@ -303,7 +348,7 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, RunStep* 
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;
   run->state = prepared.state;
-  SINTER_CHECK(run->run != nullptr && !arena.exhausted(),
+  SINTER_CHECK(run->run != nullptr && !arena.exhausted() && !on_device.exhausted(),
                error(Code::kInternal, "a backend prepared less than a step"));
   return ok_status();
 }

@@ -8,6 +8,10 @@ namespace sinter::test {
 using detail::items;
 using detail::length;
 
+namespace {
+constexpr size_t kElsewhere = SIZE_MAX;  // a region on a device
+}
+
 DeadMemory::DeadMemory(const Model& model, const SessionOptions& options, std::byte* arena, std::byte poison)
     : model_(*model.state()), poison_(poison) {
   for (const auto* p : *model_.root->profiles())
@@ -18,7 +22,9 @@ DeadMemory::DeadMemory(const Model& model, const SessionOptions& options, std::b
   std::vector<size_t> regions;
   size_t bytes = 0;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
-    regions.push_back(bytes);
+    const bool host = profile_->regions()->Get(i)->memory_kind() == 0;
+    regions.push_back(host ? bytes : kElsewhere);
+    if (!host) continue;
     bytes += static_cast<size_t>(profile_->regions()->Get(i)->bytes());
   }
   place(options.program, arena, bytes, std::move(regions));
@@ -49,6 +55,7 @@ void DeadMemory::poison_before(const StepInfo& info) {
     const auto kind = home.program->values()->Get(p->value())->kind();
     const bool given = kind == fb::ValueKind::Input || kind == fb::ValueKind::State;
     if (p->last_step() < step || (given ? p->first_step() > step : p->first_step() >= step)) continue;
+    if (!home.regions.empty() && home.regions[p->region()] == kElsewhere) continue;
     const size_t from =
         (home.regions.empty() ? 0 : home.regions[p->region()]) + static_cast<size_t>(p->offset());
     live_.push_back({from, from + static_cast<size_t>(p->bytes())});

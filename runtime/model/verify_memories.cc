@@ -1,0 +1,121 @@
+// A plan with memory of several kinds: where values may lie, whose each step is, and that what crosses from
+// one memory to another does so in a transfer. schemas/FORMAT.md, "Memory of several kinds".
+#include "runtime/model/plan_view.h"
+
+namespace sinter::detail {
+namespace {
+
+class MemoryVerifier {
+ public:
+  explicit MemoryVerifier(const PlanView& view) : v_(view), program_(*view.facts.program) {}
+
+  Status run() const {
+    bool several = false;
+    if (v_.profile.regions() != nullptr)
+      for (const fb::Region* r : *v_.profile.regions()) several = several || r->memory_kind() != 0;
+    if (!several) return ok_status();
+    if (v_.entry()) {
+      SINTER_RETURN_IF_ERROR(check_ports(program_.inputs(), Where::kInput));
+      SINTER_RETURN_IF_ERROR(check_ports(program_.outputs(), Where::kOutput));
+      SINTER_RETURN_IF_ERROR(check_values());
+    }
+    for (uint32_t s = 0; s < v_.steps(); ++s) {
+      const Status status = check_step(*program_.steps()->Get(s), *v_.plan.steps()->Get(s));
+      if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
+    }
+    return ok_status();
+  }
+
+ private:
+  // The memory of a region, which is verified to exist. All of a subprogram is host memory.
+  uint8_t kind(uint32_t region) const {
+    return v_.entry() ? v_.profile.regions()->Get(region)->memory_kind() : uint8_t{0};
+  }
+  // Constants and prepared values are the host's.
+  uint8_t memory_of(uint32_t value) const {
+    const fb::Placement* p = find_placement(v_.plan, value);
+    return p != nullptr ? kind(p->region()) : uint8_t{0};
+  }
+
+  Status check_ports(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, Where where) const {
+    for (uint32_t i = 0; i < length(ports); ++i)
+      SINTER_CHECK(memory_of(ports->Get(i)->value()) == 0,
+                   corrupt("an input or output is not host memory").at(where, static_cast<int32_t>(i)));
+    return ok_status();
+  }
+
+  Status check_values() const {
+    for (uint32_t i = 0; i < length(program_.values()); ++i) {
+      const fb::Value& value = v_.value(i);
+      const auto at = [&](Status status) { return status.at(Where::kValue, static_cast<int32_t>(i)); };
+      if (value.extents() != nullptr)
+        for (const fb::Extent* e : *value.extents())
+          SINTER_CHECK(memory_of(static_cast<uint32_t>(e->value())) == 0,
+                       at(corrupt("an extent is not told in host memory")));
+      if (value.kind() == fb::ValueKind::State && value.update() >= 0)
+        SINTER_CHECK(memory_of(i) == memory_of(static_cast<uint32_t>(value.update())),
+                     at(corrupt("a state and its update lie in different memories")));
+    }
+    return ok_status();
+  }
+
+  // What the step touches.
+  struct Touched {
+    bool host = false;
+    uint8_t device = 0;
+    bool several = false;  // devices
+
+    void add(uint8_t kind) {
+      if (kind == 0)
+        host = true;
+      else if (device != 0 && device != kind)
+        several = true;
+      else
+        device = kind;
+    }
+  };
+
+  Status check_step(const fb::Step& step, const fb::StepPlan& plan) const {
+    if (plan.elided()) return ok_status();  // verified: one region
+    Touched touched;
+    for (const auto* list : {step.inputs(), step.outputs()})
+      for (const int32_t value : items(list))
+        if (value >= 0 && find_placement(v_.plan, static_cast<uint32_t>(value)) != nullptr)
+          touched.add(memory_of(static_cast<uint32_t>(value)));
+    const bool mixed = touched.host && touched.device != 0;
+    if (plan.workspace_bytes() > 0) touched.add(kind(plan.workspace_region()));
+    SINTER_CHECK(!touched.several, corrupt("a step touches the memory of two devices"));
+    if (touched.device == 0) return check_host_step(plan);
+
+    SINTER_CHECK(!is_control(step), corrupt("an operand of a control step is not host memory"));
+    SINTER_CHECK(!plan.in_order(), corrupt("a step is planned in order in a device's memory"));
+    const auto candidates = items(plan.candidates());
+    SINTER_CHECK(candidates.size() == 1 && candidates[0] == touched.device - 1,
+                 corrupt("a step in the memory of backend %a must name it alone", touched.device - 1));
+    if (!touched.host) return ok_status();
+    SINTER_CHECK(mixed && step_op(step) == Op::kCopy && plan.workspace_bytes() == 0,
+                 corrupt("a step that is no transfer touches the host's and a device's memory"));
+    for (const auto* list : {step.inputs(), step.outputs()})
+      SINTER_CHECK(v_.place_of(static_cast<uint32_t>(items(list)[0])).view.dense(),
+                   corrupt("a transfer's operand is not dense"));
+    return ok_status();
+  }
+
+  Status check_host_step(const fb::StepPlan& plan) const {
+    for (const uint8_t c : items(plan.candidates()))
+      for (const fb::Region* r : *v_.profile.regions())
+        SINTER_CHECK(
+            r->memory_kind() != c + 1,
+            corrupt("backend %a, which has memory of its own, is a candidate for a step on the host", c));
+    return ok_status();
+  }
+
+  const PlanView& v_;
+  const fb::Program& program_;
+};
+
+}  // namespace
+
+Status check_memories(const PlanView& view) { return MemoryVerifier(view).run(); }
+
+}  // namespace sinter::detail

@@ -1,0 +1,282 @@
+// Backends with memory of their own: which steps are theirs, where a run waits for them, what they are given.
+//
+// A session has one block of each such memory: the regions that the plan has there, what the backend takes
+// for itself, then what its steps take when they are prepared. A run goes through the steps in their order
+// without asking where they are computed; that it waits for a device is a step of its own, put into the list
+// when the session is created.
+#include <bit>
+#include <cstring>
+
+#include "runtime/session/session_state.h"
+
+namespace sinter::detail {
+namespace {
+
+const Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
+
+uint32_t bit(uint32_t device) { return uint32_t{1} << device; }
+
+}  // namespace
+
+// ---- while running
+
+Status run_wait(void* state, const OpCall&, RunContext&) {
+  DeviceState& device = *static_cast<DeviceState*>(state);
+  const Status late = device.late, found = device.backend->finish();
+  device.late = ok_status();
+  return late.ok() ? found : late;
+}
+
+Status run_updates(void* state, const OpCall&, RunContext&) {
+  const DeviceState& device = *static_cast<DeviceState*>(state);
+  for (const CopyItem& item : device.updates)
+    if (item.from != item.to && item.bytes > 0)
+      SINTER_RETURN_IF_ERROR(device.backend->memory()->copy(item.to, item.from, item.bytes));
+  return ok_status();
+}
+
+Status finish_devices(SessionState& session) {
+  Status first;
+  for (uint32_t i = 0; i < session.device_count; ++i) {
+    RunContext none;
+    if (!session.devices[i].open) continue;
+    const Status status = run_wait(&session.devices[i], {}, none);
+    if (first.ok()) first = status;
+  }
+  return first;
+}
+
+void reset_devices(SessionState& session) {
+  for (uint32_t i = 0; i < session.device_count; ++i) {
+    DeviceState& device = session.devices[i];
+    DeviceMemory& memory = *device.backend->memory();
+    for (const CopyItem& item : device.initial) {
+      if (item.bytes == 0) continue;
+      const Status status = item.from != nullptr ? memory.upload(item.to, item.from, item.bytes)
+                                                 : memory.zero(item.to, item.bytes);
+      if (device.late.ok()) device.late = status;
+    }
+  }
+}
+
+// ---- creating
+
+// Says it of the first step that needs the memory, if there is one.
+Status Creator::missing(uint8_t kind, const char* why) const {
+  const Status status = unsupported(why, name_of(profile_->backends()->Get(kind - 1u)->c_str()));
+  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
+  Frame frame;
+  frame.program = &program;
+  frame.plan = profile_->programs()->Get(options_.program);
+  for (uint32_t s = 0; s < length(program.steps()); ++s) {
+    const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
+    if (plan.elided()) continue;
+    for (const auto* list : {program.steps()->Get(s)->inputs(), program.steps()->Get(s)->outputs()})
+      for (const int32_t v : items(list)) {
+        const fb::Placement* p = v >= 0 ? find_placement(*frame.plan, static_cast<uint32_t>(v)) : nullptr;
+        if (p != nullptr && kinds_[p->region()] == kind)
+          return status.at(Where::kStep, static_cast<int32_t>(s));
+      }
+  }
+  return status;
+}
+
+// Which regions lie where. Verified: kinds are backends of the profile, or 0.
+Status Creator::resolve_devices() {
+  device_count_ = 0;
+  for (uint32_t r = 0; r < length(profile_->regions()); ++r) {
+    const fb::Region& region = *profile_->regions()->Get(r);
+    const uint8_t kind = region.memory_kind();
+    kinds_[r] = 0;
+    if (kind == 0) continue;
+    const char* name = profile_->backends()->Get(kind - 1u)->c_str();
+    // Where one backend is asked for, other ones' memory is host memory, and their transfers are copies.
+    if (override_ && std::strcmp(options_.backend, name) != 0) continue;
+    kinds_[r] = kind;
+    uint32_t d = 0;
+    while (d < device_count_ && devices_[d].kind != kind) ++d;
+    if (d < device_count_) {
+      devices_[d].arena += static_cast<size_t>(region.bytes());
+      continue;
+    }
+    devices_[d] = {};
+    devices_[d].kind = kind;
+    devices_[d].slot = override_ ? uint8_t{0} : static_cast<uint8_t>(kind - 1);
+    devices_[d].arena = static_cast<size_t>(region.bytes());
+    Backend* backend = slots_[devices_[d].slot].backend;
+    if (backend == nullptr)
+      return missing(kind, "backend %s, in whose memory the plan has this step, is not here");
+    if (backend->memory() == nullptr)
+      return missing(kind, "backend %s has no memory of its own here, as the plan of this step needs");
+    for (uint32_t other = 0; other < d; ++other)
+      SINTER_CHECK(slots_[devices_[other].slot].backend != backend,
+                   unsupported("the profile has two memories of backend %s", name_of(backend->name())));
+    ++device_count_;
+  }
+  return ok_status();
+}
+
+Creator::StepPlace Creator::place_of(const Frame& frame, const fb::Step& step,
+                                     const fb::StepPlan& plan) const {
+  StepPlace place;
+  if (device_count_ == 0 || frame.parent != nullptr || is_control(step)) return place;
+  bool host = false;
+  uint8_t kind = plan.workspace_bytes() > 0 ? kinds_[plan.workspace_region()] : uint8_t{0};
+  for (const auto* list : {step.inputs(), step.outputs()})
+    for (const int32_t v : items(list)) {
+      const fb::Placement* p = v >= 0 ? find_placement(*frame.plan, static_cast<uint32_t>(v)) : nullptr;
+      if (p == nullptr) continue;
+      if (kinds_[p->region()] == 0)
+        host = true;
+      else
+        kind = kinds_[p->region()];
+    }
+  for (uint32_t d = 0; d < device_count_; ++d)
+    if (kind != 0 && devices_[d].kind == kind) place = {static_cast<int>(d), host};
+  return place;
+}
+
+// How many states lie on the device, or are updated there.
+uint32_t Creator::states_on(uint32_t device, bool updates) const {
+  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
+  const fb::ProgramPlan& plan = *profile_->programs()->Get(options_.program);
+  uint32_t count = 0;
+  for (uint32_t v = 0; v < length(program.values()); ++v) {
+    const fb::Value& value = *program.values()->Get(v);
+    if (value.kind() != fb::ValueKind::State || (updates && value.update() < 0)) continue;
+    count += kinds_[find_placement(plan, v)->region()] == devices_[device].kind;
+  }
+  return count;
+}
+
+uint32_t Creator::with_states(bool updates) const {
+  uint32_t devices = 0;
+  for (uint32_t d = 0; d < device_count_; ++d)
+    if (states_on(d, updates) > 0) devices |= bit(d);
+  return devices;
+}
+
+// Steps that walk() adds: it goes the same way.
+uint32_t Creator::extra_steps(const Frame& frame) const {
+  if (device_count_ == 0 || frame.parent != nullptr) return 0;
+  Waits waits;
+  int extra = std::popcount(with_states(true));
+  for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
+    const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
+    if (plan.elided()) continue;
+    const StepPlace place = place_of(frame, *frame.program->steps()->Get(s), plan);
+    extra += std::popcount(waits.before(place.device, place.transfer));
+  }
+  return static_cast<uint32_t>(extra + std::popcount(waits.started | with_states(false)));
+}
+
+void Creator::add_extra(uint32_t devices, Status (*run)(void*, const OpCall&, RunContext&), Frame& frame,
+                        size_t* at, RunStep** next) {
+  for (uint32_t d = 0; d < device_count_; ++d) {
+    if ((devices & bit(d)) == 0) continue;
+    *at += sizeof(RunStep);
+    if (!building()) continue;
+    RunStep* step = new (*next) RunStep();
+    step->run = run;
+    step->state = &session_->devices[d];
+    step->step = RunStep::kNoStep;
+    step->call = CallUse::kUnused;
+    ++*next, ++frame.steps->count;
+  }
+}
+
+// `*group` ends unless the next step is of the same device.
+Status Creator::end_group(int* group, int next) {
+  const int last = *group;
+  *group = next;
+  if (!building() || last < 0 || last == next) return ok_status();
+  return slots_[devices_[last].slot].backend->end_group();
+}
+
+// There is nobody else for a step in a device's memory.
+Status Creator::choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan,
+                          Choice* choice) {
+  Backend& backend = *slots_[device.slot].backend;
+  StepNeeds needs;
+  const Status status = backend.measure(call, 1, &needs);
+  if (status.code == Code::kUnsupported)
+    return unsupported("backend %s, in whose memory the plan has this step, refuses it: %t",
+                       name_of(backend.name()), name_of(status.message));
+  SINTER_RETURN_IF_ERROR(status);
+  if (needs.workspace > plan.workspace_bytes())
+    return error(Code::kOutOfMemory, "the device needs %a bytes of workspace and the plan has %b",
+                 static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    SINTER_CHECK(!call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
+                 error(Code::kInternal, "backend %s does not take a constant into its own memory",
+                       name_of(backend.name())));
+  choice->single = true;
+  choice->slot = device.slot;
+  choice->prepared = needs.prepared;
+  choice->device_prepared = needs.device_prepared;
+  choice->packed = needs.packed;
+  choice->call = needs.call;
+  return ok_status();
+}
+
+Status Creator::require(const Device& device, DeviceRequirements* needs) const {
+  BumpArena taken;
+  taken.allocate(device.own, kBufferAlignment);
+  taken.allocate(device.prepared.used(), kBufferAlignment);
+  needs->backend = slots_[device.slot].backend->name();
+  needs->arena = device.arena;
+  needs->prepared = align_up(taken.used(), kBufferAlignment);
+  SINTER_CHECK(!device.prepared.exhausted() && !taken.exhausted() &&
+                   checked_add(needs->arena, needs->prepared, &needs->bytes),
+               error(Code::kOutOfMemory, "the session does not fit the device's address space"));
+  return ok_status();
+}
+
+// A block for each device, the caller's or a new one.
+Status Creator::take_devices(const Requirements& needs) {
+  DeviceState* states = control_.allocate_array<DeviceState>(device_count_);
+  SINTER_CHECK(states != nullptr || device_count_ == 0, kDisagree);
+  session_->devices = states;
+  for (uint32_t d = 0; d < device_count_; ++d) {
+    Device& device = devices_[d];
+    const DeviceRequirements& need = needs.devices[d];
+    const auto bytes = static_cast<int64_t>(need.bytes);
+    const auto at = [&](Status status) { return status.at(Where::kBackend, device.kind - 1); };
+    states[d].backend = slots_[device.slot].backend;
+    const DeviceBlock* brought = nullptr;
+    for (const DeviceBlock& b : options_.devices)
+      if (b.backend != nullptr && std::strcmp(b.backend, need.backend) == 0) brought = &b;
+    if (brought != nullptr) {
+      SINTER_CHECK(reinterpret_cast<uintptr_t>(brought->block.data()) % kBufferAlignment == 0,
+                   at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
+      SINTER_CHECK(
+          brought->block.size() >= need.bytes,
+          at(error(Code::kOutOfMemory, "the session needs %a bytes of the device's memory and got %b", bytes,
+                   static_cast<int64_t>(brought->block.size()))));
+      device.block = brought->block.data();
+    } else {
+      const Status status =
+          states[d].backend->memory()->allocate(need.bytes, kBufferAlignment, &device.block);
+      SINTER_CHECK(
+          status.ok(),
+          status.code == Code::kOutOfMemory
+              ? at(error(Code::kOutOfMemory,
+                         "the session needs %a bytes of the device's memory, which has fewer left", bytes))
+              : at(status));
+      states[d].owned = true;
+    }
+    states[d].block = device.block;
+    session_->device_count = d + 1;
+    std::byte* region = device.block;
+    for (uint32_t r = 0; r < length(profile_->regions()); ++r) {
+      if (kinds_[r] != device.kind) continue;
+      regions_[r] = region;
+      region += profile_->regions()->Get(r)->bytes();
+    }
+    const size_t own = align_up(device.own, kBufferAlignment);
+    device.prepared = BumpArena({region + own, need.prepared - own});
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail
