@@ -86,6 +86,7 @@ struct ValueSpec {
   int32_t constant = -1, initial = -1, update = -1;
   PlaceSpec place;
   float unit = 0;
+  std::vector<fb::Extent> extents;
 };
 struct StepSpec {
   uint16_t op = 0, version = 1;
@@ -300,8 +301,9 @@ inline AlignedBytes ModelBuilder::build() {
   for (const ProgramSpec& p : programs) {
     std::vector<flatbuffers::Offset<fb::Value>> values;
     for (const ValueSpec& v : p.values)
-      values.push_back(fb::CreateValue(fbb, static_cast<uint8_t>(v.dtype), fbb.CreateVector(v.dims), v.kind,
-                                       v.constant, v.initial, v.update, 0, 0, -1, -1, -1, -1, v.unit));
+      values.push_back(fb::CreateValue(
+          fbb, static_cast<uint8_t>(v.dtype), fbb.CreateVector(v.dims), v.kind, v.constant, v.initial,
+          v.update, v.extents.empty() ? 0 : fbb.CreateVectorOfStructs(v.extents), 0, -1, -1, -1, -1, v.unit));
     program_list.push_back(fb::CreateProgram(fbb, fbb.CreateString("main"), fbb.CreateVector(values),
                                              make_steps(p.steps), make_steps(p.prepare), make_ports(p.inputs),
                                              make_ports(p.outputs)));

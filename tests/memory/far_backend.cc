@@ -158,7 +158,7 @@ Status FarBackend::measure(const OpCall& call, int, StepNeeds* needs) {
     const TensorView& v = call.in(i);
     if (is_constant(v)) {
       SINTER_CHECK(v.memory == 0 && i < 32, unsupported("a constant that is not the host's"));
-      needs->packed |= 1u << i;
+      if (!keeps_constants) needs->packed |= 1u << i;
       needs->device_prepared += room_for(v);
     } else if (v.present() && v.memory == 0 && !is_transfer(call)) {
       return unsupported("an operand in host memory");

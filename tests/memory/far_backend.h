@@ -34,8 +34,9 @@ class FarBackend final : public Backend, public DeviceMemory {
   // Copies are always taken. Empty: every op of the reference kernels.
   std::vector<Op> accepts;
   Work work = Work::kAtOnce;
-  size_t own = 0;   // bytes of its memory that it takes for itself
-  size_t capacity;  // allocate() gives no more than this in all
+  size_t own = 0;                // bytes of its memory that it takes for itself
+  size_t capacity;               // allocate() gives no more than this in all
+  bool keeps_constants = false;  // says that its steps read constants of the host in runs
   int ignore_finish =
       0;  // the so-manieth finish() from now on does not wait, as if the session had none there
   Status refusal = ok_status();  // what measure() answers instead, if it is an error
