@@ -41,7 +41,7 @@ ElidedValues::ElidedValues(const Model& model) : model_(model) {
 }
 
 void ElidedValues::learn(int32_t value, const TensorView& view) {
-  if (const auto at = places_.find(value); at != places_.end() && view.data != nullptr)
+  if (const auto at = places_.find(value); at != places_.end() && view.data != nullptr && view.memory == 0)
     regions_[at->second.region] = view.data - at->second.offset;
 }
 

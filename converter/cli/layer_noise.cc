@@ -118,7 +118,7 @@ void ExactLayers::run(HostSession& session) {
 }
 
 void ExactLayers::keep(const StepValue& value, const TensorView& v) {
-  if (!v.present() || value.name.empty() || !has_numbers(v.dtype)) return;
+  if (!v.present() || v.memory != 0 || value.name.empty() || !has_numbers(v.dtype)) return;
   std::vector<double> items;
   read_numbers(v, value.params, &items);
   ConstantPtr array =
@@ -180,7 +180,7 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
 
 void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) {
   const StepValue& value = values_[step][output];
-  if (!v.present() || value.name.empty() || !has_numbers(v.dtype)) return;
+  if (!v.present() || v.memory != 0 || value.name.empty() || !has_numbers(v.dtype)) return;
   ConstantPtr exact = exact_->find(value);
   if (exact) exact = transposed(exact, value.order);
   if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) return;

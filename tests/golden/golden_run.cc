@@ -140,7 +140,7 @@ struct Watcher {
     float_steps += floats && !moves;
     for (size_t i = 0; i < call.outputs.size(); ++i) {
       const TensorView& v = call.outputs[i];
-      if (!v.present()) continue;
+      if (!v.present() || v.memory != 0) continue;
       const std::string name = name_of(step, i);
       if (!floats)
         std::printf("integer %s#%zu %016llx\n", name.c_str(), i, static_cast<unsigned long long>(hash_of(v)));
