@@ -12,11 +12,13 @@
 #include "sinter/session.h"
 #include "tests/fuzz/model_file.h"
 #include "tests/fuzz/targets.h"
+#include "tests/memory/far_backend.h"
 
 namespace sinter::fuzz {
 namespace {
 
 constexpr size_t kMostMemory = size_t{48} << 20;
+constexpr size_t kMostDeviceMemory = size_t{16} << 20;
 constexpr double kMostWork = 2e7;
 
 // Exactly `size` bytes, aligned, so that the sanitizer sees the first byte too many; not initialised, so that
@@ -161,6 +163,8 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
   const auto need = Session::requirements(model, options);
   if (!need.ok()) return *why = need.status().message, false;
   if (need.value().bytes > kMostMemory) return true;
+  for (const DeviceRequirements& device : need.value().on_devices())
+    if (device.bytes > kMostDeviceMemory) return true;
   const Memory memory(need.value().bytes);
   if (need.value().bytes >= kBufferAlignment) {
     const auto starved =
@@ -213,7 +217,20 @@ bool use(View bytes, bool quick, const char** why) {
   look_around(model);
   const detail::ModelState& state = *model.state();
   SimdBackend simd;
-  Backend* const backends[] = {&simd};
+  std::vector<Backend*> backends{&simd};
+  // A device for each memory that the first profile has.
+  std::vector<std::unique_ptr<test::FarBackend>> devices;
+  const fb::Profile& profile = *state.root->profiles()->Get(0);
+  for (uint32_t r = 0; !quick && r < detail::length(profile.regions()); ++r) {
+    const uint8_t kind = profile.regions()->Get(r)->memory_kind();
+    if (kind == 0) continue;
+    const char* name = profile.backends()->Get(kind - 1u)->c_str();
+    bool here = false;
+    for (Backend* b : backends) here = here || std::strcmp(b->name(), name) == 0;
+    if (here) continue;
+    devices.push_back(std::make_unique<test::FarBackend>(name, kMostDeviceMemory));
+    backends.push_back(devices.back().get());
+  }
   bool good = true;
   for (uint32_t p = 0; p < std::min<uint32_t>(model.program_count(), 4); ++p) {
     if (!model.is_entry(p)) continue;
@@ -225,6 +242,8 @@ bool use(View bytes, bool quick, const char** why) {
     with.backend = nullptr, with.backends = backends;
     run_session(model, with, run, why);
   }
+  for (const auto& device : devices)
+    if (device->counts().wrong != 0) broken("a device is given addresses that are not its own");
   return good;
 }
 

@@ -198,31 +198,58 @@ class Repair {
     while (plans.size() < programs.size()) plans.emplace_back(plan_type);
     profile["programs"].present = true;
     std::vector<uint64_t> arenas(programs.size());
-    uint64_t largest = 0;
+    plan_regions(profile);
+    std::vector<Table>& regions = profile.tables("regions");
+    std::vector<uint64_t> bytes(regions.size(), 64);
     // Bodies come after their owners, so backwards.
     for (size_t i = programs.size(); i-- > 0;) {
-      arenas[i] = plan_program(programs[i], plans[i], i, !owned[i], arenas);
-      if (!owned[i]) largest = std::max(largest, arenas[i]);
+      const std::vector<uint64_t> ends =
+          plan_program(programs[i], plans[i], i, !owned[i], owned[i] ? 1 : regions.size(), arenas);
+      arenas[i] = ends[0];
+      for (size_t r = 0; !owned[i] && r < ends.size(); ++r) bytes[r] = std::max(bytes[r], ends[r]);
     }
-    std::vector<Table>& regions = profile.tables("regions");
-    profile["regions"].present = true;
-    regions.resize(1, Table(profile.type->fields[profile.type->id("regions")].table));
-    regions[0].set("kind", 0);
-    regions[0].set("memory_kind", 0);
-    regions[0].set("bytes", static_cast<int64_t>(largest));
+    uint64_t sum = 0;
+    for (size_t r = 0; r < regions.size(); ++r) {
+      regions[r].set("bytes", static_cast<int64_t>(bytes[r]));
+      sum += bytes[r];
+    }
     for (size_t i = 0; i < programs.size(); ++i)
-      if (!owned[i]) plans[i].set("arena_bytes", static_cast<int64_t>(largest));
+      if (!owned[i]) plans[i].set("arena_bytes", static_cast<int64_t>(sum));
   }
 
-  uint64_t plan_program(Table& program, Table& plan, size_t index, bool entry,
-                        const std::vector<uint64_t>& arenas) {
+  // One of the host's; others as they are, if they are memory of a device.
+  static void plan_regions(Table& profile) {
+    std::vector<Table>& regions = profile.tables("regions");
+    profile["regions"].present = true;
+    if (regions.empty()) regions.emplace_back(profile.type->fields[profile.type->id("regions")].table);
+    regions.resize(std::min<size_t>(regions.size(), 16), regions[0]);
+    for (size_t r = 0; r < regions.size(); ++r) {
+      const auto backends = static_cast<int64_t>(profile["backends"].texts.size());
+      const int64_t memory = regions[r].get("memory_kind");
+      if (r > 0 && (memory < 1 || memory > backends)) return regions.resize(r, regions[0]);
+      regions[r].set("kind", 0);
+      if (r == 0) regions[r].set("memory_kind", 0);
+      regions[r].set("alignment", 64);
+      regions[r].set("padding", 64);
+    }
+  }
+
+  // Everything side by side, in the region where it was. Returns the bytes of each of so many regions: one
+  // for what is no entry.
+  std::vector<uint64_t> plan_program(Table& program, Table& plan, size_t index, bool entry, size_t regions,
+                                     const std::vector<uint64_t>& arenas) {
     const TableType* place_type = plan.type->fields[plan.type->id("placements")].table;
     const TableType* step_type = plan.type->fields[plan.type->id("steps")].table;
     const auto end = static_cast<int64_t>(program.tables("steps").size());
     std::vector<bool> captured(program.tables("values").size());
     if (!entry) mark_captured(index, program, &captured);
     std::vector<Table> placements;
-    uint64_t at = 0;
+    std::vector<uint64_t> ends(regions, 0);
+    std::vector<size_t> home(program.tables("values").size(), 0);
+    for (Table& p : plan.tables("placements")) {
+      const auto v = static_cast<uint64_t>(p.get("value")), r = static_cast<uint64_t>(p.get("region"));
+      if (v < home.size() && r < regions) home[v] = r;
+    }
     for (size_t v = 0; v < program.tables("values").size(); ++v) {
       const Table& value = program.tables("values")[v];
       const int64_t kind = value.get("kind");
@@ -230,8 +257,9 @@ class Repair {
       int64_t bytes = 0;
       if (!small(fact_of(value), &bytes)) bytes = 0;
       Table p(place_type);
+      uint64_t& at = ends[home[v]];
       p.set("value", static_cast<int64_t>(v));
-      p.set("region", 0);
+      p.set("region", static_cast<int64_t>(home[v]));
       p.set("offset", static_cast<int64_t>(at));
       p.set("bytes", bytes);
       p.set("first_step", -1);
@@ -250,15 +278,22 @@ class Repair {
         if (sub >= 0 && static_cast<size_t>(sub) < arenas.size())
           workspace = std::max(workspace, arenas[static_cast<size_t>(sub)]);
       workspace = padded(workspace + 1024);
+      // Where the results lie; a copy, which may be a transfer, takes none.
+      size_t region = 0;
+      for (const int64_t v : program.tables("steps")[s].list("outputs"))
+        if (v >= 0 && static_cast<size_t>(v) < home.size()) region = home[static_cast<size_t>(v)];
+      if (regions > 1 && program.tables("steps")[s].get("op") == static_cast<int64_t>(Op::kCopy))
+        workspace = 0;
+      uint64_t& at = ends[region];
       steps[s].set("elided", 0);
-      steps[s].set("workspace_region", 0);
+      steps[s].set("workspace_region", static_cast<int64_t>(region));
       steps[s].set("workspace_offset", static_cast<int64_t>(at));
       steps[s].set("workspace_bytes", static_cast<int64_t>(workspace));
       at += workspace;
     }
-    at += 64;
-    plan.set("arena_bytes", static_cast<int64_t>(at));
-    return at;
+    for (uint64_t& end : ends) end += 64;
+    plan.set("arena_bytes", static_cast<int64_t>(ends[0]));
+    return ends;
   }
 
   void mark_captured(size_t index, Table& program, std::vector<bool>* captured) {
