@@ -1,4 +1,5 @@
 // From a session's small records to what a kernel sees, just before it runs.
+#include <cstddef>
 #include <cstring>
 
 #include "runtime/session/session_state.h"
@@ -17,10 +18,11 @@ std::span<const T> list_at(const std::byte* model, uint32_t offset) {
 // What lies beyond the rank stays as it was.
 inline void expand(const Operand& o, const std::byte* model, TensorView* view) {
   view->data = o.data;
-  view->dtype = o.dtype;
-  view->rank = o.rank;
-  view->constant = o.constant;
-  view->memory = o.memory;
+  // dtype, rank, constant, memory: one word in both.
+  static_assert(offsetof(TensorView, memory) == offsetof(TensorView, dtype) + 3 &&
+                offsetof(Operand, memory) == offsetof(Operand, dtype) + 3);
+  std::memcpy(reinterpret_cast<std::byte*>(view) + offsetof(TensorView, dtype),
+              reinterpret_cast<const std::byte*>(&o) + offsetof(Operand, dtype), 4);
   const auto* dims = reinterpret_cast<const int64_t*>(model + o.dims);
   if (o.strides == 0) {
     auto stride = static_cast<int64_t>(byte_width(o.dtype));
