@@ -45,6 +45,21 @@ class FileView {
       out.push_back(profile().backends()->Get(plan.candidates()->Get(i))->str());
     return out;
   }
+  // "host", or the backend whose memory it is.
+  std::string memory(uint8_t kind) const {
+    if (kind == 0) return "host";
+    return kind <= detail::length(profile().backends()) ? profile().backends()->Get(kind - 1u)->str() : "?";
+  }
+  std::string region_memory(uint32_t region) const {
+    return memory(profile().regions()->Get(region)->memory_kind());
+  }
+  // Where a value of the entry program lies; empty: it has no place there.
+  std::string value_memory(int32_t id) const {
+    const auto* all = profile().programs()->Get(0)->placements();
+    for (uint32_t i = 0; i < detail::length(all); ++i)
+      if (static_cast<int32_t>(all->Get(i)->value()) == id) return region_memory(all->Get(i)->region());
+    return {};
+  }
 
  private:
   const fb::Model& root_;

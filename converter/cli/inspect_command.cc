@@ -83,6 +83,18 @@ void add_operands(const FileView& view, const fb::Program& program, const fb::St
   (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
 }
 
+// The memory that the step works in, and where from and to if it moves a value between two.
+void add_memories(const FileView& view, const fb::Step& step, const fb::StepPlan& plan, nlohmann::json* out) {
+  std::string in, result;
+  for (const int32_t id : detail::items(step.inputs()))
+    if (id >= 0 && in.empty()) in = view.value_memory(id);
+  for (const int32_t id : detail::items(step.outputs()))
+    if (id >= 0 && result.empty()) result = view.value_memory(id);
+  (*out)["memory"] = result.empty() ? in.empty() ? "host" : in : result;
+  if (static_cast<Op>(step.op()) == Op::kCopy && !plan.elided() && !in.empty() && in != result)
+    (*out)["transfer"] = {{"from", in}, {"to", result}};
+}
+
 nlohmann::json prepare_json(const FileView& view) {
   nlohmann::json list = nlohmann::json::array();
   for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
@@ -115,6 +127,7 @@ nlohmann::json steps_json(const FileView& view, const Session& session) {
                            {"workspace_bytes", chosen.workspace_bytes()},
                            {"max_threads", chosen.max_threads()}};
       add_operands(view, program, step, &entry);
+      if (p == 0) add_memories(view, step, chosen, &entry);
       list.push_back(entry);
       if (p == 0) list.back()["backend"] = session.step_backend(s);
     }
@@ -220,6 +233,9 @@ void run_inspect(const Arguments& a) {
       for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
       for (const auto& x : s["outputs"]) out += (out.empty() ? "" : ", ") + x.get<std::string>();
       const std::string where = s["elided"].get<bool>() ? "elided"
+                                : s.contains("transfer")
+                                    ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
+                                                  s["transfer"]["to"].get<std::string>())
                                 : s.contains("backend") ? s["backend"].get<std::string>()
                                                         : s["candidates"][0].get<std::string>();
       fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}\n", s["program"].dump(), s["step"].get<int>(),

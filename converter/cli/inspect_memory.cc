@@ -1,6 +1,7 @@
 #include "converter/cli/inspect_memory.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "converter/report/page.h"
 
@@ -20,6 +21,7 @@ nlohmann::json drawn(const FileView& view) {
     const fb::StepPlan& chosen = *plan.steps()->Get(s);
     steps.push_back({{"op", op_name(static_cast<Op>(step.op()))},
                      {"node", view.name(step.name())},
+                     {"workspace_region", chosen.workspace_region()},
                      {"workspace_offset", chosen.workspace_offset()},
                      {"workspace_bytes", chosen.workspace_bytes()}});
   }
@@ -33,14 +35,18 @@ nlohmann::json drawn(const FileView& view) {
   for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
     const fb::Placement& p = *plan.placements()->Get(i);
     placements.push_back({{"value", p.value()},
+                          {"region", p.region()},
                           {"offset", p.offset()},
                           {"bytes", p.bytes()},
                           {"first_step", p.first_step()},
                           {"last_step", p.last_step()},
                           {"alias_of", p.alias_of()}});
   }
-  return {
-      {"plan", steps}, {"values", values}, {"placements", placements}, {"arena_bytes", plan.arena_bytes()}};
+  nlohmann::json regions = nlohmann::json::array();
+  for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i)
+    regions.push_back(
+        {{"memory", view.region_memory(i)}, {"bytes", view.profile().regions()->Get(i)->bytes()}});
+  return {{"plan", steps}, {"values", values}, {"placements", placements}, {"regions", regions}};
 }
 
 std::string bytes_table(const Requirements& need, const WeightBytes& weights) {
@@ -82,7 +88,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
       placements.push_back(
           {{"program", p},
            {"value", view.value(program, static_cast<int32_t>(at.value()))},
-           {"region", at.region()},
+           {"region", p == 0 ? nlohmann::json(at.region()) : nlohmann::json()},
            {"offset", at.offset()},
            {"bytes", at.bytes()},
            {"first_step", at.first_step()},
@@ -92,9 +98,16 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
     }
   }
   nlohmann::json regions = nlohmann::json::array();
+  const nlohmann::json plan = drawn(view);
+  std::vector<uint64_t> live;  // in all regions
   for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i) {
     const fb::Region& r = *view.profile().regions()->Get(i);
+    const std::vector<uint64_t> here = live_bytes(plan, i);
+    live.resize(here.size());
+    std::transform(here.begin(), here.end(), live.begin(), live.begin(), std::plus<>());
     regions.push_back({{"kind", r.kind() == fb::RegionKind::State ? "state" : "arena"},
+                       {"memory", view.region_memory(i)},
+                       {"live_bytes", here},
                        {"bytes", r.bytes()},
                        {"alignment", r.alignment()},
                        {"padding", r.padding()}});
@@ -102,7 +115,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   const WeightBytes weights(view.root());
   return {{"regions", regions},
           {"placements", placements},
-          {"live_bytes", live_bytes(drawn(view))},
+          {"live_bytes", live},
           {"session_bytes", need.bytes},
           {"control_bytes", need.control},
           {"prepared_bytes", need.prepared},
@@ -114,25 +127,40 @@ std::string memory_text(const FileView& view, const Requirements& need) {
   const nlohmann::json m = memory_json(view, need);
   std::string text;
   for (const auto& r : m["regions"])
-    text += fmt::format("region {}  {} bytes, alignment {}, padding {}\n", r["kind"].get<std::string>(),
-                        r["bytes"].dump(), r["alignment"].dump(), r["padding"].dump());
+    text += fmt::format("region {}  {} bytes of {} memory, alignment {}, padding {}\n",
+                        r["kind"].get<std::string>(), r["bytes"].dump(), r["memory"].get<std::string>(),
+                        r["alignment"].dump(), r["padding"].dump());
   text += fmt::format("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
                       need.bytes);
   text += fmt::format("weights {} bytes in the file, {} of them widened when a session is created\n",
                       m["weight_bytes"].dump(), m["widened_weight_bytes"].dump());
-  for (const auto& p : m["placements"])
-    text += fmt::format("{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", p["offset"].dump(), p["bytes"].dump(),
-                        p["first_step"].dump(), p["last_step"].dump(), p["value"].get<std::string>(),
+  const auto& regions = m["regions"];
+  const bool several = regions.size() > 1;
+  for (const auto& p : m["placements"]) {
+    // A subprogram's values lie in its step's workspace.
+    const std::string memory =
+        !several ? ""
+        : p["region"].is_null()
+            ? fmt::format("{:<10} ", "host")
+            : fmt::format("{:<10} ", regions[p["region"].get<size_t>()]["memory"].get<std::string>());
+    text += fmt::format("{}{:>10} +{:<10} steps {:>4} .. {:<4} {}{}\n", memory, p["offset"].dump(),
+                        p["bytes"].dump(), p["first_step"].dump(), p["last_step"].dump(),
+                        p["value"].get<std::string>(),
                         p["alias_of"].is_null() ? "" : "  (on " + p["alias_of"].get<std::string>() + ")");
+  }
   const fb::Program& program = *view.root().programs()->Get(0);
-  const std::vector<uint64_t> live = live_bytes(drawn(view));
-  const uint64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
-  text += "live bytes of each step\n";
-  for (uint32_t s = 0; s < live.size(); ++s)
-    text += fmt::format("{:>6} {:<18} {:>11}  {:<{}}{}\n", s,
-                        op_name(static_cast<Op>(program.steps()->Get(s)->op())), live[s],
-                        std::string(most == 0 ? 0 : live[s] * kBar / most, '#'), kBar,
-                        live[s] == most && most > 0 ? "  the most" : "");
+  for (const auto& region : regions) {
+    const auto live = region["live_bytes"].get<std::vector<uint64_t>>();
+    const uint64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+    text += several
+                ? fmt::format("live bytes of each step in {} memory\n", region["memory"].get<std::string>())
+                : "live bytes of each step\n";
+    for (uint32_t s = 0; s < live.size(); ++s)
+      text += fmt::format("{:>6} {:<18} {:>11}  {:<{}}{}\n", s,
+                          op_name(static_cast<Op>(program.steps()->Get(s)->op())), live[s],
+                          std::string(most == 0 ? 0 : live[s] * kBar / most, '#'), kBar,
+                          live[s] == most && most > 0 ? "  the most" : "");
+  }
   return text;
 }
 
@@ -144,7 +172,7 @@ std::string memory_page(const FileView& view, const std::string& name, const Req
          "</h1>\n<section>\n<p>Every value at its place in the arena, from the step that makes it to the "
          "last "
          "one that reads it. Hover for names; the marked step needs the most.</p>\n<div class=\"keys\">" +
-         type_keys() + "</div>\n<div class=\"scroll\">\n" + memory_drawing(drawn(view)) + "</div>\n" +
+         type_keys() + "</div>\n" + memory_drawings(drawn(view)) +
          bytes_table(need, WeightBytes(view.root())) + "</section>\n</main>\n</body>\n</html>\n";
 }
 

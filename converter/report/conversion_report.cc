@@ -82,6 +82,7 @@ nlohmann::json details_json(const ConversionReport& r) {
     const PlannedValue& place = program.values[i];
     if (place.placed)
       placements.push_back({{"value", i},
+                            {"region", place.region},
                             {"offset", place.offset},
                             {"bytes", place.bytes},
                             {"first_step", place.first_step},
@@ -100,11 +101,17 @@ nlohmann::json details_json(const ConversionReport& r) {
                                 : step.candidates.empty() ? "reference"
                                                           : r.plan->backends[step.candidates.front()]},
                      {"elided", step.elided},
+                     {"workspace_region", step.workspace_region},
                      {"workspace_offset", step.workspace_offset},
                      {"workspace_bytes", step.workspace_bytes},
                      {"subprograms", step.subprograms.size()}});
   }
   json["target"] = r.plan->target;
+  json["regions"] = nlohmann::json::array();
+  for (const PlannedRegion& region : program.regions)
+    json["regions"].push_back({{"memory", region.memory == 0 ? "host" : r.plan->backends[region.memory - 1u]},
+                               {"bytes", region.bytes},
+                               {"lower_bound", region.lower_bound}});
   json["values"] = values, json["plan"] = steps, json["placements"] = placements;
   return json;
 }

@@ -490,8 +490,7 @@ std::string as_page(const Json& r) {
           "Every value at its place in the arena, from the step that makes it to the last one that reads it. "
           "Hover for names.",
           r.contains("placements") && !r.at("placements").empty()
-              ? "<div class=\"keys\">" + type_keys() + "</div>\n<div class=\"scroll\">\n" +
-                    memory_drawing(r) + "</div>\n"
+              ? "<div class=\"keys\">" + type_keys() + "</div>\n" + memory_drawings(r)
               : std::string());
   section("passes", "Passes", "", passes(r));
   section("remarks", "Remarks", "", remarks(r));

@@ -12,9 +12,12 @@ std::string as_page(const nlohmann::json& report);
 
 // Parts of it, and what they share.
 std::string network_drawing(const nlohmann::json& report);  // SVG; empty: there is no plan
-std::string memory_drawing(const nlohmann::json& report);
-// Bytes of the arena that each step of the plan takes, its workspace included; what overlaps counts once.
-std::vector<uint64_t> live_bytes(const nlohmann::json& report);
+// Of one of the report's regions.
+std::string memory_drawing(const nlohmann::json& report, uint32_t region);
+// Of all of them, with their memories' names if there are several.
+std::string memory_drawings(const nlohmann::json& report);
+// Bytes of a region that each step of the plan takes, its workspace included; what overlaps counts once.
+std::vector<uint64_t> live_bytes(const nlohmann::json& report, uint32_t region);
 std::string type_keys();
 std::string low_outputs(const nlohmann::json& report);  // empty: none has too little signal
 extern const char kPageStyle[], kPageScript[];

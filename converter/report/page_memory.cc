@@ -25,25 +25,38 @@ double step_of(double whole, int parts) {
 
 }  // namespace
 
-std::vector<uint64_t> live_bytes(const nlohmann::json& report) {
+std::vector<uint64_t> live_bytes(const nlohmann::json& report, uint32_t region) {
   std::vector<uint64_t> live;
   for (const auto& step : report.at("plan")) {
     const auto now = static_cast<int64_t>(live.size());
     std::vector<std::pair<uint64_t, uint64_t>> spans;
     const auto add = [&](uint64_t offset, uint64_t bytes) { spans.emplace_back(offset, offset + bytes); };
-    add(step.at("workspace_offset"), step.at("workspace_bytes"));
+    if (step.at("workspace_region") == region) add(step.at("workspace_offset"), step.at("workspace_bytes"));
     for (const auto& p : report.at("placements"))
-      if (p.at("first_step").get<int64_t>() <= now && now <= p.at("last_step").get<int64_t>())
+      if (p.at("region") == region && p.at("first_step").get<int64_t>() <= now &&
+          now <= p.at("last_step").get<int64_t>())
         add(p.at("offset"), p.at("bytes"));
     live.push_back(covered_bytes(spans));
   }
   return live;
 }
 
-std::string memory_drawing(const nlohmann::json& report) {
+std::string memory_drawings(const nlohmann::json& report) {
   if (!report.contains("placements") || report.at("placements").empty()) return {};
+  const auto& regions = report.at("regions");
+  std::string out;
+  for (uint32_t r = 0; r < regions.size(); ++r)
+    out += (regions.size() > 1
+                ? fmt::format("<h3>{} memory: {}</h3>\n", escaped(regions[r].at("memory").get<std::string>()),
+                              bytes_words(regions[r].at("bytes")))
+                : std::string()) +
+           "<div class=\"scroll\">\n" + memory_drawing(report, r) + "</div>\n";
+  return out;
+}
+
+std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
   const auto& steps = report.at("plan");
-  const double arena = std::max(report.at("arena_bytes").get<double>(), 1.0);
+  const double arena = std::max(report.at("regions")[region].at("bytes").get<double>(), 1.0);
   const double count = static_cast<double>(steps.size()) + 2;  // one before the first, one after the last
   const auto x_of = [&](double step) { return kLeft + (step + 1) / count * (kWidth - kLeft - kRight); };
   const auto y_of = [&](double bytes) { return kTop + (1 - bytes / arena) * (kHeight - kTop - kBottom); };
@@ -64,7 +77,7 @@ std::string memory_drawing(const nlohmann::json& report) {
                        kHeight - kBottom + 18, s);
   out += fmt::format("<text class=\"tick middle\" x=\"{:.1f}\" y=\"{:.1f}\">step</text>\n",
                      (kLeft + kWidth - kRight) / 2, kHeight - 6);
-  const std::vector<uint64_t> live = live_bytes(report);
+  const std::vector<uint64_t> live = live_bytes(report, region);
   if (const auto most = std::max_element(live.begin(), live.end()); most != live.end() && *most > 0)
     out += fmt::format(
         "<g class=\"peak\"><title>step {} needs the most: {} at once</title><rect x=\"{:.1f}\" y=\"{:.1f}\" "
@@ -89,7 +102,7 @@ std::string memory_drawing(const nlohmann::json& report) {
     const auto& v = report.at("values")[p.at("value").get<size_t>()];
     const double bytes = p.at("bytes"), first = p.at("first_step"), last = p.at("last_step"),
                  offset = p.at("offset");
-    if (bytes <= 0) continue;
+    if (bytes <= 0 || p.at("region") != region) continue;
     const std::string name = v.at("name");
     const bool alias = p.at("alias_of").get<int>() >= 0;
     box(type_class(v.at("type").get<std::string>()) + (alias ? " alias" : ""), first, last, offset, bytes,
@@ -99,7 +112,8 @@ std::string memory_drawing(const nlohmann::json& report) {
         name);
   }
   for (size_t s = 0; s < steps.size(); ++s)
-    if (const double bytes = steps[s].at("workspace_bytes"); bytes > 0)
+    if (const double bytes = steps[s].at("workspace_bytes");
+        bytes > 0 && steps[s].at("workspace_region") == region)
       box("work", static_cast<double>(s), static_cast<double>(s), steps[s].at("workspace_offset"), bytes,
           fmt::format("workspace of step {} ({} '{}')\n{}", s, steps[s].at("op").get<std::string>(),
                       steps[s].at("node").get<std::string>(), bytes_words(bytes)),
