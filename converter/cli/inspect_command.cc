@@ -1,6 +1,7 @@
 // sinter inspect and sinter explain: what a file says, without running it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -179,6 +180,18 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
                      trusted ? "the given one" : "whose it is nobody knows without --public-key");
 }
 
+// As planned; on the host alone where the plan uses the memory of a backend that this program lacks.
+HostSession::Options session_here(const FileView& view) {
+  HostSession::Options options;
+  const std::vector<std::string> here = host_backend_names();
+  for (uint32_t r = 0; r < detail::length(view.profile().regions()); ++r)
+    if (const std::string memory = view.region_memory(r);
+        view.profile().regions()->Get(r)->memory_kind() > 0 &&
+        std::find(here.begin(), here.end(), memory) == here.end())
+      options.backend = "reference";
+  return options;
+}
+
 void run_inspect(const Arguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
@@ -254,7 +267,7 @@ void run_explain(const Arguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
-  HostSession host(loaded, {});
+  HostSession host(loaded, session_here(view));
   // Also under the name of the ONNX value that it stands for.
   const auto named = [&](const std::string& name) { return name == a.name || exact_name(name) == a.name; };
   for (const auto& s : steps_json(view, host.session())) {
