@@ -180,9 +180,9 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
                      trusted ? "the given one" : "whose it is nobody knows without --public-key");
 }
 
-// As planned; on the host alone where the plan uses the memory of a backend that this program lacks.
-HostSession::Options session_here(const FileView& view) {
-  HostSession::Options options;
+// As asked; on the host alone where the plan uses the memory of a backend that this program lacks.
+HostSession::Options session_here(const FileView& view, HostSession::Options options) {
+  if (!options.backend.empty()) return options;
   const std::vector<std::string> here = host_backend_names();
   for (uint32_t r = 0; r < detail::length(view.profile().regions()); ++r)
     if (const std::string memory = view.region_memory(r);
@@ -195,7 +195,7 @@ HostSession::Options session_here(const FileView& view) {
 void run_inspect(const Arguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
-  HostSession host(loaded, {a.threads, a.backend});
+  HostSession host(loaded, session_here(view, {a.threads, a.backend}));
   const Requirements& need = host.requirements();
   const WeightBytes weights(view.root());
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
@@ -267,7 +267,7 @@ void run_explain(const Arguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
-  HostSession host(loaded, session_here(view));
+  HostSession host(loaded, session_here(view, {}));
   // Also under the name of the ONNX value that it stands for.
   const auto named = [&](const std::string& name) { return name == a.name || exact_name(name) == a.name; };
   for (const auto& s : steps_json(view, host.session())) {
