@@ -112,8 +112,12 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
                        {"alignment", r.alignment()},
                        {"padding", r.padding()}});
   }
+  nlohmann::json devices = nlohmann::json::array();
+  for (const DeviceRequirements& d : need.on_devices())
+    devices.push_back({{"backend", d.backend}, {"bytes", d.bytes}, {"prepared_bytes", d.prepared}});
   const WeightBytes weights(view.root());
   return {{"regions", regions},
+          {"devices", devices},
           {"placements", placements},
           {"live_bytes", live},
           {"session_bytes", need.bytes},
@@ -132,6 +136,8 @@ std::string memory_text(const FileView& view, const Requirements& need) {
                         r["alignment"].dump(), r["padding"].dump());
   text += fmt::format("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
                       need.bytes);
+  for (const DeviceRequirements& d : need.on_devices())
+    text += fmt::format("device {}  {} bytes, {} of them prepared\n", d.backend, d.bytes, d.prepared);
   text += fmt::format("weights {} bytes in the file, {} of them widened when a session is created\n",
                       m["weight_bytes"].dump(), m["widened_weight_bytes"].dump());
   const auto& regions = m["regions"];
