@@ -28,14 +28,13 @@ HWY_INLINE void depthwise_strip(const Geometry& g, const Window& w, const float*
                         HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   const float* x0 = w.x + c;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0];
-       ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_channels) {
+  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
     const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_channels) {
+    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_pixel()) {
       const float* x2 = x1;
       const float* f = filter + ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels + c;
       for (int64_t t2 = w.first[2]; t2 < w.end[2];
-           ++t2, x2 += g.dilation[2] * g.in_channels, f += g.in_channels) {
+           ++t2, x2 += g.dilation[2] * g.in_pixel(), f += g.in_channels) {
         s0 = hn::MulAdd(load(x2), load(f), s0);
         if constexpr (kVectors == 4) {
           s1 = hn::MulAdd(load(x2 + lanes), load(f + lanes), s1);
@@ -65,17 +64,16 @@ HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* 
   const bool partial = count < hn::Lanes(d);
   const auto load = [&](const float* p)
                         HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
-  const int64_t pixel = g.stride[2] * g.in_channels;
+  const int64_t pixel = g.stride[2] * g.in_pixel();
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   const float* x0 = w.x + c;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0];
-       ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_channels) {
+  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
     const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_channels) {
+    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_pixel()) {
       const float* x2 = x1;
       const float* f = filter + ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels + c;
       for (int64_t t2 = w.first[2]; t2 < w.end[2];
-           ++t2, x2 += g.dilation[2] * g.in_channels, f += g.in_channels) {
+           ++t2, x2 += g.dilation[2] * g.in_pixel(), f += g.in_channels) {
         const V v = load(f);
         s0 = hn::MulAdd(load(x2), v, s0);
         s1 = hn::MulAdd(load(x2 + pixel), v, s1);
@@ -93,8 +91,8 @@ HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* 
     else
       hn::StoreU(s, d, y + at);
   };
-  finish(s0, c), finish(s1, c + g.in_channels), finish(s2, c + 2 * g.in_channels),
-      finish(s3, c + 3 * g.in_channels);
+  const int64_t next = g.out_pixel();
+  finish(s0, c), finish(s1, c + next), finish(s2, c + 2 * next), finish(s3, c + 3 * next);
 }
 
 // `pixels` neighbouring output pixels of one line, whose windows lie alike; w is the first one's.
@@ -105,7 +103,7 @@ void depthwise_pixels(const Geometry& g, Window w, int64_t pixels, const float* 
     for (int64_t c = 0; c < g.in_channels; c += lanes)
       depthwise_four(g, w, filter, bias, min, max, c,
                      static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
-    w.x += 4 * g.stride[2] * g.in_channels, y += 4 * g.in_channels;
+    w.x += 4 * g.stride[2] * g.in_pixel(), y += 4 * g.out_pixel();
   }
   for (; pixels > 0; --pixels) {
     int64_t c = 0;
@@ -114,7 +112,7 @@ void depthwise_pixels(const Geometry& g, Window w, int64_t pixels, const float* 
     for (; c < g.in_channels; c += lanes)
       depthwise_strip<1>(g, w, filter, bias, min, max, c,
                          static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
-    w.x += g.stride[2] * g.in_channels, y += g.in_channels;
+    w.x += g.stride[2] * g.in_pixel(), y += g.out_pixel();
   }
 }
 
@@ -151,6 +149,14 @@ int64_t patch_floats(const Geometry& g) {
 // No patches, no packing. The same choice on every instruction set, for workspaces are planned ahead.
 bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_takes(g); }
 
+// Results do not depend on strides, so another algorithm is no choice.
+Status accept_conv(const OpCall& call) {
+  SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
+  SINTER_CHECK(call.in(0).dense() || !reads_in_place(conv_geometry(call)),
+               unsupported("the simd kernel for few channels takes dense operands"));
+  return ok_status();
+}
+
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = conv_geometry(call);
   if (reads_in_place(g)) {
@@ -174,13 +180,14 @@ void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t fi
   const int64_t channels = g.in_channels / g.group, pixels = g.out_pixels();
   const auto bytes = static_cast<size_t>(channels) * sizeof(float);
   for (int64_t row = first; row < first + count; ++row) {
-    const float* image = x + row / pixels * g.in_pixels() * g.in_channels + group * channels;
+    const float* image = x + row / pixels * g.in_pixels() * g.in_pixel() + group * channels;
     const int64_t pixel = row % pixels;
     const int64_t s0 = pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0];
     const int64_t s1 = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
     const int64_t s2 = pixel % g.out[2] * g.stride[2] - g.pad[2];
     // Taps of the last axis that lie side by side in memory move in one piece.
-    const bool runs = g.dilation[2] == 1 && g.group == 1 && s2 >= 0 && s2 + g.kernel[2] <= g.in[2];
+    const bool runs =
+        g.dilation[2] == 1 && g.in_pixel() == channels && s2 >= 0 && s2 + g.kernel[2] <= g.in[2];
     for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
       const int64_t i0 = s0 + t0 * g.dilation[0];
       for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1) {
@@ -189,12 +196,12 @@ void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t fi
         if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) {
           std::memset(to, 0, line);
         } else if (runs) {
-          std::memcpy(to, image + ((i0 * g.in[1] + i1) * g.in[2] + s2) * g.in_channels, line);
+          std::memcpy(to, image + ((i0 * g.in[1] + i1) * g.in[2] + s2) * g.in_pixel(), line);
         } else {
           for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2) {
             const int64_t i2 = s2 + t2 * g.dilation[2];
             if (i2 >= 0 && i2 < g.in[2])
-              std::memcpy(to + t2 * channels, image + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels,
+              std::memcpy(to + t2 * channels, image + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_pixel(),
                           bytes);
             else
               std::memset(to + t2 * channels, 0, bytes);
@@ -228,8 +235,8 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
   float* all_patches = constant != nullptr || dots ? scratch : scratch + packed_size;
   Gemm all;
-  all.a = x, all.a_stride = g.in_channels, all.rows = rows, all.columns = columns, all.depth = depth;
-  all.y_stride = g.out_channels;
+  all.a = x, all.a_stride = g.in_pixel(), all.rows = rows, all.columns = columns, all.depth = depth;
+  all.y_stride = g.out_pixel();
   all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
   for (int64_t group = 0; group < g.group; ++group) {
     all.b = constant != nullptr ? constant + group * packed_size : scratch;
@@ -255,9 +262,9 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
           const int64_t row = unit / parts * kRowTile, part = unit % parts;
           Gemm tile = all;
           tile.rows = std::min(kRowTile, rows - row);
-          tile.y += row * g.out_channels;
+          tile.y += row * g.out_pixel();
           if (pointwise(g)) {
-            tile.a = x + row * g.in_channels + group * depth;
+            tile.a = x + row * g.in_pixel() + group * depth;
           } else {
             gather_patches(g, x, group, row, tile.rows, patches);
             tile.a = patches, tile.a_stride = depth;
@@ -284,7 +291,7 @@ Status accept_depthwise(const OpCall& call) {
   const TensorView &x = call.in(0), &y = call.out(0);
   SINTER_CHECK(x.dims[x.rank - 1] == y.dims[y.rank - 1],
                unsupported("the simd kernel has one output channel per input channel"));
-  return accept_float_dense(call);
+  return accept_float_pixels(call);
 }
 
 Status run_depthwise(const OpCall& call, RunContext& context) {
@@ -305,7 +312,7 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
       for (int64_t p = 0; p < g.out[2];) {
         const int64_t count = p == inside.begin && inside.end > inside.begin ? inside.end - inside.begin : 1;
         const int64_t row = line * g.out[2] + p;
-        run(g, window_at(g, x, row), count, w, bias, min, max, y + row * g.out_channels);
+        run(g, window_at(g, x, row), count, w, bias, min, max, y + row * g.out_pixel());
         p += count;
       }
     }
@@ -342,7 +349,7 @@ Status run_packed_conv(void* packed, const OpCall& call, RunContext& context) {
   return run_conv_with(call, context, static_cast<const float*>(packed));
 }
 
-const Kernel kConvKernel = {Op::kConv, nullptr, conv_workspace, run_conv, accept_float_dense};
+const Kernel kConvKernel = {Op::kConv, nullptr, conv_workspace, run_conv, accept_conv};
 const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, nullptr, nullptr, run_depthwise, accept_depthwise};
 
 }  // namespace sinter::simd

@@ -91,7 +91,7 @@ void gather_patch(const Geometry& g, const Phase& p, const float* image, int64_t
       for (int64_t t2 = 0; t2 < p.axis[2].taps; ++t2, to += channels) {
         const int64_t i2 = at[2] - t2 * p.axis[2].input_step;
         if (i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1] && i2 >= 0 && i2 < g.in[2])
-          std::memcpy(to, image + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels, bytes);
+          std::memcpy(to, image + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_pixel(), bytes);
         else
           std::memset(to, 0, bytes);
       }
@@ -129,7 +129,7 @@ void run_phase(const OpCall& call, const Geometry& g, const Phase& p, int64_t gr
         tile.rows = std::min(kRowTile, rows - first);
         tile.a = patches, tile.y = results;
         for (int64_t r = 0; r < tile.rows; ++r)
-          gather_patch(g, p, x + (first + r) / pixels * g.in_pixels() * g.in_channels + group * channels,
+          gather_patch(g, p, x + (first + r) / pixels * g.in_pixels() * g.in_pixel() + group * channels,
                        (first + r) % pixels, patches + r * depth);
         gemm_columns(tile, 0, columns);
         for (int64_t r = 0; r < tile.rows; ++r) {
@@ -138,7 +138,7 @@ void run_phase(const OpCall& call, const Geometry& g, const Phase& p, int64_t gr
           const int64_t q1 = p.axis[1].first + pixel / n2 % n1 * g.stride[1];
           const int64_t q2 = p.axis[2].first + pixel % n2 * g.stride[2];
           const int64_t at = (((first + r) / pixels * g.out[0] + q0) * g.out[1] + q1) * g.out[2] + q2;
-          std::memcpy(y + at * g.out_channels + group * columns, results + r * columns,
+          std::memcpy(y + at * g.out_pixel() + group * columns, results + r * columns,
                       static_cast<size_t>(columns) * sizeof(float));
         }
       }
@@ -160,6 +160,6 @@ Status run(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-const Kernel kConvTransposeKernel = {Op::kConvTranspose, nullptr, workspace, run, accept_float_dense};
+const Kernel kConvTransposeKernel = {Op::kConvTranspose, nullptr, workspace, run, accept_float_pixels};
 
 }  // namespace sinter::simd

@@ -21,12 +21,15 @@ Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copie
 
 struct Connected {
   int64_t rows = 1, depth = 0, columns = 0;
+  int64_t x_step = 0, y_step = 0;  // from row to row
 };
 Connected connected(const OpCall& call) {
   const TensorView& x = call.in(0);
   Connected c;
   for (int i = 0; i + 1 < x.rank; ++i) c.rows *= x.dims[i];
   c.depth = x.dims[x.rank - 1], c.columns = call.in(1).dims[0];
+  (void)x.evenly_spaced(&c.x_step);
+  (void)call.out(0).evenly_spaced(&c.y_step);
   return c;
 }
 
@@ -49,8 +52,8 @@ Status run_connected_with(const OpCall& call, RunContext& context, const float* 
     parallel_for(context.threads, divide_up(c.columns, grain), 1, [&](int64_t begin, int64_t end) {
       const int64_t first = begin * grain, last = std::min(end * grain, c.columns);
       for (int64_t r = 0; r < c.rows; ++r)
-        gemv(w + first * c.depth, last - first, c.depth, x + r * c.depth,
-             bias != nullptr ? bias + first : nullptr, min, max, y + r * c.columns + first);
+        gemv(w + first * c.depth, last - first, c.depth, x + r * c.x_step,
+             bias != nullptr ? bias + first : nullptr, min, max, y + r * c.y_step + first);
     });
     return ok_status();
   }
@@ -58,8 +61,8 @@ Status run_connected_with(const OpCall& call, RunContext& context, const float* 
   if (constant == nullptr) pack_parallel(w, 1, c.depth, c.columns, c.depth, packed, context.threads);
   Gemm g;
   g.b = constant != nullptr ? constant : packed;
-  g.a = x, g.a_stride = c.depth, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
-  g.bias = bias, g.y = y, g.y_stride = c.columns, g.min = min, g.max = max;
+  g.a = x, g.a_stride = c.x_step, g.rows = c.rows, g.columns = c.columns, g.depth = c.depth;
+  g.bias = bias, g.y = y, g.y_stride = c.y_step, g.min = min, g.max = max;
   gemm_parallel(g, context.threads);
   return ok_status();
 }
@@ -190,7 +193,7 @@ Status run_packed_connected(void* packed, const OpCall& call, RunContext& contex
 }
 
 const Kernel kFullyConnectedKernel = {Op::kFullyConnected, nullptr, connected_workspace, run_connected,
-                                      accept_float_dense};
+                                      accept_float_pixels};
 const Kernel kMatMulKernel = {Op::kMatMul, nullptr, mat_mul_workspace, run_mat_mul, accept_float_dense};
 
 }  // namespace sinter::simd

@@ -53,7 +53,7 @@ HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w,
       if (conv.bias != nullptr) s += conv.bias[column + c];
       if (s < conv.min) s = conv.min;
       if (s > conv.max) s = conv.max;
-      y[p * g.out_channels + column + c] = s;
+      y[p * g.out_pixel() + column + c] = s;
     }
 }
 
@@ -72,11 +72,11 @@ HWY_INLINE void all_columns(const Geometry& g, const NarrowConv& conv, const Win
 void narrow_pixels(const Geometry& g, const NarrowConv& conv, Window w, int64_t pixels, float* y) {
   for (; pixels >= 4; pixels -= 4) {
     all_columns<4>(g, conv, w, y);
-    w.x += 4 * g.stride[2] * g.in_channels, y += 4 * g.out_channels;
+    w.x += 4 * g.stride[2] * g.in_channels, y += 4 * g.out_pixel();
   }
   for (; pixels > 0; --pixels) {
     all_columns<1>(g, conv, w, y);
-    w.x += g.stride[2] * g.in_channels, y += g.out_channels;
+    w.x += g.stride[2] * g.in_channels, y += g.out_pixel();
   }
 }
 
@@ -103,7 +103,7 @@ void run_narrow_conv(const Geometry& g, const NarrowConv& conv, ThreadPool* thre
       for (int64_t p = 0; p < g.out[2];) {
         const int64_t count = p == inside.begin && inside.end > inside.begin ? inside.end - inside.begin : 1;
         const int64_t row = line * g.out[2] + p;
-        run(g, conv, window_at(g, conv.x, row), count, conv.y + row * g.out_channels);
+        run(g, conv, window_at(g, conv.x, row), count, conv.y + row * g.out_pixel());
         p += count;
       }
   });

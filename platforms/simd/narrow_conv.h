@@ -16,7 +16,7 @@ struct NarrowConv {
 
 // Up to this many output channels a vector along the window's lines is fuller than one along the channels.
 inline constexpr int64_t kNarrowOutputs = 4;
-// One group, no dilation of the last axis.
+// One group, no dilation of the last axis. (The input is dense.)
 inline bool narrow_conv_takes(const Geometry& g) {
   return g.out_channels <= kNarrowOutputs && g.group == 1 && g.dilation[2] == 1;
 }

@@ -29,12 +29,11 @@ HWY_INLINE void pool_strip(const Geometry& g, const Window& w, float factor, int
                         HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
   V s0 = set(kMax ? -HUGE_VALF : 0.0f), s1 = s0, s2 = s0, s3 = s0;
   const float* x0 = w.x + c;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0];
-       ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_channels) {
+  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
     const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_channels) {
+    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_pixel()) {
       const float* x2 = x1;
-      for (int64_t t2 = w.first[2]; t2 < w.end[2]; ++t2, x2 += g.dilation[2] * g.in_channels) {
+      for (int64_t t2 = w.first[2]; t2 < w.end[2]; ++t2, x2 += g.dilation[2] * g.in_pixel()) {
         s0 = pooled<kMax>(s0, load(x2));
         if constexpr (kVectors == 4) {
           s1 = pooled<kMax>(s1, load(x2 + lanes));
@@ -88,7 +87,7 @@ Status accept_pool(const OpCall& call) {
   SINTER_CHECK(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
   SINTER_CHECK(!call.has_output(1) && call.has_output(0), unsupported("the simd kernel gives no indices"));
   if (call.op == Op::kMaxPool && call.in(0).dtype == DType::kInt8) return accept_dense(call);
-  return accept_float_dense(call);
+  return accept_float_pixels(call);
 }
 
 // divisor(window): what the sum is divided by.
@@ -105,7 +104,7 @@ Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divis
                  for (int64_t row = begin; row < end; ++row) {
                    const Window w = window_at(g, x, row);
                    const float factor = max ? 1.0f : 1.0f / static_cast<float>(divisor(g, w));
-                   HWY_DYNAMIC_DISPATCH(pool_pixel)(g, w, max, factor, y + row * g.in_channels);
+                   HWY_DYNAMIC_DISPATCH(pool_pixel)(g, w, max, factor, y + row * g.out_pixel());
                  }
                });
   return ok_status();

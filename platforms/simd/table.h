@@ -29,6 +29,21 @@ inline Status accept_float_dense(const OpCall& call) {
   return ok_status();
 }
 
+// All present operands are float32; operand 0 and output 0 may be evenly spaced, the others are dense.
+inline Status accept_float_pixels(const OpCall& call) {
+  const auto check = [](const TensorView& t, bool first) {
+    int64_t step = 0;
+    if (!t.present()) return ok_status();
+    SINTER_CHECK(t.dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
+    SINTER_CHECK(t.dense() || (first && t.evenly_spaced(&step)),
+                 unsupported("the simd kernel takes dense or evenly spaced operands"));
+    return ok_status();
+  };
+  for (size_t i = 0; i < call.inputs.size(); ++i) SINTER_RETURN_IF_ERROR(check(call.in(i), i == 0));
+  for (size_t i = 0; i < call.outputs.size(); ++i) SINTER_RETURN_IF_ERROR(check(call.out(i), i == 0));
+  return ok_status();
+}
+
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace sinter::simd

@@ -135,6 +135,20 @@ constexpr int64_t kPiece = 8192;
 Status run_settings(const OpCall& call, RunContext& context, const UnarySettings& s) {
   const auto* x = call.in(0).as<const float>();
   auto* y = call.out(0).as<float>();
+  if (!call.in(0).dense() || !call.out(0).dense()) {
+    const TensorView& out = call.out(0);
+    const int64_t length = out.rank > 0 ? out.dims[out.rank - 1] : 1;
+    int64_t x_step = 0, y_step = 0;
+    if (out.size() == 0 || !call.in(0).evenly_spaced(&x_step) || !out.evenly_spaced(&y_step))
+      return ok_status();
+    const auto run = HWY_DYNAMIC_POINTER(run_unary);
+    parallel_for(context.threads, out.size() / length, std::max<int64_t>(kPiece / length, 1),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t row = begin; row < end; ++row)
+                     run(s, x + row * x_step, y + row * y_step, static_cast<size_t>(length));
+                 });
+    return ok_status();
+  }
   parallel_for(context.threads, call.out(0).size(), kPiece, [&](int64_t begin, int64_t end) {
     HWY_DYNAMIC_DISPATCH(run_unary)(s, x + begin, y + begin, static_cast<size_t>(end - begin));
   });
@@ -156,7 +170,7 @@ Status run_round(const OpCall& call, RunContext& context) {
                                               : Unary::kRoundEven});
 }
 Status accept_clamp(const OpCall& call) {
-  return call.in(0).dtype == DType::kInt8 ? accept_dense(call) : accept_float_dense(call);
+  return call.in(0).dtype == DType::kInt8 ? accept_dense(call) : accept_float_pixels(call);
 }
 Status run_clamp(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<ClampAttrs>();
@@ -186,7 +200,7 @@ Status run_silu(const OpCall& call, RunContext& context) {
 Status accept_elu(const OpCall& call) {
   SINTER_CHECK(call.attrs<EluAttrs>().beta >= 0,
                unsupported("Elu with a negative beta grows on the negative side"));
-  return accept_float_dense(call);
+  return accept_float_pixels(call);
 }
 Status run_elu(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<EluAttrs>();
@@ -200,7 +214,7 @@ Status run_leaky_relu(const OpCall& call, RunContext& context) {
 }  // namespace
 
 #define SINTER_UNARY(name, run) \
-  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_float_dense}
+  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_float_pixels}
 SINTER_UNARY(Abs, run_plain<Unary::kAbs>);
 SINTER_UNARY(Neg, run_plain<Unary::kNeg>);
 SINTER_UNARY(Round, run_round);

@@ -8,9 +8,12 @@ namespace sinter::simd {
 
 struct Geometry {
   int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
+  int64_t in_step = 0, out_step = 0;  // elements from one pixel to the next, where they are not dense
   int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0}, end_pad[3] = {0, 0, 0};
 
+  int64_t in_pixel() const { return in_step != 0 ? in_step : in_channels; }
+  int64_t out_pixel() const { return out_step != 0 ? out_step : out_channels; }
   int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
   int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
   int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
@@ -23,6 +26,8 @@ inline Geometry make_geometry(const OpCall& call, const IntList& strides, const 
   const int axes = x.rank - 2;
   Geometry g;
   g.batch = x.dims[0], g.in_channels = x.dims[x.rank - 1], g.out_channels = y.dims[y.rank - 1];
+  (void)x.evenly_spaced(&g.in_step);
+  (void)y.evenly_spaced(&g.out_step);
   for (int i = 0; i < axes; ++i) {
     const int j = 3 - axes + i;
     g.in[j] = x.dims[1 + i], g.out[j] = y.dims[1 + i], g.kernel[j] = kernel[i];
@@ -72,7 +77,7 @@ WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
     w.end[0] = w.first[0];
   else
     w.x += (((row / g.out_pixels() * g.in[0] + start[0]) * g.in[1] + start[1]) * g.in[2] + start[2]) *
-           g.in_channels;
+           g.in_pixel();
   return w;
 }
 

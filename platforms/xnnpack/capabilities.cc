@@ -15,13 +15,45 @@ constexpr int kMaxBroadcastRank = 6;
 
 constexpr double kLargestHalf = 65504;
 
-// Dense operands with elements, all float32 or all float16; a Cast is from the one to the other.
+bool pixel_step(const TensorView& v, size_t* step) {
+  int64_t elements = 0;
+  if (!v.evenly_spaced(&elements)) return false;
+  *step = static_cast<size_t>(elements);
+  return true;
+}
+
+// Operators with a stride for pixels or rows, in operands 0.
+bool takes_steps(Op op) {
+  switch (op) {
+    case Op::kConv:
+    case Op::kDepthwiseConv:
+    case Op::kConvTranspose:
+    case Op::kFullyConnected:
+    case Op::kMaxPool:
+    case Op::kAvgPool:
+    case Op::kQConv:
+    case Op::kQDepthwiseConv:
+    case Op::kQConvTranspose:
+    case Op::kQFullyConnected:
+      return true;
+    default:
+      return false;
+  }
+}
+bool fits(const OpCall& call, const TensorView& v) {
+  size_t step = 0;
+  const bool first = &v == &call.inputs[0] || &v == &call.outputs[0];
+  return v.size() > 0 && (v.dense() || (first && takes_steps(call.op) && pixel_step(v, &step)));
+}
+
+// Dense (or evenly spaced) operands with elements, all float32 or all float16; a Cast is from the one to the
+// other.
 Status plain_operands(const OpCall& call) {
   const auto check = [&](const TensorView& v) {
     if (!v.present()) return ok_status();
     SINTER_CHECK(v.dtype == DType::kFloat32 || v.dtype == DType::kFloat16,
                  unsupported("only float32 and float16 operands"));
-    SINTER_CHECK(v.dense() && v.size() > 0, unsupported("only dense operands with elements"));
+    SINTER_CHECK(fits(call, v), unsupported("only dense operands with elements"));
     SINTER_CHECK(call.op == Op::kCast || v.dtype == call.in(0).dtype,
                  unsupported("only operands of one type"));
     return ok_status();
@@ -111,8 +143,7 @@ Status accept_integers(const OpCall& call) {
 #endif
   for (const auto* views : {&call.inputs, &call.outputs})
     for (const TensorView& v : *views)
-      SINTER_CHECK(!v.present() || (v.dense() && v.size() > 0),
-                   unsupported("only dense operands with elements"));
+      SINTER_CHECK(!v.present() || fits(call, v), unsupported("only dense operands with elements"));
   return ok_status();
 }
 
@@ -231,6 +262,8 @@ Status window_of(const OpCall& call, Window* w) {
   w->batch = static_cast<size_t>(x.dims[0]);
   w->in_c = static_cast<size_t>(x.dims[x.rank - 1]);
   w->out_c = static_cast<size_t>(y.dims[y.rank - 1]);
+  SINTER_CHECK(pixel_step(x, &w->in_step) && pixel_step(y, &w->out_step),
+               unsupported("pixels are not evenly spaced"));
   const auto kernel = [&](int first) {
     const TensorView& f = call.in(1);
     if (f.dims[first] > kMaxWindow || f.dims[first + axes - 1] > kMaxWindow) return false;
@@ -282,6 +315,8 @@ Status product_of(const OpCall& call, Product* p) {
     p->k = static_cast<size_t>(b.dims[1]);
     p->n = static_cast<size_t>(b.dims[0]);
     p->rows = static_cast<size_t>(a.size()) / p->k;
+    SINTER_CHECK(pixel_step(a, &p->in_step) && pixel_step(call.out(0), &p->out_step),
+                 unsupported("rows are not evenly spaced"));
     return ok_status();
   }
   const auto& attrs = call.attrs<MatMulAttrs>();
@@ -292,6 +327,7 @@ Status product_of(const OpCall& call, Product* p) {
   if (b.constant && b.size() == static_cast<int64_t>(p->k * p->n)) {
     p->constant = true;
     p->rows = static_cast<size_t>(a.size()) / p->k;
+    p->in_step = p->k, p->out_step = p->n;
     return ok_status();
   }
   p->rows = static_cast<size_t>(a.dims[a.rank - 2]);

@@ -105,7 +105,7 @@ Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool
     return outcome(
         xnn_create_convolution2d_nhwc_qs8_qc8w(
             w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h,
-            w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c, w.out_c, i.x_zero, 1.0f,
+            w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_step, w.out_step, i.x_zero, 1.0f,
             constant(call, 3), constant(call, 1), constant(call, 2), i.y_zero, 1.0f, i.low, i.high,
             depthwise ? XNN_FLAG_DEPTHWISE_CONVOLUTION : 0, nullptr, creation.cache(packed), op),
         creation, stopped);
@@ -114,7 +114,7 @@ Status create_conv(const OpCall& call, const Window& w, Creation& creation, bool
   return outcome(
       SINTER_XNN_EITHER(is_half(call), xnn_create_convolution2d_nhwc, w.top, w.right, w.bottom, w.left,
                         w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, w.group,
-                        w.in_c / w.group, w.out_c / w.group, w.in_c, w.out_c, constant(call, 1),
+                        w.in_c / w.group, w.out_c / w.group, w.in_step, w.out_step, constant(call, 1),
                         constant(call, 2), static_cast<float>(spec.low), static_cast<float>(spec.high),
                         spec.flags, static_cast<xnn_code_cache_t>(nullptr), creation.cache(packed), op),
       creation, stopped);
@@ -126,8 +126,8 @@ Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xn
     const Integers i = integers_of(call.attrs<QConvTransposeAttrs>());
     return outcome(xnn_create_deconvolution2d_nhwc_qs8_qc8w(
                        w.top, w.right, w.bottom, w.left, w.kernel_h, w.kernel_w, w.stride_h, w.stride_w,
-                       w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_c,
-                       w.out_c, i.x_zero, 1.0f, constant(call, 3), constant(call, 1), constant(call, 2),
+                       w.dilation_h, w.dilation_w, w.group, w.in_c / w.group, w.out_c / w.group, w.in_step,
+                       w.out_step, i.x_zero, 1.0f, constant(call, 3), constant(call, 1), constant(call, 2),
                        i.y_zero, 1.0f, i.low, i.high, 0, nullptr, creation.cache(false), op),
                    creation, stopped);
   }
@@ -135,7 +135,7 @@ Status create_deconv(const OpCall& call, const Window& w, Creation& creation, xn
   return outcome(
       SINTER_XNN_EITHER(is_half(call), xnn_create_deconvolution2d_nhwc, w.top, w.right, w.bottom, w.left,
                         w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, w.dilation_h, w.dilation_w, w.group,
-                        w.in_c / w.group, w.out_c / w.group, w.in_c, w.out_c, constant(call, 1),
+                        w.in_c / w.group, w.out_c / w.group, w.in_step, w.out_step, constant(call, 1),
                         constant(call, 2), static_cast<float>(a.act_min), static_cast<float>(a.act_max), 0u,
                         static_cast<xnn_code_cache_t>(nullptr), creation.cache(false), op),
       creation, stopped);
@@ -173,6 +173,7 @@ Status rest_of_convolution(const OpCall& call, const Window& full, Creation& cre
     w.group = static_cast<uint32_t>(std::min<size_t>(full.group, kFew));
     w.in_c = w.group, w.out_c = w.group * (full.out_c / full.group);
   }
+  w.in_step = w.in_c, w.out_step = w.out_c;
   creation.restart();
   xnn_operator_t op = nullptr;
   bool stopped = false;
@@ -233,8 +234,8 @@ Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creati
   if (is_integer_op(call.op)) {
     const Integers i = integers_of(call.attrs<QFullyConnectedAttrs>());
     SINTER_XNN(xnn_create_fully_connected_nc_qs8_qc8w(
-        p.k, p.n, p.k, p.n, i.x_zero, 1.0f, constant(call, 3), constant(call, 1), constant(call, 2), i.y_zero,
-        1.0f, i.low, i.high, 0, nullptr, creation.cache(false), &built->op));
+        p.k, p.n, p.in_step, p.out_step, i.x_zero, 1.0f, constant(call, 3), constant(call, 1),
+        constant(call, 2), i.y_zero, 1.0f, i.low, i.high, 0, nullptr, creation.cache(false), &built->op));
     SINTER_XNN(xnn_reshape_fully_connected_nc_qs8_qc8w(built->op, p.rows, threads));
     return ok_status();
   }
@@ -256,9 +257,9 @@ Status build_product(const OpCall& call, pthreadpool_t threads, Creation& creati
     const auto& a = call.attrs<FullyConnectedAttrs>();
     low = static_cast<float>(a.act_min), high = static_cast<float>(a.act_max), layout = 0;
   }
-  SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_fully_connected_nc, p.k, p.n, p.k, p.n, constant(call, 1),
-                               constant(call, 2), low, high, layout, static_cast<xnn_code_cache_t>(nullptr),
-                               creation.cache(false), &built->op));
+  SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_fully_connected_nc, p.k, p.n, p.in_step, p.out_step,
+                               constant(call, 1), constant(call, 2), low, high, layout,
+                               static_cast<xnn_code_cache_t>(nullptr), creation.cache(false), &built->op));
   SINTER_XNN(SINTER_XNN_EITHER(half, xnn_reshape_fully_connected_nc, built->op, p.rows, threads));
   return ok_status();
 }
@@ -277,17 +278,17 @@ Status build_pool(const OpCall& call, pthreadpool_t threads, Creation& creation,
                                  -kMost, kMost, 0u, &built->op));
     SINTER_RETURN_IF_ERROR(
         outcome(SINTER_XNN_EITHER(half, xnn_reshape_max_pooling2d_nhwc, built->op, w.batch, w.in_h, w.in_w,
-                                  w.in_c, w.in_c, w.in_c, &h, &width, threads),
+                                  w.in_c, w.in_step, w.out_step, &h, &width, threads),
                 creation, &stopped));
     return same_size(w, h, width);
   }
   SINTER_XNN(SINTER_XNN_EITHER(half, xnn_create_average_pooling2d_nhwc, w.top, w.right, w.bottom, w.left,
                                w.kernel_h, w.kernel_w, w.stride_h, w.stride_w, -kMost, kMost, 0u,
                                &built->op));
-  SINTER_RETURN_IF_ERROR(
-      outcome(SINTER_XNN_EITHER(half, xnn_reshape_average_pooling2d_nhwc, built->op, w.batch, w.in_h, w.in_w,
-                                w.in_c, w.in_c, w.in_c, &built->workspace, &alignment, &h, &width, threads),
-              creation, &stopped));
+  SINTER_RETURN_IF_ERROR(outcome(
+      SINTER_XNN_EITHER(half, xnn_reshape_average_pooling2d_nhwc, built->op, w.batch, w.in_h, w.in_w, w.in_c,
+                        w.in_step, w.out_step, &built->workspace, &alignment, &h, &width, threads),
+      creation, &stopped));
   // One factor per output pixel follows the indirection buffer.
   if (stopped && w.padded()) *extra = align_up(w.out_h * w.out_w * element_bytes(call), kBufferAlignment);
   return same_size(w, h, width);

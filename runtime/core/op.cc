@@ -8,7 +8,7 @@ namespace sinter {
 namespace {
 
 constexpr Strides kStridesAny = Strides::kAny;
-constexpr Strides kStridesDense = Strides::kDense;
+constexpr Strides kStridesDense = Strides::kDense, kStridesPixel = Strides::kPixel;
 constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace, Movement = kMovement,
                    Control = kControl;
 

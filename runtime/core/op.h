@@ -65,7 +65,8 @@ inline constexpr int kOpCount = 0
 #undef SINTER_OP
     ;
 
-enum class Strides : uint8_t { kAny, kDense };
+// kPixel: operand 0 may be evenly spaced (TensorView::evenly_spaced), the others are dense.
+enum class Strides : uint8_t { kAny, kDense, kPixel };
 
 // Bits of OpInfo::traits.
 enum Trait : uint32_t { kPlain = 0, kElementwise = 1, kInPlace = 2, kMovement = 4, kControl = 8 };

@@ -47,6 +47,29 @@ struct TensorView {
     }
     return true;
   }
+  // Whether rows along the last axis are dense and equally far apart, one behind the other: pixels that may
+  // lie among others'. *step: elements from one row to the next. (A value of whole bytes.)
+  bool evenly_spaced(int64_t* step) const {
+    const auto width = static_cast<int64_t>(byte_width(dtype));
+    const int64_t length = rank > 0 ? dims[rank - 1] : 1;
+    *step = length;
+    if (width == 0) return dense();
+    for (int i = 0; i < rank; ++i)
+      if (dims[i] == 0) return true;
+    if (length > 1 && strides[rank - 1] != width) return false;
+    int64_t expected = 0;  // 0: no axis of rows yet
+    for (int i = rank - 2; i >= 0; --i) {
+      if (dims[i] == 1) continue;
+      if (expected == 0) {
+        if (strides[i] < length * width || strides[i] % width != 0) return false;
+        *step = strides[i] / width;
+        expected = strides[i];
+      }
+      if (strides[i] != expected) return false;
+      expected *= dims[i];
+    }
+    return true;
+  }
   void set_shape(std::span<const int64_t> shape) {
     rank = static_cast<uint8_t>(shape.size());
     for (size_t i = 0; i < shape.size(); ++i) dims[i] = shape[i];

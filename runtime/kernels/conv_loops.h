@@ -36,7 +36,7 @@ void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunConte
   const auto* w = call.in(1).as<typename N::Weight>();
   const Product p = conv_product(g);
   const int64_t c_in = g.group_in(), c_out = g.group_out(), pixels = g.out_pixels();
-  const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_channels;
+  const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_step;
   const bool in_place = patches_in_place(g);
   const Input padding = numerics.padding();
 
@@ -55,7 +55,7 @@ void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunConte
     const auto place = [&](int64_t row) -> const Input* {
       if (!in_place) return nullptr;
       const Start s = start_of(row);
-      return s.source + ((s.at[0] * g.in[1] + s.at[1]) * g.in[2] + s.at[2]) * g.in_channels;
+      return s.source + ((s.at[0] * g.in[1] + s.at[1]) * g.in[2] + s.at[2]) * g.in_step;
     };
     const auto gather = [&](int64_t row, auto* dst, int64_t step) {
       const Start s = start_of(row);
@@ -67,8 +67,8 @@ void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunConte
           for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2, dst += c_in * step) {
             const int64_t i2 = s.at[2] + t2 * g.dilation[2];
             const bool within = inside && i2 >= 0 && i2 < g.in[2];
-            spread(within ? s.source + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels : nullptr,
-                   padding, c_in, dst, step);
+            spread(within ? s.source + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_step : nullptr, padding,
+                   c_in, dst, step);
           }
         }
       }
@@ -77,7 +77,7 @@ void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunConte
     const auto reader = [&](int64_t c) { return numerics.column_reader(group * c_out + c); };
     const auto store = [&](int64_t row, int64_t c, typename N::Acc sum) {
       const int64_t o = group * c_out + c;
-      numerics.store(row * g.out_channels + o, o, sum);
+      numerics.store(row * g.out_step + o, o, sum);
     };
     multiply(p, 1, numerics, context, place, gather, column, reader, store);
   }
@@ -107,7 +107,7 @@ void depthwise_pixel(const ConvGeometry& g, const typename N::Input* x, const ty
         for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2) {
           const int64_t i2 = start[2] + t2 * g.dilation[2];
           if (i2 < 0 || i2 >= g.in[2]) continue;
-          const auto* from = x + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_channels;
+          const auto* from = x + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_step;
           const auto* filter = w + ((t0 * g.kernel[1] + t1) * g.kernel[2] + t2) * g.out_channels + o0;
           if (multiplier == 1 && lanes == kDepthwiseLanes) {
             for (int64_t c = 0; c < kDepthwiseLanes; ++c)
@@ -127,7 +127,7 @@ template <class N>
 void depthwise(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context) {
   const auto* x = call.in(0).as<typename N::Input>();
   const auto* w = call.in(1).as<typename N::Weight>();
-  const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_channels;
+  const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_step;
   const int64_t lines = g.out[0] * g.out[1];
   parallel_for(context.threads, g.batch * lines, 1, [&](int64_t begin, int64_t end) {
     for (int64_t line = begin; line < end; ++line) {
@@ -136,7 +136,7 @@ void depthwise(const OpCall& call, const ConvGeometry& g, const N& numerics, Run
       for (int64_t p2 = 0; p2 < g.out[2]; ++p2) {
         const int64_t start[3] = {p0 * g.stride[0] - g.pad[0], p1 * g.stride[1] - g.pad[1],
                                   p2 * g.stride[2] - g.pad[2]};
-        depthwise_pixel(g, from, w, start, numerics, (line * g.out[2] + p2) * g.out_channels);
+        depthwise_pixel(g, from, w, start, numerics, (line * g.out[2] + p2) * g.out_step);
       }
     }
   });
@@ -211,7 +211,7 @@ class Transposed {
     const Product p = {g_.batch * pixels, c_out, axes_[0].taps * k1 * k2 * c_in};
     const auto place = [](int64_t) -> const Input* { return nullptr; };
     const auto gather = [&](int64_t row, auto* dst, int64_t step) {
-      const Input* image = x_ + row / pixels * g_.in[0] * g_.in[1] * g_.in[2] * g_.in_channels + group * c_in;
+      const Input* image = x_ + row / pixels * g_.in[0] * g_.in[1] * g_.in[2] * g_.in_step + group * c_in;
       const int64_t pixel = row % pixels;
       const int64_t at[3] = {axes_[0].base + pixel / (n1 * n2), axes_[1].base + pixel / n2 % n1,
                              axes_[2].base + pixel % n2};
@@ -223,7 +223,7 @@ class Transposed {
           for (int64_t t2 = 0; t2 < k2; ++t2, dst += c_in * step) {
             const int64_t i2 = at[2] - t2 * axes_[2].input_step;
             const bool within = inside && i2 >= 0 && i2 < g_.in[2];
-            spread(within ? image + ((i0 * g_.in[1] + i1) * g_.in[2] + i2) * g_.in_channels : nullptr,
+            spread(within ? image + ((i0 * g_.in[1] + i1) * g_.in[2] + i2) * g_.in_step : nullptr,
                    numerics_.padding(), c_in, dst, step);
           }
         }
@@ -242,7 +242,7 @@ class Transposed {
       const int64_t q1 = axes_[1].first + pixel / n2 % n1 * g_.stride[1];
       const int64_t q2 = axes_[2].first + pixel % n2 * g_.stride[2];
       const int64_t at = ((row / pixels * g_.out[0] + q0) * g_.out[1] + q1) * g_.out[2] + q2;
-      numerics_.store(at * g_.out_channels + o, o, sum);
+      numerics_.store(at * g_.out_step + o, o, sum);
     };
     multiply(p, axes_[0].taps * k1 * k2, numerics_, context_, place, gather, column, reader, store);
   }

@@ -26,6 +26,7 @@ Status run(const OpCall& call, RunContext& context) {
   ConvGeometry g;
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+  set_steps(call, &g);
   const auto& a = call.attrs<ConvTransposeAttrs>();
   return dispatch(call.in(0).dtype, [&](auto t) {
     const Direct<decltype(t)> numerics(call, a.act_min, a.act_max);

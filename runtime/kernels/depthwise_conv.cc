@@ -18,6 +18,7 @@ Status run(const OpCall& call, RunContext& context) {
   ConvGeometry g;
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+  set_steps(call, &g);
   const auto& a = call.attrs<DepthwiseConvAttrs>();
   return dispatch(call.in(0).dtype, [&](auto t) {
     return depthwise(call, g, Direct<decltype(t)>(call, a.act_min, a.act_max), context), ok_status();

@@ -41,6 +41,9 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
   Window w;
   SINTER_RETURN_IF_ERROR(pool_window(a, x, true, &w));
   const int64_t channels = x.dims[x.rank - 1], positions = product(x, 1, x.rank - 1);
+  int64_t x_step = 0, y_step = 0;
+  (void)x.evenly_spaced(&x_step);
+  (void)y.evenly_spaced(&y_step);
   int64_t* indices = call.has_output(1) ? call.out(1).as<int64_t>() : nullptr;
   const bool has_values = call.has_output(0);
   // Column-major offsets: the first spatial axis runs fastest.
@@ -57,14 +60,14 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
     for_each_window(x, w, context.threads,
                     [&](int64_t n, const int64_t*, const int64_t* first, const int64_t* last,
                         const int64_t* start, int64_t item) {
-                      const T* image = x.as<T>() + n * positions * channels;
+                      const T* image = x.as<T>() + n * positions * x_step;
                       T best[kBlock];
                       int64_t at[kBlock];
                       for (int64_t c0 = 0; c0 < channels; c0 += kBlock) {
                         const int64_t block = std::min(kBlock, channels - c0);
                         bool any = false;
                         for_each_tap(w, first, last, start, [&](int64_t offset) {
-                          const T* row = image + offset * channels + c0;
+                          const T* row = image + offset * x_step + c0;
                           if (!any) {
                             for (int64_t c = 0; c < block; ++c) best[c] = row[c], at[c] = offset;
                             any = true;
@@ -77,10 +80,10 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
                           }
                         });
                         for (int64_t c = 0; c < block; ++c) {
-                          const int64_t to = item * channels + c0 + c;
-                          if (has_values) y.as<T>()[to] = best[c];
+                          if (has_values) y.as<T>()[item * y_step + c0 + c] = best[c];
                           if (indices != nullptr)
-                            indices[to] = (n * channels + c0 + c) * positions + storage_offset(at[c]);
+                            indices[item * channels + c0 + c] =
+                                (n * channels + c0 + c) * positions + storage_offset(at[c]);
                         }
                       }
                     });
@@ -113,10 +116,13 @@ Status average(const OpCall& call, const A& a, RunContext& context, Finish finis
   SINTER_RETURN_IF_ERROR(pool_window(a, x, a.count_include_pad == 0, &w));
   const int64_t channels = x.dims[x.rank - 1], positions = product(x, 1, x.rank - 1);
   if (y.size() == 0) return ok_status();
+  int64_t x_step = 0, y_step = 0;
+  (void)x.evenly_spaced(&x_step);
+  (void)y.evenly_spaced(&y_step);
   for_each_window(x, w, context.threads,
                   [&](int64_t n, const int64_t* index, const int64_t* first, const int64_t* last,
                       const int64_t* start, int64_t item) {
-                    const T* image = x.as<T>() + n * positions * channels;
+                    const T* image = x.as<T>() + n * positions * x_step;
                     double count = 1;
                     int64_t taps = 1;
                     for (int i = 0; i < w.axes; ++i) {
@@ -129,10 +135,10 @@ Status average(const OpCall& call, const A& a, RunContext& context, Finish finis
                       const int64_t block = std::min(kBlock, channels - c0);
                       std::fill(sum, sum + block, Acc{0});
                       for_each_tap(w, first, last, start, [&](int64_t offset) {
-                        const T* row = image + offset * channels + c0;
+                        const T* row = image + offset * x_step + c0;
                         for (int64_t c = 0; c < block; ++c) sum[c] += static_cast<Acc>(row[c]);
                       });
-                      T* to = y.as<T>() + item * channels + c0;
+                      T* to = y.as<T>() + item * y_step + c0;
                       for (int64_t c = 0; c < block; ++c) to[c] = finish(sum[c], taps, count);
                     }
                   });

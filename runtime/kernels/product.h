@@ -281,14 +281,17 @@ void connect(const OpCall& call, const N& numerics, RunContext& context) {
   const auto* x = call.in(0).as<typename N::Input>();
   const auto* w = call.in(1).as<typename N::Weight>();
   const Product p = connected_product(call);
+  int64_t x_step = 0, y_step = 0;
+  (void)call.in(0).evenly_spaced(&x_step);
+  (void)call.out(0).evenly_spaced(&y_step);
   multiply(
-      p, 1, numerics, context, [&](int64_t row) { return x + row * p.depth; },
+      p, 1, numerics, context, [&](int64_t row) { return x + row * x_step; },
       [&](int64_t row, auto* dst, int64_t step) {
-        spread(x + row * p.depth, numerics.padding(), p.depth, dst, step);
+        spread(x + row * x_step, numerics.padding(), p.depth, dst, step);
       },
       [&](int64_t c, int64_t) { return w + c * p.depth; },
       [&](int64_t c) { return numerics.column_reader(c); },
-      [&](int64_t row, int64_t c, typename N::Acc sum) { numerics.store(row * p.columns + c, c, sum); });
+      [&](int64_t row, int64_t c, typename N::Acc sum) { numerics.store(row * y_step + c, c, sum); });
 }
 
 // ---- products with four adjacent lanes in memory, read in place

@@ -47,6 +47,7 @@ struct QuantizedConv {
     ConvGeometry g;
     int64_t dims[kMaxRank];
     SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    set_steps(call, &g);
     return for_quantized(call.in(0).dtype, [&](auto x) {
       const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<A>()));
       if constexpr (kDepthwise)

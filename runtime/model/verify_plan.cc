@@ -147,16 +147,21 @@ class PlanVerifier : PlanView {
     }
     if (p.elided()) return check_elided(step);
     const OpInfo& info = *op_info(step_op(step));
-    const auto usable = [&](int32_t v, Strides takes) {
+    const auto usable = [&](int32_t v, Strides takes, bool first) {
       if (v < 0 || takes == Strides::kAny) return true;
       const fb::Placement* at = find_placement(plan, static_cast<uint32_t>(v));
-      return at == nullptr || place(*at).view.dense();
+      if (at == nullptr) return true;
+      const TensorView view = place(*at).view;
+      int64_t step = 0;
+      return view.dense() || (takes == Strides::kPixel && first && view.evenly_spaced(&step));
     };
-    for (const int32_t v : items(step.inputs()))
-      SINTER_CHECK(usable(v, info.in_strides), corrupt("value %a must be dense here", v));
-    for (const int32_t v : items(step.outputs())) {
-      SINTER_CHECK(usable(v, info.out_strides), corrupt("value %a must be dense here", v));
-      if (v >= 0) s_.written[v] = 1;
+    const auto ins = items(step.inputs()), outs = items(step.outputs());
+    for (size_t i = 0; i < ins.size(); ++i)
+      SINTER_CHECK(usable(ins[i], info.in_strides, i == 0), corrupt("value %a must be dense here", ins[i]));
+    for (size_t i = 0; i < outs.size(); ++i) {
+      SINTER_CHECK(usable(outs[i], info.out_strides, i == 0),
+                   corrupt("value %a must be dense here", outs[i]));
+      if (outs[i] >= 0) s_.written[outs[i]] = 1;
     }
     return ok_status();
   }
@@ -214,6 +219,15 @@ class PlanVerifier : PlanView {
                      corrupt("an input or output is not dense")
                          .at(Where::kValue, static_cast<int32_t>(ports->Get(i)->value())));
       }
+    for (uint32_t v = 0; v < length(f_.program->values()); ++v) {
+      if (value(v).kind() != fb::ValueKind::State) continue;
+      SINTER_CHECK(place_of(v).view.dense(),
+                   corrupt("a state is not dense").at(Where::kValue, static_cast<int32_t>(v)));
+      if (value(v).update() < 0) continue;
+      const Place at = place_of(static_cast<uint32_t>(value(v).update()));
+      SINTER_CHECK(at.placement == nullptr || at.view.dense(),
+                   corrupt("a state's update is not dense").at(Where::kValue, static_cast<int32_t>(v)));
+    }
     return ok_status();
   }
 

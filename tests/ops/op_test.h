@@ -6,8 +6,8 @@
 //
 // run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
 // operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row says
-// Any), in place (where it says InPlace) and with input 0 right behind output 0 (Kernel::lead); all must give
-// the same bytes as the dense run.
+// Any or Pixel), in place (where it says InPlace) and with input 0 right behind output 0 (Kernel::lead); all
+// must give the same bytes as the dense run.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,12 +31,14 @@ struct RunOptions {
   int outputs = -1;                // -1: as few as the row allows
   std::vector<int> unwanted = {};  // outputs left out
   bool strided = true, in_place = true;
+  bool apart = false;  // simd: operands 0 have their pixels apart
 };
 
 // How an operand lies in memory. Dense ones end before a guard page (after the padding that kernels may
 // read), or, kFront, begin behind one; kTight has no padding.
-enum class Layout { kDense, kFront, kTight, kGaps, kReversed };
-constexpr bool is_dense(Layout l) { return l != Layout::kGaps && l != Layout::kReversed; }
+// kPixels: rows along the last axis lie among others'.
+enum class Layout { kDense, kFront, kTight, kGaps, kReversed, kPixels };
+constexpr bool is_dense(Layout l) { return l <= Layout::kTight; }
 
 // Memory for one operand: the view, and bytes around it that must not change.
 class Operand {
@@ -48,10 +50,12 @@ class Operand {
     int64_t span = view_.dense_bytes(), first = 0;
     dense_ = is_dense(layout) || width == 0;
     if (!dense_) {
-      int64_t step = width * 2;  // a gap after every element and every row
+      const bool pixels = layout == Layout::kPixels;
+      int64_t step = pixels ? width : width * 2;  // a gap after every element and every row
       for (int i = view_.rank - 1; i >= 0; --i) {
         view_.strides[i] = step;
-        step = (view_.dims[i] == 0 ? 1 : view_.dims[i]) * step + width;
+        step = (view_.dims[i] == 0 ? 1 : view_.dims[i]) * step;
+        if (!pixels || i == view_.rank - 1) step += pixels ? 3 * width : width;
       }
       span = step;
       if (layout == Layout::kReversed)
@@ -60,7 +64,7 @@ class Operand {
           view_.strides[i] = -view_.strides[i];
         }
     }
-    const bool front = layout == Layout::kFront || layout == Layout::kGaps;
+    const bool front = layout == Layout::kFront || layout == Layout::kGaps || layout == Layout::kPixels;
     memory_ = Guarded(static_cast<size_t>(span), front ? Flush::kStart : Flush::kEnd,
                       layout == Layout::kTight ? 0 : kReadPadding);
     view_.data = memory_.data() + first;
@@ -164,7 +168,8 @@ inline Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inpu
   out.reserve(shapes.size());
   std::vector<TensorView> in_views, out_views;
   for (const Tensor& t : inputs) {
-    in.emplace_back(t.dtype, t.dims, in_layout);
+    const bool first_only = in_layout == Layout::kPixels && !in.empty();
+    in.emplace_back(t.dtype, t.dims, first_only ? Layout::kDense : in_layout);
     in.back().write(t);
     in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
   }
@@ -172,7 +177,7 @@ inline Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inpu
     const bool absent = shapes[i].rank == kUnwantedRank;
     out.emplace_back(absent ? DType::kNone : shapes[i].dtype,
                      absent ? Shape{} : Shape(shapes[i].shape().begin(), shapes[i].shape().end()),
-                     out_layout);
+                     out_layout == Layout::kPixels && i > 0 ? Layout::kDense : out_layout);
     out_views.push_back(absent ? TensorView{} : out.back().view());
   }
   if (alias >= 0) {
@@ -297,6 +302,11 @@ inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Te
     compare(Layout::kDense, Layout::kGaps, -1, "with gaps in the outputs");
     compare(Layout::kDense, Layout::kReversed, -1, "with reversed outputs");
   }
+  const bool in_pixels = options.strided && info->in_strides == Strides::kPixel;
+  const bool out_pixels = options.strided && info->out_strides == Strides::kPixel;
+  if (in_pixels) compare(Layout::kPixels, Layout::kDense, -1, "with pixels apart in input 0");
+  if (out_pixels) compare(Layout::kDense, Layout::kPixels, -1, "with pixels apart in output 0");
+  if (in_pixels && out_pixels) compare(Layout::kPixels, Layout::kPixels, -1, "with pixels apart in both");
   if (in_any && out_any) compare(Layout::kReversed, Layout::kGaps, -1, "with strange strides everywhere");
   if (options.in_place && (info->traits & kInPlace) != 0 && count > 0 && shapes[0].rank != kUnwantedRank)
     for (size_t i = 0; i < inputs.size(); ++i) {

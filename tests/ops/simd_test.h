@@ -39,7 +39,7 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
   std::vector<TensorView> in_views, out_views;
   const Layout layout = pool == nullptr ? Layout::kDense : Layout::kFront;
   for (const Tensor& t : inputs) {
-    in.emplace_back(t.dtype, t.dims, layout);
+    in.emplace_back(t.dtype, t.dims, options.apart && in.empty() ? Layout::kPixels : layout);
     in.back().write(t);
     in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
     in_views.back().constant = true;
@@ -47,7 +47,8 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
   for (const TensorView& v : shapes) {
     const bool absent = v.rank == kUnwantedRank;
     out.emplace_back(absent ? DType::kNone : v.dtype,
-                     absent ? Shape{} : Shape(v.shape().begin(), v.shape().end()), layout);
+                     absent ? Shape{} : Shape(v.shape().begin(), v.shape().end()),
+                     options.apart && out.empty() ? Layout::kPixels : layout);
     out_views.push_back(absent ? TensorView{} : out.back().view());
   }
   OpCall call{A::kOp, &attrs, in_views, out_views};
@@ -107,6 +108,14 @@ void check_simd(const A& attrs, const std::vector<Tensor>& inputs, double rtol =
     ReversedPool pool;
     EXPECT_TRUE(run_simd(attrs, inputs, nullptr, options, &one)) << op_name(A::kOp) << " was not accepted";
     EXPECT_TRUE(run_simd(attrs, inputs, &pool, options, &many));
+    RunOptions apart = options;
+    apart.apart = true;
+    for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&pool)}) {
+      if (std::vector<Tensor> other; run_simd(attrs, inputs, threads, apart, &other)) {
+        for (size_t i = 0; i < one.size(); ++i)
+          EXPECT_EQ(one[i].bytes, other[i].bytes) << "strides change output " << i;
+      }
+    }
     for (size_t i = 0; i < one.size(); ++i) {
       EXPECT_EQ(one[i].bytes, many[i].bytes) << "threads change output " << i;
       if (one[i].dtype != DType::kNone) expect_near(one[i], converted(want[i], one[i].dtype), rtol, atol);
@@ -134,6 +143,11 @@ void check_simd_exact(const A& attrs, const std::vector<Tensor>& inputs) {
     ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &one)) << op_name(A::kOp) << " was not accepted";
     ASSERT_TRUE(run_simd(attrs, inputs, &pool, {}, &many));
     EXPECT_EQ(one[0].bytes, many[0].bytes) << "threads change the result";
+    RunOptions apart;
+    apart.apart = true;
+    if (std::vector<Tensor> other; run_simd(attrs, inputs, nullptr, apart, &other)) {
+      EXPECT_EQ(one[0].bytes, other[0].bytes) << "strides change the result";
+    }
     if (one[0].bytes == want[0].bytes) continue;
     const size_t width = byte_width(want[0].dtype);
     for (size_t i = 0; i < want[0].bytes.size(); ++i)

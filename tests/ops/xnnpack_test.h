@@ -35,6 +35,7 @@ struct Case {
   std::vector<Tensor> inputs;
   bool weights_constant = true;
   int outputs = -1;
+  bool apart = false;  // operands 0 have their pixels apart
 };
 
 // One life of a step; false if the backend refuses it.
@@ -54,12 +55,13 @@ bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   in.reserve(c.inputs.size());
   const Layout layout = pool == nullptr ? Layout::kDense : Layout::kFront;
   for (const Tensor& t : c.inputs) {
-    in.emplace_back(t.dtype, t.dims, layout);
+    in.emplace_back(t.dtype, t.dims, c.apart && in.empty() ? Layout::kPixels : layout);
     in.back().write(t);
     in_views.push_back(t.dtype == DType::kNone ? TensorView{} : in.back().view());
     in_views.back().constant = c.weights_constant && in.size() > 1;
   }
-  Operand out(shapes[0].dtype, Shape(shapes[0].shape().begin(), shapes[0].shape().end()), layout);
+  Operand out(shapes[0].dtype, Shape(shapes[0].shape().begin(), shapes[0].shape().end()),
+              c.apart ? Layout::kPixels : layout);
   out_views.push_back(out.view());
   for (size_t i = 1; i < shapes.size(); ++i) out_views.push_back(shapes[i]);
   OpCall call{A::kOp, &attrs, in_views, out_views};
@@ -121,6 +123,15 @@ bool check(const A& attrs, const Case& c, double bound) {
   if (!run_step(attrs, c, nullptr, &one)) return false;
   EXPECT_TRUE(run_step(attrs, c, &pool, &three));
   EXPECT_EQ(one.bytes, three.bytes) << "threads change the result";
+  if (op_info(A::kOp)->in_strides == Strides::kPixel) {
+    Case apart = c;
+    apart.apart = true;
+    Tensor other;
+    EXPECT_TRUE(run_step(attrs, apart, nullptr, &other)) << "not accepted with strides";
+    EXPECT_EQ(one.bytes, other.bytes) << "strides change the result";
+    EXPECT_TRUE(run_step(attrs, apart, &pool, &other));
+    EXPECT_EQ(one.bytes, other.bytes) << "strides and threads change the result";
+  }
   const auto got = widened(one).values<double>();
   const auto exact = want[0].values<double>();
   std::vector<double> scale(exact.size(), 1e-30);
