@@ -153,8 +153,9 @@ class ModelWriter {
     for (size_t i = 0; i < planned.values.size(); ++i) {
       const PlannedValue& v = planned.values[i];
       if (!v.placed) continue;
+      const auto strides = v.strides.empty() ? 0 : builder_.CreateVector(v.strides);
       placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset,
-                                               v.bytes, v.first_step, v.last_step, v.alias_of));
+                                               v.bytes, v.first_step, v.last_step, v.alias_of, strides));
     }
     const auto step_list = builder_.CreateVector(steps);
     return fb::CreateProgramPlan(builder_, index, step_list, builder_.CreateVector(placements),

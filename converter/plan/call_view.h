@@ -1,9 +1,11 @@
-// CallView: a node's operands as kernels see them (dense, without data).
+// CallView: a node's operands as kernels see them (without data), dense or where a Storage has them.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "converter/ir/graph.h"
+#include "converter/plan/elide.h"
 #include "runtime/backend/kernel.h"
 
 namespace sinter::convert {
@@ -17,10 +19,17 @@ struct CallView {
     for (const ValueId id : node.outputs) outputs.push_back(view(graph, id));
     call = {node.op(), attrs_pointer(node.attrs), inputs, outputs};
   }
+  CallView(const Graph& graph, const Node& node, const Storage& storage) : CallView(graph, node) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) stride(storage, node.inputs[i], &inputs[i]);
+    for (size_t i = 0; i < node.outputs.size(); ++i) stride(storage, node.outputs[i], &outputs[i]);
+  }
   CallView(const CallView&) = delete;
   CallView& operator=(const CallView&) = delete;
 
  private:
+  static void stride(const Storage& storage, ValueId id, TensorView* v) {
+    if (id >= 0) std::copy(storage.strides(id).begin(), storage.strides(id).end(), v->strides);
+  }
   static TensorView view(const Graph& graph, ValueId id) {
     TensorView v;
     if (id < 0) return v;

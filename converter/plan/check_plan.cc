@@ -173,6 +173,8 @@ class ProgramCheck {
     const Node& node = graph_.nodes[static_cast<size_t>(later.first)];
     return (op_info(node.op())->traits & kInPlace) != 0 && node.outputs[0] == later.value &&
            graph_.value(earlier.value).dims == graph_.value(later.value).dims &&
+           program_.values[static_cast<size_t>(earlier.value)].strides ==
+               program_.values[static_cast<size_t>(later.value)].strides &&
            std::find(node.inputs.begin(), node.inputs.end(), earlier.value) != node.inputs.end();
   }
 

@@ -19,13 +19,15 @@ bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
   return true;
 }
 
-Storage::Storage(const Graph& graph, size_t own_inputs)
+Storage::Storage(const Graph& graph, size_t own_inputs, const Takes& takes, const std::vector<bool>& moved)
     : graph_(graph),
       own_inputs_(own_inputs),
       blocks_(graph.values.size()),
       elided_(graph.nodes.size()),
       placed_(graph.values.size()),
-      bytes_(graph.values.size()) {
+      bytes_(graph.values.size()),
+      strides_(graph.values.size()),
+      takes_(takes) {
   const auto place = [&](ValueId id) {
     if (id < 0) return;
     const Value& v = graph.value(id);
@@ -36,6 +38,18 @@ Storage::Storage(const Graph& graph, size_t own_inputs)
   for (const Node& node : graph.nodes)
     for (const ValueId id : node.outputs) place(id);
   for (size_t n = 0; n < graph.nodes.size(); ++n) elide(n);
+  if (!takes) return;
+  touching_.resize(graph.values.size());
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    for (const auto* list : {&graph.nodes[n].inputs, &graph.nodes[n].outputs})
+      for (const ValueId id : *list)
+        if (id >= 0) touching_[static_cast<size_t>(id)].push_back(n);
+  const auto stays = [&](size_t n) { return elided_[n] || (n < moved.size() && moved[n]); };
+  // A join of joins has its place before its parts get theirs in it.
+  for (size_t n = graph.nodes.size(); n-- > 0;)
+    if (graph.nodes[n].op() == Op::kConcat && !stays(n)) place_parts(n);
+  for (size_t n = 0; n < graph.nodes.size(); ++n)
+    if (graph.nodes[n].op() == Op::kSlice && !stays(n)) place_window(n);
 }
 
 uint64_t Storage::reach(ValueId root) const {
@@ -102,12 +116,91 @@ void Storage::elide_concat(size_t n) {
   elided_[n] = true;
 }
 
-bool fits_in_place(const Graph& graph, const Node& node, ValueId operand) {
+std::vector<int64_t> Storage::laid_out(ValueId id) const {
+  if (!strides(id).empty()) return strides(id);
+  const Value& v = graph_.value(id);
+  std::vector<int64_t> result(v.dims.size());
+  auto stride = static_cast<int64_t>(byte_width(v.dtype));
+  for (size_t i = v.dims.size(); i-- > 0;) result[i] = stride, stride *= v.dims[i];
+  return result;
+}
+
+bool Storage::give_strides(size_t n, const std::vector<ValueId>& values, const std::vector<int64_t>& given) {
+  for (const ValueId id : values) {
+    const Value& v = graph_.value(id);
+    uint64_t extent = byte_width(v.dtype);
+    for (size_t i = 0; i < given.size(); ++i)
+      extent += static_cast<uint64_t>(given[i]) * static_cast<uint64_t>(v.dims[i] - 1);
+    strides_[static_cast<size_t>(id)] = given;
+    bytes_[static_cast<size_t>(id)] = extent;
+  }
+  const bool agreed = std::all_of(values.begin(), values.end(), [&](ValueId id) {
+    const auto& steps = touching_[static_cast<size_t>(id)];
+    return std::all_of(steps.begin(), steps.end(), [&](size_t s) { return s == n || takes_(s, *this); });
+  });
+  if (agreed) return true;
+  for (const ValueId id : values) {
+    strides_[static_cast<size_t>(id)].clear();
+    bytes_[static_cast<size_t>(id)] = dense_bytes(graph_.value(id).dtype, graph_.value(id).dims);
+  }
+  return false;
+}
+
+// The inputs lie in the output, each with its strides.
+void Storage::place_parts(size_t n) {
+  const Node& node = graph_.nodes[n];
+  const auto axis = static_cast<size_t>(node.as<ConcatAttrs>()->axis);
+  const ValueId out = node.outputs[0];
+  if (byte_width(graph_.value(out).dtype) == 0) return;
+  std::vector<ValueId> parts;
+  for (const ValueId in : node.inputs) {
+    if (!placed(in) || bytes(in) == 0 || !alone(in) || caller_writes(in) || caller_reads(in) ||
+        graph_.value(in).memory != graph_.value(out).memory ||
+        std::find(parts.begin(), parts.end(), in) != parts.end())
+      return;
+    parts.push_back(in);
+  }
+  const std::vector<int64_t> given = laid_out(out);
+  if (!give_strides(n, parts, given)) return;
+  uint64_t distance = 0;
+  for (const ValueId in : parts) {
+    blocks_.join(in, out, distance);
+    distance += static_cast<uint64_t>(graph_.value(in).dims[axis] * given[axis]);
+  }
+  elided_[n] = true;
+  strided_.push_back(n);
+}
+
+// The output lies in the input.
+void Storage::place_window(size_t n) {
+  const Node& node = graph_.nodes[n];
+  const auto& slice = *node.as<SliceAttrs>();
+  const ValueId in = node.inputs[0], out = node.outputs[0];
+  if (!placed(in) || !alone(out) || bytes(out) == 0 || byte_width(graph_.value(in).dtype) == 0 ||
+      caller_reads(out) || !may_join(in, out))
+    return;
+  std::vector<int64_t> given = laid_out(in);
+  uint64_t distance = 0;
+  for (size_t axis = 0; axis < given.size(); ++axis) {
+    const int i = static_cast<int>(axis);
+    distance += static_cast<uint64_t>(slice.starts[i] * given[axis]);
+    if (slice.sizes[i] <= 1) continue;
+    if (slice.steps[i] < 1) return;
+    given[axis] *= slice.steps[i];
+  }
+  if (!give_strides(n, {out}, given)) return;
+  blocks_.join(out, in, distance);
+  elided_[n] = true;
+  strided_.push_back(n);
+}
+
+bool Storage::fits_in_place(const Node& node, ValueId operand) const {
   if ((op_info(node.op())->traits & kInPlace) == 0 || operand < 0 || node.outputs.empty() ||
       node.outputs[0] < 0)
     return false;
-  const Value &in = graph.value(operand), &out = graph.value(node.outputs[0]);
-  return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype) && in.memory == out.memory;
+  const Value &in = graph_.value(operand), &out = graph_.value(node.outputs[0]);
+  return in.dims == out.dims && byte_width(in.dtype) == byte_width(out.dtype) && in.memory == out.memory &&
+         strides(operand) == strides(node.outputs[0]);
 }
 
 }  // namespace sinter::convert

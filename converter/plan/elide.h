@@ -1,8 +1,10 @@
 // Steps that move nothing: View and Copy are their operand; a Slice, or the parts of a Concat, lie inside the
-// other where they are contiguous.
+// other: where they are contiguous; elsewhere with strides, if whoever writes or reads them takes that as
+// well as dense operands.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "converter/plan/blocks.h"
@@ -12,15 +14,27 @@ namespace sinter::convert {
 // What a program's values are to its memory, whatever the order of its steps is.
 class Storage {
  public:
+  // Whether step n takes its operands with the strides that the storage gives them.
+  using Takes = std::function<bool(size_t n, const Storage& storage)>;
+
   // The first `own_inputs` of the graph's inputs have memory here, the others are captured. Joins the
-  // operands of every step that can be elided.
-  Storage(const Graph& graph, size_t own_inputs);
+  // operands of every step that can be elided; with strides if `takes` is given, and not in steps `moved`.
+  Storage(const Graph& graph, size_t own_inputs, const Takes& takes = {},
+          const std::vector<bool>& moved = {});
 
   const Blocks& blocks() const { return blocks_; }
   const std::vector<bool>& elided() const { return elided_; }
   // Neither a constant nor captured.
   bool placed(ValueId id) const { return placed_[static_cast<size_t>(id)]; }
+  // From the value's first byte to behind its last.
   uint64_t bytes(ValueId id) const { return bytes_[static_cast<size_t>(id)]; }
+  // In bytes; empty: dense.
+  const std::vector<int64_t>& strides(ValueId id) const { return strides_[static_cast<size_t>(id)]; }
+  // Steps that are elided with strides.
+  const std::vector<size_t>& strided() const { return strided_; }
+  // Whether output 0 of `node` may lie where `operand` does, if that dies there: the op allows it, and dims,
+  // strides and element sizes agree.
+  bool fits_in_place(const Node& node, ValueId operand) const;
   // Bytes from a block's start to its end.
   uint64_t reach(ValueId root) const;
   bool caller_writes(ValueId root) const;
@@ -33,19 +47,25 @@ class Storage {
  private:
   void elide(size_t n);
   void elide_concat(size_t n);
+  void place_parts(size_t n);
+  void place_window(size_t n);
+  bool alone(ValueId id) const { return blocks_.members(blocks_.root(id)).size() == 1; }
+  std::vector<int64_t> laid_out(ValueId id) const;
+  // Gives the values these strides, if all steps but n that touch them agree.
+  bool give_strides(size_t n, const std::vector<ValueId>& values, const std::vector<int64_t>& strides);
 
   const Graph& graph_;
   size_t own_inputs_;
   Blocks blocks_;
   std::vector<bool> elided_, placed_;
   std::vector<uint64_t> bytes_;
+  std::vector<std::vector<int64_t>> strides_;
+  std::vector<size_t> strided_;
+  Takes takes_;
+  std::vector<std::vector<size_t>> touching_;  // steps with the value among their operands
 };
 
 // Whether the slice's elements lie side by side in its operand, and how many bytes from its start.
 bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance);
-
-// Whether output 0 of `node` may lie where `operand` does, if that dies there: the op allows it, and dims and
-// element sizes agree.
-bool fits_in_place(const Graph& graph, const Node& node, ValueId operand);
 
 }  // namespace sinter::convert

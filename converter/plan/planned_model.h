@@ -31,6 +31,7 @@ struct PlannedValue {
   uint64_t offset = 0, bytes = 0;
   int first_step = 0, last_step = 0;
   ValueId alias_of = kAbsent;
+  std::vector<int64_t> strides;  // in bytes; empty: dense
 };
 
 // What the values of one memory and the workspaces of its steps take.

@@ -34,10 +34,24 @@ class ModelPlanner {
     std::vector<ValueId> held(first, first + static_cast<ptrdiff_t>(carried_count));
     for (const Value& v : graph->values)
       for (const auto& [axis, id] : v.extents) held.push_back(id);
-    PlannedProgram program = place(graph, steps, own_inputs, held);
+    PlannedProgram program = arrange(graph, steps, own_inputs, held, false);
+    if (options_.strides && !Storage(*graph, own_inputs, takes(*graph, steps)).strided().empty()) {
+      PlannedProgram other = arrange(graph, steps, own_inputs, held, true);
+      if (other.arena_bytes <= program.arena_bytes) program = std::move(other);
+    }
+    model_.programs[index] = std::move(program);
+    return index;
+  }
+
+ private:
+  // The order of steps, then places.
+  PlannedProgram arrange(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
+                         size_t own_inputs, const std::vector<ValueId>& held, bool strides) const {
+    std::vector<bool> moved;
+    PlannedProgram program = place(graph, steps, own_inputs, held, strides, &moved);
     const uint64_t given = program.arena_bytes;
     if (options_.thorough) {
-      const Storage storage(*graph, own_inputs);
+      const Storage storage(*graph, own_inputs, strides ? takes(*graph, steps) : Storage::Takes(), moved);
       std::vector<StepMemory> memory;
       for (size_t n = 0; n < steps.size(); ++n) {
         memory.push_back({steps[n].workspace_bytes, 0});
@@ -47,31 +61,85 @@ class ModelPlanner {
       }
       const StepOrder order = find_step_order(*graph, storage, memory, held);
       if (!std::is_sorted(order.nodes.begin(), order.nodes.end())) {
-        PlannedProgram other = reordered(*graph, order.nodes, steps, own_inputs, held);
+        PlannedProgram other = reordered(*graph, order.nodes, steps, own_inputs, held, strides);
         if (other.arena_bytes < program.arena_bytes) program = std::move(other);
       }
       program.order_proved = order.proved;
     }
     check_taken(program);
     program.given_order_bytes = given;
-    model_.programs[index] = std::move(program);
-    return index;
+    return program;
   }
 
- private:
+  // A step takes strided operands where its op's row does, and so does the kernel that computes it otherwise;
+  // element by element any kernel but the reference one will do.
+  Storage::Takes takes(const Graph& graph, const std::vector<PlannedStep>& steps) const {
+    return [&graph, &steps, this](size_t n, const Storage& storage) {
+      const Node& node = graph.nodes[n];
+      const PlannedStep& step = steps[n];
+      const CallView view(graph, node, storage);
+      const OpInfo& info = *op_info(node.op());
+      const auto fits = [](const TensorView& v, Strides row, bool first) {
+        int64_t pixel = 0;
+        return !v.present() || v.dense() || row == Strides::kAny ||
+               (row == Strides::kPixel && first && v.evenly_spaced(&pixel));
+      };
+      for (size_t i = 0; i < view.inputs.size(); ++i)
+        if (!fits(view.inputs[i], info.in_strides, i == 0)) return false;
+      for (size_t i = 0; i < view.outputs.size(); ++i)
+        if (!fits(view.outputs[i], info.out_strides, i == 0)) return false;
+      const bool any = (info.traits & kElementwise) != 0;
+      const size_t reference = model_.backends.size() - 1;
+      for (const uint8_t c : step.candidates) {
+        if (c == reference) return step.candidates.size() == 1;
+        size_t workspace = 0;
+        const int threads = step.max_threads == 1 ? 1 : kPlannedThreads;
+        if (options_.candidates[c].accept(view.call, threads, &workspace).ok() &&
+            workspace <= step.workspace_bytes)
+          return true;
+        if (!any) return false;
+      }
+      return false;
+    };
+  }
+
+  // `moved`: what strides would save nothing for.
   PlannedProgram place(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
-                       size_t own_inputs, const std::vector<ValueId>& held) const {
+                       size_t own_inputs, const std::vector<ValueId>& held, bool strides,
+                       std::vector<bool>* moved) const {
+    moved->assign(steps.size(), false);
+    if (!strides) return place_in(graph, steps, Storage(*graph, own_inputs), own_inputs, held, true);
+    const auto storage = [&] { return Storage(*graph, own_inputs, takes(*graph, steps), *moved); };
+    PlannedProgram best = place_in(graph, steps, storage(), own_inputs, held, false);
+    // What lies in another value keeps all of that alive; so each step only if it costs no memory.
+    constexpr size_t kMostTrials = 64;
+    std::vector<size_t> tried = storage().strided();
+    if (tried.size() > kMostTrials) tried.resize(kMostTrials);
+    for (const size_t n : tried) {
+      (*moved)[n] = true;
+      PlannedProgram other = place_in(graph, steps, storage(), own_inputs, held, false);
+      if (other.arena_bytes < best.arena_bytes)
+        best = std::move(other);
+      else
+        (*moved)[n] = false;
+    }
+    return place_in(graph, steps, storage(), own_inputs, held, true);
+  }
+
+  PlannedProgram place_in(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
+                          const Storage& storage, size_t own_inputs, const std::vector<ValueId>& held,
+                          bool overlap) const {
     const auto attempt = [&](uint64_t enough) {
       PlannedProgram program;
       program.graph = graph;
       program.own_inputs = own_inputs;
       program.steps = steps;
-      plan_memory(program, held, options_.thorough, enough);
+      plan_memory(program, storage, held, options_.thorough, enough);
       return program;
     };
     PlannedProgram best = attempt(UINT64_MAX);
-    if (std::none_of(steps.begin(), steps.end(),
-                     [](const PlannedStep& step) { return step.lead != PlannedStep::kNever; }))
+    if (!overlap || std::none_of(steps.begin(), steps.end(),
+                                 [](const PlannedStep& step) { return step.lead != PlannedStep::kNever; }))
       return best;
     // What overlaps is tied together, and a long chain of such values wanders through memory. So only where
     // it is needed: from wherever it helps at all to next to nowhere.
@@ -86,12 +154,13 @@ class ModelPlanner {
   }
   PlannedProgram reordered(const Graph& graph, const std::vector<size_t>& order,
                            const std::vector<PlannedStep>& steps, size_t own_inputs,
-                           const std::vector<ValueId>& held) const {
+                           const std::vector<ValueId>& held, bool strides) const {
     auto copy = std::make_shared<Graph>(graph);
     std::vector<PlannedStep> moved;
     copy->nodes.clear();
     for (const size_t n : order) copy->nodes.push_back(graph.nodes[n]), moved.push_back(steps[n]);
-    return place(copy, moved, own_inputs, held);
+    std::vector<bool> kept;
+    return place(copy, moved, own_inputs, held, strides, &kept);
   }
 
   void choose(const Graph& graph, const Node& node, PlannedStep& step) {

@@ -26,6 +26,7 @@ struct PlanOptions {
   // Results may lie partly over the operand that they are made of, where only the reference kernels compute a
   // step; it then runs on one thread.
   bool overlap = false;
+  bool strides = true;    // Slices and Concats are also elided where that makes operands strided
   bool thorough = false;  // search for the least memory: order of steps, offsets
   bool islands =
       false;  // keep steps in another memory even where moving their operands costs more than they do

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "converter/plan/elide.h"
 #include "converter/plan/offsets.h"
 #include "converter/plan/place_memories.h"
 
@@ -12,8 +11,8 @@ namespace {
 
 class ProgramPlanner {
  public:
-  ProgramPlanner(PlannedProgram& program, const std::vector<ValueId>& held, bool thorough)
-      : graph_(*program.graph), program_(program), storage_(graph_, program.own_inputs), thorough_(thorough) {
+  ProgramPlanner(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, bool thorough)
+      : graph_(*program.graph), program_(program), storage_(std::move(storage)), thorough_(thorough) {
     program_.values.resize(graph_.values.size());
     live_ranges(held);
   }
@@ -48,7 +47,7 @@ class ProgramPlanner {
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
       at(id).placed = storage_.placed(id);
-      if (at(id).placed) at(id).bytes = bytes(id);
+      if (at(id).placed) at(id).bytes = bytes(id), at(id).strides = storage_.strides(id);
     }
   }
 
@@ -85,7 +84,7 @@ class ProgramPlanner {
   bool share_in_place(int n) {
     const Node& node = graph_.nodes[static_cast<size_t>(n)];
     for (const ValueId in : node.inputs) {
-      if (!fits_in_place(graph_, node, in) || !may_overwrite(n, in) ||
+      if (!storage_.fits_in_place(node, in) || !may_overwrite(n, in) ||
           !free_but_for(in, n, blocks().delta(in), blocks().delta(in) + bytes(in)))
         continue;
       storage_.join(node.outputs[0], in, 0);
@@ -102,6 +101,7 @@ class ProgramPlanner {
         std::count(node.inputs.begin(), node.inputs.end(), node.inputs[0]) > 1)
       return;
     const ValueId in = node.inputs[0], out = node.outputs[0], root = blocks().root(in);
+    if (!storage_.strides(in).empty() || !storage_.strides(out).empty()) return;
     // Blocks begin at aligned addresses; so does the result in them.
     const uint64_t from = blocks().delta(in) % kBufferAlignment;
     const uint64_t lead =
@@ -217,8 +217,9 @@ class ProgramPlanner {
 
 }  // namespace
 
-void plan_memory(PlannedProgram& program, const std::vector<ValueId>& held, bool thorough, uint64_t enough) {
-  ProgramPlanner(program, held, thorough).plan(enough);
+void plan_memory(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, bool thorough,
+                 uint64_t enough) {
+  ProgramPlanner(program, std::move(storage), held, thorough).plan(enough);
 }
 
 }  // namespace sinter::convert

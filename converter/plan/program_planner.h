@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "converter/plan/elide.h"
 #include "converter/plan/planned_model.h"
 
 namespace sinter::convert {
@@ -11,6 +12,7 @@ namespace sinter::convert {
 // Fills values, offsets and what follows from them; graph, own_inputs and steps are given. `held`: values
 // that live until the end besides the graph's outputs. Results lie partly over operand 0 in steps where
 // otherwise more than `enough` bytes live.
-void plan_memory(PlannedProgram& program, const std::vector<ValueId>& held, bool thorough, uint64_t enough);
+void plan_memory(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, bool thorough,
+                 uint64_t enough);
 
 }  // namespace sinter::convert

@@ -159,7 +159,7 @@ class Search {
     const Node& node = graph_.nodes[static_cast<size_t>(i)];
     if (storage_.elided()[static_cast<size_t>(i)]) return 0;
     for (const ValueId v : node.inputs)
-      if (v >= 0 && fits_in_place(graph_, node, v) && leaves(done, i, v)) return storage_.bytes(v);
+      if (v >= 0 && storage_.fits_in_place(node, v) && leaves(done, i, v)) return storage_.bytes(v);
     const uint64_t overlap = steps_[static_cast<size_t>(i)].overlap;
     return overlap > 0 && leaves(done, i, node.inputs[0]) ? overlap : 0;
   }
@@ -216,7 +216,7 @@ class Search {
           if (std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
           seen.push_back(root);
           sum[memory(v)] += storage_.bytes(v);
-          if (list == &node.inputs && fits_in_place(graph_, node, v))
+          if (list == &node.inputs && storage_.fits_in_place(node, v))
             credit = std::max(credit, storage_.bytes(v));
         }
       sum[touch(i).memory] -= std::min(sum[touch(i).memory], credit);

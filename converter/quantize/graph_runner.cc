@@ -143,6 +143,7 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   PlanOptions plan_options;
   plan_options.target = host_target();
   plan_options.candidates = candidates_for(plan_options.target);
+  plan_options.strides = options.strides;
   PlannedModel plan = plan_model(std::move(copy), plan_options);
   impl_->file = write_and_map(plan);
   impl_->program = std::move(plan.programs.front());

@@ -27,6 +27,8 @@ struct RunnerOptions {
   std::vector<Backend*> backends;
   ThreadPool* threads = nullptr;
   std::string backend;  // only this one; empty: as planned
+  // Plan as conversion does, with values inside others; watchers may then see nothing.
+  bool strides = false;
 };
 
 // A graph that can be run in this process. The graph is copied; ids are those of the original.

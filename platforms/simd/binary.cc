@@ -117,6 +117,12 @@ Status run_plain(const OpCall& call, RunContext& context) {
   return run_binary(call, context, kFn);
 }
 
+Status accept_pair(const OpCall& call) {
+  for (const TensorView* t : {&call.in(0), &call.in(1), &call.out(0)})
+    SINTER_CHECK(t->dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
+  return accept_pair_rows(call);
+}
+
 // Powers that are products.
 Binary power(const OpCall& call) {
   return call.in(1).as<const float>()[0] == 2.0f ? Binary::kSquare : Binary::kCube;
@@ -135,7 +141,7 @@ Status run_pow(const OpCall& call, RunContext& context) { return run_binary(call
 }  // namespace
 
 #define SINTER_BINARY(name, run) \
-  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_float_dense}
+  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_pair}
 SINTER_BINARY(Add, (run_clamped<AddAttrs, Binary::kAdd>));
 SINTER_BINARY(Sub, (run_clamped<SubAttrs, Binary::kSub>));
 SINTER_BINARY(Mul, (run_clamped<MulAttrs, Binary::kMul>));

@@ -1,5 +1,5 @@
-// Element-wise walks over two dense operands that broadcast: axes are merged, then every row has operands
-// that are contiguous or one element.
+// Element-wise walks over two operands that broadcast: axes are merged, then every row has operands that are
+// contiguous or one element.
 #pragma once
 
 #include "platforms/simd/table.h"
@@ -9,15 +9,16 @@ namespace sinter::simd {
 // Merged axes, outermost first; strides in elements.
 struct PairAxes {
   int rank = 0;
-  int64_t dims[kMaxRank] = {}, a[kMaxRank] = {}, b[kMaxRank] = {};
+  int64_t dims[kMaxRank] = {}, a[kMaxRank] = {}, b[kMaxRank] = {}, y[kMaxRank] = {};
 
-  void push(int64_t dim, int64_t a_stride, int64_t b_stride) {
+  void push(int64_t dim, int64_t a_stride, int64_t b_stride, int64_t y_stride) {
     if (dim == 1) return;
-    if (rank > 0 && a[rank - 1] == a_stride * dim && b[rank - 1] == b_stride * dim) {
-      dims[rank - 1] *= dim, a[rank - 1] = a_stride, b[rank - 1] = b_stride;
-      return;
-    }
-    dims[rank] = dim, a[rank] = a_stride, b[rank] = b_stride;
+    if (rank > 0 && a[rank - 1] == a_stride * dim && b[rank - 1] == b_stride * dim &&
+        y[rank - 1] == y_stride * dim)
+      dims[--rank] *= dim;
+    else
+      dims[rank] = dim;
+    a[rank] = a_stride, b[rank] = b_stride, y[rank] = y_stride;
     ++rank;
   }
 };
@@ -25,6 +26,27 @@ struct PairAxes {
 inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
   const int own = axis - (rank - v.rank);
   return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own] / static_cast<int64_t>(byte_width(v.dtype));
+}
+
+inline PairAxes pair_axes(const OpCall& call) {
+  const TensorView& out = call.out(0);
+  PairAxes axes;
+  for (int i = 0; i < out.rank; ++i)
+    axes.push(out.dims[i], broadcast_stride(call.in(0), out.rank, i),
+              broadcast_stride(call.in(1), out.rank, i), broadcast_stride(out, out.rank, i));
+  return axes;
+}
+
+// Operands of whole elements that are dense, or have strides under which rows are long enough.
+inline Status accept_pair_rows(const OpCall& call) {
+  if (call.in(0).dense() && call.in(1).dense() && call.out(0).dense()) return ok_status();
+  const PairAxes axes = pair_axes(call);
+  const int inner = axes.rank - 1;
+  SINTER_CHECK(call.out(0).size() > 0 && inner >= 0 && axes.dims[inner] >= kStridedRow &&
+                   (axes.a[inner] == 0 || axes.a[inner] == 1) && (axes.b[inner] == 0 || axes.b[inner] == 1) &&
+                   axes.y[inner] == 1,
+               unsupported("the rows of strided operands are too short"));
+  return ok_status();
 }
 
 inline constexpr int64_t kPairPiece = 16384;
@@ -64,18 +86,15 @@ template <class A, class B, class Y, class Row>
 void for_each_pair_row(const OpCall& call, ThreadPool* threads, Row row) {
   const TensorView& out = call.out(0);
   if (out.size() == 0) return;
-  PairAxes axes;
-  for (int i = 0; i < out.rank; ++i)
-    axes.push(out.dims[i], broadcast_stride(call.in(0), out.rank, i),
-              broadcast_stride(call.in(1), out.rank, i));
+  const PairAxes axes = pair_axes(call);
   const int inner = std::max(axes.rank - 1, 0);
   const int64_t length = axes.rank > 0 ? axes.dims[inner] : 1;
   const int64_t a_step = axes.a[inner], b_step = axes.b[inner];
   // A short row that meets every row (a bias per channel) is repeated until it is worth a call.
-  const bool repeats_a =
-      axes.rank == 2 && axes.a[0] == 0 && a_step == 1 && axes.b[0] == length && b_step == 1;
-  const bool repeats_b =
-      axes.rank == 2 && axes.b[0] == 0 && b_step == 1 && axes.a[0] == length && a_step == 1;
+  const bool repeats_a = axes.rank == 2 && axes.y[0] == length && axes.a[0] == 0 && a_step == 1 &&
+                         axes.b[0] == length && b_step == 1;
+  const bool repeats_b = axes.rank == 2 && axes.y[0] == length && axes.b[0] == 0 && b_step == 1 &&
+                         axes.a[0] == length && a_step == 1;
   if ((repeats_a || repeats_b) && length <= kPairRepeated / 4)
     return for_each_repeated_row<A, B, Y>(call, threads, repeats_a, length, row);
   // Long rows are cut into pieces, short ones gathered.
@@ -88,13 +107,13 @@ void for_each_pair_row(const OpCall& call, ThreadPool* threads, Row row) {
                [&](int64_t begin, int64_t end) {
                  for (int64_t unit = begin; unit < end; ++unit) {
                    const int64_t at_row = unit / pieces, first = unit % pieces * piece;
-                   int64_t a_at = first * a_step, b_at = first * b_step, rest = at_row;
+                   int64_t a_at = first * a_step, b_at = first * b_step, y_at = first, rest = at_row;
                    for (int i = inner - 1; i >= 0; --i) {
                      const int64_t at = rest % axes.dims[i];
                      rest /= axes.dims[i];
-                     a_at += at * axes.a[i], b_at += at * axes.b[i];
+                     a_at += at * axes.a[i], b_at += at * axes.b[i], y_at += at * axes.y[i];
                    }
-                   row(a + a_at, b + b_at, y + at_row * length + first, a_step, b_step,
+                   row(a + a_at, b + b_at, y + y_at, a_step, b_step,
                        static_cast<size_t>(std::min(piece, length - first)));
                  }
                });

@@ -29,6 +29,9 @@ inline Status accept_float_dense(const OpCall& call) {
   return ok_status();
 }
 
+// Elements of a row from which on working row by row costs less than a copy.
+inline constexpr int64_t kStridedRow = 16;
+
 // All present operands are float32; operand 0 and output 0 may be evenly spaced, the others are dense.
 inline Status accept_float_pixels(const OpCall& call) {
   const auto check = [](const TensorView& t, bool first) {

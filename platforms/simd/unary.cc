@@ -129,6 +129,14 @@ namespace {
 HWY_EXPORT(run_unary);
 HWY_EXPORT(clamp_int8);
 
+Status accept_unary(const OpCall& call) {
+  SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
+  const TensorView& x = call.in(0);
+  SINTER_CHECK((x.dense() && call.out(0).dense()) || (x.rank > 0 && x.dims[x.rank - 1] >= kStridedRow),
+               unsupported("the rows of strided operands are too short"));
+  return ok_status();
+}
+
 // Enough elements to outweigh handing a piece to a thread.
 constexpr int64_t kPiece = 8192;
 
@@ -170,7 +178,7 @@ Status run_round(const OpCall& call, RunContext& context) {
                                               : Unary::kRoundEven});
 }
 Status accept_clamp(const OpCall& call) {
-  return call.in(0).dtype == DType::kInt8 ? accept_dense(call) : accept_float_pixels(call);
+  return call.in(0).dtype == DType::kInt8 ? accept_dense(call) : accept_unary(call);
 }
 Status run_clamp(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<ClampAttrs>();
@@ -200,7 +208,7 @@ Status run_silu(const OpCall& call, RunContext& context) {
 Status accept_elu(const OpCall& call) {
   SINTER_CHECK(call.attrs<EluAttrs>().beta >= 0,
                unsupported("Elu with a negative beta grows on the negative side"));
-  return accept_float_pixels(call);
+  return accept_unary(call);
 }
 Status run_elu(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<EluAttrs>();
@@ -214,7 +222,7 @@ Status run_leaky_relu(const OpCall& call, RunContext& context) {
 }  // namespace
 
 #define SINTER_UNARY(name, run) \
-  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_float_pixels}
+  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_unary}
 SINTER_UNARY(Abs, run_plain<Unary::kAbs>);
 SINTER_UNARY(Neg, run_plain<Unary::kNeg>);
 SINTER_UNARY(Round, run_round);

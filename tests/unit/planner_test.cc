@@ -71,6 +71,59 @@ TEST(Planner, ConcatOfWholeRowsCostsNothing) {
   EXPECT_EQ(p.values[static_cast<size_t>(b)].offset, p.values[static_cast<size_t>(c)].offset + 64);
 }
 
+TEST(Planner, ConcatOfColumnsInterleavesThem) {
+  Fixture f({4, 8});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {f.input});
+  const ValueId inner = f.emit(ConcatAttrs{1}, {a, b}), c = f.emit(ExpAttrs{}, {f.input});
+  const ValueId outer = f.emit(ConcatAttrs{1}, {c, inner});
+  const PlannedProgram p = f.plan({f.emit(NegAttrs{}, {outer})});
+  EXPECT_TRUE(p.steps[2].elided && p.steps[4].elided);
+  const auto at = [&](ValueId v) -> const PlannedValue& { return p.values[static_cast<size_t>(v)]; };
+  EXPECT_EQ(at(outer).strides, std::vector<int64_t>{});
+  for (const ValueId v : {a, b, c, inner}) EXPECT_EQ(at(v).strides, (std::vector<int64_t>{96, 4}));
+  EXPECT_EQ(at(c).offset, at(outer).offset);
+  EXPECT_EQ(at(a).offset, at(outer).offset + 32);
+  EXPECT_EQ(at(b).offset, at(outer).offset + 64);
+  EXPECT_EQ(at(b).bytes, 3u * 96 + 32);
+}
+
+TEST(Planner, SliceOfColumnsIsReadInPlace) {
+  Fixture f({4, 8});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input});
+  const ValueId s = f.emit(SliceAttrs{IntList{0, 1}, IntList{2, 3}, IntList{2, 3}}, {a});
+  const PlannedProgram p = f.plan({f.emit(NegAttrs{}, {s})});
+  EXPECT_TRUE(p.steps[1].elided);
+  EXPECT_EQ(p.values[static_cast<size_t>(s)].strides, (std::vector<int64_t>{64, 12}));
+  EXPECT_EQ(p.values[static_cast<size_t>(s)].offset, p.values[static_cast<size_t>(a)].offset + 4);
+}
+
+TEST(Planner, WhatMustBeDenseStaysSo) {
+  Fixture f({4, 8});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input});
+  const SliceAttrs half{IntList{0, 4}, IntList{1, 1}, IntList{4, 4}};
+  const ValueId s = f.emit(half, {a}), t = f.emit(half, {f.emit(AbsAttrs{}, {f.input})});
+  const ValueId flat = f.emit(ViewAttrs{IntList{16}, -1}, {s});
+  const PlannedProgram p = f.plan({f.emit(NegAttrs{}, {flat}), t});
+  for (const ValueId v : {s, t}) EXPECT_TRUE(p.values[static_cast<size_t>(v)].strides.empty());
+  EXPECT_FALSE(p.steps[1].elided || p.steps[3].elided);
+}
+
+// A part that lives long before its join would keep the whole join's memory.
+TEST(Planner, StridesThatCostMemoryAreNotUsed) {
+  Fixture f({16, 1});
+  const ValueId early = f.emit(ExpAttrs{}, {f.input});
+  ValueId x = f.emit(BroadcastAttrs{IntList{16, 1024}}, {f.input});
+  for (int i = 0; i < 3; ++i) x = f.emit(AddAttrs{}, {f.emit(AbsAttrs{}, {x}), x});
+  const ValueId r = f.emit(ReduceAttrs{0, IntList{1}, 1}, {x});
+  std::vector<ValueId> parts{early};
+  for (int i = 0; i < 63; ++i) parts.push_back(f.emit(AddAttrs{}, {r, r}));
+  f.graph->outputs = {f.emit(NegAttrs{}, {f.emit(ConcatAttrs{1}, parts)})};
+  PlanOptions dense;
+  dense.strides = false;
+  const auto copy = std::make_shared<Graph>(*f.graph);
+  EXPECT_LE(plan_model(f.graph, {}).programs[0].arena_bytes, plan_model(copy, dense).programs[0].arena_bytes);
+}
+
 TEST(Planner, ConcatOfOneValueTwiceIsCopied) {
   Fixture f({1, 16});
   const ValueId a = f.emit(ExpAttrs{}, {f.input});
@@ -127,7 +180,17 @@ TEST(Planner, RandomGraphsGetSoundPlans) {
     for (int n = 0; n < 25; ++n) {
       const ValueId x = known[random() % known.size()];
       const Dims d = f.graph->value(x).dims;
-      switch (random() % 5) {
+      switch (random() % 7) {
+        case 5:
+          known.push_back(f.emit(
+              SliceAttrs{IntList{0, d[1] / 3}, IntList{1, 2}, IntList{d[0], (d[1] - d[1] / 3 + 1) / 2}},
+              {x}));
+          break;
+        case 6: {
+          const ValueId y = known[random() % known.size()];
+          if (f.graph->value(y).dims[0] == d[0] && d[1] < 64) known.push_back(f.emit(ConcatAttrs{1}, {x, y}));
+          break;
+        }
         case 0:
           known.push_back(f.emit(AbsAttrs{}, {x}));
           break;

@@ -1,0 +1,127 @@
+// Values inside others: graphs of windows, joins, slices and element-wise steps give the same bits whether
+// the parts lie in the whole or are copied.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "converter/quantize/observe.h"
+#include "platforms/simd/simd_kernels.h"
+#include "tests/unit/evaluate_graph.h"
+#ifdef SINTER_WITH_XNNPACK
+#include "platforms/xnnpack/xnnpack_backend.h"
+#endif
+
+namespace sinter::convert {
+namespace {
+
+class RandomNet {
+ public:
+  explicit RandomNet(unsigned seed) : random_(seed) {
+    known_.push_back(s.input({1, 9, 8, 16}));
+    known_.push_back(s.input({1, 9, 8, 5}));
+    for (int n = 0; n < 22; ++n) step();
+    s.output(s.emit(NegAttrs{}, {known_.back()}), "last");
+    s.output(s.emit(AbsAttrs{}, {known_[known_.size() / 2]}), "middle");
+  }
+  testing::Sketch s;
+
+ private:
+  int64_t below(int64_t n) { return static_cast<int64_t>(random_() % static_cast<unsigned>(n)); }
+  ValueId any() { return known_[static_cast<size_t>(below(static_cast<int64_t>(known_.size())))]; }
+  void keep(ValueId id) { known_.push_back(id); }
+  // Of the same pixels as `id`.
+  ValueId beside(ValueId id) {
+    for (int i = 0; i < 20; ++i) {
+      const ValueId other = any();
+      const Dims &a = s.graph.value(id).dims, &b = s.graph.value(other).dims;
+      if (a[1] == b[1] && a[2] == b[2]) return other;
+    }
+    return id;
+  }
+  void step() {
+    const ValueId x = any();
+    const Dims d = s.graph.value(x).dims;
+    const int64_t channels = d[3];
+    switch (below(10)) {
+      case 0: {
+        const int64_t out = 1 + below(24), k = 1 + 2 * below(2);
+        ConvAttrs a;
+        a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {k / 2, k / 2, k / 2, k / 2};
+        return keep(s.emit(a, {x, s.constant({out, k, k, channels}), s.constant({out})}));
+      }
+      case 1: {
+        DepthwiseConvAttrs a;
+        a.strides = {1, 1}, a.dilations = {1, 1};
+        a.pads = {1, 1, 1, 1};
+        return keep(s.emit(a, {x, s.constant({3, 3, channels}), s.constant({channels})}));
+      }
+      case 2: {
+        MaxPoolAttrs a;
+        a.kernel = {3, 3}, a.pads = {1, 1, 1, 1}, a.strides = {1, 1}, a.dilations = {1, 1};
+        return keep(s.emit(a, {x}));
+      }
+      case 3:
+        return keep(s.emit(FullyConnectedAttrs{}, {x, s.constant({12, channels}), s.constant({12})}));
+      case 4:
+        return keep(s.emit(SiluAttrs{}, {x}));
+      case 5:
+        return keep(s.emit(AddAttrs{}, {x, s.emit(ClampAttrs{-1, 1}, {x})}));
+      case 6:
+      case 7: {
+        std::vector<ValueId> parts{x};
+        int64_t sum = channels;
+        for (int64_t n = 1 + below(2); n > 0; --n)
+          parts.push_back(beside(x)), sum += s.graph.value(parts.back()).dims[3];
+        if (sum > 96) return;
+        return keep(s.emit(ConcatAttrs{3}, parts));
+      }
+      case 8: {
+        if (d[1] < 4 || below(3) != 0) return;
+        return keep(s.emit(
+            SliceAttrs{IntList{0, 1, 0, 0}, IntList{1, 1, 1, 1}, IntList{1, d[1] - 1, d[2], channels}}, {x}));
+      }
+      default: {
+        const int64_t first = below(channels), count = 1 + below(channels - first);
+        return keep(s.emit(
+            SliceAttrs{IntList{0, 0, 0, first}, IntList{1, 1, 1, 1}, IntList{1, d[1], d[2], count}}, {x}));
+      }
+    }
+  }
+
+  std::minstd_rand random_;
+  std::vector<ValueId> known_;
+};
+
+void expect_same(const RandomNet& net, RunnerOptions options) {
+  std::vector<std::vector<std::byte>> results[2];
+  for (const bool strides : {false, true}) {
+    options.strides = strides;
+    GraphRunner runner(net.s.graph, options);
+    for (int run = 0; run < 2; ++run) runner.run(net.s.feeds);
+    for (size_t i = 0; i < net.s.graph.outputs.size(); ++i) {
+      const TensorView view = runner.output(i);
+      results[strides].emplace_back(view.data, view.data + view.dense_bytes());
+    }
+  }
+  EXPECT_TRUE(results[0] == results[1]);
+}
+
+TEST(Strides, SameBitsAsWithCopies) {
+  SimdBackend simd;
+  std::vector<Backend*> backends{&simd};
+#ifdef SINTER_WITH_XNNPACK
+  XnnpackBackend xnnpack;
+  backends.insert(backends.begin(), &xnnpack);
+#endif
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomNet net(seed);
+    RunnerOptions options;
+    expect_same(net, options);
+    options.backends = backends;
+    expect_same(net, options);
+  }
+}
+
+}  // namespace
+}  // namespace sinter::convert
