@@ -72,11 +72,13 @@ class ModelPlanner {
   }
 
   // A step takes strided operands where its op's row does, and so does the kernel that computes it otherwise;
-  // element by element any kernel but the reference one will do.
+  // element by element any kernel but the reference one will do. Memories of their own hold dense values
+  // only.
   Storage::Takes takes(const Graph& graph, const std::vector<PlannedStep>& steps) const {
     return [&graph, &steps, this](size_t n, const Storage& storage) {
       const Node& node = graph.nodes[n];
       const PlannedStep& step = steps[n];
+      if (memory_of(graph, node) > 0 || is_transfer(graph, node)) return false;
       const CallView view(graph, node, storage);
       const OpInfo& info = *op_info(node.op());
       const auto fits = [](const TensorView& v, Strides row, bool first) {

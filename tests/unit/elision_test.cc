@@ -74,6 +74,67 @@ TEST(Elision, SliceOfAnInnerAxis) {
   EXPECT_PLAN_REFUSED(b, "elided step's operands");
 }
 
+// Pools of two of four channels: pixels that lie among others.
+TEST(Elision, PixelsApartWhereTheRowTakesThem) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {1, 2, 2, 4}), s = b.value(DType::kFloat32, {1, 2, 2, 2});
+  const int y = b.value(DType::kFloat32, {1, 1, 2, 2});
+  b.step(slice({0, 0, 0, 1}, {1, 1, 1, 1}, {1, 2, 2, 2}), {x}, {s}).elided = true;
+  b.place(s).alias_of = x, b.place(s).alias_offset = 4, b.place(s).strides = {64, 32, 16, 4};
+  MaxPoolAttrs pool;
+  pool.kernel = {2, 1};
+  b.step(pool, {s}, {y});
+  b.output("y", y);
+  Running r(b);
+  ASSERT_RUNNING(r);
+  r.set<float>("x", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 1, 0, 0, 1, 9, 0});
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_THAT(r.get<float>("y"), ElementsAre(9, 2, 5, 9));
+}
+
+// Two of three columns: lines are farther apart than their pixels say.
+TEST(Elision, PixelsUnevenlyApart) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {1, 2, 3, 4}), s = b.value(DType::kFloat32, {1, 2, 2, 4});
+  const int y = b.value(DType::kFloat32, {1, 1, 2, 4});
+  b.step(slice({0, 0, 0, 0}, {1, 1, 1, 1}, {1, 2, 2, 4}), {x}, {s}).elided = true;
+  b.place(s).alias_of = x, b.place(s).strides = {96, 48, 16, 4};
+  MaxPoolAttrs pool;
+  pool.kernel = {2, 1};
+  b.step(pool, {s}, {y});
+  b.output("y", y);
+  EXPECT_PLAN_REFUSED(b, "must be dense");
+}
+
+// Weights are never apart.
+TEST(Elision, OnlyOperandZeroHasPixels) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2, 4}), w = b.value(DType::kFloat32, {2, 2});
+  const int y = b.value(DType::kFloat32, {2, 2}), u = b.value(DType::kFloat32, {2, 2});
+  const SliceAttrs half = slice({0, 1}, {1, 1}, {2, 2});
+  for (const int v : {w, u}) {
+    b.step(half, {x}, {v}).elided = true;
+    b.place(v).alias_of = x, b.place(v).alias_offset = 4, b.place(v).strides = {16, 4};
+  }
+  b.step(FullyConnectedAttrs{}, {u, w}, {y});
+  b.output("y", y);
+  EXPECT_PLAN_REFUSED(b, "must be dense");
+}
+
+// States are copied as they lie.
+TEST(Elision, UpdatesAreDense) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {2, 4}), h = b.value(DType::kFloat32, {2, 4});
+  const int u = b.value(DType::kFloat32, {2, 2}), y = b.value(DType::kFloat32, {2, 2});
+  const int state = b.state(DType::kFloat32, {2, 2}, -1, u);
+  b.step(relu(), {x}, {h});
+  b.step(slice({0, 1}, {1, 1}, {2, 2}), {h}, {u}).elided = true;
+  b.place(u).alias_of = h, b.place(u).alias_offset = 4, b.place(u).strides = {16, 4};
+  b.step(AddAttrs{}, {state, u}, {y});
+  b.output("y", y);
+  EXPECT_PLAN_REFUSED(b, "update is not dense");
+}
+
 TEST(Elision, OutputsAreDense) {
   ModelBuilder b;
   const int x = b.input("x", DType::kFloat32, {2, 4}), s = b.value(DType::kFloat32, {2, 2});
