@@ -215,7 +215,7 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
                                 Diagnostics& diagnostics, ConversionReport* report) {
-  const std::optional<ImportedModel> imported = import_model(onnx, diagnostics);
+  const std::optional<ImportedModel> imported = import_model(onnx, diagnostics, 2 * options.most_operations);
   if (!imported) return std::nullopt;
   if (report != nullptr) report->onnx_nodes = imported->graph.nodes.size();
   return lower_model(*imported, options, diagnostics);
@@ -229,7 +229,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   };
   ConversionReport report;
   stage("reading");
-  const std::optional<ImportedModel> imported = import_model(onnx, diagnostics);
+  const std::optional<ImportedModel> imported =
+      import_model(onnx, diagnostics, 2 * options.lowering.most_operations);
   if (!imported) return std::nullopt;
   report.onnx_nodes = imported->graph.nodes.size();
   std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics);
@@ -293,6 +294,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.candidates = candidates_for(options.target);
   plan_options.stored_weights = options.stored_weights;
   plan_options.thorough = true;
+  plan_options.effort = options.plan_effort;
   plan_options.overlap = options.target == "portable";
   const auto planned = std::make_shared<const PlannedModel>(
       plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));

@@ -8,7 +8,7 @@
 #   --corpus FOLDER  keep what reaches new code there, in a folder a target, and go on from it; else nothing is kept
 #   TARGET           model, onnx, arrays (all)
 #
-# What crashes, hangs (20 s), takes 2 GiB or breaks a promise is a finding: its file is kept in build/fuzz/findings, the
+# What crashes, takes 20 s of processor time, 2 GiB or breaks a promise is a finding: its file is kept in build/fuzz/findings, the
 # script ends with 1. Ends with 77 and a message where there is no clang with libFuzzer. See docs/security.md.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -53,7 +53,7 @@ for target in "${targets[@]}"; do
   log=build/fuzz/fuzz_$target.log
   # Its schedule by rarity costs more than the targets themselves.
   if UBSAN_OPTIONS=print_stacktrace=1 "build/fuzz/bin/fuzz_$target" -max_total_time="$seconds" -seed="$seed" -entropic=0 -mutate_depth=2 -max_len=16384 \
-    -timeout=20 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
+    -timeout=300 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$target-" "${folders[@]}" >"$log" 2>&1; then
     echo "fuzz: $target: $(sed -n 's/^fuzz: //p' "$log" | tail -n 1)"
   else

@@ -36,12 +36,25 @@ void free_names(const ImportedGraph& g, Names* out) {
     if (!name.empty() && own.count(name) == 0) out->insert(name);
 }
 
+// Names that the graphs around a subgraph define.
+struct Scope {
+  const Names* given;
+  const std::unordered_map<std::string, size_t>* produced;
+  const Scope* outer;
+
+  bool has(const std::string& name) const {
+    for (const Scope* s = this; s != nullptr; s = s->outer)
+      if (s->given->count(name) != 0 || s->produced->count(name) != 0) return true;
+    return false;
+  }
+};
+
 class Checker {
  public:
   explicit Checker(Diagnostics& diagnostics) : diagnostics_(&diagnostics) {}
 
-  // `outer`: names that an enclosing graph defines; null for the model's own graph.
-  void graph(ImportedGraph& g, const Names* outer) {
+  // `outer`: null for the model's own graph.
+  void graph(ImportedGraph& g, const Scope* outer) {
     Names given;
     for (const auto& v : g.inputs) {
       if (!given.insert(v.name).second)
@@ -82,7 +95,7 @@ class Checker {
           readers[found->second].push_back(i);
           ++waiting[i];
           in_order = in_order && found->second < i;
-        } else if (given.count(name) == 0 && (outer == nullptr || outer->count(name) == 0)) {
+        } else if (given.count(name) == 0 && (outer == nullptr || !outer->has(name))) {
           refuse(n, fmt::format("its input '{}' is produced by no node and is no input or initializer", name),
                  "declare it as an input of the model, or restore what made it");
         }
@@ -96,28 +109,17 @@ class Checker {
         diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is declared twice", v.name),
                              "remove one declaration from the model");
       if (given.count(v.name) == 0 && producer.count(v.name) == 0 &&
-          (outer == nullptr || outer->count(v.name) == 0))
+          (outer == nullptr || !outer->has(v.name)))
         diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is produced by no node", v.name),
                              "remove it from the model's outputs, or restore what made it");
     }
     if (g.outputs.empty() && outer == nullptr)
       diagnostics_->refuse({}, {}, "the graph has no outputs", "declare its results as outputs of the model");
 
-    Names* scope = nullptr;
-    Names all;
-    for (ImportedNode& n : g.nodes) {
-      for (ImportedAttribute& a : n.attributes) {
-        for (auto& sub : a.graphs) {
-          if (scope == nullptr) {
-            if (outer != nullptr) all = *outer;
-            all.insert(given.begin(), given.end());
-            for (const auto& [name, index] : producer) all.insert(name);
-            scope = &all;
-          }
-          graph(*sub, scope);
-        }
-      }
-    }
+    const Scope scope{&given, &producer, outer};
+    for (ImportedNode& n : g.nodes)
+      for (ImportedAttribute& a : n.attributes)
+        for (auto& sub : a.graphs) graph(*sub, &scope);
   }
 
  private:

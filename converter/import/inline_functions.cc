@@ -16,14 +16,43 @@ namespace {
 
 using Key = std::tuple<std::string, std::string, std::string>;
 constexpr int kMaxDepth = 64;
-// Nodes and calls that all expansions may take together, a name counted by its length: calls in calls
-// multiply.
-constexpr size_t kMaxNodes = 500'000;
-constexpr size_t kCharsOfANode = 256;
+// Calls in calls multiply: all expansions together are bounded, calls and nodes counted once, and once more
+// for every so many bytes that a copy takes.
+constexpr size_t kBytesOfANode = 256;
+
+// What a copy of it takes, tensors' data (which is shared) and subgraphs' contents left out. Names grow by
+// `prefix`.
+size_t bytes_of(const std::string& s, size_t prefix = 0) { return sizeof(std::string) + prefix + s.size(); }
+
+template <class Item>
+size_t bytes_of(const std::vector<Item>& items, size_t prefix = 0);
+
+size_t bytes_of(const ImportedDim& d, size_t = 0) { return sizeof d + d.symbol.size(); }
+
+size_t bytes_of(const ImportedValueInfo& v, size_t prefix) {
+  return sizeof v + bytes_of(v.name, prefix) + bytes_of(v.dims);
+}
+
+size_t bytes_of(const ImportedTensor& t, size_t prefix = 0) {
+  return sizeof t + bytes_of(t.name, prefix) + t.dims.size() * sizeof(int64_t) + bytes_of(t.strings);
+}
+
+size_t bytes_of(const ImportedAttribute& a, size_t = 0) {
+  return sizeof a + bytes_of(a.name) + bytes_of(a.s) + a.floats.size() * sizeof(float) +
+         a.ints.size() * sizeof(int64_t) + bytes_of(a.strings) + bytes_of(a.tensors);
+}
+
+template <class Item>
+size_t bytes_of(const std::vector<Item>& items, size_t prefix) {
+  size_t sum = 0;
+  for (const Item& item : items) sum += bytes_of(item, prefix);
+  return sum;
+}
 
 class Inliner {
  public:
-  Inliner(ImportedModel& model, Diagnostics& diagnostics) : diagnostics_(&diagnostics) {
+  Inliner(ImportedModel& model, Diagnostics& diagnostics, size_t most)
+      : diagnostics_(&diagnostics), most_(most) {
     for (const ImportedFunction& f : model.functions) {
       if (!functions_.emplace(Key{f.domain, f.name, f.overload}, &f).second)
         diagnostics.refuse({}, f.name, "the function is defined twice", "remove one from the model");
@@ -36,6 +65,8 @@ class Inliner {
     for (ImportedNode& n : g.nodes) node(std::move(n), &nodes);
     g.nodes = std::move(nodes);
   }
+
+  bool too_much() const { return spent_ > most_; }
 
  private:
   void collect_names(const ImportedGraph& g) {
@@ -62,10 +93,10 @@ class Inliner {
   }
 
   // False from where it is too much, with one refusal.
-  bool spend(size_t nodes) {
-    if (spent_ > kMaxNodes) return false;
-    spent_ += nodes;
-    if (spent_ <= kMaxNodes) return true;
+  bool spend(size_t bytes) {
+    if (too_much()) return false;
+    spent_ += 1 + bytes / kBytesOfANode;
+    if (!too_much()) return true;
     diagnostics_->refuse({}, {}, "the model's functions expand to too many nodes",
                          "export the model without functions");
     return false;
@@ -93,8 +124,9 @@ class Inliner {
   }
 
   ImportedNode instance(const ImportedNode& body, Scope* scope) {
-    if (!spend(1 + (body.inputs.size() + body.outputs.size() + body.attributes.size()) *
-                       (scope->prefix.size() + 64) / kCharsOfANode))
+    const size_t prefix = scope->prefix.size();
+    if (!spend(bytes_of(body.name, prefix) + bytes_of(body.inputs, prefix) + bytes_of(body.outputs, prefix) +
+               bytes_of(body.attributes)))
       return {};
     ImportedNode n = body;
     n.name = fresh(scope->prefix + body.name, &node_names_);
@@ -107,6 +139,9 @@ class Inliner {
         for (const ImportedAttribute& d : scope->function->attribute_defaults)
           if (value == nullptr && d.name == a.reference) value = &d;
         if (value == nullptr) continue;  // an optional attribute that the call leaves out
+        if (!spend(bytes_of(*value) + scope->call->attributes.size() +
+                   scope->function->attribute_defaults.size()))
+          return {};
         ImportedAttribute filled = *value;
         filled.name = a.name;
         attributes.push_back(std::move(filled));
@@ -120,11 +155,23 @@ class Inliner {
   }
 
   ImportedGraph instance(const ImportedGraph& body, Scope* scope) {
-    ImportedGraph g = body;
+    const size_t prefix = scope->prefix.size();
+    ImportedGraph g;
+    if (!spend(bytes_of(body.inputs, prefix) + bytes_of(body.outputs, prefix) +
+               bytes_of(body.value_info, prefix) + bytes_of(body.initializers, prefix)))
+      return g;
+    g.name = body.name;
+    g.inputs = body.inputs;
+    g.outputs = body.outputs;
+    g.value_info = body.value_info;
+    g.initializers = body.initializers;
     for (auto* list : {&g.inputs, &g.outputs, &g.value_info})
       for (ImportedValueInfo& v : *list) v.name = rename(v.name, scope);
     for (ImportedTensor& t : g.initializers) t.name = rename(t.name, scope);
-    for (ImportedNode& n : g.nodes) n = instance(n, scope);
+    for (const ImportedNode& n : body.nodes) {
+      if (too_much()) break;
+      g.nodes.push_back(instance(n, scope));
+    }
     return g;
   }
 
@@ -136,7 +183,9 @@ class Inliner {
     if (std::find(active_.begin(), active_.end(), &f) != active_.end())
       return refuse("the function calls itself");
     if (active_.size() >= kMaxDepth) return refuse("functions are nested too deeply");
-    if (!spend(1)) return;
+    if (!spend(bytes_of(f.inputs) + bytes_of(f.outputs) +
+               call.attributes.size() * (f.attributes.size() + f.attribute_defaults.size())))
+      return;
     if (call.inputs.size() > f.inputs.size() || call.outputs.size() > f.outputs.size())
       return refuse(fmt::format("the function has {} inputs and {} outputs, the call {} and {}",
                                 f.inputs.size(), f.outputs.size(), call.inputs.size(), call.outputs.size()));
@@ -168,7 +217,7 @@ class Inliner {
     }
     for (const ImportedNode& body : f.nodes) {
       ImportedNode n = instance(body, &scope);
-      if (spent_ > kMaxNodes) break;
+      if (too_much()) break;
       node(std::move(n), out);
     }
     active_.pop_back();
@@ -178,15 +227,17 @@ class Inliner {
   std::map<Key, const ImportedFunction*> functions_;
   std::vector<const ImportedFunction*> active_;
   std::unordered_set<std::string> used_, node_names_;
-  size_t spent_ = 0;
+  size_t most_, spent_ = 0;
 };
 
 }  // namespace
 
-void inline_functions(ImportedModel& model, Diagnostics& diagnostics) {
-  if (model.functions.empty()) return;
-  Inliner(model, diagnostics).graph(model.graph);
+bool inline_functions(ImportedModel& model, Diagnostics& diagnostics, size_t most) {
+  if (model.functions.empty()) return true;
+  Inliner inliner(model, diagnostics, most);
+  inliner.graph(model.graph);
   model.functions.clear();
+  return !inliner.too_much();
 }
 
 }  // namespace sinter::convert

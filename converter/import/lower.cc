@@ -129,9 +129,7 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
 
 namespace {
 
-// What one model may cost here: every node, loops unrolled and bodies tried again included, once more for
-// every 4096 bytes that it folds. Loops in loops multiply; no real model comes near.
-constexpr size_t kMostLowered = 250'000, kFoldedBytesOfANode = 4096;
+constexpr size_t kFoldedBytesOfANode = 4096;  // see LoweringOptions::most_operations
 
 // What the loader takes (schemas/FORMAT.md).
 constexpr int kMostNesting = 8;
@@ -139,7 +137,7 @@ constexpr int kMostNesting = 8;
 }  // namespace
 
 void GraphLowering::lower_node(const ImportedNode& given) {
-  if (++lowered_ > kMostLowered) {  // lower_model() says so
+  if (++lowered_ > options_.most_operations) {  // lower_model() says so
     for (const std::string& name : given.outputs) define(name, kUnknown);
     return;
   }
@@ -498,12 +496,12 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   }
   shapes.report_open();
   lowering.lower_nodes(model.graph);
-  if (lowering.lowered() > kMostLowered) {
+  if (lowering.lowered() > options.most_operations) {
     diagnostics.refuse(
         "", "",
         fmt::format("the model's loops unroll to more than {} operations, or fold to constants "
                     "of more than {} MB",
-                    kMostLowered, kMostLowered * kFoldedBytesOfANode >> 20),
+                    options.most_operations, options.most_operations * kFoldedBytesOfANode >> 20),
         "export it with shorter loops");
     return std::nullopt;
   }

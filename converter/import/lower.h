@@ -23,6 +23,10 @@ struct LoweringOptions {
   std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
   std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
   bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
+  // What one model may cost: every node, loops unrolled and bodies tried again included, once more for every
+  // 4096 bytes that it folds. Loops in loops multiply; no real model comes near. Functions may expand to
+  // twice as many nodes.
+  size_t most_operations = 250'000;
 };
 
 // A graph body (branch, loop body) lowered into a graph of its own. Its inputs are the given parameters, then

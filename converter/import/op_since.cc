@@ -1,6 +1,6 @@
 #include "converter/import/op_since.h"
 
-#include <string>
+#include <unordered_map>
 
 namespace sinter::convert {
 namespace {
@@ -35,11 +35,19 @@ constexpr Row kRows[] = {
 }  // namespace
 
 int op_since(std::string_view domain, std::string_view op_type) {
+  static const std::unordered_map<std::string_view, int> versions = [] {
+    std::unordered_map<std::string_view, int> all;
+    for (const Row& row : kRows)
+      for (size_t at = 1; at < row.ops.size();) {
+        const size_t end = row.ops.find(' ', at);
+        all.emplace(row.ops.substr(at, end - at), row.version);
+        at = end + 1;
+      }
+    return all;
+  }();
   if (!domain.empty()) return 1;
-  const std::string word = " " + std::string(op_type) + " ";
-  for (const Row& row : kRows)
-    if (row.ops.find(word) != std::string_view::npos) return row.version;
-  return 1;
+  const auto found = versions.find(op_type);
+  return found == versions.end() ? 1 : found->second;
 }
 
 }  // namespace sinter::convert

@@ -311,18 +311,19 @@ std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::
 }
 
 std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                                          const std::filesystem::path& folder, Diagnostics& diagnostics) {
+                                          const std::filesystem::path& folder, Diagnostics& diagnostics,
+                                          size_t most_inlined) {
   std::optional<ImportedModel> model = read_model(std::move(owner), bytes, folder, diagnostics);
-  if (!model) return model;
-  inline_functions(*model, diagnostics);
+  if (!model || !inline_functions(*model, diagnostics, most_inlined)) return std::nullopt;
   check_and_sort(*model, diagnostics);
   return model;
 }
 
-std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics) {
+std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics,
+                                          size_t most_inlined) {
   const auto file = MappedFile::open(path);
   std::filesystem::path folder = path.parent_path();
-  return import_model(file, file->bytes, folder.empty() ? "." : folder, diagnostics);
+  return import_model(file, file->bytes, folder.empty() ? "." : folder, diagnostics, most_inlined);
 }
 
 }  // namespace sinter::convert

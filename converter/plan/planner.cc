@@ -59,7 +59,7 @@ class ModelPlanner {
         const uint64_t result = storage.bytes(graph->nodes[n].outputs[0]);
         memory.back().overlap = result - std::min(result, align_up(steps[n].lead, kBufferAlignment));
       }
-      const StepOrder order = find_step_order(*graph, storage, memory, held);
+      const StepOrder order = find_step_order(*graph, storage, memory, held, options_.effort);
       if (!std::is_sorted(order.nodes.begin(), order.nodes.end())) {
         PlannedProgram other = reordered(*graph, order.nodes, steps, own_inputs, held, strides);
         if (other.arena_bytes < program.arena_bytes) program = std::move(other);
@@ -136,7 +136,7 @@ class ModelPlanner {
       program.graph = graph;
       program.own_inputs = own_inputs;
       program.steps = steps;
-      plan_memory(program, storage, held, options_.thorough, enough);
+      plan_memory(program, storage, held, options_.thorough ? options_.effort : 0, enough);
       return program;
     };
     PlannedProgram best = attempt(UINT64_MAX);

@@ -30,6 +30,7 @@ struct PlanOptions {
   bool thorough = false;  // search for the least memory: order of steps, offsets
   bool islands =
       false;  // keep steps in another memory even where moving their operands costs more than they do
+  double effort = 1;      // of the budgets of these searches
 };
 
 // The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.

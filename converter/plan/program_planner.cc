@@ -11,8 +11,8 @@ namespace {
 
 class ProgramPlanner {
  public:
-  ProgramPlanner(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, bool thorough)
-      : graph_(*program.graph), program_(program), storage_(std::move(storage)), thorough_(thorough) {
+  ProgramPlanner(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, double effort)
+      : graph_(*program.graph), program_(program), storage_(std::move(storage)), effort_(effort) {
     program_.values.resize(graph_.values.size());
     live_ranges(held);
   }
@@ -191,7 +191,7 @@ class ProgramPlanner {
       owner.emplace_back(true, n);
     }
     OffsetOptions options{.alignment = kBufferAlignment};
-    if (!thorough_) options.max_nodes = 0;
+    options.max_nodes = static_cast<uint64_t>(effort_ * static_cast<double>(options.max_nodes));
     const OffsetResult offsets = assign_offsets(memory, options);
     region.bytes = offsets.bytes + kReadPadding;
     region.lower_bound = offsets.lower_bound + kReadPadding;
@@ -212,14 +212,14 @@ class ProgramPlanner {
   const Graph& graph_;
   PlannedProgram& program_;
   Storage storage_;
-  bool thorough_;
+  double effort_;
 };
 
 }  // namespace
 
-void plan_memory(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, bool thorough,
+void plan_memory(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, double effort,
                  uint64_t enough) {
-  ProgramPlanner(program, std::move(storage), held, thorough).plan(enough);
+  ProgramPlanner(program, std::move(storage), held, effort).plan(enough);
 }
 
 }  // namespace sinter::convert

@@ -66,8 +66,9 @@ struct Trail {
 class Search {
  public:
   Search(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
-         const std::vector<ValueId>& held)
-      : graph_(graph), storage_(storage), steps_(steps), uses_(graph), held_(graph.values.size()) {
+         const std::vector<ValueId>& held, double effort = 1)
+      : graph_(graph), storage_(storage), steps_(steps), uses_(graph), held_(graph.values.size()),
+        budget_(static_cast<int64_t>(effort * static_cast<double>(kBudget))) {
     for (const ValueId v : graph.outputs) held_[static_cast<size_t>(v)] = true;
     for (const ValueId v : held) held_[static_cast<size_t>(v)] = true;
     for (const Node& node : graph.nodes) {
@@ -118,6 +119,7 @@ class Search {
     if (producer(v) >= 0 && !ran(producer(v))) return false;
     if (held_[static_cast<size_t>(v)]) return true;
     const auto& readers = uses_.readers[static_cast<size_t>(v)];
+    budget_ -= static_cast<int64_t>(readers.size() / 16);  // no more than a few is the rule
     return std::any_of(readers.begin(), readers.end(), [&](int r) { return r < 0 || !ran(r); });
   }
   // Bytes of a block that values cover which live then, or which step `running` has among its results.
@@ -307,9 +309,9 @@ class Search {
   Uses uses_;
   std::vector<bool> held_;
   std::vector<Touch> touches_;
+  mutable int64_t budget_;
   bool one_memory_ = true;
   mutable std::vector<std::pair<uint64_t, uint64_t>> spans_;
-  mutable int64_t budget_ = kBudget;
 };
 
 }  // namespace
@@ -320,8 +322,8 @@ uint64_t given_order_peak(const Graph& graph, const Storage& storage, const std:
 }
 
 StepOrder find_step_order(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
-                          const std::vector<ValueId>& held) {
-  return Search(graph, storage, steps, held).run();
+                          const std::vector<ValueId>& held, double effort) {
+  return Search(graph, storage, steps, held, effort).run();
 }
 
 }  // namespace sinter::convert

@@ -32,8 +32,8 @@ uint64_t given_order_peak(const Graph& graph, const Storage& storage, const std:
                           const std::vector<ValueId>& held);
 
 // `steps`: one for each node. `held`: values that live until the end besides the graph's
-// outputs. Keeps the given order where no other is strictly better.
+// outputs. Keeps the given order where no other is strictly better. `effort`: of the budget.
 StepOrder find_step_order(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
-                          const std::vector<ValueId>& held);
+                          const std::vector<ValueId>& held, double effort = 1);
 
 }  // namespace sinter::convert

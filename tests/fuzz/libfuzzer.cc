@@ -1,4 +1,8 @@
 // libFuzzer's entry points for the target that SINTER_FUZZ_TARGET names.
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -26,16 +30,31 @@ void report() {
                static_cast<unsigned long long>(c.ran));
 }
 
+// Time of this process, not of the clock: other work on the machine makes no input slow.
+constexpr int kMostSeconds = 20;
+void limit_time(int seconds) {
+  const itimerval limit{.it_interval = {}, .it_value = {.tv_sec = seconds, .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+}
+void too_slow(int) {
+  constexpr char kText[] = "fuzz: an input takes more than 20 s of processor time\n";
+  (void)!write(2, kText, sizeof kText - 1);
+  std::abort();
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int LLVMFuzzerInitialize(int*, char***) {
   std::atexit(report);
+  std::signal(SIGPROF, too_slow);
   return 0;
 }
 
 extern "C" __attribute__((visibility("default"))) int LLVMFuzzerTestOneInput(const uint8_t* data,
                                                                              size_t size) {
+  limit_time(kMostSeconds);
   target().run({data, size});
+  limit_time(0);
   return 0;
 }
 
