@@ -192,7 +192,8 @@ bool rotary(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId positi
   if (!flat && original.size() != 4) return n.refuse_shapes("X has rank {}, not 3 or 4", original.size());
   if (flat) {
     int64_t count = heads;
-    if (count == 0 && n.rank(cos) >= 2 && rotary_dim == 0) count = original[2] / (2 * n.dims(cos).back());
+    if (count == 0 && n.rank(cos) >= 2 && rotary_dim == 0 && n.dims(cos).back() > 0)
+      count = original[2] / 2 / n.dims(cos).back();
     if (count < 1 || original[2] % count != 0)
       return n.refuse_shapes("X {} cannot be split into {} heads", to_string(original), count);
     x = n.reshape(x, {original[0], original[1], count, original[2] / count});
