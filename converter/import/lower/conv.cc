@@ -37,7 +37,7 @@ ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
   SpatialAttrs s;
   if (!read_spatial(n, spatial_dims(n.dims(x)), spatial_dims(weights), &s)) return kUnknown;
   const int64_t group = n.attr_int("group", 1), channels = n.dims(x)[1], outputs = weights[0];
-  if (group < 1 || channels % group != 0 || outputs % group != 0 || weights[1] * group != channels)
+  if (group < 1 || channels % group != 0 || outputs % group != 0 || weights[1] != channels / group)
     return n.refuse_shapes("group {} does not fit X {} and W {}", group, to_string(n.dims(x)),
                            to_string(weights)),
            kUnknown;

@@ -6,6 +6,7 @@
 
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/spatial.h"
+#include "converter/ir/dims.h"
 
 namespace sinter::convert {
 namespace {
@@ -169,6 +170,7 @@ bool lower_col2im(NodeLowering& n) {
   const ValueId x = n.input(0);
   const auto image = n.constant_ints(1), block = n.constant_ints(2);
   if (!image || !block) return n.refuse("image_shape and block_shape must be given");
+  constexpr int64_t kMostPixels = 1 << 28;
   const size_t axes = image->size();
   const auto strides = n.attr_ints("strides", std::vector<int64_t>(axes, 1));
   const auto dilations = n.attr_ints("dilations", std::vector<int64_t>(axes, 1));
@@ -177,11 +179,21 @@ bool lower_col2im(NodeLowering& n) {
   if (axes == 0 || block->size() != axes || strides.size() != axes || dilations.size() != axes ||
       pads.size() != 2 * axes || d.size() != 3)
     return n.refuse_shapes("its attributes do not fit X {}", to_string(d));
+  if (!within_reach(n, {*block, strides, dilations, pads})) return false;
+  for (size_t i = 0; i < axes; ++i)
+    if ((*block)[i] < 1 || strides[i] < 1 || dilations[i] < 1 || (*image)[i] < 0 || (*image)[i] > kMostPixels)
+      return n.refuse("image, blocks, strides and dilations must be positive, the image not beyond {}",
+                      kMostPixels);
+  if (!plausible_dims(DType::kInt64, *block) || !plausible_dims(DType::kInt64, *image))
+    return n.refuse("an image of [{}] in blocks of [{}] is too large", fmt::join(*image, ","),
+                    fmt::join(*block, ","));
   const int64_t cells = std::accumulate(block->begin(), block->end(), int64_t{1}, std::multiplies<int64_t>());
   std::vector<int64_t> counts;
   for (size_t i = 0; i < axes; ++i)
     counts.push_back(
         ((*image)[i] + pads[i] + pads[axes + i] - dilations[i] * ((*block)[i] - 1) - 1) / strides[i] + 1);
+  if (!plausible_dims(DType::kInt64, counts))
+    return n.refuse_shapes("no block fits an image of [{}]", fmt::join(*image, ","));
   const int64_t places = element_count(counts), pixels = element_count(*image);
   if (cells < 1 || d[1] % cells != 0 || d[2] != places)
     return n.refuse_shapes("X {} does not fit blocks [{}] over an image [{}]", to_string(d),

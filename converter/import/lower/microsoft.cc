@@ -202,6 +202,8 @@ bool self_attention(NodeLowering& n, const SelfAttention& in) {
     return n.refuse_shapes("needs an input of rank 3, a weight matrix and num_heads");
   const int64_t width = n.dims(in.weights)[1];
   if (sizes.empty()) sizes.assign(3, width / 3);
+  for (const int64_t size : sizes)
+    if (size < 0 || size > width) return n.refuse("qkv_hidden_sizes [{}] do not fit", fmt::join(sizes, ","));
   if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width || sizes[0] != sizes[1] ||
       sizes[0] % heads != 0 || sizes[2] % heads != 0)
     return n.refuse_shapes("weights {} do not split into q, k and v of {} heads",

@@ -7,6 +7,9 @@
 namespace sinter::convert {
 namespace {
 
+// Entries of a table that is made here.
+constexpr int64_t kMostCells = int64_t{1} << 25;
+
 // DFT-17 (axis attribute, default 1) and DFT-20 (axis input, default -2).
 bool lower_dft(NodeLowering& n) {
   DftAttrs a;
@@ -46,6 +49,7 @@ bool lower_stft(NodeLowering& n) {
   }
   if (length < 1 || length > d[1]) return n.refuse("frames of {} from a signal of {}", length, d[1]);
   const int64_t frames = (d[1] - length) / *step + 1;
+  if (frames > kMostCells / length) return n.refuse("{} frames of {} values are too many", frames, length);
   std::vector<int64_t> at(static_cast<size_t>(frames * length));
   for (int64_t f = 0; f < frames; ++f)
     for (int64_t i = 0; i < length; ++i) at[static_cast<size_t>(f * length + i)] = f * *step + i;
@@ -69,6 +73,7 @@ ValueId typed(NodeLowering& n, const Dims& dims, const std::vector<double>& item
 bool window(NodeLowering& n, double a0, double a1, double a2) {
   const auto size = n.constant_int(0);
   if (!size || *size < 0) return n.refuse("the size must be a constant");
+  if (*size > kMostCells) return n.refuse("a window of {} is too large", *size);
   const bool periodic = n.attr_int("periodic", 1) != 0;
   const auto period = static_cast<double>(periodic ? *size : *size - 1);
   std::vector<double> items;
@@ -89,6 +94,8 @@ bool lower_mel(NodeLowering& n) {
   const auto low = n.constant_double(3), high = n.constant_double(4);
   if (!bins || !dft || !rate || !low || !high) return n.refuse("all inputs must be constant");
   if (*bins < 1 || *dft < 1 || *rate < 1) return n.refuse("sizes must be positive");
+  if (*bins > kMostCells || *dft > kMostCells || *bins > kMostCells / (*dft / 2 + 1))
+    return n.refuse("{} bins of a spectrum of {} are too many", *bins, *dft);
   const auto to_mel = [](double hz) { return 2595 * std::log10(1 + hz / 700); };
   const double first = to_mel(*low), step = (to_mel(*high) - first) / static_cast<double>(*bins + 2);
   std::vector<int64_t> edges;

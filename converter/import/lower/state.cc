@@ -119,10 +119,15 @@ bool lower_deform_conv(NodeLowering& n) {
   if (strides.size() != 2 || dilations.size() != 2 || pads.size() != 4 ||
       kernel != std::vector<int64_t>{wd[2], wd[3]} || group < 1 || offset_groups < 1 ||
       channels % group != 0 || channels % offset_groups != 0 || wd[0] % group != 0 ||
-      wd[1] * group != channels || od[0] != d[0] || od[1] != offset_groups * cells * 2 || d[2] < 1 ||
-      d[3] < 1)
+      wd[1] != channels / group || od[0] != d[0] || od[1] % offset_groups != 0 ||
+      od[1] / offset_groups != cells * 2 || d[2] < 1 || d[3] < 1)
     return n.refuse_shapes("X {}, W {} and offsets {} do not fit", to_string(d), to_string(wd),
                            to_string(od));
+  constexpr int64_t kMostPlaces = 1 << 24;
+  if (!within_reach(n, {kernel, strides, dilations, pads})) return false;
+  if (cells > kMostPlaces || (cells > 0 && rows > kMostPlaces / cells) ||
+      (cells * rows > 0 && columns > kMostPlaces / (cells * rows)))
+    return n.refuse_shapes("{} x {} places of {} cells are too many", rows, columns, cells);
   const DType t = n.dtype(x);
   // Where each cell looks without offset: [cells * rows, columns] for y and x.
   std::vector<double> places[2];
