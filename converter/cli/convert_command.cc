@@ -34,6 +34,7 @@ struct Arguments {
   std::vector<std::string> shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
+  double plan_seconds = 0;
   bool strict = false, strip = false, prefer_float16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep;
@@ -289,6 +290,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
   options.backends = linked_backends();
   set_quantization(a, &options);
   options.stored_weights = a.weights == "stored";
+  options.plan_seconds = a.plan_seconds;
   options.details = !a.report.empty();
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -429,6 +431,11 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the file and are "
        "widened when a session is created (default); widened: in the file")
       ->check(CLI::IsMember({"stored", "widened"}));
+  c->add_option(
+       "--plan-seconds", a->plan_seconds,
+       "Look for a smaller arena for so long where it may not be the least (the result may then depend on "
+       "this machine)")
+      ->check(CLI::Range(0.0, 86400.0));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_option("--float64", a->float64,
                 "auto: float64 stays where float32 could lose something; keep: everywhere; narrow: nowhere")

@@ -93,7 +93,9 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
     session_options.threads = &threads_->pool;
   }
   const auto fail = [&](const Status& s) {
-    throw std::runtime_error(fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model())));
+    const std::string said = fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model()));
+    if (s.code == Code::kUnsupported) throw ModelFileError(said);  // what the file wants is not here
+    throw std::runtime_error(said);
   };
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) fail(need.status());

@@ -9,8 +9,10 @@
 #include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
 #include "converter/plan/limit_operands.h"
+#include "converter/plan/offsets_search.h"
 #include "converter/plan/place_memories.h"
 #include "converter/plan/program_planner.h"
+#include "converter/plan/region_offsets.h"
 #include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
 #include "runtime/kernels/reference.h"
@@ -39,11 +41,22 @@ class ModelPlanner {
       PlannedProgram other = arrange(graph, steps, own_inputs, held, true);
       if (other.arena_bytes <= program.arena_bytes) program = std::move(other);
     }
+    if (seconds_ > 0 && !program.proved) look_on(program);
     model_.programs[index] = std::move(program);
     return index;
   }
 
  private:
+  void look_on(PlannedProgram& program) {
+    PlannedProgram other = program;
+    const double start = steady_seconds();
+    assign_region_offsets(other,
+                          {.alignment = kBufferAlignment, .max_nodes = UINT64_MAX, .max_seconds = seconds_});
+    seconds_ -= steady_seconds() - start;
+    if (other.arena_bytes < program.arena_bytes || other.lower_bound > program.lower_bound)
+      program = std::move(other);
+  }
+
   // The order of steps, then places.
   PlannedProgram arrange(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
                          size_t own_inputs, const std::vector<ValueId>& held, bool strides) const {
@@ -233,6 +246,7 @@ class ModelPlanner {
 
   PlannedModel& model_;
   const PlanOptions& options_;
+  double seconds_ = options_.seconds;  // left to look on for
 };
 
 }  // namespace

@@ -28,6 +28,9 @@ struct PlanOptions {
   bool overlap = false;
   bool strides = true;    // Slices and Concats are also elided where that makes operands strided
   bool thorough = false;  // search for the least memory: order of steps, offsets
+  // Where the search has not proved that nothing is left to gain, look on for so long. The result may then
+  // depend on the machine.
+  double seconds = 0;
   bool islands =
       false;  // keep steps in another memory even where moving their operands costs more than they do
   double effort = 1;      // of the budgets of these searches

@@ -1,10 +1,9 @@
 #include "converter/plan/program_planner.h"
 
 #include <algorithm>
-#include <set>
 
-#include "converter/plan/offsets.h"
 #include "converter/plan/place_memories.h"
+#include "converter/plan/region_offsets.h"
 
 namespace sinter::convert {
 namespace {
@@ -119,94 +118,19 @@ class ProgramPlanner {
     step.max_threads = 1;
   }
 
-  // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
-  // lie in between.
-  MemoryBlock block_of(ValueId root) {
-    const std::vector<ValueId>& members = blocks().members(root);
-    MemoryBlock block{storage_.reach(root), INT32_MAX, INT32_MIN, 0};
-    std::vector<int> times;  // where something begins, or has ended
-    for (const ValueId m : members) {
-      block.first = std::min(block.first, at(m).first_step);
-      block.last = std::max(block.last, at(m).last_step);
-      times.push_back(at(m).first_step), times.push_back(at(m).last_step + 1);
-    }
-    std::sort(times.begin(), times.end());
-    times.erase(std::unique(times.begin(), times.end()), times.end());
-    for (size_t t = 0; t + 1 < times.size(); ++t) {
-      std::vector<std::pair<uint64_t, uint64_t>> spans;
-      for (const ValueId m : members)
-        if (at(m).first_step <= times[t] && times[t] <= at(m).last_step && bytes(m) > 0)
-          spans.emplace_back(blocks().delta(m), blocks().delta(m) + bytes(m));
-      std::sort(spans.begin(), spans.end());
-      for (size_t i = 0; i < spans.size();) {
-        MemoryPiece piece{times[t], times[t + 1] - 1, spans[i].first, spans[i].second};
-        for (++i; i < spans.size() && spans[i].first <= piece.end; ++i)
-          piece.end = std::max(piece.end, spans[i].second);
-        const auto before = std::find_if(block.pieces.begin(), block.pieces.end(), [&](const MemoryPiece& p) {
-          return p.last + 1 == piece.first && p.begin == piece.begin && p.end == piece.end;
-        });
-        if (before != block.pieces.end())
-          before->last = piece.last;
-        else
-          block.pieces.push_back(piece);
-      }
-    }
-    if (block.pieces.size() == 1 && block.pieces[0].end - block.pieces[0].begin == block.bytes &&
-        block.pieces[0].first == block.first && block.pieces[0].last == block.last)
-      block.pieces.clear();
-    return block;
-  }
-
+  // Distances within each block, then addresses.
   void place() {
-    std::set<uint8_t> memories{0};
-    for (size_t i = 0; i < graph_.values.size(); ++i)
-      if (program_.values[i].placed) memories.insert(graph_.values[i].memory);
-    program_.proved = true;
     for (PlannedStep& step : program_.steps)
       if (step.elided) step.workspace_bytes = 0;
-    for (const uint8_t memory : memories) {
-      program_.regions.push_back({memory});
-      place(static_cast<uint32_t>(program_.regions.size() - 1));
-      const PlannedRegion& region = program_.regions.back();
-      program_.arena_bytes += region.bytes;
-      program_.lower_bound += region.lower_bound;
-      program_.proved &= region.proved;
-    }
-  }
-  void place(uint32_t index) {
-    PlannedRegion& region = program_.regions[index];
-    std::vector<MemoryBlock> memory;
-    std::vector<std::pair<bool, size_t>> owner;  // (is a workspace, step or root value)
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const auto id = static_cast<ValueId>(i);
-      if (!at(id).placed || blocks().root(id) != id || graph_.value(id).memory != region.memory) continue;
-      memory.push_back(block_of(id));
-      owner.emplace_back(false, i);
-    }
-    for (size_t n = 0; n < program_.steps.size(); ++n) {
-      if (memory_of(graph_, graph_.nodes[n]) != region.memory) continue;
-      program_.steps[n].workspace_region = index;
-      if (program_.steps[n].workspace_bytes == 0) continue;
-      memory.push_back({program_.steps[n].workspace_bytes, static_cast<int>(n), static_cast<int>(n), 0});
-      owner.emplace_back(true, n);
+      if (!at(id).placed) continue;
+      at(id).offset = blocks().delta(id);
+      at(id).alias_of = blocks().alias_of(id);
     }
     OffsetOptions options{.alignment = kBufferAlignment};
     options.max_nodes = static_cast<uint64_t>(effort_ * static_cast<double>(options.max_nodes));
-    const OffsetResult offsets = assign_offsets(memory, options);
-    region.bytes = offsets.bytes + kReadPadding;
-    region.lower_bound = offsets.lower_bound + kReadPadding;
-    region.proved = offsets.proved;
-    for (size_t b = 0; b < memory.size(); ++b) {
-      if (owner[b].first) {
-        program_.steps[owner[b].second].workspace_offset = memory[b].offset;
-        continue;
-      }
-      for (const ValueId m : blocks().members(static_cast<ValueId>(owner[b].second))) {
-        at(m).region = index;
-        at(m).offset = memory[b].offset + blocks().delta(m);
-        at(m).alias_of = blocks().alias_of(m);
-      }
-    }
+    assign_region_offsets(program_, options);
   }
 
   const Graph& graph_;

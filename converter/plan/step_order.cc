@@ -67,7 +67,11 @@ class Search {
  public:
   Search(const Graph& graph, const Storage& storage, const std::vector<StepMemory>& steps,
          const std::vector<ValueId>& held, double effort = 1)
-      : graph_(graph), storage_(storage), steps_(steps), uses_(graph), held_(graph.values.size()),
+      : graph_(graph),
+        storage_(storage),
+        steps_(steps),
+        uses_(graph),
+        held_(graph.values.size()),
         budget_(static_cast<int64_t>(effort * static_cast<double>(kBudget))) {
     for (const ValueId v : graph.outputs) held_[static_cast<size_t>(v)] = true;
     for (const ValueId v : held) held_[static_cast<size_t>(v)] = true;

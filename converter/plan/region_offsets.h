@@ -1,0 +1,14 @@
+// From a program's blocks to addresses: the regions, and where in them every value and workspace lies.
+#pragma once
+
+#include "converter/plan/offsets.h"
+#include "converter/plan/planned_model.h"
+
+namespace sinter::convert {
+
+// Given are the steps with their workspaces, and the values with their lives, bytes, what they lie on
+// (alias_of) and their distances from one another as differences of offsets. Sets regions, the offsets in
+// them, and the sums. May be called again, with options that find more.
+void assign_region_offsets(PlannedProgram& program, const OffsetOptions& options);
+
+}  // namespace sinter::convert
