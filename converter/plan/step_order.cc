@@ -123,8 +123,9 @@ class Search {
     if (producer(v) >= 0 && !ran(producer(v))) return false;
     if (held_[static_cast<size_t>(v)]) return true;
     const auto& readers = uses_.readers[static_cast<size_t>(v)];
-    budget_ -= static_cast<int64_t>(readers.size() / 16);  // no more than a few is the rule
-    return std::any_of(readers.begin(), readers.end(), [&](int r) { return r < 0 || !ran(r); });
+    const auto waits = std::find_if(readers.begin(), readers.end(), [&](int r) { return r < 0 || !ran(r); });
+    budget_ -= (waits - readers.begin()) / 16;  // looking at no more than a few is the rule
+    return waits != readers.end();
   }
   // Bytes of a block that values cover which live then, or which step `running` has among its results.
   uint64_t covered(const Words& done, int also, ValueId root, int running) const {
