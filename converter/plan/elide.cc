@@ -37,6 +37,10 @@ Storage::Storage(const Graph& graph, size_t own_inputs, const Takes& takes, cons
   for (size_t i = 0; i < own_inputs; ++i) place(graph.inputs[i]);
   for (const Node& node : graph.nodes)
     for (const ValueId id : node.outputs) place(id);
+  caller_writes_.resize(graph.values.size());
+  caller_reads_.resize(graph.values.size());
+  for (size_t i = 0; i < own_inputs; ++i) caller_writes_[static_cast<size_t>(graph.inputs[i])] = true;
+  for (const ValueId v : graph.outputs) caller_reads_[static_cast<size_t>(v)] = true;
   for (size_t n = 0; n < graph.nodes.size(); ++n) elide(n);
   if (!takes) return;
   touching_.resize(graph.values.size());
@@ -58,17 +62,11 @@ uint64_t Storage::reach(ValueId root) const {
   return far;
 }
 
-bool Storage::caller_writes(ValueId root) const {
-  const auto own = graph_.inputs.begin() + static_cast<ptrdiff_t>(own_inputs_);
-  for (const ValueId m : blocks_.members(root))
-    if (std::find(graph_.inputs.begin(), own, m) != own) return true;
-  return false;
-}
-
-bool Storage::caller_reads(ValueId root) const {
-  for (const ValueId m : blocks_.members(root))
-    if (graph_.is_output(m)) return true;
-  return false;
+void Storage::join(ValueId v, ValueId onto, uint64_t distance) {
+  const auto from = static_cast<size_t>(blocks_.root(v)), to = static_cast<size_t>(blocks_.root(onto));
+  caller_writes_[to] = caller_writes_[to] || caller_writes_[from];
+  caller_reads_[to] = caller_reads_[to] || caller_reads_[from];
+  blocks_.join(v, onto, distance);
 }
 
 bool Storage::may_join(ValueId a, ValueId b) const {
@@ -87,7 +85,7 @@ void Storage::elide(size_t n) {
   uint64_t distance = 0;
   if (!placed(in) || !may_join(in, out)) return;
   if (slice != nullptr && !contiguous(*slice, graph_.value(in), &distance)) return;
-  blocks_.join(out, in, distance);
+  join(out, in, distance);
   elided_[n] = true;
 }
 
@@ -110,7 +108,7 @@ void Storage::elide_concat(size_t n) {
   }
   uint64_t distance = 0;
   for (const ValueId in : node.inputs) {
-    blocks_.join(in, out, distance);
+    join(in, out, distance);
     distance += bytes(in);
   }
   elided_[n] = true;
@@ -164,7 +162,7 @@ void Storage::place_parts(size_t n) {
   if (!give_strides(n, parts, given)) return;
   uint64_t distance = 0;
   for (const ValueId in : parts) {
-    blocks_.join(in, out, distance);
+    join(in, out, distance);
     distance += static_cast<uint64_t>(graph_.value(in).dims[axis] * given[axis]);
   }
   elided_[n] = true;
@@ -189,7 +187,7 @@ void Storage::place_window(size_t n) {
     given[axis] *= slice.steps[i];
   }
   if (!give_strides(n, {out}, given)) return;
-  blocks_.join(out, in, distance);
+  join(out, in, distance);
   elided_[n] = true;
   strided_.push_back(n);
 }

@@ -37,12 +37,12 @@ class Storage {
   bool fits_in_place(const Node& node, ValueId operand) const;
   // Bytes from a block's start to its end.
   uint64_t reach(ValueId root) const;
-  bool caller_writes(ValueId root) const;
-  bool caller_reads(ValueId root) const;
+  bool caller_writes(ValueId root) const { return caller_writes_[static_cast<size_t>(root)]; }
+  bool caller_reads(ValueId root) const { return caller_reads_[static_cast<size_t>(root)]; }
   // A public input and a public output never share memory; nor do two public outputs, or values of different
   // memories.
   bool may_join(ValueId a, ValueId b) const;
-  void join(ValueId v, ValueId onto, uint64_t distance) { blocks_.join(v, onto, distance); }
+  void join(ValueId v, ValueId onto, uint64_t distance);
 
  private:
   void elide(size_t n);
@@ -58,6 +58,7 @@ class Storage {
   size_t own_inputs_;
   Blocks blocks_;
   std::vector<bool> elided_, placed_;
+  std::vector<bool> caller_writes_, caller_reads_;  // some value of the block, by root
   std::vector<uint64_t> bytes_;
   std::vector<std::vector<int64_t>> strides_;
   std::vector<size_t> strided_;

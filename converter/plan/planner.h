@@ -32,8 +32,8 @@ struct PlanOptions {
   // depend on the machine.
   double seconds = 0;
   bool islands =
-      false;  // keep steps in another memory even where moving their operands costs more than they do
-  double effort = 1;      // of the budgets of these searches
+      false;          // keep steps in another memory even where moving their operands costs more than they do
+  double effort = 1;  // of the budgets of these searches
 };
 
 // The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.

@@ -14,13 +14,16 @@ class ProgramPlanner {
       : graph_(*program.graph), program_(program), storage_(std::move(storage)), effort_(effort) {
     program_.values.resize(graph_.values.size());
     live_ranges(held);
+    for (size_t i = 0; i < graph_.values.size(); ++i)
+      living_.push_back(blocks().members(static_cast<ValueId>(i)));
   }
 
   void plan(uint64_t enough) {
     for (size_t n = 0; n < graph_.nodes.size(); ++n) program_.steps[n].elided = storage_.elided()[n];
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       const int step = static_cast<int>(n);
-      if (!program_.steps[n].elided && !share_in_place(step) && live_in(step) > enough) overlap_operand(step);
+      if (program_.steps[n].elided || share_in_place(step)) continue;
+      if (program_.steps[n].lead != PlannedStep::kNever && live_in(step) > enough) overlap_operand(step);
     }
     place();
   }
@@ -63,13 +66,20 @@ class ProgramPlanner {
     return sum;
   }
 
-  // Whether nothing but `in` lives from step n on in bytes [begin, end) of its block.
-  bool free_but_for(ValueId in, int n, uint64_t begin, uint64_t end) const {
-    const auto& members = blocks().members(blocks().root(in));
-    return std::all_of(members.begin(), members.end(), [&](ValueId m) {
-      return m == in || blocks().delta(m) >= end || blocks().delta(m) + bytes(m) <= begin ||
-             program_.values[static_cast<size_t>(m)].last_step < n;
+  // Whether nothing but `in` lives from step n on in bytes [begin, end) of its block. n never falls.
+  bool free_but_for(ValueId in, int n, uint64_t begin, uint64_t end) {
+    std::vector<ValueId>& living = living_[static_cast<size_t>(blocks().root(in))];
+    std::erase_if(living, [&](ValueId m) { return at(m).last_step < n; });
+    return std::all_of(living.begin(), living.end(), [&](ValueId m) {
+      return m == in || blocks().delta(m) >= end || blocks().delta(m) + bytes(m) <= begin;
     });
+  }
+  void join(ValueId v, ValueId onto, uint64_t distance) {
+    std::vector<ValueId>&from = living_[static_cast<size_t>(blocks().root(v))],
+    &to = living_[static_cast<size_t>(blocks().root(onto))];
+    to.insert(to.end(), from.begin(), from.end());
+    from.clear();
+    storage_.join(v, onto, distance);
   }
   // Output 0 has no place yet, and operand `in` dies here.
   bool may_overwrite(int n, ValueId in) {
@@ -86,7 +96,7 @@ class ProgramPlanner {
       if (!storage_.fits_in_place(node, in) || !may_overwrite(n, in) ||
           !free_but_for(in, n, blocks().delta(in), blocks().delta(in) + bytes(in)))
         continue;
-      storage_.join(node.outputs[0], in, 0);
+      join(node.outputs[0], in, 0);
       return true;
     }
     return false;
@@ -111,9 +121,9 @@ class ProgramPlanner {
                    end = place + bytes(out) - std::min(place + bytes(out), lead);
     if (!free_but_for(in, n, begin, end)) return;
     if (place >= lead)
-      storage_.join(out, root, begin);
+      join(out, root, begin);
     else
-      storage_.join(root, out, lead - place);
+      join(root, out, lead - place);
     step.in_order = true;
     step.max_threads = 1;
   }
@@ -136,6 +146,7 @@ class ProgramPlanner {
   const Graph& graph_;
   PlannedProgram& program_;
   Storage storage_;
+  std::vector<std::vector<ValueId>> living_;  // by root: members of the block that may still live
   double effort_;
 };
 

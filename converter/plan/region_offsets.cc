@@ -12,7 +12,11 @@ namespace {
 class RegionOffsets {
  public:
   RegionOffsets(PlannedProgram& program, const OffsetOptions& options)
-      : graph_(*program.graph), program_(program), options_(options), members_(program.values.size()) {
+      : graph_(*program.graph),
+        program_(program),
+        options_(options),
+        root_(program.values.size(), kAbsent),
+        members_(program.values.size()) {
     for (size_t i = 0; i < program.values.size(); ++i)
       if (program.values[i].placed)
         members_[static_cast<size_t>(root(static_cast<ValueId>(i)))].push_back(static_cast<ValueId>(i));
@@ -36,11 +40,17 @@ class RegionOffsets {
   }
 
  private:
+  using Span = std::pair<uint64_t, uint64_t>;  // bytes, from the block's start
+
   PlannedValue& at(ValueId id) { return program_.values[static_cast<size_t>(id)]; }
-  // The value that all of its block lie on.
+  // The value that all of its block lie on. Chains are long and looked at once.
   ValueId root(ValueId id) {
-    while (at(id).alias_of >= 0) id = at(id).alias_of;
-    return id;
+    std::vector<ValueId> way;
+    for (; root_[static_cast<size_t>(id)] == kAbsent && at(id).alias_of >= 0; id = at(id).alias_of)
+      way.push_back(id);
+    const ValueId found = at(id).alias_of >= 0 ? root_[static_cast<size_t>(id)] : id;
+    for (const ValueId v : way) root_[static_cast<size_t>(v)] = found;
+    return found;
   }
 
   // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
@@ -49,33 +59,55 @@ class RegionOffsets {
     const std::vector<ValueId>& members = members_[static_cast<size_t>(root)];
     const uint64_t start = at(root).offset;
     MemoryBlock block{0, INT32_MAX, INT32_MIN, 0};
-    std::vector<int> times;  // where something begins, or has ended
+    struct Change {
+      int step;  // that something begins with, or before which it has ended
+      bool begins;
+      Span span;
+    };
+    std::vector<Change> changes;
     for (const ValueId m : members) {
-      block.bytes = std::max(block.bytes, at(m).offset - start + at(m).bytes);
+      const Span span{at(m).offset - start, at(m).offset - start + at(m).bytes};
+      block.bytes = std::max(block.bytes, span.second);
       block.first = std::min(block.first, at(m).first_step);
       block.last = std::max(block.last, at(m).last_step);
-      times.push_back(at(m).first_step), times.push_back(at(m).last_step + 1);
+      if (at(m).bytes == 0) continue;
+      changes.push_back({at(m).first_step, true, span});
+      changes.push_back({at(m).last_step + 1, false, span});
     }
-    std::sort(times.begin(), times.end());
-    times.erase(std::unique(times.begin(), times.end()), times.end());
-    for (size_t t = 0; t + 1 < times.size(); ++t) {
-      std::vector<std::pair<uint64_t, uint64_t>> spans;
-      for (const ValueId m : members)
-        if (at(m).first_step <= times[t] && times[t] <= at(m).last_step && at(m).bytes > 0)
-          spans.emplace_back(at(m).offset - start, at(m).offset - start + at(m).bytes);
-      std::sort(spans.begin(), spans.end());
-      for (size_t i = 0; i < spans.size();) {
-        MemoryPiece piece{times[t], times[t + 1] - 1, spans[i].first, spans[i].second};
-        for (++i; i < spans.size() && spans[i].first <= piece.end; ++i)
-          piece.end = std::max(piece.end, spans[i].second);
-        const auto before = std::find_if(block.pieces.begin(), block.pieces.end(), [&](const MemoryPiece& p) {
-          return p.last + 1 == piece.first && p.begin == piece.begin && p.end == piece.end;
-        });
-        if (before != block.pieces.end())
-          before->last = piece.last;
+    std::stable_sort(changes.begin(), changes.end(),
+                     [](const Change& a, const Change& b) { return a.step < b.step; });
+    std::vector<Span> living;    // sorted
+    std::vector<size_t> latest;  // pieces that last until the step before
+    for (size_t c = 0; c < changes.size();) {
+      const int step = changes[c].step;
+      for (; c < changes.size() && changes[c].step == step; ++c) {
+        const Span& span = changes[c].span;
+        const auto place = std::lower_bound(living.begin(), living.end(), span);
+        if (changes[c].begins)
+          living.insert(place, span);
         else
-          block.pieces.push_back(piece);
+          living.erase(place);
       }
+      if (living.empty()) {
+        latest.clear();
+        continue;
+      }
+      std::vector<size_t> now;
+      for (size_t i = 0, before = 0; i < living.size();) {
+        MemoryPiece piece{step, changes[c].step - 1, living[i].first, living[i].second};
+        for (++i; i < living.size() && living[i].first <= piece.end; ++i)
+          piece.end = std::max(piece.end, living[i].second);
+        while (before < latest.size() && block.pieces[latest[before]].begin < piece.begin) ++before;
+        if (before < latest.size() && block.pieces[latest[before]].begin == piece.begin &&
+            block.pieces[latest[before]].end == piece.end) {
+          block.pieces[latest[before]].last = piece.last;
+          now.push_back(latest[before]);
+        } else {
+          now.push_back(block.pieces.size());
+          block.pieces.push_back(piece);
+        }
+      }
+      latest = std::move(now);
     }
     if (block.pieces.size() == 1 && block.pieces[0].end - block.pieces[0].begin == block.bytes &&
         block.pieces[0].first == block.first && block.pieces[0].last == block.last)
@@ -119,6 +151,7 @@ class RegionOffsets {
   const Graph& graph_;
   PlannedProgram& program_;
   const OffsetOptions& options_;
+  std::vector<ValueId> root_;                  // where it has been looked for
   std::vector<std::vector<ValueId>> members_;  // by root
 };
 

@@ -16,6 +16,7 @@ constexpr size_t kWidths[] = {1, 16, 512};
 // Work that all searches together may do, in values looked at and words copied: about a second.
 constexpr int64_t kBudget = int64_t{1} << 24;
 constexpr size_t kMostNodes = 4096;
+constexpr size_t kFew = 64;  // members of a block
 
 using Words = std::vector<uint64_t>;
 bool has(const Words& set, int i) {
@@ -99,9 +100,10 @@ class Search {
     StepOrder best;
     best.nodes.resize(graph_.nodes.size());
     std::iota(best.nodes.begin(), best.nodes.end(), size_t{0});
+    best.proved = false;
+    if (graph_.nodes.size() > kMostNodes) return best;
     best.peak = given();
     best.proved = best.peak <= least();
-    if (best.proved || graph_.nodes.size() > kMostNodes) return best;
     for (const size_t width : kWidths)
       if (!best.proved && budget_ > 0) search(width, &best);
     return best;
@@ -130,7 +132,8 @@ class Search {
   // Bytes of a block that values cover which live then, or which step `running` has among its results.
   uint64_t covered(const Words& done, int also, ValueId root, int running) const {
     const auto& members = storage_.blocks().members(root);
-    budget_ -= static_cast<int64_t>(members.size());
+    // Many have to be sorted.
+    budget_ -= static_cast<int64_t>(members.size() <= kFew ? members.size() : 8 * members.size());
     const auto counts = [&](ValueId m) {
       return storage_.placed(m) && (live(done, also, m) || (running >= 0 && producer(m) == running));
     };
