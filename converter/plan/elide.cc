@@ -21,7 +21,6 @@ bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance) {
 
 Storage::Storage(const Graph& graph, size_t own_inputs, const Takes& takes, const std::vector<bool>& moved)
     : graph_(graph),
-      own_inputs_(own_inputs),
       blocks_(graph.values.size()),
       elided_(graph.nodes.size()),
       placed_(graph.values.size()),

@@ -55,7 +55,6 @@ class Storage {
   bool give_strides(size_t n, const std::vector<ValueId>& values, const std::vector<int64_t>& strides);
 
   const Graph& graph_;
-  size_t own_inputs_;
   Blocks blocks_;
   std::vector<bool> elided_, placed_;
   std::vector<bool> caller_writes_, caller_reads_;  // some value of the block, by root
