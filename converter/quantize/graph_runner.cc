@@ -160,6 +160,9 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   session_options.backend = options.backend.empty() ? nullptr : options.backend.c_str();
   Result<Requirements> needs = Session::requirements(*model, session_options);
   if (!needs.ok()) throw std::logic_error("a planned graph has no session: " + said(needs.status()));
+  if (needs->bytes > options.most_bytes)
+    throw DataError(
+        fmt::format("running the network takes {} bytes, more than {}", needs->bytes, options.most_bytes));
   impl_->memory = aligned(needs->bytes);
   Result<Session> session = Session::create(*model, {impl_->memory.get(), needs->bytes}, session_options);
   if (!session.ok()) throw std::logic_error("a planned graph has no session: " + said(session.status()));

@@ -29,12 +29,14 @@ struct RunnerOptions {
   std::string backend;  // only this one; empty: as planned
   // Plan as conversion does, with values inside others; watchers may then see nothing.
   bool strides = false;
+  size_t most_bytes = SIZE_MAX;  // of memory that a session may take
 };
 
 // A graph that can be run in this process. The graph is copied; ids are those of the original.
 class GraphRunner {
  public:
-  // Throws FileError where there is no room for the temporary file, DataError where memory is short.
+  // Throws FileError where there is no room for the temporary file, DataError where memory is short or
+  // may not be taken.
   GraphRunner(const Graph& graph, const RunnerOptions& options);
   ~GraphRunner();
   GraphRunner(const GraphRunner&) = delete;

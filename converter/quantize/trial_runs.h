@@ -13,7 +13,8 @@ namespace sinter::convert {
 struct TrialRange {
   double unit = 0, bytes = 0;
 };
-// Empty where the graph cannot be run that way (an index out of range, more than 1 GB of weights).
+// Empty where the graph cannot be run that way (an index out of range, more than 1 GB of weights
+// or of memory).
 std::map<ValueId, TrialRange> try_out(const Graph& graph, const RunnerOptions& options);
 
 }  // namespace sinter::convert
