@@ -1,28 +1,8 @@
 // Plans with memory of several kinds: what the verifier lets pass, and every rule broken (FORMAT.md).
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "sinter/sinter.h"
-#include "tests/format/model_builder.h"
+#include "tests/format/refusal.h"
 
 namespace sinter::testing {
 namespace {
-
-Status opened(ModelBuilder& b) {
-  const AlignedBytes file = b.build();
-  const OpenOptions options{.kernels = reference_kernels()};
-  const auto bytes = Model::open_bytes(file.span(), options);
-  if (!bytes.ok()) return bytes.status();
-  AlignedBytes memory(bytes.value());
-  return Model::open(file.span(), memory.span(), options).status();
-}
-
-#define EXPECT_REFUSED(builder, part)                                                           \
-  do {                                                                                          \
-    const Status status_ = opened(builder);                                                     \
-    EXPECT_TRUE(status_.code == Code::kCorrupt || status_.code == Code::kUnsupported);          \
-    EXPECT_THAT(status_.message != nullptr ? status_.message : "", ::testing::HasSubstr(part)); \
-  } while (false)
 
 // y = |down(-up(x) + c)| and z = x; state s on device 0, updated there.
 struct Mixed {
