@@ -243,7 +243,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   BumpArena prepared(memory.subspan(needs.control + needs.arena, needs.prepared));
   if (needs.prepared == 0) prepared = BumpArena({region, 0});
   session_ = control_.allocate_array<SessionState>(1);
-  SINTER_CHECK(session_ != nullptr, error(Code::kInternal, "measuring and creating disagree"));
+  SINTER_CHECK(session_ != nullptr, kDisagree);
   *out = session_;
   session_->model = model_;
   SINTER_RETURN_IF_ERROR(take_devices(needs));
@@ -254,7 +254,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   for (size_t i = 0; i < slot_count_; ++i) {
     if (!slots_[i].used) continue;
     void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
-    SINTER_CHECK(own != nullptr, error(Code::kInternal, "measuring and creating disagree"));
+    SINTER_CHECK(own != nullptr, kDisagree);
     BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
     std::byte nothing[1];
     BumpArena on_device(std::span<std::byte>(nothing, 0));
@@ -268,12 +268,11 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
     session_->backends[session_->backend_count++] = slots_[i].backend;
   }
   void* rest = prepared.allocate(0, kBufferAlignment);
-  SINTER_CHECK(rest != nullptr, error(Code::kInternal, "measuring and creating disagree"));
+  SINTER_CHECK(rest != nullptr, kDisagree);
   prepared_ = BumpArena({static_cast<std::byte*>(rest), needs.prepared - prepared.used()});
   prepared_end_ = static_cast<std::byte*>(rest) + (needs.prepared - prepared.used());
   SINTER_RETURN_IF_ERROR(walk_entry());
-  SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(),
-               error(Code::kInternal, "measuring and creating disagree"));
+  SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(), kDisagree);
   return ok_status();
 }
 

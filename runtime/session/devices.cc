@@ -12,8 +12,6 @@
 namespace sinter::detail {
 namespace {
 
-const Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
-
 // Not inlined: with sanitizers g++ 12 takes a FlatBuffer's string for part of its table, and warns.
 [[gnu::noinline]] bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 

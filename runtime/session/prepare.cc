@@ -15,7 +15,6 @@
 namespace sinter::detail {
 namespace {
 
-const Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
 const Status kTooLarge = error(Code::kOutOfMemory, "prepared values do not fit this machine's address space");
 // Scratch memory is far less; sums of two such sizes do not overflow.
 constexpr size_t kMostScratch = SIZE_MAX / 4;

@@ -14,6 +14,8 @@ namespace sinter::detail {
 inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
 inline constexpr size_t kMaxRegions = 16;
 inline constexpr size_t kMaxBindings = 64;
+// Creation has come to another size than requirements() had.
+inline constexpr Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
 
 // An operand: where its data are, and where in the model's FlatBuffer its dims and strides stand (bytes from
 // the start; strides 0: dense).

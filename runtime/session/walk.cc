@@ -8,8 +8,6 @@
 namespace sinter::detail {
 namespace {
 
-const Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
-
 uint32_t steps_to_run(const fb::ProgramPlan& plan) {
   uint32_t n = 0;
   for (uint32_t i = 0; i < length(plan.steps()); ++i) n += !plan.steps()->Get(i)->elided();
