@@ -15,6 +15,7 @@
 #include "converter/plan/region_offsets.h"
 #include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
+#include "runtime/backend/validate.h"
 #include "runtime/kernels/reference.h"
 
 namespace sinter::convert {
@@ -94,21 +95,17 @@ class ModelPlanner {
       if (memory_of(graph, node) > 0 || is_transfer(graph, node)) return false;
       const CallView view(graph, node, storage);
       const OpInfo& info = *op_info(node.op());
-      const auto fits = [](const TensorView& v, Strides row, bool first) {
-        int64_t pixel = 0;
-        return !v.present() || v.dense() || row == Strides::kAny ||
-               (row == Strides::kPixel && first && v.evenly_spaced(&pixel));
-      };
       for (size_t i = 0; i < view.inputs.size(); ++i)
-        if (!fits(view.inputs[i], info.in_strides, i == 0)) return false;
+        if (view.inputs[i].present() && !takes_strides(info.in_strides, view.inputs[i], i == 0)) return false;
       for (size_t i = 0; i < view.outputs.size(); ++i)
-        if (!fits(view.outputs[i], info.out_strides, i == 0)) return false;
+        if (view.outputs[i].present() && !takes_strides(info.out_strides, view.outputs[i], i == 0))
+          return false;
       const bool any = (info.traits & kElementwise) != 0;
       const size_t reference = model_.backends.size() - 1;
       for (const uint8_t c : step.candidates) {
         if (c == reference) return step.candidates.size() == 1;
         size_t workspace = 0;
-        const int threads = step.max_threads == 1 ? 1 : kPlannedThreads;
+        const int threads = planned_threads(view.call);
         if (options_.candidates[c].accept(view.call, threads, &workspace).ok() &&
             workspace <= step.workspace_bytes)
           return true;

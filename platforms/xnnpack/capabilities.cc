@@ -22,28 +22,13 @@ bool pixel_step(const TensorView& v, size_t* step) {
   return true;
 }
 
-// Operators with a stride for pixels or rows, in operands 0.
-bool takes_steps(Op op) {
-  switch (op) {
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-    case Op::kConvTranspose:
-    case Op::kFullyConnected:
-    case Op::kMaxPool:
-    case Op::kAvgPool:
-    case Op::kQConv:
-    case Op::kQDepthwiseConv:
-    case Op::kQConvTranspose:
-    case Op::kQFullyConnected:
-      return true;
-    default:
-      return false;
-  }
-}
 bool fits(const OpCall& call, const TensorView& v) {
+  // The library has strides for pixels and rows, in operands 0, and no others.
+  const OpInfo& info = *op_info(call.op);
+  const bool pixels = &v == &call.inputs[0] ? info.in_strides == Strides::kPixel
+                                            : &v == &call.outputs[0] && info.out_strides == Strides::kPixel;
   size_t step = 0;
-  const bool first = &v == &call.inputs[0] || &v == &call.outputs[0];
-  return v.size() > 0 && (v.dense() || (first && takes_steps(call.op) && pixel_step(v, &step)));
+  return v.size() > 0 && (v.dense() || (pixels && pixel_step(v, &step)));
 }
 
 // Dense (or evenly spaced) operands with elements, all float32 or all float16; a Cast is from the one to the

@@ -49,4 +49,10 @@ Status validate(const OpCall& call, KernelTable kernels) {
   return ok_status();
 }
 
+bool takes_strides(Strides row, const TensorView& view, bool first) {
+  int64_t pixel = 0;
+  return row == Strides::kAny || view.dense() ||
+         (row == Strides::kPixel && first && view.evenly_spaced(&pixel));
+}
+
 }  // namespace sinter

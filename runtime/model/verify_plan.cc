@@ -1,6 +1,7 @@
 // A profile's plan of one program: placements inside regions, operands where kernels can use them, elided
 // steps in place, and no byte shared by what lives at the same time. The rules are in schemas/FORMAT.md,
 // "Planned memory".
+#include "runtime/backend/validate.h"
 #include "runtime/model/plan_view.h"
 
 namespace sinter::detail {
@@ -147,13 +148,10 @@ class PlanVerifier : PlanView {
     }
     if (p.elided()) return check_elided(step);
     const OpInfo& info = *op_info(step_op(step));
-    const auto usable = [&](int32_t v, Strides takes, bool first) {
-      if (v < 0 || takes == Strides::kAny) return true;
+    const auto usable = [&](int32_t v, Strides row, bool first) {
+      if (v < 0 || row == Strides::kAny) return true;
       const fb::Placement* at = find_placement(plan, static_cast<uint32_t>(v));
-      if (at == nullptr) return true;
-      const TensorView view = place(*at).view;
-      int64_t step = 0;
-      return view.dense() || (takes == Strides::kPixel && first && view.evenly_spaced(&step));
+      return at == nullptr || takes_strides(row, place(*at).view, first);
     };
     const auto ins = items(step.inputs()), outs = items(step.outputs());
     for (size_t i = 0; i < ins.size(); ++i)
