@@ -106,7 +106,9 @@ Status Creator::resolve_devices() {
     devices_[d].arena = static_cast<size_t>(region.bytes());
     Backend* backend = slots_[devices_[d].slot].backend;
     if (backend == nullptr)
-      return missing(kind, "backend %s, in whose memory the plan has this step, is not here");
+      return missing(kind,
+                     "backend %s, in whose memory the plan has this step, is not here; give it, or ask for "
+                     "another one by name (\"reference\")");
     if (backend->memory() == nullptr)
       return missing(kind, "backend %s has no memory of its own here, as the plan of this step needs");
     for (uint32_t other = 0; other < d; ++other)

@@ -506,6 +506,29 @@ for x in np.load(sys.argv[1])["image"]:
         self.says(6, "ranges", DIGITS, "--calibrate", self.path("absent.npz"))
 
 
+class Memories(Case):
+    """A plan with steps in the memory of a backend that this program does not have."""
+
+    FILE = os.path.join(cli.REPO, "tests", "format", "corpus", "v1_memories.sinter")
+
+    def test_inspect_names_them(self):
+        self.says(0, "inspect", self.FILE, "--memory", words=("far",))
+        facts = json.loads(self.says(0, "inspect", self.FILE, "--memory", "--json").out)["memory"]
+        self.assertEqual([(r["memory"], r["bytes"]) for r in facts["regions"]], [("host", 320), ("far", 192)])
+        self.assertEqual([v["region"] for v in facts["placements"]], [0, 0, 1, 1, 0, 0])
+        page = self.path("memories.html")
+        self.says(0, "inspect", self.FILE, "--memory", "--html", page)
+        self.assertIn(b"far", contents(page))
+
+    def test_run_needs_the_backend(self):
+        np.savez(self.path("far.npz"), x=np.arange(6, dtype=np.float32).reshape(2, 3) - 2)
+        inputs = ("--inputs", self.path("far.npz"))
+        self.says(4, "run", self.FILE, *inputs, words=("backend far", "step 1", "ask for another one"))
+        self.says(0, "run", self.FILE, *inputs, "--backend", "reference", "--outputs", self.path("y.npz"))
+        y = np.load(self.path("y.npz"))["y"]
+        self.assertEqual(y.tolist(), [[-4, -2, 0], [-2, -4, -6]])
+
+
 class Json(Case):
     def json(self, *args, code=0):
         r = self.says(code, *args, "--json")

@@ -27,7 +27,7 @@ struct FromFile {
   AlignedBytes model_memory, memory;
   Session session;
 
-  FromFile(const char* name, ModelBuilder (*make)()) {
+  FromFile(const char* name, ModelBuilder (*make)(), const SessionOptions& use = {}) {
     if (std::getenv("SINTER_WRITE_CORPUS") != nullptr) {
       const AlignedBytes file = make().build();
       std::ofstream(path_of(name), std::ios::binary)
@@ -42,8 +42,8 @@ struct FromFile {
     auto model = Model::open(map.bytes(), model_memory.span(), options);
     EXPECT_TRUE(model.ok()) << model.status().message;
     if (!model.ok()) return;
-    memory = AlignedBytes(Session::requirements(model.value(), {}).value().bytes);
-    auto created = Session::create(model.value(), memory.span(), {});
+    memory = AlignedBytes(Session::requirements(model.value(), use).value().bytes);
+    auto created = Session::create(model.value(), memory.span(), use);
     EXPECT_TRUE(created.ok()) << created.status().message;
     if (created.ok()) session = std::move(created.value());
   }
@@ -72,6 +72,17 @@ TEST(Corpus, ControlFlowOfVersion1) {
   const float* sums = f.session.output("sums").as<float>();
   EXPECT_THAT(std::vector<float>(sums, sums + 6), ElementsAre(2, -4, 3, -6, 0, 0));
   EXPECT_EQ(*f.session.output("trips").as<int64_t>(), 2);
+}
+
+// Where the backend is not there, all of it runs in host memory if that is asked for.
+TEST(Corpus, MemoriesOfVersion1) {
+  FromFile f("v1_memories.sinter", memories_model, {.backend = "reference"});
+  ASSERT_TRUE(f.session.valid());
+  float* x = f.session.input("x").as<float>();
+  for (int i = 0; i < 6; ++i) x[i] = static_cast<float>(i) - 2;
+  ASSERT_TRUE(f.session.run().ok());
+  const float* y = f.session.output("y").as<float>();
+  EXPECT_THAT(std::vector<float>(y, y + 6), ElementsAre(-4, -2, 0, -2, -4, -6));
 }
 
 TEST(FileMap, CopiesWhatMayThenGo) {

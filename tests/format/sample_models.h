@@ -73,4 +73,22 @@ inline ModelBuilder control_model() {
   return b;
 }
 
+// y = -|x + x|, where |.| is computed in the memory of a backend called "far".
+inline ModelBuilder memories_model() {
+  ModelBuilder b;
+  b.backends = {"far"};
+  b.regions = {0, 1};
+  const int x = b.input("x", DType::kFloat32, {2, 3}), h = b.value(DType::kFloat32, {2, 3});
+  const int up = b.value(DType::kFloat32, {2, 3}), f = b.value(DType::kFloat32, {2, 3});
+  const int down = b.value(DType::kFloat32, {2, 3}), y = b.value(DType::kFloat32, {2, 3});
+  for (const int v : {up, f}) b.place(v).region = 1;
+  b.step(AddAttrs{}, {x, x}, {h});
+  b.step(CopyAttrs{}, {h}, {up}).candidates = {0};
+  b.step(AbsAttrs{}, {up}, {f}).candidates = {0};
+  b.step(CopyAttrs{}, {f}, {down}).candidates = {0};
+  b.step(NegAttrs{}, {down}, {y});
+  b.output("y", y);
+  return b;
+}
+
 }  // namespace sinter::testing

@@ -132,7 +132,10 @@ TEST(FarRefusals, NameBackendAndStep) {
   {
     Running r(b);
     EXPECT_EQ(r.status.code, Code::kUnsupported);
-    EXPECT_EQ(r.why(), "step 1: backend far, in whose memory the plan has this step, is not here");
+    EXPECT_EQ(r.why(),
+              "step 1: backend far, in whose memory the plan has this step, is not here; give it, or ask for "
+              "another "
+              "one by name (\"reference\")");
   }
   {
     KernelBackend impostor("far", reference_kernels());
