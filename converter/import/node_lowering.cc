@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "converter/import/extents.h"
 #include "converter/import/lower.h"
@@ -63,7 +64,7 @@ std::optional<std::vector<int64_t>> NodeLowering::constant_ints(size_t i) {
   }
   if (!is_integer(c->dtype()) && c->dtype() != DType::kBool) {
     for (const double x : c->as_doubles()) {
-      if (x == static_cast<double>(static_cast<int64_t>(x))) continue;
+      if (std::abs(x) < 0x1p63 && x == std::trunc(x)) continue;
       refuse_advising("round it in the model, and store it as int64",
                       "input {} ('{}') must hold whole numbers but holds {}", i, node_.inputs[i], x);
       return std::nullopt;

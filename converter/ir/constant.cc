@@ -6,6 +6,7 @@
 
 #include "converter/ir/builder.h"
 #include "converter/ir/recipe.h"
+#include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
 
@@ -109,7 +110,7 @@ ConstantPtr Constant::scalar_int(DType dtype, int64_t value) {
 }
 
 ConstantPtr Constant::scalar(DType dtype, double value) {
-  if (is_integer(dtype) || dtype == DType::kBool) return scalar_int(dtype, static_cast<int64_t>(value));
+  if (is_integer(dtype) || dtype == DType::kBool) return scalar_int(dtype, saturate_to<int64_t>(value));
   if (dtype == DType::kFloat64) return one(dtype, value);
   if (dtype == DType::kFloat32) return one(dtype, static_cast<float>(value));
   std::vector<ConstantPtr> result;
@@ -134,7 +135,10 @@ std::vector<To> converted(std::span<const std::byte> bytes) {
   for (size_t i = 0; i < out.size(); ++i) {
     From item;
     std::memcpy(&item, bytes.data() + i * sizeof(From), sizeof(From));
-    out[i] = static_cast<To>(item);
+    if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>)
+      out[i] = saturate_to<To>(item);
+    else
+      out[i] = static_cast<To>(item);
   }
   return out;
 }

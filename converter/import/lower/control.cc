@@ -35,7 +35,7 @@ std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<Val
 std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
   const ConstantPtr c = n.constant(v);
   if (!c || c->size() != 1) return std::nullopt;
-  return c->as_int64s()[0] != 0;
+  return c->as_doubles()[0] != 0;
 }
 
 // ---- If
