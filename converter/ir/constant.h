@@ -78,7 +78,8 @@ class Constant {
 
   // All elements as double / int64 (any dtype but strings; sub-byte unpacked). For small constants.
   std::vector<double> as_doubles() const;
-  std::vector<int64_t> as_int64s() const;  // floats towards zero, to the nearest end where out of range, NaN to 0
+  std::vector<int64_t> as_int64s()
+      const;  // floats towards zero, to the nearest end where out of range, NaN to 0
   // Same bytes under other dims of the same size.
   ConstantPtr reshaped(Dims dims) const;
 

@@ -49,8 +49,11 @@ Storage::Storage(const Graph& graph, size_t own_inputs, const Takes& takes, cons
         if (id >= 0) touching_[static_cast<size_t>(id)].push_back(n);
   const auto stays = [&](size_t n) { return elided_[n] || (n < moved.size() && moved[n]); };
   // A join of joins has its place before its parts get theirs in it.
-  for (size_t n = graph.nodes.size(); n-- > 0;)
+  for (size_t n = graph.nodes.size(); n-- > 0;) {
     if (graph.nodes[n].op() == Op::kConcat && !stays(n)) place_parts(n);
+    if (graph.nodes[n].op() == Op::kPad && byte_width(graph.value(graph.nodes[n].outputs[0]).dtype) > 0)
+      find_fitting(n);
+  }
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     if (graph.nodes[n].op() == Op::kSlice && !stays(n)) place_window(n);
 }
@@ -135,12 +138,20 @@ bool Storage::give_strides(size_t n, const std::vector<ValueId>& values, const s
     const auto& steps = touching_[static_cast<size_t>(id)];
     return std::all_of(steps.begin(), steps.end(), [&](size_t s) { return s == n || takes_(s, *this); });
   });
-  if (agreed) return true;
+  if (!agreed) take_strides(values);
+  return agreed;
+}
+
+void Storage::take_strides(const std::vector<ValueId>& values) {
   for (const ValueId id : values) {
     strides_[static_cast<size_t>(id)].clear();
     bytes_[static_cast<size_t>(id)] = dense_bytes(graph_.value(id).dtype, graph_.value(id).dims);
   }
-  return false;
+}
+
+bool Storage::may_lie_inside(ValueId part, ValueId whole) const {
+  return placed(part) && bytes(part) > 0 && alone(part) && !caller_writes(part) && !caller_reads(part) &&
+         graph_.value(part).memory == graph_.value(whole).memory;
 }
 
 // The inputs lie in the output, each with its strides.
@@ -151,14 +162,12 @@ void Storage::place_parts(size_t n) {
   if (byte_width(graph_.value(out).dtype) == 0) return;
   std::vector<ValueId> parts;
   for (const ValueId in : node.inputs) {
-    if (!placed(in) || bytes(in) == 0 || !alone(in) || caller_writes(in) || caller_reads(in) ||
-        graph_.value(in).memory != graph_.value(out).memory ||
-        std::find(parts.begin(), parts.end(), in) != parts.end())
-      return;
+    if (!may_lie_inside(in, out) || std::find(parts.begin(), parts.end(), in) != parts.end())
+      return find_fitting(n);
     parts.push_back(in);
   }
   const std::vector<int64_t> given = laid_out(out);
-  if (!give_strides(n, parts, given)) return;
+  if (!give_strides(n, parts, given)) return find_fitting(n);
   uint64_t distance = 0;
   for (const ValueId in : parts) {
     join(in, out, distance);
@@ -166,6 +175,26 @@ void Storage::place_parts(size_t n) {
   }
   elided_[n] = true;
   strided_.push_back(n);
+}
+
+// Which operands could lie in the result, were it not for others.
+void Storage::find_fitting(size_t n) {
+  const Node& node = graph_.nodes[n];
+  const ValueId out = node.outputs[0];
+  const std::vector<int64_t> given = laid_out(out);
+  PartialJoin join{n, std::vector<bool>(node.inputs.size()), 0};
+  const size_t parts = node.op() == Op::kPad ? 1 : node.inputs.size();
+  for (size_t i = 0; i < parts; ++i) {
+    const ValueId in = node.inputs[i];
+    const auto here = node.inputs.begin() + static_cast<ptrdiff_t>(i);
+    if (std::find(node.inputs.begin(), here, in) != here || !may_lie_inside(in, out) ||
+        !give_strides(n, {in}, given))
+      continue;
+    take_strides({in});
+    join.fits[i] = true;
+    join.bytes += bytes(in);
+  }
+  if (join.bytes > 0) partial_.push_back(std::move(join));
 }
 
 // The output lies in the input.

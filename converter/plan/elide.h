@@ -11,6 +11,13 @@
 
 namespace sinter::convert {
 
+// A Concat that is not elided, or a Pad, although operands could lie in its result.
+struct PartialJoin {
+  size_t node;
+  std::vector<bool> fits;  // by operand, some of them
+  uint64_t bytes;          // of those
+};
+
 // What a program's values are to its memory, whatever the order of its steps is.
 class Storage {
  public:
@@ -32,6 +39,7 @@ class Storage {
   const std::vector<int64_t>& strides(ValueId id) const { return strides_[static_cast<size_t>(id)]; }
   // Steps that are elided with strides.
   const std::vector<size_t>& strided() const { return strided_; }
+  const std::vector<PartialJoin>& partial() const { return partial_; }
   // Whether output 0 of `node` may lie where `operand` does, if that dies there: the op allows it, and dims,
   // strides and element sizes agree.
   bool fits_in_place(const Node& node, ValueId operand) const;
@@ -48,11 +56,14 @@ class Storage {
   void elide(size_t n);
   void elide_concat(size_t n);
   void place_parts(size_t n);
+  void find_fitting(size_t n);
+  bool may_lie_inside(ValueId part, ValueId whole) const;
   void place_window(size_t n);
   bool alone(ValueId id) const { return blocks_.members(blocks_.root(id)).size() == 1; }
   std::vector<int64_t> laid_out(ValueId id) const;
   // Gives the values these strides, if all steps but n that touch them agree.
   bool give_strides(size_t n, const std::vector<ValueId>& values, const std::vector<int64_t>& strides);
+  void take_strides(const std::vector<ValueId>& values);
 
   const Graph& graph_;
   Blocks blocks_;
@@ -61,6 +72,7 @@ class Storage {
   std::vector<uint64_t> bytes_;
   std::vector<std::vector<int64_t>> strides_;
   std::vector<size_t> strided_;
+  std::vector<PartialJoin> partial_;
   Takes takes_;
   std::vector<std::vector<size_t>> touching_;  // steps with the value among their operands
 };

@@ -10,6 +10,7 @@
 #include "converter/plan/elide.h"
 #include "converter/plan/limit_operands.h"
 #include "converter/plan/offsets_search.h"
+#include "converter/plan/part_joins.h"
 #include "converter/plan/place_memories.h"
 #include "converter/plan/program_planner.h"
 #include "converter/plan/region_offsets.h"
@@ -38,9 +39,13 @@ class ModelPlanner {
     for (const Value& v : graph->values)
       for (const auto& [axis, id] : v.extents) held.push_back(id);
     PlannedProgram program = arrange(graph, steps, own_inputs, held, false);
-    if (options_.strides && !Storage(*graph, own_inputs, takes(*graph, steps)).strided().empty()) {
-      PlannedProgram other = arrange(graph, steps, own_inputs, held, true);
-      if (other.arena_bytes <= program.arena_bytes) program = std::move(other);
+    if (options_.strides) {
+      const Storage storage(*graph, own_inputs, takes(*graph, steps));
+      if (!storage.strided().empty()) {
+        PlannedProgram other = arrange(graph, steps, own_inputs, held, true);
+        if (other.arena_bytes <= program.arena_bytes) program = std::move(other);
+      }
+      take_apart(*graph, storage.partial(), steps, own_inputs, held, program);
     }
     if (seconds_ > 0 && !program.proved) look_on(program);
     model_.programs[index] = std::move(program);
@@ -48,6 +53,58 @@ class ModelPlanner {
   }
 
  private:
+  // Joins that are moved although most of them could lie where it belongs, the largest first: taken apart
+  // where that saves memory, or costs none and moves much less.
+  void take_apart(const Graph& graph, std::vector<PartialJoin> joins, const std::vector<PlannedStep>& steps,
+                  size_t own_inputs, const std::vector<ValueId>& held, PlannedProgram& best) {
+    constexpr size_t kMostTrials = 16;
+    constexpr int64_t kMostCopies = 8;
+    const auto whole = [&](const PartialJoin& join) {
+      const Value& v = graph.value(graph.nodes[join.node].outputs[0]);
+      return dense_bytes(v.dtype, v.dims);
+    };
+    std::erase_if(joins, [&](const PartialJoin& join) {
+      return !can_part(graph, graph.nodes[join.node]) || 2 * join.bytes < whole(join) ||
+             std::count(join.fits.begin(), join.fits.end(), false) > kMostCopies;
+    });
+    std::stable_sort(joins.begin(), joins.end(),
+                     [](const PartialJoin& a, const PartialJoin& b) { return a.bytes > b.bytes; });
+    if (joins.size() > kMostTrials) joins.resize(kMostTrials);
+    std::vector<PartialJoin> taken;
+    for (PartialJoin& join : joins) {
+      const bool faster = moves_less(graph.nodes[join.node], join.bytes, whole(join));
+      taken.push_back(std::move(join));
+      const Parted parted = part_joins(graph, taken);
+      std::vector<PlannedStep> fresh(parted.graph->nodes.size());
+      for (size_t n = 0; n < fresh.size(); ++n) {
+        if (parted.origin[n] == Parted::kNew)
+          choose(*parted.graph, parted.graph->nodes[n], fresh[n]);
+        else
+          fresh[n] = steps[parted.origin[n]];
+      }
+      PlannedProgram other = arrange(parted.graph, fresh, own_inputs, held, true);
+      if (all_elided(other, parted.whole) && other.arena_bytes < best.arena_bytes + (faster ? 1 : 0))
+        best = std::move(other);
+      else
+        taken.pop_back();
+    }
+  }
+  // A few more steps take less time than what lies in place takes to move. A border takes about as long to
+  // fill as to copy, but in shorter runs.
+  static bool moves_less(const Node& node, uint64_t in_place, uint64_t whole) {
+    constexpr uint64_t kMuch = 4096;
+    return in_place >= kMuch && (node.op() != Op::kPad || 4 * in_place >= 3 * whole);
+  }
+  // The steps that these are the results of.
+  static bool all_elided(const PlannedProgram& program, const std::vector<ValueId>& results) {
+    size_t elided = 0;
+    for (size_t n = 0; n < program.steps.size(); ++n)
+      if (program.steps[n].elided &&
+          std::find(results.begin(), results.end(), program.graph->nodes[n].outputs[0]) != results.end())
+        ++elided;
+    return elided == results.size();
+  }
+
   void look_on(PlannedProgram& program) {
     PlannedProgram other = program;
     const double start = steady_seconds();

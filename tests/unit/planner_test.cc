@@ -7,6 +7,7 @@
 #include <random>
 
 #include "converter/ir/builder.h"
+#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
@@ -85,6 +86,65 @@ TEST(Planner, ConcatOfColumnsInterleavesThem) {
   EXPECT_EQ(at(a).offset, at(outer).offset + 32);
   EXPECT_EQ(at(b).offset, at(outer).offset + 64);
   EXPECT_EQ(at(b).bytes, 3u * 96 + 32);
+}
+
+// What is not elided is copied, part by part.
+TEST(Planner, ConcatBesideAConstantMovesOnlyThat) {
+  Fixture f({64, 32});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input});
+  const ValueId k = f.graph->add_constant(Constant::owned(DType::kFloat32, {64, 4}, Bytes(1024)));
+  const ValueId c = f.emit(ConcatAttrs{1}, {k, a});
+  const PlannedProgram p = f.plan({f.emit(NegAttrs{}, {c})});
+  const auto at = [&](ValueId v) -> const PlannedValue& { return p.values[static_cast<size_t>(v)]; };
+  EXPECT_EQ(at(a).offset, at(c).offset + 16);
+  EXPECT_EQ(at(a).strides, (std::vector<int64_t>{144, 4}));
+  ASSERT_EQ(p.graph->nodes.size(), 4u);
+  int64_t moved = 0;
+  for (size_t n = 0; n < p.steps.size(); ++n) {
+    const Node& node = p.graph->nodes[n];
+    EXPECT_EQ(p.steps[n].elided, node.op() == Op::kConcat);
+    if (node.op() == Op::kBroadcast) moved += element_count(p.graph->value(node.outputs[0]).dims);
+  }
+  EXPECT_EQ(moved, 64 * 4);
+}
+
+TEST(Planner, PadIsAFrameAroundWhatIsPadded) {
+  for (const PadMode mode : {PadMode::kConstant, PadMode::kReflect, PadMode::kEdge, PadMode::kWrap}) {
+    SCOPED_TRACE(static_cast<int>(mode));
+    Fixture f({1, 16, 16, 16});
+    const ValueId a = f.emit(ExpAttrs{}, {f.input});
+    PadAttrs pad;
+    pad.mode = static_cast<int64_t>(mode);
+    pad.pads = {0, 2, 1, 0, 0, 3, 2, 0};
+    const ValueId b = f.emit(pad, {a});
+    const PlannedProgram p = f.plan({f.emit(NegAttrs{}, {b})});
+    const auto at = [&](ValueId v) -> const PlannedValue& { return p.values[static_cast<size_t>(v)]; };
+    EXPECT_EQ(at(a).offset, at(b).offset + 2 * 19 * 64 + 64);
+    EXPECT_EQ(std::vector<int64_t>(at(a).strides.begin() + 1, at(a).strides.end()),
+              (std::vector<int64_t>{19 * 64, 64, 4}));
+    EXPECT_EQ(p.graph->nodes[0].op(), Op::kExp);
+    int64_t moved = 0;
+    for (size_t n = 1; n + 1 < p.steps.size(); ++n)
+      if (!p.steps[n].elided) moved += element_count(p.graph->value(p.graph->nodes[n].outputs[0]).dims);
+    EXPECT_EQ(moved, (21 * 19 - 16 * 16) * 16);
+  }
+}
+
+// Its operand is the caller's, or what makes it writes dense rows only, or it is not worth the steps.
+TEST(Planner, PadThatCannotBeAFrameStaysAStep) {
+  PadAttrs pad;
+  pad.pads = {0, 1, 1, 0, 0, 1, 1, 0};
+  for (const int64_t channels : {1, 16}) {
+    Fixture f({1, 16, 16, channels});
+    const ValueId a = f.emit(ExpAttrs{}, {f.input});
+    const ValueId norm = f.emit(LrnAttrs{}, {a});
+    const PlannedProgram p =
+        f.plan({f.emit(NegAttrs{}, {f.emit(pad, {f.input})}), f.emit(AbsAttrs{}, {f.emit(pad, {norm})})});
+    EXPECT_EQ(std::count_if(p.graph->nodes.begin(), p.graph->nodes.end(),
+                            [](const Node& node) { return node.op() == Op::kPad; }),
+              2);
+    EXPECT_EQ(p.graph->nodes.size(), 6u);
+  }
 }
 
 TEST(Planner, SliceOfColumnsIsReadInPlace) {

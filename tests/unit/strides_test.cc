@@ -42,7 +42,23 @@ class RandomNet {
     const ValueId x = any();
     const Dims d = s.graph.value(x).dims;
     const int64_t channels = d[3];
-    switch (below(10)) {
+    switch (below(12)) {
+      case 10: {
+        if (d[1] > 12) return;
+        PadAttrs a;
+        a.mode = below(4);
+        const auto most = [&](int axis) { return std::min<int64_t>(d[static_cast<size_t>(axis)] - 1, 3); };
+        for (int i = 0; i < 8; ++i) a.pads.push(i % 4 == 1 || i % 4 == 2 ? below(most(i % 4) + 1) : 0);
+        return keep(s.emit(a, {s.emit(SiluAttrs{}, {x})}));
+      }
+      case 11: {
+        if (channels > 60) return;
+        const ValueId mine = s.emit(NegAttrs{}, {x});
+        std::vector<ValueId> parts{mine, mine, s.constant({1, d[1], d[2], 3}), known_[0]};
+        const Dims& first = s.graph.value(known_[0]).dims;
+        if (d[1] != first[1] || d[2] != first[2]) parts.pop_back();
+        return keep(s.emit(ConcatAttrs{3}, parts));
+      }
       case 0: {
         const int64_t out = 1 + below(24), k = 1 + 2 * below(2);
         ConvAttrs a;
