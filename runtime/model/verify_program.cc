@@ -245,7 +245,7 @@ Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step
 Status check_prepare_chain(const ProgramFacts& f, const fb::Step& step, int32_t s) {
   const int32_t first = items(f.program->prepare()->Get(0)->outputs())[0];
   const auto outs = items(step.outputs());
-  SINTER_CHECK(outs.size() == 1 && outs[0] == first + s,
+  SINTER_CHECK(outs.size() == 1 && first >= 0 && outs[0] == first + s,
                corrupt("prepared values are not numbered as their steps"));
   int32_t start = s;
   for (const int32_t v : items(step.inputs()))
