@@ -1,6 +1,7 @@
 // Whole graphs with steps on a device: planned by the converter, written, read, verified and run. The results
 // are those of the host alone, bit for bit, with the planned transfers and the planned bytes.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -98,11 +99,13 @@ void check_network(const fs::path& onnx, bool islands, Totals* totals) {
   options.islands = islands, options.thorough = totals->graphs % 4 == 0;
   const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), options);
   const PlannedProgram& program = plan.programs[0];
-  const fs::path file = fs::path(::testing::TempDir()) / "far_network.sinter";
+  const fs::path file =
+      fs::path(::testing::TempDir()) / ("far_network_" + std::to_string(getpid()) + ".sinter");
   emit_model(plan, file);
   AlignedBytes bytes(fs::file_size(file));
   std::ifstream(file, std::ios::binary)
       .read(reinterpret_cast<char*>(bytes.span().data()), static_cast<std::streamsize>(bytes.span().size()));
+  fs::remove(file);
   const OpenOptions open{.kernels = reference_kernels()};
   AlignedBytes model_memory(Model::open_bytes(bytes.span(), open).value());
   auto opened = Model::open(bytes.span(), model_memory.span(), open);
