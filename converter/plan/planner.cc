@@ -238,7 +238,7 @@ class ModelPlanner {
       const auto* loop = node.as<LoopAttrs>();
       const auto carried = loop ? static_cast<size_t>(loop->carried) : 0;
       for (const auto& body : node.bodies) {
-        const uint32_t sub = plan(body, loop ? 2 + carried : 0, 2, carried);
+        const uint32_t sub = plan(body, loop ? 2 + carried : 0, loop ? 2 : 0, carried);
         step.subprograms.push_back(sub);
         step.workspace_bytes = std::max(step.workspace_bytes, model_.programs[sub].arena_bytes);
       }
