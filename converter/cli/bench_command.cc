@@ -24,7 +24,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-struct Arguments {
+struct BenchArguments {
   CommonOptions common;
   TrustOption trust;
   std::string model, inputs, backend;
@@ -54,7 +54,7 @@ Arrays made_up_inputs(const Model& model) {
   return arrays;
 }
 
-void run_bench(const Arguments& a) {
+void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
   if (!a.inputs.empty()) {
@@ -106,7 +106,7 @@ void run_bench(const Arguments& a) {
 }  // namespace
 
 void add_bench(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<BenchArguments>();
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are made up");

@@ -18,7 +18,7 @@
 namespace sinter::convert {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   CommonOptions common;
   TrustOption trust;
   std::string a, b, inputs;
@@ -100,7 +100,8 @@ struct Difference {
   double relative() const { return peak > 0 ? largest / peak : largest; }
   double sqnr_db() const { return decibels(signal, noise); }
 
-  void add(const std::vector<double>& x, const std::vector<double>& y, DType dtype, const Arguments& args) {
+  void add(const std::vector<double>& x, const std::vector<double>& y, DType dtype,
+           const CompareArguments& args) {
     double now = 0;
     for (const double v : x)
       if (std::isfinite(v)) now = std::max(now, std::fabs(v));
@@ -123,7 +124,7 @@ struct Difference {
       within &= args.min_sqnr || (!exact && e <= atol + rtol * std::fabs(x[i]));
     }
   }
-  void judge(const Arguments& args) {
+  void judge(const CompareArguments& args) {
     if (args.min_sqnr) within = sqnr_db() >= *args.min_sqnr && std::isfinite(largest);
   }
   nlohmann::json to_json(const std::string& name) const {
@@ -227,7 +228,7 @@ void print_layers(const LayerNoise& noise, bool all) {
   fmt::print("dB of signal over noise; own: with exact operands, all: with those that the layer gets\n");
 }
 
-void run_compare(Arguments a, Outcome& outcome) {
+void run_compare(CompareArguments a, Outcome& outcome) {
   const Arrays inputs = read_arrays(a.inputs);
   const std::optional<PublicKey> key = a.trust.key();
   Side second(a.b, key);
@@ -327,7 +328,7 @@ void run_compare(Arguments a, Outcome& outcome) {
 }  // namespace
 
 void add_compare(CLI::App& app, Outcome& outcome) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<CompareArguments>();
   CLI::App* c =
       app.add_subcommand("compare", "Compare two models' outputs; an ONNX model is computed in float64");
   c->add_option("first", a->a, "The reference: an .onnx or .sinter file")->required();

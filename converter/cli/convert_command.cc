@@ -23,7 +23,7 @@
 namespace sinter::convert {
 namespace {
 
-struct Arguments {
+struct ConvertArguments {
   CommonOptions common;
   std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
                           weights = "stored", sign, quantize, calibrate, calibrator, max_drop;
@@ -64,7 +64,7 @@ DType named_dtype(const std::string& name) {
   return DType::kNone;
 }
 
-LoweringOptions lowering_options(const Arguments& a) {
+LoweringOptions lowering_options(const ConvertArguments& a) {
   LoweringOptions options;
   for (const std::string& item : a.shapes) {
     const auto [name, list] = split(item, "--shape", "INPUT=1,3,224,224");
@@ -123,7 +123,7 @@ std::string listed(const List& list, const Name& name) {
 }
 
 // Flags that say something about a quantization are refused where they would do nothing.
-void check_flags(const Arguments& a) {
+void check_flags(const ConvertArguments& a) {
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
   const std::pair<bool, const char*> any[] = {{!a.calibrate.empty(), "--calibrate"},
                                               {a.block != 0, "--block"}};
@@ -152,7 +152,7 @@ void check_flags(const Arguments& a) {
     throw UsageError("--samples says how many of --calibrate's samples are used: give --calibrate DATA, too");
 }
 
-void set_quantization(const Arguments& a, ConversionOptions* options) {
+void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   check_flags(a);
   if (a.quantize.empty()) return;
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
@@ -219,7 +219,7 @@ void set_quantization(const Arguments& a, ConversionOptions* options) {
 }
 
 // --evaluate's data, with the array that --label names; looked at before the work.
-Arrays labelled_data(const Arguments& a) {
+Arrays labelled_data(const ConvertArguments& a) {
   if (a.evaluate_data.empty() || a.metric == "sqnr") return {};
   Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
@@ -235,7 +235,7 @@ Arrays labelled_data(const Arguments& a) {
 }
 
 // --metric sqnr needs two models, the float one and the quantized, and no labels.
-void check_metric(const Arguments& a) {
+void check_metric(const ConvertArguments& a) {
   if (a.metric != "sqnr") return;
   if (a.quantize.empty())
     throw UsageError(
@@ -276,7 +276,7 @@ void keep_freed_memory() {
 #endif
 }
 
-void run_convert(const Arguments& a, Outcome& outcome) {
+void run_convert(const ConvertArguments& a, Outcome& outcome) {
   keep_freed_memory();
   if (a.evaluate_data.empty() && !a.label.empty())
     throw UsageError("--label is for --evaluate DATA, one array of which it names");
@@ -368,7 +368,7 @@ void run_convert(const Arguments& a, Outcome& outcome) {
 }  // namespace
 
 void add_convert(CLI::App& app, Outcome& outcome) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<ConvertArguments>();
   CLI::App* c = app.add_subcommand("convert", "Convert an ONNX model into a .sinter file");
   c->add_option("model", a->model, "The ONNX file")->required();
   c->add_option("-o,--output", a->out, "The file to write")->required();

@@ -21,7 +21,7 @@
 namespace sinter::convert {
 namespace {
 
-struct Arguments {
+struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
   std::string model, name, html, backend;
@@ -192,7 +192,7 @@ HostSession::Options session_here(const FileView& view, HostSession::Options opt
   return options;
 }
 
-void run_inspect(const Arguments& a) {
+void run_inspect(const InspectArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   HostSession host(loaded, session_here(view, {a.threads, a.backend}));
@@ -263,7 +263,7 @@ void run_inspect(const Arguments& a) {
   }
 }
 
-void run_explain(const Arguments& a) {
+void run_explain(const InspectArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
@@ -313,7 +313,7 @@ void run_explain(const Arguments& a) {
 }  // namespace
 
 void add_inspect(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("inspect", "Show what is in a .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
@@ -329,7 +329,7 @@ void add_inspect(CLI::App& app, Outcome&) {
 }
 
 void add_explain(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<InspectArguments>();
   CLI::App* c = app.add_subcommand("explain", "Tell where a tensor or node comes from and what became of it");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();

@@ -22,7 +22,7 @@
 namespace sinter::convert {
 namespace {
 
-struct Arguments {
+struct RangesArguments {
   CommonOptions common;
   std::string model, data, calibrator = "best", backend;
   int64_t samples = -1;
@@ -34,7 +34,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void run_ranges(const Arguments& a, Outcome& outcome) {
+void run_ranges(const RangesArguments& a, Outcome& outcome) {
   const auto rule = parse_calibrator(a.calibrator);
   if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
   Diagnostics diagnostics;
@@ -103,7 +103,7 @@ void run_ranges(const Arguments& a, Outcome& outcome) {
 }  // namespace
 
 void add_ranges(CLI::App& app, Outcome& outcome) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<RangesArguments>();
   CLI::App* c = app.add_subcommand("ranges", "Show the range of every value of an ONNX model on given data");
   c->add_option("model", a->model, "The ONNX file")->required();
   c->add_option("--calibrate", a->data,

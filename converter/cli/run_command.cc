@@ -19,7 +19,7 @@
 namespace sinter::convert {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   CommonOptions common;
   TrustOption trust;
   std::string model, inputs, outputs, backend;
@@ -130,7 +130,7 @@ Arrays stacked(const std::vector<Arrays>& samples) {
   return result;
 }
 
-void run_run(const Arguments& a) {
+void run_run(const RunArguments& a) {
   const Arrays inputs = read_arrays(a.inputs);
   const LoadedModel loaded(a.model, a.trust.key(), a.copied);
   HostSession session(loaded, {a.threads, a.backend});
@@ -167,7 +167,7 @@ void run_run(const Arguments& a) {
 }  // namespace
 
 void add_run(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<RunArguments>();
   CLI::App* c = app.add_subcommand("run", "Run a .sinter file on given inputs");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--inputs", a->inputs,

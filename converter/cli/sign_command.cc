@@ -13,12 +13,12 @@
 namespace sinter::convert {
 namespace {
 
-struct Arguments {
+struct SignArguments {
   CommonOptions common;
   std::string name, model, key, out;
 };
 
-void run_keygen(const Arguments& a) {
+void run_keygen(const SignArguments& a) {
   const std::filesystem::path secret = a.name + ".key", open = a.name + ".pub";
   if (std::filesystem::exists(open))
     throw FileError(fmt::format("{}: is already there; keys are never replaced", open.string()));
@@ -43,7 +43,7 @@ void run_keygen(const Arguments& a) {
                secret.string(), open.string());
 }
 
-void run_sign(const Arguments& a) {
+void run_sign(const SignArguments& a) {
   const std::filesystem::path out = a.out.empty() ? a.model : a.out;
   check_output(out);
   const SecretKey key = SecretKey::read(a.key);
@@ -68,7 +68,7 @@ void run_sign(const Arguments& a) {
 }  // namespace
 
 void add_keygen(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<SignArguments>();
   CLI::App* c =
       app.add_subcommand("keygen", "Make a pair of keys to sign models with: NAME.key and NAME.pub");
   c->add_option("name", a->name, "Writes NAME.key, the secret, and NAME.pub")->required();
@@ -77,7 +77,7 @@ void add_keygen(CLI::App& app, Outcome&) {
 }
 
 void add_sign(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<SignArguments>();
   CLI::App* c = app.add_subcommand("sign", "Sign a .sinter file, so that --public-key accepts it");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--key", a->key, "The secret key file (sinter keygen)")->required();

@@ -179,6 +179,8 @@ std::string type_advice(std::string_view type);
 // Returns false if it refused (or met an unknown operand).
 using LowerFunction = bool (*)(NodeLowering&);
 
+inline constexpr std::string_view kMicrosoft = "com.microsoft";  // a domain
+
 struct LowerRule {
   std::string_view op_type;
   LowerFunction lower;

@@ -9,29 +9,29 @@ namespace sinter::convert {
 namespace {
 
 // Messages on the way to tensors; everything else is copied as it is.
-enum class Kind { kLeaf, kModel, kGraph, kNode, kAttribute, kTensor, kSparse, kFunction };
+enum class Message { kLeaf, kModel, kGraph, kNode, kAttribute, kTensor, kSparse, kFunction };
 
-Kind child_of(Kind kind, uint64_t field) {
+Message child_of(Message kind, uint64_t field) {
   switch (kind) {
-    case Kind::kModel:
-      return field == 7 ? Kind::kGraph : field == 25 ? Kind::kFunction : Kind::kLeaf;
-    case Kind::kGraph:
-      return field == 1    ? Kind::kNode
-             : field == 5  ? Kind::kTensor
-             : field == 15 ? Kind::kSparse
-                           : Kind::kLeaf;
-    case Kind::kFunction:
-      return field == 7 ? Kind::kNode : field == 11 ? Kind::kAttribute : Kind::kLeaf;
-    case Kind::kNode:
-      return field == 5 ? Kind::kAttribute : Kind::kLeaf;
-    case Kind::kAttribute:
-      if (field == 5 || field == 10) return Kind::kTensor;
-      if (field == 6 || field == 11) return Kind::kGraph;
-      return field == 22 || field == 23 ? Kind::kSparse : Kind::kLeaf;
-    case Kind::kSparse:
-      return field == 1 || field == 2 ? Kind::kTensor : Kind::kLeaf;
+    case Message::kModel:
+      return field == 7 ? Message::kGraph : field == 25 ? Message::kFunction : Message::kLeaf;
+    case Message::kGraph:
+      return field == 1    ? Message::kNode
+             : field == 5  ? Message::kTensor
+             : field == 15 ? Message::kSparse
+                           : Message::kLeaf;
+    case Message::kFunction:
+      return field == 7 ? Message::kNode : field == 11 ? Message::kAttribute : Message::kLeaf;
+    case Message::kNode:
+      return field == 5 ? Message::kAttribute : Message::kLeaf;
+    case Message::kAttribute:
+      if (field == 5 || field == 10) return Message::kTensor;
+      if (field == 6 || field == 11) return Message::kGraph;
+      return field == 22 || field == 23 ? Message::kSparse : Message::kLeaf;
+    case Message::kSparse:
+      return field == 1 || field == 2 ? Message::kTensor : Message::kLeaf;
     default:
-      return Kind::kLeaf;
+      return Message::kLeaf;
   }
 }
 
@@ -39,7 +39,7 @@ constexpr uint64_t kRawData = 9;
 constexpr uint64_t kMappedOffset = 536870000, kMappedLength = 536870001;
 constexpr size_t kLongTensor = 256;
 // Subgraphs in subgraphs cost three messages each.
-constexpr int kMaxDepth = 80;
+constexpr int kMaxMessageDepth = 80;
 
 void put_varint(uint64_t v, std::string* out) {
   for (; v >= 0x80; v >>= 7) out->push_back(static_cast<char>(v | 0x80));
@@ -69,8 +69,8 @@ struct Scanner {
     out->append(reinterpret_cast<const char*>(bytes.data()) + from, to - from);
   }
 
-  bool message(Kind kind, size_t at, size_t end, int depth, std::string* out) {
-    if (depth > kMaxDepth) return fail("the file nests subgraphs too deeply");
+  bool message(Message kind, size_t at, size_t end, int depth, std::string* out) {
+    if (depth > kMaxMessageDepth) return fail("the file nests subgraphs too deeply");
     while (at < end) {
       const size_t start = at;
       const auto tag = varint(&at, end);
@@ -91,7 +91,7 @@ struct Scanner {
         case 2: {
           const auto announced = varint(&at, end);
           if (!announced) return fail(fmt::format("the file is damaged or truncated at byte {}", start));
-          if (kind == Kind::kModel && field == 7) saw_graph = true;
+          if (kind == Message::kModel && field == 7) saw_graph = true;
           if (*announced > end - at)
             return fail(fmt::format(
                 "the file is truncated or damaged: {} bytes are announced at byte {}, {} are left",
@@ -104,16 +104,16 @@ struct Scanner {
       }
       if (field == 0 || length > end - at)
         return fail(fmt::format("the file is damaged or truncated at byte {}", start));
-      const Kind child = (*tag & 7) == 2 ? child_of(kind, field) : Kind::kLeaf;
-      if (kind == Kind::kTensor && (field == kMappedOffset || field == kMappedLength))
+      const Message child = (*tag & 7) == 2 ? child_of(kind, field) : Message::kLeaf;
+      if (kind == Message::kTensor && (field == kMappedOffset || field == kMappedLength))
         return fail(fmt::format("the file is damaged at byte {}", start));
-      if (child != Kind::kLeaf) {
+      if (child != Message::kLeaf) {
         std::string inner;
         if (!message(child, at, at + length, depth + 1, &inner)) return false;
         put_varint(*tag, out);
         put_varint(inner.size(), out);
         *out += inner;
-      } else if (kind == Kind::kTensor && field == kRawData && (*tag & 7) == 2 && length >= kLongTensor) {
+      } else if (kind == Message::kTensor && field == kRawData && (*tag & 7) == 2 && length >= kLongTensor) {
         put_varint(kMappedOffset << 3, out);
         put_varint(at, out);
         put_varint(kMappedLength << 3, out);
@@ -136,7 +136,7 @@ bool scan_model(std::span<const std::byte> bytes, std::string* lean, std::string
   }
   Scanner scanner{bytes, {}, false};
   lean->clear();
-  if (scanner.message(Kind::kModel, 0, bytes.size(), 0, lean) && scanner.saw_graph) return true;
+  if (scanner.message(Message::kModel, 0, bytes.size(), 0, lean) && scanner.saw_graph) return true;
   // A file of another kind goes wrong before a graph begins, or never has one.
   *fault = scanner.saw_graph       ? scanner.fault
            : scanner.fault.empty() ? "not an ONNX model: it has no graph"

@@ -16,14 +16,15 @@ constexpr size_t kMostReadings = 4;
 
 bool integer(DType t) { return is_integer(t) || (is_sub_byte(t) && t != DType::kFloat4E2M1); }
 
-ConstantPtr evaluated(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
+ConstantPtr evaluated_parts(const OpAttrs& attrs, std::vector<ConstantPtr> inputs) {
   std::vector<ConstantPtr> results;
   return evaluate(attrs, inputs, 1, &results, false).ok() ? results[0] : nullptr;
 }
 
 // c under the dims of what it broadcasts to.
 ConstantPtr broadcast(const ConstantPtr& c, const Dims& dims) {
-  return c->dims() == dims ? c : evaluated(BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
+  return c->dims() == dims ? c
+                           : evaluated_parts(BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
 }
 
 bool moves(const OpAttrs& attrs) {
@@ -59,9 +60,10 @@ ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& 
   return Constant::lazy(dtype, dims, [part, recipe, dtype] {
     std::vector<ConstantPtr> inputs = recipe->inputs;
     inputs[0] = part;
-    if (part->dtype() != dtype) inputs[0] = evaluated(CastAttrs{static_cast<int64_t>(dtype), 1}, {part});
+    if (part->dtype() != dtype)
+      inputs[0] = evaluated_parts(CastAttrs{static_cast<int64_t>(dtype), 1}, {part});
     if (inputs[0]) inputs[0] = broadcast(inputs[0], recipe->inputs[0]->dims());
-    const ConstantPtr there = inputs[0] ? evaluated(recipe->attrs, std::move(inputs)) : nullptr;
+    const ConstantPtr there = inputs[0] ? evaluated_parts(recipe->attrs, std::move(inputs)) : nullptr;
     if (!there) throw std::logic_error("what moves weights does not move their parts");
     const LoadedBytes loaded = there->load();
     return Bytes(loaded.bytes.begin(), loaded.bytes.end());
@@ -85,8 +87,9 @@ ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr
   return Constant::lazy(dtype, dims, [parts, dtype, attrs] {
     std::vector<ConstantPtr> cast;
     for (const ConstantPtr& c : parts)
-      cast.push_back(c->dtype() == dtype ? c : evaluated(CastAttrs{static_cast<int64_t>(dtype), 1}, {c}));
-    const ConstantPtr whole = evaluated(attrs, std::move(cast));
+      cast.push_back(c->dtype() == dtype ? c
+                                         : evaluated_parts(CastAttrs{static_cast<int64_t>(dtype), 1}, {c}));
+    const ConstantPtr whole = evaluated_parts(attrs, std::move(cast));
     if (!whole) throw std::logic_error("what joins weights does not join their parts");
     const LoadedBytes loaded = whole->load();
     return Bytes(loaded.bytes.begin(), loaded.bytes.end());
@@ -138,8 +141,8 @@ ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& di
   for (int64_t k = 0; k < dims[axis]; ++k) block.push_back(k / a.block_size);
   ConstantPtr whole = c;
   if (is_sub_byte(c->dtype()))  // zero points
-    whole = evaluated(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c});
-  return whole ? evaluated(GatherAttrs{a.axis}, {whole, Constant::int64s(block)}) : nullptr;
+    whole = evaluated_parts(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c});
+  return whole ? evaluated_parts(GatherAttrs{a.axis}, {whole, Constant::int64s(block)}) : nullptr;
 }
 
 All dequantized(const Recipe& recipe, DType to) {
@@ -175,11 +178,11 @@ void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
   const auto wide = [](const ConstantPtr& c) {
     return c->dtype() == DType::kFloat32
                ? c
-               : evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
+               : evaluated_parts(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {c});
   };
   const ConstantPtr s = wide(p.s);
   scaled = scaled ? wide(scaled) : nullptr;
-  const ConstantPtr quotient = s && scaled ? evaluated(DivAttrs{}, {scaled, s}) : nullptr;
+  const ConstantPtr quotient = s && scaled ? evaluated_parts(DivAttrs{}, {scaled, s}) : nullptr;
   if (!quotient) return;
   const LoadedBytes loaded = quotient->load();
   Bytes bytes(loaded.bytes.begin(), loaded.bytes.end());
@@ -214,7 +217,7 @@ All parts_of(const ConstantPtr& c) {
                add && plain(*add) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
         for (LowBitParts& p : parts_of(r->inputs[side])) {
-          const ConstantPtr z = p.z ? nullptr : evaluated(NegAttrs{}, {r->inputs[1 - side]});
+          const ConstantPtr z = p.z ? nullptr : evaluated_parts(NegAttrs{}, {r->inputs[1 - side]});
           if (z && !p.s)
             result.push_back({p.q, z, nullptr, p.rounded_to, p.written});
           else if (z)

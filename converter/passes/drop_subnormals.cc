@@ -16,7 +16,6 @@ namespace {
 constexpr double kSmallestNormal = std::numeric_limits<float>::min();
 constexpr double kLargestChange = 1e-30;  // of any sum
 constexpr int kDepth = 16;
-constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
 
 bool tiny(float v) { return v != 0 && std::fabs(static_cast<double>(v)) < kSmallestNormal; }
 

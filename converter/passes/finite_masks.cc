@@ -13,7 +13,7 @@ namespace {
 
 // Far below any score; sums of many masks stay finite.
 constexpr double kMasked = 1e30;
-constexpr int kDepth = 8;
+constexpr int kMaskDepth = 8;
 // Masks beyond this size are not looked into.
 constexpr int64_t kMostElements = int64_t{1} << 24;
 
@@ -26,7 +26,7 @@ class FiniteMasks {
       if (const auto* c = e_.node(n).as<ClassifyAttrs>(); c != nullptr && (c->mask & kClassifyNan) != 0)
         return 0;
     for (int n = 0; n < e_.size(); ++n)
-      if (e_.node(n).as<SoftmaxAttrs>() != nullptr) visit(e_.node(n).inputs[0], kDepth);
+      if (e_.node(n).as<SoftmaxAttrs>() != nullptr) visit(e_.node(n).inputs[0], kMaskDepth);
     return e_.commit();
   }
 

@@ -16,7 +16,6 @@ namespace sinter::convert {
 namespace {
 
 constexpr const char* kRule = "compute.float16";
-constexpr size_t kLazyBytes = 1 << 20;  // larger weights are rounded when they are written
 
 bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
   return node.op() == Op::kCast && graph.value(node.inputs[0]).dtype == from &&

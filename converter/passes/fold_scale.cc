@@ -18,17 +18,17 @@ struct Linear {
   size_t weights = 1, bias = 2;
 };
 
-bool unclamped(double low, double high) { return low == -kInfinity && high == kInfinity; }
+bool no_clamp(double low, double high) { return low == -kInfinity && high == kInfinity; }
 
 std::optional<Linear> linear(const Editor& e, const Node& node) {
   bool plain = false;
-  if (const auto* a = node.as<ConvAttrs>()) plain = unclamped(a->act_min, a->act_max);
-  if (const auto* a = node.as<DepthwiseConvAttrs>()) plain = unclamped(a->act_min, a->act_max);
-  if (const auto* a = node.as<ConvTransposeAttrs>()) plain = unclamped(a->act_min, a->act_max);
-  if (const auto* a = node.as<FullyConnectedAttrs>()) plain = unclamped(a->act_min, a->act_max);
+  if (const auto* a = node.as<ConvAttrs>()) plain = no_clamp(a->act_min, a->act_max);
+  if (const auto* a = node.as<DepthwiseConvAttrs>()) plain = no_clamp(a->act_min, a->act_max);
+  if (const auto* a = node.as<ConvTransposeAttrs>()) plain = no_clamp(a->act_min, a->act_max);
+  if (const auto* a = node.as<FullyConnectedAttrs>()) plain = no_clamp(a->act_min, a->act_max);
   Linear shape;
   if (const auto* a = node.as<LowBitFullyConnectedAttrs>())
-    plain = unclamped(a->act_min, a->act_max), shape.weights = 2, shape.bias = 4;
+    plain = no_clamp(a->act_min, a->act_max), shape.weights = 2, shape.bias = 4;
   if (!plain) return std::nullopt;
   const ValueId weights = node.inputs[shape.weights];
   if (weights < 0 || e.value(weights).constant == nullptr) return std::nullopt;
@@ -58,7 +58,6 @@ std::optional<std::vector<double>> per_channel(const Editor& e, ValueId id, int6
 }
 
 constexpr double kLargestShift = 1e6;
-constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
 
 ConstantPtr rounded(DType dtype, const Dims& dims, const std::vector<double>& items) {
   for (const double item : items)
@@ -145,7 +144,7 @@ bool fold_into(Editor& e, int consumer) {
   if (!mul && !add && !sub && !div) return false;
   const double low = mul ? mul->act_min : add ? add->act_min : sub ? sub->act_min : div->act_min;
   const double high = mul ? mul->act_max : add ? add->act_max : sub ? sub->act_max : div->act_max;
-  if (!unclamped(low, high)) return false;
+  if (!no_clamp(low, high)) return false;
   for (size_t side = 0; side < (sub || div ? 1u : 2u); ++side) {
     const ValueId y = next.inputs[side];
     int n = e.producer(y);

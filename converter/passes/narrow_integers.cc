@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int kDepth = 16;
+constexpr int kRangeDepth = 16;
 constexpr int64_t kMostLookedAt = 65536;
 constexpr int64_t kLow = INT32_MIN, kHigh = INT32_MAX;
 
@@ -67,7 +67,7 @@ class NarrowIntegers {
     bool computed = false;
     for (const size_t i : operands) {
       if (e_.value(inputs[i]).dtype != DType::kInt64) return;
-      const auto range = known(inputs[i], kDepth);
+      const auto range = known(inputs[i], kRangeDepth);
       if (!range) return;
       ranges.push_back(*range);
       computed |= e_.value(inputs[i]).constant == nullptr;

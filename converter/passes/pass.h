@@ -12,6 +12,8 @@
 
 namespace sinter::convert {
 
+inline constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
+
 // What a pass did, for the report.
 struct PassEffect {
   int changes = 0;

@@ -5,9 +5,9 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int kDepth = 32;
+constexpr int kPeriodicDepth = 32;
 // Constants beyond this size are not looked into.
-constexpr int64_t kMostElements = int64_t{1} << 22;
+constexpr int64_t kMostPeriodicElements = int64_t{1} << 22;
 
 class Periodic {
  public:
@@ -92,7 +92,7 @@ class Periodic {
   }
   std::string constant(ValueId id) const {
     const Constant& c = *e_.value(id).constant;
-    if (!is_wide_float(c.dtype()) || c.size() > kMostElements) return leaf(id);
+    if (!is_wide_float(c.dtype()) || c.size() > kMostPeriodicElements) return leaf(id);
     const std::vector<double> items = c.as_doubles();
     std::string text = "#";
     for (size_t i = static_cast<size_t>(phase_); i < items.size(); i += static_cast<size_t>(period_))
@@ -197,7 +197,7 @@ class Periodic {
 }  // namespace
 
 std::string periodic(Editor& e, ValueId id, int64_t period, int64_t phase, bool negated) {
-  return Periodic(e, period, phase, negated).of(id, kDepth);
+  return Periodic(e, period, phase, negated).of(id, kPeriodicDepth);
 }
 
 }  // namespace sinter::convert

@@ -14,16 +14,16 @@ namespace {
 constexpr int64_t kCached = 1 << 20;  // elements
 
 // The constant operand as [outputs, depth].
-struct Product {
+struct WeightProduct {
   ConstantPtr weights;
   ValueId x = kAbsent, bias = kAbsent;
   double act_min = -kInfinity, act_max = kInfinity;
   bool turned = false;  // the operand itself is [depth, outputs]
 };
 
-class Recogniser {
+class LowBitRecogniser {
  public:
-  Recogniser(Graph& graph, int64_t cached) : e_(graph), cached_(cached) {}
+  LowBitRecogniser(Graph& graph, int64_t cached) : e_(graph), cached_(cached) {}
 
   int run() {
     for (int n = 0; n < e_.size(); ++n)
@@ -32,7 +32,7 @@ class Recogniser {
   }
 
  private:
-  std::optional<Product> product(int n) {
+  std::optional<WeightProduct> product(int n) {
     const Node& node = e_.node(n);
     const auto* connected = node.as<FullyConnectedAttrs>();
     const auto* matrix = node.as<MatMulAttrs>();
@@ -42,13 +42,13 @@ class Recogniser {
     const Value& w = e_.value(node.inputs[1]);
     if (w.dtype != DType::kFloat32 || !w.constant->recipe()) return std::nullopt;
     if (connected)
-      return Product{w.constant, node.inputs[0], node.inputs.size() > 2 ? node.inputs[2] : kAbsent,
-                     connected->act_min, connected->act_max};
+      return WeightProduct{w.constant, node.inputs[0], node.inputs.size() > 2 ? node.inputs[2] : kAbsent,
+                           connected->act_min, connected->act_max};
     if (w.dims.size() != 2 || matrix->transpose_a != 0) return std::nullopt;
-    if (matrix->transpose_b != 0) return Product{w.constant, node.inputs[0]};
+    if (matrix->transpose_b != 0) return WeightProduct{w.constant, node.inputs[0]};
     std::vector<ConstantPtr> turned;
     if (!evaluate(TransposeAttrs{IntList{1, 0}}, {w.constant}, 1, &turned).ok()) return std::nullopt;
-    Product p{turned[0], node.inputs[0]};
+    WeightProduct p{turned[0], node.inputs[0]};
     p.turned = true;
     return p;
   }
@@ -63,7 +63,7 @@ class Recogniser {
     return false;
   }
 
-  void pack(int n, const Product& p) {
+  void pack(int n, const WeightProduct& p) {
     const ValueId id = e_.node(n).inputs[1];
     const auto [at, fresh] = known_.emplace(std::pair(id, p.turned), std::nullopt);
     if (fresh) at->second = operands(id, p.weights);
@@ -154,8 +154,8 @@ class Recogniser {
 
 }  // namespace
 
-int recognise_low_bit(Graph& graph) { return Recogniser(graph, kCached).run(); }
+int recognise_low_bit(Graph& graph) { return LowBitRecogniser(graph, kCached).run(); }
 // The small ones too, for tests.
-int recognise_any_low_bit(Graph& graph) { return Recogniser(graph, 0).run(); }
+int recognise_any_low_bit(Graph& graph) { return LowBitRecogniser(graph, 0).run(); }
 
 }  // namespace sinter::convert

@@ -11,9 +11,9 @@
 namespace sinter::convert {
 namespace {
 
-class Recogniser {
+class NormRecogniser {
  public:
-  explicit Recogniser(Graph& graph) : e_(graph) {}
+  explicit NormRecogniser(Graph& graph) : e_(graph) {}
 
   int run() {
     for (int n = 0; n < e_.size(); ++n) {
@@ -165,6 +165,6 @@ class Recogniser {
 
 }  // namespace
 
-int recognise_norms(Graph& graph) { return Recogniser(graph).run(); }
+int recognise_norms(Graph& graph) { return NormRecogniser(graph).run(); }
 
 }  // namespace sinter::convert

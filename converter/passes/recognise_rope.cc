@@ -13,7 +13,7 @@ int recognise_pair_rope(Graph& graph);  // recognise_pair_rope.cc
 
 namespace {
 
-constexpr int kDepth = 12;
+constexpr int kRopeDepth = 12;
 
 int64_t last_of(const Dims& dims) { return dims.empty() ? 0 : dims.back(); }
 
@@ -139,7 +139,7 @@ class RecogniseRope {
     const Value &v = e_.value(x), &y = e_.value(e_.node(n).outputs[0]);
     if (v.dtype != DType::kFloat32 || v.dims != y.dims || !y.extents.empty()) return false;
     for (const ValueId id : {cos, sin})
-      if (last_of(e_.value(id).dims) != v.dims.back() || !halves_alike(id, kDepth)) return false;
+      if (last_of(e_.value(id).dims) != v.dims.back() || !halves_alike(id, kRopeDepth)) return false;
     const ValueId half_cos = first_half(n, cos), half_sin = first_half(n, sin);
     if (half_cos < 0 || half_sin < 0) return false;
     e_.replace(n, RopeAttrs{}, {x, half_cos, half_sin});

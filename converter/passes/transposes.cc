@@ -6,7 +6,7 @@
 namespace sinter::convert {
 namespace {
 
-IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
+IntList as_list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
 
 bool identity(const IntList& perm) {
   for (int i = 0; i < perm.size(); ++i)
@@ -26,7 +26,7 @@ void hand_on_name(Graph& graph, const TransposeAttrs& t, ValueId from, ValueId t
     x.order[static_cast<size_t>(t.perm[i])] = y.order.empty() ? i : y.order[static_cast<size_t>(i)];
 }
 
-int sweep(Graph& graph) {
+int sweep_transposes(Graph& graph) {
   Editor e(graph);
   for (int n = 0; n < e.size(); ++n) {
     if (e.erased(n)) continue;
@@ -53,7 +53,7 @@ int sweep(Graph& graph) {
       if (identity(t->perm))
         e.bypass(n, node.inputs[0]);
       else if (moves_only_ones(t->perm, e.value(node.inputs[0]).dims))
-        e.replace(n, ViewAttrs{list(e.value(node.outputs[0]).dims)}, {node.inputs[0]});
+        e.replace(n, ViewAttrs{as_list(e.value(node.outputs[0]).dims)}, {node.inputs[0]});
       continue;
     }
     if (const int before = e.made_by<ViewAttrs>(x);
@@ -70,6 +70,6 @@ int sweep(Graph& graph) {
 
 }  // namespace
 
-int simplify_transposes(Graph& graph) { return until_stable(graph, sweep); }
+int simplify_transposes(Graph& graph) { return until_stable(graph, sweep_transposes); }
 
 }  // namespace sinter::convert

@@ -10,8 +10,8 @@ namespace sinter::convert {
 namespace {
 
 constexpr int64_t kEntries = 256;
-constexpr double kMostMultiplier = 1 << 14;
-constexpr int kMostNodes = 24;  // that one table stands for
+constexpr double kMostTableMultiplier = 1 << 14;
+constexpr int kMostTableNodes = 24;  // that one table stands for
 
 constexpr int64_t kWideEntries = 65537;           // of int16, and one more: the end of the last interval
 constexpr double kFinest = 0.5, kMostWrong = 64;  // steps that an interpolated function may be wrong
@@ -48,7 +48,7 @@ class IntegerForm::Pointwise {
     if (v.constant) return v.constant->size() == 1 ? v.constant->reshaped({}) : nullptr;
     if (const QuantizedValue* known = f_.known(id)) return leaf(*known);
     const int n = e.producer(id);
-    if (n < 0 || e.erased(n) || !v.extents.empty() || ++nodes_ > kMostNodes) return nullptr;
+    if (n < 0 || e.erased(n) || !v.extents.empty() || ++nodes_ > kMostTableNodes) return nullptr;
     const Node& node = e.node(n);
     const bool quantizes = quant_params(e.graph(), node).has_value();
     if (node.outputs.size() != 1 || !node.bodies.empty() ||
@@ -186,7 +186,7 @@ ValueId IntegerForm::requantized(int n, const QuantizedValue& x, const QuantPara
     q.x_zero = x.params.zero, q.y_zero = y.zero, q.to = static_cast<int64_t>(y.type);
     q.q_min = quant_range(y.type).min, q.q_max = quant_range(y.type).max;
     q.multiplier = static_cast<float>(x.params.scale / y.scale);
-    const bool fits = q.multiplier > 0 && q.multiplier <= kMostMultiplier;
+    const bool fits = q.multiplier > 0 && q.multiplier <= kMostTableMultiplier;
     return fits ? e.insert(n, q, {x.q}) : kAbsent;
   }
   const auto at = tables_.find(x.q);

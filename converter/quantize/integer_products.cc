@@ -9,7 +9,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kMostSum = 0x1p31 - 1;  // of an int32 accumulator
-constexpr double kLeastMultiplier = 0x1p-32, kMostMultiplier = 256;
+constexpr double kLeastProductMultiplier = 0x1p-32, kMostProductMultiplier = 256;
 
 // A product of the float graph.
 struct Product {
@@ -109,7 +109,7 @@ bool IntegerForm::product(int n) {
     const double b = std::nearbyint(bias[c] / step);
     if (!(std::fabs(b) + w->magnitudes[c] * reach <= (narrow ? kMostSum : 0x1p52))) return false;
     const double m = step / y.scale;
-    if (consumer >= 0 && !(m >= kLeastMultiplier && m < kMostMultiplier)) return false;
+    if (consumer >= 0 && !(m >= kLeastProductMultiplier && m < kMostProductMultiplier)) return false;
     sums.push_back(static_cast<int64_t>(b));
     multipliers.push_back(static_cast<float>(m));
   }
@@ -166,7 +166,8 @@ bool IntegerForm::matrix_product(int n) {
   q.transpose_a = m->transpose_a, q.transpose_b = m->transpose_b;
   q.x_zero = a->params.zero, q.b_zero = b->params.zero, q.to = static_cast<int64_t>(y.type);
   q.multiplier = static_cast<float>(a->params.scale * b->params.scale / y.scale);
-  if (consumer >= 0 && !(q.multiplier >= kLeastMultiplier && q.multiplier < kMostMultiplier)) return false;
+  if (consumer >= 0 && !(q.multiplier >= kLeastProductMultiplier && q.multiplier < kMostProductMultiplier))
+    return false;
   const std::vector<ValueId> inputs = {a->q, b->q};
   if (consumer < 0) {
     e.replace(n, q, inputs);

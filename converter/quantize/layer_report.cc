@@ -12,7 +12,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kBins = 64;
+constexpr size_t kReportBins = 64;
 constexpr uint64_t kMostCopied = uint64_t{1} << 30;  // bytes of one sample's exact values
 
 // A value of the rounded graph and its exact counterpart.
@@ -156,7 +156,7 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
       r.high = static_cast<double>(range.max - p.params->zero) * p.params->scale;
       low = std::min(low, r.low), high = std::max(high, r.high);
     }
-    r.bins = linear_bins(seen.histogram, low, high, kBins);
+    r.bins = linear_bins(seen.histogram, low, high, kReportBins);
     result.push_back(std::move(r));
   }
   return result;

@@ -25,7 +25,7 @@ bool float_value(const Graph& g, ValueId id) {
          element_count(g.value(id).dims) > 0;
 }
 bool data(const Graph& g, ValueId id) { return float_value(g, id) && !g.is_constant(id); }
-bool scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }
+bool is_scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }
 
 // What division by a constant multiplies with; null: it is none, or not finite.
 ConstantPtr reciprocals(const Graph& g, ValueId id) {
@@ -87,7 +87,7 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
       if (static_cast<PadMode>(node.as<PadAttrs>()->mode) != PadMode::kConstant || node.inputs.size() < 2 ||
           node.inputs[1] < 0)
         break;
-      if (!scalar(g, node.inputs[1]) || !joinable(g, node.inputs[1])) return Kind::kFloat;
+      if (!is_scalar(g, node.inputs[1]) || !joinable(g, node.inputs[1])) return Kind::kFloat;
       break;
     default:
       break;
@@ -121,7 +121,7 @@ void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantPara
     return;
   }
   if (const auto* div = node.as<DivAttrs>();
-      div != nullptr && g.is_constant(node.inputs[1]) && !scalar(g, node.inputs[1])) {
+      div != nullptr && g.is_constant(node.inputs[1]) && !is_scalar(g, node.inputs[1])) {
     const MulAttrs mul{div->act_min, div->act_max};
     node.inputs[1] = g.add_constant(reciprocals(g, node.inputs[1]), g.value(node.inputs[1]).name);
     node.attrs = mul;
@@ -129,7 +129,7 @@ void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantPara
   if (node.as<PReluAttrs>() != nullptr || !joined_operands(node).empty() || moved_operands(node) > 0) return;
   if (y != nullptr && y->type == DType::kInt16) return;  // they have steps enough
   for (ValueId& id : node.inputs) {
-    if (id < 0 || !g.is_constant(id) || scalar(g, id)) continue;
+    if (id < 0 || !g.is_constant(id) || is_scalar(g, id)) continue;
     const ConstantPtr c = g.value(id).constant;
     id = g.add_constant(in_steps(c->reshaped({1, c->size()}), 0)->reshaped(c->dims()), g.value(id).name);
   }
@@ -302,7 +302,7 @@ namespace {
 void round_fill(Graph& g, Node& node, const QuantParams* grid) {
   const auto* pad = node.as<PadAttrs>();
   if (pad == nullptr || grid == nullptr || static_cast<PadMode>(pad->mode) != PadMode::kConstant ||
-      node.inputs.size() < 2 || !scalar(g, node.inputs[1]))
+      node.inputs.size() < 2 || !is_scalar(g, node.inputs[1]))
     return;
   const double fill = g.value(node.inputs[1]).constant->as_doubles()[0],
                near = static_cast<double>(grid->quantize(fill) - grid->zero) * grid->scale;

@@ -8,7 +8,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kLanes = 16;
+constexpr int64_t kInputLanes = 16;
 constexpr int64_t kTogether = 32;  // patches that are gathered before they are multiplied
 
 #define SINTER_SQUARES_NAME squares_portable
@@ -91,7 +91,7 @@ ProductInputs::ProductInputs(const Graph& graph, const Node& node, int64_t most,
         const int64_t tap = p.depthwise ? i : i / p.each, channel = p.depthwise ? g : g * p.each + i % p.each;
         sums.places.push_back(tap * p.columns + channel);
       }
-      sums.width = (block.size() + kLanes - 1) / kLanes * kLanes;
+      sums.width = (block.size() + kInputLanes - 1) / kInputLanes * kInputLanes;
       sums.mean.resize(block.weights.size(), 0);
       sums.squares.resize(static_cast<size_t>(sums.width * sums.width), 0);
       sums.rows.resize(static_cast<size_t>(sums.width * kTogether), 0);

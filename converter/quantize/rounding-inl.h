@@ -57,7 +57,7 @@ SINTER_ROUNDING_TARGET void round_rows(const double* r, size_t n, const double* 
 SINTER_ROUNDING_TARGET void subtract_rows(double* below, const double* f, const double* rows, size_t stride,
                                           size_t size) {
   size_t j = 0;
-  for (; j + kLanes <= size; j += kLanes) {
+  for (; j + kRoundingLanes <= size; j += kRoundingLanes) {
     Vector v = SINTER_GET(below + j, 0);
 #pragma GCC unroll 8
     for (size_t i = 0; i < kPanel; ++i) v -= f[i] * SINTER_GET(rows + i * stride + j, 0);
@@ -67,7 +67,7 @@ SINTER_ROUNDING_TARGET void subtract_rows(double* below, const double* f, const 
     for (size_t i = 0; i < kPanel; ++i) below[j] -= f[i] * rows[i * stride + j];
 }
 
-// What each of kLanes steps loses.
+// What each of kRoundingLanes steps loses.
 SINTER_ROUNDING_TARGET void sum_losses(const double* weights, const double* importance, size_t n,
                                        const double* steps, double* losses) {
   const Vector step = SINTER_GET(steps, 0);

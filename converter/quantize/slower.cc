@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kUnits = 100;  // of the cut, in one of cost.h's
 // What is won by less float would not show: in the whole run's time, and in nanoseconds.
-constexpr double kLeastShare = 0.05, kLeastTime = 3000;
+constexpr double kLeastSlowShare = 0.05, kLeastTime = 3000;
 // A product gives float32 as it gives int8, unless both are wanted.
 constexpr double kFreeOften = 0.3;
 
@@ -137,7 +137,7 @@ LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
   LeftMap all = left;
   all.insert(result.begin(), result.end());
   const double before = placement_cost(g, roles), after = placement_cost(g, assign_roles(g, all));
-  return before - after > std::max(kLeastShare * before, kLeastTime) ? result : LeftMap{};
+  return before - after > std::max(kLeastSlowShare * before, kLeastTime) ? result : LeftMap{};
 }
 
 }  // namespace sinter::convert

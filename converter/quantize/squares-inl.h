@@ -1,7 +1,7 @@
 // The inner loop of ProductInputs::flush, compiled once per instruction set (SINTER_SQUARES_NAME,
 // SINTER_SQUARES_TARGET): the same sums in the same order on each.
 
-// h += x^T x for `rows` rows of a multiple of kLanes, its upper half.
+// h += x^T x for `rows` rows of a multiple of kInputLanes, its upper half.
 SINTER_SQUARES_TARGET void SINTER_SQUARES_NAME(const float* x, int64_t rows, int64_t width, float* h) {
   typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
 #define SINTER_AT(p) (*reinterpret_cast<const Vector*>(p))
@@ -11,7 +11,7 @@ SINTER_SQUARES_TARGET void SINTER_SQUARES_NAME(const float* x, int64_t rows, int
     for (int64_t i = 0; i < width; ++i) {
       const float a = r0[i], b = r1[i], c = r2[i], d = r3[i];
       if (a == 0 && b == 0 && c == 0 && d == 0) continue;
-      for (int64_t j = i / kLanes * kLanes; j < width; j += kLanes)
+      for (int64_t j = i / kInputLanes * kInputLanes; j < width; j += kInputLanes)
         *reinterpret_cast<Vector*>(h + i * width + j) +=
             a * SINTER_AT(r0 + j) + b * SINTER_AT(r1 + j) + c * SINTER_AT(r2 + j) + d * SINTER_AT(r3 + j);
     }

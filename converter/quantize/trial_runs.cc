@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kMostBytes = size_t{1} << 30;
+constexpr size_t kMostTrialBytes = size_t{1} << 30;
 
 // Repeatable numbers in [0, 1).
 class Numbers {
@@ -57,13 +57,13 @@ std::map<ValueId, TrialRange> try_out(const Graph& graph, const RunnerOptions& o
   size_t bytes = 0;
   for (const Value& v : graph.values)
     if (v.constant) bytes += v.constant->byte_size();
-  if (bytes > kMostBytes) return {};
+  if (bytes > kMostTrialBytes) return {};
   std::map<ValueId, TrialRange> ranges;
   std::vector<ValueId> values;
   for (const ValueId id : observable_values(graph))
     if (graph.value(id).dtype == DType::kFloat32) values.push_back(id);
   RunnerOptions bounded = options;
-  bounded.most_bytes = kMostBytes;
+  bounded.most_bytes = kMostTrialBytes;
   try {
     GraphRunner runner(graph, bounded);
     runner.watch(values);

@@ -14,7 +14,7 @@ constexpr int64_t kFewest = 4, kMost = 64;
 constexpr size_t kFewestHalved = 8;
 constexpr float kHalfEven = 12582912.0f;  // 1.5 * 2^23: adding it leaves no place for a fraction
 
-std::vector<float> numbers(const TensorView& v) {
+std::vector<float> floats(const TensorView& v) {
   std::vector<float> result;
   const auto n = static_cast<size_t>(v.size());
   const auto copy = [&](const auto* p) {
@@ -55,7 +55,7 @@ std::vector<float> numbers(const TensorView& v) {
 // Squares of an output's exact numbers, and of what another one differs by.
 void add_squares(const std::vector<float>& x, const TensorView& other, double* signal, double* noise) {
   const bool counts = is_float(other.dtype);
-  const std::vector<float> y = numbers(other);
+  const std::vector<float> y = floats(other);
   for (size_t k = 0; k < x.size() && k < y.size(); ++k) {
     const double a = static_cast<double>(x[k]), d = a - static_cast<double>(y[k]);
     if (!std::isfinite(a)) continue;
@@ -104,7 +104,7 @@ Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samp
   for (Sample sample; samples.next(&sample);) {
     a.run(sample), b.run(sample);
     for (size_t i = 0; i < signal.size(); ++i)
-      add_squares(numbers(a.output(i)), b.output(i), &signal[i], &noise[i]);
+      add_squares(floats(a.output(i)), b.output(i), &signal[i], &noise[i]);
     ++*count;
     if (progress) progress(*count, samples.count());
   }
@@ -152,7 +152,7 @@ Trials::Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions op
   for (const Sample& sample : samples_) {
     runner.run(sample);
     auto& row = exact_.emplace_back();
-    for (size_t i = 0; i < outputs_; ++i) row.push_back(numbers(runner.output(i)));
+    for (size_t i = 0; i < outputs_; ++i) row.push_back(floats(runner.output(i)));
   }
 }
 

@@ -34,10 +34,10 @@ struct Scheme {
 };
 
 // Rows run along `axis`, or, if it is a channel, are what belongs to one of its indices.
-struct Rows {
+struct RowAxis {
   int64_t axis = 0;
   bool channel = false;
-  auto operator<=>(const Rows&) const = default;
+  auto operator<=>(const RowAxis&) const = default;
 };
 
 using Weights = std::vector<float>;
@@ -45,7 +45,7 @@ using Weights = std::vector<float>;
 // As rows [rows, columns], and back to the order in which the constant lies.
 class Arrangement {
  public:
-  Arrangement(const Dims& dims, const Rows& by) {
+  Arrangement(const Dims& dims, const RowAxis& by) {
     int64_t outer = 1, inner = 1;
     const int64_t middle = dims[static_cast<size_t>(by.axis)];
     for (size_t i = 0; i < dims.size(); ++i)
@@ -223,7 +223,7 @@ class Narrowing {
     } else if (node.op() == Op::kConv || node.op() == Op::kConvTranspose) {
       // Only of kernels of one element do rows lie in one axis.
       const bool plain = c->size() == c->dims().front() * c->dims().back();
-      store(n, i, c, w, plain ? Rows{rank - 1, false} : Rows{0, true}, plain);
+      store(n, i, c, w, plain ? RowAxis{rank - 1, false} : RowAxis{0, true}, plain);
     } else {
       store(n, i, c, w, {rank - 1, false}, false);
     }
@@ -264,7 +264,7 @@ class Narrowing {
     const Node node = e_.node(n);
     const auto* connected = node.as<FullyConnectedAttrs>();
     const bool turned = connected == nullptr && node.as<MatMulAttrs>()->transpose_b == 0;
-    const Rows by{turned ? 0 : 1, false};
+    const RowAxis by{turned ? 0 : 1, false};
     const Arrangement arranged(c->dims(), by);
     const auto [at, fresh] = products_.try_emplace({c.get(), turned});
     Product& p = at->second;
@@ -351,7 +351,7 @@ class Narrowing {
   }
 
   // Everything else: as integers with scales in the file, widened when a session is created.
-  void store(int n, size_t operand, const ConstantPtr& c, const Weights& w, const Rows& by, bool four,
+  void store(int n, size_t operand, const ConstantPtr& c, const Weights& w, const RowAxis& by, bool four,
              const Coded* known = nullptr) {
     const auto [at, fresh] = stored_.try_emplace({c.get(), by});
     Stored& s = at->second;
@@ -438,7 +438,7 @@ class Narrowing {
   const WeightOnlyOptions& options_;
   WeightOnlySummary* summary_;
   std::map<std::pair<const Constant*, bool>, Product> products_;
-  std::map<std::pair<const Constant*, Rows>, Stored> stored_;
+  std::map<std::pair<const Constant*, RowAxis>, Stored> stored_;
 };
 
 }  // namespace

@@ -13,8 +13,8 @@ constexpr double kSteps = 127;
 constexpr double kNarrowest = 0.5, kNarrower = 0.98;  // of the whole range, that are tried
 constexpr double kWorthWhile = 0.95;                  // of the error that must be left at most
 constexpr double kPlaces = 0x1.8p52;                  // adding it leaves no place for a fraction
-constexpr size_t kLanes = 8;                          // of a vector
-constexpr size_t kRows = 2 * kLanes;                  // that are rounded together
+constexpr size_t kRoundingLanes = 8;                  // of a vector
+constexpr size_t kRows = 2 * kRoundingLanes;          // that are rounded together
 constexpr size_t kPanel = 8;                          // rows that are subtracted together
 
 #define SINTER_ROUNDING_NAME portable
@@ -129,9 +129,9 @@ double best_step(std::span<const double> weights, std::span<const double> import
   std::vector<double> steps = {whole};
   for (double part = kNarrower; part > kNarrowest; part *= kNarrower) steps.push_back(part * whole);
   const size_t count = steps.size();
-  steps.resize((count + kLanes - 1) / kLanes * kLanes, whole);
+  steps.resize((count + kRoundingLanes - 1) / kRoundingLanes * kRoundingLanes, whole);
   std::vector<double> losses(steps.size());
-  for (size_t i = 0; i < steps.size(); i += kLanes)
+  for (size_t i = 0; i < steps.size(); i += kRoundingLanes)
     loops().sum_losses(weights.data(), importance.data(), weights.size(), &steps[i], &losses[i]);
   double best = whole, least = losses[0] * kWorthWhile;
   for (size_t i = 1; i < count; ++i)

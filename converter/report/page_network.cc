@@ -14,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr double kWidth = 190, kHeight = 38, kRow = 66, kGap = 18, kThin = 10, kMargin = 14;
+constexpr double kBoxWidth = 190, kBoxHeight = 38, kRow = 66, kGap = 18, kThin = 10, kMargin = 14;
 constexpr size_t kMostBends = 40000;  // invisible nodes
 constexpr int kSortSweeps = 10, kPlaceSweeps = 24;
 
@@ -72,7 +72,7 @@ void Drawing::add_boxes() {
     Box box;
     box.title = values[i].at("name").get<std::string>(), box.detail = shape_words(values[i]);
     box.hint = "input " + box.title + "\n" + box.detail, box.look = "io", box.bend = false,
-    box.width = kWidth;
+    box.width = kBoxWidth;
     producer[static_cast<int>(i)] = static_cast<int>(boxes_.size());
     boxes_.push_back(std::move(box));
   }
@@ -91,7 +91,7 @@ void Drawing::add_boxes() {
   for (size_t s = 0; s < steps.size(); ++s) {
     const auto& step = steps[s];
     Box box;
-    box.bend = false, box.width = kWidth;
+    box.bend = false, box.width = kBoxWidth;
     const std::string op = step.at("op"), node = step.at("node");
     box.title = op;
     box.hint = fmt::format("step {}: {} '{}'", s, op, node);
@@ -147,7 +147,7 @@ void Drawing::add_boxes() {
     Box box;
     box.title = values[i].at("name").get<std::string>(), box.detail = shape_words(values[i]);
     box.hint = "output " + box.title + "\n" + box.detail, box.look = "io", box.bend = false,
-    box.width = kWidth;
+    box.width = kBoxWidth;
     wire(at->second, static_cast<int>(boxes_.size()), values[i]);
     boxes_.push_back(std::move(box));
   }
@@ -278,7 +278,7 @@ void Drawing::place() {
 }
 
 std::string Drawing::svg() const {
-  const double height = static_cast<double>(layers_.size()) * kRow + 2 * kMargin - (kRow - kHeight);
+  const double height = static_cast<double>(layers_.size()) * kRow + 2 * kMargin - (kRow - kBoxHeight);
   std::string out = fmt::format(
       "<svg class=\"network\" id=\"network-svg\" role=\"img\" "
       "aria-label=\"the "
@@ -292,14 +292,14 @@ std::string Drawing::svg() const {
       const Box& b = boxes_[static_cast<size_t>(w.path[i])];
       const double x = b.x, y = top(b);
       if (i == 0) {
-        x0 = x, y0 = y + kHeight;
+        x0 = x, y0 = y + kBoxHeight;
         d = fmt::format("M{:.0f} {:.0f}", x0, y0);
         continue;
       }
       const double middle = (y0 + y) / 2;
       d += fmt::format("C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}", x0, middle, x, middle, x, y);
       x0 = x, y0 = y;
-      if (b.bend) y0 = y + kHeight, d += fmt::format("L{:.0f} {:.0f}", x0, y0);
+      if (b.bend) y0 = y + kBoxHeight, d += fmt::format("L{:.0f} {:.0f}", x0, y0);
     }
     out += fmt::format("<path class=\"wire {}\" d=\"{}\"><title>{}</title></path>\n", w.look, d,
                        escaped(w.hint));
@@ -313,7 +313,7 @@ std::string Drawing::svg() const {
         "height=\"{:.0f}\" "
         "rx=\"{}\"/><text class=\"op\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text><text class=\"name\" x=\"{:.0f}\" "
         "y=\"{:.0f}\">{}</text>",
-        b.look, escaped(b.hint), x, y, b.width, kHeight, b.look == "io" ? 18 : 5, x + 10, y + 16,
+        b.look, escaped(b.hint), x, y, b.width, kBoxHeight, b.look == "io" ? 18 : 5, x + 10, y + 16,
         escaped(shortened(b.title, b.note.empty() ? 24 : 16)), x + 10, y + 30,
         escaped(shortened(b.detail, 27)));
     if (!b.note.empty())

@@ -1,13 +1,9 @@
 // Clamp .. Softplus.
-#include <limits>
 
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // The naive formula in long double, over noise and the far ends.
 template <class A, class F>

@@ -1,13 +1,9 @@
 // Add .. Max, Pow, Mod: broadcasting and the corners of integer arithmetic.
-#include <limits>
 
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Binary, AddBroadcasts) {
   const Tensor a = iota<float>({2, 1, 3}), b = tensor<float>({2, 1}, {10, 20});

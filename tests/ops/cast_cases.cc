@@ -1,14 +1,10 @@
 // Cast: every pair of dtypes runs; what does not fit, halves, packed types, float8 saturation.
-#include <limits>
 
 #include "runtime/core/float_formats.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Tensor cast(const Tensor& x, DType to, bool saturate = true) {
   CastAttrs a;

@@ -1,13 +1,10 @@
 // Compare, Bitwise, Where.
-#include <limits>
 
 #include "runtime/core/op_enums.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 Tensor compare(CompareFn fn, const Tensor& a, const Tensor& b) {
   CompareAttrs attrs;

@@ -5,8 +5,6 @@
 namespace sinter::test {
 namespace {
 
-constexpr double kInf = kInfinity;
-
 struct Case {
   Shape in, kernel;  // spatial
   int64_t batch, channels, outputs, group;
@@ -307,7 +305,7 @@ TEST(ConvTranspose, EdgesAndRefusals) {
   const Tensor x = full<float>({1, 4, 2}, 1), w = full<float>({1, 3, 2}, 1);
   EXPECT_EQ(run_op(a, {full<float>({1, 0, 2}, 1), w})[0].dims, (Shape{1, 0, 1}));
   EXPECT_EQ(run_op(a, {full<float>({0, 4, 2}, 1), w})[0].dims, (Shape{0, 9, 1}));
-  a.act_max = 3, a.act_min = -kInf;
+  a.act_max = 3, a.act_min = -kInfinity;
   expect_equal(run_op(a, {x, w})[0], tensor<float>({1, 9, 1}, {2, 2, 3, 2, 3, 2, 3, 2, 2}));
   const auto refuse = [&](auto change) {
     ConvTransposeAttrs b = a;

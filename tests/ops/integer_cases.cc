@@ -8,7 +8,7 @@
 namespace sinter::test {
 namespace {
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kDoubleNan = std::numeric_limits<double>::quiet_NaN();
 constexpr float kNanF = std::numeric_limits<float>::quiet_NaN(),
                 kInfF = std::numeric_limits<float>::infinity();
 
@@ -19,7 +19,7 @@ int8_t clamped(const A& a, double v) {
 }
 
 // Every pair of bytes, a [256, 1] with b [256].
-const Tensor kRows = iota<int8_t>({256, 1}, -128), kColumns = iota<int8_t>({256}, -128);
+const Tensor kAllRows = iota<int8_t>({256, 1}, -128), kAllColumns = iota<int8_t>({256}, -128);
 
 TEST(Lut, EveryByteOfEveryType) {
   const Tensor i8 = iota<int8_t>({256}, -128), u8 = iota<uint8_t>({256});
@@ -60,7 +60,7 @@ TEST(QAdd, EveryPair) {
         add(-128, 127, kMost, kMost, 21, 127), add(127, -128, -kMost, kMost, 30, -128),
         add(-128, -128, kMost, kMost, 0), add(-128, -128, kMost, kMost, 30, 1, -3, 9), add(5, 5, 3, -1, 2),
         add(0, 0, 0, 0, 7, 3), add(1, 2, 12345, -54321, 16, 0, -100, -100)}) {
-    const auto got = run_op(a, {kRows, kColumns})[0].values<int8_t>();
+    const auto got = run_op(a, {kAllRows, kAllColumns})[0].values<int8_t>();
     ASSERT_EQ(got.size(), 65536u);
     for (int64_t u = -128; u < 128; ++u)
       for (int64_t v = -128; v < 128; ++v) {
@@ -99,7 +99,7 @@ TEST(QMul, EveryPair) {
         QMulAttrs{3, -9, 0.00731, 12, -50, 99}, QMulAttrs{-128, -128, 1.0 / 255, -128, -128, 127},
         QMulAttrs{127, 127, 16384, 127, -128, 127}, QMulAttrs{0, 0, 0, 7, -128, 127},
         QMulAttrs{0, 1, 1e-300, 7, -128, 127}, QMulAttrs{0, 1, 1.0 / 512, 0, -128, 127}}) {
-    const auto got = run_op(a, {kRows, kColumns})[0].values<int8_t>();
+    const auto got = run_op(a, {kAllRows, kAllColumns})[0].values<int8_t>();
     ASSERT_EQ(got.size(), 65536u);
     const auto m = static_cast<float>(a.multiplier);
     for (int64_t u = -128; u < 128; ++u)
@@ -113,7 +113,7 @@ TEST(QMul, EveryPair) {
 
 TEST(QMul, Refuses) {
   const Tensor x = full<int8_t>({3}, 1);
-  for (const double m : {kNan, kInfinity, -kInfinity, -1e-9, 16385.0}) {
+  for (const double m : {kDoubleNan, kInfinity, -kInfinity, -1e-9, 16385.0}) {
     expect_refused(QMulAttrs{0, 0, m, 0, -128, 127}, {x, x});
     expect_refused(QPReluAttrs{0, 0, m, -128, 127}, {x, full<float>({1}, 1)});
     expect_refused(QMeanAttrs{{0}, 1, 0, 0, m, -128, 127}, {x});
@@ -188,7 +188,7 @@ TEST(QAvgPool, WindowsAndDivisors) {
     }
   const Tensor small = full<int8_t>({1, 4, 4, 1}, 1);
   QAvgPoolAttrs bad = a;
-  bad.multiplier = kNan;
+  bad.multiplier = kDoubleNan;
   expect_refused(bad, {small});
   bad = a, bad.x_zero = 300;
   expect_refused(bad, {small});
@@ -234,7 +234,7 @@ TEST(QMean, AnyAxes) {
 }
 
 // As docs/numerics.md tells converters to make it.
-Tensor exponentials(double scale) {
+Tensor table_of_exponentials(double scale) {
   std::vector<uint32_t> table;
   for (int d = 0; d < 256; ++d)
     table.push_back(static_cast<uint32_t>(std::nearbyint(std::ldexp(std::exp(-d * scale), 31))));
@@ -253,7 +253,7 @@ TEST(QSoftmax, WithinHalfAStepOfTheExactResult) {
            {std::pair<int64_t, int64_t>{256, 0}, {255 << 16, 16}, {12345678, 12}}) {
         a.multiplier = multiplier, a.shift = shift;
         const double steps = std::ldexp(static_cast<double>(multiplier), -static_cast<int>(shift));
-        const auto got = run_op(a, {x, exponentials(scale)})[0].values<int8_t>();
+        const auto got = run_op(a, {x, table_of_exponentials(scale)})[0].values<int8_t>();
         ASSERT_EQ(got.size(), v.size());
         for (int64_t row = 0; row < dims[0]; ++row) {
           double sum = 0;

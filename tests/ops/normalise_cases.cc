@@ -1,13 +1,9 @@
 // Softmax, LayerNorm, RmsNorm, GroupNorm, Lrn.
-#include <limits>
 
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 TEST(Softmax, AnyAxis) {
   const Tensor x = noise<float>({3, 4, 5}, -5, 5);

@@ -1,14 +1,10 @@
 // ArgReduce, Cumulate, TopK.
-#include <limits>
 
 #include "runtime/core/op_enums.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 ArgReduceAttrs arg(ArgReduceFn fn, int64_t axis, bool keepdims = true, bool last = false) {
   ArgReduceAttrs a;

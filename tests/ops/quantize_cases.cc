@@ -1,13 +1,9 @@
 // Quantize, Dequantize, DynamicQuantize.
-#include <limits>
 
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 QuantizeAttrs quantize(DType to, int64_t axis = 0, int64_t block = 0) {
   QuantizeAttrs a;

@@ -1,14 +1,10 @@
 // Reduce: every function, every kind of axis set, empty sets, integers, NaN.
-#include <limits>
 
 #include "runtime/core/op_enums.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 ReduceAttrs attrs(ReduceFn fn, IntList axes, bool keepdims = true) {
   ReduceAttrs a;

@@ -7,20 +7,21 @@
 namespace sinter::test {
 namespace {
 
-constexpr int64_t kInt16 = static_cast<int64_t>(DType::kInt16), kInt8 = static_cast<int64_t>(DType::kInt8);
+constexpr int64_t kWord = static_cast<int64_t>(DType::kInt16), kByte = static_cast<int64_t>(DType::kInt8);
 
-Tensor words(const Shape& dims, uint64_t seed) { return noise<int16_t>(dims, -32768, 32767.9, seed); }
+Tensor noisy_words(const Shape& dims, uint64_t seed) { return noise<int16_t>(dims, -32768, 32767.9, seed); }
 const Tensor kAll = iota<int16_t>({65536}, -32768);
 
-const std::pair<Shape, Shape> kPairs[] = {
+const std::pair<Shape, Shape> kWordPairs[] = {
     {{2, 3, 5}, {2, 3, 5}}, {{7, 16}, {16}},    {{3, 20000}, {20000}},
     {{40, 300}, {300}},     {{5, 300}, {5, 1}}, {{}, {4, 9}},
     {{2, 1, 3}, {1, 4, 1}}, {{0, 3}, {3}},      {{2, 6, 5, 64}, {2, 1, 1, 64}}};
 
 template <class A>
-void check_pairs(const A& a) {
-  for (int64_t n = 1; n < 80; ++n) check_simd_exact(a, {words({n}, 1), words({n}, 2)});
-  for (const auto& [left, right] : kPairs) check_simd_exact(a, {words(left, 3), words(right, 4)});
+void check_word_pairs(const A& a) {
+  for (int64_t n = 1; n < 80; ++n) check_simd_exact(a, {noisy_words({n}, 1), noisy_words({n}, 2)});
+  for (const auto& [left, right] : kWordPairs)
+    check_simd_exact(a, {noisy_words(left, 3), noisy_words(right, 4)});
   check_simd_exact(a, {kAll, full<int16_t>({1}, -32768)});
   check_simd_exact(a, {full<int16_t>({}, 32767), kAll});
 }
@@ -29,10 +30,10 @@ TEST(SimdInt16, AddAndMul) {
   for (const QAddAttrs& a :
        {QAddAttrs{0, 0, 1, 1, 1, 0, -32768, 32767}, QAddAttrs{0, 0, 1500000, -900001, 20, 0, -30000, 32767},
         QAddAttrs{0, 0, 1 << 21, 1 << 21, 0, 0, -32768, 32767}})
-    check_pairs(a);
+    check_word_pairs(a);
   for (const QMulAttrs& a : {QMulAttrs{0, 0, 0x1p-15, 0, -32768, 32767}, QMulAttrs{0, 0, 16384, 0, -9, 12000},
                              QMulAttrs{0, 0, 1e-40, 0, -32768, 32767}})
-    check_pairs(a);
+    check_word_pairs(a);
 }
 
 TEST(SimdInt16, PRelu) {
@@ -40,9 +41,9 @@ TEST(SimdInt16, PRelu) {
   const QPReluAttrs a{0, 0, 0.77, -30000, 32767};
   for (const float slope : {0.25f, -0.1f, 16384.0f, 16385.0f, nan, -inf})
     check_simd_exact(a, {kAll, tensor<float>({1}, {slope})});
-  for (int64_t c = 1; c < 40; ++c) check_simd_exact(a, {words({9, c}, 1), noise<float>({c}, -2, 2, 2)});
-  check_simd_exact(a, {words({40, 20, 3}, 1), tensor<float>({3}, {nan, 0.3f, -inf})});
-  check_simd_exact(a, {words({3, 700}, 1), noise<float>({700}, -2, 2, 2)});
+  for (int64_t c = 1; c < 40; ++c) check_simd_exact(a, {noisy_words({9, c}, 1), noise<float>({c}, -2, 2, 2)});
+  check_simd_exact(a, {noisy_words({40, 20, 3}, 1), tensor<float>({3}, {nan, 0.3f, -inf})});
+  check_simd_exact(a, {noisy_words({3, 700}, 1), noise<float>({700}, -2, 2, 2)});
 }
 
 TEST(SimdInt16, Means) {
@@ -54,32 +55,33 @@ TEST(SimdInt16, Means) {
                                    {{3, 4, 5}, {}},
                                    {{65536}, {0}}}) {
     const QMeanAttrs a{axes, 1, 0, 0, 1.9, -32768, 30000};
-    check_simd_exact(a, {words(dims, 6)});
+    check_simd_exact(a, {noisy_words(dims, 6)});
     check_simd_exact(a, {full<int16_t>(dims, -32768)});
   }
   for (const int64_t include : {0, 1})
     for (int64_t c = 1; c < 40; ++c) {
       const QAvgPoolAttrs a{{2, 3}, {2, 1}, {}, {1, 0, 0, 2}, 1, include, 0, 0, 0.93, -32000, 32767};
-      check_simd_exact(a, {words({2, 7, 9, c}, 5)});
+      check_simd_exact(a, {noisy_words({2, 7, 9, c}, 5)});
     }
 }
 
 TEST(SimdInt16, Resize) {
   const Tensor rows = tensor<int32_t>({3, 2}, {0, 1000, 2, 2048, 99, 7}),
                columns = tensor<int32_t>({4, 2}, {0, 0, 3, 1024, -5, 2047, 6, 9999});
-  for (int64_t c = 1; c < 40; ++c) check_simd_exact(QResizeAttrs{}, {words({2, 5, 7, c}, 6), rows, columns});
+  for (int64_t c = 1; c < 40; ++c)
+    check_simd_exact(QResizeAttrs{}, {noisy_words({2, 5, 7, c}, 6), rows, columns});
 }
 
 TEST(SimdInt16, Requantize) {
-  for (const QRequantizeAttrs& a : {QRequantizeAttrs{0, 1.0 / 256, 3, -100, 127, kInt8},
-                                    QRequantizeAttrs{0, 0.731, 0, -32768, 32767, kInt16},
-                                    QRequantizeAttrs{0, 16384, 0, -32768, 32767, kInt16},
-                                    QRequantizeAttrs{0, 16384, -128, -128, 127, kInt8}}) {
+  for (const QRequantizeAttrs& a : {QRequantizeAttrs{0, 1.0 / 256, 3, -100, 127, kByte},
+                                    QRequantizeAttrs{0, 0.731, 0, -32768, 32767, kWord},
+                                    QRequantizeAttrs{0, 16384, 0, -32768, 32767, kWord},
+                                    QRequantizeAttrs{0, 16384, -128, -128, 127, kByte}}) {
     check_simd_exact(a, {kAll});
-    for (int64_t n = 0; n < 60; ++n) check_simd_exact(a, {words({n}, 1)});
+    for (int64_t n = 0; n < 60; ++n) check_simd_exact(a, {noisy_words({n}, 1)});
   }
-  for (const QRequantizeAttrs& a : {QRequantizeAttrs{-5, 200.5, 0, -32768, 30000, kInt16},
-                                    QRequantizeAttrs{7, 1.5, -9, -128, 127, kInt8}})
+  for (const QRequantizeAttrs& a :
+       {QRequantizeAttrs{-5, 200.5, 0, -32768, 30000, kWord}, QRequantizeAttrs{7, 1.5, -9, -128, 127, kByte}})
     for (int64_t n = 0; n < 600; n += 1 + n / 9) check_simd_exact(a, {noise<int8_t>({n}, -128, 128, 2)});
 }
 
@@ -89,7 +91,8 @@ TEST(SimdInt16, Tables) {
         noise<int32_t>({n + 1}, -static_cast<double>(n) * 16500, static_cast<double>(n) * 16500, 3);
     check_simd_exact(QTableAttrs{-32768, 32767}, {kAll, table});
     check_simd_exact(QTableAttrs{-20, 3000}, {kAll, full<int32_t>({n + 1}, INT32_MIN)});
-    for (int64_t m = 0; m < 60; ++m) check_simd_exact(QTableAttrs{-32768, 32767}, {words({m}, 1), table});
+    for (int64_t m = 0; m < 60; ++m)
+      check_simd_exact(QTableAttrs{-32768, 32767}, {noisy_words({m}, 1), table});
   }
 }
 
@@ -112,7 +115,7 @@ TEST(SimdInt16, FullyConnected) {
   // Sums that leave int32, and biases that do.
   check_product(QFullyConnectedAttrs{}, {17, 9000}, {70, 9000}, 70, 1e7, 2);
   QFullyConnectedAttrs a{};
-  a.to = kInt16, a.q_min = -32768, a.q_max = 32767;
+  a.to = kWord, a.q_min = -32768, a.q_max = 32767;
   check_simd_exact(
       a, {full<int16_t>({2, 9000}, -32768), full<int8_t>({3, 9000}, -128),
           tensor<int64_t>({3}, {int64_t{1} << 50, 0, -(int64_t{1} << 50)}), full<float>({3}, 1e-9f)});
@@ -142,9 +145,9 @@ TEST(SimdInt16, DepthwiseConv) {
   // Biases that leave int32 together with the sum.
   QDepthwiseConvAttrs a{};
   a.strides = a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
-  a.to = kInt16, a.q_min = -32768, a.q_max = 32767;
+  a.to = kWord, a.q_min = -32768, a.q_max = 32767;
   check_simd_exact(
-      a, {words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
+      a, {noisy_words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
           tensor<int64_t>({5}, {int64_t{1} << 50, 0, -5, 7, -(int64_t{1} << 31)}), full<float>({5}, 1e-4f)});
 }
 

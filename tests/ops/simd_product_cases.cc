@@ -11,12 +11,13 @@ namespace {
 
 using quantized::Operands;
 
-constexpr auto kFloat = static_cast<int64_t>(DType::kFloat32), kInt8 = static_cast<int64_t>(DType::kInt8),
-               kInt16 = static_cast<int64_t>(DType::kInt16);
+constexpr auto kFloatCode = static_cast<int64_t>(DType::kFloat32),
+               kInt8Code = static_cast<int64_t>(DType::kInt8),
+               kInt16Code = static_cast<int64_t>(DType::kInt16);
 
-class Random {
+class Draw {
  public:
-  explicit Random(unsigned seed) : random_(seed) {}
+  explicit Draw(unsigned seed) : random_(seed) {}
   int64_t pick(int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random_() % static_cast<uint64_t>(high - low + 1));
   }
@@ -28,17 +29,17 @@ class Random {
 
 // Result type, zero points and bounds.
 template <class A>
-void pick_numbers(A& a, Random& r) {
+void pick_numbers(A& a, Draw& r) {
   a.x_zero = r.chance(5) ? (r.chance(2) ? -128 : 127) : r.pick(-128, 127);
-  a.to = r.chance(2) ? kInt8 : r.chance(2) ? kFloat : kInt16;
-  if (a.to == kInt16)
+  a.to = r.chance(2) ? kInt8Code : r.chance(2) ? kFloatCode : kInt16Code;
+  if (a.to == kInt16Code)
     a.y_zero = r.pick(-32768, 32767), a.q_min = -32768, a.q_max = r.pick(0, 32767);
   else
     a.y_zero = r.pick(-128, 127), a.q_min = r.pick(-128, -20), a.q_max = r.pick(-20, 127);
 }
 
 // Weights of -128, zero points, one multiplier, multipliers beyond what the libraries take.
-Operands pick_operands(const Shape& x, const Shape& w, int64_t columns, double sum, Random& r) {
+Operands pick_operands(const Shape& x, const Shape& w, int64_t columns, double sum, Draw& r) {
   Operands o = quantized::operands<int8_t>(x, w, columns, sum, static_cast<uint64_t>(r.pick(1, 1 << 30)));
   if (r.chance(3))
     for (size_t i = 0; i < o.weights.bytes.size(); i += static_cast<size_t>(r.pick(1, 3)))
@@ -50,7 +51,7 @@ Operands pick_operands(const Shape& x, const Shape& w, int64_t columns, double s
 }
 
 TEST(SimdProducts, Conv) {
-  Random r(5);
+  Draw r(5);
   for (int round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
     QConvAttrs a{};
@@ -70,7 +71,7 @@ TEST(SimdProducts, Conv) {
 }
 
 TEST(SimdProducts, ConvOfOtherRanks) {
-  Random r(6);
+  Draw r(6);
   for (int round = 0; round < 10; ++round) {
     QConvAttrs a{};
     a.strides = {2}, a.dilations = {1}, a.pads = {3, 1};
@@ -82,7 +83,7 @@ TEST(SimdProducts, ConvOfOtherRanks) {
 }
 
 TEST(SimdProducts, DepthwiseConv) {
-  Random r(8);
+  Draw r(8);
   for (int round = 0; round < 120; ++round) {
     SCOPED_TRACE(round);
     QDepthwiseConvAttrs a{};
@@ -112,7 +113,7 @@ TEST(SimdProducts, DepthwiseConv) {
 }
 
 TEST(SimdProducts, FullyConnected) {
-  Random r(7);
+  Draw r(7);
   for (const int64_t k : {1, 3, 8, 64, 65, 300, 5000})
     for (const int64_t n : {1, 7, 16, 17, 32, 100})
       for (const int64_t rows : {1, 2, 5, 9, 50}) {
@@ -127,7 +128,7 @@ TEST(SimdProducts, FullyConnected) {
 }
 
 TEST(SimdProducts, MatMul) {
-  Random r(9);
+  Draw r(9);
   for (int round = 0; round < 60; ++round) {
     SCOPED_TRACE(round);
     QMatMulAttrs a{};
@@ -144,12 +145,12 @@ TEST(SimdProducts, MatMul) {
 
 // Sums that leave int32, multipliers that are no numbers: as the reference kernels have it.
 TEST(SimdProducts, NumbersOfFilesThatLie) {
-  for (const int64_t to : {kInt8, kInt16, kFloat}) {
+  for (const int64_t to : {kInt8Code, kInt16Code, kFloatCode}) {
     QFullyConnectedAttrs a{.x_zero = -128, .to = to};
     Operands o = quantized::operands<int8_t>({3, 64}, {40, 64}, 40, 1000, 1);
     o.bias = noise<int32_t>({40}, -2147483647.0, 2147483647.0, 3);
     check_simd_exact(a, o.tensors());
-    if (to == kFloat) continue;
+    if (to == kFloatCode) continue;
     auto m = o.multipliers.values<float>();
     m[1] = std::nanf(""), m[2] = HUGE_VALF, m[3] = -HUGE_VALF, m[4] = -1, m[5] = 0, m[6] = -0.0f,
     m[7] = 3e38f;

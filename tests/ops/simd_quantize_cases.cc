@@ -7,17 +7,15 @@
 namespace sinter::test {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kMax = std::numeric_limits<float>::max();
+constexpr float kMostFloat = std::numeric_limits<float>::max();
 constexpr float kLeast = std::numeric_limits<float>::denorm_min();
 
-QuantizeAttrs quantize(DType to, int64_t axis = 0) {
+QuantizeAttrs simd_quantize(DType to, int64_t axis = 0) {
   QuantizeAttrs a;
   a.to = static_cast<int64_t>(to), a.axis = axis;
   return a;
 }
-DequantizeAttrs dequantize(int64_t axis = 0) {
+DequantizeAttrs simd_dequantize(int64_t axis = 0) {
   DequantizeAttrs a;
   a.to = static_cast<int64_t>(DType::kFloat32), a.axis = axis;
   return a;
@@ -25,8 +23,8 @@ DequantizeAttrs dequantize(int64_t axis = 0) {
 
 // Quotients around every rounding and saturation, and what is not a number at all.
 Tensor edges(float scale) {
-  std::vector<float> v{0,       -0.0f,  kNan,    -kNan,    kInf, -kInf, kMax,  -kMax, kLeast,
-                       -kLeast, 1e-39f, -1e-39f, 1.2e-38f, 1,    -1,    1e10f, -1e10f};
+  std::vector<float> v{0,       -0.0f,  kNan,    -kNan,    kInf, -kInf, kMostFloat, -kMostFloat, kLeast,
+                       -kLeast, 1e-39f, -1e-39f, 1.2e-38f, 1,    -1,    1e10f,      -1e10f};
   for (const int64_t step : {1, 127, 128, 129, 255, 256, 257, 32767, 32768, 65535, 65536, 131071, 1 << 20})
     for (int64_t i = -6; i <= 6; ++i)
       for (const float sign : {-1.0f, 1.0f}) {
@@ -41,23 +39,23 @@ void check_quantize_type() {
   constexpr T kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
   const DType to = dtype_of<T>();
   SCOPED_TRACE(dtype_name(to));
-  for (const float scale :
-       {1.0f, 0.5f, 0.1f, 3.7e-3f, 1e-30f, 1e30f, kMax, 1.2e-38f, 1e-40f, kLeast, 0.0f, -0.25f, kInf, kNan}) {
+  for (const float scale : {1.0f, 0.5f, 0.1f, 3.7e-3f, 1e-30f, 1e30f, kMostFloat, 1.2e-38f, 1e-40f, kLeast,
+                            0.0f, -0.25f, kInf, kNan}) {
     SCOPED_TRACE(scale);
     const Tensor s = tensor<float>({}, {scale}),
                  x = edges(std::isfinite(scale) && scale < 1e32f ? scale : 1.0f);
-    check_simd_exact(quantize(to), {x, s});
+    check_simd_exact(simd_quantize(to), {x, s});
     for (const T zero : {kLow, static_cast<T>(3), kHigh})
-      check_simd_exact(quantize(to), {x, s, tensor<T>({}, {zero})});
-    check_simd_exact(quantize(to),
+      check_simd_exact(simd_quantize(to), {x, s, tensor<T>({}, {zero})});
+    check_simd_exact(simd_quantize(to),
                      {tensor<int32_t>({9}, {0, 1, -1, 5, 1000, -70000, 16777217, INT32_MAX, INT32_MIN}), s});
   }
   for (int64_t n = 0; n < 140; ++n)
-    check_simd_exact(quantize(to), {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)),
-                                    tensor<float>({1}, {1.7f}), tensor<T>({1}, {5})});
-  check_simd_exact(quantize(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
-  check_simd_exact(quantize(to), {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}),
-                                  tensor<T>({}, {kHigh / 2})});
+    check_simd_exact(simd_quantize(to), {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)),
+                                         tensor<float>({1}, {1.7f}), tensor<T>({1}, {5})});
+  check_simd_exact(simd_quantize(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
+  check_simd_exact(simd_quantize(to), {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}),
+                                       tensor<T>({}, {kHigh / 2})});
 }
 
 // Quotients of bytes at and beside every half, among others that are far from one, by many scales.
@@ -74,9 +72,9 @@ void check_halves() {
                                std::nextafter(std::nextafter(x, kInf), kInf)})
         v.push_back(near);
     }
-    check_simd_exact(quantize(dtype_of<T>()), {tensor<float>({static_cast<int64_t>(v.size())}, v),
-                                               tensor<float>({}, {scale}), tensor<T>({}, {3})});
-    check_simd_exact(quantize(dtype_of<T>()),
+    check_simd_exact(simd_quantize(dtype_of<T>()), {tensor<float>({static_cast<int64_t>(v.size())}, v),
+                                                    tensor<float>({}, {scale}), tensor<T>({}, {3})});
+    check_simd_exact(simd_quantize(dtype_of<T>()),
                      {noise<float>({30000}, -280.0 * std::fabs(scale), 280.0 * std::fabs(scale), seed++),
                       tensor<float>({}, {scale}), tensor<T>({}, {100})});
   }
@@ -112,10 +110,10 @@ void check_axes() {
     const Shape own{dims[static_cast<size_t>(axis)]};
     const Tensor s = noise<float>(own, 0.01, 5, 7), z = noise<T>(own, low, high, 8);
     const Tensor x = noise<float>(dims, 2 * low - 100, 2 * high, 9), q = noise<T>(dims, low, high, 10);
-    check_simd_exact(quantize(dtype_of<T>(), axis), {x, s, z});
-    check_simd_exact(quantize(dtype_of<T>(), axis), {x, s});
-    check_simd_exact(dequantize(axis), {q, s, z});
-    check_simd_exact(dequantize(axis), {q, s});
+    check_simd_exact(simd_quantize(dtype_of<T>(), axis), {x, s, z});
+    check_simd_exact(simd_quantize(dtype_of<T>(), axis), {x, s});
+    check_simd_exact(simd_dequantize(axis), {q, s, z});
+    check_simd_exact(simd_dequantize(axis), {q, s});
   }
 }
 
@@ -131,15 +129,17 @@ void check_dequantize_type() {
   constexpr T kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
   SCOPED_TRACE(dtype_name(dtype_of<T>()));
   const Tensor all = iota<T>({sizeof(T) == 1 ? 259 : 65537}, kLow);
-  for (const float scale : {1.0f, 0.1f, 1e-40f, kLeast, 1.2e-38f, 1e36f, kMax, 0.0f, -0.3f, kInf, kNan}) {
+  for (const float scale :
+       {1.0f, 0.1f, 1e-40f, kLeast, 1.2e-38f, 1e36f, kMostFloat, 0.0f, -0.3f, kInf, kNan}) {
     SCOPED_TRACE(scale);
     const Tensor s = tensor<float>({}, {scale});
-    check_simd_exact(dequantize(), {all, s});
+    check_simd_exact(simd_dequantize(), {all, s});
     for (const T zero : {kLow, static_cast<T>(7), kHigh})
-      check_simd_exact(dequantize(), {all, s, tensor<T>({}, {zero})});
+      check_simd_exact(simd_dequantize(), {all, s, tensor<T>({}, {zero})});
   }
   for (int64_t n = 0; n < 70; ++n)
-    check_simd_exact(dequantize(), {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
+    check_simd_exact(simd_dequantize(),
+                     {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
 }
 
 TEST(SimdDequantize, PerTensor) {
@@ -154,30 +154,32 @@ TEST(SimdDequantize, Int32WithoutZeroPoint) {
   for (int32_t i = 0; i < 90; ++i) v.push_back(i * 23456789 - 1000000000);
   const Tensor x = tensor<int32_t>({static_cast<int64_t>(v.size())}, v);
   for (const float scale : {1.0f, 0.1f, 1e-40f, 3e38f}) {
-    check_simd_exact(dequantize(), {x, tensor<float>({}, {scale})});
-    check_simd_exact(dequantize(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
+    check_simd_exact(simd_dequantize(), {x, tensor<float>({}, {scale})});
+    check_simd_exact(simd_dequantize(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
   }
-  check_simd_exact(dequantize(1), {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2),
-                                   noise<float>({37}, 0, 1, 3), full<int32_t>({37}, 0)});
+  check_simd_exact(simd_dequantize(1), {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2),
+                                        noise<float>({37}, 0, 1, 3), full<int32_t>({37}, 0)});
   std::vector<Tensor> none;
   EXPECT_FALSE(
-      run_simd(dequantize(), {x, tensor<float>({}, {1}), tensor<int32_t>({}, {1})}, nullptr, {}, &none));
+      run_simd(simd_dequantize(), {x, tensor<float>({}, {1}), tensor<int32_t>({}, {1})}, nullptr, {}, &none));
 }
 
 TEST(SimdQuantize, LeavesTheRestToTheReference) {
   std::vector<Tensor> none;
   const Tensor x = noise<float>({4, 4}, -1, 1, 1), one = tensor<float>({}, {1});
-  QuantizeAttrs blocks = quantize(DType::kInt8);
+  QuantizeAttrs blocks = simd_quantize(DType::kInt8);
   blocks.block_size = 2;
   EXPECT_FALSE(run_simd(blocks, {x, full<float>({2, 4}, 1)}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(quantize(DType::kInt4), {x, one}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(quantize(DType::kFloat8E4M3FN), {x, one}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(quantize(DType::kInt8), {x, tensor<double>({}, {1})}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(quantize(DType::kInt8), {noise<double>({4}, -1, 1, 1), one}, nullptr, {}, &none));
-  DequantizeAttrs wide = dequantize();
+  EXPECT_FALSE(run_simd(simd_quantize(DType::kInt4), {x, one}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(simd_quantize(DType::kFloat8E4M3FN), {x, one}, nullptr, {}, &none));
+  EXPECT_FALSE(run_simd(simd_quantize(DType::kInt8), {x, tensor<double>({}, {1})}, nullptr, {}, &none));
+  EXPECT_FALSE(
+      run_simd(simd_quantize(DType::kInt8), {noise<double>({4}, -1, 1, 1), one}, nullptr, {}, &none));
+  DequantizeAttrs wide = simd_dequantize();
   wide.to = static_cast<int64_t>(DType::kFloat64);
   EXPECT_FALSE(run_simd(wide, {full<int8_t>({4}, 1), one}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(dequantize(), {full<int8_t>({4}, 1), tensor<double>({}, {1})}, nullptr, {}, &none));
+  EXPECT_FALSE(
+      run_simd(simd_dequantize(), {full<int8_t>({4}, 1), tensor<double>({}, {1})}, nullptr, {}, &none));
 }
 
 }  // namespace

@@ -6,9 +6,6 @@
 namespace sinter::test {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-
 // Condition or first, second, third operand.
 struct Shapes {
   Shape a, b, c;

@@ -4,12 +4,12 @@
 namespace sinter::test {
 namespace {
 
-struct Sizes {
+struct LayerSizes {
   int64_t steps, batch, input, hidden;
 };
 
 template <class A>
-std::vector<Tensor> operands(const A& a, const Sizes& s, int64_t gates, bool all,
+std::vector<Tensor> operands(const A& a, const LayerSizes& s, int64_t gates, bool all,
                              const std::vector<int32_t>& lengths) {
   const int64_t d = a.direction == 2 ? 2 : 1, rows = gates * s.hidden;
   const Shape x = a.layout == 1 ? Shape{s.batch, s.steps, s.input} : Shape{s.steps, s.batch, s.input};
@@ -24,12 +24,12 @@ std::vector<Tensor> operands(const A& a, const Sizes& s, int64_t gates, bool all
   return in;
 }
 
-const Sizes kSizes[] = {{1, 1, 128, 128}, {7, 2, 5, 3}, {20, 1, 33, 19},
-                        {3, 3, 1, 1},     {5, 2, 0, 8}, {0, 2, 4, 4}};
+const LayerSizes kSizes[] = {{1, 1, 128, 128}, {7, 2, 5, 3}, {20, 1, 33, 19},
+                             {3, 3, 1, 1},     {5, 2, 0, 8}, {0, 2, 4, 4}};
 
 template <class A>
 void check_all(int64_t gates, int outputs, A a = {}) {
-  for (const Sizes& s : kSizes)
+  for (const LayerSizes& s : kSizes)
     for (const int64_t direction : {0, 1, 2})
       for (const int64_t layout : {0, 1})
         for (const bool all : {false, true}) {
@@ -39,7 +39,7 @@ void check_all(int64_t gates, int outputs, A a = {}) {
           // The state is fed back: errors of the steps add up.
           check_simd(a, operands(a, s, gates, all, {}), 2e-6, 2e-6, {.outputs = outputs});
         }
-  const Sizes s{6, 3, 4, 9};
+  const LayerSizes s{6, 3, 4, 9};
   a.hidden_size = s.hidden, a.direction = 2, a.layout = 0;
   check_simd(a, operands(a, s, gates, true, {6, 0, 2}), 2e-6, 2e-6, {.outputs = outputs});
   check_simd(a, operands(a, s, gates, true, {6, 0, 2}), 2e-6, 2e-6, {.outputs = outputs, .unwanted = {0}});
@@ -54,7 +54,7 @@ TEST(SimdGru, AgreesWithTheReference) {
 }
 
 TEST(SimdLstm, LeavesTheRareToTheReference) {
-  const Sizes s{2, 1, 3, 2};
+  const LayerSizes s{2, 1, 3, 2};
   std::vector<Tensor> none;
   const auto accepted = [&](auto change) {
     LstmAttrs a;

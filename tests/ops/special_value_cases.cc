@@ -11,9 +11,6 @@
 namespace sinter::test {
 namespace {
 
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 // Whether the XNNPACK backend is meant to take the call; the Highway kernels are asked wherever they accept
 // it.
 enum class Library { kTakes, kRefuses };

@@ -1,14 +1,10 @@
 // Abs .. Classify.
-#include <limits>
 
 #include "runtime/core/op_enums.h"
 #include "tests/ops/op_test.h"
 
 namespace sinter::test {
 namespace {
-
-constexpr float kInf = std::numeric_limits<float>::infinity();
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 RoundAttrs round_attrs(RoundFn fn) {
   RoundAttrs a;

@@ -10,7 +10,7 @@
 namespace sinter::convert {
 namespace {
 
-std::vector<float> normal(size_t n, float mean = 0) {
+std::vector<float> normals(size_t n, float mean = 0) {
   std::mt19937 random(7);
   std::vector<float> w;
   for (size_t i = 0; i < n; ++i) {
@@ -40,7 +40,7 @@ double error_of(std::span<const float> w, double scale, int low, int high) {
 
 TEST(BlockCodes, NoiseIsWhatTheIntegersSay) {
   const BlockShape shape{6, 70, 32};  // the last block of a row has 6
-  const std::vector<float> w = normal(420, 0.3f);
+  const std::vector<float> w = normals(420, 0.3f);
   for (const auto& [bits, zeros] : {std::pair(4, false), std::pair(4, true), std::pair(8, false)}) {
     const BlockCodes c = code_blocks(w, shape, bits, zeros);
     ASSERT_EQ(c.q.size(), w.size());
@@ -59,7 +59,7 @@ TEST(BlockCodes, NoiseIsWhatTheIntegersSay) {
 }
 
 TEST(BlockCodes, NearTheBestScale) {
-  const std::vector<float> w = normal(32 * 40);
+  const std::vector<float> w = normals(32 * 40);
   double found = 0, best = 0, plain = 0;
   for (size_t b = 0; b < 40; ++b) {
     const std::span<const float> block = std::span(w).subspan(32 * b, 32);
@@ -76,11 +76,11 @@ TEST(BlockCodes, NearTheBestScale) {
 }
 
 TEST(BlockCodes, ZeroPointsServeWeightsOffZero) {
-  const std::vector<float> w = normal(320, 4);
+  const std::vector<float> w = normals(320, 4);
   const double without = code_blocks(w, {10, 32, 32}, 4, false).db(),
                with = code_blocks(w, {10, 32, 32}, 4, true).db();
   EXPECT_GT(with, without - 0.5);
-  const std::vector<float> positive = normal(320, 2);
+  const std::vector<float> positive = normals(320, 2);
   EXPECT_GT(code_blocks(positive, {10, 32, 32}, 4, true).db(),
             code_blocks(positive, {10, 32, 32}, 4, false).db() + 2);
 }
@@ -99,7 +99,7 @@ TEST(BlockCodes, ZerosAndTheSmallest) {
 }
 
 TEST(BlockCodes, RowsOf8BitsAreNeverWorseThanThePlainGrid) {
-  const std::vector<float> w = normal(200 * 20);
+  const std::vector<float> w = normals(200 * 20);
   for (size_t row = 0; row < 20; ++row) {
     const std::span<const float> items = std::span(w).subspan(200 * row, 200);
     double largest = 0;

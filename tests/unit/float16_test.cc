@@ -23,7 +23,7 @@ ConvAttrs conv3() {
   a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {1, 1, 1, 1};
   return a;
 }
-ValueId conv(Sketch& s, ValueId x, int64_t in, int64_t out) {
+ValueId half_conv(Sketch& s, ValueId x, int64_t in, int64_t out) {
   return s.emit(conv3(), {x, s.constant({out, 3, 3, in}), s.constant({out})});
 }
 const Value& result_of(const Graph& graph, Op op, int which = 0) {
@@ -40,9 +40,9 @@ std::string kept(const Graph& graph) {
 
 TEST(Float16, ChainsCastAtTheirBordersOnly) {
   Sketch s;
-  const ValueId a = conv(s, s.input({1, 6, 6, 3}), 3, 8);
+  const ValueId a = half_conv(s, s.input({1, 6, 6, 3}), 3, 8);
   const ValueId b = s.emit(TransposeAttrs{{0, 2, 1, 3}}, {s.emit(HardSwishAttrs{}, {a})});
-  const ValueId c = conv(s, b, 8, 8);
+  const ValueId c = half_conv(s, b, 8, 8);
   s.output(s.emit(ConcatAttrs{3}, {s.emit(AddAttrs{}, {b, c}), c}));
   EXPECT_EQ(apply_float16(s), 4);
   EXPECT_EQ(count_ops(s.graph, Op::kCast), 2) << dump(s.graph);
@@ -57,7 +57,7 @@ TEST(Float16, ChainsCastAtTheirBordersOnly) {
 
 TEST(Float16, SumsOfBoundedValuesAreProven) {
   Sketch s;
-  s.output(conv(s, s.emit(SigmoidAttrs{}, {conv(s, s.input({1, 6, 6, 3}), 3, 8)}), 8, 8));
+  s.output(half_conv(s, s.emit(SigmoidAttrs{}, {half_conv(s, s.input({1, 6, 6, 3}), 3, 8)}), 8, 8));
   apply_float16(s);
   EXPECT_EQ(summary.computed, 3u);
   EXPECT_EQ(summary.unproven, 1u);  // the first: an input may be anything
@@ -65,7 +65,7 @@ TEST(Float16, SumsOfBoundedValuesAreProven) {
 
 TEST(Float16, SiluIsTwoOperations) {
   Sketch s;
-  s.output(s.emit(SiluAttrs{}, {conv(s, s.input({1, 6, 6, 3}), 3, 8)}));
+  s.output(s.emit(SiluAttrs{}, {half_conv(s, s.input({1, 6, 6, 3}), 3, 8)}));
   EXPECT_EQ(apply_float16(s), 2);
   EXPECT_EQ(result_of(s.graph, Op::kSigmoid).dtype, DType::kFloat16);
   EXPECT_EQ(result_of(s.graph, Op::kMul).dtype, DType::kFloat16);
@@ -73,7 +73,7 @@ TEST(Float16, SiluIsTwoOperations) {
 
 TEST(Float16, ClampedSumsAreTwoOperations) {
   Sketch s;
-  const ValueId a = conv(s, s.input({1, 6, 6, 3}), 3, 8);
+  const ValueId a = half_conv(s, s.input({1, 6, 6, 3}), 3, 8);
   s.output(s.emit(AddAttrs{0, 6}, {a, s.emit(TanhAttrs{}, {a})}));
   EXPECT_EQ(apply_float16(s), 3);
   EXPECT_EQ(result_of(s.graph, Op::kAdd).dtype, DType::kFloat16);
@@ -82,7 +82,7 @@ TEST(Float16, ClampedSumsAreTwoOperations) {
 
 TEST(Float16, SoftmaxAndWhatGoesIntoItStayWide) {
   Sketch s;
-  const ValueId a = conv(s, s.input({1, 4, 4, 3}), 3, 8);
+  const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8);
   s.output(s.emit(SoftmaxAttrs{3, 0}, {s.emit(MulAttrs{}, {a, s.scalar(0.125)})}));
   EXPECT_EQ(apply_float16(s), 1);
   EXPECT_EQ(result_of(s.graph, Op::kConv).dtype, DType::kFloat16);
@@ -94,7 +94,7 @@ TEST(Float16, SoftmaxAndWhatGoesIntoItStayWide) {
 void expect_kept(OpAttrs attrs, const std::function<std::vector<ValueId>(Sketch&, ValueId)>& operands,
                  const std::string& reason) {
   Sketch s;
-  const ValueId a = conv(s, s.input({1, 4, 4, 3}), 3, 8);
+  const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8);
   s.output(s.emit(std::move(attrs), operands(s, a)));
   EXPECT_EQ(apply_float16(s), 1) << reason;
   EXPECT_NE(kept(s.graph).find(reason), std::string::npos) << kept(s.graph);
@@ -147,7 +147,7 @@ TEST(Float16, WhatComesFromIntegersStaysWide) {
   const ValueId x = s.input({1, 4, 4, 3});
   const ValueId n = s.emit(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {x});
   const ValueId f = s.emit(MulAttrs{}, {s.emit(CastAttrs{1, 1}, {n}), s.scalar(0.5)});
-  s.output(conv(s, f, 3, 8));
+  s.output(half_conv(s, f, 3, 8));
   EXPECT_EQ(apply_float16(s), 0);
   EXPECT_NE(kept(s.graph).find("integers"), std::string::npos) << kept(s.graph);
 }
@@ -163,7 +163,7 @@ TEST(Float16, ElementwiseOperationsAloneAreNotWorthCasts) {
 TEST(Float16, TheModelsOwnTypesDecide) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     Sketch s;
-    const ValueId a = conv(s, s.input({1, 4, 4, 3}), 3, 8), b = conv(s, a, 8, 8);
+    const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8), b = half_conv(s, a, 8, 8);
     s.graph.value(a).name = "first";
     s.output(b);
     s.graph.ledger->add(
@@ -179,9 +179,9 @@ TEST(Float16, TheModelsCastsGo) {
   Sketch s;
   const ValueId x = s.input({1, 4, 4, 3});
   const auto to = [&](ValueId id, DType t) { return s.emit(CastAttrs{static_cast<int64_t>(t), 1}, {id}); };
-  const ValueId a = conv(s, to(to(x, DType::kFloat16), DType::kFloat32), 3, 8);
+  const ValueId a = half_conv(s, to(to(x, DType::kFloat16), DType::kFloat32), 3, 8);
   const ValueId h = to(a, DType::kFloat16);
-  const ValueId y = conv(s, to(h, DType::kFloat32), 8, 8);
+  const ValueId y = half_conv(s, to(h, DType::kFloat32), 8, 8);
   s.output(to(y, DType::kFloat16), "half");
   s.output(h, "middle");
   EXPECT_EQ(apply_float16(s), 2);

@@ -12,7 +12,7 @@ namespace {
 const IntList kToLast{0, 2, 3, 1}, kToFirst{0, 3, 1, 2};
 
 // As the importer writes it: x and the result are channels-first.
-ValueId conv(Sketch& s, ValueId x, int64_t outputs, int64_t kernel = 3) {
+ValueId square_conv(Sketch& s, ValueId x, int64_t outputs, int64_t kernel = 3) {
   const int64_t channels = s.graph.value(x).dims[1], pad = kernel / 2;
   const ValueId last = s.emit(TransposeAttrs{kToLast}, {x});
   const ValueId y = s.emit(ConvAttrs{{1, 1}, {1, 1}, {pad, pad, pad, pad}, 1},
@@ -24,8 +24,8 @@ ValueId view(Sketch& s, ValueId x, IntList dims) { return s.emit(ViewAttrs{dims}
 
 TEST(Layout, ResidualBlockKeepsOnlyTheInputsTranspose) {
   Sketch s;
-  const ValueId x = relu(s, conv(s, s.input({1, 3, 6, 5}), 4));
-  const ValueId scaled = s.emit(MulAttrs{}, {conv(s, x, 4), s.constant({4, 1, 1})});
+  const ValueId x = relu(s, square_conv(s, s.input({1, 3, 6, 5}), 4));
+  const ValueId scaled = s.emit(MulAttrs{}, {square_conv(s, x, 4), s.constant({4, 1, 1})});
   const ValueId sum = relu(s, s.emit(AddAttrs{}, {scaled, x}));
   s.output(s.emit(ReduceAttrs{1, {2, 3}, 0}, {sum}));
   apply(assign_layout, s);
@@ -34,16 +34,16 @@ TEST(Layout, ResidualBlockKeepsOnlyTheInputsTranspose) {
 
 TEST(Layout, ResultsThatArePublicKeepTheirOrder) {
   Sketch s;
-  const ValueId a = relu(s, conv(s, s.input({1, 1, 6, 5}), 4));
+  const ValueId a = relu(s, square_conv(s, s.input({1, 1, 6, 5}), 4));
   s.output(a, "a");
-  s.output(conv(s, a, 2), "b");
+  s.output(square_conv(s, a, 2), "b");
   apply(assign_layout, s);
   EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 2) << dump(s.graph);
 }
 
 TEST(Layout, PassesThroughOperationsWithAxes) {
   Sketch s;
-  ValueId x = conv(s, s.input({1, 1, 6, 4}), 6);
+  ValueId x = square_conv(s, s.input({1, 1, 6, 4}), 6);
   x = s.emit(SliceAttrs{{0, 1, 0, 1}, {1, 1, 1, 1}, {1, 4, 6, 3}}, {x});
   x = s.emit(PadAttrs{{0, 0, 1, 0, 0, 0, 0, 2}}, {x});
   x = s.emit(ConcatAttrs{1}, {x, relu(s, x)});
@@ -52,7 +52,7 @@ TEST(Layout, PassesThroughOperationsWithAxes) {
   x = s.emit(CumulateAttrs{0, 2}, {x});
   x = s.emit(TileAttrs{{1, 2, 1, 1}}, {x});
   x = s.emit(PReluAttrs{}, {x, s.constant({16, 1, 1})});
-  x = conv(s, x, 1);
+  x = square_conv(s, x, 1);
   s.output(x);
   apply(assign_layout, s);
   EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 0) << dump(s.graph);
@@ -60,18 +60,18 @@ TEST(Layout, PassesThroughOperationsWithAxes) {
 
 TEST(Layout, ChannelShuffleAndDepthToSpaceStayChannelsLast) {
   Sketch s;
-  ValueId x = conv(s, s.input({1, 1, 4, 4}), 8);
+  ValueId x = square_conv(s, s.input({1, 1, 4, 4}), 8);
   x = view(s, s.emit(TransposeAttrs{{0, 2, 1, 3, 4}}, {view(s, x, {1, 2, 4, 4, 4})}), {1, 8, 4, 4});
-  x = conv(s, x, 8);
+  x = square_conv(s, x, 8);
   x = view(s, s.emit(TransposeAttrs{{0, 3, 4, 1, 5, 2}}, {view(s, x, {1, 2, 2, 2, 4, 4})}), {1, 2, 8, 8});
-  s.output(conv(s, x, 1));
+  s.output(square_conv(s, x, 1));
   apply(assign_layout, s);
   EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 2) << dump(s.graph);
 }
 
 TEST(Layout, SpatialAxesMayBeJoined) {
   Sketch s;
-  const ValueId x = view(s, conv(s, s.input({1, 1, 4, 4}), 8), {1, 8, 16});
+  const ValueId x = view(s, square_conv(s, s.input({1, 1, 4, 4}), 8), {1, 8, 16});
   s.output(s.emit(TransposeAttrs{{0, 2, 1}}, {x}));
   apply(assign_layout, s);
   EXPECT_EQ(count_ops(s.graph, Op::kTranspose), 0) << dump(s.graph);

@@ -14,7 +14,7 @@ namespace testing {
 namespace {
 
 // Weights of the model are float32 products, which the packed form computes in float64 here.
-constexpr double kRounded = 2e-7;
+constexpr double kRoundedOnce = 2e-7;
 constexpr double kHalf = 1e-3;
 
 CastAttrs to(DType t) { return {static_cast<int64_t>(t), 1}; }
@@ -112,7 +112,7 @@ TEST(LowBit, UnpacksWordsHoweverTheyAreShifted) {
   for (const auto shift : {Gptq::Shift::kArithmetic, Gptq::Shift::kDivision, Gptq::Shift::kTruncating}) {
     Gptq s;
     s.multiply(s.weights(shift, in_order()), false);
-    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
     // Truncated quotients of negative words are other numbers, masked to 4 bits as well.
@@ -127,7 +127,7 @@ TEST(LowBit, ArithmeticShiftsAgreeAndTruncationDoesNot) {
   for (const auto shift : {Gptq::Shift::kArithmetic, Gptq::Shift::kDivision, Gptq::Shift::kTruncating}) {
     Gptq s;
     s.multiply(s.weights(shift, in_order()), false);
-    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
     ASSERT_NE(product(s.graph), nullptr);
     const LoadedBytes bytes = operand(s.graph, 1).constant->load();
     packed.emplace_back(bytes.bytes.begin(), bytes.bytes.end());
@@ -141,7 +141,7 @@ TEST(LowBit, SortsColumnsByGroup) {
   std::vector<int64_t> group(Gptq::kDepth);
   for (size_t i = 0; i < group.size(); ++i) group[i] = static_cast<int64_t>(i * 5 % 64) / 32;
   s.multiply(s.weights(Gptq::Shift::kArithmetic, group), false);
-  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
   ASSERT_EQ(s.graph.nodes.size(), 2u) << dump(s.graph);
   EXPECT_EQ(s.graph.nodes[0].op(), Op::kGather);
   EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 32);
@@ -152,7 +152,7 @@ TEST(LowBit, UnevenGroupsShareBlocks) {
   std::vector<int64_t> group(Gptq::kDepth);
   for (size_t i = 0; i < group.size(); ++i) group[i] = i * 5 % 64 < 48 ? 0 : 1;
   s.multiply(s.weights(Gptq::Shift::kArithmetic, group), false);
-  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
   ASSERT_NE(product(s.graph), nullptr);
   EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, 48);
 }
@@ -162,7 +162,7 @@ TEST(LowBit, DoesNotRoundToHalfBetween) {
   const ValueId half = s.weights(Gptq::Shift::kArithmetic, in_order(), DType::kFloat16);
   s.multiply(s.emit(to(DType::kFloat32), {half}), false);
   // Neither before nor after: the difference is float32's.
-  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
   ASSERT_NE(product(s.graph), nullptr);
   ASSERT_EQ(s.graph.ledger->size(), 1u);
 }
@@ -212,7 +212,7 @@ TEST(LowBit, Dequantized) {
     if (c.zero != DType::kNone)
       operands.push_back(s.add(integers(c.zero, c.scale, c.zero == DType::kUint8 ? 120 : 1, 7)));
     s.multiply(s.emit(c.attrs, operands), false);
-    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
     ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
     EXPECT_EQ(dtype_name(operand(s.graph, 1).dtype), std::string(dtype_name(c.want)));
     EXPECT_EQ(product(s.graph)->as<LowBitFullyConnectedAttrs>()->block_size, c.block);
@@ -231,7 +231,7 @@ TEST(LowBit, FractionalAndWideZeroPoints) {
     const ValueId w =
         s.emit(MulAttrs{}, {s.emit(SubAttrs{}, {q, z}), s.add(scales(DType::kFloat32, {64, 4, 1}))});
     s.multiply(s.emit(ViewAttrs{IntList{64, 128}}, {w}));
-    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
     ASSERT_NE(product(s.graph), nullptr);
     EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint4);
     ASSERT_EQ(operand(s.graph, 3).dtype, DType::kFloat32);
@@ -250,7 +250,7 @@ TEST(LowBit, OneMatrixBothWays) {
   for (const int64_t turned : {1, 0, 1})
     s.output(s.emit(MatMulAttrs{.transpose_b = turned}, {x, w}),
              "out" + std::to_string(s.graph.nodes.size()));
-  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 3);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 3);
   EXPECT_EQ(s.graph.nodes[0].inputs[1], s.graph.nodes[2].inputs[1]);
   EXPECT_NE(s.graph.nodes[0].inputs[1], s.graph.nodes[1].inputs[1]);
 }
@@ -260,7 +260,7 @@ TEST(LowBit, AddedZeroPoints) {
   const ValueId q = s.emit(to(DType::kFloat32), {s.add(integers(DType::kUint8, {64, 128}, 0, 256))});
   const ValueId z = s.add(numbers(DType::kFloat32, {64, 1}, [](size_t i) { return -128.0 - i % 7; }));
   s.multiply(s.emit(MulAttrs{}, {s.add(scales(DType::kFloat32, {64, 1})), s.emit(AddAttrs{}, {z, q})}));
-  EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+  EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
   ASSERT_NE(product(s.graph), nullptr);
   EXPECT_EQ(operand(s.graph, 1).dtype, DType::kUint8);
   EXPECT_EQ(operand(s.graph, 3).dtype, DType::kUint8);
@@ -276,8 +276,8 @@ TEST(LowBit, MatMulAndBias) {
     const ValueId y = s.emit(MatMulAttrs{.transpose_b = turned ? 1 : 0}, {x, w});
     const ValueId scaled = s.emit(MulAttrs{}, {y, s.constant({40})});
     s.output(s.emit(AddAttrs{}, {scaled, s.constant({40})}));
-    EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
-    EXPECT_EQ(apply(fold_scale, s, kRounded), 4);
+    EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
+    EXPECT_EQ(apply(fold_scale, s, kRoundedOnce), 4);
     ASSERT_EQ(s.graph.nodes.size(), 1u) << dump(s.graph);
     EXPECT_EQ(product(s.graph)->inputs.size(), 5u);
     EXPECT_EQ(operand(s.graph, 1).dtype, DType::kInt8);
@@ -288,7 +288,7 @@ TEST(LowBit, MatMulAndBias) {
 int changes_of(Model& s, const ConstantPtr& q, const ConstantPtr& scale) {
   const ValueId w = s.emit(MulAttrs{}, {s.emit(to(DType::kFloat32), {s.add(q)}), s.add(scale)});
   s.multiply(w);
-  return apply(recognise_any_low_bit, s, kRounded);
+  return apply(recognise_any_low_bit, s, kRoundedOnce);
 }
 
 TEST(LowBit, OddRowsAreFilledUp) {
@@ -303,7 +303,7 @@ TEST(LowBit, OddRowsAreFilledUp) {
                                        t == DType::kInt8 ? 200 : 16));
       const DequantizeAttrs attrs{block > 0 ? 1 : 0, block, static_cast<int64_t>(DType::kFloat32)};
       s.multiply(s.emit(attrs, {q, s.add(scales(DType::kFloat32, block > 0 ? Dims{64, 4} : Dims{64}))}));
-      EXPECT_EQ(apply(recognise_any_low_bit, s, kRounded), 1);
+      EXPECT_EQ(apply(recognise_any_low_bit, s, kRoundedOnce), 1);
       ASSERT_NE(product(s.graph), nullptr) << dump(s.graph);
       const int64_t filled = t == DType::kInt8 ? 63 : 64;
       EXPECT_EQ(operand(s.graph, 1).dims, (Dims{64, filled}));

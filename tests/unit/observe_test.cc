@@ -48,10 +48,10 @@ class Given final : public SampleSource {
 };
 
 // Steps that cost nothing (View, Slice, Concat of whole parts), steps in place and two outputs.
-struct Net {
+struct NetOfViews {
   Sketch s;
   std::vector<ValueId> all;
-  Net() {
+  NetOfViews() {
     const ValueId x = s.input({1, 4, 6}), y = s.input({1, 2, 6});
     const ValueId a = keep(s.emit(AddAttrs{}, {x, s.constant({6})}));
     ClampAttrs relu;
@@ -93,7 +93,7 @@ std::map<ValueId, std::vector<double>> exact(const Graph& graph, const std::vect
 
 TEST(Observe, EveryValueIsSeenOnceAsItIs) {
   for (const bool fast : {false, true}) {
-    const Net net;
+    const NetOfViews net;
     const auto expected = exact(net.s.graph, net.s.feeds);
     RunnerOptions options;
     if (fast) options.backends = backends();
@@ -116,7 +116,7 @@ TEST(Observe, EveryValueIsSeenOnceAsItIs) {
 }
 
 TEST(Observe, OnlyWhatIsAskedForIsShown) {
-  const Net net;
+  const NetOfViews net;
   GraphRunner runner(net.s.graph, {});
   runner.watch(std::vector<ValueId>{net.all[1]});
   std::vector<ValueId> seen;
@@ -129,7 +129,7 @@ TEST(Observe, OnlyWhatIsAskedForIsShown) {
 }
 
 TEST(Observe, ASummaryHoldsTheExtremesOfAllSamples) {
-  Net net;
+  NetOfViews net;
   std::vector<Sample> samples;
   std::map<ValueId, std::pair<double, double>> extremes;
   for (int n = 0; n < 5; ++n) {
@@ -161,7 +161,7 @@ TEST(Observe, ASummaryHoldsTheExtremesOfAllSamples) {
 }
 
 TEST(Observe, NoSamplesAreRefused) {
-  const Net net;
+  const NetOfViews net;
   Given none({});
   EXPECT_THROW(observe(net.s.graph, none, net.all, {}), DataError);
 }

@@ -141,7 +141,7 @@ TEST(OnnxReader, DecodesTypedData) {
 }
 
 TEST(OnnxReader, ExternalDataIsMappedAndKeptInside) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "onnx_reader_external";
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "onnx_reader_external";
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "w.bin", std::ios::binary) << std::string("\1\0\0\0\0\0\0\0\7\0\0\0\0\0\0\0", 16);
   const auto with = [&](const std::string& location, const std::string& offset) {

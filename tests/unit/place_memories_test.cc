@@ -23,7 +23,7 @@ Status take(const std::set<Op>& ops, const OpCall& call, size_t* workspace) {
 Status take_first(const OpCall& call, int, size_t* workspace) { return take(first_takes, call, workspace); }
 Status take_second(const OpCall& call, int, size_t* workspace) { return take(second_takes, call, workspace); }
 
-struct PlaceMemories : testing::Test {
+struct PlaceMemories : ::testing::Test {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
   PlanOptions options;
   PlannedModel model;

@@ -180,38 +180,38 @@ bool lower_quick_gelu(NodeLowering& n) {
   return n.output(0, n.emit(SiluAttrs{n.attr_float("alpha", static_cast<double>(1.702f))}, {n.input(0)}));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-constexpr LowerRule kRules[] = {
-    {"Relu", lower_relu},
-    {"Clip", lower_clip},
-    {"Sigmoid", lower_plain<SigmoidAttrs>},
-    {"Tanh", lower_plain<TanhAttrs>},
-    {"Softplus", lower_plain<SoftplusAttrs>},
-    {"HardSwish", lower_plain<HardSwishAttrs>},
-    {"HardSigmoid", lower_hard_sigmoid},
-    {"Gelu", lower_gelu},
-    {"Swish", lower_swish},
-    {"SwiGLU", lower_swiglu},
-    {"Mish", lower_mish},
-    {"Elu", lower_elu},
-    {"Selu", lower_selu},
-    {"Celu", lower_celu},
-    {"LeakyRelu", lower_leaky_relu},
-    {"PRelu", lower_prelu},
-    {"Softsign", lower_softsign},
-    {"Shrink", lower_shrink},
-    {"ThresholdedRelu", lower_thresholded_relu},
-    {"Affine", lower_affine},
-    {"ScaledTanh", lower_scaled_tanh},
-    {"ParametricSoftplus", lower_parametric_softplus},
-    {"Gelu", lower_ms_gelu, kMicrosoft},
-    {"BiasGelu", lower_bias_gelu, kMicrosoft},
-    {"FastGelu", lower_fast_gelu, kMicrosoft},
-    {"QuickGelu", lower_quick_gelu, kMicrosoft},
-};
-
 }  // namespace
 
-std::span<const LowerRule> activation_rules() { return kRules; }
+std::span<const LowerRule> activation_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Relu", lower_relu},
+      {"Clip", lower_clip},
+      {"Sigmoid", lower_plain<SigmoidAttrs>},
+      {"Tanh", lower_plain<TanhAttrs>},
+      {"Softplus", lower_plain<SoftplusAttrs>},
+      {"HardSwish", lower_plain<HardSwishAttrs>},
+      {"HardSigmoid", lower_hard_sigmoid},
+      {"Gelu", lower_gelu},
+      {"Swish", lower_swish},
+      {"SwiGLU", lower_swiglu},
+      {"Mish", lower_mish},
+      {"Elu", lower_elu},
+      {"Selu", lower_selu},
+      {"Celu", lower_celu},
+      {"LeakyRelu", lower_leaky_relu},
+      {"PRelu", lower_prelu},
+      {"Softsign", lower_softsign},
+      {"Shrink", lower_shrink},
+      {"ThresholdedRelu", lower_thresholded_relu},
+      {"Affine", lower_affine},
+      {"ScaledTanh", lower_scaled_tanh},
+      {"ParametricSoftplus", lower_parametric_softplus},
+      {"Gelu", lower_ms_gelu, kMicrosoft},
+      {"BiasGelu", lower_bias_gelu, kMicrosoft},
+      {"FastGelu", lower_fast_gelu, kMicrosoft},
+      {"QuickGelu", lower_quick_gelu, kMicrosoft},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

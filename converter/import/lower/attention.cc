@@ -233,14 +233,15 @@ bool lower_microsoft_rotary(NodeLowering& n) {
   return rotary(n, x, n.input(2), n.input(3), positions, n.attr_int("rotary_embedding_dim", 0));
 }
 
-constexpr LowerRule kRules[] = {
-    {"Attention", lower_attention},
-    {"RotaryEmbedding", lower_rotary},
-    {"RotaryEmbedding", lower_microsoft_rotary, "com.microsoft"},
-};
-
 }  // namespace
 
-std::span<const LowerRule> attention_rules() { return kRules; }
+std::span<const LowerRule> attention_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Attention", lower_attention},
+      {"RotaryEmbedding", lower_rotary},
+      {"RotaryEmbedding", lower_microsoft_rotary, "com.microsoft"},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

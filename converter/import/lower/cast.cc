@@ -80,14 +80,15 @@ bool lower_bit_cast(NodeLowering& n) {
   return n.output(0, n.emit(ViewAttrs{int_list(n.dims(x)), static_cast<int64_t>(to)}, {x}));
 }
 
-constexpr LowerRule kRules[] = {
-    {"Cast", lower_cast},
-    {"CastLike", lower_cast_like},
-    {"BitCast", lower_bit_cast},
-};
-
 }  // namespace
 
-std::span<const LowerRule> cast_rules() { return kRules; }
+std::span<const LowerRule> cast_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Cast", lower_cast},
+      {"CastLike", lower_cast_like},
+      {"BitCast", lower_bit_cast},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -42,10 +42,11 @@ bool lower_constant(NodeLowering& n) {
   return tensor && give(n, tensor);
 }
 
-constexpr LowerRule kRules[] = {{"Constant", lower_constant}};
-
 }  // namespace
 
-std::span<const LowerRule> constant_rules() { return kRules; }
+std::span<const LowerRule> constant_rules() {
+  static constexpr LowerRule kRules[] = {{"Constant", lower_constant}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -376,10 +376,11 @@ bool lower_loop(NodeLowering& n) {
   return n.refuse("can be neither planned nor unrolled");
 }
 
-constexpr LowerRule kRules[] = {{"If", lower_if, "", 28, true}, {"Loop", lower_loop, "", 28, true}};
-
 }  // namespace
 
-std::span<const LowerRule> control_rules() { return kRules; }
+std::span<const LowerRule> control_rules() {
+  static constexpr LowerRule kRules[] = {{"If", lower_if, "", 28, true}, {"Loop", lower_loop, "", 28, true}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

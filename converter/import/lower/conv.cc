@@ -160,14 +160,15 @@ bool lower_conv_transpose(NodeLowering& n) {
   return n.output(0, n.to_channels_first(y));
 }
 
-constexpr LowerRule kRules[] = {
-    {"Conv", lower_conv},
-    {"ConvTranspose", lower_conv_transpose},
-    {"FusedConv", lower_fused_conv, "com.microsoft"},
-};
-
 }  // namespace
 
-std::span<const LowerRule> conv_rules() { return kRules; }
+std::span<const LowerRule> conv_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Conv", lower_conv},
+      {"ConvTranspose", lower_conv_transpose},
+      {"FusedConv", lower_fused_conv, "com.microsoft"},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

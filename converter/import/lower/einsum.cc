@@ -222,10 +222,11 @@ class Einsum {
 // Einsum-12.
 bool lower_einsum(NodeLowering& n) { return Einsum(n).lower(); }
 
-constexpr LowerRule kRules[] = {{"Einsum", lower_einsum}};
-
 }  // namespace
 
-std::span<const LowerRule> einsum_rules() { return kRules; }
+std::span<const LowerRule> einsum_rules() {
+  static constexpr LowerRule kRules[] = {{"Einsum", lower_einsum}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

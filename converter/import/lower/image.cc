@@ -260,16 +260,17 @@ bool lower_crop(NodeLowering& n) {
   return n.output(0, n.slice(n.slice(x, 2, border[1], height), 3, border[0], width));
 }
 
-constexpr LowerRule kRules[] = {
-    {"GridSample", lower_grid_sample},      {"GridSample", lower_grid_sample, "com.microsoft"},
-    {"AffineGrid", lower_affine_grid},      {"RoiAlign", lower_roi_align},
-    {"MaxRoiPool", lower_max_roi_pool},     {"DepthToSpace", lower_depth_to_space},
-    {"SpaceToDepth", lower_space_to_depth}, {"Col2Im", lower_col2im},
-    {"ImageScaler", lower_image_scaler},    {"Crop", lower_crop},
-};
-
 }  // namespace
 
-std::span<const LowerRule> image_rules() { return kRules; }
+std::span<const LowerRule> image_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"GridSample", lower_grid_sample},      {"GridSample", lower_grid_sample, "com.microsoft"},
+      {"AffineGrid", lower_affine_grid},      {"RoiAlign", lower_roi_align},
+      {"MaxRoiPool", lower_max_roi_pool},     {"DepthToSpace", lower_depth_to_space},
+      {"SpaceToDepth", lower_space_to_depth}, {"Col2Im", lower_col2im},
+      {"ImageScaler", lower_image_scaler},    {"Crop", lower_crop},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -72,11 +72,12 @@ bool lower_fused_gemm(NodeLowering& n) {
   return n.refuse("activation '{}' is not supported", activation);
 }
 
-constexpr LowerRule kRules[] = {
-    {"MatMul", lower_matmul}, {"Gemm", lower_gemm}, {"FusedGemm", lower_fused_gemm, "com.microsoft"}};
-
 }  // namespace
 
-std::span<const LowerRule> linear_rules() { return kRules; }
+std::span<const LowerRule> linear_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"MatMul", lower_matmul}, {"Gemm", lower_gemm}, {"FusedGemm", lower_fused_gemm, "com.microsoft"}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -226,7 +226,7 @@ bool self_attention(NodeLowering& n, const SelfAttention& in) {
 }
 
 // Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?
-bool lower_attention(NodeLowering& n) {
+bool lower_microsoft_attention(NodeLowering& n) {
   if (n.has_input(6)) return n.refuse("rotary embedding and shared caches are not supported");
   if (!n.has_input(1)) return n.refuse("needs an input and weights");
   return self_attention(n, {n.input(0), n.input(1), n.input(2), n.input(3), n.input(4), n.input(5)});
@@ -296,19 +296,19 @@ bool lower_embed_layer_norm(NodeLowering& n) {
   return n.output(0, n.emit(LayerNormAttrs{2, epsilon}, {sum, n.input(5), n.input(6)}));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-constexpr LowerRule kRules[] = {
-    {"FusedMatMul", lower_fused_matmul, kMicrosoft},
-    {"TransposeMatMul", lower_fused_matmul, kMicrosoft},
-    {"MatMulNBits", lower_matmul_nbits, kMicrosoft},
-    {"Attention", lower_attention, kMicrosoft},
-    {"QAttention", lower_q_attention, kMicrosoft},
-    {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
-    {"EmbedLayerNormalization", lower_embed_layer_norm, kMicrosoft},
-};
-
 }  // namespace
 
-std::span<const LowerRule> microsoft_rules() { return kRules; }
+std::span<const LowerRule> microsoft_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"FusedMatMul", lower_fused_matmul, kMicrosoft},
+      {"TransposeMatMul", lower_fused_matmul, kMicrosoft},
+      {"MatMulNBits", lower_matmul_nbits, kMicrosoft},
+      {"Attention", lower_microsoft_attention, kMicrosoft},
+      {"QAttention", lower_q_attention, kMicrosoft},
+      {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
+      {"EmbedLayerNormalization", lower_embed_layer_norm, kMicrosoft},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -309,27 +309,28 @@ bool lower_unique(NodeLowering& n) {
   return n.output(3, bounded(n, r[3], 0, r[4]));
 }
 
-constexpr LowerRule kRules[] = {
-    {"Transpose", lower_transpose},
-    {"Concat", lower_concat},
-    {"Split", lower_split},
-    {"Slice", lower_slice},
-    {"Tile", lower_tile},
-    {"Gather", lower_gather},
-    {"GatherElements", lower_gather_elements},
-    {"GatherND", lower_gather_nd},
-    {"Scatter", lower_scatter_elements},
-    {"ScatterElements", lower_scatter_elements},
-    {"ScatterND", lower_scatter_nd},
-    {"TensorScatter", lower_tensor_scatter},
-    {"ReverseSequence", lower_reverse_sequence},
-    {"NonZero", lower_non_zero},
-    {"Compress", lower_compress},
-    {"Unique", lower_unique},
-};
-
 }  // namespace
 
-std::span<const LowerRule> movement_rules() { return kRules; }
+std::span<const LowerRule> movement_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Transpose", lower_transpose},
+      {"Concat", lower_concat},
+      {"Split", lower_split},
+      {"Slice", lower_slice},
+      {"Tile", lower_tile},
+      {"Gather", lower_gather},
+      {"GatherElements", lower_gather_elements},
+      {"GatherND", lower_gather_nd},
+      {"Scatter", lower_scatter_elements},
+      {"ScatterElements", lower_scatter_elements},
+      {"ScatterND", lower_scatter_nd},
+      {"TensorScatter", lower_tensor_scatter},
+      {"ReverseSequence", lower_reverse_sequence},
+      {"NonZero", lower_non_zero},
+      {"Compress", lower_compress},
+      {"Unique", lower_unique},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

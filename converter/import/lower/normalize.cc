@@ -212,25 +212,25 @@ bool lower_skip_norm(NodeLowering& n, bool simplified) {
 bool lower_skip_layer_norm(NodeLowering& n) { return lower_skip_norm(n, false); }
 bool lower_skip_rms_norm(NodeLowering& n) { return lower_skip_norm(n, true); }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-constexpr LowerRule kRules[] = {
-    {"LayerNormalization", lower_layer_norm},
-    {"RMSNormalization", lower_rms_norm},
-    {"SimplifiedLayerNormalization", lower_rms_norm},
-    {"SimplifiedLayerNormalization", lower_rms_norm, kMicrosoft},
-    {"LayerNormalization", lower_layer_norm, kMicrosoft},
-    {"SkipLayerNormalization", lower_skip_layer_norm, kMicrosoft},
-    {"SkipSimplifiedLayerNormalization", lower_skip_rms_norm, kMicrosoft},
-    {"GroupNormalization", lower_group_norm},
-    {"InstanceNormalization", lower_instance_norm},
-    {"BatchNormalization", lower_batch_norm},
-    {"LRN", lower_lrn},
-    {"LpNormalization", lower_lp_norm},
-    {"MeanVarianceNormalization", lower_mean_variance_norm},
-};
-
 }  // namespace
 
-std::span<const LowerRule> normalize_rules() { return kRules; }
+std::span<const LowerRule> normalize_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"LayerNormalization", lower_layer_norm},
+      {"RMSNormalization", lower_rms_norm},
+      {"SimplifiedLayerNormalization", lower_rms_norm},
+      {"SimplifiedLayerNormalization", lower_rms_norm, kMicrosoft},
+      {"LayerNormalization", lower_layer_norm, kMicrosoft},
+      {"SkipLayerNormalization", lower_skip_layer_norm, kMicrosoft},
+      {"SkipSimplifiedLayerNormalization", lower_skip_rms_norm, kMicrosoft},
+      {"GroupNormalization", lower_group_norm},
+      {"InstanceNormalization", lower_instance_norm},
+      {"BatchNormalization", lower_batch_norm},
+      {"LRN", lower_lrn},
+      {"LpNormalization", lower_lp_norm},
+      {"MeanVarianceNormalization", lower_mean_variance_norm},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

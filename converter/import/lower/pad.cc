@@ -141,14 +141,15 @@ bool lower_nms(NodeLowering& n) {
   return n.output(0, bounded(n, results[0], 0, results[1]));
 }
 
-constexpr LowerRule kRules[] = {{"Pad", lower_pad},
-                                {"Pad", lower_pad, "com.microsoft"},
-                                {"CenterCropPad", lower_center_crop_pad},
-                                {"Det", lower_det},
-                                {"NonMaxSuppression", lower_nms}};
-
 }  // namespace
 
-std::span<const LowerRule> pad_rules() { return kRules; }
+std::span<const LowerRule> pad_rules() {
+  static constexpr LowerRule kRules[] = {{"Pad", lower_pad},
+                                         {"Pad", lower_pad, "com.microsoft"},
+                                         {"CenterCropPad", lower_center_crop_pad},
+                                         {"Det", lower_det},
+                                         {"NonMaxSuppression", lower_nms}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

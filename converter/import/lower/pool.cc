@@ -7,7 +7,7 @@
 namespace sinter::convert {
 namespace {
 
-IntList list(const std::vector<int64_t>& v) { return IntList(std::span<const int64_t>(v)); }
+IntList as_list(const std::vector<int64_t>& v) { return IntList(std::span<const int64_t>(v)); }
 
 bool pool_operand(NodeLowering& n, ValueId x) {
   return n.rank(x) >= 3 || n.refuse_shapes("X has rank {}; a pool needs spatial axes", n.rank(x));
@@ -18,7 +18,7 @@ bool lower_max_pool(NodeLowering& n) {
   const ValueId x = n.input(0);
   SpatialAttrs s;
   if (!pool_operand(n, x) || !read_spatial(n, spatial_dims(n.dims(x)), {}, &s)) return false;
-  MaxPoolAttrs a{list(s.kernel), list(s.strides), list(s.dilations), list(s.pads)};
+  MaxPoolAttrs a{as_list(s.kernel), as_list(s.strides), as_list(s.dilations), as_list(s.pads)};
   a.ceil_mode = n.attr_int("ceil_mode", 0);
   a.storage_order = n.attr_int("storage_order", 0);
   const size_t outputs = n.wants_output(1) ? 2 : 1;
@@ -28,8 +28,8 @@ bool lower_max_pool(NodeLowering& n) {
 }
 
 ValueId average(NodeLowering& n, ValueId x, const SpatialAttrs& s, bool ceil_mode, bool count_pads) {
-  const AvgPoolAttrs a{list(s.kernel), list(s.strides), list(s.dilations),
-                       list(s.pads),   ceil_mode,       count_pads};
+  const AvgPoolAttrs a{as_list(s.kernel), as_list(s.strides), as_list(s.dilations),
+                       as_list(s.pads),   ceil_mode,          count_pads};
   return n.to_channels_first(n.emit(a, {n.to_channels_last(x)}));
 }
 
@@ -136,15 +136,16 @@ bool lower_max_unpool(NodeLowering& n) {
   return n.output(0, y);
 }
 
-constexpr LowerRule kRules[] = {
-    {"MaxPool", lower_max_pool},         {"AveragePool", lower_average_pool},
-    {"LpPool", lower_lp_pool},           {"GlobalAveragePool", lower_global_average},
-    {"GlobalMaxPool", lower_global_max}, {"GlobalLpPool", lower_global_lp},
-    {"MaxUnpool", lower_max_unpool},
-};
-
 }  // namespace
 
-std::span<const LowerRule> pool_rules() { return kRules; }
+std::span<const LowerRule> pool_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"MaxPool", lower_max_pool},         {"AveragePool", lower_average_pool},
+      {"LpPool", lower_lp_pool},           {"GlobalAveragePool", lower_global_average},
+      {"GlobalMaxPool", lower_global_max}, {"GlobalLpPool", lower_global_lp},
+      {"MaxUnpool", lower_max_unpool},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -324,35 +324,35 @@ bool lower_matmul_integer_to_float(NodeLowering& n) {
   return n.output(0, n.cast(y, n.dtype(n.input(2))));
 }
 
-constexpr std::string_view kMicrosoft = "com.microsoft";
-constexpr LowerRule kRules[] = {
-    {"QuantizeLinear", lower_quantize},
-    {"DequantizeLinear", lower_dequantize},
-    {"DynamicQuantizeLinear", lower_dynamic_quantize},
-    {"QLinearMatMul", lower_qlinear_matmul},
-    {"QLinearConv", lower_qlinear_conv},
-    {"MatMulInteger", lower_matmul_integer},
-    {"ConvInteger", lower_conv_integer},
-    {"QuantizeLinear", lower_quantize, kMicrosoft},
-    {"DequantizeLinear", lower_dequantize, kMicrosoft},
-    {"QLinearConv", lower_qlinear_conv_microsoft, kMicrosoft},
-    {"QLinearAdd", lower_qlinear_binary<AddAttrs>, kMicrosoft},
-    {"QLinearMul", lower_qlinear_binary<MulAttrs>, kMicrosoft},
-    {"QLinearSigmoid", lower_qlinear_sigmoid, kMicrosoft},
-    {"QLinearLeakyRelu", lower_qlinear_leaky_relu, kMicrosoft},
-    {"QLinearGlobalAveragePool", lower_qlinear_global_average_pool, kMicrosoft},
-    {"QLinearAveragePool", lower_qlinear_average_pool, kMicrosoft},
-    {"QLinearReduceMean", lower_qlinear_reduce_mean, kMicrosoft},
-    {"QLinearSoftmax", lower_qlinear_softmax, kMicrosoft},
-    {"QLinearConcat", lower_qlinear_concat, kMicrosoft},
-    {"QLinearWhere", lower_qlinear_where, kMicrosoft},
-    {"QGemm", lower_qgemm, kMicrosoft},
-    {"DynamicQuantizeMatMul", lower_dynamic_quantize_matmul, kMicrosoft},
-    {"MatMulIntegerToFloat", lower_matmul_integer_to_float, kMicrosoft},
-};
-
 }  // namespace
 
-std::span<const LowerRule> quantize_rules() { return kRules; }
+std::span<const LowerRule> quantize_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"QuantizeLinear", lower_quantize},
+      {"DequantizeLinear", lower_dequantize},
+      {"DynamicQuantizeLinear", lower_dynamic_quantize},
+      {"QLinearMatMul", lower_qlinear_matmul},
+      {"QLinearConv", lower_qlinear_conv},
+      {"MatMulInteger", lower_matmul_integer},
+      {"ConvInteger", lower_conv_integer},
+      {"QuantizeLinear", lower_quantize, kMicrosoft},
+      {"DequantizeLinear", lower_dequantize, kMicrosoft},
+      {"QLinearConv", lower_qlinear_conv_microsoft, kMicrosoft},
+      {"QLinearAdd", lower_qlinear_binary<AddAttrs>, kMicrosoft},
+      {"QLinearMul", lower_qlinear_binary<MulAttrs>, kMicrosoft},
+      {"QLinearSigmoid", lower_qlinear_sigmoid, kMicrosoft},
+      {"QLinearLeakyRelu", lower_qlinear_leaky_relu, kMicrosoft},
+      {"QLinearGlobalAveragePool", lower_qlinear_global_average_pool, kMicrosoft},
+      {"QLinearAveragePool", lower_qlinear_average_pool, kMicrosoft},
+      {"QLinearReduceMean", lower_qlinear_reduce_mean, kMicrosoft},
+      {"QLinearSoftmax", lower_qlinear_softmax, kMicrosoft},
+      {"QLinearConcat", lower_qlinear_concat, kMicrosoft},
+      {"QLinearWhere", lower_qlinear_where, kMicrosoft},
+      {"QGemm", lower_qgemm, kMicrosoft},
+      {"DynamicQuantizeMatMul", lower_dynamic_quantize_matmul, kMicrosoft},
+      {"MatMulIntegerToFloat", lower_matmul_integer_to_float, kMicrosoft},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -228,10 +228,12 @@ bool lower_gather_block_quantized(NodeLowering& n) {
   return n.output(0, n.emit(GatherAttrs{gather_axis}, {table, indices}));
 }
 
-constexpr LowerRule kRules[] = {{"GatherBlockQuantized", lower_gather_block_quantized, "com.microsoft"}};
-
 }  // namespace
 
-std::span<const LowerRule> quantized_table_rules() { return kRules; }
+std::span<const LowerRule> quantized_table_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"GatherBlockQuantized", lower_gather_block_quantized, "com.microsoft"}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

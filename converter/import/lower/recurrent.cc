@@ -131,13 +131,15 @@ bool lower_dynamic_quantize_lstm(NodeLowering& n) {
   return finish(n, a, 3, list);
 }
 
-constexpr LowerRule kRules[] = {{"LSTM", lower_lstm},
-                                {"GRU", lower_gru},
-                                {"RNN", lower_rnn},
-                                {"DynamicQuantizeLSTM", lower_dynamic_quantize_lstm, "com.microsoft"}};
-
 }  // namespace
 
-std::span<const LowerRule> recurrent_rules() { return kRules; }
+std::span<const LowerRule> recurrent_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"LSTM", lower_lstm},
+      {"GRU", lower_gru},
+      {"RNN", lower_rnn},
+      {"DynamicQuantizeLSTM", lower_dynamic_quantize_lstm, "com.microsoft"}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

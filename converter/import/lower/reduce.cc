@@ -124,29 +124,30 @@ bool lower_hardmax(NodeLowering& n) {
   });
 }
 
-constexpr LowerRule kRules[] = {
-    {"ReduceSum", lower_reduce<ReduceFn::kSum>},
-    {"ReduceMean", lower_reduce_fractions<ReduceFn::kMean>},
-    {"ReduceMax", lower_reduce<ReduceFn::kMax>},
-    {"ReduceMin", lower_reduce<ReduceFn::kMin>},
-    {"ReduceProd", lower_reduce<ReduceFn::kProd>},
-    {"ReduceSumSquare", lower_reduce<ReduceFn::kSumSquare>},
-    {"ReduceL1", lower_reduce<ReduceFn::kL1>},
-    {"ReduceL2", lower_reduce_l2},
-    {"ReduceLogSum", lower_reduce_log_sum},
-    {"ReduceLogSumExp", lower_reduce_fractions<ReduceFn::kLogSumExp>},
-    {"ArgMax", lower_arg_reduce<ArgReduceFn::kMax>},
-    {"ArgMin", lower_arg_reduce<ArgReduceFn::kMin>},
-    {"CumSum", lower_cumulate<CumulateFn::kSum>},
-    {"CumProd", lower_cumulate<CumulateFn::kProd>},
-    {"TopK", lower_top_k},
-    {"Softmax", lower_softmax<0>},
-    {"LogSoftmax", lower_softmax<1>},
-    {"Hardmax", lower_hardmax},
-};
-
 }  // namespace
 
-std::span<const LowerRule> reduce_rules() { return kRules; }
+std::span<const LowerRule> reduce_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"ReduceSum", lower_reduce<ReduceFn::kSum>},
+      {"ReduceMean", lower_reduce_fractions<ReduceFn::kMean>},
+      {"ReduceMax", lower_reduce<ReduceFn::kMax>},
+      {"ReduceMin", lower_reduce<ReduceFn::kMin>},
+      {"ReduceProd", lower_reduce<ReduceFn::kProd>},
+      {"ReduceSumSquare", lower_reduce<ReduceFn::kSumSquare>},
+      {"ReduceL1", lower_reduce<ReduceFn::kL1>},
+      {"ReduceL2", lower_reduce_l2},
+      {"ReduceLogSum", lower_reduce_log_sum},
+      {"ReduceLogSumExp", lower_reduce_fractions<ReduceFn::kLogSumExp>},
+      {"ArgMax", lower_arg_reduce<ArgReduceFn::kMax>},
+      {"ArgMin", lower_arg_reduce<ArgReduceFn::kMin>},
+      {"CumSum", lower_cumulate<CumulateFn::kSum>},
+      {"CumProd", lower_cumulate<CumulateFn::kProd>},
+      {"TopK", lower_top_k},
+      {"Softmax", lower_softmax<0>},
+      {"LogSoftmax", lower_softmax<1>},
+      {"Hardmax", lower_hardmax},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

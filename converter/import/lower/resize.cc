@@ -181,10 +181,11 @@ bool lower_upsample(NodeLowering& n) {
   return n.output(0, emit_resize(n, x, a));
 }
 
-constexpr LowerRule kRules[] = {{"Resize", lower_resize}, {"Upsample", lower_upsample}};
-
 }  // namespace
 
-std::span<const LowerRule> resize_rules() { return kRules; }
+std::span<const LowerRule> resize_rules() {
+  static constexpr LowerRule kRules[] = {{"Resize", lower_resize}, {"Upsample", lower_upsample}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

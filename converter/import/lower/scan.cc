@@ -142,10 +142,11 @@ bool lower_scan(NodeLowering& n) {
   return results && finish(n, *results);
 }
 
-constexpr LowerRule kRules[] = {{"Scan", lower_scan, "", 28, true}};
-
 }  // namespace
 
-std::span<const LowerRule> scan_rules() { return kRules; }
+std::span<const LowerRule> scan_rules() {
+  static constexpr LowerRule kRules[] = {{"Scan", lower_scan, "", 28, true}};
+  return kRules;
+}
 
 }  // namespace sinter::convert

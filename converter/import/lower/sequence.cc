@@ -157,19 +157,20 @@ bool lower_concat_from_sequence(NodeLowering& n) {
   return n.output(0, items.size() == 1 ? items[0] : n.emit(ConcatAttrs{axis}, items));
 }
 
-constexpr LowerRule kRules[] = {
-    {"SequenceEmpty", lower_empty, "", 28, false, true},
-    {"SequenceConstruct", lower_construct, "", 28, false, true},
-    {"SequenceAt", lower_at, "", 28, false, true},
-    {"SequenceInsert", lower_insert, "", 28, false, true},
-    {"SequenceErase", lower_erase, "", 28, false, true},
-    {"SequenceLength", lower_length, "", 28, false, true},
-    {"SplitToSequence", lower_split_to_sequence, "", 28, false, true},
-    {"ConcatFromSequence", lower_concat_from_sequence, "", 28, false, true},
-};
-
 }  // namespace
 
-std::span<const LowerRule> sequence_rules() { return kRules; }
+std::span<const LowerRule> sequence_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"SequenceEmpty", lower_empty, "", 28, false, true},
+      {"SequenceConstruct", lower_construct, "", 28, false, true},
+      {"SequenceAt", lower_at, "", 28, false, true},
+      {"SequenceInsert", lower_insert, "", 28, false, true},
+      {"SequenceErase", lower_erase, "", 28, false, true},
+      {"SequenceLength", lower_length, "", 28, false, true},
+      {"SplitToSequence", lower_split_to_sequence, "", 28, false, true},
+      {"ConcatFromSequence", lower_concat_from_sequence, "", 28, false, true},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

@@ -289,26 +289,27 @@ bool lower_dropout(NodeLowering& n) {
   return n.output(0, x);
 }
 
-constexpr LowerRule kRules[] = {
-    {"Shape", lower_shape},
-    {"Size", lower_size},
-    {"Identity", lower_identity, "", 28, false, true},
-    {"Reshape", lower_reshape},
-    {"Squeeze", lower_squeeze},
-    {"Unsqueeze", lower_unsqueeze},
-    {"Flatten", lower_flatten},
-    {"Expand", lower_expand},
-    {"ConstantOfShape", lower_constant_of_shape},
-    {"Range", lower_range},
-    {"EyeLike", lower_eye_like},
-    {"Trilu", lower_trilu},
-    {"Trilu", lower_trilu, "com.microsoft"},
-    {"OneHot", lower_one_hot},
-    {"Dropout", lower_dropout},
-};
-
 }  // namespace
 
-std::span<const LowerRule> shape_rules() { return kRules; }
+std::span<const LowerRule> shape_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Shape", lower_shape},
+      {"Size", lower_size},
+      {"Identity", lower_identity, "", 28, false, true},
+      {"Reshape", lower_reshape},
+      {"Squeeze", lower_squeeze},
+      {"Unsqueeze", lower_unsqueeze},
+      {"Flatten", lower_flatten},
+      {"Expand", lower_expand},
+      {"ConstantOfShape", lower_constant_of_shape},
+      {"Range", lower_range},
+      {"EyeLike", lower_eye_like},
+      {"Trilu", lower_trilu},
+      {"Trilu", lower_trilu, "com.microsoft"},
+      {"OneHot", lower_one_hot},
+      {"Dropout", lower_dropout},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

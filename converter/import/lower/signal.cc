@@ -123,17 +123,18 @@ bool lower_mel(NodeLowering& n) {
   return n.output(0, typed(n, {rows, *bins}, out));
 }
 
-constexpr LowerRule kRules[] = {
-    {"DFT", lower_dft},
-    {"STFT", lower_stft},
-    {"HannWindow", lower_hann},
-    {"HammingWindow", lower_hamming},
-    {"BlackmanWindow", lower_blackman},
-    {"MelWeightMatrix", lower_mel},
-};
-
 }  // namespace
 
-std::span<const LowerRule> signal_rules() { return kRules; }
+std::span<const LowerRule> signal_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"DFT", lower_dft},
+      {"STFT", lower_stft},
+      {"HannWindow", lower_hann},
+      {"HammingWindow", lower_hamming},
+      {"BlackmanWindow", lower_blackman},
+      {"MelWeightMatrix", lower_mel},
+  };
+  return kRules;
+}
 
 }  // namespace sinter::convert

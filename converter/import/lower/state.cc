@@ -174,12 +174,13 @@ bool lower_deform_conv(NodeLowering& n) {
   return n.output(0, n.to_channels_first(n.emit(conv, operands)));
 }
 
-constexpr LowerRule kRules[] = {{"CausalConvWithState", lower_causal_conv},
-                                {"LinearAttention", lower_linear_attention},
-                                {"DeformConv", lower_deform_conv}};
-
 }  // namespace
 
-std::span<const LowerRule> state_rules() { return kRules; }
+std::span<const LowerRule> state_rules() {
+  static constexpr LowerRule kRules[] = {{"CausalConvWithState", lower_causal_conv},
+                                         {"LinearAttention", lower_linear_attention},
+                                         {"DeformConv", lower_deform_conv}};
+  return kRules;
+}
 
 }  // namespace sinter::convert
