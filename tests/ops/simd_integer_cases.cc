@@ -71,10 +71,10 @@ TEST(SimdInteger, Add) {
   uint64_t seed = 1;
   for (const int64_t m : {int64_t{0}, int64_t{1}, int64_t{-1}, int64_t{2047}, int64_t{2048}, int64_t{32767},
                           int64_t{32768}, int64_t{-32769}, kMost, -kMost})
-    for (int64_t shift = 0; shift <= 30; ++shift)
+    for (int64_t shift = 0; shift <= 30; ++shift, ++seed)
       check_simd_exact(
           QAddAttrs{static_cast<int64_t>(seed % 256) - 128, 5, m, 77777 - m / 2, shift, 1, -128, 127},
-          {bytes({1000}, seed), bytes({1000}, ++seed)});
+          {bytes({1000}, seed), bytes({1000}, seed + 1)});
   check_simd_exact(QAddAttrs{-128, -128, kMost, kMost, 30, -128, -128, 127}, {kRows, kColumns});
   check_simd_exact(QAddAttrs{127, 127, kMost, kMost, 0, 0, -128, 127}, {kRows, kColumns});
 }
