@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${SINTER_BUILD:-build/dev}
 tidy=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "clang-tidy is missing: apt install clang-tidy-14"; exit 77; }
-cmake -S . -B "$build" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+cmake -S . -B "$build" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DSINTER_UNITY=OFF >/dev/null
 database=$(mktemp -d)
 trap 'rm -rf "$database"' EXIT
 # Flags that only g++ knows go, and generated code is not ours.
