@@ -28,13 +28,20 @@ quiet_unless_failed() {
   fi
 }
 
+# libfuzzer: prints where clang has it, or nothing.
+libfuzzer() {
+  local file
+  file=$(clang++ -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null) || return 0
+  [ ! -f "$file" ] || printf '%s\n' "$file"
+}
+
 # configure_and_build PRESET [--target NAME]...
 configure_and_build() {
   local preset=$1
   shift
   mkdir -p build
   quiet_unless_failed "build/$preset-configure.log" cmake --preset "$preset" \
-    -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" || return 1
+    -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" ${SINTER_UNITY:+-DSINTER_UNITY="$SINTER_UNITY"} || return 1
   quiet_unless_failed "build/$preset-build.log" cmake --build "build/$preset" -j "$jobs" "$@"
 }
 

@@ -28,15 +28,12 @@ while [ $# -gt 0 ]; do
 done
 [ ${#targets[@]} -gt 0 ] || targets=(model onnx arrays)
 
-runtime=$(clang++ -print-file-name="libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null || true)
-if [ ! -f "$runtime" ]; then
+. scripts/build_env.sh
+if [ -z "$(libfuzzer)" ]; then
   echo 'fuzz: skipped: there is no clang++ with libFuzzer (Debian: clang and libclang-rt-14-dev; scripts/install.sh)'
   exit 77
 fi
-. scripts/build_env.sh
-mkdir -p build
-quiet_unless_failed build/fuzz-configure.log cmake --preset fuzz
-quiet_unless_failed build/fuzz-build.log cmake --build build/fuzz --target fuzzers -j "$jobs"
+configure_and_build fuzz --target fuzzers
 
 mkdir -p build/fuzz/findings
 failed=''

@@ -14,7 +14,14 @@
 #include <cstdlib>
 #include <new>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || !defined(__GLIBC__)
+#ifdef __has_feature  // clang
+#define SINTER_SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SINTER_SANITIZED 1
+#else
+#define SINTER_SANITIZED 0
+#endif
+#if SINTER_SANITIZED || !defined(__GLIBC__)
 #define SINTER_REPLACES_LIBC 0
 #else
 #define SINTER_REPLACES_LIBC 1
