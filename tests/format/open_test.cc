@@ -1,9 +1,5 @@
 // Opening good files, and refusing every damaged one.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "sinter/sinter.h"
-#include "tests/format/model_builder.h"
+#include "tests/format/refusal.h"
 
 namespace sinter::testing {
 namespace {
@@ -43,18 +39,6 @@ ModelBuilder small_model() {
   format_status(status, text);
   return ::testing::Message() << text;
 }
-
-#define EXPECT_REFUSED(builder, message_part)                                                         \
-  do {                                                                                                \
-    const AlignedBytes file_ = (builder).build();                                                     \
-    const Opened opened_ = open(file_);                                                               \
-    EXPECT_FALSE(opened_.status.ok());                                                                \
-    if (!opened_.status.ok()) {                                                                       \
-      EXPECT_TRUE(opened_.status.code == Code::kCorrupt || opened_.status.code == Code::kUnsupported) \
-          << explain(opened_.status);                                                                 \
-      EXPECT_THAT(opened_.status.message, ::testing::HasSubstr(message_part));                        \
-    }                                                                                                 \
-  } while (false)
 
 TEST(Open, SmallModelTellsItsPorts) {
   const AlignedBytes file = small_model().build();

@@ -9,7 +9,9 @@
 
 namespace sinter::testing {
 
-inline Status opened(ModelBuilder& b) {
+// Of a ModelBuilder, or of what is one.
+template <class Builder>
+Status opened(Builder&& b) {
   const AlignedBytes file = b.build();
   const OpenOptions options{.kernels = reference_kernels()};
   const auto bytes = Model::open_bytes(file.span(), options);
