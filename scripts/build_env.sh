@@ -41,7 +41,7 @@ configure_and_build() {
   shift
   mkdir -p build
   quiet_unless_failed "build/$preset-configure.log" cmake --preset "$preset" \
-    -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" ${SINTER_UNITY:+-DSINTER_UNITY="$SINTER_UNITY"} || return 1
+    -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" || return 1
   quiet_unless_failed "build/$preset-build.log" cmake --build "build/$preset" -j "$jobs" "$@"
 }
 

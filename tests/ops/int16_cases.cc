@@ -20,7 +20,7 @@ Tensor words(const Shape& dims, uint64_t seed) {
 }
 
 template <class A>
-int16_t clamped(const A& a, float v) {
+int16_t clamped_word(const A& a, float v) {
   return static_cast<int16_t>(std::clamp(std::nearbyint(static_cast<double>(v)), static_cast<double>(a.q_min),
                                          static_cast<double>(a.q_max)));
 }
@@ -37,14 +37,14 @@ TEST(Int16, AddAndMul) {
     for (size_t i = 0; i < u.size(); ++i) {
       const float left = static_cast<float>(u[i]) * (static_cast<float>(a.a_multiplier) * unit),
                   right = static_cast<float>(v[i]) * (static_cast<float>(a.b_multiplier) * unit);
-      ASSERT_EQ(got[i], clamped(a, left + right)) << u[i] << " and " << v[i];
+      ASSERT_EQ(got[i], clamped_word(a, left + right)) << u[i] << " and " << v[i];
     }
   }
   for (const QMulAttrs& a :
        {QMulAttrs{0, 0, 0x1p-15, 0, -32768, 32767}, QMulAttrs{0, 0, 0.0000731, 0, -9, 12000}}) {
     const auto got = run_op(a, {x, y})[0].values<int16_t>();
     for (size_t i = 0; i < u.size(); ++i)
-      ASSERT_EQ(got[i], clamped(a, static_cast<float>(u[i] * v[i]) * static_cast<float>(a.multiplier)));
+      ASSERT_EQ(got[i], clamped_word(a, static_cast<float>(u[i] * v[i]) * static_cast<float>(a.multiplier)));
   }
   for (const QAddAttrs& a : {QAddAttrs{1, 0, 1, 1, 0, 0, -5, 5}, QAddAttrs{0, -1, 1, 1, 0, 0, -5, 5},
                              QAddAttrs{0, 0, 1, 1, 0, 1, -5, 5}, QAddAttrs{0, 0, 1, 1, 0, 0, -5, 32768}})
@@ -60,7 +60,7 @@ TEST(Int16, PRelu) {
   const QPReluAttrs a{0, 0, 0.77, -30000, 32767};
   const auto got = run_op(a, {x, slopes})[0].values<int16_t>();
   for (size_t i = 0; i < u.size(); ++i)
-    ASSERT_EQ(got[i], clamped(a, static_cast<float>(u[i]) * (u[i] < 0 ? s[i % 7] : 0.77f)));
+    ASSERT_EQ(got[i], clamped_word(a, static_cast<float>(u[i]) * (u[i] < 0 ? s[i % 7] : 0.77f)));
   expect_refused(QPReluAttrs{1, 0, 1, -5, 5}, {x, slopes});
 }
 
@@ -77,7 +77,7 @@ TEST(Int16, Means) {
     for (size_t c = 0; c < 6; ++c) {
       int32_t sum = 0;
       for (size_t i = 0; i < 20; ++i) sum += u[(n * 20 + i) * 6 + c];
-      const int16_t want = clamped(a, static_cast<float>(sum) * static_cast<float>(1.3 / 20));
+      const int16_t want = clamped_word(a, static_cast<float>(sum) * static_cast<float>(1.3 / 20));
       EXPECT_EQ(got[n * 6 + c], want);
       EXPECT_EQ(pooled[n * 6 + c], want);
     }
@@ -135,7 +135,7 @@ TEST(Int16, MatMul) {
           sum += static_cast<int64_t>(u[(n * 4 + i) * 300 + k]) * v[(n * 5 + j) * 300 + k];
         const float want = static_cast<float>(sum) * 2e-7f;
         EXPECT_EQ(wide[(n * 4 + i) * 5 + j], want);
-        EXPECT_EQ(got[(n * 4 + i) * 5 + j], clamped(m, want));
+        EXPECT_EQ(got[(n * 4 + i) * 5 + j], clamped_word(m, want));
       }
   m.x_zero = 3;
   expect_refused(m, {a, b});
@@ -152,11 +152,11 @@ TEST(Int16, Requantize) {
   for (int i = 0; i < 65536; ++i) {
     const auto x = static_cast<float>(i - 32768);
     ASSERT_EQ(a[static_cast<size_t>(i)], std::clamp(std::lrint(x / 256) + 3, -100L, 127L));
-    ASSERT_EQ(c[static_cast<size_t>(i)], clamped(same, x * 0.731f));
+    ASSERT_EQ(c[static_cast<size_t>(i)], clamped_word(same, x * 0.731f));
   }
   for (int i = 0; i < 256; ++i) {
     const auto x = static_cast<float>(i - 128);
-    ASSERT_EQ(b[static_cast<size_t>(i)], clamped(up, (x + 5) * 200.5f));
+    ASSERT_EQ(b[static_cast<size_t>(i)], clamped_word(up, (x + 5) * 200.5f));
     ASSERT_EQ(d[static_cast<size_t>(i)], std::clamp(std::lrint((x - 7) * 1.5f) - 9, -128L, 127L));
   }
   expect_refused(QRequantizeAttrs{1, 1, 0, -5, 5, kInt8}, {wide});

@@ -13,7 +13,7 @@ constexpr float kNanF = std::numeric_limits<float>::quiet_NaN(),
                 kInfF = std::numeric_limits<float>::infinity();
 
 template <class A>
-int8_t clamped(const A& a, double v) {
+int8_t clamped_byte(const A& a, double v) {
   return static_cast<int8_t>(std::clamp(std::nearbyint(v) + static_cast<double>(a.y_zero),
                                         static_cast<double>(a.q_min), static_cast<double>(a.q_max)));
 }
@@ -66,7 +66,7 @@ TEST(QAdd, EveryPair) {
       for (int64_t v = -128; v < 128; ++v) {
         const int64_t sum = (u - a.a_zero) * a.a_multiplier + (v - a.b_zero) * a.b_multiplier;
         ASSERT_EQ(got[static_cast<size_t>((u + 128) * 256 + v + 128)],
-                  clamped(a, std::ldexp(static_cast<double>(sum), -static_cast<int>(a.shift))))
+                  clamped_byte(a, std::ldexp(static_cast<double>(sum), -static_cast<int>(a.shift))))
             << u << " and " << v;
       }
   }
@@ -105,7 +105,7 @@ TEST(QMul, EveryPair) {
     for (int64_t u = -128; u < 128; ++u)
       for (int64_t v = -128; v < 128; ++v) {
         const float number = static_cast<float>((u - a.a_zero) * (v - a.b_zero)) * m;
-        ASSERT_EQ(got[static_cast<size_t>((u + 128) * 256 + v + 128)], clamped(a, number))
+        ASSERT_EQ(got[static_cast<size_t>((u + 128) * 256 + v + 128)], clamped_byte(a, number))
             << u << " and " << v;
       }
   }
@@ -141,7 +141,7 @@ TEST(QPRelu, EveryByte) {
         const auto d = static_cast<int32_t>(v[i] - a.x_zero);
         const float slope = slope_of(i), below = std::fabs(slope) <= 16384 ? slope : 0.0f;
         ASSERT_EQ(got[i],
-                  clamped(a, static_cast<float>(d) * (d < 0 ? below : static_cast<float>(a.multiplier))))
+                  clamped_byte(a, static_cast<float>(d) * (d < 0 ? below : static_cast<float>(a.multiplier))))
             << +v[i] << " by " << slope;
       }
     };
@@ -183,7 +183,7 @@ TEST(QAvgPool, WindowsAndDivisors) {
                 }
               const float m = static_cast<float>(a.multiplier / (include != 0 ? padded : inside));
               ASSERT_EQ(got[static_cast<size_t>(((n * height + i) * width + j) * kC + c)],
-                        clamped(a, static_cast<float>(sum) * m));
+                        clamped_byte(a, static_cast<float>(sum) * m));
             }
     }
   const Tensor small = full<int8_t>({1, 4, 4, 1}, 1);
@@ -218,7 +218,7 @@ TEST(QMean, AnyAxes) {
     }
     const float m = static_cast<float>(1.9 / static_cast<double>(count));
     std::vector<int8_t> want;
-    for (const int32_t s : sums) want.push_back(clamped(a, static_cast<float>(s) * m));
+    for (const int32_t s : sums) want.push_back(clamped_byte(a, static_cast<float>(s) * m));
     a.keepdims = 1;
     expect_equal(run_op(a, {x})[0], tensor<int8_t>(kept, want));
     a.keepdims = 0;
