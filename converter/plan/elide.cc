@@ -138,11 +138,11 @@ bool Storage::give_strides(size_t n, const std::vector<ValueId>& values, const s
     const auto& steps = touching_[static_cast<size_t>(id)];
     return std::all_of(steps.begin(), steps.end(), [&](size_t s) { return s == n || takes_(s, *this); });
   });
-  if (!agreed) take_strides(values);
+  if (!agreed) drop_strides(values);
   return agreed;
 }
 
-void Storage::take_strides(const std::vector<ValueId>& values) {
+void Storage::drop_strides(const std::vector<ValueId>& values) {
   for (const ValueId id : values) {
     strides_[static_cast<size_t>(id)].clear();
     bytes_[static_cast<size_t>(id)] = dense_bytes(graph_.value(id).dtype, graph_.value(id).dims);
@@ -190,7 +190,7 @@ void Storage::find_fitting(size_t n) {
     if (std::find(node.inputs.begin(), here, in) != here || !may_lie_inside(in, out) ||
         !give_strides(n, {in}, given))
       continue;
-    take_strides({in});
+    drop_strides({in});
     join.fits[i] = true;
     join.bytes += bytes(in);
   }

@@ -63,7 +63,7 @@ class Storage {
   std::vector<int64_t> laid_out(ValueId id) const;
   // Gives the values these strides, if all steps but n that touch them agree.
   bool give_strides(size_t n, const std::vector<ValueId>& values, const std::vector<int64_t>& strides);
-  void take_strides(const std::vector<ValueId>& values);
+  void drop_strides(const std::vector<ValueId>& values);
 
   const Graph& graph_;
   Blocks blocks_;
