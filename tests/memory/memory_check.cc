@@ -2,7 +2,8 @@
 //
 // Tries what is promised about memory (promises.h) on a file, on every backend with one thread and with two.
 // Inputs: for each array "BYTES NAME\n" and the bytes; without them, harmless numbers. At most N runs, for S
-// seconds at most, of each way to compute. Prints a line each; exit code 1 if something is wrong.
+// seconds at most, of each way to compute; "settled" says that more would repeat the last one. Prints a line
+// each; exit code 1 if something is wrong.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -61,13 +62,15 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
   Backends backends;
   std::vector<const char*> left;  // too slow to be run often
   for (const Use& use : backends.uses(opened.model(), inputs)) {
-    int made = 0;
+    Runs ran;
     const auto start = std::chrono::steady_clock::now();
-    const Finding f = check_untouched(use, runs, seconds, &made);
-    say("untouched (" + use.name + ", " + std::to_string(made) + " runs)", f);
-    if (!use.alone || made == 0) continue;
+    const Finding f = check_untouched(use, runs, seconds, &ran);
+    say("untouched (" + use.name + ", " + std::to_string(ran.made) + " runs" +
+            (ran.settled ? ", settled" : "") + ")",
+        f);
+    if (!use.alone || ran.made == 0) continue;
     const double took =
-        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / made;
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / (ran.made + 1);
     if (took > slow) {
       std::printf("left dead memory and creation (%s): a run takes %.1f s\n", use.name.c_str(), took);
       left.push_back(use.options.backend);

@@ -6,13 +6,15 @@
 Converts the networks of examples, tests/golden and tests/quantize, and of ../shared/models (or SINTER_SHARED; left out
 with a message where it is absent), and has memory_check try each: no heap, lock or system call in up to N runs or S
 seconds of each way to compute (SINTER_MEMORY_RUNS=10000 and --seconds 1e9 for all), dead memory overwritten, creation in
-every size, on up to 8 threads; that `sinter inspect --memory` states the same bytes. Prints what is wrong and a summary.
+every size, on up to 8 threads; that `sinter inspect --memory` states the same bytes. Prints what is wrong and a summary, and
+which ways to compute had fewer runs and had not settled (left all of their memory as the run before) by then.
 """
 import argparse
 import fnmatch
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -82,6 +84,22 @@ def disagreements(sinter, file, lines):
                    f"{stated.get('session_bytes')}, its parts add up to {parts} {r.err.strip()}")
 
 
+def runs_made(report, most):
+    """How many ways to compute had `most` runs, how many settled before; a line for each of the others."""
+    full = settled = 0
+    others, fewest = [], most
+    for name, lines in report.items():
+        for way, runs, end in re.findall(r"untouched \((.*), (\d+) runs(, settled)?\)", "\n".join(lines)):
+            fewest = min(fewest, int(runs))
+            if int(runs) >= most:
+                full += 1
+            elif end:
+                settled += 1
+            else:
+                others.append(f"{name} ({way}): {runs} runs")
+    return f"{full} ways made {most} runs, {settled} fewer, at least {fewest}, and settled", others
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--sinter")
@@ -128,6 +146,8 @@ def main():
     if args.report:
         with open(args.report, "w", encoding="utf-8") as f:
             json.dump(report, f, indent=1)
+    said, others = runs_made(report, int(args.runs or os.environ.get("SINTER_MEMORY_RUNS", 20)))
+    print(said, *(f"fewer, not settled: {line}" for line in others), sep="\n")
     print(f"{len(report)} networks, {sum(map(len, report.values()))} checks, {len(failures)} failures")
     return 1 if failures else 0
 

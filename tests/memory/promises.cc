@@ -69,6 +69,14 @@ Finding expected_results(const Use& use, std::vector<Bytes>* results) {
   return two_runs(ample, use, results);
 }
 
+// Whether one more run leaves every byte of the session's memory as it is.
+bool settled(Living& living, const Use& use) {
+  const std::span<const std::byte> memory = living.memory.span();
+  const Bytes before(memory.begin(), memory.end());
+  living.fill(use);
+  return living.session.run().ok() && std::equal(before.begin(), before.end(), memory.begin());
+}
+
 // Says that `status` is no refusal of `given` bytes naming `needed`.
 Finding judge_refusal(const Status& status, size_t needed, size_t given) {
   const std::string at = std::to_string(given) + " of " + std::to_string(needed) + " bytes: ";
@@ -201,7 +209,7 @@ Finding check_dead_memory(const Use& use) {
   return {};
 }
 
-Finding check_untouched(const Use& use, int most, double seconds, int* runs) {
+Finding check_untouched(const Use& use, int most, double seconds, Runs* runs) {
   using Clock = std::chrono::steady_clock;
   Living living(use);
   if (!living.status.ok()) return "the session is refused: " + text_of(living.status);
@@ -212,27 +220,31 @@ Finding check_untouched(const Use& use, int most, double seconds, int* runs) {
   living.fill(use);
   Seen seen = watched(use.alone, [&] { status = living.session.run(); });
   living.session.set_observer(nullptr);
-  *runs = 1;
-  for (int chunk = 1; *runs < most && status.ok() && seen.nothing(); chunk = std::min(chunk * 2, 1000)) {
+  int made = 1;
+  for (int chunk = 1; made < most && status.ok() && seen.nothing(); chunk = std::min(chunk * 2, 1000)) {
     if (std::chrono::duration<double>(Clock::now() - start).count() > seconds) break;
-    chunk = std::min(chunk, most - *runs);
+    chunk = std::min(chunk, most - made);
     seen = watched(use.alone, [&] {
       for (int i = 0; i < chunk && status.ok(); ++i) {
         living.fill(use);
         status = living.session.run();
       }
     });
-    *runs += chunk;
+    made += chunk;
   }
+  runs->made = made;
   if (!status.ok()) return "a run fails: " + text_of(status);
-  if (seen.nothing()) return {};
-  if (!blame.found && *runs > 1) {
+  if (seen.nothing()) {
+    runs->settled = settled(living, use);
+    return {};
+  }
+  if (!blame.found && made > 1) {
     living.session.set_observer(&blame.observer);
     living.fill(use);
     watched(use.alone, [&] { status = living.session.run(); });
     living.session.set_observer(nullptr);
   }
-  return "after " + std::to_string(*runs) + " runs: " + seen.text() + "; " + blame.text(use.model);
+  return "after " + std::to_string(made) + " runs: " + seen.text() + "; " + blame.text(use.model);
 }
 
 }  // namespace sinter::test

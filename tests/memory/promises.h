@@ -48,8 +48,15 @@ Finding check_creation(const Use& use, size_t attempts);
 // Outputs and state stay the same if, before each step, all planned memory that no value lives in is
 // overwritten.
 Finding check_dead_memory(const Use& use);
+// How often check_untouched ran a session, and whether the last run left all of the session's memory as the
+// one before it had. Then every further run on these inputs would repeat it, because a run on one thread
+// depends on nothing else.
+struct Runs {
+  int made = 0;
+  bool settled = false;
+};
 // So many runs, but after `seconds` no more, take nothing from the heap, lock nothing and make no system
-// call. *runs: how many were made.
-Finding check_untouched(const Use& use, int most, double seconds, int* runs);
+// call.
+Finding check_untouched(const Use& use, int most, double seconds, Runs* runs);
 
 }  // namespace sinter::test

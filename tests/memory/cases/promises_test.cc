@@ -24,8 +24,9 @@ void keeps_its_promises(ModelBuilder b) {
   Backends backends;
   for (const Use& use : backends.uses(opened.model(), harmless_inputs(opened.model()))) {
     SCOPED_TRACE(use.name);
-    int runs = 0;
+    Runs runs;
     EXPECT_EQ(check_untouched(use, watched_runs(100), 10, &runs), "");
+    EXPECT_EQ(runs.made, watched_runs(100));
     EXPECT_EQ(check_dead_memory(use), "");
     EXPECT_EQ(check_creation(use, 1000), "");
   }
@@ -34,6 +35,26 @@ void keeps_its_promises(ModelBuilder b) {
 TEST(Promises, PlainModel) { keeps_its_promises(testing::plain_model()); }
 TEST(Promises, ControlModel) { keeps_its_promises(testing::control_model()); }
 TEST(Promises, TwoSteps) { keeps_its_promises(testing::add_relu()); }
+
+// Without state more runs repeat the last; a sum over runs does not come to rest.
+TEST(Promises, SettlesWhereNothingIsKept) {
+  ModelBuilder sum;
+  const int x = sum.input("x", DType::kFloat32, {2});
+  const int s = sum.state(DType::kFloat32, {2}, sum.add_constant<float>(DType::kFloat32, {2}, {10, 20}), 2);
+  const int y = sum.value(DType::kFloat32, {2});
+  sum.step(AddAttrs{}, {s, x}, {y});
+  sum.output("y", y);
+  for (const bool keeps : {false, true}) {
+    ModelBuilder plain = testing::add_relu();
+    const AlignedBytes file = (keeps ? sum : plain).build();
+    const OpenedFile opened(file.span());
+    ASSERT_TRUE(opened.status().ok());
+    Runs runs;
+    EXPECT_EQ(check_untouched({opened.model(), harmless_inputs(opened.model()), {}, ""}, 5, 10, &runs), "");
+    EXPECT_EQ(runs.made, 5);
+    EXPECT_EQ(runs.settled, !keeps);
+  }
+}
 
 TEST(Promises, OverwritesWhatIsDead) {
   ModelBuilder b = testing::add_relu();  // h = x + c, y = relu(h), each 24 bytes
