@@ -296,6 +296,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.thorough = true;
   plan_options.effort = options.plan_effort;
   plan_options.seconds = options.plan_seconds;
+  plan_options.threads = options.plan_threads;
   plan_options.overlap = options.target == "portable";
   const auto planned = std::make_shared<const PlannedModel>(
       plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));

@@ -25,12 +25,13 @@ struct ConversionOptions {
   PassOptions passes;
   EmitOptions emit;
   std::string target = "x86_64";
-  bool strict = false;          // warnings refuse
-  bool narrow_float64 = false;  // --float64 narrow: all of them, on the user's word
-  bool prefer_float16 = false;  // compute in float16 where the target does
-  bool stored_weights = true;   // narrow weights stay narrow in the file
-  double plan_effort = 1;       // of the planner's budgets for searching
-  double plan_seconds = 0;      // PlanOptions::seconds
+  bool strict = false;                 // warnings refuse
+  bool narrow_float64 = false;         // --float64 narrow: all of them, on the user's word
+  bool prefer_float16 = false;         // compute in float16 where the target does
+  bool stored_weights = true;          // narrow weights stay narrow in the file
+  double plan_effort = 1;              // of the planner's budgets for searching
+  double plan_seconds = 0;             // PlanOptions::seconds
+  int plan_threads = kPlannedThreads;  // PlanOptions::threads
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
   // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`

@@ -35,6 +35,7 @@ struct ConvertArguments {
   std::string dump_after;
   int stop_after = -1;
   double plan_seconds = 0;
+  int plan_threads = kPlannedThreads;
   bool strict = false, strip = false, prefer_float16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep;
@@ -291,6 +292,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   set_quantization(a, &options);
   options.stored_weights = a.weights == "stored";
   options.plan_seconds = a.plan_seconds;
+  options.plan_threads = a.plan_threads;
   options.details = !a.report.empty();
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -436,6 +438,10 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "Look for a smaller arena for so long where it may not be the least (the result may then depend on "
        "this machine)")
       ->check(CLI::Range(0.0, 86400.0));
+  c->add_option("--plan-threads", a->plan_threads,
+                "Plan workspaces for sessions of so many threads (8); fewer may need less memory, and steps "
+                "of larger sessions then run on one thread where theirs is too small")
+      ->check(CLI::Range(1, 1024));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_option("--float64", a->float64,
                 "auto: float64 stays where float32 could lose something; keep: everywhere; narrow: nowhere")

@@ -53,7 +53,7 @@ class MemoryPlacing {
     for (size_t c = 0; c < options_.candidates.size(); ++c) {
       const CandidateSource& source = options_.candidates[c];
       size_t workspace = 0;
-      if (!source.accept(view.call, planned_threads(view.call), &workspace).ok()) continue;
+      if (!source.accept(view.call, planned_threads(view.call, options_.threads), &workspace).ok()) continue;
       return source.own_memory && packs_constants(node) ? static_cast<uint8_t>(c + 1) : uint8_t{0};
     }
     return 0;

@@ -162,7 +162,7 @@ class ModelPlanner {
       for (const uint8_t c : step.candidates) {
         if (c == reference) return step.candidates.size() == 1;
         size_t workspace = 0;
-        const int threads = planned_threads(view.call);
+        const int threads = planned_threads(view.call, options_.threads);
         if (options_.candidates[c].accept(view.call, threads, &workspace).ok() &&
             workspace <= step.workspace_bytes)
           return true;
@@ -247,7 +247,7 @@ class ModelPlanner {
     }
     const CallView view(graph, node);
     step.max_threads = worthwhile_threads(view.call);
-    const int threads = planned_threads(view.call);
+    const int threads = planned_threads(view.call, options_.threads);
     if (const uint8_t memory = memory_of(graph, node); memory > 0) {
       step.candidates = {static_cast<uint8_t>(memory - 1)};
       size_t workspace = 0;  // none where a step is elided that the backend would not take
@@ -292,7 +292,7 @@ class ModelPlanner {
         continue;
       const CallView view(*program.graph, node);
       size_t workspace = 0;
-      if (!taken(program.steps[n], view.call, planned_threads(view.call), &workspace))
+      if (!taken(program.steps[n], view.call, planned_threads(view.call, options_.threads), &workspace))
         throw std::logic_error(fmt::format("{} '{}' lies in the memory of a backend that refuses it",
                                            op_name(node.op()), node.name));
     }

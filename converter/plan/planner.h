@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/plan/cost.h"
 #include "converter/plan/planned_model.h"
 #include "runtime/backend/kernel.h"
 
@@ -23,6 +24,8 @@ struct PlanOptions {
   std::string target = "x86_64";
   std::vector<CandidateSource> candidates;  // best first, without the reference kernels
   bool stored_weights = true;               // widened when a session is created, else in the file
+  // Workspaces serve sessions of so many threads; in larger ones, steps that have too little run on one.
+  int threads = kPlannedThreads;
   // Results may lie partly over the operand that they are made of, where only the reference kernels compute a
   // step; it then runs on one thread.
   bool overlap = false;

@@ -136,8 +136,8 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   const bool threaded = threads_for(plan) != nullptr;
   SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, threaded, &needs));
   bool single = false;
-  if (needs.workspace > plan.workspace_bytes() && last && threaded) {
-    // More threads than planned for: better one than none.
+  if (needs.workspace > plan.workspace_bytes() && threaded) {
+    // More threads than planned for: better one thread than a kernel that was planned as the lesser.
     single = true;
     SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, false, &needs));
   }

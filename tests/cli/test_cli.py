@@ -506,6 +506,28 @@ for x in np.load(sys.argv[1])["image"]:
         self.says(6, "ranges", DIGITS, "--calibrate", self.path("absent.npz"))
 
 
+class Workspaces(Case):
+    UNET = os.path.join(cli.REPO, "tests", "quantize", "nets", "unet.onnx")
+
+    def test_fewer_threads_need_less(self):
+        shape = [d.dim_value for d in onnx.load(self.UNET).graph.input[0].type.tensor_type.shape.dim]
+        x, y = self.path("unet.npz"), self.path("y.npz")
+        name = onnx.load(self.UNET).graph.input[0].name
+        cli.save_npz(x, {name: np.random.default_rng(3).standard_normal(shape).astype(np.float32)})
+        arena, results = {}, []
+        for planned in (1, 8):
+            file = self.path(f"unet{planned}.sinter")
+            self.says(0, "convert", self.UNET, "-o", file, "--plan-threads", planned)
+            arena[planned] = json.loads(self.says(0, "inspect", file, "--memory", "--json").out)["memory"]["regions"][0]["bytes"]
+            for threads in (1, 4):  # also more than planned for
+                self.says(0, "run", file, "--inputs", x, "--outputs", y, "--threads", threads)
+                results += [array.tobytes() for array in np.load(y).values()]
+        self.assertLess(arena[1], arena[8])
+        self.assertEqual(len(set(results)), 1)
+        for wrong in (0, "many"):
+            self.says(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--plan-threads", wrong)
+
+
 class Memories(Case):
     """A plan with steps in the memory of a backend that this program does not have."""
 

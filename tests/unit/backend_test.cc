@@ -11,9 +11,9 @@ namespace {
 // Takes Clamp only; computes it as a constant, so that its work can be told from the reference's.
 class FakeBackend final : public Backend {
  public:
-  size_t own = 100, prepared = 10, workspace = 0;
+  size_t own = 100, prepared = 10, workspace = 0;  // workspace of each thread
   int opened = 0, closed = 0, steps_prepared = 0, released = 0;
-  int threads_seen = 0;
+  int threads_prepared = 0;
 
   const char* name() const override { return "fake"; }
   Status open(BumpArena& arena, BumpArena&) override {
@@ -23,13 +23,13 @@ class FakeBackend final : public Backend {
   }
   void close() override { ++closed; }
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override {
-    threads_seen = threads;
     SINTER_CHECK(call.op == Op::kClamp, unsupported("only Clamp"));
-    *needs = {prepared, workspace};
+    *needs = {prepared, workspace * static_cast<size_t>(threads)};
     return ok_status();
   }
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override {
     ++steps_prepared;
+    threads_prepared = with.threads != nullptr ? with.threads->thread_count() : 1;
     auto* value = with.prepared.allocate_array<float>(1);
     SINTER_CHECK(value != nullptr && call.in(0).data != nullptr, error(Code::kInternal, "memory"));
     *value = 42;
@@ -41,6 +41,17 @@ class FakeBackend final : public Backend {
     return ok_status();
   }
   void release(PreparedStep&) override { ++released; }
+};
+
+// Four threads that are one.
+class SerialPool final : public ThreadPool {
+ public:
+  int calls = 0;
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
+    ++calls;
+    for (int64_t i = 0; i < count; i += grain) task(context, i, std::min(i + grain, count));
+  }
+  int thread_count() const override { return 4; }
 };
 
 TEST(Session, CandidatesAreAskedInOrder) {
@@ -106,16 +117,26 @@ TEST(Session, OneBackendCanBeAskedFor) {
   EXPECT_STREQ(r.session.step_backend(0), "reference");
 }
 
-// Four threads that are one.
-class SerialPool final : public ThreadPool {
- public:
-  int calls = 0;
-  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
-    ++calls;
-    for (int64_t i = 0; i < count; i += grain) task(context, i, std::min(i + grain, count));
+// The first candidate on one thread comes before the second on all.
+TEST(Session, ACandidateWithTooLittleForAllThreadsRunsOnOne) {
+  ModelBuilder b = add_relu();
+  b.backends = {"fake"};
+  for (StepSpec& s : b.program().steps) s.candidates = {0};
+  FakeBackend fake;
+  fake.workspace = 64;
+  Backend* const backends[] = {&fake};
+  SerialPool pool;
+  for (const size_t planned : {size_t{0}, size_t{64}, size_t{192}, size_t{256}}) {
+    SCOPED_TRACE(planned);
+    b.program().steps[1].workspace = planned;
+    Running r(b, {.backends = backends, .threads = &pool});
+    ASSERT_RUNNING(r);
+    EXPECT_STREQ(r.session.step_backend(1), planned < 64 ? "reference" : "fake");
+    EXPECT_EQ(fake.threads_prepared, planned < 64 ? 0 : planned < 256 ? 1 : 4);
+    ASSERT_TRUE(r.session.run().ok());
+    EXPECT_EQ(r.get<float>("y")[0] == 42, planned >= 64);
   }
-  int thread_count() const override { return 4; }
-};
+}
 
 TEST(Session, FewerThreadsWhereThePlanHasWorkspaceForFewer) {
   ModelBuilder b;
