@@ -211,6 +211,19 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
   return list.empty() ? "" : "--require-int8: these operations stay float:" + list;
 }
 
+std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
+  std::string how = "and no steps that could be computed in stripes of rows would change that";
+  if (const size_t groups = fitted.stripes.size(); groups > 0)
+    how = fmt::format("with {} group{} of steps in stripes of rows and {:.0f} % more work", groups,
+                      groups == 1 ? "" : "s", 100 * fitted.extra_work);
+  return fmt::format(
+      "--max-arena {}: the least arena that was found has {} bytes, {}; '{}' needs the most. Ask for that "
+      "many, "
+      "make the model's input smaller, or leave threads out that have workspaces of their own "
+      "(--plan-threads 1)",
+      limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
+}
+
 }  // namespace
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
@@ -298,8 +311,19 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.seconds = options.plan_seconds;
   plan_options.threads = options.plan_threads;
   plan_options.overlap = options.target == "portable";
-  const auto planned = std::make_shared<const PlannedModel>(
-      plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
+  std::shared_ptr<const PlannedModel> planned;
+  if (options.max_arena) {
+    FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);
+    if (!fitted.fits) {
+      report.withheld = does_not_fit(fitted, *options.max_arena);
+      return report;
+    }
+    report.stripes = std::move(fitted.stripes), report.extra_work = fitted.extra_work;
+    planned = std::make_shared<const PlannedModel>(std::move(fitted.model));
+  } else {
+    planned = std::make_shared<const PlannedModel>(
+        plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
+  }
   const PlannedModel& plan = *planned;
   if (options.details) report.plan = planned;
   for (const PlannedProgram& program : plan.programs) {

@@ -12,6 +12,7 @@
 #include "converter/emit/emitter.h"
 #include "converter/import/lower.h"
 #include "converter/passes/pass.h"
+#include "converter/plan/fit_arena.h"
 #include "converter/plan/planner.h"
 #include "converter/quantize/layer_report.h"
 #include "converter/quantize/quantize.h"
@@ -32,6 +33,7 @@ struct ConversionOptions {
   double plan_effort = 1;              // of the planner's budgets for searching
   double plan_seconds = 0;             // PlanOptions::seconds
   int plan_threads = kPlannedThreads;  // PlanOptions::threads
+  std::optional<uint64_t> max_arena;   // bytes that the arena may have: plan/fit_arena.h
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
   // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`
@@ -62,6 +64,9 @@ struct ConversionReport {
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   uint64_t given_order_arena_bytes = 0;  // had the steps stayed in the order that they came in
   bool order_proved = false;             // no order of the steps has a smaller lower bound
+  std::vector<StripedSteps>
+      stripes;  // what --max-arena made of the steps, and by how much work: a share of all
+  double extra_work = 0;
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
   std::string withheld;  // why nothing was written, though the model could be converted; most often empty

@@ -36,6 +36,7 @@ struct ConvertArguments {
   int stop_after = -1;
   double plan_seconds = 0;
   int plan_threads = kPlannedThreads;
+  std::optional<int64_t> max_arena;
   bool strict = false, strip = false, prefer_float16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep;
@@ -293,6 +294,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   options.stored_weights = a.weights == "stored";
   options.plan_seconds = a.plan_seconds;
   options.plan_threads = a.plan_threads;
+  if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
   options.emit.strip_names = a.strip;
   options.passes.disabled = a.disabled;
@@ -345,7 +347,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (!report->withheld.empty()) {
     json["withheld"] = report->withheld;
     if (a.common.json) fmt::print("{}\n", json.dump(2));
-    if (!a.common.json && !a.common.quiet) fmt::print("{}", to_text(*report->quantized));
+    if (report->quantized && !a.common.json && !a.common.quiet) fmt::print("{}", to_text(*report->quantized));
     fmt::print(stderr, "sinter: {}\n        nothing is written\n", report->withheld);
     outcome.exit_code = 1;
     return;
@@ -362,6 +364,9 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     fmt::print("{}", to_text(*report));
     if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
       fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
+    if (!report->stripes.empty() && sizes.contains("session_bytes"))
+      fmt::print("session   {} bytes on this machine, weights that are packed for each stripe included\n",
+                 sizes["session_bytes"].get<size_t>());
     if (signer) fmt::print("signed    with key {}\n", signer->id());
     fmt::print("wrote     {}\n", a.out);
   }
@@ -442,6 +447,11 @@ void add_convert(CLI::App& app, Outcome& outcome) {
                 "Plan workspaces for sessions of so many threads (8); fewer may need less memory, and steps "
                 "of larger sessions then run on one thread where theirs is too small")
       ->check(CLI::Range(1, 1024));
+  c->add_option(
+       "--max-arena", a->max_arena,
+       "BYTES that activations and workspaces may take: steps that need more are computed in stripes of "
+       "rows, some of them twice. Exit code 1, and the least that is possible, if that is not enough")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_option("--float64", a->float64,
                 "auto: float64 stays where float32 could lose something; keep: everywhere; narrow: nowhere")

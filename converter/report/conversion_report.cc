@@ -37,6 +37,12 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                            {"weight_bytes", r.file.weight_bytes},
                            {"diagnostics", diagnostics.to_json()}};
   if (r.quantized) result["quantized"] = to_json(*r.quantized);
+  if (!r.stripes.empty()) {
+    for (const StripedSteps& s : r.stripes)
+      result["stripes"].push_back(
+          {{"first", s.first}, {"last", s.last}, {"steps", s.steps}, {"parts", s.parts}});
+    result["extra_work"] = r.extra_work;
+  }
   return result;
 }
 
@@ -128,7 +134,7 @@ std::string to_text(const ConversionReport& r) {
   text += fmt::format("arena     {} bytes", r.arena_bytes);
   text +=
       r.arena_bytes == r.arena_lower_bound
-          ? " (no plan can use less)\n"
+          ? " (no plan of these steps can use less)\n"
           : fmt::format(
                 " ({:.1f} % above the lower bound of {})\n",
                 100.0 * (static_cast<double>(r.arena_bytes) / static_cast<double>(r.arena_lower_bound) - 1),
@@ -136,6 +142,11 @@ std::string to_text(const ConversionReport& r) {
   if (r.given_order_arena_bytes > r.arena_bytes)
     text += fmt::format("          {} bytes less than in the order that the steps came in\n",
                         r.given_order_arena_bytes - r.arena_bytes);
+  for (const StripedSteps& s : r.stripes)
+    text += s.steps == 1 ? fmt::format("stripes   '{}' in {} parts\n", s.last, s.parts)
+                         : fmt::format("stripes   {} operations from '{}' to '{}' in {} parts\n", s.steps,
+                                       s.first, s.last, s.parts);
+  if (!r.stripes.empty()) text += fmt::format("          {:+.1f} % work\n", 100 * r.extra_work);
   return text;
 }
 

@@ -72,7 +72,7 @@ std::string summary(const Json& r) {
   cards += card(bytes_words(bytes), fmt::format("file, of {} ONNX", bytes_words(onnx)));
   cards += card(bytes_words(number_of(r, "weight_bytes")), "weights");
   const double arena = number_of(r, "arena_bytes"), bound = number_of(r, "arena_lower_bound");
-  cards += card(bytes_words(arena), arena <= bound ? "arena; no plan can use less"
+  cards += card(bytes_words(arena), arena <= bound ? "arena; no plan of these steps can use less"
                                                    : fmt::format("arena, {:.1f} % above the lower bound",
                                                                  100 * (arena / std::max(bound, 1.0) - 1)));
   cards += card(r.at("steps").dump(), fmt::format("steps, {} of them free, from {} ONNX nodes",

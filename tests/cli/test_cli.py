@@ -7,6 +7,7 @@ Works on examples/digits alone; needs numpy and onnx. contract.py runs the share
 """
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -506,26 +507,63 @@ for x in np.load(sys.argv[1])["image"]:
         self.says(6, "ranges", DIGITS, "--calibrate", self.path("absent.npz"))
 
 
-class Workspaces(Case):
+class Arenas(Case):
     UNET = os.path.join(cli.REPO, "tests", "quantize", "nets", "unet.onnx")
 
+    def setUp(self):
+        given = onnx.load(self.UNET).graph.input[0]
+        shape = [d.dim_value for d in given.type.tensor_type.shape.dim]
+        noise = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
+        cli.save_npz(self.path("unet.npz"), {given.name: noise})
+
+    def arena(self, file):
+        facts = json.loads(self.says(0, "inspect", file, "--memory", "--json").out)["memory"]
+        return facts["regions"][0]["bytes"]
+
+    def results(self, file, *flags):
+        self.says(0, "run", file, "--inputs", self.path("unet.npz"), "--outputs", self.path("y.npz"), *flags)
+        return [array.tobytes() for array in np.load(self.path("y.npz")).values()]
+
     def test_fewer_threads_need_less(self):
-        shape = [d.dim_value for d in onnx.load(self.UNET).graph.input[0].type.tensor_type.shape.dim]
-        x, y = self.path("unet.npz"), self.path("y.npz")
-        name = onnx.load(self.UNET).graph.input[0].name
-        cli.save_npz(x, {name: np.random.default_rng(3).standard_normal(shape).astype(np.float32)})
         arena, results = {}, []
         for planned in (1, 8):
             file = self.path(f"unet{planned}.sinter")
             self.says(0, "convert", self.UNET, "-o", file, "--plan-threads", planned)
-            arena[planned] = json.loads(self.says(0, "inspect", file, "--memory", "--json").out)["memory"]["regions"][0]["bytes"]
+            arena[planned] = self.arena(file)
             for threads in (1, 4):  # also more than planned for
-                self.says(0, "run", file, "--inputs", x, "--outputs", y, "--threads", threads)
-                results += [array.tobytes() for array in np.load(y).values()]
+                results += self.results(file, "--threads", threads)
         self.assertLess(arena[1], arena[8])
         self.assertEqual(len(set(results)), 1)
         for wrong in (0, "many"):
             self.says(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--plan-threads", wrong)
+
+    def test_steps_in_stripes_need_less(self):
+        whole, striped = self.path("whole.sinter"), self.path("striped.sinter")
+        for target in ("x86_64", "portable"):
+            with self.subTest(target=target):
+                convert = ("convert", self.UNET, "--target", target)
+                self.says(0, *convert, "-o", whole)
+                limit = self.arena(whole) * 3 // 4
+                told = json.loads(self.says(0, *convert, "-o", striped, "--max-arena", limit, "--json").out)
+                self.assertGreaterEqual(len(told["stripes"]), 1)
+                self.assertEqual(set(told["stripes"][0]), {"first", "last", "steps", "parts"})
+                self.assertLess(told["extra_work"], 1)
+                self.assertLessEqual(self.arena(striped), limit)
+                for flags in ([], ["--backend", "reference"], ["--threads", 2]):
+                    self.assertEqual(self.results(whole, *flags), self.results(striped, *flags))
+                # What fits is not touched.
+                self.says(0, *convert, "-o", striped, "--max-arena", self.arena(whole))
+                self.assertEqual(contents(striped), contents(whole))
+
+    def test_too_small_an_arena(self):
+        out = self.path("small.sinter")
+        r = self.says(1, "convert", self.UNET, "-o", out, "--max-arena", 1000, words=("--max-arena 1000", "least"))
+        self.assertFalse(os.path.exists(out))
+        least = re.search(r"has (\d+) bytes", r.err).group(1)
+        self.says(0, "convert", self.UNET, "-o", out, "--max-arena", least, words=("stripes", "session"))
+        self.assertLessEqual(self.arena(out), int(least))
+        for wrong in (-5, "much"):
+            self.says(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--max-arena", wrong)
 
 
 class Memories(Case):

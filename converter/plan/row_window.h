@@ -1,0 +1,34 @@
+// The window of a convolution, transposed convolution or pooling along the rows (axis 1): which rows of the
+// operand some rows of the result are made of, and with which padding.
+#pragma once
+
+#include <optional>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+struct RowRange {
+  int64_t begin = 0, end = 0;
+  int64_t count() const { return end - begin; }
+  bool operator==(const RowRange&) const = default;
+};
+
+struct RowWindow {
+  int64_t kernel = 1, stride = 1, dilation = 1, pad = 0;
+  int64_t rows = 0;         // of the operand
+  bool transposed = false;  // an operand's row goes into `kernel` rows of the result
+
+  // Empty where the windows lie in the padding.
+  RowRange read(RowRange out) const;
+  // False where the node has no form that computes these rows alone from read().
+  bool narrow(RowRange out, OpAttrs* attrs) const;
+
+ private:
+  int64_t extent() const { return (kernel - 1) * dilation + 1; }
+};
+
+// Nothing for nodes without windows.
+std::optional<RowWindow> row_window(const Graph& graph, const Node& node);
+
+}  // namespace sinter::convert
