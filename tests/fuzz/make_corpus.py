@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Make the fuzzers' seeds: small valid files that together hold every operation.
 
-    make_corpus.py --sinter PROGRAM [--out FOLDER]
+    make_corpus.py --sinter PROGRAM [--out FOLDER] [--plans]
 
-ONNX: of ONNX's own node tests and of this project's cases the smallest one per operator and set of attributes; models:
+Plans: one file for each thing that a memory plan can hold. ONNX: of ONNX's own node tests and of this project's cases the smallest one per operator and set of attributes; models:
 what they convert to, the smallest per operation and type, with quantized, weight-only, control-flow and prepare-list ones;
 arrays: .npz, .npy and .pb of many types. What fuzzing has added later (seeds that reach more code) keeps other names.
 """
@@ -27,7 +27,7 @@ import make_cases  # noqa: E402
 import networks  # noqa: E402
 import numpy as np  # noqa: E402
 import onnx  # noqa: E402
-from onnx import numpy_helper  # noqa: E402
+from onnx import helper, numpy_helper  # noqa: E402
 
 LARGEST_ONNX, LARGEST_MODEL = 3000, 5000
 
@@ -82,13 +82,13 @@ def cover(candidates):
     return [d for d, _ in chosen]
 
 
-def convert(sinter, data, flags):
+def convert(sinter, data, flags, largest=LARGEST_MODEL):
     with tempfile.TemporaryDirectory() as folder:
         source, target = os.path.join(folder, "m.onnx"), os.path.join(folder, "m.sinter")
         with open(source, "wb") as f:
             f.write(data)
         done = subprocess.run([sinter, "convert", source, "-o", target, "--quiet", "--strip", *flags], capture_output=True)
-        if done.returncode != 0 or os.path.getsize(target) > LARGEST_MODEL:
+        if done.returncode != 0 or os.path.getsize(target) > largest:
             return None
         with open(target, "rb") as f:
             converted = f.read()
@@ -146,6 +146,39 @@ def small_networks():
         yield "products", n.model("products")
 
 
+def plans(sinter):
+    """(name, file): results that overlap operands, parts that lie in others with strides, borders, stripes of rows."""
+    r = np.random.default_rng(9)
+
+    def network(nodes, weights, shape=(1, 2, 8, 6)):
+        value = lambda n, dims: helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, dims)  # noqa: E731
+        tensors = [numpy_helper.from_array(r.normal(size=d).astype("f4"), n) for n, d in weights.items()]
+        graph = helper.make_graph(nodes, "g", [value("x", shape)], [value("y", None)], tensors)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+    node, pads = helper.make_node, {"pads": [1, 1, 1, 1]}
+
+    def chain(*shape):
+        return network([node("Conv", ["x", "v"], ["a"], **pads), node("Conv", ["a", "w"], ["b"], group=4, **pads),
+                        node("MaxPool", ["b"], ["c"], kernel_shape=[2, 2]), node("Conv", ["c", "p"], ["d"]),
+                        node("AveragePool", ["d"], ["y"], kernel_shape=[3, 2], strides=[2, 1])],
+                       {"v": (4, 2, 3, 3), "w": (4, 1, 3, 3), "p": (4, 4, 1, 1)}, shape)
+
+    joined = network([node("Conv", ["x", "v"], ["a"], **pads), node("Conv", ["x", "w"], ["b"], **pads),
+                      node("Concat", ["a", "b"], ["c"], axis=1), node("Conv", ["c", "p"], ["y"])],
+                     {"v": (4, 2, 3, 3), "w": (4, 2, 3, 3), "p": (3, 8, 1, 1)})
+    framed = network([node("Conv", ["x", "v"], ["a"]), node("Relu", ["a"], ["b"]),
+                      node("Pad", ["b", "sizes"], ["c"], mode="reflect"), node("Conv", ["c", "v2"], ["y"])],
+                     {"v": (3, 2, 3, 3), "v2": (2, 3, 3, 3)}, (1, 2, 24, 24))
+    framed = onnx.load_model_from_string(framed)
+    framed.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, 1, 0, 0, 0, 1, 0]), "sizes"))
+    for name, data, flags in [("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
+                              ("strides", joined, []), ("strides_portable", joined, ["--target", "portable"]),
+                              ("frame", framed.SerializeToString(), ["--target", "portable"]),
+                              ("stripes", chain(1, 2, 24, 24), ["--max-arena", "13000"])]:
+        yield name, convert(sinter, data, flags, 4 * LARGEST_MODEL)[0]
+
+
 def arrays():
     r = np.random.default_rng(5)
     kinds = "f4 f8 f2 i1 u1 i2 u2 i4 u4 i8 u8 b1".split()
@@ -175,14 +208,18 @@ def arrays():
     yield t.SerializeToString()
 
 
+def write(path, data):
+    with open(path, "wb") as f:
+        f.write(data)
+
+
 def store(folder, stem, items):
     os.makedirs(folder, exist_ok=True)
     for name in os.listdir(folder):
         if name.startswith("seed_"):
             os.remove(os.path.join(folder, name))
     for i, data in enumerate(items):
-        with open(os.path.join(folder, f"seed_{i:03d}{stem}"), "wb") as f:
-            f.write(data)
+        write(os.path.join(folder, f"seed_{i:03d}{stem}"), data)
     print(f"{folder}: {len(items)} files, {sum(map(len, items))} bytes")
 
 
@@ -190,7 +227,12 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--sinter", required=True)
     parser.add_argument("--out", default=os.path.join(HERE, "corpus"))
+    parser.add_argument("--plans", action="store_true", help="only these")
     args = parser.parse_args()
+    for name, data in plans(args.sinter):
+        write(os.path.join(args.out, "model", f"plan_{name}.sinter"), data)
+    if args.plans:
+        return
     candidates = [(m.SerializeToString(), onnx_features(m)) for m in onnx_candidates()]
     sources = cover(candidates)
     store(os.path.join(args.out, "onnx"), ".onnx", sources)

@@ -62,7 +62,8 @@ const TableType kStepPlan{"StepPlan",
                            {"workspace_offset", Type::kU64},
                            {"workspace_bytes", Type::kU64},
                            {"max_threads", Type::kU32},
-                           {"elided", Type::kBool}}};
+                           {"elided", Type::kBool},
+                           {"in_order", Type::kBool}}};
 const TableType kPlacement{"Placement",
                            {{"value", Type::kU32},
                             {"region", Type::kU32},

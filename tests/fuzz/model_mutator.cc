@@ -173,6 +173,7 @@ class Mutator {
     Table* s = some_step(p);
     if (s == nullptr) return;
     const size_t values = p->tables("values").size();
+    if (r_.one_in(4)) return results(*s);
     Field& ins = (*s)["inputs"];
     ins.present = true;
     const auto some = [&] { return r_.one_in(8) ? ~uint64_t{0} : r_.below(values); };
@@ -182,6 +183,20 @@ class Mutator {
       ins.numbers.pop_back();
     else
       r_.pick(ins.numbers) = some();
+  }
+
+  // Of a step, in other places or not wanted.
+  void results(Table& s) {
+    Field& outs = s["outputs"];
+    outs.present = true;
+    constexpr uint64_t kUnwanted = ~uint64_t{0};
+    if (outs.numbers.empty() || r_.one_in(4))
+      outs.numbers.insert(outs.numbers.begin() + static_cast<ptrdiff_t>(r_.index(outs.numbers.size() + 1)),
+                          kUnwanted);
+    else if (r_.one_in(2))
+      r_.pick(outs.numbers) = kUnwanted;
+    else
+      std::swap(r_.pick(outs.numbers), r_.pick(outs.numbers));
   }
 
   void shape() {

@@ -286,6 +286,7 @@ class Repair {
         workspace = 0;
       uint64_t& at = ends[region];
       steps[s].set("elided", 0);
+      steps[s].set("in_order", 0);
       steps[s].set("workspace_region", static_cast<int64_t>(region));
       steps[s].set("workspace_offset", static_cast<int64_t>(at));
       steps[s].set("workspace_bytes", static_cast<int64_t>(workspace));

@@ -6,8 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <regex>
 #include <string>
 
+#include "tests/fuzz/model_file.h"
 #include "tests/fuzz/targets.h"
 
 namespace sinter::fuzz {
@@ -59,6 +62,37 @@ void mutate(const Target& target, uint64_t mutants) {
     }
   }
   EXPECT_GT(changed, mutants * files.size() / 2);
+}
+
+// By table, the fields in order of their ids, as schemas/model.fbs has them.
+std::map<std::string, std::vector<std::string>> schema_fields() {
+  std::ifstream file(SINTER_SOURCE_DIR "/schemas/model.fbs");
+  std::map<std::string, std::vector<std::string>> tables;
+  const std::regex table("^table (\\w+) .*"), field("^  (\\w+):.*\\(id: \\d+\\);.*");
+  std::string line, name;
+  for (std::smatch found; std::getline(file, line);) {
+    if (std::regex_match(line, found, table))
+      name = found[1];
+    else if (std::regex_match(line, found, field))
+      tables[name].push_back(found[1]);
+  }
+  return tables;
+}
+
+void list_fields(const TableType& type, std::map<std::string, std::vector<std::string>>* tables) {
+  std::vector<std::string>& fields = (*tables)[type.name];
+  if (!fields.empty()) return;
+  for (const FieldType& f : type.fields) {
+    fields.emplace_back(f.name);
+    if (f.table != nullptr) list_fields(*f.table, tables);
+  }
+}
+
+// What the mutator does not know it drops.
+TEST(FuzzReplay, EveryFieldIsMutated) {
+  std::map<std::string, std::vector<std::string>> known;
+  list_fields(*model_type(), &known);
+  EXPECT_EQ(known, schema_fields());
 }
 
 TEST(FuzzReplay, ModelCorpus) { replay(kModelTarget, "corpus", 10); }
