@@ -6,13 +6,14 @@
 
 #include "converter/plan/call_view.h"
 #include "converter/plan/cost.h"
+#include "converter/plan/covered.h"
 #include "converter/plan/stripes.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr size_t kMostAhead = 16, kMostNodes = 24;  // of a region: behind the fullest step, in all
-constexpr size_t kMostSteps = 256;                  // that a region becomes
+constexpr size_t kMostAhead = 16, kMostTogether = 24;  // of a region: behind the fullest step, in all
+constexpr size_t kMostSteps = 256;                     // that a region becomes
 constexpr int kMostTrials = 24;
 constexpr int64_t kParts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96};
 
@@ -23,14 +24,7 @@ double work_of(const Graph& graph) {
   return sum;
 }
 
-using Interval = std::pair<uint64_t, uint64_t>;  // first byte, behind the last
-uint64_t covered_bytes(std::vector<Interval> all) {
-  std::sort(all.begin(), all.end());
-  uint64_t sum = 0, behind = 0;
-  for (const auto& [begin, end] : all)
-    if (end > behind) sum += end - std::max(begin, behind), behind = end;
-  return sum;
-}
+using Spans = std::vector<std::pair<uint64_t, uint64_t>>;  // of places: first byte, behind the last
 
 // The first that is there.
 ValueId a_result(const Node& node) {
@@ -51,10 +45,10 @@ class Draft {
       for (const ValueId id : p.graph->nodes[n].outputs)
         if (id != kAbsent) step_[id] = n;
     for (size_t n = 0; n < p.steps.size(); ++n) {
-      std::vector<Interval> all = places(n, {});
+      Spans all = places(n, {});
       const PlannedStep& s = p.steps[n];
       if (s.workspace_bytes > 0) all.push_back({s.workspace_offset, s.workspace_offset + s.workspace_bytes});
-      live_.push_back(covered_bytes(std::move(all)));
+      live_.push_back(covered_bytes(all));
     }
   }
 
@@ -67,7 +61,8 @@ class Draft {
   // What lives while `made` is computed, but for the values `without`, and `needed` as well.
   uint64_t around(ValueId made, const std::set<ValueId>& without, const std::set<ValueId>& needed) const {
     const auto step = static_cast<int>(step_.at(made));
-    uint64_t sum = covered_bytes(places(static_cast<size_t>(step), without));
+    Spans all = places(static_cast<size_t>(step), without);
+    uint64_t sum = covered_bytes(all);
     for (const ValueId id : needed)
       if (const PlannedValue& v = program().values[static_cast<size_t>(id)]; v.placed && v.last_step < step)
         sum += v.bytes;
@@ -76,8 +71,8 @@ class Draft {
 
  private:
   const PlannedProgram& program() const { return model_.programs.front(); }
-  std::vector<Interval> places(size_t step, const std::set<ValueId>& without) const {
-    std::vector<Interval> all;
+  Spans places(size_t step, const std::set<ValueId>& without) const {
+    Spans all;
     const auto n = static_cast<int>(step);
     for (size_t i = 0; i < program().values.size(); ++i) {
       const PlannedValue& v = program().values[i];
@@ -177,7 +172,7 @@ bool overlap(const StripeRegion& a, const StripeRegion& b) {
 }
 
 // The graph with some of its steps in stripes, and what that takes.
-struct State {
+struct StripedGraph {
   std::vector<Striping> stripings;  // of the nodes of the graph as it was
   Graph graph;
   std::vector<size_t> origin;  // of each node
@@ -191,12 +186,12 @@ class Fitter {
 
   // Stripes until no step has more than `target` live bytes, or nothing helps the fullest one. Each change
   // makes the steps that it touches need less than the fullest one did, so that there is an end.
-  State reach(uint64_t target) {
-    State now = *with({});
+  StripedGraph reach(uint64_t target) {
+    StripedGraph now = *with({});
     while (!now.live.empty() && left_ > 0) {
       const auto fullest = std::max_element(now.live.begin(), now.live.end());
       if (*fullest <= target) break;
-      std::optional<State> next = lower(now, static_cast<size_t>(fullest - now.live.begin()), target);
+      std::optional<StripedGraph> next = lower(now, static_cast<size_t>(fullest - now.live.begin()), target);
       if (!next) break;
       now = std::move(*next);
     }
@@ -207,8 +202,8 @@ class Fitter {
   // Nodes in all drafts that are made: a bound for the time.
   static constexpr size_t kBudget = 250'000;
 
-  std::optional<State> with(std::vector<Striping> stripings) {
-    State state{std::move(stripings), graph_, {}, {}};
+  std::optional<StripedGraph> with(std::vector<Striping> stripings) {
+    StripedGraph state{std::move(stripings), graph_, {}, {}};
     auto origin = compute_in_stripes(state.graph, state.stripings);
     if (!origin) return std::nullopt;
     left_ -= std::min(left_, origin->size());
@@ -222,7 +217,7 @@ class Fitter {
   std::vector<Candidate> candidates(size_t fullest, uint64_t target) const {
     std::vector<Candidate> all;
     for (size_t last = fullest; last < std::min(graph_.nodes.size(), fullest + 1 + kMostAhead); ++last)
-      for (const StripeRegion& region : regions_ending(graph_, uses_, last, kMostNodes)) {
+      for (const StripeRegion& region : regions_ending(graph_, uses_, last, kMostTogether)) {
         if (!std::binary_search(region.nodes.begin(), region.nodes.end(), fullest)) continue;
         for (const int64_t parts : kParts)
           if (region.nodes.size() * static_cast<size_t>(parts) > kMostSteps)
@@ -240,9 +235,9 @@ class Fitter {
 
   // The cheapest change that brings node `n`, and what else it touches, to `target`; else the one that brings
   // them lowest, if that is below what `n` needs now.
-  std::optional<State> lower(const State& now, size_t n, uint64_t target) {
+  std::optional<StripedGraph> lower(const StripedGraph& now, size_t n, uint64_t target) {
     uint64_t least = now.live[n];
-    std::optional<State> best;
+    std::optional<StripedGraph> best;
     int trials = 0;
     for (Candidate& c : candidates(now.origin[n], target)) {
       if (least <= target || ++trials > kMostTrials || left_ == 0) break;
@@ -255,7 +250,7 @@ class Fitter {
           stripings.push_back(s);
       }
       stripings.push_back(std::move(c.striping));
-      std::optional<State> tried = with(std::move(stripings));
+      std::optional<StripedGraph> tried = with(std::move(stripings));
       if (!tried) continue;
       uint64_t most = 0;
       for (size_t k = 0; k < tried->live.size(); ++k)
@@ -278,12 +273,13 @@ uint64_t arena_of(const PlannedModel& model) { return model.programs.front().are
 Graph in_order_of(const PlannedModel& model, const Graph& graph) {
   std::map<ValueId, size_t> step;
   const std::vector<Node>& planned = model.programs.front().graph->nodes;
-  for (size_t n = 0; n < planned.size(); ++n)
-    for (const ValueId id : planned[n].outputs)
-      if (id != kAbsent) step[id] = n;
+  for (size_t n = 0; n < planned.size(); ++n) step[a_result(planned[n])] = n;
   Graph ordered = graph;
-  std::stable_sort(ordered.nodes.begin(), ordered.nodes.end(),
-                   [&](const Node& a, const Node& b) { return step.at(a_result(a)) < step.at(a_result(b)); });
+  const auto known = [&](const Node& node) { return step.count(a_result(node)) > 0; };
+  if (std::all_of(ordered.nodes.begin(), ordered.nodes.end(), known))
+    std::stable_sort(ordered.nodes.begin(), ordered.nodes.end(), [&](const Node& a, const Node& b) {
+      return step.at(a_result(a)) < step.at(a_result(b));
+    });
   return ordered;
 }
 
@@ -301,7 +297,7 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
   striped.effort = options.effort / 16;
   const double work = work_of(graph);
   const auto attempt = [&](uint64_t target) {
-    const State state = fitter.reach(target);
+    const StripedGraph state = fitter.reach(target);
     FittedPlan plan;
     plan.model = plan_model(std::make_shared<Graph>(state.graph), striped);
     for (const Striping& s : state.stripings)
