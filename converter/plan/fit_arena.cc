@@ -132,6 +132,19 @@ uint64_t stripe_bytes(const Graph& graph, const StripeRegion& region, const Stri
   return most;
 }
 
+// That of the rows that are computed more than once.
+double repeated_work(const Graph& graph, const StripeRegion& region, const std::vector<Stripe>& stripes) {
+  double work = 0;
+  for (size_t i = 0; i < region.nodes.size(); ++i) {
+    const Node& node = graph.nodes[region.nodes[i]];
+    int64_t rows = 0;
+    for (const Stripe& stripe : stripes) rows += stripe[i].count();
+    const auto all = static_cast<double>(graph.value(node.outputs[0]).dims[1]);
+    work += estimated_work(CallView(graph, node).call) * (static_cast<double>(rows) - all) / all;
+  }
+  return work;
+}
+
 Candidate estimate(const Graph& graph, const StripeRegion& region, std::vector<Stripe> stripes,
                    const Draft& draft, bool packs) {
   std::set<ValueId> own, needed;
@@ -147,14 +160,7 @@ Candidate estimate(const Graph& graph, const StripeRegion& region, std::vector<S
   for (const Stripe& stripe : stripes)
     c.bytes = std::max(c.bytes, stripe_bytes(graph, region, stripe, draft));
   c.bytes += draft.around(result, own, needed) + dense_bytes(whole.dtype, whole.dims);
-  for (size_t i = 0; i < region.nodes.size(); ++i) {
-    const Node& node = graph.nodes[region.nodes[i]];
-    int64_t rows = 0;
-    for (const Stripe& stripe : stripes) rows += stripe[i].count();
-    const int64_t all = graph.value(node.outputs[0]).dims[1];
-    c.work += estimated_work(CallView(graph, node).call) * static_cast<double>(rows - all) /
-              static_cast<double>(all);
-  }
+  c.work = repeated_work(graph, region, stripes);
   // Kernels that pack their weights do so for each stripe. Of those alike in all that the fewest steps.
   for (const size_t n : region.nodes)
     for (const ValueId id : graph.nodes[n].inputs)
@@ -300,14 +306,17 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
     const StripedGraph state = fitter.reach(target);
     FittedPlan plan;
     plan.model = plan_model(std::make_shared<Graph>(state.graph), striped);
-    for (const Striping& s : state.stripings)
+    double more = 0;
+    for (const Striping& s : state.stripings) {
+      more += repeated_work(ordered, s.region, s.stripes);
       plan.stripes.push_back({ordered.nodes[s.region.nodes.front()].name,
                               ordered.nodes[s.region.nodes.back()].name, s.region.nodes.size(),
                               static_cast<int64_t>(s.stripes.size())});
+    }
     const auto fullest = std::max_element(state.live.begin(), state.live.end());
     if (fullest != state.live.end())
       plan.fullest = state.graph.nodes[static_cast<size_t>(fullest - state.live.begin())].name;
-    plan.extra_work = work > 0 ? work_of(state.graph) / work - 1 : 0;
+    plan.extra_work = work > 0 ? more / work : 0;
     plan.fits = arena_of(plan.model) <= limit;
     if (arena_of(plan.model) < arena_of(best.model))
       best = std::move(plan);

@@ -143,8 +143,10 @@ class Rewriter {
       Dims dims = graph_.value(node.outputs[0]).dims;
       dims[kRowAxis] = stripe[i].count();
       if (result == kAbsent || graph_.value(result).dims != dims) return kAbsent;
-      if (const std::string& name = graph_.value(node.outputs[0]).name; !name.empty())
-        graph_.value(result).name = fmt::format("{}.rows{}", name, number);
+      const Value& whole = graph_.value(node.outputs[0]);
+      Value& rows = graph_.value(result);
+      rows.order = whole.order, rows.unit = whole.unit, rows.zero = whole.zero;
+      if (!whole.name.empty()) rows.name = fmt::format("{}.rows{}", whole.name, number);
       made[node.outputs[0]] = {result, stripe[i]};
     }
     return made.at(graph_.nodes[region.nodes.back()].outputs[0]).first;
