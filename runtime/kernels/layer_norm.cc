@@ -40,9 +40,11 @@ Status infer_rms_norm(OpCall& call) {
 }
 
 // Normalises all rows; x is dense, so a row's elements are `inner` neighbours. `centre`: subtract the mean.
+// LayerNorm may be wanted for its statistics alone.
 template <class T>
 void normalise(const OpCall& call, int axis, double epsilon, bool centre) {
-  const TensorView &x = call.in(0), &y = call.out(0);
+  const bool wants_rows = call.has_output(0);
+  const TensorView &x = call.in(0), &y = wants_rows ? call.out(0) : x;
   const TensorView scale = broadcast_view(call.in(1), x.shape());
   const bool has_bias = call.has_input(2);
   const TensorView bias = has_bias ? broadcast_view(call.in(2), x.shape()) : scale;
@@ -63,14 +65,15 @@ void normalise(const OpCall& call, int axis, double epsilon, bool centre) {
     }
     const double inverse = 1 / std::sqrt(squares / static_cast<double>(inner) + epsilon);
     for (int k = 0; k < 4; ++k) elements.data[k] = p[k];
-    for_each_row(elements, [&](std::byte* const(&q)[4], const int64_t(&s)[4], int64_t n) {
-      for (int64_t i = 0; i < n; ++i) {
-        double v = (static_cast<double>(load<T>(q[1] + i * s[1])) - mean) * inverse;
-        v *= static_cast<double>(load<T>(q[2] + i * s[2]));
-        if (has_bias) v += static_cast<double>(load<T>(q[3] + i * s[3]));
-        store<T>(q[0] + i * s[0], static_cast<T>(v));
-      }
-    });
+    if (wants_rows)
+      for_each_row(elements, [&](std::byte* const(&q)[4], const int64_t(&s)[4], int64_t n) {
+        for (int64_t i = 0; i < n; ++i) {
+          double v = (static_cast<double>(load<T>(q[1] + i * s[1])) - mean) * inverse;
+          v *= static_cast<double>(load<T>(q[2] + i * s[2]));
+          if (has_bias) v += static_cast<double>(load<T>(q[3] + i * s[3]));
+          store<T>(q[0] + i * s[0], static_cast<T>(v));
+        }
+      });
     if (call.has_output(1)) store<T>(call.out(1).data + row * kWidth, static_cast<T>(mean));
     if (call.has_output(2)) store<T>(call.out(2).data + row * kWidth, static_cast<T>(inverse));
     ++row;

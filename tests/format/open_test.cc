@@ -160,6 +160,15 @@ TEST(Verify, NeverGiven) {
   b.value(DType::kFloat32, {1});
   EXPECT_REFUSED(b, "nothing gives the value");
 }
+// Its kernel would write to nowhere.
+TEST(Verify, NothingWanted) {
+  for (const bool last : {false, true}) {
+    ModelBuilder b = small_model();
+    std::vector<StepSpec>& steps = b.program().steps;
+    for (int32_t& v : (last ? steps.back() : steps.front()).outputs) v = -1;
+    EXPECT_REFUSED(b, "none of the operation's outputs is wanted");
+  }
+}
 TEST(Verify, WrongShapeOfResult) {
   ModelBuilder b = small_model();
   b.program().values[2].dims = {3, 2};

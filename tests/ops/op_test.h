@@ -236,7 +236,6 @@ Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::ve
   return run_once(A::kOp, &attrs, inputs, shapes, in_layout, out_layout, alias, results);
 }
 
-// See the head of the file. Gives empty tensors after a failure, which is recorded.
 // Runs with input 0 as close behind output 0 as its kernel states, the two overlapping; false where the
 // kernel states nothing. `result`: output 0.
 inline bool run_overlapped(Op op, const void* attrs, const std::vector<Tensor>& inputs,
@@ -276,6 +275,27 @@ inline bool run_overlapped(Op op, const void* attrs, const std::vector<Tensor>& 
   return true;
 }
 
+// Runs with each output unwanted, and with each alone: the others stay.
+inline void check_unwanted(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                           const std::vector<TensorView>& shapes, const std::vector<Tensor>& dense) {
+  std::vector<Tensor> other;
+  for (size_t k = 0; k < shapes.size(); ++k)
+    for (const bool alone : {false, true}) {
+      std::vector<TensorView> some(shapes);
+      for (size_t i = 0; i < some.size(); ++i)
+        if ((i == k) != alone) some[i] = {}, some[i].rank = kUnwantedRank;
+      if (std::all_of(some.begin(), some.end(), [](const auto& v) { return v.rank == kUnwantedRank; }))
+        continue;
+      const Status s = run_once(op, attrs, inputs, some, Layout::kDense, Layout::kDense, -1, &other);
+      EXPECT_TRUE(s.ok()) << op_name(op) << ": " << sentence(s);
+      for (size_t i = 0; s.ok() && i < some.size(); ++i)
+        if (some[i].rank != kUnwantedRank) {
+          EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(op) << " output " << i << " depends on others";
+        }
+    }
+}
+
+// See the head of the file. Gives empty tensors after a failure, which is recorded.
 inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                                   const RunOptions& options = {}) {
   std::vector<TensorView> shapes;
@@ -295,6 +315,7 @@ inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Te
       EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(op) << " output " << i << " differs " << what;
   };
   compare(Layout::kFront, Layout::kFront, -1, "behind a guard page");
+  if (count > 1) check_unwanted(op, attrs, inputs, shapes, dense);
   const OpInfo* info = op_info(op);
   const bool in_any = options.strided && info->in_strides == Strides::kAny;
   const bool out_any = options.strided && info->out_strides == Strides::kAny;
