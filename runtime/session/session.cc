@@ -88,6 +88,7 @@ Status Session::run() {
   detail::CallRoom room;
   state_->room = &room;
   const Status status = detail::run_steps(*state_, state_->main);
+  state_->room = nullptr;
   if (!status.ok()) [[unlikely]] {
     (void)detail::finish_devices(*state_);  // what is under way; the first error counts
     return status;
