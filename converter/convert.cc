@@ -218,8 +218,7 @@ std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
                       groups == 1 ? "" : "s", 100 * fitted.extra_work);
   return fmt::format(
       "--max-arena {}: the least arena that was found has {} bytes, {}; '{}' needs the most. Ask for that "
-      "many, "
-      "make the model's input smaller, or leave threads out that have workspaces of their own "
+      "many, make the model's input smaller, or leave threads out that have workspaces of their own "
       "(--plan-threads 1)",
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }

@@ -450,7 +450,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option(
        "--max-arena", a->max_arena,
        "BYTES that activations and workspaces may take: steps that need more are computed in stripes of "
-       "rows, some of them twice. Exit code 1, and the least that is possible, if that is not enough")
+       "rows, some of them twice. Exit code 1, and the least that was found, if that is not enough")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_option("--float64", a->float64,

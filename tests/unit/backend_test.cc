@@ -54,10 +54,17 @@ class SerialPool final : public ThreadPool {
   int thread_count() const override { return 4; }
 };
 
-TEST(Session, CandidatesAreAskedInOrder) {
+// add_relu(), each step of which asks these backends in order.
+ModelBuilder add_relu_on(std::vector<std::string> backends) {
   ModelBuilder b = add_relu();
-  b.backends = {"absent", "fake"};
-  for (StepSpec& s : b.program().steps) s.candidates = {0, 1};
+  for (StepSpec& s : b.program().steps)
+    for (size_t i = 0; i < backends.size(); ++i) s.candidates.push_back(static_cast<uint8_t>(i));
+  b.backends = std::move(backends);
+  return b;
+}
+
+TEST(Session, CandidatesAreAskedInOrder) {
+  ModelBuilder b = add_relu_on({"absent", "fake"});
   FakeBackend fake;
   Backend* const backends[] = {&fake};
   {
@@ -82,9 +89,7 @@ TEST(Session, CandidatesAreAskedInOrder) {
 }
 
 TEST(Session, TooMuchWorkspaceMeansTheNextCandidate) {
-  ModelBuilder b = add_relu();
-  b.backends = {"fake"};
-  for (StepSpec& s : b.program().steps) s.candidates = {0};
+  ModelBuilder b = add_relu_on({"fake"});
   FakeBackend fake;
   fake.workspace = 64;
   Backend* const backends[] = {&fake};
@@ -119,9 +124,7 @@ TEST(Session, OneBackendCanBeAskedFor) {
 
 // The first candidate on one thread comes before the second on all.
 TEST(Session, ACandidateWithTooLittleForAllThreadsRunsOnOne) {
-  ModelBuilder b = add_relu();
-  b.backends = {"fake"};
-  for (StepSpec& s : b.program().steps) s.candidates = {0};
+  ModelBuilder b = add_relu_on({"fake"});
   FakeBackend fake;
   fake.workspace = 64;
   Backend* const backends[] = {&fake};
