@@ -9,6 +9,7 @@
 
 #include "runtime/signature/signature.h"
 #include "sinter/file_map.h"
+#include "tests/common/source_dir.h"
 #include "tests/format/sample_models.h"
 #include "tests/unit/running.h"
 
@@ -17,9 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-std::string path_of(const char* name) {
-  return std::string(SINTER_SOURCE_DIR "/tests/format/corpus/") + name;
-}
+std::filesystem::path path_of(const char* name) { return source_dir() / "tests/format/corpus" / name; }
 
 // Opens a file of the corpus and creates its session.
 struct FromFile {

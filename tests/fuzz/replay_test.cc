@@ -10,6 +10,7 @@
 #include <regex>
 #include <string>
 
+#include "tests/common/source_dir.h"
 #include "tests/fuzz/model_file.h"
 #include "tests/fuzz/targets.h"
 
@@ -20,7 +21,7 @@ constexpr size_t kMostBytes = 1 << 16;
 
 std::vector<std::filesystem::path> files_of(const char* folder, const Target& target) {
   std::vector<std::filesystem::path> files;
-  const auto path = std::filesystem::path(SINTER_SOURCE_DIR "/tests/fuzz") / folder / target.name;
+  const auto path = testing::source_dir() / "tests/fuzz" / folder / target.name;
   if (std::filesystem::is_directory(path))
     for (const auto& entry : std::filesystem::directory_iterator(path)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
@@ -66,7 +67,7 @@ void mutate(const Target& target, uint64_t mutants) {
 
 // By table, the fields in order of their ids, as schemas/model.fbs has them.
 std::map<std::string, std::vector<std::string>> schema_fields() {
-  std::ifstream file(SINTER_SOURCE_DIR "/schemas/model.fbs");
+  std::ifstream file(testing::source_dir() / "schemas/model.fbs");
   std::map<std::string, std::vector<std::string>> tables;
   const std::regex table("^table (\\w+) .*"), field("^  (\\w+):.*\\(id: \\d+\\);.*");
   std::string line, name;

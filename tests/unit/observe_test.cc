@@ -9,6 +9,7 @@
 #include "converter/convert.h"
 #include "converter/quantize/calibrators.h"
 #include "converter/report/errors.h"
+#include "tests/common/source_dir.h"
 #include "tests/unit/evaluate_graph.h"
 #ifdef SINTER_WITH_XNNPACK
 #include "platforms/xnnpack/xnnpack_backend.h"
@@ -169,8 +170,7 @@ TEST(Observe, NoSamplesAreRefused) {
 // Real networks: what is observed of their outputs is what they give.
 TEST(Observe, KeywordSpottingRanges) {
   const char* shared = std::getenv("SINTER_SHARED");
-  const std::filesystem::path folder =
-      shared ? shared : std::filesystem::path(SINTER_SOURCE_DIR) / "../shared";
+  const std::filesystem::path folder = shared ? shared : source_dir() / "../shared";
   const auto model = folder / "models/mlperf-kws/kws-dscnn-fp32.onnx", data = folder / "data/kws01/kws01.npz";
   if (!std::filesystem::exists(model) || !std::filesystem::exists(data))
     GTEST_SKIP() << folder << " has no kws-dscnn and kws01";

@@ -12,6 +12,7 @@
 
 #include "converter/convert.h"
 #include "converter/plan/place_memories.h"
+#include "tests/common/source_dir.h"
 #include "tests/memory/far_backend.h"
 #include "tests/unit/running.h"
 
@@ -185,7 +186,7 @@ std::vector<fs::path> models_below(const fs::path& folder, uintmax_t most_bytes)
 
 // ONNX's own cases for its operators, where they have been made (tests/conformance).
 TEST(FarNetworks, EveryOperatorsCases) {
-  const auto models = models_below(fs::path(SINTER_SOURCE_DIR) / "build/conformance-data/node", 1 << 20);
+  const auto models = models_below(source_dir() / "build/conformance-data/node", 1 << 20);
   if (models.empty()) GTEST_SKIP() << "no cases of ONNX here";
   Totals totals;
   for (size_t i = 0; i < models.size(); ++i) {

@@ -1,0 +1,12 @@
+// Where the checkout is that the tests were built from, for files that tests read. One source holds the path,
+// so that every other object is the same in every checkout and a compiler cache can share it.
+#pragma once
+
+#include <filesystem>
+
+namespace sinter::testing {
+
+// The root of the checkout, absolute.
+std::filesystem::path source_dir();
+
+}  // namespace sinter::testing
