@@ -186,7 +186,7 @@ std::vector<fs::path> models_below(const fs::path& folder, uintmax_t most_bytes)
 
 // ONNX's own cases for its operators, where they have been made (tests/conformance).
 TEST(FarNetworks, EveryOperatorsCases) {
-  const auto models = models_below(source_dir() / "build/conformance-data/node", 1 << 20);
+  const auto models = models_below(sinter::testing::source_dir() / "build/conformance-data/node", 1 << 20);
   if (models.empty()) GTEST_SKIP() << "no cases of ONNX here";
   Totals totals;
   for (size_t i = 0; i < models.size(); ++i) {
