@@ -22,6 +22,8 @@ install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "$
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION "${include_root}" FILES_MATCHING
   PATTERN "simd_kernels.h" PATTERN "xnnpack_backend.h")
 install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")
+# Binaries are passed on with these.
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 set(archives "${SINTER_DEPS_DIR}/lib/libhwy.a")
 if(SINTER_XNNPACK)

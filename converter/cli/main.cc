@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
       "  sinter run net.sinter --inputs in.npz        run on arrays named as the model's inputs\n"
       "  sinter inspect net.sinter --steps            see what was planned"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "sinter 0.1.0");
+  app.set_version_flag("--version", "sinter " SINTER_VERSION);
   Outcome outcome;
   add_convert(app, outcome);
   add_inspect(app, outcome);

@@ -32,6 +32,9 @@ classify() {
 quiet "$cmake" --install "$build" --prefix "$prefix"
 strays=$(find "$prefix/include" -mindepth 1 -maxdepth 1 ! -name sinter)
 [ -z "$strays" ] || { echo "headers outside include/sinter: $strays"; exit 1; }
+for text in LICENSE NOTICE; do
+  [ -n "$(find "$prefix/share/doc" -name $text -size +1k)" ] || { echo "$text is not installed"; exit 1; }
+done
 "$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/digits.sinter" --quiet
 
 # As a user would: build with too little, be told how much, build with that.
