@@ -61,6 +61,7 @@ classify "$work/digits.sinter"
 mkdir "$work/readme-source"
 sed -n '/^```cpp$/,/^```$/p' "$root/README.md" | sed '/^```/d' > "$work/readme-source/example.h"
 [ "$(wc -l < "$work/readme-source/example.h")" -ge 8 ] || { echo "no C++ example in README.md"; exit 1; }
+grep -q '\.backends' "$work/readme-source/example.h" || { echo "the README's example runs on the reference kernels alone"; exit 1; }
 cp "$here/readme_main.cc" "$work/readme-source/"
 cp "$here/readme.cmake" "$work/readme-source/CMakeLists.txt"
 application readme "$work/readme-source"

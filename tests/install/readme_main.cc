@@ -1,5 +1,5 @@
 // Calls the function that README.md shows (extracted to example.h) on a drawn two, and prints that class's
-// probability. Built by applications.sh alone.
+// probability, and on an image of the wrong size. Built by applications.sh alone.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -32,6 +32,11 @@ int main(int argc, char** argv) {
   const sinter::Status status = classify({base, bytes.size()}, memory, kTwo, probabilities);
   if (!status.ok()) {
     std::fprintf(stderr, "%s\n", status.message);
+    return 1;
+  }
+  // An image of another size is refused, not read beyond its end.
+  if (classify({base, bytes.size()}, memory, std::span(kTwo).first(63), probabilities).ok()) {
+    std::fprintf(stderr, "an image of 63 pixels is accepted\n");
     return 1;
   }
   std::printf("%.4f\n", probabilities[2]);
