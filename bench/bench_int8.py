@@ -20,6 +20,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / 'bench'))
 from bench_models import call, cpu, last_line, sig  # noqa: E402
+from markdown_table import commit  # noqa: E402
 
 SAMPLES = 8
 HEADING = '\n## int8 against float32\n'
@@ -91,9 +92,9 @@ def markdown(result, command):
     rows = [f"| {e['name']} | {sig(e['float_us'])} | {sig(e['int8_us'])} | {e['ratio']:.2f} | {e['least_ratio']:.2f} |"
             for e in result['models'] if 'skipped' not in e]
     notes = [f"- {e['name']}: {e['skipped']}" for e in result['models'] if 'skipped' in e]
-    text = [HEADING, '    ' + command, '', f"on {result['cpu']}, one thread, {result['rounds']} alternating rounds. The ratio is int8 over",
-            'float32, by the medians of the rounds, and by the least times.', '',
-            '| model | float32, us | int8, us | ratio | of least |', '| --- | ---: | ---: | ---: | ---: |', *rows, '']
+    text = [HEADING, '    ' + command, '', f"At {result['commit']} on {result['cpu']}, one thread, {result['rounds']} alternating rounds. The ratio is",
+            'int8 over float32, by the medians of the rounds, and by the minimum times.', '',
+            '| model | float32, us | int8, us | ratio | of minima |', '| --- | ---: | ---: | ---: | ---: |', *rows, '']
     return '\n'.join(text + (['Not timed:', '', *notes, ''] if notes else []))
 
 
@@ -112,7 +113,7 @@ def main():
     args = parser.parse_args()
     args.sinter = pathlib.Path(args.sinter).resolve()
     import model_list
-    result = dict(cpu=cpu(), rounds=args.rounds, models=[])
+    result = dict(commit=commit(), cpu=cpu(), rounds=args.rounds, models=[])
     for model in model_list.models():
         if args.only and not any(word in model['name'] for word in args.only):
             continue

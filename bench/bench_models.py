@@ -172,9 +172,10 @@ def markdown(result, command):
     head += ['file to ready, ms (Sinter / ORT)', 'file to first result, ms (Sinter / ORT)', 'convert, ms',
              'ONNX / .sinter, kB', 'arena, kB']
     text = ['# Benchmarks', '', 'Written by', '', '    ' + command, '',
-            f"on {result['cpu']}, {result['rounds']} alternating rounds, against onnxruntime {result['onnxruntime']}. Times are",
-            'medians over the rounds, in brackets the least single run; "ORT / Sinter" above 1 means that Sinter is',
-            'faster. `bench/bench_models.py` says how each figure is taken. Absolute times hold for this machine only.', '',
+            f"at {result['commit']} on {result['cpu']}, {result['rounds']} alternating rounds, against onnxruntime "
+            f"{result['onnxruntime']}. Times are",
+            'medians over the rounds, in brackets the fastest single run; "ORT / Sinter" above 1 means that Sinter is',
+            'faster. `bench/bench_models.py` states how each figure is taken. Absolute times hold for this machine only.', '',
             '| ' + ' | '.join(head) + ' |', '|' + ' --- |' + ' ---: |' * (len(head) - 1), *rows, '']
     if any('(*)' in r for r in rows):
         text += ['(*) differs from onnxruntime (optimizations off) by more than 1e-4 of the largest magnitude with these inputs: '
@@ -204,8 +205,9 @@ def main():
     sys.path.insert(0, str(ROOT / 'bench'))
     import model_list
     import onnxruntime
+    from markdown_table import commit
 
-    result = dict(cpu=cpu(), threads=args.threads, rounds=args.rounds, onnxruntime=onnxruntime.__version__, models=[])
+    result = dict(commit=commit(), cpu=cpu(), threads=args.threads, rounds=args.rounds, onnxruntime=onnxruntime.__version__, models=[])
     for model in model_list.models():
         if args.only and not any(word in model['name'] for word in args.only):
             continue

@@ -1,4 +1,6 @@
-"""Puts a table that was measured again in the place of the old one."""
+"""Tables in the documents: puts one that was measured again in the place of the old one, and names the commit."""
+import pathlib
+import subprocess
 
 
 def replace_table(path, heading, lines):
@@ -8,3 +10,14 @@ def replace_table(path, heading, lines):
     start = text.index(first_columns, text.index(heading))
     end = text.find('\n\n', start)
     path.write_text(text[:start] + '\n'.join(lines) + (text[end:] if end >= 0 else '\n'))
+
+
+def commit():
+    """Short hash of the checked-out commit, with a + if the tree differs from it; 'an unknown commit' without git."""
+    here = pathlib.Path(__file__).resolve().parent
+    try:
+        def git(*arguments):
+            return subprocess.run(['git', '-C', here, *arguments], capture_output=True, text=True, check=True).stdout.strip()
+        return git('rev-parse', '--short', 'HEAD') + ('+' if git('status', '--porcelain', '--untracked-files=no') else '')
+    except (OSError, subprocess.CalledProcessError):
+        return 'an unknown commit'
