@@ -338,8 +338,8 @@ void add_compare(CLI::App& app, Outcome& outcome) {
               "Rank the layers by the noise that they add to exact operands; why, in words");
   c->add_flag("--all", a->all, "With --per-layer: every layer");
   c->add_flag("--each", a->each,
-              "The arrays are stacks of samples (told from their shapes where these differ)");
-  c->add_option("--samples", a->samples, "Of a stack of samples, compare only so many")
+              "The arrays are stacks of samples (inferred from their shapes where these differ)");
+  c->add_option("--samples", a->samples, "Of a stack of samples, compare only the first N")
       ->check(CLI::Range(1, 1 << 30));
   c->add_option("--rtol", a->rtol,
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");

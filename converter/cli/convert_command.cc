@@ -390,18 +390,19 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "int8: computes on integers of 8 bits what lies between products, with ranges taken from "
        "--calibrate's samples. int8x16: the same with activations of 16 bits, which lose much less and "
        "take more time. int8w, int4w: weights in 8 bits, or in 4 where that makes sense, and "
-       "activations in float; needs no samples. The closing table tells signal over noise, and what to try "
+       "activations in float; needs no samples. The closing table gives the signal over noise, and what to "
+       "try "
        "where it is too little")
       ->check(CLI::IsMember({"int8", "int8x16", "int8w", "int4w"}));
-  c->add_option("--block", a->block, "int8w, int4w: so many weights share a scale (32), an even number")
+  c->add_option("--block", a->block, "int8w, int4w: N weights share a scale (32), an even number")
       ->check(CLI::Range(16, 65536));
   c->add_option("--calibrate", a->calibrate,
                 "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them. "
                 "int8w and int4w are measured with them");
   c->add_option("--calibrator", a->calibrator,
-                "How ranges are chosen: best (the least expected error), minmax, moving-average, "
+                "How ranges are chosen: best (the smallest expected error), minmax, moving-average, "
                 "percentile[=99.99], entropy or mse");
-  c->add_option("--samples", a->samples, "Calibrate with so many samples, spread over the data")
+  c->add_option("--samples", a->samples, "Calibrate with N samples, spread over the data")
       ->check(CLI::Range(1, 1 << 30));
   std::string techniques = "Leave out what is done for --quantize's accuracy, of:";
   for (const Technique& t : quantization_techniques())
@@ -440,17 +441,17 @@ void add_convert(CLI::App& app, Outcome& outcome) {
       ->check(CLI::IsMember({"stored", "widened"}));
   c->add_option(
        "--plan-seconds", a->plan_seconds,
-       "Look for a smaller arena for so long where it may not be the least (the result may then depend on "
+       "Search for a smaller arena for S seconds where it may not be minimal (the result may then depend on "
        "this machine)")
       ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--plan-threads", a->plan_threads,
-                "Plan workspaces for sessions of so many threads (8); fewer may need less memory, and steps "
+                "Plan workspaces for sessions of N threads (8); fewer may need less memory, and steps "
                 "of larger sessions then run on one thread where theirs is too small")
       ->check(CLI::Range(1, 1024));
   c->add_option(
        "--max-arena", a->max_arena,
        "BYTES that activations and workspaces may take: steps that need more are computed in stripes of "
-       "rows, some of them twice. Exit code 1, and the least that was found, if that is not enough")
+       "rows, some of them twice. Exit code 1, and the smallest arena found, if that is not enough")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_option("--float64", a->float64,
@@ -463,7 +464,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--sign", a->sign, "SECRET: sign the file with this key (sinter keygen)");
   c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
   c->add_option("--report", a->report,
-                "FILE.json, .jsonl or .html: everything that the conversion has to tell");
+                "FILE.json, .jsonl or .html: everything that the conversion did and decided");
   std::string passes = "Leave out a pass, of:";
   for (const Pass& p : all_passes()) passes += fmt::format("\n{:>22}  {}", p.name, p.description);
   c->add_option("--disable-pass", a->disabled, passes);

@@ -318,10 +318,10 @@ void add_inspect(CLI::App& app, Outcome&) {
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
   c->add_flag("--memory", a->memory, "Every region, and every value's place and life");
-  c->add_option("--html", a->html, "Write what --memory tells as a page with a picture: time by address")
+  c->add_option("--html", a->html, "Write --memory as a page with a picture: time by address")
       ->needs("--memory");
   c->add_flag("--types", a->types, "Every value's type and shape");
-  c->add_option("--threads", a->threads, "Of a session on so many threads")->check(CLI::Range(1, 1024));
+  c->add_option("--threads", a->threads, "Of a session on N threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Of a session that uses this backend wherever it can");
   a->trust.add_to(*c);
   a->common.add_to(*c);
@@ -330,7 +330,8 @@ void add_inspect(CLI::App& app, Outcome&) {
 
 void add_explain(CLI::App& app, Outcome&) {
   auto a = std::make_shared<InspectArguments>();
-  CLI::App* c = app.add_subcommand("explain", "Tell where a tensor or node comes from and what became of it");
+  CLI::App* c =
+      app.add_subcommand("explain", "Report where a tensor or node comes from and what became of it");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
   a->trust.add_to(*c);
