@@ -67,4 +67,5 @@ cp "$here/readme.cmake" "$work/readme-source/CMakeLists.txt"
 application readme "$work/readme-source"
 "$work/readme/readme" "$work/digits.sinter" > "$work/said"
 expect "$work/said" '^0\.9'
-echo "the README's example compiles and runs"
+strip -o "$work/stripped" "$work/readme/readme"
+echo "the README's example compiles and runs, and takes $(stat -c %s "$work/stripped") bytes without symbols"
