@@ -10,6 +10,7 @@ Checks the Markdown files of the tree, and prints every breach with file and lin
 - A path in `code` whose first folder is one of the tree's exists (wildcards may be used); so does a bare `name.cc`,
   `name.h`, `name.py` or `name.sh` somewhere, and a C++ test named as `Suite.Name` or `Suite.*`.
 - A flag behind a script or program of the tree is in its source.
+- NOTICE names every library that scripts/deps.sha256 pins.
 - With --sinter: a flag behind `sinter COMMAND`, and in the section of docs/cli.md with that name, is in
   `sinter COMMAND --help`, as is each of its values written as a|b|c; a flag that stands alone belongs to some command or
   script. docs/cli.md names every flag of every command.
@@ -246,6 +247,17 @@ def undocumented(doc, program):
                 yield 1, f"the section on `sinter {command}` does not mention {flag}"
 
 
+def notice_faults(root):
+    """Libraries that are built from source and linked, but not named in NOTICE."""
+    pinned, notice = root / "scripts/deps.sha256", root / "NOTICE"
+    if not pinned.exists():
+        return
+    said = notice.read_text().lower() if notice.exists() else ""
+    for name in re.findall(r"  ([^_\s]+)_", pinned.read_text()):
+        if name not in said:
+            yield f"NOTICE: {name} of scripts/deps.sha256 is missing"
+
+
 def listed_files(root):
     try:
         out = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True,
@@ -263,7 +275,7 @@ def check(root, sinter):
     tree = Tree(root, files)
     documents = {f: Document(f, (root / f).read_text()) for f in files if f.endswith(".md")}
     program = Program(sinter) if sinter else None
-    faults = []
+    faults = list(notice_faults(root))
     for path, doc in sorted(documents.items()):
         found = [*link_faults(doc, tree, documents), *name_faults(doc, tree), *flag_faults(doc, tree, program)]
         if program and path == "docs/cli.md":
@@ -304,6 +316,10 @@ def self_test():
         assert not found["docs/good.md"], found["docs/good.md"]
         assert bad == wanted, (bad - wanted, wanted - bad)
         assert not list(undocumented(documents["docs/cli.md"], known))
+        (root / "scripts").mkdir()
+        (root / "scripts/deps.sha256").write_text("00  highway_1.3.0.orig.tar.gz\n00  fxdiv_0.orig.tar.xz\n")
+        (root / "NOTICE").write_text("Highway 1.3.0\n")
+        assert list(notice_faults(root)) == ["NOTICE: fxdiv of scripts/deps.sha256 is missing"]
         left_out = list(undocumented(Document("docs/cli.md", "## run\n`--each`\n"), known))
         assert left_out == [(1, "the section on `sinter run` does not mention --backend")], left_out
     print("finds every planted fault")
