@@ -8,8 +8,29 @@
 #include "converter/import/given_constant.h"
 #include "converter/import/op_since.h"
 #include "converter/ir/dims.h"
+#include "converter/ir/large_bytes.h"
 
 namespace sinter::convert {
+
+namespace {
+
+// What folding may do to one model, in bytes: for each operation that it may have, and for each byte of its
+// own constants. A weight is computed in several steps, each of which may compute the ones before it again.
+constexpr uint64_t kFoldedPerOperation = 4096, kComputedPerByte = 1024, kKeptPerByte = 16;
+
+uint64_t own_constant_bytes(const ImportedGraph& graph) {
+  uint64_t sum = 0;
+  const auto add = [&](const ImportedTensor& t) { sum += t.data ? t.data->byte_size() : 0; };
+  for (const ImportedTensor& t : graph.initializers) add(t);
+  for (const ImportedNode& node : graph.nodes)
+    for (const ImportedAttribute& a : node.attributes) {
+      for (const ImportedTensor& t : a.tensors) add(t);
+      for (const auto& body : a.graphs) sum += own_constant_bytes(*body);
+    }
+  return sum;
+}
+
+}  // namespace
 
 GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const LoweringOptions& options,
                              Diagnostics& diagnostics, GraphLowering* outer)
@@ -19,8 +40,12 @@ GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const Low
       options_(options),
       diagnostics_(diagnostics),
       outer_(outer),
-      lowered_(outer != nullptr ? outer->lowered_ : own_lowered_) {
+      cost_(outer != nullptr ? outer->cost_ : own_cost_) {
   scopes_.emplace_back();
+  if (outer != nullptr) return;
+  const uint64_t own = own_constant_bytes(model.graph), rest = options.most_operations * kFoldedPerOperation;
+  cost_.computed_before = computed_constant_bytes(), cost_.kept_before = kept_constant_bytes();
+  cost_.most_computed = rest + kComputedPerByte * own, cost_.most_kept = rest + kKeptPerByte * own;
 }
 
 ValueId GraphLowering::lookup(const std::string& name) {
@@ -129,15 +154,13 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
 
 namespace {
 
-constexpr size_t kFoldedBytesOfANode = 4096;  // see LoweringOptions::most_operations
-
 // What the loader takes (schemas/FORMAT.md).
 constexpr int kMostNesting = 8;
 
 }  // namespace
 
 void GraphLowering::lower_node(const ImportedNode& given) {
-  if (++lowered_ > options_.most_operations) {  // lower_model() says so
+  if (++cost_.operations > options_.most_operations || !cost_.refusal.empty()) {  // lower_model() refuses
     for (const std::string& name : given.outputs) define(name, kUnknown);
     return;
   }
@@ -197,14 +220,24 @@ void GraphLowering::lower_node(const ImportedNode& given) {
                                    "input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
-  for (const ValueId v : lowering.outputs_)
-    if (v >= 0 && graph_.value(v).constant)
-      lowered_ += graph_.value(v).constant->byte_size() / kFoldedBytesOfANode;
+  check_folding(node);
   if (!done) return;
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
       lowering.refuse_advising("remove what reads this output from the model",
                                "output {} ('{}') is not supported", i, node.outputs[i]);
+}
+
+void GraphLowering::check_folding(const ImportedNode& node) {
+  if (!cost_.refusal.empty()) return;
+  const uint64_t computed = computed_constant_bytes() - cost_.computed_before, kept = kept_constant_bytes();
+  const bool too_many = computed > cost_.most_computed,
+             too_large = kept > cost_.kept_before && kept - cost_.kept_before > cost_.most_kept;
+  if (!too_many && !too_large) return;
+  cost_.refusal =
+      fmt::format("folding the model's constants {} more than {} MB up to here",
+                  too_many ? "computes" : "keeps", (too_many ? cost_.most_computed : cost_.most_kept) >> 20);
+  cost_.node = node.name, cost_.op = node.op_type;
 }
 
 std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
@@ -496,13 +529,16 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   }
   shapes.report_open();
   lowering.lower_nodes(model.graph);
-  if (lowering.lowered() > options.most_operations) {
+  const GraphLowering::Cost& cost = lowering.cost();
+  if (cost.operations > options.most_operations) {
     diagnostics.refuse(
-        "", "",
-        fmt::format("the model's loops unroll to more than {} operations, or fold to constants "
-                    "of more than {} MB",
-                    options.most_operations, options.most_operations * kFoldedBytesOfANode >> 20),
+        "", "", fmt::format("the model's loops unroll to more than {} operations", options.most_operations),
         "export it with shorter loops");
+    return std::nullopt;
+  }
+  if (!cost.refusal.empty()) {
+    diagnostics.refuse(cost.node, cost.op, cost.refusal,
+                       "compute what grows from small constants from an input instead, or store its result");
     return std::nullopt;
   }
   // Nodes that read such an input have been refused; here are those that none reads.

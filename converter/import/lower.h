@@ -23,9 +23,9 @@ struct LoweringOptions {
   std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
   std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
   bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
-  // What one model may cost: every node, loops unrolled and bodies tried again included, once more for every
-  // 4096 bytes that it folds. Loops in loops multiply; no real model comes near. Functions may expand to
-  // twice as many nodes.
+  // What one model may cost: every node, loops unrolled and bodies tried again included. Loops in loops
+  // multiply; no real model comes near. Functions may expand to twice as many nodes. What folding may compute
+  // and keep grows with this and with the model's own constants (FoldingLimits in lower.cc).
   size_t most_operations = 250'000;
 };
 
@@ -87,9 +87,14 @@ class GraphLowering {
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
-  // Operations that this graph and those around and in it have become so far, and what they fold counted as
-  // such.
-  size_t lowered() const { return lowered_; }
+  // What this graph and those around and in it have cost so far.
+  struct Cost {
+    size_t operations = 0;
+    uint64_t computed_before = 0, kept_before = 0;  // bytes of other models' constants
+    uint64_t most_computed = 0, most_kept = 0;      // bytes of this one's that folding may compute and keep
+    std::string refusal, node, op;  // what exceeds one of these, and where; empty: nothing does
+  };
+  const Cost& cost() const { return cost_; }
 
  private:
   void lower_node(const ImportedNode& node);
@@ -101,8 +106,9 @@ class GraphLowering {
   const LoweringOptions& options_;
   Diagnostics& diagnostics_;
   GraphLowering* outer_;
-  size_t own_lowered_ = 0;
-  size_t& lowered_;  // what the whole model has cost so far: the outermost graph's count
+  void check_folding(const ImportedNode& node);
+  Cost own_cost_;
+  Cost& cost_;  // the outermost graph's
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;

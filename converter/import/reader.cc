@@ -13,6 +13,7 @@
 #include "converter/import/decode_tensor.h"
 #include "converter/import/onnx.pb.h"
 #include "converter/import/scan_wire.h"
+#include "converter/ir/large_bytes.h"
 
 namespace sinter::convert {
 
@@ -37,13 +38,16 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
       throw error;
     }
     file->bytes = {static_cast<const std::byte*>(memory), size};
+    register_file_pages(file->bytes);
   }
   ::close(fd);
   return file;
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes.empty()) ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
+  if (bytes.empty()) return;
+  forget_file_pages(bytes);
+  ::munmap(const_cast<std::byte*>(bytes.data()), bytes.size());
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "converter/ir/dims.h"
+#include "converter/ir/large_bytes.h"
 #include "converter/ir/recipe.h"
 #include "runtime/kernels/reference.h"
 
@@ -51,6 +52,14 @@ bool widens_alone(const OpAttrs& attrs) {
   return op_of(attrs) == Op::kCast || op_of(attrs) == Op::kDequantize;
 }
 
+// Moves of a widened constant that cannot fail: the narrow one moves in its place, or both are done when the
+// result is read. What was rounded from wider numbers keeps those, which have to move too.
+bool moves_widened(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
+  const Op op = op_of(attrs);
+  return (op == Op::kTranspose || op == Op::kView || op == Op::kSlice) && inputs[0]->recipe() &&
+         !inputs[0]->wide();
+}
+
 // Whether a large result is computed again when it is read: shifted words, and what is joined of such, take
 // as much memory as what they come from.
 bool computed_again(const OpAttrs& attrs, const ConstantPtr& result) {
@@ -62,6 +71,7 @@ bool computed_again(const OpAttrs& attrs, const ConstantPtr& result) {
 ConstantPtr computed_when_read(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, DType dtype,
                                const Dims& dims) {
   return Constant::lazy(dtype, dims, [attrs, inputs] {
+    const InMemoryScope scope;
     std::vector<ConstantPtr> results;
     if (!evaluate(attrs, inputs, 1, &results, false).ok())
       throw std::logic_error("a constant that can be computed cannot be computed");
@@ -159,7 +169,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   }
 
   // Large weights that are widened are computed when somebody looks at them.
-  if (recipes && output_count == 1 && widens_alone(attrs) &&
+  if (recipes && output_count == 1 && (widens_alone(attrs) || moves_widened(attrs, inputs)) &&
       dense_bytes(out_facts[0].dtype, out_facts[0].dims) >= kLargeBytes) {
     const ConstantPtr later =
         with_recipe(attrs, inputs, computed_when_read(attrs, inputs, out_facts[0].dtype, out_facts[0].dims));

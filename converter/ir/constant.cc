@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/large_bytes.h"
 #include "converter/ir/recipe.h"
 #include "runtime/core/float_formats.h"
 
@@ -29,9 +30,8 @@ std::string to_string(const Dims& dims) { return fmt::format("[{}]", fmt::join(d
 std::string to_string(DType dtype, const Dims& dims) { return dtype_name(dtype) + to_string(dims); }
 
 ConstantPtr Constant::owned(DType dtype, Dims dims, Bytes bytes) {
-  auto held = std::make_shared<const Bytes>(std::move(bytes));
-  const std::span<const std::byte> view(*held);
-  return mapped(dtype, std::move(dims), std::move(held), view);
+  HeldBytes held = hold_bytes(std::move(bytes));
+  return mapped(dtype, std::move(dims), std::move(held.owner), held.bytes);
 }
 
 ConstantPtr Constant::mapped(DType dtype, Dims dims, std::shared_ptr<const void> owner,
@@ -65,6 +65,7 @@ ConstantPtr Constant::made(const ConstantPtr& computed, std::shared_ptr<const Re
     c->owner_ = nullptr;
     c->bytes_ = {};
     c->compute_ = [recipe] {
+      const InMemoryScope scope;
       std::vector<ConstantPtr> results;
       if (!evaluate(recipe->attrs, recipe->inputs, 1, &results, false).ok())
         throw std::logic_error("a recipe that has been computed once cannot be computed again");
@@ -121,7 +122,7 @@ ConstantPtr Constant::scalar(DType dtype, double value) {
 }
 
 LoadedBytes Constant::load() const {
-  if (!compute_) return {owner_, bytes_};
+  if (!compute_) return {reader_of(owner_, bytes_), bytes_};
   LoadedBytes loaded = compute_();
   if (loaded.bytes.size() != byte_size()) throw std::logic_error("a computed constant has the wrong size");
   return loaded;

@@ -117,6 +117,47 @@ TEST(Lowering, EveryRefusalInOneRunAndOnlyRootCauses) {
   EXPECT_THAT(text, Not(HasSubstr("Concat")));
 }
 
+// The limit on folding is there for what grows out of little.
+TEST(Lowering, LargeWeightsMayBeFoldedManyTimes) {
+  Model m;
+  m.constant("w", Constant::owned(DType::kFloat32, {512, 512}, Bytes(1 << 20)));
+  std::string w = "w";
+  for (int i = 0; i < 9; ++i) {
+    const std::string next = "t" + std::to_string(i);
+    m.node("Transpose", {w}, {next});
+    w = next;
+  }
+  for (ImportedNode& n : m.model.graph.nodes) n.name += n.outputs[0];
+  LoweringOptions options;
+  options.most_operations = 20;
+  Diagnostics d;
+  m.model.graph.outputs.push_back({});
+  m.model.graph.outputs.back().name = w;
+  EXPECT_TRUE(lower_model(m.model, options, d).has_value()) << d.to_text();
+}
+
+TEST(Lowering, RefusesWhatGrowsOutOfLittleAndNamesTheNode) {
+  Model m;
+  m.constant("w", floats({1}, {1}));
+  std::string w = "w";
+  for (int i = 0; i < 12; ++i) {
+    const std::string next = "c" + std::to_string(i);
+    m.node("Concat", {w, w, w, w}, {next}, {attribute("axis", 0)});
+    w = next;
+  }
+  for (ImportedNode& n : m.model.graph.nodes) n.name = n.outputs[0];
+  LoweringOptions options;
+  options.most_operations = 20;
+  Diagnostics d;
+  m.model.graph.outputs.push_back({});
+  m.model.graph.outputs.back().name = w;
+  EXPECT_FALSE(lower_model(m.model, options, d).has_value());
+  const std::string text = d.to_text(Severity::kRefusal);
+  EXPECT_THAT(text, HasSubstr("node 'c"));
+  EXPECT_THAT(text, HasSubstr("folding the model's constants"));
+  EXPECT_THAT(text, Not(HasSubstr("loops")));
+}
+
 TEST(Lowering, TakesOperatorsNewerThanTheirOpsetAsTheyWereFirst) {
   Model m;
   m.opset = 12;

@@ -1,0 +1,146 @@
+#include "converter/ir/large_bytes.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace sinter::convert {
+namespace {
+
+uintptr_t address(const std::byte* p) { return reinterpret_cast<uintptr_t>(p); }
+
+uintptr_t page_bytes() {
+  static const auto bytes = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+struct FilePages {
+  std::mutex mutex;
+  std::map<uintptr_t, uintptr_t> ranges;  // first address to the one behind the last
+};
+
+FilePages& file_pages() {
+  static FilePages& pages = *new FilePages;  // constants may outlive every static object
+  return pages;
+}
+
+std::atomic<uint64_t> bytes_in_memory{0}, bytes_in_files{0};
+thread_local uint64_t bytes_computed = 0;
+thread_local int in_memory_scopes = 0;
+
+// A file descriptor of a file that is in no folder; -1: there is none.
+int open_nameless() {
+  std::error_code fault;
+  const std::filesystem::path folder = std::filesystem::temp_directory_path(fault);
+  if (fault) return -1;
+  std::string name = (folder / "sinter-XXXXXX").string();
+  const int fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd >= 0) ::unlink(name.c_str());
+  return fd;
+}
+
+bool write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t{1} << 30));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return true;
+}
+
+// Mapped with a page of zeros behind the bytes, so that reading on past the last one is harmless.
+std::optional<HeldBytes> hold_in_file(std::span<const std::byte> bytes) {
+  const int fd = open_nameless();
+  if (fd < 0) return std::nullopt;
+  const size_t mapped = bytes.size() + page_bytes();
+  void* memory = MAP_FAILED;
+  if (write_all(fd, bytes) && ::ftruncate(fd, static_cast<off_t>(mapped)) == 0)
+    memory = ::mmap(nullptr, mapped, PROT_READ, MAP_PRIVATE, fd, 0);
+  ::close(fd);
+  if (memory == MAP_FAILED) return std::nullopt;
+  const std::span<const std::byte> mapping(static_cast<const std::byte*>(memory), mapped);
+  register_file_pages(mapping);
+  bytes_in_files += bytes.size();
+  std::shared_ptr<const void> owner(memory, [mapping, size = bytes.size()](const void* p) {
+    bytes_in_files -= size;
+    forget_file_pages(mapping);
+    ::munmap(const_cast<void*>(p), mapping.size());
+  });
+  return HeldBytes{std::move(owner), mapping.first(bytes.size())};
+}
+
+}  // namespace
+
+void register_file_pages(std::span<const std::byte> mapping) {
+  if (mapping.empty()) return;
+  FilePages& pages = file_pages();
+  const std::lock_guard lock(pages.mutex);
+  pages.ranges[address(mapping.data())] = address(mapping.data()) + mapping.size();
+}
+
+void forget_file_pages(std::span<const std::byte> mapping) {
+  FilePages& pages = file_pages();
+  const std::lock_guard lock(pages.mutex);
+  pages.ranges.erase(address(mapping.data()));
+}
+
+void release_file_pages(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const uintptr_t first = address(bytes.data()), end = first + bytes.size();
+  FilePages& pages = file_pages();
+  const std::lock_guard lock(pages.mutex);  // the mapping stays until the pages are released
+  auto at = pages.ranges.upper_bound(first);
+  if (at == pages.ranges.begin() || end > (--at)->second) return;
+  const uintptr_t from = first / page_bytes() * page_bytes();
+  ::madvise(reinterpret_cast<void*>(from), end - from, MADV_DONTNEED);
+}
+
+std::shared_ptr<const void> reader_of(std::shared_ptr<const void> owner, std::span<const std::byte> bytes) {
+  if (bytes.size() < kLargeConstantBytes) return owner;
+  {
+    FilePages& pages = file_pages();
+    const std::lock_guard lock(pages.mutex);
+    auto at = pages.ranges.upper_bound(address(bytes.data()));
+    if (at == pages.ranges.begin() || address(bytes.data()) >= (--at)->second) return owner;
+  }
+  return std::shared_ptr<const void>(bytes.data(), [owner = std::move(owner), bytes](const void*) mutable {
+    release_file_pages(bytes);
+    owner.reset();
+  });
+}
+
+HeldBytes hold_bytes(std::vector<std::byte> bytes) {
+  const size_t size = bytes.size();
+  bytes_computed += size;
+  if (size >= kLargeConstantBytes && in_memory_scopes == 0 && bytes_in_memory + size > kHeldBytes)
+    if (auto in_file = hold_in_file(bytes)) return *std::move(in_file);
+  bytes_in_memory += size;
+  const std::shared_ptr<const std::vector<std::byte>> kept(new std::vector<std::byte>(std::move(bytes)),
+                                                           [size](const std::vector<std::byte>* p) {
+                                                             bytes_in_memory -= size;
+                                                             delete p;
+                                                           });
+  return {kept, *kept};
+}
+
+uint64_t computed_constant_bytes() { return bytes_computed; }
+uint64_t kept_constant_bytes() { return bytes_in_memory + bytes_in_files; }
+
+InMemoryScope::InMemoryScope() { ++in_memory_scopes; }
+InMemoryScope::~InMemoryScope() { --in_memory_scopes; }
+
+}  // namespace sinter::convert

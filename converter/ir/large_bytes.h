@@ -1,0 +1,56 @@
+// Keeps the bytes of large constants out of memory while nothing reads them, so that a conversion needs
+// memory for the weight that it works on and not for the model.
+//
+// - Pages of mapped files are given back when the last reader of a constant is done; the next one maps them
+// again.
+// - What folding computes goes to a file without a name in the temporary folder once kHeldBytes of such
+// results
+//   are in memory, and is mapped from there. Where that file cannot be written it stays in memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace sinter::convert {
+
+// Smaller constants are left alone.
+inline constexpr size_t kLargeConstantBytes = 256 << 10;
+// Results of folding that are held in memory, together, before further ones go to a file.
+inline constexpr size_t kHeldBytes = size_t{256} << 20;
+
+// Registers a read-only mapping of a file as one whose pages may be given back at any time.
+// forget_file_pages() comes before it is unmapped.
+void register_file_pages(std::span<const std::byte> mapping);
+void forget_file_pages(std::span<const std::byte> mapping);
+// Gives the pages of these bytes back; does nothing where they do not lie in a registered mapping.
+void release_file_pages(std::span<const std::byte> bytes);
+
+// `owner`, or, for large bytes in a registered mapping, an owner that releases their pages when it goes.
+std::shared_ptr<const void> reader_of(std::shared_ptr<const void> owner, std::span<const std::byte> bytes);
+
+// Bytes and what keeps them alive.
+struct HeldBytes {
+  std::shared_ptr<const void> owner;
+  std::span<const std::byte> bytes;
+};
+// Takes the bytes over, in memory or in a file.
+HeldBytes hold_bytes(std::vector<std::byte> bytes);
+
+// Bytes that hold_bytes() has taken on this thread so far, and those of them, on any thread, that are still
+// there.
+uint64_t computed_constant_bytes();
+uint64_t kept_constant_bytes();
+
+// While one lives, this thread's results stay in memory: for what is computed to be read once.
+class InMemoryScope {
+ public:
+  InMemoryScope();
+  ~InMemoryScope();
+  InMemoryScope(const InMemoryScope&) = delete;
+  InMemoryScope& operator=(const InMemoryScope&) = delete;
+};
+
+}  // namespace sinter::convert
