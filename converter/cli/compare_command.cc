@@ -1,6 +1,5 @@
 // sinter compare: do two models (an ONNX file computed in float64, or .sinter files) give the same outputs?
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,7 +10,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/layer_noise.h"
-#include "converter/convert.h"
+#include "converter/cli/reference_model.h"
 #include "converter/import/arrays.h"
 #include "converter/report/errors.h"
 
@@ -28,77 +27,25 @@ struct CompareArguments {
   std::optional<double> rtol, atol, min_sqnr;
 };
 
-// A file that goes when this does.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const char* suffix)
-      : path_(std::filesystem::temp_directory_path() / fmt::format("sinter-{}{}", ::getpid(), suffix)) {}
-  ~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-struct Refused {};
-
-Arrays widened(const Arrays& arrays) {
-  Arrays out;
-  for (const auto& [name, array] : arrays) {
-    std::vector<ConstantPtr> wide{array};
-    if (is_float(array->dtype()) &&
-        !evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat64), 1}, {array}, 1, &wide).ok())
-      throw DataError(fmt::format("array '{}' cannot be widened", name));
-    out.emplace_back(name, wide[0]);
-  }
-  return out;
-}
-
-// A model that runs: a .sinter file, or an ONNX file in float64.
-class Side {
- public:
-  explicit Side(const std::filesystem::path& path, const std::optional<PublicKey>& key = {})
-      : loaded_(path, key), session_(loaded_, {}) {}
-  const Model& model() const { return loaded_.model(); }
-  HostSession& session() { return session_; }
-
- private:
-  LoadedModel loaded_;
-  HostSession session_;
-};
-
-std::unique_ptr<Side> open_onnx(const std::string& path, const LoweringOptions& lowering) {
-  Diagnostics diagnostics;
-  std::optional<Graph> graph = load_graph(path, lowering, diagnostics);
-  if (!graph) {
-    std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
-    throw Refused{};
-  }
-  // What its integers stand for, as far as single nodes tell.
-  for (const Node& node : graph->nodes)
-    if (const auto params = quant_params(*graph, node)) {
-      Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);
-      if (!q.constant) q.unit = params->scale, q.zero = params->zero;
-    }
-  Graph wide = to_float64(*graph);
-  remove_dead_nodes(wide);
-  compact_values(wide);
-  const TemporaryFile file(".sinter");
-  emit_model(plan_model(std::make_shared<Graph>(std::move(wide)), {}), file.path());
-  return std::make_unique<Side>(file.path());
-}
-
 // How arrays differ, over all samples.
 struct Difference {
   double largest = 0;  // absolute
   double peak = 0;     // largest magnitude of the first
   double signal = 0, noise = 0;
+  uint64_t finite = 0;              // pairs of finite numbers, the only ones in signal and noise
+  uint64_t not_finite = 0;          // NaN or infinite in one of the two, and another number in the other
+  uint64_t not_finite_in_both = 0;  // the same infinity, or NaN twice
+  uint64_t nan_in_both = 0;
   bool within = true;
   double relative() const { return peak > 0 ? largest / peak : largest; }
-  double sqnr_db() const { return decibels(signal, noise); }
+  // None where there is nothing that can be compared.
+  std::optional<double> sqnr_db() const {
+    if (not_finite > 0) return -999;
+    if (finite == 0 && not_finite_in_both > 0) return std::nullopt;
+    return decibels(signal, noise);
+  }
+  // NaN equals nothing: where there is nothing else, nobody knows whether the models agree.
+  bool only_nan() const { return nan_in_both > 0 && finite == 0 && nan_in_both == not_finite_in_both; }
 
   void add(const std::vector<double>& x, const std::vector<double>& y, DType dtype,
            const CompareArguments& args) {
@@ -109,30 +56,53 @@ struct Difference {
     const bool exact = !is_float(dtype) && !args.rtol && !args.atol;
     const double rtol = args.rtol.value_or(1e-3), atol = args.atol.value_or(1e-5 * now);
     for (size_t i = 0; i < x.size(); ++i) {
-      if ((std::isnan(x[i]) && std::isnan(y[i])) || x[i] == y[i]) {
-        if (std::isfinite(x[i])) signal += x[i] * x[i];
-        continue;
-      }
-      const double e = std::fabs(x[i] - y[i]);
-      if (!std::isfinite(e)) {
+      if (!std::isfinite(x[i]) || !std::isfinite(y[i])) {
+        const bool both_nan = std::isnan(x[i]) && std::isnan(y[i]);
+        if (both_nan || x[i] == y[i]) {
+          ++not_finite_in_both, nan_in_both += both_nan;
+          continue;
+        }
+        ++not_finite;
         within = false;
         largest = std::numeric_limits<double>::infinity();
         continue;
       }
+      ++finite;
+      const double e = std::fabs(x[i] - y[i]);
       largest = std::max(largest, e);
       signal += x[i] * x[i], noise += e * e;
-      within &= args.min_sqnr || (!exact && e <= atol + rtol * std::fabs(x[i]));
+      within &= args.min_sqnr || e == 0 || (!exact && e <= atol + rtol * std::fabs(x[i]));
     }
   }
   void judge(const CompareArguments& args) {
-    if (args.min_sqnr) within = sqnr_db() >= *args.min_sqnr && std::isfinite(largest);
+    if (args.min_sqnr) within = not_finite == 0 && sqnr_db().value_or(999) >= *args.min_sqnr;
+    within &= !only_nan();
   }
+  // Infinite numbers have no place in JSON: null.
   nlohmann::json to_json(const std::string& name) const {
+    const auto number = [](double x) { return std::isfinite(x) ? nlohmann::json(x) : nlohmann::json(); };
+    const std::optional<double> db = sqnr_db();
     return {{"name", name},
-            {"max_abs", largest},
-            {"max_rel", relative()},
-            {"sqnr_db", sqnr_db()},
+            {"max_abs", number(largest)},
+            {"max_rel", number(relative())},
+            {"sqnr_db", db ? nlohmann::json(*db) : nlohmann::json()},
+            {"not_finite", not_finite},
+            {"not_finite_in_both", not_finite_in_both},
             {"within", within}};
+  }
+  std::string to_text() const {
+    const std::optional<double> db = sqnr_db();
+    std::string text = finite == 0 && not_finite_in_both + not_finite > 0
+                           ? std::string("no two finite numbers to compare")
+                           : fmt::format("largest difference {:.3g} ({:.3g} of the peak), {:.1f} dB", largest,
+                                         relative(), db.value_or(-999));
+    if (not_finite > 0)
+      text += fmt::format(", {} element{} NaN or infinite in one of the two", not_finite,
+                          not_finite == 1 ? "" : "s");
+    if (not_finite_in_both > 0)
+      text += fmt::format(", {} element{} NaN or infinite in both", not_finite_in_both,
+                          not_finite_in_both == 1 ? "" : "s");
+    return text;
   }
 };
 
@@ -159,6 +129,7 @@ nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& differen
   json["node"] = row.node, json["op"] = row.op, json["type"] = dtype_name(row.dtype), json["step"] = row.step;
   json["own_sqnr_db"] = row.own && !n.scaled() ? nlohmann::json(row.own->result().db()) : nlohmann::json();
   if (n.rescaled) json["rescaled"] = true, json["sqnr_db"] = n.db();
+  if (n.all.appeared > 0) json["appeared"] = n.all.appeared;
   json["low"] = n.all.low, json["high"] = n.all.high;
   if (n.params) {
     json["scale"] = n.params->scale, json["zero_point"] = n.params->zero;
@@ -231,7 +202,7 @@ void print_layers(const LayerNoise& noise, bool all) {
 void run_compare(CompareArguments a, Outcome& outcome) {
   const Arrays inputs = read_arrays(a.inputs);
   const std::optional<PublicKey> key = a.trust.key();
-  Side second(a.b, key);
+  OpenModel second(a.b, key);
   // The ONNX model gets the shapes that the .sinter file was converted for.
   LoweringOptions lowering;
   for (uint32_t i = 0; i < second.model().input_count(); ++i) {
@@ -239,10 +210,11 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     lowering.shapes[port.name] = Dims(port.dims.begin(), port.dims.end());
   }
   const bool onnx = std::filesystem::path(a.a).extension() != ".sinter";
-  std::unique_ptr<Side> first;
-  try {
-    first = onnx ? open_onnx(a.a, lowering) : std::make_unique<Side>(a.a, key);
-  } catch (const Refused&) {
+  Diagnostics diagnostics;
+  const std::unique_ptr<OpenModel> first =
+      onnx ? open_reference(a.a, lowering, diagnostics) : std::make_unique<OpenModel>(a.a, key);
+  if (!first) {
+    std::fputs(diagnostics.to_text(Severity::kRefusal).c_str(), stderr);
     outcome.exit_code = 3;
     return;
   }
@@ -251,7 +223,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
       has_quantized_values(second.model()) && (onnx || !has_quantized_values(first->model()));
   if (quantized && !a.min_sqnr && !a.rtol && !a.atol) a.min_sqnr = kQuantized;
   const bool each = a.each || !one_sample(second.model(), inputs);
-  const Arrays exact_inputs = onnx ? widened(inputs) : inputs;
+  const Arrays exact_inputs = onnx ? in_float64(inputs) : inputs;
   const int64_t given = each ? second.session().sample_count(inputs) : 1;
   const int64_t samples = a.samples > 0 ? std::min(given, a.samples) : given;
   if (samples == 0) throw DataError("the data holds no samples");
@@ -318,9 +290,8 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     if (!row.problem.empty())
       fmt::print("{:<32} {}\n", row.name, row.problem);
     else
-      fmt::print("{:<32} {:<5} largest difference {:.3g} ({:.3g} of the peak), {:.1f} dB{}\n", row.name,
-                 row.difference.within ? "same" : "DIFF", row.difference.largest, row.difference.relative(),
-                 row.difference.sqnr_db(),
+      fmt::print("{:<32} {:<5} {}{}\n", row.name, row.difference.within ? "same" : "DIFF",
+                 row.difference.to_text(),
                  a.min_sqnr ? fmt::format(" (at least {:g} wanted)", *a.min_sqnr) : "");
   }
 }

@@ -145,6 +145,11 @@ ConstantPtr ExactLayers::find(const StepValue& value) const {
   return base ? base : in(derived_, value.base);
 }
 
+ConstantPtr ExactLayers::find_as_held(const StepValue& value) const {
+  const ConstantPtr exact = find(value);
+  return exact ? transposed(exact, value.order) : nullptr;
+}
+
 LayerNoise::LayerNoise(const Model& model) : model_(model), values_(step_values(model)), elided_(model) {}
 
 Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
@@ -181,8 +186,7 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
 void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) {
   const StepValue& value = values_[step][output];
   if (!v.present() || v.memory != 0 || value.name.empty() || !has_numbers(v.dtype)) return;
-  ConstantPtr exact = exact_->find(value);
-  if (exact) exact = transposed(exact, value.order);
+  const ConstantPtr exact = exact_->find_as_held(value);
   if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) return;
   // Integers of which nobody said what they stand for; or an ONNX value of that name that has other integers.
   if (value.base != value.name && !value.params && !is_float(v.dtype)) return;
@@ -211,7 +215,7 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
     }
     if (forcing_) row.accumulated.rescale(x_);
   }
-  const bool numeric = value.params || v.dtype == DType::kFloat32 || v.dtype == DType::kFloat64;
+  const bool numeric = value.params || is_float(v.dtype);
   if (forcing_ && numeric && !only_moves(op)) write_numbers(v, value.params, x_);
 }
 

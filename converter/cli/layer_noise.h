@@ -41,6 +41,8 @@ class ExactLayers {
   // float64; null: there is none. A quantized value of the same name comes first, then the ONNX value, then
   // what was made from it.
   ConstantPtr find(const StepValue& value) const;
+  // The same with its axes in the order of the step's result; null also where that is impossible.
+  ConstantPtr find_as_held(const StepValue& value) const;
 
  private:
   void keep(const StepValue& value, const TensorView& v);

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "converter/import/arrays.h"
 #include "converter/report/errors.h"
+#include "runtime/core/float_formats.h"
 
 namespace sinter::convert {
 namespace {
@@ -20,9 +22,10 @@ std::vector<double> numbers(const TensorView& view) {
 }  // namespace
 
 bool is_right(const std::vector<double>& scores, int64_t label) {
+  if (std::any_of(scores.begin(), scores.end(), [](double s) { return std::isnan(s); })) return false;
   const auto best =
       scores.size() == 1
-          ? static_cast<int64_t>(scores[0])
+          ? saturate_to<int64_t>(scores[0])
           : static_cast<int64_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
   return best == label;
 }

@@ -10,6 +10,7 @@
 namespace sinter::convert {
 
 // Whether these scores mean this label. One number is the class itself (ArgMax), else the largest one wins.
+// Scores with a NaN mean none.
 bool is_right(const std::vector<double>& scores, int64_t label);
 
 class LabelledData {

@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "runtime/core/float_formats.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -22,7 +24,8 @@ void join(NoiseSums& a, const NoiseSums& b) {
     a.low = a.elements > 0 ? std::min(a.low, b.low) : b.low;
     a.high = a.elements > 0 ? std::max(a.high, b.high) : b.high;
   }
-  a.elements += b.elements, a.clipped += b.clipped, a.not_finite += b.not_finite;
+  a.elements += b.elements, a.clipped += b.clipped;
+  a.not_finite += b.not_finite, a.appeared += b.appeared;
   a.signal += b.signal, a.noise += b.noise, a.offset += b.offset, a.clipped_noise += b.clipped_noise;
   a.cross += b.cross, a.rounded += b.rounded, a.sum += b.sum;
 }
@@ -43,6 +46,15 @@ void each_element(const TensorView& v, const Use& use) {
   }
 }
 
+// Elements of 16 bits by value.
+template <float (*kValue)(uint16_t), uint16_t (*kBits)(double)>
+struct NarrowFloat {
+  uint16_t bits = 0;
+  NarrowFloat() = default;
+  explicit NarrowFloat(double x) : bits(kBits(x)) {}
+  explicit operator double() const { return static_cast<double>(kValue(bits)); }
+};
+
 // Calls use(T{}) with the element type.
 template <class Use>
 void with_type(DType t, const Use& use) {
@@ -51,6 +63,10 @@ void with_type(DType t, const Use& use) {
       return use(float{});
     case DType::kFloat64:
       return use(double{});
+    case DType::kFloat16:
+      return use(NarrowFloat<float16_value, float16_bits>{});
+    case DType::kBFloat16:
+      return use(NarrowFloat<bfloat16_value, bfloat16_bits>{});
     case DType::kInt8:
       return use(int8_t{});
     case DType::kUint8:
@@ -76,7 +92,10 @@ bool integers_of(const TensorView& v, const std::optional<QuantParams>& p) { ret
 
 }  // namespace
 
-bool has_numbers(DType t) { return t == DType::kFloat32 || t == DType::kFloat64 || is_integer(t); }
+bool has_numbers(DType t) {
+  return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16 ||
+         is_integer(t);
+}
 
 void read_numbers(const TensorView& v, const std::optional<QuantParams>& p, std::vector<double>* out) {
   out->resize(static_cast<size_t>(v.size()));
@@ -98,7 +117,7 @@ void write_numbers(const TensorView& v, const std::optional<QuantParams>& p, con
     each_element(v, [&](std::byte* at, int64_t i) {
       const double number = x[static_cast<size_t>(i)];
       const T item =
-          rounds ? static_cast<T>(p->quantize(std::isnan(number) ? 0 : number)) : static_cast<T>(number);
+          static_cast<T>(rounds ? static_cast<double>(p->quantize(std::isnan(number) ? 0 : number)) : number);
       std::memcpy(at, &item, sizeof(item));
     });
   });
@@ -131,7 +150,7 @@ std::string exact_name(const std::string& name, bool* rescaled) {
 
 double decibels(double signal, double noise) {
   if (!(noise > 0)) return noise == 0 ? 999 : -999;
-  return signal > 0 ? 10 * std::log10(signal / noise) : -999;
+  return signal > 0 && std::isfinite(noise) ? 10 * std::log10(signal / noise) : -999;
 }
 
 NoiseSums::Line NoiseSums::line() const {
@@ -156,6 +175,7 @@ double NoiseSums::fitted_noise() const {
 }
 
 double ValueNoise::fitted_db() const {
+  if (all.appeared > 0) return -999;
   double left = 0;
   for (const NoiseSums& c : channels) left += c.fitted_noise();
   return channels.empty() ? decibels(all.signal, all.fitted_noise()) : decibels(all.signal, left);
@@ -244,6 +264,7 @@ void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double sca
     const double error = y - x;
     if (!std::isfinite(error)) {
       s.not_finite += !(x == y || (std::isnan(x) && std::isnan(y)));
+      s.appeared += std::isfinite(x);
       continue;
     }
     const double held = rescaled ? y : x;  // what the step is to be compared with
@@ -325,8 +346,13 @@ bool NoiseMeter::certain() const {
 std::string cause_of(const ValueNoise& n) {
   std::string text;
   const auto say = [&](const std::string& what) { text += text.empty() ? what : "; " + what; };
-  if (n.all.not_finite > 0)
-    say(fmt::format("{} elements are NaN or infinite in one of the two", n.all.not_finite));
+  const auto elements = [](uint64_t count) {
+    return count == 1 ? std::string("1 element is") : fmt::format("{} elements are", count);
+  };
+  if (n.all.appeared > 0) say(elements(n.all.appeared) + " NaN or infinite, and finite in the reference");
+  if (n.all.not_finite > n.all.appeared)
+    say(elements(n.all.not_finite - n.all.appeared) +
+        " NaN or infinite in the reference, and another number here");
   if (n.all.noise == 0) return text;
   if (n.scaled()) {
     say(fmt::format("held with a factor of its own per channel ({:.1f} dB but for these)", n.fitted_db()));

@@ -12,7 +12,7 @@
 
 namespace sinter::convert {
 
-// 999: no noise; -999: noise and no signal.
+// 999: no noise; -999: infinite noise, or noise and no signal.
 double decibels(double signal, double noise);
 
 // Sums over the elements of one channel (last axis), or of the whole value.
@@ -25,8 +25,10 @@ struct NoiseSums {
   double clipped_noise = 0;       // part of `noise` where the exact number is beyond all integers
   uint64_t clipped = 0;           // how many
   uint64_t not_finite = 0;        // pairs with NaN or infinity that differ; in no other number
+  uint64_t appeared = 0;          // of these, NaN or infinite where the exact number is finite
   double sum = 0;                 // of the exact numbers
-  double db() const { return decibels(signal, noise); }
+  // -999 where NaN or infinity has appeared.
+  double db() const { return appeared > 0 ? -999 : decibels(signal, noise); }
   // rounded = factor * exact + shift, as well as it can be.
   struct Line {
     double factor = 1, shift = 0;

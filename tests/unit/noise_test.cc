@@ -127,7 +127,35 @@ TEST(Noise, CountsWhatIsNotFiniteApart) {
   meter.add(view(x, DType::kFloat64, 1), view(y, DType::kFloat64, 1));
   EXPECT_EQ(meter.result().all.not_finite, 2u);
   EXPECT_EQ(meter.result().all.elements, 1u);
-  EXPECT_EQ(meter.result().db(), 999);
+  EXPECT_EQ(meter.result().all.appeared, 1u);
+  EXPECT_EQ(meter.result().db(), -999);
+  EXPECT_EQ(cause_of(meter.result()),
+            "1 element is NaN or infinite, and finite in the reference; 1 element is NaN or infinite in the "
+            "reference, and another number here");
+  // What the reference does not have as a number says nothing about the others.
+  NoiseMeter without(0);
+  x.pop_back(), y.pop_back();
+  without.add(view(x, DType::kFloat64, 1), view(y, DType::kFloat64, 1));
+  EXPECT_EQ(without.result().db(), 999);
+}
+
+TEST(Noise, InfiniteNoiseIsNotANumberOfDecibels) {
+  EXPECT_EQ(decibels(1, INFINITY), -999);
+  EXPECT_EQ(decibels(1, std::nan("")), -999);
+  EXPECT_EQ(decibels(1, 0), 999);
+}
+
+TEST(Noise, ReadsNarrowFloats) {
+  std::vector<uint16_t> half = {0x3c00, 0x7c00, 0xfc00, 0x0001};
+  TensorView v;
+  v.dtype = DType::kFloat16;
+  v.set_shape(std::vector<int64_t>{4});
+  v.data = reinterpret_cast<std::byte*>(half.data());
+  std::vector<double> numbers;
+  read_numbers(v, std::nullopt, &numbers);
+  EXPECT_EQ(numbers, (std::vector<double>{1, INFINITY, -INFINITY, 0x1p-24}));
+  write_numbers(v, std::nullopt, {0.5, 1e9, -2, 0});
+  EXPECT_EQ(half, (std::vector<uint16_t>{0x3800, 0x7c00, 0xc000, 0}));
 }
 
 }  // namespace

@@ -1,0 +1,60 @@
+#include "converter/cli/reference_model.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "converter/ir/builder.h"
+#include "converter/quantize/quant_params.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+namespace {
+
+// A file that goes when this does.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const char* suffix)
+      : path_(std::filesystem::temp_directory_path() / fmt::format("sinter-{}{}", ::getpid(), suffix)) {}
+  ~TemporaryFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace
+
+Arrays in_float64(const Arrays& arrays) {
+  Arrays out;
+  for (const auto& [name, array] : arrays) {
+    std::vector<ConstantPtr> wide{array};
+    if (is_float(array->dtype()) &&
+        !evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat64), 1}, {array}, 1, &wide).ok())
+      throw DataError(fmt::format("array '{}' cannot be widened", name));
+    out.emplace_back(name, wide[0]);
+  }
+  return out;
+}
+
+std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+                                          Diagnostics& diagnostics) {
+  std::optional<Graph> graph = load_graph(onnx, lowering, diagnostics);
+  if (!graph || diagnostics.refused()) return nullptr;
+  // What its integers stand for, as far as single nodes tell.
+  for (const Node& node : graph->nodes)
+    if (const auto params = quant_params(*graph, node)) {
+      Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);
+      if (!q.constant) q.unit = params->scale, q.zero = params->zero;
+    }
+  Graph wide = to_float64(*graph);
+  remove_dead_nodes(wide);
+  compact_values(wide);
+  const TemporaryFile file(".sinter");
+  emit_model(plan_model(std::make_shared<Graph>(std::move(wide)), {}), file.path());
+  return std::make_unique<OpenModel>(file.path());
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,34 @@
+// Models that are compared: a .sinter file, or an ONNX file computed in float64 with the reference kernels.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "converter/cli/host_session.h"
+#include "converter/convert.h"
+
+namespace sinter::convert {
+
+// A file with a session on this machine.
+class OpenModel {
+ public:
+  explicit OpenModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {})
+      : loaded_(path, key), session_(loaded_, {}) {}
+  const Model& model() const { return loaded_.model(); }
+  HostSession& session() { return session_; }
+
+ private:
+  LoadedModel loaded_;
+  HostSession session_;
+};
+
+// The ONNX model without any pass, its floating-point values in float64. Null: refused, `diagnostics` has the
+// reasons. Throws FileError.
+std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+                                          Diagnostics& diagnostics);
+
+// Floating-point arrays in float64, as the reference takes them; others stay. Throws DataError.
+Arrays in_float64(const Arrays& arrays);
+
+}  // namespace sinter::convert
