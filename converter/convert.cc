@@ -337,6 +337,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   stage("writing");
   EmitOptions emit = options.emit;
   emit.debug_text = to_lines(*report.ledger);
+  if (options.check) emit.check = [&](const std::filesystem::path& file) { options.check(plan, file); };
   report.file = emit_model(plan, out, emit);
   return report;
 }

@@ -49,6 +49,8 @@ struct ConversionOptions {
   // Samples to measure the accuracy with, and the array of them that holds the right answers; without one,
   // what quantization did to the outputs is measured.
   std::string evaluate, label;
+  // Called with the plan and the whole file before the file takes its name; what it throws leaves no file.
+  std::function<void(const PlannedModel&, const std::filesystem::path&)> check;
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/calibration_progress.h"
+#include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
@@ -37,7 +38,7 @@ struct ConvertArguments {
   double plan_seconds = 0;
   int plan_threads = kPlannedThreads;
   std::optional<int64_t> max_arena;
-  bool strict = false, strip = false, prefer_float16 = false;
+  bool strict = false, strip = false, prefer_float16 = false, no_trial = false;
   std::string float64 = "auto";
   std::vector<std::string> keep;
 };
@@ -278,6 +279,9 @@ void keep_freed_memory() {
 #endif
 }
 
+// --strict, and the trial of the written file gave a warning.
+struct RefusedByTrial {};
+
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
   keep_freed_memory();
   if (a.evaluate_data.empty() && !a.label.empty())
@@ -312,20 +316,27 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
   Diagnostics diagnostics;
   nlohmann::json sizes;
-  // Read back with the device's verifier: what is written is what a device accepts.
-  options.emit.check = [&](const std::filesystem::path& file) {
+  options.check = [&](const PlannedModel& plan, const std::filesystem::path& file) {
+    WrittenCheck check;
+    const size_t before = diagnostics.count(Severity::kWarning);
     try {
-      const LoadedModel loaded(file, signer);
-      HostSession session(loaded, {});
-      sizes["arena_bytes"] = session.requirements().arena;
-      sizes["session_bytes"] = session.requirements().bytes;
+      check = check_written(file, plan, {a.model, options.lowering, signer, !a.no_trial}, diagnostics);
     } catch (const std::bad_alloc&) {
       throw FileError(fmt::format("{}: this machine lacks the memory to check it", a.model));
     } catch (const std::exception& e) {
       throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
     }
+    sizes["arena_bytes"] = check.arena_bytes;
+    sizes["session_bytes"] = check.session_bytes;
+    sizes["session_created"] = check.session_created;
+    sizes["trial"] = check.trial.to_json();
+    if (a.strict && diagnostics.count(Severity::kWarning) > before) throw RefusedByTrial{};
   };
-  const auto report = convert_file(a.model, a.out, options, diagnostics);
+  std::optional<ConversionReport> report;
+  try {
+    report = convert_file(a.model, a.out, options, diagnostics);
+  } catch (const RefusedByTrial&) {
+  }
   if (terminal) std::fputs("\r\033[K", stderr);
   const Severity least = a.common.quiet ? Severity::kRefusal : Severity::kWarning;
   std::fputs(diagnostics.to_text(report ? least : Severity::kWarning).c_str(), stderr);
@@ -453,6 +464,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
        "BYTES that activations and workspaces may take: steps that need more are computed in stripes of "
        "rows, some of them twice. Exit code 1, and the smallest arena found, if that is not enough")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
+  c->add_flag("--no-trial", a->no_trial,
+              "Do not run the result once on made-up inputs, to find NaN and infinity that the model lacks");
   c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
   c->add_option("--float64", a->float64,
                 "auto: float64 stays where float32 could lose something; keep: everywhere; narrow: nowhere")

@@ -10,7 +10,9 @@
 #include "converter/cli/host_backends.h"
 #include "converter/import/reader.h"
 #include "converter/ir/builder.h"
+#include "converter/ir/large_bytes.h"
 #include "converter/report/errors.h"
+#include "runtime/model/format.h"
 #include "sinter/file_map.h"
 #include "sinter/thread_pool.h"
 
@@ -35,12 +37,47 @@ AlignedMemory::AlignedMemory(size_t bytes)
   if (!data_) throw std::bad_alloc();
 }
 
-LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key, bool copied)
+namespace {
+
+// What Model::open checks before it looks at the structure.
+Status check_in_pieces(std::span<const std::byte> file, const std::optional<PublicKey>& key) {
+  constexpr uint64_t kPiece = 8 << 20;
+  const Result<format::Header> header = format::read_header(file);
+  if (!header.ok()) return header.status();
+  const auto head = file.first(static_cast<size_t>(format::head_bytes(header.value())));
+  if (key || header.value().signature_bytes != 0)
+    SINTER_RETURN_IF_ERROR(format::check_signature(
+        head, key ? std::span<const uint8_t>(key->bytes) : std::span<const uint8_t>()));
+  const Result<format::Envelope> read = format::read_envelope(file, head);
+  if (!read.ok()) return read.status();
+  const format::Envelope& envelope = read.value();
+  SINTER_RETURN_IF_ERROR(format::check_structure(envelope.flatbuffer, envelope));
+  for (uint32_t i = 0; i < envelope.header.segment_count; ++i) {
+    const format::Segment segment = envelope.segment(i);
+    const auto algorithm = static_cast<format::DigestAlgorithm>(segment.algorithm);
+    SINTER_CHECK(format::can_digest(algorithm), unsupported("this build cannot check the file's digests"));
+    format::Digester digester(algorithm);
+    for (uint64_t at = 0; at < segment.bytes; at += kPiece) {
+      const auto piece = file.subspan(static_cast<size_t>(segment.offset + at),
+                                      static_cast<size_t>(std::min(kPiece, segment.bytes - at)));
+      digester.update(piece);
+      release_file_pages(piece);
+    }
+    SINTER_CHECK(digester.finish() == segment.digest,
+                 corrupt("a segment does not match its digest").at(Where::kSegment, static_cast<int32_t>(i)));
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key,
+                         Reading reading)
     : path_(path) {
   const auto mapped = MappedFile::open(path);  // also says what is wrong with a path
   mapping_ = mapped;
   file_ = mapped->bytes;
-  if (copied) {
+  if (reading == Reading::kCopied) {
     Result<FileMap> copy = FileMap::open(path.c_str(), FileMap::Mode::kCopied);
     if (!copy.ok()) throw FileError(fmt::format("{}: {}", path.string(), describe(copy.status())));
     const auto kept = std::make_shared<FileMap>(std::move(*copy));
@@ -48,10 +85,15 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<
     file_ = kept->bytes();
   }
   OpenOptions options{.kernels = reference_kernels()};
-  if (key) options.public_key = key->bytes;
   const auto fail = [&](const Status& s) {
     throw ModelFileError(fmt::format("{}: {}", path.string(), describe(s)));
   };
+  if (reading == Reading::kInPieces) {
+    options.check_digests = false;
+    if (const Status s = check_in_pieces(file_, key); !s.ok()) fail(s);
+  } else if (key) {
+    options.public_key = key->bytes;
+  }
   Result<size_t> need = Model::open_bytes(file_, options);
   if (!need.ok()) fail(need.status());
   memory_ = AlignedMemory(*need);

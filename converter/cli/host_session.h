@@ -36,9 +36,13 @@ class AlignedMemory {
 // signed with the key.
 class LoadedModel {
  public:
-  // Mapped, or read into memory.
+  enum class Reading {
+    kMapped,
+    kCopied,    // into memory
+    kInPieces,  // mapped, but digests are checked in pieces whose pages are given back at once
+  };
   explicit LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
-                       bool copied = false);
+                       Reading reading = Reading::kMapped);
   const Model& model() const { return model_; }
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> file() const { return file_; }

@@ -132,7 +132,8 @@ Arrays stacked(const std::vector<Arrays>& samples) {
 
 void run_run(const RunArguments& a) {
   const Arrays inputs = read_arrays(a.inputs);
-  const LoadedModel loaded(a.model, a.trust.key(), a.copied);
+  using Reading = LoadedModel::Reading;
+  const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   HostSession session(loaded, {a.threads, a.backend});
   Profiler profiler;
   if (a.profile) profiler.attach(session.session());

@@ -3,44 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 
-#include "converter/ir/builder.h"
+#include "converter/quantize/made_up_inputs.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr size_t kMostTrialBytes = size_t{1} << 30;
-
-// Repeatable numbers in [0, 1).
-class Numbers {
- public:
-  double next() {
-    state_ = state_ * 6364136223846793005u + 1442695040888963407u;
-    return static_cast<double>(state_ >> 11) * 0x1p-53;
-  }
-
- private:
-  uint64_t state_ = 1;
-};
-
-ConstantPtr input(const Value& v, double low, double high, Numbers& numbers) {
-  std::vector<float> items(static_cast<size_t>(element_count(v.dims)));
-  const bool bytes = v.dtype == DType::kUint8;
-  for (float& item : items) {
-    const double u = numbers.next();
-    item = static_cast<float>(is_float(v.dtype) ? low + u * (high - low)
-                              : bytes           ? std::floor(u * 256)
-                                                : std::floor(u * 2));
-  }
-  const ConstantPtr floats = Constant::of<float>(DType::kFloat32, v.dims, items);
-  if (v.dtype == DType::kFloat32) return floats;
-  std::vector<ConstantPtr> cast;
-  if (!evaluate(CastAttrs{static_cast<int64_t>(v.dtype), 1}, {floats}, 1, &cast).ok())
-    throw DataError("an input cannot be made up");
-  return cast[0];
-}
 
 double largest(const TensorView& v) {
   double most = 0;
@@ -67,11 +37,12 @@ std::map<ValueId, TrialRange> try_out(const Graph& graph, const RunnerOptions& o
   try {
     GraphRunner runner(graph, bounded);
     runner.watch(values);
-    Numbers numbers;
+    MadeUpInputs inputs;
     for (const bool unit : {true, false}) {
       Sample sample;
       for (const ValueId id : graph.inputs)
-        sample.push_back(input(graph.value(id), unit ? -1 : 0, unit ? 1 : 255, numbers));
+        sample.push_back(
+            inputs.next(graph.value(id).dtype, graph.value(id).dims, unit ? -1 : 0, unit ? 1 : 255));
       runner.run(sample, [&](ValueId id, const TensorView& view) {
         if (view.dtype == DType::kFloat32) (unit ? ranges[id].unit : ranges[id].bytes) = largest(view);
       });

@@ -638,6 +638,90 @@ class Compare(Case):
         self.says(1, "compare", DIGITS, self.path("other.sinter"), "--inputs", self.path("x.npz"))
 
 
+class NotFinite(Case):
+    """NaN and infinity that the float64 reference does not have, and those that it has."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        scalars = [helper.make_tensor("big", TensorProto.FLOAT, [], [3e38]),
+                   helper.make_tensor("two", TensorProto.FLOAT, [], [4.0])]
+        inside = [helper.make_node("Mul", ["x", "big"], ["a"], name="scale"),
+                  helper.make_node("Mul", ["a", "two"], ["b"], name="twice")]
+        cls.models = {
+            # Infinite in float32 alone.
+            "over": ([*inside, helper.make_node("Div", ["b", "big"], ["y"], name="back")], value("y", [1, 8])),
+            # NaN in float32 alone, and nothing of it in the result's type.
+            "hidden": ([*inside, helper.make_node("Softmax", ["b"], ["c"], name="soft"),
+                        helper.make_node("ArgMax", ["c"], ["y"], name="best", axis=1)],
+                       value("y", [1, 1], TensorProto.INT64)),
+            # NaN of negative numbers in any type.
+            "log": ([helper.make_node("Log", ["x"], ["y"], name="log")], value("y", [1, 8])),
+        }
+        for name, (nodes, result) in cls.models.items():
+            onnx.save(model_of(nodes, [value("x", [1, 8])], [result], scalars if name != "log" else []),
+                      cls.path(f"{name}.onnx"))
+        x = np.linspace(-1, 1, 8, dtype=np.float32)[None] + np.float32(0.01)
+        cli.save_npz(cls.path("eight.npz"), {"x": x})
+        cli.save_npz(cls.path("negative.npz"), {"x": -np.ones((1, 8), np.float32)})
+
+    def compared(self, code, name, inputs="eight.npz", *more):
+        self.says(0, "convert", self.path(f"{name}.onnx"), "-o", self.path("n.sinter"), "--no-trial")
+        r = self.says(code, "compare", self.path(f"{name}.onnx"), self.path("n.sinter"), "--inputs",
+                      self.path(inputs), "--json", *more)
+        return json.loads(r.out)
+
+    def test_they_are_a_difference_with_a_count(self):
+        for more in ([], ["--min-sqnr", 20], ["--rtol", 1, "--atol", 1e30]):
+            [y] = self.compared(1, "over", "eight.npz", *more)["outputs"]
+            self.assertEqual((6, 0, -999), (y["not_finite"], y["not_finite_in_both"], y["sqnr_db"]))
+        layers = {x["name"]: x for x in self.compared(1, "over", "eight.npz", "--per-layer")["layers"]}
+        self.assertEqual((6, -999), (layers["b"]["appeared"], layers["b"]["sqnr_db"]))
+        self.assertGreater(layers["a"]["sqnr_db"], 100)
+
+    def test_those_of_the_reference_are_counted_apart(self):
+        [y] = self.compared(0, "log")["outputs"]
+        self.assertEqual((0, 4), (y["not_finite"], y["not_finite_in_both"]))
+        self.assertGreater(y["sqnr_db"], 100)
+
+    def test_nan_against_nan_alone_is_not_the_same(self):
+        [y] = self.compared(1, "log", "negative.npz")["outputs"]
+        self.assertEqual((8, None, False), (y["not_finite_in_both"], y["sqnr_db"], y["within"]))
+
+    def test_convert_tries_the_result(self):
+        out = self.path("tried.sinter")
+        for name, place in (("over", "output 'y'"), ("hidden", "inside the network")):
+            model = self.path(f"{name}.onnx")
+            r = self.says(0, "convert", model, "-o", out, "--json", words=["warning: node 'twice' (Mul)", place])
+            trial = json.loads(r.out)["trial"]
+            self.assertEqual((True, "twice", "Mul"), (trial["done"], trial["step"], trial["op"]))
+            self.assertGreater(trial["not_finite"], 0)
+            os.remove(out)
+            self.says(1, "convert", model, "-o", out, "--strict", words=["--strict"])
+            self.assertFalse(os.path.exists(out))
+            r = self.says(0, "convert", model, "-o", out, "--strict", "--no-trial", "--json")
+            self.assertEqual(False, json.loads(r.out)["trial"]["done"])
+        # What the model gives in float64 too is its own.
+        r = self.says(0, "convert", self.path("log.onnx"), "-o", out, "--strict", "--json")
+        self.assertEqual({"done": True, "not_finite": 0}, json.loads(r.out)["trial"])
+
+    def test_what_is_too_much_work_is_not_tried(self):
+        w = onnx.numpy_helper.from_array(np.zeros((2048, 2048), np.float32), "w")
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+        model = self.save("much.onnx", model_of(nodes, [value("x", [128, 2048])], [value("y", [128, 2048])], [w]))
+        r = self.says(0, "convert", model, "-o", self.path("much.sinter"), "--json")
+        trial = json.loads(r.out)["trial"]
+        self.assertFalse(trial["done"])
+        self.assertIn("multiply-adds", trial["note"])
+
+    def test_made_up_integers_are_in_range(self):
+        table = onnx.numpy_helper.from_array(np.ones((1, 4), np.float32), "table")  # index 1 is out of range
+        model = model_of([helper.make_node("Gather", ["table", "i"], ["y"])],
+                         [value("i", [3], TensorProto.INT64)], [value("y", [3, 4])], [table])
+        r = self.says(0, "convert", self.save("rows.onnx", model), "-o", self.path("rows.sinter"), "--json")
+        self.assertTrue(json.loads(r.out)["trial"]["done"])
+
+
 class Layers(Case):
     def test_layers_are_compared_in_onnx_order_where_every_dim_is_alike(self):
         # Eight rows, columns and channels: the dims do not tell whether a value is held channels-last.

@@ -1,0 +1,39 @@
+#include "converter/cli/check_written.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "converter/cli/host_backends.h"
+
+namespace sinter::convert {
+
+WrittenCheck check_written(const std::filesystem::path& file, const PlannedModel& plan,
+                           const CheckOptions& options, Diagnostics& diagnostics) {
+  const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
+  const std::vector<Backend*> backends = linked_backends();
+  SessionOptions session_options;
+  session_options.backends = backends;
+  const Result<Requirements> need = Session::requirements(loaded.model(), session_options);
+  if (!need.ok()) throw std::runtime_error(describe(need.status(), &loaded.model()));
+  WrittenCheck check;
+  check.arena_bytes = need.value().arena, check.session_bytes = need.value().bytes;
+  if (check.session_bytes + loaded.file().size() > kMostCheckedBytes) {
+    check.trial.note =
+        fmt::format("no session was created: it and its file take {} MB, more than {}",
+                    (check.session_bytes + loaded.file().size()) >> 20, kMostCheckedBytes >> 20);
+    return check;
+  }
+  HostSession session(loaded, {});
+  check.session_created = true;
+  if (const double work = trial_work(plan); !options.trial)
+    check.trial.note = "left out by --no-trial";
+  else if (work > kMostTrialWork)
+    check.trial.note =
+        fmt::format("one run takes the time of {:.2g} multiply-adds, more than {:.2g}", work, kMostTrialWork);
+  else
+    check.trial = try_once(options.onnx, options.lowering, plan, loaded.model(), session, diagnostics);
+  return check;
+}
+
+}  // namespace sinter::convert

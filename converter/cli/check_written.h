@@ -1,0 +1,35 @@
+// What is done with a file before it takes its name: it is read back as a device reads it, with the device's
+// verifier; a session is created on it where that takes little memory, and runs once where that takes little
+// time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "converter/cli/trial_run.h"
+
+namespace sinter::convert {
+
+// A session of more bytes, with its file, is only measured.
+inline constexpr uint64_t kMostCheckedBytes = uint64_t{512} << 20;
+
+struct WrittenCheck {
+  uint64_t arena_bytes = 0, session_bytes = 0;
+  bool session_created = false;
+  TrialRun trial;
+};
+
+struct CheckOptions {
+  std::filesystem::path onnx;  // the model that the file comes from
+  LoweringOptions lowering;    // and how
+  std::optional<PublicKey> signer;
+  bool trial = true;
+};
+
+// Throws ModelFileError where the file is not what a device accepts. Memory: below kMostCheckedBytes.
+WrittenCheck check_written(const std::filesystem::path& file, const PlannedModel& plan,
+                           const CheckOptions& options, Diagnostics& diagnostics);
+
+}  // namespace sinter::convert

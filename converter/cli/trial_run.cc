@@ -1,0 +1,246 @@
+#include "converter/cli/trial_run.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
+
+#include "converter/cli/layer_noise.h"
+#include "converter/cli/reference_model.h"
+#include "converter/plan/call_view.h"
+#include "converter/plan/cost.h"
+#include "converter/quantize/made_up_inputs.h"
+#include "converter/report/errors.h"
+
+namespace sinter::convert {
+namespace {
+
+// The reference computes in float64 without vector instructions, and only where something was found.
+constexpr double kMostReferenceWork = 2e9;
+constexpr size_t kMostReferenceBytes = size_t{256} << 20;  // of constants, in float64
+
+// NaN and infinities in what one step gives.
+struct Found {
+  uint64_t nan = 0, infinite = 0;
+  bool any() const { return nan + infinite > 0; }
+};
+
+// Of dense bit patterns with this sign-free infinity.
+template <class Word>
+Found count_words(const TensorView& v, Word infinity) {
+  constexpr Word kMagnitude = static_cast<Word>(static_cast<Word>(~Word{0}) >> 1);
+  const Word* words = v.as<Word>();
+  Found found;
+  const int64_t size = v.size();
+  for (int64_t i = 0; i < size; ++i) {
+    const Word magnitude = static_cast<Word>(words[i] & kMagnitude);
+    if (magnitude < infinity) [[likely]]
+      continue;
+    ++(magnitude == infinity ? found.infinite : found.nan);
+  }
+  return found;
+}
+
+Found count_found(const TensorView& v) {
+  if (!v.present() || v.memory != 0 || !is_float(v.dtype)) return {};
+  if (v.dense()) {
+    if (v.dtype == DType::kFloat32) return count_words<uint32_t>(v, 0x7f800000u);
+    if (v.dtype == DType::kFloat64) return count_words<uint64_t>(v, 0x7ff0000000000000u);
+    if (v.dtype == DType::kFloat16) return count_words<uint16_t>(v, 0x7c00u);
+    if (v.dtype == DType::kBFloat16) return count_words<uint16_t>(v, 0x7f80u);
+  }
+  Found found;
+  if (!has_numbers(v.dtype)) return found;
+  std::vector<double> numbers;
+  read_numbers(v, std::nullopt, &numbers);
+  for (const double x : numbers) found.nan += std::isnan(x), found.infinite += std::isinf(x);
+  return found;
+}
+
+// Elements that are not finite, and finite in the reference.
+uint64_t count_appeared(const std::vector<double>& exact, const std::vector<double>& rounded) {
+  uint64_t count = 0;
+  for (size_t i = 0; i < exact.size() && i < rounded.size(); ++i)
+    count += std::isfinite(exact[i]) && !std::isfinite(rounded[i]);
+  return count;
+}
+
+// What `after` does for every result of the main list's steps.
+class StepResults {
+ public:
+  using Use = std::function<void(uint32_t step, size_t output, const TensorView& v)>;
+  static void run(HostSession& session, const Use& use) {
+    const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
+      if (info.program != 0) return;
+      for (size_t i = 0; i < call.outputs.size(); ++i)
+        (*static_cast<const Use*>(self))(info.step, i, call.outputs[i]);
+    };
+    const StepObserver observer{const_cast<Use*>(&use), nullptr, after};
+    session.session().set_observer(&observer);
+    try {
+      session.run();
+    } catch (...) {
+      session.session().set_observer(nullptr);
+      throw;
+    }
+    session.session().set_observer(nullptr);
+  }
+};
+
+struct FirstRun {
+  Arrays inputs;
+  bool suspicious = false;
+};
+
+// Runs on inputs that the model takes; throws DataError with the last reason where it takes none.
+FirstRun run_on_made_up_inputs(const Model& model, HostSession& session) {
+  using Integers = MadeUpInputs::Integers;
+  for (const Integers integers : {Integers::kVaried, Integers::kOnes, Integers::kZeros}) {
+    MadeUpInputs made(integers);
+    FirstRun first;
+    for (uint32_t i = 0; i < model.input_count(); ++i) {
+      const PortInfo port = model.input(i);
+      first.inputs.emplace_back(port.name,
+                                made.next(port.dtype, Dims(port.dims.begin(), port.dims.end()), -1, 1));
+    }
+    session.set_inputs(first.inputs);
+    try {
+      StepResults::run(session, [&](uint32_t, size_t, const TensorView& v) {
+        first.suspicious |= count_found(v).nan > 0;
+      });
+    } catch (const DataError&) {
+      if (integers == Integers::kZeros) throw;
+      continue;
+    }
+    for (uint32_t i = 0; i < model.output_count(); ++i)
+      first.suspicious |= count_found(session.session().output(i)).any();
+    return first;
+  }
+  return {};
+}
+
+double constant_bytes(const PlannedModel& plan) {
+  double bytes = 0;
+  for (const PlannedProgram& program : plan.programs)
+    for (const Value& v : program.graph->values)
+      if (v.constant) bytes += 8 * static_cast<double>(v.constant->size());
+  return bytes;
+}
+
+double work_of(const PlannedModel& plan, size_t program, double reference_factor) {
+  const PlannedProgram& p = plan.programs[program];
+  double sum = 0;
+  for (size_t n = 0; n < p.steps.size(); ++n) {
+    const Node& node = p.graph->nodes[n];
+    const PlannedStep& step = p.steps[n];
+    if (step.elided) continue;
+    const auto* loop = node.as<LoopAttrs>();
+    const double times = loop != nullptr ? static_cast<double>(loop->max_trips) : 1;
+    for (const uint32_t sub : step.subprograms) sum += times * work_of(plan, sub, reference_factor);
+    const bool reference =
+        step.candidates.empty() || plan.backends[step.candidates.front()] == std::string_view("reference");
+    if (step.subprograms.empty())
+      sum += estimated_work(CallView(*p.graph, node).call) * (reference ? reference_factor : 1);
+  }
+  return sum;
+}
+
+// Compares with the reference, and says where the first number came from.
+void compare_results(const Model& model, HostSession& session, const Arrays& inputs, OpenModel& reference,
+                     TrialRun* trial) {
+  ExactLayers layers(reference.model());
+  reference.session().set_inputs(in_float64(inputs));
+  layers.run(reference.session());
+  const Arrays exact = reference.session().outputs();
+
+  uint64_t inside = 0;  // NaN in values that the reference has, too
+  std::vector<double> numbers;
+  const std::vector<std::vector<StepValue>> values = step_values(model);
+  session.set_inputs(inputs);
+  StepResults::run(session, [&](uint32_t step, size_t output, const TensorView& v) {
+    const Found found = count_found(v);
+    if (!found.any() || !has_numbers(v.dtype)) return;
+    const ConstantPtr same = layers.find_as_held(values[step][output]);
+    const bool pairs = same && same->dims() == Dims(v.dims, v.dims + v.rank);
+    uint64_t appeared = 0;
+    if (pairs) {
+      read_numbers(v, std::nullopt, &numbers);
+      appeared = count_appeared(same->as_doubles(), numbers);
+      if (found.nan > 0) inside += appeared;
+    }
+    if (trial->step.empty() && trial->op.empty() && (pairs ? appeared > 0 : found.nan > 0))
+      trial->step = model.step_name(step), trial->op = model.step_op(step);
+  });
+  for (const auto& [name, y] : session.outputs()) {
+    const ConstantPtr x = find_array(exact, name);
+    if (!x || !is_float(y->dtype()) || x->dims() != y->dims()) continue;
+    const uint64_t appeared = count_appeared(x->as_doubles(), y->as_doubles());
+    if (appeared > 0 && trial->output.empty()) trial->output = name;
+    trial->not_finite += appeared;
+  }
+  if (trial->not_finite == 0) trial->not_finite = inside;
+}
+
+}  // namespace
+
+nlohmann::json TrialRun::to_json() const {
+  nlohmann::json json{{"done", done}};
+  if (done) json["not_finite"] = not_finite;
+  if (!note.empty()) json["note"] = note;
+  if (not_finite > 0) json["step"] = step, json["op"] = op;
+  if (!output.empty()) json["output"] = output;
+  return json;
+}
+
+double trial_work(const PlannedModel& plan) { return work_of(plan, 0, kReferenceFactor); }
+
+TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowering,
+                  const PlannedModel& plan, const Model& model, HostSession& session,
+                  Diagnostics& diagnostics) {
+  TrialRun trial;
+  FirstRun first;
+  try {
+    first = run_on_made_up_inputs(model, session);
+  } catch (const DataError& e) {
+    trial.note = fmt::format("the made-up inputs do not suit the model: {}", e.what());
+    return trial;
+  }
+  trial.done = true;
+  if (!first.suspicious) return trial;
+  const auto leave_open = [&](const std::string& why) {
+    trial.note = fmt::format(
+        "made-up inputs give NaN or infinity; whether the model gives them too was not computed: {}", why);
+    diagnostics.note("", "", trial.note);
+    return trial;
+  };
+  if (const double work = work_of(plan, 0, 1), bytes = constant_bytes(plan);
+      work > kMostReferenceWork || bytes > static_cast<double>(kMostReferenceBytes))
+    return leave_open(
+        fmt::format("that takes {:.2g} multiply-adds and {:.0f} MB in float64", work, bytes / 1e6));
+  try {
+    Diagnostics ignored;
+    const std::unique_ptr<OpenModel> reference = open_reference(onnx, lowering, ignored);
+    if (reference == nullptr) return leave_open("the model is refused in float64");
+    compare_results(model, session, first.inputs, *reference, &trial);
+  } catch (const std::exception& e) {  // the file itself is sound
+    return leave_open(e.what());
+  }
+  if (trial.not_finite > 0)
+    diagnostics.warn(
+        trial.step, trial.op,
+        fmt::format(
+            "on made-up inputs {} of {} are NaN or infinite, but finite where the model is computed in "
+            "float64; this step's result is the first with one",
+            trial.not_finite == 1 ? "1 element" : fmt::format("{} elements", trial.not_finite),
+            trial.output.empty() ? "the values inside the network"
+                                 : fmt::format("output '{}'", trial.output)),
+        "see sinter compare --per-layer with inputs of your own; --keep VALUE=float32 computes a value in a "
+        "wider "
+        "type");
+  return trial;
+}
+
+}  // namespace sinter::convert
