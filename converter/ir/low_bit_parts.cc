@@ -51,6 +51,14 @@ bool plain(const A& a) {
 
 All parts_of(const ConstantPtr& c);
 
+// Parts that broadcast to the constant's dims, for what does something else to them than to name them.
+All whole_parts_of(const ConstantPtr& c) {
+  All all = parts_of(c);
+  std::erase_if(all, [](LowBitParts& p) { return !spread_blocks(p); });
+  for (LowBitParts& p : all) p.direct = false;
+  return all;
+}
+
 // Where the operation moves elements of its first operand, the elements of a part of it; computed when they
 // are read.
 ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& recipe, const Dims& dims) {
@@ -71,7 +79,7 @@ ConstantPtr moved(const ConstantPtr& part, const std::shared_ptr<const Recipe>& 
 }
 
 All moved(const ConstantPtr& c) {
-  All result = parts_of(c->recipe()->inputs[0]);
+  All result = whole_parts_of(c->recipe()->inputs[0]);
   for (LowBitParts& p : result) {
     p.q = moved(p.q, c->recipe(), c->dims());
     for (ConstantPtr* part : {&p.z, &p.s})
@@ -100,7 +108,7 @@ ConstantPtr joined(std::vector<ConstantPtr> parts, const std::vector<ConstantPtr
 All joined(const ConstantPtr& c) {
   const Recipe& recipe = *c->recipe();
   std::vector<All> slices;
-  for (const ConstantPtr& input : recipe.inputs) slices.push_back(parts_of(input));
+  for (const ConstantPtr& input : recipe.inputs) slices.push_back(whole_parts_of(input));
   All result;
   for (const LowBitParts& first : slices[0]) {
     LowBitParts sum;
@@ -127,6 +135,16 @@ All joined(const ConstantPtr& c) {
   return result;
 }
 
+// One entry for each of `count` indices of the axis, of which `block` share one.
+ConstantPtr per_column(const ConstantPtr& c, int64_t axis, int64_t count, int64_t block) {
+  std::vector<int64_t> at;
+  for (int64_t k = 0; k < count; ++k) at.push_back(k / block);
+  ConstantPtr whole = c;
+  if (is_sub_byte(c->dtype()))  // zero points
+    whole = evaluated_parts(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c});
+  return whole ? evaluated_parts(GatherAttrs{axis}, {whole, Constant::int64s(at)}) : nullptr;
+}
+
 // A scale or zero point of Dequantize over all of the data's elements.
 ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& dims) {
   if (!c || c->size() == 1) return c ? c->reshaped({}) : c;
@@ -137,26 +155,29 @@ ConstantPtr along(const ConstantPtr& c, const DequantizeAttrs& a, const Dims& di
     shape[axis] = dims[axis];
     return c->size() == dims[axis] ? c->reshaped(shape) : nullptr;
   }
-  std::vector<int64_t> block;
-  for (int64_t k = 0; k < dims[axis]; ++k) block.push_back(k / a.block_size);
-  ConstantPtr whole = c;
-  if (is_sub_byte(c->dtype()))  // zero points
-    whole = evaluated_parts(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {c});
-  return whole ? evaluated_parts(GatherAttrs{a.axis}, {whole, Constant::int64s(block)}) : nullptr;
+  return per_column(c, a.axis, dims[axis], a.block_size);
 }
 
 All dequantized(const Recipe& recipe, DType to) {
   const auto& a = std::get<DequantizeAttrs>(recipe.attrs);
   const ConstantPtr& x = recipe.inputs[0];
   if (!integer(x->dtype())) return {};
-  LowBitParts p{x, nullptr, along(recipe.inputs[1], a, x->dims())};
+  const ConstantPtr zero = recipe.inputs.size() > 2 ? recipe.inputs[2] : nullptr;
+  LowBitParts p{x, nullptr, nullptr};
+  p.direct = to != DType::kFloat64 && recipe.inputs[1]->dtype() != DType::kFloat64;
+  if (!is_wide_float(to)) p.rounded_to = to;
+  const Dims& dims = x->dims();
+  if (a.block_size > 0 && dims.size() == 2 && a.axis == 1) {
+    const Dims blocks{dims[0], (dims[1] + a.block_size - 1) / a.block_size};
+    if (recipe.inputs[1]->dims() == blocks && (!zero || zero->dims() == blocks)) {
+      p.s = recipe.inputs[1], p.z = zero, p.block = a.block_size;
+      return {p};
+    }
+  }
+  p.s = along(recipe.inputs[1], a, dims);
   if (!p.s) return {};
   if (p.s->size() == 1 && p.s->as_doubles()[0] == 1) p.s = nullptr;
-  if (recipe.inputs.size() > 2 && recipe.inputs[2]) {
-    p.z = along(recipe.inputs[2], a, x->dims());
-    if (!p.z) return {};
-  }
-  if (!is_wide_float(to)) p.rounded_to = to;
+  if (zero && !(p.z = along(zero, a, dims))) return {};
   return {p};
 }
 
@@ -165,6 +186,10 @@ All cast(const Recipe& recipe, DType to) {
   if (!integer(x->dtype()) && !is_float(x->dtype())) return {};
   All all = parts_of(x);
   const bool narrows = is_float(x->dtype()) && bit_width(to) < bit_width(x->dtype());
+  const bool known =
+      is_float(x->dtype()) && (to == DType::kFloat32 || to == DType::kFloat16 || to == DType::kBFloat16);
+  for (LowBitParts& p : all)
+    p.direct &= known && (!narrows || p.rounded_to == DType::kNone || p.rounded_to == to);
   if (!narrows || is_wide_float(to)) return all;
   for (LowBitParts& p : all) {
     if (p.rounded_to == DType::kNone || to == DType::kBFloat16) p.rounded_to = to;
@@ -208,7 +233,7 @@ All parts_of(const ConstantPtr& c) {
     } else if (std::holds_alternative<DequantizeAttrs>(r->attrs)) {
       result = dequantized(*r, c->dtype());
     } else if (const auto* sub = std::get_if<SubAttrs>(&r->attrs); sub && plain(*sub)) {
-      for (LowBitParts& p : parts_of(r->inputs[0]))
+      for (LowBitParts& p : whole_parts_of(r->inputs[0]))
         if (!p.z && !p.s)
           result.push_back({p.q, r->inputs[1], nullptr, p.rounded_to, p.written});
         else if (!p.z && !integer(c->dtype()))
@@ -216,7 +241,7 @@ All parts_of(const ConstantPtr& c) {
     } else if (const auto* add = std::get_if<AddAttrs>(&r->attrs);
                add && plain(*add) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
-        for (LowBitParts& p : parts_of(r->inputs[side])) {
+        for (LowBitParts& p : whole_parts_of(r->inputs[side])) {
           const ConstantPtr z = p.z ? nullptr : evaluated_parts(NegAttrs{}, {r->inputs[1 - side]});
           if (z && !p.s)
             result.push_back({p.q, z, nullptr, p.rounded_to, p.written});
@@ -226,7 +251,7 @@ All parts_of(const ConstantPtr& c) {
     } else if (const auto* mul = std::get_if<MulAttrs>(&r->attrs);
                mul && plain(*mul) && !integer(c->dtype())) {
       for (const size_t side : {0u, 1u})
-        for (LowBitParts& p : parts_of(r->inputs[side]))
+        for (LowBitParts& p : whole_parts_of(r->inputs[side]))
           if (!p.s) result.push_back({p.q, p.z, r->inputs[1 - side], p.rounded_to, p.written});
     }
   }
@@ -243,5 +268,14 @@ All parts_of(const ConstantPtr& c) {
 }  // namespace
 
 std::vector<LowBitParts> low_bit_parts(const ConstantPtr& constant) { return parts_of(constant); }
+
+bool spread_blocks(LowBitParts& parts) {
+  if (parts.block == 0) return true;
+  const int64_t columns = parts.q->dims()[1];
+  for (ConstantPtr* c : {&parts.z, &parts.s})
+    if (*c && !(*c = per_column(*c, 1, columns, parts.block))) return false;
+  parts.block = 0;
+  return true;
+}
 
 }  // namespace sinter::convert

@@ -1,6 +1,7 @@
 // What a constant's recipe says about it as (q - z) * s.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "converter/ir/constant.h"
@@ -13,10 +14,16 @@ struct LowBitParts {
   DType rounded_to = DType::kNone;  // the coarsest narrow float type in which the model computed between
   bool written = false;             // ... and a Cast of the model is one reason for it
   bool divided = false;             // the model subtracts z * s, and z was divided out of it
+  // The constant is (q - z) * s of these very elements, rounded to rounded_to: one DequantizeLinear, and
+  // casts.
+  bool direct = false;
+  int64_t block = 0;  // of a direct one, if not 0: z and s are [N, blocks of this many columns]
 };
 
 // Readings of the recipe, the most divided first; empty: there is none. What they say is to be checked: they
 // leave overflow and rounding aside.
 std::vector<LowBitParts> low_bit_parts(const ConstantPtr& constant);
+// The same with one entry of z and s for every column, if they are of blocks. False: that cannot be computed.
+bool spread_blocks(LowBitParts& parts);
 
 }  // namespace sinter::convert

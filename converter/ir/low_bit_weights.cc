@@ -7,6 +7,7 @@
 
 #include "converter/ir/builder.h"
 #include "converter/ir/low_bit_parts.h"
+#include "converter/ir/packed_integers.h"
 #include "converter/ir/recipe.h"
 
 namespace sinter::convert {
@@ -15,22 +16,25 @@ namespace {
 constexpr int64_t kLeastBlock = 16;     // shorter ones cost more than they save
 constexpr size_t kLazyBytes = 1 << 20;  // packed weights that are computed when they are read
 
-// q, z and s over a matrix, broadcast by strides.
+// q, z and s over a matrix, broadcast by strides; `block` columns may share an item.
 template <class T>
 struct Operand {
   LoadedBytes loaded;
   std::span<const T> items;
-  int64_t row = 0, column = 0;
+  int64_t row = 0, column = 0, block = 1;
 
-  T operator()(int64_t n, int64_t k) const { return items[static_cast<size_t>(n * row + k * column)]; }
+  T operator()(int64_t n, int64_t k) const {
+    return items[static_cast<size_t>(n * row + (block == 1 ? k : k / block) * column)];
+  }
 };
 
 template <class T>
-bool read(ConstantPtr c, DType as, const Dims& dims, T absent, Operand<T>* out) {
+bool read(ConstantPtr c, DType as, Dims dims, T absent, Operand<T>* out, int64_t block = 0) {
   if (!c) c = Constant::of<T>(as, {}, std::span(&absent, 1));
   std::vector<ConstantPtr> cast{c};
   if (c->dtype() != as && !evaluate(CastAttrs{static_cast<int64_t>(as), 1}, {c}, 1, &cast, false).ok())
     return false;
+  if (block > 0) dims[1] = (dims[1] + block - 1) / block, out->block = block;
   const Dims& own = c->dims();
   const auto axis = [&](size_t from_end) {
     return own.size() >= from_end ? own[own.size() - from_end] : int64_t{1};
@@ -51,7 +55,8 @@ bool read(ConstantPtr c, DType as, const Dims& dims, T absent, Operand<T>* out) 
 
 struct Matrix {
   int64_t rows = 0, columns = 0;
-  Operand<int32_t> q;
+  int64_t block = 1;   // z and s have one item for so many columns
+  Operand<int32_t> q;  // empty where the integers are worked on as they are stored
   Operand<float> z, s;
 };
 
@@ -68,7 +73,7 @@ bool block_suits(int64_t block, int64_t columns) { return block >= std::min(colu
 int64_t block_in_place(const Matrix& m) {
   std::vector<bool> changes(static_cast<size_t>(m.columns));
   for (int64_t n = 0; n < m.rows; ++n)
-    for (int64_t k = 1; k < m.columns; ++k)
+    for (int64_t k = m.block; k < m.columns; k += m.block)
       if (!same_bits(m.z(n, k), m.z(n, k - 1)) || !same_bits(m.s(n, k), m.s(n, k - 1)))
         changes[static_cast<size_t>(k)] = true;
   int64_t block = 0;
@@ -121,9 +126,8 @@ struct Coding {
   int64_t padding(int64_t columns) const { return narrow() ? columns % 2 : 0; }
 };
 
-std::optional<Coding> coding(const Matrix& m, DType stored) {
-  const auto [q_low, q_high] = std::minmax_element(m.q.items.begin(), m.q.items.end());
-  const int64_t low = *q_low, high = *q_high;
+std::optional<Coding> coding(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType stored) {
+  const auto [low, high] = range_of_q;
   const auto [z_low, z_high] = std::minmax_element(m.z.items.begin(), m.z.items.end());
   for (const float z : m.z.items)
     if (!(std::fabs(z) < 0x1p24f)) return std::nullopt;
@@ -260,33 +264,68 @@ bool same_values(const Matrix& m, const Blocks& b, const Constant& constant, con
   return true;
 }
 
-std::optional<Matrix> matrix_of(const LowBitParts& parts, const Dims& dims) {
-  Matrix m{dims[0], dims[1], {}, {}, {}};
-  if (!read(parts.q, DType::kInt32, dims, 0, &m.q) || !read(parts.z, DType::kFloat32, dims, 0.0f, &m.z) ||
-      !read(parts.s, DType::kFloat32, dims, 1.0f, &m.s))
+std::optional<Matrix> matrix_of(const LowBitParts& parts, const Dims& dims, bool with_q) {
+  Matrix m{dims[0], dims[1], std::max<int64_t>(parts.block, 1), {}, {}, {}};
+  if ((with_q && !read(parts.q, DType::kInt32, dims, 0, &m.q)) ||
+      !read(parts.z, DType::kFloat32, dims, 0.0f, &m.z, parts.block) ||
+      !read(parts.s, DType::kFloat32, dims, 1.0f, &m.s, parts.block))
     return std::nullopt;
   return m;
 }
 
+std::pair<int64_t, int64_t> range_of(std::span<const int32_t> items) {
+  const auto [low, high] = std::minmax_element(items.begin(), items.end());
+  return {*low, *high};
+}
+
+// Whether direct parts need no comparison with the constant: what it rounds neither overflows nor vanishes.
+bool is_certain(const Matrix& m, std::pair<int64_t, int64_t> range_of_q, DType rounded_to) {
+  const double low = static_cast<double>(range_of_q.first), high = static_cast<double>(range_of_q.second);
+  double most = 0, most_s = 0, least_s = 1;
+  for (const float z : m.z.items)
+    most =
+        std::max({most, std::fabs(low - static_cast<double>(z)), std::fabs(high - static_cast<double>(z))});
+  for (const float item : m.s.items) {
+    const double s = std::fabs(static_cast<double>(item));
+    most_s = std::max(most_s, s);
+    if (s > 0) least_s = std::min(least_s, s);
+  }
+  return most * most_s < (rounded_to == DType::kFloat16 ? 65504.0 : 3e38) && least_s > 1e-30;
+}
+
 std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t which, const LowBitParts& parts) {
   const Dims& dims = constant->dims();
-  const auto m = matrix_of(parts, dims);
+  std::optional<PackedIntegers> stored;
+  if (parts.direct && parts.q->dims() == dims) stored = PackedIntegers::of(parts.q);
+  // Where direct parts do not do, they are looked at as any others.
+  const auto by_element = [&]() -> std::optional<LowBitWeights> {
+    LowBitParts spread = parts;
+    spread.direct = false;
+    return spread_blocks(spread) ? from_parts(constant, which, spread) : std::nullopt;
+  };
+  if (!stored && parts.block > 0) return by_element();
+  const auto m = matrix_of(parts, dims, !stored);
   if (!m) return std::nullopt;
   // A Cast that the model wrote keeps its effect, unless the scales are numbers of that type already: then it
   // only names the type that the model computes in.
   if (parts.written && !(holds(parts.rounded_to, m->s.items) && holds(parts.rounded_to, m->z.items)))
     return std::nullopt;
-  const auto c = coding(*m, parts.q->dtype());
+  const std::pair<int64_t, int64_t> range = stored ? stored->range() : range_of(m->q.items);
+  const auto c = coding(*m, range, parts.q->dtype());
   if (!c) return std::nullopt;
+  if (stored && (c->narrow() != stored->four_bits() || c->padding(m->columns) > 0 ||
+                 !is_certain(*m, range, parts.rounded_to)))
+    return by_element();
   Blocks b{block_in_place(*m), {}};
   if (!block_suits(b.block, m->columns)) {
+    if (stored) return by_element();
     auto sorted = sorted_blocks(*m);
     if (!sorted) return std::nullopt;
     b = std::move(*sorted);
   }
   // Blocks of 4-bit weights begin at whole bytes.
   if (c->narrow() && b.block < m->columns && b.block % 2 != 0) return std::nullopt;
-  if (!same_values(*m, b, *constant, parts)) return std::nullopt;
+  if (!stored && !same_values(*m, b, *constant, parts)) return std::nullopt;
 
   const int64_t blocks = (m->columns + b.block - 1) / b.block;
   std::vector<float> scales, zeros;
@@ -310,12 +349,17 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   const Dims whole{m->rows, m->columns + w.padding};
   if (b.order.empty() && c->offset == 0 && parts.q->dtype() == c->type && parts.q->dims() == whole) {
     w.weights = parts.q;
+  } else if (stored) {
+    w.weights = Constant::lazy(c->type, whole,
+                               [packed = *stored, offset = c->offset] { return packed.shifted(offset); });
+    if (w.weights->byte_size() < kLazyBytes)
+      w.weights = Constant::owned(c->type, whole, stored->shifted(c->offset));
   } else if (const size_t bytes = dense_bytes(c->type, whole); bytes < kLazyBytes) {
     w.weights = Constant::owned(c->type, whole, packed_weights(*m, *c, b.order));
   } else {
     w.weights = Constant::lazy(c->type, whole, [constant, which, coded = *c, order = b.order] {
       const std::vector<LowBitParts> again = low_bit_parts(constant);
-      Matrix q{constant->dims()[0], constant->dims()[1], {}, {}, {}};
+      Matrix q{constant->dims()[0], constant->dims()[1], 1, {}, {}, {}};
       if (which >= again.size() || !read(again[which].q, DType::kInt32, constant->dims(), 0, &q.q))
         throw std::logic_error("weights that were unpacked once cannot be unpacked again");
       return packed_weights(q, coded, order);
