@@ -14,6 +14,7 @@
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "converter/quantize/block_codes.h"
+#include "converter/quantize/weight_rows.h"
 
 namespace sinter::convert {
 namespace {
@@ -32,56 +33,6 @@ struct Scheme {
   bool zeros = false;
   auto operator<=>(const Scheme&) const = default;
 };
-
-// Rows run along `axis`, or, if it is a channel, are what belongs to one of its indices.
-struct RowAxis {
-  int64_t axis = 0;
-  bool channel = false;
-  auto operator<=>(const RowAxis&) const = default;
-};
-
-using Weights = std::vector<float>;
-
-// As rows [rows, columns], and back to the order in which the constant lies.
-class Arrangement {
- public:
-  Arrangement(const Dims& dims, const RowAxis& by) {
-    int64_t outer = 1, inner = 1;
-    const int64_t middle = dims[static_cast<size_t>(by.axis)];
-    for (size_t i = 0; i < dims.size(); ++i)
-      (static_cast<int64_t>(i) < by.axis ? outer : inner) *= static_cast<int64_t>(i) == by.axis ? 1 : dims[i];
-    shape.rows = by.channel ? middle : outer * inner;
-    shape.columns = by.channel ? outer * inner : middle;
-    at_.resize(static_cast<size_t>(outer * middle * inner));
-    size_t i = 0;
-    for (int64_t o = 0; o < outer; ++o)
-      for (int64_t m = 0; m < middle; ++m)
-        for (int64_t n = 0; n < inner; ++n)
-          at_[i++] =
-              static_cast<size_t>(by.channel ? (m * outer + o) * inner + n : (o * inner + n) * middle + m);
-  }
-  Weights rows(std::span<const float> lying) const {
-    Weights result(lying.size());
-    for (size_t i = 0; i < lying.size(); ++i) result[at_[i]] = lying[i];
-    return result;
-  }
-  std::vector<int8_t> lying(const std::vector<int8_t>& rows) const {
-    std::vector<int8_t> result(rows.size());
-    for (size_t i = 0; i < rows.size(); ++i) result[i] = rows[at_[i]];
-    return result;
-  }
-  BlockShape shape;
-
- private:
-  std::vector<size_t> at_;
-};
-
-Weights floats_of(const Constant& c) {
-  const LoadedBytes loaded = c.load();
-  Weights w(loaded.bytes.size() / sizeof(float));
-  if (!w.empty()) std::memcpy(w.data(), loaded.bytes.data(), loaded.bytes.size());
-  return w;
-}
 
 ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
   std::vector<ConstantPtr> results;
@@ -173,7 +124,8 @@ class Narrowing {
         file(n, true, "narrow in the model");
         continue;
       }
-      const Weights w = floats_of(*c);
+      const LoadedFloats floats(*c);
+      const Weights w = floats.items();
       if (!std::all_of(w.begin(), w.end(), [](float f) { return std::isfinite(f); }))
         file(n, false, "not all finite");
       else
@@ -201,7 +153,7 @@ class Narrowing {
     }
   }
 
-  void narrow(int n, size_t i, const ConstantPtr& c, const Weights& w) {
+  void narrow(int n, size_t i, const ConstantPtr& c, Weights w) {
     const Node& node = e_.node(n);
     const auto rank = static_cast<int64_t>(c->dims().size());
     if (!weight_operand(node, i)) {
@@ -231,7 +183,7 @@ class Narrowing {
 
   // In 4 bits if that is asked for, possible and good enough; in 8 bits with one scale a row, or in blocks
   // where that is much better.
-  Coded code(const Weights& rows, BlockShape shape, bool four, bool blocks, bool zeros) {
+  Coded code(Weights rows, BlockShape shape, bool four, bool blocks, bool zeros) {
     const auto coded = [&](const Scheme& s) {
       shape.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
       return code_blocks(rows, shape, s.bits, s.zeros);
@@ -260,7 +212,7 @@ class Narrowing {
   }
 
   // FullyConnected and MatMul with a matrix.
-  void row_product(int n, const ConstantPtr& c, const Weights& w) {
+  void row_product(int n, const ConstantPtr& c, Weights w) {
     const Node node = e_.node(n);
     const auto* connected = node.as<FullyConnectedAttrs>();
     const bool turned = connected == nullptr && node.as<MatMulAttrs>()->transpose_b == 0;
@@ -269,7 +221,8 @@ class Narrowing {
     const auto [at, fresh] = products_.try_emplace({c.get(), turned});
     Product& p = at->second;
     if (fresh) {
-      p.coded = code(turned ? arranged.rows(w) : w, arranged.shape, true, true, true);
+      p.coded = turned ? code(arranged.rows(w), arranged.shape, true, true, true)
+                       : code(w, arranged.shape, true, true, true);
       const Scheme& s = p.coded.scheme;
       p.how = describe(p.coded);
       p.packed = s.bits == 4 || s.block > 0 || c->size() >= kCached;
@@ -302,7 +255,7 @@ class Narrowing {
   }
 
   // Rows are dequantized after they were looked up.
-  void table(int n, const ConstantPtr& c, const Weights& w) {
+  void table(int n, const ConstantPtr& c, Weights w) {
     const Node node = e_.node(n);
     const Value y = e_.value(node.outputs[0]);
     const int64_t rows = c->dims()[0], columns = rows == 0 ? 0 : c->size() / rows;
@@ -351,7 +304,7 @@ class Narrowing {
   }
 
   // Everything else: as integers with scales in the file, widened when a session is created.
-  void store(int n, size_t operand, const ConstantPtr& c, const Weights& w, const RowAxis& by, bool four,
+  void store(int n, size_t operand, const ConstantPtr& c, Weights w, const RowAxis& by, bool four,
              const Coded* known = nullptr) {
     const auto [at, fresh] = stored_.try_emplace({c.get(), by});
     Stored& s = at->second;

@@ -109,5 +109,29 @@ TEST(BlockCodes, RowsOf8BitsAreNeverWorseThanThePlainGrid) {
   }
 }
 
+// Blocks are searched several at a time; each comes out as it does alone, the short one at a row's end too.
+TEST(BlockCodes, BlocksDoNotSeeEachOther) {
+  const int64_t rows = 5, columns = 7 * 32 + 20;
+  std::vector<float> w = normals(static_cast<size_t>(rows * columns), 0.3f);
+  std::fill(w.begin() + 64, w.begin() + 96, 0.0f);
+  std::fill(w.begin() + 96, w.begin() + 128, 1e-40f);
+  for (const bool zeros : {false, true}) {
+    const BlockShape whole{rows, columns, 32};
+    const BlockCodes all = code_blocks(w, whole, 4, zeros);
+    size_t at = 0;
+    for (int64_t n = 0; n < rows; ++n)
+      for (int64_t k = 0; k < columns; k += 32, ++at) {
+        const int64_t length = std::min<int64_t>(32, columns - k);
+        const auto first = static_cast<size_t>(n * columns + k);
+        const BlockCodes one = code_blocks(std::span(w).subspan(first, static_cast<size_t>(length)),
+                                           {1, length, length}, 4, zeros);
+        EXPECT_EQ(one.scales[0], all.scales[at]);
+        EXPECT_EQ(zeros ? one.zeros[0] : 0, zeros ? all.zeros[at] : 0);
+        EXPECT_TRUE(
+            std::equal(one.q.begin(), one.q.end(), all.q.begin() + static_cast<std::ptrdiff_t>(first)));
+      }
+  }
+}
+
 }  // namespace
 }  // namespace sinter::convert
