@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""What converting a large model costs: processor seconds, peak resident memory, and the size of the file.
+
+    bench/large_models.py --sinter build/release/bin/sinter [--only NAME,...] [--gigabytes 1] [--folder FOLDER] [--json FILE]
+
+The models are made here, with the same bytes every time: a chain of products, whose weights lie in a file of external
+data of the size that is asked for (KINDS describes each). Seconds are the user's and the system's together, of one
+process; peak resident memory is VmHWM, pages of mapped files included. FOLDER (the temporary folder by default) needs
+room for the model, the result, and as much again; everything in it is removed afterwards. One model is there at a time.
+"""
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / 'tests' / 'common'))
+import sinter_cli as cli  # noqa: E402
+
+DEPTH = 4096  # rows and columns of most weights
+POLL_SECONDS = 0.005
+CHUNK = 1 << 22  # random words made at a time
+
+
+class Model:
+    """A chain of nodes under construction; weights go to the data file as they are added."""
+
+    def __init__(self, folder, float_type):
+        self.path, self.data = folder / 'model.onnx', folder / 'model.data'
+        self.file = open(self.data, 'wb')
+        self.random = np.random.Generator(np.random.PCG64(7))
+        self.float_type = float_type
+        self.nodes, self.initializers = [], []
+        self.value = 'x'
+
+    def weight(self, name, dims, onnx_type, draw):
+        """An initializer in the data file. `draw(n)` gives n words of it."""
+        words = int(np.prod(dims))
+        if onnx_type in (TensorProto.INT4, TensorProto.UINT4):
+            words = (words + 1) // 2
+        offset, length = self.file.tell(), 0
+        for first in range(0, words, CHUNK):
+            length += self.file.write(draw(min(CHUNK, words - first)).tobytes())
+        tensor = onnx.TensorProto(name=name, data_type=onnx_type, dims=dims,
+                                  data_location=onnx.TensorProto.EXTERNAL)
+        for key, value in (('location', self.data.name), ('offset', offset), ('length', length)):
+            tensor.external_data.add(key=key, value=str(value))
+        self.initializers.append(tensor)
+        return name
+
+    def add(self, op, inputs, output, **attributes):
+        self.nodes.append(helper.make_node(op, inputs, [output], name=output, **attributes))
+        return output
+
+    def product(self, weight, i):
+        self.value = self.add('MatMul', [self.value, weight], f'y{i}')
+
+    # Small numbers: random signs, mantissas and low bits of the exponent.
+    def bfloat16(self, n):
+        return (self.random.integers(0, 1 << 16, n, np.uint16) & 0x80ff) | 0x3c00
+
+    def float16(self, n):
+        return (self.random.integers(0, 1 << 16, n, np.uint16) & 0x87ff) | 0x2000
+
+    def float32(self, n):
+        return (self.random.integers(0, 1 << 32, n, np.uint32) & 0x80ffffff) | 0x3c000000
+
+    def scales(self, n):
+        return self.random.uniform(0.001, 0.01, n).astype(np.float32)
+
+    def bytes(self, n):
+        return self.random.integers(0, 256, n, np.uint8)
+
+    def save(self, columns=DEPTH, opset=21):
+        self.file.close()
+        graph = helper.make_graph(
+            self.nodes, 'large', [helper.make_tensor_value_info('x', self.float_type, [1, DEPTH])],
+            [helper.make_tensor_value_info(self.value, self.float_type, [1, columns])], self.initializers)
+        opsets = [helper.make_opsetid('', opset), helper.make_opsetid('com.microsoft', 1)]
+        onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), self.path)
+
+
+def plain(folder, size, float_type, width, draw):
+    model = Model(folder, float_type)
+    for i in range(max(1, round(size / (width * DEPTH * DEPTH)))):
+        model.product(model.weight(f'w{i}', [DEPTH, DEPTH], float_type, lambda n: draw(model, n)), i)
+    model.save()
+
+
+def bfloat16(folder, size):
+    """products with bfloat16 weights [K, N]"""
+    plain(folder, size, TensorProto.BFLOAT16, 2, Model.bfloat16)
+
+
+def float16(folder, size):
+    """products with float16 weights [K, N]"""
+    plain(folder, size, TensorProto.FLOAT16, 2, Model.float16)
+
+
+def float32(folder, size):
+    """products with float32 weights [K, N]"""
+    plain(folder, size, TensorProto.FLOAT, 4, Model.float32)
+
+
+def matmul_nbits(folder, size):
+    """MatMulNBits of 4 bits, 32 weights to a scale, with zero points"""
+    model = Model(folder, TensorProto.FLOAT)
+    block = 32
+    per_layer = DEPTH * DEPTH // 2 + DEPTH * DEPTH // block * 4 + DEPTH * DEPTH // block // 2
+    for i in range(max(1, round(size / per_layer))):
+        weights = model.weight(f'w{i}', [DEPTH, DEPTH // block, block // 2], TensorProto.UINT8, model.bytes)
+        scales = model.weight(f's{i}', [DEPTH * DEPTH // block], TensorProto.FLOAT, model.scales)
+        zeros = model.weight(f'z{i}', [DEPTH * DEPTH // block // 2], TensorProto.UINT8, model.bytes)
+        model.value = model.add('MatMulNBits', [model.value, weights, scales, zeros], f'y{i}',
+                                domain='com.microsoft', K=DEPTH, N=DEPTH, bits=4, block_size=block)
+    model.save()
+
+
+def int4_dequantize(folder, size):
+    """DequantizeLinear of int4 [K, N], 32 rows to a scale, before a product"""
+    model = Model(folder, TensorProto.FLOAT)
+    block = 32
+    per_layer = DEPTH * DEPTH // 2 + DEPTH * DEPTH // block * 4
+    for i in range(max(1, round(size / per_layer))):
+        weights = model.weight(f'w{i}', [DEPTH, DEPTH], TensorProto.INT4, model.bytes)
+        scales = model.weight(f's{i}', [DEPTH // block, DEPTH], TensorProto.FLOAT, model.scales)
+        model.product(model.add('DequantizeLinear', [weights, scales], f'd{i}', axis=0, block_size=block), i)
+    model.save()
+
+
+def transposed(folder, size):
+    """float32 weights that a Transpose turns before the product"""
+    model = Model(folder, TensorProto.FLOAT)
+    for i in range(max(1, round(size / (4 * DEPTH * DEPTH)))):
+        weights = model.weight(f'w{i}', [DEPTH, DEPTH], TensorProto.FLOAT, model.float32)
+        model.product(model.add('Transpose', [weights], f't{i}', perm=[1, 0]), i)
+    model.save()
+
+
+def cast(folder, size):
+    """float32 weights that a Cast rounds to bfloat16, and another widens, before the product"""
+    model = Model(folder, TensorProto.FLOAT)
+    for i in range(max(1, round(size / (4 * DEPTH * DEPTH)))):
+        weights = model.weight(f'w{i}', [DEPTH, DEPTH], TensorProto.FLOAT, model.float32)
+        narrow = model.add('Cast', [weights], f'n{i}', to=TensorProto.BFLOAT16)
+        model.product(model.add('Cast', [narrow], f'c{i}', to=TensorProto.FLOAT), i)
+    model.save()
+
+
+def sliced(folder, size):
+    """one float32 weight, each slice of which belongs to a product"""
+    model = Model(folder, TensorProto.FLOAT)
+    count = max(2, round(size / (4 * DEPTH * DEPTH)))
+    weights = model.weight('w', [count * DEPTH, DEPTH], TensorProto.FLOAT, model.float32)
+    model.initializers += [helper.make_tensor(f'at{i}', TensorProto.INT64, [1], [i * DEPTH]) for i in range(count + 1)]
+    for i in range(count):
+        model.product(model.add('Slice', [weights, f'at{i}', f'at{i + 1}'], f'p{i}'), i)
+    model.save()
+
+
+# Name, what makes the model, flags of convert.
+KINDS = {
+    'bfloat16': (bfloat16, []),
+    'float16': (float16, []),
+    'float32': (float32, []),
+    'transpose': (transposed, []),
+    'cast': (cast, []),
+    'slice': (sliced, []),
+    'int4-dequantize': (int4_dequantize, []),
+    'matmul-nbits': (matmul_nbits, []),
+    'float32-int4w': (float32, ['--quantize', 'int4w']),
+    'float32-int8w': (float32, ['--quantize', 'int8w']),
+}
+
+
+def peak_of(pid):
+    try:
+        with open(f'/proc/{pid}/status') as status:
+            return next((int(line.split()[1]) * 1024 for line in status if line.startswith('VmHWM')), 0)
+    except (OSError, ProcessLookupError):
+        return 0
+
+
+def convert(sinter, model, out, flags):
+    """(exit code, processor seconds, peak resident bytes, what it said)"""
+    with tempfile.TemporaryFile('w+') as said:
+        child = subprocess.Popen([sinter, 'convert', str(model), '-o', str(out), '--json', '--quiet', *flags],
+                                 stdout=said, stderr=subprocess.STDOUT, text=True)
+        peak = 0
+        while True:
+            peak = max(peak, peak_of(child.pid))
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                break
+            time.sleep(POLL_SECONDS)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        said.seek(0)
+        return child.returncode, usage.ru_utime + usage.ru_stime, peak, said.read()
+
+
+def digest_of(path):
+    with open(path, 'rb') as file:
+        return hashlib.file_digest(file, 'sha256').hexdigest()[:16]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--sinter')
+    parser.add_argument('--only', help='names, separated by commas: ' + ', '.join(KINDS))
+    parser.add_argument('--gigabytes', type=float, default=1)
+    parser.add_argument('--folder', help='where the models are put while they are needed')
+    parser.add_argument('--json')
+    args = parser.parse_args()
+    sinter = cli.find_sinter(args.sinter)
+    names = args.only.split(',') if args.only else list(KINDS)
+    if unknown := [n for n in names if n not in KINDS]:
+        parser.error(f'there is no model {unknown[0]}; there are {", ".join(KINDS)}')
+    rows, failed = [], False
+    print(f'{"model":<16} {"weights":>9} {"CPU":>8} {"per GB":>8} {"peak":>9} {"file":>9}  digest of the file')
+    for name in names:
+        make, flags = KINDS[name]
+        with tempfile.TemporaryDirectory(dir=args.folder) as place:
+            folder = pathlib.Path(place)
+            make(folder, args.gigabytes * 1e9)
+            weights, out = (folder / 'model.data').stat().st_size, folder / 'model.sinter'
+            code, seconds, peak, said = convert(sinter, folder / 'model.onnx', out, flags)
+            if code:
+                failed = True
+                print(f'{name:<16} {weights / 1e6:7.0f}MB  exit code {code}: {said.strip()[:300]}', flush=True)
+                rows.append(dict(model=name, weight_bytes=weights, exit_code=code, said=said))
+                continue
+            row = dict(model=name, weight_bytes=weights, seconds=seconds, peak_bytes=peak,
+                       file_bytes=out.stat().st_size, digest=digest_of(out))
+        rows.append(row)
+        print(f'{name:<16} {weights / 1e6:7.0f}MB {seconds:7.1f}s {seconds / (weights / 1e9):7.1f}s {peak / 1e6:7.0f}MB '
+              f'{row["file_bytes"] / 1e6:7.0f}MB  {row["digest"]}', flush=True)
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + '\n')
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
