@@ -10,12 +10,15 @@
 #include <set>
 
 #include "converter/report/page.h"
+#include "converter/report/short_names.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr double kBoxWidth = 190, kBoxHeight = 38, kRow = 66, kGap = 18, kThin = 10, kMargin = 14;
-constexpr size_t kMostBends = 40000;  // invisible nodes
+constexpr double kEdge = 1e12;                           // beyond every drawing
+constexpr size_t kMostBends = 40000;                     // invisible nodes
+constexpr size_t kNameLetters = 27, kTitleLetters = 24;  // that fit a box
 constexpr int kSortSweeps = 10, kPlaceSweeps = 24;
 
 struct Box {
@@ -41,6 +44,7 @@ class Drawing {
     place();
   }
   std::string svg() const;
+  double start() const;
 
  private:
   void add_boxes();
@@ -270,11 +274,19 @@ void Drawing::place() {
       settle(layer, wanted);
     }
   }
-  double low = 0, high = 0;
+  double low = kEdge, high = -kEdge;
   for (const Box& b : boxes_)
     low = std::min(low, b.x - b.width / 2), high = std::max(high, b.x + b.width / 2);
   for (Box& b : boxes_) b.x += kMargin - low;
   width_ = high - low + 2 * kMargin;
+}
+
+// Where the reader starts: the middle of the first layer.
+double Drawing::start() const {
+  double low = kEdge, high = -kEdge;
+  for (const Box& b : boxes_)
+    if (!b.bend && b.layer == 0) low = std::min(low, b.x), high = std::max(high, b.x);
+  return low <= high ? (low + high) / 2 : width_ / 2;
 }
 
 std::string Drawing::svg() const {
@@ -282,8 +294,14 @@ std::string Drawing::svg() const {
   std::string out = fmt::format(
       "<svg class=\"network\" id=\"network-svg\" role=\"img\" "
       "aria-label=\"the "
-      "network\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\">\n",
-      width_, height, width_, height);
+      "network\" viewBox=\"0 0 {:.0f} {:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" data-start=\"{:.0f}\">\n",
+      width_, height, width_, height, start());
+  std::vector<std::string> names;
+  for (const Box& b : boxes_) names.push_back(b.detail);
+  names = short_names(names, kNameLetters);
+  std::vector<std::string> titles;
+  for (const Box& b : boxes_) titles.push_back(b.title);
+  titles = short_names(titles, kTitleLetters);
   const auto top = [](const Box& b) { return kMargin + b.layer * kRow; };
   for (const Wire& w : wires_) {
     std::string d;
@@ -304,7 +322,8 @@ std::string Drawing::svg() const {
     out += fmt::format("<path class=\"wire {}\" d=\"{}\"><title>{}</title></path>\n", w.look, d,
                        escaped(w.hint));
   }
-  for (const Box& b : boxes_) {
+  for (size_t i = 0; i < boxes_.size(); ++i) {
+    const Box& b = boxes_[i];
     if (b.bend) continue;
     const double x = b.x - b.width / 2, y = top(b);
     if (!b.link.empty()) out += fmt::format("<a href=\"#{}\">", b.link);
@@ -314,8 +333,7 @@ std::string Drawing::svg() const {
         "rx=\"{}\"/><text class=\"op\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text><text class=\"name\" x=\"{:.0f}\" "
         "y=\"{:.0f}\">{}</text>",
         b.look, escaped(b.hint), x, y, b.width, kBoxHeight, b.look == "io" ? 18 : 5, x + 10, y + 16,
-        escaped(shortened(b.title, b.note.empty() ? 24 : 16)), x + 10, y + 30,
-        escaped(shortened(b.detail, 27)));
+        escaped(b.note.empty() ? titles[i] : shortened(titles[i], 16)), x + 10, y + 30, escaped(names[i]));
     if (!b.note.empty())
       out += fmt::format("<text class=\"db\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>", x + b.width - 8, y + 16,
                          escaped(b.note));

@@ -110,7 +110,7 @@ const char kPageScript[] = R"js(
     on('zoom-out', function () { show(zoom / 1.3); });
     on('zoom-one', function () { show(1); });
     on('zoom-fit', function () { show(Math.min(view.clientWidth / w, window.innerHeight * 0.78 / h, 1)); });
-    if (w > view.clientWidth) { show(Math.max(0.45, view.clientWidth / w)); view.scrollTop = 0; view.scrollLeft = (w * zoom - view.clientWidth) / 2; }
+    if (w > view.clientWidth) { show(Math.max(0.45, view.clientWidth / w)); view.scrollTop = 0; view.scrollLeft = svg.getAttribute('data-start') * zoom - view.clientWidth / 2; }
     ['type', 'noise'].forEach(function (by) {
       on('by-' + by, function () {
         net.className = 'by-' + by;
