@@ -37,8 +37,7 @@ class Solver {
           index(i);
           break;
         case 'b':
-          if (facts_[i].dtype != DType::kBool)
-            decide(i, DType::kBool, "input.table", "a truth value is wanted: what is not zero is true");
+          truth(i);
           break;
         case 'N':
         case 'F':
@@ -88,6 +87,18 @@ class Solver {
       return refuse(fmt::format("{} is uint64 and holds more than int64 can, as which it is read", f.name),
                     "store it as int64");
     decide(i, DType::kInt64, "input.table", "an index, an axis or a count");
+  }
+
+  void truth(size_t i) {
+    const OperandFact& f = facts_[i];
+    if (f.dtype == DType::kBool) return;
+    if (f.constant)
+      if (const auto fraction = fraction_as_truth(*f.constant))
+        return decide(
+            i, DType::kBool, "input.table",
+            fmt::format("{} is a truth value and holds {}; what is not zero is true", f.name, *fraction),
+            true);
+    decide(i, DType::kBool, "input.table", "a truth value is wanted: what is not zero is true");
   }
 
   void lead(size_t i, char word) {
@@ -363,6 +374,13 @@ double largest(DType t) {
 Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands,
                   const ResultFact& result) {
   return Solver(rules, operands, result).run();
+}
+
+std::optional<double> fraction_as_truth(const Constant& constant) {
+  if (!is_float(constant.dtype())) return std::nullopt;
+  for (const double v : constant.as_doubles())
+    if (v != std::trunc(v)) return v;
+  return std::nullopt;
 }
 
 bool survives(const Constant& constant, DType to, bool exact) {

@@ -5,6 +5,7 @@
 // decides nothing.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,5 +57,7 @@ Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& ope
 // may overflow, none of a magnitude where whole numbers matter (2^24 and above) may change, and a lone one
 // may not vanish below float32's normal range.
 bool survives(const Constant& constant, DType to, bool exact);
+// The first element that is not a whole number, where floating-point numbers stand for truth values.
+std::optional<double> fraction_as_truth(const Constant& constant);
 
 }  // namespace sinter::convert

@@ -1,7 +1,7 @@
 """Operators of two or more operands, with operands of different types in every place where they can clash."""
 import numpy as np
-from type_case import (bf16, const, d, doubtful, f16, f32, f64, floats, halves, i8, i16, i32, i64, ints, match, node, u8,
-                       u32, u64)
+from type_case import (arr64, bf16, body, const, d, doubtful, f16, f32, f64, floats, halves, i8, i16, i32, i64, ints,
+                       match, node, u8, u32, u64)
 
 
 def floats_of_different_types():
@@ -195,9 +195,14 @@ def powers():
                 [node("Pow", "x e", "t"), node("Reshape", "t s", "u"), node("MatMul", "u c", "y")], {"x": n}, "y",
                 np.array([[np.sqrt(n).sum() * 1.5]]),
                 {"e": np.float32(0.5), "s": np.array([1, 4]), "c": np.full((4, 1), 1.5, f32)}, strict=None)
-    yield match("reducemean_of_int64_float_output_behind_sub", "promote.int-float",
-                [node("ReduceMean", "x", "m", axes=[1]), node("Sub", "x m", "y")], {"x": np.array([[1, 2], [3, 5]])}, "y",
-                np.array([[-0.5, 0.5], [-1, 1]]))
+    # The standard's result would be whole numbers.
+    yield doubtful("reducemean_of_int64_float_output_behind_sub", "promote.int-float",
+                   [node("ReduceMean", "x", "m", axes=[1], name="here"), node("Sub", "x m", "y")],
+                   {"x": np.array([[1, 2], [3, 5]])}, "y", np.array([[-0.5, 0.5], [-1, 1]]),
+                   words=["here", "ReduceMean", "x", "int64", "floating point"])
+    yield doubtful("reducemean_of_int64_declared_float", "promote.int-float",
+                   node("ReduceMean", "x", "y", axes=[1], keepdims=0, name="here"), {"x": np.array([[1, 2], [3, 5]])}, "y",
+                   np.array([1.5, 4]), words=["here", "ReduceMean", "x", "int64", "floating point"])
     yield match("pow_bool_base", "promote.bool", node("Pow", "x e", "y"), {"x": n > 5}, "y:i", np.array([0, 1, 1, 0]),
                 {"e": np.int64(2)})
     yield doubtful("pow_int64_minus_one_declared_int", "pow.base", node("Pow", "x e", "y", name="here"),
@@ -247,12 +252,57 @@ def one_operand():
     # 0.1 lies below the bfloat16 next to it.
     yield match("thresholdedrelu_bf16_attribute", "literal.weak", node("ThresholdedRelu", "x", "y", alpha=0.1),
                 {"x": np.array([0.1, 1.5], bf16)}, "y:w", np.array([0.1, 1.5]))
-    yield match("reducel2_of_int32_declared_float", "promote.int-float", node("ReduceL2", "x", "y", keepdims=0),
-                {"x": np.array([1, 2, 3], i32)}, "y", np.sqrt(14))
+    yield doubtful("reducel2_of_int32_declared_float", "promote.int-float",
+                   node("ReduceL2", "x", "y", keepdims=0, name="here"), {"x": np.array([1, 2, 3], i32)}, "y", np.sqrt(14),
+                   words=["here", "ReduceL2", "int32"])
     yield match("reducemean_of_bool_declared_float", "promote.bool", node("ReduceMean", "x", "y", keepdims=0),
                 {"x": np.array([True, False, True, True])}, "y", np.array(0.75), strict=None)
     yield match("isnan_of_int32_is_false", "promote.int-float", node("IsNaN", "x", "y"), {"x": n}, "y:b",
                 np.zeros(4, bool), strict=None)
+
+
+def wrapping():
+    """Small integers that leave their type before something reads them as more: done as written, and reported."""
+    a, b = np.array([1, 200, 7, 90], u8), np.array([2, 100, 7, 91], u8)
+    cast = node("Cast", "d", "y", to=1, name="reader")
+    at = {"a": a, "b": b}
+    yield doubtful("sub_uint8_wraps_before_cast", "int.exact", [node("Sub", "a b", "d", name="here"), cast], at, "y", a - b,
+                   words=["here", "Sub", "uint8", "below 0", "reader"])
+    yield doubtful("sub_uint8_wraps_before_cast_to_int32_behind_reshape", "int.exact",
+                   [node("Sub", "a b", "c", name="here"), node("Reshape", "c s", "d"),
+                    node("Cast", "d", "y", to=6, name="reader")], at, "y:i", (a - b).astype(i32).reshape(2, 2),
+                   {"s": arr64(2, 2)}, words=["here", "Sub", "below 0", "reader"])
+    yield doubtful("sub_uint32_wraps_before_cast", "int.exact",
+                   [node("Sub", "a b", "d", name="here"), node("Cast", "d", "y", to=7)],
+                   {"a": a.astype(u32), "b": b.astype(u32)}, "y:l", (a.astype(u32) - b.astype(u32)).astype(i64),
+                   words=["here", "Sub", "uint32", "below 0"])
+    yield doubtful("add_uint8_wraps_before_cast", "int.exact", [node("Add", "a b", "d", name="here"), cast], at, "y", a + b,
+                   words=["here", "Add", "uint8", "range"])
+    yield doubtful("mul_int8_wraps_before_cast", "int.exact", [node("Mul", "a b", "d", name="here"), cast],
+                   {"a": a.astype(i8), "b": b.astype(i8)}, "y", a.astype(i8) * b.astype(i8),
+                   words=["here", "Mul", "int8", "range"])
+    yield match("sub_255_minus_uint8_before_cast", "int.exact", [node("Sub", "c a", "d"), cast], {"a": a}, "y", 255 - d(a),
+                {"c": u8(255)})
+    yield match("sub_uint8_read_as_uint8", "int.exact", node("Sub", "a b", "y"), at, "y:B", a - b)
+    yield match("sub_of_cast_uint8", "int.exact",
+                [node("Cast", "a", "i", to=6), node("Cast", "b", "j", to=6), node("Sub", "i j", "d"), cast], at, "y",
+                d(a) - d(b))
+
+
+def fractional_truths():
+    """Only a whole number is clearly true or false: 0.5 counts as true, and is reported."""
+    x, z = floats("ft", 3), floats("fz", 3)
+    m = np.array([True, False, True])
+    yield doubtful("where_condition_half", "input.table", node("Where", "c x z", "y", name="here"), {"x": x, "z": z}, "y",
+                   x, {"c": np.array([0.5, 1, -0.25], f32)}, words=["here", "Where", "c", "0.5"])
+    yield doubtful("and_half", "input.table", node("And", "m c", "y", name="here"), {"m": m}, "y:b", m,
+                   {"c": np.array([0.5], f16)}, words=["here", "And", "c", "0.5"])
+    yield doubtful("if_condition_half", "branch.edge",
+                   node("If", "c", "y", name="here", then_branch=body([node("Neg", "x", "a")], "", "a"),
+                        else_branch=body([node("Exp", "x", "b")], "", "b")), {"x": x}, "y", -x, {"c": f32(0.5)},
+                   words=["here", "If", "0.5"])
+    yield match("where_condition_whole_floats", "input.table", node("Where", "c x z", "y"), {"x": x, "z": z}, "y",
+                np.array([x[0], z[1], x[2]]), {"c": np.array([1, 0, 2], f32)})
 
 
 def booleans():
@@ -315,5 +365,6 @@ def selections():
 
 
 def cases():
-    for group in (floats_of_different_types, comparisons, integers, powers, one_operand, booleans, selections):
+    for group in (floats_of_different_types, comparisons, integers, powers, one_operand, wrapping, fractional_truths,
+                  booleans, selections):
         yield from group()

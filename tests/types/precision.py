@@ -1,6 +1,7 @@
 """Where a type's range or precision is the point: explicit Casts, float64, large integers, NaN and infinity."""
 import numpy as np
-from type_case import (arr64, bf16, const, d, doubtful, f16, f32, f64, floats, halves, i8, i16, i32, i64, match, node, u8)
+from type_case import (arr64, bf16, body, const, d, doubtful, f16, f32, f64, floats, halves, i8, i16, i32, i64, match,
+                       node, u8)
 
 
 def casts():
@@ -148,6 +149,19 @@ def special_values():
                    [node("Cast", "c", "k", name="here", to=10), node("Add", "x k", "y")], {"x": halves("inf", 3)}, "y:h",
                    np.array([-np.inf, *(d(halves("inf", 3))[1:] + [2, np.inf])]), {"c": f32([-1e9, 2, 70000])},
                    words=("here", "Cast", "infinite", "float16", "70000"))
+    h = halves("cl", 2)
+    yield doubtful("castlike_of_constant_to_infinity", "cast.explicit",
+                   [node("CastLike", "c x", "k", name="here"), node("Add", "x k", "y")], {"x": h}, "y:h",
+                   np.array([np.inf, np.inf]), {"c": f32([1e6])}, words=("here", "CastLike", "infinite", "float16"))
+    yield doubtful("cast_to_infinity_in_a_loop", "cast.explicit",
+                   node("Loop", ["n", "", "x"], "y", name="loop", body=body(
+                       [node("Cast", "k", "j", to=10, name="here"), node("Identity", "c", "e"), node("Min", "a j", "b")],
+                       "i:l c:b a:h", "e:b b:h", {"k": f32([70000])})), {"x": h}, "y:h", h, {"n": np.int64(300)},
+                   words=("here", "Cast", "infinite", "70000"))
+    yield doubtful("cast_of_constant_cut_to_float8", "cast.explicit",
+                   [node("Cast", "c", "k", name="here", to=17), node("Cast", "k", "w", to=1), node("Mul", "x w", "y")],
+                   {"x": floats("f8", 2)}, "y", d(floats("f8", 2)) * np.array([448, 1]), {"c": f32([1e6, 1])},
+                   words=("here", "Cast", "largest", "float8", "1000000"), opset=19)
     yield doubtful("nan_constant", "literal.weak", node("Add", "x c", "y", name="here"), {"x": x}, "y",
                    d(x) + np.array([0, np.nan, 1]), {"c": np.array([0, np.nan, 1], f32)}, ["nan"])
     yield match("inf_literal_f64_beside_f16", "literal.weak", node("Min", "x c", "y"), {"x": x.astype(f16)}, "y:h",

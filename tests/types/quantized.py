@@ -87,6 +87,16 @@ def dequantize():
                    {"s": f32(0.5), "z": u8(128)}, ["here", "zero"])
     yield doubtful("zero_point_fractional", "quant.zero", node("DequantizeLinear", "q s z", "y", name="here"),
                    {"q": u}, "y", (d(u) - 7.5) * 0.5, {"s": f32(0.5), "z": f32(7.5)}, ["here", "zero"])
+    f8 = np.array([1, 2, -4], f32).astype(e4m3fn)
+    two = np.array(2, f32).astype(e4m3fn)
+    yield doubtful("float8_data_with_zero_point", "quant.zero",
+                   [node("DequantizeLinear", "w s z", "v", name="here"), node("Mul", "x v", "y")], {"x": floats("f8z", 3)},
+                   "y", d(floats("f8z", 3)) * (d(f8) - 2) * 0.5, {"w": f8, "s": f32(0.5), "z": two},
+                   ["here", "zero point", "z", "2"], opset=21)
+    yield match("float8_data_with_zero_point_zero", "quant.zero",
+                [node("DequantizeLinear", "w s z", "v"), node("Mul", "x v", "y")], {"x": floats("f8z", 3)},
+                "y", d(floats("f8z", 3)) * d(f8) * 0.5, {"w": f8, "s": f32(0.5), "z": np.array(0, f32).astype(e4m3fn)},
+                opset=21)
     for name, kind, low, high in (("int4", "int4", -8, 7), ("uint4", "uint4", 0, 15)):
         w = ints(f"w{name}", 8, 4, low=low, high=high).astype(getattr(ml_dtypes, kind))
         z = np.array([[3, 1, 0, 7], [2, 5, 6, 4]]).astype(getattr(ml_dtypes, kind))

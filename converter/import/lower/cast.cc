@@ -10,8 +10,26 @@ namespace {
 // Large weights are not looked through, they hold no infinities that somebody meant.
 constexpr int64_t kMostLookedAt = int64_t{1} << 22;
 
-// Rule cast.explicit: the cast is done as it is written, and said where it makes numbers infinite or rounds
-// integers.
+// Where numbers stop growing in types that saturate; infinity: the type does not.
+double saturated_at(DType t) {
+  switch (t) {
+    case DType::kFloat8E4M3FN:
+      return 448;
+    case DType::kFloat8E4M3FNUZ:
+      return 240;
+    case DType::kFloat8E5M2:
+    case DType::kFloat8E5M2FNUZ:
+      return 57344;
+    case DType::kFloat4E2M1:
+      return 6;
+    default:
+      return HUGE_VAL;
+  }
+}
+constexpr double kBeyondRounding = 1.25;  // rounding to the nearest changes less
+
+// Rule cast.explicit: the cast is done as it is written, and said where it makes numbers infinite or NaN,
+// cuts them to the type's largest, or rounds integers.
 void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   const ConstantPtr to = n.constant(result);
   if (!to || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
@@ -20,12 +38,19 @@ void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
            dtype_name(from.dtype()), n.node().inputs[0], dtype_name(to->dtype()));
   if (!is_float(from.dtype())) return;
   const std::vector<double> before = from.as_doubles(), after = to->as_doubles();
-  size_t lost = 0, last = 0;
-  for (size_t i = 0; i < before.size(); ++i)
-    if (std::isfinite(before[i]) && std::isinf(after[i])) ++lost, last = i;
-  if (lost > 0)
-    n.warn("makes {} of its numbers infinite in {}, {} for one; so it is written, and so it stays", lost,
-           dtype_name(to->dtype()), before[last]);
+  size_t infinite = 0, nan = 0, cut = 0, last = 0;
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!std::isfinite(before[i])) continue;
+    const bool clamped = std::abs(before[i]) > kBeyondRounding * saturated_at(to->dtype());
+    infinite += std::isinf(after[i]), nan += std::isnan(after[i]), cut += clamped && std::isfinite(after[i]);
+    if (!std::isfinite(after[i]) || clamped) last = i;
+  }
+  const auto report = [&](size_t count, const char* what) {
+    if (count > 0)
+      n.warn("makes {} of its numbers {} in {}, {} for one; so it is written, and so it stays", count, what,
+             dtype_name(to->dtype()), before[last]);
+  };
+  report(infinite, "infinite"), report(nan, "NaN"), report(cut, "no more than the largest");
 }
 
 bool cast_to(NodeLowering& n, DType to) {

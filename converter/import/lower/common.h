@@ -25,6 +25,10 @@ ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
 ValueId index_row(NodeLowering& n, int64_t length);
 // A bounded value whose count is known is cut to it; otherwise its axis gets the count as extent.
 ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count);
+// Warns where results of small integers, or differences of unsigned ones, leave their type although a Cast or
+// another reader takes them as more.
+enum class WrappingOp { kAdd, kSub, kMul };
+void warn_of_wrapping(NodeLowering& n, WrappingOp op, ValueId result);
 // Marks attributes that only training used.
 void ignore_legacy(NodeLowering& n);
 

@@ -32,6 +32,17 @@ void note_quant(NodeLowering& n, ValueId v, DType to, const char* rule, const ch
                            {{"operand", given, n.constant(v) != nullptr}}});
 }
 
+// The formula subtracts it, but most runtimes take float8 data to have none.
+void report_float8_zero(NodeLowering& n, DType data, ValueId zero_point) {
+  const ConstantPtr c = n.constant(zero_point);
+  if (!c || !is_float8(data)) return;
+  for (const double v : c->as_doubles())
+    if (v != 0)
+      return n.warn(
+          "zero point '{}' of {} data holds {}, where only 0 is usual; it is computed with as written",
+          n.parent().graph().value(zero_point).name, dtype_name(data), v);
+}
+
 }  // namespace
 
 bool quantized_type(DType t) {
@@ -41,7 +52,8 @@ bool quantized_type(DType t) {
 bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* as_numbers) {
   *as_numbers = false;
   const DType given = n.dtype(*zero_point);
-  if (*zero_point < 0 || given == data) return true;
+  if (*zero_point < 0) return true;
+  if (given == data) return report_float8_zero(n, data, *zero_point), true;
   const std::string name = n.parent().graph().value(*zero_point).name;
   const auto decide = [&](const char* reason, DType to) {
     n.parent().ledger().add(
@@ -101,7 +113,8 @@ ValueId real_scale(NodeLowering& n, ValueId scale) {
 }
 
 bool settle_zero_point_of_result(NodeLowering& n, DType to, ValueId* zero_point) {
-  if (*zero_point < 0 || n.dtype(*zero_point) == to) return true;
+  if (*zero_point < 0) return true;
+  if (n.dtype(*zero_point) == to) return report_float8_zero(n, to, *zero_point), true;
   const std::string name = n.parent().graph().value(*zero_point).name;
   const DType given = n.dtype(*zero_point);
   const ConstantPtr c = n.constant(*zero_point);

@@ -25,6 +25,13 @@ bool with_fractions(NodeLowering& n, Compute compute) {
   const ValueId x = n.input(0);
   if (x < 0 || is_float(n.dtype(x)) || !n.wants_fractions()) return n.output(0, compute(x));
   const DType wide = bit_width(n.dtype(x)) > 16 ? DType::kFloat64 : DType::kFloat32;
+  // Of pictures and truth values nobody wants the standard's whole numbers; of counts and sums somebody may.
+  if (wide == DType::kFloat64)
+    n.warn(
+        "'{}' is {}, of which {} gives whole numbers; the result is read or declared as floating point, and "
+        "is "
+        "computed so",
+        n.node().inputs[0], dtype_name(n.dtype(x)), n.node().op_type);
   return n.output(0, n.cast(compute(n.cast(x, wide)), DType::kFloat32));
 }
 template <ReduceFn Fn>
