@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -120,6 +121,24 @@ std::vector<std::string> host_backend_names() {
   return names;
 }
 
+namespace {
+
+// float32 numbers for an input of fewer bits.
+ConstantPtr rounded(const ConstantPtr& array, const PortInfo& port) {
+  std::vector<ConstantPtr> cast;
+  if (!evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 0}, {array}, 1, &cast).ok())
+    throw DataError(fmt::format("input '{}' is {} and cannot be rounded to {}", port.name,
+                                to_string(array->dtype(), array->dims()), port_type(port)));
+  const std::vector<double> before = array->as_doubles(), after = cast[0]->as_doubles();
+  for (size_t i = 0; i < before.size(); ++i)
+    if (std::isfinite(before[i]) && !std::isfinite(after[i]))
+      throw DataError(fmt::format("input '{}' holds {}, which {} does not reach; scale the data", port.name,
+                                  before[i], dtype_name(port.dtype)));
+  return cast[0];
+}
+
+}  // namespace
+
 struct HostSession::Threads {
   explicit Threads(int count) : pool(count) {}
   PthreadPool pool;
@@ -163,17 +182,13 @@ ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
     throw DataError(fmt::format("input '{}' ({}) is missing; the data has {}", port.name, port_type(port),
                                 names.empty() ? "no arrays" : names));
   }
-  const bool narrow = port.dtype == DType::kBFloat16 || is_float8(port.dtype);
-  if (array->dtype() != port.dtype && narrow) {
-    // .npz cannot hold these types: bits, or float32 to be rounded.
-    const DType bits = port.dtype == DType::kBFloat16 ? DType::kUint16 : DType::kUint8;
-    if (array->dtype() == bits)
-      return Constant::mapped(port.dtype, array->dims(), array, array->load().bytes);
-    std::vector<ConstantPtr> cast;
-    if (array->dtype() == DType::kFloat32 &&
-        evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 1}, {array}, 1, &cast).ok())
-      return cast[0];
-  }
+  // .npz cannot hold bfloat16 and float8: their bits do as well.
+  const DType bits = port.dtype == DType::kBFloat16 ? DType::kUint16
+                     : is_float8(port.dtype)        ? DType::kUint8
+                                                    : DType::kNone;
+  if (array->dtype() == bits) return Constant::mapped(port.dtype, array->dims(), array, array->load().bytes);
+  if (array->dtype() == DType::kFloat32 && is_float(port.dtype) && bit_width(port.dtype) < 32)
+    return rounded(array, port);
   if (array->dtype() != port.dtype)
     throw DataError(fmt::format("input '{}' is {} but the model takes {}", port.name,
                                 to_string(array->dtype(), array->dims()), port_type(port)));

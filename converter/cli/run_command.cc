@@ -134,6 +134,7 @@ void run_run(const RunArguments& a) {
   const Arrays inputs = read_arrays(a.inputs);
   using Reading = LoadedModel::Reading;
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
+  if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
   HostSession session(loaded, {a.threads, a.backend});
   Profiler profiler;
   if (a.profile) profiler.attach(session.session());
@@ -174,8 +175,9 @@ void add_run(CLI::App& app, Outcome&) {
   c->add_option("--inputs", a->inputs,
                 "Arrays named as the model's inputs: .npz, or .npy or .pb for a single input")
       ->required();
-  c->add_option("--outputs", a->outputs,
-                "Where to write the outputs (.npz); without it a summary is printed");
+  c->add_option(
+      "--outputs", a->outputs,
+      "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
   c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can: reference, xnnpack, simd");

@@ -134,6 +134,17 @@ ConstantPtr read_npy(const std::filesystem::path& path) {
   return arrays.front().second;
 }
 
+void check_arrays_path(const std::string& flag, const std::filesystem::path& path, size_t count) {
+  std::error_code error;
+  const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
+  if (special || path.extension() == ".npz" || (path.extension() == ".npy" && count == 1)) return;
+  throw UsageError(path.extension() == ".npy"
+                       ? fmt::format("{} {}: a .npy file holds one array, and there are {}; name it .npz",
+                                     flag, path.string(), count)
+                       : fmt::format("{} {}: arrays are written as .npz{}; name the file so", flag,
+                                     path.string(), count == 1 ? " or .npy" : ""));
+}
+
 void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
   if (path.extension() == ".npy" && arrays.size() == 1)
     return write_whole(path, make_npy(*arrays.front().second));
