@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "converter/import/reader.h"
+#include "converter/passes/follow_nodes.h"
 #include "converter/plan/cost.h"
 #include "converter/plan/preferences.h"
 #include "converter/quantize/accuracy.h"
@@ -245,7 +246,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
       import_model(onnx, diagnostics, 2 * options.lowering.most_operations);
   if (!imported) return std::nullopt;
   report.onnx_nodes = imported->graph.nodes.size();
-  std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics);
+  std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics, &report.fates);
   if (!graph || diagnostics.refused()) return std::nullopt;
   // Data that does not fit is refused before anything runs.
   std::unique_ptr<SampleSource> samples;
@@ -264,7 +265,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   report.lowered_nodes = count_nodes(*graph);
   if (options.narrow_float64) narrow_float64(*graph);
   stage("rewriting");
-  report.passes = run_passes(*graph, options.passes);
+  report.passes = run_passes(*graph, options.passes, report.fates);
+  const NodeFates::Picture rewritten(*graph);
   if (options.prefer_float16) {
     stage("trying out");
     prefer_float16(*graph, options.target, options.backends, diagnostics);
@@ -276,6 +278,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     stage("quantizing weights");
     report.quantized = quantize_weights(*graph, samples.get(), evaluated.get(), options);
   } else if (samples) {
+    stage("quantizing");
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
     std::optional<LabelledData> labelled;
@@ -298,6 +301,8 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                       {.runner = options.quantization.runner, .progress = options.quantization.progress});
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
     if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
+  if (options.prefer_float16) report.fates.follow("--prefer-float16", rewritten, *graph);
+  if (report.quantized) report.fates.follow("--quantize", rewritten, *graph);
   compact_values(*graph);
   report.ledger = graph->ledger;
   stage("planning");
@@ -336,7 +341,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   report.order_proved = plan.programs.front().order_proved;
   stage("writing");
   EmitOptions emit = options.emit;
-  emit.debug_text = to_lines(*report.ledger);
+  emit.debug_text = to_lines(*report.ledger) + to_lines(report.fates, *plan.programs.front().graph);
   if (options.check) emit.check = [&](const std::filesystem::path& file) { options.check(plan, file); };
   report.file = emit_model(plan, out, emit);
   return report;

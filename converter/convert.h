@@ -17,6 +17,7 @@
 #include "converter/quantize/layer_report.h"
 #include "converter/quantize/quantize.h"
 #include "converter/report/diagnostics.h"
+#include "converter/report/node_fates.h"
 #include "runtime/backend/backend.h"
 
 namespace sinter::convert {
@@ -75,6 +76,7 @@ struct ConversionReport {
   std::vector<LayerReport> layers;           // with details, where there are samples
   std::shared_ptr<const PlannedModel> plan;  // with details
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
+  NodeFates fates;                           // what became of each ONNX node
 };
 
 // Whether some kernels of the target compute in float16, given a processor that does.

@@ -16,6 +16,7 @@
 #include "converter/quantize/noise.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
+#include "converter/report/node_fates.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -268,10 +269,20 @@ void run_explain(const InspectArguments& a) {
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, session_here(view, {}));
+  const nlohmann::json fates = fates_of(loaded.model(), a.name);
+  // The node whose steps do the work of the one that is asked for, and the value read instead of one that is
+  // gone.
+  std::string node = a.name, value = a.name;
+  for (const auto& f : fates) {
+    if (f.contains("call")) continue;
+    if (f.value("became", "") == "step") node = f.value("onnx_node", node);
+    if (f.value("became", "") == "fused") node = f.value("into", node);
+    if (f.value("became", "") == "value") value = f.value("into", value);
+  }
   // Also under the name of the ONNX value that it stands for.
-  const auto named = [&](const std::string& name) { return name == a.name || exact_name(name) == a.name; };
+  const auto named = [&](const std::string& name) { return name == value || exact_name(name) == value; };
   for (const auto& s : steps_json(view, host.session())) {
-    bool hit = s["name"] == a.name;
+    bool hit = s["name"] == node || s["name"].get<std::string>().starts_with(a.name + "/");
     for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
     for (const auto& x : s["outputs"]) {  // "NAME TYPE"
       const std::string text = x.get<std::string>();
@@ -288,17 +299,21 @@ void run_explain(const InspectArguments& a) {
     const std::string value = e.value("value", std::string());
     if (value == a.name || value == base || e.value("node", std::string()) == a.name) types.push_back(e);
   }
-  if (found.empty() && values.empty() && types.empty())
+  if (found.empty() && values.empty() && types.empty() && fates.empty())
     throw DataError(
-        fmt::format("{} has no tensor or node '{}' (names of what was folded or fused are gone; see sinter "
-                    "inspect --steps)",
+        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
+                    "--steps lists what is "
+                    "there; --strip leaves names out)",
                     a.model, a.name));
   if (a.common.json) {
-    fmt::print(
-        "{}\n",
-        nlohmann::json{{"name", a.name}, {"values", values}, {"steps", found}, {"types", types}}.dump(2));
+    fmt::print("{}\n",
+               nlohmann::json{
+                   {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}}
+                   .dump(2));
     return;
   }
+  for (const auto& f : fates)
+    fmt::print("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""), fate_words(f));
   for (const auto& t : values)
     fmt::print("{} is a {} {} {}\n", t["value"].get<std::string>(), t["kind"].get<std::string>(),
                type_text(t), t["shape"].dump());

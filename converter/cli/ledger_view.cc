@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
+#include <set>
 #include <sstream>
 
 #include "converter/report/errors.h"
@@ -11,7 +13,10 @@
 
 namespace sinter::convert {
 
-nlohmann::json ledger_of(const Model& model) {
+namespace {
+
+// The lines of the file's debug text, whatever they are about.
+nlohmann::json debug_lines(const Model& model) {
   nlohmann::json entries = nlohmann::json::array();
   constexpr uint64_t kMostText = uint64_t{1} << 30;
   for (const format::Segment& segment : model.state()->segments) {
@@ -33,6 +38,44 @@ nlohmann::json ledger_of(const Model& model) {
     }
   }
   return entries;
+}
+
+bool about_node(const nlohmann::json& line) { return line.contains("onnx_node"); }
+
+}  // namespace
+
+nlohmann::json ledger_of(const Model& model) {
+  nlohmann::json entries = nlohmann::json::array();
+  for (nlohmann::json& line : debug_lines(model))
+    if (!about_node(line)) entries.push_back(std::move(line));
+  return entries;
+}
+
+nlohmann::json fates_of(const Model& model, const std::string& name) {
+  const nlohmann::json all = debug_lines(model);
+  nlohmann::json chain = nlohmann::json::array();
+  std::set<std::string> visited;
+  for (std::string next = name; !next.empty() && visited.insert(next).second;) {
+    const auto named = [&](const nlohmann::json& line) {
+      if (!about_node(line)) return false;
+      if (line.value("onnx_node", std::string()) == next) return true;
+      const nlohmann::json outputs = line.value("outputs", nlohmann::json::array());
+      return std::find(outputs.begin(), outputs.end(), next) != outputs.end();
+    };
+    const auto at = std::find_if(all.begin(), all.end(), named);
+    if (at == all.end()) break;
+    chain.push_back(*at);
+    next = at->value("became", std::string()) == "step" ? at->value("onnx_node", std::string())
+                                                        : at->value("into", std::string());
+  }
+  // A call of a function: the nodes that stand in its place.
+  for (const nlohmann::json& line : all)
+    if (chain.empty() || chain.front().contains("call"))
+      if (about_node(line) && line.value("onnx_node", std::string()).starts_with(name + "/")) {
+        chain.push_back(line);
+        chain.back()["call"] = name;
+      }
+  return chain;
 }
 
 std::string ledger_line(const nlohmann::json& e) {

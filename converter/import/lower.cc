@@ -5,10 +5,13 @@
 #include <set>
 #include <stdexcept>
 
+#include "converter/import/check_options.h"
 #include "converter/import/given_constant.h"
 #include "converter/import/op_since.h"
+#include "converter/import/reader.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
+#include "converter/report/node_fates.h"
 
 namespace sinter::convert {
 
@@ -40,6 +43,7 @@ GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const Low
       options_(options),
       diagnostics_(diagnostics),
       outer_(outer),
+      fates_(outer != nullptr ? outer->fates_ : nullptr),
       cost_(outer != nullptr ? outer->cost_ : own_cost_) {
   scopes_.emplace_back();
   if (outer != nullptr) return;
@@ -175,6 +179,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
   const bool unknown_operand =
       std::find(lowering.inputs_.begin(), lowering.inputs_.end(), kUnknown) != lowering.inputs_.end();
   builder_.set_origin({node.name, node.op_type});
+  const size_t nodes_before = graph_.nodes.size();
   for (const std::string& name : node.inputs)
     if (const Unusable* problem = lookup(name) == kUnknown ? unusable(name) : nullptr)
       lowering.refuse_advising(type_advice(problem->type), "operand '{}': {}", name, problem->why);
@@ -191,6 +196,8 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     lowering.refuse_advising(
         "export the model with operators that docs/ops.md lists, or compute this one before or after it",
         "operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".", node.op_type);
+  } else if (node.domain.empty() && node.opset > kNewestOpset) {
+    // The reader has refused the model for it.
   } else if (node.opset > rule->newest) {
     lowering.refuse_advising(fmt::format("export the model with version {} or older", rule->newest),
                              "version {} of operator set '{}' is newer than {}, the newest that is known",
@@ -222,6 +229,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
   check_folding(node);
   if (!done) return;
+  enter_fate(node, lowering.outputs_, nodes_before);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
       lowering.refuse_advising("remove what reads this output from the model",
@@ -238,6 +246,24 @@ void GraphLowering::check_folding(const ImportedNode& node) {
       fmt::format("folding the model's constants {} more than {} MB up to here",
                   too_many ? "computes" : "keeps", (too_many ? cost_.most_computed : cost_.most_kept) >> 20);
   cost_.node = node.name, cost_.op = node.op_type;
+}
+
+void GraphLowering::enter_fate(const ImportedNode& node, const std::vector<ValueId>& outputs,
+                               size_t nodes_before) {
+  if (fates_ == nullptr) return;
+  NodeFate fate{node.name, node.op_type, node.outputs, NodeFate::Kind::kDropped, {}};
+  for (size_t n = nodes_before; n < graph_.nodes.size(); ++n)
+    if (graph_.nodes[n].name == node.name) fate.kind = NodeFate::Kind::kStep;
+  for (const ValueId id : outputs) {
+    if (fate.kind != NodeFate::Kind::kDropped || (id < 0 && !is_sequence(id))) continue;
+    if (is_sequence(id)) {  // a list of values, which exists while lowering alone
+      fate.kind = NodeFate::Kind::kValue;
+      continue;
+    }
+    fate.kind = graph_.is_constant(id) ? NodeFate::Kind::kConstant : NodeFate::Kind::kValue;
+    if (fate.kind == NodeFate::Kind::kValue) fate.into = graph_.value(id).name;
+  }
+  fates_->add(std::move(fate));
 }
 
 std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source,
@@ -346,6 +372,8 @@ class InputShapes {
         dims.push_back(s->second);
       } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
         dims.push_back(1);
+      } else if (options_.assumed > 0) {
+        dims.push_back(options_.assumed);
       } else {
         open_.push_back(fmt::format("{} dim {}{}", input.name, axis,
                                     dim.symbol.empty() ? std::string() : " '" + dim.symbol + "'"));
@@ -356,8 +384,9 @@ class InputShapes {
     return dims;
   }
 
+  bool any_open() const { return !open_.empty(); }
   void report_open() {
-    if (open_.empty()) return;
+    if (open_.empty() || options_.assumed > 0) return;
     diagnostics_.refuse("", "", fmt::format("these dimensions are open: {}", fmt::join(open_, "; ")),
                         "give each with --dim NAME=N or --shape INPUT=...");
   }
@@ -369,36 +398,6 @@ class InputShapes {
   std::map<std::string, int64_t> symbols_;
   std::vector<std::string> open_;
 };
-
-// Names on the command line that the model does not have are mistakes worth a refusal.
-void check_option_names(const ImportedModel& model, const LoweringOptions& options,
-                        Diagnostics& diagnostics) {
-  std::set<std::string> inputs, symbols;
-  for (const ImportedValueInfo& input : model.graph.inputs) {
-    inputs.insert(input.name);
-    for (const ImportedDim& dim : input.dims) symbols.insert(dim.symbol);
-  }
-  for (const auto& [name, shape] : options.shapes)
-    if (inputs.count(name) == 0)
-      diagnostics.refuse("", "",
-                         fmt::format("--shape {}: the model has no input of this name (it has {})", name,
-                                     fmt::join(inputs, ", ")),
-                         "name one of these");
-  for (const auto& [name, constant] : options.constants) {
-    const bool initializer =
-        std::any_of(model.graph.initializers.begin(), model.graph.initializers.end(),
-                    [&, &name = name](const ImportedTensor& t) { return t.name == name; });
-    if (inputs.count(name) == 0 && !initializer)
-      diagnostics.refuse("", "",
-                         fmt::format("--const {}: the model has no input of this name (it has {})", name,
-                                     fmt::join(inputs, ", ")),
-                         "name one of these");
-  }
-  for (const auto& [name, n] : options.dims)
-    if (symbols.count(name) == 0)
-      diagnostics.refuse("", "", fmt::format("--dim {}: no input has a dimension of this name", name),
-                         "give the input's shape with --shape INPUT=...");
-}
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
@@ -490,12 +489,15 @@ void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
 
 }  // namespace
 
-std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
-                                 Diagnostics& diagnostics) {
+namespace {
+
+std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& options,
+                                Diagnostics& diagnostics, NodeFates* fates, bool* any_open) {
   Graph graph;
   graph.name = model.graph.name;
   GraphLowering lowering(graph, model, options, diagnostics);
-  check_option_names(model, options, diagnostics);
+  lowering.set_fates(fates);
+  check_options(model, options, diagnostics);
   check_port_names(model.graph, diagnostics);
   InputShapes shapes(model.graph, options, diagnostics);
   define_given(model.graph, options, lowering);
@@ -528,6 +530,7 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
     lowering.define(input.name, lowering.kept(input.name, id));
   }
   shapes.report_open();
+  *any_open = shapes.any_open();
   lowering.lower_nodes(model.graph);
   const GraphLowering::Cost& cost = lowering.cost();
   if (cost.operations > options.most_operations) {
@@ -565,6 +568,55 @@ std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptio
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
+  return graph;
+}
+
+bool has_loop(const ImportedModel& model) {
+  bool found = false;
+  each_graph(model.graph, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes) found |= node.domain.empty() && node.op_type == "Loop";
+  });
+  return found;
+}
+
+bool same_reason(const Diagnostic& a, const Diagnostic& b) {
+  return a.node == b.node && a.op == b.op && a.message == b.message && a.remedy == b.remedy;
+}
+
+bool holds(const std::vector<Diagnostic>& all, const Diagnostic& reason) {
+  return std::any_of(all.begin(), all.end(), [&](const Diagnostic& d) { return same_reason(d, reason); });
+}
+
+// Behind an open dimension, a loop without a bound and a carried value that grows nothing is known, and
+// nothing is refused. Two trials with different sizes in their places find what is: a reason that both give
+// has nothing to do with the size, unless it is about shapes.
+void add_reasons_behind(const ImportedModel& model, const LoweringOptions& options,
+                        Diagnostics& diagnostics) {
+  constexpr int64_t kSizes[] = {256, 512};
+  Diagnostics found[2];
+  for (size_t i = 0; i < std::size(kSizes); ++i) {
+    LoweringOptions trial = options;
+    trial.assumed = kSizes[i];
+    bool any_open = false;
+    lower_once(model, trial, found[i], nullptr, &any_open);
+  }
+  for (Diagnostic d : found[0].all()) {
+    const std::vector<Diagnostic>& others = found[1].all();
+    const bool same = std::find(others.begin(), others.end(), d) != others.end();
+    if (d.severity != Severity::kRefusal || d.node.empty() || holds(diagnostics.all(), d)) continue;
+    if (!same && (d.shapes || !holds(others, d))) continue;
+    if (!same) d.operands.clear();  // they have the trial's sizes
+    diagnostics.add(std::move(d));
+  }
+}
+
+}  // namespace
+
+std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
+                                 Diagnostics& diagnostics, NodeFates* fates) {
+  bool any_open = false;
+  std::optional<Graph> graph = lower_once(model, options, diagnostics, fates, &any_open);
+  if (!graph && (any_open || has_loop(model))) add_reasons_behind(model, options, diagnostics);
   return graph;
 }
 

@@ -15,6 +15,8 @@
 
 namespace sinter::convert {
 
+class NodeFates;
+
 // What the command line says about shapes and values.
 struct LoweringOptions {
   std::map<std::string, Dims> shapes;            // --shape INPUT=...
@@ -23,6 +25,9 @@ struct LoweringOptions {
   std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
   std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
   bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
+  // Above 0: a trial that only looks for further refusals takes this for every open dimension, for trip
+  // counts without a bound and for what grows in a loop.
+  int64_t assumed = 0;
   // What one model may cost: every node, loops unrolled and bodies tried again included. Loops in loops
   // multiply; no real model comes near. Functions may expand to twice as many nodes. What folding may compute
   // and keep grows with this and with the model's own constants (FoldingLimits in lower.cc).
@@ -95,9 +100,13 @@ class GraphLowering {
     std::string refusal, node, op;  // what exceeds one of these, and where; empty: nothing does
   };
   const Cost& cost() const { return cost_; }
+  // Where to enter what nodes become; bodies enter it there, too.
+  void set_fates(NodeFates* fates) { fates_ = fates; }
 
  private:
   void lower_node(const ImportedNode& node);
+  void check_folding(const ImportedNode& node);
+  void enter_fate(const ImportedNode& node, const std::vector<ValueId>& outputs, size_t nodes_before);
   bool lookup_here(const std::string& name) const;
 
   Graph& graph_;
@@ -106,9 +115,9 @@ class GraphLowering {
   const LoweringOptions& options_;
   Diagnostics& diagnostics_;
   GraphLowering* outer_;
-  void check_folding(const ImportedNode& node);
   Cost own_cost_;
   Cost& cost_;  // the outermost graph's
+  NodeFates* fates_ = nullptr;
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;
@@ -122,8 +131,10 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering);
 // Makes every output of the graph a value of its own, by copies: not an input, a constant or another output.
 void separate_outputs(Graph& graph);
 
-// Lowers the model's main graph. nullopt: refused; diagnostics hold every reason.
+// Lowers the model's main graph. nullopt: refused; diagnostics hold every reason, those behind open
+// dimensions, unbounded loops and growing carried values included. What every node became is entered into
+// `fates`.
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
-                                 Diagnostics& diagnostics);
+                                 Diagnostics& diagnostics, NodeFates* fates = nullptr);
 
 }  // namespace sinter::convert

@@ -410,8 +410,9 @@ bool NodeLowering::refuse_text(std::string message, std::string advice) {
     advice = fmt::format(
         "correct this node in the model or export it in another form; docs/ops.md says what {} takes",
         node_.op_type);
-  if (const std::string operands = operands_text(); !operands.empty()) message += "; operands: " + operands;
-  parent_.diagnostics().refuse(node_.name, node_.op_type, std::move(message), std::move(advice));
+  const bool shapes = advice == shape_advice();
+  parent_.diagnostics().add({Severity::kRefusal, node_.name, node_.op_type, std::move(message),
+                             std::move(advice), operands_text(), shapes});
   refused_ = true;
   return false;
 }

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
+#include "converter/passes/follow_nodes.h"
 #include "converter/passes/pass.h"
 #include "converter/report/errors.h"
 
@@ -97,7 +99,9 @@ int run_pass(Graph& graph, const char* name) {
   throw std::logic_error(fmt::format("there is no pass '{}'", name));
 }
 
-PassReport run_passes(Graph& graph, const PassOptions& options) {
+namespace {
+
+PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
   const auto known = [](const std::string& name) {
     return std::any_of(all_passes().begin(), all_passes().end(),
                        [&](const Pass& p) { return p.name == name; });
@@ -113,12 +117,23 @@ PassReport run_passes(Graph& graph, const PassOptions& options) {
     if (options.stop_after >= 0 && number++ >= options.stop_after) break;
     if (std::find(options.disabled.begin(), options.disabled.end(), pass.name) != options.disabled.end())
       continue;
+    std::optional<NodeFates::Picture> before;
+    if (fates != nullptr) before.emplace(graph);
     const int changes = run_everywhere(pass, graph);
     require(graph, pass.name);
+    if (before && changes > 0) fates->follow(pass.name, *before, graph);
     report.entries.push_back({pass.name, pass.description, changes, count_nodes(graph)});
     if (options.dump_after == pass.name && options.dump) options.dump(dump(graph));
   }
   return report;
+}
+
+}  // namespace
+
+PassReport run_passes(Graph& graph, const PassOptions& options) { return run_all(graph, options, nullptr); }
+
+PassReport run_passes(Graph& graph, const PassOptions& options, NodeFates& fates) {
+  return run_all(graph, options, &fates);
 }
 
 }  // namespace sinter::convert

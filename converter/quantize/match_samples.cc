@@ -7,24 +7,10 @@
 
 #include "converter/import/arrays.h"
 #include "converter/quantize/sample_streams.h"
+#include "converter/report/nearest_name.h"
 
 namespace sinter::convert::detail {
 namespace {
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t corner = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
-      corner = above;
-    }
-  }
-  return row[b.size()];
-}
 
 std::string quoted(const std::vector<std::string>& names) {
   std::string text;

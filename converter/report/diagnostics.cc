@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
 namespace sinter::convert {
@@ -26,15 +27,46 @@ std::string printable(const std::string& text) {
   return out;
 }
 
+std::string with_operands(const Diagnostic& d) {
+  return d.operands.empty() ? d.message : d.message + "; operands: " + d.operands;
+}
+
+std::string line_of(const Diagnostic& d, const std::string& place, const std::string& message) {
+  return printable(fmt::format("{}: {}{}{}{}", word(d.severity), place, place.empty() ? "" : ": ", message,
+                               d.remedy.empty() ? "" : "; " + d.remedy));
+}
+
+// "a, b, c and 5 more".
+std::string listed(const std::vector<std::string>& items, size_t most) {
+  const size_t shown = items.size() <= most + 1 ? items.size() : most;
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) text += (i > 0 ? ", " : "") + items[i];
+  return shown == items.size() ? text : text + fmt::format(" and {} more", items.size() - shown);
+}
+
 }  // namespace
 
 std::string to_line(const Diagnostic& d) {
   std::string place;
   if (!d.node.empty()) place += fmt::format("node '{}'", d.node);
   if (!d.op.empty()) place += fmt::format("{}({})", place.empty() ? "" : " ", d.op);
-  if (!place.empty()) place += ": ";
-  return printable(
-      fmt::format("{}: {}{}{}", word(d.severity), place, d.message, d.remedy.empty() ? "" : "; " + d.remedy));
+  return line_of(d, place, with_operands(d));
+}
+
+std::string to_line(const std::vector<const Diagnostic*>& equal) {
+  if (equal.size() == 1) return to_line(*equal.front());
+  constexpr size_t kMostNames = 8, kMostOps = 4;
+  std::vector<std::string> names, ops;
+  for (const Diagnostic* d : equal) {
+    names.push_back("'" + d->node + "'");
+    if (!d->op.empty() && std::find(ops.begin(), ops.end(), d->op) == ops.end()) ops.push_back(d->op);
+  }
+  std::string place = fmt::format("{} nodes, {}", equal.size(), listed(names, kMostNames));
+  if (!ops.empty()) place += fmt::format(" ({})", listed(ops, kMostOps));
+  const Diagnostic& first = *equal.front();
+  std::string message = first.message;
+  if (!first.operands.empty()) message += "; operands of the first: " + first.operands;
+  return line_of(first, place, message);
 }
 
 void Diagnostics::add(Diagnostic d) {
@@ -42,7 +74,7 @@ void Diagnostics::add(Diagnostic d) {
   refused_ = refused_ || d.severity == Severity::kRefusal;
   if (items_.size() >= kMost) return void(++left_out_);
   std::string key(1, static_cast<char>(d.severity));
-  for (const std::string* part : {&d.node, &d.op, &d.message, &d.remedy}) key += *part + '\0';
+  for (const std::string* part : {&d.node, &d.op, &d.message, &d.remedy, &d.operands}) key += *part + '\0';
   if (known_.insert(std::move(key)).second) items_.push_back(std::move(d));
 }
 void Diagnostics::note(std::string node, std::string op, std::string message) {
@@ -61,9 +93,21 @@ size_t Diagnostics::count(Severity severity) const {
 }
 
 std::string Diagnostics::to_text(Severity least) const {
+  // What the model as a whole gets is said once already, and calls without a name cannot be told apart.
+  std::vector<std::vector<const Diagnostic*>> groups;
+  std::unordered_map<std::string, size_t> group_of;
+  for (const Diagnostic& d : items_) {
+    if (d.severity < least) continue;
+    std::string key(1, static_cast<char>(d.severity));
+    for (const std::string* part : {&d.message, &d.remedy}) key += *part + '\0';
+    const auto [at, fresh] = group_of.emplace(std::move(key), groups.size());
+    if (fresh || d.node.empty())
+      groups.push_back({&d});
+    else
+      groups[at->second].push_back(&d);
+  }
   std::string text;
-  for (const Diagnostic& d : items_)
-    if (d.severity >= least) text += to_line(d) + "\n";
+  for (const auto& group : groups) text += to_line(group) + "\n";
   if (left_out_ > 0) text += fmt::format("and {} more\n", left_out_);
   return text;
 }
@@ -74,7 +118,7 @@ nlohmann::json Diagnostics::to_json() const {
     list.push_back({{"severity", word(d.severity)},
                     {"node", printable(d.node)},
                     {"op", printable(d.op)},
-                    {"message", printable(d.message)},
+                    {"message", printable(with_operands(d))},
                     {"remedy", printable(d.remedy)}});
   }
   return list;

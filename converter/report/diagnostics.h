@@ -17,16 +17,21 @@ enum class Severity {
 
 struct Diagnostic {
   Severity severity = Severity::kNote;
-  std::string node;     // the ONNX node's name, or a value's; empty: the model as a whole
-  std::string op;       // its op type
-  std::string message;  // what is wrong, with types and shapes
-  std::string remedy;   // what to do about it; may be empty
+  std::string node;           // the ONNX node's name, or a value's; empty: the model as a whole
+  std::string op;             // its op type
+  std::string message;        // what is wrong, with types and shapes
+  std::string remedy;         // what to do about it; may be empty
+  std::string operands = {};  // of this node alone: "'x' float32[2,3], 'w' int8[3]"; may be empty
+  bool shapes = false;        // shapes, counts or indices disagree
 
   bool operator==(const Diagnostic&) const = default;
 };
 
 // "refused: node 'conv_3' (Conv): ...; ..." on one line, whatever bytes the names hold.
 std::string to_line(const Diagnostic& d);
+// Several that differ in node, op and operands only, on one line: "refused: 3 nodes, 'a', 'b', 'c' (Conv):
+// ...".
+std::string to_line(const std::vector<const Diagnostic*>& equal);
 
 // Keeps the order of filing; the same diagnostic twice is kept once. Of more than ten thousand the rest is
 // only counted: a small file can hold calls that expand to many faults.
@@ -40,7 +45,7 @@ class Diagnostics {
   const std::vector<Diagnostic>& all() const { return items_; }
   size_t count(Severity severity) const;
   bool refused() const { return refused_; }
-  // One line each, of at least this severity, in the order of filing.
+  // One line for equal ones, of at least this severity, in the order of filing.
   std::string to_text(Severity least = Severity::kNote) const;
   nlohmann::json to_json() const;
 

@@ -22,6 +22,7 @@ class Case:
     twin: object = None
     given: dict = None
     words: tuple = ()
+    absent: tuple = ()  # words that it must not hold
     codes: tuple = (3,)
     flags: tuple = ()
     files: dict = dataclasses.field(default_factory=dict)  # beside the model: name -> bytes

@@ -167,6 +167,41 @@ def subgraphs():
                                            constants={"n": np.int64(2), "t": np.array(True)}), "here")
 
 
+def behind_what_is_open():
+    """What is open hides nothing: every reason comes in one run, and none that the open size alone would give."""
+    slope = node("Relu", "h", "y", name="behind", slope=2.0)
+    wide = {"x": (floats("x", 1, 4), [1, "Width"])}
+    yield refused("behind_open_dimension", of([node("Neg", "x", "h"), slope], inputs=wide), "Width", "behind", "slope")
+    # The product fits no width but 4, which may well be the one: not a reason.
+    yield refused("shapes_behind_open_dimension",
+                  of([node("MatMul", "x c", "y", name="fits"), node("Neg", "x", "h"), node("Relu", "h", "z", name="behind",
+                                                                                         slope=2.0)], "y z", inputs=wide,
+                     constants={"c": floats("c", 4, 5)}), "Width", "behind", "slope", absent=("fits", "256", "512"))
+    loop = helper.make_graph([node("Identity", "k", "k_o"), node("Neg", "v", "v_o")], "body",
+                             [info("i", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                              info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
+    unbounded = node("Loop", ["n", "", "x"], "h", body=loop, name="the_loop")
+    count = {"n": np.array(3, np.int64)}
+    yield refused("behind_unbounded_loop", of([unbounded, slope], inputs={"x": X, **count}), "the_loop", "max-trips",
+                  "behind", "slope")
+    yield refused("behind_open_dimension_and_unbounded_loop", of([unbounded, slope], inputs={**wide, **count}), "Width",
+                  "the_loop", "max-trips", "behind", "slope")
+    inside = helper.make_graph([node("Identity", "k", "k_o"), node("Neg", "v", "v_o", name="inside", slope=2.0)], "body",
+                               [info("i", kind=TensorProto.INT64, shape=[]),
+                                info("k", kind=TensorProto.BOOL, shape=[]), info("v")],
+                               [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
+    yield refused("in_unbounded_loop", of(node("Loop", ["n", "", "x"], "y", body=inside, name="the_loop"),
+                                          inputs={"x": X, **count}), "the_loop", "max-trips", "inside", "slope")
+    grows = helper.make_graph([node("Identity", "k", "k_o"), node("Concat", "v x", "v_o", axis=0)], "body",
+                              [info("i", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                               info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
+    grown = node("Loop", ["n", "", "x"], "h", body=grows, name="the_loop")
+    yield refused("behind_growing_carry", of([grown, slope], constants={"n": np.int64(1000)}), "the_loop", "carried",
+                  "behind", "slope")
+    yield refused("behind_growing_carry_of_unbounded_loop", of([grown, slope], inputs={"x": X, **count}), "the_loop",
+                  "max-trips", "behind", "slope")
+
+
 def sequences():
     make = node("SequenceConstruct", "x x", "s", name="maker")
     at = {"x": X, "i": np.array(1, np.int64)}
@@ -214,5 +249,5 @@ def functions():
 
 
 def cases():
-    for make in (structure, shapes_and_types, tensors, subgraphs, sequences, functions):
+    for make in (structure, shapes_and_types, tensors, subgraphs, behind_what_is_open, sequences, functions):
         yield from make()

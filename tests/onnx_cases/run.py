@@ -68,6 +68,7 @@ def check(case, sinter, backends, timeout):
         r = cli.call(sinter, "convert", os.path.join(work, "model.onnx"), "-o", target, *flags, timeout=timeout)
         if case.expect == "refuse":
             lacking = [w for w in case.words if w.lower() not in r.err.lower()]
+            lacking += [f"no {w}" for w in case.absent if w.lower() in r.err.lower()]
             if r.code not in case.codes:
                 return "FAIL", f"want exit {case.codes}: {r.why()}"
             if lacking:

@@ -35,6 +35,8 @@ std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<Val
 std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
   const ConstantPtr c = n.constant(v);
   if (!c || c->size() != 1) return std::nullopt;
+  if (const auto fraction = fraction_as_truth(*c))
+    n.warn("the condition is {}; what is not zero is true", *fraction);
   return c->as_doubles()[0] != 0;
 }
 
@@ -131,6 +133,27 @@ bool lower_if(NodeLowering& n) {
 
 // ---- Loop
 
+// What the loop would give if its carried values could grow: the trial's size stands where shapes differ.
+std::vector<ValueFact> assumed_results(NodeLowering& n, const Graph& body, const PlannedLoop& loop,
+                                       size_t first) {
+  const int64_t size = n.parent().options().assumed;
+  std::vector<ValueFact> facts;
+  for (size_t i = first; i < body.outputs.size() && size > 0; ++i) {
+    const Value& v = body.value(body.outputs[i]);
+    Dims dims = v.dims;
+    if (i - first >= loop.carried.size()) {
+      dims.insert(dims.begin(), loop.max_trips);
+    } else {
+      const Dims& start = n.dims(loop.carried[i - first]);
+      if (start.size() != dims.size()) return {};
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        if (dims[axis] != start[axis]) dims[axis] = size;
+    }
+    facts.push_back({v.dtype, dims});
+  }
+  return facts;
+}
+
 }  // namespace
 
 std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const ImportedGraph& source,
@@ -152,6 +175,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     for (size_t i = 0; i < carried; ++i) {
       const Value& result = body->graph->value(body->graph->outputs[first + i]);
       if (result.dims != n.dims(loop.carried[i])) {
+        loop.assumed = assumed_results(n, *body->graph, loop, first);
         diagnostics.refuse(
             n.node().name, n.node().op_type,
             fmt::format("carried value {} starts as {} and becomes {}: its shape must stay the same, or the "
@@ -352,11 +376,15 @@ bool lower_loop(NodeLowering& n) {
   for (const ValueId v : loop.carried) all_constant &= n.constant(v) != nullptr;
   Diagnostics trial;
   if (!(all_constant && *trips <= kMostFolded)) {
-    if (!trips && !bounded)
-      return n.refuse(
-          "its trip count is not known at conversion; give the most that it can make with --max-trips {}=N",
-          n.node().name);
-    loop.max_trips = trips ? *trips : bound->second;
+    const int64_t assumed = n.parent().options().assumed;
+    if (!trips && !bounded) {
+      // Not n.refuse(), behind which a trial could not go on.
+      n.parent().diagnostics().refuse(
+          n.node().name, n.node().op_type, "its trip count is not known at conversion",
+          fmt::format("give the most that it can make with --max-trips {}=N", n.node().name));
+      if (assumed == 0) return false;
+    }
+    loop.max_trips = trips ? *trips : bounded ? bound->second : assumed;
     if (!trips) loop.trips = n.has_input(0) ? n.reshape(n.cast(n.input(0), DType::kInt64), {}) : kAbsent;
     if (trips) loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, *trips));
     if (n.has_input(1) && !condition) {
@@ -367,12 +395,21 @@ bool lower_loop(NodeLowering& n) {
     // A body whose condition is the constant true, or the one it was given, never stops early.
     loop.known_start = trips.has_value() && condition.has_value();
     loop.exact = loop.known_start && never_stops(*source);
-    if (auto results = planned_loop(n, *source, loop, trial, {}, true)) return finish(n, *results);
+    if (auto results = planned_loop(n, *source, loop, trial, {}, true)) {
+      for (const Diagnostic& d : trial.all()) n.parent().diagnostics().add(d);  // warnings of its body
+      return finish(n, *results);
+    }
   }
   if (trips && *trips <= (all_constant ? kMostFolded : kMostUnrolled) && condition)
     if (const auto results = unrolled_loop(n, *source, *trips, condition, loop.carried))
       return finish(n, *results);
   for (const Diagnostic& d : trial.all()) n.parent().diagnostics().add(d);
+  if (!loop.assumed.empty()) {  // refused above; a trial goes on behind it
+    std::vector<ValueId> results;
+    for (const ValueFact& f : loop.assumed)
+      results.push_back(n.parent().graph().add_value({}, f.dtype, f.dims));
+    return finish(n, results);
+  }
   return n.refuse("can be neither planned nor unrolled");
 }
 

@@ -12,6 +12,9 @@ struct PlannedLoop {
   bool known_start = false;        // ... if the body never says stop
   std::vector<ValueId> carried;    // initial values
   std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
+  // In a trial (LoweringOptions::assumed): what the results would be, had a carried value not changed its
+  // shape.
+  std::vector<ValueFact> assumed;
 };
 
 // Tries to plan the body with carried types as they start, widening dtypes until they stay the same. Empty:

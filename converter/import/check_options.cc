@@ -1,0 +1,134 @@
+#include "converter/import/check_options.h"
+
+#include <algorithm>
+#include <set>
+
+#include "converter/report/nearest_name.h"
+
+namespace sinter::convert {
+namespace {
+
+using NameList = std::vector<std::string>;
+
+// "the model has no input 'k'", with the name that was probably meant or all that there are.
+void refuse_name(const char* flag, const std::string& name, const char* kind, const NameList& names,
+                 Diagnostics& diagnostics) {
+  constexpr size_t kMostListed = 12;
+  const std::string* nearest = nearest_name(names, name);
+  std::string remedy;
+  if (names.empty())
+    remedy = "leave the option out";
+  else if (names.size() <= kMostListed)
+    remedy = fmt::format("there {} {}", names.size() == 1 ? "is" : "are", fmt::join(names, ", "));
+  else if (nearest != nullptr)
+    remedy = fmt::format("the nearest of {} is '{}'", names.size(), *nearest);
+  else
+    remedy = fmt::format("there are {}, '{}' the first", names.size(), names.front());
+  diagnostics.refuse("", "", fmt::format("{} {}: the model has no {} of this name", flag, name, kind),
+                     std::move(remedy));
+}
+
+bool has(const NameList& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What --keep can name: values that are made somewhere, inputs and constants.
+NameList value_names(const ImportedModel& model) {
+  NameList names;
+  for (const ImportedValueInfo& input : model.graph.inputs) names.push_back(input.name);
+  each_graph(model.graph, [&](const ImportedGraph& graph) {
+    for (const ImportedTensor& t : graph.initializers) names.push_back(t.name);
+    for (const ImportedNode& node : graph.nodes)
+      for (const std::string& output : node.outputs)
+        if (!output.empty()) names.push_back(output);
+  });
+  return names;
+}
+
+NameList loop_names(const ImportedModel& model) {
+  NameList names;
+  each_graph(model.graph, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes)
+      if (node.domain.empty() && node.op_type == "Loop") names.push_back(node.name);
+  });
+  return names;
+}
+
+// A dimension's name has one size: from --dim, and from every --shape of an input that uses it.
+void check_symbols(const ImportedModel& model, const LoweringOptions& options, Diagnostics& diagnostics) {
+  struct Given {
+    int64_t size;
+    std::string by;
+  };
+  std::map<std::string, Given> given;
+  for (const auto& [name, n] : options.dims) given[name] = {n, fmt::format("--dim {}={}", name, n)};
+  for (const ImportedValueInfo& input : model.graph.inputs) {
+    const auto shape = options.shapes.find(input.name);
+    if (shape == options.shapes.end() || shape->second.size() != input.dims.size()) continue;
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const std::string& symbol = input.dims[axis].symbol;
+      if (symbol.empty() || input.dims[axis].value >= 0) continue;
+      const int64_t n = shape->second[axis];
+      const std::string by = fmt::format("--shape {}={}", input.name, fmt::join(shape->second, ","));
+      const auto [at, fresh] = given.emplace(symbol, Given{n, by});
+      if (fresh || at->second.size == n) continue;
+      diagnostics.refuse("", "",
+                         fmt::format("{} makes dimension '{}' {}, and {} makes it {}", at->second.by, symbol,
+                                     at->second.size, by, n),
+                         "give one size");
+    }
+  }
+}
+
+}  // namespace
+
+void check_options(const ImportedModel& model, const LoweringOptions& options, Diagnostics& diagnostics) {
+  NameList inputs, constants, symbols;
+  for (const ImportedValueInfo& input : model.graph.inputs) {
+    inputs.push_back(input.name);
+    for (const ImportedDim& dim : input.dims)
+      if (!dim.symbol.empty() && !has(symbols, dim.symbol)) symbols.push_back(dim.symbol);
+  }
+  for (const ImportedTensor& t : model.graph.initializers) constants.push_back(t.name);
+  for (const auto& [name, shape] : options.shapes) {
+    if (has(constants, name) && !has(inputs, name))
+      diagnostics.refuse("", "", fmt::format("--shape {}: the model holds this input's value", name),
+                         "leave the option out, or replace the value with --const NAME=FILE.npy");
+    else if (!has(inputs, name))
+      refuse_name("--shape", name, "input", inputs, diagnostics);
+    else if (options.constants.count(name) != 0)
+      diagnostics.refuse("", "", fmt::format("--shape {}: --const gives this input's value and shape", name),
+                         "leave one of the two out");
+    else if (std::find(shape.begin(), shape.end(), 0) != shape.end())
+      diagnostics.warn("", "",
+                       fmt::format("--shape {}={}: a size of 0 makes the input empty, and all that is "
+                                   "computed from it",
+                                   name, fmt::join(shape, ",")),
+                       "give the size that the input has when the model runs");
+  }
+  for (const auto& [name, constant] : options.constants)
+    if (!has(inputs, name) && !has(constants, name))
+      refuse_name("--const", name, "input", inputs, diagnostics);
+  for (const auto& [name, n] : options.dims) {
+    if (!has(symbols, name)) {
+      refuse_name("--dim", name, "input dimension", symbols, diagnostics);
+    } else if (n == 0) {
+      diagnostics.warn(
+          "", "", fmt::format("--dim {}=0: a size of 0 makes every input with this dimension empty", name),
+          "give the size that the inputs have when the model runs");
+    }
+  }
+  check_symbols(model, options, diagnostics);
+  if (!options.keep.empty()) {
+    const NameList values = value_names(model);
+    for (const auto& [name, type] : options.keep)
+      if (!has(values, name)) refuse_name("--keep", name, "value", values, diagnostics);
+  }
+  if (!options.max_trips.empty()) {
+    const NameList loops = loop_names(model);
+    for (const auto& [name, n] : options.max_trips)
+      if (!has(loops, name)) refuse_name("--max-trips", name, "Loop node", loops, diagnostics);
+  }
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,42 @@
+#include "converter/report/nearest_name.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace sinter::convert {
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t corner = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, corner + (a[i - 1] != b[j - 1])});
+      corner = above;
+    }
+  }
+  return row[b.size()];
+}
+
+const std::string* nearest_name(std::span<const std::string> names, const std::string& wanted) {
+  constexpr size_t kMostLetters = 256;  // longer names are not compared letter by letter
+  const std::string* nearest = nullptr;
+  size_t least = std::max<size_t>(2, wanted.size() / 3);
+  for (const std::string& name : names) {
+    size_t distance = least + 1;
+    if (wanted.size() >= 3 && name.find(wanted) != std::string::npos)
+      distance = 1;
+    else if (name.size() <= kMostLetters && wanted.size() <= kMostLetters &&
+             std::max(name.size(), wanted.size()) - std::min(name.size(), wanted.size()) <= least)
+      distance = edit_distance(name, wanted);
+    if (distance > least || (nearest != nullptr && distance == least)) continue;
+    least = distance;
+    nearest = &name;
+  }
+  return nearest;
+}
+
+}  // namespace sinter::convert

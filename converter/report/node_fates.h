@@ -1,0 +1,66 @@
+// What became of each ONNX node: a step of its own, a constant, a part of another node's step, or nothing.
+//
+// The import enters every node that it lowers. A rewriting does not report what it does to nodes: follow()
+// compares the graph before and after it, and finds where the nodes that are gone went.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "converter/ir/graph.h"
+
+namespace sinter::convert {
+
+struct NodeFate {
+  enum class Kind {
+    kStep,      // operations that bear the node's name
+    kConstant,  // its results are known
+    kValue,     // nothing of its own: its readers take `into`, a value
+    kFused,     // computed by the operations of node `into`
+    kDropped,   // no output needs it
+  };
+  std::string node, op;
+  std::vector<std::string> outputs;
+  Kind kind = Kind::kStep;
+  std::string into;
+  std::string by = {};  // the pass that did it; empty: the import
+};
+
+class NodeFates {
+ public:
+  // Several entries of one name (an unrolled loop's body) are kept as one: the one with most of it left.
+  void add(NodeFate fate);
+  const std::vector<NodeFate>& all() const { return items_; }
+
+  // A graph and its bodies, as follow() needs them.
+  class Picture {
+   public:
+    explicit Picture(const Graph& graph);
+    ~Picture();
+    Picture(Picture&&) noexcept;
+
+   private:
+    friend class NodeFates;
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+  };
+  // `graph` is the one of the picture, after a rewriting called `by`; its values have kept their ids.
+  void follow(const char* by, const Picture& before, const Graph& graph);
+
+ private:
+  std::vector<NodeFate> items_;
+  std::map<std::string, size_t> index_;
+};
+
+// One JSON object a line for each node that has left something else than steps of its name, or a result that
+// `graph` has no value of: "onnx_node", "op", "outputs", "became", and "into" and "by" where they say
+// something.
+std::string to_lines(const NodeFates& fates, const Graph& graph);
+// "fused into node 'conv' by pass fuse-clamp", from such an object.
+std::string fate_words(const nlohmann::json& line);
+
+}  // namespace sinter::convert
