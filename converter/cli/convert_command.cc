@@ -3,16 +3,15 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
-#include <unistd.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "converter/cli/calibration_progress.h"
 #include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/progress.h"
 #include "converter/convert.h"
 #include "converter/emit/pending_file.h"
 #include "converter/import/arrays.h"
@@ -67,6 +66,14 @@ DType named_dtype(const std::string& name) {
   return DType::kNone;
 }
 
+// Enters what a repeatable flag says of a name. Said twice it must be the same.
+template <class Map>
+void enter(Map& map, const char* flag, const std::string& name, typename Map::mapped_type said) {
+  const auto [at, fresh] = map.emplace(name, said);
+  if (!fresh && at->second != said)
+    throw UsageError(fmt::format("{} {} is given twice, with different values; give it once", flag, name));
+}
+
 LoweringOptions lowering_options(const ConvertArguments& a) {
   LoweringOptions options;
   for (const std::string& item : a.shapes) {
@@ -77,26 +84,28 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
       dims.push_back(number(std::string_view(list).substr(at, comma - at), "--shape " + item));
       at = comma + 1;
     }
-    options.shapes[name] = dims;
+    enter(options.shapes, "--shape", name, dims);
   }
   for (const std::string& item : a.dims) {
     const auto [name, n] = split(item, "--dim", "NAME=N");
-    options.dims[name] = number(n, "--dim " + item);
+    enter(options.dims, "--dim", name, number(n, "--dim " + item));
   }
+  std::map<std::string, std::string> constants;
   for (const std::string& item : a.constants) {
     const auto [name, file] = split(item, "--const", "NAME=FILE.npy");
-    options.constants[name] = read_npy(file);
+    enter(constants, "--const", name, file);
   }
+  for (const auto& [name, file] : constants) options.constants[name] = read_npy(file);
   options.keep_float64 = a.float64 == "keep";
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
     const DType dtype = named_dtype(type);
     if (dtype == DType::kNone) throw UsageError(fmt::format("--keep {}: there is no type '{}'", item, type));
-    options.keep[name] = dtype;
+    enter(options.keep, "--keep", name, dtype);
   }
   for (const std::string& item : a.trips) {
     const auto [name, n] = split(item, "--max-trips", "NODE=N");
-    options.max_trips[name] = number(n, "--max-trips " + item);
+    enter(options.max_trips, "--max-trips", name, number(n, "--max-trips " + item));
   }
   return options;
 }
@@ -115,6 +124,19 @@ double fraction(std::string_view text, const char* flag) {
     throw UsageError(fmt::format("{} {}: that is {:g} % of the samples; write {}% for per cent", flag, text,
                                  100 * x, text));
   return x;
+}
+
+// --dump-after and --stop-after mean passes that run.
+void check_passes(const ConvertArguments& a) {
+  if (a.dump_after.empty()) return;
+  if (std::find(a.disabled.begin(), a.disabled.end(), a.dump_after) != a.disabled.end())
+    throw UsageError(fmt::format("--dump-after {}: --disable-pass leaves this pass out; give one of the two",
+                                 a.dump_after));
+  int number = 0;
+  for (const Pass& pass : all_passes())
+    if (++number > a.stop_after && a.stop_after >= 0 && a.dump_after == pass.name)
+      throw UsageError(fmt::format("--dump-after {}: it is pass {}, and --stop-after {} ends before it",
+                                   a.dump_after, number, a.stop_after));
 }
 
 // For messages: "a, b, c".
@@ -212,13 +234,15 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
       throw UsageError("--max-drop and --min-sqnr are two ways to say how much may be lost: give one");
     options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
   }
-  if (a.common.quiet || isatty(STDERR_FILENO) == 0) return;
-  options->quantization.progress = [last = std::string(), line = std::optional<CalibrationProgress>()](
-                                       const char* what, int64_t done, int64_t total) mutable {
-    if (last != what) last = what, line.emplace(what, true);
-    line->show(done, total);
-    if (done == total) line->clear();
-  };
+}
+
+// The stages that convert_file() names, with their usual shares of the time.
+std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
+  if (a.quantize.empty()) return {{"reading", 2}, {"rewriting", 4}, {"planning", 4}, {"writing", 2}};
+  if (a.calibrate.empty())
+    return {{"reading", 1}, {"rewriting", 2}, {"quantizing weights", 4}, {"planning", 2}, {"writing", 2}};
+  return {{"reading", 1},     {"reading samples", 1}, {"rewriting", 2}, {"quantizing weights", 10},
+          {"quantizing", 60}, {"planning", 3},        {"writing", 2}};
 }
 
 // --evaluate's data, with the array that --label names; looked at before the work.
@@ -287,6 +311,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   if (a.evaluate_data.empty() && !a.label.empty())
     throw UsageError("--label is for --evaluate DATA, one array of which it names");
   check_metric(a);
+  check_passes(a);
   ConversionOptions options;
   options.lowering = lowering_options(a);
   options.target = a.target;
@@ -312,8 +337,11 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     options.emit.signer = std::make_shared<const SecretKey>(SecretKey::read(a.sign));
     signer = options.emit.signer->public_key();
   }
-  const bool terminal = isatty(STDERR_FILENO) != 0 && !a.common.quiet;
-  if (terminal) options.progress = [](const char* stage) { std::fprintf(stderr, "\r\033[K%s...", stage); };
+  Progress progress(stages_of(a), a.common.quiet);
+  options.progress = [&](const char* stage) { progress.begin(stage); };
+  options.quantization.progress = [&](const char* what, int64_t done, int64_t total) {
+    progress.step(what, done, total);
+  };
   Diagnostics diagnostics;
   nlohmann::json sizes;
   options.check = [&](const PlannedModel& plan, const std::filesystem::path& file) {
@@ -337,7 +365,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     report = convert_file(a.model, a.out, options, diagnostics);
   } catch (const RefusedByTrial&) {
   }
-  if (terminal) std::fputs("\r\033[K", stderr);
+  progress.finish();
   const Severity least = a.common.quiet ? Severity::kRefusal : Severity::kWarning;
   std::fputs(diagnostics.to_text(report ? least : Severity::kWarning).c_str(), stderr);
   if (!report) {

@@ -1,16 +1,15 @@
 // sinter ranges: what calibration sees, for people who look for the layer that int8 does not suit.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "converter/cli/calibration_progress.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/process_facts.h"
+#include "converter/cli/progress.h"
 #include "converter/convert.h"
 #include "converter/import/reader.h"
 #include "converter/quantize/calibrators.h"
@@ -58,14 +57,15 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   options.runner.backend = a.backend;
   std::optional<PthreadPool> pool;
   if (a.threads > 1) options.runner.threads = &pool.emplace(a.threads);
-  CalibrationProgress progress("calibrating", !a.common.quiet && isatty(STDERR_FILENO) != 0);
-  options.progress = [&](int64_t done, int64_t total) { progress.show(done, total); };
+  Progress progress({{"running the model", 1}}, a.common.quiet);
+  progress.begin("running the model");
+  options.progress = [&](int64_t done, int64_t total) { progress.step("calibrating", done, total); };
   const auto begun = std::chrono::steady_clock::now();
   const double cpu_begun = cpu_seconds();
   const std::vector<ValueId> values = a.plain ? std::vector<ValueId>() : observable_values(*graph);
   const Observations seen = observe(*graph, *source, values, options);
   const double seconds = seconds_since(begun), cpu = cpu_seconds() - cpu_begun;
-  progress.clear();
+  progress.finish();
   if (!a.common.quiet) std::fputs(diagnostics.to_text(Severity::kNote).c_str(), stderr);
   nlohmann::json rows = nlohmann::json::array();
   if (!a.common.json && !a.common.quiet)

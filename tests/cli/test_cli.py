@@ -7,6 +7,7 @@ Works on examples/digits alone; needs numpy and onnx. contract.py runs the share
 """
 import json
 import os
+import pty
 import re
 import stat
 import subprocess
@@ -751,6 +752,233 @@ class Layers(Case):
             self.assertEqual([], [name for name, within in layers.items() if not within])
 
 
+class Flags(Case):
+    """A flag that says nothing about this model, or two that contradict each other, is a mistake."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        body = helper.make_graph([helper.make_node("Identity", ["k"], ["k_o"]), helper.make_node("Neg", ["v"], ["v_o"])],
+                                 "body", [value("i", [], TensorProto.INT64), value("k", [], TensorProto.BOOL),
+                                          value("v", None)], [value("k_o", [], TensorProto.BOOL), value("v_o", None)])
+        m = model_of([helper.make_node("Add", ["x", "w"], ["h"], name="sum"),
+                      helper.make_node("Loop", ["n", "", "h"], ["y"], name="turns", body=body)],
+                     [value("x", [1, "width"]), value("z", [1, "width"]), value("n", [], TensorProto.INT64)],
+                     [value("y", None)], [onnx.numpy_helper.from_array(np.ones(1, np.float32), "w")])
+        cls.model = cls.path("flags.onnx")
+        onnx.save(m, cls.model)
+        cli.save_npy(cls.path("four.npy"), np.ones((1, 4), np.float32))
+        cls.right = ["--dim", "width=4", "--max-trips", "turns=3"]
+
+    def convert(self, code, *flags, words=()):
+        out = self.path("flags.sinter")
+        r = self.says(code, "convert", self.model, "-o", out, *flags, words=words)
+        self.assertEqual(code == 0, os.path.exists(out))
+        if code == 0:
+            os.remove(out)
+        return r
+
+    def test_right_ones(self):
+        self.convert(0, *self.right, "--strict", "--keep", "h=float64", "--const", f"z={self.path('four.npy')}")
+
+    def test_names_that_match_nothing(self):
+        for flags, words in ((["--keep", "Nope=float32"], ["--keep Nope", "value"]),
+                             (["--keep", "H=float32"], ["--keep H"]),
+                             (["--max-trips", "turn=3"], ["--max-trips turn", "turns"]),
+                             (["--max-trips", "sum=3"], ["--max-trips sum", "Loop"]),
+                             (["--dim", "widht=4"], ["--dim widht", "width"]),
+                             (["--shape", "X=1,4"], ["--shape X", "x, z"]),
+                             (["--shape", "w=1"], ["--shape w", "holds"]),
+                             (["--const", f"k={self.path('four.npy')}"], ["--const k"])):
+            with self.subTest(flags=flags):
+                self.convert(3, *self.right, *flags, words=words)
+
+    def test_contradictions(self):
+        four = self.path("four.npy")
+        cli.save_npy(self.path("other.npy"), np.zeros((1, 4), np.float32))
+        for flags, words in ((["--dim", "width=5"], ["--dim width", "twice"]),
+                             (["--max-trips", "turns=4"], ["--max-trips turns", "twice"]),
+                             (["--shape", "x=1,4", "--shape", "x=1,5"], ["--shape x", "twice"]),
+                             (["--keep", "h=float64", "--keep", "h=float32"], ["--keep h", "twice"]),
+                             (["--const", f"z={four}", "--const", f"z={self.path('other.npy')}"], ["--const z", "twice"]),
+                             (["--disable-pass", "widen", "--dump-after", "widen"], ["--dump-after widen"]),
+                             (["--stop-after", "1", "--dump-after", "widen"], ["--dump-after widen"])):
+            with self.subTest(flags=flags):
+                self.convert(2, *self.right, *flags, words=words)
+        for flags, words in ((["--shape", "x=1,5"], ["--dim width=4", "--shape x=1,5"]),
+                             (["--const", f"z={four}", "--shape", "z=1,4"], ["--shape z", "--const"])):
+            with self.subTest(flags=flags):
+                self.convert(3, *self.right, *flags, words=words)
+        self.convert(3, "--max-trips", "turns=3", "--shape", "x=1,4", "--shape", "z=1,5", words=["'width'", "4", "5"])
+        # The same twice is no contradiction.
+        self.convert(0, *self.right, *self.right, "--shape", "x=1,4")
+
+    def test_size_of_zero_warns(self):
+        for flags in (["--shape", "x=1,0"], ["--dim", "width=0"]):
+            self.convert(0, "--max-trips", "turns=3", *flags, words=["warning", " ".join(flags), "empty"])
+            self.convert(1, "--max-trips", "turns=3", *flags, "--strict")
+
+    def test_arrays_go_to_npz(self):
+        given = self.path("x.npz")
+        for name in ("out.json", "out", "out.txt"):
+            self.says(2, "run", self.digits, "--inputs", given, "--outputs", self.path(name), words=["--outputs", ".npz"])
+            self.assertFalse(os.path.exists(self.path(name)))
+        for name in ("out.npz", "out.npy"):
+            self.says(0, "run", self.digits, "--inputs", given, "--outputs", self.path(name))
+
+    def test_float32_for_float16_inputs(self):
+        m = model_of([helper.make_node("Add", ["x", "x"], ["y"])], [value("x", [3], TensorProto.FLOAT16)],
+                     [value("y", [3], TensorProto.FLOAT16)])
+        half = self.path("half.sinter")
+        self.says(0, "convert", self.save("half.onnx", m), "-o", half)
+        x = np.array([0.1, -3, 1000.3], np.float32)
+        cli.save_npz(self.path("half.npz"), {"x": x})
+        self.says(0, "run", half, "--inputs", self.path("half.npz"), "--outputs", self.path("half_out.npz"))
+        np.testing.assert_array_equal(cli.load_npz(self.path("half_out.npz"))["y"], x.astype(np.float16) * np.float16(2))
+        cli.save_npz(self.path("half.npz"), {"x": np.array([1, 2, 1e6], np.float32)})
+        self.says(5, "run", half, "--inputs", self.path("half.npz"), words=["'x'", "1000000", "float16"])
+
+
+class Explain(Case):
+    """Every node of the ONNX file has an answer, and so has every value that a node gives."""
+
+    def explained(self, model, target, *flags):
+        self.says(0, "convert", model, "-o", target, *flags)
+        fates = {}
+        for node in onnx.load(model).graph.node:
+            for name in [n for n in (node.name, *node.output) if n]:
+                r = self.says(0, "explain", target, name, "--json")
+                answer = json.loads(r.out)
+                self.assertTrue(answer["nodes"] or answer["steps"] or answer["values"], name)
+                self.says(0, "explain", target, name)
+                fates[name] = answer
+        return fates
+
+    def test_digits(self):
+        self.explained(DIGITS, self.path("d.sinter"))
+
+    def test_where_nodes_went(self):
+        rng = np.random.default_rng(5)
+        weights = [onnx.numpy_helper.from_array(a.astype(np.float32), n) for n, a in (
+            ("w", rng.standard_normal((4, 3, 3, 3))), ("scale", np.ones(4)), ("bias", np.zeros(4)), ("mean", np.zeros(4)),
+            ("var", np.ones(4)))] + [onnx.numpy_helper.from_array(np.array([2, 3]), "two")]
+        nodes = [helper.make_node("Conv", ["x", "w"], ["c"], name="conv", pads=[1, 1, 1, 1]),
+                 helper.make_node("BatchNormalization", ["c", "scale", "bias", "mean", "var"], ["b"], name="norm"),
+                 helper.make_node("Relu", ["b"], ["r"], name="relu"),
+                 helper.make_node("Identity", ["r"], ["same"], name="identity"),
+                 helper.make_node("Dropout", ["same"], ["d"], name="dropout"),
+                 helper.make_node("Exp", ["d"], ["e1"], name="exp_once"),
+                 helper.make_node("Exp", ["d"], ["e2"], name="exp_again"),
+                 helper.make_node("Add", ["e1", "e2"], ["y"], name="sum"),
+                 helper.make_node("Mul", ["two", "two"], ["four"], name="folded"),
+                 helper.make_node("Sin", ["d"], ["unused"], name="unused_sine")]
+        m = model_of(nodes, [value("x", [1, 3, 8, 8])], [value("y", None)], weights)
+        fates = self.explained(self.save("went.onnx", m), self.path("went.sinter"))
+        for name, became, word in (("norm", "fused", "conv"), ("relu", "fused", "conv"), ("identity", "value", ""),
+                                   ("dropout", "value", ""), ("folded", "constant", ""),
+                                   ("unused_sine", "dropped", ""), ("exp_again", "value", "e1")):
+            with self.subTest(node=name):
+                first = fates[name]["nodes"][0]
+                self.assertEqual(became, first["became"], first)
+                self.assertIn(word, first.get("into", ""))
+                self.assertEqual(first["op"] in ("BatchNormalization", "Relu"), "fold-batch-norm" in str(first) or
+                                 "fuse-clamp" in str(first))
+        for name in ("conv", "norm", "relu"):  # all lead to the step that does it
+            self.assertEqual(["conv"], [s["name"] for s in fates[name]["steps"] if s["op"] == "Conv"], fates[name])
+        self.says(5, "explain", self.path("went.sinter"), "nobody", words=["nobody"])
+
+    def test_attention_and_quantized(self):
+        rng = np.random.default_rng(6)
+        nodes, weights = [], [onnx.numpy_helper.from_array(np.float32(0.5), "scale")]
+        for n in "qkv":
+            weights.append(onnx.numpy_helper.from_array(rng.standard_normal((8, 8)).astype(np.float32), "w" + n))
+            nodes.append(helper.make_node("MatMul", ["x", "w" + n], [n], name="proj_" + n))
+        nodes += [helper.make_node("Transpose", ["k"], ["kt"], name="turn", perm=[0, 1, 3, 2]),
+                  helper.make_node("MatMul", ["q", "kt"], ["s"], name="scores"),
+                  helper.make_node("Mul", ["s", "scale"], ["sc"], name="scaling"),
+                  helper.make_node("Softmax", ["sc"], ["p"], name="softmax", axis=-1),
+                  helper.make_node("MatMul", ["p", "v"], ["y"], name="mix")]
+        m = self.save("att.onnx", model_of(nodes, [value("x", [1, 2, 6, 8])], [value("y", None)], weights))
+        fates = self.explained(m, self.path("att.sinter"))
+        for name in ("scores", "scaling", "softmax"):
+            self.assertEqual("fused", fates[name]["nodes"][0]["became"], fates[name])
+        cli.save_npz(self.path("att.npz"), {"x": rng.standard_normal((8, 2, 6, 8)).astype(np.float32)})
+        self.explained(m, self.path("att8.sinter"), "--quantize", "int8", "--calibrate", self.path("att.npz"), "--quiet")
+
+
+class Working(Case):
+    """Long conversions are seen to go on."""
+
+    def slow(self, seconds):
+        """Arguments of a conversion that waits so long for its samples."""
+        rng = np.random.default_rng(7)
+        with open(self.path("slow.npy"), "wb") as f:
+            for _ in range(4):
+                np.save(f, rng.integers(0, 17, (1, 1, 8, 8)).astype(np.float32))
+        return [SINTER, "convert", DIGITS, "-o", self.path("slow.sinter"), "--quantize", "int8", "--calibrate",
+                f"cmd:sleep {seconds}; cat {self.path('slow.npy')}"]
+
+    def test_on_a_terminal(self):
+        ours, theirs = pty.openpty()
+        p = subprocess.Popen(self.slow(2), stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        seen = b""
+        try:
+            while part := os.read(ours, 4096):
+                seen += part
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        self.assertEqual(0, p.wait(timeout=60))
+        self.assertIn(b"reading samples; 0:01 so far", seen)
+
+    def test_without_a_terminal(self):
+        """Takes 22 seconds, all of them asleep."""
+        r = subprocess.run(self.slow(22), capture_output=True, text=True, timeout=120, check=True)
+        self.assertIn("sinter: reading samples; 0:20 so far", r.stderr)
+        r = subprocess.run([*self.slow(0)], capture_output=True, text=True, timeout=120, check=True)
+        self.assertNotIn("so far", r.stderr)
+
+
+class Pages(Case):
+    def drawing(self, model, *flags):
+        page = self.path("page.html")
+        self.says(0, "convert", model, "-o", self.path("p.sinter"), "--report", page, *flags)
+        with open(page, encoding="utf-8") as f:
+            text = f.read()
+        return text[text.index('<svg class="network"'):text.index("</svg>") + 6]
+
+    def layers(self, count):
+        """Layers of long names that differ in the middle alone, beside wide branches."""
+        nodes, weights, last = [], [], "x"
+        for i in range(count):
+            stem = f"/bert/encoder/layer.{i}/attention/self"
+            weights.append(onnx.numpy_helper.from_array(np.eye(8, dtype=np.float32) * (i + 2), f"w{i}"))
+            nodes.append(helper.make_node("MatMul", [last, f"w{i}"], [f"{stem}/query/MatMul_output_0"]))
+            nodes.append(helper.make_node("Exp", [f"{stem}/query/MatMul_output_0"], [f"{stem}/query/Exp_output_0"]))
+            nodes.append(helper.make_node("Sin", [f"{stem}/query/MatMul_output_0"], [f"{stem}/query/Sin_output_0"]))
+            nodes.append(helper.make_node("Add", [f"{stem}/query/Exp_output_0", f"{stem}/query/Sin_output_0"],
+                                          [f"{stem}/query/Add_output_0"]))
+            last = f"{stem}/query/Add_output_0"
+        return self.save("layers.onnx", model_of(nodes, [value("x", [2, 8])], [value(last, None)], weights))
+
+    def test_no_empty_margin(self):
+        svg = self.drawing(self.layers(6))
+        boxes = [(float(x), float(w)) for x, w in re.findall(r'<rect x="([-\d.]+)" y="[-\d.]+" width="([\d.]+)"', svg)]
+        width = float(re.search(r'viewBox="0 0 ([\d.]+)', svg).group(1))
+        self.assertLess(min(x for x, _ in boxes), 120)
+        self.assertGreater(max(x + w for x, w in boxes), width - 120)
+
+    def test_names_differ(self):
+        svg = self.drawing(self.layers(12))
+        names = re.findall(r'<text class="name"[^>]*>([^<]*)</text>', svg)
+        full = re.findall(r"gives ([^ ]+) ", svg)
+        shown = [n for n in names if "output_0" in n]
+        self.assertGreater(len(shown), 40)
+        self.assertEqual(len(set(full)), len(set(shown)), sorted(shown))
+        self.assertEqual([], [n for n in shown if n.startswith("/bert/encoder")])
+
+
 class Refusals(Case):
     """Models that must be refused: code 3, the reason and the place, no file."""
 
@@ -768,6 +996,21 @@ class Refusals(Case):
         path = self.path("open.onnx")
         self.says(0, "convert", path, "-o", self.path("o.sinter"), "--dim", "H=4", "--dim", "W=5")
         self.says(0, "convert", path, "-o", self.path("o.sinter"), "--shape", "x=2,4,3", "--shape", "z=1,5")
+
+    def test_equal_reasons_are_one_line(self):
+        names = [f"part_{i}" for i in range(7)]
+        m = model_of([helper.make_node("NoSuchOp", ["x"], [f"y{i}"], name=n) for i, n in enumerate(names)],
+                     [value("x", [2, 3])], [value(f"y{i}", None) for i in range(7)])
+        r = self.refused("seven.onnx", m, "7 nodes", *names)
+        self.assertEqual(1, len(r.err.strip().splitlines()), r.err)
+        # Of a model with too new an opset, that is all there is to say.
+        ops = ("Relu", "Neg", "Exp", "Abs", "Sqrt", "Tanh")
+        m = model_of([helper.make_node(ops[i % 6], [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(204)],
+                     [value("v0", [2, 3])], [value("v204", None)], opset=999)
+        r = self.refused("new.onnx", m, "opset 999")
+        self.assertEqual(1, len(r.err.strip().splitlines()), r.err)
+        r = self.refused("seven.onnx", model_of([helper.make_node("NoSuchOp", ["x"], ["y"], name="alone")],
+                                                [value("x", [2, 3])], [value("y", None)]), "node 'alone' (NoSuchOp)")
 
     def test_stdout_closed_early_is_no_crash(self):
         p = subprocess.Popen([SINTER, "inspect", self.digits, "--steps"], stdout=subprocess.PIPE,

@@ -1,0 +1,107 @@
+#include "converter/cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string_view>
+
+namespace sinter::convert {
+namespace {
+
+constexpr std::chrono::milliseconds kTerminalPause{250}, kLogPause{20'000};
+// An estimate from less than this is a guess.
+constexpr double kLeastSeconds = 4, kLeastFraction = 0.04;
+
+// What the parts of a stage count.
+std::string_view unit_of(std::string_view what) {
+  if (what == "weighing layers") return " layers";
+  if (what == "choosing ranges") return " values";
+  return " samples";
+}
+
+std::string duration(double seconds) {
+  const auto s = static_cast<int64_t>(std::llround(seconds));
+  return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
+                  : fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
+}
+
+}  // namespace
+
+Progress::Progress(std::vector<ProgressStage> stages, bool quiet)
+    : stages_(std::move(stages)), terminal_(::isatty(STDERR_FILENO) != 0), finished_(quiet) {
+  if (!quiet) ticker_ = std::thread([this] { tick(); });
+}
+
+Progress::~Progress() { finish(); }
+
+void Progress::begin(const std::string& stage) {
+  const std::lock_guard lock(mutex_);
+  stage_ = stage, what_.clear(), done_ = 0, total_ = -1;
+  for (size_t i = 0; i < stages_.size(); ++i)
+    if (stages_[i].name == stage && i >= at_) at_ = i, within_ = 0;
+}
+
+void Progress::step(const char* what, int64_t done, int64_t total) {
+  const std::lock_guard lock(mutex_);
+  // How many parts a stage has is not known before: each takes half of what is left.
+  const auto reached = [&] {
+    return total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
+  };
+  if (what_ != what || done < done_) within_ += (1 - within_) / 2 * reached();
+  what_ = what, done_ = done, total_ = total;
+}
+
+double Progress::fraction() const {
+  double before = 0, all = 0;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    all += stages_[i].share;
+    if (i < at_) before += stages_[i].share;
+  }
+  const double part =
+      total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
+  const double here = within_ + (1 - within_) / 2 * part;
+  return all > 0 ? (before + (stages_.empty() ? 0 : stages_[at_].share) * here) / all : 0;
+}
+
+std::string Progress::line() const {
+  const double spent = std::chrono::duration<double>(Clock::now() - start_).count();
+  std::string text = stage_;
+  if (!what_.empty()) text += (text.empty() ? "" : ", ") + what_;
+  if (!what_.empty() && total_ > 0)
+    text += fmt::format(": {} of {}{}", done_, total_, unit_of(what_));
+  else if (!what_.empty())
+    text += fmt::format(": {}{}", done_, unit_of(what_));
+  text += fmt::format("; {} so far", duration(spent));
+  const double f = fraction();
+  if (spent >= kLeastSeconds && f >= kLeastFraction && f < 1)
+    text += fmt::format(", about {} left in all", duration(spent * (1 - f) / f));
+  return text;
+}
+
+void Progress::tick() {
+  std::unique_lock lock(mutex_);
+  while (!finished_) {
+    wake_.wait_for(lock, terminal_ ? kTerminalPause : kLogPause, [&] { return finished_; });
+    if (finished_ || stage_.empty()) continue;
+    if (terminal_)
+      std::fprintf(stderr, "\r\033[K%s", line().c_str());
+    else
+      std::fprintf(stderr, "sinter: %s\n", line().c_str());
+  }
+}
+
+void Progress::finish() {
+  {
+    const std::lock_guard lock(mutex_);
+    finished_ = true;
+  }
+  wake_.notify_all();
+  if (!ticker_.joinable()) return;
+  ticker_.join();
+  if (terminal_) std::fputs("\r\033[K", stderr);
+}
+
+}  // namespace sinter::convert

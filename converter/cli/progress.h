@@ -1,0 +1,54 @@
+// How far a long command is, on stderr: one line that changes on a terminal, a line every 20 seconds
+// elsewhere. A thread of its own writes it, so that time goes on where the work does not report.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace sinter::convert {
+
+// A stage and its share of a usual run, in any unit.
+struct ProgressStage {
+  std::string name;
+  double share = 1;
+};
+
+class Progress {
+ public:
+  // `quiet`: nothing is written. Stages that are begun but not in the list count as a part of the one before.
+  Progress(std::vector<ProgressStage> stages, bool quiet);
+  ~Progress();  // clears the terminal's line
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void begin(const std::string& stage);
+  // Within the stage: `done` of `total` (-1: not known) of what `what` counts.
+  void step(const char* what, int64_t done, int64_t total);
+  // Clears the line, for output of others; nothing is written any more.
+  void finish();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void tick();
+  std::string line() const;
+  double fraction() const;
+
+  const std::vector<ProgressStage> stages_;
+  const bool terminal_;
+  const Clock::time_point start_ = Clock::now();
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::string stage_, what_;
+  size_t at_ = 0;
+  int64_t done_ = 0, total_ = -1;
+  double within_ = 0;  // share of the stage that is done; phases of the stage make it grow ever slower
+  bool finished_ = false;
+  std::thread ticker_;
+};
+
+}  // namespace sinter::convert
