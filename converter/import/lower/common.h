@@ -27,8 +27,7 @@ ValueId index_row(NodeLowering& n, int64_t length);
 ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count);
 // Warns where results of small integers, or differences of unsigned ones, leave their type although a Cast or
 // another reader takes them as more.
-enum class WrappingOp { kAdd, kSub, kMul };
-void warn_of_wrapping(NodeLowering& n, WrappingOp op, ValueId result);
+void warn_of_wrapping(NodeLowering& n, ValueId result);
 // Marks attributes that only training used.
 void ignore_legacy(NodeLowering& n);
 

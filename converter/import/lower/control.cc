@@ -378,10 +378,12 @@ bool lower_loop(NodeLowering& n) {
   if (!(all_constant && *trips <= kMostFolded)) {
     const int64_t assumed = n.parent().options().assumed;
     if (!trips && !bounded) {
-      // Not n.refuse(), behind which a trial could not go on.
-      n.parent().diagnostics().refuse(
-          n.node().name, n.node().op_type, "its trip count is not known at conversion",
-          fmt::format("give the most that it can make with --max-trips {}=N", n.node().name));
+      // Filed without ending this node as n.refuse() does: a trial goes on behind it.
+      const auto refuse = [&](std::string why, std::string remedy) {
+        n.parent().diagnostics().refuse(n.node().name, n.node().op_type, std::move(why), std::move(remedy));
+      };
+      refuse("its trip count is not known at conversion",
+             fmt::format("give the most that it can make with --max-trips {}=N", n.node().name));
       if (assumed == 0) return false;
     }
     loop.max_trips = trips ? *trips : bounded ? bound->second : assumed;

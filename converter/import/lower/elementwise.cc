@@ -1,6 +1,5 @@
 // One element at a time: unary functions, arithmetic, comparisons, logic, choice.
 #include <cmath>
-#include <type_traits>
 
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
@@ -55,9 +54,7 @@ bool lower_arithmetic(NodeLowering& n) {
   ValueId a, b;
   if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
   const ValueId y = n.emit(Attrs{}, {a, b});
-  if constexpr (std::is_same_v<Attrs, AddAttrs>) warn_of_wrapping(n, WrappingOp::kAdd, y);
-  if constexpr (std::is_same_v<Attrs, SubAttrs>) warn_of_wrapping(n, WrappingOp::kSub, y);
-  if constexpr (std::is_same_v<Attrs, MulAttrs>) warn_of_wrapping(n, WrappingOp::kMul, y);
+  warn_of_wrapping(n, y);
   return n.output(0, y);
 }
 

@@ -34,15 +34,15 @@ const ImportedNode* widening_cast(const ImportedGraph& graph, const std::string&
   return nullptr;
 }
 
-std::optional<IntegerRange> exact_result(IntegerRange a, IntegerRange b, WrappingOp op) {
+std::optional<IntegerRange> exact_result(IntegerRange a, IntegerRange b, std::string_view op) {
   std::array<int64_t, 4> corners{};
   size_t i = 0;
   for (const int64_t x : {a.low, a.high})
     for (const int64_t y : {b.low, b.high}) {
       int64_t& r = corners[i++];
-      if (op == WrappingOp::kAdd   ? __builtin_add_overflow(x, y, &r)
-          : op == WrappingOp::kSub ? __builtin_sub_overflow(x, y, &r)
-                                   : __builtin_mul_overflow(x, y, &r))
+      if (op == "Add"   ? __builtin_add_overflow(x, y, &r)
+          : op == "Sub" ? __builtin_sub_overflow(x, y, &r)
+                        : __builtin_mul_overflow(x, y, &r))
         return std::nullopt;
     }
   const auto [low, high] = std::minmax_element(corners.begin(), corners.end());
@@ -51,10 +51,11 @@ std::optional<IntegerRange> exact_result(IntegerRange a, IntegerRange b, Wrappin
 
 }  // namespace
 
-void warn_of_wrapping(NodeLowering& n, WrappingOp op, ValueId result) {
-  if (result < 0 || n.constant(result)) return;
+void warn_of_wrapping(NodeLowering& n, ValueId result) {
+  const std::string& op = n.node().op_type;
+  if ((op != "Add" && op != "Sub" && op != "Mul") || result < 0 || n.constant(result)) return;
   const DType made = n.dtype(result);
-  const bool difference = op == WrappingOp::kSub && is_integer(made) && !is_signed_integer(made);
+  const bool difference = op == "Sub" && is_integer(made) && !is_signed_integer(made);
   // Who computes in 32 and 64 bits counts on the room that they have, except below 0.
   if (!is_integer(made) || (bit_width(made) > 16 && !difference)) return;
   const Graph& graph = n.parent().graph();
