@@ -949,7 +949,7 @@ class Pages(Case):
         return text[text.index('<svg class="network"'):text.index("</svg>") + 6]
 
     def layers(self, count):
-        """Layers of long names that differ in the middle alone, beside wide branches."""
+        """Layers of long names that differ in the middle alone, all of which read a mask, too."""
         nodes, weights, last = [], [], "x"
         for i in range(count):
             stem = f"/bert/encoder/layer.{i}/attention/self"
@@ -959,8 +959,10 @@ class Pages(Case):
             nodes.append(helper.make_node("Sin", [f"{stem}/query/MatMul_output_0"], [f"{stem}/query/Sin_output_0"]))
             nodes.append(helper.make_node("Add", [f"{stem}/query/Exp_output_0", f"{stem}/query/Sin_output_0"],
                                           [f"{stem}/query/Add_output_0"]))
-            last = f"{stem}/query/Add_output_0"
-        return self.save("layers.onnx", model_of(nodes, [value("x", [2, 8])], [value(last, None)], weights))
+            nodes.append(helper.make_node("Mul", [f"{stem}/query/Add_output_0", "mask"], [f"{stem}/query/Mul_output_0"]))
+            last = f"{stem}/query/Mul_output_0"
+        return self.save("layers.onnx", model_of(nodes, [value("x", [2, 8]), value("mask", [2, 8])], [value(last, None)],
+                                                   weights))
 
     def test_no_empty_margin(self):
         svg = self.drawing(self.layers(6))
