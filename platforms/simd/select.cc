@@ -240,7 +240,7 @@ Status run_compare(const OpCall& call, RunContext& context) {
 Status accept_where(const OpCall& call) {
   const size_t width = byte_width(call.in(1).dtype);
   SINTER_CHECK(width == 1 || width == 2 || width == 4 || width == 8,
-               unsupported("elements of %a bytes are not chosen", static_cast<int64_t>(width)));
+               unsupported("only elements of 1, 2, 4 or 8 bytes"));
   return check_dense(call);
 }
 Status run_where(const OpCall& call, RunContext& context) {

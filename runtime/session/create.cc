@@ -1,4 +1,5 @@
-// Creating a session: what is chosen, measured and prepared. The walk over the programs is in walk.cc.
+// Creating a session: what it is made from, and the two passes. The walk over the programs is in walk.cc, the
+// choice of a backend for each step in choose.cc.
 #include <cstring>
 
 #include "runtime/session/session_state.h"
@@ -7,8 +8,6 @@ namespace sinter::detail {
 namespace {
 
 bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
-
-const Status kNotItsMemory = error(Code::kInternal, "a backend without memory of its own asks for some");
 
 }  // namespace
 
@@ -49,52 +48,6 @@ Status Creator::resolve() {
   return resolve_bindings();
 }
 
-// Bound values stand alone in their block, or views of them follow.
-Status Creator::resolve_bindings() {
-  SINTER_CHECK(options_.bindings.size() <= kMaxBindings, invalid("more than %a bindings", kMaxBindings));
-  bound_count_ = 0;
-  if (options_.bindings.empty()) return ok_status();
-  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
-  const fb::ProgramPlan& plan = *profile_->programs()->Get(options_.program);
-  for (size_t i = 0; i < options_.bindings.size(); ++i) {
-    const Binding& b = options_.bindings[i];
-    const auto at = [&](Status status) { return status.at(Where::kInput, static_cast<int32_t>(i)); };
-    const int in = b.name != nullptr ? model_.find_input(b.name, options_.program) : -1;
-    const int out = b.name != nullptr ? model_.find_output(b.name, options_.program) : -1;
-    SINTER_CHECK(in >= 0 || out >= 0, at(invalid("a binding names no input or output")));
-    const auto& port = in >= 0 ? *program.inputs()->Get(static_cast<uint32_t>(in))
-                               : *program.outputs()->Get(static_cast<uint32_t>(out));
-    const uint32_t v = port.value();
-    const fb::Placement* p = find_placement(plan, v);
-    SINTER_CHECK(
-        p != nullptr && p->alias_of() == -1 && program.values()->Get(v)->kind() != fb::ValueKind::State,
-        at(unsupported("the plan lets another value share this memory; it cannot be bound")));
-    SINTER_CHECK(reinterpret_cast<uintptr_t>(b.buffer.data()) % kBufferAlignment == 0,
-                 at(invalid("a bound buffer must be aligned to %a bytes", kBufferAlignment)));
-    SINTER_CHECK(b.buffer.size() >= p->bytes(),
-                 at(invalid("a bound buffer needs %a bytes and has %b", static_cast<int64_t>(p->bytes()),
-                            static_cast<int64_t>(b.buffer.size()))));
-    for (size_t k = 0; k < bound_count_; ++k)
-      SINTER_CHECK(bound_[k].value != v, at(invalid("a value is bound twice")));
-    bound_[bound_count_++] = {v, b.buffer.data()};
-  }
-  // No step may write over a bound input.
-  for (uint32_t s = 0; s < length(program.steps()); ++s) {
-    if (plan.steps()->Get(s)->elided()) continue;
-    for (const int32_t v : items(program.steps()->Get(s)->outputs())) {
-      if (v < 0) continue;
-      const fb::Placement* p = find_placement(plan, static_cast<uint32_t>(v));
-      while (p->alias_of() >= 0) p = find_placement(plan, static_cast<uint32_t>(p->alias_of()));
-      for (size_t k = 0; k < bound_count_; ++k)
-        SINTER_CHECK(
-            bound_[k].value != p->value() || p->value() == static_cast<uint32_t>(v) ||
-                program.values()->Get(p->value())->kind() != fb::ValueKind::Input,
-            unsupported("the plan overwrites a bound input").at(Where::kStep, static_cast<int32_t>(s)));
-    }
-  }
-  return ok_status();
-}
-
 size_t Creator::used_slots() const {
   size_t used = 0;
   for (size_t i = 0; i < slot_count_; ++i) used += slots_[i].used;
@@ -106,80 +59,13 @@ void Creator::close_all() {
     if (slots_[i].open) slots_[i].backend->close(), slots_[i].open = false;
 }
 
-ThreadPool* Creator::threads_for(const fb::StepPlan& plan) const {
-  const bool many = options_.threads != nullptr && options_.threads->thread_count() > 1;
-  return many && plan.max_threads() != 1 && !plan.in_order() ? options_.threads : nullptr;
-}
-
-Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
-                             StepNeeds* needs) const {
-  return backend.measure(call, threaded ? threads_for(plan)->thread_count() : 1, needs);
-}
-
-Status Creator::open_slot(Slot& slot) {
-  if (slot.open) return ok_status();
-  BumpArena own, device;
-  SINTER_RETURN_IF_ERROR(slot.backend->open(own, device));
-  slot.open = true;
-  slot.bytes = own.used();
-  slot.device_bytes = device.used();
-  return ok_status();
-}
-
-Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
-                            bool last) {
-  Slot& slot = slots_[i];
-  if (slot.backend == nullptr) return unsupported("the backend is not here");
-  if (slot.backend->memory() != nullptr) return unsupported("the backend computes in memory of its own");
-  SINTER_RETURN_IF_ERROR(open_slot(slot));
-  StepNeeds needs;
-  const bool threaded = threads_for(plan) != nullptr;
-  SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, threaded, &needs));
-  bool single = false;
-  if (needs.workspace > plan.workspace_bytes() && threaded) {
-    // More threads than planned for: better one thread than a kernel that was planned as the lesser.
-    single = true;
-    SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, false, &needs));
-  }
-  if (needs.workspace > plan.workspace_bytes()) {
-    if (!last) return unsupported("the kernel needs more workspace than planned");
-    return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
-                 static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
-  }
-  choice->single = single;
-  slot.used = true;
-  choice->slot = static_cast<uint8_t>(i);
-  choice->prepared = needs.prepared;
-  choice->packed = needs.packed;
-  choice->call = needs.call;
-  return needs.device_prepared == 0 ? ok_status() : kNotItsMemory;
-}
-
-// The first candidate that takes the step; the reference kernels come last.
-Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice) {
-  const size_t reference = slot_count_ - 1;
-  if (plan.in_order()) return try_backend(reference, call, plan, choice, true);
-  const auto attempt = [&](size_t i, bool* done) -> Status {
-    const Status status = try_backend(i, call, plan, choice, false);
-    *done = status.code != Code::kUnsupported;
-    return *done ? status : ok_status();
-  };
-  bool done = false;
-  if (override_) {
-    for (size_t i = 0; i < reference && !done; ++i) SINTER_RETURN_IF_ERROR(attempt(i, &done));
-  } else {
-    for (const uint8_t c : items(plan.candidates()))
-      if (!done) SINTER_RETURN_IF_ERROR(attempt(c, &done));
-  }
-  return done ? ok_status() : try_backend(reference, call, plan, choice, true);
-}
-
 // First pass. Leaves sizes in `needs` and, where there is memory, what was chosen.
 Status Creator::measure_pass(Requirements* needs) {
   control_ = {};
   prepared_ = {};
   prepared_peak_ = 0;
   most_operands_ = 0;
+  fallbacks_ = 0;
   arena_bytes_ = 0;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i)
     if (kinds_[i] == 0)
@@ -230,6 +116,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_CHECK(memory.size() >= needs.bytes,
                error(Code::kOutOfMemory, "the session needs %a bytes of memory and got %b",
                      static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
+  SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes)));
 
   const size_t list_bytes = used_slots() * sizeof(Backend*);
   control_ = BumpArena(memory.first(needs.control - list_bytes));
@@ -249,6 +136,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_IF_ERROR(take_devices(needs));
   session_->reference = local_reference_;
   session_->threads = options_.threads;
+  session_->fallbacks = fallbacks_;
   slots_[slot_count_ - 1].backend = &session_->reference;
   session_->backends = reinterpret_cast<Backend**>(memory.data() + needs.control - list_bytes);
   for (size_t i = 0; i < slot_count_; ++i) {

@@ -123,6 +123,8 @@ const char* Session::step_backend(uint32_t step) const {
   return "elided";
 }
 
+uint32_t Session::fallbacks() const { return state_->fallbacks; }
+
 const Model& Session::model() const { return state_->model; }
 
 }  // namespace sinter

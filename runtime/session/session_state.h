@@ -134,6 +134,7 @@ struct SessionState {
   ThreadPool* threads = nullptr;
   DeviceState* devices = nullptr;
   uint32_t device_count = 0;
+  uint32_t fallbacks = 0;
   TensorView* views = nullptr;  // for steps of more than kStackOperands operands
   CallRoom* room = nullptr;     // while running
   KernelBackend reference{"reference", {}};
@@ -254,10 +255,16 @@ class Creator {
   struct Bound {
     uint32_t value = 0;
     std::byte* data = nullptr;
+    size_t bytes = 0;  // of the value
+    const char* name = "";
   };
 
   Status resolve();
+  // Bindings (bindings.cc).
   Status resolve_bindings();
+  Status resolve_binding(const Binding& binding);
+  Status check_blocks() const;
+  Status check_memory(std::span<const std::byte> memory) const;
   Status resolve_devices();
   Status measure_pass(Requirements* needs);
   Status build_pass();
@@ -320,11 +327,15 @@ class Creator {
   std::byte* workspace_of(const Frame& frame, const fb::StepPlan& plan) const;
   CopyItem copy_item(const TensorView& from, const TensorView& to) const;
 
+  // Choices (choose.cc).
   ThreadPool* threads_for(const fb::StepPlan& plan) const;
   Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
                       StepNeeds* needs) const;
   Status open_slot(Slot& slot);
-  Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice);
+  Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Status* refusal);
+  const char* expected_backend(const fb::StepPlan& plan) const;
+  Status note_fallback(const Frame& frame, uint32_t s, const fb::StepPlan& plan, const Choice& choice,
+                       const Status& refusal);
   Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice, bool last);
   Status prepare_step(const OpCall& call, const Choice& choice, int device, RunStep* run);
   void close_all();
@@ -349,6 +360,7 @@ class Creator {
   std::byte* regions_[kMaxRegions] = {};
   std::span<std::byte> memory_;  // given to create()
   uint32_t most_operands_ = 0;
+  uint32_t fallbacks_ = 0;
   SessionState* session_ = nullptr;
 };
 

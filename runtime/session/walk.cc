@@ -304,8 +304,13 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   Choice choice;
   StepParts parts;
   if (!building()) {
-    SINTER_RETURN_IF_ERROR(place.device < 0 ? choose(call, plan, &choice)
-                                            : choose_on(devices_[place.device], call, plan, &choice));
+    if (place.device >= 0) {
+      SINTER_RETURN_IF_ERROR(choose_on(devices_[place.device], call, plan, &choice));
+    } else {
+      Status refusal;
+      SINTER_RETURN_IF_ERROR(choose(call, plan, &choice, &refusal));
+      SINTER_RETURN_IF_ERROR(note_fallback(frame, s, plan, choice, refusal));
+    }
     SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
     SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
     prepared_.allocate(choice.prepared, kBufferAlignment);

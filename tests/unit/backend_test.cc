@@ -122,6 +122,87 @@ TEST(Session, OneBackendCanBeAskedFor) {
   EXPECT_STREQ(r.session.step_backend(0), "reference");
 }
 
+// What a session reports of its fallbacks: "step backend instead of expected: reason".
+struct Reports {
+  std::vector<std::string> all;
+  FallbackObserver observer() {
+    return {this, [](void* self, const Fallback& f) {
+              char reason[200];
+              format_status(f.reason, reason);
+              static_cast<Reports*>(self)->all.push_back(std::to_string(f.step) + " " + f.backend +
+                                                         " instead of " + f.expected + ": " + reason);
+            }};
+  }
+};
+
+TEST(Session, FallbacksAreCountedAndReported) {
+  ModelBuilder b = add_relu_on({"absent", "fake"});
+  FakeBackend fake;
+  Backend* const backends[] = {&fake};
+  Reports reports;
+  SessionOptions options{.backends = backends};
+  options.on_fallback = reports.observer();
+  const std::string not_linked = "instead of absent: the application does not link it";
+  {
+    Running r(b, options);
+    ASSERT_RUNNING(r);
+    EXPECT_EQ(r.session.fallbacks(), 2u);
+    // Once by requirements(), once by create().
+    EXPECT_THAT(reports.all, ::testing::ElementsAre("0 reference " + not_linked, "1 fake " + not_linked,
+                                                    "0 reference " + not_linked, "1 fake " + not_linked));
+  }
+  // Another one is asked for: its own refusals count, what the plan says does not.
+  reports.all.clear();
+  options.backend = "fake";
+  {
+    Running r(b, options);
+    ASSERT_RUNNING(r);
+    EXPECT_EQ(r.session.fallbacks(), 1u);
+    EXPECT_EQ(reports.all[0], "0 reference instead of fake: only Clamp");
+  }
+  options.backend = "reference";
+  Running r(b, options);
+  ASSERT_RUNNING(r);
+  EXPECT_EQ(r.session.fallbacks(), 0u);
+  // As planned.
+  b = add_relu_on({"fake"});
+  b.program().steps[0].candidates = {};
+  options.backend = nullptr;
+  Running planned(b, options);
+  ASSERT_RUNNING(planned);
+  EXPECT_EQ(planned.session.fallbacks(), 0u);
+}
+
+TEST(Session, FallbacksCanBeRefused) {
+  FakeBackend fake;
+  fake.workspace = 64;
+  Backend* const backends[] = {&fake};
+  SessionOptions options{.backends = backends};
+  options.require_planned = true;
+  ModelBuilder b = add_relu_on({"fake"});
+  b.program().steps[0].candidates = {};
+  {
+    Running r(b, options);
+    EXPECT_EQ(r.status.code, Code::kUnsupported);
+    EXPECT_EQ(
+        r.why(),
+        "step 1: backend fake is to compute this step and does not: the kernel needs more workspace than "
+        "planned");
+  }
+  EXPECT_EQ(fake.opened, fake.closed);
+  b.program().steps[1].workspace = 64;
+  {
+    Running r(b, options);
+    ASSERT_RUNNING(r);
+    EXPECT_STREQ(r.session.step_backend(1), "fake");
+  }
+  options.backends = {};
+  Running absent(b, options);
+  EXPECT_EQ(absent.why(),
+            "step 1: backend fake is to compute this step and does not: the application does not "
+            "link it");
+}
+
 // The first candidate on one thread comes before the second on all.
 TEST(Session, ACandidateWithTooLittleForAllThreadsRunsOnOne) {
   ModelBuilder b = add_relu_on({"fake"});

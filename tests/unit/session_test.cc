@@ -188,6 +188,98 @@ TEST(Session, ImpossibleBindingsAreRefused) {
   EXPECT_EQ(refused("x", in.span()), Code::kUnsupported);
 }
 
+// Where the parts of y = relu(x + c) begin in one block of memory.
+struct Layout {
+  size_t x, y, session, model;
+};
+Status created_in(const Layout& at, std::vector<float>* result = nullptr) {
+  ModelBuilder b = add_relu();
+  const AlignedBytes file = b.build();
+  AlignedBytes block(1 << 16);
+  const auto part = [&](size_t from) { return block.span().subspan(from); };
+  auto model = Model::open(file.span(), part(at.model), {.kernels = reference_kernels()});
+  if (!model.ok()) return model.status();
+  const Binding bindings[] = {{"x", part(at.x).first(24)}, {"y", part(at.y).first(24)}};
+  auto session = Session::create(*model, part(at.session), {.bindings = bindings});
+  if (!session.ok() || result == nullptr) return session.status();
+  const float x[] = {-5, 1, 0, -1, -2, -4};
+  std::memcpy(session->input("x").data, x, sizeof(x));
+  const Status ran = session->run();
+  const auto* y = session->output("y").as<float>();
+  result->assign(y, y + 6);
+  return ran;
+}
+
+TEST(Session, BuffersMayTouchButNotOverlap) {
+  constexpr size_t kModel = 0, kSession = 1 << 15, kFree = (1 << 15) - 256;
+  std::vector<float> y;
+  // y begins within the bytes that may be read behind x, and x within those behind y.
+  for (const auto& [at_x, at_y] : {std::pair{kFree, kFree + 64}, {kFree + 64, kFree}}) {
+    ASSERT_TRUE(created_in({at_x, at_y, kSession, kModel}, &y).ok());
+    EXPECT_THAT(y, ElementsAre(0, 3, 3, 0, 0, 0));
+  }
+  // The session begins within those behind y.
+  ASSERT_TRUE(created_in({kFree, kSession - 64, kSession, kModel}, &y).ok());
+  EXPECT_THAT(y, ElementsAre(0, 3, 3, 0, 0, 0));
+  const auto refused = [](const Layout& at, const char* with) {
+    const Status status = created_in(at);
+    char text[256];
+    format_status(status, text);
+    EXPECT_EQ(status.code, Code::kInvalidArgument) << text;
+    EXPECT_THAT(text, ::testing::HasSubstr(with));
+  };
+  refused({kFree, kFree, kSession, kModel}, "bound to 'y' and 'x' overlap");
+  refused({kSession, kFree, kSession, kModel}, "bound to 'x' overlaps the session's memory");
+  refused({kFree, kSession + 64, kSession, kModel}, "bound to 'y' overlaps the session's memory");
+  refused({kFree, kModel, kSession, kModel}, "bound to 'y' overlaps the model's memory");
+  refused({kFree, kFree + 64, kModel, kModel}, "session's memory overlaps the model's memory");
+}
+
+TEST(Session, BindingsToTheFileAndTwiceAreRefused) {
+  ModelBuilder b = add_relu();
+  b.output("again", b.program().outputs[0].value);
+  const AlignedBytes file = b.build();
+  const OpenOptions open{.kernels = reference_kernels()};
+  AlignedBytes memory(Model::open_bytes(file.span(), open).value()), in(128), out(128), more(128);
+  auto model = Model::open(file.span(), memory.span(), open);
+  ASSERT_TRUE(model.ok());
+  const auto refused = [&](std::vector<Binding> bindings, const char* with) {
+    const auto needs = Session::requirements(*model, {.bindings = bindings});
+    char text[256];
+    format_status(needs.status(), text);
+    EXPECT_EQ(needs.status().code, Code::kInvalidArgument) << text;
+    EXPECT_THAT(text, ::testing::HasSubstr(with));
+  };
+  const std::span<std::byte> in_file(const_cast<std::byte*>(file.span().data()), 128);
+  refused({{"y", in_file}}, "its file");
+  refused({{"x", in.span()}, {"x", out.span()}}, "bound twice");
+  refused({{"y", out.span()}, {"again", more.span()}}, "bound twice");
+  refused({{"nosuch", in.span()}}, "'nosuch'");
+  refused({{nullptr, in.span()}}, "not an input or output");
+  const Binding apart[] = {{"x", in.span()}, {"y", out.span()}};
+  EXPECT_TRUE(Session::requirements(*model, {.bindings = apart}).ok());
+}
+
+// h has 32 bytes, of which y is the first 16 and gives the block its name.
+TEST(Session, WhatDoesNotFitIntoABoundBufferIsNotPutThere) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {8});
+  const int h = b.value(DType::kFloat32, {8}), y = b.value(DType::kFloat32, {4});
+  b.step(relu(), {x}, {h});
+  SliceAttrs cut;
+  cut.starts.push(0), cut.steps.push(1), cut.sizes.push(4);
+  b.step(cut, {h}, {y}).elided = true;
+  b.output("y", y);
+  b.place(y).offset = 64, b.place(y).first = 0;
+  b.place(h).offset = 64, b.place(h).alias_of = y;
+  AlignedBytes out(64);
+  const Binding bindings[] = {{"y", out.span().first(16)}};
+  Running planned(b);
+  ASSERT_RUNNING(planned);
+  Running bound(b, {.bindings = bindings});
+  EXPECT_EQ(bound.status.code, Code::kUnsupported) << bound.why();
+}
+
 // ---- state
 
 TEST(Session, StateLivesAcrossRunsUntilReset) {

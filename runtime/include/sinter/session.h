@@ -4,6 +4,15 @@
 //   auto need = sinter::Session::requirements(model, options);     // need->bytes, exactly
 //   auto session = sinter::Session::create(model, memory, options);
 //   memcpy(session->input(0).data, x, ...); session->run(); use(session->output(0));
+//
+// Where outputs of one run are inputs of the next, mind that an input may be placed on the memory of any
+// output. So first copy all of these outputs out of the session, then write the first input:
+//
+//   for (i...) memcpy(kept[i], session->output(from[i]).data, bytes[i]);  // every one of them
+//   for (i...) memcpy(session->input(to[i]).data, kept[i], bytes[i]);
+//
+// Copying output by output onto its input may overwrite an output that is still to be copied. Inputs and
+// outputs that are bound to buffers of their own can be copied in any order.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +30,29 @@ struct SessionState;
 }
 
 // Puts an input or output into the caller's memory: aligned to kBufferAlignment, with kReadPadding readable
-// bytes after the tensor's. Refused where the plan lets other values share that memory.
+// bytes after the tensor's, which may be anybody's. The tensor's own bytes belong to this binding alone:
+// kInvalidArgument where they overlap those of another binding, the session's memory, the model's or its
+// file. kUnsupported where the plan lets other values share that memory.
 struct Binding {
   const char* name = nullptr;
   std::span<std::byte> buffer;
+};
+
+// A step that another backend computes than expected: than the first that the plan names for it or, with
+// SessionOptions::backend, than that one. Neither elided steps nor If and Loop themselves are fallbacks;
+// a step of a body is one fallback, however often it runs.
+struct Fallback {
+  uint32_t program = 0;
+  uint32_t step = 0;
+  const char* expected = "";  // the backend that was to compute it
+  const char* backend = "";   // the one that does
+  Status reason;              // why `expected` does not
+};
+
+// Called for each fallback when a session is measured and again when it is created.
+struct FallbackObserver {
+  void* context = nullptr;
+  void (*report)(void* context, const Fallback& fallback) = nullptr;
 };
 
 // A block of a device's memory, as its backend addresses it: aligned to kBufferAlignment. The caller has it
@@ -48,6 +76,9 @@ struct SessionOptions {
   // Memory for the session on devices. What is not here the session takes from the backends (one block each,
   // when it is created) and gives back in destroy().
   std::span<const DeviceBlock> devices = {};
+  // Refuse (kUnsupported, with the first such step and the reason) a session that has fallbacks.
+  bool require_planned = false;
+  FallbackObserver on_fallback = {};
 };
 
 inline constexpr size_t kMaxDevices = 15;  // of a profile
@@ -98,8 +129,8 @@ class Session {
   // What create() needs with the same options on this machine: nothing is estimated.
   static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
   // Chooses a kernel for every step, packs weights, sets state to its initial values. `memory` has at least
-  // the required bytes and belongs to the session until destroy(). Fails if a backend whose memory the plan
-  // uses is not here, or has too little of it.
+  // the required bytes, the first of which belong to the session until destroy(). Fails if a backend whose
+  // memory the plan uses is not here, or has too little of it.
   static Result<Session> create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options);
   void destroy();
@@ -108,7 +139,7 @@ class Session {
   uint32_t input_count() const;
   uint32_t output_count() const;
   // Where to write an input before each run (its memory may be used again while running) and read an output
-  // after. Dims are the public ones; dense.
+  // after, until the next run begins or an input is written. Dims are the public ones; dense.
   template <class Index>
   requires std::is_integral_v<Index>  // so that 0 is no pointer
       TensorView input(Index i)
@@ -135,6 +166,8 @@ class Session {
   // Name of the backend that computes a main-list step of the entry program; "elided" if nothing has to be
   // done.
   const char* step_backend(uint32_t step) const;
+  // How many steps of all programs are fallbacks; SessionOptions::on_fallback has each with its reason.
+  uint32_t fallbacks() const;
   const Model& model() const;
 
  private:

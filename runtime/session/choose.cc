@@ -1,0 +1,109 @@
+// Which backend computes a step: the first of its candidates that takes it, or the one that the caller asks
+// for; the reference kernels where none does. What is computed by another than the first is a fallback.
+#include <cstring>
+
+#include "runtime/session/session_state.h"
+
+namespace sinter::detail {
+namespace {
+
+const Status kNotItsMemory = error(Code::kInternal, "a backend without memory of its own asks for some");
+const Status kInOrder =
+    unsupported("the plan places the result over its operand, which only the reference kernels compute");
+
+}  // namespace
+
+ThreadPool* Creator::threads_for(const fb::StepPlan& plan) const {
+  const bool many = options_.threads != nullptr && options_.threads->thread_count() > 1;
+  return many && plan.max_threads() != 1 && !plan.in_order() ? options_.threads : nullptr;
+}
+
+Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
+                             StepNeeds* needs) const {
+  return backend.measure(call, threaded ? threads_for(plan)->thread_count() : 1, needs);
+}
+
+Status Creator::open_slot(Slot& slot) {
+  if (slot.open) return ok_status();
+  BumpArena own, device;
+  SINTER_RETURN_IF_ERROR(slot.backend->open(own, device));
+  slot.open = true;
+  slot.bytes = own.used();
+  slot.device_bytes = device.used();
+  return ok_status();
+}
+
+Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                            bool last) {
+  Slot& slot = slots_[i];
+  if (slot.backend == nullptr) return unsupported("the application does not link it");
+  if (slot.backend->memory() != nullptr) return unsupported("the backend computes in memory of its own");
+  SINTER_RETURN_IF_ERROR(open_slot(slot));
+  StepNeeds needs;
+  const bool threaded = threads_for(plan) != nullptr;
+  SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, threaded, &needs));
+  bool single = false;
+  if (needs.workspace > plan.workspace_bytes() && threaded) {
+    // More threads than planned for: better one thread than a kernel that was planned as the lesser.
+    single = true;
+    SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, false, &needs));
+  }
+  if (needs.workspace > plan.workspace_bytes()) {
+    if (!last) return unsupported("the kernel needs more workspace than planned");
+    return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
+                 static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
+  }
+  choice->single = single;
+  slot.used = true;
+  choice->slot = static_cast<uint8_t>(i);
+  choice->prepared = needs.prepared;
+  choice->packed = needs.packed;
+  choice->call = needs.call;
+  return needs.device_prepared == 0 ? ok_status() : kNotItsMemory;
+}
+
+// The first candidate that takes the step; the reference kernels come last. `*refusal`: what the first one
+// said, if it does not take the step.
+Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Status* refusal) {
+  const size_t reference = slot_count_ - 1;
+  if (plan.in_order()) {
+    *refusal = kInOrder;
+    return try_backend(reference, call, plan, choice, true);
+  }
+  const auto attempt = [&](size_t i, bool* done) -> Status {
+    const Status status = try_backend(i, call, plan, choice, false);
+    *done = status.code != Code::kUnsupported;
+    if (!*done && refusal->ok()) *refusal = status;
+    return *done ? status : ok_status();
+  };
+  bool done = false;
+  if (override_) {
+    for (size_t i = 0; i < reference && !done; ++i) SINTER_RETURN_IF_ERROR(attempt(i, &done));
+  } else {
+    for (const uint8_t c : items(plan.candidates()))
+      if (!done) SINTER_RETURN_IF_ERROR(attempt(c, &done));
+  }
+  return done ? ok_status() : try_backend(reference, call, plan, choice, true);
+}
+
+const char* Creator::expected_backend(const fb::StepPlan& plan) const {
+  if (override_) return options_.backend;
+  const auto candidates = items(plan.candidates());
+  return candidates.empty() ? "reference" : profile_->backends()->Get(candidates[0])->c_str();
+}
+
+// Counts and reports the step if another backend computes it than expected.
+Status Creator::note_fallback(const Frame& frame, uint32_t s, const fb::StepPlan& plan, const Choice& choice,
+                              const Status& refusal) {
+  const char* expected = expected_backend(plan);
+  const char* chosen = slots_[choice.slot].backend->name();
+  if (std::strcmp(expected, chosen) == 0) return ok_status();
+  ++fallbacks_;
+  if (options_.on_fallback.report != nullptr)
+    options_.on_fallback.report(options_.on_fallback.context, {frame.index, s, expected, chosen, refusal});
+  return options_.require_planned ? unsupported("backend %s is to compute this step and does not: %t",
+                                                name_of(expected), name_of(refusal.message))
+                                  : ok_status();
+}
+
+}  // namespace sinter::detail
