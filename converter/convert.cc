@@ -42,10 +42,9 @@ Status accept_xnnpack(const OpCall& call, int threads, size_t* workspace, const 
                unsupported("float16 kernels are for 64-bit ARM"));
   SINTER_CHECK(std::string_view(target) == "x86_64" || !xnnpack::has_wide_weights(call),
                unsupported("the kernels for ARM take no weights of -128"));
-  if (prefers_simd(call, target) && accept_simd(call, threads, workspace).ok())
-    return unsupported("the Highway kernel is faster");
   return xnnpack::accept(call, threads, workspace);
 }
+
 Status accept_xnnpack_x86(const OpCall& call, int threads, size_t* workspace) {
   return accept_xnnpack(call, threads, workspace, "x86_64");
 }
@@ -55,6 +54,8 @@ Status accept_xnnpack_aarch64(const OpCall& call, int threads, size_t* workspace
 Status accept_xnnpack_armv7(const OpCall& call, int threads, size_t* workspace) {
   return accept_xnnpack(call, threads, workspace, "armv7");
 }
+bool simd_is_faster_x86(const OpCall& call) { return prefers_simd(call, "x86_64"); }
+bool simd_is_faster_arm(const OpCall& call) { return prefers_simd(call, "aarch64"); }
 
 Status xnnpack_float16(const OpCall& call, size_t* workspace) {
   return xnnpack::accept(call, kPlannedThreads, workspace);
@@ -74,12 +75,14 @@ std::string host_target() {
 #endif
 }
 
+std::vector<std::string> targets() { return {"x86_64", "aarch64", "armv7", "portable"}; }
+
 std::vector<CandidateSource> candidates_for(const std::string& target) {
-  if (target != "x86_64" && target != "aarch64" && target != "armv7") return {};
-  return {{"xnnpack", target == "x86_64"    ? accept_xnnpack_x86
-                      : target == "aarch64" ? accept_xnnpack_aarch64
-                                            : accept_xnnpack_armv7},
-          {"simd", accept_simd}};
+  const CandidateSource simd{"simd", accept_simd};
+  if (target == "x86_64") return {{"xnnpack", accept_xnnpack_x86, false, simd_is_faster_x86}, simd};
+  if (target == "aarch64") return {{"xnnpack", accept_xnnpack_aarch64, false, simd_is_faster_arm}, simd};
+  if (target == "armv7") return {{"xnnpack", accept_xnnpack_armv7, false, simd_is_faster_arm}, simd};
+  return {};
 }
 
 bool has_float16_kernels(const std::string& target) { return target == "aarch64"; }
@@ -309,6 +312,11 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   PlanOptions plan_options;
   plan_options.target = options.target;
   plan_options.candidates = candidates_for(options.target);
+  if (options.plan_backends)
+    std::erase_if(plan_options.candidates, [&](const CandidateSource& c) {
+      return std::find(options.plan_backends->begin(), options.plan_backends->end(), c.name) ==
+             options.plan_backends->end();
+    });
   plan_options.stored_weights = options.stored_weights;
   plan_options.thorough = true;
   plan_options.effort = options.plan_effort;

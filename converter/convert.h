@@ -35,6 +35,8 @@ struct ConversionOptions {
   double plan_seconds = 0;             // PlanOptions::seconds
   int plan_threads = kPlannedThreads;  // PlanOptions::threads
   std::optional<uint64_t> max_arena;   // bytes that the arena may have: plan/fit_arena.h
+  // Of the target's backends only these are planned for, besides the reference kernels; null: all.
+  std::optional<std::vector<std::string>> plan_backends;
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
   // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`
@@ -85,7 +87,10 @@ bool has_float16_kernels(const std::string& target);
 // This machine's architecture as a target.
 std::string host_target();
 
-// The candidate backends of a target, best first. Empty for unknown targets and "portable".
+// What can be planned for. "portable": any machine, on the reference kernels.
+std::vector<std::string> targets();
+
+// The candidate backends of a target, best first, "reference" left out.
 std::vector<CandidateSource> candidates_for(const std::string& target);
 
 // An ONNX file lowered, without any pass. nullopt: refused, with every reason filed. Throws FileError.

@@ -50,13 +50,12 @@ class MemoryPlacing {
   uint8_t first_choice(const Node& node) const {
     if (!node.bodies.empty()) return 0;
     const CallView view(graph_, node);
-    for (size_t c = 0; c < options_.candidates.size(); ++c) {
-      const CandidateSource& source = options_.candidates[c];
-      size_t workspace = 0;
-      if (!source.accept(view.call, planned_threads(view.call, options_.threads), &workspace).ok()) continue;
-      return source.own_memory && packs_constants(node) ? static_cast<uint8_t>(c + 1) : uint8_t{0};
-    }
-    return 0;
+    const auto accepted =
+        accepted_by(options_.candidates, view.call, planned_threads(view.call, options_.threads));
+    if (accepted.empty()) return 0;
+    const size_t first = accepted.front().candidate;
+    return options_.candidates[first].own_memory && packs_constants(node) ? static_cast<uint8_t>(first + 1)
+                                                                          : uint8_t{0};
   }
   bool packs_constants(const Node& node) const {
     for (size_t i = kMostPacked; i < node.inputs.size(); ++i)

@@ -8,6 +8,7 @@
 #include "converter/plan/call_view.h"
 #include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
+#include "converter/plan/grow_workspaces.h"
 #include "converter/plan/limit_operands.h"
 #include "converter/plan/offsets_search.h"
 #include "converter/plan/part_joins.h"
@@ -48,6 +49,7 @@ class ModelPlanner {
       take_apart(*graph, storage.partial(), steps, own_inputs, held, program);
     }
     if (seconds_ > 0 && !program.proved) look_on(program);
+    grow_workspaces(program, options_);
     model_.programs[index] = std::move(program);
     return index;
   }
@@ -255,14 +257,11 @@ class ModelPlanner {
         step.workspace_bytes = workspace;
       return;
     }
-    for (size_t c = 0; c < options_.candidates.size(); ++c) {
-      size_t workspace = 0;
-      if (options_.candidates[c].own_memory ||
-          !options_.candidates[c].accept(view.call, threads, &workspace).ok())
-        continue;
-      // Memory is planned for the first choice; a later one serves where that suffices.
-      if (step.candidates.empty()) step.workspace_bytes = workspace;
-      step.candidates.push_back(static_cast<uint8_t>(c));
+    for (const Accepted& accepted : accepted_by(options_.candidates, view.call, threads)) {
+      if (options_.candidates[accepted.candidate].own_memory) continue;
+      // Memory is planned for the first choice; a later one gets what there is room for (grow_workspaces.h).
+      if (step.candidates.empty()) step.workspace_bytes = accepted.workspace;
+      step.candidates.push_back(static_cast<uint8_t>(accepted.candidate));
     }
     step.candidates.push_back(reference);
     // A session falls back to one thread where the plan has no workspace for more.
@@ -304,6 +303,19 @@ class ModelPlanner {
 };
 
 }  // namespace
+
+std::vector<Accepted> accepted_by(const std::vector<CandidateSource>& candidates, const OpCall& call,
+                                  int threads) {
+  std::vector<Accepted> first, last;
+  for (size_t c = 0; c < candidates.size(); ++c) {
+    size_t workspace = 0;
+    if (!candidates[c].accept(call, threads, &workspace).ok()) continue;
+    const bool yields = candidates[c].yields != nullptr && candidates[c].yields(call);
+    (yields ? last : first).push_back({c, workspace});
+  }
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
+}
 
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options) {
   PlannedModel model;

@@ -18,7 +18,17 @@ struct CandidateSource {
   Status (*accept)(const OpCall& call, int threads, size_t* workspace) = nullptr;
   // Its steps work on memory of its own, which the host does not see.
   bool own_memory = false;
+  // Whether the candidates behind this one are faster for a call that it accepts; null: never.
+  bool (*yields)(const OpCall& call) = nullptr;
 };
+
+// A candidate that takes a call, as an index, with the workspace for `threads` of them.
+struct Accepted {
+  size_t candidate = 0, workspace = 0;
+};
+// Best first.
+std::vector<Accepted> accepted_by(const std::vector<CandidateSource>& candidates, const OpCall& call,
+                                  int threads);
 
 struct PlanOptions {
   std::string target = "x86_64";

@@ -42,6 +42,50 @@ TEST(Planner, ElementwiseChainWorksInPlaceButNotOnTheInput) {
   EXPECT_EQ(p.arena_bytes, 64u + 64u + kReadPadding);
 }
 
+// Takes everything, with so many bytes of workspace for each thread.
+template <size_t kBytes>
+Status takes_all(const OpCall&, int threads, size_t* workspace) {
+  *workspace = kBytes * static_cast<size_t>(threads);
+  return ok_status();
+}
+
+TEST(Planner, LaterCandidatesGetTheWorkspaceThatTheArenaHasRoomFor) {
+  constexpr uint64_t kBytes = 1 << 18;
+  const auto plan = [](std::vector<CandidateSource> candidates) {
+    Fixture f({1, kBytes / 4});
+    const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(ExpAttrs{}, {a});
+    f.graph->outputs = {b};
+    PlanOptions options;
+    options.candidates = std::move(candidates);
+    return plan_model(f.graph, options).programs[0];
+  };
+  const CandidateSource first{"first", takes_all<0>};
+  // In the first step the arena is full; in the second the place of x is free.
+  for (const auto& [second, grown] :
+       {std::pair{CandidateSource{"second", takes_all<kBytes / 16>}, kBytes / 2},
+        {CandidateSource{"second", takes_all<kBytes / 4>}, kBytes / 4},
+        {CandidateSource{"second", takes_all<2 * kBytes>}, uint64_t{0}}}) {
+    const PlannedProgram p = plan({first, second});
+    EXPECT_EQ(p.arena_bytes, plan({first}).arena_bytes);
+    EXPECT_EQ(p.steps[0].workspace_bytes, 0u);
+    EXPECT_EQ(p.steps[1].workspace_bytes, grown);
+    EXPECT_EQ(p.steps[1].candidates, (std::vector<uint8_t>{0, 1, 2}));
+  }
+}
+
+TEST(Planner, ACandidateThatYieldsIsTheLast) {
+  Fixture f({1, 16});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a});
+  f.graph->outputs = {b};
+  PlanOptions options;
+  options.candidates = {
+      {"first", takes_all<64>, false, [](const OpCall& call) { return call.op == Op::kExp; }},
+      {"second", takes_all<0>}};
+  const PlannedProgram p = plan_model(f.graph, options).programs[0];
+  EXPECT_EQ(p.steps[0].candidates, (std::vector<uint8_t>{1, 0, 2}));
+  EXPECT_EQ(p.steps[1].candidates, (std::vector<uint8_t>{0, 1, 2}));
+}
+
 TEST(Planner, OperandThatIsReadLaterIsNotOverwritten) {
   Fixture f({1, 16});
   const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a}),
