@@ -67,7 +67,7 @@ int main(int argc, char** argv) {
     std::printf("with public key  %10.1f us\n", open_with(keyed));
   }
 
-  const sinter::SessionOptions options{.backends = sinter::device::backends()};
+  const sinter::SessionOptions options{.backends = sinter::all_backends()};
   const auto model = sinter::Model::open(map.value().bytes(), memory, checked);
   if (!model.ok()) fail(argv[1], model.status());
   const auto need = sinter::Session::requirements(model.value(), options);

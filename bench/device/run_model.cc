@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
   auto model = sinter::Model::open(map->bytes(), take(*open_bytes), options);
   if (!model.ok()) fail("the model was refused", model.status());
 
-  const sinter::SessionOptions session_options{.backends = sinter::device::backends()};
+  const sinter::SessionOptions session_options{.backends = sinter::all_backends()};
   auto need = sinter::Session::requirements(*model, session_options);
   if (!need.ok()) fail("the session was refused", need.status());
   auto session = sinter::Session::create(*model, take(need->bytes), session_options);

@@ -1,30 +1,14 @@
-// What the programs for boards share: the backends of this build, memory, and the end of a program that
-// failed.
+// What the programs for boards share: memory, and the end of a program that failed.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
 #include <span>
 
-#include "platforms/simd/simd_kernels.h"
+#include "sinter/backends.h"
 #include "sinter/sinter.h"
-#ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
-#endif
 
 namespace sinter::device {
-
-// Best first. They live until the program ends.
-inline std::span<Backend* const> backends() {
-  static SimdBackend simd;
-#ifdef SINTER_WITH_XNNPACK
-  static XnnpackBackend xnnpack;
-  static Backend* const all[] = {&xnnpack, &simd};
-#else
-  static Backend* const all[] = {&simd};
-#endif
-  return all;
-}
 
 [[noreturn]] inline void fail(const char* what, const Status& status) {
   char text[200];

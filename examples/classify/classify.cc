@@ -2,14 +2,16 @@
 //
 //     classify MODEL.sinter
 //
-// Shows what an application needs: the file's bytes (mapped here; flash would do), one static arena from
-// which the model and the session take everything, and no heap. If the arena is too small, it says how many
-// bytes to build with.
+// Shows what an application needs: the file's bytes (mapped here; flash would do), the fast kernels of the
+// build, one static arena from which the model and the session take everything, and no heap of its own. If
+// the arena is too small, it reports how many bytes to build with; if a kernel that the plan counts on is
+// missing, which and why.
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <span>
 
+#include "sinter/backends.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
 
@@ -36,6 +38,14 @@ int fail(const char* what, const sinter::Status& status) {
   return 1;
 }
 
+void report(void* model, const sinter::Fallback& f) {
+  char reason[200];
+  sinter::format_status(f.reason, reason);
+  std::fprintf(stderr, "step %u (%s) runs on %s instead of %s: %s\n", static_cast<unsigned>(f.step),
+               static_cast<const sinter::Model*>(model)->step_op(f.step, f.program), f.backend, f.expected,
+               reason);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -59,14 +69,16 @@ int main(int argc, char** argv) {
   if (!model.ok()) return fail("the model was refused", model.status());
 
   const std::span<std::byte> rest = std::span<std::byte>(arena).subspan(model->retained_bytes());
-  auto need = sinter::Session::requirements(*model, {});
+  sinter::SessionOptions session_options{.backends = sinter::all_backends()};
+  auto need = sinter::Session::requirements(*model, session_options);
   if (!need.ok()) return fail("the session was refused", need.status());
   if (need->bytes > rest.size()) {
     std::fprintf(stderr, "the arena is too small: build with ARENA_BYTES=%zu\n",
                  model->retained_bytes() + need->bytes);
     return 3;
   }
-  auto session = sinter::Session::create(*model, rest, {});
+  session_options.on_fallback = {&*model, report};
+  auto session = sinter::Session::create(*model, rest, session_options);
   if (!session.ok()) return fail("the session was refused", session.status());
 
   const sinter::TensorView image = session->input("image");
@@ -80,7 +92,8 @@ int main(int argc, char** argv) {
   if (const sinter::Status status = session->run(); !status.ok()) return fail("the run failed", status);
   const float* p = probabilities.as<float>();
   const auto best = std::max_element(p, p + 10) - p;
-  std::printf("class %d, probability %.4f, arena %zu of %zu bytes\n", static_cast<int>(best), p[best],
-              model->retained_bytes() + need->bytes, sizeof arena);
+  std::printf("class %d, probability %.4f, arena %zu of %zu bytes, %u steps fall back\n",
+              static_cast<int>(best), p[best], model->retained_bytes() + need->bytes, sizeof arena,
+              static_cast<unsigned>(session->fallbacks()));
   return 0;
 }

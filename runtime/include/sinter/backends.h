@@ -1,0 +1,19 @@
+// The fast kernels that this build of Sinter has, ready to hand to a session.
+//
+//   auto session = sinter::Session::create(model, memory, {.backends = sinter::all_backends()});
+//
+// Links all of them. An application that wants some only makes these itself (platforms/simd/simd_kernels.h,
+// platforms/xnnpack/xnnpack_backend.h), and leaves the others out of the program.
+#pragma once
+
+#include <span>
+
+#include "runtime/backend/backend.h"
+
+namespace sinter {
+
+// XNNPACK, where it was built, and the Highway kernels ("simd"). Any number of sessions may share them, on
+// any threads; they live as long as the program.
+std::span<Backend* const> all_backends();
+
+}  // namespace sinter
