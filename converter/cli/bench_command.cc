@@ -9,6 +9,7 @@
 #include <random>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/fallbacks.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
@@ -66,6 +67,7 @@ void run_bench(const BenchArguments& a) {
   const LoadedModel loaded(a.model, key);
   HostSession host(loaded, {a.threads, a.backend});
   const double load_ms = ms_since(start);
+  if (!a.common.quiet) warn_of_fallbacks(host);
   host.set_inputs(inputs);
   host.run();
   const double first_ms = ms_since(start);
@@ -82,6 +84,7 @@ void run_bench(const BenchArguments& a) {
   const nlohmann::json json{{"model", a.model},
                             {"backend", a.backend.empty() ? "planned" : a.backend},
                             {"threads", a.threads},
+                            {"fallbacks", fallbacks_json(host)},
                             {"runs", times.size()},
                             {"median_ms", times[times.size() / 2]},
                             {"min_ms", times.front()},

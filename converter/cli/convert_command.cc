@@ -4,12 +4,12 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
-#include "converter/cli/host_backends.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/progress.h"
 #include "converter/convert.h"
@@ -31,7 +31,7 @@ struct ConvertArguments {
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
   bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
-  std::vector<std::string> shapes, dims, constants, trips, disabled;
+  std::vector<std::string> backends, shapes, dims, constants, trips, disabled;
   std::string dump_after;
   int stop_after = -1;
   double plan_seconds = 0;
@@ -306,6 +306,26 @@ void keep_freed_memory() {
 // --strict, and the trial of the written file gave a warning.
 struct RefusedByTrial {};
 
+// The target and, of its backends, those to plan for.
+void set_target(const ConvertArguments& a, ConversionOptions* options) {
+  const std::vector<std::string> all = targets();
+  if (std::find(all.begin(), all.end(), a.target) == all.end())
+    throw UsageError(
+        fmt::format("--target {}: this build has no backend for it; give one of {} (portable: any "
+                    "machine, on the reference kernels)",
+                    a.target, fmt::join(all, ", ")));
+  options->target = a.target;
+  if (a.backends.empty()) return;
+  std::vector<std::string> names;
+  for (const CandidateSource& c : candidates_for(a.target)) names.push_back(c.name);
+  names.emplace_back("reference");
+  for (const std::string& name : a.backends)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw UsageError(fmt::format("--backends {}: target {} has no such backend; it has {}", name, a.target,
+                                   fmt::join(names, ", ")));
+  options->plan_backends = a.backends;
+}
+
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
   keep_freed_memory();
   if (a.evaluate_data.empty() && !a.label.empty())
@@ -314,11 +334,11 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   check_passes(a);
   ConversionOptions options;
   options.lowering = lowering_options(a);
-  options.target = a.target;
+  set_target(a, &options);
   options.strict = a.strict;
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer_float16 = a.prefer_float16;
-  options.backends = linked_backends();
+  options.backends = host_backends({});
   set_quantization(a, &options);
   options.stored_weights = a.weights == "stored";
   options.plan_seconds = a.plan_seconds;
@@ -418,8 +438,14 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   CLI::App* c = app.add_subcommand("convert", "Convert an ONNX model into a .sinter file");
   c->add_option("model", a->model, "The ONNX file")->required();
   c->add_option("-o,--output", a->out, "The file to write")->required();
-  c->add_option("--target", a->target, "What the file is for: x86_64, aarch64, armv7, cuda or portable")
-      ->check(CLI::IsMember({"x86_64", "aarch64", "armv7", "cuda", "portable"}));
+  c->add_option("--target", a->target,
+                fmt::format("What the file is for: {} (default: {})", fmt::join(targets(), ", "), a->target));
+  c->add_option(
+       "--backends", a->backends,
+       "LIST, such as simd or xnnpack,simd: plan for these of the target's backends only, those that the "
+       "application links; the reference kernels are always there")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   c->add_option("--shape", a->shapes, "INPUT=1,3,224,224: the shape of an input whose dimensions are open");
   c->add_option("--dim", a->dims, "NAME=N: the size of a named dimension");
   c->add_option("--const", a->constants, "NAME=FILE.npy: turns an input into a constant");

@@ -8,12 +8,13 @@
 #include <cstring>
 #include <optional>
 
-#include "converter/cli/host_backends.h"
+#include "converter/cli/file_view.h"
 #include "converter/import/reader.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/large_bytes.h"
 #include "converter/report/errors.h"
 #include "runtime/model/format.h"
+#include "sinter/backends.h"
 #include "sinter/file_map.h"
 #include "sinter/thread_pool.h"
 
@@ -111,12 +112,13 @@ std::vector<Backend*> host_backends(const std::string& name) {
   const auto names = host_backend_names();
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
     throw UsageError(fmt::format("this build has no backend '{}' (it has {})", name, fmt::join(names, ", ")));
-  return linked_backends();
+  const auto all = all_backends();
+  return {all.begin(), all.end()};
 }
 
 std::vector<std::string> host_backend_names() {
   std::vector<std::string> names;
-  for (const Backend* b : linked_backends()) names.emplace_back(b->name());
+  for (const Backend* b : all_backends()) names.emplace_back(b->name());
   names.emplace_back("reference");
   return names;
 }
@@ -145,7 +147,7 @@ struct HostSession::Threads {
 };
 
 HostSession::HostSession(const LoadedModel& loaded, const Options& options)
-    : loaded_(loaded), backends_(host_backends(options.backend)) {
+    : loaded_(loaded), backends_(host_backends(options.backend)), asked_(options.backend) {
   SessionOptions session_options;
   session_options.backends = backends_;
   session_options.backend = options.backend.empty() ? nullptr : options.backend.c_str();
@@ -162,12 +164,46 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
   if (!need.ok()) fail(need.status());
   requirements_ = *need;
   memory_ = AlignedMemory(requirements_.bytes);
+  session_options.on_fallback = {
+      this, [](void* self, const Fallback& f) {
+        auto& host = *static_cast<HostSession*>(self);
+        const Model& model = host.loaded_.model();
+        host.fallback_at_[{f.program, f.step}] = host.fallbacks_.size();
+        host.fallbacks_.push_back({f.program, f.step, model.step_op(f.step, f.program),
+                                   model.step_name(f.step, f.program), f.expected, f.backend,
+                                   describe(f.reason)});
+      }};
   Result<Session> created = Session::create(loaded.model(), memory_.span(), session_options);
   if (!created.ok()) fail(created.status());
   session_ = std::move(*created);
 }
 
 HostSession::~HostSession() = default;
+
+const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const {
+  const auto found = fallback_at_.find({program, step});
+  return found == fallback_at_.end() ? nullptr : &fallbacks_[found->second];
+}
+
+std::string HostSession::step_backend(uint32_t program, uint32_t step) const {
+  const FileView view(loaded_.model());
+  const fb::StepPlan& plan = *view.profile().programs()->Get(program)->steps()->Get(step);
+  if (plan.elided()) return "elided";
+  if (detail::is_control(*view.root().programs()->Get(program)->steps()->Get(step))) return "session";
+  if (const FallbackStep* f = fallback(program, step)) return f->backend;
+  if (!asked_.empty()) return asked_;
+  return detail::length(plan.candidates()) == 0 ? "reference" : view.candidates(plan)[0];
+}
+
+std::map<std::string, size_t> HostSession::backend_counts() const {
+  const FileView view(loaded_.model());
+  std::map<std::string, size_t> counts;
+  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p)
+    for (uint32_t s = 0; s < detail::length(view.root().programs()->Get(p)->steps()); ++s)
+      ++counts[step_backend(p, s)];
+  counts.erase("elided"), counts.erase("session");
+  return counts;
+}
 
 ConstantPtr HostSession::given(const Arrays& arrays, uint32_t input) const {
   const Model& model = loaded_.model();

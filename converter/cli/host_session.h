@@ -3,9 +3,11 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "converter/import/arrays.h"
@@ -61,6 +63,12 @@ std::vector<Backend*> host_backends(const std::string& name);
 // Names, best first, with "reference".
 std::vector<std::string> host_backend_names();
 
+// A step that another backend computes than expected (sinter::Fallback), with its names.
+struct FallbackStep {
+  uint32_t program = 0, step = 0;
+  std::string op, name, expected, backend, reason;
+};
+
 class HostSession {
  public:
   struct Options {
@@ -74,6 +82,14 @@ class HostSession {
 
   Session& session() { return session_; }
   const Requirements& requirements() const { return requirements_; }
+  // In the order of creation.
+  const std::vector<FallbackStep>& fallbacks() const { return fallbacks_; }
+  // Null: the step is not one.
+  const FallbackStep* fallback(uint32_t program, uint32_t step) const;
+  // Name of the backend that computes a step; "elided" if nothing has to be done, "session" for If and Loop.
+  std::string step_backend(uint32_t program, uint32_t step) const;
+  // How many steps of all programs each backend computes, "elided" and "session" left out.
+  std::map<std::string, size_t> backend_counts() const;
   // Copies the arrays into the model's inputs. Sample `each` of stacked arrays if >= 0. Throws DataError
   // naming the input, what it is and what the model takes.
   void set_inputs(const Arrays& arrays, int64_t each = -1);
@@ -93,6 +109,9 @@ class HostSession {
   struct Threads;
   std::unique_ptr<Threads> threads_;
   Requirements requirements_;
+  std::string asked_;  // Options::backend
+  std::vector<FallbackStep> fallbacks_;
+  std::map<std::pair<uint32_t, uint32_t>, size_t> fallback_at_;  // program and step: index of fallbacks_
   Session session_;
 };
 

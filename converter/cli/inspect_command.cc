@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/inspect_memory.h"
@@ -113,7 +114,7 @@ nlohmann::json prepare_json(const FileView& view) {
   return list;
 }
 
-nlohmann::json steps_json(const FileView& view, const Session& session) {
+nlohmann::json steps_json(const FileView& view, const HostSession& host) {
   nlohmann::json list = nlohmann::json::array();
   for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
     const fb::Program& program = *view.root().programs()->Get(p);
@@ -130,8 +131,9 @@ nlohmann::json steps_json(const FileView& view, const Session& session) {
                            {"max_threads", chosen.max_threads()}};
       add_operands(view, program, step, &entry);
       if (p == 0) add_memories(view, step, chosen, &entry);
+      entry["backend"] = host.step_backend(p, s);
+      if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);
       list.push_back(entry);
-      if (p == 0) list.back()["backend"] = session.step_backend(s);
     }
   }
   return list;
@@ -193,6 +195,14 @@ HostSession::Options session_here(const FileView& view, HostSession::Options opt
   return options;
 }
 
+// "xnnpack (9), reference (2)"
+std::string backends_text(const HostSession& host) {
+  std::string text;
+  for (const auto& [backend, count] : host.backend_counts())
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", backend, count);
+  return text.empty() ? "none, as nothing is left to compute" : text;
+}
+
 void run_inspect(const InspectArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
@@ -213,9 +223,11 @@ void run_inspect(const InspectArguments& a) {
     json["prepared_bytes"] = need.prepared;
     json["session_bytes"] = need.bytes;
     json["step_count"] = loaded.model().step_count();
+    json["backends"] = host.backend_counts();
+    json["fallbacks"] = fallbacks_json(host);
     json["weight_bytes"] = weights.all;
     json["widened_weight_bytes"] = weights.widened;
-    if (a.steps) json["steps"] = steps_json(view, host.session()), json["prepare"] = prepare_json(view);
+    if (a.steps) json["steps"] = steps_json(view, host), json["prepare"] = prepare_json(view);
     if (a.memory) json["memory"] = memory_json(view, need);
     if (a.types) json["types"] = types_json(view), json["decisions"] = ledger_of(loaded.model());
     fmt::print("{}\n", json.dump(2));
@@ -224,14 +236,16 @@ void run_inspect(const InspectArguments& a) {
   if (!a.steps && !a.memory && !a.types) {
     fmt::print("{}", ports_text(loaded.model()));
     fmt::print(
-        "target    {}\nsigned    {}\nsteps     {}\nfile      {} bytes\nweights   {} bytes, {} of them "
+        "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
+        "  {} bytes, {} of them "
         "widened when a "
         "session is "
         "created\narena     {} bytes\nprepared  {} bytes on this "
         "machine\n"
         "session   {} bytes in all\n",
         detail::text(view.profile().target()), signer_text(signer, trusted), loaded.model().step_count(),
-        loaded.file().size(), weights.all, weights.widened, need.arena, need.prepared, need.bytes);
+        backends_text(host), host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(),
+        weights.all, weights.widened, need.arena, need.prepared, need.bytes);
   }
   if (a.steps)
     for (const auto& s : prepare_json(view)) {
@@ -242,7 +256,7 @@ void run_inspect(const InspectArguments& a) {
                  s["outputs"][0].get<std::string>(), in, s.value("input_type", ""));
     }
   if (a.steps)
-    for (const auto& s : steps_json(view, host.session())) {
+    for (const auto& s : steps_json(view, host)) {
       std::string in, out;
       for (const auto& x : s["inputs"]) in += (in.empty() ? "" : ", ") + x.get<std::string>();
       for (const auto& x : s["outputs"]) out += (out.empty() ? "" : ", ") + x.get<std::string>();
@@ -250,10 +264,11 @@ void run_inspect(const InspectArguments& a) {
                                 : s.contains("transfer")
                                     ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
                                                   s["transfer"]["to"].get<std::string>())
-                                : s.contains("backend") ? s["backend"].get<std::string>()
-                                                        : s["candidates"][0].get<std::string>();
-      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}\n", s["program"].dump(), s["step"].get<int>(),
-                 s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>());
+                                    : s["backend"].get<std::string>();
+      const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
+      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}\n", s["program"].dump(), s["step"].get<int>(),
+                 s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>(),
+                 fallback == nullptr ? "" : "  " + fallback_note(*fallback));
     }
   if (a.memory) fmt::print("{}", memory_text(view, need));
   if (a.types) {
@@ -281,7 +296,7 @@ void run_explain(const InspectArguments& a) {
   }
   // Also under the name of the ONNX value that it stands for.
   const auto named = [&](const std::string& name) { return name == value || exact_name(name) == value; };
-  for (const auto& s : steps_json(view, host.session())) {
+  for (const auto& s : steps_json(view, host)) {
     bool hit = s["name"] == node || s["name"].get<std::string>().starts_with(a.name + "/");
     for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
     for (const auto& x : s["outputs"]) {  // "NAME TYPE"
@@ -319,9 +334,8 @@ void run_explain(const InspectArguments& a) {
                type_text(t), t["shape"].dump());
   for (const auto& s : found)
     fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
-               s["name"].get<std::string>(), s["origin"].get<std::string>(),
-               s.value("backend", s["candidates"][0].get<std::string>()), s["inputs"].dump(),
-               s["outputs"].dump());
+               s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
+               s["inputs"].dump(), s["outputs"].dump());
   for (const auto& e : types) fmt::print("type {}\n", ledger_line(e));
 }
 

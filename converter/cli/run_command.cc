@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/fallbacks.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/import/arrays.h"
@@ -68,7 +69,7 @@ class Profiler {
     };
     session.set_observer(&observer_);
   }
-  void print(const Model& model, bool json) const {
+  void print(const HostSession& host, const Model& model, bool json) const {
     double total = 0;
     for (const auto& [step, t] : times_) total += t.seconds;
     std::vector<std::pair<uint32_t, Time>> rows(times_.begin(), times_.end());
@@ -76,18 +77,23 @@ class Profiler {
                      [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
     nlohmann::json list = nlohmann::json::array();
     for (const auto& [step, t] : rows) {
-      if (json)
+      const FallbackStep* fallback = host.fallback(0, step);
+      if (json) {
         list.push_back({{"step", step},
                         {"op", model.step_op(step)},
                         {"name", model.step_name(step)},
                         {"backend", t.backend},
                         {"us", 1e6 * t.seconds}});
-      else
-        fmt::print("{:5.1f} %  {:10.1f} us  {:>4} {:<16} {:<10} {}\n",
+        if (fallback != nullptr) list.back()["fallback"] = fallback_json(*fallback);
+      } else {
+        fmt::print("{:5.1f} %  {:10.1f} us  {:>4} {:<16} {:<10} {}{}\n",
                    total > 0 ? 100 * t.seconds / total : 0, 1e6 * t.seconds, step, model.step_op(step),
-                   t.backend, model.step_name(step));
+                   t.backend, model.step_name(step),
+                   fallback == nullptr ? "" : "  " + fallback_note(*fallback));
+      }
     }
-    if (json) fmt::print("{}\n", nlohmann::json{{"profile", list}}.dump(2));
+    if (json)
+      fmt::print("{}\n", nlohmann::json{{"profile", list}, {"fallbacks", fallbacks_json(host)}}.dump(2));
   }
 
  private:
@@ -137,6 +143,7 @@ void run_run(const RunArguments& a) {
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
   HostSession session(loaded, {a.threads, a.backend});
   Profiler profiler;
+  if (!a.common.quiet) warn_of_fallbacks(session);
   if (a.profile) profiler.attach(session.session());
   Arrays outputs;
   if (a.each) {
@@ -155,12 +162,12 @@ void run_run(const RunArguments& a) {
     outputs = session.outputs();
   }
   if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
-  if (a.profile) profiler.print(loaded.model(), a.common.json);
+  if (a.profile) profiler.print(session, loaded.model(), a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));
   if (a.common.json && !a.profile) {
-    fmt::print("{}\n", nlohmann::json{{"outputs", all}}.dump(2));
+    fmt::print("{}\n", nlohmann::json{{"outputs", all}, {"fallbacks", fallbacks_json(session)}}.dump(2));
   } else if (!a.common.quiet && !a.common.json) {
     for (const nlohmann::json& s : all) fmt::print("{}\n", line(s));
   }

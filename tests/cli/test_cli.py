@@ -567,6 +567,106 @@ class Arenas(Case):
             self.says(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--max-arena", wrong)
 
 
+class Backends(Case):
+    """What a file is planned for, and what runs on another backend than that."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        # Nothing but the reference kernels computes Sin.
+        wave = model_of([helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Sin", ["s"], ["y"], name="wave")],
+                        [value("x", [5, 32])], [value("y", None)])
+        # The second convolution needs more memory than the first, beside which there is room.
+        rng = np.random.default_rng(4)
+        weights = [onnx.numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), name)
+                   for name, shape in (("v", (16, 16, 3, 3)), ("w", (64, 16, 3, 3)))]
+        convs = model_of([helper.make_node("Conv", ["x", "v"], ["c"], name="small", pads=[1, 1, 1, 1]),
+                          helper.make_node("Conv", ["c", "w"], ["y"], name="large", pads=[1, 1, 1, 1])],
+                         [value("x", [1, 16, 20, 20])], [value("y", None)], weights)
+        for name, model in (("wave", wave), ("convs", convs)):
+            onnx.save(model, cls.path(name + ".onnx"))
+            r = cli.call(SINTER, "convert", cls.path(name + ".onnx"), "-o", cls.path(name + ".sinter"), timeout=60)
+            if r.code != 0:
+                raise AssertionError(r.why())
+        cls.wave = cls.path("wave.sinter")
+        cli.save_npz(cls.path("wave.npz"), {"x": rng.standard_normal((5, 32)).astype(np.float32)})
+
+    def json(self, *args):
+        return json.loads(self.says(0, *args, "--json").out)
+
+    def test_a_target_without_a_backend_is_refused(self):
+        out = self.path("t.sinter")
+        for target in ("cuda", "pdp11"):
+            self.says(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
+                      words=(f"--target {target}", "x86_64", "aarch64", "armv7", "portable"))
+            self.assertFalse(os.path.exists(out))
+
+    def test_the_plan_can_be_narrowed(self):
+        out = self.path("narrow.sinter")
+        for given, allowed in (("simd", {"simd", "reference"}), ("xnnpack", {"xnnpack", "reference"}),
+                               ("simd,xnnpack", {"xnnpack", "simd", "reference"}), ("reference", {"reference"})):
+            self.says(0, "convert", self.path("convs.onnx"), "-o", out, "--target", "x86_64", "--backends", given)
+            steps = [s for s in self.json("inspect", out, "--steps")["steps"] if not s["elided"]]
+            self.assertEqual({c for s in steps for c in s["candidates"]}, allowed, given)
+            conv = next(s for s in steps if s["op"] == "Conv")
+            self.assertEqual(conv["candidates"][-1], "reference")
+            if given != "reference":
+                self.assertNotEqual(conv["candidates"][0], "reference", given)
+        for given, words in (("abacus", ("abacus", "xnnpack, simd, reference")), ("simd,onednn", ("onednn",))):
+            self.says(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--backends", given, words=words, lines=1)
+        self.says(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--target", "portable", "--backends", "simd",
+                  words=("portable", "reference"), lines=1)
+        self.assertFalse(os.path.exists(self.path("no.sinter")))
+
+    def test_nothing_falls_back_as_planned(self):
+        inputs = ("--inputs", self.path("wave.npz"))
+        for flags in ([], ["--backend", "reference"]):
+            r = self.says(0, "run", self.wave, *inputs, *flags)
+            self.assertEqual(r.err, "")
+            self.assertEqual(self.json("run", self.wave, *inputs, *flags)["fallbacks"], [])
+        facts = self.json("inspect", self.wave)
+        self.assertEqual(facts["fallbacks"], [])
+        self.assertEqual(sum(facts["backends"].values()), sum(not s["elided"] for s in
+                                                              self.json("inspect", self.wave, "--steps")["steps"]))
+        self.says(0, "inspect", self.wave, words=("fallbacks none",))
+
+    def test_what_falls_back_is_shown(self):
+        inputs = ("--inputs", self.path("wave.npz"))
+        other = ("--backend", "simd")
+        r = self.says(0, "run", self.wave, *inputs, *other)
+        line = r.err.strip().splitlines()
+        self.assertEqual(len(line), 1, r.err)
+        for words in ("1 of 2 steps falls back", "Trig from simd to reference", "no simd kernel"):
+            self.assertIn(words, line[0])
+        self.assertEqual(self.says(0, "run", self.wave, *inputs, *other, "--quiet").err, "")
+        lists = [self.json("run", self.wave, *inputs, *other)["fallbacks"],
+                 self.json("run", self.wave, *inputs, *other, "--profile")["fallbacks"],
+                 self.json("bench", self.wave, "--seconds", 0, *other)["fallbacks"],
+                 self.json("inspect", self.wave, *other)["fallbacks"]]
+        for found in lists:
+            self.assertEqual(found, lists[0])
+        self.assertEqual([(f["op"], f["name"], f["expected"], f["backend"]) for f in lists[0]],
+                         [("Trig", "wave", "simd", "reference")])
+        self.assertIn("no simd kernel", lists[0][0]["reason"])
+        for args in (("run", self.wave, *inputs, *other, "--profile"), ("inspect", self.wave, *other, "--steps")):
+            noted = [x for x in self.says(0, *args).out.splitlines() if "[not simd: no simd kernel" in x]
+            self.assertEqual(len(noted), 1, args)
+            self.assertIn("Trig", noted[0])
+        self.says(0, "inspect", self.wave, *other, words=("fallbacks 1 of 2", "Trig"))
+        steps = self.json("inspect", self.wave, *other, "--steps")["steps"]
+        self.assertEqual([s["op"] for s in steps if "fallback" in s], ["Trig"])
+
+    def test_the_arena_has_room_for_later_candidates(self):
+        """A convolution that is planned for XNNPACK runs on simd, too, where that costs no memory."""
+        out = self.path("room.sinter")
+        self.says(0, "convert", self.path("convs.onnx"), "-o", out, "--target", "x86_64")
+        steps = {s["name"]: s for s in self.json("inspect", out, "--steps", "--backend", "simd")["steps"]}
+        self.assertEqual(steps["small"]["candidates"], ["xnnpack", "simd", "reference"])
+        self.assertEqual(steps["small"]["backend"], "simd")
+        if steps["large"]["backend"] != "simd":
+            self.assertIn("more workspace than planned", steps["large"]["fallback"]["reason"])
+
+
 class Memories(Case):
     """A plan with steps in the memory of a backend that this program does not have."""
 
