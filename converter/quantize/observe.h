@@ -23,7 +23,7 @@
 namespace sinter::convert {
 
 struct RunnerOptions {
-  // The application's, best first; the reference kernels are always there. See cli/host_backends.h.
+  // The application's, best first; the reference kernels are always there. See sinter/backends.h.
   std::vector<Backend*> backends;
   ThreadPool* threads = nullptr;
   std::string backend;  // only this one; empty: as planned

@@ -49,7 +49,8 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
     SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, false, &needs));
   }
   if (needs.workspace > plan.workspace_bytes()) {
-    if (!last) return unsupported("the kernel needs more workspace than planned");
+    if (!last)
+      return unsupported("the kernel needs more workspace than planned; convert --backends plans for it");
     return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
   }
