@@ -13,7 +13,8 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 // kPixels neighbouring output pixels whose windows have the same taps, kColumns output channels from `column`
-// on. Every pixel has sums of its own, so that results do not depend on who its neighbours are.
+// on. Every pixel has sums of its own, so that results do not depend on who its neighbours are. Every loop
+// over sums is unrolled: one that is not keeps all of them in memory.
 template <int kPixels, int kColumns>
 HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w, int64_t column, float* y) {
   const F d;
@@ -22,8 +23,11 @@ HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w,
   const int64_t pixel = g.stride[2] * g.in_channels;
   const auto length = static_cast<size_t>((w.end[2] - w.first[2]) * g.in_channels);
   V sums[kPixels][kColumns];
-  for (auto& row : sums)
-    for (V& s : row) s = hn::Zero(d);
+  HWY_UNROLL(4)
+  for (int p = 0; p < kPixels; ++p) {
+    HWY_UNROLL(4)
+    for (int c = 0; c < kColumns; ++c) sums[p][c] = hn::Zero(d);
+  }
   const float* x0 = w.x;
   for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * line) {
     const float* x1 = x0;
@@ -33,21 +37,28 @@ HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w,
       size_t i = 0;
       for (; i + lanes <= length; i += lanes) {
         V taps[kColumns];
+        HWY_UNROLL(4)
         for (int c = 0; c < kColumns; ++c) taps[c] = hn::LoadU(d, f + c * depth + i);
+        HWY_UNROLL(4)
         for (int p = 0; p < kPixels; ++p) {
           const V x = hn::LoadU(d, x1 + p * pixel + i);
+          HWY_UNROLL(4)
           for (int c = 0; c < kColumns; ++c) sums[p][c] = hn::MulAdd(x, taps[c], sums[p][c]);
         }
       }
       if (i == length) continue;
+      HWY_UNROLL(4)
       for (int c = 0; c < kColumns; ++c) {
         const V tap = hn::LoadN(d, f + c * depth + i, length - i);
+        HWY_UNROLL(4)
         for (int p = 0; p < kPixels; ++p)
           sums[p][c] = hn::MulAdd(hn::LoadN(d, x1 + p * pixel + i, length - i), tap, sums[p][c]);
       }
     }
   }
-  for (int p = 0; p < kPixels; ++p)
+  HWY_UNROLL(4)
+  for (int p = 0; p < kPixels; ++p) {
+    HWY_UNROLL(4)
     for (int c = 0; c < kColumns; ++c) {
       float s = hn::ReduceSum(d, sums[p][c]);
       if (conv.bias != nullptr) s += conv.bias[column + c];
@@ -55,6 +66,7 @@ HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w,
       if (s > conv.max) s = conv.max;
       y[p * g.out_pixel() + column + c] = s;
     }
+  }
 }
 
 template <int kPixels>
