@@ -62,6 +62,12 @@ KernelTable simd_kernels() {
   return kTable;
 }
 
+// A kernel that takes a function's address before the choice gets one that chooses anew in every call.
+Status SimdBackend::open(BumpArena&, BumpArena&) {
+  if (!hwy::GetChosenTarget().IsInitialized()) hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  return ok_status();
+}
+
 bool set_simd_cap(const char* name) {
   if (name == nullptr) return disable_targets(0);
   for (const Tier& tier : kTiers) {

@@ -19,7 +19,8 @@ class SimdBackend final : public Backend {
  public:
   constexpr SimdBackend() = default;
   const char* name() const override { return "simd"; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  // Chooses the instruction set, if nothing has yet: the first run takes no longer than the others.
+  Status open(BumpArena&, BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
