@@ -43,8 +43,8 @@ GraphLowering::GraphLowering(Graph& graph, const ImportedModel& model, const Low
       options_(options),
       diagnostics_(diagnostics),
       outer_(outer),
-      fates_(outer != nullptr ? outer->fates_ : nullptr),
-      cost_(outer != nullptr ? outer->cost_ : own_cost_) {
+      cost_(outer != nullptr ? outer->cost_ : own_cost_),
+      fates_(outer != nullptr ? outer->fates_ : nullptr) {
   scopes_.emplace_back();
   if (outer != nullptr) return;
   const uint64_t own = own_constant_bytes(model.graph), rest = options.most_operations * kFoldedPerOperation;
