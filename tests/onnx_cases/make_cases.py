@@ -1,10 +1,11 @@
 """All cases of this suite; each module says what it holds."""
+import masks
 import microsoft
 import old_opsets
 import refusals
 import structure
 
-MODULES = (microsoft, old_opsets, structure, refusals)
+MODULES = (masks, microsoft, old_opsets, structure, refusals)
 
 
 def cases():

@@ -18,6 +18,7 @@ namespace sinter::convert {
   X(elementwise_rules) \
   X(image_rules) \
   X(linear_rules) \
+  X(microsoft_attention_rules) \
   X(microsoft_rules) \
   X(movement_rules) \
   X(normalize_rules) \

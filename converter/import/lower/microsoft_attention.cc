@@ -1,0 +1,273 @@
+// com.microsoft's Attention, QAttention and MultiHeadAttention, taken apart into projections and Attention.
+//
+// A masked key gets `mask_filter_value` added to its score, a finite number, and a key beyond a causal query
+// the lowest float32. So a query of which every key is masked still has weights: those of its scores where
+// the filter leaves them standing (-10000), equal ones where it swallows them (-3.4e38).
+#include <cmath>
+
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+// A filter from here on swallows every score that it is added to.
+constexpr double kSwallows = -1e30;
+
+// [B, S, H * D] -> [B, H, S, D]
+ValueId heads_apart(NodeLowering& n, ValueId v, int64_t heads) {
+  if (v < 0) return v;
+  const Dims d = n.dims(v);
+  return n.transpose(n.reshape(v, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
+}
+// [B, H, S, D] -> [B, S, H * D]
+ValueId heads_together(NodeLowering& n, ValueId v) {
+  if (v < 0) return v;
+  const Dims d = n.dims(v);
+  return n.reshape(n.transpose(v, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
+}
+
+ValueId both(NodeLowering& n, ValueId a, ValueId b) {
+  return a == kAbsent ? b : n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, {a, b});
+}
+ValueId compared(NodeLowering& n, CompareFn fn, ValueId a, ValueId b) {
+  return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b});
+}
+
+struct Lengths {
+  int64_t batch, queries, past, keys;  // keys: past ones included
+};
+
+// Which keys a mask keeps: bool, broadcastable to [B, H, S, T]. Masks of rank 2 to 4 keep a key where they
+// are positive: [B, T], [B, S, T], or one that broadcasts to [B, H, S, T], or [B, 1, N, N] for sequences of
+// up to N. Masks of rank 1 hold ends: [B], [2 B] with starts behind them, or [3 B + 2] with cumulated
+// lengths.
+ValueId kept_keys(NodeLowering& n, ValueId mask, const Lengths& l) {
+  if (mask < 0) return kUnknown;
+  const Dims d = n.dims(mask);
+  const DType t = n.dtype(mask);
+  if (is_float(t))
+    return n.refuse_advising("give the mask as integers or truth values, or as the attention bias",
+                             "a mask of {}", to_string(t, d)),
+           kUnknown;
+  if (d.size() == 1 && (d[0] == l.batch || d[0] == 2 * l.batch || d[0] == 3 * l.batch + 2)) {
+    const ValueId position = n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys});
+    const auto edge = [&](int64_t first) {
+      return n.reshape(n.slice(n.cast(mask, DType::kInt64), 0, first, l.batch), {l.batch, 1, 1, 1});
+    };
+    ValueId keep = compared(n, CompareFn::kLess, position, edge(0));
+    if (d[0] == 2 * l.batch)
+      keep = both(n, keep, compared(n, CompareFn::kGreaterOrEqual, position, edge(l.batch)));
+    return keep;
+  }
+  ValueId v = mask;
+  if (d.size() == 2 && d[1] == l.keys) {
+    v = n.reshape(v, {d[0], 1, 1, d[1]});
+  } else if (d.size() == 3 && d[2] == l.keys) {
+    v = n.reshape(v, {d[0], 1, d[1], d[2]});
+  } else if (d.size() == 4 && d[3] != l.keys && d[2] == d[3] && d[3] > l.keys) {
+    v = n.slice(n.slice(v, 2, l.past, l.queries), 3, 0, l.keys);
+  } else if (d.size() != 4 || d[3] != l.keys) {
+    return n.refuse_shapes("a mask of {} does not fit {} sequences of {} queries and {} keys", to_string(d),
+                           l.batch, l.queries, l.keys),
+           kUnknown;
+  }
+  return t == DType::kBool ? v : compared(n, CompareFn::kGreater, v, n.scalar(t, 0));
+}
+
+// Key j is seen by query i if j <= past + i; the last query sees all of them. Constant, [1, 1, S, T].
+ValueId causal_keys(NodeLowering& n, const Lengths& l) {
+  ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}),
+                       n.add_constant(Constant::scalar_int(DType::kInt64, l.past)));
+  if (l.past + l.queries < l.keys) {
+    const ValueId before = n.slice(last, 2, 0, l.queries - 1);
+    last = n.emit(
+        ConcatAttrs{2},
+        {before, n.reshape(n.add_constant(Constant::scalar_int(DType::kInt64, l.keys)), {1, 1, 1, 1})});
+  }
+  return compared(n, CompareFn::kLessOrEqual, n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys}), last);
+}
+
+double lowest(DType t) {
+  switch (t) {
+    case DType::kFloat16:
+      return -65504;
+    case DType::kBFloat16:
+      return -0x1.FEp127;
+    default:
+      return -0x1.FFFFFEp127;
+  }
+}
+
+struct Heads {
+  ValueId q, k, v;  // [B, H, S, D]
+  ValueId mask = kAbsent, bias = kAbsent;
+  int64_t past = 0;
+};
+
+ValueId attend(NodeLowering& n, Heads h) {
+  const double filter = n.attr_float("mask_filter_value", -10000);
+  bool causal = n.attr_int("unidirectional", 0) != 0;
+  double scale = n.attr_float("scale", 0);
+  if (h.q < 0 || h.k < 0 || h.v < 0) return kUnknown;
+  if (n.rank(h.q) != 4 || n.rank(h.k) != 4)
+    return n.refuse_shapes("queries {} and keys {} do not fit", to_string(n.dims(h.q)),
+                           to_string(n.dims(h.k))),
+           kUnknown;
+  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(n.dims(h.q)[3]));
+  if (std::isnan(filter)) return n.refuse("mask_filter_value is not a number"), kUnknown;
+  const Lengths l{n.dims(h.q)[0], n.dims(h.q)[2], h.past, n.dims(h.k)[2]};
+  const DType result = n.dtype(h.q);
+  DType t = result;
+  auto rule = AttentionRule::kHides;
+  ValueId bias = h.bias, keep = h.mask == kAbsent ? kAbsent : kept_keys(n, h.mask, l);
+  if (keep == kUnknown) return kUnknown;
+  // Attention's own causality hides keys, which is what the lowest number does unless all others are as low.
+  const bool swallows = filter <= kSwallows;
+  ValueId allowed = kAbsent;
+  if (causal && ((keep != kAbsent && swallows) || l.keys != l.past + l.queries)) {
+    allowed = causal_keys(n, l);
+    causal = false;
+  }
+  if (keep != kAbsent && swallows && allowed != kAbsent) keep = both(n, keep, allowed), allowed = kAbsent;
+  if (keep != kAbsent) {
+    // What 16 bits cannot hold is added in float32, or takes the score's place.
+    const bool fits = filter >= lowest(t) || std::isinf(filter);
+    if (bias != kAbsent && t != DType::kFloat64) t = DType::kFloat32;
+    if (!fits && bias == kAbsent) rule = AttentionRule::kReplaces;
+    const ValueId mask = n.emit(
+        WhereAttrs{},
+        {keep, n.scalar(t, 0), n.scalar(t, std::isinf(filter) ? filter : std::max(filter, lowest(t)))});
+    // Two lowest numbers are one again.
+    bias = bias == kAbsent ? mask
+                           : n.emit(AddAttrs{std::isinf(filter) ? -kInfinity : lowest(t), kInfinity},
+                                    {n.cast(bias, t), mask});
+  }
+  if (allowed != kAbsent) {
+    bias = n.emit(WhereAttrs{}, {allowed, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
+    rule = AttentionRule::kHides;
+  }
+  std::vector<ValueId> operands{n.cast(h.q, t), n.cast(h.k, t), n.cast(h.v, t)};
+  if (bias != kAbsent) operands.push_back(n.cast(bias, t));
+  const ValueId y = n.emit(AttentionAttrs{scale, causal, static_cast<int64_t>(rule)}, operands);
+  return heads_together(n, n.cast(y, result));
+}
+
+struct SelfAttention {
+  ValueId x, weights, bias, mask, past, attention_bias;
+};
+bool self_attention(NodeLowering& n, const SelfAttention& in) {
+  const int64_t heads = n.attr_int("num_heads", 0);
+  std::vector<int64_t> sizes = n.attr_ints("qkv_hidden_sizes");
+  if (n.attr_int("do_rotary", 0) != 0 || n.attr_int("past_present_share_buffer", 0) != 0)
+    return n.refuse("rotary embedding and shared caches are not supported");
+  n.ignore_attr("rotary_embedding_dim");
+  if (in.x < 0 || in.weights < 0) return false;
+  if (n.rank(in.x) != 3 || n.rank(in.weights) != 2 || heads < 1)
+    return n.refuse_shapes("needs an input of rank 3, a weight matrix and num_heads");
+  const int64_t width = n.dims(in.weights)[1];
+  if (sizes.empty()) sizes.assign(3, width / 3);
+  for (const int64_t size : sizes)
+    if (size < 0 || size > width) return n.refuse("qkv_hidden_sizes [{}] do not fit", fmt::join(sizes, ","));
+  if (sizes.size() != 3 || sizes[0] + sizes[1] + sizes[2] != width || sizes[0] != sizes[1] ||
+      sizes[0] % heads != 0 || sizes[2] % heads != 0)
+    return n.refuse_shapes("weights {} do not split into q, k and v of {} heads",
+                           to_string(n.dims(in.weights)), heads);
+  ValueId all = matrix_product(n, in.x, in.weights);
+  if (in.bias != kAbsent) all = n.add(all, in.bias);
+  if (all < 0) return false;
+  Heads h{heads_apart(n, n.slice(all, 2, 0, sizes[0]), heads),
+          heads_apart(n, n.slice(all, 2, sizes[0], sizes[1]), heads),
+          heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), in.mask, in.attention_bias};
+  if (const ValueId past = in.past; past != kAbsent) {
+    if (n.rank(past) != 5) return n.refuse_shapes("past has rank {}, not 5", n.rank(past));
+    const Dims d(n.dims(past).begin() + 1, n.dims(past).end());
+    h.past = d[2];
+    h.k = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 0, 1), d), h.k});
+    h.v = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 1, 1), d), h.v});
+  }
+  if (n.wants_output(1) && !n.output(1, n.emit(ConcatAttrs{0}, {n.unsqueeze(h.k, 0), n.unsqueeze(h.v, 0)})))
+    return false;
+  return n.output(0, attend(n, h));
+}
+
+// Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?
+bool lower_microsoft_attention(NodeLowering& n) {
+  if (n.has_input(6)) return n.refuse("rotary embedding and shared caches are not supported");
+  if (!n.has_input(1)) return n.refuse("needs an input and weights");
+  return self_attention(n, {n.input(0), n.input(1), n.input(2), n.input(3), n.input(4), n.input(5)});
+}
+// QAttention: x, weights, bias, scale of x, of the weights (for each column, or one), mask?, zero point of
+// x?, of the weights?, past?
+bool lower_q_attention(NodeLowering& n) {
+  if (!n.has_input(4)) return n.refuse("needs five inputs");
+  const bool columns = n.size(n.input(4)) > 1 || (n.has_input(7) && n.size(n.input(7)) > 1);
+  const DType type = n.dtype(n.input(n.has_input(2) ? 2 : 3));  // that of the result as well
+  const ValueId x = dequantize(n, n.input(0), n.input(3), n.input(6), 0, 0, type),
+                w = dequantize(n, n.input(1), n.input(4), n.input(7), columns ? 1 : 0, 0, type);
+  return self_attention(n, {x, w, n.input(2), n.input(5), n.input(8), kAbsent});
+}
+
+// MultiHeadAttention: query [B, S, C], key and value [B, T, C] or [B, H, T, D], or key and value as one
+// [B, T, H, 2, D], or all three as [B, S, H, 3, D]; bias [q + k + v]?, mask?, attention bias?, past key?,
+// past value?
+bool lower_multi_head_attention(NodeLowering& n) {
+  const int64_t heads = n.attr_int("num_heads", 0);
+  if (n.has_input(8) || n.has_input(9)) return n.refuse("shared caches and beams are not supported");
+  const ValueId query = n.input(0), key = n.input(1), value = n.input(2);
+  if (query == kAbsent || heads < 1 || (key == kAbsent && value != kAbsent))
+    return n.refuse("needs a query, num_heads, and a key where there is a value");
+  ValueId parts[3] = {query, key, value};
+  if (value == kAbsent) {
+    const int64_t first = key == kAbsent ? 0 : 1;
+    const ValueId packed = parts[first];
+    const Dims d = n.dims(packed);
+    if (d.size() != 5 || d[2] != heads || d[3] != 3 - first)
+      return n.refuse_shapes("{} does not hold {} for {} heads", to_string(d),
+                             first == 0 ? "queries, keys and values" : "keys and values", heads);
+    for (int64_t i = first; i < 3; ++i)
+      parts[i] = n.reshape(n.slice(packed, 3, i - first, 1), {d[0], d[1], heads * d[4]});
+  }
+  int64_t start = 0;
+  for (ValueId& p : parts) {
+    const Dims d = n.dims(p);
+    if (d.size() == 4) {
+      start += d[1] * d[3];
+      continue;
+    }
+    if (d.size() != 3 || d[2] % heads != 0)
+      return n.refuse_shapes("{} does not split into {} heads", to_string(d), heads);
+    if (n.has_input(3)) {
+      if (n.rank(n.input(3)) != 1 || start + d[2] > n.size(n.input(3)))
+        return n.refuse_shapes("a bias of {} does not fit queries, keys and values",
+                               to_string(n.dims(n.input(3))));
+      p = n.add(p, n.slice(n.input(3), 0, start, d[2]));
+    }
+    start += d[2];
+    p = heads_apart(n, p, heads);
+  }
+  Heads h{parts[0], parts[1], parts[2], n.input(4), n.input(5)};
+  if (n.has_input(6) != n.has_input(7)) return n.refuse("past_key and past_value belong together");
+  if (n.has_input(6)) {
+    if (n.rank(n.input(6)) != 4) return n.refuse_shapes("past_key has rank {}, not 4", n.rank(n.input(6)));
+    h.past = n.dims(n.input(6))[2];
+    h.k = n.emit(ConcatAttrs{2}, {n.input(6), h.k});
+    h.v = n.emit(ConcatAttrs{2}, {n.input(7), h.v});
+  }
+  if (n.wants_output(1) && !n.output(1, h.k)) return false;
+  if (n.wants_output(2) && !n.output(2, h.v)) return false;
+  return n.output(0, attend(n, h));
+}
+
+}  // namespace
+
+std::span<const LowerRule> microsoft_attention_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"Attention", lower_microsoft_attention, kMicrosoft},
+      {"QAttention", lower_q_attention, kMicrosoft},
+      {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
+  };
+  return kRules;
+}
+
+}  // namespace sinter::convert
