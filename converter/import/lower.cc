@@ -161,6 +161,14 @@ namespace {
 // What the loader takes (schemas/FORMAT.md).
 constexpr int kMostNesting = 8;
 
+std::string unknown_operator_advice(std::string_view domain) {
+  // Layouts for the machine at hand, which only onnxruntime's highest levels of optimization write.
+  if (domain == "com.microsoft.nchwc" || domain == "com.ms.internal.nhwc")
+    return "give the model as it was before onnxruntime optimized it, or save it at a lower level "
+           "(ORT_ENABLE_EXTENDED or ORT_ENABLE_BASIC): this operator fits one machine's vectors";
+  return "export the model with operators that docs/ops.md lists, or compute this one before or after it";
+}
+
 }  // namespace
 
 void GraphLowering::lower_node(const ImportedNode& given) {
@@ -193,9 +201,8 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     lowering.warn("{} came with opset {}, but the model imports {}; it is taken as it was in {}",
                   node.op_type, since, given.opset, since);
   if (rule == nullptr) {
-    lowering.refuse_advising(
-        "export the model with operators that docs/ops.md lists, or compute this one before or after it",
-        "operator {}{}{} is not supported", node.domain, node.domain.empty() ? "" : ".", node.op_type);
+    lowering.refuse_advising(unknown_operator_advice(node.domain), "operator {}{}{} is not supported",
+                             node.domain, node.domain.empty() ? "" : ".", node.op_type);
   } else if (node.domain.empty() && node.opset > kNewestOpset) {
     // The reader has refused the model for it.
   } else if (node.opset > rule->newest) {

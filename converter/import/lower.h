@@ -72,6 +72,9 @@ class GraphLowering {
   // items. Null: `value` is none.
   ValueId add_sequence(std::vector<ValueId> items);
   const std::vector<ValueId>* sequence(ValueId value) const;
+  // What a user can do so that a value is known at conversion: the inputs of the model that decide it, as
+  // arguments of --const, or why that is not possible.
+  std::string fixing_advice(ValueId value) const;
   // Refuses results that are sequences: only tensors leave a graph.
   void refuse_sequence(const std::string& name, ValueId value);
   // Lowers initializers and nodes in order.
@@ -107,6 +110,7 @@ class GraphLowering {
   void lower_node(const ImportedNode& node);
   void check_folding(const ImportedNode& node);
   void enter_fate(const ImportedNode& node, const std::vector<ValueId>& outputs, size_t nodes_before);
+  void find_deciders(ValueId value, std::vector<const Value*>* inputs, bool* carried) const;
   bool lookup_here(const std::string& name) const;
 
   Graph& graph_;

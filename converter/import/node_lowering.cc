@@ -56,10 +56,8 @@ std::optional<std::vector<int64_t>> NodeLowering::constant_ints(size_t i) {
   if (!has_input(i) || input(i) == kUnknown) return std::nullopt;
   const ConstantPtr c = constant(input(i));
   if (!c) {
-    refuse(
-        "input {} ('{}') decides a shape and must be constant; give it with --const {}=FILE.npy if it is a "
-        "graph input",
-        i, node_.inputs[i], node_.inputs[i]);
+    refuse_advising(parent_.fixing_advice(input(i)), "input {} ('{}') decides a shape and must be constant",
+                    i, node_.inputs[i]);
     return std::nullopt;
   }
   if (!is_integer(c->dtype()) && c->dtype() != DType::kBool) {
@@ -77,8 +75,7 @@ std::optional<std::vector<double>> NodeLowering::constant_doubles(size_t i) {
   if (!has_input(i) || input(i) == kUnknown) return std::nullopt;
   const ConstantPtr c = constant(input(i));
   if (!c) {
-    refuse("input {} ('{}') must be constant; give it with --const {}=FILE.npy if it is a graph input", i,
-           node_.inputs[i], node_.inputs[i]);
+    refuse_advising(parent_.fixing_advice(input(i)), "input {} ('{}') must be constant", i, node_.inputs[i]);
     return std::nullopt;
   }
   return c->as_doubles();

@@ -232,9 +232,10 @@ def sequences():
                               helper.make_tensor_sequence_value_info("v", TensorProto.FLOAT, None)],
                              [info("k_o", kind=TensorProto.BOOL, shape=[]),
                               helper.make_tensor_sequence_value_info("v_o", TensorProto.FLOAT, None)])
-    yield refused("sequence_carried", of([make, node("Loop", "n t s", "u", body=body, name="here"),
-                                          node("ConcatFromSequence", "u", "y", axis=0)],
-                                         constants={"n": np.int64(2), "t": np.array(True)}), "here", "Loop", "sequence")
+    yield refused("sequence_carried_by_unknown_trips",
+                  of([make, node("Loop", "i t s", "u", body=body, name="here"),
+                      node("ConcatFromSequence", "u", "y", axis=0)], inputs=at, constants={"t": np.array(True)}),
+                  "here", "Loop", "sequence", "--const i=FILE.npy")
 
 
 def functions():
@@ -248,6 +249,24 @@ def functions():
                                                extra=[("my.domain", 1)]), "ghost")
 
 
+def advice():
+    """Refusals that name the input to fix, and the fault."""
+    x, k = floats("adv x", 2, 6), arr64(2)
+    size = [node("Add", "k one", "a"), node("Mul", "a two", "t"), node("Reshape", "x t", "y", name="here")]
+    yield refused("advice_names_the_input", model(graph(size, {"x": x, "k": k}, "y", {"one": arr64(1), "two": arr64(2)})),
+                  "here", "'t'", "--const k=FILE.npy")
+    data = [node("ReduceMax", "x", "m", keepdims=0), node("Cast", "m", "i", to=7), node("Unsqueeze", "i z", "t"),
+            node("Reshape", "x t", "y", name="here")]
+    yield refused("advice_names_the_data", model(graph(data, {"x": x}, "y", {"z": arr64(0)})), "here",
+                  "does not depend on the data of 'x'")
+    yield refused("advice_complex_is_bfloat16", model(graph([node("Cast", "x", "c", to=15, name="here"),
+                                                             node("Cast", "c", "y", to=1)], {"x": x}, "y")),
+                  "here", "complex128", "bfloat16", "16")
+    m = model(graph([node("Conv", "x w", "y", domain="com.microsoft.nchwc", name="here")], {"x": floats("n", 1, 8, 4, 4)},
+                    "y", {"w": floats("nw", 8, 8, 1, 1)}), extra=[("com.microsoft.nchwc", 1)])
+    yield refused("advice_nchwc", m, "here", "ORT_ENABLE_EXTENDED")
+
+
 def cases():
-    for make in (structure, shapes_and_types, tensors, subgraphs, behind_what_is_open, sequences, functions):
+    for make in (structure, shapes_and_types, tensors, subgraphs, behind_what_is_open, sequences, functions, advice):
         yield from make()

@@ -53,6 +53,16 @@ void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   report(infinite, "infinite"), report(nan, "NaN"), report(cut, "no more than the largest");
 }
 
+// ONNX's complex128 has the number of PyTorch's bfloat16.
+std::string unsupported_advice(int64_t number) {
+  constexpr int64_t kComplex128 = 15;
+  if (number != kComplex128) return type_advice(onnx_type_name(number));
+  return "if the model is meant to be bfloat16, this is a known fault of exporters, which write PyTorch's "
+         "number of "
+         "that type (15) where ONNX has 16: correct the attribute, or export in float32; " +
+         type_advice("complex128");
+}
+
 bool cast_to(NodeLowering& n, DType to) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
@@ -83,7 +93,7 @@ bool lower_cast(NodeLowering& n) {
   }
   const DType dtype = dtype_from_onnx(number);
   if (dtype == DType::kNone)
-    return n.refuse_advising(type_advice(onnx_type_name(number)), "element type {} is not supported",
+    return n.refuse_advising(unsupported_advice(number), "element type {} is not supported",
                              onnx_type_name(number));
   return cast_to(n, dtype);
 }

@@ -1,0 +1,63 @@
+// Which inputs of the model decide a value: what a refusal advises to fix.
+#include <algorithm>
+#include <set>
+
+#include "converter/import/lower.h"
+
+namespace sinter::convert {
+namespace {
+
+// An input that one array can stand for, as a size or a switch can; a picture or a sequence of tokens cannot.
+bool can_be_fixed(const Value& input) {
+  constexpr int64_t kMostSettings = 64;
+  return element_count(input.dims) <= (is_float(input.dtype) ? 1 : kMostSettings);
+}
+
+}  // namespace
+
+void GraphLowering::find_deciders(ValueId value, std::vector<const Value*>* inputs, bool* carried) const {
+  if (value < 0) return;
+  std::set<ValueId> wanted{value};
+  const auto want = [&](const std::vector<ValueId>& ids) {
+    for (const ValueId id : ids)
+      if (id >= 0) wanted.insert(id);
+  };
+  for (size_t i = graph_.nodes.size(); i-- > 0;) {
+    const Node& node = graph_.nodes[i];
+    if (std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId id) { return wanted.count(id) != 0; }))
+      want(node.inputs);
+  }
+  const size_t own = graph_.inputs.size() - captures_.size();
+  for (size_t i = 0; i < graph_.inputs.size(); ++i) {
+    if (wanted.count(graph_.inputs[i]) == 0) continue;
+    const Value& input = graph_.value(graph_.inputs[i]);
+    if (i >= own)
+      outer_->find_deciders(captures_[i - own], inputs, carried);
+    else if (outer_ != nullptr)
+      *carried = true;
+    else if (std::find(inputs->begin(), inputs->end(), &input) == inputs->end())
+      inputs->push_back(&input);
+  }
+}
+
+std::string GraphLowering::fixing_advice(ValueId value) const {
+  std::vector<const Value*> inputs;
+  bool carried = false;
+  find_deciders(value, &inputs, &carried);
+  std::vector<std::string> flags, data;
+  for (const Value* input : inputs) {
+    if (can_be_fixed(*input))
+      flags.push_back(fmt::format("--const {}=FILE.npy", input->name));
+    else
+      data.push_back("'" + input->name + "'");
+  }
+  if (!data.empty())
+    return fmt::format("export the model so that this does not depend on the data of {}",
+                       fmt::join(data, ", "));
+  if (carried) return "export the model so that this does not change from trip to trip of a loop";
+  if (flags.empty()) return "export the model with a constant here";
+  return fmt::format("give {}", fmt::join(flags, " "));
+}
+
+}  // namespace sinter::convert
