@@ -65,8 +65,9 @@ NOTES = {
     "Conv": "one input channel a group: DepthwiseConv",
     "Dropout": "removed", "Identity": "removed",
     "If": "a condition known at conversion: only that branch, in place",
-    "Loop": "planned once for all iterations; unrolled where that cannot be and the count is known; a count that is not "
-            "known needs `--max-trips`",
+    "Loop": "planned once for all iterations; unrolled where that cannot be or a sequence is carried, and the count is "
+            "known; a count that is not known needs `--max-trips`",
+    "Slice": "starts that are known only while running, ends a constant behind them: Gather",
     "Scan": "a Loop over the sequence",
     "ConcatFromSequence": "of a sequence known at conversion", "SplitToSequence": "a list while converting",
     **{f"Sequence{what}": "a list while converting" for what in "At Construct Empty Erase Insert Length".split()},
@@ -82,7 +83,7 @@ REFUSED = [
     ("Training", "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"),
     ("Random numbers", "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"),
     ("Sequence, Optional and Map values",
-     "Optional OptionalGetElement OptionalHasElement SequenceMap, sequences as inputs or results of a graph or a loop"),
+     "Optional OptionalGetElement OptionalHasElement SequenceMap, sequences as inputs or results of a graph"),
     ("Strings and text", "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"),
     ("Image files", "ImageDecoder"),
     ("Preview domains, classical machine learning", "FlexAttention, and all of ai.onnx.ml"),
@@ -174,7 +175,7 @@ class Importer:
         self.local = {f: functions(t) for f, t in self.files.items()}
         self.shared = {}
         for f, known in self.local.items():
-            for header in ("common.h", "spatial.h", "control.h", "quant_operands.h"):
+            for header in ("common.h", "spatial.h", "control.h", "quant_operands.h", "slice.h"):
                 names = set(re.findall(r"\b(\w+)\(", read(f"{folder}/{header}")))
                 for name in names & set(known):
                     self.shared[name] = (f, known[name])

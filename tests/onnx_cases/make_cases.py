@@ -1,11 +1,12 @@
 """All cases of this suite; each module says what it holds."""
+import control
 import masks
 import microsoft
 import old_opsets
 import refusals
 import structure
 
-MODULES = (masks, microsoft, old_opsets, structure, refusals)
+MODULES = (control, masks, microsoft, old_opsets, structure, refusals)
 
 
 def cases():

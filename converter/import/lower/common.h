@@ -1,6 +1,10 @@
 // What several families of rules share.
 #pragma once
 
+#include <optional>
+#include <string_view>
+#include <vector>
+
 #include "converter/import/lowering.h"
 
 namespace sinter::convert {
@@ -36,6 +40,13 @@ ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point
                    int64_t block_size, DType to);
 ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, int64_t axis,
                  int64_t block_size, DType to, int64_t saturate);
+// The activation that a fused operator names (fused_activation.cc): "" is none, others are refused.
+ValueId activated(NodeLowering& n, ValueId y, std::string_view name, std::optional<double> alpha,
+                  std::optional<double> beta);
+// ... with the parameters that attributes activation_alpha and activation_beta give.
+ValueId activated_by_attributes(NodeLowering& n, ValueId y, std::string_view name);
+// Joins any number of values along an axis, in steps of as many operands as a step takes (movement.cc).
+ValueId joined(NodeLowering& n, std::vector<ValueId> parts, int64_t axis);
 // A matrix product by NumPy's rules (linear.cc).
 ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "converter/import/lower/common.h"
 #include "converter/types/promote.h"
 #include "converter/types/settle.h"
 
@@ -88,11 +89,14 @@ bool lower_if(NodeLowering& n) {
   Graph &a = *then->graph, &b = *otherwise->graph;
   if (a.outputs.size() != b.outputs.size())
     return n.refuse("its branches give {} and {} results", a.outputs.size(), b.outputs.size());
+  const auto advice = [&] {
+    return n.parent().fixing_advice(n.input(0)) + ", and convert once for each branch";
+  };
   std::vector<ValueFact> facts;
   for (size_t i = 0; i < a.outputs.size(); ++i) {
     const Value x = a.value(a.outputs[i]), y = b.value(b.outputs[i]);  // copies: casts add values
     if (x.dims != y.dims || !x.extents.empty() || !y.extents.empty())
-      return n.refuse_advising("give the condition with --const, and convert once for each branch",
+      return n.refuse_advising(advice(),
                                "result {} is {} in one branch and {} in the other; both must have one shape",
                                i, to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
     const auto common = meet(x, y);
@@ -275,17 +279,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
 ValueId stack(NodeLowering& n, const std::vector<ValueId>& items) {
   std::vector<ValueId> parts;
   for (const ValueId v : items) parts.push_back(n.unsqueeze(v, 0));
-  if (parts.size() == 1) return parts[0];
-  // A step has at most 128 operands.
-  while (parts.size() > 1) {
-    std::vector<ValueId> joined;
-    for (size_t i = 0; i < parts.size(); i += 100)
-      joined.push_back(
-          n.emit(ConcatAttrs{0}, {parts.begin() + static_cast<ptrdiff_t>(i),
-                                  parts.begin() + static_cast<ptrdiff_t>(std::min(parts.size(), i + 100))}));
-    parts = joined;
-  }
-  return parts[0];
+  return joined(n, std::move(parts), 0);
 }
 
 bool finish(NodeLowering& n, const std::vector<ValueId>& results) {
@@ -297,9 +291,10 @@ bool finish(NodeLowering& n, const std::vector<ValueId>& results) {
 
 namespace {
 
-// Runs the body `trips` times in the enclosing graph. nullopt: a condition is not known.
+// Runs the body up to `trips` times in the enclosing graph. nullopt: a condition is not known, or still true
+// after so many trips although it `must_stop`.
 std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const ImportedGraph& source, int64_t trips,
-                                                  std::optional<bool> condition,
+                                                  bool must_stop, std::optional<bool> condition,
                                                   std::vector<ValueId> carried) {
   const size_t count = carried.size(), scans = source.outputs.size() - 1 - count;
   std::vector<std::vector<ValueId>> scanned(scans);
@@ -316,6 +311,7 @@ std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const Importe
     for (size_t c = 0; c < count; ++c) carried[c] = results[1 + c];
     for (size_t s = 0; s < scans; ++s) scanned[s].push_back(results[1 + count + s]);
   }
+  if (go && must_stop) return std::nullopt;
   std::vector<ValueId> out = carried;
   for (const auto& items : scanned) {
     if (items.empty()) {
@@ -327,36 +323,18 @@ std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const Importe
   return out;
 }
 
-// The body's condition result is the condition that it was given, or the constant true.
-bool never_stops(const ImportedGraph& body) {
-  std::string name = body.outputs[0].name;
-  for (size_t hops = 0; hops <= body.nodes.size(); ++hops) {
-    if (name == body.inputs[1].name) return true;
-    for (const ImportedTensor& t : body.initializers)
-      if (t.name == name) return t.data && t.data->size() == 1 && t.data->as_int64s()[0] != 0;
-    const auto maker = std::find_if(body.nodes.begin(), body.nodes.end(), [&](const ImportedNode& node) {
-      return std::find(node.outputs.begin(), node.outputs.end(), name) != node.outputs.end();
-    });
-    if (maker == body.nodes.end()) return false;
-    if (maker->op_type == "Constant") {
-      const ImportedAttribute* value = maker->find("value");
-      return value && !value->tensors.empty() && value->tensors[0].data &&
-             value->tensors[0].data->size() == 1 && value->tensors[0].data->as_int64s()[0] != 0;
-    }
-    if (maker->op_type != "Identity" && maker->op_type != "Cast") return false;
-    name = maker->inputs.empty() ? std::string() : maker->inputs[0];
-  }
-  return false;
-}
-
-// Loop-1 to 25.
+// Loop-1 to 25. Sequences are carried by loops that are unrolled.
 bool lower_loop(NodeLowering& n) {
   const ImportedGraph* source = n.attr_graph("body");
   if (source == nullptr) return n.refuse("has no body");
   for (size_t i = 0; i < n.input_count(); ++i)
     if (n.input(i) == kUnknown) return false;
   PlannedLoop loop;
-  for (size_t i = 2; i < n.node().inputs.size(); ++i) loop.carried.push_back(n.input(i));
+  bool sequences = false;
+  for (size_t i = 2; i < n.node().inputs.size(); ++i) {
+    loop.carried.push_back(n.input(i));
+    sequences |= is_sequence(loop.carried.back());
+  }
   if (source->inputs.size() != 2 + loop.carried.size() || source->outputs.size() < 1 + loop.carried.size())
     return n.refuse_shapes("its body takes {} values and gives {}, which does not fit {} carried values",
                            source->inputs.size(), source->outputs.size(), loop.carried.size());
@@ -374,16 +352,23 @@ bool lower_loop(NodeLowering& n) {
   if (condition == false) trips = 0;
   bool all_constant = trips.has_value() && condition.has_value();
   for (const ValueId v : loop.carried) all_constant &= n.constant(v) != nullptr;
+  // Filed without ending this node as n.refuse() does: a trial goes on behind it.
+  const auto refuse_unbounded = [&] {
+    n.parent().diagnostics().refuse(
+        n.node().name, n.node().op_type, "its trip count is not known at conversion",
+        fmt::format("give the most that it can make with --max-trips {}=N", n.node().name));
+    return false;
+  };
+  const int64_t most = all_constant || sequences ? kMostFolded : kMostUnrolled;
   Diagnostics trial;
-  if (!(all_constant && *trips <= kMostFolded)) {
+  // A number of trips beyond `most` (exporters write the largest there is) may yet be cut short.
+  const bool stops = condition && (!trips || *trips > most) && !never_stops(*source) &&
+                     condition_folds(n, *source, loop.carried);
+  const bool unrolls = (all_constant && *trips <= kMostFolded) || sequences || (!trips && !bounded && stops);
+  if (!unrolls) {
     const int64_t assumed = n.parent().options().assumed;
     if (!trips && !bounded) {
-      // Filed without ending this node as n.refuse() does: a trial goes on behind it.
-      const auto refuse = [&](std::string why, std::string remedy) {
-        n.parent().diagnostics().refuse(n.node().name, n.node().op_type, std::move(why), std::move(remedy));
-      };
-      refuse("its trip count is not known at conversion",
-             fmt::format("give the most that it can make with --max-trips {}=N", n.node().name));
+      refuse_unbounded();
       if (assumed == 0) return false;
     }
     loop.max_trips = trips ? *trips : bounded ? bound->second : assumed;
@@ -402,9 +387,18 @@ bool lower_loop(NodeLowering& n) {
       return finish(n, *results);
     }
   }
-  if (trips && *trips <= (all_constant ? kMostFolded : kMostUnrolled) && condition)
-    if (const auto results = unrolled_loop(n, *source, *trips, condition, loop.carried))
+  if (condition && ((trips && *trips <= most) || stops))
+    if (const auto results = unrolled_loop(n, *source, std::min(trips.value_or(most), most),
+                                           !trips || *trips > most, condition, loop.carried))
       return finish(n, *results);
+  const auto advice = [&] {
+    return n.parent().fixing_advice(!trips && n.has_input(0) ? n.input(0) : n.input(1));
+  };
+  if (sequences)
+    return n.refuse_advising(
+        advice(), "carries a sequence, which takes a number of trips that is known at conversion, at most {}",
+        most);
+  if (unrolls && !trips && !bounded) return refuse_unbounded();
   for (const Diagnostic& d : trial.all()) n.parent().diagnostics().add(d);
   if (!loop.assumed.empty()) {  // refused above; a trial goes on behind it
     std::vector<ValueId> results;
@@ -418,7 +412,8 @@ bool lower_loop(NodeLowering& n) {
 }  // namespace
 
 std::span<const LowerRule> control_rules() {
-  static constexpr LowerRule kRules[] = {{"If", lower_if, "", 28, true}, {"Loop", lower_loop, "", 28, true}};
+  static constexpr LowerRule kRules[] = {{"If", lower_if, "", 28, true},
+                                         {"Loop", lower_loop, "", 28, true, true}};
   return kRules;
 }
 

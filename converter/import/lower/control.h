@@ -23,6 +23,12 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                                  PlannedLoop& loop, Diagnostics& diagnostics,
                                                  const GraphLowering::Prologue& prologue,
                                                  bool body_gives_condition);
+// What a Loop's body says about its condition. That its result is the condition that it was given, or the
+// constant true:
+bool never_stops(const ImportedGraph& body);
+// That it is known in every trip: it follows from constants, the trip's number, shapes and lengths, and
+// carried values that start as constants and stay ones.
+bool condition_folds(NodeLowering& n, const ImportedGraph& body, const std::vector<ValueId>& carried);
 // Stacks one value per iteration along a new first axis.
 ValueId stack(NodeLowering& n, const std::vector<ValueId>& items);
 // The node's results are these, as far as they are wanted; false if one is unknown.

@@ -118,11 +118,19 @@ bool lower_compare(NodeLowering& n) {
   return n.output(0, n.emit(CompareAttrs{static_cast<int64_t>(Fn)}, {a, b}));
 }
 
+// And with a constant false, Or with a constant true: known although the other side is not.
 template <BitwiseFn Fn>
 bool lower_logic(NodeLowering& n) {
   ValueId a, b;
   if (!binary_operands(n, &a, &b)) return false;
-  return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {as_bool(n, a), as_bool(n, b)}));
+  const ValueId y = n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {as_bool(n, a), as_bool(n, b)});
+  if (y < 0 || n.constant(y) || Fn == BitwiseFn::kXor) return n.output(0, y);
+  for (const ValueId side : {a, b}) {
+    const ConstantPtr c = n.constant(side);
+    if (!c || c->size() != 1 || (c->as_doubles()[0] != 0) != (Fn == BitwiseFn::kOr)) continue;
+    return n.output(0, n.broadcast(n.scalar(DType::kBool, Fn == BitwiseFn::kOr), n.dims(y)));
+  }
+  return n.output(0, y);
 }
 template <BitwiseFn Fn>
 bool lower_bitwise(NodeLowering& n) {

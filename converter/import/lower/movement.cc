@@ -5,6 +5,7 @@
 
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_table.h"
+#include "converter/import/lower/slice.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -47,7 +48,7 @@ bool lower_concat(NodeLowering& n) {
     if (n.dtype(inputs[i]) != n.dtype(inputs[0]) && !n.promote(&inputs[0], &inputs[i])) return false;
   }
   for (ValueId& v : inputs) v = n.cast(v, n.dtype(inputs[0]));
-  return n.output(0, n.emit(ConcatAttrs{axis}, inputs));
+  return n.output(0, joined(n, inputs, axis));
 }
 
 // Sizes by input (1, 13+), by attribute (2 to 12), or as equal as can be.
@@ -97,6 +98,8 @@ bool lower_slice(NodeLowering& n) {
   if (n.has_attr("starts")) {
     starts = n.attr_ints("starts"), ends = n.attr_ints("ends"), axes = n.attr_ints("axes");
   } else {
+    if (n.has_input(1) && n.has_input(2) && !(n.constant(n.input(1)) && n.constant(n.input(2))))
+      if (const ValueId y = running_slice(n); y != kAbsent) return n.output(0, y);
     std::vector<int64_t>* const lists[] = {&starts, &ends, &axes, &steps};
     for (size_t i = 1; i <= 4; ++i) {
       if (!n.has_input(i)) {
@@ -119,23 +122,10 @@ bool lower_slice(NodeLowering& n) {
   for (const int64_t dim : d) a.starts.push(0), a.steps.push(1), a.sizes.push(dim);
   for (size_t i = 0; i < axes.size(); ++i) {
     const int64_t dim = d[static_cast<size_t>(axes[i])];
-    // A step beyond the axis takes one element, whatever its size.
-    const int64_t step = std::clamp<int64_t>(steps[i], -(dim + 1), dim + 1);
-    if (step == 0) return n.refuse("step 0 along axis {}", axes[i]);
-    int64_t begin = starts[i] < 0 ? starts[i] + dim : starts[i];
-    int64_t end = ends[i] < 0 ? ends[i] + dim : ends[i];
-    int64_t count;
-    if (step > 0) {
-      begin = std::clamp<int64_t>(begin, 0, dim), end = std::clamp<int64_t>(end, 0, dim);
-      count = end > begin ? (end - begin + step - 1) / step : 0;
-    } else {
-      begin = std::clamp<int64_t>(begin, -1, dim - 1), end = std::clamp<int64_t>(end, -1, dim - 1);
-      count = begin > end ? (begin - end - step - 1) / -step : 0;
-    }
+    if (steps[i] == 0) return n.refuse("step 0 along axis {}", axes[i]);
+    const SliceRange r = slice_range(starts[i], ends[i], steps[i], dim);
     const auto at = static_cast<int>(axes[i]);
-    a.sizes[at] = count;
-    a.starts[at] = count == 0 ? 0 : begin;
-    a.steps[at] = count <= 1 ? 1 : step;
+    a.starts[at] = r.begin, a.sizes[at] = r.count, a.steps[at] = r.step;
   }
   if (std::equal(d.begin(), d.end(), a.sizes.begin()) &&
       std::all_of(a.steps.begin(), a.steps.end(), [](int64_t s) { return s == 1; }))
@@ -309,7 +299,36 @@ bool lower_unique(NodeLowering& n) {
   return n.output(3, bounded(n, r[3], 0, r[4]));
 }
 
+// com.microsoft: in the order of first occurrence; the distinct elements, where each element is among them,
+// how often each occurs.
+bool lower_microsoft_unique(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  if (n.rank(x) != 1) return n.refuse_shapes("its input must have rank 1, not {}", n.rank(x));
+  UniqueAttrs a;
+  a.sorted = 0;
+  const std::vector<ValueId> r = n.emit_many(a, {x}, 5);
+  if (r[0] == kUnknown) return false;
+  n.output(0, bounded(n, r[0], 0, r[4]));
+  n.output(1, r[2]);
+  return n.output(2, bounded(n, r[3], 0, r[4]));
+}
+
 }  // namespace
+
+ValueId joined(NodeLowering& n, std::vector<ValueId> parts, int64_t axis) {
+  constexpr size_t kMost = 128;  // operands of a step
+  while (parts.size() > 1 && !n.refused()) {
+    std::vector<ValueId> fewer;
+    for (size_t i = 0; i < parts.size(); i += kMost) {
+      const std::vector<ValueId> some(
+          parts.begin() + static_cast<std::ptrdiff_t>(i),
+          parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), i + kMost)));
+      fewer.push_back(some.size() == 1 ? some[0] : n.emit(ConcatAttrs{axis}, some));
+    }
+    parts = std::move(fewer);
+  }
+  return n.refused() ? kUnknown : parts[0];
+}
 
 std::span<const LowerRule> movement_rules() {
   static constexpr LowerRule kRules[] = {
@@ -321,6 +340,7 @@ std::span<const LowerRule> movement_rules() {
       {"Gather", lower_gather},
       {"GatherElements", lower_gather_elements},
       {"GatherND", lower_gather_nd},
+      {"GatherND", lower_gather_nd, kMicrosoft},
       {"Scatter", lower_scatter_elements},
       {"ScatterElements", lower_scatter_elements},
       {"ScatterND", lower_scatter_nd},
@@ -329,6 +349,7 @@ std::span<const LowerRule> movement_rules() {
       {"NonZero", lower_non_zero},
       {"Compress", lower_compress},
       {"Unique", lower_unique},
+      {"Unique", lower_microsoft_unique, kMicrosoft},
   };
   return kRules;
 }

@@ -2,7 +2,7 @@
 // the device ever sees (unoptimised exports split and take apart with them).
 #include <algorithm>
 
-#include "converter/import/lowering.h"
+#include "converter/import/lower/common.h"
 
 namespace sinter::convert {
 namespace {
@@ -154,7 +154,7 @@ bool lower_concat_from_sequence(NodeLowering& n) {
   for (ValueId& item : items) item = n.cast(item, n.dtype(items[0]));
   if (fresh)
     for (ValueId& item : items) item = n.unsqueeze(item, axis);
-  return n.output(0, items.size() == 1 ? items[0] : n.emit(ConcatAttrs{axis}, items));
+  return n.output(0, joined(n, std::move(items), axis));
 }
 
 }  // namespace
