@@ -68,6 +68,7 @@ NOTES = {
     "Loop": "planned once for all iterations; unrolled where that cannot be or a sequence is carried, and the count is "
             "known; a count that is not known needs `--max-trips`",
     "Slice": "starts that are known only while running, ends a constant behind them: Gather",
+    **{f"Random{which}": "with a seed: a constant" for which in "Normal NormalLike Uniform UniformLike".split()},
     "Scan": "a Loop over the sequence",
     "ConcatFromSequence": "of a sequence known at conversion", "SplitToSequence": "a list while converting",
     **{f"Sequence{what}": "a list while converting" for what in "At Construct Empty Erase Insert Length".split()},
@@ -81,7 +82,7 @@ NOTES = {
 # Operations of ai.onnx without a rule.
 REFUSED = [
     ("Training", "Adagrad Adam Gradient Momentum NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"),
-    ("Random numbers", "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"),
+    ("Random numbers", "Bernoulli Multinomial, the others without a seed"),
     ("Sequence, Optional and Map values",
      "Optional OptionalGetElement OptionalHasElement SequenceMap, sequences as inputs or results of a graph"),
     ("Strings and text", "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer"),

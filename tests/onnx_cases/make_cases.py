@@ -1,4 +1,5 @@
 """All cases of this suite; each module says what it holds."""
+import contrib
 import control
 import masks
 import microsoft
@@ -6,7 +7,7 @@ import old_opsets
 import refusals
 import structure
 
-MODULES = (control, masks, microsoft, old_opsets, structure, refusals)
+MODULES = (contrib, control, masks, microsoft, old_opsets, structure, refusals)
 
 
 def cases():

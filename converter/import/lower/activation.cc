@@ -172,6 +172,15 @@ bool lower_ms_gelu(NodeLowering& n) { return n.output(0, n.emit(GeluAttrs{0}, {n
 bool lower_bias_gelu(NodeLowering& n) {
   return n.output(0, n.emit(GeluAttrs{0}, {n.add(n.input(0), n.input(1))}));
 }
+// X [..., 2 D] + bias [2 D]: the left half times Gelu of the right one.
+bool lower_bias_split_gelu(NodeLowering& n) {
+  const ValueId x = n.add(n.input(0), n.input(1));
+  const int64_t axis = n.rank(x) - 1;
+  if (x < 0 || axis < 0 || n.dims(x).back() % 2 != 0)
+    return n.refuse_shapes("X {} cannot be split in halves", to_string(n.dims(n.input(0))));
+  const int64_t half = n.dims(x).back() / 2;
+  return n.output(0, n.mul(n.slice(x, axis, 0, half), n.emit(GeluAttrs{0}, {n.slice(x, axis, half, half)})));
+}
 bool lower_fast_gelu(NodeLowering& n) {
   const ValueId x = n.has_input(1) ? n.add(n.input(0), n.input(1)) : n.input(0);
   return n.output(0, n.emit(GeluAttrs{1}, {x}));
@@ -208,6 +217,7 @@ std::span<const LowerRule> activation_rules() {
       {"ParametricSoftplus", lower_parametric_softplus},
       {"Gelu", lower_ms_gelu, kMicrosoft},
       {"BiasGelu", lower_bias_gelu, kMicrosoft},
+      {"BiasSplitGelu", lower_bias_split_gelu, kMicrosoft},
       {"FastGelu", lower_fast_gelu, kMicrosoft},
       {"QuickGelu", lower_quick_gelu, kMicrosoft},
   };

@@ -1,6 +1,7 @@
 // Convolutions: Conv, ConvTranspose, com.microsoft FusedConv.
 #include <algorithm>
 
+#include "converter/import/lower/common.h"
 #include "converter/import/lower/spatial.h"
 
 namespace sinter::convert {
@@ -72,27 +73,37 @@ namespace {
 // Conv-1 to 22.
 bool lower_conv(NodeLowering& n) { return n.output(0, convolution(n, n.input(0), n.input(1), n.input(2))); }
 
-// com.microsoft FusedConv: Conv, an optional residual Z, then an activation.
-bool lower_fused_conv(NodeLowering& n) {
-  ValueId y = convolution(n, n.input(0), n.input(1), n.input(2));
+// Conv of x and w as ONNX has them, a residual (input 3)?, then an activation. `last`: residual and result
+// are channels-last.
+bool fused_convolution(NodeLowering& n, ValueId x, ValueId w, bool last) {
+  ValueId y = convolution(n, x, w, n.input(2));
+  if (last) y = n.to_channels_last(y);
   if (n.has_input(3)) y = n.add(y, n.input(3));
   const std::string activation = n.attr_string("activation", "");
   const std::vector<double> p = n.attr_floats("activation_params");
-  if (activation == "Relu")
-    y = n.emit(ClampAttrs{0, kInfinity}, {y});
-  else if (activation == "Clip" && p.size() == 2)
-    y = n.emit(ClampAttrs{p[0], p[1]}, {y});
-  else if (activation == "LeakyRelu")
-    y = n.emit(LeakyReluAttrs{p.empty() ? 0.01 : p[0]}, {y});
-  else if (activation == "Sigmoid")
-    y = n.emit(SigmoidAttrs{}, {y});
-  else if (activation == "Tanh")
-    y = n.emit(TanhAttrs{}, {y});
-  else if (activation == "HardSigmoid")
-    y = n.emit(HardSigmoidAttrs{p.size() > 0 ? p[0] : 0.2, p.size() > 1 ? p[1] : 0.5}, {y});
-  else if (!activation.empty())
-    return n.refuse("activation '{}' is not supported", activation);
-  return n.output(0, y);
+  if (activation == "Clip" && p.size() == 2) return n.output(0, n.emit(ClampAttrs{p[0], p[1]}, {y}));
+  const auto parameter = [&](size_t i) { return i < p.size() ? std::optional(p[i]) : std::nullopt; };
+  return n.output(0, activated(n, y, activation, parameter(0), parameter(1)));
+}
+
+// com.microsoft FusedConv.
+bool lower_fused_conv(NodeLowering& n) { return fused_convolution(n, n.input(0), n.input(1), false); }
+
+// com.microsoft NhwcConv and NhwcFusedConv: FusedConv of channels-last values. The weights of NhwcConv are
+// channels-last too, whatever its documentation says; those that only fit as ONNX has them are taken so.
+bool lower_nhwc_conv(NodeLowering& n) {
+  const Dims d = n.dims(n.input(0)), wd = n.dims(n.input(1));
+  if (d.size() != 4 || wd.size() != 4)
+    return n.refuse_shapes("X {} and W {} must have rank 4", to_string(d), to_string(wd));
+  const int64_t channels = d[3] / std::max<int64_t>(1, n.attr_int("group", 1));
+  const std::vector<int64_t> kernel = n.attr_ints("kernel_shape");
+  const auto fits = [&](size_t channel, size_t spatial) {
+    return wd[channel] == channels &&
+           (kernel.empty() || kernel == std::vector<int64_t>{wd[spatial], wd[spatial + 1]});
+  };
+  const bool last = n.node().op_type == "NhwcConv" && (fits(3, 1) || !fits(1, 2));
+  return fused_convolution(n, n.to_channels_first(n.input(0)),
+                           last ? n.to_channels_first(n.input(1)) : n.input(1), true);
 }
 
 // ConvTranspose-1 to 22.
@@ -166,7 +177,9 @@ std::span<const LowerRule> conv_rules() {
   static constexpr LowerRule kRules[] = {
       {"Conv", lower_conv},
       {"ConvTranspose", lower_conv_transpose},
-      {"FusedConv", lower_fused_conv, "com.microsoft"},
+      {"FusedConv", lower_fused_conv, kMicrosoft},
+      {"NhwcConv", lower_nhwc_conv, kMicrosoft},
+      {"NhwcFusedConv", lower_nhwc_conv, kMicrosoft},
   };
   return kRules;
 }

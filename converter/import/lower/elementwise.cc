@@ -231,6 +231,7 @@ std::span<const LowerRule> elementwise_rules() {
       {"Min", lower_chain<MinAttrs>},
       {"Max", lower_chain<MaxAttrs>},
       {"Sum", lower_chain<AddAttrs>},
+      {"BiasAdd", lower_chain<AddAttrs>, kMicrosoft},
       {"Mean", lower_mean},
   };
   return kRules;

@@ -260,15 +260,104 @@ bool lower_crop(NodeLowering& n) {
   return n.output(0, n.slice(n.slice(x, 2, border[1], height), 3, border[0], width));
 }
 
+// com.microsoft: boxes [R, 4] (y1, x1, y2, x2, in units of the image's last row and column) of images
+// batch_indices [R], resized so that corners meet corners -> [R, C, height, width]. Places outside the image
+// give extrapolation_value.
+bool lower_crop_and_resize(NodeLowering& n) {
+  if (!n.has_input(3)) return n.refuse("needs four inputs");
+  const std::string mode = n.attr_string("mode", "bilinear");
+  const double outside = n.attr_float("extrapolation_value", 0);
+  if (mode != "bilinear" && mode != "nearest") return n.refuse("mode '{}' is not known", mode);
+  const auto crop = n.constant_ints(3);
+  if (!crop) return false;
+  const ValueId x = n.input(0), rois = n.input(1);
+  const Dims d = n.dims(x), rd = n.dims(rois);
+  constexpr int64_t kMostPixels = 1 << 16;
+  if (d.size() != 4 || rd.size() != 2 || rd[1] != 4 || n.dims(n.input(2)) != Dims{rd[0]} ||
+      crop->size() != 2 || (*crop)[0] < 1 || (*crop)[1] < 1 || (*crop)[0] > kMostPixels ||
+      (*crop)[1] > kMostPixels || d[2] < 1 || d[3] < 1)
+    return n.refuse_shapes("X {}, rois {}, batch_indices {} and crop_size [{}] do not fit", to_string(d),
+                           to_string(rd), to_string(n.dims(n.input(2))), fmt::join(*crop, ","));
+  const int64_t regions = rd[0];
+  const DType t = n.dtype(rois);
+  struct Axis {
+    ValueId low, high;  // positions, int64
+    ValueId share;      // of the high one
+    ValueId inside;
+  } axes[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    const int64_t count = (*crop)[static_cast<size_t>(axis)], length = d[static_cast<size_t>(2 + axis)];
+    const double last = static_cast<double>(length - 1);
+    // One place alone lies in the middle.
+    std::vector<double> shares(static_cast<size_t>(count), 0.5);
+    for (int64_t i = 0; i < count && count > 1; ++i)
+      shares[static_cast<size_t>(i)] = static_cast<double>(i) / static_cast<double>(count - 1);
+    const ValueId share = n.cast(
+        n.add_constant(Constant::of<double>(DType::kFloat64, {1, count}, std::span<const double>(shares))),
+        t);
+    const ValueId begin = n.slice(rois, 1, axis, 1), end = n.slice(rois, 1, axis + 2, 1);
+    const ValueId place = n.mul(n.add(begin, n.mul(n.sub(end, begin), share)), n.scalar(t, last));
+    Axis& a = axes[axis];
+    a.inside = n.emit(
+        BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
+        {n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kGreaterOrEqual)}, {place, n.scalar(t, 0)}),
+         n.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLessOrEqual)}, {place, n.scalar(t, last)})});
+    const ValueId within = n.emit(WhereAttrs{}, {a.inside, place, n.scalar(t, 0)});
+    const auto position = [&](RoundFn fn) { return n.emit(RoundAttrs{static_cast<int64_t>(fn)}, {within}); };
+    if (mode == "nearest") {
+      // Halves are rounded up.
+      a.low = a.high =
+          n.cast(n.emit(ClampAttrs{0, last}, {n.emit(RoundAttrs{static_cast<int64_t>(RoundFn::kFloor)},
+                                                     {n.add(within, n.scalar(t, 0.5))})}),
+                 DType::kInt64);
+    } else {
+      const ValueId low = position(RoundFn::kFloor);
+      a.share = n.sub(within, low);
+      a.low = n.cast(low, DType::kInt64), a.high = n.cast(position(RoundFn::kCeil), DType::kInt64);
+    }
+  }
+  const int64_t height = (*crop)[0], width = (*crop)[1];
+  const Dims grid{regions, height, width, 1};
+  const ValueId image = n.to_channels_last(x);
+  const ValueId batch = n.broadcast(n.reshape(n.cast(n.input(2), DType::kInt64), {regions, 1, 1, 1}), grid);
+  const auto rows = [&](ValueId v) { return n.reshape(v, {regions, height, 1, 1}); };
+  const auto columns = [&](ValueId v) { return n.reshape(v, {regions, 1, width, 1}); };
+  const auto pixels = [&](ValueId y_at, ValueId x_at) {
+    const ValueId index =
+        n.emit(ConcatAttrs{3}, {batch, n.broadcast(rows(y_at), grid), n.broadcast(columns(x_at), grid)});
+    return n.emit(GatherNdAttrs{0}, {image, index});
+  };
+  ValueId y = pixels(axes[0].low, axes[1].low);
+  if (mode == "bilinear") {
+    const DType own = n.dtype(x);
+    const auto between = [&](ValueId a, ValueId b, ValueId share) {
+      return n.add(a, n.mul(n.sub(b, a), n.cast(share, own)));
+    };
+    const ValueId share = columns(axes[1].share);
+    y = between(between(y, pixels(axes[0].low, axes[1].high), share),
+                between(pixels(axes[0].high, axes[1].low), pixels(axes[0].high, axes[1].high), share),
+                rows(axes[0].share));
+  }
+  const ValueId inside = n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)},
+                                {rows(axes[0].inside), columns(axes[1].inside)});
+  return n.output(0, n.to_channels_first(n.emit(WhereAttrs{}, {inside, y, n.scalar(n.dtype(x), outside)})));
+}
+
 }  // namespace
 
 std::span<const LowerRule> image_rules() {
   static constexpr LowerRule kRules[] = {
-      {"GridSample", lower_grid_sample},      {"GridSample", lower_grid_sample, "com.microsoft"},
-      {"AffineGrid", lower_affine_grid},      {"RoiAlign", lower_roi_align},
-      {"MaxRoiPool", lower_max_roi_pool},     {"DepthToSpace", lower_depth_to_space},
-      {"SpaceToDepth", lower_space_to_depth}, {"Col2Im", lower_col2im},
-      {"ImageScaler", lower_image_scaler},    {"Crop", lower_crop},
+      {"GridSample", lower_grid_sample},
+      {"GridSample", lower_grid_sample, "com.microsoft"},
+      {"AffineGrid", lower_affine_grid},
+      {"RoiAlign", lower_roi_align},
+      {"MaxRoiPool", lower_max_roi_pool},
+      {"DepthToSpace", lower_depth_to_space},
+      {"SpaceToDepth", lower_space_to_depth},
+      {"Col2Im", lower_col2im},
+      {"ImageScaler", lower_image_scaler},
+      {"Crop", lower_crop},
+      {"CropAndResize", lower_crop_and_resize, kMicrosoft},
   };
   return kRules;
 }

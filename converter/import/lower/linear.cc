@@ -57,26 +57,14 @@ bool lower_gemm(NodeLowering& n) { return n.output(0, gemm(n)); }
 bool lower_fused_gemm(NodeLowering& n) {
   const ValueId y = gemm(n);
   const std::string activation = n.attr_string("activation", "");
-  const bool has_alpha = n.has_attr("activation_alpha");
-  const double alpha = n.attr_float("activation_alpha", 0), beta = n.attr_float("activation_beta", 0.5);
-  n.ignore_attr("activation_gamma");
-  if (activation.empty()) return n.output(0, y);
-  if (activation == "Relu") return n.output(0, n.emit(ClampAttrs{0, kInfinity}, {y}));
-  if (activation == "Sigmoid") return n.output(0, n.emit(SigmoidAttrs{}, {y}));
-  if (activation == "Tanh") return n.output(0, n.emit(TanhAttrs{}, {y}));
-  if (activation == "Softplus") return n.output(0, n.emit(SoftplusAttrs{}, {y}));
-  if (activation == "LeakyRelu") return n.output(0, n.emit(LeakyReluAttrs{has_alpha ? alpha : 0.01}, {y}));
-  if (activation == "Elu") return n.output(0, n.emit(EluAttrs{has_alpha ? alpha : 1, 1, 1}, {y}));
-  if (activation == "HardSigmoid")
-    return n.output(0, n.emit(HardSigmoidAttrs{has_alpha ? alpha : 0.2, beta}, {y}));
-  return n.refuse("activation '{}' is not supported", activation);
+  return n.output(0, activated_by_attributes(n, y, activation));
 }
 
 }  // namespace
 
 std::span<const LowerRule> linear_rules() {
   static constexpr LowerRule kRules[] = {
-      {"MatMul", lower_matmul}, {"Gemm", lower_gemm}, {"FusedGemm", lower_fused_gemm, "com.microsoft"}};
+      {"MatMul", lower_matmul}, {"Gemm", lower_gemm}, {"FusedGemm", lower_fused_gemm, kMicrosoft}};
   return kRules;
 }
 

@@ -30,15 +30,24 @@ ValueId arranged(NodeLowering& n, ValueId v, bool transpose, bool batch) {
   return transpose && rank > 1 ? n.transpose(v, swapped_last(rank)) : v;
 }
 
-bool lower_fused_matmul(NodeLowering& n) {
+ValueId fused_product(NodeLowering& n) {
   const double alpha = n.attr_float("alpha", 1);
   const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   const bool batch_a = n.attr_int("transBatchA", 0) != 0, batch_b = n.attr_int("transBatchB", 0) != 0;
-  if (!n.has_input(1)) return n.refuse("needs two inputs");
-  ValueId y =
+  if (!n.has_input(1)) return n.refuse("needs two inputs"), kUnknown;
+  const ValueId y =
       matrix_product(n, arranged(n, n.input(0), trans_a, batch_a), arranged(n, n.input(1), trans_b, batch_b));
-  if (alpha != 1) y = n.mul(y, n.scalar(n.dtype(y), alpha));
-  return n.output(0, y);
+  return alpha != 1 ? n.mul(y, n.scalar(n.dtype(y), alpha)) : y;
+}
+
+bool lower_fused_matmul(NodeLowering& n) { return n.output(0, fused_product(n)); }
+
+bool lower_fused_matmul_activation(NodeLowering& n) {
+  const ValueId y = fused_product(n);
+  const std::string activation = n.attr_string("activation", "");
+  int64_t axis = n.attr_int("activation_axis", -1);
+  if (activation != "Softmax") return n.output(0, activated_by_attributes(n, y, activation));
+  return n.normalize_axis(&axis, n.rank(y)) && n.output(0, n.emit(SoftmaxAttrs{axis, 0}, {y}));
 }
 
 // Weights of 2, 4 or 8 bits with a scale per block of K: [N, blocks, bytes].
@@ -160,6 +169,7 @@ bool lower_embed_layer_norm(NodeLowering& n) {
 std::span<const LowerRule> microsoft_rules() {
   static constexpr LowerRule kRules[] = {
       {"FusedMatMul", lower_fused_matmul, kMicrosoft},
+      {"FusedMatMulActivation", lower_fused_matmul_activation, kMicrosoft},
       {"TransposeMatMul", lower_fused_matmul, kMicrosoft},
       {"MatMulNBits", lower_matmul_nbits, kMicrosoft},
       {"EmbedLayerNormalization", lower_embed_layer_norm, kMicrosoft},

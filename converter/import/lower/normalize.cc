@@ -108,33 +108,77 @@ ValueId folded_to(NodeLowering& n, ValueId v, DType t) {
   return wide && narrow ? n.add_constant(Constant::rounded(narrow, wide)) : n.cast(v, t);
 }
 
+// x and the parameters of a BatchNormalization with which it is y = x * a + b: scale, bias, mean, variance.
+struct BatchNorm {
+  ValueId x = kUnknown, p[4] = {kUnknown, kUnknown, kUnknown, kUnknown};
+  double epsilon = kEpsilon;
+};
+
+// Training mode (BatchNormalization-14): mean and variance are those of x, all axes but the channels';
+// outputs 1 and 2 are the running ones, moved towards them. Exporters write the standardisation of weights
+// so, which folds.
+bool batch_statistics(NodeLowering& n, BatchNorm* b) {
+  const double momentum = n.attr_float("momentum", static_cast<double>(0.9f));
+  const DType t = n.dtype(b->x);
+  const DType inner = n.constant(b->x) || t == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  if (!n.constant(b->x))
+    n.warn(
+        "is in training mode: it normalizes by the statistics of the values at hand, as it is written; "
+        "for inference export it with the statistics of its training");
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < n.rank(b->x); ++i)
+    if (i != 1) axes.push_back(i);
+  const ValueId x = n.cast(b->x, inner);
+  const auto mean = [&](ValueId v) {
+    return n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMean), int_list(axes), 1}, {v});
+  };
+  const ValueId centre = mean(x), apart = n.sub(x, centre), spread = mean(n.mul(apart, apart));
+  const ValueId statistics[2] = {centre, spread};
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId running = n.input(3 + i);
+    b->p[2 + i] = n.reshape(statistics[i], {n.size(statistics[i])});
+    if (!n.wants_output(1 + i)) continue;
+    const ValueId moved = n.add(n.mul(n.cast(running, inner), n.scalar(inner, momentum)),
+                                n.mul(b->p[2 + i], n.scalar(inner, 1 - momentum)));
+    if (!n.output(1 + i, n.cast(moved, n.dtype(running)))) return false;
+  }
+  return true;
+}
+
 // y = x * a + b with a = scale / sqrt(var + epsilon), b = bias - mean * a, computed in double where constant.
 bool lower_batch_norm(NodeLowering& n) {
   ignore_legacy(n);
   for (const char* a : {"momentum", "is_test"}) n.ignore_attr(a);
-  const double epsilon = n.attr_float("epsilon", kEpsilon);
-  if (n.attr_int("training_mode", 0) != 0) return n.refuse("training mode; export it for inference");
+  BatchNorm given;
+  given.epsilon = n.attr_float("epsilon", kEpsilon);
+  const bool training = n.attr_int("training_mode", 0) != 0;
   const bool spatial = n.attr_int("spatial", 1) != 0;
-  ValueId x = n.input(0);
+  const ValueId x = given.x = n.input(0);
   for (size_t i = 0; i < 5; ++i)
     if (!n.has_input(i)) return n.refuse("needs five inputs");
   const int64_t rank = n.rank(x);
-  // Exporters list the statistics as outputs too; at inference they are what came in.
-  for (size_t i = 1; i < n.output_count(); ++i)
-    if (n.wants_output(i)) n.output(i, n.input(i % 2 == 1 ? 3 : 4));
+  for (size_t i = 0; i < 4; ++i) given.p[i] = n.input(i + 1);
+  if (training) {
+    if (rank < 2) return n.refuse_shapes("its input must have rank 2 or more in training, not {}", rank);
+    if (!batch_statistics(n, &given)) return false;
+  } else {
+    // Exporters list the statistics as outputs too; at inference they are what came in.
+    for (size_t i = 1; i < n.output_count(); ++i)
+      if (n.wants_output(i)) n.output(i, n.input(i % 2 == 1 ? 3 : 4));
+  }
   DType t = n.dtype(x);
   const DType result = t;
   bool constant = true;
   ValueId p[4];
   for (size_t i = 0; i < 4; ++i) {
-    p[i] = n.input(i + 1);
+    p[i] = given.p[i];
     constant = constant && n.constant(p[i]) != nullptr;
     // Statistics may be kept wider than the activations: compute in that width.
     if (!constant && is_float(n.dtype(p[i])) && bit_width(n.dtype(p[i])) > bit_width(t)) t = n.dtype(p[i]);
   }
   const DType inner = constant ? DType::kFloat64 : t;
   for (ValueId& v : p) v = n.cast(v, inner);
-  const ValueId deviation = n.emit(SqrtAttrs{}, {n.add(p[3], n.scalar(inner, epsilon))});
+  const ValueId deviation = n.emit(SqrtAttrs{}, {n.add(p[3], n.scalar(inner, given.epsilon))});
   ValueId a = n.div(p[0], deviation);
   ValueId b = n.sub(p[1], n.mul(p[2], a));
   a = folded_to(n, a, t), b = folded_to(n, b, t);
@@ -193,7 +237,46 @@ bool lower_mean_variance_norm(NodeLowering& n) {
   return n.output(0, n.div(centred, n.add(deviation, n.scalar(n.dtype(x), 1e-9))));
 }
 
-// ---- com.microsoft: (input, skip, gamma, beta?, bias?) -> output, mean, 1/deviation, the sum
+// ---- com.microsoft
+
+// GroupNorm: X, gamma, beta. SkipGroupNorm: X, gamma, beta, skip, bias?, all added up first; output 1 is the
+// sum.
+bool lower_microsoft_group_norm(NodeLowering& n) {
+  const bool skips = n.node().op_type == "SkipGroupNorm", last = n.attr_int("channels_last", 1) != 0;
+  const int64_t groups = n.attr_int("groups", 0), activation = n.attr_int("activation", 0);
+  const double epsilon = n.attr_float("epsilon", kEpsilon);
+  for (size_t i = 0; i < (skips ? 4U : 3U); ++i)
+    if (!n.has_input(i)) return n.refuse("needs {} inputs", skips ? "four" : "three");
+  if (activation != 0 && activation != 1) return n.refuse("activation {} is not 0 or 1", activation);
+  ValueId x = last ? n.input(0) : n.to_channels_last(n.input(0));
+  const Dims d = n.dims(x);
+  if (d.size() < 3 || groups < 1 || d.back() % groups != 0)
+    return n.refuse_shapes("{} channels of X {} in {} groups", d.empty() ? 0 : d.back(),
+                           to_string(n.dims(n.input(0))), groups);
+  if (skips) {
+    ValueId skip = n.input(3);
+    if (n.rank(skip) == 2) {
+      Dims wide(d.size(), 1);
+      wide.front() = n.dims(skip)[0], wide.back() = n.dims(skip)[1];
+      skip = n.reshape(skip, wide);
+    } else if (!last) {
+      skip = n.to_channels_last(skip);
+    }
+    x = n.add(x, skip);
+    if (n.has_input(4)) x = n.add(x, n.input(4));
+    if (x >= 0 && n.dims(x) != d)
+      return n.refuse_shapes("skip {} does not fit X {}", to_string(n.dims(n.input(3))), to_string(d));
+    if (n.wants_output(1) && !n.output(1, last ? x : n.to_channels_first(x))) return false;
+  }
+  Common c;
+  if (!common_type(n, x, {n.input(1), n.input(2)}, &c)) return false;
+  ValueId y = n.emit(GroupNormAttrs{groups, epsilon}, {c.x, c.parameters[0], c.parameters[1]});
+  if (activation == 1) y = n.emit(SiluAttrs{1}, {y});
+  y = n.cast(y, c.result);
+  return n.output(0, last ? y : n.to_channels_first(y));
+}
+
+// (input, skip, gamma, beta?, bias?) -> output, mean, 1/deviation, the sum
 
 bool lower_skip_norm(NodeLowering& n, bool simplified) {
   const double epsilon = n.attr_float("epsilon", 1e-12);
@@ -224,6 +307,8 @@ std::span<const LowerRule> normalize_rules() {
       {"SkipLayerNormalization", lower_skip_layer_norm, kMicrosoft},
       {"SkipSimplifiedLayerNormalization", lower_skip_rms_norm, kMicrosoft},
       {"GroupNormalization", lower_group_norm},
+      {"GroupNorm", lower_microsoft_group_norm, kMicrosoft},
+      {"SkipGroupNorm", lower_microsoft_group_norm, kMicrosoft},
       {"InstanceNormalization", lower_instance_norm},
       {"BatchNormalization", lower_batch_norm},
       {"LRN", lower_lrn},

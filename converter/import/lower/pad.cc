@@ -1,4 +1,4 @@
-// Pad and CenterCropPad; Det; NonMaxSuppression.
+// Pad and CenterCropPad; NonMaxSuppression.
 #include <algorithm>
 
 #include "converter/import/lower/common.h"
@@ -95,35 +95,6 @@ bool lower_center_crop_pad(NodeLowering& n) {
   return n.output(0, padded(n, x, pads, kAbsent, PadMode::kConstant));
 }
 
-// Expansion along the first row; x is [..., n, n].
-ValueId determinant(NodeLowering& n, ValueId x) {
-  const int64_t rank = n.rank(x), size = n.dims(x).back();
-  const auto element = [&](int64_t row, int64_t column) {
-    return n.slice(n.slice(x, rank - 2, row, 1), rank - 1, column, 1);
-  };
-  if (size == 1) return x;
-  if (size == 2) return n.sub(n.mul(element(0, 0), element(1, 1)), n.mul(element(0, 1), element(1, 0)));
-  ValueId sum = kAbsent;
-  for (int64_t column = 0; column < size; ++column) {
-    const ValueId rows = n.slice(x, rank - 2, 1, size - 1);
-    std::vector<ValueId> parts;
-    if (column > 0) parts.push_back(n.slice(rows, rank - 1, 0, column));
-    if (column + 1 < size) parts.push_back(n.slice(rows, rank - 1, column + 1, size - column - 1));
-    const ValueId minor = parts.size() == 1 ? parts[0] : n.emit(ConcatAttrs{rank - 1}, parts);
-    const ValueId term = n.mul(element(0, column), determinant(n, minor));
-    sum = sum == kAbsent ? term : column % 2 == 1 ? n.sub(sum, term) : n.add(sum, term);
-  }
-  return sum;
-}
-
-// Det-11 of matrices of up to 4 x 4.
-bool lower_det(NodeLowering& n) {
-  const Dims d = n.dims(n.input(0));
-  if (d.size() < 2 || d.back() != d[d.size() - 2] || d.back() < 1 || d.back() > 4)
-    return n.refuse_shapes("X is {}; determinants of 1 x 1 to 4 x 4 matrices are supported", to_string(d));
-  return n.output(0, n.reshape(determinant(n, n.input(0)), Dims(d.begin(), d.end() - 2)));
-}
-
 // NonMaxSuppression-10: the number of selected boxes depends on data; a bound is planned.
 bool lower_nms(NodeLowering& n) {
   NmsAttrs a;
@@ -147,7 +118,6 @@ std::span<const LowerRule> pad_rules() {
   static constexpr LowerRule kRules[] = {{"Pad", lower_pad},
                                          {"Pad", lower_pad, "com.microsoft"},
                                          {"CenterCropPad", lower_center_crop_pad},
-                                         {"Det", lower_det},
                                          {"NonMaxSuppression", lower_nms}};
   return kRules;
 }

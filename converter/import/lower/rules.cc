@@ -18,6 +18,7 @@ namespace sinter::convert {
   X(elementwise_rules) \
   X(image_rules) \
   X(linear_rules) \
+  X(matrix_rules) \
   X(microsoft_attention_rules) \
   X(microsoft_rules) \
   X(movement_rules) \
@@ -26,6 +27,7 @@ namespace sinter::convert {
   X(pool_rules) \
   X(quantize_rules) \
   X(quantized_table_rules) \
+  X(random_rules) \
   X(recurrent_rules) \
   X(reduce_rules) \
   X(resize_rules) \

@@ -126,6 +126,14 @@ bool lower_unsqueeze(NodeLowering& n) {
   return n.output(0, n.reshape(x, out));
 }
 
+// com.microsoft: a new axis of one at a place of the result.
+bool lower_expand_dims(NodeLowering& n) {
+  if (!n.has_input(1)) return n.refuse("needs two inputs");
+  auto axis = n.constant_int(1);
+  if (!axis || !n.normalize_axis(&*axis, n.rank(n.input(0)) + 1)) return false;
+  return n.output(0, n.unsqueeze(n.input(0), *axis));
+}
+
 bool lower_flatten(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
@@ -299,6 +307,7 @@ std::span<const LowerRule> shape_rules() {
       {"Reshape", lower_reshape},
       {"Squeeze", lower_squeeze},
       {"Unsqueeze", lower_unsqueeze},
+      {"ExpandDims", lower_expand_dims, kMicrosoft},
       {"Flatten", lower_flatten},
       {"Expand", lower_expand},
       {"ConstantOfShape", lower_constant_of_shape},

@@ -62,6 +62,27 @@ bool lower_stft(NodeLowering& n) {
   return n.output(0, n.emit(a, {x}));
 }
 
+// com.microsoft's Rfft, [..., n] -> [..., n / 2 + 1, 2], and Irfft, its inverse (divided by n): one axis,
+// from the side where spectra of real signals have everything.
+bool lower_real_fft(NodeLowering& n) {
+  const bool inverse = n.node().op_type == "Irfft";
+  const int64_t axes = n.attr_int("signal_ndim", 1), normalized = n.attr_int("normalized", 0),
+                onesided = n.attr_int("onesided", 1);
+  if (axes != 1 || normalized != 0 || onesided != 1)
+    return n.refuse("signal_ndim {}, normalized {} and onesided {}; 1, 0 and 1 are supported", axes,
+                    normalized, onesided);
+  ValueId x = n.input(0);
+  if (n.rank(x) < (inverse ? 2 : 1)) return n.refuse_shapes("X has rank {}", n.rank(x));
+  if (!inverse) x = n.unsqueeze(x, n.rank(x));
+  DftAttrs a;
+  a.axis = n.rank(x) - 2;
+  a.inverse = inverse;
+  a.onesided = 1;
+  ValueId y = n.emit(a, {x});
+  if (inverse && y >= 0) y = n.reshape(y, Dims(n.dims(y).begin(), n.dims(y).end() - 1));
+  return n.output(0, y);
+}
+
 // The constant's type by ONNX's number; 1 is float32.
 ValueId typed(NodeLowering& n, const Dims& dims, const std::vector<double>& items) {
   const DType to = dtype_from_onnx(n.attr_int("output_datatype", 1));
@@ -129,6 +150,8 @@ std::span<const LowerRule> signal_rules() {
   static constexpr LowerRule kRules[] = {
       {"DFT", lower_dft},
       {"STFT", lower_stft},
+      {"Rfft", lower_real_fft, kMicrosoft},
+      {"Irfft", lower_real_fft, kMicrosoft},
       {"HannWindow", lower_hann},
       {"HammingWindow", lower_hamming},
       {"BlackmanWindow", lower_blackman},

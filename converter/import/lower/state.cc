@@ -12,32 +12,57 @@ namespace {
 
 ValueId zeros(NodeLowering& n, DType t, const Dims& dims) { return n.broadcast(n.scalar(t, 0), dims); }
 
-// CausalConvWithState-27: the past (k - 1 positions) before the input, then a depthwise convolution without
-// pads.
+// CausalConvWithState-27: the past, (k - 1) * dilation positions, before the input, then a depthwise
+// convolution without pads. com.microsoft adds dilation and values with the channels last, on any number of
+// axes.
 bool lower_causal_conv(NodeLowering& n) {
-  const ValueId x = n.input(0), w = n.input(1);
+  ValueId x = n.input(0);
+  const ValueId w = n.input(1);
   const std::string activation = n.attr_string("activation", "none");
-  const Dims d = n.dims(x), wd = n.dims(w);
-  if (d.size() != 3 || wd.size() != 3 || wd[0] != d[1] || wd[1] != 1 || wd[2] < 1)
-    return n.refuse_shapes("input {} and weight {} do not fit", to_string(d), to_string(wd));
+  const int64_t dilation = n.attr_int("dilation", 1), window = n.attr_int("state_window", 0);
+  const bool last = n.attr_int("channels_last", 0) != 0;
+  if (n.attr_int("ndim", 1) != 1) return n.refuse("ndim is {}; 1 is supported", n.attr_int("ndim", 1));
+  if (window != 0) return n.refuse("state_window {} is not supported", window);
+  const Dims given = n.dims(x), wd = n.dims(w);
+  // [B, C, L] from here on.
+  const auto first = [&](ValueId v) {
+    if (!last || v < 0 || n.rank(v) < 3) return v;
+    const Dims d = n.dims(v);
+    return n.transpose(n.reshape(v, {d[0], d[1], element_count({d.begin() + 2, d.end()})}), {0, 2, 1});
+  };
+  const auto as_given = [&](ValueId v) {
+    if (!last || v < 0) return v;
+    Dims d = given;
+    d[1] = n.dims(v)[2];
+    return n.reshape(n.transpose(v, {0, 2, 1}), d);
+  };
+  x = first(x);
+  const Dims d = n.dims(x);
+  if (d.size() != 3 || wd.size() != 3 || wd[0] != d[1] || wd[1] != 1 || wd[2] < 1 || dilation < 1 ||
+      dilation > 1 << 20)
+    return n.refuse_shapes("input {}, weight {} and dilation {} do not fit", to_string(given), to_string(wd),
+                           dilation);
   if (activation != "none" && activation != "silu" && activation != "swish")
     return n.refuse("activation '{}' is not supported", activation);
   const DType t = n.dtype(x);
-  const int64_t state = wd[2] - 1;
+  const int64_t state = (wd[2] - 1) * dilation;
   ValueId all = x;
   if (state > 0) {
-    const ValueId past = n.has_input(3) ? n.cast(n.input(3), t) : zeros(n, t, {d[0], d[1], state});
+    const ValueId past = n.has_input(3) ? first(n.cast(n.input(3), t)) : zeros(n, t, {d[0], d[1], state});
+    if (past >= 0 && n.dims(past) != Dims{d[0], d[1], state})
+      return n.refuse_shapes("past_state {} does not hold {} positions", to_string(n.dims(n.input(3))),
+                             state);
     all = n.emit(ConcatAttrs{2}, {past, x});
   }
   std::vector<ValueId> operands{n.to_channels_last(all),
                                 n.reshape(n.transpose(n.cast(w, t), {2, 0, 1}), {wd[2], d[1]})};
   if (n.has_input(2)) operands.push_back(n.cast(n.input(2), t));
   DepthwiseConvAttrs a;
-  a.strides = {1}, a.dilations = {1}, a.pads = {0, 0};
+  a.strides = {1}, a.dilations = {dilation}, a.pads = {0, 0};
   ValueId y = n.to_channels_first(n.emit(a, operands));
   if (activation != "none") y = n.emit(SiluAttrs{1}, {y});
-  if (n.wants_output(1) && !n.output(1, n.slice(all, 2, d[2], state))) return false;
-  return n.output(0, y);
+  if (n.wants_output(1) && !n.output(1, as_given(n.slice(all, 2, d[2], state)))) return false;
+  return n.output(0, as_given(y));
 }
 
 // LinearAttention-27, one step after the other: state [B, H, K, V], at each position decayed, then given the
@@ -48,6 +73,8 @@ bool lower_linear_attention(NodeLowering& n) {
   const std::string rule = n.attr_string("update_rule", "gated_delta");
   double scale = n.attr_float("scale", 0);
   n.ignore_attr("chunk_size");
+  if (const int64_t window = n.attr_int("state_window", 0); window != 0)
+    return n.refuse("state_window {} is not supported", window);
   const bool gated = rule == "gated" || rule == "gated_delta",
              delta = rule == "delta" || rule == "gated_delta";
   if (!gated && !delta && rule != "linear") return n.refuse("update_rule '{}' is not known", rule);
@@ -88,19 +115,9 @@ bool lower_linear_attention(NodeLowering& n) {
     const ValueId y = n.emit(MatMulAttrs{}, {at(q, {batch, heads, group, k_size}), state});
     outputs.push_back(n.reshape(y, {batch, 1, q_heads * v_size}));
   }
-  while (outputs.size() > 1 && !n.refused()) {
-    std::vector<ValueId> joined;
-    for (size_t i = 0; i < outputs.size(); i += 100) {
-      const std::vector<ValueId> part(
-          outputs.begin() + static_cast<std::ptrdiff_t>(i),
-          outputs.begin() + static_cast<std::ptrdiff_t>(std::min(outputs.size(), i + 100)));
-      joined.push_back(part.size() == 1 ? part[0] : n.emit(ConcatAttrs{1}, part));
-    }
-    outputs = joined;
-  }
   if (n.wants_output(1) && !n.output(1, n.cast(state, n.has_input(3) ? n.dtype(n.input(3)) : t)))
     return false;
-  return n.output(0, n.cast(outputs[0], t));
+  return n.output(0, n.cast(joined(n, outputs, 1), t));
 }
 
 // DeformConv-19, 2-D: every kernel cell samples the input where its offset says; what was sampled meets the
@@ -179,6 +196,8 @@ bool lower_deform_conv(NodeLowering& n) {
 std::span<const LowerRule> state_rules() {
   static constexpr LowerRule kRules[] = {{"CausalConvWithState", lower_causal_conv},
                                          {"LinearAttention", lower_linear_attention},
+                                         {"CausalConvWithState", lower_causal_conv, kMicrosoft},
+                                         {"LinearAttention", lower_linear_attention, kMicrosoft},
                                          {"DeformConv", lower_deform_conv}};
   return kRules;
 }
