@@ -11,8 +11,6 @@ BATCH, QUERIES, HEADS, SIZE = 2, 4, 2, 4
 LOWEST = float(np.finfo(np.float32).min)
 FILTERS = {"default": None, "lowest": LOWEST, "half": -65504.0}
 TYPES = {"f32": ("f", np.float32, 1e-5), "f16": ("h", np.float16, 4e-3), "bf16": ("w", ml_dtypes.bfloat16, 3e-2)}
-# What float32 leaves of scores to which a filter was added.
-ROUNDED = {"default": 1e-3, "lowest": 1e-5, "half": 1e-2}
 
 
 def masks(keys):
@@ -72,7 +70,7 @@ def multi_head():
                     yield simple(f"mha_mask_{name}_{called}{'_bias' if added else ''}_{kind}",
                                  ms("MultiHeadAttention", ["q", "k", "v", "", "m", *more], "y", num_heads=HEADS,
                                     **extra), {**feeds, "m": mask, **more}, f"y:{letter}",
-                                 rtol=max(near, ROUNDED[called]), atol=max(near, ROUNDED[called]), **want)
+                                 rtol=near, atol=near, **want)
         boolean = masks(keys)["keys"][1][:, 0]
         yield simple(f"mha_mask_bool_{kind}", ms("MultiHeadAttention", ["q", "k", "v", "", "m"], "y", num_heads=HEADS,
                                                  mask_filter_value=LOWEST),
@@ -107,7 +105,6 @@ def self_attention():
                     parts = [heads_apart(p) for p in np.split(wide["x"] @ wide["w"] + wide["b"], 3, axis=2)]
                     if past:
                         parts[1:] = [np.concatenate([wide["p"][i], parts[1 + i]], axis=2) for i in (0, 1)]
-                    near = max(near, ROUNDED["lowest" if value else "default"])
                     want = dict(expect="ort" if kind == "f32" and value else "given",
                                 given={"y": attention(*parts, keep, None, value, causal, past).astype(dtype)})
                     yield simple(f"ms_attention_mask_{name}{'_causal' if causal else ''}{'_past' if past else ''}_{kind}",

@@ -135,9 +135,12 @@ ValueId attend(NodeLowering& n, Heads h) {
     const bool fits = filter >= lowest(t) || std::isinf(filter);
     if (bias != kAbsent && t != DType::kFloat64) t = DType::kFloat32;
     if (!fits && bias == kAbsent) rule = AttentionRule::kReplaces;
-    const ValueId mask = n.emit(
+    ValueId mask = n.emit(
         WhereAttrs{},
         {keep, n.scalar(t, 0), n.scalar(t, std::isinf(filter) ? filter : std::max(filter, lowest(t)))});
+    // Where all keys are masked, a filter that leaves the scores standing does nothing but cost them digits.
+    if (!swallows && std::isfinite(filter))
+      mask = n.sub(mask, n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMax), IntList{3}, 1}, {mask}));
     // Two lowest numbers are one again.
     bias = bias == kAbsent ? mask
                            : n.emit(AddAttrs{std::isinf(filter) ? -kInfinity : lowest(t), kInfinity},
