@@ -31,7 +31,7 @@ struct ConvertArguments {
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
   bool require_int8 = false, force_int8 = false, adaptive_rounding = false;
-  std::vector<std::string> backends, shapes, dims, constants, trips, disabled;
+  std::vector<std::string> backends, shapes, dims, constants, trips, bounds, disabled;
   std::string dump_after;
   int stop_after = -1;
   double plan_seconds = 0;
@@ -106,6 +106,10 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   for (const std::string& item : a.trips) {
     const auto [name, n] = split(item, "--max-trips", "NODE=N");
     enter(options.max_trips, "--max-trips", name, number(n, "--max-trips " + item));
+  }
+  for (const std::string& item : a.bounds) {
+    const auto [name, n] = split(item, "--bound", "NODE=N");
+    enter(options.bounds, "--bound", name, number(n, "--bound " + item));
   }
   return options;
 }
@@ -450,6 +454,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--dim", a->dims, "NAME=N: the size of a named dimension");
   c->add_option("--const", a->constants, "NAME=FILE.npy: turns an input into a constant");
   c->add_option("--max-trips", a->trips, "NODE=N: the most iterations that a Loop node can make");
+  c->add_option("--bound", a->bounds,
+                "NODE=N: the maximum of the dimension that depends on data in the node's results");
   c->add_option(
        "--quantize", a->quantize,
        "int8: computes on integers of 8 bits what lies between products, with ranges taken from "

@@ -45,11 +45,12 @@ NameList value_names(const ImportedModel& model) {
   return names;
 }
 
-NameList loop_names(const ImportedModel& model) {
+// Of every node, or of those of one ONNX operator.
+NameList node_names(const ImportedModel& model, std::string_view op_type = {}) {
   NameList names;
   each_graph(model.graph, [&](const ImportedGraph& graph) {
     for (const ImportedNode& node : graph.nodes)
-      if (node.domain.empty() && node.op_type == "Loop") names.push_back(node.name);
+      if (op_type.empty() || (node.domain.empty() && node.op_type == op_type)) names.push_back(node.name);
   });
   return names;
 }
@@ -125,9 +126,14 @@ void check_options(const ImportedModel& model, const LoweringOptions& options, D
       if (!has(values, name)) refuse_name("--keep", name, "value", values, diagnostics);
   }
   if (!options.max_trips.empty()) {
-    const NameList loops = loop_names(model);
+    const NameList loops = node_names(model, "Loop");
     for (const auto& [name, n] : options.max_trips)
       if (!has(loops, name)) refuse_name("--max-trips", name, "Loop node", loops, diagnostics);
+  }
+  if (!options.bounds.empty()) {
+    const NameList nodes = node_names(model);
+    for (const auto& [name, n] : options.bounds)
+      if (name.empty() || !has(nodes, name)) refuse_name("--bound", name, "node", nodes, diagnostics);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "converter/import/bounded.h"
 #include "converter/import/check_options.h"
 #include "converter/import/given_constant.h"
 #include "converter/import/op_since.h"
@@ -75,12 +76,36 @@ ValueId GraphLowering::lookup(const std::string& name) {
 ValueId GraphLowering::capture(ValueId outside, const std::string& name) {
   for (size_t i = 0; i < captures_.size(); ++i)
     if (captures_[i] == outside) return graph_.inputs[graph_.inputs.size() - captures_.size() + i];
-  const Value& value = outer_->graph().value(outside);
+  const Value value = outer_->graph().value(outside);
   if (value.constant) return graph_.add_constant(value.constant, name);
   const ValueId inside = graph_.add_value(name, value.dtype, value.dims);
   graph_.inputs.push_back(inside);
   captures_.push_back(outside);
+  Lengths& outer = outer_->lengths();
+  for (const auto& [axis, count] : std::vector(value.extents)) {
+    const ValueId own = capture(count, {});
+    lengths_.symbol(own, outer.range(outer.of_axis(outside, axis)));
+    graph_.value(inside).extents.emplace_back(axis, own);
+  }
   return inside;
+}
+
+std::optional<std::vector<LengthId>> GraphLowering::captured_items(ValueId inside) {
+  const size_t first = graph_.inputs.size() - captures_.size();
+  for (size_t i = 0; i < captures_.size(); ++i) {
+    if (graph_.inputs[first + i] != inside) continue;
+    Lengths& outer = outer_->lengths();
+    const auto items = outer.items(captures_[i]);
+    if (!items) return std::nullopt;
+    std::vector<LengthId> own;
+    for (const LengthId id : *items) {
+      const auto number = outer.known(id);
+      own.push_back(number ? lengths_.constant(*number)
+                           : lengths_.symbol(capture(outer.value(id), {}), outer.range(id)));
+    }
+    return own;
+  }
+  return std::nullopt;
 }
 
 void GraphLowering::define(const std::string& name, ValueId value) {
@@ -196,6 +221,15 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     if (is_sequence(lowering.inputs_[i]))
       misplaced = !lowering.refuse("operand '{}' is a sequence, where {} takes tensors", node.inputs[i],
                                    node.op_type);
+  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !misplaced; ++i) {
+    const ValueId v = lowering.inputs_[i];
+    if (v < 0 || graph_.value(v).extents.empty() || takes_bounded(node.domain, node.op_type)) continue;
+    const int axis = graph_.value(v).extents[0].first;
+    misplaced = !lowering.refuse_advising(
+        "compute it after the model, or export the model so that the length is fixed",
+        "dimension {} of operand '{}' is bounded (at most {}), which {} does not take", axis, node.inputs[i],
+        graph_.value(v).dims[static_cast<size_t>(axis)], node.op_type);
+  }
   bool done = false;
   if (early && rule != nullptr)
     lowering.warn("{} came with opset {}, but the model imports {}; it is taken as it was in {}",
@@ -498,6 +532,15 @@ void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
 
 namespace {
 
+// Lengths have done their work inside: only those of the model's outputs are asked for while running.
+void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& outputs) {
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    if (std::find(outputs.begin(), outputs.end(), static_cast<ValueId>(i)) == outputs.end())
+      graph.values[i].extents.clear();
+  for (Node& node : graph.nodes)
+    for (const auto& body : node.bodies) forget_inner_lengths(*body, {});
+}
+
 std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& options,
                                 Diagnostics& diagnostics, NodeFates* fates, bool* any_open) {
   Graph graph;
@@ -575,6 +618,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   separate_outputs(graph);
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
+  forget_inner_lengths(graph, graph.outputs);
   return graph;
 }
 

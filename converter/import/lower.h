@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "converter/import/lengths.h"
 #include "converter/import/lowering.h"
 
 namespace sinter::convert {
@@ -23,6 +24,7 @@ struct LoweringOptions {
   std::map<std::string, int64_t> dims;           // --dim NAME=N
   std::map<std::string, ConstantPtr> constants;  // --const NAME=FILE
   std::map<std::string, int64_t> max_trips;      // --max-trips NODE=N
+  std::map<std::string, int64_t> bounds;         // --bound NODE=N
   std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
   bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
   // Above 0: a trial that only looks for further refusals takes this for every open dimension, for trip
@@ -49,6 +51,7 @@ class GraphLowering {
   Graph& graph() { return graph_; }
   Builder& builder() { return builder_; }
   Diagnostics& diagnostics() { return diagnostics_; }
+  Lengths& lengths() { return lengths_; }
   TypeLedger& ledger() { return *graph_.ledger; }
   const LoweringOptions& options() const { return options_; }
   const ImportedModel& model() const { return model_; }
@@ -92,6 +95,8 @@ class GraphLowering {
                                         Diagnostics& diagnostics, const Prologue& prologue = {});
   // In a body: the enclosing graph's value as one of this graph.
   ValueId capture(ValueId outside, const std::string& name);
+  // The elements of a captured value, where the enclosing graph follows them; nullopt: it is none.
+  std::optional<std::vector<LengthId>> captured_items(ValueId inside);
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
@@ -115,6 +120,7 @@ class GraphLowering {
 
   Graph& graph_;
   Builder builder_;
+  Lengths lengths_{*this};
   const ImportedModel& model_;
   const LoweringOptions& options_;
   Diagnostics& diagnostics_;

@@ -90,6 +90,9 @@ class NodeLowering {
   ValueId emit(OpAttrs attrs, std::vector<ValueId> inputs);  // one output
   std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count);
   std::vector<ValueId> emit_many(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted);
+  // The same of padded operands, as if none of them were bounded (bounded.h).
+  std::vector<ValueId> emit_padded(OpAttrs attrs, std::vector<ValueId> inputs,
+                                   const std::vector<bool>& wanted);
   ValueId add_constant(ConstantPtr constant);
   // Of type kNone (that of an operand that is missing or refused): kUnknown.
   ValueId scalar(DType dtype, double value);

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "converter/import/extents.h"
+#include "converter/import/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/reader.h"
 #include "converter/types/promote.h"
@@ -56,6 +56,8 @@ std::optional<std::vector<int64_t>> NodeLowering::constant_ints(size_t i) {
   if (!has_input(i) || input(i) == kUnknown) return std::nullopt;
   const ConstantPtr c = constant(input(i));
   if (!c) {
+    // Shape arithmetic of what is known and what is not.
+    if (auto items = parent_.lengths().known_items(input(i))) return items;
     refuse_advising(parent_.fixing_advice(input(i)), "input {} ('{}') decides a shape and must be constant",
                     i, node_.inputs[i]);
     return std::nullopt;
@@ -220,6 +222,14 @@ bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vect
 
 std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId> inputs,
                                              const std::vector<bool>& wanted) {
+  for (const ValueId v : inputs)
+    if (v >= 0 && !parent_.graph().value(v).extents.empty())
+      return emit_bounded(*this, attrs, std::move(inputs), wanted);
+  return emit_padded(std::move(attrs), std::move(inputs), wanted);
+}
+
+std::vector<ValueId> NodeLowering::emit_padded(OpAttrs attrs, std::vector<ValueId> inputs,
+                                               const std::vector<bool>& wanted) {
   const std::vector<ValueId> unknown(wanted.size(), kUnknown);
   if (refused_ || std::find(inputs.begin(), inputs.end(), kUnknown) != inputs.end()) return unknown;
   std::vector<ValueId> results;
@@ -228,15 +238,13 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
   if (status.ok()) {
     for (const ValueId id : results)
       if (id >= 0 && is_sub_byte(dtype(id)) && !constant(id) && widen_sub_bytes(&inputs, operands))
-        return emit_many(std::move(attrs), std::move(inputs), wanted);
+        return emit_padded(std::move(attrs), std::move(inputs), wanted);
     for (const ValueId id : results)
       if (id >= 0 && is_sub_byte(dtype(id)) && !constant(id))
         return refuse("gives {} while running; types of less than a byte exist as constants only",
                       dtype_name(dtype(id))),
                unknown;
-    std::string why;
-    if (carry_extents(parent_.graph(), attrs, operands, results, &why)) return results;
-    return refuse("{}", why), unknown;
+    return results;
   }
   refuse_status(status, op_of(attrs));
   return unknown;

@@ -31,6 +31,8 @@ class Case:
     atol: float = 1e-5
     steps: int = 0  # integer outputs may differ by this many steps (onnxruntime rounds elsewhere)
     wanted: bool = False  # may still be refused
+    more: tuple = ()  # further feeds for the same file
+    fails: tuple = ()  # feeds that `run` must refuse, each with words of its message
 
 
 def rng(name):

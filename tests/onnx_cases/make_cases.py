@@ -1,13 +1,15 @@
 """All cases of this suite; each module says what it holds."""
+import bounded
 import contrib
 import control
+import detection
 import masks
 import microsoft
 import old_opsets
 import refusals
 import structure
 
-MODULES = (contrib, control, masks, microsoft, old_opsets, structure, refusals)
+MODULES = (contrib, control, masks, microsoft, old_opsets, structure, bounded, detection, refusals)
 
 
 def cases():

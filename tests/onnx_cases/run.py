@@ -21,7 +21,7 @@ import numpy as np  # noqa: E402
 import sinter_cli as cli  # noqa: E402
 
 
-def reference(case):
+def reference(case, feeds=None):
     """Expected outputs by name, or None with a reason where nothing can compute them."""
     if case.expect == "given":
         return case.given, ""
@@ -31,7 +31,7 @@ def reference(case):
     options.log_severity_level = 4
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     m = case.twin if case.expect == "twin" else case.model
-    feeds = {**case.feeds, **case.consts}
+    feeds = {**(case.feeds if feeds is None else feeds), **case.consts}
     try:
         with tempfile.TemporaryDirectory(prefix="case-") as work:
             write(case, work, m)
@@ -76,29 +76,45 @@ def check(case, sinter, backends, timeout):
             return ("FAIL", "a refusal left an output file") if os.path.exists(target) else ("pass", "")
         if r.code != 0:
             return ("refused" if case.wanted and r.code == 3 else "FAIL"), f"convert: {r.why()}"
-        want, why = reference(case)
-        if want is None:
-            return "FAIL", why
-        source, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
-        cli.save_npz(source, case.feeds)
-        for backend in backends:
-            r = cli.call(sinter, "run", target, "--inputs", source, "--outputs", result, "--quiet",
-                         *(["--backend", backend] if backend != "default" else []), timeout=timeout)
-            if r.code != 0:
-                return "FAIL", f"run ({backend}): {r.why()}"
-            got = cli.load_npz(result)
-            for name, w in want.items():
-                w = np.asarray(w)
-                if name not in got:
-                    return "FAIL", f"{backend}: no output {name}"
-                g = cli.from_bits(got[name], w.dtype)
-                if case.steps and g.dtype == w.dtype and g.shape == w.shape and w.dtype.kind in "iu":
-                    if int(np.abs(g.astype(np.int64) - w.astype(np.int64)).max()) <= case.steps:
-                        continue
-                said = cli.mismatch(g, w, case.rtol, case.atol)
-                if said:
-                    return "FAIL", f"{backend}: {name}: {said}"
+        for feeds in (case.feeds, *case.more):
+            said = check_run(case, sinter, backends, timeout, work, feeds)
+            if said:
+                return "FAIL", said
+        for feeds, words in case.fails:
+            source = os.path.join(work, "in.npz")
+            cli.save_npz(source, feeds)
+            r = cli.call(sinter, "run", target, "--inputs", source, "--outputs", os.path.join(work, "out.npz"), "--quiet",
+                         timeout=timeout)
+            if r.code == 0 or words not in r.err:
+                return "FAIL", f"the run should fail with '{words}': {r.why()}"
     return "pass", ""
+
+
+def check_run(case, sinter, backends, timeout, work, feeds):
+    """What is wrong with the outputs for these feeds; empty: nothing."""
+    want, why = reference(case, feeds)
+    if want is None:
+        return why
+    source, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
+    cli.save_npz(source, feeds)
+    for backend in backends:
+        r = cli.call(sinter, "run", os.path.join(work, "m.sinter"), "--inputs", source, "--outputs", result, "--quiet",
+                     *(["--backend", backend] if backend != "default" else []), timeout=timeout)
+        if r.code != 0:
+            return f"run ({backend}): {r.why()}"
+        got = cli.load_npz(result)
+        for name, w in want.items():
+            w = np.asarray(w)
+            if name not in got:
+                return f"{backend}: no output {name}"
+            g = cli.from_bits(got[name], w.dtype)
+            if case.steps and g.dtype == w.dtype and g.shape == w.shape and w.dtype.kind in "iu":
+                if int(np.abs(g.astype(np.int64) - w.astype(np.int64)).max()) <= case.steps:
+                    continue
+            said = cli.mismatch(g, w, case.rtol, case.atol)
+            if said:
+                return f"{backend}: {name}: {said}" + (f" (feeds {feeds})" if case.more else "")
+    return ""
 
 
 def main():

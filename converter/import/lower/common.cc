@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/import/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/types/promote.h"
 
@@ -123,8 +124,17 @@ ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count) {
   if (v < 0 || count < 0) return v;
   if (const ConstantPtr c = n.constant(count); c && n.constant(v))
     return n.slice(v, axis, 0, c->as_int64s()[0]);
-  n.parent().graph().value(v).extents.emplace_back(static_cast<int>(axis), count);
-  return v;
+  Bounded b(n);
+  const int64_t dim = n.dims(v)[static_cast<size_t>(axis)];
+  std::vector<LengthId> all = b.of_axes(v);
+  LengthId& length = all[static_cast<size_t>(axis)];
+  length = b.lengths().symbol(count, {0, dim});
+  if (n.parent().options().bounds.count(n.node().name) != 0) {
+    const auto least = b.with_maximum(length);
+    if (!least) return kUnknown;
+    length = *least;
+  }
+  return b.with_lengths(v, all);
 }
 
 }  // namespace sinter::convert

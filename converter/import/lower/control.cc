@@ -3,8 +3,11 @@
 #include "converter/import/lower/control.h"
 
 #include <algorithm>
+#include <set>
 
+#include "converter/import/bounded.h"
 #include "converter/import/lower/common.h"
+#include "converter/ir/dims.h"
 #include "converter/types/promote.h"
 #include "converter/types/settle.h"
 
@@ -34,11 +37,15 @@ std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<Val
 
 // The constant's single truth value, or nothing.
 std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
-  const ConstantPtr c = n.constant(v);
-  if (!c || c->size() != 1) return std::nullopt;
-  if (const auto fraction = fraction_as_truth(*c))
-    n.warn("the condition is {}; what is not zero is true", *fraction);
-  return c->as_doubles()[0] != 0;
+  if (const ConstantPtr c = n.constant(v)) {
+    if (c->size() != 1) return std::nullopt;
+    if (const auto fraction = fraction_as_truth(*c))
+      n.warn("the condition is {}; what is not zero is true", *fraction);
+    return c->as_doubles()[0] != 0;
+  }
+  // A question about lengths whose answer is proven.
+  const auto items = n.parent().lengths().known_items(v);
+  return items && items->size() == 1 ? std::optional(items->front() != 0) : std::nullopt;
 }
 
 // ---- If
@@ -70,6 +77,48 @@ std::optional<DType> meet(const Value& a, const Value& b) {
   return promote_values(a.dtype, b.dtype);
 }
 
+// Lengths of a result that differ between the branches: both give the padded value and each such length.
+struct OpenAxes {
+  Dims dims;
+  std::vector<int> axes;
+};
+
+std::optional<OpenAxes> open_axes(const Value& a, const Value& b) {
+  if (a.dims.size() != b.dims.size()) return std::nullopt;
+  OpenAxes open;
+  const auto bounded = [](const Value& v, size_t axis) {
+    return std::any_of(v.extents.begin(), v.extents.end(),
+                       [&](const auto& e) { return e.first == static_cast<int>(axis); });
+  };
+  for (size_t i = 0; i < a.dims.size(); ++i) {
+    open.dims.push_back(std::max(a.dims[i], b.dims[i]));
+    if (a.dims[i] != b.dims[i] || bounded(a, i) || bounded(b, i)) open.axes.push_back(static_cast<int>(i));
+  }
+  return open;
+}
+
+// Pads a branch's result, and appends its lengths to the branch's results.
+bool give_lengths(Graph& graph, size_t result, const OpenAxes& open, const Builder::Origin& origin) {
+  Builder builder(graph);
+  builder.set_origin(origin);
+  const Value v = graph.value(graph.outputs[result]);
+  for (const int axis : open.axes) {
+    const auto own =
+        std::find_if(v.extents.begin(), v.extents.end(), [&](const auto& e) { return e.first == axis; });
+    const int64_t dim = v.dims[static_cast<size_t>(axis)];
+    graph.outputs.push_back(
+        own != v.extents.end() ? own->second : graph.add_constant(Constant::scalar_int(DType::kInt64, dim)));
+  }
+  if (v.dims == open.dims) return true;
+  PadAttrs pad;
+  for (size_t i = 0; i < v.dims.size(); ++i) pad.pads.push(0);
+  for (size_t i = 0; i < v.dims.size(); ++i) pad.pads.push(open.dims[i] - v.dims[i]);
+  std::vector<ValueId> padded;
+  if (!builder.emit(pad, {graph.outputs[result]}, 1, &padded).ok()) return false;
+  graph.outputs[result] = padded[0];
+  return true;
+}
+
 // If-1 to 25.
 bool lower_if(NodeLowering& n) {
   const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
@@ -93,12 +142,16 @@ bool lower_if(NodeLowering& n) {
     return n.parent().fixing_advice(n.input(0)) + ", and convert once for each branch";
   };
   std::vector<ValueFact> facts;
-  for (size_t i = 0; i < a.outputs.size(); ++i) {
+  std::vector<OpenAxes> lengths;
+  const size_t count = a.outputs.size();
+  for (size_t i = 0; i < count; ++i) {
     const Value x = a.value(a.outputs[i]), y = b.value(b.outputs[i]);  // copies: casts add values
-    if (x.dims != y.dims || !x.extents.empty() || !y.extents.empty())
+    const auto open = open_axes(x, y);
+    if (!open)
       return n.refuse_advising(advice(),
-                               "result {} is {} in one branch and {} in the other; both must have one shape",
+                               "result {} is {} in one branch and {} in the other; both must have one rank",
                                i, to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
+    lengths.push_back(*open);
     const auto common = meet(x, y);
     if (!common)
       return n.refuse_advising("cast it in one of the branches",
@@ -121,9 +174,16 @@ bool lower_if(NodeLowering& n) {
                                "the branches give different types",
                                TypeEffect::kCast,
                                {}});
+      g->value(cast[0]).extents = g->value(g->outputs[i]).extents;
       g->outputs[i] = cast[0];
     }
-    facts.push_back({*common, x.dims});
+    facts.push_back({*common, open->dims});
+  }
+  for (size_t i = 0; i < count; ++i) {
+    for (Graph* g : {&a, &b})
+      if (!give_lengths(*g, i, lengths[i], {n.node().name, "If"}))
+        return n.refuse("result {} cannot be padded", i);
+    facts.insert(facts.end(), lengths[i].axes.size(), ValueFact{DType::kInt64, {}});
   }
   const std::vector<ValueId> captures = merge_captures(*then, *otherwise, graph_of(n));
   separate_outputs(a);
@@ -131,7 +191,14 @@ bool lower_if(NodeLowering& n) {
   const ValueId condition = n.reshape(n.cast(n.input(0), DType::kBool), {});
   const auto results =
       add_control(n, IfAttrs{}, {condition}, captures, {then->graph, otherwise->graph}, facts);
-  for (size_t i = 0; i < results.size(); ++i) n.output(i, results[i]);
+  for (size_t i = 0, next = count; i < count; ++i) {
+    Bounded bounded_result(n);
+    std::vector<LengthId> all = bounded_result.of_axes(results[i]);
+    for (const int axis : lengths[i].axes)
+      all[static_cast<size_t>(axis)] =
+          bounded_result.lengths().symbol(results[next++], {0, lengths[i].dims[static_cast<size_t>(axis)]});
+    n.output(i, bounded_result.with_lengths(results[i], all));
+  }
   return true;
 }
 
@@ -158,6 +225,86 @@ std::vector<ValueFact> assumed_results(NodeLowering& n, const Graph& body, const
   return facts;
 }
 
+// A carried value as the plan holds it: its maximum, and the axes whose length is carried beside it.
+struct CarriedShape {
+  Dims dims;
+  std::set<int> open, grown;
+};
+
+// Fits the shape to what the body gives; false: the body must be lowered again.
+bool settle_carried(NodeLowering& n, const PlannedLoop& loop, const Value& result, CarriedShape* shape) {
+  bool settled = true;
+  for (size_t i = 0; i < shape->dims.size(); ++i) {
+    const auto axis = static_cast<int>(i);
+    const bool bounded = std::any_of(result.extents.begin(), result.extents.end(),
+                                     [&](const auto& e) { return e.first == axis; });
+    const int64_t growth = result.dims[i] - shape->dims[i];
+    if ((growth != 0 || bounded) && shape->open.insert(axis).second) settled = false;
+    if (growth <= 0 || !shape->grown.insert(axis).second) continue;
+    const auto& bounds = n.parent().options().bounds;
+    const auto bound = bounds.find(n.node().name);
+    int64_t whole = 0;
+    if (bound != bounds.end())
+      whole = std::max(bound->second, shape->dims[i]);
+    else if (__builtin_mul_overflow(loop.max_trips, growth, &whole) ||
+             __builtin_add_overflow(whole, shape->dims[i], &whole))
+      whole = Lengths::kNoMaximum;
+    shape->dims[i] = whole;
+    settled = false;
+  }
+  return settled;
+}
+
+// A length that fails the run where it exceeds the plan.
+ValueId checked_length(Builder& builder, ValueId length, int64_t most) {
+  Graph& graph = builder.graph();
+  const auto number = [&](int64_t x) { return graph.add_constant(Constant::scalar_int(DType::kInt64, x)); };
+  const auto emit = [&](OpAttrs attrs, std::vector<ValueId> inputs) {
+    std::vector<ValueId> out;
+    return builder.emit(std::move(attrs), std::move(inputs), 1, &out).ok() ? out[0] : kUnknown;
+  };
+  const ValueId over = emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {number(most), length});
+  const ValueId index = emit(WhereAttrs{}, {over, length, number(0)});
+  const ValueId zero =
+      emit(GatherAttrs{0}, {graph.add_constant(Constant::int64s(std::vector<int64_t>{0})), index});
+  return emit(AddAttrs{}, {length, zero});
+}
+
+// Gives a body's carried result the planned dims; its lengths along the open axes go to `lengths`.
+bool hold_carried(NodeLowering& n, Graph& graph, ValueId* result, const CarriedShape& shape,
+                  std::vector<ValueId>* lengths) {
+  Builder builder(graph);
+  const Value v = graph.value(*result);
+  builder.set_origin({fmt::format("{}: a carried value has more elements than are planned (--bound {}=N)",
+                                  n.node().name, n.node().name),
+                      n.node().op_type});
+  for (const int axis : shape.open) {
+    const auto i = static_cast<size_t>(axis);
+    const auto own =
+        std::find_if(v.extents.begin(), v.extents.end(), [&](const auto& e) { return e.first == axis; });
+    ValueId length = own != v.extents.end()
+                         ? own->second
+                         : graph.add_constant(Constant::scalar_int(DType::kInt64, v.dims[i]));
+    if (v.dims[i] > shape.dims[i]) length = checked_length(builder, length, shape.dims[i]);
+    if (length < 0) return false;
+    lengths->push_back(length);
+  }
+  builder.set_origin({n.node().name, n.node().op_type});
+  SliceAttrs slice;
+  PadAttrs pad;
+  for (size_t i = 0; i < v.dims.size(); ++i)
+    slice.starts.push(0), slice.steps.push(1), slice.sizes.push(std::min(v.dims[i], shape.dims[i])),
+        pad.pads.push(0);
+  for (size_t i = 0; i < v.dims.size(); ++i) pad.pads.push(std::max<int64_t>(shape.dims[i] - v.dims[i], 0));
+  for (const OpAttrs& attrs : {OpAttrs(slice), OpAttrs(pad)}) {
+    if (graph.value(*result).dims == shape.dims) break;
+    std::vector<ValueId> out;
+    if (!builder.emit(attrs, {*result}, 1, &out).ok()) return false;
+    *result = out[0];
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const ImportedGraph& source,
@@ -166,25 +313,54 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                                  bool body_gives_condition) {
   const size_t carried = loop.carried.size(), first = body_gives_condition ? 1 : 0;
   std::optional<LoweredBody> body;
-  // Types only ever widen, so this ends.
+  std::vector<CarriedShape> shapes;
+  for (const ValueId v : loop.carried) {
+    shapes.push_back({n.dims(v), {}, {}});
+    for (const auto& [axis, length] : graph_of(n).value(v).extents) shapes.back().open.insert(axis);
+  }
+  // Types and lengths only ever widen, so this ends.
   for (bool again = true; again;) {
     again = false;
     const size_t decided = n.parent().ledger().size();
     std::vector<GraphLowering::Parameter> parameters{{loop.names[0], {DType::kInt64, {}}},
                                                      {loop.names[1], {DType::kBool, {}}}};
     for (size_t i = 0; i < carried; ++i)
-      parameters.push_back({loop.names[2 + i], {n.dtype(loop.carried[i]), n.dims(loop.carried[i])}});
-    body = n.parent().lower_body(source, parameters, diagnostics, prologue);
+      parameters.push_back({loop.names[2 + i], {n.dtype(loop.carried[i]), shapes[i].dims}});
+    for (const CarriedShape& shape : shapes)
+      for (size_t k = 0; k < shape.open.size(); ++k) parameters.push_back({{}, {DType::kInt64, {}}});
+    body = n.parent().lower_body(source, parameters, diagnostics, [&](GraphLowering& inner) {
+      size_t next = 2 + carried;
+      for (size_t i = 0; i < carried; ++i)
+        for (const int axis : shapes[i].open) {
+          const ValueId length = inner.graph().inputs[next++];
+          inner.lengths().symbol(length, {0, shapes[i].dims[static_cast<size_t>(axis)]});
+          inner.graph().value(inner.graph().inputs[2 + i]).extents.emplace_back(axis, length);
+        }
+      if (prologue) prologue(inner);
+    });
     if (!body) return std::nullopt;
+    const auto lower_again = [&] {
+      if (!again) n.parent().ledger().rewind(decided);
+      again = true;
+    };
     for (size_t i = 0; i < carried; ++i) {
       const Value& result = body->graph->value(body->graph->outputs[first + i]);
-      if (result.dims != n.dims(loop.carried[i])) {
+      if (result.dims.size() != shapes[i].dims.size() ||
+          (!loop.may_grow && result.dims != shapes[i].dims && shapes[i].open.empty())) {
         loop.assumed = assumed_results(n, *body->graph, loop, first);
         diagnostics.refuse(
             n.node().name, n.node().op_type,
             fmt::format("carried value {} starts as {} and becomes {}: its shape must stay the same, or the "
                         "trip count be a constant of at most {}",
                         i, to_string(n.dims(loop.carried[i])), to_string(result.dims), kMostUnrolled));
+        return std::nullopt;
+      }
+      if (!settle_carried(n, loop, result, &shapes[i])) lower_again();
+      if (!plausible_dims(result.dtype, shapes[i].dims)) {
+        diagnostics.refuse(
+            n.node().name, n.node().op_type,
+            fmt::format("carried value {} grows by every trip, and {} trips are too many", i, loop.max_trips),
+            fmt::format("give the maximum of its length with --bound {}=N", n.node().name));
         return std::nullopt;
       }
       if (result.dtype == n.dtype(loop.carried[i])) continue;
@@ -198,9 +374,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
       }
       // Where the start's type is the wider one, the body's result is cast to it below.
       if (*common == n.dtype(loop.carried[i])) continue;
-      if (!again) n.parent().ledger().rewind(decided);
+      lower_again();
       loop.carried[i] = n.cast(loop.carried[i], *common);
-      again = true;
     }
   }
   Graph& graph = *body->graph;
@@ -221,8 +396,14 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                              "a carried value keeps the type that it starts with",
                              TypeEffect::kCast,
                              {}});
+    graph.value(cast[0]).extents = graph.value(result).extents;
     result = cast[0];
   }
+  std::vector<ValueId> lengths;
+  for (size_t i = 0; i < carried; ++i)
+    if (!hold_carried(n, graph, &graph.outputs[first + i], shapes[i], &lengths)) return std::nullopt;
+  graph.outputs.insert(graph.outputs.begin() + static_cast<ptrdiff_t>(first + carried), lengths.begin(),
+                       lengths.end());
   if (body_gives_condition && graph.outputs[0] >= 0 && graph.value(graph.outputs[0]).dtype != DType::kBool) {
     std::vector<ValueId> truth;
     const DType before = graph.value(graph.outputs[0]).dtype;
@@ -251,28 +432,52 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   if (const ConstantPtr go = graph.value(graph.outputs[0]).constant; go && go->size() == 1)
     loop.exact |= loop.known_start && go->as_int64s()[0] != 0;
   std::vector<ValueFact> facts;
+  const size_t held = carried + lengths.size();
   for (size_t i = 1; i < graph.outputs.size(); ++i) {
     const Value& v = graph.value(graph.outputs[i]);
-    if (!v.extents.empty()) {
-      diagnostics.refuse(n.node().name, n.node().op_type,
-                         "a result of its body has a length that depends on data");
+    if (i > held && !v.extents.empty()) {
+      const auto axis = static_cast<size_t>(v.extents[0].first);
+      diagnostics.refuse(
+          n.node().name, n.node().op_type,
+          fmt::format("result {} of its body is collected over all trips, but its dimension {} is "
+                      "bounded (at most {})",
+                      i - lengths.size(), axis, v.dims[axis]));
       return std::nullopt;
     }
     Dims dims = v.dims;
-    if (i > carried) dims.insert(dims.begin(), loop.max_trips);
+    if (i > held) dims.insert(dims.begin(), loop.max_trips);
     facts.push_back({v.dtype, dims});
   }
   facts.push_back({DType::kInt64, {}});
   separate_outputs(graph);
   std::vector<ValueId> operands{loop.trips, loop.condition};
-  operands.insert(operands.end(), loop.carried.begin(), loop.carried.end());
-  std::vector<ValueId> results = add_control(n, LoopAttrs{loop.max_trips, static_cast<int64_t>(carried)},
+  Bounded b(n);
+  for (size_t i = 0; i < carried; ++i) {
+    PadAttrs pad;
+    const Dims dims = n.dims(loop.carried[i]);
+    for (size_t axis = 0; axis < dims.size(); ++axis) pad.pads.push(0);
+    for (size_t axis = 0; axis < dims.size(); ++axis) pad.pads.push(shapes[i].dims[axis] - dims[axis]);
+    operands.push_back(dims == shapes[i].dims ? loop.carried[i] : b.emit(pad, {loop.carried[i]}));
+  }
+  for (size_t i = 0; i < carried; ++i)
+    for (const int axis : shapes[i].open)
+      operands.push_back(b.lengths().value(b.lengths().of_axis(loop.carried[i], axis)));
+  std::vector<ValueId> results = add_control(n, LoopAttrs{loop.max_trips, static_cast<int64_t>(held)},
                                              operands, body->captures, {body->graph}, facts);
   const ValueId taken = results.back();
   results.pop_back();
-  if (!loop.exact)
-    for (size_t i = carried; i < results.size(); ++i)
-      n.parent().graph().value(results[i]).extents = {{0, taken}};
+  size_t next = carried;
+  for (size_t i = 0; i < carried; ++i) {
+    std::vector<LengthId> all = b.of_axes(results[i]);
+    for (const int axis : shapes[i].open)
+      all[static_cast<size_t>(axis)] =
+          b.lengths().symbol(results[next++], {0, shapes[i].dims[static_cast<size_t>(axis)]});
+    results[i] = b.with_lengths(results[i], all);
+  }
+  results.erase(results.begin() + static_cast<ptrdiff_t>(carried),
+                results.begin() + static_cast<ptrdiff_t>(held));
+  for (size_t i = carried; i < results.size() && !loop.exact; ++i)
+    results[i] = bounded(n, results[i], 0, taken);
   return results;
 }
 
@@ -341,7 +546,7 @@ bool lower_loop(NodeLowering& n) {
   for (const ImportedValueInfo& in : source->inputs) loop.names.push_back(in.name);
 
   std::optional<int64_t> trips;
-  if (n.has_input(0) && n.constant(n.input(0))) {
+  if (n.has_input(0) && (n.constant(n.input(0)) || n.parent().lengths().known_items(n.input(0)))) {
     const auto given = n.constant_int(0);
     if (!given) return false;
     trips = std::max<int64_t>(0, *given);
@@ -361,17 +566,26 @@ bool lower_loop(NodeLowering& n) {
   };
   const int64_t most = all_constant || sequences ? kMostFolded : kMostUnrolled;
   Diagnostics trial;
+  // A number of trips that depends on data may have a maximum.
+  const auto count = n.has_input(0) ? n.parent().lengths().items(n.input(0)) : std::nullopt;
+  const bool known_most = !trips && count && count->size() == 1 &&
+                          n.parent().lengths().high(count->front()) < Lengths::kNoMaximum;
   // A number of trips beyond `most` (exporters write the largest there is) may yet be cut short.
   const bool stops = condition && (!trips || *trips > most) && !never_stops(*source) &&
                      condition_folds(n, *source, loop.carried);
-  const bool unrolls = (all_constant && *trips <= kMostFolded) || sequences || (!trips && !bounded && stops);
+  const bool unrolls =
+      (all_constant && *trips <= kMostFolded) || sequences || (!trips && !bounded && !known_most && stops);
   if (!unrolls) {
     const int64_t assumed = n.parent().options().assumed;
-    if (!trips && !bounded) {
+    if (!trips && !bounded && !known_most) {
       refuse_unbounded();
       if (assumed == 0) return false;
     }
-    loop.max_trips = trips ? *trips : bounded ? bound->second : assumed;
+    loop.max_trips = trips        ? *trips
+                     : bounded    ? bound->second
+                     : known_most ? std::max<int64_t>(0, n.parent().lengths().high(count->front()))
+                                  : assumed;
+    loop.may_grow = !(trips && *trips <= kMostUnrolled && condition);
     if (!trips) loop.trips = n.has_input(0) ? n.reshape(n.cast(n.input(0), DType::kInt64), {}) : kAbsent;
     if (trips) loop.trips = n.add_constant(Constant::scalar_int(DType::kInt64, *trips));
     if (n.has_input(1) && !condition) {

@@ -10,6 +10,7 @@ struct PlannedLoop {
   int64_t max_trips = 0;
   bool exact = false;              // runs exactly max_trips times
   bool known_start = false;        // ... if the body never says stop
+  bool may_grow = false;           // carried values may have other lengths from trip to trip
   std::vector<ValueId> carried;    // initial values
   std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
   // In a trial (LoweringOptions::assumed): what the results would be, had a carried value not changed its

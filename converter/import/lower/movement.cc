@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "converter/import/bounded.h"
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/quantized_table.h"
 #include "converter/import/lower/slice.h"
@@ -51,14 +53,57 @@ bool lower_concat(NodeLowering& n) {
   return n.output(0, joined(n, inputs, axis));
 }
 
+// Where the axis or a size depends on data; nullopt: neither does.
+std::optional<bool> split_bounded(NodeLowering& n, ValueId x, int64_t axis, int64_t parts) {
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const LengthId length = lengths.of_axis(x, axis);
+  std::vector<LengthId> sizes;
+  if (n.has_attr("split")) {
+    for (const int64_t size : n.attr_ints("split")) sizes.push_back(lengths.constant(size));
+  } else if (n.has_input(1)) {
+    const auto items = lengths.items(n.input(1));
+    if (!items) return std::nullopt;
+    sizes = *items;
+  } else {
+    const LengthId count = lengths.constant(parts);
+    const LengthId part = lengths.div(lengths.add(length, lengths.constant(parts - 1)), count);
+    for (int64_t i = 0; i < parts; ++i)
+      sizes.push_back(lengths.min(
+          part,
+          lengths.max(lengths.sub(length, lengths.mul(part, lengths.constant(i))), lengths.constant(0))));
+  }
+  const bool fixed =
+      std::all_of(sizes.begin(), sizes.end(), [&](LengthId id) { return lengths.known(id).has_value(); });
+  if (lengths.known(length) && fixed) return std::nullopt;
+  if (static_cast<int64_t>(sizes.size()) != parts)
+    return n.refuse("{} sizes for {} outputs", sizes.size(), parts);
+  LengthId start = lengths.constant(0);
+  for (const LengthId size : sizes) start = lengths.add(start, size);
+  // The first part holds the others to the whole.
+  const LengthId whole = b.equal(start, length, "the sizes do not add up to the axis");
+  start = lengths.constant(0);
+  const int64_t dim = n.dims(x)[static_cast<size_t>(axis)];
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    LengthId size = b.at_most(sizes[i], dim, "a size is not within the axis");
+    if (whole != length && !(lengths.known(whole) && lengths.known(length)))
+      size = b.not_above(size, whole, "the sizes do not add up to the axis");
+    if (n.wants_output(i) && !n.output(i, b.section(x, axis, start, 1, size))) return false;
+    start = lengths.add(start, sizes[i]);
+  }
+  n.ignore_attr("num_outputs");
+  return true;
+}
+
 // Sizes by input (1, 13+), by attribute (2 to 12), or as equal as can be.
 bool lower_split(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
   int64_t axis = n.attr_int("axis", 0);
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
-  const int64_t length = n.dims(x)[static_cast<size_t>(axis)];
   const auto parts = static_cast<int64_t>(n.output_count());
+  if (const auto done = split_bounded(n, x, axis, parts)) return *done;
+  const int64_t length = n.dims(x)[static_cast<size_t>(axis)];
   std::vector<int64_t> sizes;
   if (n.has_attr("split")) {
     sizes = n.attr_ints("split");
@@ -89,12 +134,63 @@ bool lower_split(NodeLowering& n) {
   return true;
 }
 
+// Where an axis, a start or an end depends on data.
+bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& starts,
+                   const std::vector<int64_t>& ends, std::vector<int64_t> axes, std::vector<int64_t> steps) {
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const auto all_of = [&](size_t input, const std::vector<int64_t>& given) {
+    std::vector<LengthId> all;
+    for (const int64_t i : given) all.push_back(lengths.constant(i));
+    return given.empty() && n.has_input(input) ? *lengths.items(n.input(input)) : all;
+  };
+  const std::vector<LengthId> first = all_of(1, starts), last = all_of(2, ends);
+  if (axes.empty())
+    for (size_t i = 0; i < first.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  if (steps.empty()) steps.assign(first.size(), 1);
+  if (last.size() != first.size() || axes.size() != first.size() || steps.size() != first.size())
+    return n.refuse("{} starts, {} ends, {} axes, {} steps", first.size(), last.size(), axes.size(),
+                    steps.size());
+  if (!n.normalize_axes(&axes, n.rank(x))) return false;
+  const LengthId zero = lengths.constant(0);
+  ValueId y = x;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    if (steps[i] == 0) return n.refuse("step 0 along axis {}", axes[i]);
+    const LengthId length = lengths.of_axis(x, axes[i]);
+    const int64_t dim = n.dims(x)[static_cast<size_t>(axes[i])],
+                  step = std::clamp<int64_t>(steps[i], -(dim + 1), dim + 1);
+    // Negative ends count from the length; beyond the axis they stop at it.
+    const auto within = [&](LengthId at, LengthId low, LengthId high) {
+      const LengthId below = lengths.combine(LengthFn::kLess, at, zero);
+      return lengths.max(lengths.min(lengths.add(at, lengths.mul(below, length)), high), low);
+    };
+    const LengthId before = lengths.constant(-1), top = lengths.sub(length, lengths.constant(1));
+    const LengthId begin = step > 0 ? within(first[i], zero, length) : within(first[i], before, top);
+    const LengthId end = step > 0 ? within(last[i], zero, length) : within(last[i], before, top);
+    LengthId span = step > 0 ? lengths.sub(end, begin) : lengths.sub(begin, end);
+    // What the ends are apart bounds it, whatever the length.
+    if (step > 0 && lengths.range(first[i]).low >= 0 && lengths.range(last[i]).low >= 0)
+      span = lengths.min(span, lengths.sub(last[i], first[i]));
+    const int64_t stride = step > 0 ? step : -step;
+    const LengthId count = lengths.div(lengths.add(lengths.max(span, zero), lengths.constant(stride - 1)),
+                                       lengths.constant(stride));
+    if (step == 1 && lengths.known(first[i]) == 0 && count == length) continue;
+    // A start beyond the length leaves no element, so that a known one need not be held within it.
+    const auto known = lengths.known(first[i]);
+    const LengthId start = known && *known >= 0 && step > 0 ? lengths.constant(std::min(*known, dim)) : begin;
+    y = b.section(y, axes[i], start, step, count);
+  }
+  return n.output(0, y);
+}
+
 bool lower_slice(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
   const Dims d = n.dims(x);
   const auto rank = static_cast<int64_t>(d.size());
   std::vector<int64_t> starts, ends, axes, steps;
+  Bounded b(n);
+  bool open = false;
   if (n.has_attr("starts")) {
     starts = n.attr_ints("starts"), ends = n.attr_ints("ends"), axes = n.attr_ints("axes");
   } else {
@@ -106,11 +202,17 @@ bool lower_slice(NodeLowering& n) {
         if (i <= 2) return n.refuse("has no {}", i == 1 ? "starts" : "ends");
         continue;
       }
+      if (i <= 2 && (b.is_bounded(x) || !b.lengths().known_items(n.input(i)))) {
+        if (!b.lengths().items(n.input(i))) return n.constant_ints(i).has_value();
+        open = true;
+        continue;
+      }
       const auto items = n.constant_ints(i);
       if (!items) return false;
       *lists[i - 1] = *items;
     }
   }
+  if (b.is_bounded(x) || open) return slice_bounded(n, x, starts, ends, axes, steps);
   if (axes.empty())
     for (size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<int64_t>(i));
   if (steps.empty()) steps.assign(starts.size(), 1);
@@ -133,11 +235,36 @@ bool lower_slice(NodeLowering& n) {
   return n.output(0, n.emit(a, {x}));
 }
 
+// Where an axis or a number of repeats depends on data: element i comes from i modulo the length.
+bool tile_bounded(NodeLowering& n, ValueId x) {
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const std::vector<LengthId> repeats = *lengths.items(n.input(1));
+  if (static_cast<int64_t>(repeats.size()) != n.rank(x))
+    return n.refuse_shapes("{} repeats for rank {}", repeats.size(), n.rank(x));
+  ValueId y = x;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    const auto axis = static_cast<int64_t>(i);
+    if (lengths.known(repeats[i]) == 1) continue;
+    std::vector<LengthId> all = b.of_axes(y);
+    const LengthId length = all[i];
+    const auto count = b.with_maximum(lengths.mul(length, repeats[i]));
+    if (!count) return false;
+    all[i] = *count;
+    const ValueId from = b.emit(ModAttrs{}, {index_row(n, lengths.high(*count)),
+                                             lengths.value(lengths.max(length, lengths.constant(1)))});
+    y = b.with_lengths(b.emit(GatherAttrs{axis}, {y, from}), all);
+  }
+  return n.output(0, y);
+}
+
 // Tile-1 repeats along one axis.
 bool lower_tile(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
   std::vector<int64_t> repeats;
+  if (n.opset() >= 6 && (Bounded(n).is_bounded(x) || !n.parent().lengths().known_items(n.input(1))))
+    if (n.parent().lengths().items(n.input(1))) return tile_bounded(n, x);
   const auto given = n.constant_ints(1);
   if (!given) return false;
   if (n.opset() < 6 && n.has_input(2)) {
@@ -177,14 +304,21 @@ bool lower_gather(NodeLowering& n) {
   const ValueId indices = indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]);
   if (indices == kUnknown) return false;
   // One known index is a slice.
-  if (const ConstantPtr c = n.constant(indices); c && c->size() == 1) {
+  const bool open = !n.parent().lengths().known(n.parent().lengths().of_axis(x, axis));
+  if (const ConstantPtr c = n.constant(indices); c && c->size() == 1 && !open) {
     const int64_t length = n.dims(x)[static_cast<size_t>(axis)], i = c->as_int64s()[0];
     Dims d = n.dims(x);
     d.erase(d.begin() + axis);
     d.insert(d.begin() + axis, static_cast<size_t>(n.rank(indices)), 1);
-    return n.output(0, n.reshape(n.slice(x, axis, i < 0 ? i + length : i, 1), d));
+    const ValueId one = n.slice(x, axis, i < 0 ? i + length : i, 1);
+    if (!Bounded(n).is_bounded(x)) return n.output(0, n.reshape(one, d));
+    std::vector<LengthId> all = n.parent().lengths().of_axes(x);
+    all.erase(all.begin() + axis);
+    all.insert(all.begin() + axis, static_cast<size_t>(n.rank(indices)), n.parent().lengths().constant(1));
+    return n.output(0, Bounded(n).reshaped(one, all));
   }
-  if (const ValueId y = gather_dequantized(n, x, axis, indices); y != kAbsent) return n.output(0, y);
+  if (const ValueId y = open ? kAbsent : gather_dequantized(n, x, axis, indices); y != kAbsent)
+    return n.output(0, y);
   return n.output(0, n.emit(GatherAttrs{axis}, {x, indices}));
 }
 
@@ -273,13 +407,16 @@ bool lower_compress(NodeLowering& n) {
   }
   if (x < 0) return false;
   if (n.rank(condition) != 1) return n.refuse("condition must have one dim, not {}", n.rank(condition));
+  Bounded b(n);
   const int64_t length = std::min(n.size(condition), n.dims(x)[static_cast<size_t>(axis)]);
-  condition = n.slice(as_bool(n, condition), 0, 0, length);
-  const std::vector<ValueId> r = n.emit_many(NonZeroAttrs{}, {condition}, 2);
+  condition = b.cut(b.filled(as_bool(n, condition), 0), 0, length);
+  const std::vector<ValueId> r = n.emit_padded(NonZeroAttrs{}, {condition}, {true, true});
   ValueId index = n.reshape(r[0], {length});
-  if (n.constant(r[1]) && n.constant(index)) index = n.slice(index, 0, 0, n.constant(r[1])->as_int64s()[0]);
-  const ValueId y = n.emit(GatherAttrs{axis}, {x, index});
-  return n.output(0, n.constant(index) ? y : bounded(n, y, axis, r[1]));
+  if (n.constant(r[1]) && n.constant(index))
+    index = n.slice(index, 0, 0, n.constant(r[1])->as_int64s()[0]);
+  else
+    index = bounded(n, index, 0, r[1]);
+  return n.output(0, n.emit(GatherAttrs{axis}, {x, index}));
 }
 
 bool lower_unique(NodeLowering& n) {

@@ -1,6 +1,8 @@
 // Reductions, extremes and their places, running sums, the largest k, softmax.
 #include <algorithm>
 
+#include "converter/import/bounded.h"
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/op_enums.h"
 
@@ -86,17 +88,29 @@ bool lower_top_k(NodeLowering& n) {
   if (!n.normalize_axis(&a.axis, n.rank(x))) return false;
   if (n.has_attr("k")) {
     a.k = n.attr_int("k", 1);
-  } else {
+  }
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const LengthId length = lengths.of_axis(x, a.axis);
+  LengthId k = lengths.constant(a.k);
+  if (!n.has_attr("k")) {
     if (!n.has_input(1)) return n.refuse("has no K");
-    const auto k = n.constant_int(1);
-    if (!k) return false;
-    a.k = *k;
+    const auto items = lengths.items(n.input(1));
+    if (!items) return n.constant_int(1).has_value();
+    if (items->size() != 1) return n.refuse("K has {} elements, not one", items->size());
+    k = items->front();
   }
   a.largest = n.attr_int("largest", 1) != 0, a.sorted = n.attr_int("sorted", 1) != 0;
-  const int64_t length = n.dims(x)[static_cast<size_t>(a.axis)];
-  if (a.k < 0 || a.k > length) return n.refuse_shapes("k is {} for an axis of {}", a.k, length);
+  const int64_t dim = n.dims(x)[static_cast<size_t>(a.axis)];
+  if (const auto known = lengths.known(k); known && (*known < 0 || *known > dim))
+    return n.refuse_shapes("k is {} for an axis of {}{}", *known, lengths.known(length) ? "" : "at most ",
+                           dim);
+  a.k = std::clamp<int64_t>(lengths.high(k), 0, dim);
+  std::vector<LengthId> all = b.of_axes(x);
+  if (!lengths.known(k)) k = b.at_most(k, a.k, "k is not within the axis");
+  all[static_cast<size_t>(a.axis)] = b.not_above(k, length, "k is more than there are elements");
   const std::vector<ValueId> r = n.emit_many(a, {x}, 2);
-  return n.output(0, r[0]) && n.output(1, r[1]);
+  return n.output(0, b.with_lengths(r[0], all)) && n.output(1, b.with_lengths(r[1], all));
 }
 
 // ---- softmax and its relatives. Before opset 13 they saw a matrix [dims before axis, dims from axis on].

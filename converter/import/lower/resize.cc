@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/spatial.h"
 
@@ -99,9 +100,19 @@ bool lower_resize(NodeLowering& n) {
     scales = *given;
   }
   if (n.has_input(3) && n.size(n.input(3)) > 0) {
-    const auto given = n.constant_ints(3);
-    if (!given) return false;
-    sizes = *given;
+    // A bounded axis may keep its length.
+    Lengths& lengths = n.parent().lengths();
+    const auto items = lengths.items(n.input(3));
+    for (size_t i = 0; items && items->size() == axes.size() && i < axes.size(); ++i) {
+      const auto known = lengths.known((*items)[i]);
+      if (!known && (*items)[i] != lengths.of_axis(x, axes[i])) break;
+      sizes.push_back(known ? *known : dims[static_cast<size_t>(axes[i])]);
+    }
+    if (sizes.size() != axes.size()) {
+      const auto given = n.constant_ints(3);
+      if (!given) return false;
+      sizes = *given;
+    }
   }
   // The roi means nothing in the other modes, yet many files give one.
   if (!old && n.has_input(1) && *c == ResizeCoordinates::kTfCropAndResize) {

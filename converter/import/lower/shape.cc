@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "converter/import/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
 #include "runtime/core/checked.h"
@@ -11,37 +12,68 @@
 namespace sinter::convert {
 namespace {
 
-// A value whose length is only known while running has no shape to ask for.
-bool refuse_bounded(NodeLowering& n, ValueId v) {
-  if (v < 0 || n.parent().graph().value(v).extents.empty()) return false;
-  n.refuse("the shape of its input depends on data");
-  return true;
+// Lengths that are known.
+Dims dims_of(const Lengths& lengths, const std::vector<LengthId>& all) {
+  Dims dims;
+  for (const LengthId id : all) dims.push_back(lengths.high(id));
+  return dims;
 }
 
 bool lower_shape(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
-  if (refuse_bounded(n, x)) return false;
-  const Dims d = n.dims(x);
-  const auto rank = static_cast<int64_t>(d.size());
+  const auto rank = n.rank(x);
   int64_t start = n.attr_int("start", 0), end = n.attr_int("end", rank);
   if (start < 0) start += rank;
   if (end < 0) end += rank;
   start = std::clamp<int64_t>(start, 0, rank), end = std::clamp<int64_t>(end, start, rank);
-  return n.output(
-      0, n.int64s(std::span(d).subspan(static_cast<size_t>(start), static_cast<size_t>(end - start))));
+  const std::vector<LengthId> all = Bounded(n).of_axes(x);
+  return n.output(0, n.parent().lengths().vector({all.begin() + start, all.begin() + end}));
 }
 
 bool lower_size(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
-  if (refuse_bounded(n, x)) return false;
-  return n.output(0, n.add_constant(Constant::scalar_int(DType::kInt64, n.size(x))));
+  Lengths& lengths = n.parent().lengths();
+  LengthId size = lengths.constant(1);
+  for (const LengthId length : lengths.of_axes(x)) size = lengths.mul(size, length);
+  return n.output(0, lengths.value(size));
 }
 
 bool lower_identity(NodeLowering& n) {
   if (!n.has_input(0)) return n.refuse("has no input");
   return n.output(0, n.input(0));
+}
+
+// A shape that depends on data, or that a bounded value takes.
+bool reshape_bounded(NodeLowering& n, ValueId x, std::vector<LengthId> shape, bool allow_zero) {
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const std::vector<LengthId> from = b.of_axes(x);
+  LengthId whole = lengths.constant(1), others = lengths.constant(1);
+  for (const LengthId length : from) whole = lengths.mul(whole, length);
+  std::optional<size_t> open;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const auto known = lengths.known(shape[i]);
+    if (known == 0 && !allow_zero) {
+      if (i >= from.size()) return n.refuse_shapes("its shape copies dim {} of {}", i, to_string(n.dims(x)));
+      shape[i] = from[i];
+    }
+    if (known == -1) {
+      if (open) return n.refuse_shapes("its shape leaves two dims open");
+      open = i;
+    } else {
+      // No axis has more elements than the whole.
+      shape[i] = lengths.min(shape[i], lengths.constant(std::max<int64_t>(lengths.high(whole), 1)));
+      others = lengths.mul(others, shape[i]);
+    }
+  }
+  if (open) {
+    shape[*open] = lengths.div(whole, others);
+    const auto most = std::max<int64_t>(lengths.high(whole), 0);
+    shape[*open] = lengths.min(shape[*open], lengths.constant(most));
+  }
+  return n.output(0, b.reshaped(x, shape));
 }
 
 // Reshape-1 has the shape as attribute.
@@ -54,11 +86,19 @@ bool lower_reshape(NodeLowering& n) {
     shape = n.attr_ints("shape");
   } else {
     if (!n.has_input(1)) return n.refuse("has no shape");
+    Lengths& lengths = n.parent().lengths();
+    if (const auto items = lengths.items(n.input(1)); items && !lengths.known_items(n.input(1)))
+      return reshape_bounded(n, x, *items, n.attr_int("allowzero", 0) != 0);
     const auto items = n.constant_ints(1);
     if (!items) return false;
     shape = *items;
   }
   const bool allow_zero = n.attr_int("allowzero", 0) != 0;
+  if (Bounded(n).is_bounded(x)) {
+    std::vector<LengthId> items;
+    for (const int64_t dim : shape) items.push_back(n.parent().lengths().constant(dim));
+    return reshape_bounded(n, x, items, allow_zero);
+  }
   const Dims d = n.dims(x);
   int64_t known = 1;
   int open = -1;
@@ -95,13 +135,20 @@ bool lower_squeeze(NodeLowering& n) {
   std::vector<int64_t> axes;
   if (!read_axes(n, 1, n.rank(x), &axes)) return false;
   const bool given = n.has_attr("axes") || n.has_input(1);
-  Dims out;
+  Bounded b(n);
+  const std::vector<LengthId> from = b.of_axes(x);
+  std::vector<LengthId> out;
   for (size_t i = 0; i < d.size(); ++i) {
     const bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
-    if (named && d[i] != 1) return n.refuse_shapes("axis {} of {} is not 1", i, to_string(d));
-    if (given ? !named : d[i] != 1) out.push_back(d[i]);
+    const bool open = !b.lengths().known(from[i]);
+    if (!given && open)
+      return n.refuse_advising("name the axes that go",
+                               "dimension {} of {} is bounded (at most {}) and may be 1", i, to_string(d),
+                               d[i]);
+    if (named && d[i] != 1 && !open) return n.refuse_shapes("axis {} of {} is not 1", i, to_string(d));
+    if (given ? !named : d[i] != 1) out.push_back(from[i]);
   }
-  return n.output(0, n.reshape(x, out));
+  return n.output(0, b.is_bounded(x) ? b.reshaped(x, out) : n.reshape(x, dims_of(b.lengths(), out)));
 }
 
 bool lower_unsqueeze(NodeLowering& n) {
@@ -119,11 +166,14 @@ bool lower_unsqueeze(NodeLowering& n) {
   const Dims d = n.dims(x);
   const auto rank = static_cast<int64_t>(d.size() + axes.size());
   if (!n.normalize_axes(&axes, rank)) return false;
-  Dims out;
+  Bounded b(n);
+  const std::vector<LengthId> from = b.of_axes(x);
+  std::vector<LengthId> out;
   size_t next = 0;
   for (int64_t i = 0; i < rank; ++i)
-    out.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? 1 : d[next++]);
-  return n.output(0, n.reshape(x, out));
+    out.push_back(std::find(axes.begin(), axes.end(), i) != axes.end() ? b.lengths().constant(1)
+                                                                       : from[next++]);
+  return n.output(0, b.is_bounded(x) ? b.reshaped(x, out) : n.reshape(x, dims_of(b.lengths(), out)));
 }
 
 // com.microsoft: a new axis of one at a place of the result.
@@ -148,25 +198,43 @@ bool lower_flatten(NodeLowering& n) {
 bool lower_expand(NodeLowering& n) {
   const ValueId x = n.input(0);
   if (x == kAbsent || !n.has_input(1)) return n.refuse("needs two inputs");
-  const auto shape = n.constant_ints(1);
-  if (!shape) return false;
-  Dims out = *shape;
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const auto shape = lengths.items(n.input(1));
+  if (!shape) return n.constant_ints(1).has_value();
+  const std::vector<LengthId> from = b.of_axes(x);
   const Dims d = n.dims(x);
-  if (out.size() < d.size()) out.insert(out.begin(), d.size() - out.size(), 1);
-  for (size_t i = 0; i < d.size(); ++i) {
-    int64_t& o = out[out.size() - d.size() + i];
-    if (o == 1) o = d[i];
-    if (d[i] != 1 && d[i] != o)
-      return n.refuse_shapes("{} does not broadcast with shape [{}]", to_string(d), fmt::join(*shape, ","));
+  std::vector<LengthId> out = *shape;
+  if (out.size() < from.size()) out.insert(out.begin(), from.size() - out.size(), lengths.constant(1));
+  Dims dims;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const bool own = i + from.size() >= out.size();
+    const size_t axis = own ? i + from.size() - out.size() : 0;
+    if (own && lengths.known(out[i]) == 1) {
+      out[i] = from[axis];
+    } else if (own && lengths.known(from[axis]) != 1) {
+      const auto a = lengths.known(from[axis]), o = lengths.known(out[i]);
+      if (a && o && *a != *o) return n.refuse_shapes("{} does not broadcast with its shape", to_string(d));
+      out[i] = b.equal(from[axis], out[i], "the shape asks for another length");
+    } else {
+      const auto most = b.with_maximum(out[i]);
+      if (!most) return false;
+      out[i] = *most;
+    }
+    dims.push_back(own && d[axis] != 1 ? d[axis] : lengths.high(out[i]));
+    if (dims.back() < 0) return n.refuse_shapes("a dimension of {}", dims.back());
   }
-  for (const int64_t o : out)
-    if (o < 0) return n.refuse_shapes("shape [{}] is impossible", fmt::join(*shape, ","));
-  return n.output(0, n.broadcast(x, out));
+  if (!b.is_bounded(x) && lengths.known_items(n.input(1))) return n.output(0, n.broadcast(x, dims));
+  const ValueId y = n.emit_padded(BroadcastAttrs{int_list(dims)}, {x}, {true})[0];
+  return n.output(0, b.with_lengths(y, out));
 }
 
 bool lower_constant_of_shape(NodeLowering& n) {
-  const auto shape = n.constant_ints(0);
-  if (!shape) return n.has_input(0) ? false : n.refuse("has no input");
+  if (!n.has_input(0)) return n.refuse("has no input");
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  auto shape = lengths.items(n.input(0));
+  if (!shape) return n.constant_ints(0).has_value();
   ConstantPtr value = Constant::scalar(DType::kFloat32, 0);
   if (n.has_attr("value")) {
     value = n.attr_tensor("value");
@@ -174,9 +242,28 @@ bool lower_constant_of_shape(NodeLowering& n) {
     if (value->size() != 1) return n.refuse("attribute value has {} elements, not 1", value->size());
     value = value->reshaped({});
   }
-  for (const int64_t d : *shape)
-    if (d < 0) return n.refuse_shapes("shape [{}] is impossible", fmt::join(*shape, ","));
-  return n.output(0, n.broadcast(n.add_constant(value), *shape));
+  for (LengthId& length : *shape) {
+    if (lengths.high(length) < 0) return n.refuse_shapes("a dimension of {}", lengths.high(length));
+    const auto most = b.with_maximum(length);
+    if (!most) return false;
+    length = *most;
+  }
+  return n.output(0, b.with_lengths(n.broadcast(n.add_constant(value), dims_of(lengths, *shape)), *shape));
+}
+
+// From start by delta, in a number that depends on data.
+bool range_bounded(NodeLowering& n, LengthId start, LengthId limit, int64_t delta, DType t) {
+  Bounded b(n);
+  Lengths& lengths = b.lengths();
+  const LengthId span = delta > 0 ? lengths.sub(limit, start) : lengths.sub(start, limit);
+  const int64_t step = delta > 0 ? delta : -delta;
+  const LengthId rounded = lengths.add(lengths.max(span, lengths.constant(0)), lengths.constant(step - 1));
+  const auto count = b.with_maximum(lengths.div(rounded, lengths.constant(step)));
+  if (!count) return false;
+  ValueId at =
+      n.mul(index_row(n, lengths.high(*count)), n.add_constant(Constant::scalar_int(DType::kInt64, delta)));
+  at = n.cast(n.add(at, lengths.value(start)), t);
+  return n.output(0, b.with_lengths(at, {*count}));
 }
 
 // In the type's own arithmetic; 16-bit floats in float32 (stash_type).
@@ -187,6 +274,13 @@ bool lower_range(NodeLowering& n) {
     if (!n.has_input(i)) return n.refuse("needs three inputs");
   const DType t = n.dtype(n.input(0));
   if (is_integer(t)) {
+    Lengths& lengths = n.parent().lengths();
+    const auto first = lengths.items(n.input(0)), last = lengths.items(n.input(1));
+    const auto step = lengths.known_items(n.input(2));
+    const bool open = !lengths.known_items(n.input(0)) || !lengths.known_items(n.input(1));
+    if (first && last && step && first->size() == 1 && last->size() == 1 && step->size() == 1 && open &&
+        step->front() != 0)
+      return range_bounded(n, first->front(), last->front(), step->front(), t);
     const auto start = n.constant_int(0), limit = n.constant_int(1), delta = n.constant_int(2);
     if (!start || !limit || !delta) return false;
     if (*delta == 0) return n.refuse("delta is 0");

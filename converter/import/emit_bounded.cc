@@ -1,0 +1,510 @@
+// How each operation treats lengths: it keeps the elements along a bounded axis apart, so that its result has
+// the length too, or padding is filled with what changes nothing before it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "converter/import/bounded.h"
+#include "converter/import/lower.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+using Ids = std::vector<ValueId>;
+using LengthList = std::vector<LengthId>;
+
+class BoundedEmitter {
+ public:
+  BoundedEmitter(NodeLowering& n, const OpAttrs& attrs, Ids inputs, const std::vector<bool>& wanted)
+      : n_(n), b_(n), lengths_(b_.lengths()), attrs_(attrs), in_(std::move(inputs)), wanted_(wanted) {
+    for (const ValueId v : in_) of_.push_back(b_.of_axes(v));
+  }
+
+  Ids run() {
+    if ((op_info(op_of(attrs_))->traits & kElementwise) != 0) return elementwise();
+    return std::visit([&](const auto& a) { return rule(a); }, attrs_);
+  }
+
+ private:
+  // ---- what rules are made of
+
+  size_t rank(size_t input) const { return of_[input].size(); }
+  bool open(size_t input, int64_t axis) const {
+    return in_[input] >= 0 && !lengths_.known(of_[input][static_cast<size_t>(axis)]);
+  }
+  bool bounded(size_t input) const { return input < in_.size() && b_.is_bounded(in_[input]); }
+  LengthId length(size_t input, int64_t axis) const { return of_[input][static_cast<size_t>(axis)]; }
+  int64_t dim(size_t input, int64_t axis) const { return n_.dims(in_[input])[static_cast<size_t>(axis)]; }
+
+  Ids unknown() const { return Ids(wanted_.size(), kUnknown); }
+  Ids refuse() {
+    for (size_t i = 0; i < in_.size(); ++i)
+      for (size_t axis = 0; axis < rank(i); ++axis)
+        if (open(i, static_cast<int64_t>(axis)))
+          return n_.refuse_advising(
+                     "compute it after the model, or export the model so that the length is fixed",
+                     "dimension {} of {} is bounded (at most {}), which {} cannot follow", axis,
+                     to_string(n_.dtype(in_[i]), n_.dims(in_[i])), dim(i, static_cast<int64_t>(axis)),
+                     op_name(op_of(attrs_))),
+                 unknown();
+    return unknown();
+  }
+  // The results, each with the same lengths.
+  Ids give(const LengthList& all) {
+    Ids results = n_.emit_padded(attrs_, in_, wanted_);
+    for (ValueId& v : results)
+      if (v >= 0) v = b_.with_lengths(v, all);
+    return results;
+  }
+  // Only the listed axes of operand 0 may be bounded, and no other operand.
+  bool only(const std::set<int64_t>& axes) const {
+    for (size_t i = 0; i < in_.size(); ++i)
+      for (size_t axis = 0; axis < rank(i); ++axis)
+        if (open(i, static_cast<int64_t>(axis)) && (i > 0 || axes.count(static_cast<int64_t>(axis)) == 0))
+          return false;
+    return true;
+  }
+  // The result has operand 0's lengths along these axes, and its own dims along the others.
+  Ids keeping(const std::set<int64_t>& axes) {
+    if (!only(axes)) return refuse();
+    Ids results = n_.emit_padded(attrs_, in_, wanted_);
+    for (ValueId& v : results) {
+      if (v < 0) continue;
+      LengthList all = lengths_.of_axes(v);
+      for (const int64_t axis : axes)
+        if (axis < static_cast<int64_t>(rank(0)) && open(0, axis))
+          all[static_cast<size_t>(axis)] = length(0, axis);
+      v = b_.with_lengths(v, all);
+    }
+    return results;
+  }
+  std::set<int64_t> axes_but(std::set<int64_t> left_out) const {
+    std::set<int64_t> axes;
+    for (size_t i = 0; i < rank(0); ++i)
+      if (left_out.count(static_cast<int64_t>(i)) == 0) axes.insert(static_cast<int64_t>(i));
+    return axes;
+  }
+  void fill(size_t input, const std::vector<int64_t>& axes, double number) {
+    in_[input] = b_.filled(in_[input], axes, number);
+  }
+  // Operands' axes that are one axis of the result: their common length. Axes are cut to the least.
+  LengthId joined(const std::vector<std::pair<size_t, int64_t>>& axes) {
+    constexpr const char* kWhat = "lengths that meet in one axis differ";
+    std::optional<LengthId> all;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    LengthId repeats = lengths_.constant(1);
+    const bool many =
+        std::any_of(axes.begin(), axes.end(), [&](const auto& a) { return dim(a.first, a.second) != 1; });
+    for (const auto& [input, axis] : axes) {
+      const LengthId own = length(input, axis);
+      if (dim(input, axis) == 1) {
+        if (!lengths_.known(own) && many)  // must be 1, which repeats
+          repeats = lengths_.mul(repeats, b_.equal(own, lengths_.constant(1), kWhat));
+        else if (!lengths_.known(own))
+          all = all ? b_.equal(*all, own, kWhat) : own, least = 1;
+        continue;
+      }
+      all = all ? b_.equal(*all, own, kWhat) : own;
+      least = std::min(least, dim(input, axis));
+    }
+    if (!all) return lengths_.constant(1);
+    for (const auto& [input, axis] : axes)
+      if (dim(input, axis) > least) in_[input] = b_.cut(in_[input], axis, least);
+    return lengths_.mul(*all, repeats);
+  }
+  // Axes before `inner` of the last ones, broadcast.
+  LengthList broadcast(const std::vector<size_t>& inputs, size_t inner) {
+    size_t most = 0;
+    for (const size_t i : inputs) most = std::max(most, in_[i] < 0 ? 0 : rank(i));
+    LengthList all;
+    for (size_t axis = 0; axis + inner < most; ++axis) {
+      std::vector<std::pair<size_t, int64_t>> met;
+      for (const size_t i : inputs)
+        if (in_[i] >= 0 && axis + rank(i) >= most)
+          met.emplace_back(i, static_cast<int64_t>(axis + rank(i) - most));
+      all.push_back(joined(met));
+    }
+    return all;
+  }
+
+  Ids elementwise() {
+    std::vector<size_t> all;
+    for (size_t i = 0; i < in_.size(); ++i) all.push_back(i);
+    return give(broadcast(all, 0));
+  }
+
+  // ---- rules
+
+  template <class A>
+  Ids rule(const A&) {
+    return refuse();
+  }
+  Ids rule(const ViewAttrs& a) {
+    if (a.dtype >= 0) return refuse();
+    return {b_.viewed(in_[0], Dims(a.dims.begin(), a.dims.end()))};
+  }
+  Ids rule(const TransposeAttrs& a) {
+    LengthList all;
+    for (int i = 0; i < a.perm.size(); ++i) all.push_back(length(0, a.perm[i]));
+    return give(all);
+  }
+  Ids rule(const SliceAttrs& a) {
+    std::set<int64_t> whole;
+    for (int i = 0; i < a.sizes.size(); ++i)
+      if (a.starts[i] == 0 && a.steps[i] == 1 && a.sizes[i] == dim(0, i)) whole.insert(i);
+    return keeping(whole);
+  }
+  Ids rule(const ConcatAttrs& a) { return {b_.concatenated(in_, a.axis)}; }
+  Ids rule(const BroadcastAttrs& a) {
+    std::set<int64_t> kept;
+    const size_t added = static_cast<size_t>(a.dims.size()) - rank(0);
+    LengthList all;
+    for (int i = 0; i < a.dims.size(); ++i) {
+      const auto own = static_cast<int64_t>(i) - static_cast<int64_t>(added);
+      const bool follows = own >= 0 && dim(0, own) == a.dims[i];
+      if (own >= 0 && open(0, own) && !follows) return refuse();
+      all.push_back(follows ? length(0, own) : lengths_.constant(a.dims[i]));
+    }
+    return give(all);
+  }
+  Ids rule(const TileAttrs& a) {
+    std::set<int64_t> once;
+    for (int i = 0; i < a.repeats.size(); ++i)
+      if (a.repeats[i] == 1) once.insert(i);
+    return keeping(once);
+  }
+  Ids rule(const PadAttrs& a) {
+    std::set<int64_t> same;
+    const auto axes = static_cast<int64_t>(rank(0));
+    for (int64_t i = 0; i < axes; ++i)
+      if (a.pads[static_cast<int>(i)] == 0 && a.pads[static_cast<int>(i + axes)] == 0) same.insert(i);
+    return keeping(same);
+  }
+
+  Ids rule(const GatherAttrs& a) {
+    LengthList all = of_[0];
+    all.erase(all.begin() + a.axis);
+    all.insert(all.begin() + a.axis, of_[1].begin(), of_[1].end());
+    in_[1] = b_.indices(in_[1], length(0, a.axis), dim(0, a.axis), dim(0, a.axis));
+    return give(all);
+  }
+  Ids rule(const GatherElementsAttrs& a) {
+    in_[1] = b_.indices(in_[1], length(0, a.axis), dim(0, a.axis), dim(0, a.axis));
+    return give(of_[1]);
+  }
+  // Index tuples, component by component.
+  ValueId tuples(ValueId v, int64_t first, const LengthList& data, const Dims dims) {
+    const auto count = n_.dims(v).back();
+    const auto axis = static_cast<int64_t>(n_.dims(v).size()) - 1;
+    const auto extents = n_.parent().graph().value(v).extents;
+    bool any = !extents.empty();
+    for (int64_t k = 0; k < count; ++k) any |= !lengths_.known(data[static_cast<size_t>(first + k)]);
+    if (!any) return v;
+    Ids parts;
+    for (int64_t k = 0; k < count; ++k) {
+      ValueId part = n_.slice(v, axis, k, 1);
+      const auto at = static_cast<size_t>(first + k);
+      part = b_.indices(part, data[at], dims[at], dims[at]);
+      parts.push_back(part);
+    }
+    return parts.size() == 1 ? parts[0] : n_.emit(ConcatAttrs{axis}, parts);
+  }
+  Ids rule(const GatherNdAttrs& a) {
+    const auto tuple = n_.dims(in_[1]).back();
+    const auto last = static_cast<int64_t>(rank(1)) - 1;
+    if (open(1, last)) return refuse();
+    for (int64_t i = 0; i < a.batch_dims; ++i) joined({{0, i}, {1, i}});
+    LengthList all(of_[1].begin(), of_[1].end() - 1);
+    all.insert(all.end(), of_[0].begin() + a.batch_dims + tuple, of_[0].end());
+    in_[1] = tuples(in_[1], a.batch_dims, of_[0], n_.dims(in_[0]));
+    return give(all);
+  }
+
+  // Updates of padding go to an element more, which is cut off again.
+  ValueId one_more(ValueId v, int64_t axis) {
+    PadAttrs pad;
+    const auto axes = static_cast<int64_t>(n_.dims(v).size());
+    for (int64_t i = 0; i < 2 * axes; ++i) pad.pads.push(i == axes + axis ? 1 : 0);
+    return b_.emit(pad, {v});
+  }
+  // `indices` with those of padding replaced by `number`.
+  ValueId aside(ValueId indices, ValueId like, int64_t number) {
+    if (indices < 0) return indices;
+    n_.parent().graph().value(indices).extents = n_.parent().graph().value(like).extents;
+    return b_.filled(indices, static_cast<double>(number));
+  }
+  void one_length_for_updates(size_t axes) {
+    for (size_t i = 0; i < axes; ++i) {
+      const auto axis = static_cast<int64_t>(i);
+      const LengthId both = joined({{1, axis}, {2, axis}});
+      of_[1][i] = of_[2][i] = both;
+    }
+    for (const size_t i : {size_t{1}, size_t{2}}) {
+      LengthList all = lengths_.of_axes(in_[i]);
+      std::copy(of_[i].begin(), of_[i].begin() + static_cast<std::ptrdiff_t>(axes), all.begin());
+      // A view of its own: the operand has other readers.
+      in_[i] = b_.with_lengths(b_.emit(CopyAttrs{}, {in_[i]}), all);
+    }
+  }
+  Ids rule(const ScatterElementsAttrs& a) {
+    const int64_t whole = dim(0, a.axis);
+    const bool padded = bounded(1) || bounded(2);
+    if (padded) one_length_for_updates(rank(1));
+    ValueId at = b_.indices(in_[1], length(0, a.axis), whole, padded ? whole + 1 : whole);
+    if (!padded) {
+      in_[1] = at;
+      return give(of_[0]);
+    }
+    at = n_.cast(at, DType::kInt64);
+    // Those from the end count from the axis as it was.
+    const ValueId zero = n_.add_constant(Constant::scalar_int(DType::kInt64, 0));
+    const ValueId below = b_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {at, zero});
+    const ValueId moved =
+        b_.emit(AddAttrs{}, {at, n_.add_constant(Constant::scalar_int(DType::kInt64, whole))});
+    at = b_.emit(WhereAttrs{}, {below, moved, at});
+    const ValueId y = b_.emit(attrs_, {one_more(in_[0], a.axis), aside(at, in_[1], whole), in_[2]});
+    return {b_.with_lengths(b_.cut(y, a.axis, whole), of_[0])};
+  }
+  Ids rule(const ScatterNdAttrs&) {
+    const auto tuple = n_.dims(in_[1]).back();
+    const auto last = static_cast<int64_t>(rank(1)) - 1;
+    if (open(1, last)) return refuse();
+    const bool padded = bounded(1) || bounded(2);
+    if (padded) one_length_for_updates(static_cast<size_t>(last));
+    // Slices that the updates replace whole.
+    for (size_t i = static_cast<size_t>(tuple); i < rank(0); ++i)
+      joined({{0, static_cast<int64_t>(i)}, {2, last + static_cast<int64_t>(i) - tuple}});
+    if (!padded || tuple == 0) {
+      if (padded) return refuse();
+      in_[1] = tuples(in_[1], 0, of_[0], n_.dims(in_[0]));
+      return give(of_[0]);
+    }
+    Ids parts;
+    const Dims dims = n_.dims(in_[0]);
+    for (int64_t k = 0; k < tuple; ++k) {
+      ValueId part = n_.slice(in_[1], last, k, 1);
+      const auto at = static_cast<size_t>(k);
+      // One element more lies behind the first axis only.
+      part = b_.indices(part, of_[0][at], dims[at], dims[at] + (k == 0));
+      if (k == 0) {
+        const ValueId zero = n_.add_constant(Constant::scalar_int(n_.dtype(part), 0));
+        const ValueId below = b_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {part, zero});
+        const ValueId moved =
+            b_.emit(AddAttrs{}, {part, n_.add_constant(Constant::scalar_int(n_.dtype(part), dims[0]))});
+        part = aside(b_.emit(WhereAttrs{}, {below, moved, part}), in_[1], dims[0]);
+      }
+      parts.push_back(n_.cast(part, DType::kInt64));
+    }
+    const ValueId at = parts.size() == 1 ? parts[0] : b_.emit(ConcatAttrs{last}, parts);
+    const ValueId y = b_.emit(attrs_, {one_more(in_[0], 0), at, in_[2]});
+    return {b_.with_lengths(b_.cut(y, 0, dims[0]), of_[0])};
+  }
+
+  // ---- along a bounded axis
+
+  static double neutral(ReduceFn fn) {
+    switch (fn) {
+      case ReduceFn::kProd:
+        return 1;
+      case ReduceFn::kMax:
+      case ReduceFn::kLogSumExp:
+        return -kInfinity;
+      case ReduceFn::kMin:
+        return kInfinity;
+      default:
+        return 0;
+    }
+  }
+  Ids rule(const ReduceAttrs& a) {
+    const auto fn = static_cast<ReduceFn>(a.fn);
+    LengthList all;
+    LengthId count = lengths_.constant(1);
+    std::vector<int64_t> reduced(a.axes.begin(), a.axes.end());
+    for (size_t i = 0; i < rank(0); ++i) {
+      const bool gone = std::find(reduced.begin(), reduced.end(), static_cast<int64_t>(i)) != reduced.end();
+      if (gone) count = lengths_.mul(count, of_[0][i]);
+      if (!gone) all.push_back(of_[0][i]);
+      if (gone && a.keepdims != 0) all.push_back(lengths_.constant(1));
+    }
+    if (lengths_.known(count)) return give(all);
+    const DType t = n_.dtype(in_[0]);
+    if (t == DType::kBool && fn == ReduceFn::kMax) {
+      fill(0, reduced, 0);
+      return give(all);
+    }
+    if (t == DType::kBool && fn == ReduceFn::kMin) {
+      fill(0, reduced, 1);
+      return give(all);
+    }
+    fill(0, reduced, neutral(fn));
+    if (fn != ReduceFn::kMean) return give(all);
+    // The sum over the count, in float32 where the type is narrower.
+    const bool narrow = is_float(t) && !is_wide_float(t);
+    const DType wide = narrow ? DType::kFloat32 : t;
+    ReduceAttrs sum = a;
+    sum.fn = static_cast<int64_t>(ReduceFn::kSum);
+    const ValueId total = b_.emit(sum, {n_.cast(in_[0], wide)});
+    const ValueId mean = b_.emit(DivAttrs{}, {total, n_.cast(lengths_.value(count), wide)});
+    return {b_.with_lengths(n_.cast(mean, t), all)};
+  }
+  Ids rule(const ArgReduceAttrs& a) {
+    if (open(0, a.axis) && a.select_last != 0) return refuse();
+    const bool largest = static_cast<ArgReduceFn>(a.fn) == ArgReduceFn::kMax;
+    fill(0, {a.axis}, largest ? -kInfinity : kInfinity);
+    LengthList all = of_[0];
+    all[static_cast<size_t>(a.axis)] = lengths_.constant(1);
+    if (a.keepdims == 0) all.erase(all.begin() + a.axis);
+    return give(all);
+  }
+  Ids rule(const CumulateAttrs& a) {
+    if (a.reverse != 0) fill(0, {a.axis}, static_cast<CumulateFn>(a.fn) == CumulateFn::kProd ? 1 : 0);
+    return give(of_[0]);
+  }
+  // Of equal elements the first comes first: padding comes last. NaN is larger than everything.
+  Ids rule(const TopKAttrs& a) {
+    const double last = a.largest != 0               ? -kInfinity
+                        : is_float(n_.dtype(in_[0])) ? std::numeric_limits<double>::quiet_NaN()
+                                                     : kInfinity;
+    fill(0, {a.axis}, last);
+    LengthList all = of_[0];
+    const LengthId k = lengths_.constant(a.k);
+    all[static_cast<size_t>(a.axis)] =
+        open(0, a.axis) ? b_.not_above(k, length(0, a.axis), "k is more than there are elements") : k;
+    return give(all);
+  }
+  Ids rule(const SoftmaxAttrs& a) {
+    fill(0, {a.axis}, -kInfinity);
+    return give(of_[0]);
+  }
+  Ids normalised(int64_t axis) {
+    std::set<int64_t> before;
+    for (int64_t i = 0; i < axis; ++i) before.insert(i);
+    return keeping(before);
+  }
+  Ids rule(const LayerNormAttrs& a) { return normalised(a.axis); }
+  Ids rule(const RmsNormAttrs& a) { return normalised(a.axis); }
+  Ids rule(const DftAttrs& a) { return keeping(axes_but({a.axis, static_cast<int64_t>(rank(0)) - 1})); }
+
+  // ---- products
+
+  Ids rule(const FullyConnectedAttrs&) { return keeping(axes_but({static_cast<int64_t>(rank(0)) - 1})); }
+  Ids rule(const LowBitFullyConnectedAttrs&) {
+    return keeping(axes_but({static_cast<int64_t>(rank(0)) - 1}));
+  }
+  Ids rule(const MatMulAttrs& a) {
+    const auto ra = static_cast<int64_t>(rank(0)), rb = static_cast<int64_t>(rank(1));
+    const int64_t row = a.transpose_a != 0 ? ra - 1 : ra - 2, left = a.transpose_a != 0 ? ra - 2 : ra - 1;
+    const int64_t column = a.transpose_b != 0 ? rb - 2 : rb - 1, right = a.transpose_b != 0 ? rb - 1 : rb - 2;
+    LengthList all = broadcast({0, 1}, 2);
+    all.push_back(length(0, row)), all.push_back(length(1, column));
+    if (open(0, left) || open(1, right)) {
+      fill(0, {left}, 0), fill(1, {right}, 0);
+      const LengthId summed = joined({{0, left}, {1, right}});
+      // Every product reads the sum's length, so that the lengths are held against each other.
+      if (summed != length(0, left) || summed != length(1, right)) {
+        LengthList inner = lengths_.of_axes(in_[0]);
+        inner[static_cast<size_t>(left)] = summed;
+        in_[0] = b_.filled(b_.with_lengths(b_.emit(CopyAttrs{}, {in_[0]}), inner), {left}, 0);
+      }
+    }
+    return give(all);
+  }
+
+  // ---- batches
+
+  Ids rule(const ConvAttrs&) { return keeping({0}); }
+  Ids rule(const DepthwiseConvAttrs&) { return keeping({0}); }
+  Ids rule(const ConvTransposeAttrs&) { return keeping({0}); }
+  Ids rule(const MaxPoolAttrs&) { return keeping({0}); }
+  Ids rule(const AvgPoolAttrs&) { return keeping({0}); }
+  Ids rule(const GroupNormAttrs&) { return keeping({0}); }
+  Ids rule(const LrnAttrs&) { return keeping(axes_but({static_cast<int64_t>(rank(0)) - 1})); }
+  Ids rule(const ResizeAttrs& a) {
+    std::set<int64_t> same;
+    for (int i = 0; i < a.sizes.size(); ++i)
+      if (a.sizes[i] == dim(0, i) && (a.scales.size() == 0 || a.scales[i] == 1) && a.roi.size() == 0)
+        same.insert(i);
+    return keeping(same);
+  }
+  Ids rule(const QuantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
+  Ids rule(const DequantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
+  bool whole_scale() const { return n_.size(in_[1]) == 1; }
+  Ids rule(const GridSampleAttrs&) {
+    for (size_t axis = 1; axis < rank(0); ++axis)
+      if (open(0, static_cast<int64_t>(axis))) return refuse();
+    LengthList all{joined({{0, 0}, {1, 0}})};
+    in_[1] = b_.filled(in_[1], 0);
+    for (size_t axis = 1; axis + 1 < rank(1); ++axis) all.push_back(of_[1][axis]);
+    all.push_back(of_[0].back());
+    return give(all);
+  }
+  Ids rule(const RoiAlignAttrs& a) {
+    if (bounded(0)) return refuse();
+    const LengthId regions = joined({{1, 0}, {2, 0}});
+    in_[1] = b_.filled(in_[1], 0), in_[2] = b_.filled(in_[2], 0);
+    return give({regions, lengths_.constant(a.out_height), lengths_.constant(a.out_width), of_[0].back()});
+  }
+
+  // ---- lengths of their own
+
+  Ids rule(const NonZeroAttrs&) {
+    in_[0] = b_.filled(in_[0], 0);
+    return n_.emit_padded(attrs_, in_, wanted_);
+  }
+  // A box whose score is NaN is never kept; nor is one at the lowest score, if there is a threshold.
+  Ids rule(const NmsAttrs&) {
+    joined({{0, 0}, {1, 0}}), joined({{0, 1}, {1, 2}});
+    const bool threshold = in_.size() > 3 && in_[3] >= 0;
+    in_[1] = b_.filled(in_[1], threshold ? -kInfinity : std::numeric_limits<double>::quiet_NaN());
+    in_[0] = b_.filled(in_[0], 0);
+    return n_.emit_padded(attrs_, in_, wanted_);
+  }
+
+  NodeLowering& n_;
+  Bounded b_;
+  Lengths& lengths_;
+  const OpAttrs attrs_;
+  Ids in_;
+  std::vector<bool> wanted_;
+  std::vector<LengthList> of_;
+};
+
+}  // namespace
+
+std::vector<ValueId> emit_bounded(NodeLowering& n, const OpAttrs& attrs, std::vector<ValueId> inputs,
+                                  const std::vector<bool>& wanted) {
+  if (n.refused() || std::find(inputs.begin(), inputs.end(), kUnknown) != inputs.end())
+    return std::vector<ValueId>(wanted.size(), kUnknown);
+  return BoundedEmitter(n, attrs, std::move(inputs), wanted).run();
+}
+
+bool takes_bounded(std::string_view domain, std::string_view op_type) {
+  static const std::set<std::string_view> kNames = {
+      // Element by element.
+      "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd",
+      "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh",
+      "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid",
+      "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean",
+      "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu",
+      "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish",
+      "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor", "BatchNormalization",
+      // Shapes and movement.
+      "Compress", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "NonZero", "OneHot",
+      "Pad", "Reshape", "Scatter", "ScatterElements", "ScatterND", "Shape", "Size", "Slice", "Split",
+      "Squeeze", "Tile", "TopK", "Transpose", "Unsqueeze",
+      // Reductions.
+      "ArgMax", "ArgMin", "CumSum", "CumProd", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceLogSum",
+      "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
+      "Softmax", "LayerNormalization", "RMSNormalization",
+      // Products, and what is computed image by image.
+      "Conv", "ConvTranspose", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool",
+      "GlobalMaxPool", "GridSample", "Resize", "Upsample", "RoiAlign", "NonMaxSuppression", "QuantizeLinear",
+      "DequantizeLinear",
+      // Lengths as numbers.
+      "ConstantOfShape", "Range", "If", "Loop"};
+  return domain.empty() && kNames.count(op_type) != 0;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,104 @@
+// Lengths that depend on data, as expressions: what is proven about them at conversion, and which value holds
+// each while running.
+//
+// An expression is a constant, a symbol (an int64 scalar of the graph with a proven range), or a function of
+// two others. Equal expressions have equal ids, so that two axes of one length are recognised. Shape
+// arithmetic of a model is followed element by element: `items` gives the elements of a small integer value.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "converter/ir/graph.h"
+#include "converter/ir/integer_range.h"
+
+namespace sinter::convert {
+
+class GraphLowering;
+using LengthId = int32_t;  // of one graph's Lengths
+
+enum class LengthFn : uint8_t {
+  kConstant,
+  kSymbol,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,  // towards zero; by zero: 0
+  kMod,  // of non-negative numbers
+  kMin,
+  kMax,
+  // Truths are 1 and 0.
+  kEqual,
+  kLess
+};
+
+class Lengths {
+ public:
+  // Elements of values that are followed.
+  static constexpr int64_t kMostItems = 64;
+  // No length is proven to be shorter: its maximum is not known.
+  static constexpr int64_t kNoMaximum = int64_t{1} << 40;
+
+  explicit Lengths(GraphLowering& owner) : owner_(owner) {}
+
+  LengthId constant(int64_t number);
+  // An int64 scalar of the graph that lies within `range` whenever it matters.
+  LengthId symbol(ValueId scalar, IntegerRange range);
+  LengthId combine(LengthFn fn, LengthId a, LengthId b);
+  LengthId add(LengthId a, LengthId b) { return combine(LengthFn::kAdd, a, b); }
+  LengthId sub(LengthId a, LengthId b) { return combine(LengthFn::kSub, a, b); }
+  LengthId mul(LengthId a, LengthId b) { return combine(LengthFn::kMul, a, b); }
+  LengthId div(LengthId a, LengthId b) { return combine(LengthFn::kDiv, a, b); }
+  LengthId min(LengthId a, LengthId b) { return combine(LengthFn::kMin, a, b); }
+  LengthId max(LengthId a, LengthId b) { return combine(LengthFn::kMax, a, b); }
+
+  IntegerRange range(LengthId id) const { return terms_[static_cast<size_t>(id)].range; }
+  int64_t high(LengthId id) const { return range(id).high; }
+  // The number, where only one is possible.
+  std::optional<int64_t> known(LengthId id) const;
+  // Is `a` at most `b`, whatever the data?
+  bool never_above(LengthId a, LengthId b) const;
+  // The int64 scalar that holds it; emits what computes it the first time.
+  ValueId value(LengthId id);
+
+  // Of an axis of a value.
+  LengthId of_axis(ValueId v, int64_t axis);
+  std::vector<LengthId> of_axes(ValueId v);
+  // The elements of an integer value or a truth in row-major order; nullopt for other types, for values of
+  // more than kMostItems elements and for bounded ones.
+  std::optional<std::vector<LengthId>> items(ValueId v);
+  // All elements, where each is known.
+  std::optional<std::vector<int64_t>> known_items(ValueId v);
+  // `v` holds these.
+  void define(ValueId v, std::vector<LengthId> items) { items_[v] = std::move(items); }
+  // A one-dimensional int64 value that holds the lengths.
+  ValueId vector(const std::vector<LengthId>& lengths);
+
+ private:
+  struct Term {
+    LengthFn fn;
+    LengthId a, b;
+    int64_t number;  // of a constant; of a symbol its value's id
+    IntegerRange range;
+  };
+  LengthId add_term(Term term);
+  std::optional<LengthId> simplified(LengthFn fn, LengthId a, LengthId b);
+  std::optional<std::vector<LengthId>> computed_items(ValueId v);
+  std::vector<LengthId> element_symbols(ValueId v);
+  std::optional<std::vector<LengthId>> items_of(const Node& node, ValueId v);
+  const Node* producer(ValueId v);
+  ValueId emit(OpAttrs attrs, std::vector<ValueId> inputs);
+
+  GraphLowering& owner_;
+  std::vector<Term> terms_;
+  std::map<std::tuple<LengthFn, LengthId, LengthId, int64_t>, LengthId> known_terms_;
+  std::unordered_map<LengthId, ValueId> values_;
+  std::unordered_map<ValueId, std::vector<LengthId>> items_;
+  std::unordered_map<ValueId, size_t> producers_;
+  size_t indexed_ = 0;  // nodes of the graph whose results are in producers_
+};
+
+}  // namespace sinter::convert

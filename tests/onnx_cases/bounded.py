@@ -1,0 +1,258 @@
+"""Bounded dimensions: lengths that depend on data, carried through operators, at 0, 1, some and all elements.
+
+Each model keeps rows of `x` whose `keep` is true, and goes on with them. One conversion, several runs; about 0.3 s a case.
+"""
+import numpy as np
+from case import arr64, floats, graph, info, model, node, refused, simple
+from onnx import TensorProto, helper
+
+N = 6
+KEEPS = {"none": [0] * N, "first": [1] + [0] * (N - 1), "last": [0] * (N - 1) + [1], "some": [0, 1, 0, 1, 1, 0],
+         "all": [1] * N}
+ROWS = node("Compress", "x keep", "rows", axis=0)
+
+
+def feeds(name, keeps=KEEPS, **others):
+    """One feed for each number of rows; values are distinct, so that no order is left to chance."""
+    x = np.random.default_rng(len(name)).permutation(N * 4).reshape(N, 4).astype(np.float32) - 11.5
+    return [{"x": x, "keep": np.array(k, bool), **others} for k in keeps.values()]
+
+
+def rows(name, nodes, outputs="y", constants=None, keeps=KEEPS, others=None, **kw):
+    nodes = nodes if isinstance(nodes, list) else [nodes]
+    all_feeds = feeds(name, keeps, **(others or {}))
+    return simple(f"bounded_{name}", [ROWS, *nodes], all_feeds[0], outputs, constants, more=all_feeds[1:], **kw)
+
+
+SOME = {k: v for k, v in KEEPS.items() if k != "none"}
+BIAS = floats("bias", 4)
+
+
+def elementwise():
+    yield rows("relu", node("Relu", "rows", "y"))
+    yield rows("add_vector", node("Add", "rows c", "y"), constants={"c": BIAS})
+    yield rows("add_itself", [node("Exp", "rows", "e"), node("Sub", "rows e", "y")])
+    yield rows("where", [node("Greater", "rows zero", "g"), node("Where", "g rows zero", "y")],
+               constants={"zero": np.float32(0)})
+    yield rows("clip_cast", [node("Clip", "rows low high", "c"), node("Cast", "c", "y", to=TensorProto.INT32)], "y:i",
+               {"low": np.float32(-3), "high": np.float32(5)})
+    # Two values of one length that is not proven to be one.
+    yield rows("two_of_a_length", [node("Not", "keep", "no"), node("Not", "no", "again"),
+                                   node("Compress", "x again", "other", axis=0), node("Mul", "rows other", "y")])
+    yield rows("beside_fixed", node("Add", "rows c", "y"), constants={"c": floats("fixed", N, 4)},
+               keeps={"all": KEEPS["all"]})
+
+
+def shapes():
+    yield rows("shape", node("Shape", "rows", "y"), "y:l")
+    yield rows("shape_part", node("Shape", "rows", "y", start=0, end=1), "y:l")
+    yield rows("size", node("Size", "rows", "y"), "y:l")
+    yield rows("flat", node("Reshape", "rows s", "y"), constants={"s": arr64(-1)})
+    yield rows("reshape_2_2", node("Reshape", "rows s", "y"), constants={"s": arr64(-1, 2, 2)})
+    yield rows("reshape_2n", node("Reshape", "rows s", "y"), constants={"s": arr64(2, -1)})
+    yield rows("reshape_there_and_back", [node("Reshape", "rows s", "f"), node("Exp", "f", "e"),
+                                          node("Reshape", "e t", "y")], constants={"s": arr64(-1), "t": arr64(-1, 4)})
+    yield rows("reshape_inner", [node("Transpose", "rows", "t", perm=[1, 0]), node("Reshape", "t s", "y")],
+               constants={"s": arr64(-1)})
+    yield rows("reshape_swapped", [node("Shape", "rows", "s"), node("Gather", "s i", "r"), node("Reshape", "rows r", "y")],
+               constants={"i": arr64(1, 0)}, keeps=SOME)
+    yield rows("reshape_of_shape", [node("Shape", "rows", "s"), node("Gather", "s zero", "n"), node("Unsqueeze", "n axis", "n1"),
+                                    node("Concat", "n1 tail", "t", axis=0), node("Reshape", "rows t", "y")],
+               constants={"zero": np.int64(0), "axis": arr64(0), "tail": arr64(1, 2, 2)})
+    yield rows("unsqueeze", node("Unsqueeze", "rows a", "y"), constants={"a": arr64(0, 2)})
+    yield rows("squeeze", [node("Unsqueeze", "rows a", "u"), node("Squeeze", "u a", "y")], constants={"a": arr64(1)})
+    yield rows("flatten", [node("Reshape", "rows s", "r"), node("Flatten", "r", "y", axis=1)],
+               constants={"s": arr64(-1, 2, 2)})
+    yield rows("flatten_two", [node("Reshape", "rows s", "r"), node("Flatten", "r", "y", axis=2)],
+               constants={"s": arr64(-1, 2, 2)})
+    yield rows("transpose", node("Transpose", "rows", "y", perm=[1, 0]))
+    count = [node("Shape", "rows", "s"), node("Gather", "s zero", "n")]
+    number = {"zero": np.int64(0), "one": np.int64(1), "axis": arr64(0)}
+    yield rows("range", [*count, node("Range", "zero n one", "y")], "y:l", number)
+    yield rows("range_down", [*count, node("Sub", "n one", "top"), node("Range", "top minus minus", "y")], "y:l",
+               {**number, "minus": np.int64(-1)})
+    yield rows("range_gather", [*count, node("Sub", "n one", "top"), node("Range", "top minus minus", "back"),
+                                node("Gather", "rows back", "y")], constants={**number, "minus": np.int64(-1)})
+    yield rows("constant_of_shape", [node("Shape", "rows", "s"), node("ConstantOfShape", "s", "z"),
+                                     node("Add", "z rows", "y")])
+    yield rows("ones", [node("Shape", "rows", "s"), node("ConstantOfShape", "s", "y", value=helper.make_tensor(
+        "v", TensorProto.FLOAT, [1], [2.5]))])
+    yield rows("expand", [*count, node("Unsqueeze", "n axis", "n1"), node("Concat", "n1 four", "t", axis=0),
+                          node("Expand", "c t", "y")], constants={**number, "four": arr64(4), "c": BIAS})
+    yield rows("expand_rows", [node("Unsqueeze", "rows one1", "u"), node("Shape", "rows", "s"), node("Gather", "s zero1", "n1"),
+                               node("Concat", "n1 tail", "t", axis=0), node("Expand", "u t", "y")],
+               constants={"one1": arr64(1), "zero1": arr64(0), "tail": arr64(3, 4)})
+    yield rows("tile", node("Tile", "rows r", "y"), constants={"r": arr64(2, 3)})
+    yield rows("tile_by_count", [*count, node("Unsqueeze", "n axis", "n1"), node("Concat", "n1 o", "r", axis=0),
+                                 node("Unsqueeze", "c axis", "c1"), node("Tile", "c1 r", "y")],
+               constants={**number, "o": arr64(1), "c": BIAS})
+    # Arithmetic of the length: min(n, 3), and what is left of it.
+    yield rows("length_arithmetic", [*count, node("Min", "n three", "m"), node("Mul", "m two", "p"), node("Sub", "p one", "q"),
+                                     node("Max", "q zero", "r"), node("Range", "zero r one", "y")], "y:l",
+               {**number, "three": np.int64(3), "two": np.int64(2)})
+
+
+def slices():
+    for name, (start, end, step) in {"head": (0, 3, 1), "tail": (2, 2**63 - 1, 1), "from_end": (-2, 2**63 - 1, 1),
+                                     "but_last": (0, -1, 1), "middle": (1, 4, 1), "every_second": (0, 99, 2),
+                                     "backwards": (-1, -(2**63), -1), "back_from_4": (4, 0, -2), "last": (-1, 99, 1),
+                                     "nothing": (3, 3, 1)}.items():
+        yield rows(f"slice_{name}", node("Slice", "rows s e a k", "y"),
+                   constants={"s": arr64(start), "e": arr64(end), "a": arr64(0), "k": arr64(step)})
+    yield rows("slice_column", node("Slice", "rows s e a", "y"), constants={"s": arr64(1), "e": arr64(3), "a": arr64(1)})
+    yield rows("slice_both", node("Slice", "rows s e", "y"), constants={"s": arr64(1, 1), "e": arr64(4, -1)})
+    start = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 3, 7, 9, 10)]
+    yield simple("bounded_running_start", [node("Add", "at three", "end"), node("Slice", "x at end a", "y")], start[0],
+                 constants={"three": arr64(3), "a": arr64(0)}, more=start[1:])
+    ends = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 1, -1, 10, 99, -99)]
+    yield simple("bounded_running_end", node("Slice", "x zero at a", "y"), ends[0],
+                 constants={"zero": arr64(0), "a": arr64(0)}, more=ends[1:])
+    yield rows("split", [node("Shape", "rows", "s", start=0, end=1), node("Div", "s two", "h"), node("Sub", "s h", "r"),
+                         node("Concat", "h r", "p", axis=0), node("Split", "rows p", "y z", axis=0)], "y z",
+               {"two": arr64(2)})
+    yield rows("split_columns", node("Split", "rows p", "y z", axis=1), "y z", {"p": arr64(1, 3)})
+
+
+def indexed():
+    yield rows("gather_first", node("Gather", "rows i", "y"), constants={"i": np.int64(0)}, keeps=SOME)
+    yield rows("gather_last", node("Gather", "rows i", "y"), constants={"i": arr64(-1, 0)}, keeps=SOME)
+    yield rows("gather_columns", node("Gather", "rows i", "y", axis=1), constants={"i": arr64(3, 0)})
+    yield rows("gather_column", node("Gather", "rows i", "y", axis=1), constants={"i": np.int64(2)})
+    where = [node("NonZero", "keep", "nz"), node("Squeeze", "nz a", "at")]
+    yield rows("gather_at_nonzero", [*where, node("Gather", "x at", "y")], constants={"a": arr64(0)})
+    yield rows("nonzero_of_nonzero", [*where, node("Gather", "x at", "g"), node("Greater", "g zero", "p"),
+                                      node("NonZero", "p", "y")], "y:l", {"a": arr64(0), "zero": np.float32(0)})
+    yield rows("nonzero_then_shape", [node("NonZero", "keep", "nz"), node("Shape", "nz", "y")], "y:l")
+    yield rows("nonzero_transposed_gather_nd", [node("NonZero", "keep", "nz"), node("Transpose", "nz", "t", perm=[1, 0]),
+                                                node("GatherND", "x t", "y")])
+    yield rows("gather_nd_rows", [node("Shape", "rows", "s", start=0, end=1), node("Sub", "s one", "top"),
+                                  node("Unsqueeze", "top one0", "t"), node("GatherND", "rows t", "y")],
+               constants={"one": arr64(1), "one0": arr64(0)}, keeps=SOME)
+    yield rows("compress_again", [node("ReduceSum", "rows a", "sum", keepdims=0), node("Greater", "sum zero", "g"),
+                                  node("Compress", "rows g", "y", axis=0)], constants={"a": arr64(1), "zero": np.float32(0)})
+    yield rows("gather_elements", [node("ArgMax", "rows", "i", axis=1), node("GatherElements", "rows i", "y", axis=1)])
+    yield rows("gather_elements_rows", [node("ArgMax", "rows", "i", axis=0), node("GatherElements", "rows i", "y", axis=0)],
+               keeps=SOME)
+    for reduction in ("none", "add"):
+        yield rows(f"scatter_elements_{reduction}",
+                   [*where, node("Unsqueeze", "at one", "u"), node("Shape", "rows", "s"), node("Expand", "u s", "i"),
+                    node("ScatterElements", "x i rows", "y", axis=0, reduction=reduction)],
+                   constants={"a": arr64(0), "one": arr64(1)}, opset=18)
+        yield rows(f"scatter_nd_{reduction}", [node("NonZero", "keep", "nz"), node("Transpose", "nz", "t", perm=[1, 0]),
+                                               node("ScatterND", "x t rows", "y", reduction=reduction)], opset=18)
+    yield rows("scatter_into_rows", [node("Shape", "rows", "s", start=0, end=1), node("Sub", "s one", "top"),
+                                     node("Unsqueeze", "top a", "t"), node("ScatterND", "rows t c", "y")],
+               constants={"one": arr64(1), "a": arr64(0), "c": floats("c", 1, 4)}, keeps=SOME)
+    yield rows("one_hot", [node("ArgMax", "rows", "i", axis=1, keepdims=0), node("OneHot", "i d v", "y")],
+               constants={"d": np.int64(4), "v": np.array([0, 1], np.float32)})
+
+
+def reductions():
+    for op in ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+               "ReduceSumSquare", "ReduceLogSumExp"):
+        keeps = KEEPS if op in ("ReduceSum", "ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceProd") else SOME
+        axes = dict(axes=[0]) if op != "ReduceSum" else {}
+        scaled = [node("Mul", "rows tenth", "r")]
+        yield rows(f"{op.lower()}", [*scaled, node(op, "r a" if op == "ReduceSum" else "r", "y", keepdims=0, **axes)],
+                   constants={"tenth": np.float32(0.1), **({"a": arr64(0)} if op == "ReduceSum" else {})}, keeps=keeps)
+        yield rows(f"{op.lower()}_all", [*scaled, node(op, "r", "y", keepdims=1)], constants={"tenth": np.float32(0.1)},
+                   keeps=keeps)
+        yield rows(f"{op.lower()}_columns", [*scaled, node(op, "r a" if op == "ReduceSum" else "r", "y", keepdims=1,
+                                                           **({} if op == "ReduceSum" else dict(axes=[1])))],
+                   constants={"tenth": np.float32(0.1), **({"a": arr64(1)} if op == "ReduceSum" else {})})
+    for op in ("ArgMax", "ArgMin"):
+        yield rows(f"{op.lower()}", node(op, "rows", "y", axis=0, keepdims=0), "y:l", keeps=SOME)
+        yield rows(f"{op.lower()}_columns", node(op, "rows", "y", axis=1), "y:l")
+    yield rows("max_of_integers", [node("Cast", "rows", "i", to=TensorProto.INT64), node("ReduceMax", "i", "y", keepdims=0)],
+               "y:l", keeps=SOME)
+    yield rows("cumsum", node("CumSum", "rows a", "y"), constants={"a": np.int64(0)})
+    yield rows("cumsum_reverse", node("CumSum", "rows a", "y", reverse=1), constants={"a": np.int64(0)})
+    yield rows("softmax_rows", node("Softmax", "rows", "y", axis=0))
+    yield rows("softmax_columns", node("Softmax", "rows", "y", axis=1))
+    yield rows("log_softmax_rows", node("LogSoftmax", "rows", "y", axis=0))
+    yield rows("topk_columns", node("TopK", "rows k", "y z", axis=1), "y z:l", {"k": arr64(2)})
+    for largest in (0, 1):
+        yield rows(f"topk_all_{largest}", [node("Shape", "rows", "s", start=0, end=1),
+                                           node("TopK", "rows s", "y z", axis=0, largest=largest)], "y z:l")
+        yield rows(f"topk_min_{largest}", [node("Shape", "rows", "s", start=0, end=1), node("Concat", "three s", "b", axis=0),
+                                           node("ReduceMin", "b", "k", keepdims=1),
+                                           node("TopK", "rows k", "y z", axis=0, largest=largest)], "y z:l",
+                   {"three": arr64(3)})
+
+
+def products():
+    w, v = floats("w", 4, 5), floats("v", 3, 4)
+    yield rows("matmul", node("MatMul", "rows w", "y"), constants={"w": w})
+    yield rows("gemm", node("Gemm", "rows w b", "y"), constants={"w": w, "b": floats("b", 5)})
+    yield rows("matmul_right", [node("Transpose", "rows", "t", perm=[1, 0]), node("MatMul", "v t", "y")], constants={"v": v})
+    yield rows("matmul_summed", [node("Transpose", "rows", "t", perm=[1, 0]), node("MatMul", "t rows", "y")])
+    yield rows("attention", [node("Transpose", "rows", "t", perm=[1, 0]), node("MatMul", "rows t", "s"),
+                             node("Mul", "s c", "m"), node("Softmax", "m", "p", axis=-1), node("MatMul", "p rows", "y")],
+               constants={"c": np.float32(0.05)})
+    yield rows("layer_norm", node("LayerNormalization", "rows g b", "y"), constants={"g": floats("g", 4), "b": BIAS})
+    image = dict(constants={"s": arr64(-1, 1, 2, 2), "w": floats("k", 3, 1, 2, 2)})
+    yield rows("conv", [node("Reshape", "rows s", "r"), node("Conv", "r w", "y", pads=[1, 1, 0, 0])], **image)
+    yield rows("conv_transpose", [node("Reshape", "rows s", "r"), node("ConvTranspose", "r w", "y", strides=[2, 2])],
+               constants={"s": arr64(-1, 1, 2, 2), "w": floats("k", 1, 3, 2, 2)})
+    yield rows("max_pool", [node("Reshape", "rows s", "r"), node("MaxPool", "r", "y", kernel_shape=[2, 1])],
+               constants={"s": arr64(-1, 1, 2, 2)})
+    yield rows("global_pool", [node("Reshape", "rows s", "r"), node("GlobalAveragePool", "r", "y")],
+               constants={"s": arr64(-1, 1, 2, 2)})
+    yield rows("resize", [node("Reshape", "rows s", "r"), node("Resize", ["r", "", "k"], ["y"], mode="linear")],
+               constants={"s": arr64(-1, 1, 2, 2), "k": np.array([1, 1, 2, 2], np.float32)})
+    yield rows("resize_to_sizes", [node("Reshape", "rows s", "r"), node("Shape", "r", "rs", start=0, end=2),
+                                   node("Concat", "rs hw", "k", axis=0),
+                                   node("Resize", ["r", "", "", "k"], ["y"], mode="linear")],
+               constants={"s": arr64(-1, 1, 2, 2), "hw": arr64(3, 5)})
+    yield rows("grid_sample", [node("Mul", "rows c", "m"), node("Reshape", "m s", "g"), node("Shape", "rows", "rs", start=0, end=1),
+                               node("Concat", "rs tail", "t", axis=0), node("Expand", "image t", "i"),
+                               node("GridSample", "i g", "y")],
+               constants={"c": np.float32(0.08), "s": arr64(-1, 2, 1, 2), "tail": arr64(2, 3, 3), "image": floats("im", 1, 2, 3, 3)})
+    yield rows("roi_align", [node("Abs", "rows", "boxes"), node("Shape", "rows", "s", start=0, end=1),
+                             node("ConstantOfShape", "s", "b", value=helper.make_tensor("v", TensorProto.INT64, [1], [0])),
+                             node("RoiAlign", "im boxes b", "y", output_height=2, output_width=2, sampling_ratio=2)],
+               constants={"im": floats("image", 1, 3, 8, 8)})
+
+
+def joined():
+    yield rows("concat_rows", [node("Not", "keep", "no"), node("Compress", "x no", "others", axis=0),
+                               node("Concat", "rows others", "y", axis=0)])
+    yield rows("concat_fixed", node("Concat", "c rows c", "y", axis=0), constants={"c": floats("c", 2, 4)})
+    yield rows("concat_columns", [node("Neg", "rows", "m"), node("Concat", "rows m", "y", axis=1)])
+    yield rows("concat_then_top", [node("Concat", "rows c", "j", axis=0), node("Slice", "j s e a", "y")],
+               constants={"c": floats("c", 2, 4), "s": arr64(0), "e": arr64(4), "a": arr64(0)})
+
+
+def refusals():
+    lstm = [ROWS, node("Unsqueeze", "rows a", "u"), node("LSTM", "u w r", "y", hidden_size=2, name="here")]
+    all_feeds = feeds("lstm")
+    yield refused("bounded_lstm", model(graph(lstm, all_feeds[0], "y", {"a": arr64(1), "w": floats("w", 1, 8, 4),
+                                                                        "r": floats("r", 1, 8, 2)})),
+                  "here", "bounded (at most 6)", "LSTM")
+    free = {"n": np.array(3, np.int64)}
+    body = [node("Range", "zero n one", "y", name="count_up")]
+    numbers = {"zero": np.int64(0), "one": np.int64(1)}
+    yield refused("bounded_no_maximum", model(graph(body, free, "y:l", numbers)), "count_up", "--bound count_up=N")
+    more = [{"n": np.array(k, np.int64)} for k in (0, 1, 8)]
+    yield simple("bounded_flag", body, free, "y:l", numbers, flags=("--bound", "count_up=8"), more=more)
+    yield simple("bounded_flag_exceeded", body, free, "y:l", numbers, flags=("--bound", "count_up=8"),
+                 fails=[({"n": np.array(9, np.int64)}, "--bound count_up=8")])
+    yield rows("lengths_differ", node("Add", "rows c", "y"), constants={"c": floats("fixed", N, 4)},
+               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "lengths that meet in one axis differ")])
+    yield rows("gather_beyond", node("Gather", "rows i", "y"), constants={"i": arr64(2)}, keeps={"some": KEEPS["some"]},
+               fails=[(feeds("gather_beyond")[1], "outside an axis")])
+    yield rows("topk_beyond", node("TopK", "rows k", "y z", axis=0), "y z:l", {"k": arr64(2)}, keeps={"some": KEEPS["some"]},
+               fails=[(feeds("topk_beyond")[1], "k is more than there are elements")])
+    yield refused("bounded_flag_without_node", model(graph(body, free, "y:l", numbers)), "nobody",
+                  flags=("--bound", "nobody=3", "--bound", "count_up=3"))
+
+
+def cases():
+    yield from elementwise()
+    yield from shapes()
+    yield from slices()
+    yield from indexed()
+    yield from reductions()
+    yield from products()
+    yield from joined()
+    yield from refusals()
