@@ -176,6 +176,11 @@ LengthId Bounded::at_most(LengthId length, int64_t most, const std::string& what
                  what);
 }
 
+LengthId Bounded::held_within(LengthId length, LengthId other, int64_t most, const std::string& what) {
+  const LengthId over = lengths_.combine(LengthFn::kLess, lengths_.constant(most), other);
+  return checked(length, over, lengths_.range(length), what);
+}
+
 LengthId Bounded::equal(LengthId a, LengthId b, const std::string& what) {
   if (a == b) return a;
   if (lengths_.known(a)) std::swap(a, b);

@@ -42,6 +42,8 @@ class Bounded {
   // A length that fails the run unless it is at most `most`; equal to, or not above, another. `what` explains
   // the failure.
   LengthId at_most(LengthId length, int64_t most, const std::string& what);
+  // `length`, where another is at most `most`.
+  LengthId held_within(LengthId length, LengthId other, int64_t most, const std::string& what);
   LengthId equal(LengthId a, LengthId b, const std::string& what);
   LengthId not_above(LengthId a, LengthId b, const std::string& what);
   // `length` with a maximum: its own, or that of --bound; refused (nullopt) where there is none.

@@ -480,31 +480,4 @@ std::vector<ValueId> emit_bounded(NodeLowering& n, const OpAttrs& attrs, std::ve
   return BoundedEmitter(n, attrs, std::move(inputs), wanted).run();
 }
 
-bool takes_bounded(std::string_view domain, std::string_view op_type) {
-  static const std::set<std::string_view> kNames = {
-      // Element by element.
-      "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitShift", "BitwiseAnd",
-      "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu", "Clip", "Cos", "Cosh",
-      "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSigmoid",
-      "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Mean",
-      "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pow", "Reciprocal", "Relu", "Round", "Selu",
-      "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Sub", "Sum", "Swish",
-      "Tan", "Tanh", "ThresholdedRelu", "Where", "Xor", "BatchNormalization",
-      // Shapes and movement.
-      "Compress", "Concat", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "NonZero", "OneHot",
-      "Pad", "Reshape", "Scatter", "ScatterElements", "ScatterND", "Shape", "Size", "Slice", "Split",
-      "Squeeze", "Tile", "TopK", "Transpose", "Unsqueeze",
-      // Reductions.
-      "ArgMax", "ArgMin", "CumSum", "CumProd", "LogSoftmax", "ReduceL1", "ReduceL2", "ReduceLogSum",
-      "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
-      "Softmax", "LayerNormalization", "RMSNormalization",
-      // Products, and what is computed image by image.
-      "Conv", "ConvTranspose", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool",
-      "GlobalMaxPool", "GridSample", "Resize", "Upsample", "RoiAlign", "NonMaxSuppression", "QuantizeLinear",
-      "DequantizeLinear",
-      // Lengths as numbers.
-      "ConstantOfShape", "Range", "If", "Loop"};
-  return domain.empty() && kNames.count(op_type) != 0;
-}
-
 }  // namespace sinter::convert

@@ -223,6 +223,81 @@ def joined():
                constants={"c": floats("c", 2, 4), "s": arr64(0), "e": arr64(4), "a": arr64(0)})
 
 
+def value(name, kind=TensorProto.FLOAT, shape=None):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def loop(name, nodes, constants, carried, scanned, trips, start, kind=TensorProto.FLOAT, **kw):
+    """A Loop named `around` over `trips`; carried and scanned are names of its body's results."""
+    body = helper.make_graph([node("Identity", "go", "still"), *nodes], "body",
+                             [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []),
+                              *[value(c + "_in", kind) for c in carried]],
+                             [value("still", TensorProto.BOOL, []), *[value(c, kind) for c in carried],
+                              *[value(c, kind) for c in scanned]],
+                             [helper.make_tensor(k, helper.np_dtype_to_tensor_dtype(np.asarray(v).dtype), np.asarray(v).shape,
+                                                 np.asarray(v).ravel()) for k, v in constants.items()])
+    outs = " ".join("y" + c for c in (*carried, *scanned))
+    return helper.make_node("Loop", [trips, "", *start], outs.split(), name="around", body=body)
+
+
+def control():
+    def branch(nodes, out, constants=None):
+        inits = [helper.make_tensor(k, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape, v.ravel())
+                 for k, v in (constants or {}).items()]
+        return helper.make_graph(nodes, "b", [], [value(out)], inits)
+    none = branch([node("ConstantOfShape", "s", "e")], "e", {"s": arr64(0, 4)})
+    many = branch([node("Exp", "rows", "f")], "f")
+    yield rows("if_empty", [node("Size", "rows", "s"), node("Equal", "s zero", "c"),
+                            node("If", "c", "y", then_branch=none, else_branch=many)], constants={"zero": np.int64(0)})
+    yield rows("if_known_by_its_shape", [node("Shape", "rows", "s", start=1, end=2), node("Equal", "s four", "c"),
+                                         node("If", "c", "y", then_branch=many, else_branch=none)], constants={"four": arr64(4)})
+    two = branch([node("Slice", "rows s e", "g")], "g", {"s": arr64(0), "e": arr64(2)})
+    total = [node("ReduceSum", "x", "t", keepdims=0), node("Greater", "t big", "c")]
+    yield rows("if_of_two_lengths", [*total, node("If", "c", "y", then_branch=two, else_branch=many), node("Shape", "y", "n")],
+               "y n:l", {"big": np.float32(1e9)})
+    yield rows("if_fixed_or_bounded", [*total, node("If", "c", "y", then_branch=branch([node("Neg", "x", "h")], "h"),
+                                                    else_branch=many), node("ReduceSum", "y", "z", keepdims=0)],
+               "y z", {"big": np.float32(1e9)})
+    count = [node("Shape", "rows", "s"), node("Gather", "s zero", "n")]
+    row = [node("Gather", "rows i", "row"), node("Unsqueeze", "row front", "one")]
+    yield rows("loop_over_rows", [*count, loop("", [*row, node("ReduceSum", "one", "sum", keepdims=0),
+                                                    node("Add", "a_in sum", "a")], {"front": arr64(0)}, ["a"], ["row"], "n",
+                                               ["start"])], "ya yrow", {"zero": np.int64(0), "start": np.float32(0)},
+               keeps=SOME)
+    empty = {"zero": np.int64(0), "start": np.zeros((0, 4), np.float32)}
+    yield rows("loop_that_grows", [*count, loop("", [*row, node("Neg", "one", "m"), node("Concat", "a_in m", "a", axis=0)],
+                                                {"front": arr64(0)}, ["a"], [], "n", ["start"]), node("Shape", "ya", "l")],
+               "ya l:l", empty)
+    # Grows by none or one: rows whose first number is positive.
+    yield rows("loop_that_may_grow", [*count, loop("", [
+        *row, node("Gather", "row front", "r"), node("Greater", "r none", "p"), node("Compress", "one p", "m", axis=0),
+        node("Concat", "a_in m", "a", axis=0)], {"front": arr64(0), "none": np.float32(0)}, ["a"], [], "n", ["start"])],
+        "ya", empty)
+    yield rows("loop_that_grows_to_a_bound", [*count, loop("", [*row, node("Concat", "a_in one one", "a", axis=0)],
+                                                           {"front": arr64(0)}, ["a"], [], "n", ["start"])],
+               "ya", empty, keeps={k: v for k, v in KEEPS.items() if k != "all"}, flags=("--bound", "around=7"),
+               fails=[(feeds("loop_that_grows_to_a_bound")[4], "give --bound around=N")])
+    yield rows("loop_that_filters", [loop("", [
+        node("ReduceMax", "a_in", "most", axes=[1], keepdims=0), node("Less", "most limit", "k"),
+        node("Compress", "a_in k", "a", axis=0)], {"limit": np.float32(9)}, ["a"], [], "three", ["rows"])], "ya",
+        {"three": np.int64(1)})
+
+
+def resized():
+    x = floats("resized", 1, 2, 5, 4)
+    sizes = [{"x": x, "hw": arr64(*hw)} for hw in ((7, 9), (1, 1), (5, 4), (12, 3))]
+    rules = [("linear", "half_pixel", {}), ("linear", "align_corners", {}), ("linear", "asymmetric", {}),
+             ("linear", "pytorch_half_pixel", {}), ("cubic", "half_pixel", {"cubic_coeff_a": -0.75}),
+             ("cubic", "align_corners", {}), ("nearest", "asymmetric", {"nearest_mode": "floor"}),
+             ("nearest", "half_pixel", {"nearest_mode": "round_prefer_floor"}),
+             ("nearest", "half_pixel", {"nearest_mode": "round_prefer_ceil"}), ("nearest", "asymmetric", {"nearest_mode": "ceil"})]
+    for i, (mode, rule, more) in enumerate(rules):
+        yield simple(f"bounded_resize_{i}_{mode}_{rule}", [
+            node("Concat", "nc hw", "s", axis=0),
+            node("Resize", ["x", "", "", "s"], ["y"], name="r", mode=mode, coordinate_transformation_mode=rule, **more)], sizes[0],
+            constants={"nc": arr64(1, 2)}, flags=("--bound", "r=12"), more=sizes[1:], atol=1e-4)
+
+
 def refusals():
     lstm = [ROWS, node("Unsqueeze", "rows a", "u"), node("LSTM", "u w r", "y", hidden_size=2, name="here")]
     all_feeds = feeds("lstm")
@@ -255,4 +330,6 @@ def cases():
     yield from reductions()
     yield from products()
     yield from joined()
+    yield from control()
+    yield from resized()
     yield from refusals()

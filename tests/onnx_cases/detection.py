@@ -277,6 +277,97 @@ def rcnn(kind):
     yield g.case(f"{kind}_rcnn", feeds, outputs, atol=1e-4)
 
 
+def kept_boxes(g):
+    """Boxes with a score above a half, in whole pixels, and how many there are."""
+    keep = g.where(g.Greater("scores", np.float32(0.5)))
+    boxes = g.rows("boxes", keep)
+    return keep, boxes, g.dim(boxes, 0)
+
+
+def grow(g, body, count, start, result, one):
+    """for i in range(count): start = torch.cat((start, one), 0)"""
+    joined = body.Concat("carried", one, axis=0)
+    value = helper.make_tensor_value_info
+    still = body.Identity("go")
+    inner = helper.make_graph(body.nodes, "body", [value("i", I64, []), value("go", TensorProto.BOOL, []),
+                                                   value("carried", TensorProto.FLOAT, None)],
+                              [value(still, TensorProto.BOOL, []), value(joined, TensorProto.FLOAT, None)],
+                              [numpy_helper.from_array(v, n) for n, v in body.constants.items()])
+    g.nodes.append(helper.make_node("Loop", [count, "", g.constant(start)], [result], name="around", body=inner))
+
+
+def loop_feeds(name, count=5):
+    rng = np.random.default_rng(len(name))
+    for few in (0, 1, 3, count):
+        corners = rng.integers(-3, 14, (count, 2))
+        yield {"boxes": np.concatenate([corners, corners + rng.integers(1, 9, (count, 2))], 1).astype(np.int64),
+               "scores": np.where(np.arange(count) < few, 0.9, 0.1).astype(np.float32),
+               "maps": rng.uniform(-1, 1, (count, 2, 6, 6)).astype(np.float32)}
+
+
+def pasted_masks():
+    """roi_heads._onnx_paste_masks_in_image_loop: each mask is resized to its box and put into an image of 16 x 16."""
+    g, size = Net(), np.int64(16)
+    keep, boxes, count = kept_boxes(g)
+    masks = g.rows("maps", keep)
+    b = Net("body")
+    box, mask = b.Gather(boxes, "i", axis=0), b.Gather(b.Gather(masks, "i", axis=0), np.int64(0), axis=0)
+    side = [b.Slice(box, arr64(k), arr64(k + 1), arr64(0)) for k in range(4)]
+    w, h = (b.ReduceMax(b.Concat(b.Add(b.Sub(side[k + 2], side[k]), arr64(1)), arr64(1), axis=0), keepdims=1) for k in (0, 1))
+    image = b.Expand(mask, b.Concat(arr64(1, 1), b.Shape(mask), axis=0))
+    image = b.Resize(image, "", "", b.Concat(arr64(1, 1), h, w, axis=0), mode="linear",
+                     coordinate_transformation_mode="pytorch_half_pixel")
+    resize = b.nodes[-1].name
+    image = b.Gather(b.Gather(image, np.int64(0), axis=0), np.int64(0), axis=0)
+    start = [b.ReduceMax(b.Concat(side[k], arr64(0), axis=0), keepdims=1) for k in (0, 1)]
+    end = [b.ReduceMin(b.Concat(b.Add(side[k + 2], arr64(1)), arr64(size), axis=0), keepdims=1) for k in (0, 1)]
+    image = b.Slice(image, b.Concat(b.Sub(start[1], side[1]), b.Sub(start[0], side[0]), axis=0),
+                    b.Concat(b.Sub(end[1], side[1]), b.Sub(end[0], side[0]), axis=0), arr64(0, 1))
+    bounds = [resize]
+
+    def zeros(*dims):
+        v = b.ConstantOfShape(b.Concat(*dims, axis=0), value=helper.make_tensor("v", TensorProto.FLOAT, [1], [0]))
+        bounds.append(b.nodes[-1].name)
+        return v
+
+    def along(v, k):
+        return b.Unsqueeze(b.dim(v, k), arr64(0))
+
+    image = b.Concat(zeros(start[1], along(image, 1)), image, zeros(b.Sub(arr64(size), end[1]), along(image, 1)), axis=0)
+    image = b.Slice(image, arr64(0), arr64(size), arr64(0))
+    image = b.Concat(zeros(along(image, 0), start[0]), image, zeros(along(image, 0), b.Sub(arr64(size), end[0])), axis=1)
+    image = b.Slice(image, arr64(0), arr64(size), arr64(1))
+    grow(g, b, count, np.zeros((0, size, size), np.float32), "y", b.Unsqueeze(image, arr64(0)))
+    flags = [f for name in bounds for f in ("--bound", f"{name}=16")]
+    yield g.case("pasted_masks", list(loop_feeds("masks")), "y", flags=tuple(flags))
+
+
+def keypoints():
+    """roi_heads._onnx_heatmaps_to_keypoints_loop: each heat map is resized to its box; where it is largest."""
+    g = Net()
+    keep, boxes, count = kept_boxes(g)
+    maps = g.rows("maps", keep)
+    b = Net("body")
+    box = b.Gather(boxes, "i", axis=0)
+    side = [b.Slice(box, arr64(k), arr64(k + 1), arr64(0)) for k in range(4)]
+    w, h = (b.Max(b.Sub(side[k + 2], side[k]), arr64(1)) for k in (0, 1))
+    heat = b.Unsqueeze(b.Gather(maps, "i", axis=0), arr64(1))
+    heat = b.Resize(heat, "", "", b.Concat(arr64(2, 1), h, w, axis=0), mode="cubic", cubic_coeff_a=-0.75,
+                    coordinate_transformation_mode="half_pixel")
+    flags = ("--bound", f"{b.nodes[-1].name}=10")
+    heat = b.Gather(heat, np.int64(0), axis=1)
+    width = b.dim(heat, 2)
+    place = b.ArgMax(b.Reshape(heat, arr64(2, -1)), axis=1, keepdims=0)
+    x = b.Mod(place, width)
+    y = b.Div(b.Sub(place, x), width)
+    score = b.Gather(b.Gather(heat, y, axis=1), x, axis=2)
+    score = b.Gather(b.Reshape(score, arr64(-1)), arr64(0, 7), axis=0)
+    fx, fy = (b.Add(b.Cast(v, to=TensorProto.FLOAT), np.float32(0.5)) for v in (x, y))
+    row = b.Unsqueeze(b.Concat(fx, fy, score, axis=0), arr64(0))
+    grow(g, b, count, np.zeros((0, 6), np.float32), "y", row)
+    yield g.case("keypoints", list(loop_feeds("keypoints")), "y", flags=flags)
+
+
 def suppression():
     """NMS between a score threshold, a slice and a TopK."""
     for name in ("then_slice", "then_topk", "after_threshold"):
@@ -339,5 +430,7 @@ def cases():
     yield from retinanet("fcos", fcos=True)
     for kind in ("faster", "mask", "keypoint"):
         yield from rcnn(kind)
+    yield from pasted_masks()
+    yield from keypoints()
     yield from suppression()
     yield from experts()

@@ -255,41 +255,32 @@ bool settle_carried(NodeLowering& n, const PlannedLoop& loop, const Value& resul
   return settled;
 }
 
-// A length that fails the run where it exceeds the plan.
-ValueId checked_length(Builder& builder, ValueId length, int64_t most) {
-  Graph& graph = builder.graph();
+// Gives a body's carried result the planned dims; its lengths along the open axes go to `lengths`. Where it
+// may grow, the length is held within the plan and the largest so far, which `peaks` begins with, is kept.
+bool hold_carried(NodeLowering& n, Graph& graph, ValueId* result, const CarriedShape& shape,
+                  std::vector<ValueId>* lengths, std::vector<ValueId>::iterator* peaks) {
+  Builder builder(graph);
+  const Value v = graph.value(*result);
+  builder.set_origin({n.node().name, n.node().op_type});
   const auto number = [&](int64_t x) { return graph.add_constant(Constant::scalar_int(DType::kInt64, x)); };
   const auto emit = [&](OpAttrs attrs, std::vector<ValueId> inputs) {
     std::vector<ValueId> out;
     return builder.emit(std::move(attrs), std::move(inputs), 1, &out).ok() ? out[0] : kUnknown;
   };
-  const ValueId over = emit(CompareAttrs{static_cast<int64_t>(CompareFn::kLess)}, {number(most), length});
-  const ValueId index = emit(WhereAttrs{}, {over, length, number(0)});
-  const ValueId zero =
-      emit(GatherAttrs{0}, {graph.add_constant(Constant::int64s(std::vector<int64_t>{0})), index});
-  return emit(AddAttrs{}, {length, zero});
-}
-
-// Gives a body's carried result the planned dims; its lengths along the open axes go to `lengths`.
-bool hold_carried(NodeLowering& n, Graph& graph, ValueId* result, const CarriedShape& shape,
-                  std::vector<ValueId>* lengths) {
-  Builder builder(graph);
-  const Value v = graph.value(*result);
-  builder.set_origin({fmt::format("{}: a carried value has more elements than are planned (--bound {}=N)",
-                                  n.node().name, n.node().name),
-                      n.node().op_type});
   for (const int axis : shape.open) {
     const auto i = static_cast<size_t>(axis);
     const auto own =
         std::find_if(v.extents.begin(), v.extents.end(), [&](const auto& e) { return e.first == axis; });
-    ValueId length = own != v.extents.end()
-                         ? own->second
-                         : graph.add_constant(Constant::scalar_int(DType::kInt64, v.dims[i]));
-    if (v.dims[i] > shape.dims[i]) length = checked_length(builder, length, shape.dims[i]);
+    ValueId length = own != v.extents.end() ? own->second : number(v.dims[i]);
+    if (shape.grown.count(axis) != 0) {
+      **peaks = emit(MaxAttrs{}, {**peaks, length});
+      length = emit(MinAttrs{}, {length, number(shape.dims[i])});
+      if (**peaks < 0) return false;
+      ++*peaks;
+    }
     if (length < 0) return false;
     lengths->push_back(length);
   }
-  builder.set_origin({n.node().name, n.node().op_type});
   SliceAttrs slice;
   PadAttrs pad;
   for (size_t i = 0; i < v.dims.size(); ++i)
@@ -327,7 +318,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     for (size_t i = 0; i < carried; ++i)
       parameters.push_back({loop.names[2 + i], {n.dtype(loop.carried[i]), shapes[i].dims}});
     for (const CarriedShape& shape : shapes)
-      for (size_t k = 0; k < shape.open.size(); ++k) parameters.push_back({{}, {DType::kInt64, {}}});
+      for (size_t k = 0; k < shape.open.size() + shape.grown.size(); ++k)
+        parameters.push_back({{}, {DType::kInt64, {}}});
     body = n.parent().lower_body(source, parameters, diagnostics, [&](GraphLowering& inner) {
       size_t next = 2 + carried;
       for (size_t i = 0; i < carried; ++i)
@@ -399,9 +391,14 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
     graph.value(cast[0]).extents = graph.value(result).extents;
     result = cast[0];
   }
-  std::vector<ValueId> lengths;
+  size_t open = 0, growing = 0;
+  for (const CarriedShape& shape : shapes) open += shape.open.size(), growing += shape.grown.size();
+  const auto first_peak = graph.inputs.begin() + static_cast<ptrdiff_t>(2 + carried + open);
+  std::vector<ValueId> lengths, peaks(first_peak, first_peak + static_cast<ptrdiff_t>(growing));
+  auto peak = peaks.begin();
   for (size_t i = 0; i < carried; ++i)
-    if (!hold_carried(n, graph, &graph.outputs[first + i], shapes[i], &lengths)) return std::nullopt;
+    if (!hold_carried(n, graph, &graph.outputs[first + i], shapes[i], &lengths, &peak)) return std::nullopt;
+  lengths.insert(lengths.end(), peaks.begin(), peaks.end());
   graph.outputs.insert(graph.outputs.begin() + static_cast<ptrdiff_t>(first + carried), lengths.begin(),
                        lengths.end());
   if (body_gives_condition && graph.outputs[0] >= 0 && graph.value(graph.outputs[0]).dtype != DType::kBool) {
@@ -462,16 +459,25 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   for (size_t i = 0; i < carried; ++i)
     for (const int axis : shapes[i].open)
       operands.push_back(b.lengths().value(b.lengths().of_axis(loop.carried[i], axis)));
+  operands.insert(operands.end(), growing, n.add_constant(Constant::scalar_int(DType::kInt64, 0)));
   std::vector<ValueId> results = add_control(n, LoopAttrs{loop.max_trips, static_cast<int64_t>(held)},
                                              operands, body->captures, {body->graph}, facts);
   const ValueId taken = results.back();
   results.pop_back();
-  size_t next = carried;
+  size_t next = carried, next_peak = carried + open;
   for (size_t i = 0; i < carried; ++i) {
     std::vector<LengthId> all = b.of_axes(results[i]);
-    for (const int axis : shapes[i].open)
-      all[static_cast<size_t>(axis)] =
-          b.lengths().symbol(results[next++], {0, shapes[i].dims[static_cast<size_t>(axis)]});
+    for (const int axis : shapes[i].open) {
+      const int64_t dim = shapes[i].dims[static_cast<size_t>(axis)];
+      LengthId& length = all[static_cast<size_t>(axis)];
+      length = b.lengths().symbol(results[next++], {0, dim});
+      if (shapes[i].grown.count(axis) == 0) continue;
+      const LengthId most = b.lengths().symbol(results[next_peak++], {0, Lengths::kNoMaximum});
+      length =
+          b.held_within(length, most, dim,
+                        fmt::format("a carried value has more elements than are planned, give --bound {}=N",
+                                    n.node().name));
+    }
     results[i] = b.with_lengths(results[i], all);
   }
   results.erase(results.begin() + static_cast<ptrdiff_t>(carried),

@@ -4,6 +4,7 @@
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/import/lower/resize_bounded.h"
 #include "converter/import/lower/spatial.h"
 
 namespace sinter::convert {
@@ -94,18 +95,19 @@ bool lower_resize(NodeLowering& n) {
   const size_t scales_at = old ? 1 : 2;
   std::vector<double> roi, scales;
   std::vector<int64_t> sizes;
+  std::vector<std::pair<int64_t, LengthId>> open;  // axes whose new size depends on data
   if (n.has_input(scales_at) && n.size(n.input(scales_at)) > 0) {
     const auto given = n.constant_doubles(scales_at);
     if (!given) return false;
     scales = *given;
   }
   if (n.has_input(3) && n.size(n.input(3)) > 0) {
-    // A bounded axis may keep its length.
+    // A bounded axis may keep its length; others may be given one.
     Lengths& lengths = n.parent().lengths();
     const auto items = lengths.items(n.input(3));
     for (size_t i = 0; items && items->size() == axes.size() && i < axes.size(); ++i) {
       const auto known = lengths.known((*items)[i]);
-      if (!known && (*items)[i] != lengths.of_axis(x, axes[i])) break;
+      if (!known && (*items)[i] != lengths.of_axis(x, axes[i])) open.emplace_back(axes[i], (*items)[i]);
       sizes.push_back(known ? *known : dims[static_cast<size_t>(axes[i])]);
     }
     if (sizes.size() != axes.size()) {
@@ -114,6 +116,9 @@ bool lower_resize(NodeLowering& n) {
       sizes = *given;
     }
   }
+  if (!open.empty() && (policy != "stretch" || *c == ResizeCoordinates::kTfCropAndResize))
+    return n.refuse("its sizes depend on data, with keep_aspect_ratio_policy '{}' and coordinates '{}'",
+                    policy, rule);
   // The roi means nothing in the other modes, yet many files give one.
   if (!old && n.has_input(1) && *c == ResizeCoordinates::kTfCropAndResize) {
     const auto given = n.constant_doubles(1);
@@ -160,7 +165,10 @@ bool lower_resize(NodeLowering& n) {
     if (a.sizes[axis] < 0 || in == 0)
       return n.refuse_shapes("axis {} of size {} cannot be resized to {}", axis, in, a.sizes[axis]);
   }
-  return n.output(0, emit_resize(n, x, a));
+  const bool fixed = std::equal(dims.begin(), dims.end(), a.sizes.begin());
+  ValueId y = !open.empty() && fixed ? x : emit_resize(n, x, a);
+  for (const auto& [axis, size] : open) y = resize_axis_to(n, y, axis, size, a);
+  return n.output(0, y);
 }
 
 // Upsample-7 (attribute) and 9 (input): Resize by the old rule.
