@@ -8,6 +8,7 @@
 
 #include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/ir/dims.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -275,6 +276,8 @@ ValueId Bounded::reshaped(ValueId v, std::vector<LengthId> to) {
                           "the new shape has another number of elements");
   }
   const Dims dims = n_.dims(v), out = maxima(to);
+  if (!plausible_dims(n_.dtype(v), out))
+    return n_.refuse("a result of at most {} is too large", to_string(out)), kUnknown;
   // Runs of axes that hold the same elements before and after; in each, only the outermost may have a length.
   bool direct = element_count(dims) == element_count(out) && element_count(dims) > 0;
   struct Run {

@@ -279,7 +279,7 @@ bool lower_range(NodeLowering& n) {
     const auto step = lengths.known_items(n.input(2));
     const bool open = !lengths.known_items(n.input(0)) || !lengths.known_items(n.input(1));
     if (first && last && step && first->size() == 1 && last->size() == 1 && step->size() == 1 && open &&
-        step->front() != 0)
+        step->front() != 0 && step->front() != std::numeric_limits<int64_t>::min())
       return range_bounded(n, first->front(), last->front(), step->front(), t);
     const auto start = n.constant_int(0), limit = n.constant_int(1), delta = n.constant_int(2);
     if (!start || !limit || !delta) return false;
