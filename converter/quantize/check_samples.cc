@@ -1,4 +1,4 @@
-// What may be a mistake in data that fits: told with the numbers, for the user to judge.
+// What may be a mistake in data that fits, with the numbers, for the user to judge.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include "converter/quantize/sample_streams.h"
@@ -16,6 +17,16 @@ namespace sinter::convert {
 namespace {
 
 constexpr int64_t kMostChannels = 1024;
+// Inputs of fewer numbers are times, sizes and switches, which may be of any size.
+constexpr int64_t kFewNumbers = 16;
+// Magnitudes beyond which no model is trained.
+constexpr double kHuge = 1e9, kTiny = 1e-6;
+// Pictures of at most one, or normalized, divided by 255 once more.
+constexpr double kTwiceDivided = 3.1 / 255;
+// An outlier reaches so many times what all other samples do, these at most so many times their median; of
+// fewer samples none can be called one.
+constexpr double kOutlier = 8, kSpread = 4;
+constexpr size_t kFewestForOutliers = 8, kSamplesPerOutlier = 10;
 
 // The axis of channels, as far as a shape tells: axis 1 or the last, whichever is shorter. -1: none.
 int channel_axis(const Dims& dims) {
@@ -51,18 +62,28 @@ class InputWatch {
     if (samples_ == 0) return;
     const double low = *std::min_element(low_.begin(), low_.end());
     const double high = *std::max_element(high_.begin(), high_.end());
-    const auto warn = [&](std::string message, std::string remedy) {
-      diagnostics.warn("", "", fmt::format("calibration data, input '{}': {}", input_.name, message), remedy);
+    const auto text = [&](const std::string& message) {
+      return fmt::format("calibration data, input '{}': {}", input_.name, message);
     };
+    const auto warn = [&](const std::string& message, std::string remedy) {
+      diagnostics.warn("", "", text(message), std::move(remedy));
+    };
+    const bool few = element_count(input_.dims) < kFewNumbers;
     if (low == high) {
-      const bool long_input = element_count(input_.dims) > 1 || samples_ > 1;
-      if (long_input)
-        warn(fmt::format("every number is {:g}", low),
-             "data like the model will see are needed, or ranges come out too small");
+      const std::string message = fmt::format("every number is {:g}", low);
+      if (!few)
+        warn(message, "data like the model will see are needed, or ranges come out too small");
+      else if (samples_ > 1)
+        diagnostics.note("", "", text(message));
       return;
     }
+    const double reach = std::max(high, -low);
+    if (reach > kHuge || (!few && reach < kTiny))
+      return warn(fmt::format("numbers from {:g} to {:g}, which no model is trained with", low, high),
+                  "use the scaling that the model was trained with");
+    if (few) return;
     constant_channels(diagnostics, warn);
-    if (scales_apart(warn)) return;
+    if (outliers(warn) || scales_apart(warn)) return;
     const bool image = input_.dims.size() >= 3 && axis_ >= 0 && low_.size() <= 4;
     const bool picture = image || (input_.dims.size() == 4 && (input_.dims[1] == 1 || input_.dims[3] == 1));
     if (picture && whole_ && low >= 0 && high > 64 && high <= 255)
@@ -71,7 +92,7 @@ class InputWatch {
           fmt::format("calibration data, input '{}': whole numbers from {:g} to {:g}, like unscaled bytes; "
                       "right only if the model scales them itself",
                       input_.name, low, high));
-    if (picture && low >= 0 && high <= 1.01 / 255)
+    if (picture && reach <= kTwiceDivided)
       warn(fmt::format("numbers from {:g} to {:g}, as if divided by 255 twice", low, high),
            "use the scaling that the model was trained with");
   }
@@ -100,6 +121,7 @@ class InputWatch {
         l = std::min<double>(l, low), h = std::max<double>(h, high);
         reach = std::max({reach, high, static_cast<T>(-low)});
       }
+    reaches_of_samples_.push_back(static_cast<double>(reach));
     if (reach > 0) {
       const int octave = std::clamp(std::ilogb(static_cast<double>(reach)), -128, 127) + 128;
       ++reaches_[static_cast<size_t>(octave)];
@@ -133,6 +155,30 @@ class InputWatch {
       diagnostics.note("", "", fmt::format("calibration data, input '{}': {}", input_.name, message));
   }
 
+  // Few samples far beyond all others: one of them widens every range.
+  template <class Warn>
+  bool outliers(const Warn& warn) const {
+    const size_t n = reaches_of_samples_.size();
+    if (n < kFewestForOutliers) return false;
+    std::vector<size_t> order(n);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return reaches_of_samples_[a] < reaches_of_samples_[b]; });
+    const auto reach = [&](size_t rank) { return reaches_of_samples_[order[rank]]; };
+    const size_t most = std::max<size_t>(1, n / kSamplesPerOutlier);
+    for (size_t usual = n - 1; usual >= n - most; --usual) {
+      const double rest = reach(usual - 1);
+      if (!(reach(usual) > kOutlier * rest) || rest > kSpread * reach(usual / 2)) continue;
+      warn(
+          fmt::format("{} of {} samples reach {:g} or more where the others reach {:g} at most (sample {} is "
+                      "one of them)",
+                      n - usual, n, reach(usual), rest, order[usual]),
+          "repair outliers or leave them out: one of them makes the steps of every range too large");
+      return true;
+    }
+    return false;
+  }
+
   // Samples in two heaps whose sizes lie far apart: some were scaled, others not.
   template <class Warn>
   bool scales_apart(const Warn& warn) const {
@@ -159,9 +205,10 @@ class InputWatch {
   const SampleInput& input_;
   const int axis_;
   int64_t samples_ = 0;
-  std::vector<double> low_, high_;         // per channel
-  std::array<int64_t, 256> reaches_ = {};  // samples by the exponent of their largest magnitude
-  std::array<int64_t, 256> first_;         // ... and one of them
+  std::vector<double> low_, high_;          // per channel
+  std::array<int64_t, 256> reaches_ = {};   // samples by the exponent of their largest magnitude
+  std::array<int64_t, 256> first_;          // ... and one of them
+  std::vector<double> reaches_of_samples_;  // largest magnitudes, in order
   bool whole_ = true;
 };
 

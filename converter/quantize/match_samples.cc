@@ -125,31 +125,89 @@ class Matcher {
           "a single number (rank 0) is no stack: numpy.full({}, value) gives one for N samples",
           want.empty() ? "N" : fmt::format("(N, {})", fmt::join(want, ", ")));
     if (a.dims == want) return "this is one sample: add an axis in front, x[numpy.newaxis]";
-    // The same axes in another order.
-    const bool batch = !want.empty() && want[0] == 1 && a.dims.size() == want.size();
-    if (batch && want.size() >= 3) {
-      Dims mine(a.dims.begin() + 1, a.dims.end()), theirs(want.begin() + 1, want.end());
-      Dims last_to_front = theirs, front_to_last = theirs;
-      std::rotate(last_to_front.begin(), last_to_front.begin() + 1, last_to_front.end());
-      std::rotate(front_to_last.begin(), front_to_last.end() - 1, front_to_last.end());
-      if (mine == last_to_front)
-        return want.size() == 4 ? "channels are last: x.transpose(0, 3, 1, 2)"
-                                : "channels are last: numpy.moveaxis(x, -1, 1)";
-      if (mine == front_to_last)
-        return want.size() == 4 ? "channels are first: x.transpose(0, 2, 3, 1)"
-                                : "channels are first: numpy.moveaxis(x, 1, -1)";
-    }
+    if (const std::string order = order_hint(input, a.dims); !order.empty()) return order;
     if (const std::string open = symbol_hint(input, a); !open.empty()) return open;
     // As many elements a sample, only differently arranged.
     int64_t rest = 1;
     for (size_t i = 1; i < a.dims.size(); ++i) rest *= a.dims[i];
-    if (rest == element_count(want)) {
-      const auto from = want.begin() + (!want.empty() && want[0] == 1 ? 1 : 0);
-      std::string shape = "-1";
-      for (auto d = from; d != want.end(); ++d) shape += fmt::format(", {}", *d);
-      return fmt::format("the sizes agree: x.reshape({})", shape);
+    if (rest != element_count(want)) return {};
+    const bool flat = without_ones({a.dims.begin() + 1, a.dims.end()}).size() <= 1;
+    return fmt::format("the sizes agree: x.reshape(-1, {}){}", fmt::join(sample_dims(input), ", "),
+                       flat ? "" : ", if the numbers are stored in this order");
+  }
+
+  // A sample's dims in a stack, behind the axis of the samples.
+  static Dims sample_dims(const SampleInput& input) {
+    const Dims& want = input.dims;
+    return {want.begin() + (!want.empty() && want[0] == 1 ? 1 : 0), want.end()};
+  }
+  static Dims without_ones(Dims dims) {
+    std::erase(dims, 1);
+    return dims;
+  }
+
+  // How an array becomes a stack that has the same axes in another order, or other axes of one; empty: it has
+  // other axes.
+  static std::string order_hint(const SampleInput& input, const Dims& array) {
+    const Dims theirs = sample_dims(input), wanted = without_ones(theirs);
+    if (wanted.empty()) return {};
+    for (const bool stack : {true, false}) {
+      const Dims own(array.begin() + (stack ? 1 : 0), array.end());
+      const Dims found = without_ones(own);
+      if (found.size() != wanted.size() || !std::is_permutation(found.begin(), found.end(), wanted.begin()))
+        continue;
+      const std::vector<size_t> order = order_of(found, wanted);
+      const bool same = std::is_sorted(order.begin(), order.end());
+      const std::string shape = fmt::format("{}", fmt::join(theirs, ", "));
+      // Axes of one may move without moving a number.
+      if (same)
+        return stack ? fmt::format("the sizes agree: x.reshape(-1, {})", shape)
+                     : fmt::format("this is one sample: x.reshape(1, {})", shape);
+      std::string axes = stack ? "0" : "";
+      std::vector<size_t> ones;
+      for (const size_t axis : order)
+        axes += fmt::format("{}{}", axes.empty() ? "" : ", ", axis + (stack ? 1 : 0));
+      for (size_t i = 0; i < own.size(); ++i)
+        if (own[i] == 1) ones.push_back(i + (stack ? 1 : 0));
+      const std::string squeezed = ones.empty()       ? ""
+                                   : ones.size() == 1 ? fmt::format(".squeeze({})", ones[0])
+                                                      : fmt::format(".squeeze(({}))", fmt::join(ones, ", "));
+      const bool last = order[0] == order.size() - 1;
+      return fmt::format("{}: x{}.transpose({}){}",
+                         !stack ? "this is one sample, with its axes in another order"
+                         : last ? "channels are last"
+                         : order[0] == 1 && order.back() == 0 ? "channels are first"
+                                                              : "the axes are in another order",
+                         squeezed, axes,
+                         !stack             ? fmt::format(".reshape(1, {})", shape)
+                         : theirs == wanted ? ""
+                                            : fmt::format(".reshape(-1, {})", shape));
     }
     return {};
+  }
+  // found[order[i]] == wanted[i]. Where sizes repeat, the channels alone move, if that fits.
+  static std::vector<size_t> order_of(const Dims& found, const Dims& wanted) {
+    std::vector<size_t> order(found.size());
+    std::iota(order.begin(), order.end(), size_t{0});
+    const auto fits = [&] {
+      for (size_t i = 0; i < order.size(); ++i)
+        if (found[order[i]] != wanted[i]) return false;
+      return true;
+    };
+    if (fits()) return order;
+    std::rotate(order.begin(), order.end() - 1, order.end());  // from last to first
+    if (fits()) return order;
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::rotate(order.begin(), order.begin() + 1, order.end());  // from first to last
+    if (fits()) return order;
+    std::vector<bool> used(found.size(), false);
+    for (size_t i = 0; i < wanted.size(); ++i)
+      for (size_t k = 0; k < found.size(); ++k)
+        if (!used[k] && found[k] == wanted[i]) {
+          order[i] = k, used[k] = true;
+          break;
+        }
+    return order;
   }
 
   // Which of the array's axes stand for which of the input's.

@@ -191,6 +191,29 @@ std::optional<Filling> filling(DType given, DType wanted) {
 
 namespace {
 
+// "0,3,1": the place of an element.
+std::string place_of(const SampleInput& input, size_t element) {
+  std::string place;
+  for (size_t axis = input.dims.size(); axis-- > 0;) {
+    const auto d = static_cast<size_t>(input.dims[axis]);
+    place = fmt::format("{}{}{}", element % d, place.empty() ? "" : ",", place);
+    element /= d;
+  }
+  return place;
+}
+
+template <class T>
+void refuse_ids(const SampleInput& input, const Bytes& bytes, int64_t sample) {
+  const auto* ids = reinterpret_cast<const T*>(bytes.data());
+  for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+    if (ids[i] < -input.rows || ids[i] >= input.rows)
+      throw DataError(
+          fmt::format("input '{}', sample {}: {} at [{}] is not a row of the table '{}', which has rows 0 to "
+                      "{}; use the ids "
+                      "of the model's own vocabulary",
+                      input.name, sample, ids[i], place_of(input, i), input.table, input.rows - 1));
+}
+
 template <class T>
 void refuse_not_finite(const SampleInput& input, const Bytes& bytes, int64_t sample) {
   const size_t n = bytes.size() / sizeof(T);
@@ -204,17 +227,11 @@ void refuse_not_finite(const SampleInput& input, const Bytes& bytes, int64_t sam
     if (std::isfinite(x[i])) continue;
     ++bad, nan += std::isnan(x[i]), first = i;
   }
-  std::string place;
-  for (size_t axis = input.dims.size(), rest = first; axis-- > 0;) {
-    const auto d = static_cast<size_t>(input.dims[axis]);
-    place = fmt::format("{}{}{}", rest % d, place.empty() ? "" : ",", place);
-    rest /= d;
-  }
-  throw DataError(
-      fmt::format("input '{}', sample {}: {} of {} numbers {} finite ({} NaN, {} infinite; the first at "
-                  "[{}]); ranges can only be "
-                  "measured on finite data: repair or leave out this sample",
-                  input.name, sample, bad, n, bad == 1 ? "is not" : "are not", nan, bad - nan, place));
+  throw DataError(fmt::format(
+      "input '{}', sample {}: {} of {} numbers {} finite ({} NaN, {} infinite; the first at "
+      "[{}]); ranges can only be "
+      "measured on finite data: repair or leave out this sample",
+      input.name, sample, bad, n, bad == 1 ? "is not" : "are not", nan, bad - nan, place_of(input, first)));
 }
 
 }  // namespace
@@ -222,6 +239,8 @@ void refuse_not_finite(const SampleInput& input, const Bytes& bytes, int64_t sam
 ConstantPtr make_input(const SampleInput& input, DType given, Bytes bytes, int64_t sample) {
   if (given == DType::kFloat32) refuse_not_finite<float>(input, bytes, sample);
   if (given == DType::kFloat64) refuse_not_finite<double>(input, bytes, sample);
+  if (input.rows > 0 && given == DType::kInt64) refuse_ids<int64_t>(input, bytes, sample);
+  if (input.rows > 0 && given == DType::kInt32) refuse_ids<int32_t>(input, bytes, sample);
   if (filling(given, input.dtype) != Filling::kRounded)
     return Constant::owned(input.dtype, input.dims, std::move(bytes));
   std::vector<ConstantPtr> cast;

@@ -39,8 +39,8 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path);
 // How an input is filled from an array of this type: as it is, from bits, or rounded. nullopt: not at all.
 enum class Filling { kSame, kBits, kRounded };
 std::optional<Filling> filling(DType given, DType wanted);
-// `bytes` are one sample of type `given`. Throws DataError naming the sample where it holds NaN or
-// infinities.
+// `bytes` are one sample of type `given`. Throws DataError naming the sample where it holds NaN,
+// infinities or ids without a row.
 ConstantPtr make_input(const SampleInput& input, DType given, Bytes bytes, int64_t sample);
 
 // Which array is which input, and everything that is wrong with them.

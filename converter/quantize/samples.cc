@@ -135,11 +135,36 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 
 }  // namespace
 
+namespace {
+
+// The constant table that an input's integers look up, through what hands them on as they are.
+void find_table(const Graph& graph, ValueId id, SampleInput* input) {
+  for (const Node& node : graph.nodes) {
+    const auto at = std::find(node.inputs.begin(), node.inputs.end(), id);
+    if (at == node.inputs.end()) continue;
+    const auto* gather = node.as<GatherAttrs>();
+    if (gather != nullptr && at == node.inputs.begin() + 1 && graph.is_constant(node.inputs[0])) {
+      const Value& table = graph.value(node.inputs[0]);
+      const auto axis = static_cast<size_t>(
+          gather->axis < 0 ? gather->axis + static_cast<int64_t>(table.dims.size()) : gather->axis);
+      const int64_t rows = table.dims[axis];
+      if (input->rows == 0 || rows < input->rows)
+        input->rows = rows, input->table = table.name.empty() ? node.name : table.name;
+    }
+    const bool hands_on = node.op() == Op::kView || node.op() == Op::kTranspose || node.op() == Op::kCopy ||
+                          (node.op() == Op::kCast && is_integer(graph.value(node.outputs[0]).dtype));
+    if (hands_on) find_table(graph, node.outputs[0], input);
+  }
+}
+
+}  // namespace
+
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared) {
   std::vector<SampleInput> inputs;
   for (const ValueId id : graph.inputs) {
     const Value& v = graph.value(id);
     SampleInput input{v.name, v.dtype, v.dims, {}};
+    if (is_integer(v.dtype)) find_table(graph, id, &input);
     if (declared != nullptr)
       for (const ImportedValueInfo& info : declared->inputs)
         if (info.name == v.name && info.has_shape && info.dims.size() == v.dims.size())

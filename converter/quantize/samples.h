@@ -25,6 +25,9 @@ struct SampleInput {
   DType dtype = DType::kNone;
   Dims dims;
   std::vector<std::string> symbols;  // per dim, "" for a fixed one; empty: not known
+  // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
+  int64_t rows = 0;
+  std::string table = {};
 };
 // The graph's public inputs; the symbols are taken from the model's declaration where that is given.
 std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* declared = nullptr);
@@ -37,8 +40,8 @@ class SampleSource {
   virtual ~SampleSource() = default;
   // -1: a stream does not tell.
   virtual int64_t count() const = 0;
-  // False at the end. Throws DataError for data that does not fit or is damaged, FileError where reading
-  // fails.
+  // False at the end. Throws DataError for data that does not fit or is damaged, for NaN, infinities and
+  // integers that are not a row of the table that they look up; FileError where reading fails.
   virtual bool next(Sample* sample) = 0;
   // From the first sample again; a command is started once more.
   virtual void rewind() = 0;
@@ -54,9 +57,10 @@ struct SampleOptions {
 std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,
                                            const SampleOptions& options = {});
 
-// Reads every sample of a file (of a stream: nothing) and throws DataError for NaN and infinities. Files as
-// warnings what may be a mistake: constant inputs or channels, equal samples, numbers like unscaled bytes.
-// Rewinds.
+// Reads every sample of a file (of a stream: nothing) and throws DataError for NaN, infinities and integers
+// that are no row of the table that they look up. Files as warnings what may be a mistake: constant inputs or
+// channels, equal samples, samples scaled unlike the others, numbers of a size that no model is trained with.
+// Inputs of fewer than 16 numbers (times, sizes, switches) may be of any size. Rewinds.
 void check_samples(SampleSource& samples, const std::vector<SampleInput>& inputs, Diagnostics& diagnostics);
 
 }  // namespace sinter::convert

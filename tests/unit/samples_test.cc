@@ -162,6 +162,22 @@ TEST_F(Samples, ShapesComeWithARemedy) {
   EXPECT_THAT(refusal(save("d.npz", {{"x", counting({0, 3, 4, 4})}}), {kImage}), HasSubstr("no samples"));
 }
 
+TEST_F(Samples, PixelsAreNeverScrambled) {
+  const auto hint = [&](const Dims& given, const SampleInput& input) {
+    return refusal(save("h.npz", {{"x", counting(given)}}), {input});
+  };
+  const SampleInput last{"x", DType::kFloat32, {1, 4, 4, 3}, {}},
+      grey{"x", DType::kFloat32, {1, 1, 4, 5}, {}};
+  EXPECT_THAT(hint({5, 1, 4, 4, 3}, kImage),
+              AllOf(HasSubstr("x.squeeze(1).transpose(0, 3, 1, 2)"), Not(HasSubstr("reshape"))));
+  EXPECT_THAT(hint({5, 1, 3, 4, 4}, last), HasSubstr("x.squeeze(1).transpose(0, 2, 3, 1)"));
+  EXPECT_THAT(hint({4, 4, 3}, kImage),
+              HasSubstr("one sample, with its axes in another order: x.transpose(2, 0, 1)"));
+  EXPECT_THAT(hint({5, 4, 5, 1}, grey), HasSubstr("x.reshape(-1, 1, 4, 5)"));
+  EXPECT_THAT(hint({5, 5, 4, 1}, grey), HasSubstr("x.squeeze(3).transpose(0, 2, 1).reshape(-1, 1, 4, 5)"));
+  EXPECT_THAT(hint({5, 12, 4}, kImage), HasSubstr("if the numbers are stored in this order"));
+}
+
 TEST_F(Samples, AnArrayThatIsNoInputDoesNotMatter) {
   const std::string file = save("a.npz", {{"labels", counting({9})}, {"x", counting({5, 3, 4, 4})}});
   EXPECT_EQ(open_samples(file, {kImage})->count(), 5);
@@ -230,6 +246,53 @@ TEST_F(Warnings, ScalesThatLookWrong) {
   auto mixed = noise(48 * 6, 0, 1);
   for (size_t i = 48 * 5; i < mixed.size(); ++i) mixed[i] *= 255;
   EXPECT_THAT(told(mixed, kImage), AllOf(HasSubstr("5 of 6 samples"), HasSubstr("sample 5")));
+}
+
+TEST_F(Warnings, NumbersThatNoModelIsTrainedWith) {
+  auto huge = noise(48 * 6, -1, 1);
+  for (float& v : huge) v *= 1e30f;
+  EXPECT_THAT(told(huge, kImage), AllOf(HasSubstr("no model is trained with"), HasSubstr("scaling")));
+  EXPECT_THAT(told(noise(48 * 6, -1e-8f, 1e-8f), kImage), HasSubstr("no model is trained with"));
+  // Normalized, then divided once more.
+  EXPECT_THAT(told(noise(48 * 6, -2.1f / 255, 2.6f / 255), kImage), HasSubstr("divided by 255 twice"));
+}
+
+TEST_F(Warnings, OneOutlierOfMany) {
+  auto x = noise(48 * 32, -1, 1);
+  x[48 * 17 + 5] = 40;
+  EXPECT_THAT(told(x, kImage), AllOf(HasSubstr("1 of 32 samples reach 40"), HasSubstr("sample 17"),
+                                     HasSubstr("leave them out")));
+  // Levels that differ by nature: sound from loud to silent.
+  auto levels = noise(48 * 32, -1, 1);
+  for (size_t i = 0; i < levels.size(); ++i) levels[i] *= std::ldexp(1.0f, -static_cast<int>(i / 48 % 7));
+  EXPECT_EQ(told(levels, kImage), "");
+}
+
+TEST_F(Warnings, ScalarsMayBeOfAnySize) {
+  const SampleInput time{"timestep", DType::kFloat32, {1}, {}}, rate{"rate", DType::kFloat32, {1, 1}, {}};
+  EXPECT_EQ(told({0, 1, 3, 999, 998, 2, 1, 0, 500, 7}, time), "");
+  EXPECT_THAT(told(std::vector<float>(10, 16000.0f), rate),
+              HasSubstr("note: calibration data, input 'rate': every number is 16000"));
+}
+
+TEST_F(Samples, IdsAreRowsOfTheirTable) {
+  SampleInput ids{"ids", DType::kInt64, {1, 4}, {}};
+  ids.rows = 10, ids.table = "embeddings";
+  const auto told = [&](const std::vector<int64_t>& numbers) -> std::string {
+    const auto source = open_samples(
+        save("ids.npz", {{"ids", Constant::of<int64_t>(DType::kInt64, {2, 4}, numbers)}}), {ids});
+    Diagnostics diagnostics;
+    try {
+      check_samples(*source, {ids}, diagnostics);
+    } catch (const DataError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(told({0, 9, 3, -10, 1, 2, 3, 4}), "");
+  EXPECT_THAT(told({0, 9, 3, 1, 1, 2, 10, 4}),
+              AllOf(HasSubstr("input 'ids', sample 1"),
+                    HasSubstr("10 at [0,2] is not a row of the table 'embeddings'"), HasSubstr("0 to 9")));
 }
 
 TEST_F(Samples, DamagedFilesAreRefused) {
