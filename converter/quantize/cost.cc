@@ -167,6 +167,38 @@ double cost(const Graph& g, const Node& node, const Rate& rate, double products)
 
 }  // namespace
 
+double multiply_adds(const Graph& g, const Node& node) {
+  if (node.outputs.empty() || node.outputs[0] < 0) return 0;
+  const double outputs = elements(g, node.outputs[0]);
+  const auto weights = [&](size_t operand) { return elements(g, node.inputs[operand]); };
+  switch (node.op()) {
+    case Op::kConv:
+      return outputs * weights(1) / last_dim(g, node.outputs[0]);
+    case Op::kDepthwiseConv:
+      return outputs * weights(1) / last_dim(g, node.inputs[1]);
+    case Op::kConvTranspose:
+      return elements(g, node.inputs[0]) * weights(1) / last_dim(g, node.inputs[0]);
+    case Op::kFullyConnected:
+      return outputs * last_dim(g, node.inputs[0]);
+    case Op::kMatMul: {
+      const Dims& a = g.value(node.inputs[0]).dims;
+      const bool turned = node.as<MatMulAttrs>()->transpose_a != 0 && a.size() > 1;
+      return outputs * (turned ? static_cast<double>(a[a.size() - 2]) : last_dim(g, node.inputs[0]));
+    }
+    case Op::kLstm:
+    case Op::kGru:
+    case Op::kRnn:
+      return elements(g, node.inputs[0]) / last_dim(g, node.inputs[0]) * (weights(1) + weights(2));
+    case Op::kAttention: {
+      const Dims& keys = g.value(node.inputs[1]).dims;
+      const double count = keys.size() > 1 ? static_cast<double>(keys[keys.size() - 2]) : 1;
+      return (elements(g, node.inputs[0]) + outputs) * count;
+    }
+    default:
+      return 0;
+  }
+}
+
 double float_cost(const Graph& g, const Node& node) {
   const Work w = work_of(g, node);
   return cost(g, node, w.rates.float32, w.float_products);

@@ -8,6 +8,10 @@
 
 namespace sinter::convert {
 
+// Products of two numbers that are summed up: convolutions, products of matrices, recurrent layers,
+// attention.
+double multiply_adds(const Graph& graph, const Node& node);
+
 double float_cost(const Graph& graph, const Node& node);
 // As the integer operation that it becomes. Operations that stay float cost what they do.
 double int8_cost(const Graph& graph, const Node& node);

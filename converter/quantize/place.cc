@@ -229,6 +229,8 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     const Node& node = g.nodes[n];
     if (node.outputs.empty() || !float_value(g, node.outputs[0]) || node.op() == Op::kView) continue;
     LayerFate fate{node.name, op_info(node.op())->name, node.outputs[0], roles[n] == Role::kInteger, {}};
+    fate.multiply_adds = multiply_adds(g, node);
+    fate.float_time = float_cost(g, node), fate.integer_time = int8_cost(g, node);
     if (!fate.integer) {
       const auto asked = left.find(node.outputs[0]);
       if (asked != left.end())

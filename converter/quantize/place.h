@@ -38,6 +38,8 @@ struct LayerFate {
   bool integer = false;
   LeftFloat left;
   std::string wide = {};  // integers of 16 bits, because
+  double multiply_adds = 0;
+  double float_time = 0, integer_time = 0;  // estimates by cost.h
 };
 
 enum class Role {

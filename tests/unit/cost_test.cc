@@ -34,6 +34,18 @@ TEST(Cost, DenseConvolutionsGainMost) {
   EXPECT_NEAR(int8_cost(c.graph, c.node), 285e3, 60e3);
 }
 
+TEST(Cost, MultiplyAddsOfEveryProduct) {
+  const auto of = [](const Case& c) { return multiply_adds(c.graph, c.node); };
+  EXPECT_EQ(of(conv(56, 64, 32, 3)), 56 * 56 * 32 * 64 * 9);
+  EXPECT_EQ(of(case_of(DepthwiseConvAttrs{}, {{1, 8, 8, 16}, {3, 3, 16}}, {1, 8, 8, 16})), 8 * 8 * 16 * 9);
+  EXPECT_EQ(of(case_of(FullyConnectedAttrs{}, {{5, 64}, {10, 64}}, {5, 10})), 5 * 64 * 10);
+  EXPECT_EQ(of(case_of(MatMulAttrs{}, {{2, 5, 7}, {2, 7, 3}}, {2, 5, 3})), 2 * 5 * 7 * 3);
+  MatMulAttrs turned;
+  turned.transpose_a = 1;
+  EXPECT_EQ(of(case_of(turned, {{7, 5}, {7, 3}}, {5, 3})), 5 * 7 * 3);
+  EXPECT_EQ(of(case_of(AddAttrs{}, {{100}, {100}}, {100})), 0);
+}
+
 TEST(Cost, SmallStepsCostTheirOverhead) {
   const Case c = conv(2, 3, 2, 1);
   EXPECT_GT(ratio(c), 1);
