@@ -12,6 +12,7 @@
 #include "converter/plan/preferences.h"
 #include "converter/quantize/accuracy.h"
 #include "converter/quantize/low_outputs.h"
+#include "converter/quantize/sample_split.h"
 #include "converter/quantize/trial_runs.h"
 #include "converter/quantize/type_rows.h"
 #include "converter/quantize/weight_only.h"
@@ -138,7 +139,7 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSour
     summary.evaluation = evaluate_noise(*exact, graph, *evaluated, options.quantization);
   if (samples == nullptr) return summary;
   const auto measure = [&](const Graph& tried) {
-    return measure_noise(*exact, tried, *samples, options.quantization, &summary.tried);
+    return measure_noise(*exact, tried, *samples, options.quantization, &summary.measured);
   };
   summary.outputs = measure(graph);
   summary.wanted_db = kLittleSignal;
@@ -197,7 +198,7 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
         "--evaluate; the last one that was tried gives {:.1f} dB there in the worst output, and {:.1f} dB on "
         "{} of --calibrate's samples{}",
         *options.quantization.min_sqnr, worst_of(summary.evaluation->outputs), worst_of(summary.outputs),
-        summary.tried,
+        summary.measured,
         worst_of(summary.outputs) >= *options.quantization.min_sqnr
             ? "; more of these, or such as look like the data to evaluate, may help"
             : "");
@@ -258,6 +259,14 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     const std::vector<SampleInput> inputs = sample_inputs(*graph, &imported->graph);
     samples = open_samples(options.calibrate, inputs, {options.samples});
     check_samples(*samples, inputs, diagnostics);
+    const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
+    if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
+      diagnostics.warn(
+          "", "",
+          fmt::format("calibration data: of {} sample{} none can be held out, so that the signal to noise "
+                      "is measured on what chose the ranges",
+                      count, count == 1 ? "" : "s"),
+          fmt::format("give 5 samples or more, better {}", 5 * kManyJudges));
   }
   std::unique_ptr<SampleSource> evaluated;
   if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())

@@ -29,11 +29,13 @@ struct Action {
 
 class Leaving {
  public:
-  Leaving(QuantizationPlan* plan, const Trials& trials, const Sensitivity& sensitivity,
-          const std::map<ValueId, QuantParams>& fine, Remedy remedy, const LeaveTarget& target)
+  Leaving(QuantizationPlan* plan, const Trials& trials, const MeasurePlan& measure,
+          const Sensitivity& sensitivity, const std::map<ValueId, QuantParams>& fine, Remedy remedy,
+          const LeaveTarget& target)
       : plan_(*plan),
         graph_(plan->graph),
         trials_(trials),
+        measure_(measure),
         sensitivity_(sensitivity),
         fine_(fine),
         remedy_(remedy),
@@ -115,7 +117,7 @@ class Leaving {
     return sum;
   }
   void measure() {
-    const Noise noise = trials_.measure(build(plan_).graph);
+    const Noise noise = measure_(plan_);
     db_ = noise.worst_db();
     const double sum = summed(roles_).worst();
     // A little more than was measured, or the last step would be repeated for ever.
@@ -276,6 +278,7 @@ class Leaving {
   QuantizationPlan& plan_;
   const Graph& graph_;
   const Trials& trials_;
+  const MeasurePlan& measure_;
   const Sensitivity& sensitivity_;
   const std::map<ValueId, QuantParams>& fine_;
   const Remedy remedy_;
@@ -295,10 +298,10 @@ class Leaving {
 
 }  // namespace
 
-LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const Sensitivity& sensitivity,
-                        const std::map<ValueId, QuantParams>& fine, Remedy remedy,
-                        const LeaveTarget& target) {
-  return Leaving(plan, trials, sensitivity, fine, remedy, target).run();
+LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const MeasurePlan& measure,
+                        const Sensitivity& sensitivity, const std::map<ValueId, QuantParams>& fine,
+                        Remedy remedy, const LeaveTarget& target) {
+  return Leaving(plan, trials, measure, sensitivity, fine, remedy, target).run();
 }
 
 }  // namespace sinter::convert

@@ -2,6 +2,8 @@
 // the fewest, by what each of them adds to the noise and what it costs in time.
 #pragma once
 
+#include <functional>
+
 #include "converter/quantize/quantization_plan.h"
 #include "converter/quantize/sensitivity.h"
 
@@ -23,10 +25,14 @@ struct LeaveResult {
   bool reached = false;
 };
 
+// What a plan does to the outputs, on samples that its ranges were not made from.
+using MeasurePlan = std::function<Noise(const QuantizationPlan& plan)>;
+
 // Adds to plan->left, with Reason::kAccuracy, and to plan->wide with the parameters of `fine`, for what runs
 // on int16 wherever it runs on int8. What is chosen by the sums of `sensitivity` is measured, and what turns
 // out not to be needed is taken back.
-LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const Sensitivity& sensitivity,
-                        const std::map<ValueId, QuantParams>& fine, Remedy remedy, const LeaveTarget& target);
+LeaveResult leave_float(QuantizationPlan* plan, const Trials& trials, const MeasurePlan& measure,
+                        const Sensitivity& sensitivity, const std::map<ValueId, QuantParams>& fine,
+                        Remedy remedy, const LeaveTarget& target);
 
 }  // namespace sinter::convert

@@ -28,7 +28,9 @@ constexpr Technique kTechniques[] = {
     {"leave-float", "leave in float what costs the outputs most and time little"},
 };
 
-constexpr double kTrialBudget = 0.4e9;  // for measuring once, in run_cost's unit
+// For measuring once, in run_cost's unit: where dozens of plans are measured, and where hundreds are.
+constexpr double kTrialBudget = 0.4e9, kSmallTrialBudget = 0.1e9;
+constexpr size_t kFewestInTrial = 8;
 
 std::vector<OutputNoise> named(const Graph& graph, const Noise& noise) {
   std::vector<OutputNoise> result;
@@ -37,10 +39,18 @@ std::vector<OutputNoise> named(const Graph& graph, const Noise& noise) {
   return result;
 }
 
+// On all samples of `trials`, with intervals.
+std::vector<OutputNoise> judged(const Graph& exact, const Graph& rounded, const Trials& trials) {
+  std::vector<std::optional<Interval>> intervals;
+  std::vector<OutputNoise> outputs = named(exact, trials.measure(rounded, &intervals));
+  for (size_t i = 0; i < outputs.size(); ++i) outputs[i].interval = intervals[i];
+  return outputs;
+}
+
 }  // namespace
 
 Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions& options)
-    : graph_(graph), exact_(graph), samples_(samples), options_(options) {
+    : graph_(graph), exact_(graph), samples_(samples, Trials::most_samples(graph)), options_(options) {
   plan_.graph = graph;
   plan_.graph.ledger = std::make_shared<TypeLedger>();  // trials decide nothing
   plan_.left.force_int8 = options.force_int8;
@@ -60,10 +70,22 @@ double Quantizer::measured(const QuantizationPlan& plan, Part part) const {
   return trials_->measure(build(plan).graph, few_, part).worst_db();
 }
 
-double Quantizer::measured(const std::map<ValueId, QuantParams>& params) const {
-  QuantizationPlan plan = plan_;
-  plan.params = params;
-  return measured(plan);
+QuantizationPlan Quantizer::from_half(const QuantizationPlan& plan) const {
+  QuantizationPlan half = plan;
+  for (const auto& [id, params] : half_params_) half.params[id] = params;
+  if (!plan.weights.empty()) half.weights = half_weights_;
+  if (plan.correct) half.correct = half_correct_;
+  return half;
+}
+
+Noise Quantizer::foresee(const QuantizationPlan& plan, size_t most) const {
+  return trials_->measure(build(from_half(plan)).graph, most, Part::kOdd);
+}
+
+double Quantizer::judge(const Graph& rounded) {
+  if (!options_.evaluate) return judging().measure(rounded).worst_db();
+  summary_.evaluation = options_.evaluate(exact_, rounded);
+  return worst_of(summary_.evaluation->outputs);
 }
 
 QuantizeSummary Quantizer::run() {
@@ -110,11 +132,15 @@ Observations Quantizer::observe_all() {
   const std::vector<ValueId> values = values_to_round(plan_.graph, assign_roles(plan_.graph, plan_.left));
   samples_.rewind();
   if (trials_) return observe(plan_.graph, samples_, values, observing);
-  KeepingSource keeping(samples_, Trials::most_samples(exact_));
-  Observations seen = observe(plan_.graph, keeping, values, observing);
-  trials_.emplace(exact_, keeping.take(), options_.runner);
-  const double each = std::max(1.0, run_cost(exact_));
-  few_ = std::clamp<size_t>(static_cast<size_t>(kTrialBudget / each), 4, trials_->size() + 4);
+  Observations seen = observe(plan_.graph, samples_, values, observing);
+  trials_.emplace(exact_, samples_.take_choosing(), options_.runner);
+  if (std::vector<Sample> judges = samples_.take_judging(); !judges.empty())
+    judges_.emplace(exact_, std::move(judges), options_.runner);
+  const auto affordable = [&](double budget) {
+    const auto count = static_cast<size_t>(budget / std::max(1.0, run_cost(exact_)));
+    return std::clamp(count, kFewestInTrial, trials_->size() + kFewestInTrial);
+  };
+  few_ = affordable(kTrialBudget), fewer_ = affordable(kSmallTrialBudget);
   return seen;
 }
 
@@ -150,10 +176,13 @@ void Quantizer::finish() {
   }
   if (options_.evaluate && !summary_.evaluation)
     summary_.evaluation = options_.evaluate(exact_, result.graph);
-  if (judged_by_evaluation()) summary_.reached = worst_of(summary_.evaluation->outputs) >= *options_.min_sqnr;
-  now_ = trials_->measure(result.graph);
-  summary_.tried = static_cast<int64_t>(trials_->size());
-  summary_.outputs = named(exact_, now_);
+  summary_.measured = static_cast<int64_t>(judging().size());
+  summary_.variation = trials_->variation();
+  summary_.held_out = judges_.has_value();
+  summary_.outputs = judged(exact_, result.graph, judging());
+  if (options_.min_sqnr && has_judges())
+    summary_.reached =
+        worst_of(options_.evaluate ? summary_.evaluation->outputs : summary_.outputs) >= *options_.min_sqnr;
   list_sources();
   advise(result.graph);
   summary_.rounded = result.rounded;
@@ -201,14 +230,13 @@ void Quantizer::list_sources() {
 }
 
 std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
-                                       const QuantizeOptions& options, int64_t* tried) {
-  KeepingSource keeping(samples, Trials::most_samples(exact));
-  keeping.rewind();
-  for (Sample sample; keeping.next(&sample);) {
-  }
-  const Trials trials(exact, keeping.take(), options.runner);
-  *tried = static_cast<int64_t>(trials.size());
-  return named(exact, trials.measure(rounded));
+                                       const QuantizeOptions& options, int64_t* measured) {
+  samples.rewind();
+  KeptSamples kept(Trials::most_samples(exact), samples.count());
+  for (Sample sample; samples.next(&sample);) kept.offer(sample);
+  const Trials trials(exact, kept.take(), options.runner);
+  *measured = static_cast<int64_t>(trials.size());
+  return judged(exact, rounded, trials);
 }
 
 Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,

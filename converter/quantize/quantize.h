@@ -2,7 +2,8 @@
 // compute on integers, and measure what that did to the outputs.
 //
 // Everything that could make the result better or worse is tried on samples that are kept, and stays only if
-// the measured noise falls.
+// the measured noise falls. What is reported is measured on samples that nothing was chosen by
+// (sample_split.h).
 #pragma once
 
 #include <functional>
@@ -23,10 +24,11 @@ struct Technique {
 };
 std::span<const Technique> quantization_techniques();
 
-// Signal to noise of an output against the float graph, over the samples that were tried.
+// Signal to noise of an output against the float graph, over the samples that were measured.
 struct OutputNoise {
   std::string name;
-  double db = 0;  // 999: no difference
+  double db = 0;                          // 999: no difference
+  std::optional<Interval> interval = {};  // that samples like these have with 95 % confidence
 };
 
 // The same over all samples of --evaluate.
@@ -45,7 +47,8 @@ struct QuantizeOptions {
   bool force_int8 = false;              // also where float is faster
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
-  // Signal to noise that every output must have, in dB; operations are left in float until it does.
+  // Signal to noise that every output must have, in dB, on samples that the ranges were not chosen by;
+  // operations are left in float until it does.
   std::optional<double> min_sqnr;
   // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
   // measures.
@@ -91,12 +94,17 @@ struct Suggestion {
 
 struct QuantizeSummary {
   std::string mode = "int8";  // as --quantize takes it
-  int64_t samples = 0, tried = 0;
-  int rounded = 0;  // values
+  int64_t samples = 0;        // that chose
+  int64_t measured = 0;       // that `outputs` are of
+  bool held_out = true;       // nothing was chosen by these; false: there are too few samples for that
+  int rounded = 0;            // values
   size_t integer_steps = 0;
   std::vector<LayerFate> layers;  // that take or give float32, in order; int8w, int4w: those with weights
   uint64_t bytes_before = 0, bytes_after = 0;  // of the weights; int8w, int4w
   std::vector<OutputNoise> outputs;
+  // How far the float graph's outputs differ from sample to sample: root mean square of the deviations from
+  // each element's mean, over that of the elements, of the output where it is largest.
+  std::optional<double> variation;
   std::vector<TechniqueGain> techniques;
   std::vector<NoiseSource> sources;  // the loudest first
   std::optional<double> float_accuracy, accuracy;
@@ -107,9 +115,9 @@ struct QuantizeSummary {
   std::vector<Suggestion> remedies;  // the one to try first comes first
 };
 
-// Both graphs on the same samples, a few that are kept; `tried` is set to how many.
+// Both graphs on the same samples, some that are kept; `measured` is set to how many.
 std::vector<OutputNoise> measure_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
-                                       const QuantizeOptions& options, int64_t* tried);
+                                       const QuantizeOptions& options, int64_t* measured);
 // The same on all of them, none of which is kept. Throws DataError where there is none.
 Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource& samples,
                           const QuantizeOptions& options);

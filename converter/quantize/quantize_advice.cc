@@ -20,7 +20,7 @@ constexpr double kEnough = 24;        // dB to ask for where there is too little
 void Quantizer::advise(const Graph& rounded) {
   summary_.wanted_db = options_.min_sqnr && !summary_.reached ? *options_.min_sqnr : kLittleSignal;
   // What is missed on other data than the kept samples has no output here to be explained.
-  const bool elsewhere = judged_by_evaluation() && worst_of(summary_.outputs) >= summary_.wanted_db;
+  const bool elsewhere = options_.evaluate && worst_of(summary_.outputs) >= summary_.wanted_db;
   if ((options_.max_drop || elsewhere) && !summary_.reached) {
     measure_remedies(false);
     return;
@@ -30,7 +30,7 @@ void Quantizer::advise(const Graph& rounded) {
   const std::vector<Role> roles = assign_roles(graph, plan_.left);
   const std::vector<ValueId> grids = values_with_grids(graph, roles);
   const Uses uses(graph);
-  const std::vector<Sample> samples = trials_->samples(Part::kAll);
+  const std::vector<Sample> samples = judging().samples(Part::kAll);
   SampleList list(samples);
   const std::vector<LayerReport> layers =
       report_layers(exact_, rounded, list, {.runner = options_.runner, .most_samples = kMostLookedAt});
@@ -70,19 +70,21 @@ void Quantizer::measure_remedies(bool leaving) {
   const double before = worst_of(summary_.outputs);
   const auto try_out = [&](std::string flags, std::string what, const Graph& graph) {
     Suggestion remedy{std::move(flags), std::move(what), before, 0, {}, {}, {}};
-    const Noise noise = trials_->measure(graph);
+    const Noise noise = judging().measure(graph);
     remedy.after_db = noise.worst_db();
     for (size_t i = 0; i < summary_.outputs.size(); ++i)
       remedy.outputs.push_back({summary_.outputs[i].name, to_db(noise.outputs[i])});
     if (options_.max_drop && options_.accuracy) remedy.accuracy = options_.accuracy(graph);
-    if (judged_by_evaluation()) remedy.evaluated_db = worst_of(options_.evaluate(exact_, graph).outputs);
+    if (options_.evaluate && options_.min_sqnr)
+      remedy.evaluated_db = worst_of(options_.evaluate(exact_, graph).outputs);
     summary_.remedies.push_back(std::move(remedy));
   };
   if (leaving) {
     QuantizationPlan plan = plan_;
     const bool wanted = options_.force_int8 || options_.require_int8;
+    const MeasurePlan measure = [&](const QuantizationPlan& tried) { return foresee(tried, fewer_); };
     const auto reach = [&](Remedy remedy) {
-      return leave_float(&plan, *trials_, sensitivity_, fine_, remedy, {.db = kEnough}).reached;
+      return leave_float(&plan, *trials_, measure, sensitivity_, fine_, remedy, {.db = kEnough}).reached;
     };
     const bool wide = wanted && !fine_.empty();
     if ((wide && reach(Remedy::kWide)) || reach(wanted ? Remedy::kFloat : Remedy::kCheaper)) {

@@ -12,8 +12,8 @@ namespace {
 constexpr LeaveTarget kWorthIt[] = {{24}, {28, 0.5, 0.4}, {32, 0.1, 0.15}, {40, 0.03, 0.06}};
 // With max_drop: signal to noise is raised by this much until the accuracy is there.
 constexpr double kStepDb = 4, kLastDb = 80;
-// With min_sqnr on data to evaluate: by what is missing there, and this much at least.
-constexpr double kLeastStepDb = 1, kLastEvaluatedDb = 240;
+// With min_sqnr and judges: by what is missing there, and this much at least.
+constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
 
 }  // namespace
 
@@ -29,13 +29,14 @@ void Quantizer::leave() {
 void Quantizer::leave_by(const char* technique, Remedy remedy) {
   const double before = now_.worst_db();
   const size_t left = plan_.left.size(), wide = plan_.wide.size();
+  const MeasurePlan measure = [&](const QuantizationPlan& plan) { return foresee(plan, fewer_); };
   const auto reach = [&](const LeaveTarget& target) {
-    return leave_float(&plan_, *trials_, sensitivity_, fine_, remedy, target).reached;
+    return leave_float(&plan_, *trials_, measure, sensitivity_, fine_, remedy, target).reached;
   };
   if (options_.max_drop) {
     leave_by_accuracy(reach);
-  } else if (judged_by_evaluation()) {
-    leave_by_evaluation(reach);
+  } else if (options_.min_sqnr && has_judges()) {
+    leave_by_judges(reach);
   } else if (options_.min_sqnr) {
     summary_.reached = reach({.db = *options_.min_sqnr});
   } else if (enabled(technique)) {
@@ -45,7 +46,7 @@ void Quantizer::leave_by(const char* technique, Remedy remedy) {
     }
   }
   if (plan_.left.size() == left && plan_.wide.size() == wide) return;
-  now_ = trials_->measure(build(plan_).graph);
+  now_ = foresee(plan_, few_);
   std::string what;
   if (plan_.left.size() > left) what = fmt::format("{} operations", plan_.left.size() - left);
   if (plan_.wide.size() > wide)
@@ -73,20 +74,17 @@ void Quantizer::leave_by_accuracy(const std::function<bool(const LeaveTarget&)>&
   summary_.reached = lost <= *options_.max_drop + kRounding;
 }
 
-void Quantizer::leave_by_evaluation(const std::function<bool(const LeaveTarget&)>& reach) {
-  const double asked = *options_.min_sqnr;
-  const auto missing = [&] { return asked - worst_of(summary_.evaluation->outputs); };
-  const auto evaluate = [&] { summary_.evaluation = options_.evaluate(exact_, build(plan_).graph); };
-  if (!summary_.evaluation) evaluate();
-  for (double db = now_.worst_db(); missing() > 0 && db < kLastEvaluatedDb;) {
-    db += std::max(missing(), kLeastStepDb);
+void Quantizer::leave_by_judges(const std::function<bool(const LeaveTarget&)>& reach) {
+  double missing = *options_.min_sqnr - judge(build(plan_).graph);
+  for (double db = now_.worst_db(); missing > 0 && db < kLastJudgedDb;) {
+    db += std::max(missing, kLeastStepDb);
     const size_t had = plan_.left.size() + plan_.wide.size();
     const bool reached = reach({.db = db});
     const bool changed = plan_.left.size() + plan_.wide.size() != had;
-    if (changed) evaluate();
+    if (changed) missing = *options_.min_sqnr - judge(build(plan_).graph);
     if (!reached && !changed) break;
   }
-  summary_.reached = missing() <= 0;
+  summary_.reached = missing <= 0;
 }
 
 }  // namespace sinter::convert

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "converter/quantize/grids.h"
@@ -11,14 +12,21 @@ namespace sinter::convert {
 namespace {
 
 // What is measured on few samples must differ by so many dB to count.
-constexpr double kSurelyBetter = 1;
-constexpr double kWideMargin = 0.25;  // int16 has steps to spare for what was not seen
+constexpr double kSurelyBetter = 1, kSurelyBetterOfFew = 3;
+constexpr size_t kMostRulesMixed = 5;  // that a single value is tried with
+constexpr double kWideMargin = 0.25;   // int16 has steps to spare for what was not seen
 
 bool alike(const QuantParams& a, const QuantParams& b) {
   return std::fabs(a.scale / b.scale - 1) < 0.02 && std::abs(a.zero - b.zero) <= 1;
 }
 
 }  // namespace
+
+RangeRule Quantizer::asked_rule() const {
+  RangeRule rule{options_.calibrator, options_.activations, 0, cut()};
+  if (rule.calibrator.rule == Calibrator::kBest && few_samples()) rule.calibrator.rule = Calibrator::kMinMax;
+  return rule;
+}
 
 void Quantizer::choose(const Observations& seen) {
   const Graph& graph = plan_.graph;
@@ -39,74 +47,100 @@ void Quantizer::choose(const Observations& seen) {
   measure_weights(*trials_, graph, roles, &sensitivity_, step("weighing layers"));
 }
 
+std::map<ValueId, QuantParams> Quantizer::ranges(const RangeRule& rule, const Observations& seen,
+                                                 const std::vector<Role>& roles) const {
+  Observations useful;
+  const std::vector<ValueId> values = values_to_round(plan_.graph, roles);
+  for (const ValueId id : values)
+    if (const TensorSummary* tensor = seen.find(id)) useful.values.emplace(id, *tensor);
+  cut_to_useful(plan_.graph, rule.cut, &useful);
+  std::map<ValueId, QuantParams> params;
+  for (const auto& [id, tensor] : useful.values)
+    if (tensor.elements > 0 && tensor.not_finite == 0) params[id] = rule.params(tensor);
+  const Grids grids(plan_.graph, roles, {values.begin(), values.end()}, params);
+  for (auto& [id, p] : params)
+    if (const QuantParams* own = grids.find(id)) p = *own;
+  return params;
+}
+
 void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>& roles) {
   const std::vector<ValueId> values = values_to_round(plan_.graph, roles);
   const bool several = enabled("measured-ranges");
-  const std::vector<RangeRule> rules =
-      rules_to_try(options_.calibrator, options_.activations, several, cut());
-  // Rules often come to the same ranges.
-  std::vector<std::pair<std::map<ValueId, QuantParams>, double>> known;
-  const auto worth = [&](const RangeRule& each) {
-    QuantizationPlan plan = on_half(plan_.graph, *half(), each);
-    for (const auto& [params, db] : known)
-      if (params == plan.params) return db;
-    const double db = measured(plan, Part::kOdd);
-    known.emplace_back(std::move(plan.params), db);
-    return db;
+  const bool open = options_.calibrator.rule == Calibrator::kBest;
+  const std::vector<RangeRule> rules = rules_to_try(asked_rule(), several && open);
+  const double surely = few_samples() ? kSurelyBetterOfFew : kSurelyBetter;
+  // What every rule makes of all samples, and of one half of those that are kept: which one is best is
+  // decided by the other half.
+  std::vector<std::map<ValueId, QuantParams>> whole, halves;
+  for (const RangeRule& each : rules) {
+    whole.push_back(ranges(each, seen, roles));
+    halves.push_back(whole.back());
+    for (const auto& [id, params] : ranges(each, *half(), roles)) halves.back()[id] = params;
+  }
+  const auto worth = [&](const std::map<ValueId, QuantParams>& params) {
+    QuantizationPlan plan = plan_;
+    plan.params = params;
+    return measured(plan, Part::kOdd);
   };
+  std::vector<double> db;
+  for (size_t r = 0; r < rules.size(); ++r) {
+    // Rules often come to the same ranges.
+    const auto same = std::find(halves.begin(), halves.begin() + static_cast<std::ptrdiff_t>(r), halves[r]);
+    const auto first = static_cast<size_t>(same - halves.begin());
+    db.push_back(first < r ? db[first] : rules.size() > 1 ? worth(halves[r]) : 0);
+  }
   if (cut() != Cut::kNone) {
     RangeRule without_cut = asked_rule();
     without_cut.cut = Cut::kNone;
-    const double without = worth(without_cut), with = worth(rules[0]);
+    const double without = worth(ranges(without_cut, *half(), roles)), with = worth(halves[0]);
     if (with != without) summary_.techniques.push_back({"function-ranges", "", without, with, true});
   }
-  // Which rule, is told by samples that its ranges were not made from.
-  size_t rule = 0;
-  double first = 0, before = 0;
-  for (size_t r = 0; several && r < rules.size(); ++r) {
-    const double db = worth(rules[r]);
-    if (r == 0) first = before = db;
-    if (db > before + (rule == 0 ? kSurelyBetter : 0)) before = db, rule = r;
-  }
+  std::vector<size_t> order(rules.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return db[a] > db[b]; });
+  const size_t rule = db[order[0]] > db[0] + surely ? order[0] : 0;
   if (options_.activations == DType::kInt8 && enabled("wide-activations")) {
     RangeRule wide = asked_rule();
     wide.type = DType::kInt16, wide.margin = kWideMargin;
-    Observations useful = seen;
-    cut_to_useful(plan_.graph, wide.cut, &useful);
-    for (const ValueId id : values) fine_[id] = wide.params(*useful.find(id));
+    fine_ = ranges(wide, seen, roles);
   }
-  std::vector<std::map<ValueId, QuantParams>> proposed;
-  for (const RangeRule& each : rules) {
-    std::map<ValueId, QuantParams> params;
-    Observations useful = seen;
-    cut_to_useful(plan_.graph, each.cut, &useful);
-    for (const ValueId id : values) params[id] = each.params(*useful.find(id));
-    const Grids grids(plan_.graph, roles, {values.begin(), values.end()}, params);
-    for (auto& [id, p] : params)
-      if (const QuantParams* own = grids.find(id)) p = *own;
-    proposed.push_back(std::move(params));
-  }
+  // Single values may do better with another one of the best rules, if there are samples enough to show it.
+  std::erase(order, rule);
+  order.insert(order.begin(), rule);
+  order.resize(few_samples() ? 1 : std::min(order.size(), kMostRulesMixed));
   std::map<ValueId, std::vector<QuantParams>> candidates;
-  for (const ValueId id : values_with_grids(plan_.graph, roles)) {
-    auto& list = candidates[id] = {proposed[rule][id]};
-    for (const auto& params : proposed)
-      if (std::none_of(list.begin(), list.end(),
-                       [&](const QuantParams& p) { return alike(p, params.at(id)); }))
-        list.push_back(params.at(id));
-  }
-  std::map<ValueId, QuantParams> chosen = proposed[rule];
-  choose_grids(*trials_, plan_.graph, candidates, &chosen, &sensitivity_, step("choosing ranges"));
+  std::map<ValueId, std::vector<size_t>> rule_of;
+  for (const ValueId id : values_with_grids(plan_.graph, roles))
+    for (const size_t r : order) {
+      auto& list = candidates[id];
+      const QuantParams& params = halves[r].at(id);
+      if (std::any_of(list.begin(), list.end(), [&](const QuantParams& p) { return alike(p, params); }))
+        continue;
+      list.push_back(params);
+      rule_of[id].push_back(r);
+    }
+  const std::map<ValueId, size_t> chosen =
+      choose_grids(*trials_, Part::kOdd, plan_.graph, candidates, &sensitivity_, step("choosing ranges"));
   share_noise(values);
-  plan_.params = proposed[rule];
+  plan_.params = whole[rule], half_params_ = halves[rule];
   if (!several) return;
-  const double whole = measured(plan_.params), mixed = measured(chosen);
-  if (mixed > whole + kSurelyBetter) plan_.params = chosen, before += mixed - whole;
-  const bool kept = before > first;
+  std::map<ValueId, QuantParams> mixed = plan_.params, half_mixed = half_params_;
+  for (const auto& [id, candidate] : chosen) {
+    const size_t r = rule_of.at(id)[candidate];
+    mixed[id] = whole[r].at(id), half_mixed[id] = halves[r].at(id);
+  }
+  double after = rules.size() > 1 ? db[rule] : worth(half_params_);
+  const double first = rules.size() > 1 ? db[0] : after;
+  if (const double together = half_mixed == half_params_ ? after : worth(half_mixed);
+      together > after + kSurelyBetter) {
+    plan_.params = std::move(mixed), half_params_ = std::move(half_mixed);
+    after = together;
+  }
   summary_.techniques.push_back(
       {"measured-ranges",
        fmt::format("{}, margin {:.2f}{}", to_string(rules[rule].calibrator), rules[rule].margin,
                    rules[rule].cut == Cut::kNoise ? ", cut for the least noise" : ""),
-       first, before, kept});
+       first, after, after > first});
 }
 
 void Quantizer::share_noise(const std::vector<ValueId>& values) {

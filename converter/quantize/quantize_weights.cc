@@ -78,8 +78,10 @@ void Quantizer::round_weights() {
     };
     const QuantizationPlan half = chosen(Part::kEven);
     if (half.weights.empty()) continue;
-    if (!before) before = measured(plan_, Part::kOdd);
-    const double after = measured(half, Part::kOdd);
+    if (!before) before = foresee(plan_, few_).worst_db();
+    QuantizationPlan tried = from_half(plan_);
+    tried.weights = half.weights;
+    const double after = measured(tried, Part::kOdd);
     const bool kept = after > *before + kWorthCorrecting;
     summary_.techniques.push_back(
         {name, fmt::format("{} products", half.weights.size()), *before, after, kept});
@@ -88,15 +90,23 @@ void Quantizer::round_weights() {
 }
 
 void Quantizer::correct_by_means() {
-  now_ = trials_->measure(build(plan_).graph);
+  now_ = foresee(plan_, few_);
   if (!enabled("bias-correction")) return;
   std::vector<ValueId> read;
   for (const Node& node : plan_.graph.nodes)
     if (weight_axis(plan_.graph, node) >= 0) read.push_back(node.inputs[0]);
   if (read.empty()) return;
-  const auto seen = std::make_shared<const Observations>(trials_->observe(plan_.graph, read, true));
-  try_correction("by what was seen of the inputs",
-                 [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); });
+  const auto by_means = [&](Part part) {
+    const auto seen = std::make_shared<const Observations>(trials_->observe(plan_.graph, read, true, part));
+    return [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); };
+  };
+  QuantizationPlan plan = plan_;
+  plan.correct = half_correct_ = by_means(Part::kEven);
+  const Noise noise = foresee(plan, few_);
+  const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
+  summary_.techniques.push_back(
+      {"bias-correction", "by what was seen of the inputs", now_.worst_db(), noise.worst_db(), kept});
+  if (kept) plan_.correct = by_means(Part::kAll), now_ = noise;
 }
 
 void Quantizer::correct_by_runs() {
@@ -109,8 +119,7 @@ void Quantizer::correct_by_runs() {
       run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
     return;
   const auto way = [&](Part part, bool weights, bool runs) {
-    QuantizationPlan plan = plan_;
-    if (part == Part::kEven && weights) plan.weights = half_weights_;
+    QuantizationPlan plan = part == Part::kEven ? from_half(plan_) : plan_;
     if (!weights) plan.weights.clear();
     if (runs)
       plan.correct = [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
@@ -129,31 +138,23 @@ void Quantizer::correct_by_runs() {
   bool kept = after > before + kWorthCorrecting;
   if (kept) {
     QuantizationPlan corrected = way(Part::kAll, weights, true);
-    const Noise noise = trials_->measure(build(corrected).graph);
     // A target that was reached stays reached.
-    const double asked = options_.min_sqnr.value_or(0);
-    kept = noise.worst_db() >= asked || noise.worst_db() >= now_.worst_db();
-    if (kept && judged_by_evaluation()) {
-      Evaluation evaluation = options_.evaluate(exact_, build(corrected).graph);
-      const double worst = worst_of(evaluation.outputs);
-      kept = worst >= asked || worst >= worst_of(summary_.evaluation->outputs);
-      if (kept) summary_.evaluation = std::move(evaluation);
+    if (options_.min_sqnr && has_judges()) {
+      const std::optional<Evaluation> evaluation = summary_.evaluation;
+      const double was = judge(build(plan_).graph), now = judge(build(corrected).graph);
+      kept = now >= *options_.min_sqnr || now >= was;
+      if (!kept) summary_.evaluation = evaluation;
     }
-    if (kept) plan_ = std::move(corrected), now_ = noise;
+    if (kept) {
+      half_correct_ = way(Part::kEven, weights, true).correct;
+      plan_ = std::move(corrected);
+      now_ = foresee(plan_, few_);
+    }
   }
   summary_.techniques.push_back({"bias-correction", "by running", before, after, kept});
   if (!kept) return;
   for (TechniqueGain& gain : summary_.techniques)
     if (!weights && (gain.name == "adaptive-rounding" || gain.name == "weight-steps")) gain.kept = false;
-}
-
-void Quantizer::try_correction(const char* what, std::function<void(Graph&, const Graph&)> correct) {
-  QuantizationPlan plan = plan_;
-  plan.correct = std::move(correct);
-  const Noise noise = trials_->measure(build(plan).graph);
-  const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
-  summary_.techniques.push_back({"bias-correction", what, now_.worst_db(), noise.worst_db(), kept});
-  if (kept) plan_ = std::move(plan), now_ = noise;
 }
 
 }  // namespace sinter::convert

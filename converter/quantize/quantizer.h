@@ -12,10 +12,13 @@
 #include "converter/quantize/leave_float.h"
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/range_rules.h"
+#include "converter/quantize/sample_split.h"
 #include "converter/quantize/sensitivity.h"
 
 namespace sinter::convert {
 
+// Kept samples that extremes and a choice among many rules can be based on.
+inline constexpr size_t kManySamples = 32;
 // Rewriting and correcting must win this much, in dB.
 inline constexpr double kWorthRewriting = 0.5, kWorthCorrecting = 0.2;
 
@@ -43,6 +46,9 @@ class Quantizer {
   // ---- quantize_ranges.cc
   void choose(const Observations& seen);
   void choose_ranges(const Observations& seen, const std::vector<Role>& roles);
+  // What a rule makes of every value that is rounded.
+  std::map<ValueId, QuantParams> ranges(const RangeRule& rule, const Observations& seen,
+                                        const std::vector<Role>& roles) const;
   // What is moved is as loud as what it is moved from, should it ever be rounded by itself.
   void share_noise(const std::vector<ValueId>& values);
 
@@ -55,13 +61,12 @@ class Quantizer {
   // At last biases by running, and once more whether adaptive rounding is better with that: what is chosen on
   // one half of the samples is measured on the other.
   void correct_by_runs();
-  void try_correction(const char* what, std::function<void(Graph&, const Graph&)> correct);
 
   // ---- quantize_leaving.cc: what stays float, or gets 16 bits
   void leave();
   void leave_by(const char* technique, Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
-  void leave_by_evaluation(const std::function<bool(const LeaveTarget&)>& reach);
+  void leave_by_judges(const std::function<bool(const LeaveTarget&)>& reach);
 
   // ---- quantize_advice.cc: outputs that have too little signal
   void advise(const Graph& rounded);
@@ -70,9 +75,16 @@ class Quantizer {
 
   // ---- shared
   bool enabled(const char* technique) const;
-  bool judged_by_evaluation() const { return options_.evaluate && options_.min_sqnr; }
+  // Whether min_sqnr is decided by samples that nothing else is chosen by: those of
+  // QuantizeOptions::evaluate, or those that were held out.
+  bool has_judges() const { return options_.evaluate || judges_; }
+  // The worst output's signal to noise on them.
+  double judge(const Graph& rounded);
+  const Trials& judging() const { return judges_ ? *judges_ : *trials_; }
   Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }
-  RangeRule asked_rule() const { return {options_.calibrator, options_.activations, 0, cut()}; }
+  // Few kept samples say too little of how far values reach: nothing is clipped then, unless that wins much.
+  bool few_samples() const { return trials_->size() < kManySamples; }
+  RangeRule asked_rule() const;
   Step step(const char* what) const;
   // What one half of the kept samples makes of all values.
   Observations observe_half(const Graph& graph) const;
@@ -80,22 +92,30 @@ class Quantizer {
   const std::shared_ptr<const Observations>& half();
   // With ranges from one half of the kept samples, to be measured on the other.
   QuantizationPlan on_half(const Graph& graph, const Observations& half, const RangeRule& rule) const;
+  // The plan as one half of the kept samples would have made it, to be measured on the other half.
+  QuantizationPlan from_half(const QuantizationPlan& plan) const;
+  // What is to be expected of a plan: of from_half(plan), on samples that it was not made from.
+  Noise foresee(const QuantizationPlan& plan, size_t most) const;
   // Signal to noise of the worst output, on few samples.
   double measured(const QuantizationPlan& plan, Part part = Part::kAll) const;
-  double measured(const std::map<ValueId, QuantParams>& params) const;
 
   Graph& graph_;
   const Graph exact_;
-  SampleSource& samples_;
+  ChoosingSamples samples_;
   const QuantizeOptions& options_;
   QuantizationPlan plan_;
   std::map<ValueId, QuantParams> fine_;  // for values that may get 16 bits instead of 8
   std::shared_ptr<const Observations> half_;
-  std::map<ValueId, RoundedWeights> half_weights_;  // the plan's, as every other sample has them
-  std::optional<Trials> trials_;
+  // The plan's, as every other kept sample has them.
+  std::map<ValueId, QuantParams> half_params_;
+  std::map<ValueId, RoundedWeights> half_weights_;
+  std::function<void(Graph& rounded, const Graph& exact)> half_correct_;
+  std::optional<Trials> trials_;  // kept samples that choose
+  std::optional<Trials> judges_;  // kept samples that do not; absent: there are too few samples
   Sensitivity sensitivity_;
-  Noise now_;       // of the plan, on all kept samples
-  size_t few_ = 4;  // samples that one measuring of many may take
+  Noise now_;         // to be expected of the plan
+  size_t few_ = 4;    // samples that one measuring of many may take
+  size_t fewer_ = 8;  // and one of very many
   QuantizeSummary summary_;
 };
 

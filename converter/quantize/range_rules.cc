@@ -22,14 +22,21 @@ QuantParams RangeRule::params(const TensorSummary& seen) const {
   return params_of(range, type);
 }
 
-std::vector<RangeRule> rules_to_try(const CalibratorOptions& asked, DType type, bool several, Cut cut) {
-  std::vector<RangeRule> rules = {{asked, type, 0, cut}};
-  if (!several || asked.rule != Calibrator::kBest) return rules;
-  if (cut != Cut::kNone) rules.push_back({asked, type, 0, Cut::kNoise});
-  rules.push_back(rules[0]), rules.back().calibrator.clipping_weight = 8;
-  RangeRule all = rules[0];
-  all.calibrator.rule = Calibrator::kMinMax;
-  for (const double margin : {0.0, 0.25, 0.6}) all.margin = margin, rules.push_back(all);
+std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several) {
+  std::vector<RangeRule> rules = {asked};
+  if (!several) return rules;
+  const auto add = [&](Calibrator rule) -> RangeRule& {
+    rules.push_back(asked);
+    rules.back().calibrator.rule = rule;
+    return rules.back();
+  };
+  if (asked.cut != Cut::kNone) add(Calibrator::kBest).cut = Cut::kNoise;
+  add(Calibrator::kBest);
+  add(Calibrator::kBest).calibrator.clipping_weight = 8;
+  for (const double margin : {0.0, 0.25, 0.6}) add(Calibrator::kMinMax).margin = margin;
+  for (const Calibrator rule :
+       {Calibrator::kMovingAverage, Calibrator::kPercentile, Calibrator::kEntropy, Calibrator::kMse})
+    add(rule);
   return rules;
 }
 

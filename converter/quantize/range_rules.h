@@ -19,7 +19,7 @@ struct RangeRule {
   QuantParams params(const TensorSummary& seen) const;
 };
 
-// The one that is asked for, first; others only where `several` may be tried and the asked one is `best`.
-std::vector<RangeRule> rules_to_try(const CalibratorOptions& asked, DType type, bool several, Cut cut);
+// `asked` first, then, if `several` may be tried, all other rules with its type and cut.
+std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several);
 
 }  // namespace sinter::convert

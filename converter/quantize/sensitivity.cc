@@ -46,25 +46,26 @@ double run_cost(const Graph& g) {
   return sum;
 }
 
-void choose_grids(const Trials& trials, const Graph& graph,
-                  const std::map<ValueId, std::vector<QuantParams>>& candidates,
-                  std::map<ValueId, QuantParams>* params, Sensitivity* sensitivity, const Step& step) {
+std::map<ValueId, size_t> choose_grids(const Trials& trials, Part part, const Graph& graph,
+                                       const std::map<ValueId, std::vector<QuantParams>>& candidates,
+                                       Sensitivity* sensitivity, const Step& step) {
   Trials::Probe probe(trials, graph);
   size_t attempts = 0, values = 0;
   for (const auto& [id, list] : candidates) attempts += list.size(), ++values;
   const double once = run_cost(graph);
-  size_t samples = affordable(kBudget, once * static_cast<double>(attempts), trials.size());
+  const size_t most = trials.samples(part).size();
+  size_t samples = affordable(kBudget, once * static_cast<double>(attempts), most);
   // With one sample or two a choice would be chance.
   const bool choose = samples >= 4;
-  if (!choose)
-    samples = affordable(kBudget, once * static_cast<double>(values), std::min<size_t>(4, trials.size()));
+  if (!choose) samples = affordable(kBudget, once * static_cast<double>(values), std::min<size_t>(4, most));
   sensitivity->samples = samples;
   int64_t done = 0;
   const auto all = static_cast<int64_t>(choose ? attempts : values);
+  std::map<ValueId, size_t> chosen;
   for (const auto& [id, list] : candidates) {
     std::vector<Trials::Probe::Halves> tried;
     for (size_t c = 0; c < (choose ? list.size() : 1); ++c) {
-      tried.push_back(probe.round(id, list[c], samples));
+      tried.push_back(probe.round(id, list[c], samples, part));
       if (step) step(++done, all);
     }
     // Both halves of the samples must agree that another grid is better.
@@ -75,9 +76,10 @@ void choose_grids(const Trials& trials, const Graph& graph,
       const double odd = total(tried[c].odd) / std::max(total(tried[0].odd), 1e-30);
       if (std::max(even, odd) < least) least = std::max(even, odd), taken = c;
     }
-    (*params)[id] = list[taken];
+    chosen[id] = taken;
     sensitivity->values[id] = tried[taken].both();
   }
+  return chosen;
 }
 
 void measure_weights(const Trials& trials, const Graph& graph, const std::vector<Role>& roles,

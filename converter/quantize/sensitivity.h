@@ -25,11 +25,11 @@ struct Sensitivity {
 
 using Step = std::function<void(int64_t done, int64_t total)>;
 
-// For every value the candidate (its first one is preferred) that adds the least noise to the outputs goes
-// to `params`.
-void choose_grids(const Trials& trials, const Graph& graph,
-                  const std::map<ValueId, std::vector<QuantParams>>& candidates,
-                  std::map<ValueId, QuantParams>* params, Sensitivity* sensitivity, const Step& step = {});
+// For every value the number of the candidate (its first one is preferred) that adds the least noise to the
+// outputs on samples of `part`: those that the candidates were not made from.
+std::map<ValueId, size_t> choose_grids(const Trials& trials, Part part, const Graph& graph,
+                                       const std::map<ValueId, std::vector<QuantParams>>& candidates,
+                                       Sensitivity* sensitivity, const Step& step = {});
 
 // Of the operations that `roles` computes on integers.
 void measure_weights(const Trials& trials, const Graph& graph, const std::vector<Role>& roles,

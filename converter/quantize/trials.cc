@@ -2,16 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "converter/quantize/sample_list.h"
 
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kMostKeptBytes = 8 << 20;
+constexpr int64_t kMostKeptBytes = 32 << 20;
 constexpr int64_t kFewest = 4, kMost = 64;
+constexpr double kUnseen = 3,
+                 kLouder = 4;  // samples that an interval allows for, and how much louder they are
 constexpr size_t kFewestHalved = 8;
+constexpr size_t kRunsOfHalves = 12;
 constexpr float kHalfEven = 12582912.0f;  // 1.5 * 2^23: adding it leaves no place for a fraction
 
 std::vector<float> floats(const TensorView& v) {
@@ -73,6 +78,16 @@ Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise)
   return result;
 }
 
+// Beyond which 2.5 % of Student's distribution lie.
+double student_t(size_t freedom) {
+  static constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                      2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
+  if (freedom <= std::size(kTable)) return kTable[freedom - 1];
+  // The first terms of Cornish and Fisher's expansion around the normal distribution.
+  constexpr double z = 1.959964;
+  return z + (z * z * z + z) / (4 * static_cast<double>(freedom));
+}
+
 int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   int64_t bytes = 0;
   for (const ValueId id : ids) bytes += element_count(graph.value(id).dims) * 4;
@@ -111,34 +126,28 @@ Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samp
   return ratio(signal, noise);
 }
 
-KeepingSource::KeepingSource(SampleSource& source, size_t most) : source_(source), most_(most) {}
-
-bool KeepingSource::next(Sample* sample) {
-  if (!source_.next(sample)) return false;
-  const int64_t at = seen_++, total = source_.count(), most = static_cast<int64_t>(most_);
-  if (total >= 0) {
-    // As many as may be, evenly spread.
-    const int64_t wanted = std::min(total, most);
-    if (at * wanted / total != (at - 1) * wanted / total || at == 0) kept_.push_back(*sample);
-    return true;
+std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise) {
+  const size_t n = signal.size();
+  if (n < 2) return std::nullopt;
+  const double all_signal = std::accumulate(signal.begin(), signal.end(), 0.0),
+               all_noise = std::accumulate(noise.begin(), noise.end(), 0.0);
+  std::vector<double> without(n);
+  double mean = 0;
+  for (size_t s = 0; s < n; ++s) {
+    const double a = all_signal - signal[s], b = all_noise - noise[s];
+    if (!(a > 0) || !(b > 0) || !std::isfinite(b)) return std::nullopt;
+    without[s] = 10 * std::log10(a / b);
+    mean += without[s] / static_cast<double>(n);
   }
-  if (at % stride_ != 0) return true;
-  if (kept_.size() == most_) {
-    // A stream goes on: every second one stays.
-    size_t n = 0;
-    for (size_t i = 0; i < kept_.size(); i += 2) kept_[n++] = std::move(kept_[i]);
-    kept_.resize(n);
-    stride_ *= 2;
-    if (at % stride_ != 0) return true;
-  }
-  kept_.push_back(*sample);
-  return true;
-}
-
-void KeepingSource::rewind() {
-  source_.rewind();
-  kept_.clear();
-  seen_ = 0;
+  double squares = 0;
+  for (const double db : without) squares += (db - mean) * (db - mean);
+  const double error = std::sqrt(squares * static_cast<double>(n - 1) / static_cast<double>(n));
+  const double whole = 10 * std::log10(all_signal / all_noise), reach = student_t(n - 1) * error;
+  // What was not seen: by the rule of three, of as many samples again three may be louder than the loudest
+  // one.
+  const double unseen = kUnseen * kLouder * *std::max_element(noise.begin(), noise.end());
+  const double low = std::min(whole - reach, 10 * std::log10(all_signal / (all_noise + unseen)));
+  return Interval{low, whole + reach};
 }
 
 size_t Trials::most_samples(const Graph& exact) {
@@ -156,33 +165,80 @@ Trials::Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions op
   }
 }
 
+std::optional<double> Trials::variation() const {
+  if (!halved()) return std::nullopt;
+  double most = 0;
+  for (size_t i = 0; i < outputs_; ++i) {
+    double squares = 0, of_means = 0;
+    for (size_t k = 0; k < exact_[0][i].size(); ++k) {
+      double sum = 0;
+      for (const auto& row : exact_) {
+        const auto x = static_cast<double>(row[i][k]);
+        sum += x, squares += x * x;
+      }
+      of_means += sum * sum / static_cast<double>(exact_.size());
+    }
+    if (squares > 0) most = std::max(most, std::sqrt(std::max(0.0, squares - of_means) / squares));
+  }
+  return most;
+}
+
 void Trials::add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
                  std::vector<double>* noise) const {
   for (size_t i = 0; i < outputs_; ++i)
     add_squares(exact_[sample][i], runner.output(i), &(*signal)[i], &(*noise)[i]);
 }
 
+bool Trials::halved() const { return samples_.size() >= kFewestHalved; }
+
 bool Trials::belongs(size_t sample, Part part) const {
-  if (part == Part::kAll || samples_.size() < kFewestHalved) return true;
-  return (sample % 2 == 0) == (part == Part::kEven);
+  if (part == Part::kAll || !halved()) return true;
+  // In runs, as the judges of sample_split.h.
+  const size_t run = std::max<size_t>(1, samples_.size() / kRunsOfHalves);
+  return (sample / run % 2 == 0) == (part == Part::kEven);
+}
+
+std::vector<size_t> Trials::chosen(size_t most, Part part) const {
+  std::vector<size_t> all, spread;
+  for (size_t s = 0; s < samples_.size(); ++s)
+    if (belongs(s, part)) all.push_back(s);
+  const size_t count = std::min(most, all.size());
+  for (size_t i = 0; i < count; ++i) spread.push_back(all[i * all.size() / count]);
+  return spread;
 }
 
 std::vector<Sample> Trials::samples(Part part) const {
   std::vector<Sample> list;
-  for (size_t s = 0; s < samples_.size(); ++s)
-    if (belongs(s, part)) list.push_back(samples_[s]);
+  for (const size_t s : chosen(size(), part)) list.push_back(samples_[s]);
   return list;
 }
 
 Noise Trials::measure(const Graph& candidate, size_t most, Part part) const {
   GraphRunner runner(candidate, options_);
   std::vector<double> signal(outputs_, 0), noise(outputs_, 0);
-  for (size_t s = 0; s < samples_.size() && most > 0; ++s) {
-    if (!belongs(s, part)) continue;
-    --most;
+  for (const size_t s : chosen(most, part)) {
     runner.run(samples_[s]);
     add(runner, s, &signal, &noise);
   }
+  return ratio(signal, noise);
+}
+
+Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const {
+  GraphRunner runner(candidate, options_);
+  // By output, by sample.
+  std::vector<std::vector<double>> signals(outputs_), noises(outputs_);
+  std::vector<double> signal(outputs_, 0), noise(outputs_, 0);
+  for (size_t s = 0; s < size(); ++s) {
+    std::vector<double> own_signal(outputs_, 0), own_noise(outputs_, 0);
+    runner.run(samples_[s]);
+    add(runner, s, &own_signal, &own_noise);
+    for (size_t i = 0; i < outputs_; ++i) {
+      signals[i].push_back(own_signal[i]), noises[i].push_back(own_noise[i]);
+      signal[i] += own_signal[i], noise[i] += own_noise[i];
+    }
+  }
+  intervals->clear();
+  for (size_t i = 0; i < outputs_; ++i) intervals->push_back(sqnr_interval(signals[i], noises[i]));
   return ratio(signal, noise);
 }
 
@@ -196,7 +252,7 @@ Noise Trials::Probe::Halves::both() const {
   return noise;
 }
 
-Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& params, size_t most) {
+Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& params, size_t most, Part part) {
   const ValueId watched[] = {value};
   runner_.watch(watched);
   const QuantRange range = quant_range(params.type);
@@ -212,12 +268,13 @@ Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& par
   std::vector<double> signal[2], noise[2];
   for (const int half : {0, 1})
     signal[half].assign(trials_.outputs_, 0), noise[half].assign(trials_.outputs_, 0);
-  for (size_t s = 0; s < std::min(most, trials_.samples_.size()); ++s) {
-    runner_.run(trials_.samples_[s], round);
-    trials_.add(runner_, s, &signal[s % 2], &noise[s % 2]);
+  const std::vector<size_t> list = trials_.chosen(most, part);
+  for (size_t i = 0; i < list.size(); ++i) {
+    runner_.run(trials_.samples_[list[i]], round);
+    trials_.add(runner_, list[i], &signal[i % 2], &noise[i % 2]);
   }
   Halves result{ratio(signal[0], noise[0]), ratio(signal[1], noise[1])};
-  if (std::min(most, trials_.samples_.size()) < 2) result.odd = result.even;
+  if (list.size() < 2) result.odd = result.even;
   return result;
 }
 

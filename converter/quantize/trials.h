@@ -4,6 +4,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "converter/quantize/observe.h"
@@ -29,23 +31,14 @@ Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samp
                   const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
                   int64_t* count);
 
-// Passes samples on and keeps some of them, evenly spread over what has come by.
-class KeepingSource : public SampleSource {
- public:
-  KeepingSource(SampleSource& source, size_t most);
-  int64_t count() const override { return source_.count(); }
-  bool next(Sample* sample) override;
-  void rewind() override;
-  bool is_file() const override { return source_.is_file(); }
-  std::vector<Sample> take() { return std::move(kept_); }
-
- private:
-  SampleSource& source_;
-  size_t most_;
-  int64_t seen_ = 0;
-  int64_t stride_ = 1;  // of a stream
-  std::vector<Sample> kept_;
+// The signal to noise of an output, in dB, that all samples like the measured ones have with 95 % confidence.
+struct Interval {
+  double low = 0, high = 0;
 };
+// The jackknife in dB with Student's t; the low end also allows for three samples of four times the loudest
+// noise, as many as may have been missed (rule of three). `signal` and `noise` hold the squares of each
+// sample. nullopt: of fewer than two samples, or where leaving one out leaves no signal or no noise.
+std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise);
 
 // Which of the kept samples: what is chosen on one half shows on the other what it is worth. All of them,
 // where they are too few to be halved.
@@ -60,10 +53,17 @@ class Trials {
   Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options);
 
   size_t size() const { return samples_.size(); }
+  // Whether there are enough for parts.
+  bool halved() const;
   std::vector<Sample> samples(Part part) const;
-  // A graph with the same inputs and outputs, on the first `most` samples.
+  // How far the exact outputs differ from sample to sample: see QuantizeSummary::variation. nullopt: of fewer
+  // than 8 samples.
+  std::optional<double> variation() const;
+  // A graph with the same inputs and outputs, on `most` samples, evenly spread over the part.
   Noise measure(const Graph& candidate, size_t most, Part part = Part::kAll) const;
   Noise measure(const Graph& candidate) const { return measure(candidate, size()); }
+  // The same on all samples, with the interval of every output.
+  Noise measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const;
 
   // The exact graph again, with one value rounded at a time.
   class Probe {
@@ -76,7 +76,7 @@ class Trials {
       Noise even, odd;
       Noise both() const;
     };
-    Halves round(ValueId value, const QuantParams& params, size_t most);
+    Halves round(ValueId value, const QuantParams& params, size_t most, Part part = Part::kAll);
 
    private:
     const Trials& trials_;
@@ -88,6 +88,8 @@ class Trials {
 
  private:
   bool belongs(size_t sample, Part part) const;
+  // `most` of a part, evenly spread over it.
+  std::vector<size_t> chosen(size_t most, Part part) const;
   void add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
            std::vector<double>* noise) const;
 

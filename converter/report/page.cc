@@ -41,9 +41,16 @@ std::string summary(const Json& r) {
       if (worst == nullptr || number_of(o, "sqnr_db") < number_of(*worst, "sqnr_db")) worst = &o;
     if (worst != nullptr)
       cards += card(db_words(worst->at("sqnr_db")),
-                    fmt::format("signal over noise, {}'{}', {} samples",
+                    fmt::format("signal over noise, {}'{}', {} samples{}{}",
                                 q.at("outputs").size() > 1 ? "worst output " : "", text_of(*worst, "name"),
-                                q.at("measured_samples").dump()));
+                                q.at("measured_samples").dump(),
+                                !q.at("weights").is_null()   ? ""
+                                : q.value("held_out", false) ? " held out"
+                                                             : " that also chose the ranges",
+                                worst->contains("low_db")
+                                    ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
+                                                  number_of(*worst, "low_db"), number_of(*worst, "high_db"))
+                                    : ""));
     const Json* evaluated = nullptr;
     if (q.contains("evaluation"))
       for (const Json& o : q.at("evaluation").at("outputs"))
@@ -59,7 +66,11 @@ std::string summary(const Json& r) {
     cards += card(
         fmt::format("{} of {}", integer, layers.size()),
         fmt::format("operations quantized ({})", text_of(q, "mode").empty() ? "int8" : text_of(q, "mode")));
-    cards += card(q.at("samples").dump(), "calibration samples");
+    if (q.contains("integer_multiply_adds_share"))
+      cards += card(fmt::format("{:.0f} %", 100 * number_of(q, "integer_multiply_adds_share")),
+                    fmt::format("of the multiply-adds on integers, {:.0f} % of the estimated time",
+                                100 * number_of(q, "integer_time_share")));
+    cards += card(q.at("samples").dump(), "samples that chose the ranges");
   }
   if (const Json& q = r.value("quantized", Json::object()); q.contains("accuracy"))
     cards += card(fmt::format("{:.2f} %", 100 * number_of(q, "accuracy")),

@@ -6,12 +6,14 @@
 #include <map>
 
 #include "converter/quantize/low_outputs.h"
+#include "converter/quantize/sample_split.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr size_t kMostOutputs = 3, kMostSources = 3, kMostReasons = 4, kMostCauses = 3, kMostNamed = 2,
                  kMostRemedies = 2;
+constexpr double kLittleVariation = 0.01;
 
 std::string decibels(double db) {
   return db >= 999 ? "no noise" : db <= -999 ? "no signal" : fmt::format("{:.1f} dB", db);
@@ -20,6 +22,33 @@ std::string decibels(double db) {
 std::string described(const NoiseSource& s) {
   if (!s.value.empty()) return fmt::format("'{}'", s.value);
   return fmt::format("{} of {} '{}'", s.weights ? "weights" : "the result", s.op, s.layer);
+}
+
+// What computes on integers, as shares of 1.
+struct Shares {
+  double multiply_adds = 0, time = 0;
+};
+Shares integer_shares(const QuantizeSummary& q) {
+  Shares integers, all;
+  for (const LayerFate& l : q.layers) {
+    const double time = l.integer ? l.integer_time : l.float_time;
+    all.multiply_adds += l.multiply_adds, all.time += time;
+    if (l.integer) integers.multiply_adds += l.multiply_adds, integers.time += time;
+  }
+  return {all.multiply_adds > 0 ? integers.multiply_adds / all.multiply_adds : 0,
+          all.time > 0 ? integers.time / all.time : 0};
+}
+
+// " (28.4 to 31.9)": where the signal to noise of more samples like these would be.
+std::string interval_text(const OutputNoise& o) {
+  return o.interval ? fmt::format(" ({:.1f} to {:.1f})", o.interval->low, o.interval->high) : "";
+}
+
+// The samples that the signal to noise is of.
+std::string measured_text(const QuantizeSummary& q) {
+  const std::string count = fmt::format("{} sample{}", q.measured, q.measured == 1 ? "" : "s");
+  if (q.bytes_before > 0) return count;
+  return count + (q.held_out ? " held out" : " that also chose the ranges");
 }
 
 // How many operations stay float, by reason; the most frequent first.
@@ -137,10 +166,14 @@ nlohmann::json to_json(const QuantizeSummary& q) {
     layers.push_back({{"node", l.name},
                       {"op", l.op},
                       {"integer", l.integer},
+                      {"multiply_adds", l.multiply_adds},
                       {"reason", reason_name(l.left.reason)},
                       {"detail", l.left.detail},
                       {"int16_activations", l.wide}});
-  for (const OutputNoise& o : q.outputs) outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
+  for (const OutputNoise& o : q.outputs) {
+    outputs.push_back({{"name", o.name}, {"sqnr_db", o.db}});
+    if (o.interval) outputs.back()["low_db"] = o.interval->low, outputs.back()["high_db"] = o.interval->high;
+  }
   for (const TechniqueGain& t : q.techniques)
     techniques.push_back({{"name", t.name},
                           {"what", t.what},
@@ -184,13 +217,19 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"rounded_values", q.rounded},
                            {"integer_steps", q.integer_steps},
                            {"layers", layers},
-                           {"measured_samples", q.tried},
+                           {"measured_samples", q.measured},
+                           {"held_out", q.held_out},
                            {"outputs", outputs},
                            {"techniques", techniques},
                            {"noise", sources},
                            {"low", low},
                            {"remedies", remedies},
                            {"reached", q.reached}};
+  if (q.bytes_before == 0) {
+    const Shares shares = integer_shares(q);
+    result["integer_multiply_adds_share"] = shares.multiply_adds, result["integer_time_share"] = shares.time;
+  }
+  if (q.variation) result["output_variation"] = *q.variation;
   if (q.float_accuracy) result["float_accuracy"] = *q.float_accuracy;
   if (q.accuracy) result["accuracy"] = *q.accuracy;
   if (q.evaluation) {
@@ -204,11 +243,16 @@ nlohmann::json to_json(const QuantizeSummary& q) {
 std::string to_text(const QuantizeSummary& q) {
   const auto integer =
       std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
-  std::string text = q.bytes_before > 0
-                         ? fmt::format("{:<9} weights of {} of {} operations, {} -> {} bytes\n", q.mode,
-                                       integer, q.layers.size(), q.bytes_before, q.bytes_after)
-                         : fmt::format("{:<9} {} of {} operations, ranges of {} values from {} samples\n",
-                                       q.mode, integer, q.layers.size(), q.rounded, q.samples);
+  const Shares shares = integer_shares(q);
+  std::string text =
+      q.bytes_before > 0
+          ? fmt::format("{:<9} weights of {} of {} operations, {} -> {} bytes\n", q.mode, integer,
+                        q.layers.size(), q.bytes_before, q.bytes_after)
+          : fmt::format(
+                "{:<9} {:.0f} % of the multiply-adds and {:.0f} % of the estimated time, {} of {} "
+                "operations; ranges of {} values from {} samples\n",
+                q.mode, 100 * shares.multiply_adds, 100 * shares.time, integer, q.layers.size(), q.rounded,
+                q.samples);
   if (const std::string reasons = reasons_text(q); !reasons.empty()) text += "float     " + reasons + "\n";
   if (const auto wide =
           std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return !l.wide.empty(); }))
@@ -224,12 +268,21 @@ std::string to_text(const QuantizeSummary& q) {
                    [](const OutputNoise& a, const OutputNoise& b) { return a.db < b.db; });
   for (size_t i = 0; i < outputs.size() && i < kMostOutputs; ++i)
     text += outputs[i].db >= 999
-                ? fmt::format("signal    '{}' is exact, on {} samples\n", outputs[i].name, q.tried)
-                : fmt::format("signal    {} over noise in '{}', on {} samples{}\n", decibels(outputs[i].db),
-                              outputs[i].name, q.tried,
+                ? fmt::format("signal    '{}' is exact, on {}\n", outputs[i].name, measured_text(q))
+                : fmt::format("signal    {}{} over noise in '{}', on {}{}\n", decibels(outputs[i].db),
+                              interval_text(outputs[i]), outputs[i].name, measured_text(q),
                               outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
+  if (!outputs.empty() && q.measured < kManyJudges)
+    text += fmt::format("          few samples: give --calibrate {} or more to be surer of it\n",
+                        5 * kManyJudges);
   if (outputs.size() > kMostOutputs)
     text += fmt::format("          {} other outputs have more\n", outputs.size() - kMostOutputs);
+  if (q.variation && *q.variation < kLittleVariation)
+    text += fmt::format(
+        "data      from sample to sample the outputs differ by {:.2g} % of their size only: check that "
+        "--calibrate is "
+        "scaled as the model was trained\n",
+        100 * *q.variation);
   std::string loudest;
   for (size_t i = 0; q.low.empty() && i < q.sources.size() && i < kMostSources; ++i)
     loudest +=

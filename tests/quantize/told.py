@@ -128,6 +128,89 @@ def beyond_reach(s):
             said.code == 1 and re.search(r"--min-sqnr 190: .* gives \d+\.\d dB", said.err), said.err)
 
 
+def held_out(s):
+    """The signal to noise that is told is that of samples that nothing was chosen by, with its interval."""
+    r = np.random.default_rng(8)
+    constants = [numpy_helper.from_array(r.normal(0, (2 / n) ** 0.5, (n, m)).astype("f"), name)
+                 for name, n, m in (("w0", 24, 64), ("w1", 64, 64), ("w2", 64, 3))]
+    nodes = [helper.make_node("MatMul", ["x", "w0"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node("MatMul", ["b", "w1"], ["c"]), helper.make_node("Relu", ["c"], ["d"]),
+             helper.make_node("MatMul", ["d", "w2"], ["y"])]
+    model = helper.make_model(helper.make_graph(
+        nodes, "g", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 24])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 3])], constants),
+        opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    onnx.save(model, s.path("tabular.onnx"))
+    # A table whose columns have long tails: what comes later reaches further.
+    x = r.standard_t(6, (1060, 24)).astype("f")
+    np.savez(s.path("few.npz"), x=x[:60])
+    np.savez(s.path("later.npz"), x=x[60:])
+    table, q = s.call(s.path("tabular.onnx"), s.path("few.npz"), "--quantize", "int8", "--force-int8", "--evaluate", s.path("later.npz"),
+                      "--metric", "sqnr")
+    told, later = q["outputs"][0], q["evaluation"]["outputs"][0]["sqnr_db"]
+    s.check("one sample in five is held out", q["held_out"] and 10 <= q["measured_samples"] <= 12 and
+            q["samples"] + q["measured_samples"] == 60, (q["samples"], q["measured_samples"]))
+    s.check("the interval holds what comes later", told["low_db"] < later < told["high_db"], (told, later))
+    s.check("and is narrow enough to say something", told["high_db"] - told["low_db"] < 20, told)
+    s.check("the table says so", any(re.search(r"dB \(\d+\.\d to \d+\.\d\) over noise in 'y', on 1\d samples held out", line) for line in table),
+            table)
+    s.check("all multiply-adds on integers", q["integer_multiply_adds_share"] == 1 and "100 % of the multiply-adds" in table[0], table)
+    np.savez(s.path("three.npz"), x=x[:3])
+    said = cli.call(s.sinter, "convert", s.path("tabular.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--calibrate",
+                    s.path("three.npz"), timeout=120)
+    s.check("too few to hold one out", said.code == 0 and "samples that also chose the ranges" in said.out and
+            "none can be held out" in said.err, said.why())
+
+
+def streamed(s):
+    """A command may write more samples than are kept."""
+    r = np.random.default_rng(9)
+    w = numpy_helper.from_array(r.normal(0, 0.1, (4, 3, 8, 8)).astype("f"), "w")
+    model = helper.make_model(helper.make_graph(
+        [helper.make_node("Conv", ["x", "w"], ["a"], strides=[8, 8]), helper.make_node("Relu", ["a"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 3, 224, 224])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 4, 28, 28])], [w]),
+        opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    onnx.save(model, s.path("large.onnx"))
+    for count in (13, 14, 70):
+        program = ("import sys, numpy as n; r = n.random.default_rng(1); "
+                   f"[n.save(sys.stdout.buffer, r.normal(0, 1, (1, 3, 224, 224)).astype('f')) for _ in range({count})]")
+        said = cli.call(s.sinter, "convert", s.path("large.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--force-int8",
+                        "--calibrate", f'cmd:{sys.executable} -c "{program}"', "--json", timeout=120)
+        q = json.loads(said.out)["quantized"] if said.code == 0 else {}
+        s.check(f"{count} samples from a command", said.code == 0 and q["outputs"][0]["sqnr_db"] > 30 and
+                q["held_out"] == (count > 13), said.why())
+
+
+def doubtful_data(s):
+    """Data that cannot be right are named, and good data are not."""
+    graph = helper.make_graph(
+        [helper.make_node("Gather", ["table", "ids"], ["rows"]), helper.make_node("Mul", ["rows", "time"], ["a"]),
+         helper.make_node("MatMul", ["a", "w"], ["y"])], "g",
+        [helper.make_tensor_value_info("ids", onnx.TensorProto.INT64, [1, 20]), helper.make_tensor_value_info("time", onnx.TensorProto.FLOAT, [1])],
+        [helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 20, 4])],
+        [numpy_helper.from_array(np.random.default_rng(2).normal(0, 1, dims).astype("f"), name)
+         for name, dims in (("table", (50, 16)), ("w", (16, 4)))])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    model.ir_version = 8
+    onnx.save(model, s.path("ids.onnx"))
+    ids = np.random.default_rng(3).integers(0, 50, (32, 20))
+    time = np.geomspace(0.001, 999, 32).astype("f")[:, None]
+
+    def convert(**arrays):
+        np.savez(s.path("d.npz"), **arrays)
+        return cli.call(s.sinter, "convert", s.path("ids.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--strict",
+                        "--calibrate", s.path("d.npz"), timeout=120)
+    said = convert(ids=ids, time=time)
+    s.check("times of any size are good data", said.code == 0, said.why())
+    ids[17, 3] = 50
+    said = convert(ids=ids, time=time)
+    s.check("an id out of range: input and sample", said.code == 5 and "input 'ids', sample 17: 50 at [0,3]" in said.err and
+            "'table'" in said.err, said.why())
+
+
 def base(name):
     """The ONNX value that a value of the file stands for."""
     for ending in (".int8", ".int16", ".scaled"):
@@ -200,6 +283,9 @@ def ledger(s):
 
 def everything(s):
     ledger(s)
+    held_out(s)
+    streamed(s)
+    doubtful_data(s)
     low_outputs(s)
     weights_only(s)
     many(s)
