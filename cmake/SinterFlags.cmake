@@ -52,6 +52,14 @@ if(SINTER_SANITIZE)
 endif()
 
 add_link_options(-Wl,--gc-sections)
+# What is only run here is linked by lld where there is one: a sixth of the time.
+if(CMAKE_BUILD_TYPE MATCHES "^(RelWithDebInfo|Sanitize)$" AND NOT CMAKE_CROSSCOMPILING)
+  find_program(SINTER_LLD ld.lld)
+  mark_as_advanced(SINTER_LLD)
+  if(SINTER_LLD)
+    add_link_options(-fuse-ld=lld)
+  endif()
+endif()
 
 # The device side: see "Who uses it" in docs/design.md.
 add_library(sinter_device_flags INTERFACE)

@@ -1,17 +1,45 @@
-# Sourced by ./demo, ./test and .ci/run: timed sections and a compiler cache that two checkouts can share.
+# Sourced by ./demo, ./test and .ci/run: timed sections, a table of where the time went, and a compiler cache that two
+# checkouts can share.
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1
 jobs=${SINTER_JOBS:-$(nproc)}
 
-section_name='' section_start=0
+# Sets cpu_now: the processor time of this shell's children so far, in seconds. No subshell, which would have its own count.
+cpu_file=$(mktemp) cpu_now=0
+trap 'rm -f "$cpu_file"' EXIT
+read_cpu() {
+  times >"$cpu_file"
+  cpu_now=$(awk 'NR == 2 { for (i = 1; i <= 2; ++i) { split($i, t, "m"); s += t[1] * 60 + t[2] } printf "%d", s }' "$cpu_file")
+}
+
+section_name='' section_start=0 section_cpu=0 section_rows=()
 section() {
   section_end
-  section_name=$1 section_start=$SECONDS
+  read_cpu
+  section_name=$1 section_start=$SECONDS section_cpu=$cpu_now
   printf '\n== %s\n' "$1"
 }
 section_end() {
   [ -n "$section_name" ] || return 0
-  printf -- '-- %s: %d s\n' "$section_name" $((SECONDS - section_start))
+  read_cpu
+  local seconds=$((SECONDS - section_start)) cpu=$((cpu_now - section_cpu))
+  printf -- '-- %s: %d s, %d s of processor time\n' "$section_name" "$seconds" "$cpu"
+  section_rows+=("$(printf '%7d %9d  %s' "$seconds" "$cpu" "$section_name")")
   section_name=''
+}
+
+# time_table [LOG-OF-CTEST]...: the sections so far, and the ten slowest tests of the logs.
+time_table() {
+  section_end
+  local log
+  printf '\n== Where the time went\n%7s %9s\n' 'seconds' 'processor'
+  printf '%s\n' "${section_rows[@]}"
+  printf '%7d %9d  %s\n' "$SECONDS" "$cpu_now" 'all'
+  for log in "$@"; do
+    [ -f "$log" ] || continue
+    printf '\nSlowest tests of %s, in seconds\n' "$(basename "$log" -ctest.log)"
+    sed -nE 's/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: ([^ ]+) .* ([0-9.]+) sec.*/\2 \1/p' "$log" | sort -rn | head -n 10 |
+      awk '{ printf "%9.1f  %s\n", $1, $2 }'
+  done
 }
 
 # quiet_unless_failed LOG COMMAND...: on a terminal the output is shown as it comes, elsewhere only if the command fails.
@@ -45,11 +73,12 @@ configure_and_build() {
   quiet_unless_failed "build/$preset-build.log" cmake --build "build/$preset" -j "$jobs" "$@"
 }
 
-# run_ctest PRESET [CTEST-OPTION]...: prints what fails, and ctest's closing lines.
+# run_ctest PRESET [CTEST-OPTION]...: prints what fails, and ctest's closing lines. All of its output is in
+# build/PRESET-ctest.log.
 run_ctest() {
   local preset=$1
   shift
-  ctest --preset "$preset" -j "$jobs" --timeout 900 --no-tests=error "$@" |
+  ctest --preset "$preset" -j "$jobs" --timeout 900 --no-tests=error "$@" | tee "build/$preset-ctest.log" |
     grep -vE --line-buffered '^ *(Start +[0-9]+: |[0-9]+/[0-9]+ Test +#[0-9]+: .* Passed )'
   return "${PIPESTATUS[0]}"
 }

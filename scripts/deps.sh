@@ -3,6 +3,8 @@
 #
 #   scripts/deps.sh [--triple x86_64|aarch64|armv7]... [--only NAME]... [--fetch-only] [-h]
 #
+#   --only NAME   flatbuffers, xxhash, highway, xnnpack (these four if not given), flatc
+#
 # Prefix: ${SINTER_DEPS_PREFIX:-build/deps}/<triple>; tools that run here go to <prefix>/host/bin.
 # Sources: SINTER_DEPS_DIR, then ../shared/deps, then the system's Debian mirror. Each result carries a stamp
 # (recipe, patches, flags, compiler), so that a second call does nothing.
@@ -176,13 +178,18 @@ library() {  # OUT.a IN.a...: one archive out of several
 }
 
 build_flatbuffers() {
-  local src build=$work/build/host/flatbuffers
+  local src
   src=$(unpack flatbuffers)
   mkdir -p "$prefix/include"
   rm -rf "$prefix/include/flatbuffers"
   cp -r "$src/include/flatbuffers" "$prefix/include/"
-  # The schema compiler runs on the machine that builds, whatever the target is.
-  [ -z "$cross" ] || return 0
+}
+
+# The schema compiler, which runs on the machine that builds; only the test that the generated header is fresh needs it.
+build_flatc() {
+  local src build=$work/build/host/flatbuffers
+  [ -z "$cross" ] || die "flatc runs on this machine; leave --triple $triple out"
+  src=$(unpack flatbuffers)
   cmake_build "$src" "$build" flatc -DFLATBUFFERS_BUILD_TESTS=OFF -DFLATBUFFERS_BUILD_FLATHASH=OFF \
     -DFLATBUFFERS_BUILD_FLATLIB=OFF -DFLATBUFFERS_INSTALL=OFF -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS='-O0 -w'
   mkdir -p "$prefix_root/host/bin"

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sinter needs on Debian 12 (or a derivative); called by ./demo and ./test.
 #
-#   scripts/install.sh [--no-venv] [--cross] [--fuzz] [-h]
+#   scripts/install.sh [--build-only] [--no-venv] [--cross] [--fuzz] [-h]
 #
-#   --no-venv  without the Python packages that make test data (./demo needs none)
-#   --fuzz     also clang with libFuzzer
-#   --cross    also ARM cross compilers, their libraries and qemu-user
+#   --build-only  what building the program needs, nothing for tests (./demo)
+#   --no-venv     without the Python packages that make test data
+#   --fuzz        also clang with libFuzzer
+#   --cross       also ARM cross compilers, their libraries and qemu-user
 #
 # Steps, each skipped when done: apt packages (root or sudo), a venv in .venv (or SINTER_VENV) with the exact versions of
 # scripts/requirements.txt, third-party libraries (scripts/deps.sh). SINTER_SKIP_APT=1 leaves the system alone.
@@ -16,9 +17,10 @@ cd "$root"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
 say() { printf 'install: %s\n' "$*" >&2; }
 
-venv=1 cross='' fuzz=''
+venv=1 cross='' fuzz='' tests=1
 while [ $# -gt 0 ]; do
   case $1 in
+    --build-only) venv='' tests='' ;;
     --no-venv) venv='' ;;
     --cross) cross=1 ;;
     --fuzz) fuzz=1 ;;
@@ -29,8 +31,8 @@ while [ $# -gt 0 ]; do
 done
 
 packages=(g++ cmake ninja-build ccache make patch xz-utils ca-certificates binutils python3 python3-venv
-  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev libsodium-dev
-  googletest libgtest-dev libgmock-dev libbenchmark-dev clang-format-14)
+  protobuf-compiler libprotobuf-dev libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libzip-dev libxxhash-dev libsodium-dev)
+[ -z "$tests" ] || packages+=(googletest libgtest-dev libgmock-dev libbenchmark-dev clang-format-14 lld)
 [ -z "$fuzz" ] || packages+=(clang-14 clang libclang-rt-14-dev llvm)
 [ -z "$cross" ] || packages+=(g++-aarch64-linux-gnu g++-arm-linux-gnueabihf qemu-user)
 
@@ -79,4 +81,5 @@ install_venv() {
 install_packages
 [ -z "$venv" ] || install_venv
 scripts/deps.sh
+[ -z "$tests" ] || scripts/deps.sh --only flatc
 [ -z "$cross" ] || scripts/deps.sh --triple aarch64 --triple armv7

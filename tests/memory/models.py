@@ -54,7 +54,7 @@ def subjects(shared, folder):
     if shared is None:
         print("skipped: the real networks, because there is no ../shared (or SINTER_SHARED)", flush=True)
         return
-    for net in networks.read_table():
+    for net in networks.selected(shared):
         path = os.path.join(shared, "models", net.file)
         if net.verdict != "run":
             continue

@@ -40,6 +40,21 @@ def read_table(path=os.path.join(HERE, "models.tsv")):
     return rows
 
 
+QUICK_BYTES = 1 << 19  # of a file, for the quick selection
+
+
+def selected(shared):
+    """The rows to try: all, or with SINTER_NETWORKS=quick (which ./test sets where it is not asked for more) those with small
+    files, after a line that says how many were left out."""
+    rows = read_table()
+    if os.environ.get("SINTER_NETWORKS", "all") != "quick":
+        return rows
+    small = [n for n in rows if os.path.getsize(os.path.join(shared, "models", n.file)) <= QUICK_BYTES]
+    print(f"quick selection: {len(small)} of {len(rows)} networks, those of up to {QUICK_BYTES} bytes; "
+          "SINTER_NETWORKS=all tries every one", flush=True)
+    return small
+
+
 def np_type(info):
     return np.dtype(helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
 

@@ -135,7 +135,7 @@ def main():
         cli.skip("no ../shared/models (or SINTER_SHARED): real networks are not tested")
     sinter = None if args.references_only else cli.find_sinter(args.sinter)
     results = []
-    for net in networks.read_table():
+    for net in networks.selected(shared):
         if args.filter and not any(fnmatch.fnmatchcase(net.file, f) for f in args.filter):
             continue
         if args.references_only:
