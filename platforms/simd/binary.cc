@@ -57,9 +57,9 @@ HWY_INLINE void zip(const BinaryRow& row, size_t n, Fn fn) {
 void run_row(Binary fn, const BinaryRow& row, size_t n, float min, float max) {
   const V low = set(min), high = set(max);
   const bool bounded = min != -HUGE_VALF || max != HUGE_VALF;
-#define SINTER_CLAMPED(op)                                                                        \
-  return bounded ? zip(row, n, [=](V a, V b) HWY_ATTR { return clamp(hn::op(a, b), low, high); }) \
-                 : zip(row, n, [](V a, V b) HWY_ATTR { return hn::op(a, b); })
+#define SINTER_CLAMPED(op)                                                                                  \
+  return bounded ? zip(row, n, [=](V a, V b) SINTER_SIMD_LAMBDA { return clamp(hn::op(a, b), low, high); }) \
+                 : zip(row, n, [](V a, V b) SINTER_SIMD_LAMBDA { return hn::op(a, b); })
   switch (fn) {
     case Binary::kAdd:
       SINTER_CLAMPED(Add);
@@ -70,17 +70,17 @@ void run_row(Binary fn, const BinaryRow& row, size_t n, float min, float max) {
     case Binary::kDiv:
       SINTER_CLAMPED(Div);
     case Binary::kMin:
-      return zip(row, n, [](V a, V b) HWY_ATTR { return keep_nan(a, keep_nan(b, hn::Min(a, b))); });
+      return zip(row, n, [](V a, V b) SINTER_SIMD_LAMBDA { return keep_nan(a, keep_nan(b, hn::Min(a, b))); });
     case Binary::kMax:
-      return zip(row, n, [](V a, V b) HWY_ATTR { return keep_nan(a, keep_nan(b, hn::Max(a, b))); });
+      return zip(row, n, [](V a, V b) SINTER_SIMD_LAMBDA { return keep_nan(a, keep_nan(b, hn::Max(a, b))); });
     case Binary::kPRelu:
-      return zip(row, n, [](V a, V b) HWY_ATTR {
+      return zip(row, n, [](V a, V b) SINTER_SIMD_LAMBDA {
         return hn::IfThenElse(hn::Lt(a, hn::Zero(F())), hn::Mul(a, b), a);
       });
     case Binary::kSquare:
-      return zip(row, n, [](V a, V) HWY_ATTR { return hn::Mul(a, a); });
+      return zip(row, n, [](V a, V) SINTER_SIMD_LAMBDA { return hn::Mul(a, a); });
     case Binary::kCube:
-      return zip(row, n, [](V a, V) HWY_ATTR { return hn::Mul(hn::Mul(a, a), a); });
+      return zip(row, n, [](V a, V) SINTER_SIMD_LAMBDA { return hn::Mul(hn::Mul(a, a), a); });
   }
 #undef SINTER_CLAMPED
 }

@@ -11,3 +11,7 @@
 #define HWY_DISABLED_TARGETS                                                                       \
   (HWY_SSSE3 | SINTER_SIMD_UNUSED_AVX512 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | HWY_NEON | \
    HWY_NEON_BF16 | HWY_ALL_SVE)
+
+// Of every lambda that takes or gives vectors. g++ at -O2 leaves large lambdas, and those with several
+// callers, out of line; a call then passes the vectors through memory.
+#define SINTER_SIMD_LAMBDA HWY_ATTR __attribute__((always_inline))

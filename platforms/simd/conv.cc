@@ -25,7 +25,7 @@ HWY_INLINE void depthwise_strip(const Geometry& g, const Window& w, const float*
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const bool partial = kVectors == 1 && count < static_cast<size_t>(lanes);
   const auto load = [&](const float* p)
-                        HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
+                        SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   const float* x0 = w.x + c;
   for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
@@ -45,7 +45,7 @@ HWY_INLINE void depthwise_strip(const Geometry& g, const Window& w, const float*
     }
   }
   const V low = set(min), high = set(max);
-  const auto finish = [&](V s, int64_t at) HWY_ATTR {
+  const auto finish = [&](V s, int64_t at) SINTER_SIMD_LAMBDA {
     if (bias != nullptr) s = hn::Add(s, load(bias + at));
     s = clamp(s, low, high);
     if (partial)
@@ -63,7 +63,7 @@ HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* 
   const F d;
   const bool partial = count < hn::Lanes(d);
   const auto load = [&](const float* p)
-                        HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
+                        SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
   const int64_t pixel = g.stride[2] * g.in_pixel();
   V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
   const float* x0 = w.x + c;
@@ -83,7 +83,7 @@ HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* 
     }
   }
   const V low = set(min), high = set(max);
-  const auto finish = [&](V s, int64_t at) HWY_ATTR {
+  const auto finish = [&](V s, int64_t at) SINTER_SIMD_LAMBDA {
     if (bias != nullptr) s = hn::Add(s, load(bias + c));
     s = clamp(s, low, high);
     if (partial)

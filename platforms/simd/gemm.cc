@@ -36,7 +36,7 @@ HWY_INLINE void block(const Gemm& g, const float* a, const float* b, int64_t b_s
   const auto width = static_cast<size_t>(lanes);
   const size_t n0 = valid < width ? valid : width, n1 = valid - n0;
   const V low = set(g.min), high = set(g.max);
-  const auto finish = [&](V v, float* at, const float* shift, size_t n) HWY_ATTR {
+  const auto finish = [&](V v, float* at, const float* shift, size_t n) SINTER_SIMD_LAMBDA {
     if (n == width) {
       if (!first) v = hn::Add(v, hn::LoadU(d, at));
       if (last && shift != nullptr) v = hn::Add(v, hn::LoadU(d, shift));

@@ -43,7 +43,7 @@ HWY_INLINE double sum_of(const float* x, size_t n, float center) {
   const F d;
   const size_t lanes = hn::Lanes(d);
   const V c = set(center);
-  const auto term = [&](V v) HWY_ATTR {
+  const auto term = [&](V v) SINTER_SIMD_LAMBDA {
     if constexpr (!kSquares) return v;
     v = hn::Sub(v, c);
     return hn::Mul(v, v);

@@ -26,7 +26,7 @@ HWY_INLINE void pool_strip(const Geometry& g, const Window& w, float factor, int
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const bool partial = kVectors == 1 && count < static_cast<size_t>(lanes);
   const auto load = [&](const float* p)
-                        HWY_ATTR { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
+                        SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
   V s0 = set(kMax ? -HUGE_VALF : 0.0f), s1 = s0, s2 = s0, s3 = s0;
   const float* x0 = w.x + c;
   for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
@@ -44,7 +44,7 @@ HWY_INLINE void pool_strip(const Geometry& g, const Window& w, float factor, int
     }
   }
   const V f = set(factor);
-  const auto finish = [&](V s, int64_t at) HWY_ATTR {
+  const auto finish = [&](V s, int64_t at) SINTER_SIMD_LAMBDA {
     if constexpr (!kMax) s = hn::Mul(s, f);
     if (partial)
       hn::StoreN(s, d, y + at, count);

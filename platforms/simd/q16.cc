@@ -88,11 +88,11 @@ HWY_INLINE void zip(const Row16& r, size_t n, const Bounds16& bounds, Fn fn) {
   const V32 one_a = hn::Set(D32(), *r.a), one_b = hn::Set(D32(), *r.b);
   each(
       n,
-      [&](size_t i) HWY_ATTR {
+      [&](size_t i) SINTER_SIMD_LAMBDA {
         const V32 a = r.a_step != 0 ? load(r.a + i) : one_a, b = r.b_step != 0 ? load(r.b + i) : one_b;
         hn::StoreU(end(fn(a, b)), H16(), r.y + i);
       },
-      [&](size_t i, size_t count) HWY_ATTR {
+      [&](size_t i, size_t count) SINTER_SIMD_LAMBDA {
         const V32 a = r.a_step != 0 ? load(r.a + i, count) : one_a,
                   b = r.b_step != 0 ? load(r.b + i, count) : one_b;
         hn::StoreN(end(fn(a, b)), H16(), r.y + i, count);
@@ -101,13 +101,14 @@ HWY_INLINE void zip(const Row16& r, size_t n, const Bounds16& bounds, Fn fn) {
 
 void q16_add(const Row16& r, size_t n, float a_multiplier, float b_multiplier, const Bounds16& bounds) {
   const VF am = hn::Set(DF(), a_multiplier), bm = hn::Set(DF(), b_multiplier);
-  zip(r, n, bounds,
-      [=](V32 a, V32 b) HWY_ATTR { return hn::Add(hn::Mul(floats(a), am), hn::Mul(floats(b), bm)); });
+  zip(r, n, bounds, [=](V32 a, V32 b) SINTER_SIMD_LAMBDA {
+    return hn::Add(hn::Mul(floats(a), am), hn::Mul(floats(b), bm));
+  });
 }
 
 void q16_mul(const Row16& r, size_t n, float multiplier, const Bounds16& bounds) {
   const VF m = hn::Set(DF(), multiplier);
-  zip(r, n, bounds, [=](V32 a, V32 b) HWY_ATTR { return hn::Mul(floats(hn::Mul(a, b)), m); });
+  zip(r, n, bounds, [=](V32 a, V32 b) SINTER_SIMD_LAMBDA { return hn::Mul(floats(hn::Mul(a, b)), m); });
 }
 
 // `step` is 0 for one slope.
@@ -116,16 +117,16 @@ void q16_prelu(const int16_t* x, const float* slopes, int16_t* y, int64_t step, 
   const DF df;
   const End<int16_t> end(bounds);
   const VF m = hn::Set(df, multiplier), most = hn::Set(df, max_slope), one = hn::Set(df, *slopes);
-  const auto value = [=](V32 v, VF slope) HWY_ATTR {
+  const auto value = [=](V32 v, VF slope) SINTER_SIMD_LAMBDA {
     const VF f = floats(v), below = hn::IfThenElseZero(hn::Le(hn::Abs(slope), most), slope);
     return hn::Mul(f, hn::IfThenElse(hn::Lt(f, hn::Zero(DF())), below, m));
   };
   each(
       n,
-      [&](size_t i) HWY_ATTR {
+      [&](size_t i) SINTER_SIMD_LAMBDA {
         hn::StoreU(end(value(load(x + i), step != 0 ? hn::LoadU(df, slopes + i) : one)), H16(), y + i);
       },
-      [&](size_t i, size_t count) HWY_ATTR {
+      [&](size_t i, size_t count) SINTER_SIMD_LAMBDA {
         const VF slope = step != 0 ? hn::LoadN(df, slopes + i, count) : one;
         hn::StoreN(end(value(load(x + i, count), slope)), H16(), y + i, count);
       });
@@ -140,10 +141,11 @@ HWY_INLINE void requantize_as(const void* from, void* to, size_t n, int32_t x_ze
   const hn::Rebind<Y, D32> d;
   const V32 zero = hn::Set(D32(), x_zero);
   const VF m = hn::Set(DF(), multiplier);
-  const auto value = [=](V32 v) HWY_ATTR { return hn::Mul(floats(hn::Sub(v, zero)), m); };
+  const auto value = [=](V32 v) SINTER_SIMD_LAMBDA { return hn::Mul(floats(hn::Sub(v, zero)), m); };
   each(
-      n, [&](size_t i) HWY_ATTR { hn::StoreU(end(value(load(x + i))), d, y + i); },
-      [&](size_t i, size_t count) HWY_ATTR { hn::StoreN(end(value(load(x + i, count))), d, y + i, count); });
+      n, [&](size_t i) SINTER_SIMD_LAMBDA { hn::StoreU(end(value(load(x + i))), d, y + i); },
+      [&](size_t i, size_t count)
+          SINTER_SIMD_LAMBDA { hn::StoreN(end(value(load(x + i, count))), d, y + i, count); });
 }
 void q16_requantize(const void* x, void* y, size_t n, bool wide_x, bool wide_y, int32_t x_zero,
                     float multiplier, const Bounds16& bounds) {
@@ -163,7 +165,7 @@ void q16_table(const int16_t* x, const int32_t* table, int k, int16_t* y, size_t
             width = hn::Set(d, 1 << rest), mask = hn::Set(d, (1 << rest) - 1), move = hn::Set(d, 32768),
             one = hn::Set(d, 1), below_half = hn::Set(d, (1 << 14) - 1), min = hn::Set(d, low),
             max = hn::Set(d, high);
-  const auto value = [=](V32 v) HWY_ATTR {
+  const auto value = [=](V32 v) SINTER_SIMD_LAMBDA {
     const V32 u = hn::Add(v, move), at = hn::ShiftRightSame(u, rest), f = hn::And(u, mask);
     const V32 a = hn::Min(hn::Max(hn::GatherIndex(d, table, at), least), most),
               b = hn::Min(hn::Max(hn::GatherIndex(d, table, hn::Add(at, one)), least), most);
@@ -173,15 +175,16 @@ void q16_table(const int16_t* x, const int32_t* table, int k, int16_t* y, size_t
     return hn::DemoteTo(H16(), hn::Min(hn::Max(q, min), max));
   };
   each(
-      n, [&](size_t i) HWY_ATTR { hn::StoreU(value(load(x + i)), H16(), y + i); },
-      [&](size_t i, size_t count) HWY_ATTR { hn::StoreN(value(load(x + i, count)), H16(), y + i, count); });
+      n, [&](size_t i) SINTER_SIMD_LAMBDA { hn::StoreU(value(load(x + i)), H16(), y + i); },
+      [&](size_t i, size_t count)
+          SINTER_SIMD_LAMBDA { hn::StoreN(value(load(x + i, count)), H16(), y + i, count); });
 }
 
 // Means of `columns` neighbouring columns.
 void q16_means(const Set16& set, size_t columns, float multiplier, const Bounds16& bounds, int16_t* y) {
   const End<int16_t> end(bounds);
   const VF m = hn::Set(DF(), multiplier);
-  const auto sum = [&](size_t c, auto read) HWY_ATTR {
+  const auto sum = [&](size_t c, auto read) SINTER_SIMD_LAMBDA {
     V32 s = hn::Zero(D32());
     for (int64_t i = 0; i < set.n[0]; ++i)
       for (int64_t j = 0; j < set.n[1]; ++j) {
@@ -192,12 +195,12 @@ void q16_means(const Set16& set, size_t columns, float multiplier, const Bounds1
   };
   each(
       columns,
-      [&](size_t c) HWY_ATTR {
-        hn::StoreU(end(sum(c, [](const int16_t* p) HWY_ATTR { return load(p); })), H16(), y + c);
+      [&](size_t c) SINTER_SIMD_LAMBDA {
+        hn::StoreU(end(sum(c, [](const int16_t* p) SINTER_SIMD_LAMBDA { return load(p); })), H16(), y + c);
       },
-      [&](size_t c, size_t count) HWY_ATTR {
-        hn::StoreN(end(sum(c, [=](const int16_t* p) HWY_ATTR { return load(p, count); })), H16(), y + c,
-                   count);
+      [&](size_t c, size_t count) SINTER_SIMD_LAMBDA {
+        hn::StoreN(end(sum(c, [=](const int16_t* p) SINTER_SIMD_LAMBDA { return load(p, count); })), H16(),
+                   y + c, count);
       });
 }
 
@@ -205,8 +208,8 @@ void q16_means(const Set16& set, size_t columns, float multiplier, const Bounds1
 int32_t q16_sum(const int16_t* x, size_t n) {
   V32 s = hn::Zero(D32());
   each(
-      n, [&](size_t i) HWY_ATTR { s = hn::Add(s, load(x + i)); },
-      [&](size_t i, size_t count) HWY_ATTR { s = hn::Add(s, load(x + i, count)); });
+      n, [&](size_t i) SINTER_SIMD_LAMBDA { s = hn::Add(s, load(x + i)); },
+      [&](size_t i, size_t count) SINTER_SIMD_LAMBDA { s = hn::Add(s, load(x + i, count)); });
   return hn::ReduceSum(D32(), s);
 }
 
@@ -220,7 +223,7 @@ void q16_resize_row(const ResizeRow16& r, int16_t* y) {
     const int32_t weight = std::clamp(r.columns[2 * column + 1], 0, 2048);
     const VF u0 = hn::Set(DF(), static_cast<float>(2048 - weight)),
              u1 = hn::Set(DF(), static_cast<float>(weight));
-    const auto value = [&](size_t c, auto read) HWY_ATTR {
+    const auto value = [&](size_t c, auto read) SINTER_SIMD_LAMBDA {
       const auto at = static_cast<int64_t>(c);
       const V32 left = hn::Add(hn::Mul(v0, read(r.top + a + at)), hn::Mul(v1, read(r.bottom + a + at))),
                 right = hn::Add(hn::Mul(v0, read(r.top + b + at)), hn::Mul(v1, read(r.bottom + b + at)));
@@ -228,12 +231,12 @@ void q16_resize_row(const ResizeRow16& r, int16_t* y) {
     };
     each(
         static_cast<size_t>(r.channels),
-        [&](size_t c) HWY_ATTR {
-          hn::StoreU(value(c, [](const int16_t* p) HWY_ATTR { return load(p); }), H16(), y + c);
+        [&](size_t c) SINTER_SIMD_LAMBDA {
+          hn::StoreU(value(c, [](const int16_t* p) SINTER_SIMD_LAMBDA { return load(p); }), H16(), y + c);
         },
-        [&](size_t c, size_t count) HWY_ATTR {
-          hn::StoreN(value(c, [=](const int16_t* p) HWY_ATTR { return load(p, count); }), H16(), y + c,
-                     count);
+        [&](size_t c, size_t count) SINTER_SIMD_LAMBDA {
+          hn::StoreN(value(c, [=](const int16_t* p) SINTER_SIMD_LAMBDA { return load(p, count); }), H16(),
+                     y + c, count);
         });
   }
 }

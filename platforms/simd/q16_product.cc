@@ -177,7 +177,7 @@ void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multi
   const hn::Rebind<int16_t, D32> y16;
   const auto least = hn::Set(df, low), most = hn::Set(df, high);
   const V32 zeros = hn::Set(d, zero);
-  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum) HWY_ATTR {
+  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum) SINTER_SIMD_LAMBDA {
     const V32 b = hn::LoadN(d, bias + c, count);
     auto v = hn::Mul(hn::ConvertTo(df, hn::Add(sum, b)), hn::LoadN(df, multipliers + c, count));
     // What is no number gives the lower bound.
@@ -187,8 +187,8 @@ void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multi
 }
 
 void q16_depthwise_sums(const Depthwise16& p, int32_t* sums) {
-  depthwise_sums(p,
-                 [&](int64_t c, size_t count, V32 sum) HWY_ATTR { hn::StoreN(sum, D32(), sums + c, count); });
+  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum)
+                        SINTER_SIMD_LAMBDA { hn::StoreN(sum, D32(), sums + c, count); });
 }
 
 }  // namespace HWY_NAMESPACE

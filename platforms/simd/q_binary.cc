@@ -50,15 +50,15 @@ template <class Fn>
 HWY_INLINE void zip(const Int8Row& row, size_t n, const Result& result, Fn fn) {
   const size_t half = hn::Lanes(D16());
   const V16 one_a = hn::Set(D16(), *row.a), one_b = hn::Set(D16(), *row.b);
-  const auto map = [&](auto load_a, auto load_b) HWY_ATTR {
+  const auto map = [&](auto load_a, auto load_b) SINTER_SIMD_LAMBDA {
     for_each_vector(
         n,
-        [&](size_t i) HWY_ATTR {
+        [&](size_t i) SINTER_SIMD_LAMBDA {
           hn::StoreU(result.bytes(fn(load_a(row.a + i), load_b(row.b + i)),
                                   fn(load_a(row.a + i + half), load_b(row.b + i + half))),
                      D8(), row.y + i);
         },
-        [&](size_t i, size_t count) HWY_ATTR {
+        [&](size_t i, size_t count) SINTER_SIMD_LAMBDA {
           HWY_ALIGN int8_t a[hn::MaxLanes(D8())] = {}, b[hn::MaxLanes(D8())] = {};
           if (row.a_step != 0) std::memcpy(a, row.a + i, count);
           if (row.b_step != 0) std::memcpy(b, row.b + i, count);
@@ -66,15 +66,16 @@ HWY_INLINE void zip(const Int8Row& row, size_t n, const Result& result, Fn fn) {
           std::memcpy(row.y + i, a, count);
         });
   };
-  const auto each = [](const int8_t* p) HWY_ATTR { return load16(p); };
+  const auto each = [](const int8_t* p) SINTER_SIMD_LAMBDA { return load16(p); };
   if (row.a_step != 0 && row.b_step != 0)
     map(each, each);
   else if (row.a_step != 0)
-    map(each, [=](const int8_t*) HWY_ATTR { return one_b; });
+    map(each, [=](const int8_t*) SINTER_SIMD_LAMBDA { return one_b; });
   else if (row.b_step != 0)
-    map([=](const int8_t*) HWY_ATTR { return one_a; }, each);
+    map([=](const int8_t*) SINTER_SIMD_LAMBDA { return one_a; }, each);
   else
-    map([=](const int8_t*) HWY_ATTR { return one_a; }, [=](const int8_t*) HWY_ATTR { return one_b; });
+    map([=](const int8_t*) SINTER_SIMD_LAMBDA { return one_a; },
+        [=](const int8_t*) SINTER_SIMD_LAMBDA { return one_b; });
 }
 
 // The two multipliers, for pairs of a and b.
@@ -92,13 +93,13 @@ HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
   const V16 high = multiplier_pairs(s.a_multiplier >> 11, s.b_multiplier >> 11);
   const V32 offset = hn::Set(d, s.offset), odd = hn::Set(d, s.shift > 0 ? 1 : 0),
             below_half = hn::Set(d, s.shift > 0 ? (1 << (s.shift - 1)) - 1 : 0);
-  const auto scaled = [=](V16 pairs) HWY_ATTR {
+  const auto scaled = [=](V16 pairs) SINTER_SIMD_LAMBDA {
     V32 v = hn::Add(hn::WidenMulPairwiseAdd(d, pairs, low), offset);
     if constexpr (!kNarrow) v = hn::Add(v, hn::ShiftLeft<11>(hn::WidenMulPairwiseAdd(d, pairs, high)));
     const V32 tie = hn::And(hn::ShiftRightSame(v, s.shift), odd);
     return hn::ShiftRightSame(hn::Add(hn::Add(v, below_half), tie), s.shift);
   };
-  zip(row, n, Result(s.range), [=](V16 a, V16 b) HWY_ATTR {
+  zip(row, n, Result(s.range), [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
     return rejoin(scaled(hn::InterleaveLower(D16(), a, b)), scaled(hn::InterleaveUpper(D16(), a, b)));
   });
 }
@@ -114,10 +115,10 @@ void q_mul(const Int8Row& row, size_t n, const MulSettings& s) {
   const V16 a_zero = hn::Set(D16(), static_cast<int16_t>(s.a_zero)),
             b_zero = hn::Set(D16(), static_cast<int16_t>(s.b_zero));
   const VF m = hn::Set(DF(), s.multiplier);
-  const auto scaled = [=](V16 product) HWY_ATTR {
+  const auto scaled = [=](V16 product) SINTER_SIMD_LAMBDA {
     return hn::NearestInt(hn::Mul(hn::ConvertTo(DF(), hn::BitCast(D32(), product)), m));
   };
-  zip(row, n, Result(s.range), [=](V16 a, V16 b) HWY_ATTR {
+  zip(row, n, Result(s.range), [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
     a = hn::Sub(a, a_zero), b = hn::Sub(b, b_zero);
     const V16 low = hn::Mul(a, b), high = hn::MulHigh(a, b);
     return rejoin(scaled(hn::InterleaveLower(D16(), low, high)),

@@ -179,7 +179,7 @@ HWY_INLINE void load_line(const Geometry& g, const int8_t* line, int64_t from, i
                           size_t channels, int32_t x_zero, Element* to) {
   Pixel p[kTaps];
   const auto zero = static_cast<int16_t>(x_zero);
-  const auto pixel = [&](int64_t i) HWY_ATTR {
+  const auto pixel = [&](int64_t i) SINTER_SIMD_LAMBDA {
     return line != nullptr && i >= 0 && i < g.in[2] ? load_pixel(line + i * g.in_channels, channels, zero)
                                                     : no_pixel(x_zero);
   };
@@ -188,7 +188,7 @@ HWY_INLINE void load_line(const Geometry& g, const int8_t* line, int64_t from, i
   const int64_t room = g.in[2] - kTaps - from;  // less than 0: none of them
   const bool plain = line != nullptr && channels >= kQChannels && room >= 0;
   const int64_t end = plain ? std::clamp(room / kSpacing + 1, first, groups) : first;
-  const auto edge = [&](int64_t i) HWY_ATTR {
+  const auto edge = [&](int64_t i) SINTER_SIMD_LAMBDA {
     for (int64_t t = 0; t < kTaps; ++t) p[t] = pixel(from + i * kSpacing + t);
     store_group(p, to + i * kGroup);
   };

@@ -80,7 +80,8 @@ void mean_columns(const Int8Set& set, const MeanSettings& s, size_t columns, int
   const Result result(s.range);
   const V32 zeros = hn::Set(D32(), s.zeros);
   const VF m = hn::Set(DF(), s.multiplier);
-  const auto scaled = [=](V32 sum) HWY_ATTR { return hn::Mul(hn::ConvertTo(DF(), hn::Sub(sum, zeros)), m); };
+  const auto scaled = [=](V32 sum)
+                          SINTER_SIMD_LAMBDA { return hn::Mul(hn::ConvertTo(DF(), hn::Sub(sum, zeros)), m); };
   for (size_t c = 0; c < columns; c += lanes) {
     Sums sums;
     sum_set(set, set.x + c, &sums);

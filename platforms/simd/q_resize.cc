@@ -47,13 +47,13 @@ void resize_row(const ResizeRow& r, int8_t* y) {
     const ResizeTaps taps = resize_taps(r.columns, column, r.width);
     const int64_t a = taps.first * r.channels, b = taps.second * r.channels;
     const V32 u0 = hn::Set(d, 2048 - taps.weight), u1 = hn::Set(d, taps.weight);
-    const auto mixed = [=](V16 left, V16 right) HWY_ATTR {
+    const auto mixed = [=](V16 left, V16 right) SINTER_SIMD_LAMBDA {
       const V32 sum = hn::Add(hn::Mul(hn::WidenMulPairwiseAdd(d, left, v), u0),
                               hn::Mul(hn::WidenMulPairwiseAdd(d, right, v), u1));
       const V32 tie = hn::And(hn::ShiftRight<22>(sum), one);
       return hn::ShiftRight<22>(hn::Add(hn::Add(sum, below_half), tie));
     };
-    const auto part = [&](int64_t c) HWY_ATTR {
+    const auto part = [&](int64_t c) SINTER_SIMD_LAMBDA {
       const V16 top_a = load16(r.top + a + c), top_b = load16(r.top + b + c);
       const V16 bottom_a = load16(r.bottom + a + c), bottom_b = load16(r.bottom + b + c);
       const D16 d16;

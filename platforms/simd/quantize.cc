@@ -91,7 +91,7 @@ HWY_INLINE void quantize_piece(const X* x, T* y, size_t n, const Steps& steps) {
   const size_t lanes = hn::Lanes(di);
   const VF one_scale = hn::Set(df, steps.scale);
   const VI one_zero = hn::Set(di, steps.zero);
-  const auto at = [&](size_t i) HWY_ATTR {
+  const auto at = [&](size_t i) SINTER_SIMD_LAMBDA {
     if constexpr (kEach)
       return quantized(floats(x + i), hn::LoadU(df, steps.scales + i), hn::LoadU(di, steps.zeros + i));
     else
@@ -145,8 +145,9 @@ HWY_INLINE void dequantize_piece(const T* x, float* y, size_t n, const Steps& st
   const size_t lanes = hn::Lanes(di);
   const VF one_scale = hn::Set(df, steps.scale);
   const VI one_zero = hn::Set(di, steps.zero);
-  const auto product = [](VI v, VF scale, VI zero)
-                           HWY_ATTR { return hn::Mul(hn::ConvertTo(DF(), hn::Sub(v, zero)), scale); };
+  const auto product = [](VI v, VF scale, VI zero) SINTER_SIMD_LAMBDA {
+    return hn::Mul(hn::ConvertTo(DF(), hn::Sub(v, zero)), scale);
+  };
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
     if constexpr (kEach)

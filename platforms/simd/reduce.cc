@@ -93,7 +93,7 @@ HWY_INLINE void fold_columns(const float* x, size_t rows, size_t stride, size_t 
   const size_t lanes = hn::Lanes(d);
   constexpr size_t kPiece = 64;
   size_t c = 0;
-  const auto strip = [&](auto load, auto store) HWY_ATTR {
+  const auto strip = [&](auto load, auto store) SINTER_SIMD_LAMBDA {
     V total = start<kFold>(), lost = hn::Zero(d);
     for (size_t first = 0; first < rows; first += kPiece) {
       const size_t end = first + kPiece < rows ? first + kPiece : rows;
@@ -112,11 +112,11 @@ HWY_INLINE void fold_columns(const float* x, size_t rows, size_t stride, size_t 
     store(total);
   };
   for (; c + lanes <= count; c += lanes)
-    strip([&](const float* p) HWY_ATTR { return hn::LoadU(d, p); },
-          [&](V v) HWY_ATTR { hn::StoreU(v, d, y + c); });
+    strip([&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); },
+          [&](V v) SINTER_SIMD_LAMBDA { hn::StoreU(v, d, y + c); });
   if (c < count)
-    strip([&](const float* p) HWY_ATTR { return hn::LoadN(d, p, count - c); },
-          [&](V v) HWY_ATTR { hn::StoreN(v, d, y + c, count - c); });
+    strip([&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, count - c); },
+          [&](V v) SINTER_SIMD_LAMBDA { hn::StoreN(v, d, y + c, count - c); });
 }
 
 template <Fold kFold>

@@ -43,7 +43,7 @@ HWY_INLINE void compare_with(const CompareRow& row, size_t n, Fn fn) {
   const auto one = hn::Set(bytes, 1);
   const auto *a = static_cast<const T*>(row.a), *b = static_cast<const T*>(row.b);
   const auto first_a = hn::Set(d, *a), first_b = hn::Set(d, *b);
-  const auto truth = [&](auto x, auto y) HWY_ATTR {
+  const auto truth = [&](auto x, auto y) SINTER_SIMD_LAMBDA {
     const auto all = hn::BitCast(di, hn::VecFromMask(d, fn(x, y)));
     return hn::And(hn::BitCast(bytes, hn::DemoteTo(narrow, all)), one);
   };
@@ -68,17 +68,17 @@ template <class T>
 void compare_as(CompareFn fn, const CompareRow& row, size_t n) {
   switch (fn) {
     case CompareFn::kEqual:
-      return compare_with<T>(row, n, [](auto x, auto y) HWY_ATTR { return hn::Eq(x, y); });
+      return compare_with<T>(row, n, [](auto x, auto y) SINTER_SIMD_LAMBDA { return hn::Eq(x, y); });
     case CompareFn::kNotEqual:  // hn::Ne is false for NaN
-      return compare_with<T>(row, n, [](auto x, auto y) HWY_ATTR { return hn::Not(hn::Eq(x, y)); });
+      return compare_with<T>(row, n, [](auto x, auto y) SINTER_SIMD_LAMBDA { return hn::Not(hn::Eq(x, y)); });
     case CompareFn::kLess:
-      return compare_with<T>(row, n, [](auto x, auto y) HWY_ATTR { return hn::Lt(x, y); });
+      return compare_with<T>(row, n, [](auto x, auto y) SINTER_SIMD_LAMBDA { return hn::Lt(x, y); });
     case CompareFn::kLessOrEqual:
-      return compare_with<T>(row, n, [](auto x, auto y) HWY_ATTR { return hn::Le(x, y); });
+      return compare_with<T>(row, n, [](auto x, auto y) SINTER_SIMD_LAMBDA { return hn::Le(x, y); });
     case CompareFn::kGreater:
-      return compare_with<T>(row, n, [](auto x, auto y) HWY_ATTR { return hn::Gt(x, y); });
+      return compare_with<T>(row, n, [](auto x, auto y) SINTER_SIMD_LAMBDA { return hn::Gt(x, y); });
     case CompareFn::kGreaterOrEqual:
-      return compare_with<T>(row, n, [](auto x, auto y) HWY_ATTR { return hn::Ge(x, y); });
+      return compare_with<T>(row, n, [](auto x, auto y) SINTER_SIMD_LAMBDA { return hn::Ge(x, y); });
   }
 }
 

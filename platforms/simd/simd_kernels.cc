@@ -39,6 +39,12 @@ bool disable_targets(int64_t targets) {
   return true;
 }
 
+// A pointer to a kernel that is taken before Highway has chosen leads to the choice again, at every call
+// through it.
+void choose_target() {
+  if (!hwy::GetChosenTarget().IsInitialized()) hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+}
+
 }  // namespace
 
 // NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly at the far
@@ -59,12 +65,12 @@ KernelTable simd_kernels() {
 #include "schemas/ops.def"
 #undef SINTER_OP
   };
+  choose_target();
   return kTable;
 }
 
-// A kernel that takes a function's address before the choice gets one that chooses anew in every call.
 Status SimdBackend::open(BumpArena&, BumpArena&) {
-  if (!hwy::GetChosenTarget().IsInitialized()) hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  choose_target();
   return ok_status();
 }
 

@@ -19,7 +19,7 @@ class SimdBackend final : public Backend {
  public:
   constexpr SimdBackend() = default;
   const char* name() const override { return "simd"; }
-  // Chooses the instruction set, if nothing has yet: the first run takes no longer than the others.
+  // Chooses the instruction set if that has not happened: the first run takes no longer than the others.
   Status open(BumpArena&, BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;

@@ -36,9 +36,6 @@ enum class Unary {
   kSoftplus
 };
 
-// g++ leaves the longer functions out of the loops over vectors, and then loads their constants each time.
-#define SINTER_INLINED __attribute__((always_inline))
-
 struct UnarySettings {
   Unary fn;
   float a = 0, b = 0, c = 0;
@@ -64,54 +61,53 @@ void run_unary(const UnarySettings& s, const float* x, float* y, size_t n) {
   const V a = set(s.a), b = set(s.b), c = set(s.c), zero = hn::Zero(F()), one = set(1.0f);
   switch (s.fn) {
     case Unary::kAbs:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return hn::Abs(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Abs(v); });
     case Unary::kNeg:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return hn::Neg(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Neg(v); });
     case Unary::kRoundEven:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return hn::Round(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Round(v); });
     case Unary::kFloor:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return hn::Floor(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Floor(v); });
     case Unary::kCeil:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return hn::Ceil(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Ceil(v); });
     case Unary::kSqrt:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return hn::Sqrt(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Sqrt(v); });
     case Unary::kRsqrt:
-      return map(x, y, n, [=](V v) HWY_ATTR SINTER_INLINED { return hn::Div(one, hn::Sqrt(v)); });
+      return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA { return hn::Div(one, hn::Sqrt(v)); });
     case Unary::kExp:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return exp(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return exp(v); });
     case Unary::kLog:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return log(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return log(v); });
     case Unary::kErf:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return erf(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return erf(v); });
     case Unary::kClamp:
-      return map(x, y, n, [=](V v) HWY_ATTR SINTER_INLINED { return clamp(v, a, b); });
+      return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA { return clamp(v, a, b); });
     case Unary::kSigmoid:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return sigmoid(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return sigmoid(v); });
     case Unary::kTanh:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return tanh(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return tanh(v); });
     case Unary::kHardSigmoid:
       return map(x, y, n,
-                 [=](V v) HWY_ATTR SINTER_INLINED { return clamp(hn::Add(hn::Mul(v, a), b), zero, one); });
+                 [=](V v) SINTER_SIMD_LAMBDA { return clamp(hn::Add(hn::Mul(v, a), b), zero, one); });
     case Unary::kHardSwish:
-      return map(x, y, n, [=](V v) HWY_ATTR SINTER_INLINED {
+      return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA {
         return hn::Mul(v, clamp(hn::Add(hn::Mul(v, set(1.0f / 6)), set(0.5f)), zero, one));
       });
     case Unary::kGelu:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return gelu(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return gelu(v); });
     case Unary::kGeluTanh:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return gelu_tanh(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return gelu_tanh(v); });
     case Unary::kSilu:
-      return map(x, y, n, [=](V v) HWY_ATTR SINTER_INLINED { return hn::Mul(v, sigmoid(hn::Mul(v, a))); });
+      return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA { return hn::Mul(v, sigmoid(hn::Mul(v, a))); });
     case Unary::kElu:  // c * v above 0, a * (exp(b v) - 1) below
-      return map(x, y, n, [=](V v) HWY_ATTR SINTER_INLINED {
+      return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA {
         return hn::IfThenElse(hn::Gt(v, zero), hn::Mul(v, c), hn::Mul(a, expm1_negative(hn::Mul(v, b))));
       });
     case Unary::kLeakyRelu:
-      return map(x, y, n, [=](V v) HWY_ATTR SINTER_INLINED {
-        return hn::IfThenElse(hn::Lt(v, zero), hn::Mul(v, a), v);
-      });
+      return map(x, y, n,
+                 [=](V v) SINTER_SIMD_LAMBDA { return hn::IfThenElse(hn::Lt(v, zero), hn::Mul(v, a), v); });
     case Unary::kSoftplus:
-      return map(x, y, n, [](V v) HWY_ATTR SINTER_INLINED { return softplus(v); });
+      return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return softplus(v); });
   }
 }
 
