@@ -138,7 +138,8 @@ stamp_of() {  # NAME: what its result depends on
   local source sources=$1
   [ "$1" != xnnpack ] || sources='xnnpack pthreadpool cpuinfo fxdiv'
   {
-    declare -f "build_$1" library rename_symbols set_triple
+    declare -f "build_$1" library keep_reachable rename_symbols set_triple
+    [ "$1" != xnnpack ] || { printf '%s\n' "$xnnpack_left_out"; xnnpack_roots; }
     for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
     sha256sum <"$root/scripts/deps.sha256"
     [ -z "$cross" ] || cat "$root/toolchains/$toolchain.cmake"
@@ -229,8 +230,34 @@ rename_symbols() {  # MACRO-HEADER ARCHIVE... -- PUBLIC-HEADER...
   } >"$macros"
 }
 
+# What platforms/ names of XNNPACK and cpuinfo: the roots of what is kept. Where an operator is named without its type, those
+# for float16 and float32 are meant.
+xnnpack_roots() {
+  grep -rohE '\b(xnn|cpuinfo)_[a-z0-9_]+\b' "$root/platforms" | sed 's/.*/&\n&_f16\n&_f32/' | sort -u
+}
+
+# Families of kernels that no operator of platforms/ can reach. keep_reachable fails where that is not so any more.
+xnnpack_left_out='q[dp]8-.*|f32-qc[48]w-.*|qu8-i?gemm|qu8-dwconv|qu8-avgpool|qs8-dwconv|qs8-packw|.*-spmm|.*-dwconv2d-chw'
+xnnpack_left_out+='|.*-conv-hwc2chw|.*-ibilinear-chw|[su]8-ibilinear|[su]8-maxpool|u8-lut32norm|u8-rmax|.*-rsum|.*-rdsum|.*-rminmax'
+xnnpack_left_out+='|.*-vcmul|f32-vrelu|s32-f32-vcvt|.*-argmaxpool|.*-raddstoreexpminusmax|x8-packq|x32-unpool|x(8|32)-zip'
+
+# keep_reachable OUT IN.a...: one archive with what the roots can reach, and nothing undefined that is XNNPACK's own.
+keep_reachable() {
+  local out=$1 kept=$1.o flags=() root_name missing
+  shift
+  while read -r root_name; do flags+=(-u "$root_name"); done < <(
+    "${cross}nm" --defined-only -g -j "$@" | sort -u | comm -12 - <(xnnpack_roots))
+  run_quiet "$out.log" "${cross}ld" -r --gc-sections "${flags[@]}" -o "$kept" --start-group "$@" --end-group
+  run_quiet "$out.log" "${cross}objcopy" --strip-unneeded "$kept"  # names that only the dropped code used
+  missing=$("${cross}nm" -u "$kept" | awk '$2 ~ /^(xnn|cpuinfo)_/ { print $2 }')
+  [ -z "$missing" ] || die "left out of XNNPACK's build, but reachable (xnnpack_left_out): $missing"
+  rm -f "$out"
+  "${cross}ar" rcs "$out" "$kept"
+}
+
 build_xnnpack() {
   local src pool info div build=$work/build/$triple/xnnpack
+  local flags='-O2 -DNDEBUG -ffp-contract=off -ffunction-sections -fdata-sections'
   src=$(unpack xnnpack) pool=$(unpack pthreadpool) info=$(unpack cpuinfo) div=$(unpack fxdiv)
   rm -f "$work/build/$triple"/symbols.txt.log
   cmake_build "$src" "$build" all -DXNNPACK_LIBRARY_TYPE=static -DCPUINFO_LIBRARY_TYPE=static \
@@ -238,10 +265,10 @@ build_xnnpack() {
     -DFXDIV_SOURCE_DIR="$div" -DXNNPACK_BUILD_TESTS=OFF -DXNNPACK_BUILD_BENCHMARKS=OFF \
     -DXNNPACK_BUILD_ALL_MICROKERNELS=OFF -DXNNPACK_ENABLE_KLEIDIAI=OFF \
     -DXNNPACK_ENABLE_AVX512AMX=OFF -DXNNPACK_ENABLE_AVX512FP16=OFF -DCPUINFO_BUILD_PKG_CONFIG=OFF \
-    -DCPUINFO_LOG_TO_STDIO=OFF -DCPUINFO_LOG_LEVEL=none -DXNNPACK_LOG_LEVEL=0 \
-    -DCMAKE_C_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off' -DCMAKE_CXX_FLAGS_RELEASE='-O2 -DNDEBUG -ffp-contract=off'
+    -DXNNPACK_LEFT_OUT="$xnnpack_left_out" -DCPUINFO_LOG_TO_STDIO=OFF -DCPUINFO_LOG_LEVEL=none -DXNNPACK_LOG_LEVEL=0 \
+    -DCMAKE_C_FLAGS_RELEASE="$flags" -DCMAKE_CXX_FLAGS_RELEASE="$flags"
   mkdir -p "$prefix/lib" "$prefix/include"
-  library "$build/libsinter_xnnpack.a" "$build/libXNNPACK.a" "$build/libmicrokernels-prod.a" "$build/cpuinfo/libcpuinfo.a"
+  keep_reachable "$build/libsinter_xnnpack.a" "$build/libXNNPACK.a" "$build/libmicrokernels-prod.a" "$build/cpuinfo/libcpuinfo.a"
   library "$build/libsinter_pthreadpool.a" "$build/pthreadpool/libpthreadpool.a"
   rename_symbols "$build/sinter_deps_names.h" "$build/libsinter_xnnpack.a" "$build/libsinter_pthreadpool.a" -- \
     "$src/include/xnnpack.h" "$pool/include/pthreadpool.h" "$info/include/cpuinfo.h"
