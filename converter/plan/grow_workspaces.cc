@@ -11,11 +11,11 @@
 namespace sinter::convert {
 namespace {
 
-using Interval = std::pair<uint64_t, uint64_t>;  // begin, end
+using ByteRange = std::pair<uint64_t, uint64_t>;  // begin, end
 
 // Where values lie in `region` during step n, by address.
-std::vector<Interval> taken_in(const PlannedProgram& program, uint32_t region, int n) {
-  std::vector<Interval> taken;
+std::vector<ByteRange> taken_in(const PlannedProgram& program, uint32_t region, int n) {
+  std::vector<ByteRange> taken;
   for (const PlannedValue& v : program.values)
     if (v.placed && v.region == region && v.bytes > 0 && v.first_step <= n && n <= v.last_step)
       taken.emplace_back(v.offset, v.offset + v.bytes);
@@ -24,8 +24,8 @@ std::vector<Interval> taken_in(const PlannedProgram& program, uint32_t region, i
 }
 
 // Its begin and size.
-Interval widest_gap(const std::vector<Interval>& taken, uint64_t end) {
-  Interval widest{0, 0};
+ByteRange widest_gap(const std::vector<ByteRange>& taken, uint64_t end) {
+  ByteRange widest{0, 0};
   uint64_t at = 0;
   const auto meet = [&](uint64_t next) {
     if (next > at && next - at > widest.second) widest = {at, next - at};
@@ -47,7 +47,7 @@ void grow_workspaces(PlannedProgram& program, const PlanOptions& options) {
     if (step.elided || step.candidates.size() <= kFirstAndReference) continue;
     const CallView view(*program.graph, program.graph->nodes[n]);
     const int threads = planned_threads(view.call, options.threads);
-    std::optional<Interval> gap;
+    std::optional<ByteRange> gap;
     for (size_t i = 1; i + 1 < step.candidates.size(); ++i)
       for (const int count : {threads, 1}) {
         size_t wanted = 0;
