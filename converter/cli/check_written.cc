@@ -4,16 +4,15 @@
 
 #include <stdexcept>
 
-#include "converter/cli/host_backends.h"
+#include "sinter/backends.h"
 
 namespace sinter::convert {
 
 WrittenCheck check_written(const std::filesystem::path& file, const PlannedModel& plan,
                            const CheckOptions& options, Diagnostics& diagnostics) {
   const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
-  const std::vector<Backend*> backends = linked_backends();
   SessionOptions session_options;
-  session_options.backends = backends;
+  session_options.backends = all_backends();
   const Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) throw std::runtime_error(describe(need.status(), &loaded.model()));
   WrittenCheck check;

@@ -10,7 +10,7 @@
 namespace sinter::convert {
 namespace {
 
-class LengthsTest : public testing::Test {
+class LengthsTest : public ::testing::Test {
  protected:
   LengthId number(int64_t x) { return lengths.constant(x); }
   LengthId unknown(int64_t low, int64_t high) {
