@@ -232,7 +232,7 @@ TEST(OnnxReader, SubgraphsSeeOuterNames) {
   EXPECT_FALSE(r.diagnostics.refused()) << r.text();
   EXPECT_EQ(r.model->graph.nodes[0].name, "outer");
   a->mutable_g()->mutable_node(0)->set_input(1, "nobody");
-  EXPECT_THAT(import(m).text(), HasSubstr("node 'inner' (Add): its input 'nobody'"));
+  EXPECT_THAT(import(m).text(), HasSubstr("2 nodes, 'branch', 'inner' (If, Add): its input 'nobody'"));
 }
 
 onnx_pb::FunctionProto* add_function(onnx_pb::ModelProto* m, const std::string& name) {
