@@ -223,8 +223,7 @@ std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
                       groups == 1 ? "" : "s", 100 * fitted.extra_work);
   return fmt::format(
       "--max-arena {}: the least arena that was found has {} bytes, {}; '{}' needs the most. Ask for that "
-      "many, make the model's input smaller, or leave threads out that have workspaces of their own "
-      "(--plan-threads 1)",
+      "many, or make the model's input smaller",
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }
 
@@ -331,6 +330,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   plan_options.effort = options.plan_effort;
   plan_options.seconds = options.plan_seconds;
   plan_options.threads = options.plan_threads;
+  if (options.max_arena) plan_options.thread_arena = *options.max_arena;
   plan_options.overlap = options.target == "portable";
   std::shared_ptr<const PlannedModel> planned;
   if (options.max_arena) {

@@ -39,6 +39,7 @@ class Draft {
   Draft(const Graph& graph, PlanOptions options) {
     options.thorough = options.strides = options.stored_weights = false;
     options.seconds = 0;
+    options.threads = 1;
     model_ = plan_model(std::make_shared<Graph>(graph), options);
     const PlannedProgram& p = model_.programs.front();
     for (size_t n = 0; n < p.steps.size(); ++n)

@@ -1,65 +1,136 @@
 #include "converter/plan/grow_workspaces.h"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
-#include <vector>
+#include <functional>
 
-#include "converter/plan/call_view.h"
-#include "runtime/core/tensor_view.h"
+#include "converter/plan/place_memories.h"
 
 namespace sinter::convert {
 namespace {
 
-using ByteRange = std::pair<uint64_t, uint64_t>;  // begin, end
+struct Extent {
+  uint64_t begin, end;
+};
 
-// Where values lie in `region` during step n, by address.
-std::vector<ByteRange> taken_in(const PlannedProgram& program, uint32_t region, int n) {
-  std::vector<ByteRange> taken;
-  for (const PlannedValue& v : program.values)
-    if (v.placed && v.region == region && v.bytes > 0 && v.first_step <= n && n <= v.last_step)
-      taken.emplace_back(v.offset, v.offset + v.bytes);
-  std::sort(taken.begin(), taken.end());
-  return taken;
+// What float32 takes of each byte; 0 for values that were not quantized.
+uint64_t float_factor(DType t) { return t == DType::kInt8 ? 4 : t == DType::kInt16 ? 2 : 0; }
+
+// Calls visit(n, values that live in step n and lie in host memory) for each step.
+void for_each_step(const PlannedProgram& program,
+                   const std::function<void(size_t n, const std::vector<size_t>& living)>& visit) {
+  std::vector<size_t> coming, living;
+  for (size_t v = 0; v < program.values.size(); ++v)
+    if (program.values[v].placed && program.values[v].bytes > 0 && program.graph->values[v].memory == 0)
+      coming.push_back(v);
+  std::stable_sort(coming.begin(), coming.end(), [&](size_t a, size_t b) {
+    return program.values[a].first_step > program.values[b].first_step;
+  });
+  for (size_t n = 0; n < program.steps.size(); ++n) {
+    const int step = static_cast<int>(n);
+    std::erase_if(living, [&](size_t v) { return program.values[v].last_step < step; });
+    for (; !coming.empty() && program.values[coming.back()].first_step <= step; coming.pop_back())
+      if (program.values[coming.back()].last_step >= step) living.push_back(coming.back());
+    visit(n, living);
+  }
 }
 
-// Its begin and size.
-ByteRange widest_gap(const std::vector<ByteRange>& taken, uint64_t end) {
-  ByteRange widest{0, 0};
-  uint64_t at = 0;
-  const auto meet = [&](uint64_t next) {
-    if (next > at && next - at > widest.second) widest = {at, next - at};
-  };
-  for (const auto& [begin, stop] : taken) {
-    meet(begin);
-    at = std::max<uint64_t>(at, (stop + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment);
+// The parts of memory that these values cover: sorted, apart from one another.
+std::vector<Extent> covered_by(const PlannedProgram& program, const std::vector<size_t>& values,
+                               const std::function<bool(size_t)>& counts) {
+  std::vector<Extent> all, apart;
+  for (const size_t v : values)
+    if (counts(v))
+      all.push_back({program.values[v].offset, program.values[v].offset + program.values[v].bytes});
+  std::sort(all.begin(), all.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
+  for (const Extent& e : all) {
+    if (apart.empty() || apart.back().end < e.begin)
+      apart.push_back(e);
+    else
+      apart.back().end = std::max(apart.back().end, e.end);
   }
-  meet(end);
-  return widest;
+  return apart;
+}
+
+// Where `bytes` fit below `limit` beside what is taken; UINT64_MAX: nowhere.
+uint64_t free_place(const std::vector<Extent>& taken, uint64_t bytes, uint64_t limit) {
+  uint64_t at = 0;
+  for (const Extent& e : taken) {
+    if (e.begin >= at && e.begin - at >= bytes) return at;
+    at = std::max(at, align_up(e.end, kBufferAlignment));
+  }
+  return at <= limit && limit - at >= bytes ? at : UINT64_MAX;
+}
+
+bool has_host_region(const PlannedProgram& program) {
+  return !program.regions.empty() && program.regions[0].memory == 0;
+}
+
+bool may_grow(const PlannedProgram& program, size_t n) {
+  const PlannedStep& step = program.steps[n];
+  return !step.elided && !step.in_order && memory_of(*program.graph, program.graph->nodes[n]) == 0;
+}
+
+bool place_workspace(PlannedStep& step, const std::vector<Extent>& taken, uint64_t bytes, uint64_t limit) {
+  const uint64_t at = free_place(taken, bytes, limit);
+  if (at == UINT64_MAX) return false;
+  step.workspace_bytes = bytes, step.workspace_offset = at;
+  return true;
 }
 
 }  // namespace
 
-void grow_workspaces(PlannedProgram& program, const PlanOptions& options) {
-  for (size_t n = 0; n < program.steps.size(); ++n) {
+uint64_t float_bytes(const PlannedProgram& program) {
+  uint64_t most = 0;
+  for_each_step(program, [&](size_t, const std::vector<size_t>& living) {
+    uint64_t sum = 0;
+    for (const DType t : {DType::kInt8, DType::kInt16})
+      for (const Extent& e :
+           covered_by(program, living, [&](size_t v) { return program.graph->values[v].dtype == t; }))
+        sum += (e.end - e.begin) * float_factor(t);
+    most = std::max(most, sum);
+  });
+  return most == 0 ? 0 : align_up(most, kBufferAlignment) + kReadPadding;
+}
+
+void widen_workspaces(PlannedProgram& program, uint64_t most_bytes) {
+  if (!has_host_region(program)) return;
+  PlannedRegion& region = program.regions[0];
+  const uint64_t limit = std::max(most_bytes, region.bytes) - kReadPadding, before = region.bytes;
+  uint64_t used = region.bytes - kReadPadding, bound = region.lower_bound;
+  for_each_step(program, [&](size_t n, const std::vector<size_t>& living) {
     PlannedStep& step = program.steps[n];
-    constexpr size_t kFirstAndReference = 2;
-    if (step.elided || step.candidates.size() <= kFirstAndReference) continue;
-    const CallView view(*program.graph, program.graph->nodes[n]);
-    const int threads = planned_threads(view.call, options.threads);
-    std::optional<ByteRange> gap;
-    for (size_t i = 1; i + 1 < step.candidates.size(); ++i)
-      for (const int count : {threads, 1}) {
-        size_t wanted = 0;
-        if (!options.candidates[step.candidates[i]].accept(view.call, count, &wanted).ok() ||
-            wanted <= step.workspace_bytes)
-          continue;
-        if (!gap)
-          gap = widest_gap(taken_in(program, step.workspace_region, static_cast<int>(n)),
-                           program.regions[step.workspace_region].bytes - kReadPadding);
-        if (wanted <= gap->second) step.workspace_offset = gap->first, step.workspace_bytes = wanted;
-      }
-  }
+    if (!may_grow(program, n) || step.wider.empty()) return;
+    const std::vector<Extent> taken = covered_by(program, living, [](size_t) { return true; });
+    for (const uint64_t bytes : step.wider) {
+      if (bytes <= step.workspace_bytes) return;
+      if (!place_workspace(step, taken, bytes, limit)) continue;
+      used = std::max(used, step.workspace_offset + bytes);
+      uint64_t sum = align_up(bytes, kBufferAlignment) + kReadPadding;
+      for (const Extent& e : taken) sum += e.end - e.begin;
+      bound = std::max(bound, sum);
+      return;
+    }
+  });
+  region.bytes = std::max(before, align_up(used, kBufferAlignment) + kReadPadding);
+  region.lower_bound = std::min(bound, region.bytes);
+  region.proved = region.bytes == region.lower_bound || (region.proved && region.bytes == before);
+  program.arena_bytes += region.bytes - before;
+  program.lower_bound = 0;
+  program.proved = true;
+  for (const PlannedRegion& r : program.regions)
+    program.lower_bound += r.lower_bound, program.proved &= r.proved;
+}
+
+void grow_workspaces(PlannedProgram& program) {
+  if (!has_host_region(program)) return;
+  const uint64_t limit = program.regions[0].bytes - kReadPadding;
+  for_each_step(program, [&](size_t n, const std::vector<size_t>& living) {
+    PlannedStep& step = program.steps[n];
+    if (!may_grow(program, n) || step.later.empty()) return;
+    const std::vector<Extent> taken = covered_by(program, living, [](size_t) { return true; });
+    for (const uint64_t bytes : step.later)
+      if (bytes > step.workspace_bytes) place_workspace(step, taken, bytes, limit);
+  });
 }
 
 }  // namespace sinter::convert

@@ -50,8 +50,7 @@ class MemoryPlacing {
   uint8_t first_choice(const Node& node) const {
     if (!node.bodies.empty()) return 0;
     const CallView view(graph_, node);
-    const auto accepted =
-        accepted_by(options_.candidates, view.call, planned_threads(view.call, options_.threads));
+    const auto accepted = accepted_by(options_.candidates, view.call, kDeviceThreads);
     if (accepted.empty()) return 0;
     const size_t first = accepted.front().candidate;
     return options_.candidates[first].own_memory && packs_constants(node) ? static_cast<uint8_t>(first + 1)

@@ -15,7 +15,9 @@ struct PlannedStep {
   std::vector<uint8_t> candidates;  // indices into PlannedModel::backends, in order of preference
   uint32_t workspace_region = 0;    // index into PlannedProgram::regions
   uint64_t workspace_offset = 0, workspace_bytes = 0;
-  uint32_t max_threads = 0;  // 0: all
+  std::vector<uint64_t> wider;  // workspace_bytes for more threads, those for the most first
+  std::vector<uint64_t> later;  // workspace_bytes for the candidates behind the first, one after another
+  uint32_t max_threads = 0;     // 0: all
   bool elided = false;
   bool in_order = false;  // output 0 lies over operand 0, from before its start on
   // Bytes by which operand 0 must begin behind output 0 for that; kNever: it cannot be.

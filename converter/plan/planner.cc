@@ -49,7 +49,8 @@ class ModelPlanner {
       take_apart(*graph, storage.partial(), steps, own_inputs, held, program);
     }
     if (seconds_ > 0 && !program.proved) look_on(program);
-    grow_workspaces(program, options_);
+    widen_workspaces(program, std::min(float_bytes(program), options_.thread_arena));
+    grow_workspaces(program);
     model_.programs[index] = std::move(program);
     return index;
   }
@@ -164,9 +165,7 @@ class ModelPlanner {
       for (const uint8_t c : step.candidates) {
         if (c == reference) return step.candidates.size() == 1;
         size_t workspace = 0;
-        const int threads = planned_threads(view.call, options_.threads);
-        if (options_.candidates[c].accept(view.call, threads, &workspace).ok() &&
-            workspace <= step.workspace_bytes)
+        if (options_.candidates[c].accept(view.call, 1, &workspace).ok() && workspace <= step.workspace_bytes)
           return true;
         if (!any) return false;
       }
@@ -249,18 +248,23 @@ class ModelPlanner {
     }
     const CallView view(graph, node);
     step.max_threads = worthwhile_threads(view.call);
-    const int threads = planned_threads(view.call, options_.threads);
     if (const uint8_t memory = memory_of(graph, node); memory > 0) {
       step.candidates = {static_cast<uint8_t>(memory - 1)};
       size_t workspace = 0;  // none where a step is elided that the backend would not take
-      if (!is_transfer(graph, node) && taken(step, view.call, threads, &workspace))
-        step.workspace_bytes = workspace;
+      if (!is_transfer(graph, node) && taken(step, view.call, &workspace)) step.workspace_bytes = workspace;
       return;
     }
-    for (const Accepted& accepted : accepted_by(options_.candidates, view.call, threads)) {
-      if (options_.candidates[accepted.candidate].own_memory) continue;
-      // Memory is planned for the first choice; a later one gets what there is room for (grow_workspaces.h).
-      if (step.candidates.empty()) step.workspace_bytes = accepted.workspace;
+    for (const Accepted& accepted : accepted_by(options_.candidates, view.call, 1)) {
+      const CandidateSource& source = options_.candidates[accepted.candidate];
+      if (source.own_memory) continue;
+      std::vector<uint64_t> more = for_more_threads(source, view.call);
+      if (step.candidates.empty()) {
+        step.workspace_bytes = accepted.workspace;
+        step.wider = std::move(more);
+      } else {
+        step.later.insert(step.later.end(), more.begin(), more.end());
+        step.later.push_back(accepted.workspace);
+      }
       step.candidates.push_back(static_cast<uint8_t>(accepted.candidate));
     }
     step.candidates.push_back(reference);
@@ -278,9 +282,18 @@ class ModelPlanner {
       step.lead = lead;
   }
 
+  // Those for the most first. A session with more threads than there is workspace for halves their number.
+  std::vector<uint64_t> for_more_threads(const CandidateSource& source, const OpCall& call) const {
+    std::vector<uint64_t> wider;
+    for (int threads = planned_threads(call, options_.threads); threads > 1; threads /= 2) {
+      size_t workspace = 0;
+      if (source.accept(call, threads, &workspace).ok()) wider.push_back(workspace);
+    }
+    return wider;
+  }
   // By the one backend that may compute it.
-  bool taken(const PlannedStep& step, const OpCall& call, int threads, size_t* workspace) const {
-    return options_.candidates[step.candidates[0]].accept(call, threads, workspace).ok();
+  bool taken(const PlannedStep& step, const OpCall& call, size_t* workspace) const {
+    return options_.candidates[step.candidates[0]].accept(call, kDeviceThreads, workspace).ok();
   }
   // In memories that the reference kernels do not reach nothing is left to them.
   void check_taken(const PlannedProgram& program) const {
@@ -291,7 +304,7 @@ class ModelPlanner {
         continue;
       const CallView view(*program.graph, node);
       size_t workspace = 0;
-      if (!taken(program.steps[n], view.call, planned_threads(view.call, options_.threads), &workspace))
+      if (!taken(program.steps[n], view.call, &workspace))
         throw std::logic_error(fmt::format("{} '{}' lies in the memory of a backend that refuses it",
                                            op_name(node.op()), node.name));
     }

@@ -34,8 +34,10 @@ struct PlanOptions {
   std::string target = "x86_64";
   std::vector<CandidateSource> candidates;  // best first, without the reference kernels
   bool stored_weights = true;               // widened when a session is created, else in the file
-  // Workspaces serve sessions of so many threads; in larger ones, steps that have too little run on one.
+  // Workspaces serve sessions of up to this many threads, each step as many as fit (grow_workspaces.h).
   int threads = kPlannedThreads;
+  // Beyond this, more threads do not make the arena larger.
+  uint64_t thread_arena = UINT64_MAX;
   // Results may lie partly over the operand that they are made of, where only the reference kernels compute a
   // step; it then runs on one thread.
   bool overlap = false;

@@ -13,14 +13,36 @@ const Status kInOrder =
 
 }  // namespace
 
-ThreadPool* Creator::threads_for(const fb::StepPlan& plan) const {
-  const bool many = options_.threads != nullptr && options_.threads->thread_count() > 1;
-  return many && plan.max_threads() != 1 && !plan.in_order() ? options_.threads : nullptr;
+int Creator::thread_count() const {
+  return options_.threads != nullptr ? options_.threads->thread_count() : 1;
 }
 
-Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
-                             StepNeeds* needs) const {
-  return backend.measure(call, threaded ? threads_for(plan)->thread_count() : 1, needs);
+// Of as many threads as the plan has workspace for: all, half of them, and so on. Fewer threads are better
+// than a kernel that was planned as the lesser.
+Status Creator::measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, StepNeeds* needs,
+                             uint8_t* pool) const {
+  const bool shared = plan.max_threads() != 1 && !plan.in_order();
+  *pool = 0;
+  for (int threads = shared ? thread_count() : 1; threads > 1; threads /= 2, ++*pool) {
+    SINTER_RETURN_IF_ERROR(backend.measure(call, threads, needs));
+    if (needs->workspace <= plan.workspace_bytes()) return ok_status();
+  }
+  *pool = RunStep::kOneThread;
+  return backend.measure(call, 1, needs);
+}
+
+// The parts of the caller's threads, in both passes.
+Status Creator::take_pools() {
+  size_t count = 0;
+  for (int threads = thread_count() / 2; threads > 1; threads /= 2) ++count;
+  if (count == 0) return ok_status();
+  auto* parts = control_.allocate_array<PartOfPool>(count);
+  if (!building()) return ok_status();
+  SINTER_CHECK(parts != nullptr, kDisagree);
+  session_->parts = parts;
+  int threads = thread_count();
+  for (size_t i = 0; i < count; ++i) new (parts + i) PartOfPool(options_.threads, threads /= 2);
+  return ok_status();
 }
 
 Status Creator::open_slot(Slot& slot) {
@@ -40,21 +62,13 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   if (slot.backend->memory() != nullptr) return unsupported("the backend computes in memory of its own");
   SINTER_RETURN_IF_ERROR(open_slot(slot));
   StepNeeds needs;
-  const bool threaded = threads_for(plan) != nullptr;
-  SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, threaded, &needs));
-  bool single = false;
-  if (needs.workspace > plan.workspace_bytes() && threaded) {
-    // More threads than planned for: better one thread than a kernel that was planned as the lesser.
-    single = true;
-    SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, false, &needs));
-  }
+  SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, &needs, &choice->pool));
   if (needs.workspace > plan.workspace_bytes()) {
     if (!last)
       return unsupported("the kernel needs more workspace than planned; convert --backends plans for it");
     return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
   }
-  choice->single = single;
   slot.used = true;
   choice->slot = static_cast<uint8_t>(i);
   choice->prepared = needs.prepared;

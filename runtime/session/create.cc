@@ -137,6 +137,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   session_->reference = local_reference_;
   session_->threads = options_.threads;
   session_->fallbacks = fallbacks_;
+  SINTER_RETURN_IF_ERROR(take_pools());
   slots_[slot_count_ - 1].backend = &session_->reference;
   session_->backends = reinterpret_cast<Backend**>(memory.data() + needs.control - list_bytes);
   for (size_t i = 0; i < slot_count_; ++i) {

@@ -213,7 +213,6 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
     SINTER_CHECK(!call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
                  error(Code::kInternal, "backend %s does not take a constant into its own memory",
                        name_of(backend.name())));
-  choice->single = true;
   choice->slot = device.slot;
   choice->prepared = needs.prepared;
   choice->device_prepared = needs.device_prepared;

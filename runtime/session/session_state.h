@@ -58,10 +58,29 @@ struct RunStep {
   Op op = Op::kCopy;
   uint8_t backend = kNoBackend;  // in SessionState::backends
   CallUse call = CallUse::kLaidOut;
-  bool threaded = false, keeps_attributes = false;
+  uint8_t pool = kOneThread;  // in SessionState::pools
+  bool keeps_attributes = false;
+
+  static constexpr uint8_t kOneThread = 255;
 
   static constexpr uint8_t kNoBackend = 255;       // control steps, and what follows
   static constexpr uint32_t kNoStep = UINT32_MAX;  // run() waits for a device, or has it update states
+};
+
+// A part of the caller's threads, for steps that have workspace for no more. Libraries that take a
+// pthreadpool_t would use all of its threads, and so get none.
+class PartOfPool final : public ThreadPool {
+ public:
+  PartOfPool() = default;
+  PartOfPool(ThreadPool* all, int count) : all_(all), count_(count) {}
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
+    all_->parallel_for(task, context, count, grain);
+  }
+  int thread_count() const override { return count_; }
+
+ private:
+  ThreadPool* all_ = nullptr;
+  int count_ = 1;
 };
 
 // The steps of a program that run.
@@ -132,12 +151,18 @@ struct SessionState {
   Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;
   ThreadPool* threads = nullptr;
+  PartOfPool* parts = nullptr;  // a half of the threads, a quarter, ..., down to two
   DeviceState* devices = nullptr;
   uint32_t device_count = 0;
   uint32_t fallbacks = 0;
   TensorView* views = nullptr;  // for steps of more than kStackOperands operands
   CallRoom* room = nullptr;     // while running
   KernelBackend reference{"reference", {}};
+
+  // That a step may use: all threads halved `pool` times.
+  ThreadPool* threads_of(uint8_t pool) const {
+    return pool == RunStep::kOneThread ? nullptr : pool == 0 ? threads : &parts[pool - 1];
+  }
 };
 
 // An operand as kernels see it. `model`: where the FlatBuffer starts.
@@ -225,8 +250,8 @@ class Creator {
 
  private:
   struct Choice {
-    uint8_t slot = 0;     // in slots_
-    bool single = false;  // on one thread, because the plan has no workspace for more
+    uint8_t slot = 0;  // in slots_
+    uint8_t pool = RunStep::kOneThread;
     CallUse call = CallUse::kLaidOut;
     uint32_t packed = 0;
     size_t prepared = 0, device_prepared = 0;
@@ -307,7 +332,7 @@ class Creator {
     void* attributes = nullptr;
   };
   Status take_parts(const fb::Step& step, CallUse use, StepParts* parts);
-  void describe(const Frame& frame, uint32_t s, CallUse use, bool threaded, const StepParts& parts,
+  void describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool, const StepParts& parts,
                 RunStep* run) const;
   void describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const;
   Status walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
@@ -328,9 +353,10 @@ class Creator {
   CopyItem copy_item(const TensorView& from, const TensorView& to) const;
 
   // Choices (choose.cc).
-  ThreadPool* threads_for(const fb::StepPlan& plan) const;
-  Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, bool threaded,
-                      StepNeeds* needs) const;
+  int thread_count() const;
+  Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, StepNeeds* needs,
+                      uint8_t* pool) const;
+  Status take_pools();
   Status open_slot(Slot& slot);
   Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Status* refusal);
   const char* expected_backend(const fb::StepPlan& plan) const;

@@ -57,7 +57,7 @@ OpCall call_of(const SessionState& session, const RunStep& step, const std::byte
 }
 
 RunContext context_of(const SessionState& session, const RunStep& step) {
-  return {{step.workspace, step.workspace_bytes}, step.threaded ? session.threads : nullptr};
+  return {{step.workspace, step.workspace_bytes}, session.threads_of(step.pool)};
 }
 
 Status run_observed(SessionState& session, const StepList& list, const StepObserver& observer) {

@@ -96,6 +96,7 @@ Status Creator::walk_entry() {
   if (!building()) {  // create() has taken these
     control_.allocate_array<SessionState>(1);
     control_.allocate_array<DeviceState>(device_count_);
+    SINTER_RETURN_IF_ERROR(take_pools());
   }
 
   Frame frame;
@@ -242,7 +243,7 @@ Status Creator::take_parts(const fb::Step& step, CallUse use, StepParts* parts) 
 }
 
 // What a step that is not yet prepared consists of.
-void Creator::describe(const Frame& frame, uint32_t s, CallUse use, bool threaded, const StepParts& parts,
+void Creator::describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool, const StepParts& parts,
                        RunStep* run) const {
   const fb::Step& step = *frame.program->steps()->Get(s);
   const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
@@ -250,7 +251,7 @@ void Creator::describe(const Frame& frame, uint32_t s, CallUse use, bool threade
   run->step = s;
   run->op = step_op(step);
   run->call = use;
-  run->threaded = threaded;
+  run->pool = pool;
   run->inputs = length(step.inputs());
   run->outputs = length(step.outputs());
   run->workspace = workspace_of(frame, plan);
@@ -260,8 +261,7 @@ void Creator::describe(const Frame& frame, uint32_t s, CallUse use, bool threade
     run->attributes.kept = parts.attributes;
     run->keeps_attributes = true;
     parts.kept->call = make_call(frame, step, parts.views, parts.attributes);
-    parts.kept->context = {{run->workspace, run->workspace_bytes},
-                           run->threaded ? session_->threads : nullptr};
+    parts.kept->context = {{run->workspace, run->workspace_bytes}, session_->threads_of(run->pool)};
     return;
   }
   run->operands = parts.operands;
@@ -321,7 +321,7 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   SINTER_CHECK(note(at) == static_cast<void*>(run), kDisagree);
   choice = *note(at);
   SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
-  describe(frame, s, choice.call, !choice.single && threads_for(plan) != nullptr, parts, run);
+  describe(frame, s, choice.call, choice.pool, parts, run);
   SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
   SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, run));
   // What lay in scratch memory goes; what was kept has its address by now.
@@ -345,7 +345,7 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, int devic
                                           {arena,
                                            on_device,
                                            {run->workspace, run->workspace_bytes},
-                                           run->threaded ? options_.threads : nullptr,
+                                           session_->threads_of(run->pool),
                                            static_cast<int32_t>(run->step)},
                                           &prepared));
   run->backend = slots_[choice.slot].index;
@@ -379,7 +379,7 @@ Status Creator::walk_control(Frame& frame, uint32_t s, RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   StepParts parts;
   SINTER_RETURN_IF_ERROR(take_parts(step, CallUse::kUnused, &parts));
-  if (building()) describe(frame, s, CallUse::kUnused, false, parts, run);
+  if (building()) describe(frame, s, CallUse::kUnused, RunStep::kOneThread, parts, run);
   std::byte* workspace = workspace_of(frame, *frame.plan->steps()->Get(s));
   return step_op(step) == Op::kIf ? walk_if(frame, step, workspace, run)
                                   : walk_loop(frame, step, workspace, run);

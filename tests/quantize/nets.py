@@ -5,9 +5,10 @@ them; the data come from nets/nets_data.py), with default settings.
     nets.py [--sinter PROGRAM] [--only NAME]...
 
 A labelled network may lose at most one point of accuracy; every network has a floor of signal over noise, which is what
-is reached now, less a little.
+is reached now, less a little. No integer network may need a larger arena than its original.
 """
 import argparse
+import json
 import math
 import os
 import sys
@@ -45,6 +46,10 @@ class Suite(suite.Suite):
     def convert(self, model, out, *more):
         return cli.call(self.sinter, "convert", model, "-o", self.path(out), "--quiet", *more, timeout=240)
 
+    def arena(self, file):
+        said = cli.call(self.sinter, "inspect", self.path(file), "--memory", "--json")
+        return sum(region["bytes"] for region in json.loads(said.out)["memory"]["regions"])
+
     def run(self, file, output):
         said = cli.call(self.sinter, "run", self.path(file), "--inputs", self.path("x.npz"), "--each", "--outputs",
                         self.path("o.npz"), "--quiet", timeout=120)
@@ -61,6 +66,8 @@ def network(s, name):
     for said in (s.convert(model, "f.sinter"), s.convert(model, "q.sinter", "--quantize", "int8", "--calibrate", s.path("c.npz"))):
         if said.code != 0:
             return s.check(f"{name} converts", False, said.why())
+    whole, narrow = s.arena("f.sinter"), s.arena("q.sinter")
+    s.check(f"{name}: arena", narrow <= whole, f"{narrow} bytes, {whole} in float")
     exact, got = s.run("f.sinter", output), s.run("q.sinter", output)
     for a in (exact, got):
         if isinstance(a, str):

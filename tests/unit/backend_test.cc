@@ -203,20 +203,20 @@ TEST(Session, FallbacksCanBeRefused) {
             "link it");
 }
 
-// The first candidate on one thread comes before the second on all.
-TEST(Session, ACandidateWithTooLittleForAllThreadsRunsOnOne) {
+// The first candidate on a part of the threads comes before the second on all.
+TEST(Session, ACandidateWithTooLittleForAllThreadsRunsOnAsManyAsFit) {
   ModelBuilder b = add_relu_on({"fake"});
   FakeBackend fake;
   fake.workspace = 64;
   Backend* const backends[] = {&fake};
   SerialPool pool;
-  for (const size_t planned : {size_t{0}, size_t{64}, size_t{192}, size_t{256}}) {
+  for (const size_t planned : {size_t{0}, size_t{64}, size_t{128}, size_t{192}, size_t{256}}) {
     SCOPED_TRACE(planned);
     b.program().steps[1].workspace = planned;
     Running r(b, {.backends = backends, .threads = &pool});
     ASSERT_RUNNING(r);
     EXPECT_STREQ(r.session.step_backend(1), planned < 64 ? "reference" : "fake");
-    EXPECT_EQ(fake.threads_prepared, planned < 64 ? 0 : planned < 256 ? 1 : 4);
+    EXPECT_EQ(fake.threads_prepared, planned < 64 ? 0 : planned < 128 ? 1 : planned < 256 ? 2 : 4);
     ASSERT_TRUE(r.session.run().ok());
     EXPECT_EQ(r.get<float>("y")[0] == 42, planned >= 64);
   }
