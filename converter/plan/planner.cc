@@ -39,23 +39,39 @@ class ModelPlanner {
     std::vector<ValueId> held(first, first + static_cast<ptrdiff_t>(carried_count));
     for (const Value& v : graph->values)
       for (const auto& [axis, id] : v.extents) held.push_back(id);
-    PlannedProgram program = arrange(graph, steps, own_inputs, held, false);
-    if (options_.strides) {
-      const Storage storage(*graph, own_inputs, takes(*graph, steps));
-      if (!storage.strided().empty()) {
-        PlannedProgram other = arrange(graph, steps, own_inputs, held, true);
-        if (other.arena_bytes <= program.arena_bytes) program = std::move(other);
-      }
-      take_apart(*graph, storage.partial(), steps, own_inputs, held, program);
+    PlannedProgram program = arranged(graph, steps, own_inputs, held);
+    // The choices of strides are greedy: another start may lead further, even with larger workspaces.
+    bool wider = false;
+    for (PlannedStep& step : steps)
+      if (!step.wider.empty())
+        wider = true, step.workspace_bytes = std::max(step.workspace_bytes, step.wider[0]);
+    if (options_.thorough && wider) {
+      PlannedProgram other = arranged(graph, steps, own_inputs, held);
+      if (other.arena_bytes < program.arena_bytes) program = std::move(other);
     }
     if (seconds_ > 0 && !program.proved) look_on(program);
     widen_workspaces(program, std::min(float_bytes(program), options_.thread_arena));
+    rearrange(program);
     grow_workspaces(program);
     model_.programs[index] = std::move(program);
     return index;
   }
 
  private:
+  // Steps in order, values in place, with and without strides.
+  PlannedProgram arranged(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
+                          size_t own_inputs, const std::vector<ValueId>& held) {
+    PlannedProgram program = arrange(graph, steps, own_inputs, held, false);
+    if (!options_.strides) return program;
+    const Storage storage(*graph, own_inputs, takes(*graph, steps));
+    if (!storage.strided().empty()) {
+      PlannedProgram other = arrange(graph, steps, own_inputs, held, true);
+      if (other.arena_bytes <= program.arena_bytes) program = std::move(other);
+    }
+    take_apart(*graph, storage.partial(), steps, own_inputs, held, program);
+    return program;
+  }
+
   // Joins that are moved although most of them could lie where it belongs, the largest first: taken apart
   // where that saves memory, or costs none and moves much less.
   void take_apart(const Graph& graph, std::vector<PartialJoin> joins, const std::vector<PlannedStep>& steps,
@@ -106,6 +122,16 @@ class ModelPlanner {
           std::find(results.begin(), results.end(), program.graph->nodes[n].outputs[0]) != results.end())
         ++elided;
     return elided == results.size();
+  }
+
+  // Wider workspaces were put where there was room; all blocks together may need less.
+  void rearrange(PlannedProgram& program) const {
+    if (program.proved || !options_.thorough) return;
+    OffsetOptions offsets{.alignment = kBufferAlignment};
+    offsets.max_nodes = static_cast<uint64_t>(options_.effort * static_cast<double>(offsets.max_nodes));
+    PlannedProgram other = program;
+    assign_region_offsets(other, offsets);
+    if (other.arena_bytes < program.arena_bytes) program = std::move(other);
   }
 
   void look_on(PlannedProgram& program) {
