@@ -63,7 +63,7 @@ TEST(Planner, LaterCandidatesGetTheWorkspaceThatTheArenaHasRoomFor) {
   // In the first step the arena is full; in the second the place of x is free.
   for (const auto& [second, grown] :
        {std::pair{CandidateSource{"second", takes_all<kBytes / 16>}, kBytes / 2},
-        {CandidateSource{"second", takes_all<kBytes / 4>}, kBytes / 4},
+        {CandidateSource{"second", takes_all<kBytes / 4>}, kBytes},  // for 4 of 8 threads
         {CandidateSource{"second", takes_all<2 * kBytes>}, uint64_t{0}}}) {
     const PlannedProgram p = plan({first, second});
     EXPECT_EQ(p.arena_bytes, plan({first}).arena_bytes);
@@ -71,6 +71,25 @@ TEST(Planner, LaterCandidatesGetTheWorkspaceThatTheArenaHasRoomFor) {
     EXPECT_EQ(p.steps[1].workspace_bytes, grown);
     EXPECT_EQ(p.steps[1].candidates, (std::vector<uint8_t>{0, 1, 2}));
   }
+}
+
+TEST(Planner, ThreadsOfTheFirstCandidateComeBeforeLaterCandidates) {
+  constexpr uint64_t kBytes = 1 << 18;
+  const auto second_step = [](std::vector<CandidateSource> candidates) {
+    Fixture f({1, kBytes / 4});
+    const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(ExpAttrs{}, {a});
+    f.graph->outputs = {b};
+    PlanOptions options;
+    options.candidates = std::move(candidates);
+    const PlannedProgram p = plan_model(f.graph, options).programs[0];
+    EXPECT_EQ(p.arena_bytes, 2 * kBytes + kReadPadding + p.steps[0].workspace_bytes);
+    return p.steps[1].workspace_bytes;
+  };
+  const CandidateSource first{"first", takes_all<kBytes / 16>}, little{"little", takes_all<kBytes / 64>},
+      much{"much", takes_all<kBytes>};
+  EXPECT_EQ(second_step({first}), kBytes / 2);
+  EXPECT_EQ(second_step({first, little}), kBytes / 2);
+  EXPECT_EQ(second_step({first, much}), kBytes);
 }
 
 TEST(Planner, ACandidateThatYieldsIsTheLast) {
