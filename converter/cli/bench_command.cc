@@ -15,6 +15,7 @@
 #include "converter/cli/process_facts.h"
 #include "converter/import/arrays.h"
 #include "converter/ir/builder.h"
+#include "platforms/simd/simd_kernels.h"
 
 namespace sinter::convert {
 namespace {
@@ -84,6 +85,7 @@ void run_bench(const BenchArguments& a) {
   const nlohmann::json json{{"model", a.model},
                             {"backend", a.backend.empty() ? "planned" : a.backend},
                             {"threads", a.threads},
+                            {"instruction_set", simd_target()},
                             {"fallbacks", fallbacks_json(host)},
                             {"runs", times.size()},
                             {"median_ms", times[times.size() / 2]},

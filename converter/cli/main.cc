@@ -1,13 +1,16 @@
 // sinter: the command line. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 model refused; 4 model
 // file corrupt, foreign or too new; 5 input or calibration data wrong; 6 the system failed.
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
+#include <string_view>
 #include <system_error>
 
 #include "converter/cli/commands.h"
 #include "converter/report/errors.h"
 #include "converter/report/unfinished.h"
+#include "platforms/simd/simd_kernels.h"
 
 namespace {
 
@@ -16,11 +19,19 @@ int say(int code, const char* text) {
   return code;
 }
 
+// SINTER_CPU_CAP names the highest instruction set that kernels may use, for measuring lower ones. XNNPACK
+// reads it too, and has its own name for SSE4.
+void cap_instruction_sets() {
+  const char* cap = std::getenv("SINTER_CPU_CAP");
+  if (cap != nullptr) sinter::set_simd_cap(std::string_view(cap) == "sse41" ? "sse4" : cap);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   using namespace sinter::convert;
   remove_unfinished_on_signals();
+  cap_instruction_sets();
   CLI::App app{
       "Sinter turns an ONNX model into a compact file with a fixed memory plan, and runs it.\n\n"
       "  sinter convert net.onnx -o net.sinter        convert\n"

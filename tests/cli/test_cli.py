@@ -7,6 +7,7 @@ Works on examples/digits alone; needs numpy and onnx. contract.py runs the share
 """
 import json
 import os
+import platform
 import pty
 import re
 import stat
@@ -593,6 +594,16 @@ class Backends(Case):
 
     def json(self, *args):
         return json.loads(self.says(0, *args, "--json").out)
+
+    def test_a_cap_limits_the_instruction_set(self):
+        os.environ["SINTER_CPU_CAP"] = "sse41"
+        try:
+            r = cli.call(SINTER, "bench", self.wave, "--seconds", "0.01", "--json")
+        finally:
+            del os.environ["SINTER_CPU_CAP"]
+        self.assertEqual(r.code, 0, r.err)
+        set_of = json.loads(r.out)["instruction_set"]
+        self.assertEqual(set_of, "sse4" if platform.machine() == "x86_64" else set_of)
 
     def test_a_target_without_a_backend_is_refused(self):
         out = self.path("t.sinter")
