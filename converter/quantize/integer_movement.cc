@@ -60,12 +60,12 @@ bool IntegerForm::sink(int n) {
   }
   if (const auto* pad = node.as<PadAttrs>();
       pad != nullptr && static_cast<PadMode>(pad->mode) == PadMode::kConstant) {
-    // The fill must be one of the numbers that the integers have.
+    // The fill must be one of the numbers that the integers have, as float32 holds it.
     const auto fill = inputs.size() > 1 && inputs[1] >= 0 ? e.scalar(inputs[1]) : 0.0;
     if (!fill) return false;
     const int64_t q = params.quantize(*fill);
     const double error = static_cast<double>(q - params.zero) * params.scale - *fill;
-    if (error > 1e-6 * params.scale || -error > 1e-6 * params.scale) return false;
+    if (std::fabs(error) > 1e-6 * params.scale + 0x1p-23 * std::fabs(*fill)) return false;
     inputs.resize(1);
     inputs.push_back(e.constant(Constant::scalar_int(params.type, q)));
   }

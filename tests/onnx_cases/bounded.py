@@ -103,7 +103,8 @@ def slices():
     yield rows("slice_both", node("Slice", "rows s e", "y"), constants={"s": arr64(1, 1), "e": arr64(4, -1)})
     start = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 3, 7, 9, 10)]
     yield simple("bounded_running_start", [node("Add", "at three", "end"), node("Slice", "x at end a", "y")], start[0],
-                 constants={"three": arr64(3), "a": arr64(0)}, more=start[1:])
+                 constants={"three": arr64(3), "a": arr64(0)}, more=start[1:3],
+                 fails=[(feed, "outside an axis") for feed in start[3:]])
     ends = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 1, -1, 10, 99, -99)]
     yield simple("bounded_running_end", node("Slice", "x zero at a", "y"), ends[0],
                  constants={"zero": arr64(0), "a": arr64(0)}, more=ends[1:])
