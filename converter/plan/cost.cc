@@ -38,7 +38,9 @@ double estimated_work(const OpCall& call) {
       return 2 * static_cast<double>(call.in(0).size()) * static_cast<double>(call.in(1).dims[2]);
     case Op::kLstm:
     case Op::kGru:
-    case Op::kRnn: {
+    case Op::kRnn:
+    case Op::kQLstm:
+    case Op::kQGru: {
       const TensorView& x = call.in(0);
       const double steps = static_cast<double>(x.dims[0] * x.dims[1]);
       return steps * static_cast<double>(call.in(1).size() + call.in(2).size());

@@ -151,10 +151,10 @@ Status recurrent_workspace(const OpCall& call, const Settings& s, int threads, s
   return ok_status();
 }
 
-Status check_lengths(const OpCall& call, const Layout& l) {
-  if (!call.has_input(4)) return ok_status();
+Status check_lengths(const OpCall& call, const Layout& l, size_t operand) {
+  if (!call.has_input(operand)) return ok_status();
   for (int64_t b = 0; b < l.batch; ++b) {
-    const int64_t length = call.in(4).as<int32_t>()[b];
+    const int64_t length = call.in(operand).as<int32_t>()[b];
     SINTER_CHECK(
         length >= 0 && length <= l.steps,
         error(Code::kOutOfRange, "a sequence of length %a in an input of %b steps", length, l.steps));

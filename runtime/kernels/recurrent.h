@@ -49,8 +49,8 @@ Status resolve(const OpCall& call, const Settings& settings, Layout* layout);
 Status infer_recurrent(OpCall& call, const Settings& settings);
 // Scratch: per thread x, gates, h, c and one more row of hidden values.
 Status recurrent_workspace(const OpCall& call, const Settings& settings, int threads, size_t* bytes);
-// 0 <= sequence_lens <= steps.
-Status check_lengths(const OpCall& call, const Layout& l);
+// 0 <= sequence_lens <= steps; `operand`: its place among the inputs.
+Status check_lengths(const OpCall& call, const Layout& l, size_t operand = 4);
 
 // Values of one direction, and what a step may use.
 template <class T>

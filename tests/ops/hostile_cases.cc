@@ -157,6 +157,13 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
   if (op == Op::kLstm) return recurrent(static_cast<const LstmAttrs*>(attrs)->hidden_size, 4);
   if (op == Op::kGru) return recurrent(static_cast<const GruAttrs*>(attrs)->hidden_size, 3);
   if (op == Op::kRnn) return recurrent(static_cast<const RnnAttrs*>(attrs)->hidden_size, 1);
+  if (op == Op::kQLstm || op == Op::kQGru) {
+    const bool lstm = op == Op::kQLstm;
+    const std::vector<Shape> s = lstm ? recurrent(static_cast<const QLstmAttrs*>(attrs)->hidden_size, 4)
+                                      : recurrent(static_cast<const QGruAttrs*>(attrs)->hidden_size, 3);
+    const Shape rows{1, s[1][1]};
+    return {s[0], s[1], s[2], rows, rows, s[3], {1, lstm ? 3 : 2, 513}, s[4], s[5], s[6]};
+  }
   return {};
 }
 
@@ -185,6 +192,8 @@ void fit_attrs(Op op, void* attrs, Random& r) {
     a.multiplier = 0.5;
   }
   if (op == Op::kQMatMul) fit_integers<QMatMulAttrs>(attrs, r);
+  if (op == Op::kQLstm) fit_integers<QLstmAttrs>(attrs, r);
+  if (op == Op::kQGru) fit_integers<QGruAttrs>(attrs, r);
 }
 
 // The operand's type in such a call.
@@ -194,6 +203,12 @@ DType fitting_dtype(Op op, size_t input, Random& r) {
   if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||
       op == Op::kQFullyConnected)
     return input == 2 ? DType::kInt32 : input == 3 ? DType::kFloat32 : DType::kInt8;
+  if (op == Op::kQLstm || op == Op::kQGru) {
+    constexpr DType kTypes[] = {DType::kInt8,    DType::kInt8,    DType::kInt8,  DType::kFloat32,
+                                DType::kFloat32, DType::kFloat32, DType::kInt16, DType::kInt32,
+                                DType::kFloat32, DType::kFloat32};
+    return input < 10 ? kTypes[input] : DType::kFloat32;
+  }
   if (op == Op::kQPRelu || op == Op::kQSoftmax)
     return input == 0 ? DType::kInt8 : op == Op::kQPRelu ? DType::kFloat32 : DType::kUint32;
   if (op == Op::kLut && input == 0) return r.one_in(2) ? DType::kInt8 : DType::kUint8;

@@ -1,0 +1,395 @@
+// QLstm and QGru: every sample of every direction goes through its steps on its own, each step int8 rows
+// times int16 vectors, then gates side by side. Tables are read in pairs of neighbours, one gather for each
+// element.
+#include "platforms/simd/table.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/q_recurrent.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+
+#ifndef SINTER_SIMD_Q_RECURRENT_ONCE
+#define SINTER_SIMD_Q_RECURRENT_ONCE
+namespace sinter::simd {
+
+inline constexpr int64_t kTableEntries = 513;
+inline constexpr int64_t kPairs = 512;  // of a table: entry i in the lower 16 bits, i + 1 in the upper ones
+
+// Rows of int8 times one vector: what flows into gates.
+struct QRows {
+  const int8_t* weights;  // [count, depth]
+  int64_t count, depth;
+  const float *multipliers, *bias;  // [count]
+};
+
+// One sample in one direction, one step. Arrays of hidden values are readable and writable up to the next
+// multiple of 64.
+struct QStep {
+  QRows x, h;              // all gates
+  const int16_t* values;   // of x, less the zero point
+  const int32_t* pairs;    // [tables, kPairs]
+  int16_t *state, *reset;  // hidden values; Gru: those behind the reset gate
+  int32_t* cell;
+  float *from_x, *from_h;  // of all gates
+  int64_t hidden;
+  bool linear_before_reset;
+};
+
+}  // namespace sinter::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using QW = hn::ScalableTag<int16_t>;
+using QI = hn::ScalableTag<int32_t>;
+using QF = hn::ScalableTag<float>;
+using QB = hn::Rebind<int8_t, QW>;
+using QN = hn::Rebind<int16_t, QI>;  // as many int16 as there are int32
+using VI = hn::Vec<QI>;
+using VF = hn::Vec<QF>;
+
+// Sums wrap, as the reference kernel's do.
+HWY_INLINE float flow(const QRows& rows, int64_t row, int32_t sum) {
+  const float product = static_cast<float>(sum) * rows.multipliers[row];
+  return product + rows.bias[row];
+}
+
+void flow_in(const QRows& rows, const int16_t* v, float* to) {
+  const QW d;
+  const QI d32;
+  const QB d8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t whole = rows.depth / lanes * lanes;
+  const auto rest = static_cast<size_t>(rows.depth - whole);
+  int64_t r = 0;
+  for (; r + 4 <= rows.count; r += 4) {
+    const int8_t* w = rows.weights + r * rows.depth;
+    VI s0 = hn::Zero(d32), s1 = s0, s2 = s0, s3 = s0;
+    const auto add = [&](int64_t k, auto load, auto value) HWY_ATTR {
+      s0 = hn::Add(s0, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + k)), value));
+      s1 = hn::Add(s1, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + rows.depth + k)), value));
+      s2 = hn::Add(s2, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + 2 * rows.depth + k)), value));
+      s3 = hn::Add(s3, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + 3 * rows.depth + k)), value));
+    };
+    for (int64_t k = 0; k < whole; k += lanes)
+      add(
+          k, [&](const int8_t* p) HWY_ATTR { return hn::LoadU(d8, p); }, hn::LoadU(d, v + k));
+    if (rest > 0)
+      add(
+          whole, [&](const int8_t* p) HWY_ATTR { return hn::LoadN(d8, p, rest); },
+          hn::LoadN(d, v + whole, rest));
+    to[r] = flow(rows, r, hn::ReduceSum(d32, s0));
+    to[r + 1] = flow(rows, r + 1, hn::ReduceSum(d32, s1));
+    to[r + 2] = flow(rows, r + 2, hn::ReduceSum(d32, s2));
+    to[r + 3] = flow(rows, r + 3, hn::ReduceSum(d32, s3));
+  }
+  for (; r < rows.count; ++r) {
+    const int8_t* w = rows.weights + r * rows.depth;
+    VI s = hn::Zero(d32);
+    for (int64_t k = 0; k < whole; k += lanes)
+      s = hn::Add(s,
+                  hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, hn::LoadU(d8, w + k)), hn::LoadU(d, v + k)));
+    if (rest > 0)
+      s = hn::Add(s, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, hn::LoadN(d8, w + whole, rest)),
+                                             hn::LoadN(d, v + whole, rest)));
+    to[r] = flow(rows, r, hn::ReduceSum(d32, s));
+  }
+}
+
+// rne(clamp(v, low, high)); NaN gives the lower bound.
+HWY_INLINE VI rounded(VF v, float low, float high) {
+  const QF d;
+  const VF l = hn::Set(d, low), h = hn::Set(d, high), magic = hn::Set(d, 12582912.0f);
+  v = hn::IfThenElse(hn::Gt(v, l), v, l);
+  v = hn::IfThenElse(hn::Lt(v, h), v, h);
+  return hn::ConvertTo(QI(), hn::Sub(hn::Add(v, magic), magic));
+}
+HWY_INLINE VI gate(VF v) { return rounded(v, -32768, 32767); }
+HWY_INLINE VI activation(const int32_t* pairs, VI gate) {
+  const QI d;
+  const VI at = hn::Add(gate, hn::Set(d, 32768)), f = hn::And(at, hn::Set(d, 127));
+  const VI pair = hn::GatherIndex(d, pairs, hn::ShiftRight<7>(at));
+  const VI low = hn::ShiftRight<16>(hn::ShiftLeft<16>(pair)), high = hn::ShiftRight<16>(pair);
+  const VI sum = hn::Add(hn::Mul(low, hn::Sub(hn::Set(d, 128), f)), hn::Mul(high, f));
+  return hn::ShiftRight<7>(hn::Add(sum, hn::Set(d, 64)));
+}
+HWY_INLINE VF sum_at(const float* a, const float* b, int64_t i, size_t count) {
+  const QF d;
+  return hn::Add(hn::LoadN(d, a + i, count), hn::LoadN(d, b + i, count));
+}
+HWY_INLINE VI bounded(VI v, int32_t low, int32_t high) {
+  const QI d;
+  return hn::Min(hn::Max(v, hn::Set(d, low)), hn::Set(d, high));
+}
+HWY_INLINE VI load16(const int16_t* p, size_t count) {
+  return hn::PromoteTo(QI(), hn::LoadN(QN(), p, count));
+}
+HWY_INLINE void store16(VI v, int16_t* p, size_t count) { hn::StoreN(hn::DemoteTo(QN(), v), QN(), p, count); }
+
+}  // namespace
+
+void q_lstm_step(const QStep& s) {
+  const QI d;
+  const QF f;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n = s.hidden;
+  flow_in(s.x, s.values, s.from_x);
+  flow_in(s.h, s.state, s.from_h);
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, n - i));
+    const auto activated = [&](int64_t table, int64_t which) HWY_ATTR {
+      return activation(s.pairs + table * kPairs, gate(sum_at(s.from_x, s.from_h, which * n + i, count)));
+    };
+    const VI in = activated(0, 0), out = activated(0, 1), forget = activated(0, 2),
+             candidate = activated(1, 3);
+    const VF kept = hn::Mul(hn::ConvertTo(f, forget), hn::ConvertTo(f, hn::LoadN(d, s.cell + i, count))),
+             added = hn::ConvertTo(f, hn::Mul(in, candidate));
+    const VI cell = rounded(hn::Mul(hn::Add(kept, added), hn::Set(f, 0x1p-15f)), -0x1p22f, 0x1p22f);
+    hn::StoreN(cell, d, s.cell + i, count);
+    const VI looked_up = bounded(hn::ShiftRight<3>(hn::Add(cell, hn::Set(d, 4))), -32768, 32767);
+    const VI product = hn::Mul(out, activation(s.pairs + 2 * kPairs, looked_up));
+    store16(hn::ShiftRight<17>(hn::Add(product, hn::Set(d, 1 << 16))), s.state + i, count);
+  }
+}
+
+void q_gru_step(const QStep& s) {
+  const QI d;
+  const QF f;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t n = s.hidden;
+  QRows gates = s.h, fresh = s.h;
+  gates.count = s.linear_before_reset ? 3 * n : 2 * n;
+  flow_in(s.x, s.values, s.from_x);
+  flow_in(gates, s.state, s.from_h);
+  const auto reset_at = [&](int64_t i, size_t count) HWY_ATTR {
+    return activation(s.pairs, gate(sum_at(s.from_x, s.from_h, n + i, count)));
+  };
+  if (!s.linear_before_reset) {
+    for (int64_t i = 0; i < n; i += lanes) {
+      const auto count = static_cast<size_t>(std::min(lanes, n - i));
+      const VI product = hn::Mul(reset_at(i, count), load16(s.state + i, count));
+      store16(hn::ShiftRight<15>(hn::Add(product, hn::Set(d, 1 << 14))), s.reset + i, count);
+    }
+    fresh.weights += 2 * n * n, fresh.multipliers += 2 * n, fresh.bias += 2 * n, fresh.count = n;
+    flow_in(fresh, s.reset, s.from_h + 2 * n);
+  }
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, n - i));
+    VF recurrent = hn::LoadN(f, s.from_h + 2 * n + i, count);
+    if (s.linear_before_reset)
+      recurrent = hn::Mul(recurrent, hn::Mul(hn::ConvertTo(f, reset_at(i, count)), hn::Set(f, 0x1p-15f)));
+    const VI candidate =
+        activation(s.pairs + kPairs, gate(hn::Add(hn::LoadN(f, s.from_x + 2 * n + i, count), recurrent)));
+    const VI update = activation(s.pairs, gate(sum_at(s.from_x, s.from_h, i, count)));
+    const VI fresh_part = hn::Mul(hn::Sub(hn::Set(d, 32768), update), candidate);
+    const VI mixed = hn::Add(hn::Mul(update, load16(s.state + i, count)),
+                             hn::ShiftRight<2>(hn::Add(fresh_part, hn::Set(d, 2))));
+    store16(bounded(hn::ShiftRight<15>(hn::Add(mixed, hn::Set(d, 1 << 14))), -8192, 8192), s.state + i,
+            count);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+namespace {
+
+HWY_EXPORT(q_lstm_step);
+HWY_EXPORT(q_gru_step);
+
+inline int32_t rounded_number(float v, float low, float high) {
+  const float bounded = !(v > low) ? low : v < high ? v : high;
+  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: rounds what is added to it
+  return static_cast<int32_t>((bounded + kMagic) - kMagic);
+}
+
+struct QLayout {
+  int64_t steps, batch, input, hidden, directions, gates, tables;
+  bool batch_first, first_is_reverse;
+
+  int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
+  int64_t y_row(int64_t t, int64_t d, int64_t b) const {
+    return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
+  }
+  int64_t state_row(int64_t d, int64_t b) const { return batch_first ? b * directions + d : d * batch + b; }
+  int64_t rows() const { return gates * hidden; }
+
+  // Bytes of the tables' pairs, and of each unit's arrays: x, two of hidden values, cells, what flows in
+  // twice.
+  bool bytes(int64_t* pairs, int64_t* unit) const {
+    const auto up = [](int64_t n) {
+      return static_cast<int64_t>(align_up(static_cast<size_t>(n), kBufferAlignment));
+    };
+    int64_t n = 0;
+    if (input > INT32_MAX || hidden > INT32_MAX / 64) return false;
+    n = up(input * 2) + 2 * up(hidden * 2) + up(hidden * 4) + 2 * up(rows() * 4);
+    *pairs = up(directions * tables * kPairs * 4), *unit = n;
+    return n < INT32_MAX;
+  }
+};
+
+template <class A>
+QLayout layout_of(const OpCall& call) {
+  const auto& a = call.attrs<A>();
+  const TensorView& x = call.in(0);
+  const bool batch_first = a.layout == 1, lstm = A::kOp == Op::kQLstm;
+  return {x.dims[batch_first ? 1 : 0],
+          x.dims[batch_first ? 0 : 1],
+          x.dims[2],
+          a.hidden_size,
+          a.direction == static_cast<int64_t>(RnnDirection::kBidirectional) ? 2 : 1,
+          lstm ? 4 : 3,
+          lstm ? 3 : 2,
+          batch_first,
+          a.direction == static_cast<int64_t>(RnnDirection::kReverse)};
+}
+
+template <class A>
+Status accept_recurrent(const OpCall& call) {
+  int64_t pairs = 0, unit = 0;
+  SINTER_CHECK(layout_of<A>(call).bytes(&pairs, &unit),
+               unsupported("too many hidden units for the simd kernel"));
+  for (const TensorView& t : call.inputs)
+    SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
+  for (const TensorView& t : call.outputs)
+    SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
+  return ok_status();
+}
+
+template <class A>
+Status recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
+  const QLayout l = layout_of<A>(call);
+  int64_t pairs = 0, unit = 0, units = 0;
+  const bool fits = l.bytes(&pairs, &unit) && checked_mul(l.directions, l.batch, &units);
+  const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
+  SINTER_CHECK(
+      fits && checked_mul(unit, slots, &unit) && checked_add(unit, pairs, &unit) && unit < INT64_MAX / 4,
+      invalid("the operation needs more workspace than there is"));
+  *bytes = static_cast<size_t>(unit);
+  return ok_status();
+}
+
+// The end of a step: y from hidden values.
+template <class A>
+void store_y(const A& a, const int16_t* state, int64_t count, std::byte* y, int64_t at) {
+  const auto multiplier = static_cast<float>(a.multiplier);
+  if (static_cast<DType>(a.to) == DType::kFloat32) {
+    for (int64_t i = 0; i < count; ++i)
+      reinterpret_cast<float*>(y)[at + i] = static_cast<float>(state[i]) * multiplier;
+    return;
+  }
+  const auto low = static_cast<float>(a.q_min - a.y_zero), high = static_cast<float>(a.q_max - a.y_zero);
+  const auto zero = static_cast<int32_t>(a.y_zero);
+  for (int64_t i = 0; i < count; ++i) {
+    const int32_t q = rounded_number(static_cast<float>(state[i]) * multiplier, low, high) + zero;
+    if (static_cast<DType>(a.to) == DType::kInt8)
+      reinterpret_cast<int8_t*>(y)[at + i] = static_cast<int8_t>(q);
+    else
+      reinterpret_cast<int16_t*>(y)[at + i] = static_cast<int16_t>(q);
+  }
+}
+
+template <class A>
+Status run_recurrent(const OpCall& call, RunContext& context) {
+  constexpr bool kLstm = A::kOp == Op::kQLstm;
+  const auto& a = call.attrs<A>();
+  const QLayout l = layout_of<A>(call);
+  int64_t pair_bytes = 0, unit_bytes = 0;
+  if (!l.bytes(&pair_bytes, &unit_bytes)) return error(Code::kInternal, "the layer is too large");
+  const auto* lengths = call.has_input(7) ? call.in(7).as<const int32_t>() : nullptr;
+  for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
+    SINTER_CHECK(
+        lengths[b] >= 0 && lengths[b] <= l.steps,
+        error(Code::kOutOfRange, "a sequence of length %a in an input of %b steps", lengths[b], l.steps));
+  const int64_t rows = l.rows(), n = l.hidden, units = l.directions * l.batch;
+  auto* pairs = reinterpret_cast<int32_t*>(context.workspace.data());
+  const int64_t table_sets = call.in(6).dims[0];
+  const auto* tables = call.in(6).as<const int16_t>();
+  for (int64_t t = 0; t < table_sets * l.tables; ++t)
+    for (int64_t i = 0; i < kPairs; ++i) {
+      const auto low = static_cast<uint16_t>(tables[t * kTableEntries + i]),
+                 high = static_cast<uint16_t>(tables[t * kTableEntries + i + 1]);
+      pairs[t * kPairs + i] = static_cast<int32_t>(static_cast<uint32_t>(high) << 16 | low);
+    }
+  const auto* h0 = call.has_input(8) ? call.in(8).as<const float>() : nullptr;
+  const auto* c0 = kLstm && call.has_input(9) ? call.in(9).as<const float>() : nullptr;
+  std::byte* y = call.has_output(0) ? call.out(0).data : nullptr;
+  const bool wide = call.in(0).dtype == DType::kInt16;
+
+  const auto run_unit = [&](int64_t d, int64_t b, std::byte* memory) {
+    const auto take = [&memory](int64_t bytes) {
+      std::byte* at = memory;
+      memory += align_up(static_cast<size_t>(bytes), kBufferAlignment);
+      return at;
+    };
+    QStep s;
+    auto* values = reinterpret_cast<int16_t*>(take(l.input * 2));
+    s.values = values;
+    s.state = reinterpret_cast<int16_t*>(take(n * 2));
+    s.reset = reinterpret_cast<int16_t*>(take(n * 2));
+    s.cell = reinterpret_cast<int32_t*>(take(n * 4));
+    s.from_x = reinterpret_cast<float*>(take(rows * 4));
+    s.from_h = reinterpret_cast<float*>(take(rows * 4));
+    const float* bias = call.in(5).as<const float>() + d * 2 * rows;
+    s.x = {call.in(1).as<const int8_t>() + d * rows * l.input, rows, l.input,
+           call.in(3).as<const float>() + d * rows, bias};
+    s.h = {call.in(2).as<const int8_t>() + d * rows * n, rows, n, call.in(4).as<const float>() + d * rows,
+           bias + rows};
+    s.pairs = pairs + (table_sets == 1 ? 0 : d) * l.tables * kPairs;
+    s.hidden = n;
+    if constexpr (!kLstm) s.linear_before_reset = a.linear_before_reset != 0;
+    const int64_t length = lengths != nullptr ? lengths[b] : l.steps, at = l.state_row(d, b) * n;
+    for (int64_t i = 0; i < n; ++i) {
+      const float h = h0 != nullptr && length > 0 ? h0[at + i] : 0.0f,
+                  c = c0 != nullptr && length > 0 ? c0[at + i] : 0.0f;
+      s.state[i] = static_cast<int16_t>(rounded_number(h * 8192.0f, -8192, 8192));
+      s.cell[i] = rounded_number(c * 32768.0f, -0x1p22f, 0x1p22f);
+    }
+    const auto step = kLstm ? HWY_DYNAMIC_POINTER(q_lstm_step) : HWY_DYNAMIC_POINTER(q_gru_step);
+    const bool reverse = l.first_is_reverse || d == 1;
+    for (int64_t k = 0; k < length; ++k) {
+      const int64_t t = reverse ? length - 1 - k : k, x = l.x_row(t, b) * l.input;
+      if (wide) {
+        s.values = call.in(0).as<const int16_t>() + x;
+      } else {
+        const auto* bytes = call.in(0).as<const int8_t>() + x;
+        for (int64_t i = 0; i < l.input; ++i) values[i] = static_cast<int16_t>(bytes[i] - a.x_zero);
+      }
+      step(s);
+      if (y != nullptr) store_y(a, s.state, n, y, l.y_row(t, d, b) * n);
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      if (call.has_output(1)) call.out(1).as<float>()[at + i] = static_cast<float>(s.state[i]) / 8192.0f;
+      if (kLstm && call.has_output(2))
+        call.out(2).as<float>()[at + i] = static_cast<float>(s.cell[i]) / 32768.0f;
+    }
+    for (int64_t i = 0; i < n; ++i) s.state[i] = 0;  // behind the sequence's end
+    for (int64_t t = length; y != nullptr && t < l.steps; ++t)
+      store_y(a, s.state, n, y, l.y_row(t, d, b) * n);
+  };
+  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
+  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t slot = begin; slot < end; ++slot)
+      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit)
+        run_unit(unit / l.batch, unit % l.batch, context.workspace.data() + pair_bytes + slot * unit_bytes);
+  });
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kQLstmKernel = {Op::kQLstm, nullptr, recurrent_workspace<QLstmAttrs>, run_recurrent<QLstmAttrs>,
+                             accept_recurrent<QLstmAttrs>};
+const Kernel kQGruKernel = {Op::kQGru, nullptr, recurrent_workspace<QGruAttrs>, run_recurrent<QGruAttrs>,
+                            accept_recurrent<QGruAttrs>};
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE
