@@ -10,6 +10,7 @@
 #include "converter/quantize/functions.h"
 #include "converter/quantize/grids.h"
 #include "converter/quantize/integer_form.h"
+#include "converter/quantize/integer_recurrent.h"
 #include "converter/quantize/integer_weights.h"
 #include "converter/quantize/steep.h"
 #include "converter/quantize/weight_only.h"
@@ -227,16 +228,20 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   }
   for (size_t n = 0; fates != nullptr && n < count; ++n) {
     const Node& node = g.nodes[n];
-    if (node.outputs.empty() || !float_value(g, node.outputs[0]) || node.op() == Op::kView) continue;
-    LayerFate fate{node.name, op_info(node.op())->name, node.outputs[0], roles[n] == Role::kInteger, {}};
+    if (node.outputs.empty() || node.op() == Op::kView) continue;
+    const ValueId result = is_recurrent(node.op()) ? recurrent_result(node) : node.outputs[0];
+    if (!float_value(g, result)) continue;
+    LayerFate fate{node.name, op_info(node.op())->name, result, roles[n] == Role::kInteger, {}};
     fate.multiply_adds = multiply_adds(g, node);
     fate.float_time = float_cost(g, node), fate.integer_time = int8_cost(g, node);
     if (!fate.integer) {
-      const auto asked = left.find(node.outputs[0]);
+      const auto asked = left.find(result);
       if (asked != left.end())
         fate.left = asked->second;
+      else if (const std::string why = is_recurrent(node.op()) ? no_integer_form(g, node) : ""; !why.empty())
+        fate.left = {Reason::kNoKernel, why + "; weights of 1024 numbers or more are kept in 8 bits"};
       else if (is_recurrent(node.op()))
-        fate.left = {Reason::kNoKernel, "weights of 1024 numbers or more are kept in 8 bits"};
+        fate.left = {Reason::kAccuracy, "weights of 1024 numbers or more are kept in 8 bits"};
       else if (kinds[n] == Kind::kFloat)
         fate.left.reason = Reason::kNoKernel;
       else if (kinds[n] == Kind::kSteep)

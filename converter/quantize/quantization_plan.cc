@@ -87,7 +87,12 @@ IntegerGraph build(const QuantizationPlan& plan) {
   for (const auto& [id, wide] : plan.wide) params[id] = wide.params;
   result.rounded = place_quantizers(result.graph, roles, params);
   if (plan.correct) plan.correct(result.graph, plan.graph);
-  // Recurrent layers compute in float, with weights that the file holds in 8 bits.
+  RecurrentGrids grids = plan.recurrent;
+  std::erase_if(grids, [&](const auto& grid) { return plan.left.contains(grid.first); });
+  integer_recurrent(result.graph, grids);
+  for (LayerFate& layer : result.layers)
+    if (grids.contains(layer.output)) layer.integer = true, layer.left = {};
+  // Other recurrent layers compute in float, with weights that the file holds in 8 bits.
   WeightOnlyOptions recurrent;
   recurrent.recurrent_only = true;
   for (const auto& [id, why] : plan.left) recurrent.skipped.insert(id);

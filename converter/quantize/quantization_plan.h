@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "converter/quantize/integer_recurrent.h"
 #include "converter/quantize/place.h"
 
 namespace sinter::convert {
@@ -24,6 +25,7 @@ struct QuantizationPlan {
   Graph graph;                            // float; what a technique rewrites
   std::map<ValueId, QuantParams> params;  // of every value that may be rounded
   std::map<ValueId, WideValue> wide;      // instead of these
+  RecurrentGrids recurrent;               // recurrent layers on integers, unless they are left
   LeftMap left;                           // operations that are kept float
   // Of products, by what they compute: instead of the graph's own wherever they run on integers.
   std::map<ValueId, RoundedWeights> weights;

@@ -10,6 +10,7 @@
 #include "converter/quantize/slower.h"
 #include "converter/quantize/type_rows.h"
 #include "converter/quantize/weight_memory.h"
+#include "converter/quantize/weight_only.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {
@@ -95,8 +96,11 @@ QuantizeSummary Quantizer::run() {
       plan_.left.emplace(id, std::move(why));
   Observations seen = observe_all();
   summary_.samples = seen.samples;
-  spare_recurrent();
-  if (rewrite()) seen = observe_all();
+  spare_recurrent(seen);
+  if (rewrite()) {
+    seen = observe_all();
+    plan_.recurrent = same_layers(recurrent_grids(plan_.graph, seen));
+  }
   choose(seen);
   round_weights();
   half_.reset();
@@ -129,7 +133,10 @@ Observations Quantizer::observe_all() {
   observing.runner = options_.runner;
   observing.channels = false;
   observing.progress = step("calibrating");
-  const std::vector<ValueId> values = values_to_round(plan_.graph, assign_roles(plan_.graph, plan_.left));
+  std::vector<ValueId> values = values_to_round(plan_.graph, assign_roles(plan_.graph, plan_.left));
+  for (const Node& node : plan_.graph.nodes)
+    if (is_recurrent(node.op()) && std::find(values.begin(), values.end(), node.inputs[0]) == values.end())
+      values.push_back(node.inputs[0]);
   samples_.rewind();
   if (trials_) return observe(plan_.graph, samples_, values, observing);
   Observations seen = observe(plan_.graph, samples_, values, observing);
@@ -158,6 +165,7 @@ QuantizationPlan Quantizer::on_half(const Graph& graph, const Observations& half
   QuantizationPlan plan;
   plan.graph = graph;
   plan.left = plan_.left;
+  plan.recurrent = same_layers(recurrent_grids(graph, half));
   Observations seen;
   for (const ValueId id : values_to_round(graph, assign_roles(graph, plan.left)))
     if (const TensorSummary* tensor = half.find(id)) seen.values.emplace(id, *tensor);

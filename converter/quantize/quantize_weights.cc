@@ -23,29 +23,46 @@ constexpr size_t kFewestToRun = 16;
 
 }  // namespace
 
-void Quantizer::spare_recurrent() {
+RecurrentGrids Quantizer::recurrent_grids(const Graph& graph, const Observations& seen) const {
+  RecurrentGrids grids;
+  for (const Node& node : graph.nodes) {
+    const ValueId result = recurrent_result(node);
+    if (result == kAbsent || plan_.left.contains(result) || !no_integer_form(graph, node).empty()) continue;
+    const TensorSummary* x = seen.find(node.inputs[0]);
+    if (x != nullptr && x->elements > 0 && x->not_finite == 0)
+      grids[result] = recurrent_grid(graph, node, x->all.min, x->all.max);
+  }
+  return grids;
+}
+
+RecurrentGrids Quantizer::same_layers(RecurrentGrids grids) const {
+  std::erase_if(grids, [&](const auto& grid) { return !plan_.recurrent.contains(grid.first); });
+  return grids;
+}
+
+void Quantizer::spare_recurrent(const Observations& seen) {
   const double least = std::max(kLeastRecurrent, options_.min_sqnr.value_or(0) + kRecurrentMargin);
   std::set<ValueId> all;
   for (const Node& node : plan_.graph.nodes)
-    if (is_recurrent(node.op()))
-      for (const ValueId id : node.outputs)
-        if (id >= 0) {
-          all.insert(id);
-          break;
-        }
-  const auto alone = [&](const std::set<ValueId>& skipped) {
+    if (const ValueId result = recurrent_result(node); result != kAbsent && !plan_.left.contains(result))
+      all.insert(result);
+  const auto measured = [&](const RecurrentGrids& grids, const std::set<ValueId>& skipped) {
     Graph graph = plan_.graph;
+    integer_recurrent(graph, grids);
     WeightOnlyOptions recurrent;
     recurrent.recurrent_only = true;
     recurrent.skipped = skipped;
     narrow_weights(graph, recurrent);
     return trials_->measure(graph, few_).worst_db();
   };
-  if (all.empty() || alone({}) >= least) return;
+  plan_.recurrent = recurrent_grids(plan_.graph, seen);
+  if (all.empty() || measured(plan_.recurrent, {}) >= least) return;
+  std::erase_if(plan_.recurrent, [&](const auto& grid) { return measured({grid}, all) < least; });
   for (const ValueId id : all) {
+    if (plan_.recurrent.contains(id)) continue;
     std::set<ValueId> skipped = all;
     skipped.erase(id);
-    if (const double db = alone(skipped); db < least)
+    if (const double db = measured({}, skipped); db < least)
       plan_.left[id] = {Reason::kAccuracy, fmt::format("its weights in 8 bits alone leave {:.1f} dB", db)};
   }
 }

@@ -53,8 +53,13 @@ class Quantizer {
   void share_noise(const std::vector<ValueId>& values);
 
   // ---- quantize_weights.cc: how weights are rounded, and biases that make up for it
-  // Recurrent layers whose weights lose too much in 8 bits keep them in float.
-  void spare_recurrent();
+  // Recurrent layers that lose too much on integers compute in float, with weights of 8 bits; those that lose
+  // too much with these keep all in float.
+  void spare_recurrent(const Observations& seen);
+  // Of recurrent layers that have an integer form.
+  RecurrentGrids recurrent_grids(const Graph& graph, const Observations& seen) const;
+  // Those of the plan's, as other observations have them.
+  RecurrentGrids same_layers(RecurrentGrids grids) const;
   // Weights are chosen on one half of the samples, measured on the other, and then chosen on all of them.
   void round_weights();
   void correct_by_means();

@@ -259,12 +259,12 @@ def quotient(m):
 
 
 def recurrent(kind, gates):
-    """In float, with weights in 8 bits."""
+    """On integers; Rnn in float, with weights in 8 bits."""
     def case(m):
         x = m.op("Transpose", m.rows(), perm=[1, 0, 2])
         w, r = (m.constant(m.rng.normal(0, 0.3, (2, gates * 40, n))) for n in (16, 40))
         y = m.op(kind, x, w, r, m.constant(m.rng.normal(0, 0.2, (2, gates * 80))), hidden_size=40, direction="bidirectional")
-        return m.op("Reshape", m.op("Transpose", y, perm=[2, 0, 1, 3]), m.ints(1, 6, 80)), kind.title()
+        return m.op("Reshape", m.op("Transpose", y, perm=[2, 0, 1, 3]), m.ints(1, 6, 80)), "Rnn" if kind == "RNN" else "Q" + kind.title()
     return case
 
 
@@ -342,7 +342,7 @@ def check(sinter, case, least, folder):
         missing = set()
     if missing:
         return f"no {' '.join(sorted(missing))} among {' '.join(steps)}", 0
-    in_float = set(must.split()) & {"Lstm", "Gru", "Rnn"}
+    in_float = set(must.split()) & {"QLstm", "QGru", "Rnn"}  # or give float32
     cli.call(sinter, "convert", path + ".onnx", "-o", path + ".float.sinter", "--quiet")
     saved = os.path.getsize(path + ".float.sinter") - os.path.getsize(path + ".sinter")
     if in_float and saved < 0.6 * max(c.ByteSize() for c in model.graph.initializer):
