@@ -23,6 +23,9 @@ constexpr Rates kConvTranspose = {{300, 0.012, 0.1, 0.05}, {400, 0.008, 0.2, 0.1
 constexpr Rates kOneRow = {{60, 0.022, 0.1, 0.1}, {100, 0.0068, 0.3, 0.1}, {100, 0.013, 10, 0.1}};
 constexpr double kFarWeights = 1 << 20, kFarFloat = 0.1;  // elements; float32 products beyond them
 
+// For each step of a sequence in one direction, multiplication, and (as `output`) row of gates.
+constexpr Rates kRecurrent = {{250, 0.026, 2.6, 0}, {200, 0.019, 5, 0}, {200, 0.019, 5, 0}};
+
 // Products of two activations on int16 have a portable kernel only.
 constexpr Rate kPortable16 = {200, 1, 1, 0.1};
 
@@ -69,7 +72,31 @@ Work product(const Graph& g, const Node& node, double depth, double group) {
   return w;
 }
 
+bool is_gated(const Node& node) { return node.op() == Op::kLstm || node.op() == Op::kGru; }
+
+// Every step of a sequence multiplies one row by W's and one by R's [directions, gates, columns].
+double recurrent_products(const Graph& g, const Node& node) {
+  return elements(g, node.inputs[0]) / last_dim(g, node.inputs[0]) *
+         (elements(g, node.inputs[1]) + elements(g, node.inputs[2]));
+}
+
+Work recurrent(const Graph& g, const Node& node) {
+  const Dims& weights = g.value(node.inputs[1]).dims;
+  const double steps = elements(g, node.inputs[0]) / last_dim(g, node.inputs[0]);
+  const auto of_steps = [&](const Rate& rate) {
+    const double each = rate.step + rate.output * static_cast<double>(weights[1]);
+    return Rate{steps * static_cast<double>(weights[0]) * each, rate.product, 0, rate.input};
+  };
+  Work w;
+  w.rates = {of_steps(kRecurrent.float32), of_steps(kRecurrent.int8), of_steps(kRecurrent.int16)};
+  if (elements(g, node.inputs[1]) + elements(g, node.inputs[2]) > kFarWeights)
+    w.rates.float32.product = kFarFloat;
+  w.float_products = w.int8_products = recurrent_products(g, node);
+  return w;
+}
+
 Work work_of(const Graph& g, const Node& node) {
+  if (is_gated(node)) return recurrent(g, node);
   Work w;
   if (node.outputs.empty() || node.outputs[0] < 0) return w;
   const double outputs = elements(g, node.outputs[0]);
@@ -168,6 +195,7 @@ double cost(const Graph& g, const Node& node, const Rate& rate, double products)
 }  // namespace
 
 double multiply_adds(const Graph& g, const Node& node) {
+  if (is_gated(node) || node.op() == Op::kRnn) return recurrent_products(g, node);
   if (node.outputs.empty() || node.outputs[0] < 0) return 0;
   const double outputs = elements(g, node.outputs[0]);
   const auto weights = [&](size_t operand) { return elements(g, node.inputs[operand]); };
@@ -185,10 +213,6 @@ double multiply_adds(const Graph& g, const Node& node) {
       const bool turned = node.as<MatMulAttrs>()->transpose_a != 0 && a.size() > 1;
       return outputs * (turned ? static_cast<double>(a[a.size() - 2]) : last_dim(g, node.inputs[0]));
     }
-    case Op::kLstm:
-    case Op::kGru:
-    case Op::kRnn:
-      return elements(g, node.inputs[0]) / last_dim(g, node.inputs[0]) * (weights(1) + weights(2));
     case Op::kAttention: {
       const Dims& keys = g.value(node.inputs[1]).dims;
       const double count = keys.size() > 1 ? static_cast<double>(keys[keys.size() - 2]) : 1;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/quantize/cost.h"
 #include "converter/quantize/weight_only.h"
 #include "runtime/kernels/q_recurrent.h"
 
@@ -211,6 +212,11 @@ std::string no_integer_form(const Graph& g, const Node& node) {
   if (!sums_fit(weights_of(g, node, 1), 255) || !sums_fit(weights_of(g, node, 2), 1 / kHiddenUnit))
     return "sums of its products may not fit 32 bits";
   return "";
+}
+
+bool gains_on_integers(const Graph& g, const Node& node) {
+  const double cast = boundary_cost(element_count(g.value(node.inputs[0]).dims));
+  return int8_cost(g, node) + cast < float_cost(g, node);
 }
 
 QuantParams recurrent_grid(const Graph& g, const Node& node, double low, double high) {

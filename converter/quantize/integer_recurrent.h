@@ -16,6 +16,9 @@ ValueId recurrent_result(const Node& node);
 // Why a recurrent layer has no integer form; empty: it has one.
 std::string no_integer_form(const Graph& graph, const Node& node);
 
+// Whether integers take less time there by cost.h's table, the cast of the input included.
+bool gains_on_integers(const Graph& graph, const Node& node);
+
 // The grid of a layer's input, seen between these numbers: int16, or int8 where sums of int16 may not fit 32
 // bits.
 QuantParams recurrent_grid(const Graph& graph, const Node& node, double low, double high);

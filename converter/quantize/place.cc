@@ -241,7 +241,9 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
       else if (const std::string why = is_recurrent(node.op()) ? no_integer_form(g, node) : ""; !why.empty())
         fate.left = {Reason::kNoKernel, why + "; weights of 1024 numbers or more are kept in 8 bits"};
       else if (is_recurrent(node.op()))
-        fate.left = {Reason::kAccuracy, "weights of 1024 numbers or more are kept in 8 bits"};
+        fate.left = {
+            !left.asks_for_integers() && !gains_on_integers(g, node) ? Reason::kSlower : Reason::kAccuracy,
+            "weights of 1024 numbers or more are kept in 8 bits"};
       else if (kinds[n] == Kind::kFloat)
         fate.left.reason = Reason::kNoKernel;
       else if (kinds[n] == Kind::kSteep)

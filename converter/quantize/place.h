@@ -29,6 +29,8 @@ struct LeftFloat {
 struct LeftMap : std::map<ValueId, LeftFloat> {
   bool force_int8 = false;    // nothing else stays float for being slower on integers
   bool require_int8 = false;  // nor for having integers on one side only
+
+  bool asks_for_integers() const { return force_int8 || require_int8; }
 };
 
 // What became of an operation that takes or gives float32.

@@ -36,6 +36,7 @@ TWINS = ["hello-sine/hello-sine-qdq.onnx", "micro-speech/micro-speech-qdq.onnx",
          "mlperf-ic/ic-resnet8-qdq.onnx", "mlperf-kws/kws-dscnn-qdq.onnx"]
 FLOATS = ["mlperf-kws/kws-dscnn-fp32.onnx", "mlperf-ic/ic-resnet8-fp32.onnx", "mnist8-cntk/model.onnx",
           "person-det-192/model.onnx", "ultraface-slim-simp/version-slim-320_simplified.onnx"]
+RECURRENT = ["lstm", "gru"]  # of tests/quantize/nets
 # Name, target of the conversion, SINTER_CPU_CAP (of XNNPACK), flags of the runner, flags of qemu.
 HERE_TIERS = [("reference", None, ["--backend", "reference"]), ("simd", None, ["--backend", "simd"]), ("default", None, []),
               ("2 threads", None, ["--threads", "2"]), ("4 threads", None, ["--threads", "4"]),
@@ -217,6 +218,11 @@ def main():
             if args.only in name:
                 samples(path, s.path("c.npz"))
                 s.model(name + " as int8", path, "--quantize", "int8", "--calibrate", s.path("c.npz"), fixed=False)
+        for name in RECURRENT:
+            path = os.path.join(HERE, "..", "quantize", "nets", name + ".onnx")
+            if args.only in name:
+                samples(path, s.path("c.npz"))
+                s.model(name + " as int8", path, "--quantize", "int8", "--force-int8", "--calibrate", s.path("c.npz"), fixed=False)
         if not shared:
             print("skip  shared models: there is no folder of them")
         for tier in tiers:

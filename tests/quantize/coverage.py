@@ -258,13 +258,14 @@ def quotient(m):
     return m.op("Div", x, m.op("Add", m.op("Abs", x), m.constant(1))), "Lut"
 
 
-def recurrent(kind, gates):
-    """On integers; Rnn in float, with weights in 8 bits."""
+def recurrent(kind, gates, hidden):
+    """Of enough units on integers; small ones and Rnn in float, with weights in 8 bits."""
     def case(m):
         x = m.op("Transpose", m.rows(), perm=[1, 0, 2])
-        w, r = (m.constant(m.rng.normal(0, 0.3, (2, gates * 40, n))) for n in (16, 40))
-        y = m.op(kind, x, w, r, m.constant(m.rng.normal(0, 0.2, (2, gates * 80))), hidden_size=40, direction="bidirectional")
-        return m.op("Reshape", m.op("Transpose", y, perm=[2, 0, 1, 3]), m.ints(1, 6, 80)), "Rnn" if kind == "RNN" else "Q" + kind.title()
+        w, r = (m.constant(m.rng.normal(0, 1.9 * hidden ** -0.5, (2, gates * hidden, n))) for n in (16, hidden))
+        y = m.op(kind, x, w, r, m.constant(m.rng.normal(0, 0.2, (2, 2 * gates * hidden))), hidden_size=hidden, direction="bidirectional")
+        integer = "Q" if kind != "RNN" and hidden > 300 else ""
+        return m.op("Reshape", m.op("Transpose", y, perm=[2, 0, 1, 3]), m.ints(1, 6, 2 * hidden)), integer + kind.title()
     return case
 
 
@@ -288,7 +289,8 @@ CASES = {
     "largest": (largest, 29), "attention": (attention, 25), "attention_masked": (attention_masked, 29),
     "mixing": (mixing, 29), "transposed": (transposed, 31), "signal": (signal, 30),
     "batch_norm_scale": (batch_norm_scale, 32), "dead_channels": (dead_channels, 30), "quotient": (quotient, 30),
-    "lstm": (recurrent("LSTM", 4), 30), "gru": (recurrent("GRU", 3), 30), "rnn": (recurrent("RNN", 1), 30),
+    "lstm": (recurrent("LSTM", 4, 40), 30), "gru": (recurrent("GRU", 3, 40), 30), "rnn": (recurrent("RNN", 1, 40), 30),
+    "wide_lstm": (recurrent("LSTM", 4, 384), 30), "wide_gru": (recurrent("GRU", 3, 384), 30),
 }
 
 
@@ -342,7 +344,7 @@ def check(sinter, case, least, folder):
         missing = set()
     if missing:
         return f"no {' '.join(sorted(missing))} among {' '.join(steps)}", 0
-    in_float = set(must.split()) & {"QLstm", "QGru", "Rnn"}  # or give float32
+    in_float = set(must.split()) & {"Lstm", "Gru", "QLstm", "QGru", "Rnn"}  # or give float32
     cli.call(sinter, "convert", path + ".onnx", "-o", path + ".float.sinter", "--quiet")
     saved = os.path.getsize(path + ".float.sinter") - os.path.getsize(path + ".sinter")
     if in_float and saved < 0.6 * max(c.ByteSize() for c in model.graph.initializer):
