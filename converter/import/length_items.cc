@@ -75,13 +75,21 @@ std::optional<std::vector<LengthId>> Lengths::items(ValueId v) {
     const bool fits = all && std::all_of(all->begin(), all->end(), [&](LengthId id) {
                         return !type || (type->low <= range(id).low && range(id).high <= type->high);
                       });
+    if (!fits && owner_.graph().value(v).dtype == DType::kBool) return std::nullopt;  // not a length
     if (!fits) all = element_symbols(v);
   }
   items_[v] = *all;
   return all;
 }
 
+bool Lengths::computed(ValueId v) {
+  if (owner_.graph().value(v).constant || items_.contains(v) || producer(v) != nullptr) return true;
+  return owner_.captures_computed(v);
+}
+
 std::optional<std::vector<int64_t>> Lengths::known_items(ValueId v) {
+  // Nothing is proven of an input, and asking would enter its elements as lengths.
+  if (v < 0 || !computed(v)) return std::nullopt;
   const auto all = items(v);
   if (!all) return std::nullopt;
   std::vector<int64_t> numbers;

@@ -70,6 +70,8 @@ class Lengths {
   // The elements of an integer value or a truth in row-major order; nullopt for other types, for values of
   // more than kMostItems elements and for bounded ones.
   std::optional<std::vector<LengthId>> items(ValueId v);
+  // Whether it is constant, or something computes it: nothing is proven of what is given while running.
+  bool computed(ValueId v);
   // All elements, where each is known.
   std::optional<std::vector<int64_t>> known_items(ValueId v);
   // `v` holds these.

@@ -90,6 +90,13 @@ ValueId GraphLowering::capture(ValueId outside, const std::string& name) {
   return inside;
 }
 
+bool GraphLowering::captures_computed(ValueId inside) {
+  const size_t first = graph_.inputs.size() - captures_.size();
+  for (size_t i = 0; i < captures_.size(); ++i)
+    if (graph_.inputs[first + i] == inside) return outer_->lengths().computed(captures_[i]);
+  return false;
+}
+
 std::optional<std::vector<LengthId>> GraphLowering::captured_items(ValueId inside) {
   const size_t first = graph_.inputs.size() - captures_.size();
   for (size_t i = 0; i < captures_.size(); ++i) {

@@ -97,6 +97,8 @@ class GraphLowering {
   ValueId capture(ValueId outside, const std::string& name);
   // The elements of a captured value, where the enclosing graph follows them; nullopt: it is none.
   std::optional<std::vector<LengthId>> captured_items(ValueId inside);
+  // Whether `inside` is captured, and constant or computed where it comes from.
+  bool captures_computed(ValueId inside);
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);

@@ -46,6 +46,9 @@ OTHER = {
     "test_reduce_prod_default_axes_keepdims_example": "its result is beyond float16",
     "test_dequantizelinear_e5m2": "its result is beyond float16",
     "test_tan": "steep at its inputs",
+    "cropandresize_nearest_*": "takes the nearest pixel, which is another one where coordinates are rounded otherwise",
+    "inverse_*": "amplifies what rounding changes of its matrix",
+    "mha_bias_of_lowest_*": "its bias is the lowest float32, beyond float16",
 }
 
 
