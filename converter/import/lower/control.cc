@@ -210,6 +210,7 @@ std::vector<ValueFact> assumed_results(NodeLowering& n, const Graph& body, const
   const int64_t size = n.parent().options().assumed;
   std::vector<ValueFact> facts;
   for (size_t i = first; i < body.outputs.size() && size > 0; ++i) {
+    if (body.outputs[i] < 0) return {};  // refused in the body
     const Value& v = body.value(body.outputs[i]);
     Dims dims = v.dims;
     if (i - first >= loop.carried.size()) {
@@ -306,6 +307,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   std::optional<LoweredBody> body;
   std::vector<CarriedShape> shapes;
   for (const ValueId v : loop.carried) {
+    if (v < 0) return std::nullopt;  // refused before
     shapes.push_back({n.dims(v), {}, {}});
     for (const auto& [axis, length] : graph_of(n).value(v).extents) shapes.back().open.insert(axis);
   }
