@@ -46,7 +46,9 @@ Dims Bounded::maxima(const std::vector<LengthId>& all) {
 ValueId Bounded::with_lengths(ValueId v, std::vector<LengthId> all) {
   if (v < 0) return v;
   std::vector<std::pair<int, ValueId>> extents;
-  for (size_t i = 0; i < all.size(); ++i) {
+  if (n_.dims(v).size() != all.size())
+    return n_.refuse("its result of {} has lengths for {} axes", to_string(n_.dims(v)), all.size()), kUnknown;
+  for (size_t i = 0; i < all.size() && v >= 0; ++i) {
     const auto axis = static_cast<int64_t>(i);
     const int64_t dim = n_.dims(v)[i], high = std::max<int64_t>(lengths_.high(all[i]), 0);
     if (high < dim) v = cut(v, axis, high);
