@@ -50,18 +50,20 @@ HWY_INLINE void block(const Gemm& g, const float* a, const float* b, int64_t b_s
     hn::StoreN(v, d, at, n);
   };
   const float* bias1 = bias != nullptr ? bias + n0 : nullptr;
-#define SINTER_ROW(r)                                       \
-  if constexpr (kRows > r) {                                \
-    finish(c##r##0, y + r * g.y_stride, bias, n0);          \
-    finish(c##r##1, y + r * g.y_stride + lanes, bias1, n1); \
+#define SINTER_ROW(r)                                                                    \
+  if constexpr (kRows > r) {                                                             \
+    finish(c##r##0, y + r * g.y_stride, bias, n0);                                       \
+    if constexpr (kVectors == 2) finish(c##r##1, y + r * g.y_stride + lanes, bias1, n1); \
   }
   SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5)
 #undef SINTER_ROW
 }
 
+// All rows of one panel. Out of line: inlined into its callers, this would take clang 20 minutes with
+// sanitizers.
 template <int kVectors>
-HWY_INLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_t step, int64_t depth,
-                           float* y, size_t valid, const float* bias, bool first, bool last) {
+HWY_NOINLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_t step, int64_t depth,
+                             float* y, size_t valid, const float* bias, bool first, bool last) {
   int64_t r = 0;
   for (; r + 6 <= g.rows; r += 6, a += 6 * g.a_stride, y += 6 * g.y_stride)
     block<6, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
