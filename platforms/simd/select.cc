@@ -154,7 +154,7 @@ namespace {
 HWY_EXPORT(run_compare_row);
 HWY_EXPORT(run_where_row);
 
-constexpr int64_t kPiece = 16384;
+constexpr int64_t kSelectPiece = 16384;
 
 // Axes of the result, merged where every operand walks them as one, outermost first; strides in elements.
 template <size_t kN>
@@ -192,8 +192,8 @@ void for_rows(const OpCall& call, RunContext& context, Row row) {
   const int64_t length = axes.rank > 0 ? axes.dims[inner] : 1;
   int64_t steps[kN];
   for (size_t k = 0; k < kN; ++k) steps[k] = axes.strides[k][inner];
-  const int64_t piece = std::min(length, kPiece), pieces = divide_up(length, piece);
-  parallel_for(context.threads, size / length * pieces, std::max<int64_t>(kPiece / piece, 1),
+  const int64_t piece = std::min(length, kSelectPiece), pieces = divide_up(length, piece);
+  parallel_for(context.threads, size / length * pieces, std::max<int64_t>(kSelectPiece / piece, 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t unit = begin; unit < end; ++unit) {
                    const int64_t line = unit / pieces, first = unit % pieces * piece;
