@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <vector>
 
 #include "converter/cli/commands.h"
@@ -284,20 +285,29 @@ void run_explain(const InspectArguments& a) {
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
   HostSession host(loaded, session_here(view, {}));
-  const nlohmann::json fates = fates_of(loaded.model(), a.name);
-  // The node whose steps do the work of the one that is asked for, and the value read instead of one that is
-  // gone.
-  std::string node = a.name, value = a.name;
+  const nlohmann::json constant = constant_of(loaded.model(), a.name);
+  nlohmann::json fates = fates_of(loaded.model(), a.name);
+  // The nodes whose steps do the work of the one that is asked for, and the values read instead of one that
+  // is gone. Of a constant that left no value: the same of its readers.
+  std::set<std::string> nodes{a.name}, names{a.name};
+  if (constant.is_object())
+    for (const auto& reader : constant["readers"]) {
+      nodes.insert(reader.get<std::string>());
+      for (auto& f : fates_of(loaded.model(), reader.get<std::string>())) fates.push_back(std::move(f));
+    }
   for (const auto& f : fates) {
     if (f.contains("call")) continue;
-    if (f.value("became", "") == "step") node = f.value("onnx_node", node);
-    if (f.value("became", "") == "fused") node = f.value("into", node);
-    if (f.value("became", "") == "value") value = f.value("into", value);
+    if (f.value("became", "") == "step") nodes.insert(f.value("onnx_node", a.name));
+    if (f.value("became", "") == "fused") nodes.insert(f.value("into", a.name));
+    if (f.value("became", "") == "value") names.insert(f.value("into", a.name));
   }
   // Also under the name of the ONNX value that it stands for.
-  const auto named = [&](const std::string& name) { return name == value || exact_name(name) == value; };
+  const auto named = [&](const std::string& name) {
+    return names.count(name) != 0 || names.count(exact_name(name)) != 0;
+  };
   for (const auto& s : steps_json(view, host)) {
-    bool hit = s["name"] == node || s["name"].get<std::string>().starts_with(a.name + "/");
+    const std::string step = s["name"].get<std::string>();
+    bool hit = nodes.count(step) != 0 || step.starts_with(a.name + "/");
     for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
     for (const auto& x : s["outputs"]) {  // "NAME TYPE"
       const std::string text = x.get<std::string>();
@@ -314,19 +324,19 @@ void run_explain(const InspectArguments& a) {
     const std::string value = e.value("value", std::string());
     if (value == a.name || value == base || e.value("node", std::string()) == a.name) types.push_back(e);
   }
-  if (found.empty() && values.empty() && types.empty() && fates.empty())
+  if (found.empty() && values.empty() && types.empty() && fates.empty() && constant.is_null())
     throw DataError(
         fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
-                    "--steps lists what is "
-                    "there; --strip leaves names out)",
+                    "--steps lists what is there; --strip leaves names out)",
                     a.model, a.name));
   if (a.common.json) {
-    fmt::print("{}\n",
-               nlohmann::json{
-                   {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}}
-                   .dump(2));
+    nlohmann::json json{
+        {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}};
+    if (constant.is_object()) json["constant"] = constant;
+    fmt::print("{}\n", json.dump(2));
     return;
   }
+  if (constant.is_object() && values.empty()) fmt::print("constant {}\n", constant_words(constant));
   for (const auto& f : fates)
     fmt::print("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""), fate_words(f));
   for (const auto& t : values)

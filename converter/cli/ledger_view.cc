@@ -41,13 +41,14 @@ nlohmann::json debug_lines(const Model& model) {
 }
 
 bool about_node(const nlohmann::json& line) { return line.contains("onnx_node"); }
+bool about_constant(const nlohmann::json& line) { return line.contains("onnx_constant"); }
 
 }  // namespace
 
 nlohmann::json ledger_of(const Model& model) {
   nlohmann::json entries = nlohmann::json::array();
   for (nlohmann::json& line : debug_lines(model))
-    if (!about_node(line)) entries.push_back(std::move(line));
+    if (!about_node(line) && !about_constant(line)) entries.push_back(std::move(line));
   return entries;
 }
 
@@ -76,6 +77,12 @@ nlohmann::json fates_of(const Model& model, const std::string& name) {
         chain.back()["call"] = name;
       }
   return chain;
+}
+
+nlohmann::json constant_of(const Model& model, const std::string& name) {
+  for (nlohmann::json& line : debug_lines(model))
+    if (about_constant(line) && line.value("onnx_constant", std::string()) == name) return std::move(line);
+  return nullptr;
 }
 
 std::string ledger_line(const nlohmann::json& e) {

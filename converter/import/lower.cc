@@ -548,6 +548,25 @@ void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& outputs) {
     for (const auto& body : node.bodies) forget_inner_lengths(*body, {});
 }
 
+// The constants that the model or --const gives, with the nodes that read them.
+void enter_constants(const ImportedGraph& main, const LoweringOptions& options, NodeFates* fates) {
+  std::map<std::string, std::vector<std::string>> readers;
+  each_graph(main, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes)
+      for (const std::string& name : node.inputs)
+        if (std::vector<std::string>& nodes = readers[name]; nodes.empty() || nodes.back() != node.name)
+          nodes.push_back(node.name);
+  });
+  const auto enter = [&](const std::string& name, const ConstantPtr& data) {
+    if (data) fates->add(GivenConstant{name, to_string(data->dtype(), data->dims()), readers[name]});
+  };
+  for (const auto& [name, data] : options.constants) enter(name, data);
+  each_graph(main, [&](const ImportedGraph& graph) {
+    for (const ImportedTensor& tensor : graph.initializers)
+      if (options.constants.count(tensor.name) == 0) enter(tensor.name, tensor.data);
+  });
+}
+
 std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& options,
                                 Diagnostics& diagnostics, NodeFates* fates, bool* any_open) {
   Graph graph;
@@ -626,6 +645,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
   forget_inner_lengths(graph, graph.outputs);
+  if (fates != nullptr) enter_constants(model.graph, options, fates);
   return graph;
 }
 

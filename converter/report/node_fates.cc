@@ -181,10 +181,23 @@ void NodeFates::follow(const char* by, const Picture& before, const Graph& graph
   }
 }
 
+namespace {
+
+std::string one_line(const nlohmann::json& object) {
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
 std::string to_lines(const NodeFates& fates, const Graph& graph) {
-  std::set<std::string> steps, values;
+  std::set<std::string> steps, values, used;
   each_graph(graph, [&](const Graph& g) {
-    for (const Node& node : g.nodes) steps.insert(node.name);
+    for (const Node& node : g.nodes) {
+      steps.insert(node.name);
+      for (const ValueId id : node.inputs)
+        if (id >= 0) used.insert(g.value(id).name);
+    }
+    for (const ValueId id : g.outputs) used.insert(g.value(id).name);
     for (const Value& v : g.values) values.insert(v.name);
   });
   std::string text;
@@ -200,8 +213,12 @@ std::string to_lines(const NodeFates& fates, const Graph& graph) {
                         {"became", kind_word(steps.count(fate.node) != 0 ? Kind::kStep : fate.kind)}};
     if (!fate.into.empty()) line["into"] = fate.into;
     if (!fate.by.empty()) line["by"] = fate.by;
-    text += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    text += one_line(line);
   }
+  for (const GivenConstant& constant : fates.constants())
+    if (used.count(constant.name) == 0)
+      text += one_line(
+          {{"onnx_constant", constant.name}, {"type", constant.type}, {"readers", constant.readers}});
   return text;
 }
 
@@ -218,6 +235,18 @@ std::string fate_words(const nlohmann::json& line) {
   if (became == "fused")
     return fmt::format("fused{} into node {}", how, into.empty() ? "without a name" : value);
   return fmt::format("dropped{}: no output needs it", how);
+}
+
+std::string constant_words(const nlohmann::json& line) {
+  const auto readers = line.value("readers", std::vector<std::string>());
+  const std::string what =
+      fmt::format("'{}' ({})", line.value("onnx_constant", std::string()), line.value("type", std::string()));
+  if (readers.empty()) return fmt::format("{} was dropped at import: no node reads it", what);
+  std::string names;
+  for (const std::string& reader : readers) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", reader);
+  return fmt::format("{} left no value of its name: it went into what became of its reader{} {}", what,
+                     readers.size() == 1 ? "," : "s,",
+                     readers.size() == 1 ? "node " + names : "nodes " + names);
 }
 
 }  // namespace sinter::convert
