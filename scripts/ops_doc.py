@@ -175,8 +175,9 @@ class Importer:
         self.files = {f: read(f"{folder}/{f}") for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".cc")}
         self.local = {f: functions(t) for f, t in self.files.items()}
         self.shared = {}
+        headers = [f for f in sorted(os.listdir(os.path.join(ROOT, folder))) if f.endswith(".h")]
         for f, known in self.local.items():
-            for header in ("common.h", "spatial.h", "control.h", "quant_operands.h", "slice.h"):
+            for header in headers:
                 names = set(re.findall(r"\b(\w+)\(", read(f"{folder}/{header}")))
                 for name in names & set(known):
                     self.shared[name] = (f, known[name])

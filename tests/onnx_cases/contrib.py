@@ -111,6 +111,17 @@ def movement():
     attrs = dict(signal_ndim=1, normalized=0, onesided=1)
     yield simple("rfft", ms("Rfft", "x", "y", **attrs), {"x": signal}, expect="given", given={"y": pair})
     yield simple("irfft", ms("Irfft", "x", "y", **attrs), {"x": pair}, expect="given", given={"y": signal})
+    for axes, shape in ((2, (2, 5, 8)), (2, (6, 7)), (3, (2, 4, 3, 6))):
+        block = floats(f"fft{axes}", *shape)
+        over = tuple(range(-axes, 0))
+        spectrum = np.fft.rfftn(block.astype(np.float64), axes=over)
+        pair = np.stack([spectrum.real, spectrum.imag], -1).astype(np.float32)
+        attrs = dict(signal_ndim=axes, normalized=0, onesided=1)
+        yield simple(f"rfft_{axes}_of_{len(shape)}", ms("Rfft", "x", "y", **attrs), {"x": block}, expect="given",
+                     given={"y": pair})
+        back = np.fft.irfftn(spectrum, axes=over)
+        yield simple(f"irfft_{axes}_of_{len(shape)}", ms("Irfft", "x", "y", **attrs), {"x": pair}, expect="given",
+                     given={"y": back.astype(np.float32)}, atol=1e-4)
 
 
 def causal_states():

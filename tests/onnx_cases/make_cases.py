@@ -2,6 +2,7 @@
 import bounded
 import contrib
 import control
+import decoder
 import detection
 import masks
 import microsoft
@@ -9,7 +10,7 @@ import old_opsets
 import refusals
 import structure
 
-MODULES = (contrib, control, masks, microsoft, old_opsets, structure, bounded, detection, refusals)
+MODULES = (contrib, control, decoder, masks, microsoft, old_opsets, structure, bounded, detection, refusals)
 
 
 def cases():

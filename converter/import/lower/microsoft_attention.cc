@@ -1,8 +1,11 @@
-// com.microsoft's Attention, QAttention and MultiHeadAttention, taken apart into projections and Attention.
+// com.microsoft's Attention, QAttention, MultiHeadAttention and their forms for one decoded token, taken
+// apart into projections and Attention.
 //
 // A masked key gets `mask_filter_value` added to its score, a finite number, and a key beyond a causal query
 // the lowest float32. So a query of which every key is masked still has weights: those of its scores where
 // the filter leaves them standing (-10000), equal ones where it swallows them (-3.4e38).
+#include "converter/import/lower/microsoft_attention.h"
+
 #include <cmath>
 
 #include "converter/import/lower/common.h"
@@ -14,19 +17,6 @@ namespace {
 // A filter from here on swallows every score that it is added to.
 constexpr double kSwallows = -1e30;
 
-// [B, S, H * D] -> [B, H, S, D]
-ValueId heads_apart(NodeLowering& n, ValueId v, int64_t heads) {
-  if (v < 0) return v;
-  const Dims d = n.dims(v);
-  return n.transpose(n.reshape(v, {d[0], d[1], heads, d[2] / heads}), {0, 2, 1, 3});
-}
-// [B, H, S, D] -> [B, S, H * D]
-ValueId heads_together(NodeLowering& n, ValueId v) {
-  if (v < 0) return v;
-  const Dims d = n.dims(v);
-  return n.reshape(n.transpose(v, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
-}
-
 ValueId both(NodeLowering& n, ValueId a, ValueId b) {
   return a == kAbsent ? b : n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, {a, b});
 }
@@ -34,7 +24,7 @@ ValueId compared(NodeLowering& n, CompareFn fn, ValueId a, ValueId b) {
   return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b});
 }
 
-struct Lengths {
+struct KeyCounts {
   int64_t batch, queries, past, keys;  // keys: past ones included
 };
 
@@ -42,7 +32,7 @@ struct Lengths {
 // are positive: [B, T], [B, S, T], or one that broadcasts to [B, H, S, T], or [B, 1, N, N] for sequences of
 // up to N. Masks of rank 1 hold ends: [B], [2 B] with starts behind them, or [3 B + 2] with cumulated
 // lengths.
-ValueId kept_keys(NodeLowering& n, ValueId mask, const Lengths& l) {
+ValueId kept_keys(NodeLowering& n, ValueId mask, const KeyCounts& l) {
   if (mask < 0) return kUnknown;
   const Dims d = n.dims(mask);
   const DType t = n.dtype(mask);
@@ -76,7 +66,7 @@ ValueId kept_keys(NodeLowering& n, ValueId mask, const Lengths& l) {
 }
 
 // Key j is seen by query i if j <= past + i; the last query sees all of them. Constant, [1, 1, S, T].
-ValueId causal_keys(NodeLowering& n, const Lengths& l) {
+ValueId causal_keys(NodeLowering& n, const KeyCounts& l) {
   ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}),
                        n.add_constant(Constant::scalar_int(DType::kInt64, l.past)));
   if (l.past + l.queries < l.keys) {
@@ -99,13 +89,28 @@ double lowest(DType t) {
   }
 }
 
-struct Heads {
-  ValueId q, k, v;  // [B, H, S, D]
-  ValueId mask = kAbsent, bias = kAbsent;
-  int64_t past = 0;
-};
+// Key j exists for query i of a call that comes after `past_rows` keys: [1, 1, S or 1, T].
+ValueId existing_keys(NodeLowering& n, const MicrosoftAttention& h, bool causal, const KeyCounts& l) {
+  const ValueId before = n.reshape(n.cast(h.past_rows, DType::kInt64), {1, 1, 1, 1});
+  const ValueId last =
+      causal ? n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}), before)
+             : n.add(before, n.add_constant(Constant::scalar_int(DType::kInt64, l.queries - 1)));
+  return compared(n, CompareFn::kLessOrEqual, n.reshape(index_row(n, l.keys), {1, 1, 1, l.keys}), last);
+}
 
-ValueId attend(NodeLowering& n, Heads h) {
+// A mask or a bias of fewer keys than the cache has room for; the others do not exist.
+ValueId up_to_room(NodeLowering& n, ValueId v, int64_t keys) {
+  if (v < 0) return v;
+  Dims d = n.dims(v);
+  if (d.size() < 2 || d.back() >= keys || (d.size() > 2 && d.back() == 1)) return v;
+  d.back() = keys - d.back();
+  return n.emit(ConcatAttrs{static_cast<int64_t>(d.size()) - 1},
+                {v, n.broadcast(n.scalar(n.dtype(v), 0), d)});
+}
+
+}  // namespace
+
+ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   const double filter = n.attr_float("mask_filter_value", -10000);
   bool causal = n.attr_int("unidirectional", 0) != 0;
   double scale = n.attr_float("scale", 0);
@@ -116,9 +121,15 @@ ValueId attend(NodeLowering& n, Heads h) {
            kUnknown;
   if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(n.dims(h.q)[3]));
   if (std::isnan(filter)) return n.refuse("mask_filter_value is not a number"), kUnknown;
-  const Lengths l{n.dims(h.q)[0], n.dims(h.q)[2], h.past, n.dims(h.k)[2]};
+  const KeyCounts l{n.dims(h.q)[0], n.dims(h.q)[2], h.past, n.dims(h.k)[2]};
   const DType result = n.dtype(h.q);
   DType t = result;
+  ValueId exists = kAbsent;
+  if (h.past_rows != kAbsent) {
+    h.mask = up_to_room(n, h.mask, l.keys), h.bias = up_to_room(n, h.bias, l.keys);
+    exists = existing_keys(n, h, causal, l);
+    causal = false;
+  }
   auto rule = AttentionRule::kHides;
   ValueId bias = h.bias, keep = h.mask == kAbsent ? kAbsent : kept_keys(n, h.mask, l);
   if (keep == kUnknown) return kUnknown;
@@ -150,22 +161,28 @@ ValueId attend(NodeLowering& n, Heads h) {
     bias = n.emit(WhereAttrs{}, {allowed, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
     rule = AttentionRule::kHides;
   }
+  if (exists != kAbsent)
+    bias = n.emit(WhereAttrs{}, {exists, bias == kAbsent ? n.scalar(t, 0) : bias, n.scalar(t, -kInfinity)});
   std::vector<ValueId> operands{n.cast(h.q, t), n.cast(h.k, t), n.cast(h.v, t)};
   if (bias != kAbsent) operands.push_back(n.cast(bias, t));
   const ValueId y = n.emit(AttentionAttrs{scale, causal, static_cast<int64_t>(rule)}, operands);
   return heads_together(n, n.cast(y, result));
 }
 
+namespace {
+
 struct SelfAttention {
-  ValueId x, weights, bias, mask, past, attention_bias;
+  ValueId x, weights, bias, mask, past, attention_bias, past_length = kAbsent;
 };
 bool self_attention(NodeLowering& n, const SelfAttention& in) {
   const int64_t heads = n.attr_int("num_heads", 0);
   std::vector<int64_t> sizes = n.attr_ints("qkv_hidden_sizes");
-  if (n.attr_int("do_rotary", 0) != 0 || n.attr_int("past_present_share_buffer", 0) != 0)
-    return n.refuse("rotary embedding and shared caches are not supported");
-  n.ignore_attr("rotary_embedding_dim");
+  const bool rotary = n.attr_int("do_rotary", 0) != 0,
+             share = n.attr_int("past_present_share_buffer", 0) != 0;
+  if (!rotary) n.ignore_attr("rotary_embedding_dim");
   if (in.x < 0 || in.weights < 0) return false;
+  if (share && (in.past == kAbsent || in.past_length == kAbsent))
+    return n.refuse("past_present_share_buffer needs past and past_sequence_length");
   if (n.rank(in.x) != 3 || n.rank(in.weights) != 2 || heads < 1)
     return n.refuse_shapes("needs an input of rank 3, a weight matrix and num_heads");
   const int64_t width = n.dims(in.weights)[1];
@@ -179,26 +196,49 @@ bool self_attention(NodeLowering& n, const SelfAttention& in) {
   ValueId all = matrix_product(n, in.x, in.weights);
   if (in.bias != kAbsent) all = n.add(all, in.bias);
   if (all < 0) return false;
-  Heads h{heads_apart(n, n.slice(all, 2, 0, sizes[0]), heads),
-          heads_apart(n, n.slice(all, 2, sizes[0], sizes[1]), heads),
-          heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), in.mask, in.attention_bias};
-  if (const ValueId past = in.past; past != kAbsent) {
-    if (n.rank(past) != 5) return n.refuse_shapes("past has rank {}, not 5", n.rank(past));
-    const Dims d(n.dims(past).begin() + 1, n.dims(past).end());
-    h.past = d[2];
-    h.k = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 0, 1), d), h.k});
-    h.v = n.emit(ConcatAttrs{2}, {n.reshape(n.slice(past, 0, 1, 1), d), h.v});
+  MicrosoftAttention h{heads_apart(n, n.slice(all, 2, 0, sizes[0]), heads),
+                       heads_apart(n, n.slice(all, 2, sizes[0], sizes[1]), heads),
+                       heads_apart(n, n.slice(all, 2, sizes[0] + sizes[1], sizes[2]), heads), in.mask,
+                       in.attention_bias};
+  Caches past{kAbsent, kAbsent};
+  if (in.past != kAbsent) {
+    if (n.rank(in.past) != 5) return n.refuse_shapes("past has rank {}, not 5", n.rank(in.past));
+    const Dims d(n.dims(in.past).begin() + 1, n.dims(in.past).end());
+    past = {n.reshape(n.slice(in.past, 0, 0, 1), d), n.reshape(n.slice(in.past, 0, 1, 1), d)};
   }
-  if (n.wants_output(1) && !n.output(1, n.emit(ConcatAttrs{0}, {n.unsqueeze(h.k, 0), n.unsqueeze(h.v, 0)})))
+  const ValueId count = share ? in.past_length : kAbsent;
+  if (rotary) rotate_by_position(n, h, past, count);
+  Caches present{h.k, h.v};
+  if (in.past != kAbsent) present = append(n, h, past, count);
+  if (n.wants_output(1) &&
+      !n.output(1, n.emit(ConcatAttrs{0}, {n.unsqueeze(present.keys, 0), n.unsqueeze(present.values, 0)})))
     return false;
   return n.output(0, attend(n, h));
 }
 
-// Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?
+// Attention: x [B, S, C], weights [C, q + k + v], bias, mask?, past?, attention bias?, length of the past?
 bool lower_microsoft_attention(NodeLowering& n) {
-  if (n.has_input(6)) return n.refuse("rotary embedding and shared caches are not supported");
   if (!n.has_input(1)) return n.refuse("needs an input and weights");
-  return self_attention(n, {n.input(0), n.input(1), n.input(2), n.input(3), n.input(4), n.input(5)});
+  return self_attention(n,
+                        {n.input(0), n.input(1), n.input(2), n.input(3), n.input(4), n.input(5), n.input(6)});
+}
+
+// Beam search inside the model picks other rows of the caches; without it there is one beam.
+bool one_beam(NodeLowering& n, size_t width, size_t indirection) {
+  const ConstantPtr beams = n.has_input(width) ? n.constant(n.input(width)) : nullptr;
+  const bool one = beams && beams->size() == 1 && beams->as_int64s()[0] == 1;
+  if ((n.has_input(width) || n.has_input(indirection)) && !one)
+    return n.refuse_advising("export the decoder without beam search, or give beam_width 1 with --const",
+                             "beam_width and cache_indirection of more than one beam are not supported");
+  return true;
+}
+
+// DecoderMaskedSelfAttention: as Attention, for one token; beams?, indirection? behind.
+bool lower_decoder_self_attention(NodeLowering& n) {
+  if (!n.has_input(4)) return n.refuse("needs an input, weights, a bias and a past");
+  if (n.rank(n.input(0)) == 3 && n.dims(n.input(0))[1] != 1)
+    return n.refuse_shapes("{} tokens; it takes one", n.dims(n.input(0))[1]);
+  return one_beam(n, 7, 8) && lower_microsoft_attention(n);
 }
 // QAttention: x, weights, bias, scale of x, of the weights (for each column, or one), mask?, zero point of
 // x?, of the weights?, past?
@@ -211,13 +251,18 @@ bool lower_q_attention(NodeLowering& n) {
   return self_attention(n, {x, w, n.input(2), n.input(5), n.input(8), kAbsent});
 }
 
-// MultiHeadAttention: query [B, S, C], key and value [B, T, C] or [B, H, T, D], or key and value as one
-// [B, T, H, 2, D], or all three as [B, S, H, 3, D]; bias [q + k + v]?, mask?, attention bias?, past key?,
-// past value?
-bool lower_multi_head_attention(NodeLowering& n) {
+// Where MultiHeadAttention and its form for one token have their operands.
+struct MultiHeadInputs {
+  size_t bias, mask, attention_bias, past, past_length;
+};
+
+// query [B, S, C], key and value [B, T, C] or [B, H, T, D], or key and value as one [B, T, H, 2, D], or all
+// three as [B, S, H, 3, D]; bias [q + k + v]?, mask?, attention bias?, past key?, past value?, length of the
+// past?
+bool multi_head_attention(NodeLowering& n, const ValueId (&given)[3], const MultiHeadInputs& at) {
   const int64_t heads = n.attr_int("num_heads", 0);
-  if (n.has_input(8) || n.has_input(9)) return n.refuse("shared caches and beams are not supported");
-  const ValueId query = n.input(0), key = n.input(1), value = n.input(2);
+  const bool share = n.has_input(at.past_length);
+  const auto [query, key, value] = given;
   if (query == kAbsent || heads < 1 || (key == kAbsent && value != kAbsent))
     return n.refuse("needs a query, num_heads, and a key where there is a value");
   ValueId parts[3] = {query, key, value};
@@ -231,6 +276,7 @@ bool lower_multi_head_attention(NodeLowering& n) {
     for (int64_t i = first; i < 3; ++i)
       parts[i] = n.reshape(n.slice(packed, 3, i - first, 1), {d[0], d[1], heads * d[4]});
   }
+  const ValueId bias = n.input(at.bias);
   int64_t start = 0;
   for (ValueId& p : parts) {
     const Dims d = n.dims(p);
@@ -238,28 +284,50 @@ bool lower_multi_head_attention(NodeLowering& n) {
       start += d[1] * d[3];
       continue;
     }
-    if (d.size() != 3 || d[2] % heads != 0)
-      return n.refuse_shapes("{} does not split into {} heads", to_string(d), heads);
-    if (n.has_input(3)) {
-      if (n.rank(n.input(3)) != 1 || start + d[2] > n.size(n.input(3)))
-        return n.refuse_shapes("a bias of {} does not fit queries, keys and values",
-                               to_string(n.dims(n.input(3))));
-      p = n.add(p, n.slice(n.input(3), 0, start, d[2]));
+    if (d.size() != 3) return n.refuse_shapes("{} does not split into {} heads", to_string(d), heads);
+    if (bias != kAbsent) {
+      if (n.rank(bias) != 1 || start + d[2] > n.size(bias))
+        return n.refuse_shapes("a bias of {} does not fit queries, keys and values", to_string(n.dims(bias)));
+      p = n.add(p, n.slice(bias, 0, start, d[2]));
     }
     start += d[2];
     p = heads_apart(n, p, heads);
   }
-  Heads h{parts[0], parts[1], parts[2], n.input(4), n.input(5)};
-  if (n.has_input(6) != n.has_input(7)) return n.refuse("past_key and past_value belong together");
-  if (n.has_input(6)) {
-    if (n.rank(n.input(6)) != 4) return n.refuse_shapes("past_key has rank {}, not 4", n.rank(n.input(6)));
-    h.past = n.dims(n.input(6))[2];
-    h.k = n.emit(ConcatAttrs{2}, {n.input(6), h.k});
-    h.v = n.emit(ConcatAttrs{2}, {n.input(7), h.v});
-  }
-  if (n.wants_output(1) && !n.output(1, h.k)) return false;
-  if (n.wants_output(2) && !n.output(2, h.v)) return false;
+  MicrosoftAttention h{parts[0], parts[1], parts[2], n.input(at.mask), n.input(at.attention_bias)};
+  if (n.has_input(at.past) != n.has_input(at.past + 1))
+    return n.refuse("past_key and past_value belong together");
+  if (share && !n.has_input(at.past)) return n.refuse("past_sequence_length without past_key and past_value");
+  Caches present{h.k, h.v};
+  if (n.has_input(at.past))
+    present = append(n, h, {n.input(at.past), n.input(at.past + 1)}, n.input(at.past_length));
+  if (n.wants_output(1) && !n.output(1, present.keys)) return false;
+  if (n.wants_output(2) && !n.output(2, present.values)) return false;
   return n.output(0, attend(n, h));
+}
+
+bool lower_multi_head_attention(NodeLowering& n) {
+  if (n.has_input(9)) return n.refuse("cache_indirection is not supported");
+  return multi_head_attention(n, {n.input(0), n.input(1), n.input(2)}, {3, 4, 5, 6, 8});
+}
+
+// DecoderMaskedMultiHeadAttention: query, key?, value?, mask?, attention bias?, past key?, past value?,
+// length of the past?, beams?, indirection?, bias?. Without key and value the query holds all three, [B, 1, q
+// + k + v].
+bool lower_decoder_multi_head_attention(NodeLowering& n) {
+  if (!n.has_input(0)) return n.refuse("needs a query");
+  const bool share = n.attr_int("past_present_share_buffer", 0) != 0;
+  if (share != n.has_input(7) && n.has_input(5))
+    return n.refuse("past_present_share_buffer and past_sequence_length belong together");
+  if (n.attr_int("output_qk", 0) != 0 && n.wants_output(3)) return n.refuse("output_qk is not supported");
+  if (!one_beam(n, 8, 9)) return false;
+  ValueId parts[3] = {n.input(0), n.input(1), n.input(2)};
+  const Dims d = n.dims(parts[0]);
+  if (d.size() != 3 || d[1] != 1) return n.refuse_shapes("a query of {}; it takes one token", to_string(d));
+  if (parts[1] == kAbsent && parts[2] == kAbsent) {
+    if (d[2] % 3 != 0) return n.refuse_shapes("{} does not hold queries, keys and values", to_string(d));
+    for (int64_t i = 0; i < 3; ++i) parts[i] = n.slice(n.input(0), 2, i * (d[2] / 3), d[2] / 3);
+  }
+  return multi_head_attention(n, parts, {10, 3, 4, 5, 7});
 }
 
 }  // namespace
@@ -269,6 +337,8 @@ std::span<const LowerRule> microsoft_attention_rules() {
       {"Attention", lower_microsoft_attention, kMicrosoft},
       {"QAttention", lower_q_attention, kMicrosoft},
       {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
+      {"DecoderMaskedSelfAttention", lower_decoder_self_attention, kMicrosoft},
+      {"DecoderMaskedMultiHeadAttention", lower_decoder_multi_head_attention, kMicrosoft},
   };
   return kRules;
 }

@@ -16,6 +16,7 @@ namespace sinter::convert {
   X(conv_rules) \
   X(einsum_rules) \
   X(elementwise_rules) \
+  X(group_query_attention_rules) \
   X(image_rules) \
   X(linear_rules) \
   X(matrix_rules) \

@@ -62,25 +62,30 @@ bool lower_stft(NodeLowering& n) {
   return n.output(0, n.emit(a, {x}));
 }
 
-// com.microsoft's Rfft, [..., n] -> [..., n / 2 + 1, 2], and Irfft, its inverse (divided by n): one axis,
-// from the side where spectra of real signals have everything.
+// com.microsoft's Rfft, [..., n] -> [..., n / 2 + 1, 2], and Irfft, its inverse (divided by the number of
+// elements of a signal). signal_ndim axes are the signal: of the last one, one side is kept, of the others
+// all.
 bool lower_real_fft(NodeLowering& n) {
   const bool inverse = n.node().op_type == "Irfft";
   const int64_t axes = n.attr_int("signal_ndim", 1), normalized = n.attr_int("normalized", 0),
                 onesided = n.attr_int("onesided", 1);
-  if (axes != 1 || normalized != 0 || onesided != 1)
-    return n.refuse("signal_ndim {}, normalized {} and onesided {}; 1, 0 and 1 are supported", axes,
+  if (axes < 1 || axes > 3 || normalized != 0 || onesided != 1)
+    return n.refuse("signal_ndim {}, normalized {} and onesided {}; 1 to 3, 0 and 1 are supported", axes,
                     normalized, onesided);
   ValueId x = n.input(0);
-  if (n.rank(x) < (inverse ? 2 : 1)) return n.refuse_shapes("X has rank {}", n.rank(x));
+  if (n.rank(x) < axes + inverse) return n.refuse_shapes("X has rank {}", n.rank(x));
   if (!inverse) x = n.unsqueeze(x, n.rank(x));
+  const int64_t last = n.rank(x) - 2;
   DftAttrs a;
-  a.axis = n.rank(x) - 2;
   a.inverse = inverse;
-  a.onesided = 1;
-  ValueId y = n.emit(a, {x});
-  if (inverse && y >= 0) y = n.reshape(y, Dims(n.dims(y).begin(), n.dims(y).end() - 1));
-  return n.output(0, y);
+  // The inverse ends with the axis of one side, where the others have made the rest a real signal's spectrum.
+  for (int64_t i = 0; i < axes; ++i) {
+    a.axis = inverse ? last - axes + 1 + i : last - i;
+    a.onesided = a.axis == last;
+    x = n.emit(a, {x});
+  }
+  if (inverse && x >= 0) x = n.reshape(x, Dims(n.dims(x).begin(), n.dims(x).end() - 1));
+  return n.output(0, x);
 }
 
 // The constant's type by ONNX's number; 1 is float32.

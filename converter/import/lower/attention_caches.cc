@@ -1,0 +1,72 @@
+// Keys and values of earlier calls, and the rotation of queries and keys by their position behind them.
+#include <cmath>
+
+#include "converter/import/lower/common.h"
+#include "converter/import/lower/microsoft_attention.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+
+Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count) {
+  if (h.q < 0 || h.k < 0 || h.v < 0 || past.keys < 0 || past.values < 0) return {kUnknown, kUnknown};
+  const Dims pd = n.dims(past.keys), kd = n.dims(h.k);
+  if (pd.size() != 4 || n.rank(past.values) != 4)
+    return n.refuse_shapes("past keys {} and values {}, not of rank 4", to_string(pd),
+                           to_string(n.dims(past.values))),
+           Caches{kUnknown, kUnknown};
+  if (count == kAbsent) {
+    h.past = pd[2];
+    h.k = n.emit(ConcatAttrs{2}, {past.keys, h.k});
+    h.v = n.emit(ConcatAttrs{2}, {past.values, h.v});
+    return {h.k, h.v};
+  }
+  if (n.size(count) != 1 || is_float(n.dtype(count)))
+    return n.refuse_shapes("past_sequence_length {} is not one integer", to_string(n.dims(count))),
+           Caches{kUnknown, kUnknown};
+  const ValueId at = n.broadcast(n.reshape(n.cast(count, DType::kInt64), {1}), {kd[0]});
+  const Caches present{n.emit(CacheUpdateAttrs{2, 0}, {past.keys, h.k, at}),
+                       n.emit(CacheUpdateAttrs{2, 0}, {past.values, h.v, at})};
+  if (const ConstantPtr known = n.constant(count)) {
+    h.past = known->as_int64s()[0];
+    if (h.past < 0 || h.past > pd[2] - kd[2])
+      return n.refuse_shapes("caches of {} rows have no room for {} behind {}", pd[2], kd[2], h.past),
+             Caches{kUnknown, kUnknown};
+    h.k = n.slice(present.keys, 2, 0, h.past + kd[2]);
+    h.v = n.slice(present.values, 2, 0, h.past + kd[2]);
+  } else {
+    h.past_rows = count;
+    h.k = present.keys, h.v = present.values;
+  }
+  return present;
+}
+
+void rotate_by_position(NodeLowering& n, MicrosoftAttention& h, const Caches& past, ValueId count) {
+  if (h.q < 0 || h.k < 0 || past.keys == kUnknown) return;
+  const Dims d = n.dims(h.q);
+  int64_t size = n.attr_int("rotary_embedding_dim", 0);
+  if (size == 0) size = d[3];
+  if (size < 2 || size % 2 != 0 || size > d[3]) {
+    n.refuse_shapes("rotary_embedding_dim {} does not fit heads of {} elements", size, d[3]);
+    return;
+  }
+  const int64_t room = past.keys == kAbsent ? 0 : n.dims(past.keys)[2], rows = room + d[2], pairs = size / 2;
+  const ValueId turns = n.mul(n.reshape(n.cast(index_row(n, rows), DType::kFloat64), {rows, 1}), [&] {
+    std::vector<double> speeds;
+    for (int64_t i = 0; i < pairs; ++i)
+      speeds.push_back(std::pow(10000.0, -static_cast<double>(i) / static_cast<double>(pairs)));
+    return n.add_constant(Constant::of<double>(DType::kFloat64, {1, pairs}, speeds));
+  }());
+  ValueId positions = n.reshape(index_row(n, d[2]), {1, d[2]});
+  if (count != kAbsent)
+    positions = n.add(positions, n.reshape(n.cast(count, DType::kInt64), {1, 1}));
+  else
+    positions = n.add(positions, n.add_constant(Constant::scalar_int(DType::kInt64, room)));
+  const auto table = [&](TrigFn fn) {
+    return n.cast(n.emit(TrigAttrs{static_cast<int64_t>(fn)}, {turns}), n.dtype(h.q));
+  };
+  const ValueId cos = table(TrigFn::kCos), sin = table(TrigFn::kSin);
+  h.q = rotated(n, h.q, cos, sin, positions, false);
+  h.k = rotated(n, h.k, cos, sin, positions, false);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,199 @@
+// com.microsoft's GroupQueryAttention: heads that share keys and values, behind a cache whose number of valid
+// rows each run gives.
+//
+// Of batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
+// before it (0 where the first prompt is padded behind its end). Query i stands at position past[b] + i and
+// sees the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given; rows
+// that are not valid keep what the given cache has there, as they do where both are one buffer.
+#include <algorithm>
+#include <cmath>
+
+#include "converter/import/lower/attention_parts.h"
+#include "converter/import/lower/common.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+namespace {
+
+struct GroupQuery {
+  int64_t heads = 0, groups = 0;
+  ValueId q = kAbsent, k = kAbsent, v = kAbsent;  // [B, H or G, S, D]
+  // Keys before this call in int64: [B], or where it is known, for all entries.
+  ValueId past = kAbsent;
+  bool first_prompt = false;  // there are none
+};
+
+// Numbers from -1 to 1 for a flag that must be 0; false: refused.
+bool only_zero(NodeLowering& n, std::string_view name) {
+  const int64_t given = n.attr_int(name, 0);
+  return given == 0 || n.refuse("{} {} is not supported", name, given);
+}
+
+// query [B, S, H * D] with key and value [B, S, G * D], or all three in query, [B, S, (H + 2 G) * D].
+bool read_operands(NodeLowering& n, GroupQuery* g) {
+  g->heads = n.attr_int("num_heads", 0), g->groups = n.attr_int("kv_num_heads", 0);
+  ValueId q = n.input(0), k = n.input(1), v = n.input(2);
+  if (q == kAbsent || (k == kAbsent) != (v == kAbsent) || !n.has_input(6))
+    return n.refuse("needs a query, seqlens_k and total_sequence_length, and key and value together");
+  const Dims d = n.dims(q);
+  if (d.size() != 3 || g->groups < 1 || g->heads < 1 || g->heads % g->groups != 0)
+    return n.refuse_shapes("a query of {} does not fit num_heads {} and kv_num_heads {}", to_string(d),
+                           g->heads, g->groups);
+  if (k == kAbsent) {
+    const int64_t parts = g->heads + 2 * g->groups;
+    if (d[2] % parts != 0)
+      return n.refuse_shapes("a packed query of {} does not split into {} heads", to_string(d), parts);
+    const int64_t size = d[2] / parts;
+    k = n.slice(q, 2, g->heads * size, g->groups * size);
+    v = n.slice(q, 2, (g->heads + g->groups) * size, g->groups * size);
+    q = n.slice(q, 2, 0, g->heads * size);
+  }
+  g->q = heads_apart(n, q, g->heads), g->k = heads_apart(n, k, g->groups),
+  g->v = heads_apart(n, v, g->groups);
+  if (g->q < 0 || g->k < 0 || g->v < 0) return false;
+  if (n.dims(g->k)[2] != d[1] || n.dims(g->v)[2] != d[1])
+    return n.refuse_shapes("{} keys for {} queries", n.dims(g->k)[2], d[1]);
+  if (n.has_input(14) != n.has_input(15)) return n.refuse("q_norm_weight and k_norm_weight belong together");
+  const double epsilon = n.attr_float("qk_norm_epsilon", 1e-6);
+  if (n.has_input(14)) {
+    g->q = n.emit(RmsNormAttrs{3, epsilon}, {g->q, n.cast(n.input(14), n.dtype(g->q))});
+    g->k = n.emit(RmsNormAttrs{3, epsilon}, {g->k, n.cast(n.input(15), n.dtype(g->k))});
+  }
+  return g->q >= 0 && g->k >= 0;
+}
+
+// How many keys there are before this call.
+bool read_lengths(NodeLowering& n, GroupQuery* g, std::optional<int64_t> total) {
+  const int64_t batch = n.dims(g->q)[0], queries = n.dims(g->q)[2];
+  if (n.size(n.input(5)) != batch)
+    return n.refuse_shapes("seqlens_k {} does not hold {} lengths", to_string(n.dims(n.input(5))), batch);
+  const ValueId last = n.reshape(n.cast(n.input(5), DType::kInt64), {batch});
+  g->first_prompt = total == queries;
+  if (g->first_prompt) {
+    g->past = n.broadcast(n.reshape(n.scalar(DType::kInt64, 0), {1}), {batch});
+  } else {
+    const ValueId less = n.scalar(DType::kInt64, static_cast<double>(1 - queries));
+    g->past = n.emit(MaxAttrs{}, {n.add(last, less), n.scalar(DType::kInt64, 0)});
+  }
+  return g->past >= 0;
+}
+
+bool rotate(NodeLowering& n, GroupQuery* g) {
+  const bool interleaved = n.attr_int("rotary_interleaved", 0) != 0, wanted = n.attr_int("do_rotary", 0) != 0;
+  const ValueId cos = n.input(7), sin = n.input(8), ids = n.input(9);
+  if (!wanted) return true;
+  if (cos == kAbsent || sin == kAbsent) return n.refuse("do_rotary needs cos_cache and sin_cache");
+  const int64_t batch = n.dims(g->q)[0], queries = n.dims(g->q)[2];
+  const ValueId row = n.reshape(index_row(n, queries), {1, queries});
+  ValueId positions = n.add(n.reshape(g->past, {batch, 1}), row);
+  if (ids != kAbsent && g->first_prompt) {
+    // Counted from the first of them.
+    positions = n.add(n.reshape(n.slice(n.reshape(ids, {n.size(ids)}), 0, 0, 1), {1, 1}), row);
+  } else if (ids != kAbsent) {
+    if (n.size(ids) != batch * queries)
+      return n.refuse_shapes("position_ids {} do not fit {} queries", to_string(n.dims(ids)), queries);
+    positions = n.reshape(ids, {batch, queries});
+  }
+  g->q = rotated(n, g->q, cos, sin, positions, interleaved);
+  g->k = rotated(n, g->k, cos, sin, positions, interleaved);
+  return g->q >= 0 && g->k >= 0;
+}
+
+// Puts this call's keys or values into a cache of `rows` rows.
+ValueId cached(NodeLowering& n, const GroupQuery& g, ValueId now, ValueId cache, int64_t rows) {
+  Dims d = n.dims(now);
+  if (cache == kAbsent && d[2] == rows) return now;
+  int64_t room = 0;
+  if (cache != kAbsent) {
+    const Dims c = n.dims(cache);
+    if (c.size() != 4 || c[0] != d[0] || c[1] != d[1] || c[3] != d[3])
+      return n.refuse_shapes("a cache of {} does not fit {}", to_string(c), to_string(d)), kUnknown;
+    if (n.dtype(cache) != n.dtype(now))
+      return n.refuse("a cache of {} for {} is not supported", dtype_name(n.dtype(cache)),
+                      dtype_name(n.dtype(now))),
+             kUnknown;
+    room = c[2];
+  }
+  if (room < rows) {
+    d[2] = rows - room;
+    const ValueId fresh = n.broadcast(n.scalar(n.dtype(now), 0), d);
+    cache = cache == kAbsent ? fresh : n.emit(ConcatAttrs{2}, {cache, fresh});
+  }
+  return n.emit(CacheUpdateAttrs{2, 0}, {cache, now, g.past});
+}
+
+bool lower_group_query_attention(NodeLowering& n) {
+  GroupQuery g;
+  if (!only_zero(n, "sliding_window_cache") || !only_zero(n, "kv_cache_bit_width")) return false;
+  for (const char* name : {"k_quant_type", "v_quant_type"})
+    if (const std::string type = n.attr_string(name, "NONE"); type != "NONE")
+      return n.refuse("{} {}: quantized caches are not supported", name, type);
+  if (n.has_input(12) || n.has_input(13)) return n.refuse("quantized caches are not supported");
+  const int64_t shown = n.attr_int("qk_output", 0), window = n.attr_int("local_window_size", -1);
+  if (shown != 0 && n.wants_output(3)) return n.refuse("qk_output {} is not supported", shown);
+  if (window == 0 || window < -1) return n.refuse("local_window_size {} is not a number of keys", window);
+  const bool causal = n.attr_int("causal", 1) != 0;
+  if (!causal && window > 0) return n.refuse("local_window_size needs causal attention");
+  if (!read_operands(n, &g)) return false;
+  if (n.has_input(3) != n.has_input(4)) return n.refuse("past_key and past_value belong together");
+
+  const int64_t queries = n.dims(g.q)[2];
+  const ValueId past_key = n.input(3), past_value = n.input(4);
+  const int64_t room = past_key == kAbsent || n.rank(past_key) != 4 ? 0 : n.dims(past_key)[2];
+  std::optional<int64_t> total;
+  if (const ConstantPtr known = n.constant(n.input(6)); known && known->size() == 1)
+    total = known->as_int64s()[0];
+  // Without a cache all keys are of this call.
+  if (room == 0 && !total) total = queries;
+  if (total && (*total < queries || (room == 0 && *total != queries)))
+    return n.refuse_shapes("total_sequence_length is {}, for {} queries behind a cache of {} rows", *total,
+                           queries, room);
+  const int64_t rows = std::max(room, total.value_or(queries));
+  if (rows < queries) return n.refuse_shapes("a cache of {} rows has no room for {} queries", rows, queries);
+  if (!read_lengths(n, &g, total) || !rotate(n, &g)) return false;
+  const ValueId k = cached(n, g, g.k, room == 0 ? kAbsent : past_key, rows),
+                v = cached(n, g, g.v, room == 0 ? kAbsent : past_value, rows);
+  if (k < 0 || v < 0) return false;
+  if (n.wants_output(1) && !n.output(1, k)) return false;
+  if (n.wants_output(2) && !n.output(2, v)) return false;
+
+  const DType t = n.dtype(g.q);
+  const Dims d = n.dims(g.q);
+  AttentionForm form;
+  form.scale = n.attr_float("scale", 0);
+  if (form.scale == 0) form.scale = 1 / std::sqrt(static_cast<double>(d[3]));
+  form.softcap = n.attr_float("softcap", 0);
+  AttentionBias bias(n, t, d[0], queries, rows);
+  if (g.first_prompt)
+    bias.set_offset(int64_t{0});
+  else
+    bias.set_offset(g.past);
+  if (n.has_input(10)) bias.add(n.input(10));
+  if (causal)
+    bias.limit(window > 0, window - 1, true, 0);
+  else
+    bias.limit_to_valid(
+        n.add(n.reshape(n.cast(n.input(5), DType::kInt64), {d[0]}), n.scalar(DType::kInt64, 1)));
+  form.bias = bias.sum();
+  if (n.has_input(11)) {
+    if (n.size(n.input(11)) != g.heads)
+      return n.refuse_shapes("head_sink {} does not hold {} numbers", to_string(n.dims(n.input(11))),
+                             g.heads);
+    form.sink = n.input(11);
+    n.ignore_attr("smooth_softmax");
+  } else if (n.attr_int("smooth_softmax", 0) > 0) {
+    form.sink = n.broadcast(n.reshape(n.scalar(t, 0), {1}), {g.heads});
+  }
+  return n.output(0, heads_together(n, attention(n, g.q, k, v, form)));
+}
+
+}  // namespace
+
+std::span<const LowerRule> group_query_attention_rules() {
+  static constexpr LowerRule kRules[] = {
+      {"GroupQueryAttention", lower_group_query_attention, kMicrosoft},
+  };
+  return kRules;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,183 @@
+"""Attention of decoders: caches, rotation by position, heads that share keys.
+
+Expected: of onnxruntime where its CPU provider computes the form, else of the formula in float64.
+"""
+import numpy as np
+from case import floats, graph, model, ms, refused, simple
+
+HEADS, SIZE, BATCH, ROOM = 2, 4, 2, 6
+WIDTH = HEADS * SIZE
+
+
+def apart(x, heads=HEADS):
+    return x.astype(np.float64).reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3)
+
+
+def together(y):
+    return y.transpose(0, 2, 1, 3).reshape(y.shape[0], y.shape[2], -1)
+
+
+def weighted(q, k, v, seen, bias=0.0):
+    """Attention of q [B, H, S, D] to the keys that `seen` [.., S, T] lets through."""
+    scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1]) + bias
+    scores = np.where(seen, scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+def turned(x, positions, size):
+    """The first `size` elements of each head of x [B, H, S, D], rotated in halves by 10000^(-2i / size) a position."""
+    angle = np.asarray(positions)[..., None] * 10000.0 ** (-np.arange(0, size, 2) / size)
+    cos, sin = np.cos(angle), np.sin(angle)
+    a, b = x[..., :size // 2], x[..., size // 2:size]
+    return np.concatenate([a * cos - b * sin, b * cos + a * sin, x[..., size:]], -1)
+
+
+def one_token():
+    """DecoderMaskedMultiHeadAttention: a cache with room for more, one that is complete, and an operand with all parts."""
+    x = {n: floats(f"dec {n}", BATCH, 1, WIDTH) for n in "qkv"}
+    caches = {n: floats(f"dec {n}", BATCH, HEADS, ROOM, SIZE) for n in ("pk", "pv")}
+    past = np.array([3], np.int32)
+    bias = {"b": floats("dec b", 3 * WIDTH)}
+    inputs = ["q", "k", "v", "", "", "pk", "pv", "n", "", "", "b"]
+    share = dict(num_heads=HEADS, past_present_share_buffer=1)
+    op = "DecoderMaskedMultiHeadAttention"
+    for name, known in (("running", False), ("known", True)):
+        yield simple(f"decoder_mha_{name}", ms(op, inputs, "y nk nv", **share),
+                     {**x, **caches, **({} if known else {"n": past})}, "y nk nv",
+                     {**bias, **({"n": past} if known else {})}, more=() if known else (
+                         {**x, **caches, "n": np.array([0], np.int32)}, {**x, **caches, "n": np.array([5], np.int32)}),
+                     fails=() if known else (({**x, **caches, "n": np.array([6], np.int32)}, "an update written at 6"),))
+    mask = np.array([[1, 0, 1, 1], [0, 1, 1, 1]], np.int32)
+    added = floats("dec a", 1, HEADS, 1, 4)
+    masked = ["q", "k", "v", "m", "a", "pk", "pv", "n"]
+    yield simple("decoder_mha_masked", ms(op, masked, "y nk nv", **share), {**x, **caches, "n": past, "m": mask, "a": added},
+                 "y nk nv")
+    yield simple("decoder_mha_masked_known", ms(op, masked, "y nk nv", mask_filter_value=-1e30, **share),
+                 {**x, **caches, "m": mask, "a": added}, "y nk nv", {"n": past})
+    cross = {n: floats(f"dec cross {n}", BATCH, HEADS, 5, SIZE) for n in "kv"}
+    yield simple("decoder_mha_cross", ms(op, ["q", "k", "v", "m"], "y", num_heads=HEADS),
+                 {"q": x["q"], **cross, "m": np.array([[1, 0, 1, 1, 0], [0, 1, 1, 1, 1]], np.int32)})
+    q, k, v = (apart(a) for a in x.values())
+    keys, values = (np.concatenate([caches[c][:, :, :3], new], 2) for c, new in (("pk", k), ("pv", v)))
+    want = together(weighted(q, keys, values, True)).astype(np.float32)
+    yield simple("decoder_mha_packed", ms(op, ["q", "", "", "", "", "pk", "pv", "n"], "y nk nv", **share),
+                 {"q": np.concatenate(list(x.values()), 2), **caches, "n": past}, "y", expect="given", given={"y": want})
+    m = model(graph([ms(op, ["q", "k", "v", "", "", "pk", "pv", "n", "w", "i"], "y nk nv", name="here", **share)],
+                    {**x, **caches, "n": past, "w": np.array([2], np.int32), "i": np.zeros((1, 2, ROOM), np.int32)}, "y"))
+    yield refused("decoder_mha_beams", m, "here", "beam_width", "--const")
+
+
+def self_attention():
+    """Attention with a cache that has room, its form for one token, and their rotation."""
+    weights = {"w": floats("dsa w", 8, 3 * WIDTH, low=-0.5, high=0.5), "b": floats("dsa b", 3 * WIDTH)}
+    cache = floats("dsa p", 2, BATCH, HEADS, ROOM, SIZE)
+    for op, tokens in (("DecoderMaskedSelfAttention", 1), ("Attention", 3)):
+        x = floats(f"dsa x{tokens}", BATCH, tokens, 8)
+        q, k, v = (apart(a) for a in np.split(x.astype(np.float64) @ weights["w"] + weights["b"], 3, 2))
+        for rotary in (0, 1):
+            for past, share in ((2, 1), (ROOM, 0)):
+                at = past + np.arange(tokens)
+                rq, rk = (turned(a, at, SIZE) if rotary else a for a in (q, k))
+                keys, values = (np.concatenate([cache[i][:, :, :past], new], 2) for i, new in ((0, rk), (1, v)))
+                present = cache.astype(np.float64)
+                if share:
+                    present[:, :, :, past:past + tokens] = np.stack([rk, v])
+                else:
+                    present = np.stack([keys, values])
+                causal = op == "Attention"
+                seen = np.arange(past + tokens) <= at[:, None] if causal else True
+                extra = dict(unidirectional=1) if causal else {}
+                if share:
+                    extra["past_present_share_buffer"] = 1
+                inputs = ["x", "w", "b", "", "p"] + (["", "n"] if share else [])
+                yield simple(f"{op.lower()}_{'rotary' if rotary else 'plain'}_{'room' if share else 'grows'}",
+                             ms(op, inputs, "y np", num_heads=HEADS, do_rotary=rotary, **extra),
+                             {"x": x, "p": cache, **({"n": np.array([past], np.int32)} if share else {})}, "y np", weights,
+                             expect="given", given={"y": together(weighted(rq, keys, values, seen)).astype(np.float32),
+                                                    "np": present.astype(np.float32)})
+    x = floats("dsa x5", BATCH, 5, 8)
+    wide = {"w": floats("dsa wide", 8, 48, low=-0.5, high=0.5), "b": floats("dsa wb", 48)}
+    q, k, v = (apart(a, 1) for a in np.split(x.astype(np.float64) @ wide["w"] + wide["b"], 3, 2))
+    q, k = (turned(a, np.arange(5), 4) for a in (q, k))
+    yield simple("attention_rotary_part", ms("Attention", "x w b", "y", num_heads=1, do_rotary=1, rotary_embedding_dim=4),
+                 {"x": x}, constants=wide, expect="given", given={"y": together(weighted(q, k, v, True)).astype(np.float32)})
+
+
+def group_query():
+    """Prompts, tokens behind a cache, packed operands, rotation, windows, caps, sinks: onnxruntime computes them all."""
+    heads, groups, size, room = 4, 2, 16, 8
+    attrs = dict(num_heads=heads, kv_num_heads=groups)
+
+    def operands(tokens, batch=1, packed=False):
+        parts = {n: floats(f"gqa {n}{tokens}{batch}", batch, tokens, h * size) for n, h in
+                 (("q", heads), ("k", groups), ("v", groups))}
+        return {"q": np.concatenate(list(parts.values()), 2)} if packed else parts
+
+    def caches(rows, batch=1):
+        return {n: floats(f"gqa {n}{rows}{batch}", batch, groups, rows, size) for n in ("pk", "pv")}
+
+    angle = np.arange(16)[:, None] / 100.0 ** (np.arange(8)[None] / 8)
+    tables = {"c": np.cos(angle).astype(np.float32), "s": np.sin(angle).astype(np.float32)}
+    part = {n: a[:, :8] for n, a in tables.items()}
+
+    def case(name, tokens, total, rows=0, batch=1, packed=False, more=None, constants=None, lengths=None, known=True,
+             outputs="y nk nv", **extra):
+        more = more or {}
+        order = ["q", "k", "v", "pk", "pv", "n", "t", "c", "s", "p", "a", "h"]
+        feeds = {**operands(tokens, batch, packed), **(caches(rows, batch) if rows else {}), **more,
+                 "n": np.array(lengths or [total - 1] * batch, np.int32)}
+        count = {"t": np.array(total, np.int32)}
+        constants = {**(constants or {}), **(count if known else {})}
+        if not known:
+            feeds.update(count)
+        inputs = [n if n in feeds or n in constants else "" for n in order]
+        return simple(f"gqa_{name}", ms("GroupQueryAttention", inputs, "y nk nv", **attrs, **extra), feeds, outputs,
+                      constants, rtol=1e-3, atol=1e-4)
+
+    yield case("prompt", 5, 5)
+    yield case("prompt_packed_rotary", 5, 5, packed=True, constants=tables, do_rotary=1)
+    yield case("prompt_interleaved", 5, 5, constants=part, do_rotary=1, rotary_interleaved=1)
+    yield case("prompt_window", 5, 5, local_window_size=2)
+    yield case("prompt_softcap", 5, 5, softcap=1.5)
+    yield case("prompt_smooth", 5, 5, smooth_softmax=1)
+    yield case("prompt_sink", 5, 5, more={"h": floats("gqa h", heads)})
+    yield case("prompt_both_ways", 5, 5, causal=0)
+    yield case("prompt_bias_scale", 5, 5, more={"a": floats("gqa a", 1, heads, 5, 5)}, scale=0.3)
+    yield case("prompt_positions", 5, 5, more={"p": np.arange(3, 8)[None]}, constants=tables, do_rotary=1)
+    yield case("token_grows", 1, 9, rows=8, constants=tables, do_rotary=1)
+    yield case("token_grows_window", 1, 9, rows=8, local_window_size=3)
+    yield case("token_lengths", 1, 8, rows=8, batch=2, lengths=[7, 7], constants=tables, do_rotary=1, known=False)
+    yield case("token_ragged", 1, 6, rows=8, batch=2, lengths=[3, 5], constants=tables, do_rotary=1, known=False, outputs="y")
+    yield case("tokens_behind", 3, 8, rows=5, constants=tables, do_rotary=1)
+    yield case("tokens_room", 3, 7, rows=8, packed=True, constants=tables, do_rotary=1, known=False, outputs="y")
+    yield case("tokens_bias", 3, 8, rows=5, more={"a": floats("gqa a8", 1, 1, 3, 8)})
+    yield case("token_positions", 1, 6, rows=8, more={"p": np.array([[5]])}, constants=tables, do_rotary=1, outputs="y")
+    yield case("prompt_room", 4, 4, rows=8, outputs="y", known=False)
+    # Of rows that are not valid, the given cache's stay.
+    feeds = {**operands(1), **caches(room), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
+    want = {n: feeds[p].copy() for n, p in (("nk", "pk"), ("nv", "pv"))}
+    for n, new in (("nk", "k"), ("nv", "v")):
+        want[n][:, :, 3] = feeds[new].reshape(1, groups, size)
+    yield simple("gqa_cache_rows", ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", **attrs), feeds, "nk nv",
+                 expect="given", given=want)
+    yield simple("gqa_norms", ms("GroupQueryAttention", ["q", "k", "v", "", "", "n", "t", "", "", "", "", "", "", "", "g", "h"],
+                                 "y nk nv", **attrs),
+                 {**operands(1), "n": np.array([0], np.int32)}, "nk",
+                 {"t": np.array(1, np.int32), "g": floats("gqa g", size), "h": floats("gqa hn", size)}, expect="given",
+                 given={"nk": normed(operands(1)["k"].reshape(1, groups, 1, size), floats("gqa hn", size))})
+    for name, words, extra in (("quantized", ("quantized",), dict(k_quant_type="PER_TENSOR")),
+                               ("evicting", ("sliding_window_cache",), dict(sliding_window_cache=1, local_window_size=4))):
+        m = model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here", **attrs, **extra)],
+                        {**operands(1), **caches(8), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}, "y"))
+        yield refused(f"gqa_{name}", m, "here", *words)
+
+
+def normed(x, weight):
+    x = x.astype(np.float64)
+    return (x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6) * weight).astype(np.float32)
+
+
+def cases():
+    for make in (one_token, self_attention, group_query):
+        yield from make()
