@@ -1,8 +1,11 @@
 // finite-masks: minus infinity in what is masked before a softmax becomes a large finite number where it
 // would give NaN (rule mask.inf): 0 * -inf, and rows of which nothing is left. Nothing changes for other
-// rows: the exponential of either is 0. Models that look for the NaN themselves are left alone.
+// rows: the exponential of either is 0. A mask that a run computes in float32 with a number that float16 or
+// bfloat16 cannot hold is not rounded to these in between. Models that look for the NaN themselves are left
+// alone.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
@@ -33,7 +36,8 @@ class FiniteMasks {
  private:
   void visit(ValueId id, int depth) {
     const int n = e_.producer(id);
-    if (n < 0 || depth == 0 || !e_.single_read(id)) return;
+    // A mask of many layers: once all that read it have turned out to be before a softmax.
+    if (n < 0 || depth == 0 || ++arrived_[id] != e_.reads(id)) return;
     const Node node = e_.node(n);
     switch (node.op()) {
       case Op::kMul:
@@ -53,6 +57,7 @@ class FiniteMasks {
       case Op::kCast:
       case Op::kCopy:
         visit(node.inputs[0], depth - 1);
+        if (node.op() == Op::kCast) keep_wide(n);
         break;
       default:
         break;
@@ -87,6 +92,54 @@ class FiniteMasks {
     e_.replace(n, node.attrs, node.inputs);
   }
 
+  // Node n casts to float32 what a cast made narrow: where that one overflows, what it reads is read instead.
+  void keep_wide(int n) {
+    const int down = e_.made_by<CastAttrs>(e_.node(n).inputs[0]);
+    if (down < 0 || e_.value(e_.node(n).outputs[0]).dtype != DType::kFloat32) return;
+    const ValueId narrow = e_.node(down).outputs[0], wide = e_.node(down).inputs[0];
+    const DType t = e_.value(narrow).dtype;
+    if (e_.value(wide).dtype != DType::kFloat32 || (t != DType::kFloat16 && t != DType::kBFloat16)) return;
+    if (!holds_beyond(wide, t == DType::kFloat16 ? 65519 : 0x1.FEFFFFp127, kMaskDepth)) return;
+    e_.graph().ledger->add({e_.value(narrow).name,
+                            e_.node(down).name,
+                            e_.node(down).origin,
+                            t,
+                            DType::kFloat32,
+                            "mask.inf",
+                            "the cast makes a mask infinite, which gives NaN before the softmax",
+                            TypeEffect::kWidened,
+                            {}});
+    e_.bypass(n, wide);
+  }
+
+  // Is there a finite constant beyond the limit in what the mask is made of?
+  bool holds_beyond(ValueId id, double limit, int depth) {
+    if (depth == 0 || id < 0) return false;
+    const Value& value = e_.value(id);
+    if (value.constant) {
+      if (!is_wide_float(value.dtype) || value.constant->size() > kMostElements) return false;
+      const std::vector<double> items = value.constant->as_doubles();
+      return std::any_of(items.begin(), items.end(),
+                         [&](double v) { return std::isfinite(v) && std::fabs(v) > limit; });
+    }
+    const int n = e_.producer(id);
+    if (n < 0) return false;
+    const Node& node = e_.node(n);
+    switch (node.op()) {
+      case Op::kMul:
+      case Op::kAdd:
+      case Op::kWhere:
+      case Op::kView:
+      case Op::kTranspose:
+      case Op::kBroadcast:
+      case Op::kCopy:
+        return std::any_of(node.inputs.begin(), node.inputs.end(),
+                           [&](ValueId v) { return holds_beyond(v, limit, depth - 1); });
+      default:
+        return false;
+    }
+  }
+
   static bool has_lost_row(const Constant& c, const std::vector<double>& items) {
     const auto length = c.dims().empty() ? 1 : static_cast<size_t>(c.dims().back());
     for (size_t row = 0; length > 0 && row + length <= items.size(); row += length)
@@ -98,6 +151,7 @@ class FiniteMasks {
   }
 
   Editor e_;
+  std::map<ValueId, int> arrived_;  // how many of a value's readers were met
 };
 
 }  // namespace

@@ -106,6 +106,18 @@ def attention():
     chosen = node("Where", "keep zero low", "mask")
     yield match("attention_bool_mask_added_lost_row", "mask.inf",
                 [chosen, *product, node("Add", "u mask", "m"), *rest], feeds, "y:h", lost, low, strict=None)
+    # One that a run computes in float32 and rounds to float16, where its number is infinite: for one layer and two.
+    yield match("attention_mask_rounded_lost_row", "mask.inf",
+                [chosen, node("Cast", "mask", "m16", to=10), *product, node("Add", "u m16", "m"), *rest], feeds, "y:h", lost,
+                {**low, "low": f32(np.finfo(f32).min)}, strict=None)
+    again = [node("MatMul", "y kt", "s2"), node("Div", "s2 r", "u2"), node("Add", "u2 m16", "m2"),
+             node("Softmax", "m2", "p2", axis=-1), node("MatMul", "p2 v", "z")]
+    second = d(lost.astype(f16)) @ d(k).swapaxes(2, 3) / np.sqrt(8)
+    masked = softmax(second + np.where(keep | ~keep.any(axis=1, keepdims=True), 0, -np.inf))
+    yield match("attention_mask_rounded_for_two_layers", "mask.inf",
+                [chosen, node("Cast", "mask", "m16", to=10), *product, node("Add", "u m16", "m"), *rest, *again], feeds,
+                "z:h", np.where(keep.any(axis=1, keepdims=True), masked, 0.25) @ d(v),
+                {**low, "low": f32(np.finfo(f32).min)}, strict=None)
     yield match("attention_bool_mask_replaces_lost_row", "mask.finite",
                 [*product, node("Not", "keep", "hide"), node("Where", "hide low u", "m"), *rest], feeds, "y:h", lost,
                 {**low, "low": f32(-1e9)}, strict=None)
