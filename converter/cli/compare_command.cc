@@ -200,6 +200,9 @@ void print_layers(const LayerNoise& noise, bool all) {
 }
 
 void run_compare(CompareArguments a, Outcome& outcome) {
+  for (const auto& [flag, given] : {std::pair("--rtol", a.rtol), std::pair("--atol", a.atol)})
+    if (given && !(*given >= 0))
+      throw UsageError(fmt::format("{} {:g}: a difference cannot be below 0; give 0 or more", flag, *given));
   const Arrays inputs = read_arrays(a.inputs);
   const std::optional<PublicKey> key = a.trust.key();
   OpenModel second(a.b, key);
@@ -236,8 +239,9 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     judged[row.judged].add(pair.exact, pair.rounded, pair.dtype, a);
   };
   for (int64_t i = 0; i < samples; ++i) {
-    first->session().set_inputs(exact_inputs, each ? i : -1);
+    // First those of the file's own types, which a message about data that does not fit has to name.
     second.session().set_inputs(inputs, each ? i : -1);
+    first->session().set_inputs(exact_inputs, each ? i : -1);
     Arrays ys;
     if (a.per_layer) {
       layers.run(first->session());
@@ -302,12 +306,12 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<CompareArguments>();
   CLI::App* c =
       app.add_subcommand("compare", "Compare two models' outputs; an ONNX model is computed in float64");
-  c->add_option("first", a->a, "The reference: an .onnx or .sinter file")->required();
-  c->add_option("second", a->b, "The .sinter file to judge")->required();
+  c->add_option("A", a->a, "The reference: an .onnx or .sinter file")->required();
+  c->add_option("B", a->b, "The .sinter file to judge")->required();
   c->add_option("--inputs", a->inputs, "Arrays as for run")->required();
   c->add_flag("--per-layer", a->per_layer,
               "Rank the layers by the noise that they add to exact operands; why, in words");
-  c->add_flag("--all", a->all, "With --per-layer: every layer");
+  c->add_flag("--all", a->all, "With --per-layer: every layer")->needs("--per-layer");
   c->add_flag("--each", a->each,
               "The arrays are stacks of samples (inferred from their shapes where these differ)");
   c->add_option("--samples", a->samples, "Of a stack of samples, compare only the first N")

@@ -11,6 +11,7 @@
 #include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/output_paths.h"
 #include "converter/cli/progress.h"
 #include "converter/convert.h"
 #include "converter/emit/pending_file.h"
@@ -54,7 +55,7 @@ int64_t number(std::string_view text, const std::string& where) {
   int64_t n = -1;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (fault != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(fmt::format("{}: '{}' is no size", where, text));
+    throw UsageError(fmt::format("{}: '{}' is not a size; give a whole number from 0 on", where, text));
   return n;
 }
 
@@ -100,7 +101,9 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
   for (const std::string& item : a.keep) {
     const auto [name, type] = split(item, "--keep", "TENSOR=float32");
     const DType dtype = named_dtype(type);
-    if (dtype == DType::kNone) throw UsageError(fmt::format("--keep {}: there is no type '{}'", item, type));
+    if (dtype == DType::kNone)
+      throw UsageError(fmt::format(
+          "--keep {}: there is no type '{}'; give one such as float32, bfloat16 or int64", item, type));
     enter(options.keep, "--keep", name, dtype);
   }
   for (const std::string& item : a.trips) {
@@ -354,7 +357,15 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   options.passes.dump_after = a.dump_after;
   options.passes.stop_after = a.stop_after;
   options.passes.dump = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
+  if (!a.report.empty()) check_report_name(a.report);
+  std::vector<NamedFile> read{{"the model", a.model},
+                              {"--calibrate", a.calibrate},
+                              {"--evaluate", a.evaluate_data},
+                              {"--sign", a.sign}};
+  for (const std::string& item : a.constants)
+    read.push_back({"--const", split(item, "--const", "NAME=FILE.npy").second});
   check_output(a.out);
+  check_outputs({{"-o", a.out}, {"--report", a.report}}, read);
   const Arrays labelled = labelled_data(a);
   std::optional<PublicKey> signer;
   if (!a.sign.empty()) {
@@ -543,7 +554,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--disable-pass", a->disabled, passes);
   c->add_option("--dump-after", a->dump_after, "Print the graph on stderr after this pass");
   c->add_option("--stop-after", a->stop_after,
-                "Run only the first N passes, to find which one changes a result");
+                "Run only the first N passes, to find which one changes a result")
+      ->check(CLI::Range(0, 1000));
   a->common.add_to(*c);
   c->footer(
       "Examples: sinter convert net.onnx -o net.sinter --dim sequence=128\n"

@@ -88,7 +88,9 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<
   }
   OpenOptions options{.kernels = reference_kernels()};
   const auto fail = [&](const Status& s) {
-    throw ModelFileError(fmt::format("{}: {}", path.string(), describe(s)));
+    throw ModelFileError(
+        fmt::format("{}: {}{}", path.string(), describe(s),
+                    path.extension() == ".onnx" ? "; sinter convert makes one of an ONNX model" : ""));
   };
   if (reading == Reading::kInPieces) {
     options.check_digests = false;
@@ -111,7 +113,8 @@ std::string port_type(const PortInfo& port) {
 std::vector<Backend*> host_backends(const std::string& name) {
   const auto names = host_backend_names();
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
-    throw UsageError(fmt::format("this build has no backend '{}' (it has {})", name, fmt::join(names, ", ")));
+    throw UsageError(fmt::format("--backend {}: this build has no such backend; give one of {}", name,
+                                 fmt::join(names, ", ")));
   const auto all = all_backends();
   return {all.begin(), all.end()};
 }

@@ -14,6 +14,7 @@
 #include "converter/cli/inspect_memory.h"
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/output_paths.h"
 #include "converter/ir/graph.h"
 #include "converter/quantize/noise.h"
 #include "converter/report/conversion_report.h"
@@ -205,6 +206,7 @@ std::string backends_text(const HostSession& host) {
 }
 
 void run_inspect(const InspectArguments& a) {
+  check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   HostSession host(loaded, session_here(view, {a.threads, a.backend}));
@@ -281,6 +283,8 @@ void run_inspect(const InspectArguments& a) {
 }
 
 void run_explain(const InspectArguments& a) {
+  if (a.name.empty())
+    throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();

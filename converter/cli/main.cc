@@ -1,14 +1,19 @@
 // sinter: the command line. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 model refused; 4 model
 // file corrupt, foreign or too new; 5 input or calibration data wrong; 6 the system failed.
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "converter/cli/commands.h"
 #include "converter/report/errors.h"
+#include "converter/report/nearest_name.h"
 #include "converter/report/unfinished.h"
 #include "platforms/simd/simd_kernels.h"
 
@@ -24,6 +29,45 @@ int say(int code, const char* text) {
 void cap_instruction_sets() {
   const char* cap = std::getenv("SINTER_CPU_CAP");
   if (cap != nullptr) sinter::set_simd_cap(std::string_view(cap) == "sse41" ? "sse4" : cap);
+}
+
+// What the parser did not understand: which command, what is wrong, what to do.
+int say_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  using sinter::convert::nearest_name;
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  std::string what = error.what();
+  if (what.starts_with("The ")) what[0] = 't';
+  if (chosen.empty()) {
+    std::vector<std::string> commands;
+    for (const CLI::App* c : app.get_subcommands({})) commands.push_back(c->get_name());
+    std::string wanted;
+    for (int i = 1; i < argc && wanted.empty(); ++i)
+      if (argv[i][0] != '-') wanted = argv[i];
+    if (wanted.empty())
+      return say(2, fmt::format("no command is given; give one of {}", fmt::join(commands, ", ")).c_str());
+    const std::string* near = nearest_name(commands, wanted);
+    return say(2, fmt::format("there is no command '{}'; give {}", wanted,
+                              near != nullptr ? "'" + *near + "', or see sinter --help"
+                                              : fmt::format("one of {}", fmt::join(commands, ", ")))
+                      .c_str());
+  }
+  const CLI::App& command = *chosen.front();
+  if (constexpr std::string_view kRequired = " is required"; what.ends_with(kRequired))
+    what = what.substr(0, what.size() - kRequired.size()) + " is missing";
+  std::string advice = fmt::format("see sinter {} --help", command.get_name());
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  for (const std::string& given : command.remaining())
+    if (given.starts_with("--"))
+      if (const std::string* near = nearest_name(flags, given.substr(0, given.find('='))))
+        advice = fmt::format("{} may be meant, or {}", *near, advice);
+  return say(2, fmt::format("{}: {}; {}", command.get_name(), what, advice).c_str());
+}
+
+// FileError's texts name the file and the fault; the remedy of most is the same.
+std::string with_remedy(std::string text) {
+  return text.find(';') == std::string::npos ? text + "; check the path and who may read or write it" : text;
 }
 
 }  // namespace
@@ -53,7 +97,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
     // --help and --version come this way with code 0.
-    return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
+    return e.get_exit_code() == 0 ? app.exit(e, std::cout, std::cerr) : say_usage(app, e, argc, argv);
   } catch (const UsageError& e) {
     return say(2, e.what());
   } catch (const ModelFileError& e) {
@@ -61,7 +105,7 @@ int main(int argc, char** argv) {
   } catch (const DataError& e) {
     return say(5, e.what());
   } catch (const FileError& e) {
-    return say(6, e.what());
+    return say(6, with_remedy(e.what()).c_str());
   } catch (const std::bad_alloc&) {
     return say(6, "out of memory");
   } catch (const std::exception& e) {

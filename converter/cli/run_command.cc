@@ -14,6 +14,7 @@
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
+#include "converter/cli/output_paths.h"
 #include "converter/import/arrays.h"
 #include "converter/report/errors.h"
 
@@ -137,6 +138,7 @@ Arrays stacked(const std::vector<Arrays>& samples) {
 }
 
 void run_run(const RunArguments& a) {
+  check_outputs({{"--outputs", a.outputs}}, {{"the model", a.model}, {"--inputs", a.inputs}});
   const Arrays inputs = read_arrays(a.inputs);
   using Reading = LoadedModel::Reading;
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);

@@ -6,6 +6,7 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/output_paths.h"
 #include "converter/emit/pending_file.h"
 #include "converter/report/errors.h"
 #include "converter/sign/sign_model.h"
@@ -46,6 +47,7 @@ void run_keygen(const SignArguments& a) {
 void run_sign(const SignArguments& a) {
   const std::filesystem::path out = a.out.empty() ? a.model : a.out;
   check_output(out);
+  check_outputs({{"-o", out.string()}}, {{"--key", a.key}});
   const SecretKey key = SecretKey::read(a.key);
   const PublicKey open = key.public_key();
   const LoadedModel loaded(a.model);  // nothing that does not verify gets a signature

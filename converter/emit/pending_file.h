@@ -19,14 +19,20 @@
 namespace sinter::convert {
 
 // Throws FileError where no file can be put: looked at before the work, not after it.
-inline void check_output(const std::filesystem::path& out) {
+inline void check_place(const std::filesystem::path& out) {
   const std::filesystem::path folder = out.has_parent_path() ? out.parent_path() : ".";
   if (!std::filesystem::is_directory(folder))
-    throw FileError(fmt::format("{}: the folder does not exist", folder.string()));
-  if (std::filesystem::is_directory(out)) throw FileError(fmt::format("{}: is a folder", out.string()));
-  // The result is renamed into place, which would replace a device or a pipe.
+    throw FileError(
+        fmt::format("{}: the folder does not exist; create it, or write elsewhere", folder.string()));
+  if (std::filesystem::is_directory(out))
+    throw FileError(fmt::format("{}: is a folder; give the name of a file", out.string()));
+}
+// The same for a result that is renamed into place, which would replace a device or a pipe.
+inline void check_output(const std::filesystem::path& out) {
+  check_place(out);
   if (std::filesystem::exists(out) && !std::filesystem::is_regular_file(out))
-    throw FileError(fmt::format("{}: is no plain file", out.string()));
+    throw FileError(fmt::format("{}: is not a regular file, and would be replaced by one; write elsewhere",
+                                out.string()));
 }
 
 class PendingFile {

@@ -42,7 +42,7 @@ Arrays read_npz(std::span<const std::byte> bytes, const std::string& what) {
   std::unique_ptr<zip_t, ZipClose> zip(source ? zip_open_from_source(source, ZIP_RDONLY, &error) : nullptr);
   if (!zip) {
     zip_source_free(source);  // an archive that is not opened does not take it
-    throw DataError(what + " is not a .npz file (no zip archive)");
+    throw DataError(what + " is not a .npz file: it is not a zip archive; write it with numpy.savez");
   }
   Arrays arrays;
   const zip_int64_t count = zip_get_num_entries(zip.get(), 0);

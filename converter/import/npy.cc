@@ -99,7 +99,8 @@ NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& 
       if (t.descr == descr) h.dtype = t.dtype;
   }
   if (h.dtype == DType::kNone)
-    throw DataError(fmt::format("{}: arrays of type {} are not supported", what, descr.substr(0, 20)));
+    throw DataError(fmt::format("{}: arrays of type {} are not supported; store numbers or truth values",
+                                what, descr.substr(0, 20)));
   h.dims = parse_shape(field(header, "shape", what), what);
   h.column_major = field(header, "fortran_order", what).substr(0, 4) == "True" && h.dims.size() > 1;
   int64_t need = 0;

@@ -14,6 +14,7 @@
 #include "converter/import/onnx.pb.h"
 #include "converter/import/scan_wire.h"
 #include "converter/ir/large_bytes.h"
+#include "runtime/model/format.h"
 
 namespace sinter::convert {
 
@@ -26,7 +27,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::filesystem::path& 
   struct stat info = {};
   if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(fd);
-    throw failed(S_ISDIR(info.st_mode) ? "is a folder" : "is not a regular file");
+    throw failed(S_ISDIR(info.st_mode) ? "is a folder; give the file in it" : "is not a regular file");
   }
   auto file = std::make_shared<MappedFile>();
   const auto size = static_cast<size_t>(info.st_size);
@@ -302,7 +303,7 @@ std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::
   }
   onnx_pb::ModelProto proto;
   if (!proto.ParseFromString(lean)) {
-    diagnostics.refuse({}, {}, "the file is damaged: it is no well-formed ONNX model", kDamaged);
+    diagnostics.refuse({}, {}, "the file is damaged: it is not a well-formed ONNX model", kDamaged);
     return std::nullopt;
   }
   lean.clear();
@@ -326,6 +327,11 @@ std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std
 std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics,
                                           size_t most_inlined) {
   const auto file = MappedFile::open(path);
+  if (format::read_header(file->bytes).ok()) {
+    diagnostics.refuse({}, {}, fmt::format("{} is a .sinter file, the result of a conversion", path.string()),
+                       "give the ONNX model that it was made from");
+    return std::nullopt;
+  }
   std::filesystem::path folder = path.parent_path();
   return import_model(file, file->bytes, folder.empty() ? "." : folder, diagnostics, most_inlined);
 }

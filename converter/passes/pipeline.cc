@@ -106,10 +106,13 @@ PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
     return std::any_of(all_passes().begin(), all_passes().end(),
                        [&](const Pass& p) { return p.name == name; });
   };
+  const auto refuse = [](const char* flag, const std::string& name) {
+    throw UsageError(
+        fmt::format("{} {}: there is no such pass; sinter convert --help lists them", flag, name));
+  };
   for (const std::string& name : options.disabled)
-    if (!known(name)) throw UsageError(fmt::format("there is no pass '{}'", name));
-  if (!options.dump_after.empty() && !known(options.dump_after))
-    throw UsageError(fmt::format("there is no pass '{}'", options.dump_after));
+    if (!known(name)) refuse("--disable-pass", name);
+  if (!options.dump_after.empty() && !known(options.dump_after)) refuse("--dump-after", options.dump_after);
   PassReport report;
   require(graph, "before the passes");
   int number = 0;

@@ -115,7 +115,7 @@ std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
     if (code == ZIP_ER_OPEN || code == ZIP_ER_READ || code == ZIP_ER_NOENT) {
       FileStream readable(path);  // says why not
     }
-    throw DataError(text + " is not a .npz file (no zip archive)");
+    throw DataError(text + " is not a .npz file: it is not a zip archive; write it with numpy.savez");
   }
   std::vector<OpenArray> arrays;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);

@@ -176,17 +176,22 @@ void write_text(const std::filesystem::path& path, const std::string& text) {
   if (whole) whole->finish();
 }
 
+void check_report_name(const std::filesystem::path& path) {
+  const std::string extension = path.extension().string();
+  if (extension != ".json" && extension != ".jsonl" && extension != ".html")
+    throw UsageError(fmt::format("--report {}: the name must end in .json, .jsonl or .html", path.string()));
+}
+
 void write_report(const std::filesystem::path& path, const nlohmann::json& report) {
+  check_report_name(path);
   const std::string extension = path.extension().string();
   std::string text;
   if (extension == ".json")
     text = report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   else if (extension == ".jsonl")
     text = as_lines(report);
-  else if (extension == ".html")
-    text = as_page(report);
   else
-    throw UsageError(fmt::format("--report {}: the name must end in .json, .jsonl or .html", path.string()));
+    text = as_page(report);
   write_text(path, text);
 }
 

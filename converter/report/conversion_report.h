@@ -16,6 +16,8 @@ std::string to_text(const ConversionReport& report);
 
 // Replaces a file once all of it is written; a device or a pipe is written to. FileError where it cannot be.
 void write_text(const std::filesystem::path& path, const std::string& text);
+// Throws UsageError where write_report() would, for the name alone.
+void check_report_name(const std::filesystem::path& path);
 // By the file's extension: .json (one object), .jsonl (a line per pass and diagnostic), .html
 // (self-contained). Throws UsageError for others, FileError where it cannot be written.
 void write_report(const std::filesystem::path& path, const nlohmann::json& report);

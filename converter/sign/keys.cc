@@ -64,7 +64,7 @@ void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (
   const int fault = got < 0 ? errno : 0;
   ::close(fd);
   if (fault != 0) throw FileError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(fault)));
-  if (text.bytes == text.data.size()) bad("is no key file: too long");
+  if (text.bytes == text.data.size()) bad("is not a key file: it is too long; sinter keygen makes them");
 
   bool found = false;
   for (std::string_view rest = text.view(); !rest.empty();) {
@@ -76,18 +76,20 @@ void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (
     if (line.starts_with(tag == kPublicTag ? kSecretTag : kPublicTag))
       bad(tag == kPublicTag ? "holds a secret key; the public one is wanted"
                             : "holds a public key; the secret one is wanted");
-    if (!line.starts_with(tag)) bad("is no key file (sinter keygen makes them)");
+    if (!line.starts_with(tag)) bad("is not a key file; sinter keygen makes them");
     line.remove_prefix(tag.size());
     while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
-    if (found || line.size() != 64) bad("is no key file: one key of 64 hexadecimal digits is wanted");
+    if (found || line.size() != 64)
+      bad("is not a key file: it does not hold one key of 64 hexadecimal digits; sinter keygen makes them");
     found = true;
     for (size_t i = 0; i < 32; ++i) {
       const int high = digit_of(line[2 * i]), low = digit_of(line[2 * i + 1]);
-      if (high < 0 || low < 0) bad("is no key file: one key of 64 hexadecimal digits is wanted");
+      if (high < 0 || low < 0)
+        bad("is not a key file: it does not hold one key of 64 hexadecimal digits; sinter keygen makes them");
       key[i] = static_cast<uint8_t>(16 * high + low);
     }
   }
-  if (!found) bad("is no key file: it holds no key");
+  if (!found) bad("is not a key file: it does not hold a key; sinter keygen makes them");
 }
 
 void append(KeyText& text, std::string_view more) {

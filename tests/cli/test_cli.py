@@ -115,6 +115,25 @@ class Usage(Case):
                 self.says(2, *args)
                 self.assertFalse(os.path.exists(out))
 
+    def test_wrong_usage_says_where_and_what_to_do(self):
+        x, out = ["--inputs", self.path("x.npz")], ["-o", self.path("u.sinter")]
+        for args, words in ((["frobnicate"], ("no command 'frobnicate'", "convert, inspect")),
+                            (["conver", DIGITS], ("'conver'", "give 'convert'")), ([], ("no command", "convert, inspect")),
+                            (["convert", DIGITS], ("convert: --output is missing", "sinter convert --help")),
+                            (["convert", DIGITS, *out, "--shap", "image=1"], ("--shap", "--shape may be meant")),
+                            (["convert", DIGITS, *out, "--stop-after", "-3"], ("--stop-after", "-3", "0 to")),
+                            (["convert", DIGITS, *out, "--disable-pass", "x"], ("--disable-pass x", "--help lists")),
+                            (["convert", DIGITS, *out, "--dump-after", "x"], ("--dump-after x", "--help lists")),
+                            (["convert", DIGITS, *out, "--keep", "image=float3"], ("float3", "such as float32")),
+                            (["convert", DIGITS, *out, "--report", "x.txt"], ("x.txt", ".json, .jsonl or .html")),
+                            (["explain", self.digits, ""], ("name is empty", "give")),
+                            (["compare", self.digits, self.digits, *x, "--all"], ("--all", "--per-layer")),
+                            (["compare", self.digits, self.digits, *x, "--rtol", "-1"], ("--rtol", "-1")),
+                            (["bench", self.digits, "--backend", "abacus"], ("--backend abacus", "reference"))):
+            with self.subTest(args=args):
+                self.says(2, *args, words=words, lines=1)
+                self.assertFalse(os.path.exists(self.path("u.sinter")))
+
     def test_wrong_use_of_quantization(self):
         """Each is refused before any work, with what to write instead."""
         rng = np.random.default_rng(2)
@@ -195,6 +214,35 @@ class Files(Case):
         self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
         self.says(6, "run", self.digits, "--inputs", self.path("x.npz"), "--outputs", self.path("no/where.npz"))
         self.says(6, "convert", self.dir, "-o", self.path("a.sinter"))
+
+    def test_results_never_replace_what_is_read(self):
+        model, arrays, key = self.path("mine.onnx"), self.path("mine.npz"), self.path("mine.key")
+        for path, source in ((model, DIGITS), (arrays, self.path("x.npz")), (key, self.digits)):
+            with open(path, "wb") as f:
+                f.write(contents(source))
+        os.symlink("mine.onnx", self.path("alias.sinter"))
+        before = [contents(p) for p in (model, arrays, key)]
+        for args in (["convert", model, "-o", model], ["convert", model, "-o", self.path("alias.sinter")],
+                     ["convert", model, "-o", os.path.join(self.dir, ".", "mine.onnx")],
+                     ["convert", model, "-o", arrays, "--const", f"image={arrays}"],
+                     ["convert", model, "-o", arrays, "--quantize", "int8", "--calibrate", arrays],
+                     ["convert", model, "-o", self.path("r.json"), "--report", self.path("r.json")],
+                     ["run", self.digits, "--inputs", arrays, "--outputs", arrays],
+                     ["inspect", self.digits, "--memory", "--html", self.digits],
+                     ["sign", self.digits, "--key", key, "-o", key]):
+            with self.subTest(args=args):
+                self.says(2, *args, words=("would be lost", "name another"), lines=1)
+                self.assertEqual(before, [contents(p) for p in (model, arrays, key)])
+        self.says(0, "inspect", self.digits)
+
+    def test_a_report_without_a_place_is_found_before_the_work(self):
+        out = self.path("early.sinter")
+        self.says(6, "convert", DIGITS, "-o", out, "--report", self.path("no/r.json"), words=("folder", "create it"), lines=1)
+        self.assertFalse(os.path.exists(out))
+
+    def test_files_of_the_other_kind(self):
+        self.says(3, "convert", self.digits, "-o", self.path("again.sinter"), words=(".sinter file", "give the ONNX model"))
+        self.says(4, "inspect", DIGITS, words=("not a Sinter model file", "sinter convert"), lines=1)
 
     def test_broken_onnx_files(self):
         good = contents(DIGITS)
@@ -420,7 +468,7 @@ class Signatures(Case):
 
     def test_wrong_keys(self):
         out = self.path("wk.sinter")
-        tell = {"ours.pub": "public", "empty.key": "no key", "text.key": "no key file", "short.key": "64"}
+        tell = {"ours.pub": "public", "empty.key": "not hold a key", "text.key": "not a key file", "short.key": "64"}
         for name, text in (("empty.key", ""), ("text.key", "hello " + self.secret()),
                            ("short.key", "sinter-ed25519-secret " + self.secret()[:-1])):
             with open(self.path(name), "w") as f:

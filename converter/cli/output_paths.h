@@ -1,0 +1,18 @@
+// Looks at the names of files that a command is to write, before it works.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace sinter::convert {
+
+struct NamedFile {
+  const char* what;  // "--report", "the model"
+  std::string path;  // empty: not given
+};
+
+// Throws FileError where no file can be put, and UsageError where one would replace a file that the command
+// reads, or another one that it writes.
+void check_outputs(const std::vector<NamedFile>& written, const std::vector<NamedFile>& read);
+
+}  // namespace sinter::convert
