@@ -248,8 +248,11 @@ std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
   if (a.quantize.empty()) return {{"reading", 2}, {"rewriting", 4}, {"planning", 4}, {"writing", 2}};
   if (a.calibrate.empty())
     return {{"reading", 1}, {"rewriting", 2}, {"quantizing weights", 4}, {"planning", 2}, {"writing", 2}};
-  return {{"reading", 1},     {"reading samples", 1}, {"rewriting", 2}, {"quantizing weights", 10},
-          {"quantizing", 60}, {"planning", 3},        {"writing", 2}};
+  if (a.quantize.ends_with('w'))
+    return {{"reading", 1},  {"reading samples", 1}, {"rewriting", 2}, {"quantizing weights", 20},
+            {"planning", 3}, {"writing", 2}};
+  return {{"reading", 1},     {"reading samples", 1}, {"rewriting", 1},
+          {"quantizing", 90}, {"planning", 1},        {"writing", 1}};
 }
 
 // --evaluate's data, with the array that --label names; looked at before the work.

@@ -22,6 +22,22 @@ std::string_view unit_of(std::string_view what) {
   return " samples";
 }
 
+// Where the phases of "quantizing" usually begin and end, as shares of its time. Networks differ by a factor
+// of about two in each.
+struct Phase {
+  std::string_view what;
+  double begin, end;
+};
+constexpr Phase kPhases[] = {{"calibrating", 0, 0.07},
+                             {"trying rewritings", 0.1, 0.4},
+                             {"weighing rules", 0.3, 0.46},
+                             {"choosing ranges", 0.5, 0.65},
+                             {"rounding weights", 0.65, 0.75},
+                             {"correcting biases", 0.75, 0.95},
+                             {"choosing what stays in float", 0.95, 0.97},
+                             {"correcting by runs", 0.97, 0.98},
+                             {"measuring", 0.98, 1}};
+
 std::string duration(double seconds) {
   const auto s = static_cast<int64_t>(std::llround(seconds));
   return s < 3600 ? fmt::format("{}:{:02}", s / 60, s % 60)
@@ -39,19 +55,26 @@ Progress::~Progress() { finish(); }
 
 void Progress::begin(const std::string& stage) {
   const std::lock_guard lock(mutex_);
-  stage_ = stage, what_.clear(), done_ = 0, total_ = -1;
+  stage_ = stage, what_.clear(), done_ = 0, total_ = -1, until_ = 0;
   for (size_t i = 0; i < stages_.size(); ++i)
     if (stages_[i].name == stage && i >= at_) at_ = i, within_ = 0;
 }
 
 void Progress::step(const char* what, int64_t done, int64_t total) {
   const std::lock_guard lock(mutex_);
-  // How many parts a stage has is not known before: each takes half of what is left.
-  const auto reached = [&] {
-    return total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
-  };
-  if (what_ != what || done < done_) within_ += (1 - within_) / 2 * reached();
+  if (what_ != what || done < done_) {
+    within_ += (until_ - within_) * part();
+    const auto* phase =
+        std::find_if(std::begin(kPhases), std::end(kPhases), [&](const Phase& p) { return p.what == what; });
+    if (phase != std::end(kPhases)) within_ = std::max(within_, phase->begin);
+    // How many more there are is not known before: each takes half of what is left.
+    until_ = phase != std::end(kPhases) ? std::max(within_, phase->end) : within_ + (1 - within_) / 2;
+  }
   what_ = what, done_ = done, total_ = total;
+}
+
+double Progress::part() const {
+  return total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
 }
 
 double Progress::fraction() const {
@@ -60,9 +83,8 @@ double Progress::fraction() const {
     all += stages_[i].share;
     if (i < at_) before += stages_[i].share;
   }
-  const double part =
-      total_ > 0 ? std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_)) : 0;
-  const double here = within_ + (1 - within_) / 2 * part;
+  // A phase that does not report its parts counts as half done.
+  const double here = what_.empty() ? within_ : within_ + (until_ - within_) * (total_ < 0 ? 0.5 : part());
   return all > 0 ? (before + (stages_.empty() ? 0 : stages_[at_].share) * here) / all : 0;
 }
 
@@ -72,7 +94,7 @@ std::string Progress::line() const {
   if (!what_.empty()) text += (text.empty() ? "" : ", ") + what_;
   if (!what_.empty() && total_ > 0)
     text += fmt::format(": {} of {}{}", done_, total_, unit_of(what_));
-  else if (!what_.empty())
+  else if (done_ > 0)
     text += fmt::format(": {}{}", done_, unit_of(what_));
   text += fmt::format("; {} so far", duration(spent));
   const double f = fraction();

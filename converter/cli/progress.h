@@ -36,7 +36,8 @@ class Progress {
   using Clock = std::chrono::steady_clock;
   void tick();
   std::string line() const;
-  double fraction() const;
+  double part() const;      // of the phase
+  double fraction() const;  // of the command
 
   const std::vector<ProgressStage> stages_;
   const bool terminal_;
@@ -46,7 +47,8 @@ class Progress {
   std::string stage_, what_;
   size_t at_ = 0;
   int64_t done_ = 0, total_ = -1;
-  double within_ = 0;  // share of the stage that is done; phases of the stage make it grow ever slower
+  double within_ = 0;  // share of the stage that was done when its phase began
+  double until_ = 0;   // ... that will be when it ends
   bool finished_ = false;
   std::thread ticker_;
 };

@@ -96,17 +96,27 @@ QuantizeSummary Quantizer::run() {
       plan_.left.emplace(id, std::move(why));
   Observations seen = observe_all();
   summary_.samples = seen.samples;
+  const auto begin = [&](const char* what) {
+    if (options_.progress) options_.progress(what, 0, -1);
+  };
+  begin("trying rewritings");
   spare_recurrent(seen);
   if (rewrite()) {
     seen = observe_all();
     plan_.recurrent = same_layers(recurrent_grids(plan_.graph, seen));
   }
+  begin("weighing rules");
   choose(seen);
+  begin("rounding weights");
   round_weights();
   half_.reset();
+  begin("correcting biases");
   correct_by_means();
+  begin("choosing what stays in float");
   leave();
+  begin("correcting by runs");
   correct_by_runs();
+  begin("measuring");
   finish();
   return std::move(summary_);
 }
