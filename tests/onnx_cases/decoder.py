@@ -166,6 +166,10 @@ def group_query():
                  {**operands(1), "n": np.array([0], np.int32)}, "nk",
                  {"t": np.array(1, np.int32), "g": floats("gqa g", size), "h": floats("gqa hn", size)}, expect="given",
                  given={"nk": normed(operands(1)["k"].reshape(1, groups, 1, size), floats("gqa hn", size))})
+    uneven = {**operands(1), **caches(8), "n": np.array([3], np.int32), "t": np.array(4, np.int32)}
+    uneven["pv"] = uneven["pv"][:, :, :6]
+    yield refused("gqa_uneven_caches", model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here",
+                                                       **attrs)], uneven, "y")), "here", "past_value", "one shape")
     for name, words, extra in (("quantized", ("quantized",), dict(k_quant_type="PER_TENSOR")),
                                ("evicting", ("sliding_window_cache",), dict(sliding_window_cache=1, local_window_size=4))):
         m = model(graph([ms("GroupQueryAttention", "q k v pk pv n t", "y nk nv", name="here", **attrs, **extra)],

@@ -23,7 +23,7 @@ struct GroupQuery {
   bool first_prompt = false;  // there are none
 };
 
-// Numbers from -1 to 1 for a flag that must be 0; false: refused.
+// An attribute that must be 0; false: refused.
 bool only_zero(NodeLowering& n, std::string_view name) {
   const int64_t given = n.attr_int(name, 0);
   return given == 0 || n.refuse("{} {} is not supported", name, given);
@@ -33,7 +33,7 @@ bool only_zero(NodeLowering& n, std::string_view name) {
 bool read_operands(NodeLowering& n, GroupQuery* g) {
   g->heads = n.attr_int("num_heads", 0), g->groups = n.attr_int("kv_num_heads", 0);
   ValueId q = n.input(0), k = n.input(1), v = n.input(2);
-  if (q == kAbsent || (k == kAbsent) != (v == kAbsent) || !n.has_input(6))
+  if (q == kAbsent || (k == kAbsent) != (v == kAbsent) || !n.has_input(5) || !n.has_input(6))
     return n.refuse("needs a query, seqlens_k and total_sequence_length, and key and value together");
   const Dims d = n.dims(q);
   if (d.size() != 3 || g->groups < 1 || g->heads < 1 || g->heads % g->groups != 0)
@@ -139,7 +139,10 @@ bool lower_group_query_attention(NodeLowering& n) {
 
   const int64_t queries = n.dims(g.q)[2];
   const ValueId past_key = n.input(3), past_value = n.input(4);
-  const int64_t room = past_key == kAbsent || n.rank(past_key) != 4 ? 0 : n.dims(past_key)[2];
+  if (past_key != kAbsent && (n.rank(past_key) != 4 || n.dims(past_value) != n.dims(past_key)))
+    return n.refuse_shapes("past_key {} and past_value {} are not caches of one shape",
+                           to_string(n.dims(past_key)), to_string(n.dims(past_value)));
+  const int64_t room = past_key == kAbsent ? 0 : n.dims(past_key)[2];
   std::optional<int64_t> total;
   if (const ConstantPtr known = n.constant(n.input(6)); known && known->size() == 1)
     total = known->as_int64s()[0];
