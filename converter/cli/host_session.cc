@@ -25,9 +25,11 @@ std::string describe(const Status& status, const Model* model) {
   format_status(status, text);
   std::string said = text;
   if (model != nullptr && model->valid() && status.where == Where::kStep && status.index >= 0 &&
-      static_cast<uint32_t>(status.index) < model->step_count()) {
+      status.program < model->program_count() &&
+      static_cast<uint32_t>(status.index) < model->step_count(status.program)) {
     const auto step = static_cast<uint32_t>(status.index);
-    said += fmt::format(" ({} '{}')", model->step_op(step), model->step_name(step));
+    said += fmt::format(" ({} '{}')", model->step_op(step, status.program),
+                        model->step_name(step, status.program));
   }
   return said;
 }

@@ -35,6 +35,8 @@ const char* place_name(Where where) {
       return "";
     case Where::kStep:
       return "step ";
+    case Where::kPrepareStep:
+      return "prepare step ";
     case Where::kValue:
       return "value ";
     case Where::kInput:
@@ -62,6 +64,10 @@ size_t format_status(const Status& status, std::span<char> buffer) {
   if (status.where != Where::kNone) {
     text.put(place_name(status.where));
     text.put(static_cast<int64_t>(status.index));
+    if (status.program != 0) {
+      text.put(" of program ");
+      text.put(static_cast<int64_t>(status.program));
+    }
     text.put(": ");
   }
   for (const char* p = status.message ? status.message : ""; *p; ++p) {

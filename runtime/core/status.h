@@ -20,6 +20,7 @@ enum class Code : uint8_t {
 enum class Where : uint8_t {
   kNone,
   kStep,
+  kPrepareStep,  // of a program's prepare list
   kValue,
   kInput,
   kOutput,
@@ -35,6 +36,7 @@ enum class Where : uint8_t {
 struct [[nodiscard]] Status {
   Code code = Code::kOk;
   Where where = Where::kNone;
+  uint16_t program = 0;  // whose step it is; 65535: that program or a later one
   int32_t index = -1;
   const char* message = nullptr;
   int64_t a = 0;
@@ -47,11 +49,18 @@ struct [[nodiscard]] Status {
     if (s.where == Where::kNone && !s.ok()) s.where = place, s.index = i;
     return s;
   }
+  // The same for a step, or a step of the prepare list, of a program.
+  constexpr Status at_step(uint32_t step, uint32_t of, Where place = Where::kStep) const {
+    if (where != Where::kNone || ok()) return *this;
+    Status s = at(place, static_cast<int32_t>(step));
+    s.program = static_cast<uint16_t>(of < UINT16_MAX ? of : UINT16_MAX);
+    return s;
+  }
 };
 
 constexpr Status ok_status() { return {}; }
 constexpr Status error(Code code, const char* message, int64_t a = 0, int64_t b = 0) {
-  return {code, Where::kNone, -1, message, a, b};
+  return {code, Where::kNone, 0, -1, message, a, b};
 }
 constexpr Status invalid(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kInvalidArgument, message, a, b);

@@ -119,9 +119,7 @@ Status find_owners(const ModelState& model, ProgramFacts* facts) {
   for (uint32_t i = 0; i < programs.size(); ++i) {
     const auto* steps = programs.Get(i)->steps();
     for (uint32_t s = 0; s < length(steps); ++s) {
-      const auto wrong = [&](const char* why) {
-        return corrupt(why).at(Where::kStep, static_cast<int32_t>(s));
-      };
+      const auto wrong = [&](const char* why) { return corrupt(why).at_step(s, i); };
       const fb::Step& step = *steps->Get(s);
       const uint32_t expected = step_op(step) == Op::kIf ? 2 : step_op(step) == Op::kLoop ? 1 : 0;
       SINTER_CHECK(length(step.subprograms()) == expected,

@@ -21,7 +21,7 @@ class MemoryVerifier {
     }
     for (uint32_t s = 0; s < v_.steps(); ++s) {
       const Status status = check_step(*program_.steps()->Get(s), *v_.plan.steps()->Get(s));
-      if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
+      if (!status.ok()) return status.at_step(s, v_.facts.index);
     }
     return ok_status();
   }

@@ -130,7 +130,7 @@ class PlanVerifier : PlanView {
     for (uint32_t s = 0; s < steps_; ++s) {
       const Status status =
           check_step(*f_.program->steps()->Get(s), *plan.steps()->Get(s), static_cast<int32_t>(s));
-      if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
+      if (!status.ok()) return status.at_step(s, f_.index);
     }
     return ok_status();
   }

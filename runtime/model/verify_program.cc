@@ -305,12 +305,12 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     const fb::Step& step = *program.prepare()->Get(static_cast<uint32_t>(s));
     Status status = check_step(model, f, step, s, fb::ValueKind::Prepared);
     if (status.ok()) status = check_prepare_chain(f, step, s);
-    if (!status.ok()) return status.at(Where::kStep, s);
+    if (!status.ok()) return status.at_step(static_cast<uint32_t>(s), f.index, Where::kPrepareStep);
   }
   for (int32_t s = 0; s < end; ++s) {
     const Status status =
         check_step(model, f, *program.steps()->Get(static_cast<uint32_t>(s)), s, fb::ValueKind::Temporary);
-    if (!status.ok()) return status.at(Where::kStep, s);
+    if (!status.ok()) return status.at_step(static_cast<uint32_t>(s), f.index);
   }
   for (uint32_t v = 0; v < length(program.values()); ++v)
     SINTER_CHECK(f.lives[v].first != Life::kNever, at_value(corrupt("nothing gives the value"), v));

@@ -103,10 +103,9 @@ Status Creator::check_blocks() const {
     for (const int32_t v : items(program.steps()->Get(s)->outputs())) {
       if (v < 0) continue;
       const fb::Placement& root = root_of(plan, *find_placement(plan, static_cast<uint32_t>(v)));
-      SINTER_CHECK(
-          !bound_at(root) || root.value() == static_cast<uint32_t>(v) ||
-              program.values()->Get(root.value())->kind() != fb::ValueKind::Input,
-          unsupported("the plan overwrites a bound input").at(Where::kStep, static_cast<int32_t>(s)));
+      SINTER_CHECK(!bound_at(root) || root.value() == static_cast<uint32_t>(v) ||
+                       program.values()->Get(root.value())->kind() != fb::ValueKind::Input,
+                   unsupported("the plan overwrites a bound input").at_step(s, options_.program));
     }
   }
   return ok_status();

@@ -75,8 +75,7 @@ Status Creator::missing(uint8_t kind, const char* why) const {
     for (const auto* list : {program.steps()->Get(s)->inputs(), program.steps()->Get(s)->outputs()})
       for (const int32_t v : items(list)) {
         const fb::Placement* p = v >= 0 ? find_placement(*frame.plan, static_cast<uint32_t>(v)) : nullptr;
-        if (p != nullptr && kinds_[p->region()] == kind)
-          return status.at(Where::kStep, static_cast<int32_t>(s));
+        if (p != nullptr && kinds_[p->region()] == kind) return status.at_step(s, options_.program);
       }
   }
   return status;

@@ -95,7 +95,7 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     StepNeeds needs;
     const OpCall call = make_call(frame, *program.prepare()->Get(i), views, &storage);
     const Status status = slots_[slot_count_ - 1].backend->measure(call, 1, &needs);
-    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(i));
+    if (!status.ok()) return status.at_step(i, frame.index, Where::kPrepareStep);
     chain->workspace_bytes[k] = needs.workspace;
     if (needs.workspace > 0) {
       SINTER_CHECK(needs.workspace <= kMostScratch, kTooLarge);
@@ -131,7 +131,7 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     SINTER_RETURN_IF_ERROR(backend.prepare(call, {none, none, context.workspace}, &prepared));
     const Status status = prepared.run(prepared.state, call, context);
     backend.release(prepared);
-    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(i));
+    if (!status.ok()) return status.at_step(i, frame.index, Where::kPrepareStep);
   }
   return ok_status();
 }

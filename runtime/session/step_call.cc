@@ -78,7 +78,7 @@ Status run_observed(SessionState& session, const StepList& list, const StepObser
     Status status = step.run(step.state, call, context);
     if (status.ok() && !control && session.backends[step.backend]->memory() != nullptr)
       status = session.backends[step.backend]->finish();
-    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(step.step));
+    if (!status.ok()) return status.at_step(step.step, list.program);
     if (control) call = call_of(session, step, model);  // its own steps have used the room
     if (observer.after != nullptr) observer.after(observer.context, info, call);
   }
@@ -112,8 +112,7 @@ Status run_steps(SessionState& session, const StepList& list) {
       status = step->run(step->state, call_of(session, *step, model), context);
     }
     if (!status.ok()) [[unlikely]]
-      return step->step == RunStep::kNoStep ? status
-                                            : status.at(Where::kStep, static_cast<int32_t>(step->step));
+      return step->step == RunStep::kNoStep ? status : status.at_step(step->step, list.program);
   }
   return ok_status();
 }

@@ -208,7 +208,7 @@ Status Creator::walk(Frame& frame) {
     group = place.device;
     const Status status =
         is_control(step) ? walk_control(frame, s, run) : walk_step(frame, s, place, at, run);
-    if (!status.ok()) return status.at(Where::kStep, static_cast<int32_t>(s));
+    if (!status.ok()) return status.at_step(s, frame.index);
     at += sizeof(RunStep);
     // destroy() releases those that are complete, should a later one fail.
     if (building()) ++run, ++frame.steps->count;

@@ -82,6 +82,24 @@ def carried_sequences():
                  {"x": x, "h0": floats("carried h", 6)}, "y h", constants=k | {"first": np.int64(0)})
 
 
+def failing_bodies():
+    """A run that fails in a body is described by the step of that body."""
+    body = helper.make_graph([node("Identity", "go", "go_o"), node("Gather", "x i", "r", name="inside"), node("Add", "s r", "s_o")],
+                             "body", [info("i", kind=TensorProto.INT64, shape=[]), info("go", kind=TensorProto.BOOL, shape=[]),
+                                      info("s", shape=[])],
+                             [info("go_o", kind=TensorProto.BOOL, shape=[]), info("s_o", shape=[])])
+    loop = node("Loop", ["n", "", "start"], "t", name="around", body=body)
+    x = floats("failing", 3)
+    yield simple("loop_fails_inside", [loop, node("Exp", "t", "y", name="behind")], {"x": x, "n": np.array(3, np.int64)},
+                 constants={"start": np.float32(0)}, flags=("--max-trips", "around=5"),
+                 fails=[({"x": x, "n": np.array(4, np.int64)}, "index 3 is outside an axis of 3 elements (Gather 'inside')")])
+    take = helper.make_graph([node("Gather", "x k", "b", name="within")], "take", [], [info("b")])
+    none = helper.make_graph([node("Identity", "zero", "b")], "none", [], [info("b")])
+    at = {"x": x, "k": np.array(1, np.int64), "c": np.array(True)}
+    yield simple("if_fails_inside", [node("If", "c", "t", then_branch=take, else_branch=none), node("Exp", "t", "y", name="behind")],
+                 at, constants={"zero": np.float32(0)}, fails=[({**at, "k": np.array(5, np.int64)}, "(Gather 'within')")])
+
+
 def cases():
-    for make in (known_conditions, running_slices, carried_sequences):
+    for make in (known_conditions, running_slices, carried_sequences, failing_bodies):
         yield from make()

@@ -203,6 +203,41 @@ TEST(Control, LoopsMustFitTheirBodies) {
   EXPECT_NE(code([](ModelBuilder& b) { b.programs[1].values[0].dtype = DType::kInt32; }), Code::kOk);
 }
 
+// A step that fails in a body is named with the body's program: its number means another step in the main one.
+TEST(Control, FailingStepOfABody) {
+  ModelBuilder b;
+  const int n = b.input("n", DType::kInt64, {});
+  const int x = b.input("x", DType::kFloat32, {3});
+  const int zero = b.constant<float>(DType::kFloat32, {}, {0});
+  const int sum = b.value(DType::kFloat32, {}), trips = b.value(DType::kInt64, {});
+  LoopAttrs loop;
+  loop.max_trips = 8, loop.carried = 1;
+  b.step(loop, {n, -1, zero, x}, {sum, trips}, {1});
+  b.output("sum", sum);
+  b.enter(1);
+  const int i = b.input("", DType::kInt64, {});
+  const int go = b.input("", DType::kBool, {});
+  const int s = b.input("", DType::kFloat32, {});
+  const int cx = b.captured(DType::kFloat32, {3});
+  const int one = b.value(DType::kFloat32, {}), r = b.value(DType::kFloat32, {});
+  b.step(GatherAttrs{}, {cx, i}, {one});
+  b.step(AddAttrs{}, {s, one}, {r});
+  b.output("", go);
+  b.output("", r);
+  b.enter(0);
+  Running running(b);
+  ASSERT_RUNNING(running);
+  running.set<float>("x", {1, 2, 3});
+  running.set<int64_t>("n", {4});
+  const Status status = running.session.run();
+  EXPECT_EQ(status.where, Where::kStep);
+  EXPECT_EQ(status.index, 0);
+  EXPECT_EQ(status.program, 1);
+  char text[100];
+  format_status(status, text);
+  EXPECT_STREQ(text, "step 0 of program 1: index 3 is outside an axis of 3 elements");
+}
+
 // Fibonacci: a, b = b, a + b. The first result is the second parameter itself.
 ModelBuilder fibonacci() {
   ModelBuilder b;
