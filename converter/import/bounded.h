@@ -39,24 +39,34 @@ class Bounded {
   // beyond the length become `invalid`, and padding of the indices becomes 0.
   ValueId indices(ValueId v, LengthId length, int64_t dim, int64_t invalid);
 
-  // A length that fails the run unless it is at most `most`; equal to, or not above, another. `what` explains
-  // the failure.
-  LengthId at_most(LengthId length, int64_t most, const std::string& what);
-  // `length`, where another is at most `most`.
-  LengthId held_within(LengthId length, LengthId other, int64_t most, const std::string& what);
-  LengthId equal(LengthId a, LengthId b, const std::string& what);
-  LengthId not_above(LengthId a, LengthId b, const std::string& what);
+  // ---- checks while running (CheckLength). Each gives a length that fails the run unless the check holds:
+  // whoever reads it is held to it. Refused where it never holds.
+
+  // `length`, which lies within `range` if `found` keeps `rule` with `limit`.
+  LengthId check(LengthRule rule, LengthId length, LengthId found, LengthId limit, IntegerRange range);
+  // 0 to `most`; at most another; equal to another, which it meets in an axis.
+  LengthId at_most(LengthId length, int64_t most, LengthRule rule);
+  LengthId not_above(LengthId a, LengthId b);
+  LengthId equal(LengthId a, LengthId b);
+  // `length`, where the longest that it was while running is at most `most`, which is planned.
+  LengthId held_to_plan(LengthId length, LengthId longest, int64_t most);
   // `length` with a maximum: its own, or that of --bound; refused (nullopt) where there is none.
   std::optional<LengthId> with_maximum(LengthId length);
+  // `v` with a fixed size along each bounded axis, or the one given, whose length is expected to have one
+  // (Lengths::expected); a run where it has another fails.
+  ValueId fixed(ValueId v, std::optional<int64_t> only = {});
+  // The same for values that meet in an axis of each, beside one whose length is that size. `repeats`: a
+  // length of 1 repeats.
+  void fix_beside_fixed(const std::vector<std::pair<ValueId*, int64_t>>& met, bool repeats);
 
   // `v` with its used elements in the same order under other lengths of the same product.
   ValueId reshaped(ValueId v, std::vector<LengthId> to);
   // The same where the padded dims are given: each run of axes that becomes one, or stays.
   ValueId viewed(ValueId v, const Dims& to);
-  ValueId concatenated(const std::vector<ValueId>& parts, int64_t axis);
+  ValueId concatenated(std::vector<ValueId> parts, int64_t axis);
 
  private:
-  LengthId checked(LengthId length, LengthId failed, IntegerRange range, const std::string& what);
+  LengthId held_within(LengthRule rule, LengthId length, LengthId found, LengthId limit, IntegerRange range);
   ValueId gathered(ValueId v, std::vector<LengthId> to);
   Dims maxima(const std::vector<LengthId>& all);
 

@@ -5,22 +5,19 @@
 #include <algorithm>
 #include <set>
 
-#include "converter/import/bounded.h"
+#include "converter/import/bounded_operands.h"
 #include "converter/import/lower.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
 
-using Ids = std::vector<ValueId>;
-using LengthList = std::vector<LengthId>;
+using Ids = BoundedOperands::Ids;
+using LengthList = BoundedOperands::LengthList;
 
-class BoundedEmitter {
+class BoundedEmitter : private BoundedOperands {
  public:
-  BoundedEmitter(NodeLowering& n, const OpAttrs& attrs, Ids inputs, const std::vector<bool>& wanted)
-      : n_(n), b_(n), lengths_(b_.lengths()), attrs_(attrs), in_(std::move(inputs)), wanted_(wanted) {
-    for (const ValueId v : in_) of_.push_back(b_.of_axes(v));
-  }
+  using BoundedOperands::BoundedOperands;
 
   Ids run() {
     if ((op_info(op_of(attrs_))->traits & kElementwise) != 0) return elementwise();
@@ -28,107 +25,6 @@ class BoundedEmitter {
   }
 
  private:
-  // ---- what rules are made of
-
-  size_t rank(size_t input) const { return of_[input].size(); }
-  bool open(size_t input, int64_t axis) const {
-    return in_[input] >= 0 && !lengths_.known(of_[input][static_cast<size_t>(axis)]);
-  }
-  bool bounded(size_t input) const { return input < in_.size() && b_.is_bounded(in_[input]); }
-  LengthId length(size_t input, int64_t axis) const { return of_[input][static_cast<size_t>(axis)]; }
-  int64_t dim(size_t input, int64_t axis) const { return n_.dims(in_[input])[static_cast<size_t>(axis)]; }
-
-  Ids unknown() const { return Ids(wanted_.size(), kUnknown); }
-  Ids refuse() {
-    for (size_t i = 0; i < in_.size(); ++i)
-      for (size_t axis = 0; axis < rank(i); ++axis)
-        if (open(i, static_cast<int64_t>(axis)))
-          return n_.refuse_advising(
-                     "compute it after the model, or export the model so that the length is fixed",
-                     "dimension {} of {} is bounded (at most {}), which {} cannot follow", axis,
-                     to_string(n_.dtype(in_[i]), n_.dims(in_[i])), dim(i, static_cast<int64_t>(axis)),
-                     op_name(op_of(attrs_))),
-                 unknown();
-    return unknown();
-  }
-  // The results, each with the same lengths.
-  Ids give(const LengthList& all) {
-    Ids results = n_.emit_padded(attrs_, in_, wanted_);
-    for (ValueId& v : results)
-      if (v >= 0) v = b_.with_lengths(v, all);
-    return results;
-  }
-  // Only the listed axes of operand 0 may be bounded, and no other operand.
-  bool only(const std::set<int64_t>& axes) const {
-    for (size_t i = 0; i < in_.size(); ++i)
-      for (size_t axis = 0; axis < rank(i); ++axis)
-        if (open(i, static_cast<int64_t>(axis)) && (i > 0 || axes.count(static_cast<int64_t>(axis)) == 0))
-          return false;
-    return true;
-  }
-  // The result has operand 0's lengths along these axes, and its own dims along the others.
-  Ids keeping(const std::set<int64_t>& axes) {
-    if (!only(axes)) return refuse();
-    Ids results = n_.emit_padded(attrs_, in_, wanted_);
-    for (ValueId& v : results) {
-      if (v < 0) continue;
-      LengthList all = lengths_.of_axes(v);
-      for (const int64_t axis : axes)
-        if (axis < static_cast<int64_t>(rank(0)) && open(0, axis))
-          all[static_cast<size_t>(axis)] = length(0, axis);
-      v = b_.with_lengths(v, all);
-    }
-    return results;
-  }
-  std::set<int64_t> axes_but(std::set<int64_t> left_out) const {
-    std::set<int64_t> axes;
-    for (size_t i = 0; i < rank(0); ++i)
-      if (left_out.count(static_cast<int64_t>(i)) == 0) axes.insert(static_cast<int64_t>(i));
-    return axes;
-  }
-  void fill(size_t input, const std::vector<int64_t>& axes, double number) {
-    in_[input] = b_.filled(in_[input], axes, number);
-  }
-  // Operands' axes that are one axis of the result: their common length. Axes are cut to the least.
-  LengthId joined(const std::vector<std::pair<size_t, int64_t>>& axes) {
-    constexpr const char* kWhat = "lengths that meet in one axis differ";
-    std::optional<LengthId> all;
-    int64_t least = std::numeric_limits<int64_t>::max();
-    LengthId repeats = lengths_.constant(1);
-    const bool many =
-        std::any_of(axes.begin(), axes.end(), [&](const auto& a) { return dim(a.first, a.second) != 1; });
-    for (const auto& [input, axis] : axes) {
-      const LengthId own = length(input, axis);
-      if (dim(input, axis) == 1) {
-        if (!lengths_.known(own) && many)  // must be 1, which repeats
-          repeats = lengths_.mul(repeats, b_.equal(own, lengths_.constant(1), kWhat));
-        else if (!lengths_.known(own))
-          all = all ? b_.equal(*all, own, kWhat) : own, least = 1;
-        continue;
-      }
-      all = all ? b_.equal(*all, own, kWhat) : own;
-      least = std::min(least, dim(input, axis));
-    }
-    if (!all) return lengths_.constant(1);
-    for (const auto& [input, axis] : axes)
-      if (dim(input, axis) > least) in_[input] = b_.cut(in_[input], axis, least);
-    return lengths_.mul(*all, repeats);
-  }
-  // Axes before `inner` of the last ones, broadcast.
-  LengthList broadcast(const std::vector<size_t>& inputs, size_t inner) {
-    size_t most = 0;
-    for (const size_t i : inputs) most = std::max(most, in_[i] < 0 ? 0 : rank(i));
-    LengthList all;
-    for (size_t axis = 0; axis + inner < most; ++axis) {
-      std::vector<std::pair<size_t, int64_t>> met;
-      for (const size_t i : inputs)
-        if (in_[i] >= 0 && axis + rank(i) >= most)
-          met.emplace_back(i, static_cast<int64_t>(axis + rank(i) - most));
-      all.push_back(joined(met));
-    }
-    return all;
-  }
-
   Ids elementwise() {
     std::vector<size_t> all;
     for (size_t i = 0; i < in_.size(); ++i) all.push_back(i);
@@ -370,8 +266,7 @@ class BoundedEmitter {
     fill(0, {a.axis}, last);
     LengthList all = of_[0];
     const LengthId k = lengths_.constant(a.k);
-    all[static_cast<size_t>(a.axis)] =
-        open(0, a.axis) ? b_.not_above(k, length(0, a.axis), "k is more than there are elements") : k;
+    all[static_cast<size_t>(a.axis)] = open(0, a.axis) ? b_.not_above(k, length(0, a.axis)) : k;
     return give(all);
   }
   Ids rule(const SoftmaxAttrs& a) {
@@ -398,6 +293,7 @@ class BoundedEmitter {
     const int64_t row = a.transpose_a != 0 ? ra - 1 : ra - 2, left = a.transpose_a != 0 ? ra - 2 : ra - 1;
     const int64_t column = a.transpose_b != 0 ? rb - 2 : rb - 1, right = a.transpose_b != 0 ? rb - 1 : rb - 2;
     LengthList all = broadcast({0, 1}, 2);
+    fix_beside_fixed({{0, left}, {1, right}});
     all.push_back(length(0, row)), all.push_back(length(1, column));
     if (open(0, left) || open(1, right)) {
       fill(0, {left}, 0), fill(1, {right}, 0);
@@ -447,8 +343,13 @@ class BoundedEmitter {
     return give({regions, lengths_.constant(a.out_height), lengths_.constant(a.out_width), of_[0].back()});
   }
 
+  Ids rule(const LstmAttrs&) { return emit_bounded_recurrent(n_, attrs_, given_, wanted_); }
+  Ids rule(const GruAttrs&) { return emit_bounded_recurrent(n_, attrs_, given_, wanted_); }
+  Ids rule(const RnnAttrs&) { return emit_bounded_recurrent(n_, attrs_, given_, wanted_); }
+
   // ---- lengths of their own
 
+  Ids rule(const UniqueAttrs&) { return emit_bounded_unique(n_, attrs_, given_, wanted_); }
   Ids rule(const NonZeroAttrs&) {
     in_[0] = b_.filled(in_[0], 0);
     return n_.emit_padded(attrs_, in_, wanted_);
@@ -461,14 +362,6 @@ class BoundedEmitter {
     in_[0] = b_.filled(in_[0], 0);
     return n_.emit_padded(attrs_, in_, wanted_);
   }
-
-  NodeLowering& n_;
-  Bounded b_;
-  Lengths& lengths_;
-  const OpAttrs attrs_;
-  Ids in_;
-  std::vector<bool> wanted_;
-  std::vector<LengthList> of_;
 };
 
 }  // namespace

@@ -92,6 +92,22 @@ bool Lengths::never_above(LengthId a, LengthId b) const {
   return t.fn == LengthFn::kMin && (never_above(t.a, b) || never_above(t.b, b));
 }
 
+std::optional<int64_t> Lengths::expected(LengthId id) const {
+  if (const auto number = known(id)) return number;
+  if (const auto it = expected_.find(id); it != expected_.end()) return it->second;
+  const Term& t = terms_[static_cast<size_t>(id)];
+  if (t.fn == LengthFn::kSymbol) return std::nullopt;
+  const auto a = expected(t.a), b = expected(t.b);
+  if (!a || !b) return std::nullopt;
+  const IntegerRange range = range_of(t.fn, {*a, *a}, {*b, *b});
+  return range.low == range.high ? std::optional(range.low) : std::nullopt;
+}
+
+ValueId Lengths::fixed_form(ValueId bounded) const {
+  const auto it = fixed_.find(bounded);
+  return it == fixed_.end() ? kAbsent : it->second;
+}
+
 // A constant stands on the right, and constants of a chain of sums or products are joined.
 std::optional<LengthId> Lengths::simplified(LengthFn fn, LengthId a, LengthId b) {
   const Term x = terms_[static_cast<size_t>(a)], y = terms_[static_cast<size_t>(b)];

@@ -61,6 +61,14 @@ class Lengths {
   std::optional<int64_t> known(LengthId id) const;
   // Is `a` at most `b`, whatever the data?
   bool never_above(LengthId a, LengthId b) const;
+  // What a length should be: a slice from a running start to a constant behind it has `size` elements but
+  // near the end. Operations that need a fixed size take that one, and the run fails where it is not met.
+  void expect_size(LengthId id, int64_t size) { expected_[id] = size; }
+  // Its number if all that it is made of is as expected.
+  std::optional<int64_t> expected(LengthId id) const;
+  // `fixed` is `bounded` where its lengths are as expected, and fails the run elsewhere.
+  void give_fixed_form(ValueId bounded, ValueId fixed) { fixed_[bounded] = fixed; }
+  ValueId fixed_form(ValueId bounded) const;
   // The int64 scalar that holds it; emits what computes it the first time.
   ValueId value(LengthId id);
 
@@ -98,6 +106,8 @@ class Lengths {
   std::vector<Term> terms_;
   std::map<std::tuple<LengthFn, LengthId, LengthId, int64_t>, LengthId> known_terms_;
   std::unordered_map<LengthId, ValueId> values_;
+  std::unordered_map<LengthId, int64_t> expected_;
+  std::unordered_map<ValueId, ValueId> fixed_;
   std::unordered_map<ValueId, std::vector<LengthId>> items_;
   std::unordered_map<ValueId, size_t> producers_;
   size_t indexed_ = 0;  // nodes of the graph whose results are in producers_

@@ -75,6 +75,10 @@ class GraphLowering {
   // items. Null: `value` is none.
   ValueId add_sequence(std::vector<ValueId> items);
   const std::vector<ValueId>* sequence(ValueId value) const;
+  // A sequence whose number of tensors depends on data, all of one shape: they are stacked along a first
+  // axis, which is bounded. kAbsent: `value` is none.
+  ValueId add_stack(ValueId stack);
+  ValueId stack(ValueId value) const;
   // What a user can do so that a value is known at conversion: the inputs of the model that decide it, as
   // arguments of --const, or why that is not possible.
   std::string fixing_advice(ValueId value) const;
@@ -91,8 +95,11 @@ class GraphLowering {
     ValueFact fact;
   };
   using Prologue = std::function<void(GraphLowering& body)>;
+  // May replace the body's results (its graph's outputs), of which some may be unknown.
+  using Epilogue = std::function<void(GraphLowering& body)>;
   std::optional<LoweredBody> lower_body(const ImportedGraph& source, const std::vector<Parameter>& parameters,
-                                        Diagnostics& diagnostics, const Prologue& prologue = {});
+                                        Diagnostics& diagnostics, const Prologue& prologue = {},
+                                        const Epilogue& epilogue = {});
   // In a body: the enclosing graph's value as one of this graph.
   ValueId capture(ValueId outside, const std::string& name);
   // The elements of a captured value, where the enclosing graph follows them; nullopt: it is none.
@@ -134,7 +141,11 @@ class GraphLowering {
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;
   std::vector<ValueId> captures_;  // the outer graph's ids
-  std::deque<std::vector<ValueId>> sequences_;
+  struct Sequence {
+    std::vector<ValueId> items;
+    ValueId stack = kAbsent;
+  };
+  std::deque<Sequence> sequences_;
 };
 
 // Gives the model's outputs their declared types, or corrects the declarations (rule output.declared).

@@ -162,6 +162,7 @@ class NodeLowering {
   bool refuse_status(const Status& status, Op op);
   std::string shape_advice() const;
   std::string operands_text();
+  std::string sequence_text(ValueId v) const;
   void warn_text(std::string message);
   bool widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands);
   void drop_needless_bounds();

@@ -373,6 +373,11 @@ bool NodeLowering::output_sequence(size_t i, std::vector<ValueId> items) {
   return output(i, parent_.add_sequence(std::move(items)));
 }
 
+std::string NodeLowering::sequence_text(ValueId v) const {
+  if (const auto* items = parent_.sequence(v)) return fmt::format("a sequence of {}", items->size());
+  return fmt::format("a sequence of at most {}", dims(parent_.stack(v))[0]);
+}
+
 // What the model hands to the node, for a refusal: "'x' float32[2,3], 'w' string".
 std::string NodeLowering::operands_text() {
   constexpr size_t kMost = 8;
@@ -383,7 +388,7 @@ std::string NodeLowering::operands_text() {
     const GraphLowering::Unusable* problem = id < 0 ? parent_.unusable(node_.inputs[i]) : nullptr;
     text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", node_.inputs[i],
                         id >= 0           ? to_string(dtype(id), dims(id))
-                        : is_sequence(id) ? fmt::format("a sequence of {}", parent_.sequence(id)->size())
+                        : is_sequence(id) ? sequence_text(id)
                         : problem         ? problem->type
                                           : "of unknown type");
   }

@@ -26,9 +26,35 @@ bool takes_bounded(std::string_view domain, std::string_view op_type) {
       // Products, and what is computed image by image.
       "Conv", "ConvTranspose", "Gemm", "MatMul", "MaxPool", "AveragePool", "GlobalAveragePool",
       "GlobalMaxPool", "GridSample", "Resize", "Upsample", "RoiAlign", "NonMaxSuppression", "QuantizeLinear",
-      "DequantizeLinear",
+      "DequantizeLinear", "LSTM", "GRU", "RNN", "Unique",
       // Lengths as numbers.
-      "ConstantOfShape", "Range", "If", "Loop"};
+      "ConstantOfShape", "Range", "If", "Loop",
+      // Sequences.
+      "SequenceAt", "SequenceConstruct", "SequenceErase", "SequenceInsert", "SplitToSequence",
+      "ConcatFromSequence"};
+  static const std::set<std::string_view> kMicrosoftNames = {"BiasAdd",
+                                                             "BiasGelu",
+                                                             "BiasSplitGelu",
+                                                             "DequantizeLinear",
+                                                             "ExpandDims",
+                                                             "FastGelu",
+                                                             "FusedConv",
+                                                             "FusedGemm",
+                                                             "FusedMatMul",
+                                                             "FusedMatMulActivation",
+                                                             "GatherND",
+                                                             "Gelu",
+                                                             "GridSample",
+                                                             "LayerNormalization",
+                                                             "MatMulNBits",
+                                                             "QuantizeLinear",
+                                                             "QuickGelu",
+                                                             "SimplifiedLayerNormalization",
+                                                             "SkipLayerNormalization",
+                                                             "SkipSimplifiedLayerNormalization",
+                                                             "TransposeMatMul",
+                                                             "Unique"};
+  if (domain == kMicrosoft) return kMicrosoftNames.count(op_type) != 0;
   return domain.empty() && kNames.count(op_type) != 0;
 }
 

@@ -86,6 +86,7 @@ class Prover {
       case Op::kGather:
       case Op::kGatherElements:
       case Op::kGatherNd:
+      case Op::kCheckLength:
         return in(0);
       case Op::kConcat:
       case Op::kMin:

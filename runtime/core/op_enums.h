@@ -40,6 +40,14 @@ enum class AttentionRule {
   // As kAdds; a query whose weights are NaN gives zeros.
   kAddsNanToZero,
 };
+// What CheckLength holds `found` to, by `limit`.
+enum class LengthRule {
+  kMeet = 0,  // equal: both are lengths of one axis
+  kElements,  // equal: a new shape has as many elements
+  kWithin,    // 0 to limit: a part of an axis
+  kPlanned,   // 0 to limit: what the plan has room for
+  kPart,      // equal: elements from a start on, which is `length`
+};
 enum class RnnDirection { kForward = 0, kReverse, kBidirectional };
 enum class RnnActivation {
   kSigmoid = 0,

@@ -3,7 +3,7 @@
 Each model keeps rows of `x` whose `keep` is true, and goes on with them. One conversion, several runs; about 0.3 s a case.
 """
 import numpy as np
-from case import arr64, floats, graph, info, model, node, refused, simple
+from case import arr64, floats, graph, info, model, ms, node, refused, simple
 from onnx import TensorProto, helper
 
 N = 6
@@ -101,10 +101,43 @@ def slices():
                    constants={"s": arr64(start), "e": arr64(end), "a": arr64(0), "k": arr64(step)})
     yield rows("slice_column", node("Slice", "rows s e a", "y"), constants={"s": arr64(1), "e": arr64(3), "a": arr64(1)})
     yield rows("slice_both", node("Slice", "rows s e", "y"), constants={"s": arr64(1, 1), "e": arr64(4, -1)})
-    start = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 3, 7, 9, 10)]
-    yield simple("bounded_running_start", [node("Add", "at three", "end"), node("Slice", "x at end a", "y")], start[0],
-                 constants={"three": arr64(3), "a": arr64(0)}, more=start[1:3],
-                 fails=[(feed, "outside an axis") for feed in start[3:]])
+    start = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 3, 7, 9, 10, -1, -3, -5, -12, 99)]
+    three = {"three": arr64(3), "a": arr64(0)}
+    cut = [node("Add", "at three", "end"), node("Slice", "x at end a", "cut", name="cut_out")]
+    # Near the end there are fewer elements.
+    yield simple("bounded_running_start", [*cut, node("Relu", "cut", "y")], start[0], constants=three, more=start[1:])
+    # ... which what follows does not take: the run fails, and says where.
+    few = "fewer than the 3 elements that are needed behind it (CheckLength 'cut_out')"
+    ends = [(feed, f"a slice from {k} on has {few}") for feed in start for k in feed["at"] if k in (9, 10, -1, -12, 99)]
+    for name, needs, constants in (
+            ("add", node("Add", "cut c", "y"), {"c": floats("c", 3, 3)}),
+            ("reshape", node("Reshape", "cut s", "y"), {"s": arr64(9)}),
+            ("concat", node("Concat", "cut c", "y", axis=1), {"c": floats("c", 3, 1)}),
+            ("matmul", node("MatMul", "m cut", "y"), {"m": floats("m", 2, 3)}),
+            ("trilu", node("Trilu", "cut", "y"), {})):
+        yield simple(f"bounded_running_start_fixed_{name}", [*cut, needs], start[0], constants={**three, **constants},
+                     more=start[1:3], fails=ends)
+    # The same behind an operation that follows lengths.
+    yield simple("bounded_running_start_fixed_later", [*cut, node("Exp", "cut", "e"), node("Mul", "e two", "m"),
+                                                       node("Trilu", "m", "y", name="upper")], start[0],
+                 constants={**three, "two": np.float32(2)}, more=start[1:3],
+                 fails=[(start[3], "1 elements do not fit a shape of 3 (CheckLength 'upper')")])
+    yield simple("bounded_running_start_fixed_conv", [*cut, node("Unsqueeze", "cut a", "u"),
+                                                      node("Conv", "u w", "y", name="along")], start[0],
+                 constants={**three, "w": floats("w", 2, 3, 2)}, more=start[1:3],
+                 fails=[(start[3], "1 elements do not fit a shape of 3 (CheckLength 'along')")])
+    step = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 4, 6, 8, -6)]
+    yield simple("bounded_running_start_step", [node("Add", "at four", "end"), node("Slice", "x at end a k", "y")], step[0],
+                 constants={"four": arr64(4), "a": arr64(0), "k": arr64(3)}, more=step[1:])
+    both = [{"x": floats("rs", 10, 3), "at": arr64(*at)} for at in ((0, 0), (3, 1), (9, 2), (-4, -3), (10, 1))]
+    yield simple("bounded_running_start_both", [node("Add", "at two", "end"), node("Slice", "x at end", "y")], both[0],
+                 constants={"two": arr64(2, 2)}, more=both[1:])
+    # A table's rows beside a fixed number of others; one row, which repeats.
+    for k in (1, 4):
+        yield simple(f"bounded_running_row_{k}", [node("Add", "at k", "end"), node("Slice", "table at end a", "t"),
+                                                 node("Add", "x t", "y")],
+                     {"x": floats("row", 4, 3), "at": arr64(2)}, constants={"k": arr64(k), "a": arr64(0), "table": floats("table", 9, 3)},
+                     more=[{"x": floats("row", 4, 3), "at": arr64(5)}])
     ends = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 1, -1, 10, 99, -99)]
     yield simple("bounded_running_end", node("Slice", "x zero at a", "y"), ends[0],
                  constants={"zero": arr64(0), "a": arr64(0)}, more=ends[1:])
@@ -215,6 +248,69 @@ def products():
                constants={"im": floats("image", 1, 3, 8, 8)})
 
 
+def recurrent():
+    w = {op: dict(w=floats("w", 1, gates * 2, 4, low=-1), r=floats("r", 1, gates * 2, 2, low=-1))
+         for op, gates in (("LSTM", 4), ("GRU", 3), ("RNN", 1))}
+    for op, weights in w.items():
+        outputs = "y h c" if op == "LSTM" else "y h"
+        yield rows(f"{op.lower()}_steps", [node("Unsqueeze", "rows a", "u"), node(op, "u w r", outputs, hidden_size=2)], outputs,
+                   {**weights, "a": arr64(1)}, keeps=SOME)
+        yield rows(f"{op.lower()}_batch", [node("Unsqueeze", "rows a", "u"), node(op, "u w r", outputs, hidden_size=2)], outputs,
+                   {**weights, "a": arr64(0)}, keeps=SOME)
+    both = {k: np.concatenate([v, v[:, ::-1]]) for k, v in w["LSTM"].items()}
+    yield rows("lstm_both_directions", [node("Unsqueeze", "rows a", "u"),
+                                        node("LSTM", "u w r", "y h", hidden_size=2, direction="bidirectional")], "y h",
+               {**both, "a": arr64(1)}, keeps=SOME)
+    yield rows("lstm_reverse", [node("Unsqueeze", "rows a", "u"), node("LSTM", "u w r", "y h", hidden_size=2, direction="reverse")],
+               "y h", {**w["LSTM"], "a": arr64(1)}, keeps=SOME)
+    three = {"middle": [0, 1, 0, 1, 1, 0], "all": KEEPS["all"]}
+    lens = node("LSTM", "u w r b lens", "y h", name="cell", hidden_size=2)
+    yield rows("lstm_lengths", [node("Unsqueeze", "rows a", "u"), lens], "y h",
+               {**w["LSTM"], "a": arr64(1), "b": floats("b", 1, 16), "lens": np.array([3], np.int32)}, keeps=three,
+               fails=[(feeds("lstm_lengths")[1], "a part of 3 elements is not within an axis of 1 (CheckLength 'cell')")])
+    # A length for each of a bounded number of sequences.
+    yield rows("lstm_batch_lengths", [node("Unsqueeze", "rows a", "u"), node("Concat", "u u", "v", axis=0), node("Size", "rows", "s"),
+                                      node("ReduceMax", "rows one", "m", keepdims=0), node("Greater", "m zero", "g"),
+                                      node("Cast", "g", "i", to=TensorProto.INT32), node("Add", "i first", "lens"),
+                                      node("LSTM", "v w r b lens", "y h", hidden_size=2)], "y h",
+               {**w["LSTM"], "a": arr64(0), "one": arr64(1), "zero": np.float32(0), "first": np.array([1], np.int32),
+                "b": floats("b", 1, 16)}, keeps=SOME, opset=18)
+
+
+def distinct():
+    """Distinct items among a number that depends on data."""
+    small = [node("Mul", "rows quarter", "q"), node("Floor", "q", "f")]
+    number = {"quarter": np.float32(0.12)}
+    for sorted_ in (0, 1):
+        yield rows(f"unique_elements_{sorted_}", [*small, node("Unique", "f", "y first inverse counts", sorted=sorted_)],
+                   "y first:l inverse:l counts:l", number, keeps=SOME)
+        yield rows(f"unique_rows_{sorted_}", [*small, node("Slice", "f zero one one", "c"),
+                                              node("Unique", "c", "y first inverse counts", axis=0, sorted=sorted_)],
+                   "y first:l inverse:l counts:l", {**number, "zero": arr64(0), "one": arr64(1)}, keeps=SOME)
+    yield rows("unique_columns", [*small, node("Unique", "f", "y first inverse counts", axis=1)],
+               "y first:l inverse:l counts:l", number, keeps=SOME)
+    yield rows("unique_then_gather", [*small, node("Unique", "f", "u"), node("ReduceSum", "u", "y", keepdims=0)], constants=number,
+               keeps=SOME)
+
+
+def of_microsoft():
+    w = floats("w", 4, 5)
+    yield rows("fused_matmul", ms("FusedMatMul", "rows w", "y", alpha=0.5), constants={"w": w})
+    yield rows("bias_gelu", ms("BiasGelu", "rows b", "y"), constants={"b": BIAS})
+    yield rows("fast_gelu", ms("FastGelu", "rows b", "y"), constants={"b": BIAS}, atol=1e-3)
+    yield rows("quick_gelu", ms("QuickGelu", "rows", "y"))
+    yield rows("fused_gemm", ms("FusedGemm", "rows w b", "y", activation="Relu"), constants={"w": w, "b": floats("b", 5)})
+    yield rows("skip_layer_norm", [node("Unsqueeze", "rows a", "u"), node("Mul", "u half", "s"),
+                                   ms("SkipLayerNormalization", "u s g b", "y", epsilon=1e-5)],
+               constants={"a": arr64(0), "half": np.float32(-0.5), "g": floats("g", 4), "b": BIAS})
+    yield rows("expand_dims", ms("ExpandDims", "rows a", "y"), constants={"a": np.array(1, np.int32)})
+    yield rows("ms_unique", [node("Mul", "rows c", "m"), node("Floor", "m", "f"), node("Reshape", "f s", "v"),
+                             ms("Unique", "v", "y inverse counts")], "y inverse:l counts:l",
+               {"c": np.float32(0.12), "s": arr64(-1)}, keeps=SOME)
+    yield refused("bounded_microsoft", model(graph([ROWS, ms("CDist", "rows c", "y", name="here")], feeds("cdist")[0], "y",
+                                                   {"c": floats("c", 3, 4)})), "here", "bounded (at most 6)", "CDist")
+
+
 def joined():
     yield rows("concat_rows", [node("Not", "keep", "no"), node("Compress", "x no", "others", axis=0),
                                node("Concat", "rows others", "y", axis=0)])
@@ -277,7 +373,7 @@ def control():
     yield rows("loop_that_grows_to_a_bound", [*count, loop("", [*row, node("Concat", "a_in one one", "a", axis=0)],
                                                            {"front": arr64(0)}, ["a"], [], "n", ["start"])],
                "ya", empty, keeps={k: v for k, v in KEEPS.items() if k != "all"}, flags=("--bound", "around=7"),
-               fails=[(feeds("loop_that_grows_to_a_bound")[4], "give --bound around=N")])
+               fails=[(feeds("loop_that_grows_to_a_bound")[4], "--bound NODE=N (CheckLength 'around')")])
     yield rows("loop_that_filters", [loop("", [
         node("ReduceMax", "a_in", "most", axes=[1], keepdims=0), node("Less", "most limit", "k"),
         node("Compress", "a_in k", "a", axis=0)], {"limit": np.float32(9)}, ["a"], [], "three", ["rows"])], "ya",
@@ -300,11 +396,10 @@ def resized():
 
 
 def refusals():
-    lstm = [ROWS, node("Unsqueeze", "rows a", "u"), node("LSTM", "u w r", "y", hidden_size=2, name="here")]
-    all_feeds = feeds("lstm")
-    yield refused("bounded_lstm", model(graph(lstm, all_feeds[0], "y", {"a": arr64(1), "w": floats("w", 1, 8, 4),
-                                                                        "r": floats("r", 1, 8, 2)})),
-                  "here", "bounded (at most 6)", "LSTM")
+    conv = [ROWS, node("Unsqueeze", "rows a", "u"), node("Transpose", "u", "t", perm=[0, 2, 1]),
+            node("Conv", "t w", "y", name="here")]
+    yield refused("bounded_conv_along", model(graph(conv, feeds("conv_along")[0], "y", {"a": arr64(0), "w": floats("w", 3, 4, 2)})),
+                  "here", "bounded (at most 6)", "Conv")
     free = {"n": np.array(3, np.int64)}
     body = [node("Range", "zero n one", "y", name="count_up")]
     numbers = {"zero": np.int64(0), "one": np.int64(1)}
@@ -312,13 +407,14 @@ def refusals():
     more = [{"n": np.array(k, np.int64)} for k in (0, 1, 8)]
     yield simple("bounded_flag", body, free, "y:l", numbers, flags=("--bound", "count_up=8"), more=more)
     yield simple("bounded_flag_exceeded", body, free, "y:l", numbers, flags=("--bound", "count_up=8"),
-                 fails=[({"n": np.array(9, np.int64)}, "--bound count_up=8")])
-    yield rows("lengths_differ", node("Add", "rows c", "y"), constants={"c": floats("fixed", N, 4)},
-               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "lengths that meet in one axis differ")])
+                 fails=[({"n": np.array(9, np.int64)}, "a length of 9, where the plan has room for 0 to 8; convert with a larger --bound "
+                         "NODE=N (CheckLength 'count_up')")])
+    yield rows("lengths_differ", node("Add", "rows c", "y", name="meets"), constants={"c": floats("fixed", N, 4)},
+               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "lengths of 3 and 6 meet in one axis (CheckLength 'meets')")])
     yield rows("gather_beyond", node("Gather", "rows i", "y"), constants={"i": arr64(2)}, keeps={"some": KEEPS["some"]},
                fails=[(feeds("gather_beyond")[1], "outside an axis")])
-    yield rows("topk_beyond", node("TopK", "rows k", "y z", axis=0), "y z:l", {"k": arr64(2)}, keeps={"some": KEEPS["some"]},
-               fails=[(feeds("topk_beyond")[1], "k is more than there are elements")])
+    yield rows("topk_beyond", node("TopK", "rows k", "y z", axis=0, name="top"), "y z:l", {"k": arr64(2)}, keeps={"some": KEEPS["some"]},
+               fails=[(feeds("topk_beyond")[1], "a part of 2 elements is not within an axis of 1 (CheckLength 'top')")])
     yield refused("bounded_flag_without_node", model(graph(body, free, "y:l", numbers)), "nobody",
                   flags=("--bound", "nobody=3", "--bound", "count_up=3"))
 
@@ -330,6 +426,9 @@ def cases():
     yield from indexed()
     yield from reductions()
     yield from products()
+    yield from recurrent()
+    yield from distinct()
+    yield from of_microsoft()
     yield from joined()
     yield from control()
     yield from resized()

@@ -1,8 +1,9 @@
-// NonZero, Nms, Unique.
+// NonZero, Nms, Unique, CheckLength.
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "runtime/core/op_enums.h"
 #include "tests/ops/run_status.h"
 
 namespace sinter::test {
@@ -148,6 +149,43 @@ TEST(Unique, EdgesAndUnwantedOutputs) {
   expect_refused(UniqueAttrs{.axis = -2}, {iota<float>({1, 2})});
   expect_refused(UniqueAttrs{.sorted = 3}, {iota<float>({1, 2})});
   expect_run_fails(Code::kUnsupported, UniqueAttrs{}, {bits_tensor<uint16_t>(DType::kFloat16, {1}, {0})});
+}
+
+CheckLengthAttrs rule(LengthRule rule) { return {.rule = static_cast<int64_t>(rule)}; }
+
+std::vector<Tensor> lengths(int64_t length, int64_t found, int64_t limit) {
+  return {tensor<int64_t>({}, {length}), tensor<int64_t>({}, {found}), tensor<int64_t>({}, {limit})};
+}
+
+TEST(CheckLength, GivesTheLengthThatKeepsTheRule) {
+  for (const LengthRule equal : {LengthRule::kMeet, LengthRule::kElements, LengthRule::kPart}) {
+    expect_equal(run_op(rule(equal), lengths(-7, 4, 4))[0], tensor<int64_t>({}, {-7}));
+    expect_run_fails(Code::kOutOfRange, rule(equal), lengths(4, 4, 5));
+    expect_run_fails(Code::kOutOfRange, rule(equal), lengths(4, 5, 4));
+  }
+  for (const LengthRule within : {LengthRule::kWithin, LengthRule::kPlanned}) {
+    for (const int64_t found : {0, 3, 4})
+      expect_equal(run_op(rule(within), lengths(9, found, 4))[0], tensor<int64_t>({}, {9}));
+    for (const int64_t found : {int64_t{5}, int64_t{-1}, INT64_MIN, INT64_MAX})
+      expect_run_fails(Code::kOutOfRange, rule(within), lengths(0, found, 4));
+  }
+}
+
+// Both numbers are in the status, so that a message can name them.
+TEST(CheckLength, ReportsBothNumbers) {
+  const Status meets = run_status(rule(LengthRule::kMeet), lengths(2, 2, 6));
+  EXPECT_EQ(sentence(meets), "lengths of 2 and 6 meet in one axis");
+  const Status part = run_status(rule(LengthRule::kPart), lengths(9, 1, 3));
+  EXPECT_EQ(part.a, 9);
+  EXPECT_EQ(part.b, 3);
+}
+
+TEST(CheckLength, RefusesWhatIsNotALength) {
+  const Tensor one = tensor<int64_t>({}, {1});
+  expect_refused(rule(LengthRule::kMeet), {one, one, tensor<int32_t>({}, {1})});
+  expect_refused(rule(LengthRule::kMeet), {one, tensor<int64_t>({1}, {1}), one});
+  expect_refused(CheckLengthAttrs{.rule = 5}, {one, one, one});
+  expect_refused(CheckLengthAttrs{.rule = -1}, {one, one, one});
 }
 
 }  // namespace

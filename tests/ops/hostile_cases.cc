@@ -136,6 +136,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const int64_t batch = n(), boxes = r.below(6);
     return {{batch, boxes, 4}, {batch, n(), boxes}, {}, {}};
   }
+  if (op == Op::kCheckLength) return {{}, {}, {}};
   if (op == Op::kLut || op == Op::kQSoftmax) return {{n(), n(), n()}, {256}};
   if (op == Op::kQTable) return {{n(), n(), n()}, {(int64_t{1} << (8 + r.below(5))) + 1}};
   if (op == Op::kQAdd || op == Op::kQMul) {
@@ -198,6 +199,7 @@ void fit_attrs(Op op, void* attrs, Random& r) {
 
 // The operand's type in such a call.
 DType fitting_dtype(Op op, size_t input, Random& r) {
+  if (op == Op::kCheckLength) return DType::kInt64;
   if (op == Op::kQResize) return input == 0 ? DType::kInt8 : DType::kInt32;
   if (op == Op::kQTable) return input == 0 ? DType::kInt16 : DType::kInt32;
   if (op == Op::kQConv || op == Op::kQDepthwiseConv || op == Op::kQConvTranspose ||

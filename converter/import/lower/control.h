@@ -1,9 +1,24 @@
-// What Loop and Scan share: a loop whose body is planned once for all iterations.
+// What If, Loop and Scan share: nodes that own bodies, and a loop whose body is planned once for all
+// iterations.
 #pragma once
 
 #include "converter/import/lower.h"
 
 namespace sinter::convert {
+
+// Iterations that may be unrolled where a body cannot be planned once for all of them.
+inline constexpr int64_t kMostUnrolled = 256;
+
+// Appends a control node; its captured operands follow the given ones. Gives its results.
+std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<ValueId> operands,
+                                 const std::vector<ValueId>& captures,
+                                 std::vector<std::shared_ptr<Graph>> bodies,
+                                 const std::vector<ValueFact>& results);
+// The single truth that a condition is known to be, or nothing.
+std::optional<bool> known_truth(NodeLowering& n, ValueId v);
+// The type that two values meet in that take each other's place. A constant bends to the other's type if it
+// survives.
+std::optional<DType> meet(const Value& a, const Value& b);
 
 struct PlannedLoop {
   ValueId trips = kAbsent, condition = kAbsent;
@@ -13,6 +28,7 @@ struct PlannedLoop {
   bool may_grow = false;           // carried values may have other lengths from trip to trip
   std::vector<ValueId> carried;    // initial values
   std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
+  std::vector<bool> stacked;       // carried values that are stacks of sequences; empty: none are
   // In a trial (LoweringOptions::assumed): what the results would be, had a carried value not changed its
   // shape.
   std::vector<ValueFact> assumed;
@@ -24,6 +40,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                                  PlannedLoop& loop, Diagnostics& diagnostics,
                                                  const GraphLowering::Prologue& prologue,
                                                  bool body_gives_condition);
+// Replaces carried sequences by stacks (stack.h), so that the loop can be planned. False: refused.
+bool stack_carried(NodeLowering& n, const ImportedGraph& source, PlannedLoop* loop);
 // What a Loop's body says about its condition. That its result is the condition that it was given, or the
 // constant true:
 bool never_stops(const ImportedGraph& body);
@@ -33,6 +51,6 @@ bool condition_folds(NodeLowering& n, const ImportedGraph& body, const std::vect
 // Stacks one value per iteration along a new first axis.
 ValueId stack(NodeLowering& n, const std::vector<ValueId>& items);
 // The node's results are these, as far as they are wanted; false if one is unknown.
-bool finish(NodeLowering& n, const std::vector<ValueId>& results);
+bool give_results(NodeLowering& n, const std::vector<ValueId>& results);
 
 }  // namespace sinter::convert

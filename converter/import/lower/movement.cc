@@ -81,13 +81,12 @@ std::optional<bool> split_bounded(NodeLowering& n, ValueId x, int64_t axis, int6
   LengthId start = lengths.constant(0);
   for (const LengthId size : sizes) start = lengths.add(start, size);
   // The first part holds the others to the whole.
-  const LengthId whole = b.equal(start, length, "the sizes do not add up to the axis");
+  const LengthId whole = b.equal(start, length);
   start = lengths.constant(0);
   const int64_t dim = n.dims(x)[static_cast<size_t>(axis)];
   for (size_t i = 0; i < sizes.size(); ++i) {
-    LengthId size = b.at_most(sizes[i], dim, "a size is not within the axis");
-    if (whole != length && !(lengths.known(whole) && lengths.known(length)))
-      size = b.not_above(size, whole, "the sizes do not add up to the axis");
+    LengthId size = b.at_most(sizes[i], dim, LengthRule::kWithin);
+    if (whole != length && !(lengths.known(whole) && lengths.known(length))) size = b.not_above(size, whole);
     if (n.wants_output(i) && !n.output(i, b.section(x, axis, start, 1, size))) return false;
     start = lengths.add(start, sizes[i]);
   }
@@ -153,7 +152,10 @@ bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& start
                     steps.size());
   if (!n.normalize_axes(&axes, n.rank(x))) return false;
   const LengthId zero = lengths.constant(0);
-  ValueId y = x;
+  std::vector<int64_t> extents = running_extents(n);
+  extents.resize(axes.size(), -1);
+  // The same with a fixed size, for what needs one.
+  ValueId y = x, fixed = x;
   for (size_t i = 0; i < axes.size(); ++i) {
     if (steps[i] == 0) return n.refuse("step 0 along axis {}", axes[i]);
     const LengthId length = lengths.of_axis(x, axes[i]);
@@ -171,6 +173,8 @@ bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& start
     // What the ends are apart bounds it, whatever the length.
     if (step > 0 && lengths.range(first[i]).low >= 0 && lengths.range(last[i]).low >= 0)
       span = lengths.min(span, lengths.sub(last[i], first[i]));
+    const bool runs = extents[i] > 0 && extents[i] <= dim && step > 0 && lengths.known(length);
+    if (step > 0 && extents[i] >= 0) span = lengths.min(span, lengths.constant(extents[i]));
     const int64_t stride = step > 0 ? step : -step;
     const LengthId count = lengths.div(lengths.add(lengths.max(span, zero), lengths.constant(stride - 1)),
                                        lengths.constant(stride));
@@ -179,7 +183,16 @@ bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& start
     const auto known = lengths.known(first[i]);
     const LengthId start = known && *known >= 0 && step > 0 ? lengths.constant(std::min(*known, dim)) : begin;
     y = b.section(y, axes[i], start, step, count);
+    if (!runs) {
+      fixed = b.section(fixed, axes[i], start, step, count);
+      continue;
+    }
+    const LengthId size = lengths.constant((extents[i] + stride - 1) / stride);
+    lengths.expect_size(count, *lengths.known(size));
+    const LengthId held = b.check(LengthRule::kPart, first[i], count, size, lengths.range(first[i]));
+    fixed = b.section(fixed, axes[i], within(held, zero, length), step, size);
   }
+  if (fixed >= 0 && b.is_bounded(y) && !b.is_bounded(fixed)) lengths.give_fixed_form(y, fixed);
   return n.output(0, y);
 }
 
@@ -194,8 +207,6 @@ bool lower_slice(NodeLowering& n) {
   if (n.has_attr("starts")) {
     starts = n.attr_ints("starts"), ends = n.attr_ints("ends"), axes = n.attr_ints("axes");
   } else {
-    if (n.has_input(1) && n.has_input(2) && !(n.constant(n.input(1)) && n.constant(n.input(2))))
-      if (const ValueId y = running_slice(n); y != kAbsent) return n.output(0, y);
     std::vector<int64_t>* const lists[] = {&starts, &ends, &axes, &steps};
     for (size_t i = 1; i <= 4; ++i) {
       if (!n.has_input(i)) {

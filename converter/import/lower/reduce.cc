@@ -107,8 +107,8 @@ bool lower_top_k(NodeLowering& n) {
                            dim);
   a.k = std::clamp<int64_t>(lengths.high(k), 0, dim);
   std::vector<LengthId> all = b.of_axes(x);
-  if (!lengths.known(k)) k = b.at_most(k, a.k, "k is not within the axis");
-  all[static_cast<size_t>(a.axis)] = b.not_above(k, length, "k is more than there are elements");
+  if (!lengths.known(k)) k = b.at_most(k, a.k, LengthRule::kWithin);
+  all[static_cast<size_t>(a.axis)] = b.not_above(k, length);
   const std::vector<ValueId> r = n.emit_many(a, {x}, 2);
   return n.output(0, b.with_lengths(r[0], all)) && n.output(1, b.with_lengths(r[1], all));
 }

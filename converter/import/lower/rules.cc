@@ -12,13 +12,14 @@ namespace sinter::convert {
   X(attention_rules) \
   X(cast_rules) \
   X(constant_rules) \
-  X(control_rules) \
   X(conv_rules) \
   X(einsum_rules) \
   X(elementwise_rules) \
   X(group_query_attention_rules) \
+  X(if_rules) \
   X(image_rules) \
   X(linear_rules) \
+  X(loop_rules) \
   X(matrix_rules) \
   X(microsoft_attention_rules) \
   X(microsoft_rules) \

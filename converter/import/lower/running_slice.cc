@@ -1,10 +1,9 @@
+// How many elements a Slice takes whose start is known only while running.
 #include <algorithm>
 #include <unordered_map>
 
 #include "converter/import/lower.h"
-#include "converter/import/lower/common.h"
 #include "converter/import/lower/slice.h"
-#include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
@@ -76,31 +75,6 @@ class Terms {
   std::unordered_map<ValueId, const Node*> producer_;
 };
 
-// `count` elements of x along `axis` from `start` on (int64 []; negative: from the end), the last one before
-// start + extent.
-ValueId gathered(NodeLowering& n, ValueId x, int64_t axis, ValueId start, int64_t extent, int64_t count,
-                 int64_t step) {
-  const int64_t dim = n.dims(x)[static_cast<size_t>(axis)];
-  const auto number = [&](int64_t v) { return n.add_constant(Constant::scalar_int(DType::kInt64, v)); };
-  const auto compared = [&](CompareFn fn, ValueId a, ValueId b) {
-    return n.emit(CompareAttrs{static_cast<int64_t>(fn)}, {a, b});
-  };
-  const auto from_front = [&](ValueId v) {
-    return n.emit(WhereAttrs{}, {compared(CompareFn::kLess, v, number(0)), n.add(v, number(dim)), v});
-  };
-  const ValueId begin = from_front(start), end = from_front(n.add(start, number(extent)));
-  // Anything else is shorter in ONNX: an index outside the axis fails the run.
-  ValueId good = kAbsent;
-  for (const ValueId condition : {compared(CompareFn::kGreaterOrEqual, begin, number(0)),
-                                  compared(CompareFn::kLessOrEqual, end, number(dim)),
-                                  compared(CompareFn::kEqual, n.sub(end, begin), number(extent))})
-    good = good == kAbsent ? condition
-                           : n.emit(BitwiseAttrs{static_cast<int64_t>(BitwiseFn::kAnd)}, {good, condition});
-  const ValueId first = n.emit(WhereAttrs{}, {good, begin, number(dim)});
-  const ValueId index = n.add(first, n.mul(index_row(n, count), number(step)));
-  return n.emit(GatherAttrs{axis}, {x, index});
-}
-
 }  // namespace
 
 SliceRange slice_range(int64_t start, int64_t end, int64_t step, int64_t dim) {
@@ -119,47 +93,19 @@ SliceRange slice_range(int64_t start, int64_t end, int64_t step, int64_t dim) {
   return {count == 0 ? 0 : begin, count, count <= 1 ? 1 : step};
 }
 
-ValueId running_slice(NodeLowering& n) {
+std::vector<int64_t> running_extents(NodeLowering& n) {
   const ValueId starts = n.input(1), ends = n.input(2);
-  if (starts < 0 || ends < 0 || n.rank(starts) > 1 || n.size(starts) != n.size(ends)) return kAbsent;
+  if (starts < 0 || ends < 0 || n.rank(starts) > 1 || n.size(starts) != n.size(ends)) return {};
   for (const ValueId v : {starts, ends})
-    if (n.dtype(v) != DType::kInt64 && n.dtype(v) != DType::kInt32) return kAbsent;
-  for (const size_t i : {size_t{3}, size_t{4}})
-    if (n.has_input(i) && (!n.constant(n.input(i)) || n.size(n.input(i)) != n.size(starts))) return kAbsent;
-  std::vector<int64_t> axes, steps(static_cast<size_t>(n.size(starts)), 1);
-  for (int64_t i = 0; i < n.size(starts); ++i) axes.push_back(i);
-  if (n.has_input(3)) axes = n.constant(n.input(3))->as_int64s();
-  if (n.has_input(4)) steps = n.constant(n.input(4))->as_int64s();
-  ValueId y = n.input(0);
-  if (!n.normalize_axes(&axes, n.rank(y))) return kUnknown;
+    if (n.dtype(v) != DType::kInt64 && n.dtype(v) != DType::kInt32) return {};
   const Terms terms(n.parent().graph());
-  std::vector<std::pair<Term, Term>> ranges;
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const Term begin = terms.of(starts, static_cast<int64_t>(i)),
-               end = terms.of(ends, static_cast<int64_t>(i));
-    if (begin.root != end.root || begin.index != end.index) return kAbsent;
-    if (steps[i] == 0 || (begin.root != kAbsent && steps[i] < 0)) return kAbsent;
-    ranges.emplace_back(begin, end);
+  std::vector<int64_t> extents;
+  for (int64_t i = 0; i < n.size(starts); ++i) {
+    const Term begin = terms.of(starts, i), end = terms.of(ends, i);
+    const bool runs = begin.root != kAbsent && begin.root == end.root && begin.index == end.index;
+    extents.push_back(runs ? std::max<int64_t>(end.offset - begin.offset, 0) : -1);
   }
-  for (size_t i = 0; i < axes.size(); ++i) {
-    const auto& [begin, end] = ranges[i];
-    const int64_t axis = axes[i], dim = n.dims(y)[static_cast<size_t>(axis)];
-    const int64_t extent = begin.root == kAbsent ? 0 : end.offset - begin.offset;
-    if (begin.root == kAbsent) {
-      const SliceRange r = slice_range(begin.offset, end.offset, steps[i], dim);
-      y = n.slice(y, axis, r.begin, r.count, r.step);
-    } else if (extent <= 0) {
-      y = n.slice(y, axis, 0, 0);
-    } else if (extent > dim) {
-      return n.refuse_shapes("takes {} of {} elements along axis {}", extent, dim, axis), kUnknown;
-    } else {
-      const ValueId flat = n.cast(n.reshape(starts, {n.size(starts)}), DType::kInt64);
-      const ValueId start = n.reshape(n.slice(flat, 0, static_cast<int64_t>(i), 1), {});
-      const int64_t step = std::min(steps[i], dim);
-      y = gathered(n, y, axis, start, extent, (extent + step - 1) / step, step);
-    }
-  }
-  return y;
+  return extents;
 }
 
 }  // namespace sinter::convert

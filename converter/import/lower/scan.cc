@@ -124,7 +124,7 @@ bool lower_scan_8(NodeLowering& n, const ImportedGraph& body) {
   }
   std::vector<ValueId> results;
   for (const auto& items : gathered) results.push_back(items.empty() ? kUnknown : stack(n, items));
-  return finish(n, results);
+  return give_results(n, results);
 }
 
 bool lower_scan(NodeLowering& n) {
@@ -139,7 +139,7 @@ bool lower_scan(NodeLowering& n) {
   for (size_t i = 0; i < a.states; ++i) states.push_back(n.input(i));
   for (size_t i = 0; i < a.inputs; ++i) sequences.push_back(n.input(a.states + i));
   const auto results = scan(n, *body, a, states, sequences);
-  return results && finish(n, *results);
+  return results && give_results(n, *results);
 }
 
 }  // namespace

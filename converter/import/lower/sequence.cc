@@ -1,8 +1,10 @@
-// Sequences of tensors whose length and positions are known at conversion: lists of values, which no step of
-// the device ever sees (unoptimised exports split and take apart with them).
+// Sequences of tensors. Where number and positions are known at conversion they are lists of values, which no
+// step of the device ever sees (unoptimised exports split and take apart with them); else stacks (stack.h).
 #include <algorithm>
 
+#include "converter/import/lower.h"
 #include "converter/import/lower/common.h"
+#include "converter/import/lower/stack.h"
 
 namespace sinter::convert {
 namespace {
@@ -45,6 +47,9 @@ bool lower_construct(NodeLowering& n) {
 }
 
 bool lower_at(NodeLowering& n) {
+  const bool runs = n.has_input(1) && !n.constant(n.input(1));
+  if (const ValueId stack = stack_of(n, 0, runs); stack != kAbsent)
+    return n.has_input(1) ? stack_at(n, stack, n.input(1)) : n.refuse("has no position");
   const auto* items = list_of(n, 0);
   if (items == nullptr) return false;
   if (!n.has_input(1)) return n.refuse("has no position");
@@ -53,6 +58,9 @@ bool lower_at(NodeLowering& n) {
 }
 
 bool lower_insert(NodeLowering& n) {
+  const bool runs = n.has_input(2) && !n.constant(n.input(2));
+  if (const ValueId stack = stack_of(n, 0, runs); stack != kAbsent)
+    return stack_insert(n, stack, n.input(1), n.input(2));
   const auto* given = list_of(n, 0);
   if (given == nullptr) return false;
   std::vector<ValueId> items = *given;
@@ -72,6 +80,8 @@ bool lower_insert(NodeLowering& n) {
 }
 
 bool lower_erase(NodeLowering& n) {
+  const bool runs = n.has_input(1) && !n.constant(n.input(1));
+  if (const ValueId stack = stack_of(n, 0, runs); stack != kAbsent) return stack_erase(n, stack, n.input(1));
   const auto* given = list_of(n, 0);
   if (given == nullptr) return false;
   std::vector<ValueId> items = *given;
@@ -84,6 +94,10 @@ bool lower_erase(NodeLowering& n) {
 }
 
 bool lower_length(NodeLowering& n) {
+  if (const ValueId stack = stack_of(n, 0, false); stack != kAbsent) {
+    Lengths& lengths = n.parent().lengths();
+    return n.output(0, lengths.value(lengths.of_axis(stack, 0)));
+  }
   const auto* items = list_of(n, 0);
   if (items == nullptr) return false;
   return n.output(0,
@@ -98,6 +112,8 @@ bool lower_split_to_sequence(NodeLowering& n) {
   int64_t axis = n.attr_int("axis", 0);
   const bool keepdims = n.attr_int("keepdims", 1) != 0;
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
+  if (!n.parent().lengths().known(n.parent().lengths().of_axis(x, axis)))
+    return stack_split(n, x, axis, keepdims);
   const int64_t length = n.dims(x)[static_cast<size_t>(axis)];
   constexpr int64_t kMostParts = 4096;
   const bool listed = n.has_input(1) && n.rank(n.input(1)) > 0;
@@ -138,6 +154,8 @@ bool lower_split_to_sequence(NodeLowering& n) {
 }
 
 bool lower_concat_from_sequence(NodeLowering& n) {
+  if (const ValueId stack = stack_of(n, 0, false); stack != kAbsent)
+    return stack_joined(n, stack, n.attr_int("axis", 0), n.attr_int("new_axis", 0) != 0);
   const auto* given = list_of(n, 0);
   if (given == nullptr) return false;
   std::vector<ValueId> items = *given;

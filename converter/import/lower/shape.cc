@@ -215,7 +215,7 @@ bool lower_expand(NodeLowering& n) {
     } else if (own && lengths.known(from[axis]) != 1) {
       const auto a = lengths.known(from[axis]), o = lengths.known(out[i]);
       if (a && o && *a != *o) return n.refuse_shapes("{} does not broadcast with its shape", to_string(d));
-      out[i] = b.equal(from[axis], out[i], "the shape asks for another length");
+      out[i] = b.equal(from[axis], out[i]);
     } else {
       const auto most = b.with_maximum(out[i]);
       if (!most) return false;

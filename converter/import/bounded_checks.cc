@@ -1,0 +1,106 @@
+// Checks of lengths while running: what is emitted where two lengths are not proven to fit.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "converter/import/bounded.h"
+#include "converter/import/lower.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+
+LengthId Bounded::check(LengthRule rule, LengthId length, LengthId found, LengthId limit,
+                        IntegerRange range) {
+  // A step without a name could not be found again.
+  const ImportedNode& node = n_.node();
+  n_.parent().builder().set_origin(
+      {node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name, node.op_type});
+  const ValueId held = emit(CheckLengthAttrs{static_cast<int64_t>(rule)},
+                            {lengths_.value(length), lengths_.value(found), lengths_.value(limit)});
+  n_.parent().builder().set_origin({node.name, node.op_type});
+  if (held < 0) return length;
+  const LengthId symbol = lengths_.symbol(held, range);
+  if (const auto size = lengths_.expected(length)) lengths_.expect_size(symbol, *size);
+  return symbol;
+}
+
+LengthId Bounded::held_within(LengthRule rule, LengthId length, LengthId found, LengthId limit,
+                              IntegerRange range) {
+  const IntegerRange a = lengths_.range(found), b = lengths_.range(limit);
+  if (a.low >= 0 && lengths_.never_above(found, limit)) return length;
+  if (a.high >= 0 && a.low <= b.high) return check(rule, length, found, limit, range);
+  n_.refuse_shapes("a length of {} is never within 0 to {}", a.high < 0 ? a.high : a.low, b.high);
+  return length;
+}
+
+LengthId Bounded::at_most(LengthId length, int64_t most, LengthRule rule) {
+  const IntegerRange all = lengths_.range(length);
+  return held_within(rule, length, length, lengths_.constant(most),
+                     {std::max<int64_t>(0, all.low), std::min(most, all.high)});
+}
+
+LengthId Bounded::held_to_plan(LengthId length, LengthId longest, int64_t most) {
+  return held_within(LengthRule::kPlanned, length, longest, lengths_.constant(most), lengths_.range(length));
+}
+
+LengthId Bounded::not_above(LengthId a, LengthId b) {
+  return held_within(LengthRule::kWithin, a, a, b, {0, std::min(lengths_.high(a), lengths_.high(b))});
+}
+
+LengthId Bounded::equal(LengthId a, LengthId b) {
+  if (a == b) return a;
+  if (lengths_.known(a)) std::swap(a, b);
+  if (lengths_.known(lengths_.combine(LengthFn::kEqual, a, b)) == 0) {
+    n_.refuse_shapes("lengths that meet in one axis differ: one has at most {} elements, the other {}",
+                     lengths_.high(a), lengths_.high(b));
+    return a;
+  }
+  // Not known even where `b` is: a length that is known needs no value, and nothing would be checked.
+  return check(LengthRule::kMeet, a, a, b, {0, std::min(lengths_.high(a), lengths_.high(b))});
+}
+
+std::optional<LengthId> Bounded::with_maximum(LengthId length) {
+  const auto& bounds = n_.parent().options().bounds;
+  const auto given = bounds.find(n_.node().name);
+  if (given != bounds.end()) return at_most(length, given->second, LengthRule::kPlanned);
+  if (lengths_.high(length) < Lengths::kNoMaximum)
+    return lengths_.range(length).low >= 0 ? length
+                                           : at_most(length, lengths_.high(length), LengthRule::kPlanned);
+  n_.refuse_advising(fmt::format("give its maximum with --bound {}=N", n_.node().name),
+                     "the length of its result depends on data, and the model sets no maximum");
+  return std::nullopt;
+}
+
+ValueId Bounded::fixed(ValueId v, std::optional<int64_t> only) {
+  if (v < 0) return v;
+  const Value value = n_.parent().graph().value(v);
+  if (const ValueId form = lengths_.fixed_form(v); form >= 0 && value.extents.size() == 1)
+    return !only || *only == value.extents[0].first ? form : v;
+  for (const auto& [axis, count] : value.extents) {
+    if (only && axis != *only) continue;
+    const LengthId length = lengths_.of_axis(v, axis);
+    const auto size = lengths_.expected(length);
+    if (!size || *size > value.dims[static_cast<size_t>(axis)] || *size < 0) continue;
+    const LengthId whole = lengths_.constant(*size);
+    // The positions read the checked length, which is what is taken off again.
+    const LengthId held = check(LengthRule::kElements, length, length, whole, {0, *size});
+    v = section(v, axis, lengths_.sub(held, whole), 1, whole);
+  }
+  return v;
+}
+
+void Bounded::fix_beside_fixed(const std::vector<std::pair<ValueId*, int64_t>>& met, bool repeats) {
+  for (const auto& [v, axis] : met) {
+    if (!is_bounded(*v)) continue;
+    const LengthId own = lengths_.of_axis(*v, axis);
+    const auto size = lengths_.expected(own);
+    if (!size || lengths_.known(own)) continue;
+    const bool beside_fixed = std::any_of(met.begin(), met.end(), [&, size = *size](const auto& other) {
+      const auto number = lengths_.known(lengths_.of_axis(*other.first, other.second));
+      return repeats && size == 1 ? number > 1 : number == size && !(repeats && number == 1);
+    });
+    if (beside_fixed) *v = fixed(*v, axis);
+  }
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,323 @@
+// Lowers a whole model: its inputs' shapes, its nodes, its outputs; and the trials that find further
+// refusals.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "converter/import/check_options.h"
+#include "converter/import/given_constant.h"
+#include "converter/import/lower.h"
+#include "converter/import/reader.h"
+#include "converter/ir/dims.h"
+#include "converter/report/node_fates.h"
+
+namespace sinter::convert {
+
+namespace {
+
+// Decides every graph input's dims, or refuses with the list of what is open.
+class InputShapes {
+ public:
+  InputShapes(const ImportedGraph& graph, const LoweringOptions& options, Diagnostics& diagnostics)
+      : options_(options), diagnostics_(diagnostics) {
+    for (const ImportedValueInfo& input : graph.inputs)
+      for (size_t axis = 0; axis < input.dims.size(); ++axis)
+        if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty() && axis > 0)
+          inner_.insert(symbol);
+    // A symbol that --shape fixes holds for every input that uses it.
+    for (const ImportedValueInfo& input : graph.inputs) {
+      const auto it = options.shapes.find(input.name);
+      if (it == options.shapes.end() || it->second.size() != input.dims.size()) continue;
+      for (size_t axis = 0; axis < input.dims.size(); ++axis)
+        if (const std::string& symbol = input.dims[axis].symbol; !symbol.empty())
+          symbols_.emplace(symbol, it->second[axis]);
+    }
+  }
+
+  std::optional<Dims> resolve(const ImportedValueInfo& input) {
+    const auto given = options_.shapes.find(input.name);
+    if (given != options_.shapes.end()) {
+      if (input.has_shape && given->second.size() != input.dims.size()) {
+        diagnostics_.refuse(
+            "", "",
+            fmt::format("--shape {}={} has {} dims but the model's input has {}", input.name,
+                        fmt::join(given->second, ","), given->second.size(), input.dims.size()),
+            "give a size for every dim of the input");
+        return std::nullopt;
+      }
+      for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+        const ImportedDim& dim = input.dims[axis];
+        if (dim.value < 0 || dim.value == given->second[axis]) continue;
+        // A declared dim is a claim; what the operators cannot take is refused where it matters.
+        diagnostics_.note("", "",
+                          fmt::format("--shape {}={} replaces the declared dim {} of {}", input.name,
+                                      fmt::join(given->second, ","), axis, dim.value));
+      }
+      return given->second;
+    }
+    if (!input.has_shape) {
+      open_.push_back(fmt::format("{} (no shape at all)", input.name));
+      return std::nullopt;
+    }
+    Dims dims;
+    bool known = true;
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+      const ImportedDim& dim = input.dims[axis];
+      if (dim.value >= 0) {
+        dims.push_back(dim.value);
+      } else if (const auto d = options_.dims.find(dim.symbol);
+                 !dim.symbol.empty() && d != options_.dims.end()) {
+        dims.push_back(d->second);
+      } else if (const auto s = symbols_.find(dim.symbol); !dim.symbol.empty() && s != symbols_.end()) {
+        dims.push_back(s->second);
+      } else if (axis == 0 && (dim.symbol.empty() || inner_.count(dim.symbol) == 0)) {
+        dims.push_back(1);
+      } else if (options_.assumed > 0) {
+        dims.push_back(options_.assumed);
+      } else {
+        open_.push_back(fmt::format("{} dim {}{}", input.name, axis,
+                                    dim.symbol.empty() ? std::string() : " '" + dim.symbol + "'"));
+        known = false;
+      }
+    }
+    if (!known) return std::nullopt;
+    return dims;
+  }
+
+  bool any_open() const { return !open_.empty(); }
+  void report_open() {
+    if (open_.empty() || options_.assumed > 0) return;
+    diagnostics_.refuse("", "", fmt::format("these dimensions are open: {}", fmt::join(open_, "; ")),
+                        "give each with --dim NAME=N or --shape INPUT=...");
+  }
+
+ private:
+  const LoweringOptions& options_;
+  Diagnostics& diagnostics_;
+  std::set<std::string> inner_;
+  std::map<std::string, int64_t> symbols_;
+  std::vector<std::string> open_;
+};
+
+bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
+
+// What the file says about its inner values, against what they are (rule claim.metadata).
+void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
+  const Graph& graph = lowering.graph();
+  size_t shapes = 0, types = 0;
+  for (const ImportedValueInfo& claim : source.value_info) {
+    const ValueId id = lowering.lookup(claim.name);
+    if (id < 0) continue;
+    const Value& value = graph.value(id);
+    if (claim.dtype != DType::kNone && claim.dtype != value.dtype) {
+      lowering.ledger().add({claim.name,
+                             "",
+                             "",
+                             claim.dtype,
+                             value.dtype,
+                             "claim.metadata",
+                             "the file's value_info names another type than the operators give",
+                             TypeEffect::kDeclared,
+                             {}});
+      ++types;
+    }
+    if (!claim.has_shape) continue;
+    bool same = claim.dims.size() == value.dims.size();
+    for (size_t i = 0; i < claim.dims.size() && same; ++i)
+      same = claim.dims[i].value < 0 || claim.dims[i].value == value.dims[i];
+    shapes += !same;
+  }
+  if (types + shapes > 0)
+    lowering.diagnostics().note(
+        "", "",
+        fmt::format("the file's value_info is wrong about {} types and {} shapes; it was not relied upon",
+                    types, shapes));
+}
+
+// Arrays of --const take the place of inputs.
+void define_given(const ImportedGraph& source, const LoweringOptions& options, GraphLowering& lowering) {
+  for (const auto& [name, array] : options.constants) {
+    const auto input = std::find_if(source.inputs.begin(), source.inputs.end(),
+                                    [&, &name = name](const ImportedValueInfo& v) { return v.name == name; });
+    std::string problem;
+    const ConstantPtr constant =
+        input == source.inputs.end() ? array : given_constant(array, *input, &problem);
+    if (!constant)
+      lowering.diagnostics().refuse("", "", fmt::format("--const {}: {}", name, problem),
+                                    "give an array of the type and shape that the model declares");
+    lowering.define(name, constant ? lowering.graph().add_constant(constant, name) : kUnknown);
+  }
+}
+
+// What callers reach by name has one.
+void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
+  const auto check = [&](const std::vector<ImportedValueInfo>& ports, const char* what) {
+    for (size_t i = 0; i < ports.size(); ++i)
+      if (ports[i].name.empty())
+        diagnostics.refuse("", "", fmt::format("{} {} of the model has no name", what, i),
+                           "name it, or remove it from the model");
+  };
+  check(graph.inputs, "input");
+  check(graph.outputs, "output");
+}
+
+// Lengths have done their work inside: only those of the model's outputs are asked for while running.
+void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& outputs) {
+  for (size_t i = 0; i < graph.values.size(); ++i)
+    if (std::find(outputs.begin(), outputs.end(), static_cast<ValueId>(i)) == outputs.end())
+      graph.values[i].extents.clear();
+  for (Node& node : graph.nodes)
+    for (const auto& body : node.bodies) forget_inner_lengths(*body, {});
+}
+
+// The constants that the model or --const gives, with the nodes that read them.
+void enter_constants(const ImportedGraph& main, const LoweringOptions& options, NodeFates* fates) {
+  std::map<std::string, std::vector<std::string>> readers;
+  each_graph(main, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes)
+      for (const std::string& name : node.inputs)
+        if (std::vector<std::string>& nodes = readers[name]; nodes.empty() || nodes.back() != node.name)
+          nodes.push_back(node.name);
+  });
+  const auto enter = [&](const std::string& name, const ConstantPtr& data) {
+    if (data) fates->add(GivenConstant{name, to_string(data->dtype(), data->dims()), readers[name]});
+  };
+  for (const auto& [name, data] : options.constants) enter(name, data);
+  each_graph(main, [&](const ImportedGraph& graph) {
+    for (const ImportedTensor& tensor : graph.initializers)
+      if (options.constants.count(tensor.name) == 0) enter(tensor.name, tensor.data);
+  });
+}
+
+std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOptions& options,
+                                Diagnostics& diagnostics, NodeFates* fates, bool* any_open) {
+  Graph graph;
+  graph.name = model.graph.name;
+  GraphLowering lowering(graph, model, options, diagnostics);
+  lowering.set_fates(fates);
+  check_options(model, options, diagnostics);
+  check_port_names(model.graph, diagnostics);
+  InputShapes shapes(model.graph, options, diagnostics);
+  define_given(model.graph, options, lowering);
+  std::set<std::string> initialized;
+  for (const ImportedTensor& tensor : model.graph.initializers) initialized.insert(tensor.name);
+  std::vector<const ImportedValueInfo*> unusable;
+  for (const ImportedValueInfo& input : model.graph.inputs) {
+    if (options.constants.count(input.name) != 0 || initialized.count(input.name) != 0) continue;
+    if (!input.other.empty() || !usable_input(input.dtype)) {
+      const std::string type = input.other.empty() ? onnx_type_name(input.onnx_type) : "a " + input.other;
+      lowering.define_unusable(input.name, type,
+                               fmt::format("it is {}; inputs must be tensors of whole-byte numbers", type));
+      unusable.push_back(&input);
+      continue;
+    }
+    const auto dims = shapes.resolve(input);
+    if (!dims) {
+      lowering.define(input.name, kUnknown);
+      continue;
+    }
+    if (!plausible_dims(input.dtype, *dims)) {
+      diagnostics.refuse(
+          "", "", fmt::format("input '{}' ({}) is too large", input.name, to_string(input.dtype, *dims)),
+          "give a smaller shape with --dim NAME=N or --shape INPUT=...");
+      lowering.define(input.name, kUnknown);
+      continue;
+    }
+    const ValueId id = graph.add_value(input.name, input.dtype, *dims);
+    graph.inputs.push_back(id);
+    lowering.define(input.name, lowering.kept(input.name, id));
+  }
+  shapes.report_open();
+  *any_open = shapes.any_open();
+  lowering.lower_nodes(model.graph);
+  const GraphLowering::Cost& cost = lowering.cost();
+  if (cost.operations > options.most_operations) {
+    diagnostics.refuse(
+        "", "", fmt::format("the model's loops unroll to more than {} operations", options.most_operations),
+        "export it with shorter loops");
+    return std::nullopt;
+  }
+  if (!cost.refusal.empty()) {
+    diagnostics.refuse(cost.node, cost.op, cost.refusal,
+                       "compute what grows from small constants from an input instead, or store its result");
+    return std::nullopt;
+  }
+  // Nodes that read such an input have been refused; here are those that none reads.
+  for (const ImportedValueInfo* input : unusable) {
+    if (diagnostics.count(Severity::kRefusal) > 0) break;
+    const GraphLowering::Unusable& problem = *lowering.unusable(input->name);
+    diagnostics.refuse("", "", fmt::format("input '{}': {}", input->name, problem.why),
+                       type_advice(problem.type));
+  }
+  bool known = true;
+  for (const ImportedValueInfo& output : model.graph.outputs) {
+    graph.outputs.push_back(lowering.lookup(output.name));
+    lowering.refuse_sequence(output.name, graph.outputs.back());
+    known &= graph.outputs.back() >= 0;
+  }
+  if (!known || diagnostics.count(Severity::kRefusal) > 0) {
+    if (diagnostics.count(Severity::kRefusal) == 0)
+      diagnostics.refuse("", "", "an output of the model is never computed",
+                         "remove it from the model's outputs");
+    return std::nullopt;
+  }
+  check_claims(model.graph, lowering);
+  settle_output_types(model.graph, lowering);
+  separate_outputs(graph);
+  for (size_t i = 0; i < graph.outputs.size(); ++i)
+    graph.value(graph.outputs[i]).name = model.graph.outputs[i].name;
+  forget_inner_lengths(graph, graph.outputs);
+  if (fates != nullptr) enter_constants(model.graph, options, fates);
+  return graph;
+}
+
+bool has_loop(const ImportedModel& model) {
+  bool found = false;
+  each_graph(model.graph, [&](const ImportedGraph& graph) {
+    for (const ImportedNode& node : graph.nodes) found |= node.domain.empty() && node.op_type == "Loop";
+  });
+  return found;
+}
+
+bool same_reason(const Diagnostic& a, const Diagnostic& b) {
+  return a.node == b.node && a.op == b.op && a.message == b.message && a.remedy == b.remedy;
+}
+
+bool holds(const std::vector<Diagnostic>& all, const Diagnostic& reason) {
+  return std::any_of(all.begin(), all.end(), [&](const Diagnostic& d) { return same_reason(d, reason); });
+}
+
+// Behind an open dimension, a loop without a bound and a carried value that grows nothing is known, and
+// nothing is refused. Two trials with different sizes in their places find what is: a reason that both give
+// has nothing to do with the size, unless it is about shapes.
+void add_reasons_behind(const ImportedModel& model, const LoweringOptions& options,
+                        Diagnostics& diagnostics) {
+  constexpr int64_t kSizes[] = {256, 512};
+  Diagnostics found[2];
+  for (size_t i = 0; i < std::size(kSizes); ++i) {
+    LoweringOptions trial = options;
+    trial.assumed = kSizes[i];
+    bool any_open = false;
+    lower_once(model, trial, found[i], nullptr, &any_open);
+  }
+  for (Diagnostic d : found[0].all()) {
+    const std::vector<Diagnostic>& others = found[1].all();
+    const bool same = std::find(others.begin(), others.end(), d) != others.end();
+    if (d.severity != Severity::kRefusal || d.node.empty() || holds(diagnostics.all(), d)) continue;
+    if (!same && (d.shapes || !holds(others, d))) continue;
+    if (!same) d.operands.clear();  // they have the trial's sizes
+    diagnostics.add(std::move(d));
+  }
+}
+
+}  // namespace
+
+std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
+                                 Diagnostics& diagnostics, NodeFates* fates) {
+  bool any_open = false;
+  std::optional<Graph> graph = lower_once(model, options, diagnostics, fates, &any_open);
+  if (!graph && (any_open || has_loop(model))) add_reasons_behind(model, options, diagnostics);
+  return graph;
+}
+
+}  // namespace sinter::convert
