@@ -11,13 +11,9 @@ namespace sinter::convert {
 
 LengthId Bounded::check(LengthRule rule, LengthId length, LengthId found, LengthId limit,
                         IntegerRange range) {
-  // A step without a name could not be found again.
-  const ImportedNode& node = n_.node();
-  n_.parent().builder().set_origin(
-      {node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name, node.op_type});
+  n_.parent().builder().set_origin({n_.node().name, n_.node().op_type});
   const ValueId held = emit(CheckLengthAttrs{static_cast<int64_t>(rule)},
                             {lengths_.value(length), lengths_.value(found), lengths_.value(limit)});
-  n_.parent().builder().set_origin({node.name, node.op_type});
   if (held < 0) return length;
   const LengthId symbol = lengths_.symbol(held, range);
   if (const auto size = lengths_.expected(length)) lengths_.expect_size(symbol, *size);

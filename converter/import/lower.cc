@@ -142,8 +142,33 @@ void GraphLowering::lower_nodes(const ImportedGraph& source) {
     define(tensor.name, kept(tensor.name, graph_.add_constant(tensor.data, tensor.name)));
   }
   sources_.push_back(&source);
-  for (const ImportedNode& node : source.nodes) lower_node(node);
+  done_.emplace_back();
+  for (const ImportedNode& node : source.nodes)
+    if (done_.back().count(&node) == 0) lower_node(node);
+  done_.pop_back();
   sources_.pop_back();
+}
+
+std::vector<ValueId> GraphLowering::lower_behind(const std::map<std::string, ValueId>& given,
+                                                 const std::vector<const ImportedNode*>& nodes,
+                                                 const std::vector<std::string>& wanted) {
+  // The body's own names mean nothing to them.
+  std::vector<std::unordered_map<std::string, ValueId>> own(1);
+  own[0].insert(given.begin(), given.end());
+  std::swap(scopes_, own);
+  sources_.push_back(&outer_->source());
+  behind_ = true;
+  for (const ImportedNode* node : nodes) lower_node(*node);
+  std::vector<ValueId> results;
+  for (const std::string& name : wanted) results.push_back(lookup(name));
+  behind_ = false;
+  sources_.pop_back();
+  std::swap(scopes_, own);
+  return results;
+}
+
+void GraphLowering::lower_early(const ImportedNode& node) {
+  if (done_.back().insert(&node).second) lower_node(node);
 }
 
 ValueId GraphLowering::add_sequence(std::vector<ValueId> items) {

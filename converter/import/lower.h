@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -109,6 +110,17 @@ class GraphLowering {
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
+  // In a body: lowers nodes of the enclosing graph as if they stood there, but for the values of some names.
+  // Gives what `wanted` names stand for then.
+  std::vector<ValueId> lower_behind(const std::map<std::string, ValueId>& given,
+                                    const std::vector<const ImportedNode*>& nodes,
+                                    const std::vector<std::string>& wanted);
+  // Whether nodes behind the one that is being lowered may be lowered elsewhere: not in lower_behind().
+  bool may_move() const { return !behind_; }
+  // Lowers a node of source() before its turn.
+  void lower_early(const ImportedNode& node);
+  // A node of source() has been lowered elsewhere, and gave these.
+  void set_done(const ImportedNode& node) { done_.back().insert(&node); }
   // What this graph and those around and in it have cost so far.
   struct Cost {
     size_t operations = 0;
@@ -140,6 +152,8 @@ class GraphLowering {
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;
+  std::vector<std::set<const ImportedNode*>> done_;  // of each source: lowered before their turn, or elsewhere
+  bool behind_ = false;
   std::vector<ValueId> captures_;  // the outer graph's ids
   struct Sequence {
     std::vector<ValueId> items;

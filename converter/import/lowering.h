@@ -122,6 +122,10 @@ class NodeLowering {
 
   // Declares an output of the node; false if v is kUnknown.
   bool output(size_t i, ValueId v);
+  // Nothing is left that reads output i; for one that has no value.
+  void absent_output(size_t i) {
+    if (outputs_[i] == kUnknown) outputs_[i] = kAbsent;
+  }
   // Sequences of tensors, as lists of values. Null: input i is none.
   const std::vector<ValueId>* sequence(size_t i) const;
   bool output_sequence(size_t i, std::vector<ValueId> items);

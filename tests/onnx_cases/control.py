@@ -1,6 +1,6 @@
 """Control flow beyond structure.py: conditions that constants decide, slices that move, loops that carry lists."""
 import numpy as np
-from case import arr64, floats, info, node, simple
+from case import arr64, floats, graph, info, model, node, refused, simple
 from onnx import TensorProto, helper
 
 X = floats("x", 2, 3)
@@ -82,6 +82,113 @@ def carried_sequences():
                  {"x": x, "h0": floats("carried h", 6)}, "y h", constants=k | {"first": np.int64(0)})
 
 
+def running_sequences():
+    """Sequences whose number of tensors, or a position in which, is known only while running."""
+    x = floats("stacked", 6, 3)
+    i, go = info("i", kind=TensorProto.INT64, shape=[]), info("go", kind=TensorProto.BOOL, shape=[])
+    go_o = info("go_o", kind=TensorProto.BOOL, shape=[])
+    many, many_o = (helper.make_tensor_sequence_value_info(s, TensorProto.FLOAT, None) for s in ("l", "l_o"))
+    k = {"t": np.array(True), "one": np.int64(1), "zero": np.int64(0), "front": arr64(0)}
+    take = [node("Identity", "go", "go_o"), node("Gather", "x i", "r", axis=0), node("Exp", "r", "u")]
+    empty = node("SequenceEmpty", [], "e")
+
+    def loop(grow, start="e", **more):
+        body = helper.make_graph([*take, *grow], "body", [i, go, many], [go_o, many_o])
+        return node("Loop", ["n", "t", start], "s", name="around", body=body, **more)
+
+    runs = [{"x": x, "n": np.array(trips)} for trips in (1, 3, 6)]
+    flags = ("--max-trips", "around=6")
+    append = [empty, loop([node("SequenceInsert", "l u", "l_o")])]
+    for new_axis, axes in ((1, (0, 1, -1)), (0, (0, -1))):
+        for axis in axes:
+            yield simple(f"stack_joined_{new_axis}_{axis}", [*append, node("ConcatFromSequence", "s", "y", axis=axis, new_axis=new_axis)],
+                         runs[0], constants=k, more=runs[1:], flags=flags)
+    yield simple("stack_length", [*append, node("SequenceLength", "s", "y")], runs[0], "y:l", constants=k,
+                 more=[*runs[1:], {"x": x, "n": np.array(0)}], flags=flags)
+    yield simple("stack_beyond", [*append, node("ConcatFromSequence", "s", "y", axis=0)], runs[0], constants=k, flags=("--max-trips", "around=2"),
+                 fails=[(runs[1], "the 2 trips that its plan has room for (Loop 'around')")])
+    at = [{**run, "p": np.array(p)} for run in runs for p in (0, -1)] + [{**runs[2], "p": np.array(4)}]
+    yield simple("stack_at", [*append, node("SequenceAt", "s p", "y")], at[0], constants=k, more=at[1:], flags=flags,
+                 fails=[({**runs[1], "p": np.array(3)}, "outside an axis")])
+    for name, grow in {"front": [node("SequenceInsert", "l u zero", "l_o")],
+                       "second_last": [node("SequenceLength", "l", "c"), node("Div", "c two", "h"), node("SequenceInsert", "l u h", "l_o")],
+                       "replaced": [node("SequenceErase", "l zero", "m"), node("SequenceInsert", "m u", "m1"),
+                                    node("SequenceInsert", "m1 u zero", "l_o")]}.items():
+        yield simple(f"stack_insert_{name}", [node("SequenceConstruct", "v w", "e"), loop(grow),
+                                              node("ConcatFromSequence", "s", "y", axis=0)],
+                     runs[0], constants={**k, "two": np.int64(2), "v": floats("v", 3), "w": floats("w", 3)}, more=runs[1:], flags=flags)
+    pick = [{"x": x, "p": np.array(p)} for p in (0, 1, -1, -2)]
+    yield simple("stack_at_of_list", [node("Neg", "x", "h"), node("SequenceConstruct", "x h", "s"), node("SequenceAt", "s p", "y")],
+                 pick[0], more=pick[1:])
+    inside = helper.make_graph([node("Identity", "go", "go_o"), node("SequenceAt", "parts i", "r"), node("ReduceSum", "r", "q", keepdims=0),
+                                node("Add", "a q", "a_o")], "inside", [i, go, info("a", shape=[])], [go_o, info("a_o", shape=[])])
+    keep = [{"x": x, "keep": np.array(rows, bool)} for rows in ([0, 1, 1, 0, 0, 1], [1] * 6, [0, 0, 1, 0, 0, 0])]
+    for keepdims in (0, 1):
+        yield simple(f"stack_split_{keepdims}", [
+            node("Compress", "x keep", "rows", axis=0), node("SplitToSequence", "rows", "parts", axis=0, keepdims=keepdims),
+            node("SequenceLength", "parts", "n"), node("Loop", "n t start", "a", body=inside),
+            node("ConcatFromSequence", "parts", "y", axis=0, new_axis=1)], keep[0], "a y",
+            constants={**k, "start": np.float32(0)}, more=keep[1:])
+
+
+def running_branches():
+    """Branches that give values of different ranks, or sequences of different numbers, by a condition of the run."""
+    x = floats("ranks", 2, 6)
+    both = [{"x": x, "c": np.array(c)} for c in (True, False)]
+
+    def tensor(name, a):
+        return helper.make_tensor(name, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape, a.ravel())
+
+    cubes = helper.make_graph([node("Reshape", "x cube", "t1"), node("Exp", "t1", "t2")], "cubes", [], [info("t2")],
+                              [tensor("cube", arr64(2, 2, 3))])
+    flat = helper.make_graph([node("Neg", "x", "e1")], "flat", [], [info("e1")])
+    wide = helper.make_graph([node("Unsqueeze", "x front", "u1")], "wide", [], [info("u1")], [tensor("front", arr64(0))])
+    pick = node("If", "c", "p", name="pick", then_branch=cubes, else_branch=flat)
+    k = {"s": arr64(3, 4), "two": np.float32(2), "a": arr64(0)}
+    for name, nodes, outputs in (
+            ("reshape", [node("Reshape", "p s", "y")], "y"),
+            ("flatten", [node("Flatten", "p", "y", axis=1)], "y"),
+            ("sum", [node("ReduceSum", "p", "y", keepdims=0)], "y"),
+            ("size", [node("Size", "p", "y")], "y:l"),
+            ("later", [node("Mul", "p two", "m"), node("Abs", "m", "n"), node("Add", "n p", "o"), node("Reshape", "o s", "r"),
+                       node("Neg", "r", "y")], "y"),
+            # What a reader reads besides stands behind the If.
+            ("besides", [node("Neg", "x", "h"), node("Flatten", "h", "f", axis=0), node("Shape", "f", "fs"),
+                         node("Reshape", "p fs", "r"), node("Add", "r f", "y"), node("Flatten", "p", "z")], "y z"),
+            # Shapes that follow from either rank are bounded.
+            ("shape", [node("Shape", "p", "n"), node("ReduceMax", "n", "y", keepdims=0)], "y:l")):
+        yield simple(f"if_ranks_{name}", [pick, *nodes], both[0], outputs, constants=k, more=both[1:])
+    yield simple("if_ranks_squeeze", [node("If", "c", "p", then_branch=wide, else_branch=flat), node("Squeeze", "p", "y")], both[0],
+                 more=both[1:])
+    # A reader in a body; an If whose other result has one rank.
+    inner = helper.make_graph([node("Flatten", "p", "v")], "inner", [], [info("v")])
+    other = helper.make_graph([node("Abs", "x", "v2")], "other", [], [info("v2")])
+    again = {"d": np.array(True)}
+    yield simple("if_ranks_in_branch", [pick, node("If", "d", "y", then_branch=inner, else_branch=other)], {**both[0], **again},
+                 more=[{**both[1], **again}, {**both[0], "d": np.array(False)}])
+    two = [helper.make_graph(list(g.node) + [node("ReduceMax", "x", name, keepdims=0)], g.name, [], [*g.output, info(name)],
+                             list(g.initializer)) for g, name in ((cubes, "m1"), (flat, "m2"))]
+    yield simple("if_ranks_and_another", [node("If", "c", "p q", then_branch=two[0], else_branch=two[1]), node("Mul", "p q", "m"),
+                                          node("Reshape", "m s", "r"), node("Sub", "r q", "y")], both[0], "y q", constants=k,
+                 more=both[1:])
+    body = helper.make_graph([node("Identity", "go", "go_o"), pick, node("ReduceSum", "p", "r", keepdims=0), node("Add", "v r", "v_o")],
+                             "body", [info("i", kind=TensorProto.INT64, shape=[]), info("go", kind=TensorProto.BOOL, shape=[]),
+                                      info("v", shape=[])], [info("go_o", kind=TensorProto.BOOL, shape=[]), info("v_o", shape=[])])
+    start = {"start": np.float32(0), "n": np.int64(300), "t": np.array(True)}
+    yield simple("if_ranks_in_loop", node("Loop", "n t start", "y", body=body), both[0], constants=start, more=both[1:], rtol=1e-3)
+    yield refused("if_ranks_leave", model(graph([pick, node("Neg", "p", "y")], both[0], "y", k)), "pick", "[2,2,3]", "[2,6]", "one rank",
+                  "'y'")
+    yield refused("if_ranks_do_not_fit", model(graph([pick, node("Transpose", "p", "t", perm=[1, 0], name="turn"), node("ReduceMax", "t", "y")],
+                                                     both[0], "y", k)), "turn", "Transpose")
+    few = [helper.make_graph(nodes, name, [], [helper.make_tensor_sequence_value_info(out, TensorProto.FLOAT, None)])
+           for name, out, nodes in (("three", "l1", [node("Neg", "x", "g"), node("SequenceConstruct", "x g x", "l1")]),
+                                    ("one", "l2", [node("SequenceConstruct", "x", "l2")]), ("none", "l3", [node("SequenceEmpty", [], "l3")]))]
+    for then, otherwise in ((0, 1), (1, 0), (2, 0), (0, 2)):
+        choice = node("If", "c", "l", then_branch=few[then], else_branch=few[otherwise])
+        yield simple(f"if_sequences_{then}_{otherwise}", [choice, node("SequenceLength", "l", "y"), node("SequenceInsert", "l x", "m"),
+                                                         node("ConcatFromSequence", "m", "z", axis=0)], both[0], "y:l z", more=both[1:])
+
+
 def failing_bodies():
     """A run that fails in a body is described by the step of that body."""
     body = helper.make_graph([node("Identity", "go", "go_o"), node("Gather", "x i", "r", name="inside"), node("Add", "s r", "s_o")],
@@ -101,5 +208,5 @@ def failing_bodies():
 
 
 def cases():
-    for make in (known_conditions, running_slices, carried_sequences, failing_bodies):
+    for make in (known_conditions, running_slices, carried_sequences, running_sequences, running_branches, failing_bodies):
         yield from make()

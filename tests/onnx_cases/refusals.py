@@ -197,6 +197,10 @@ def behind_what_is_open():
                                info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
     grown = node("Loop", ["n", "", "x"], "h", body=grows, name="the_loop")
     yield refused("behind_growing_carry", of([grown, slope], constants={"n": np.int64(1000)}), "behind", "slope")
+    # The most that it could grow to is no size.
+    for name, trips in (("large", 2**40), ("overflow", 2**62)):
+        yield refused(f"growing_carry_{name}", of([grown, slope], constants={"n": np.int64(trips)}), "the_loop", "carried value 0",
+                      "grows", "--bound the_loop=N", "behind", "slope")
     yield refused("behind_growing_carry_of_unbounded_loop", of([grown, slope], inputs={"x": X, **count}), "the_loop",
                   "max-trips", "behind", "slope")
 
@@ -204,8 +208,9 @@ def behind_what_is_open():
 def sequences():
     make = node("SequenceConstruct", "x x", "s", name="maker")
     at = {"x": X, "i": np.array(1, np.int64)}
-    yield refused("sequence_at_unknown_position", of([make, node("SequenceAt", "s i", "y", name="here")], inputs=at),
-                  "here", "SequenceAt", "i", "constant")
+    flat = [node("Flatten", "x", "f", axis=0), node("SequenceConstruct", "x f", "s")]
+    yield refused("sequence_at_unknown_position", of([*flat, node("SequenceAt", "s i", "y", name="here")], inputs=at),
+                  "here", "SequenceAt", "one shape", "[2,3]", "[1,6]")
     yield refused("sequence_at_missing_position",
                   of([make, node("SequenceAt", "s i", "y", name="here")], constants={"i": np.int64(2)}),
                   "here", "SequenceAt", "position 2 of a sequence of 2")
@@ -234,7 +239,16 @@ def sequences():
     yield refused("sequence_carried_by_unknown_trips",
                   of([make, node("Loop", "i t s", "u", body=body, name="here"),
                       node("ConcatFromSequence", "u", "y", axis=0)], inputs=at, constants={"t": np.array(True)}),
-                  "here", "Loop", "sequence", "--const i=FILE.npy")
+                  "here", "Loop", "trip count", "--max-trips here=N")
+    grow = [node("Identity", "k", "k_o"), node("NonZero", "x", "z"), node("SequenceInsert", "v z", "v_o", name="inside")]
+    ragged = helper.make_graph(grow, "body", [info("j", kind=TensorProto.INT64, shape=[]), info("k", kind=TensorProto.BOOL, shape=[]),
+                                              helper.make_tensor_sequence_value_info("v", TensorProto.INT64, None)],
+                               [info("k_o", kind=TensorProto.BOOL, shape=[]),
+                                helper.make_tensor_sequence_value_info("v_o", TensorProto.INT64, None)])
+    yield refused("sequence_of_running_shapes",
+                  of([node("SequenceEmpty", [], "s", dtype=TensorProto.INT64), node("Loop", "i t s", "u", body=ragged, name="here"),
+                      node("ConcatFromSequence", "u", "y", axis=1)], "y:l", inputs=at, constants={"t": np.array(True)}),
+                  "inside", "SequenceInsert", "one shape", "depends on data", flags=("--max-trips", "here=4"))
 
 
 def functions():

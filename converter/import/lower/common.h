@@ -25,7 +25,9 @@ inline IntList int_list(std::span<const int64_t> items) { return IntList(items);
 ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
 // A value of `channels` elements as [channels, 1, ...] so that it meets axis 1 of a value of this rank.
 ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
-// [0, 1, ... length - 1] in int64; kUnknown (refused) where that is absurdly long.
+// Of an axis along which positions are computed while running.
+inline constexpr int64_t kLongestAxis = int64_t{1} << 28;
+// [0, 1, ... length - 1] in int64; kUnknown (refused) where that is longer.
 ValueId index_row(NodeLowering& n, int64_t length);
 // A bounded value whose count is known is cut to it; otherwise its axis gets the count as extent.
 ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count);

@@ -1,10 +1,13 @@
 // If with a condition that is known only while running.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "converter/import/bounded.h"
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/control.h"
+#include "converter/import/lower/if_readers.h"
+#include "converter/import/lower/stack.h"
 #include "converter/ir/dims.h"
 #include "converter/types/promote.h"
 #include "converter/types/settle.h"
@@ -38,8 +41,7 @@ struct OpenAxes {
   std::vector<int> axes;
 };
 
-std::optional<OpenAxes> open_axes(const Value& a, const Value& b) {
-  if (a.dims.size() != b.dims.size()) return std::nullopt;
+OpenAxes open_axes(const Value& a, const Value& b) {
   OpenAxes open;
   const auto bounded = [](const Value& v, size_t axis) {
     return std::any_of(v.extents.begin(), v.extents.end(),
@@ -74,6 +76,135 @@ bool give_lengths(Graph& graph, size_t result, const OpenAxes& open, const Build
   return true;
 }
 
+// The branches, lowered until every result has one rank in both.
+class Branches {
+ public:
+  Branches(NodeLowering& n, const ImportedGraph& then, const ImportedGraph& otherwise)
+      : n_(n), sources_{&then, &otherwise}, tensors_(then.outputs.size()) {}
+
+  // False: refused.
+  bool lower() {
+    for (const ImportedGraph* source : sources_)
+      for (const ImportedValueInfo& out : source->outputs) names_[source == sources_[1]].push_back(out.name);
+    if (names_[0].size() != names_[1].size())
+      return n_.refuse("its branches give {} and {} results", names_[0].size(), names_[1].size());
+    const size_t decided = n_.parent().ledger().size();
+    for (;;) {
+      Diagnostics reasons;
+      const bool good = lower_both(reasons);
+      if (!good && sequences_again_) {
+        sequences_again_ = false;
+        n_.parent().ledger().rewind(decided);
+        continue;
+      }
+      const std::optional<size_t> differs = good ? differing_rank() : std::nullopt;
+      if (!differs) {
+        for (const Diagnostic& d : reasons.all()) n_.parent().diagnostics().add(d);
+        return good;
+      }
+      if (!move_readers(*differs)) return false;
+      n_.parent().ledger().rewind(decided);
+    }
+  }
+
+  LoweredBody& body(size_t k) { return *bodies_[k]; }
+  // Of the results: names in the enclosing graph, and whether they are stacks of sequences.
+  const std::string& name(size_t i) const {
+    static const std::string kNone;
+    const std::vector<std::string>& all = moved() ? readers_.results : n_.node().outputs;
+    return i < all.size() ? all[i] : kNone;
+  }
+  bool is_stack(size_t i) const { return stacks_.count(i) != 0; }
+  const std::vector<const ImportedNode*>& readers() const { return readers_.nodes; }
+  bool moved() const { return !readers_.nodes.empty(); }
+
+ private:
+  bool lower_both(Diagnostics& reasons) {
+    stacks_.clear();
+    for (size_t k = 0; k < 2; ++k) {
+      bodies_[k] = n_.parent().lower_body(*sources_[k], {}, reasons, {}, [&](GraphLowering& inner) {
+        std::vector<ValueId>& results = inner.graph().outputs;
+        if (moved()) {
+          std::map<std::string, ValueId> given;
+          for (size_t i = 0; i < results.size() && i < n_.node().outputs.size(); ++i)
+            given[n_.node().outputs[i]] = results[i];
+          results = inner.lower_behind(given, readers_.nodes, readers_.results);
+        }
+        tensors_.resize(results.size());
+        ImportedNode owner;
+        owner.name = n_.node().name, owner.op_type = n_.node().op_type;
+        NodeLowering end(inner, owner);
+        for (size_t i = 0; i < results.size(); ++i) stack_result(end, i, &results[i]);
+      });
+    }
+    return bodies_[0] && bodies_[1];
+  }
+
+  // A sequence leaves a branch as a stack. An empty one has the tensors' shape from the other branch.
+  void stack_result(NodeLowering& end, size_t i, ValueId* result) {
+    if (!is_sequence(*result)) return;
+    stacks_.insert(i);
+    const std::vector<ValueId>* items = end.parent().sequence(*result);
+    if (items != nullptr && items->empty()) {
+      sequences_again_ |= !tensors_[i] && !asked_;
+      asked_ = true;
+      *result = tensors_[i] ? empty_stack(end, *tensors_[i]) : kUnknown;
+      return;
+    }
+    to_stack(end, result, {});
+    if (*result < 0) return;
+    const Value& v = end.parent().graph().value(*result);
+    tensors_[i] = ValueFact{v.dtype, {v.dims.begin() + 1, v.dims.end()}};
+  }
+
+  std::optional<size_t> differing_rank() const {
+    const Graph &a = *bodies_[0]->graph, &b = *bodies_[1]->graph;
+    for (size_t i = 0; i < a.outputs.size(); ++i)
+      if (a.value(a.outputs[i]).dims.size() != b.value(b.outputs[i]).dims.size()) return i;
+    return std::nullopt;
+  }
+
+  // Lets the branches compute what is read of result i.
+  bool move_readers(size_t i) {
+    constexpr size_t kMostMoved = 64;
+    const auto all =
+        n_.parent().may_move() && !name(i).empty() ? with_readers_of(n_, readers_, {name(i)}) : std::nullopt;
+    if (!all || all->nodes.size() > kMostMoved) {
+      const Graph &a = *bodies_[0]->graph, &b = *bodies_[1]->graph;
+      const Value &x = a.value(a.outputs[i]), &y = b.value(b.outputs[i]);
+      return n_.refuse_advising(
+          n_.parent().fixing_advice(n_.input(0)) + ", and convert once for each branch",
+          "result '{}' is {} in one branch and {} in the other; it must have one rank where "
+          "it leaves the graph",
+          name(i), to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
+    }
+    readers_ = *all;
+    for (const ImportedNode* node : readers_.before) n_.parent().lower_early(*node);
+    n_.parent().builder().set_origin({n_.node().name, n_.node().op_type});
+    tensors_.clear(), asked_ = false;
+    return true;
+  }
+
+  NodeLowering& n_;
+  const ImportedGraph* sources_[2];
+  std::vector<std::string> names_[2];
+  IfReaders readers_;
+  std::optional<LoweredBody> bodies_[2];
+  std::vector<std::optional<ValueFact>> tensors_;  // of sequences among the results
+  std::set<size_t> stacks_;
+  bool sequences_again_ = false, asked_ = false;
+};
+
+// A result of the If, or of a node that was lowered in its branches.
+void give(NodeLowering& n, const std::string& name, ValueId v) {
+  const std::vector<std::string>& own = n.node().outputs;
+  const auto at = std::find(own.begin(), own.end(), name);
+  if (at != own.end())
+    n.output(static_cast<size_t>(at - own.begin()), v);
+  else
+    n.parent().define(name, n.parent().kept(name, v));
+}
+
 // If-1 to 25.
 bool lower_if(NodeLowering& n) {
   const ImportedGraph* branches[2] = {n.attr_graph("then_branch"), n.attr_graph("else_branch")};
@@ -87,32 +218,22 @@ bool lower_if(NodeLowering& n) {
     return good;
   }
   if (n.size(n.input(0)) != 1) return n.refuse("the condition has {} elements, not one", n.size(n.input(0)));
-  auto then = n.parent().lower_body(*branches[0], {}, n.parent().diagnostics());
-  auto otherwise = n.parent().lower_body(*branches[1], {}, n.parent().diagnostics());
-  if (!then || !otherwise) return false;
-  Graph &a = *then->graph, &b = *otherwise->graph;
-  if (a.outputs.size() != b.outputs.size())
-    return n.refuse("its branches give {} and {} results", a.outputs.size(), b.outputs.size());
-  const auto advice = [&] {
-    return n.parent().fixing_advice(n.input(0)) + ", and convert once for each branch";
-  };
+  Branches both(n, *branches[0], *branches[1]);
+  if (!both.lower()) return false;
+  LoweredBody &then = both.body(0), &otherwise = both.body(1);
+  Graph &a = *then.graph, &b = *otherwise.graph;
   std::vector<ValueFact> facts;
   std::vector<OpenAxes> lengths;
   const size_t count = a.outputs.size();
   for (size_t i = 0; i < count; ++i) {
     const Value x = a.value(a.outputs[i]), y = b.value(b.outputs[i]);  // copies: casts add values
-    const auto open = open_axes(x, y);
-    if (!open)
-      return n.refuse_advising(advice(),
-                               "result {} is {} in one branch and {} in the other; both must have one rank",
-                               i, to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
-    lengths.push_back(*open);
+    const OpenAxes open = open_axes(x, y);
+    lengths.push_back(open);
     const auto common = meet(x, y);
     if (!common)
       return n.refuse_advising("cast it in one of the branches",
-                               "result {} is '{}' {} in one branch and '{}' {} in the other", i,
-                               branches[0]->outputs[i].name, dtype_name(x.dtype),
-                               branches[1]->outputs[i].name, dtype_name(y.dtype));
+                               "result {} is '{}' {} in one branch and '{}' {} in the other", i, x.name,
+                               dtype_name(x.dtype), y.name, dtype_name(y.dtype));
     for (Graph* g : {&a, &b}) {
       if (g->value(g->outputs[i]).dtype == *common) continue;
       Builder builder(*g);
@@ -132,7 +253,7 @@ bool lower_if(NodeLowering& n) {
       g->value(cast[0]).extents = g->value(g->outputs[i]).extents;
       g->outputs[i] = cast[0];
     }
-    facts.push_back({*common, open->dims});
+    facts.push_back({*common, open.dims});
   }
   for (size_t i = 0; i < count; ++i) {
     for (Graph* g : {&a, &b})
@@ -140,20 +261,24 @@ bool lower_if(NodeLowering& n) {
         return n.refuse("result {} cannot be padded", i);
     facts.insert(facts.end(), lengths[i].axes.size(), ValueFact{DType::kInt64, {}});
   }
-  const std::vector<ValueId> captures = merge_captures(*then, *otherwise, n.parent().graph());
+  const std::vector<ValueId> captures = merge_captures(then, otherwise, n.parent().graph());
   separate_outputs(a);
   separate_outputs(b);
   const ValueId condition = n.reshape(n.cast(n.input(0), DType::kBool), {});
-  const auto results =
-      add_control(n, IfAttrs{}, {condition}, captures, {then->graph, otherwise->graph}, facts);
+  const auto results = add_control(n, IfAttrs{}, {condition}, captures, {then.graph, otherwise.graph}, facts);
   for (size_t i = 0, next = count; i < count; ++i) {
     Bounded bounded_result(n);
     std::vector<LengthId> all = bounded_result.of_axes(results[i]);
     for (const int axis : lengths[i].axes)
       all[static_cast<size_t>(axis)] =
           bounded_result.lengths().symbol(results[next++], {0, lengths[i].dims[static_cast<size_t>(axis)]});
-    n.output(i, bounded_result.with_lengths(results[i], all));
+    ValueId y = bounded_result.with_lengths(results[i], all);
+    if (y >= 0 && both.is_stack(i)) y = n.parent().add_stack(y);
+    give(n, both.name(i), y);
   }
+  for (const ImportedNode* node : both.readers()) n.parent().set_done(*node);
+  // What only the readers read, in the branches, is not there any more.
+  for (size_t i = 0; i < n.output_count() && both.moved(); ++i) n.absent_output(i);
   return true;
 }
 }  // namespace

@@ -174,10 +174,15 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
         return std::nullopt;
       }
       if (!settle_carried(n, loop, result, &shapes[i])) lower_again();
-      if (!plausible_dims(result.dtype, shapes[i].dims)) {
+      const bool too_long = std::any_of(shapes[i].grown.begin(), shapes[i].grown.end(), [&](int axis) {
+        return shapes[i].dims[static_cast<size_t>(axis)] > kLongestAxis;
+      });
+      if (too_long || !plausible_dims(result.dtype, shapes[i].dims)) {
+        loop.assumed = assumed_results(n, *body->graph, loop, first);
         diagnostics.refuse(
             n.node().name, n.node().op_type,
-            fmt::format("carried value {} grows by every trip, and {} trips are too many", i, loop.max_trips),
+            fmt::format("carried value {} grows in each of at most {} trips, which is too large to plan", i,
+                        loop.max_trips),
             fmt::format("give the maximum of its length with --bound {}=N", n.node().name));
         return std::nullopt;
       }
