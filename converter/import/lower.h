@@ -152,7 +152,8 @@ class GraphLowering {
   std::vector<std::unordered_map<std::string, ValueId>> scopes_;
   std::unordered_map<std::string, Unusable> unusable_;
   std::vector<const ImportedGraph*> sources_;
-  std::vector<std::set<const ImportedNode*>> done_;  // of each source: lowered before their turn, or elsewhere
+  std::vector<std::set<const ImportedNode*>>
+      done_;  // of each source: lowered before their turn, or elsewhere
   bool behind_ = false;
   std::vector<ValueId> captures_;  // the outer graph's ids
   struct Sequence {

@@ -38,10 +38,10 @@ Status run_check_length(const OpCall& call, RunContext&) {
                                  "--bound NODE=N"));
       break;
     case LengthRule::kPart:
-      SINTER_CHECK(
-          found == limit,
-          error(Code::kOutOfRange, "a slice from %a on has fewer than the %b elements that are needed behind it",
-                length, limit));
+      SINTER_CHECK(found == limit,
+                   error(Code::kOutOfRange,
+                         "a slice from %a on has fewer than the %b elements that are needed behind it",
+                         length, limit));
       break;
   }
   store<int64_t>(call.out(0).data, length);

@@ -203,7 +203,8 @@ TEST(Control, LoopsMustFitTheirBodies) {
   EXPECT_NE(code([](ModelBuilder& b) { b.programs[1].values[0].dtype = DType::kInt32; }), Code::kOk);
 }
 
-// A step that fails in a body is named with the body's program: its number means another step in the main one.
+// A step that fails in a body is named with the body's program: its number means another step in the main
+// one.
 TEST(Control, FailingStepOfABody) {
   ModelBuilder b;
   const int n = b.input("n", DType::kInt64, {});

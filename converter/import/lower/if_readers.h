@@ -1,5 +1,5 @@
-// Results of an If that have different ranks in its branches: the nodes that read them are lowered in both branches,
-// until what leaves these has one rank.
+// Results of an If that have different ranks in its branches: the nodes that read them are lowered in both
+// branches, until what leaves these has one rank.
 #pragma once
 
 #include <set>
