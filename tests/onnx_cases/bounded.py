@@ -374,6 +374,29 @@ def control():
                                                            {"front": arr64(0)}, ["a"], [], "n", ["start"])],
                "ya", empty, keeps={k: v for k, v in KEEPS.items() if k != "all"}, flags=("--bound", "around=7"),
                fails=[(feeds("loop_that_grows_to_a_bound")[4], "--bound NODE=N (CheckLength 'around')")])
+    # Slices from running starts in bodies: what needs their size behind them takes it.
+    x = {"x": floats("windows", 8, 3)}
+    window = [node("Unsqueeze", "i front", "s"), node("Add", "s two", "e"), node("Slice", "x s e front", "w")]
+    yield simple("bounded_windows_scanned", loop("", [*window, node("ReduceSum", "w", "q", keepdims=0), node("Add", "a_in q", "a")],
+                                                 {"front": arr64(0), "two": arr64(2)}, ["a"], ["w"], "n", ["start"]), x, "ya yw",
+                 {"n": np.int64(6), "start": np.float32(0)}, rtol=1e-3)
+    yield simple("bounded_windows_scanned_beyond", loop("", [*window, node("Identity", "a_in", "a")],
+                                                        {"front": arr64(0), "two": arr64(2)}, ["a"], ["w"], "n", ["start"]),
+                 {**x, "n": np.array(7)}, "ya yw", {"start": np.float32(0)}, flags=("--max-trips", "around=8"),
+                 fails=[({**x, "n": np.array(8)}, "a slice from 7 on has fewer than the 2 elements")])
+    at = [{**x, "at": np.array([k]), "c": np.array(c)} for k, c in ((0, True), (5, True), (4, False))]
+    ends = [node("Add", "at three", "end")]
+    taken = [branch([node("Slice", f"{a} at end front", b)], b) for a, b in (("x", "f1"), ("x2", "f2"))]
+    yield simple("bounded_windows_of_branches", [node("Neg", "x", "x2"), *ends,
+                                                 node("If", "c", "w", then_branch=taken[0], else_branch=taken[1]),
+                                                 node("Add", "w k", "v"), node("Reshape", "v nine", "y")], at[0],
+                 constants={"three": arr64(3), "front": arr64(0), "k": floats("k", 3, 3), "nine": arr64(9)}, more=at[1:])
+    moved = [node("Concat", "a_in x", "j", axis=0), node("Slice", "j at end front", "p"), node("Mul", "p half", "a")]
+    yield simple("bounded_windows_carried", [*ends, loop("", moved, {"half": np.float32(0.5)}, ["a"], [], "n", ["start"]),
+                                             node("Reshape", "ya nine", "y")],
+                 {k: v for k, v in at[0].items() if k != "c"}, "y",
+                 {"three": arr64(3), "front": arr64(0), "nine": arr64(9), "n": np.int64(4), "start": floats("start", 3, 3)},
+                 more=[{k: v for k, v in feed.items() if k != "c"} for feed in at[1:]])
     yield rows("loop_that_filters", [loop("", [
         node("ReduceMax", "a_in", "most", axes=[1], keepdims=0), node("Less", "most limit", "k"),
         node("Compress", "a_in k", "a", axis=0)], {"limit": np.float32(9)}, ["a"], [], "three", ["rows"])], "ya",

@@ -39,6 +39,13 @@ std::optional<DType> meet(const Value& a, const Value& b) {
   return promote_values(a.dtype, b.dtype);
 }
 
+std::vector<std::optional<int64_t>> expected_dims(GraphLowering& graph, ValueId v) {
+  std::vector<std::optional<int64_t>> sizes;
+  if (v < 0) return sizes;
+  for (const LengthId length : graph.lengths().of_axes(v)) sizes.push_back(graph.lengths().expected(length));
+  return sizes;
+}
+
 ValueId stack(NodeLowering& n, const std::vector<ValueId>& items) {
   std::vector<ValueId> parts;
   for (const ValueId v : items) parts.push_back(n.unsqueeze(v, 0));

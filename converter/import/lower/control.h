@@ -20,6 +20,9 @@ std::optional<bool> known_truth(NodeLowering& n, ValueId v);
 // survives.
 std::optional<DType> meet(const Value& a, const Value& b);
 
+// The sizes that a value's axes have, or are expected to have (Lengths::expected).
+std::vector<std::optional<int64_t>> expected_dims(GraphLowering& graph, ValueId v);
+
 struct PlannedLoop {
   ValueId trips = kAbsent, condition = kAbsent;
   int64_t max_trips = 0;

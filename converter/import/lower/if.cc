@@ -115,6 +115,12 @@ class Branches {
     return i < all.size() ? all[i] : kNone;
   }
   bool is_stack(size_t i) const { return stacks_.count(i) != 0; }
+  // The size that result i is expected to have along an axis in both branches.
+  std::optional<int64_t> expected(size_t i, int axis) const {
+    const auto at = static_cast<size_t>(axis);
+    const auto a = expected_[0][i][at], b = expected_[1][i][at];
+    return a == b ? a : std::nullopt;
+  }
   const std::vector<const ImportedNode*>& readers() const { return readers_.nodes; }
   bool moved() const { return !readers_.nodes.empty(); }
 
@@ -134,7 +140,11 @@ class Branches {
         ImportedNode owner;
         owner.name = n_.node().name, owner.op_type = n_.node().op_type;
         NodeLowering end(inner, owner);
-        for (size_t i = 0; i < results.size(); ++i) stack_result(end, i, &results[i]);
+        expected_[k].clear();
+        for (size_t i = 0; i < results.size(); ++i) {
+          stack_result(end, i, &results[i]);
+          expected_[k].push_back(expected_dims(inner, results[i]));
+        }
       });
     }
     return bodies_[0] && bodies_[1];
@@ -192,6 +202,7 @@ class Branches {
   std::optional<LoweredBody> bodies_[2];
   std::vector<std::optional<ValueFact>> tensors_;  // of sequences among the results
   std::set<size_t> stacks_;
+  std::vector<std::vector<std::optional<int64_t>>> expected_[2];
   bool sequences_again_ = false, asked_ = false;
 };
 
@@ -269,9 +280,12 @@ bool lower_if(NodeLowering& n) {
   for (size_t i = 0, next = count; i < count; ++i) {
     Bounded bounded_result(n);
     std::vector<LengthId> all = bounded_result.of_axes(results[i]);
-    for (const int axis : lengths[i].axes)
-      all[static_cast<size_t>(axis)] =
+    for (const int axis : lengths[i].axes) {
+      LengthId& length = all[static_cast<size_t>(axis)];
+      length =
           bounded_result.lengths().symbol(results[next++], {0, lengths[i].dims[static_cast<size_t>(axis)]});
+      if (const auto size = both.expected(i, axis)) bounded_result.lengths().expect_size(length, *size);
+    }
     ValueId y = bounded_result.with_lengths(results[i], all);
     if (y >= 0 && both.is_stack(i)) y = n.parent().add_stack(y);
     give(n, both.name(i), y);

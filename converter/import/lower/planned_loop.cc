@@ -39,6 +39,12 @@ std::vector<ValueFact> assumed_results(NodeLowering& n, const Graph& body, const
 struct CarriedShape {
   Dims dims;
   std::set<int> open, grown;
+  std::vector<std::optional<int64_t>> given;  // what the body gives, as far as it is expected
+  // The size along an open axis if every trip is expected to keep it.
+  std::optional<int64_t> expected(int axis) const {
+    const auto at = static_cast<size_t>(axis);
+    return at < given.size() && given[at] == dims[at] ? given[at] : std::nullopt;
+  }
 };
 
 // Fits the shape to what the body gives; false: the body must be lowered again.
@@ -117,7 +123,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   std::vector<CarriedShape> shapes;
   for (const ValueId v : loop.carried) {
     if (v < 0) return std::nullopt;  // refused before
-    shapes.push_back({n.dims(v), {}, {}});
+    shapes.push_back({n.dims(v), {}, {}, {}});
     for (const auto& [axis, length] : n.parent().graph().value(v).extents) shapes.back().open.insert(axis);
   }
   // Types and lengths only ever widen, so this ends.
@@ -138,7 +144,9 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
           for (size_t i = 0; i < carried; ++i)
             for (const int axis : shapes[i].open) {
               const ValueId length = inner.graph().inputs[next++];
-              inner.lengths().symbol(length, {0, shapes[i].dims[static_cast<size_t>(axis)]});
+              const LengthId symbol =
+                  inner.lengths().symbol(length, {0, shapes[i].dims[static_cast<size_t>(axis)]});
+              if (const auto size = shapes[i].expected(axis)) inner.lengths().expect_size(symbol, *size);
               inner.graph().value(inner.graph().inputs[2 + i]).extents.emplace_back(axis, length);
             }
           for (size_t i = 0; i < loop.stacked.size(); ++i)
@@ -152,6 +160,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
           NodeLowering end(inner, owner);
           for (size_t i = 0; i < loop.stacked.size(); ++i)
             if (loop.stacked[i]) to_stack(end, &inner.graph().outputs[first + i], n.dims(loop.carried[i]));
+          for (size_t i = 0; i < carried; ++i)
+            shapes[i].given = expected_dims(inner, inner.graph().outputs[first + i]);
           // What is collected over all trips has one size.
           for (size_t i = first + carried; i < inner.graph().outputs.size(); ++i)
             inner.graph().outputs[i] = Bounded(end).fixed(inner.graph().outputs[i]);
@@ -302,6 +312,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
       const int64_t dim = shapes[i].dims[static_cast<size_t>(axis)];
       LengthId& length = all[static_cast<size_t>(axis)];
       length = b.lengths().symbol(results[next++], {0, dim});
+      if (const auto size = shapes[i].expected(axis)) b.lengths().expect_size(length, *size);
       if (shapes[i].grown.count(axis) == 0) continue;
       const LengthId most = b.lengths().symbol(results[next_peak++], {0, Lengths::kNoMaximum});
       length = b.held_to_plan(length, most, dim);
