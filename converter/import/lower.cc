@@ -6,8 +6,6 @@
 #include <stdexcept>
 
 #include "converter/import/bounded.h"
-#include "converter/import/check_options.h"
-#include "converter/import/given_constant.h"
 #include "converter/import/op_since.h"
 #include "converter/import/reader.h"
 #include "converter/ir/dims.h"
@@ -403,20 +401,6 @@ std::vector<ValueId> GraphLowering::inline_body(const ImportedGraph& source,
   for (const ImportedValueInfo& out : source.outputs) results.push_back(lookup(out.name));
   scopes_.pop_back();
   return results;
-}
-
-void separate_outputs(Graph& graph) {
-  std::set<ValueId> seen(graph.inputs.begin(), graph.inputs.end());
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    ValueId& id = graph.outputs[i];
-    if (seen.count(id) != 0 || graph.is_constant(id)) {
-      const ValueId copy = graph.add_value({}, graph.value(id).dtype, graph.value(id).dims);
-      graph.nodes.push_back({CopyAttrs{}, {id}, {copy}, graph.value(id).name, "", {}});
-      graph.value(copy).extents = graph.value(id).extents;
-      id = copy;
-    }
-    seen.insert(id);
-  }
 }
 
 }  // namespace sinter::convert

@@ -312,6 +312,20 @@ void add_reasons_behind(const ImportedModel& model, const LoweringOptions& optio
 
 }  // namespace
 
+void separate_outputs(Graph& graph) {
+  std::set<ValueId> seen(graph.inputs.begin(), graph.inputs.end());
+  for (size_t i = 0; i < graph.outputs.size(); ++i) {
+    ValueId& id = graph.outputs[i];
+    if (seen.count(id) != 0 || graph.is_constant(id)) {
+      const ValueId copy = graph.add_value({}, graph.value(id).dtype, graph.value(id).dims);
+      graph.nodes.push_back({CopyAttrs{}, {id}, {copy}, graph.value(id).name, "", {}});
+      graph.value(copy).extents = graph.value(id).extents;
+      id = copy;
+    }
+    seen.insert(id);
+  }
+}
+
 std::optional<Graph> lower_model(const ImportedModel& model, const LoweringOptions& options,
                                  Diagnostics& diagnostics, NodeFates* fates) {
   bool any_open = false;

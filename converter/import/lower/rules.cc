@@ -37,6 +37,7 @@ namespace sinter::convert {
   X(sequence_rules) \
   X(shape_rules) \
   X(signal_rules) \
+  X(slice_rules) \
   X(state_rules)
 // clang-format on
 
