@@ -35,6 +35,8 @@ class BoundedRecurrent : private BoundedOperands {
         const ValueId most = b_.emit(longest, {n_.cast(b_.filled(in_[4], 0), DType::kInt64)});
         steps = b_.check(LengthRule::kWithin, steps, lengths_.symbol(most, {INT32_MIN, INT32_MAX}), steps,
                          lengths_.range(steps));
+        // Results without a time axis read the check by way of the lengths.
+        in_[4] = b_.emit(MinAttrs{}, {in_[4], n_.cast(lengths_.value(steps), DType::kInt32)});
       } else {
         const ValueId all = n_.cast(lengths_.value(steps), DType::kInt32);
         in_[4] = b_.emit(BroadcastAttrs{IntList{n_.dims(in_[0])[static_cast<size_t>(batch)]}}, {all});

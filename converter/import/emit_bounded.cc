@@ -111,7 +111,10 @@ class BoundedEmitter : private BoundedOperands {
     const auto tuple = n_.dims(in_[1]).back();
     const auto last = static_cast<int64_t>(rank(1)) - 1;
     if (open(1, last)) return refuse();
-    for (int64_t i = 0; i < a.batch_dims; ++i) joined({{0, i}, {1, i}});
+    for (int64_t i = 0; i < a.batch_dims; ++i) {
+      const LengthId both = joined({{0, i}, {1, i}});
+      of_[1][static_cast<size_t>(i)] = both;
+    }
     LengthList all(of_[1].begin(), of_[1].end() - 1);
     all.insert(all.end(), of_[0].begin() + a.batch_dims + tuple, of_[0].end());
     in_[1] = tuples(in_[1], a.batch_dims, of_[0], n_.dims(in_[0]));
@@ -170,8 +173,11 @@ class BoundedEmitter : private BoundedOperands {
     const bool padded = bounded(1) || bounded(2);
     if (padded) one_length_for_updates(static_cast<size_t>(last));
     // Slices that the updates replace whole.
-    for (size_t i = static_cast<size_t>(tuple); i < rank(0); ++i)
-      joined({{0, static_cast<int64_t>(i)}, {2, last + static_cast<int64_t>(i) - tuple}});
+    for (size_t i = static_cast<size_t>(tuple); i < rank(0); ++i) {
+      const LengthId both =
+          joined({{0, static_cast<int64_t>(i)}, {2, last + static_cast<int64_t>(i) - tuple}});
+      of_[0][i] = both;
+    }
     if (!padded || tuple == 0) {
       if (padded) return refuse();
       in_[1] = tuples(in_[1], 0, of_[0], n_.dims(in_[0]));

@@ -172,7 +172,16 @@ def plans(sinter):
                      {"v": (3, 2, 3, 3), "v2": (2, 3, 3, 3)}, (1, 2, 24, 24))
     framed = onnx.load_model_from_string(framed)
     framed.graph.initializer.append(numpy_helper.from_array(np.array([0, 0, 1, 0, 0, 0, 1, 0]), "sizes"))
-    for name, data, flags in [("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
+    # A slice from a running start beside a value of its size: CheckLength.
+    value = helper.make_tensor_value_info
+    lengths = helper.make_model(helper.make_graph(
+        [node("Add", ["at", "two"], ["end"]), node("Slice", ["x", "at", "end", "axis"], ["part"]),
+         node("Add", ["part", "c"], ["y"])],
+        "g", [value("x", onnx.TensorProto.FLOAT, [6, 3]), value("at", onnx.TensorProto.INT64, [1])],
+        [value("y", onnx.TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.array(v), k) for k, v in (("two", [2]), ("axis", [0]))] +
+        [numpy_helper.from_array(np.ones((2, 3), "f4"), "c")]), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    for name, data, flags in [("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
                               ("strides", joined, []), ("strides_portable", joined, ["--target", "portable"]),
                               ("frame", framed.SerializeToString(), ["--target", "portable"]),
                               ("stripes", chain(1, 2, 24, 24), ["--max-arena", "13000"])]:
