@@ -31,8 +31,9 @@ class BoundedRecurrent : private BoundedOperands {
     LengthId steps = length(0, time);
     if (open(0, time)) {
       if (in_[4] >= 0) {
+        in_[4] = b_.filled(in_[4], 0);
         const ReduceAttrs longest{static_cast<int64_t>(ReduceFn::kMax), IntList{0}, 0};
-        const ValueId most = b_.emit(longest, {n_.cast(b_.filled(in_[4], 0), DType::kInt64)});
+        const ValueId most = b_.emit(longest, {n_.cast(in_[4], DType::kInt64)});
         steps = b_.check(LengthRule::kWithin, steps, lengths_.symbol(most, {INT32_MIN, INT32_MAX}), steps,
                          lengths_.range(steps));
         // Results without a time axis read the check by way of the lengths.
