@@ -1,5 +1,6 @@
 """All cases of this suite; each module says what it holds."""
 import bounded
+import bounded_layers
 import contrib
 import control
 import decoder
@@ -10,7 +11,8 @@ import old_opsets
 import refusals
 import structure
 
-MODULES = (contrib, control, decoder, masks, microsoft, old_opsets, structure, bounded, detection, refusals)
+MODULES = (contrib, control, decoder, masks, microsoft, old_opsets, structure, bounded, bounded_layers, detection,
+           refusals)
 
 
 def cases():
