@@ -382,8 +382,9 @@ std::optional<LoweredBody> GraphLowering::lower_body(const ImportedGraph& source
   for (const ImportedValueInfo& out : source.outputs) results.push_back(inner.lookup(out.name));
   if (epilogue) epilogue(inner);
   bool known = true;
-  for (size_t i = 0; i < source.outputs.size(); ++i) {
-    inner.refuse_sequence(source.outputs[i].name, results[i]);
+  for (size_t i = 0; i < results.size(); ++i) {
+    // The epilogue may have replaced them by others.
+    inner.refuse_sequence(i < source.outputs.size() ? source.outputs[i].name : source.name, results[i]);
     known &= results[i] >= 0;
   }
   if (!known || diagnostics.count(Severity::kRefusal) != refusals) return std::nullopt;

@@ -176,6 +176,9 @@ def running_branches():
                                       info("v", shape=[])], [info("go_o", kind=TensorProto.BOOL, shape=[]), info("v_o", shape=[])])
     start = {"start": np.float32(0), "n": np.int64(300), "t": np.array(True)}
     yield simple("if_ranks_in_loop", node("Loop", "n t start", "y", body=body), both[0], constants=start, more=both[1:], rtol=1e-3)
+    # Nobody reads such a result, or what its readers give.
+    yield simple("if_ranks_unread", [pick, node("Neg", "x", "y")], both[0], more=both[1:])
+    yield simple("if_ranks_read_in_vain", [pick, node("Flatten", "p", "q"), node("Neg", "x", "y")], both[0], more=both[1:])
     yield refused("if_ranks_leave", model(graph([pick, node("Neg", "p", "y")], both[0], "y", k)), "pick", "[2,2,3]", "[2,6]", "one rank",
                   "'y'")
     yield refused("if_ranks_do_not_fit", model(graph([pick, node("Transpose", "p", "t", perm=[1, 0], name="turn"), node("ReduceMax", "t", "y")],

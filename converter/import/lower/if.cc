@@ -122,7 +122,7 @@ class Branches {
     return a == b ? a : std::nullopt;
   }
   const std::vector<const ImportedNode*>& readers() const { return readers_.nodes; }
-  bool moved() const { return !readers_.nodes.empty(); }
+  bool moved() const { return moved_; }
 
  private:
   bool lower_both(Diagnostics& reasons) {
@@ -177,8 +177,10 @@ class Branches {
   // Lets the branches compute what is read of result i.
   bool move_readers(size_t i) {
     constexpr size_t kMostMoved = 64;
-    const auto all =
-        n_.parent().may_move() && !name(i).empty() ? with_readers_of(n_, readers_, {name(i)}) : std::nullopt;
+    // One without a name has no reader, and is dropped.
+    std::set<std::string> names{name(i)};
+    names.erase("");
+    const auto all = n_.parent().may_move() ? with_readers_of(n_, readers_, names) : std::nullopt;
     if (!all || all->nodes.size() > kMostMoved) {
       const Graph &a = *bodies_[0]->graph, &b = *bodies_[1]->graph;
       const Value &x = a.value(a.outputs[i]), &y = b.value(b.outputs[i]);
@@ -188,7 +190,7 @@ class Branches {
           "it leaves the graph",
           name(i), to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
     }
-    readers_ = *all;
+    readers_ = *all, moved_ = true;
     for (const ImportedNode* node : readers_.before) n_.parent().lower_early(*node);
     n_.parent().builder().set_origin({n_.node().name, n_.node().op_type});
     tensors_.clear(), asked_ = false;
@@ -199,6 +201,7 @@ class Branches {
   const ImportedGraph* sources_[2];
   std::vector<std::string> names_[2];
   IfReaders readers_;
+  bool moved_ = false;  // results are those of readers_
   std::optional<LoweredBody> bodies_[2];
   std::vector<std::optional<ValueFact>> tensors_;  // of sequences among the results
   std::set<size_t> stacks_;
