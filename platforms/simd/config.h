@@ -1,6 +1,6 @@
 // Which instruction sets are compiled: one per step that pays. Included before any header of Highway.
 //
-// SINTER_SIMD_BYTE_TABLES: for kernels that look bytes up in tables, AVX-512 with VBMI as well.
+// SINTER_SIMD_BYTE_TABLES: for kernels that use table look-ups of bytes, AVX-512 with VBMI as well.
 #pragma once
 
 #ifdef SINTER_SIMD_BYTE_TABLES

@@ -95,7 +95,7 @@ HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* 
   finish(s0, c), finish(s1, c + next), finish(s2, c + 2 * next), finish(s3, c + 3 * next);
 }
 
-// `pixels` neighbouring output pixels of one line, whose windows lie alike; w is the first one's.
+// `pixels` neighbouring output pixels of one line whose windows cover the same taps; w is the first one's.
 void depthwise_pixels(const Geometry& g, Window w, int64_t pixels, const float* filter, const float* bias,
                       float min, float max, float* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
@@ -149,7 +149,7 @@ int64_t patch_floats(const Geometry& g) {
 // No patches, no packing. The same choice on every instruction set, for workspaces are planned ahead.
 bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_takes(g); }
 
-// Results do not depend on strides, so another algorithm is no choice.
+// Results do not depend on strides, which rules out any other algorithm.
 Status accept_conv(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
   SINTER_CHECK(call.in(0).dense() || !reads_in_place(conv_geometry(call)),
@@ -185,7 +185,7 @@ void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t fi
     const int64_t s0 = pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0];
     const int64_t s1 = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
     const int64_t s2 = pixel % g.out[2] * g.stride[2] - g.pad[2];
-    // Taps of the last axis that lie side by side in memory move in one piece.
+    // Taps of the last axis that are adjacent in memory are copied in one piece.
     const bool runs =
         g.dilation[2] == 1 && g.in_pixel() == channels && s2 >= 0 && s2 + g.kernel[2] <= g.in[2];
     for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
@@ -301,8 +301,8 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   auto* y = call.out(0).as<float>();
   const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
-  // A line of the last axis at a time: first pixels whose windows begin in the padding, then those that lie
-  // inside.
+  // A line of the last axis at a time: first pixels whose windows begin in the padding, then those whose
+  // windows are inside.
   const int64_t lines = g.batch * g.out[0] * g.out[1];
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2], 1);
   const InsideRange inside = inside_range(g);

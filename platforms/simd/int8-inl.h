@@ -80,7 +80,7 @@ struct Finish {
     if constexpr (hwy::IsFloat<T>()) {
       return v;
     } else {
-      // What is no number gives the lower bound; on x86 the maximum does that.
+      // NaN gives the lower bound; on x86 the maximum does that.
       v = HWY_ARCH_X86 ? hn::Max(v, low) : hn::IfThenElse(hn::Gt(v, low), v, low);
       // 1.5 * 2^23: the last bits of the sum are the rounded number.
       v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));

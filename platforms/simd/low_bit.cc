@@ -32,8 +32,7 @@ HWY_INLINE float zero_of(const LowBit& g, int64_t at) {
   return static_cast<float>(g.is_signed ? nibble ^ 8 : nibble);
 }
 
-// A vector of bytes as unsigned weights; what lies behind the last one reads as zeros. `inside`: nothing
-// does.
+// A vector of bytes as unsigned weights; those behind the last one read as zeros. `inside`: there are none.
 HWY_INLINE VI load_bytes(const LowBit& g, const uint8_t* p, bool inside) {
   const B d;
   const int64_t left = g.end - p;
@@ -295,7 +294,7 @@ LowBit low_bit(const OpCall& call) {
   g.narrow = w.dtype == DType::kUint4 || w.dtype == DType::kInt4;
   g.is_signed = w.dtype == DType::kInt4 || w.dtype == DType::kInt8;
   g.columns = w.dims[0], g.depth = w.dims[1], g.blocks = scales.dims[1];
-  // One block is as long as the row, whatever the attribute says.
+  // One block is as long as the row, whatever the attribute is.
   g.block = std::min(call.attrs<LowBitFullyConnectedAttrs>().block_size, std::max<int64_t>(g.depth, 2));
   if (g.weights != nullptr) g.end = g.weights + w.dense_bytes();
   g.scales = scales.as<const float>();

@@ -34,7 +34,7 @@ void arrange_row(const LowBit& g, const float* x, float* arranged);
 // kLowBitRows; rows of `arranged` are `stride` apart.
 void low_bit_products(const LowBit& g, const float* arranged, int64_t stride, int64_t rows, int64_t first,
                       int64_t last, const float* bias, float min, float max, float* y, int64_t y_stride);
-// Weights k0 .. k1 - 1 of the columns of a panel of gemm.h, as it wants them; k0 is even.
+// Weights k0 .. k1 - 1 of the columns of a panel of gemm.h, in its order; k0 is even.
 void widen_panel(const LowBit& g, int64_t column, int64_t k0, int64_t k1, float* to);
 
 }  // namespace sinter::simd

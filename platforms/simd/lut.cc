@@ -1,4 +1,5 @@
-// Lut of dense operands. Tables of bytes are held in registers where an instruction looks bytes up in them.
+// Lut of dense operands. Tables of bytes are held in registers where there is an instruction for table
+// look-ups.
 #define SINTER_SIMD_BYTE_TABLES
 #include "platforms/simd/int8.h"
 

@@ -80,7 +80,7 @@ HWY_INLINE void all_columns(const Geometry& g, const NarrowConv& conv, const Win
   if (c < g.out_channels) dots<kPixels, 1>(g, conv, w, c, y);
 }
 
-// `pixels` neighbouring output pixels whose windows lie alike; w is the first one's.
+// `pixels` neighbouring output pixels whose windows cover the same taps; w is the first one's.
 void narrow_pixels(const Geometry& g, const NarrowConv& conv, Window w, int64_t pixels, float* y) {
   for (; pixels >= 4; pixels -= 4) {
     all_columns<4>(g, conv, w, y);

@@ -1,4 +1,4 @@
-// Convolution with few output channels: dot products along the window's lines, which lie in one piece in
+// Convolution with few output channels: dot products along the window's lines, which are contiguous in
 // channels-last memory. Reads the input in place, without patches, and the filters as they are.
 #pragma once
 

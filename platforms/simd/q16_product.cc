@@ -180,7 +180,7 @@ void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multi
   depthwise_sums(p, [&](int64_t c, size_t count, V32 sum) SINTER_SIMD_LAMBDA {
     const V32 b = hn::LoadN(d, bias + c, count);
     auto v = hn::Mul(hn::ConvertTo(df, hn::Add(sum, b)), hn::LoadN(df, multipliers + c, count));
-    // What is no number gives the lower bound.
+    // NaN gives the lower bound.
     v = hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), most);
     hn::StoreN(hn::DemoteTo(y16, hn::Add(hn::NearestInt(v), zeros)), y16, y + c, count);
   });

@@ -13,7 +13,7 @@ struct QBox {
   int64_t lines = 0, line = 0;
 
   int64_t pixels() const { return (end[1] - begin[1]) * (end[2] - begin[2]); }
-  // Where the result's pixel i, j lies.
+  // The address of the result's pixel i, j.
   int64_t pixel(const Geometry& g, int64_t i, int64_t j) const {
     return ((batch * g.out[0] + begin[0]) * g.out[1] + i) * g.out[2] + j;
   }

@@ -183,7 +183,7 @@ HWY_INLINE void load_line(const Geometry& g, const int8_t* line, int64_t from, i
     return line != nullptr && i >= 0 && i < g.in[2] ? load_pixel(line + i * g.in_channels, channels, zero)
                                                     : no_pixel(x_zero);
   };
-  // Groups first .. end - 1 lie inside the line.
+  // Groups first .. end - 1 are inside the line.
   const int64_t first = std::min(from >= 0 ? 0 : divide_up(-from, kSpacing), groups);
   const int64_t room = g.in[2] - kTaps - from;  // less than 0: none of them
   const bool plain = line != nullptr && channels >= kQChannels && room >= 0;

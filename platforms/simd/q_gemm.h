@@ -14,7 +14,7 @@ namespace sinter::simd {
 constexpr int64_t kQPanel = 32;  // a widest panel's columns; packed weights are sized for it
 constexpr int64_t kQDepth = 4;   // packed depths are multiples of this
 
-// Taps that lie side by side in the buffer are summed as one run, which in packed weights takes a multiple of
+// Taps that are adjacent in the buffer are summed as one run, which in packed weights takes a multiple of
 // kQDepth.
 struct QRuns {
   int64_t count = 0, length = 0;

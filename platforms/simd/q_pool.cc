@@ -1,7 +1,7 @@
 // Sums and extremes of int8 over windows and axes: QAvgPool, QMean, and MaxPool and Reduce of int8. The bits
 // of the reference kernels.
 //
-// Channels lie side by side in a vector. Sums are made in int16 over 256 elements at most, then in int32. Of
+// A vector holds neighbouring channels. Sums are made in int16 over 256 elements at most, then in int32. Of
 // the last vector of a row all is read (kReadPadding) and its part is stored.
 #include "platforms/simd/int8.h"
 #include "platforms/simd/q16.h"
@@ -199,7 +199,7 @@ void for_each_window(const OpCall& call, RunContext& context, F f) {
                });
 }
 
-// Calls columns(set, count, output) for pieces of the result where sets lie side by side, else row(x, length,
+// Calls columns(set, count, output) for pieces of the result where sets are adjacent, else row(x, length,
 // output) for each set.
 template <class Columns, class Row>
 void for_each_set(const OpCall& call, RunContext& context, const ReducePlan& p, Columns columns, Row row) {

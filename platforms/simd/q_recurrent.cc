@@ -1,6 +1,6 @@
-// QLstm and QGru: every sample of every direction goes through its steps on its own, each step int8 rows
-// times int16 vectors, then gates side by side. Tables are read in pairs of neighbours, one gather for each
-// element.
+// QLstm and QGru: every sample of every direction goes through its steps separately; each step multiplies
+// int8 rows with int16 vectors, then computes the gates in vectors. Tables are read in pairs of neighbours,
+// one gather for each element.
 #include "platforms/simd/table.h"
 
 #undef HWY_TARGET_INCLUDE

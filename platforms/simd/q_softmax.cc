@@ -1,7 +1,7 @@
 // QSoftmax along the last axis: the bits of the reference kernel.
 //
-// Quotients are made in float32, within 2^-13 of the exact ones; where a half lies that near, the integers
-// decide. Long lines compute the quotient of every difference that there can be, and look elements up.
+// Quotients are made in float32, within 2^-13 of the exact ones; where a half is that near, integer
+// arithmetic decides. For long lines, a table holds the quotient of every possible difference.
 #include "platforms/simd/int8.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -47,7 +47,7 @@ HWY_INLINE VI quantized(VF x, VF scale, VI zero) {
 }
 
 // Quotients by the reciprocal, bounded by kBeyondBytes: within 2^-13 of x / scale where neither it nor the
-// scale is extreme, so that both round alike unless a half lies that near.
+// scale is extreme, so that both round alike unless a half is that near.
 constexpr float kBeyondBytes = 512;
 constexpr float kNearHalf = 0.5f - 0x1p-12f;
 inline bool has_reciprocal(float scale) {

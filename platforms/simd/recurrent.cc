@@ -1,5 +1,5 @@
 // Lstm and Gru with their usual activations: what flows in from x is one product over all steps, then every
-// sample of every direction goes through its steps on its own, each step a matrix times a vector.
+// sample of every direction goes through its steps separately; each step is a matrix-vector product.
 #include "platforms/simd/table.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -153,7 +153,8 @@ Status workspace_bytes(const Layout& l, size_t* bytes) {
   return ok_status();
 }
 
-// The usual activations, in every direction; sequence_lens (int32) is the one operand that is no float.
+// The usual activations, in every direction; sequence_lens (int32) is the one operand that is not
+// floating-point.
 template <class Attrs>
 Status accept_usual(const OpCall& call, std::initializer_list<RnnActivation> usual) {
   const auto& a = call.attrs<Attrs>();

@@ -9,7 +9,7 @@ struct ReducePlan {
   int64_t outer = 1, length = 1, inner = 1;
 };
 
-// False if other axes lie between the reduced ones.
+// False if other axes are between the reduced ones.
 inline bool reduce_plan(const TensorView& x, const IntList& axes, ReducePlan* p) {
   uint32_t reduced = 0;
   for (const int64_t axis : axes) reduced |= 1u << axis;

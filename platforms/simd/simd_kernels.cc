@@ -47,8 +47,8 @@ void choose_target() {
 
 }  // namespace
 
-// NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly at the far
-// ends. It also takes the smallest numbers for zero, where Quantize, Dequantize and Compare promise the
+// NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly for extreme
+// operands. It also flushes subnormal numbers to zero, where Quantize, Dequantize and Compare guarantee the
 // reference's bits.
 constexpr bool exact([[maybe_unused]] Op op) {
 #if HWY_ARCH_ARM_V7

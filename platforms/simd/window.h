@@ -38,7 +38,7 @@ inline Geometry make_geometry(const OpCall& call, const IntList& strides, const 
   return g;
 }
 
-// One output pixel: taps first .. end - 1 of each axis lie in the input, the first of them at `x`.
+// One output pixel: taps first .. end - 1 of each axis are in the input, the first of them at `x`.
 template <class T>
 struct WindowOf {
   const T* x;
@@ -50,7 +50,7 @@ struct WindowOf {
 
 using Window = WindowOf<float>;
 
-// Output positions of the last axis whose windows lie inside the input along it: begin .. end - 1.
+// Output positions of the last axis whose windows are inside the input along it: begin .. end - 1.
 struct InsideRange {
   int64_t begin, end;
 };

@@ -153,7 +153,7 @@ Status pool_window(const A& a, int axes, Window* w) {
   SINTER_CHECK(!w->padded() || (w->dilation_h == 1 && w->dilation_w == 1),
                unsupported("dilated pooling may not be padded here"));
   SINTER_CHECK(w->top < reach_h && w->bottom < reach_h && w->left < reach_w && w->right < reach_w,
-               unsupported("a window lies in the padding"));
+               unsupported("a window is entirely in the padding"));
   return ok_status();
 }
 
@@ -194,7 +194,7 @@ Status accept_half_clamp(const OpCall& call) {
     return v == kInfinity || v == -kInfinity || (v >= -kLargestHalf && v <= kLargestHalf);
   };
   SINTER_CHECK(holds(a.min) && holds(a.max) && a.min < a.max,
-               unsupported("the bounds are no float16 numbers"));
+               unsupported("the bounds are not float16 numbers"));
   return ok_status();
 }
 

@@ -11,7 +11,7 @@ struct Window {
   size_t batch = 0, in_h = 1, in_w = 1, in_c = 0, out_h = 1, out_w = 1, out_c = 0;
   size_t in_step = 0, out_step = 0;  // elements from one pixel to the next
   uint32_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
-  uint32_t top = 0, left = 0, bottom = 0, right = 0;  // pooling: enlarged where ceil_mode asks for it
+  uint32_t top = 0, left = 0, bottom = 0, right = 0;  // pooling: enlarged for ceil_mode
   uint32_t adjust_h = 0, adjust_w = 0, group = 1;
 
   bool padded() const { return (top | left | bottom | right) != 0; }

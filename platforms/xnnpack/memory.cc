@@ -51,7 +51,7 @@ xnn_status delete_cache(void*) { return xnn_status_success; }
 
 Status initialize() {
   SINTER_CHECK(xnn_initialize(&kAllocator) == xnn_status_success,
-               unsupported("XNNPACK does not know this processor"));
+               unsupported("XNNPACK does not support this processor"));
   return ok_status();
 }
 

@@ -1,6 +1,6 @@
-// XNNPACK's allocator is one per process and given once. Ours serves the creation that is going on: from a
-// session's prepared memory, or, in a dry run, by adding up what is asked for. Outside of a creation there is
-// no memory, so that nothing can be allocated by a run; what it gave is never freed one by one.
+// XNNPACK's allocator is one per process and given once. Ours serves the creation in progress: from a
+// session's prepared memory, or, in a dry run, by adding up the requests. Outside of a creation it has no
+// memory, so that a run cannot allocate; allocations are never freed one by one.
 #pragma once
 
 #include <xnnpack.h>
@@ -25,7 +25,7 @@ class Creation {
   Creation(const Creation&) = delete;
   Creation& operator=(const Creation&) = delete;
 
-  // Dry runs: bytes asked for, each rounded up to kBufferAlignment; of the last request; whether weights and
+  // Dry runs: bytes requested, each rounded up to kBufferAlignment; of the last request; whether weights and
   // whether another block were refused.
   size_t bytes() const { return bytes_; }
   size_t last() const { return last_; }
@@ -34,7 +34,7 @@ class Creation {
   void restart();  // forgets all that
 
   // What to give as weights cache: null, or in a dry run one that notes sizes. With `packed` it claims to
-  // have the weights already, for operators that still tell their size then.
+  // have the weights already, for operators that still report their size then.
   xnn_weights_cache_t cache(bool packed);
 
   void* allocate(size_t bytes, bool grows);

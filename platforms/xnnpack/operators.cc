@@ -44,7 +44,7 @@ Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
   if (status == xnn_status_unsupported_hardware)
     return unsupported("this processor lacks the instructions that the operator needs");
   return status == xnn_status_out_of_memory
-             ? error(Code::kInternal, "XNNPACK wants more memory than it measured")
+             ? error(Code::kInternal, "XNNPACK needs more memory than it measured")
              : unsupported("XNNPACK refuses the operator");
 }
 
@@ -56,7 +56,7 @@ Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
     if (stopped) return ok_status();                             \
   } while (false)
 
-// What the integer rows tell the library: scales of 1 and, as the weights' scales, the multipliers.
+// What the integer rows pass to the library: scales of 1 and, as the weights' scales, the multipliers.
 struct Integers {
   int8_t x_zero = 0, y_zero = 0, low = 0, high = 0;
 };
@@ -72,8 +72,8 @@ bool is_integer_op(Op op) {
          op == Op::kQFullyConnected;
 }
 
-// The library looks at the multipliers even where it packs nothing, and does not refuse all that it cannot
-// use.
+// The library reads the multipliers even where it packs nothing, and does not refuse everything that it
+// cannot use.
 Status check_multipliers(const OpCall& call) {
   if (!is_integer_op(call.op)) return ok_status();
   const TensorView& multipliers = call.in(3);
@@ -161,7 +161,7 @@ xnn_status shape_deconv(const OpCall& call, xnn_operator_t op, const Window& w, 
 }
 
 // A dry run that ended at the weights: what follows them is a row of zeros (its rounding is bounded) and an
-// indirection buffer, whose size a copy of the operator with few channels tells.
+// indirection buffer, whose size is measured on a copy of the operator with few channels.
 Status rest_of_convolution(const OpCall& call, const Window& full, Creation& creation, size_t* extra) {
   const bool transposed = call.op == Op::kConvTranspose || call.op == Op::kQConvTranspose;
   const size_t before = creation.bytes();

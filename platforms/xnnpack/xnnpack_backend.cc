@@ -88,7 +88,7 @@ Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, Prep
     SINTER_RETURN_IF_ERROR(xnnpack::build(call, step->threads, creation, &built, &extra));
   }
   SINTER_CHECK(built.workspace <= with.workspace.size(),
-               error(Code::kInternal, "XNNPACK wants %a bytes of workspace, not %b",
+               error(Code::kInternal, "XNNPACK needs %a bytes of workspace, not %b",
                      static_cast<int64_t>(built.workspace), static_cast<int64_t>(with.workspace.size())));
   step->op = built.op;
   SINTER_RETURN_IF_ERROR(xnnpack::set_up(call, built.op, with.workspace.data()));

@@ -1,9 +1,9 @@
 // Attention: per query, scores of the keys it may see, softmax, weighted sum of the values; all in double.
 //
-// Rule kHides: a key is seen if causality allows it and its bias is not -inf. A query that sees no key gives
-// zeros (as ONNX demands since opset 24), whatever the scores are. The other rules do what products, scale,
-// bias and softmax written as operations of their own do, and round where those do: a bias of -1e9 leaves no
-// trace of the score in float32.
+// Rule kHides: a key takes part if causality allows it and its bias is not -inf. A query without any such key
+// gives zeros (as ONNX demands since opset 24), whatever the scores are. The other rules do what products,
+// scale, bias and softmax written as operations of their own do, and round where those do: a bias of -1e9
+// leaves no trace of the score in float32.
 #include <cmath>
 
 #include "runtime/core/op_enums.h"

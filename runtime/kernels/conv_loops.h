@@ -13,7 +13,7 @@ inline Product conv_product(const ConvGeometry& g) {
   return {g.batch * g.out_pixels(), g.group_out(), g.taps * g.group_in()};
 }
 
-// A filter of one element without padding: patches lie in the image.
+// A filter of one element without padding: the image itself holds the patches.
 inline bool patches_in_place(const ConvGeometry& g) {
   return g.taps == 1 && g.pad[0] == 0 && g.pad[1] == 0 && g.pad[2] == 0 &&
          (g.out[0] - 1) * g.stride[0] < g.in[0] && (g.out[1] - 1) * g.stride[1] < g.in[1] &&

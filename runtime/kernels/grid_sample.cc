@@ -58,7 +58,7 @@ T reflect(T x, T low, T high) {
   return from_low ? low + inside : high - inside;
 }
 
-// The element that stands at position i of an axis of n.
+// The element at position i of an axis of n.
 int64_t element(int64_t i, int64_t n, SamplePadding padding, bool align_corners) {
   if (i >= 0 && i < n) return i;
   if (padding == SamplePadding::kZeros) return -1;

@@ -40,7 +40,7 @@ Status infer_rms_norm(OpCall& call) {
 }
 
 // Normalises all rows; x is dense, so a row's elements are `inner` neighbours. `centre`: subtract the mean.
-// LayerNorm may be wanted for its statistics alone.
+// LayerNorm may be used for its statistics alone.
 template <class T>
 void normalise(const OpCall& call, int axis, double epsilon, bool centre) {
   const bool wants_rows = call.has_output(0);

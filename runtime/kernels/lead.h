@@ -1,4 +1,4 @@
-// How far an operand must lie behind the result that is written over it (Kernel::lead), for kernels that go
+// How far an operand must begin behind the result that is written over it (Kernel::lead), for kernels that go
 // through their output in order.
 #pragma once
 

@@ -38,7 +38,7 @@ Status dispatch(DType t, F&& f) {
   }
 }
 
-// Input 0 of a matrix product: a float, or an integer that dispatch() knows.
+// Input 0 of a matrix product: a float, or an integer that dispatch() handles.
 inline Status check_linear_dtype(const OpCall& call) {
   const DType t = call.in(0).dtype;
   return check_dtype(call, 0,
@@ -104,7 +104,7 @@ class Direct {
   // x, weights, bias? -> y
   Direct(const OpCall& call, double min, double max)
       : bias_(call.has_input(2) ? call.in(2).as<T>() : nullptr), y_(call.out(0).as<T>()), bounds_(min, max) {}
-  // What stands for nothing beside an image, and how rows and a column are read.
+  // The value of the padding around an image, and how rows and a column are read.
   T padding() const { return T(0); }
   Reader row_reader() const { return {}; }
   Reader column_reader(int64_t /*column*/) const { return {}; }

@@ -39,7 +39,7 @@ Status infer_call(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// Weights are widened a piece at a time: so much depth of four columns, for so many rows.
+// Weights are widened a piece at a time: kPiece weights of four columns, for kRows rows.
 constexpr int64_t kPiece = 128;
 constexpr int64_t kRows = 64;
 

@@ -29,7 +29,7 @@ Status infer_pad(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// Which of n elements stands at position i (negative: before them).
+// Which of n elements is at position i (negative: before them).
 int64_t source(PadMode mode, int64_t i, int64_t n) {
   if (mode == PadMode::kEdge || n == 1) return std::clamp<int64_t>(i, 0, n - 1);
   const int64_t period = mode == PadMode::kWrap ? n : 2 * (n - 1);

@@ -8,14 +8,14 @@ namespace sinter::pool {
 
 inline constexpr int kMaxSpatial = kMaxRank - 2;
 inline constexpr int64_t kGrainElements = 1 << 13;
-// Windows that are looked at one by one to prove that none lies wholly in the padding.
+// Windows that are checked one by one to prove that none is entirely in the padding.
 inline constexpr int64_t kMaxWindowsProved = 1 << 16;
 
 // One spatial axis, defaults filled in.
 struct Axis {
   int64_t in = 0, out = 0, kernel = 1, stride = 1, dilation = 1, begin = 0, end = 0;
 
-  // The taps of window o that lie in the input are first, first + 1, ..., last - 1.
+  // The taps of window o in the input are first, first + 1, ..., last - 1.
   void taps(int64_t o, int64_t* first, int64_t* last) const {
     const int64_t start = o * stride - begin;
     *first = start < 0 ? (-start + dilation - 1) / dilation : 0;
@@ -102,7 +102,7 @@ inline Dims output_dims(const TensorView& x, const Window& w) {
   return dims;
 }
 
-// Calls f(offset) for every element of a window that lies in the input; offset counts spatial positions.
+// Calls f(offset) for every element of a window that is in the input; offset counts spatial positions.
 template <class F>
 void for_each_tap(const Window& w, const int64_t* first, const int64_t* last, const int64_t* start, F&& f) {
   int64_t tap[kMaxSpatial];

@@ -12,7 +12,7 @@ Status check_shape(const OpCall& call, size_t i, DType dtype, std::initializer_l
   const auto shape = call.in(i).shape();
   SINTER_CHECK(
       std::equal(shape.begin(), shape.end(), dims.begin(), dims.end()),
-      invalid("input %a does not have the shape that X, W and hidden_size ask for", static_cast<int64_t>(i))
+      invalid("input %a does not have the shape that X, W and hidden_size require", static_cast<int64_t>(i))
           .at(Where::kInput, static_cast<int32_t>(i)));
   return ok_status();
 }
@@ -29,7 +29,7 @@ struct Unit {
   int32_t *gates, *cell;
   int32_t *state, *spare;
 
-  // In a file that lies sums wrap.
+  // In a file that violates the bound, sums wrap.
   static int32_t wrapped(uint32_t sum) { return static_cast<int32_t>(sum); }
   template <class T>
   uint32_t dot_x(const int8_t* row) const {

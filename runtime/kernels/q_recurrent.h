@@ -44,7 +44,7 @@ inline int32_t next_cell(int32_t forget, int32_t cell, int32_t in, int32_t candi
               added = static_cast<float>(in * candidate);
   return round_clamped((kept + added) * 0x1p-15f, -kMostCell, kMostCell);
 }
-// The gate that a cell's activation looks up.
+// The gate at which a cell's activation is evaluated.
 inline int32_t cell_gate(int32_t cell) { return std::clamp((cell + 4) >> 3, -32768, 32767); }
 inline int32_t lstm_hidden(int32_t out, int32_t cell) { return (out * cell + (1 << 16)) >> 17; }
 

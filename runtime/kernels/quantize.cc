@@ -100,7 +100,7 @@ void for_each_group(const OpCall& call, int64_t axis, int64_t block_size, F f) {
   const bool single = !blocked && scale.size() == 1;
   const int64_t block = blocked ? block_size : 1;
   if (x.size() == 0) return;
-  // Where the parameter of an index lies: `at[k]` counts scales (blocks along `axis`).
+  // The position of the parameter of an index: `at[k]` counts scales (blocks along `axis`).
   const auto parameters = [&](const int64_t* index, Number* s, Number* z) {
     int64_t s_offset = 0, z_offset = 0, linear = 0;
     if (blocked) {

@@ -5,7 +5,7 @@
 //   y = float(sum) * multiplier                                      float32
 //
 // where sum = bias + sum over k of (x - x_zero) * (w - w_zero). The converter proves that no sum leaves its
-// type; in a file that lies it wraps. docs/numerics.md.
+// type; in a file that violates this it wraps. docs/numerics.md.
 #pragma once
 
 #include "runtime/kernels/linear.h"

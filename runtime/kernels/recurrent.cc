@@ -56,7 +56,7 @@ Status check_operand(const OpCall& call, size_t i, std::initializer_list<int64_t
   const auto shape = call.in(i).shape();
   SINTER_CHECK(
       std::equal(shape.begin(), shape.end(), dims.begin(), dims.end()),
-      invalid("input %a does not have the shape that X, W and hidden_size ask for", static_cast<int64_t>(i))
+      invalid("input %a does not have the shape that X, W and hidden_size require", static_cast<int64_t>(i))
           .at(Where::kInput, static_cast<int32_t>(i)));
   return ok_status();
 }

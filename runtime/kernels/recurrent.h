@@ -16,7 +16,7 @@ struct Activation {
 };
 double apply(const Activation& a, double x);
 
-// The attributes that the three rows have in common, and what each row says about its operands.
+// The attributes that the three rows have in common, and what depends on the row.
 struct Settings {
   int64_t hidden_size, direction, layout;
   const IntList& activations;

@@ -6,8 +6,8 @@
 
 namespace sinter {
 
-// All rows in ops.def's order (index with op_index). An application that wants a smaller program hands in a
-// table of its own with just the kernels that its model needs.
+// All rows in ops.def's order (index with op_index). For a smaller program, an application passes a table of
+// its own with just the kernels that its model needs.
 KernelTable reference_kernels();
 
 #define SINTER_OP(name, ...) extern const Kernel k##name##Kernel;

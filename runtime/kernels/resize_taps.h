@@ -1,7 +1,7 @@
 // Which input elements an output element of Resize reads along one axis, and with which weights.
 //
-// An output position maps to a coordinate in the input; around it lie `taps` elements (those beyond the edge
-// stand for the edge's element). The arithmetic is in double, in ONNX's order of operations, because a
+// An output position maps to a coordinate in the input; `taps` elements surround it (those beyond the edge
+// repeat the edge's element). The arithmetic is in double, in ONNX's order of operations, because a
 // coordinate next to an integer or a half decides which element is read.
 #pragma once
 
@@ -17,7 +17,7 @@ struct ResizeAxis {
   bool identity = true;        // output element i is input element i; no tables
   int64_t* index = nullptr;    // [out][taps], within the input
   double* weight = nullptr;    // [out][taps]
-  uint8_t* outside = nullptr;  // [out]: the extrapolation value stands here
+  uint8_t* outside = nullptr;  // [out]: the result is the extrapolation value
 };
 
 // All axes of a call, without tables. Needs attributes that infer has checked.

@@ -11,7 +11,7 @@ namespace sinter {
 namespace {
 
 constexpr int64_t kBlock = 64;
-// Points per bin and axis; a region that asks for more is not a region of an image.
+// Points per bin and axis; a region that needs more is not a region of an image.
 constexpr int64_t kMaxPoints = 1 << 12;
 
 Status infer_roi_align(OpCall& call) {

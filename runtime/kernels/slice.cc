@@ -86,7 +86,8 @@ Status infer_tile(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// The input goes into the output's first corner; then, axis by axis, what is there is doubled until it fills.
+// The input goes into the output's first corner; then, axis by axis, the part written so far is doubled until
+// the axis is full.
 Status run_tile(const OpCall& call, RunContext&) {
   const TensorView &x = call.in(0), &y = call.out(0);
   SINTER_RETURN_IF_ERROR(check_whole_bytes(x.dtype));

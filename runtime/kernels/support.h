@@ -360,7 +360,7 @@ struct Dims {
   std::span<const int64_t> span() const { return {d, static_cast<size_t>(rank)}; }
 };
 
-// Sets output i if it is wanted. Refuses dims that are negative or whose strides would not fit (a zero beside
+// Sets output i if it is used. Refuses dims that are negative or whose strides would not fit (a zero beside
 // huge dims included).
 inline Status give_output(OpCall& call, size_t i, DType dtype, std::span<const int64_t> dims) {
   int64_t n = 1;

@@ -52,7 +52,8 @@ Result<FileMap> FileMap::open(const char* path, Mode mode) {
       void* p = copies ? mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                        : mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
       if (p == MAP_FAILED) {
-        status = copies ? error(Code::kOutOfMemory, "there are no %a bytes of memory for a copy of the file",
+        status = copies ? error(Code::kOutOfMemory,
+                                "%a bytes of memory for a copy of the file cannot be allocated",
                                 static_cast<int64_t>(size))
                         : invalid("the file cannot be mapped (error %a)", errno);
       } else {

@@ -182,7 +182,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const 
   SINTER_CHECK(head_bytes(h) == head.size(), corrupt("the header's size is wrong"));
   const auto table = head.subspan(sizeof(Header), h.header_bytes - sizeof(Header));
   e.segment_table = table.data();
-  // What a signature covers must be covered by digests that nobody can find a second text for.
+  // What a signature covers must be covered by digests that are collision-resistant.
   const bool sign = h.signature_bytes != 0;
   const auto algorithm = static_cast<uint32_t>(sign ? DigestAlgorithm::kBlake2b : DigestAlgorithm::kXxh3);
   SINTER_CHECK(h.digest_algorithm == algorithm,
@@ -201,7 +201,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const 
                corrupt("the file should have %a bytes and has %b", static_cast<int64_t>(h.file_bytes),
                        static_cast<int64_t>(file.size())));
 
-  // Each part starts at the next multiple of 64 after the one before; what lies between is zero.
+  // Each part starts at the next multiple of 64 after the one before; the bytes between are zero.
   uint64_t end = head.size();
   const auto take = [&](uint64_t offset, uint64_t bytes) -> Status {
     SINTER_CHECK(offset == (end + kAlignment - 1) / kAlignment * kAlignment && offset <= file.size() &&

@@ -117,21 +117,20 @@ struct Envelope {
   Segment segment(uint32_t i) const;
 };
 
-// The header, not checked but for magic, version and that head_bytes() of it lie in the file.
+// The header; only magic, version and that the file holds its head_bytes() are checked.
 Result<Header> read_header(std::span<const std::byte> file);
 
 // Checks that the file, whose first head_bytes() bytes these are, is signed with this key and that the
 // signature covers every byte by cryptographic digests. Refuses (kUnsupported) in builds without
-// SINTER_SIGNATURES. An empty key: that what signature there is fits the key that stands beside it, which
+// SINTER_SIGNATURES. An empty key: checks a signature, if there is one, against the key in the file, which
 // proves nothing about where the file is from.
 Status check_signature(std::span<const std::byte> head, std::span<const uint8_t> public_key);
 
 // The signature record, or nothing where the file is not signed. For people; verifies nothing.
 Result<Signature> read_signature(std::span<const std::byte> file);
 
-// Checks the envelope. `head` is the file's first head_bytes() bytes, or a copy of them that nobody can
-// change: everything read from the header comes from there. Checks sizes, layout, header digest, zero
-// padding.
+// Checks the envelope. `head` is the file's first head_bytes() bytes, or a copy of them that cannot change:
+// everything read from the header comes from there. Checks sizes, layout, header digest, zero padding.
 Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const std::byte> head);
 
 // Checks the FlatBuffer's digest, given the copy that will be used.

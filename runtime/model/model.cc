@@ -55,7 +55,7 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
   if (!header.ok()) return header;
   const format::Header& h = header.value();
   SINTER_CHECK(h.flatbuffer_bytes <= file.size() && h.flatbuffer_bytes < (uint64_t{1} << 31) - 1,
-               corrupt("the file is shorter than its header says"));
+               corrupt("the file is shorter than its header states"));
   // Scratch is what the structure needs, a small multiple of its size.
   SINTER_CHECK(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536, corrupt("the scratch size is absurd"));
   return header;
@@ -113,7 +113,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
 
   const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
   std::memcpy(head.data(), file.data(), head.size());
-  // First of all, and on the copy: what is not signed by the key's owner is not looked at.
+  // First of all, and on the copy: nothing is parsed that the key's owner did not sign.
   const bool keyed = !options.public_key.empty();
   if (keyed || (options.check_digests && h.signature_bytes != 0))
     SINTER_RETURN_IF_ERROR(format::check_signature(head, options.public_key));

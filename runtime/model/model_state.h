@@ -1,4 +1,4 @@
-// What an opened model is made of, for the runtime's own parts and for tools that look inside a file.
+// What an opened model is made of, for the runtime's own parts and for tools that inspect files.
 #pragma once
 
 #include <span>
@@ -35,7 +35,7 @@ std::span<const T> items(const flatbuffers::Vector<T>* list) {
 }
 inline const char* text(const flatbuffers::String* s) { return s != nullptr ? s->c_str() : ""; }
 
-// Operands of one step that is no If or Loop.
+// Operands of one step that is not an If or Loop.
 inline constexpr uint32_t kMaxOperands = 128;
 inline constexpr int kMaxNesting = 8;
 // Prepare steps from the first that a prepared value depends on to its own.

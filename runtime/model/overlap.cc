@@ -7,8 +7,8 @@ namespace {
 
 constexpr int32_t kFree = -1;
 
-// Covers of a node's whole range are counted at the node; `low` and `high` are the least and greatest block
-// found at it or below, kFree if none. Different blocks never cover one byte, so `block` is one number.
+// Covers of a node's whole range are counted at the node; `low` and `high` are the smallest and largest block
+// index found at it or below, kFree if none. Different blocks never cover one byte, so `block` is one number.
 struct Node {
   int32_t covers = 0;
   int32_t block = kFree;

@@ -1,5 +1,5 @@
-// A plan under verification: where its values lie, and what has been found out about it. Checked in two
-// parts: verify_plan.cc looks at every placement and step by itself, verify_blocks.cc at what shares memory.
+// A plan under verification: the places of its values, and what has been established about it. Checked in two
+// parts: verify_plan.cc checks every placement and step by itself, verify_blocks.cc those that share memory.
 #pragma once
 
 #include "runtime/model/overlap.h"
@@ -7,7 +7,7 @@
 
 namespace sinter::detail {
 
-// Where a value lies, ready to compare.
+// A value's place, ready to compare.
 struct Place {
   const fb::Placement* placement = nullptr;
   uint64_t begin = 0, end = 0;  // in one address space for all regions
@@ -50,7 +50,7 @@ struct PlanView {
   const fb::ProgramPlan& plan;
   const ProgramFacts& facts;
   PlanScratch& scratch;
-  int64_t budget = 20'000'000;  // pairs that are looked at one by one
+  int64_t budget = 20'000'000;  // pairs that are compared one by one
 
   bool entry() const { return facts.owner == nullptr; }
   uint32_t steps() const { return length(facts.program->steps()); }
@@ -80,7 +80,7 @@ struct PlanView {
   }
 };
 
-// Which memory everything lies in: values, steps, transfers.
+// The memory of every value, step and transfer.
 Status check_memories(const PlanView& view);
 // Follows alias_of: scratch.block, and the boxes' blocks.
 Status find_blocks(PlanView& view);

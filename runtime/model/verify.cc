@@ -27,7 +27,7 @@ struct Scratch {
   }
 };
 
-// A real file holds every list once; one that shares them to look larger than it is (and cost time) is
+// A real file holds every list once; one that shares them to appear larger than it is (and cost time) is
 // refused.
 Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
   uint64_t total = 0;
@@ -99,15 +99,16 @@ Status check_constants(const ModelState& model) {
                  corrupt("a constant has an impossible type or shape"));
     SINTER_CHECK(c->packing() == 0 && c->block_axis() == -1 && c->scale() == -1 && c->zero_point() == -1,
                  unsupported("block-quantized constants are not supported by this build"));
-    SINTER_CHECK(c->segment() < model.segments.size(), corrupt("a constant lies in no segment"));
+    SINTER_CHECK(c->segment() < model.segments.size(),
+                 corrupt("a constant refers to a segment that does not exist"));
     const format::Segment& segment = model.segments[c->segment()];
     SINTER_CHECK(segment.kind == static_cast<uint32_t>(format::SegmentKind::kWeights),
-                 corrupt("a constant lies in a segment that holds no weights"));
+                 corrupt("a constant refers to a segment that does not hold weights"));
     uint64_t end = 0;
     SINTER_CHECK(c->offset() % format::kAlignment == 0 && c->length() == static_cast<uint64_t>(bytes) &&
                      checked_add<uint64_t>(c->offset(), c->length(), &end) &&
                      checked_add<uint64_t>(end, format::kSegmentPadding, &end) && end <= segment.bytes,
-                 corrupt("a constant does not lie within its segment"));
+                 corrupt("a constant extends beyond its segment"));
   }
   return ok_status();
 }

@@ -1,4 +1,4 @@
-// The verifier: everything that the runtime relies on and FlatBuffers' own verifier does not know. FORMAT.md
+// The verifier: everything that the runtime relies on and FlatBuffers' own verifier does not check. FORMAT.md
 // lists the rules.
 #pragma once
 

@@ -1,5 +1,5 @@
-// A plan with memory of several kinds: where values may lie, whose each step is, and that what crosses from
-// one memory to another does so in a transfer. schemas/FORMAT.md, "Memory of several kinds".
+// A plan with memory of several kinds: where values may be placed, which backend each step belongs to, and
+// that data cross from one memory to another only in transfers. schemas/FORMAT.md, "Memory of several kinds".
 #include "runtime/model/plan_view.h"
 
 namespace sinter::detail {
@@ -51,10 +51,10 @@ class MemoryVerifier {
       if (value.extents() != nullptr)
         for (const fb::Extent* e : *value.extents())
           SINTER_CHECK(memory_of(static_cast<uint32_t>(e->value())) == 0,
-                       at(corrupt("an extent is not told in host memory")));
+                       at(corrupt("an extent is not in host memory")));
       if (value.kind() == fb::ValueKind::State && value.update() >= 0)
         SINTER_CHECK(memory_of(i) == memory_of(static_cast<uint32_t>(value.update())),
-                     at(corrupt("a state and its update lie in different memories")));
+                     at(corrupt("a state and its update are in different memories")));
     }
     return ok_status();
   }
@@ -94,7 +94,7 @@ class MemoryVerifier {
                  corrupt("a step in the memory of backend %a must name it alone", touched.device - 1));
     if (!touched.host) return ok_status();
     SINTER_CHECK(mixed && step_op(step) == Op::kCopy && plan.workspace_bytes() == 0,
-                 corrupt("a step that is no transfer touches the host's and a device's memory"));
+                 corrupt("a step that is not a transfer uses both host memory and device memory"));
     for (const auto* list : {step.inputs(), step.outputs()})
       SINTER_CHECK(v_.place_of(static_cast<uint32_t>(items(list)[0])).view.dense(),
                    corrupt("a transfer's operand is not dense"));

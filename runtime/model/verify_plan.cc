@@ -44,7 +44,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  // [offset, offset + bytes) lies in the region and leaves its padding free.
+  // [offset, offset + bytes) is inside the region and leaves its padding free.
   bool inside(uint32_t region, uint64_t offset, uint64_t bytes) const {
     uint64_t room = plan.arena_bytes(), padding = kReadPadding;
     if (entry()) {
@@ -114,8 +114,7 @@ class PlanVerifier : PlanView {
                                               static_cast<int64_t>(p.bytes()), static_cast<int64_t>(extent)));
     SINTER_CHECK(p.offset() % (p.alias_of() == -1 ? kBufferAlignment : static_cast<uint64_t>(width)) == 0,
                  corrupt("a placement is not aligned"));
-    SINTER_CHECK(inside(p.region(), p.offset(), p.bytes()),
-                 corrupt("a placement does not lie in its region"));
+    SINTER_CHECK(inside(p.region(), p.offset(), p.bytes()), corrupt("a placement extends beyond its region"));
     const Life& life = f_.lives[p.value()];
     SINTER_CHECK(p.first_step() >= -1 && p.first_step() <= life.first && p.last_step() >= life.last &&
                      p.last_step() <= end && p.first_step() <= p.last_step(),
@@ -137,11 +136,11 @@ class PlanVerifier : PlanView {
 
   Status check_step(const fb::Step& step, const fb::StepPlan& p, int32_t s) {
     for (const uint8_t c : items(p.candidates()))
-      SINTER_CHECK(c < length(profile.backends()), corrupt("a candidate is no backend of the profile"));
+      SINTER_CHECK(c < length(profile.backends()), corrupt("a candidate is not a backend of the profile"));
     if (p.workspace_bytes() > 0) {
       SINTER_CHECK(p.workspace_offset() % kBufferAlignment == 0 &&
                        inside(p.workspace_region(), p.workspace_offset(), p.workspace_bytes()),
-                   corrupt("a workspace does not lie in its region"));
+                   corrupt("a workspace extends beyond its region"));
       const uint64_t begin = (entry() ? base(p.workspace_region()) : 0) + p.workspace_offset();
       s_.boxes[boxes_++] = {begin, begin + p.workspace_bytes(), s, s, static_cast<int32_t>(placements()) + s,
                             -1};
@@ -171,7 +170,7 @@ class PlanVerifier : PlanView {
     const Place out = place_of(static_cast<uint32_t>(items(step.outputs())[0]));
     AttrStorage attrs;
     SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
-    const auto wrong = corrupt("an elided step's operands do not lie where it needs them");
+    const auto wrong = corrupt("an elided step's operands are not placed where it needs them");
     uint64_t offset = out.begin;
     for (size_t i = 0; i < ins.size(); ++i) {
       const Place in = ins[i] >= 0 ? place_of(static_cast<uint32_t>(ins[i])) : Place{};
@@ -229,8 +228,8 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  // What is copied when a body or a run ends, in order: result `from(i)` over `to(i)`, unless it lies there.
-  // A target shares no byte with a result that is copied later.
+  // What is copied when a body or a run ends, in order: result `from(i)` over `to(i)`, unless it is there
+  // already. A target shares no byte with a result that is copied later.
   template <class To, class From>
   Status check_copy_targets(uint32_t n, To&& to, From&& from) {
     for (uint32_t i = 0; i < n; ++i) {
@@ -285,7 +284,7 @@ Status verify_regions(const fb::Profile& profile) {
   if (profile.regions() != nullptr)
     for (const fb::Region* r : *profile.regions()) {
       SINTER_CHECK(r->memory_kind() <= length(profile.backends()),
-                   corrupt("a region lies in the memory of no backend of the profile"));
+                   corrupt("a region is in the memory of a backend that the profile does not list"));
       SINTER_CHECK(r->memory_kind() == 0 || r != profile.regions()->Get(0),
                    corrupt("the first region is not host memory"));
       SINTER_CHECK(r->kind() <= fb::RegionKind::State, corrupt("unknown kind of region"));

@@ -142,15 +142,15 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
     SINTER_CHECK(ins[i] >= 0 || (loop && i < 2), corrupt("an operand of a control step is missing"));
   if (loop) {
     SINTER_CHECK(ins[0] < 0 || is_scalar(value_at(program, ins[0]), DType::kInt64),
-                 corrupt("the trip count is no int64 scalar"));
+                 corrupt("the trip count is not an int64 scalar"));
     SINTER_CHECK(ins[1] < 0 || is_scalar(value_at(program, ins[1]), DType::kBool),
-                 corrupt("the loop's condition is no bool scalar"));
+                 corrupt("the loop's condition is not a bool scalar"));
     SINTER_CHECK(outs.size() > shape.carried, corrupt("a loop lacks outputs"));
     SINTER_CHECK(outs.back() < 0 || is_scalar(value_at(program, outs.back()), DType::kInt64),
-                 corrupt("the number of trips is no int64 scalar"));
+                 corrupt("the number of trips is not an int64 scalar"));
   } else {
     SINTER_CHECK(is_scalar(value_at(program, ins[0]), DType::kBool),
-                 corrupt("the condition is no bool scalar"));
+                 corrupt("the condition is not a bool scalar"));
   }
 
   for (const uint32_t sub : items(step.subprograms())) {
@@ -294,7 +294,7 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
   for (uint32_t i = 0; i < length(program.inputs()); ++i) {
     const uint32_t v = program.inputs()->Get(i)->value();
     SINTER_CHECK(program.values()->Get(v)->kind() == fb::ValueKind::Input && f.lives[v].first == Life::kNever,
-                 at_value(corrupt("an input is listed twice or is no input"), v));
+                 at_value(corrupt("an input is listed twice or is not an input"), v));
     f.lives[v] = {-1, -1};
     f.ports[v] = i >= f.own_inputs ? 1 : 0;
   }

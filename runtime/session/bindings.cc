@@ -4,7 +4,8 @@
 namespace sinter::detail {
 namespace {
 
-// Bytes that somebody writes, or that must stay. What may only be read behind them is not counted.
+// Bytes that are written, or that must keep their contents. Padding behind them that is only read is not
+// counted.
 struct Range {
   uintptr_t begin = 0;
   size_t bytes = 0;

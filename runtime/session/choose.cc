@@ -7,7 +7,7 @@
 namespace sinter::detail {
 namespace {
 
-const Status kNotItsMemory = error(Code::kInternal, "a backend without memory of its own asks for some");
+const Status kNotItsMemory = error(Code::kInternal, "a backend without memory of its own requests some");
 const Status kInOrder =
     unsupported("the plan places the result over its operand, which only the reference kernels compute");
 
@@ -77,8 +77,8 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   return needs.device_prepared == 0 ? ok_status() : kNotItsMemory;
 }
 
-// The first candidate that takes the step; the reference kernels come last. `*refusal`: what the first one
-// said, if it does not take the step.
+// The first candidate that takes the step; the reference kernels come last. `*refusal`: the first one's
+// reason, if it does not take the step.
 Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Status* refusal) {
   const size_t reference = slot_count_ - 1;
   if (plan.in_order()) {

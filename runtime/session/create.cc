@@ -13,7 +13,8 @@ bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
 Status Creator::resolve() {
   const ModelState& model = *model_.state();
-  SINTER_CHECK(model_.is_entry(options_.program), invalid("there is no program %a to run", options_.program));
+  SINTER_CHECK(model_.is_entry(options_.program),
+               invalid("program %a does not exist or is not an entry program", options_.program));
   SINTER_CHECK(options_.backends.size() <= kMaxBackends, invalid("more than %a backends", kMaxBackends));
   for (const fb::Profile* p : *model.root->profiles()) {
     if (options_.profile != nullptr && !same(text(p->name()), options_.profile)) continue;
@@ -32,7 +33,7 @@ Status Creator::resolve() {
   if (override_) {
     if (!same(options_.backend, "reference")) {
       Backend* backend = given(options_.backend);
-      SINTER_CHECK(backend != nullptr, invalid("there is no backend of that name"));
+      SINTER_CHECK(backend != nullptr, invalid("no backend has that name"));
       slots_[slot_count_++] = {backend};
     }
   } else {

@@ -62,7 +62,7 @@ void reset_devices(SessionState& session) {
 
 // ---- creating
 
-// Says it of the first step that needs the memory, if there is one.
+// Names the first step that needs the memory, if there is one.
 Status Creator::missing(uint8_t kind, const char* why) const {
   const Status status = unsupported(why, name_of(profile_->backends()->Get(kind - 1u)->c_str()));
   const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
@@ -81,7 +81,7 @@ Status Creator::missing(uint8_t kind, const char* why) const {
   return status;
 }
 
-// Which regions lie where. Verified: kinds are backends of the profile, or 0.
+// The memory of each region. Verified: kinds are backends of the profile, or 0.
 Status Creator::resolve_devices() {
   device_count_ = 0;
   for (uint32_t r = 0; r < length(profile_->regions()); ++r) {
@@ -90,7 +90,8 @@ Status Creator::resolve_devices() {
     kinds_[r] = 0;
     if (kind == 0) continue;
     const char* name = profile_->backends()->Get(kind - 1u)->c_str();
-    // Where one backend is asked for, other ones' memory is host memory, and their transfers are copies.
+    // Where one backend is requested, the memory of the others is host memory, and their transfers are
+    // copies.
     if (override_ && !same(options_.backend, name)) continue;
     kinds_[r] = kind;
     uint32_t d = 0;
@@ -106,7 +107,7 @@ Status Creator::resolve_devices() {
     Backend* backend = slots_[devices_[d].slot].backend;
     if (backend == nullptr)
       return missing(kind,
-                     "backend %s, in whose memory the plan has this step, is not here; give it, or ask for "
+                     "backend %s, in whose memory this step is planned, is missing; pass it, or request "
                      "another one by name (\"reference\")");
     if (backend->memory() == nullptr)
       return missing(kind, "backend %s has no memory of its own here, as the plan of this step needs");
@@ -138,7 +139,7 @@ Creator::StepPlace Creator::place_of(const Frame& frame, const fb::Step& step,
   return place;
 }
 
-// How many states lie on the device, or are updated there.
+// How many states are placed on the device, or are updated there.
 uint32_t Creator::states_on(uint32_t device, bool updates) const {
   const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
   const fb::ProgramPlan& plan = *profile_->programs()->Get(options_.program);
@@ -195,7 +196,7 @@ Status Creator::end_group(int* group, int next) {
   return slots_[devices_[last].slot].backend->end_group();
 }
 
-// There is nobody else for a step in a device's memory.
+// No other backend can take a step in a device's memory.
 Status Creator::choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan,
                           Choice* choice) {
   Backend& backend = *slots_[device.slot].backend;

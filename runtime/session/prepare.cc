@@ -1,11 +1,11 @@
 // Prepared values: constants that the file holds in another form (narrow, packed), widened by the model's
 // kernels when a session is created.
 //
-// A value is computed when the first step that reads it is created. If that step's kernel packs it, it only
-// lies in scratch memory until it is packed; else it stays in prepared memory. So no more than one packed
-// weight is there in two forms at any time. Scratch memory is the arena, which is free until the first run,
-// or, where that is too small, the end of prepared memory, most of which is not yet taken while the early
-// weights are packed.
+// A value is computed when the first step that reads it is created. If that step's kernel packs it, it is in
+// scratch memory only until it is packed; else it stays in prepared memory. So no more than one packed weight
+// exists in two forms at any time. Scratch memory is the arena, which is free until the first run, or, where
+// that is too small, the end of prepared memory, most of which is not yet taken while the early weights are
+// packed.
 //
 // Both passes come here in the same order, so that what is measured is what is taken.
 #include <algorithm>
@@ -38,7 +38,7 @@ struct Blocks {
   Block blocks[2 * kMaxPrepareChain];
   size_t count = 0;
 
-  // No block ends beyond kMostScratch; `fits` tells whether that was enough.
+  // No block ends beyond kMostScratch; `fits`: whether that was enough.
   bool fits = true;
   size_t add(size_t bytes, uint32_t now, uint32_t last) {
     size_t at = 0;

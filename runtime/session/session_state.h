@@ -1,9 +1,9 @@
-// What a session is made of. Everything lies in the caller's memory: control structures, then the planned
+// What a session is made of. Everything is in the caller's memory: control structures, then the planned
 // regions, then prepared memory.
 //
-// Control structures are small: a step holds what only creating can know (functions, addresses) and refers to
-// the model's FlatBuffer for the rest. A kernel sees the operands and attributes of its step as OpCall does,
-// laid out on run()'s stack just before (step_call.cc).
+// Control structures are small: a step holds what is not decided before creation (functions, addresses) and
+// refers to the model's FlatBuffer for the rest. A kernel gets the operands and attributes of its step as an
+// OpCall, laid out on run()'s stack just before (step_call.cc).
 #pragma once
 
 #include "runtime/model/model_state.h"
@@ -17,8 +17,8 @@ inline constexpr size_t kMaxBindings = 64;
 // Creation has come to another size than requirements() had.
 inline constexpr Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
 
-// An operand: where its data are, and where in the model's FlatBuffer its dims and strides stand (bytes from
-// the start; strides 0: dense).
+// An operand: the address of its data, and the position of its dims and strides in the model's FlatBuffer
+// (bytes from the start; strides 0: dense).
 struct Operand {
   std::byte* data = nullptr;
   uint32_t dims = 0, strides = 0;
@@ -28,7 +28,7 @@ struct Operand {
   uint8_t memory = 0;  // as TensorView's
 };
 
-// Attributes of so many bytes stay decoded; larger ones have lists, and are decoded for every run.
+// Attributes of at most this many bytes stay decoded; larger ones have lists, and are decoded for every run.
 inline constexpr size_t kKeptAttrBytes = 64;
 
 // What a kernel gets, where it is kept (CallUse::kKept).
@@ -37,7 +37,7 @@ struct KeptCall {
   RunContext context;
 };
 
-// A step as run() sees it.
+// A step as run() uses it.
 struct RunStep {
   Status (*run)(void* state, const OpCall& call, RunContext& context) = nullptr;
   void* state = nullptr;
@@ -105,7 +105,7 @@ struct CopyItem {
   size_t bytes = 0;
 };
 
-// Where the used length of an output's axis is told (int64).
+// The address of the used length of an output's axis (int64).
 struct OutputExtent {
   const std::byte* used = nullptr;
   uint32_t output = 0;
@@ -120,7 +120,7 @@ struct DeviceState {
   bool owned = false;                 // taken from the backend, not brought by the caller
   std::span<const CopyItem> initial;  // states; from null: zeros
   std::span<const CopyItem> updates;  // of states, when a run ends
-  Status late;                        // of reset(), told by the next run
+  Status late;                        // of reset(), returned by the next run
 };
 
 // A program while its steps are created: the entry, or a subprogram inside its owner's workspace.
@@ -132,7 +132,8 @@ struct Frame {
   const fb::Step* owner = nullptr;
   ControlShape shape;
   std::byte* base = nullptr;  // subprograms: the owner's workspace
-  // Per prepare step: where its value lies for good, null if it does not; and, during a walk, which do.
+  // Per prepare step: the permanent address of its value, null if it has none; and, during a walk, which have
+  // one.
   std::byte** prepared = nullptr;
   uint64_t* kept = nullptr;
   StepList* steps = nullptr;
@@ -169,7 +170,7 @@ struct SessionState {
 TensorView view_of(const Operand& operand, const std::byte* model);
 const std::byte* flatbuffer_start(const Model& model);
 
-// Runs a list of steps, telling the observer if there is one.
+// Runs a list of steps, and calls the observer if there is one.
 Status run_steps(SessionState& session, const StepList& list);
 // Waits for every device; the first error of them.
 Status finish_devices(SessionState& session);
@@ -228,8 +229,8 @@ struct Waits {
 // Prepared values whose fate is followed while walking; those of further prepare steps stay in any case.
 inline constexpr uint32_t kFollowed = 4096;
 
-// How one prepared value is computed: its chain of prepare steps, and where in scratch memory what they need
-// lies.
+// How one prepared value is computed: its chain of prepare steps, and the places in scratch memory of what
+// they need.
 struct PrepareChain {
   uint32_t first = 0, last = 0;  // prepare steps
   uint64_t needed = 0;           // bit i: step first + i is one of the chain
@@ -313,7 +314,7 @@ class Creator {
   Status walk_entry();
   Status walk(Frame& frame);
   // Prepared values (prepare.cc). A value that some step's kernel reads in every run stays in prepared
-  // memory; one that is only packed lies in scratch memory while that step is prepared.
+  // memory; one that is only packed is in scratch memory while that step is prepared.
   Status walk_prepare(Frame& frame, uint64_t* kept);
   size_t prepared_bytes(const Frame& frame, uint32_t index) const;
   Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
@@ -370,9 +371,9 @@ class Creator {
   const SessionOptions& options_;
   const fb::Profile* profile_ = nullptr;
   KernelBackend local_reference_{"reference", {}};
-  Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one asked for), then the reference
+  Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one requested), then the reference
   size_t slot_count_ = 0;
-  bool override_ = false;  // slots_[0 .. slot_count_ - 2] are asked for every step
+  bool override_ = false;  // slots_[0 .. slot_count_ - 2] are offered every step
   Bound bound_[kMaxBindings];
   size_t bound_count_ = 0;
 

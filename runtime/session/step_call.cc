@@ -1,4 +1,4 @@
-// From a session's small records to what a kernel sees, just before it runs.
+// From a session's small records to the call that a kernel gets, just before it runs.
 #include <cstddef>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 namespace sinter::detail {
 namespace {
 
-// The list whose first element is `offset` bytes into the FlatBuffer; its length stands before it.
+// The list whose first element is `offset` bytes into the FlatBuffer; its length precedes it.
 template <class T>
 std::span<const T> list_at(const std::byte* model, uint32_t offset) {
   if (offset == 0) return {};
@@ -15,7 +15,7 @@ std::span<const T> list_at(const std::byte* model, uint32_t offset) {
           flatbuffers::ReadScalar<flatbuffers::uoffset_t>(model + offset - sizeof(flatbuffers::uoffset_t))};
 }
 
-// What lies beyond the rank stays as it was.
+// Entries beyond the rank stay as they were.
 inline void expand(const Operand& o, const std::byte* model, TensorView* view) {
   view->data = o.data;
   // dtype, rank, constant, memory: one word in both.

@@ -129,7 +129,7 @@ Status Creator::walk_entry() {
   for (uint32_t i = 0; i < inputs + outputs; ++i) {
     const fb::Port& port = i < inputs ? *program.inputs()->Get(i) : *program.outputs()->Get(i - inputs);
     ports[i] = operand_of(frame, port.value());
-    if (port.dims() != nullptr) {  // the address that a port's value has, as the caller sees it
+    if (port.dims() != nullptr) {  // the address of a port's value, as the caller has it
       ports[i].rank = static_cast<uint8_t>(port.dims()->size());
       ports[i].dims = offset_of(port.dims()->Data());
       ports[i].strides = 0;
@@ -324,7 +324,7 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   describe(frame, s, choice.call, choice.pool, parts, run);
   SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
   SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, run));
-  // What lay in scratch memory goes; what was kept has its address by now.
+  // What was in scratch memory goes; what was kept has its address by now.
   describe_prepared(frame, step, run);
   return ok_status();
 }

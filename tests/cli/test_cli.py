@@ -743,7 +743,7 @@ class Memories(Case):
     def test_run_needs_the_backend(self):
         np.savez(self.path("far.npz"), x=np.arange(6, dtype=np.float32).reshape(2, 3) - 2)
         inputs = ("--inputs", self.path("far.npz"))
-        self.says(4, "run", self.FILE, *inputs, words=("backend far", "step 1", "ask for another one"))
+        self.says(4, "run", self.FILE, *inputs, words=("backend far", "step 1", "request another one"))
         self.says(0, "run", self.FILE, *inputs, "--backend", "reference", "--outputs", self.path("y.npz"))
         y = np.load(self.path("y.npz"))["y"]
         self.assertEqual(y.tolist(), [[-4, -2, 0], [-2, -4, -6]])

@@ -45,7 +45,7 @@ TEST(Memories, RegionsBelongToBackends) {
   EXPECT_REFUSED(first.b, "the first region is not host memory");
   Mixed nobody;
   nobody.b.regions = {0, 1, 4};
-  EXPECT_REFUSED(nobody.b, "in the memory of no backend");
+  EXPECT_REFUSED(nobody.b, "in the memory of a backend that the profile does not list");
   Mixed many;
   many.b.regions.assign(17, 1), many.b.regions[0] = 0;
   EXPECT_REFUSED(many.b, "more than 16 regions");
@@ -66,18 +66,18 @@ TEST(Memories, PortsExtentsAndConstantsAreTheHosts) {
 TEST(Memories, StatesLieWhereTheirUpdatesLie) {
   Mixed host;
   host.b.place(host.s).region = 0;
-  EXPECT_REFUSED(host.b, "a state and its update lie in different memories");
+  EXPECT_REFUSED(host.b, "a state and its update are in different memories");
   Mixed constant;
   const int four = constant.b.constant<float>(DType::kFloat32, {4, 4}, std::vector<float>(16));
   constant.b.program().values[static_cast<size_t>(constant.s)].update = four;
-  EXPECT_REFUSED(constant.b, "a state and its update lie in different memories");
+  EXPECT_REFUSED(constant.b, "a state and its update are in different memories");
 }
 
 TEST(Memories, StepsLieInOneMemory) {
   Mixed crossing;  // a kernel that reads the device's memory and writes the host's
   crossing.b.place(crossing.g).region = 0;
   crossing.b.program().values[static_cast<size_t>(crossing.s)].update = -1;
-  EXPECT_REFUSED(crossing.b, "a step that is no transfer touches the host's and a device's memory");
+  EXPECT_REFUSED(crossing.b, "a step that is not a transfer uses both host memory and device memory");
   Mixed devices;
   devices.b.place(devices.f).region = 2;
   EXPECT_REFUSED(devices.b, "the memory of two devices");
@@ -86,7 +86,7 @@ TEST(Memories, StepsLieInOneMemory) {
   EXPECT_REFUSED(direct.b, "the memory of two devices");
   Mixed workspace;
   workspace.step(Mixed::kNeg).workspace = 64;
-  EXPECT_REFUSED(workspace.b, "a step that is no transfer touches");
+  EXPECT_REFUSED(workspace.b, "a step that is not a transfer uses");
   Mixed elsewhere;
   elsewhere.step(Mixed::kNeg).workspace = 64, elsewhere.step(Mixed::kNeg).workspace_region = 2;
   EXPECT_REFUSED(elsewhere.b, "the memory of two devices");
@@ -101,13 +101,13 @@ TEST(Memories, TransfersAreDenseCopies) {
   EXPECT_REFUSED(strides.b, "a transfer's operand is not dense");
   Mixed workspace;
   workspace.step(Mixed::kUp).workspace = 64, workspace.step(Mixed::kUp).workspace_region = 1;
-  EXPECT_REFUSED(workspace.b, "a step that is no transfer touches");
+  EXPECT_REFUSED(workspace.b, "a step that is not a transfer uses");
   Mixed other;
   other.step(Mixed::kUp).op = static_cast<uint16_t>(Op::kAbs);
-  EXPECT_REFUSED(other.b, "a step that is no transfer touches");
+  EXPECT_REFUSED(other.b, "a step that is not a transfer uses");
   Mixed elided;
   elided.step(Mixed::kUp).elided = true;
-  EXPECT_REFUSED(elided.b, "do not lie where it needs them");
+  EXPECT_REFUSED(elided.b, "are not placed where it needs them");
 }
 
 TEST(Memories, StepsNameTheirBackendAlone) {
@@ -179,7 +179,7 @@ TEST(Memories, ExtentsAreToldInHostMemory) {
   b.output("y", y);
   EXPECT_TRUE(opened(b).ok()) << opened(b).message;
   b.program().values[static_cast<size_t>(y)].extents = {{0, n}};
-  EXPECT_REFUSED(b, "an extent is not told in host memory");
+  EXPECT_REFUSED(b, "an extent is not in host memory");
 }
 
 }  // namespace

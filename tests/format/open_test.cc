@@ -209,17 +209,17 @@ TEST(Verify, UnknownDtype) {
 TEST(Verify, ConstantBeyondItsSegment) {
   ModelBuilder b = small_model();
   b.constants[0].offset = 64;
-  EXPECT_REFUSED(b, "within its segment");
+  EXPECT_REFUSED(b, "extends beyond its segment");
   b = small_model();
   b.constants[0].offset = 4;
-  EXPECT_REFUSED(b, "within its segment");
+  EXPECT_REFUSED(b, "extends beyond its segment");
   b = small_model();
   b.constants[0].length = 8;
-  EXPECT_REFUSED(b, "within its segment");
+  EXPECT_REFUSED(b, "extends beyond its segment");
   b = small_model();
   b.extra_weights = 0;
   b.weights.resize(64);
-  EXPECT_REFUSED(b, "within its segment");
+  EXPECT_REFUSED(b, "extends beyond its segment");
 }
 TEST(Verify, TooLittleScratchStated) {
   ModelBuilder b = small_model();
@@ -295,7 +295,7 @@ TEST(Plan, PlacementsStayInsideRegions) {
   b.region_bytes = 64 * 3 + 64;
   EXPECT_TRUE(open(b.build()).status.ok());
   b.region_bytes = 64 * 3;
-  EXPECT_REFUSED(b, "lie in its region");
+  EXPECT_REFUSED(b, "a placement extends beyond its region");
   b = small_model();
   b.region_bytes = 64 * 3 + 1;
   EXPECT_REFUSED(b, "size or padding");
@@ -322,12 +322,12 @@ TEST(Plan, WorkspaceIsALivingThing) {
   b.place(0).offset = 0, b.place(2).offset = 64, b.place(3).offset = 128;
   EXPECT_TRUE(open(b.build()).status.ok());
   b.region_bytes = 192 + 128;  // the workspace would end where padding begins, plus one line
-  EXPECT_REFUSED(b, "workspace does not lie");
+  EXPECT_REFUSED(b, "a workspace extends beyond its region");
 }
 TEST(Plan, CandidatesAreBackends) {
   ModelBuilder b = small_model();
   b.program().steps[0].candidates = {0};
-  EXPECT_REFUSED(b, "no backend");
+  EXPECT_REFUSED(b, "not a backend");
   b.backends = {"simd"};
   EXPECT_TRUE(open(b.build()).status.ok());
 }

@@ -133,7 +133,7 @@ TEST(FarRefusals, NameBackendAndStep) {
     Running r(b);
     EXPECT_EQ(r.status.code, Code::kUnsupported);
     EXPECT_EQ(r.why(),
-              "step 1: backend far, in whose memory the plan has this step, is not here; give it, or ask for "
+              "step 1: backend far, in whose memory this step is planned, is missing; pass it, or request "
               "another "
               "one by name (\"reference\")");
   }
