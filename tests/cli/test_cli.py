@@ -67,7 +67,7 @@ class Case(unittest.TestCase):
         return os.path.join(cls.dir, name)
 
     def says(self, code, *args, words=(), lines=None):
-        """The program ends with this code, never by a signal, and says these words."""
+        """The program ends with this code, never by a signal, and prints these words."""
         codes = code if isinstance(code, tuple) else (code,)
         r = cli.call(SINTER, *args, timeout=60)
         text = r.out + r.err
@@ -75,7 +75,7 @@ class Case(unittest.TestCase):
         for w in words:
             self.assertIn(w.lower(), text.lower(), f"{' '.join(map(str, args))}: {text[-500:]}")
         if r.code not in (0, 1):
-            self.assertTrue(r.err.strip(), f"{args}: a failure without a word on stderr")
+            self.assertTrue(r.err.strip(), f"{args}: a failure without a message on stderr")
             if lines:
                 self.assertLessEqual(len(r.err.strip().splitlines()), lines, r.err)
         return r
@@ -210,7 +210,7 @@ class Files(Case):
         for out in (self.path("no/where.sinter"), self.path("pipe"), self.dir):
             with self.subTest(out=out):
                 self.says(6, "convert", DIGITS, "-o", out)
-        # Something that is no plain file is never replaced by one (think of -o /dev/null, as root).
+        # Something that is not a plain file is never replaced by one (think of -o /dev/null, as root).
         self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
         self.says(6, "run", self.digits, "--inputs", self.path("x.npz"), "--outputs", self.path("no/where.npz"))
         self.says(6, "convert", self.dir, "-o", self.path("a.sinter"))
@@ -434,7 +434,7 @@ class Signatures(Case):
         f = facts(self.signed)
         self.assertEqual((f["signed"], f["public_key"], f["key_id"], f["trusted"]), (True, key, key[:16], False))
         self.assertTrue(facts(self.signed, "--public-key", self.path("ours.pub"))["trusted"])
-        self.says(0, "inspect", self.signed, words=("signed", key[:16], "nobody knows"))
+        self.says(0, "inspect", self.signed, words=("signed", key[:16], "give --public-key"))
         self.says(0, "inspect", self.digits, words=("signed    no",))
 
     def test_convert_signs_the_same_bytes_as_sign(self):
@@ -811,7 +811,7 @@ class NotFinite(Case):
         cls.models = {
             # Infinite in float32 alone.
             "over": ([*inside, helper.make_node("Div", ["b", "big"], ["y"], name="back")], value("y", [1, 8])),
-            # NaN in float32 alone, and nothing of it in the result's type.
+            # NaN in float32 alone, which the result's type cannot show.
             "hidden": ([*inside, helper.make_node("Softmax", ["b"], ["c"], name="soft"),
                         helper.make_node("ArgMax", ["c"], ["y"], name="best", axis=1)],
                        value("y", [1, 1], TensorProto.INT64)),
@@ -884,7 +884,7 @@ class NotFinite(Case):
 
 class Layers(Case):
     def test_layers_are_compared_in_onnx_order_where_every_dim_is_alike(self):
-        # Eight rows, columns and channels: the dims do not tell whether a value is held channels-last.
+        # Eight rows, columns and channels: the dims do not show whether a value is held channels-last.
         n, rng = 8, np.random.default_rng(3)
 
         def weights(name):
@@ -912,7 +912,7 @@ class Layers(Case):
 
 
 class Flags(Case):
-    """A flag that says nothing about this model, or two that contradict each other, is a mistake."""
+    """A flag that matches nothing in the model is a mistake, and so are two that contradict each other."""
 
     @classmethod
     def setUpClass(cls):
@@ -969,7 +969,7 @@ class Flags(Case):
             with self.subTest(flags=flags):
                 self.convert(3, *self.right, *flags, words=words)
         self.convert(3, "--max-trips", "turns=3", "--shape", "x=1,4", "--shape", "z=1,5", words=["'width'", "4", "5"])
-        # The same twice is no contradiction.
+        # The same twice is not a contradiction.
         self.convert(0, *self.right, *self.right, "--shape", "x=1,4")
 
     def test_size_of_zero_warns(self):
@@ -1171,7 +1171,7 @@ class Refusals(Case):
                      [value("x", [2, 3])], [value(f"y{i}", None) for i in range(7)])
         r = self.refused("seven.onnx", m, "7 nodes", *names)
         self.assertEqual(1, len(r.err.strip().splitlines()), r.err)
-        # Of a model with too new an opset, that is all there is to say.
+        # For a model with too new an opset, that is the only refusal.
         ops = ("Relu", "Neg", "Exp", "Abs", "Sqrt", "Tanh")
         m = model_of([helper.make_node(ops[i % 6], [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(204)],
                      [value("v0", [2, 3])], [value("v204", None)], opset=999)

@@ -118,7 +118,7 @@ def save_npy(path, a):
 
 
 def mismatch(got, want, rtol, atol):
-    """None if the arrays agree in type, shape and value, else one line that says how they differ."""
+    """None if the arrays agree in type, shape and value, else one line with their difference."""
     got = np.asarray(from_bits(np.asarray(got), want.dtype))
     if got.dtype != want.dtype:
         return f"type {got.dtype}, want {want.dtype}"

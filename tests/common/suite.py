@@ -1,4 +1,4 @@
-"""What the Python suites of the command line count and say: one line a check, and a closing line."""
+"""The counts and output of the command line's Python suites: one line per check, and a closing line."""
 import argparse
 import os
 import tempfile
@@ -43,4 +43,4 @@ def with_shared(s, body, what):
     if shared:
         body(s, shared)
     else:
-        print(f"skip  {what}: there is no folder of shared models")
+        print(f"skip  {what}: the folder of shared models is missing")

@@ -5,10 +5,10 @@
 
 Every test is converted (operands that decide shapes as constants, see operands.py), run, and compared with
 ONNX's own tolerances, exact type and shape. Statuses: pass, wrong, refused, crash, timeout. Classes come from
-scope.py. Two lists stand beside this file, one `GLOB  reason` per line, a name may end in `@BACKEND`:
-unsupported.txt (out of scope or wanted later: refused, never wrong) and expected_failure.txt (in scope, fails today).
-A test that fails or is refused without an entry fails the run, and so does an entry of the second list whose test
-passes, or an entry of either that no test needs. Exit code 0: all as expected; 1: not.
+scope.py. Two lists are beside this file, one `GLOB  reason` per line, a name may end in `@BACKEND`:
+unsupported.txt (out of scope or planned for later: refused, never wrong) and expected_failure.txt (in scope, fails
+today). A test that fails or is refused without an entry fails the run, and so does an entry of the second list whose
+test passes, or an entry of either that no test needs. Exit code 0: all as expected; 1: not.
 """
 import argparse
 import collections
@@ -52,7 +52,7 @@ def read_values(folder, what, infos):
         if not os.path.exists(path):
             break
         if not info.type.HasField("tensor_type"):
-            raise Unfeedable(f"{info.name} is no tensor")
+            raise Unfeedable(f"{info.name} is not a tensor")
         with open(path, "rb") as f:
             t = onnx.TensorProto.FromString(f.read())
         if t.data_type == onnx.TensorProto.STRING:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Which of ONNX's backend tests Sinter must pass, decided from the model alone.
 
-Classes: `in` must pass; `later` wanted (control flow, newest ops); `const` an operand of a type that only files
+Classes: `in` must pass; `later` planned (control flow, newest ops); `const` an operand of a type that only files
 hold; `bounded` the output's shape depends on data; `out` passes or is refused with the reason.
 
     scope.py [FOLDER] [--list]      counts per class, checked against the table that the project agreed on

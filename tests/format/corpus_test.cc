@@ -73,7 +73,7 @@ TEST(Corpus, ControlFlowOfVersion1) {
   EXPECT_EQ(*f.session.output("trips").as<int64_t>(), 2);
 }
 
-// Where the backend is not there, all of it runs in host memory if that is asked for.
+// Without the backend, all of it runs in host memory on request.
 TEST(Corpus, MemoriesOfVersion1) {
   FromFile f("v1_memories.sinter", memories_model, {.backend = "reference"});
   ASSERT_TRUE(f.session.valid());
@@ -97,14 +97,14 @@ TEST(FileMap, CopiesWhatMayThenGo) {
     return *static_cast<const volatile std::byte*>(&m.bytes().back());
   };
   EXPECT_EQ(last(*copied), std::byte{'x'});
-  EXPECT_DEATH((void)last(*mapped), "") << "as the header says";
+  EXPECT_DEATH((void)last(*mapped), "") << "as file_map.h states";
   auto empty = FileMap::open(path.c_str(), FileMap::Mode::kCopied);
   ASSERT_TRUE(empty.ok());
   EXPECT_TRUE(empty->bytes().empty());
   unlink(path.c_str());
 }
 
-// v1_plain.sinter, signed with a key that nobody has any more. Where this build cannot check signatures, it
+// v1_plain.sinter, signed with a key that no longer exists. Where this build cannot check signatures, it
 // opens only for those who waive the digests, and never for those who give a key.
 TEST(Corpus, SignedModelOfVersion2) {
   constexpr uint8_t kKey[32] = {0xd2, 0xf9, 0xa1, 0x94, 0x91, 0x97, 0xcd, 0xce, 0xa2, 0x58, 0x29,

@@ -1,4 +1,4 @@
-// What the verifier says of a file that a test has built.
+// The verifier's result for a file that a test has built.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ Status opened(Builder&& b) {
   return Model::open(file.span(), memory.span(), options).status();
 }
 
-// Not opened, for a reason that says `part`.
+// Not opened, for a reason that contains `part`.
 #define EXPECT_REFUSED(builder, part)                                                           \
   do {                                                                                          \
     const Status status_ = opened(builder);                                                     \

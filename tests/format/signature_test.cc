@@ -1,5 +1,5 @@
-// Signed files: every way to change one is refused, with and without a key; what a build without libsodium
-// does with them stands in corpus_test.cc.
+// Signed files: every way to change one is refused, with and without a key; corpus_test.cc shows what a build
+// without libsodium does with them.
 #include "runtime/signature/signature.h"
 
 #include <fmt/format.h>
@@ -150,7 +150,7 @@ TEST_F(Signed, TruncationsAndExtensionsAreRefused) {
     EXPECT_TRUE(refused(status_of(file_.copy(file_.size() + more), open_))) << more;
 }
 
-// The digests and the layout are right again; only the signature can tell.
+// The digests and the layout are right again; only the signature is wrong.
 TEST_F(Signed, AttackersWhoRepairTheDigestsAreRefused) {
   const auto attack = [&](const char* what, auto&& change, const char* why) {
     AlignedBytes bad = file_.copy(file_.size());
@@ -229,7 +229,7 @@ TEST_F(Signed, SignedFilesNeedBlake2b) {
 }
 
 TEST_F(Signed, AStrippedSignatureIsNoticedWithTheKey) {
-  // The honest way: a whole unsigned file of the same model, which opens where no key is asked for.
+  // The honest way: a whole unsigned file of the same model, which opens where no key is required.
   EXPECT_TRUE(keyless_status(plain_).ok());
   EXPECT_FALSE(status_of(plain_, open_).ok());
   // The lazy way: fields cleared, so that the parts are not where they should be.

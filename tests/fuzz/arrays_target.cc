@@ -1,5 +1,5 @@
-// Input data. What the bytes are is told by how they begin, as the seeds are ordinary files; damaged
-// beginnings go to the reader of archives.
+// Input data. The kind of file follows from its first bytes, as the seeds are ordinary files; damaged ones go
+// to the reader of archives.
 #include <zip.h>
 
 #include <cstring>
@@ -40,7 +40,7 @@ void run_arrays(View bytes) {
   std::vector<convert::SampleInput> inputs;
   for (const auto& [name, array] : arrays) {
     const convert::LoadedBytes loaded = array->load();
-    if (loaded.bytes.size() != array->byte_size()) broken("an array has other bytes than its shape says");
+    if (loaded.bytes.size() != array->byte_size()) broken("an array's bytes do not match its shape");
     for (const std::byte b : loaded.bytes) sum += static_cast<size_t>(b);
     total += loaded.bytes.size();
     convert::Dims dims = array->dims();

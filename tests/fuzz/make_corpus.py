@@ -147,7 +147,7 @@ def small_networks():
 
 
 def plans(sinter):
-    """(name, file): results that overlap operands, parts that lie in others with strides, borders, stripes of rows."""
+    """(name, file): results that overlap operands, parts of others with strides, borders, stripes of rows."""
     r = np.random.default_rng(9)
 
     def network(nodes, weights, shape=(1, 2, 8, 6)):

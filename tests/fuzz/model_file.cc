@@ -250,7 +250,7 @@ std::optional<ModelFile> ModelFile::parse(View file) {
   flatbuffers::Verifier verifier(copy.data(), copy.size(), 16,
                                  static_cast<flatbuffers::uoffset_t>(copy.size() / 4));
   if (!fb::VerifyModelBuffer(verifier)) return std::nullopt;
-  // A list that many tables share would multiply here.
+  // A list that several tables share would be copied for each here.
   if (copy.size() > (1 << 20)) return std::nullopt;
   ModelFile model;
   model.root = parse_table(target(copy.data()), &kModel);

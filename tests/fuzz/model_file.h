@@ -41,7 +41,7 @@ struct Table {
   std::vector<Field> fields;
   explicit Table(const TableType* t = nullptr) : type(t), fields(t != nullptr ? t->fields.size() : 0) {}
   Field& operator[](const char* name) { return fields[type->id(name)]; }
-  // A scalar, or what stands for an absent one.
+  // A scalar, or the marker of an absent one.
   int64_t get(const char* name, int64_t absent = 0) const;
   void set(const char* name, int64_t value);
   // Lists as signed numbers.

@@ -185,7 +185,7 @@ class Mutator {
       r_.pick(ins.numbers) = some();
   }
 
-  // Of a step, in other places or not wanted.
+  // Of a step, in other places or unused.
   void results(Table& s) {
     Field& outs = s["outputs"];
     outs.present = true;

@@ -1,5 +1,5 @@
 // The loader, session creation and runs. Memory and work are bounded by what the file itself announces: a
-// model that asks for more is verified but not run.
+// model that needs more is verified but not run.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -21,8 +21,8 @@ constexpr size_t kMostMemory = size_t{48} << 20;
 constexpr size_t kMostDeviceMemory = size_t{16} << 20;
 constexpr double kMostWork = 2e7;
 
-// Exactly `size` bytes, aligned, so that the sanitizer sees the first byte too many; not initialised, so that
-// what relies on zeros does not get them.
+// Exactly `size` bytes, aligned, so that the sanitizer detects the first byte too many; not initialised, so
+// that what relies on zeros does not get them.
 class Memory {
  public:
   explicit Memory(size_t size, size_t guard = 0) : size_(size) {
@@ -41,7 +41,7 @@ class Memory {
   size_t size_;
 };
 
-// How much a list of steps computes at most, in multiply-adds: elementwise operations look at every element,
+// How much a list of steps computes at most, in multiply-adds: elementwise operations read every element,
 // others combine every output with every element of the second largest operand.
 double work_of(const fb::Model& root, const fb::Program& program);
 
@@ -134,7 +134,7 @@ void look_around(const Model& model) {
   if (letters == SIZE_MAX) std::abort();
 }
 
-// What runs compute lies in the outputs' memory: read it, so that the sanitizer looks at it.
+// Reads the outputs, so that the sanitizer checks what runs computed.
 void fill_inputs(Session& session, uint32_t round) {
   for (uint32_t i = 0; i < session.input_count(); ++i) {
     const TensorView v = session.input(i);
@@ -169,7 +169,7 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
   if (need.value().bytes >= kBufferAlignment) {
     const auto starved =
         Session::create(model, memory.span().first(need.value().bytes - kBufferAlignment), options);
-    if (starved.ok()) broken("a session is created in less memory than it says it needs");
+    if (starved.ok()) broken("a session is created in less memory than it requires");
   }
   auto created = Session::create(model, memory.span(), options);
   if (!created.ok()) {
@@ -208,7 +208,7 @@ bool use(View bytes, bool quick, const char** why) {
   const auto needed = Model::open_bytes(file.span(), options);
   if (!needed.ok()) return *why = needed.status().message, false;
   // Opening takes a multiple of the file's structure and no more.
-  if (needed.value() > 600 * (bytes.size() + 1024) + (1 << 17)) broken("opening asks for too much memory");
+  if (needed.value() > 600 * (bytes.size() + 1024) + (1 << 17)) broken("opening requires too much memory");
   const Memory memory(needed.value());
   const auto opened = Model::open(file.span(), memory.span(), options);
   if (!opened.ok()) return *why = opened.status().message, false;

@@ -234,8 +234,8 @@ class Repair {
     }
   }
 
-  // Everything side by side, in the region where it was. Returns the bytes of each of so many regions: one
-  // for what is no entry.
+  // Everything side by side, in the region where it was. Returns the bytes of each region: one region for
+  // what is not an entry.
   std::vector<uint64_t> plan_program(Table& program, Table& plan, size_t index, bool entry, size_t regions,
                                      const std::vector<uint64_t>& arenas) {
     const TableType* place_type = plan.type->fields[plan.type->id("placements")].table;
@@ -278,7 +278,7 @@ class Repair {
         if (sub >= 0 && static_cast<size_t>(sub) < arenas.size())
           workspace = std::max(workspace, arenas[static_cast<size_t>(sub)]);
       workspace = padded(workspace + 1024);
-      // Where the results lie; a copy, which may be a transfer, takes none.
+      // Places of the results; a copy, which may be a transfer, takes none.
       size_t region = 0;
       for (const int64_t v : program.tables("steps")[s].list("outputs"))
         if (v >= 0 && static_cast<size_t>(v) < home.size()) region = home[static_cast<size_t>(v)];

@@ -89,7 +89,7 @@ void list_fields(const TableType& type, std::map<std::string, std::vector<std::s
   }
 }
 
-// What the mutator does not know it drops.
+// The mutator drops fields that it does not model.
 TEST(FuzzReplay, EveryFieldIsMutated) {
   std::map<std::string, std::vector<std::string>> known;
   list_fields(*model_type(), &known);

@@ -1,7 +1,7 @@
 // What is fuzzed: one function a kind of file that takes any bytes, and one that makes other bytes of them.
 //
 // A target returns normally whatever it is given; what is wrong shows in a sanitizer, a signal, an exception
-// that leaves it, a limit on time or memory (the fuzzer's own), or an abort with a sentence where a promise
+// that leaves it, a limit on time or memory (the fuzzer's own), or an abort with a message where a guarantee
 // that can be checked is broken. Built with libFuzzer under clang (libfuzzer.cc), and with every other
 // compiler as an ordinary test that replays the files kept here (replay_test.cc).
 #pragma once
@@ -20,14 +20,14 @@ namespace sinter::fuzz {
 using Blob = std::vector<uint8_t>;
 using View = std::span<const uint8_t>;
 
-// Changes bytes without knowing what they mean; the result has at most `most` bytes. libFuzzer brings its
+// Changes bytes without regard to their meaning; the result has at most `most` bytes. libFuzzer brings its
 // own.
 using ByteMutator = std::function<void(Blob* bytes, size_t most)>;
 ByteMutator plain_mutator(Random& random);
 
 // How deep the inputs of this process went: a fuzzer whose inputs are all refused tests little.
 struct Counts {
-  uint64_t inputs = 0, accepted = 0, ran = 0;  // ran: to the end, at least once
+  uint64_t inputs = 0, accepted = 0, ran = 0;  // ran: to the end, once or more
 };
 extern Counts counts;
 
@@ -44,7 +44,7 @@ extern const Target kOnnxTarget;
 // Input data: .npz, .npy, ONNX .pb; also as calibration samples.
 extern const Target kArraysTarget;
 
-// Ends the process with a sentence: a promise is broken.
+// Ends the process with a message: a guarantee is broken.
 [[noreturn]] void broken(const char* promise, const char* detail = "");
 
 // For the converter's target: opens, creates and runs a file that must be good. False: refused, and why.

@@ -8,7 +8,7 @@ makes of float models run with inputs from an integer generator. Compared are th
 integers throughout, and in every model each value that a step makes of integers alone. The outputs of models that come
 quantized must also hash to golden.json (--update writes it).
 
-The runner (golden_run) is built for ARM, too; it is looked for in build/aarch64 and build/armv7, and run under qemu.
+The runner (golden_run) is built for ARM, too; those of build/aarch64 and build/armv7 run under qemu.
 What this machine or the emulator lacks is listed as not run.
 """
 import argparse
@@ -224,7 +224,7 @@ def main():
                 samples(path, s.path("c.npz"))
                 s.model(name + " as int8", path, "--quantize", "int8", "--force-int8", "--calibrate", s.path("c.npz"), fixed=False)
         if not shared:
-            print("skip  shared models: there is no folder of them")
+            print("skip  shared models: the folder is missing")
         for tier in tiers:
             print(f"{'ran ' if tier.ran else 'not run'}  {tier.name}" + (f": {tier.missing}" if tier.missing else ""))
         if args.update:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs a build into a fresh prefix, builds examples/classify and the README's C++ example against nothing but that
-# prefix, and runs both on the digits model. Also: the arena that classify asks for is exactly what it needs.
+# prefix, and runs both on the digits model. Also: the arena size that classify reports is exactly what it needs.
 #
 #     applications.sh CMAKE BUILD_FOLDER SINTER CXX_COMPILER
 set -euo pipefail
@@ -23,7 +23,7 @@ application() {
   quiet "$cmake" -S "$source" -B "$work/$name" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release "$@"
   quiet "$cmake" --build "$work/$name"
 }
-# classify MODEL: what it says goes to $work/said, its exit code to $code.
+# classify MODEL: its output goes to $work/said, its exit code to $code.
 classify() {
   code=0
   "$work/classify/classify" "$1" > "$work/said" 2>&1 || code=$?
@@ -37,7 +37,7 @@ for text in LICENSE NOTICE; do
 done
 "$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/digits.sinter" --quiet
 
-# As a user would: build with too little, be told how much, build with that.
+# As a user would: build with too little, read how much is needed, build with that.
 bytes=64
 application classify "$root/examples/classify" -DARENA_BYTES=$bytes
 classify "$work/digits.sinter"
@@ -57,7 +57,7 @@ application classify "$root/examples/classify" -DARENA_BYTES=$((bytes - 1))
 classify "$work/digits.sinter"
 [ $code -eq 3 ] || { echo "one byte less: exit code $code"; cat "$work/said"; exit 1; }
 
-# The README's example: what stands between ```cpp and ```, called by readme_main.cc.
+# The README's example: the text between ```cpp and ```, called by readme_main.cc.
 mkdir "$work/readme-source"
 sed -n '/^```cpp$/,/^```$/p' "$root/README.md" | sed '/^```/d' > "$work/readme-source/example.h"
 [ "$(wc -l < "$work/readme-source/example.h")" -ge 8 ] || { echo "no C++ example in README.md"; exit 1; }

@@ -1,4 +1,4 @@
-// The ways to compute that this build has: the backends one by one, and together as the plan says.
+// The ways to compute in this build: the backends one by one, and together as planned.
 #pragma once
 
 #include <memory>

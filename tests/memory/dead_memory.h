@@ -1,6 +1,6 @@
-// Overwrites, before each step of a session, the planned memory in which no value lives then: what values
-// that nobody reads any more, values that are still to be written and workspaces have left there. Reads the
-// plan by itself.
+// Overwrites, before each step of a session, the planned memory in which no value lives then: the remains of
+// values that are no longer read, of values that are still to be written and of workspaces. Reads the plan by
+// itself.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class DeadMemory {
   struct Part {
     size_t from, to;
   };
-  // Where a program's values lie: the regions, or the workspace of the step that owns the program.
+  // The memory of a program's values: the regions, or the workspace of the step that owns the program.
   struct Home {
     std::byte* base = nullptr;
     size_t bytes = 0;

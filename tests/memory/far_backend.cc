@@ -92,7 +92,7 @@ bool FarBackend::takes(Op op) const {
 
 Status FarBackend::allocate(size_t bytes, size_t alignment, std::byte** block) {
   if (bytes > capacity - std::min(capacity, allocated()))
-    return error(Code::kOutOfMemory, "%a bytes asked for, %b there", static_cast<int64_t>(bytes),
+    return error(Code::kOutOfMemory, "%a bytes requested, %b available", static_cast<int64_t>(bytes),
                  static_cast<int64_t>(capacity - allocated()));
   std::byte* at = range_ + 4096;  // behind the last block, with a gap
   for (const Block& b : blocks_) at = std::max(at, b.at + align_up(b.bytes, 4096) + 4096);

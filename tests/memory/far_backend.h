@@ -1,5 +1,4 @@
-// A device for tests, with memory that the host cannot touch: what sessions promise for a GPU is shown with
-// it.
+// A device for tests, with memory that the host cannot touch: shows what sessions guarantee for a GPU.
 //
 // Its addresses are a range where every access faults; the bytes are elsewhere. A thread does the work, in
 // order and while the host goes on, with the reference kernels, which see translated addresses. What must not
@@ -36,7 +35,7 @@ class FarBackend final : public Backend, public DeviceMemory {
   Work work = Work::kAtOnce;
   size_t own = 0;                // bytes of its memory that it takes for itself
   size_t capacity;               // allocate() gives no more than this in all
-  bool keeps_constants = false;  // says that its steps read constants of the host in runs
+  bool keeps_constants = false;  // claims that its steps read constants of the host in runs
   int ignore_finish =
       0;  // the so-manieth finish() from now on does not wait, as if the session had none there
   Status refusal = ok_status();  // what measure() answers instead, if it is an error
@@ -55,7 +54,7 @@ class FarBackend final : public Backend, public DeviceMemory {
   void forget_counts() { counts_ = {}; }
   size_t allocated() const;  // bytes that are given out now
   bool is_far(const void* p) const;
-  // The bytes behind an address of the device, for tests that look behind the scenes.
+  // The bytes behind an address of the device, for tests that check internals.
   std::byte* behind(const std::byte* p) const { return storage_ + (p - range_); }
   bool stepwise() const { return stepwise_; }
 

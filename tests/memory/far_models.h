@@ -1,4 +1,4 @@
-// Models whose steps lie partly in the memory of a device (far_backend.h), placed by hand.
+// Models with some steps in the memory of a device (far_backend.h), placed manually.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace sinter::testing {
 using test::FarBackend;
 using test::Work;
 
-// Values and steps of device d lie in region d + 1, the memory of backend d.
+// Values and steps of device d are in region d + 1, the memory of backend d.
 class FarModel : public ModelBuilder {
  public:
   explicit FarModel(std::vector<std::string> names = {"far"}) {

@@ -82,7 +82,7 @@ class Faults(unittest.TestCase):
         return out
 
     def fails(self, process, *words):
-        """Exit code 6 and one line that says why."""
+        """Exit code 6 and one line with the reason."""
         err = process.communicate(timeout=120)[1].decode()
         self.assertEqual(process.returncode, 6, err[-600:])
         self.assertTrue(err.startswith("sinter: "), err[-600:])

@@ -1,5 +1,5 @@
-// Memory between two pages that nobody may touch: what reads or writes past them ends the program, what
-// writes past the bytes themselves changes a poison that clean() looks for.
+// Memory between two inaccessible pages: reads or writes there end the program, and writes just past the
+// bytes change a poison that clean() checks.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace sinter::test {
 
-// Which end of the bytes lies against a guard page. kEnd leaves `padding` readable bytes there and what
+// Which end of the bytes touches a guard page. kEnd leaves `padding` readable bytes there and what
 // aligning the first byte costs; kStart leaves none in front.
 enum class Flush { kEnd, kStart };
 

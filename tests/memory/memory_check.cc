@@ -1,8 +1,8 @@
 // memory_check FILE.sinter [--inputs FILE] [--runs N] [--seconds S] [--attempts N] [--slow S]
 //
-// Tries what is promised about memory (promises.h) on a file, on every backend with one thread and with two.
+// Checks the guarantees about memory (promises.h) on a file, on every backend with one thread and with two.
 // Inputs: for each array "BYTES NAME\n" and the bytes; without them, harmless numbers. At most N runs, for S
-// seconds at most, of each way to compute; "settled" says that more would repeat the last one. Prints a line
+// seconds at most, of each way to compute; "settled": another would repeat the last one. Prints a line
 // each; exit code 1 if something is wrong.
 #include <algorithm>
 #include <chrono>
@@ -48,7 +48,7 @@ int check_file(const char* path, const char* inputs_path, int runs, double secon
   auto map = FileMap::open(path);
   if (!map.ok()) return std::fprintf(stderr, "memory_check: %s cannot be read\n", path), 1;
   const OpenedFile opened(map->bytes());
-  if (!opened.status().ok()) return std::fprintf(stderr, "memory_check: %s is no model\n", path), 1;
+  if (!opened.status().ok()) return std::fprintf(stderr, "memory_check: %s is not a model\n", path), 1;
   std::vector<Bytes> inputs = harmless_inputs(opened.model());
   if (inputs_path != nullptr && !read_inputs(inputs_path, opened.model(), &inputs))
     return std::fprintf(stderr, "memory_check: %s cannot be read\n", inputs_path), 1;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The promises about memory (promises.h) on every network there is, on every backend.
+"""The guarantees about memory (promises.h) on every network, on every backend.
 
     models.py [--sinter PROGRAM] [--check PROGRAM] [--filter GLOB]... [--runs N] [--seconds S] [--report FILE]
 
@@ -52,7 +52,7 @@ def subjects(shared, folder):
         onnx.save(model, path)
         yield "golden/" + name, path, [], None
     if shared is None:
-        print("skipped: the real networks, because there is no ../shared (or SINTER_SHARED)", flush=True)
+        print("skipped: the real networks, because ../shared (or SINTER_SHARED) is missing", flush=True)
         return
     for net in networks.selected(shared):
         path = os.path.join(shared, "models", net.file)

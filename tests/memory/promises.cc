@@ -77,7 +77,7 @@ bool settled(Living& living, const Use& use) {
   return living.session.run().ok() && std::equal(before.begin(), before.end(), memory.begin());
 }
 
-// Says that `status` is no refusal of `given` bytes naming `needed`.
+// Empty where `status` refuses `given` bytes and names `needed`.
 Finding judge_refusal(const Status& status, size_t needed, size_t given) {
   const std::string at = std::to_string(given) + " of " + std::to_string(needed) + " bytes: ";
   if (status.ok()) return at + "accepted";

@@ -1,6 +1,6 @@
-// What is promised about the memory of models and sessions, as checks for any file. Each gives what it found
-// wrong, or an empty string. Everything that a model or session is given lies before a guard page, with not a
-// byte more.
+// The guarantees about the memory of models and sessions, as checks for any file. Each returns what it found
+// wrong, or an empty string. All memory that a model or session gets ends at a guard page, with not a byte
+// more.
 #pragma once
 
 #include <functional>
@@ -55,8 +55,8 @@ struct Runs {
   int made = 0;
   bool settled = false;
 };
-// So many runs, but after `seconds` no more, take nothing from the heap, lock nothing and make no system
-// call.
+// `runs` runs, or as many as start within `seconds`, take nothing from the heap, lock nothing and make no
+// system call.
 Finding check_untouched(const Use& use, int most, double seconds, Runs* runs);
 
 }  // namespace sinter::test

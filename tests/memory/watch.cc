@@ -147,7 +147,7 @@ int watched_runs(int usual) {
 
 }  // namespace sinter::test
 
-using namespace sinter::test;  // NOLINT: what follows stands for the C library's own names
+using namespace sinter::test;  // NOLINT: what follows replaces the C library's own names
 
 #if !SINTER_REPLACES_LIBC
 
@@ -170,7 +170,7 @@ void operator delete(void* p, size_t) noexcept { std::free(p); }
 #pragma GCC visibility push(default)
 
 // operator new and delete call malloc and free. glibc has second names for the heap; the others are looked up
-// before main, because looking up allocates.
+// before main, because dlsym allocates.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t n, size_t size);

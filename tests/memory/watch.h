@@ -7,7 +7,7 @@
 //
 // Heap and mappings are counted for all threads, locks and system calls for the calling thread and only with
 // `alone`. System calls are caught by the kernel's user dispatch (Linux 5.11, x86-64); elsewhere they are not
-// counted, which watched_kinds() says. Under a sanitizer, which has replaced these functions already, only
+// counted, as watched_kinds() reports. Under a sanitizer, which has replaced these functions already, only
 // operator new is.
 #pragma once
 
@@ -18,7 +18,7 @@ namespace sinter::test {
 
 struct Seen {
   int64_t heap = 0, freed = 0, mappings = 0, locks = 0, system_calls = 0;
-  int64_t heap_bytes = 0;       // asked for in those calls
+  int64_t heap_bytes = 0;       // requested in those calls
   const char* first = nullptr;  // the function seen first
   int64_t first_system_call = -1;
 

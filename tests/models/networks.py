@@ -44,8 +44,8 @@ QUICK_BYTES = 1 << 19  # of a file, for the quick selection
 
 
 def selected(shared):
-    """The rows to try: all, or with SINTER_NETWORKS=quick (which ./test sets where it is not asked for more) those with small
-    files, after a line that says how many were left out."""
+    """The rows to try: all, or with SINTER_NETWORKS=quick (the default of ./test) those with small
+    files, after a line with the number that was left out."""
     rows = read_table()
     if os.environ.get("SINTER_NETWORKS", "all") != "quick":
         return rows
@@ -205,7 +205,7 @@ def quant_step(net, model, output):
     for n in model.graph.node:
         if output in n.output and n.op_type == "DequantizeLinear":
             return float(np.max(known[n.input[1]]))
-    raise ValueError(f"{net.file}: {output} is no DequantizeLinear's; give quant:STEP")
+    raise ValueError(f"{net.file}: {output} is not the result of a DequantizeLinear; give quant:STEP")
 
 
 def allowed(net, model, name, want):

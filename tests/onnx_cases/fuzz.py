@@ -3,8 +3,9 @@
 
     fuzz.py [--sinter PROGRAM] [--count N] [--seed S] [--keep FOLDER]
 
-Whatever converts must also run (any exit code from 0 to 6), and then both backends must give the same answer. A crash, an unlisted code, a hang, an internal error, an output file after
-a refusal, or a failure without a word is a finding; --keep saves the file that did it. The seed makes a run repeatable.
+Whatever converts must also run (any exit code from 0 to 6), and then both backends must give the same answer. A crash,
+an unlisted code, a hang, an internal error, an output file after a refusal, or a failure without a message is a
+finding; --keep saves the file that did it. The seed makes a run repeatable.
 """
 import argparse
 import concurrent.futures
@@ -164,7 +165,7 @@ def conformance_cases(folder):
 
 
 def arena(said):
-    """Bytes, of what `sinter convert` says."""
+    """The arena's bytes, from the output of `sinter convert`."""
     return int(re.search(r"^arena +(\d+) bytes", said, re.M).group(1))
 
 
@@ -187,7 +188,7 @@ def trial(job):
         elif r.code not in (0, 2, 3, 4, 5, 6):
             said = f"unexpected: {r.why()}"
         elif r.code != 0 and not r.err.strip():
-            said = f"exit {r.code} without a word"
+            said = f"exit {r.code} without a message"
         elif r.code == 0 and arena(r.out) < LARGEST_ARENA:
             cli.save_npz(os.path.join(work, "in.npz"), feeds)
             r, step = cli.call(sinter, "run", target, "--inputs", os.path.join(work, "in.npz"), timeout=timeout), "run"

@@ -1,4 +1,4 @@
-"""All cases of this suite; each module says what it holds."""
+"""All cases of this suite; each module's docstring describes its cases."""
 import bounded
 import bounded_layers
 import contrib

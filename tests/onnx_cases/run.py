@@ -58,7 +58,7 @@ def write(case, folder, m=None):
 
 
 def check(case, sinter, backends, timeout):
-    """(status, message): pass, refused (wanted only), FAIL."""
+    """(status, message): pass, refused (planned cases only), FAIL."""
     with tempfile.TemporaryDirectory(prefix="case-") as work:
         write(case, work)
         target = os.path.join(work, "m.sinter")
@@ -72,7 +72,7 @@ def check(case, sinter, backends, timeout):
             if r.code not in case.codes:
                 return "FAIL", f"want exit {case.codes}: {r.why()}"
             if lacking:
-                return "FAIL", f"the refusal does not say {lacking}: {r.why()}"
+                return "FAIL", f"the refusal lacks {lacking}: {r.why()}"
             return ("FAIL", "a refusal left an output file") if os.path.exists(target) else ("pass", "")
         if r.code != 0:
             return ("refused" if case.wanted and r.code == 3 else "FAIL"), f"convert: {r.why()}"
@@ -152,7 +152,7 @@ def main():
         with open(args.report, "w", encoding="utf-8") as f:
             json.dump(results, f, indent=1)
     count = {s: sum(r["status"] == s for r in results) for s in ("pass", "refused", "FAIL")}
-    print(f"{count['pass']} pass, {count['refused']} refused (wanted later), {count['FAIL']} fail")
+    print(f"{count['pass']} pass, {count['refused']} refused (planned for later), {count['FAIL']} fail")
     sys.exit(count["FAIL"] > 0)
 
 

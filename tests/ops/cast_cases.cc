@@ -64,7 +64,7 @@ TEST(Cast, Float16) {
 TEST(Cast, BFloat16RoundsOnceAlsoFromIntegers) {
   EXPECT_EQ(cast_bits<uint16_t>(tensor<float>({4}, {1, 1.00390625f, 1.01171875f, 3.4e38f}), DType::kBFloat16),
             (std::vector<uint16_t>{0x3f80, 0x3f80, 0x3f82, 0x7f80}));
-  // 2^62 + 2^54 is the middle; one more must go up although a double cannot tell.
+  // 2^62 + 2^54 is the middle; one more must go up although a double cannot hold it.
   const int64_t middle = (int64_t{1} << 62) + (int64_t{1} << 54);
   EXPECT_EQ(cast_bits<uint16_t>(tensor<int64_t>({3}, {middle, middle + 1, -middle - 1}), DType::kBFloat16),
             (std::vector<uint16_t>{0x5e80, 0x5e81, 0xde81}));

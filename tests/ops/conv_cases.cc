@@ -184,7 +184,7 @@ TEST(DepthwiseConv, AgreesWithTheFormula) {
       Shape w_dims = c.kernel;
       w_dims.push_back(c.outputs);
       const Tensor w = noise<T>(w_dims, -range, range, 4), b = noise<T>({c.outputs}, -range, range, 5);
-      // The formula wants [O, taps, 1].
+      // The formula takes [O, taps, 1].
       const auto taps = static_cast<size_t>(w.size() / c.outputs), outputs = static_cast<size_t>(c.outputs);
       const auto given = w.values<T>();
       std::vector<T> filters(given.size());
@@ -213,7 +213,7 @@ TEST(DepthwiseConv, AgreesWithTheFormula) {
 TEST(DepthwiseConv, Refuses) {
   DepthwiseConvAttrs a;
   a.strides = {1}, a.dilations = {1}, a.pads = {0, 0};
-  expect_refused(a, {full<float>({1, 4, 2}, 1), full<float>({3, 3}, 1)});  // 3 is no multiple of 2
+  expect_refused(a, {full<float>({1, 4, 2}, 1), full<float>({3, 3}, 1)});  // 3 is not a multiple of 2
   expect_refused(a, {full<float>({1, 4, 0}, 1), full<float>({3, 2}, 1)});
   expect_refused(a, {full<float>({1, 4, 2}, 1), full<float>({1, 3, 2}, 1)});  // rank
   a.act_max = -1, a.act_min = 1;

@@ -293,7 +293,7 @@ void hostile_calls(Op op, Fill fill_attrs) {
   }
   testing::Test::RecordProperty("accepted", accepted);
   testing::Test::RecordProperty("ran", ran);
-  EXPECT_GT(accepted, 0) << "the generator should know this op better";
+  EXPECT_GT(accepted, 0) << "the generator makes no valid call of this op";
 }
 
 #define SINTER_OP(name, ...) \

@@ -233,7 +233,7 @@ TEST(QMean, AnyAxes) {
   expect_refused(a, {full<int8_t>({2}, 1)});
 }
 
-// As docs/numerics.md tells converters to make it.
+// As docs/numerics.md defines it for converters.
 Tensor table_of_exponentials(double scale) {
   std::vector<uint32_t> table;
   for (int d = 0; d < 256; ++d)
@@ -347,7 +347,7 @@ TEST(QResize, WithinThreeQuartersOfTheExactResult) {
 
 TEST(QResize, HalvesOddTablesAndRefusals) {
   const Tensor x = tensor<int8_t>({1, 1, 4, 1}, {1, 2, 3, -4}), row = tensor<int32_t>({1, 2}, {0, 0});
-  // Halves go to the even number; what lies outside counts as the edge.
+  // Halves go to the even number; what is outside counts as the edge.
   expect_equal(
       run_op(QResizeAttrs{},
              {x, row, tensor<int32_t>({6, 2}, {0, 1024, 1, 1024, 2, 1024, 3, 1024, -9, -7, 99, 4096})})[0],

@@ -5,8 +5,8 @@
 //   expect_refused(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<int8_t>({}, {3})});
 //
 // run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
-// operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row says
-// Any or Pixel), in place (where it says InPlace) and with input 0 right behind output 0 (Kernel::lead); all
+// operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row has
+// Any or Pixel), in place (where it has InPlace) and with input 0 right behind output 0 (Kernel::lead); all
 // must give the same bytes as the dense run.
 #pragma once
 
@@ -38,9 +38,9 @@ struct RunOptions {
   bool apart = false;  // simd: operands 0 have their pixels apart
 };
 
-// How an operand lies in memory. Dense ones end before a guard page (after the padding that kernels may
+// An operand's layout in memory. Dense ones end before a guard page (after the padding that kernels may
 // read), or, kFront, begin behind one; kTight has no padding.
-// kPixels: rows along the last axis lie among others'.
+// kPixels: rows along the last axis alternate with others'.
 enum class Layout { kDense, kFront, kTight, kGaps, kReversed, kPixels };
 constexpr bool is_dense(Layout l) { return l <= Layout::kTight; }
 
@@ -163,7 +163,7 @@ inline Status infer_op(Op op, const void* attrs, const std::vector<Tensor>& inpu
   return infer(call, reference_kernels());
 }
 
-// One run in given layouts; `alias` >= 0: output 0 lies in that input's memory.
+// One run in given layouts; `alias` >= 0: output 0 is in that input's memory.
 inline Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inputs,
                        const std::vector<TensorView>& shapes, Layout in_layout, Layout out_layout, int alias,
                        std::vector<Tensor>* results) {
@@ -340,7 +340,7 @@ inline std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Te
       compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));
     }
   if (Tensor result; run_overlapped(op, attrs, inputs, shapes, &result)) {
-    EXPECT_EQ(result.bytes, dense[0].bytes) << op_name(op) << " differs where input 0 lies behind output 0";
+    EXPECT_EQ(result.bytes, dense[0].bytes) << op_name(op) << " differs where input 0 begins behind output 0";
   }
   return dense;
 }

@@ -182,7 +182,7 @@ TEST(AvgPool, CountsInCeilMode) {
   expect_equal(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2, 3.5}));
   a.pads = {0, 1};  // windows at 0 and 2: the second holds 3, 4 and one padding element
   expect_near(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2, 7.0f / 3}));
-  a.kernel = {4};  // the second: 3, 4, one padding element; the fourth lies beyond
+  a.kernel = {4};  // the second: 3, 4, one padding element; the fourth is beyond
   expect_near(run_op(a, {x})[0], tensor<float>({1, 2, 1}, {2.5, 7.0f / 3}));
 }
 

@@ -84,7 +84,7 @@ A attributes(int64_t hidden, int64_t direction, int64_t to) {
 }
 
 TEST(QLstm, OneStepByHand) {
-  // One hidden unit and one input of 3 steps: gates in units of 2^-12 are what the products and biases say.
+  // One hidden unit and one input of 3 steps: gates in units of 2^-12 follow from the products and biases.
   auto a = attributes<QLstmAttrs>(1, 0, kFloat32);
   a.x_zero = -2;
   const std::vector<int16_t> t = activation_tables(1, true);

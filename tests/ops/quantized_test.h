@@ -38,7 +38,7 @@ Tensor shifted(const Tensor& t, int64_t zero) {
   return tensor<int64_t>(t.dims, v);
 }
 
-// What the int64 twin of the op takes; its weights' zero points lie along `axis`.
+// What the int64 twin of the op takes; its weights' zero points are along `axis`.
 template <class X, class A>
 std::vector<Tensor> widened(const A& attrs, const Operands& o, int64_t axis) {
   Tensor w = shifted<int8_t>(o.weights, 0);

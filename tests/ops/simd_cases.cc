@@ -52,7 +52,7 @@ TEST(SimdUnary, Activations) {
   check_simd(HardSigmoidAttrs{}, {x}, 2e-7, 1e-7);
   check_simd(HardSwishAttrs{}, {x}, 2e-7, 1e-6);
   check_simd(GeluAttrs{}, {x}, 3e-7, 1e-6);
-  // Rounding the sigmoid's argument z is an error of |z| units there: absolute, as math-inl.h says.
+  // Rounding the sigmoid's argument z is an error of |z| units there: absolute, as math-inl.h documents.
   check_simd(GeluAttrs{.tanh_approximation = 1}, {x}, 4e-7, 1e-7);
   check_simd(SiluAttrs{}, {x}, 4e-7, 1e-30);
   check_simd(SiluAttrs{.alpha = 1.702}, {x}, 4e-7, 1e-7);

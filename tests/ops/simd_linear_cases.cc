@@ -137,7 +137,7 @@ TEST(SimdDepthwiseConv, Shapes) {
       {{1, 9, 30, 21}, {3, 5, 21}, {1, 2}, {1, 1}, {1, 1, 2, 2}},
       {{1, 9, 30, 4}, {3, 3, 4}, {1, 3}, {1, 2}, {0, 0, 0, 0}},
       {{1, 4, 3, 4}, {3, 5, 4}, {1, 1}, {1, 2}, {1, 5, 1, 4}},
-      {{1, 2, 2, 5}, {2, 2, 5}, {1, 1}, {3, 3}, {6, 6, 6, 6}},  // windows that lie outside
+      {{1, 2, 2, 5}, {2, 2, 5}, {1, 1}, {3, 3}, {6, 6, 6, 6}},  // windows outside the input
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(testing::PrintToString(c.x) + " by " + testing::PrintToString(c.w));

@@ -143,7 +143,7 @@ TEST(SimdProducts, MatMul) {
   }
 }
 
-// Sums that leave int32, multipliers that are no numbers: as the reference kernels have it.
+// Sums that leave int32, multipliers that are NaN: as the reference kernels have it.
 TEST(SimdProducts, NumbersOfFilesThatLie) {
   for (const int64_t to : {kInt8Code, kInt16Code, kFloatCode}) {
     QFullyConnectedAttrs a{.x_zero = -128, .to = to};

@@ -159,7 +159,7 @@ void check_simd_exact(const A& attrs, const std::vector<Tensor>& inputs) {
   set_simd_cap(nullptr);
 }
 
-// Prepared by the backend, in exactly the memory that it asked for: the bits that the kernel gives.
+// Prepared by the backend, in exactly the memory that it requested: the kernel's bits.
 template <class A>
 void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs) {
   std::vector<Tensor> plain;

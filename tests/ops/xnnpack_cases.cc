@@ -1,6 +1,6 @@
 // The XNNPACK backend against the reference kernels computing in float64: random shapes and attributes,
 // exactly the memory that was measured, one thread and three (same bits). Every bound is relative to the
-// largest result unless a case says otherwise.
+// largest result unless a case has another.
 #ifdef SINTER_WITH_XNNPACK
 
 #include "platforms/xnnpack/capabilities.h"

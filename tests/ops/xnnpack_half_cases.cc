@@ -28,7 +28,7 @@ constexpr double kUlp = 0x1p-10;          // of float16, relative
 constexpr double kHalfSum = 2 * kUlp;     // of the terms' magnitudes: sums are rounded at every term
 constexpr double kHalfResult = kUlp / 2;  // of the largest result: rounded once
 
-// Where there is no float16 arithmetic, the backend refuses.
+// Without float16 arithmetic the backend refuses.
 template <class A>
 bool check_half(const A& attrs, Case c, double bound) {
   for (Tensor& t : c.inputs) t = halved(t);

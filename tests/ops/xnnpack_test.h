@@ -11,7 +11,7 @@
 
 namespace sinter::test::xnn {
 
-// What measure() may say beyond what prepare() takes: rounding of one row of zeros.
+// By how much measure() may exceed what prepare() takes: rounding of one row of zeros.
 constexpr size_t kSlack = 512;
 
 inline Tensor widened(const Tensor& t) {
@@ -76,7 +76,7 @@ bool run_step(const A& attrs, const Case& c, ThreadPool* pool, Tensor* result) {
   EXPECT_TRUE(backend.measure(call, threads, &again).ok());
   EXPECT_EQ(needs.prepared, again.prepared);
   EXPECT_EQ(needs.workspace, again.workspace);
-  size_t planned = 0;  // what the converter says, for any number of threads that it plans for
+  size_t planned = 0;  // the converter's figure, for any number of threads that it plans for
   EXPECT_TRUE(xnnpack::accept(call, 8, &planned).ok());
   EXPECT_LE(needs.workspace, planned);
   Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The eleven instances of data/minimalloc have to be arranged within their capacity, each within a minute of one core.
 
-bench_offsets says what it found; this reads the arrangement's facts, prints a table row for docs/memory.md per instance
-and fails where one does not fit, is not valid, or takes longer.
+bench_offsets prints what it found; this reads the arrangement's facts, prints a table row for docs/memory.md per
+instance and fails where one does not fit, is not valid, or takes longer.
 """
 import argparse
 import glob

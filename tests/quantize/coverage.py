@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What stands between two products runs on integers too: one small model for each kind of operation.
+"""What is between two products runs on integers too: one small model for each kind of operation.
 
     coverage.py [--sinter PROGRAM] [--only NAME] [--keep FOLDER]
 
 Each is converted with --quantize int8, without leaving in float what is accurate only there: the integer steps that it must have are there, no step but the listed ones
-computes in float, the signal to noise ratio against float (on other samples than those of calibration) is as high as
+computes in float, the SQNR against float (on other samples than those of calibration) is as high as
 stated, and the reference kernels give the same bits as the default ones.
 """
 import argparse
@@ -239,7 +239,7 @@ def signal(m):
 
 
 def batch_norm_scale(m):
-    """A scale and an offset for each channel behind what is no product."""
+    """A scale and an offset for each channel behind an operation that is not a product."""
     x = m.op("MaxPool", m.image(), kernel_shape=[2, 2])
     x = m.op("Mul", x, m.constant(m.rng.uniform(0.3, 2, (1, 8, 1, 1))))
     return m.op("Add", x, m.constant(m.rng.uniform(-1, 1, (1, 8, 1, 1)))), "QMul QAdd"
@@ -269,7 +269,7 @@ def recurrent(kind, gates, hidden):
     return case
 
 
-# name -> (builder, least signal to noise in dB)
+# name -> (builder, minimum SQNR in dB)
 CASES = {
     "sigmoid": (unary("Sigmoid"), 37), "tanh": (unary("Tanh"), 32), "hard_swish": (unary("HardSwish"), 27),
     "leaky_relu": (unary("LeakyRelu", alpha=0.1), 29), "elu": (unary("Elu"), 29), "gelu": (unary("Gelu"), 28),
@@ -326,7 +326,7 @@ def finish(m, value):
 
 
 def check(sinter, case, least, folder):
-    """(what is wrong or None, signal to noise in dB)"""
+    """(what is wrong or None, SQNR in dB)"""
     model, inputs, must = build(case)
     path = os.path.join(folder, "m")
     onnx.save(model, path + ".onnx")

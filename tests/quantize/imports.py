@@ -3,7 +3,7 @@
 
     imports.py [--sinter PROGRAM] [--seeds N] [--keep FOLDER]
 
-Every operation that has an integer form stands between DequantizeLinear and QuantizeLinear, in int8 and uint8, with
+Every operation that has an integer form is placed between DequantizeLinear and QuantizeLinear, in int8 and uint8, with
 symmetric and other zero points, per tensor and per channel; QLinear operators as well. onnxruntime evaluates the same
 file in float, without optimizations. Besides the values, no step but quantizing and dequantizing may compute in float.
 """
@@ -27,7 +27,7 @@ from onnx import helper, numpy_helper  # noqa: E402
 
 MOVES = {"View", "Copy", "Transpose", "Slice", "Concat", "Pad", "Gather", "Tile", "Broadcast", "MaxPool", "Resize",
          "Reduce", "Min", "Max", "Where"}
-# Where more results than these differ by a step it is no matter of rounding...
+# Where more results than these differ by a step the cause is not rounding...
 MOST_TURNED = 0.02
 MOST_TURNED_BY = {"interpolated": 0.1,  # weights are multiples of 2^-11
                   "microsoft": 0.2}  # onnxruntime's softmax and averages are rounded in other places

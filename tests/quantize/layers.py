@@ -96,7 +96,7 @@ def run(s):
     by_name = {x["name"]: x for x in even["layers"]}
     s.check("every value that both have is there", {"first", "second", "third"} <= set(by_name), list(by_name))
     s.check("all samples of the stack count", even["samples"] == 8, even["samples"])
-    s.check("fewer samples if so wanted", s.layers(s.path("m.onnx"), s.path("even.sinter"), data, "--samples", 3)["samples"] == 3)
+    s.check("fewer samples", s.layers(s.path("m.onnx"), s.path("even.sinter"), data, "--samples", 3)["samples"] == 3)
     own = [x["own_sqnr_db"] for x in even["layers"] if x["own_sqnr_db"] is not None]
     s.check("the worst comes first", own == sorted(own), own)
     s.check("every layer is good", own and min(own) > 30, own)
@@ -104,7 +104,7 @@ def run(s):
     s.check("noise accumulates", by_name["third"]["sqnr_db"] <= by_name["first"]["sqnr_db"] + 1, by_name)
     s.check("no layer's own noise is more than what reaches its end",
             all(x["own_sqnr_db"] >= x["sqnr_db"] - 1 for x in even["layers"] if x["own_sqnr_db"] is not None), by_name)
-    s.check("steps and levels are told", all(x["scale"] > 0 and x["levels"] == 256 and 100 < x["levels_used"] <= 256
+    s.check("steps and levels are reported", all(x["scale"] > 0 and x["levels"] == 256 and 100 < x["levels_used"] <= 256
                                              for x in even["layers"] if x["type"] == "int8"), by_name)
 
     s.convert(network([1, 1, 0.003, 1, 1, 1, 0.005, 1], bent=True), data, out="uneven.sinter")

@@ -80,7 +80,7 @@ def made_here(s):
     q = report["quantized"]
     left = [layer["op"] for layer in q["layers"] if not layer["integer"]]
     s.check("all of it runs on integers", left == ["Transpose"], left)  # the input's, before it is rounded
-    s.check("30 dB of signal over noise", q["outputs"][0]["sqnr_db"] > 30, q["outputs"])
+    s.check("an SQNR of 30 dB", q["outputs"][0]["sqnr_db"] > 30, q["outputs"])
     s.check("all samples choose or judge", q["held_out"] and q["samples"] + q["measured_samples"] == 64,
             (q["samples"], q["measured_samples"]))
     results = {}

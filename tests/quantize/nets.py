@@ -4,7 +4,7 @@ them; the data come from nets/nets_data.py), with default settings.
 
     nets.py [--sinter PROGRAM] [--only NAME]...
 
-A labelled network may lose at most one point of accuracy; every network has a floor of signal over noise, which is what
+A labelled network may lose at most one point of accuracy; every network has a minimum SQNR, which is what
 is reached now, less a little. No integer network may need a larger arena than its original.
 """
 import argparse
@@ -27,7 +27,7 @@ import suite  # noqa: E402
 
 LOSS = 1.0  # points of accuracy that int8 may cost
 # What is left in float for accuracy decides on what is far above 25 dB (denoiser), and ends near it (outliers).
-# Signal over noise in dB that an output, or a part of it, must have.
+# SQNR in dB that an output, or a part of it, must have.
 FLOORS = {("prelu", "output"): 26, ("lstm", "output"): 45, ("gru", "output"): 45, ("columns", "output"): 31,
           ("boxes", "boxes"): 44, ("boxes", "scores"): 39, ("unet", "output"): 35, ("denoiser", "output"): 27,
           ("depthwise", "output"): 33, ("outliers", "output"): 22, ("attention", "output"): 33}

@@ -12,8 +12,8 @@ Checks the Markdown files of the tree, and prints every breach with file and lin
 - A flag behind a script or program of the tree is in its source.
 - NOTICE names every library that scripts/deps.sha256 pins.
 - With --sinter: a flag behind `sinter COMMAND`, and in the section of docs/cli.md with that name, is in
-  `sinter COMMAND --help`, as is each of its values written as a|b|c; a flag that stands alone belongs to some command or
-  script. docs/cli.md names every flag of every command.
+  `sinter COMMAND --help`, as is each of its values written as a|b|c; any other flag belongs to some command or script.
+  docs/cli.md names every flag of every command.
 """
 import argparse
 import re
@@ -33,7 +33,7 @@ SOURCE_NAME = re.compile(r"^[\w-]+\.(?:cc|h|py|sh|def|fbs)$")
 
 
 class Document:
-    """One Markdown file: its lines, and for each whether it stands in a code block and under which level-2 heading."""
+    """One Markdown file: its lines, and for each whether it is in a code block and under which level-2 heading."""
 
     def __init__(self, path, text):
         self.path = path
@@ -110,7 +110,7 @@ class Tree:
         return any(pattern.fullmatch(f) for f in self.files)
 
     def source_of(self, program):
-        """Text in which a program's or script's flags stand, or None."""
+        """Text that lists a program's or script's flags, or None."""
         if program in ("test", "demo"):
             return (self.root / program).read_text()
         matches = [f for f in self.files if f == program or f.endswith("/" + program)]
@@ -120,7 +120,7 @@ class Tree:
         return "\n".join((self.root / f).read_text() for f in matches) if matches else None
 
     def script_flags(self):
-        """All flags that a script or program of the tree takes, for flags that stand alone in a text."""
+        """All flags that a script or program of the tree takes, for flags without a command in a text."""
         found = set()
         for f in self.files:
             if f in ("test", "demo") or f.endswith((".py", ".sh")) or f.startswith("bench/"):

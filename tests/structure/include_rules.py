@@ -29,7 +29,7 @@ AREAS = [
     ("runtime/session/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
     # The rest of the runtime (public API, platform layer) joins the parts, but not the kernels: those are handed in.
     ("runtime/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
-    # What x86 and ARM share is visible to them; otherwise no platform sees another.
+    # What x86 and ARM share is visible to them; otherwise no platform includes another.
     ("platforms/simd/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def")),
     ("platforms/xnnpack/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def")),
     ("platforms/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def", "platforms/simd/",
@@ -37,7 +37,7 @@ AREAS = [
     # The program runs models on every backend that it was built with.
     ("converter/cli/", ("schemas/", "converter/", "runtime/", "platforms/")),
     # The converter reads its file back with the device's verifier and runs the reference kernels; of the platforms it
-    # sees capability tables only. The portable SIMD kernels build on any host: what they accept is their table.
+    # includes capability tables only. The portable SIMD kernels build on any host: what they accept is their table.
     ("converter/", ("schemas/", "runtime/", "platforms/*/capabilities", "platforms/simd/simd_kernels.h")),
     ("bench/", ("",)),
     ("tests/", ("",)),

@@ -170,7 +170,7 @@ def integers():
     yield match("timestamps_int64_difference", "narrow.i64", [node("Sub", "a b", "t"), node("Cast", "t", "y", to=1)],
                 {"a": np.array([1700000000123, 1700000001000]), "b": np.array([1700000000000, 1700000000999])}, "y",
                 np.array([123.0, 1.0]), unit="exact")
-    # No integer type holds both uint64 and int64; what is constant has values to look at.
+    # No integer type holds both uint64 and int64; what is constant has known values.
     big = np.array([2**63 + 5, 2**64 - 1, 7], u64)
     yield match("uint64_with_int64_literals", "promote.int",
                 [node("Div", "x two", "q"), node("Less", "x lim", "p")], {"x": big}, "q:L p:b",
@@ -249,7 +249,7 @@ def one_operand():
                 d(image).reshape(1, 2, 2, 2, 2, 2).mean((3, 5)), strict=None)
     yield match("reducemean_of_uint8_declared_float", "image.u8", node("ReduceMean", "x", "y", axes=[2, 3], keepdims=0),
                 {"x": image}, "y", d(image).mean((2, 3)), strict=None)
-    # 0.1 lies below the bfloat16 next to it.
+    # 0.1 is below the bfloat16 next to it.
     yield match("thresholdedrelu_bf16_attribute", "literal.weak", node("ThresholdedRelu", "x", "y", alpha=0.1),
                 {"x": np.array([0.1, 1.5], bf16)}, "y:w", np.array([0.1, 1.5]))
     yield doubtful("reducel2_of_int32_declared_float", "promote.int-float",

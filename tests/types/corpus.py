@@ -1,4 +1,4 @@
-"""All models of the corpus; each module says what it holds."""
+"""All models of the corpus; each module's docstring describes its models."""
 import arithmetic
 import edges
 import graphs

@@ -1,4 +1,4 @@
-"""Types across edges of the graph: branches, loops, functions, captures, and metadata that does not tell the truth."""
+"""Types across edges of the graph: branches, loops, functions, captures, and metadata that is wrong."""
 import numpy as np
 import onnx
 from onnx import helper

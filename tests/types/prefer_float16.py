@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--prefer-float16: what computes in float16 then, what stays, and what is said about it (rule compute.float16).
+"""--prefer-float16: what computes in float16 then, what stays, and what the ledger records (rule compute.float16).
 
     prefer_float16.py [--sinter PROGRAM] [--verbose]
 
@@ -138,7 +138,7 @@ def in_float64(m):
 
 
 class Converted:
-    """A model after convert --target aarch64 --prefer-float16, and what inspect says of the file."""
+    """A model after convert --target aarch64 --prefer-float16, and the output of inspect for the file."""
 
     def __init__(self, sinter, work, m, *flags, target="aarch64"):
         self.sinter, self.work = sinter, work

@@ -216,7 +216,7 @@ def sums():
     yield match("averagepool_f16_sum_above_65504", "accumulate.wide",
                 node("AveragePool", "x", "y", kernel_shape=[16, 16]), {"x": image}, "y:h", np.full((1, 2, 1, 1), 900),
                 unit="exact")
-    # The sum that the model stores is beyond float16: a declared output that says so gets the standard's infinity.
+    # The sum that the model stores is beyond float16: an output declared as float16 gets the standard's infinity.
     yield match("reducesum_f16_stored_beyond_range", "accumulate.wide", node("ReduceSum", "x a", "y", keepdims=0),
                 {"x": big}, "y:h", np.array([np.inf]), {"a": np.array([1])}, strict=None)
 

@@ -386,7 +386,7 @@ def sizes():
                 {"w": (u[..., 0::2] | (u[..., 1::2] << 4)).astype(u8), "s": s.T.ravel().copy()},
                 weights=256 * 128 + s.nbytes, strict=None)
     for bits in (4, 8):
-        # Groups in no order, packed zero points and a bias: columns that share a group lie apart.
+        # Groups in no order, packed zero points and a bias: columns that share a group are not neighbours.
         k, n, block = 256, 128, 64
         r = rng(f"nbits{bits}")
         q, z = r.integers(0, 2**bits, (n, k)), r.integers(0, 2**bits, (n, k // block))

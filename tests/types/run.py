@@ -7,7 +7,7 @@ Each model goes through `sinter convert`, again with --strict, and `sinter run` 
 expected_failures.txt names what is known to fall short; a line there that no longer fails is a failure too. --ort runs
 onnxruntime over the same models and prints its score beside Sinter's.
 
-What the ledger says of each case is compared with ledger.txt, which was read line by line when it was written:
+Each case's ledger is compared with ledger.txt, which was reviewed line by line when it was written:
 --write-ledger writes it anew after a rule has changed, for another reading of the difference.
 """
 import argparse
@@ -153,13 +153,13 @@ def check(case, sinter, timeout, golden, found):
             if r.code != 3:
                 return f"not refused: {r.why()}"
             if lacking:
-                return f"the refusal does not say {lacking}: {r.why()}"
+                return f"the refusal lacks {lacking}: {r.why()}"
             if os.path.exists(target):
                 return "a refusal left an output file"
             said = json.loads(cli.call(sinter, "convert", source, "-o", target, "--json", *case.flags,
                                        timeout=timeout).out)["diagnostics"]
             without = [d["message"] for d in said if d["severity"] == "refused" and not d["remedy"]]
-            return f"nothing is said that could be done about: {without}" if without else None
+            return f"a refusal without advice: {without}" if without else None
         if r.code != 0:
             return f"convert: {r.why()}"
         found[case.name], fault = ledger_lines(report)
@@ -189,14 +189,14 @@ def check(case, sinter, timeout, golden, found):
             if "warning" not in r.err.lower():
                 return "no warning"
             if lacking:
-                return f"the warning does not say {lacking}: {r.err.strip()[:400]}"
+                return f"the warning lacks {lacking}: {r.err.strip()[:400]}"
         if case.strict is not None:
             s = cli.call(sinter, "convert", source, "-o", os.path.join(work, "s.sinter"), "--strict", *case.flags,
                          timeout=timeout)
             if s.code not in np.atleast_1d(case.strict):
                 return f"strict: want exit {case.strict}: {s.why()}"
         if golden is not None and found[case.name] != golden.get(case.name, []):
-            return f"ledger: it says {found[case.name]}, and ledger.txt {golden.get(case.name, [])}"
+            return f"ledger: {found[case.name]}, and ledger.txt has {golden.get(case.name, [])}"
     return None
 
 
@@ -340,7 +340,7 @@ def main():
         if why and not listed:
             print(f"FAIL   {c.name} [{c.rule}]: {why}", flush=True)
         elif not why and listed:
-            print(f"STALE  {c.name}: passes, but stands in expected_failures.txt ({known[c.name]})", flush=True)
+            print(f"STALE  {c.name}: passes, but is listed in expected_failures.txt ({known[c.name]})", flush=True)
         bad += bool(why) != listed
     values = [c for c in chosen if c.expect != "refuse"]
     wanted = [c for c in chosen if c.expect == "refuse"]
@@ -348,7 +348,7 @@ def main():
     doubt = sum(c.expect == "doubtful" for c in values)
     print(f"sinter: {len(values)} models that can be repaired ({doubt} of them with a warning): "
           f"{sum(not said[c.name] for c in values)} right, {wrong} wrong values, "
-          f"{sum(bool(said[c.name]) for c in values) - wrong} not converted or not as told; "
+          f"{sum(bool(said[c.name]) for c in values) - wrong} not converted or not as expected; "
           f"{len(wanted)} to be refused: {sum(not said[c.name] for c in wanted)} refused with the right words")
     if args.ort:
         def count(what):

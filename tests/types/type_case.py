@@ -44,7 +44,7 @@ class TypeCase:
     want: dict  # output name -> array of the type that is to come out; None for a refusal
     expect: str = "match"
     words: tuple = ()
-    strict: object = 0  # wanted exit code(s) with --strict; None: not checked
+    strict: object = 0  # expected exit code(s) with --strict; None: not checked
     unit: str = ""
     flags: tuple = ()
     ops: tuple = ()  # operators that the file must have steps of

@@ -1,5 +1,5 @@
 """Weights of few bits that a graph unpacks slice by slice, as exporters of AWQ, GPTQ and HQQ write it: whatever the order
-of masks, casts and joins, the product keeps them packed and the file is no larger than the words were."""
+of masks, casts and joins, the product keeps them packed and the file is not larger than the words were."""
 import itertools
 
 import ml_dtypes
@@ -85,7 +85,7 @@ def unpack(g, words, rows, columns, bits=4, mask="slice", cast=None, when="slice
     elif join == "stack":
         q = g.reshape(q, rows, columns)
     else:
-        # Number i of word w lies in column i * words + w.
+        # Number i of word w is in column i * words + w.
         own = np.arange(columns) % per if order == "names" else number
         q = g.op("Gather", q, g.const(own * (columns // per) + words_of), axis=1)
     return g.cast(q, cast) if cast and when == "joined" else q
@@ -207,7 +207,7 @@ def sliced_products(name, k=256, n=128, group=64, scaled=False):
 
 
 def three_bits(k=512, n=256, group=64):
-    """32 numbers of 3 bits in three words along the depth. Those that lie in two words, the 11th and the 22nd, are kept
+    """32 numbers of 3 bits in three words along the depth. Those that span two words, the 11th and the 22nd, are kept
     beside the words, in 4 bits."""
     r = rng("three")
     q, z = r.integers(0, 8, (k, n)), r.integers(0, 8, (k // group, n))

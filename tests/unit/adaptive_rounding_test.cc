@@ -1,4 +1,4 @@
-// Rounded weights lie on a grid that nothing rounds again, and give less error than the nearest ones.
+// Rounded weights are on a grid that nothing rounds again, and give less error than the nearest ones.
 #include "converter/quantize/adaptive_rounding.h"
 
 #include <gtest/gtest.h>

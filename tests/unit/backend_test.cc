@@ -8,7 +8,7 @@
 namespace sinter::testing {
 namespace {
 
-// Takes Clamp only; computes it as a constant, so that its work can be told from the reference's.
+// Takes Clamp only; computes it as a constant, so that its work differs from the reference's.
 class FakeBackend final : public Backend {
  public:
   size_t own = 100, prepared = 10, workspace = 0;  // workspace of each thread
@@ -151,7 +151,7 @@ TEST(Session, FallbacksAreCountedAndReported) {
     EXPECT_THAT(reports.all, ::testing::ElementsAre("0 reference " + not_linked, "1 fake " + not_linked,
                                                     "0 reference " + not_linked, "1 fake " + not_linked));
   }
-  // Another one is asked for: its own refusals count, what the plan says does not.
+  // Another one is requested: its own refusals count, the plan's candidates do not.
   reports.all.clear();
   options.backend = "fake";
   {

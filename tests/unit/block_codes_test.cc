@@ -87,7 +87,7 @@ TEST(BlockCodes, ZeroPointsServeWeightsOffZero) {
 
 TEST(BlockCodes, ZerosAndTheSmallest) {
   std::vector<float> w(64, 0.0f);
-  for (size_t i = 32; i < 64; ++i) w[i] = 1e-41f;  // no scale that is a normal number says them
+  for (size_t i = 32; i < 64; ++i) w[i] = 1e-41f;  // no scale that is a normal number represents them
   for (const int bits : {4, 8}) {
     const BlockCodes c = code_blocks(w, {1, 64, 32}, bits, false);
     EXPECT_TRUE(std::all_of(c.q.begin(), c.q.end(), [](int8_t q) { return q == 0; }));

@@ -74,7 +74,7 @@ TEST(Elision, SliceOfAnInnerAxis) {
   EXPECT_PLAN_REFUSED(b, "elided step's operands");
 }
 
-// Pools of two of four channels: pixels that lie among others.
+// Pools of two of four channels: pixels between others.
 TEST(Elision, PixelsApartWhereTheRowTakesThem) {
   ModelBuilder b;
   const int x = b.input("x", DType::kFloat32, {1, 2, 2, 4}), s = b.value(DType::kFloat32, {1, 2, 2, 2});
@@ -92,7 +92,7 @@ TEST(Elision, PixelsApartWhereTheRowTakesThem) {
   EXPECT_THAT(r.get<float>("y"), ElementsAre(9, 2, 5, 9));
 }
 
-// Two of three columns: lines are farther apart than their pixels say.
+// Two of three columns: lines are farther apart than their pixels take.
 TEST(Elision, PixelsUnevenlyApart) {
   ModelBuilder b;
   const int x = b.input("x", DType::kFloat32, {1, 2, 3, 4}), s = b.value(DType::kFloat32, {1, 2, 2, 4});
@@ -121,7 +121,7 @@ TEST(Elision, OnlyOperandZeroHasPixels) {
   EXPECT_PLAN_REFUSED(b, "must be dense");
 }
 
-// States are copied as they lie.
+// States are copied with their strides.
 TEST(Elision, UpdatesAreDense) {
   ModelBuilder b;
   const int x = b.input("x", DType::kFloat32, {2, 4}), h = b.value(DType::kFloat32, {2, 4});

@@ -1,4 +1,4 @@
-// Scales of channels change no result, take the shortest way around clamps, and balance what int8 sees.
+// Scales of channels change no result, take the shortest way around clamps, and balance the ranges for int8.
 #include "converter/quantize/equalize.h"
 
 #include <gtest/gtest.h>

@@ -29,7 +29,7 @@ ValueId half_conv(Sketch& s, ValueId x, int64_t in, int64_t out) {
 const Value& result_of(const Graph& graph, Op op, int which = 0) {
   for (const Node& node : graph.nodes)
     if (node.op() == op && which-- == 0) return graph.value(node.outputs[0]);
-  throw std::logic_error("a test looks for an operation that is not there");
+  throw std::logic_error("a test expects an operation that is missing");
 }
 // The reason that the ledger gives for what stays float32; empty: none.
 std::string kept(const Graph& graph) {
@@ -105,7 +105,7 @@ TEST(Float16, WhatDoesNotFitStaysWide) {
     return [v](Sketch& s, ValueId a) { return std::vector<ValueId>{a, s.scalar(v)}; };
   };
   expect_kept(AddAttrs{}, scalar(-1e9), "beyond float16's range");
-  expect_kept(AddAttrs{}, scalar(-65504), "does not tell numbers near");
+  expect_kept(AddAttrs{}, scalar(-65504), "too coarse for numbers near");
   expect_kept(MulAttrs{}, scalar(1e-7), "too small for float16");
   expect_kept(
       MulAttrs{},

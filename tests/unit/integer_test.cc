@@ -23,7 +23,7 @@ std::vector<std::string> ops(const Graph& graph) {
 
 constexpr QuantParams kNarrow = {DType::kInt8, 0.05, 3}, kWide = {DType::kInt16, 0.0005, 0};
 
-// Rounds all that is to be rounded on one grid, but for what `of` says.
+// Rounds all that is to be rounded on one grid, except as `of` states.
 void quantize(Sketch& s, const QuantParams& all = kNarrow, const std::map<ValueId, QuantParams>& of = {}) {
   const std::vector<Role> roles = assign_roles(s.graph);
   std::map<ValueId, QuantParams> params = of;

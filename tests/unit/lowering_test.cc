@@ -286,7 +286,7 @@ TEST(Lowering, LengthsThatDependOnDataAreFollowedOrRefused) {
   EXPECT_TRUE(lengths->value(lengths->outputs[0]).extents.empty());
 }
 
-// Only what the model gives keeps its lengths: passes need not mind those of other values.
+// Only the model's outputs keep their lengths: passes may ignore those of other values.
 TEST(Lowering, InnerValuesHaveNoLengths) {
   Model m;
   m.input("x", DType::kFloat32, {5});

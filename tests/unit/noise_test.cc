@@ -132,7 +132,7 @@ TEST(Noise, CountsWhatIsNotFiniteApart) {
   EXPECT_EQ(cause_of(meter.result()),
             "1 element is NaN or infinite, and finite in the reference; 1 element is NaN or infinite in the "
             "reference, and another number here");
-  // What the reference does not have as a number says nothing about the others.
+  // Where the reference has no number, the other elements still count.
   NoiseMeter without(0);
   x.pop_back(), y.pop_back();
   without.add(view(x, DType::kFloat64, 1), view(y, DType::kFloat64, 1));

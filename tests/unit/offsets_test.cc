@@ -1,5 +1,5 @@
-// Offset assignment: what comes out is valid, within its bounds, never worse than greedy, and the least where
-// it says so (against trying every order of small instances).
+// Offset assignment: what comes out is valid, within its bounds, never worse than greedy, and the minimum
+// where it is proved (against trying every order of small instances).
 #include "converter/plan/offsets.h"
 
 #include <gtest/gtest.h>

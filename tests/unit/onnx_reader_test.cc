@@ -162,7 +162,7 @@ TEST(OnnxReader, ExternalDataIsMappedAndKeptInside) {
   EXPECT_FALSE(good.diagnostics.refused()) << good.text();
   EXPECT_THAT(good.model->graph.initializers[0].data->as_int64s(), ElementsAre(7));
   EXPECT_THAT(with("w.bin", "9").text(), HasSubstr("has 16 bytes"));
-  EXPECT_THAT(with("w.bin", "x").text(), HasSubstr("is no number"));
+  EXPECT_THAT(with("w.bin", "x").text(), HasSubstr("is not a number"));
   EXPECT_THAT(with("../w.bin", "0").text(), HasSubstr("not a path inside"));
   EXPECT_THAT(with("/etc/passwd", "0").text(), HasSubstr("not a path inside"));
   EXPECT_THAT(with("absent.bin", "0").text(), HasSubstr("absent.bin"));
@@ -231,8 +231,8 @@ TEST(OnnxReader, SubgraphsSeeOuterNames) {
   const Imported r = import(m);
   EXPECT_FALSE(r.diagnostics.refused()) << r.text();
   EXPECT_EQ(r.model->graph.nodes[0].name, "outer");
-  a->mutable_g()->mutable_node(0)->set_input(1, "nobody");
-  EXPECT_THAT(import(m).text(), HasSubstr("2 nodes, 'branch', 'inner' (If, Add): its input 'nobody'"));
+  a->mutable_g()->mutable_node(0)->set_input(1, "nowhere");
+  EXPECT_THAT(import(m).text(), HasSubstr("2 nodes, 'branch', 'inner' (If, Add): its input 'nowhere'"));
 }
 
 onnx_pb::FunctionProto* add_function(onnx_pb::ModelProto* m, const std::string& name) {

@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-// Two backends with memory of their own that take what these sets say.
+// Two backends with memory of their own that take what these sets list.
 std::set<Op> first_takes, second_takes;
 Status take(const std::set<Op>& ops, const OpCall& call, size_t* workspace) {
   if (ops.count(call.op) == 0) return unsupported("not taken");

@@ -42,7 +42,7 @@ TEST(Planner, ElementwiseChainWorksInPlaceButNotOnTheInput) {
   EXPECT_EQ(p.arena_bytes, 64u + 64u + kReadPadding);
 }
 
-// Takes everything, with so many bytes of workspace for each thread.
+// Takes everything, with this many bytes of workspace for each thread.
 template <size_t kBytes>
 Status takes_all(const OpCall&, int threads, size_t* workspace) {
   *workspace = kBytes * static_cast<size_t>(threads);

@@ -1,4 +1,4 @@
-// A network that is fed its own outputs, in the order of copies that session.h asks for: a chain of causal
+// A network that is fed its own outputs, in the order of copies that session.h prescribes: a chain of causal
 // convolutions, one time step a run, against the same convolutions over the whole sequence.
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -47,7 +47,7 @@ class Samples : public ::testing::Test {
     for (Sample s; source.next(&s);) list.push_back(s[input]->as_doubles().at(0));
     return list;
   }
-  // What the refusal says.
+  // The refusal's text.
   static std::string refusal(const std::string& data, const std::vector<SampleInput>& inputs) {
     try {
       open_samples(data, inputs);

@@ -192,7 +192,7 @@ TEST(Session, ImpossibleBindingsAreRefused) {
 struct Layout {
   size_t x, y, session, model;
 };
-// A code and its text: a status names what lies in the block, which is gone by then.
+// A code and its text: a status refers to names in the block, which is gone by then.
 std::pair<Code, std::string> created_in(const Layout& at, std::vector<float>* result = nullptr) {
   const auto answer = [](const Status& status) {
     char text[256];

@@ -50,7 +50,7 @@ std::shared_ptr<Graph> random_graph(uint32_t seed, int steps) {
         made.push_back(emit(*graph, ExpAttrs{}, {a}));
     }
   }
-  // What nobody reads is an output.
+  // Values without readers are outputs.
   const Uses uses(*graph);
   for (size_t v = 1; v < graph->values.size(); ++v)
     if (uses.readers[v].empty()) graph->outputs.push_back(static_cast<ValueId>(v));

@@ -1,5 +1,5 @@
 // Values inside others: graphs of windows, joins, slices and element-wise steps give the same bits whether
-// the parts lie in the whole or are copied.
+// the parts are placed in the whole or copied.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -139,7 +139,7 @@ TEST(Strides, SameBitsAsWithCopies) {
   }
 }
 
-// One row is the same forwards and backwards: it lies where it is, though its step is -1.
+// One row is the same forwards and backwards: it stays where it is, though its step is -1.
 TEST(Strides, RowsThatAreTakenBackwards) {
   testing::Sketch s;
   const ValueId x = s.emit(SiluAttrs{}, {s.input({1, 9, 8, 16})});

@@ -79,7 +79,7 @@ class Painter {
   }
   bool one_in(int64_t n) { return between(1, n) == 1; }
   int64_t last() const { return static_cast<int64_t>(images_.size()) - 1; }
-  // What nobody reads is an output.
+  // Values without readers are outputs.
   void finish() {
     const Uses uses(sketch.graph);
     for (const ValueId id : images_)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Models with narrow weights: the file is no larger than they are, and results are those of widened weights, bit for bit.
+"""Models with narrow weights: no file is larger than its weights; results are those of widened weights, bit for bit.
 
     run.py [--sinter PROGRAM] [--filter GLOB] [--keep FOLDER]
 
 For each model: bytes of weights in the ONNX file against the .sinter file (at most 2 % and the plan more), outputs with
---weights stored against --weights widened on every backend, and what `inspect` says. Products of integers with scales are
-left as widened weights for that; as they are by default, packed, they are converted once more, for size and values.
+--weights stored against --weights widened on every backend, and the output of `inspect`. Products of integers with
+scales are left as widened weights for that; as they are by default, packed, they are converted once more, for size and
+values.
 """
 import argparse
 import fnmatch
@@ -34,7 +35,7 @@ FLOAT8 = [t for t in TYPES if t.startswith("float8")]
 
 
 class Net:
-    """A graph under construction; weights are drawn as they are asked for."""
+    """A graph under construction; weights are drawn on demand."""
 
     def __init__(self, name, opset=21):
         self.name, self.opset = name, opset

@@ -28,7 +28,7 @@ TEST(Far, MixedModelGivesTheBitsOfTheHost) {
       EXPECT_EQ(far.counts().uploads + far.counts().downloads, 0) << "transfers while creating";
       far.forget_counts();
       expect_same_bits(r, fill_x, 5);
-      // Exactly what the plan says: one transfer up, two down, two kernels; a wait before the host reads and
+      // Exactly the plan: one transfer up, two down, two kernels; a wait before the host reads and
       // one at the end.
       FarBackend::Counts expected;
       expected.uploads = 5, expected.bytes_up = 5 * 96;
@@ -154,8 +154,7 @@ TEST(Far, RunsTakeNothing) {
   }
 }
 
-// h is uploaded; then a host step writes k where h lay. The plan says nothing of waiting: order alone makes
-// it right.
+// h is uploaded; then a host step writes k where h was. The plan has no waits: order alone makes it right.
 FarModel reusing_model() {
   FarModel b;
   const int x = b.input("x", DType::kFloat32, {16});
@@ -210,7 +209,7 @@ TEST(Far, AMissingWaitWouldShow) {
   }
 }
 
-// A plan cannot ask for it: memory that a transfer reads stays the value's up to the transfer.
+// A plan cannot contain this: memory that a transfer reads stays the value's up to the transfer.
 TEST(Far, PlansThatReuseTooEarlyAreRefused) {
   FarModel b = reusing_model();
   b.program().values[2].place.first = 1;  // k, from the transfer of h on
@@ -221,7 +220,7 @@ TEST(Far, PlansThatReuseTooEarlyAreRefused) {
   EXPECT_THAT(r.why(), HasSubstr("share bytes while both are live"));
 }
 
-// Which is told to the caller without the device's results being touched.
+// The caller gets the error, and the device's results stay untouched.
 TEST(Far, ObserverSeesEachStepDone) {
   FarModel b = mixed_model();
   FarBackend far;

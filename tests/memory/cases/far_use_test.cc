@@ -163,7 +163,7 @@ TEST(FarRefusals, NameBackendAndStep) {
     far.refusal = ok_status();
   }
   {
-    far.keeps_constants = true;  // reads them in every run, it says
+    far.keeps_constants = true;  // claims to read them in every run
     Running r(b, {.backends = backends});
     EXPECT_EQ(r.status.code, Code::kInternal);
     EXPECT_THAT(r.why(), HasSubstr("step 2: backend far does not take a constant into its own memory"));
@@ -180,7 +180,7 @@ TEST(FarRefusals, NameBackendAndStep) {
   EXPECT_EQ(far.counts().wrong, 0);
 }
 
-// The second device has too little memory, or does not open: the first one's is given back.
+// The second device has too little memory, or does not open: the first one's is released.
 TEST(FarRefusals, GiveBackWhatWasTaken) {
   FarModel b({"far", "beyond"});
   const int x = b.input("x", DType::kFloat32, {8});
@@ -204,7 +204,8 @@ TEST(FarRefusals, GiveBackWhatWasTaken) {
   EXPECT_EQ(twice.why(), "the profile has two memories of backend far");
 }
 
-// Host steps are never offered to a backend that cannot see host memory, also where it is asked for by name.
+// Host steps are never offered to a backend that cannot access host memory, not even where it is requested by
+// name.
 TEST(Far, AskedForByName) {
   FarModel b = mixed_model();
   FarBackend far, stranger("stranger");

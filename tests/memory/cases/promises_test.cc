@@ -1,5 +1,4 @@
-// The promises on models that use much of what a file can hold, and that the checks would notice a broken
-// one.
+// The guarantees on models that use much of what a file can hold, and that the checks detect a broken one.
 #include "tests/memory/promises.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Sessions of one model on several threads at a time, each with its own caller: created, run and destroyed
-// without a word between them. Meant for ThreadSanitizer (the preset tsan); elsewhere the results still show
-// mixed-up memory.
+// without synchronisation between them. Meant for ThreadSanitizer (the preset tsan); elsewhere the results
+// still show mixed-up memory.
 #include <gtest/gtest.h>
 
 #include <atomic>

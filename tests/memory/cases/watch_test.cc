@@ -1,4 +1,4 @@
-// The watch sees what it is there to see.
+// The watch detects each kind of call that it is for.
 #include "tests/memory/watch.h"
 
 #include <gtest/gtest.h>

@@ -102,7 +102,7 @@ def pictures(r, n, size=32):
 
 
 def boxes(r, n, size=40):
-    """One bright thing of 3 kinds (disc, square, stripes) in a picture that stands for 300 x 300: its box and kind."""
+    """One bright thing of 3 kinds (disc, square, stripes) in a picture that represents 300 x 300: its box and kind."""
     y, x = grid(size)
     images, label, box = np.empty((n, 1, size, size), np.float32), r.randint(0, 3, n), np.empty((n, 4), np.float32)
     for i in range(n):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Were the cases written by the sources that lie beside them? (Standard library only.)
+"""Were the cases written by the sources beside them? (Standard library only.)
 
-Compares the hashes that regenerate.py recorded. A mismatch means: run regenerate.py again (it says how).
+Compares the hashes that regenerate.py recorded. A mismatch means: run regenerate.py again (its header shows how).
 """
 import hashlib
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The five models that started it: convert, run, compare with float64, and look at the file's size.
+"""The first five models: convert, run, compare with float64, and check the file's size.
 
     run.py [--sinter PROGRAM] [--filter GLOB]... [--backends reference,default] [--verbose] [--report FILE]
 
@@ -97,7 +97,7 @@ def try_sinter(sinter, name, facts, model, backends, timeout):
 
 
 def lacking_steps(sinter, target, wanted, timeout):
-    """None, or which operations the plan has more or fewer of than wanted."""
+    """None, or which operations the plan has more or fewer of than expected."""
     r = cli.call(sinter, "inspect", target, "--steps", timeout=timeout)
     if r.code != 0:
         return r.why()
@@ -117,7 +117,7 @@ def wrong_inputs(sinter, work, target, feeds, timeout):
         text = r.err.replace(" ", "")
         lacking = [w for w in (name, "[" + ",".join(map(str, feeds[name].shape)) + "]") if w not in text]
         found[f"wrong {name}"] = (f"want exit 5: {r.why()}" if r.code != 5 else
-                                  f"the refusal does not say {lacking}: {r.why()}" if lacking else
+                                  f"the refusal lacks {lacking}: {r.why()}" if lacking else
                                   "left an output file" if os.path.exists(result) else None)
     return found
 
