@@ -26,7 +26,7 @@ namespace sinter::convert {
 
 namespace {
 
-// Tables of kernels accept by themselves; workspaces are asked for every thread count that is planned for.
+// Tables of kernels accept by themselves; workspaces are computed for every thread count that is planned for.
 Status accept_simd(const OpCall& call, int threads, size_t* workspace) {
   SimdBackend simd;
   *workspace = 0;
@@ -171,7 +171,7 @@ QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSour
 
 namespace {
 
-// --evaluate without labels. Looked at before anything runs; what may be a mistake in it is not told.
+// --evaluate without labels. Checked before anything runs; its warnings are dropped.
 std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
                                               const std::vector<SampleInput>& inputs) {
   try {
@@ -184,27 +184,28 @@ std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
   }
 }
 
-// Why the result is not what was asked for; empty: it is.
+// Why the result misses a target; empty: it does not.
 std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
   if (!summary.reached && options.quantization.max_drop)
     return fmt::format(
-        "--max-drop {:.2g}%: at most {:.2f} % are right with any choice of operations in float, {:.2f} % in "
-        "float; more samples, or those that look like the labelled ones, may help",
+        "--max-drop {:.2g}%: at most {:.2f} % are right with any choice of operations kept in float, {:.2f} "
+        "% in "
+        "float; more samples, or samples more like the labelled ones, may help",
         100 * *options.quantization.max_drop, 100 * summary.accuracy.value_or(0),
         100 * summary.float_accuracy.value_or(0));
   if (!summary.reached && summary.evaluation)
     return fmt::format(
-        "--min-sqnr {:g}: no choice of operations in float gives this signal to noise on the data of "
+        "--min-sqnr {:g}: no choice of operations kept in float gives this SQNR on the data of "
         "--evaluate; the last one that was tried gives {:.1f} dB there in the worst output, and {:.1f} dB on "
         "{} of --calibrate's samples{}",
         *options.quantization.min_sqnr, worst_of(summary.evaluation->outputs), worst_of(summary.outputs),
         summary.measured,
         worst_of(summary.outputs) >= *options.quantization.min_sqnr
-            ? "; more of these, or such as look like the data to evaluate, may help"
+            ? "; more of these, or samples more like the data to evaluate, may help"
             : "");
   if (!summary.reached)
     return fmt::format(
-        "--min-sqnr {:g}: no choice of operations in float gives this signal to noise; the best one that was "
+        "--min-sqnr {:g}: no choice of operations kept in float gives this SQNR; the best one that was "
         "found gives {:.1f} dB in the worst output",
         *options.quantization.min_sqnr, worst_of(summary.outputs));
   if (!options.require_int8) return {};
@@ -222,7 +223,7 @@ std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
     how = fmt::format("with {} group{} of steps in stripes of rows and {:.0f} % more work", groups,
                       groups == 1 ? "" : "s", 100 * fitted.extra_work);
   return fmt::format(
-      "--max-arena {}: the least arena that was found has {} bytes, {}; '{}' needs the most. Ask for that "
+      "--max-arena {}: the smallest arena that was found has {} bytes, {}; '{}' needs the most. Allow that "
       "many, or make the model's input smaller",
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }

@@ -1,4 +1,4 @@
-// The conversion as one call: file in, file out, with everything that there is to tell about it.
+// The conversion as one call: file in, file out, with everything that is reported about it.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ struct ConversionOptions {
   std::string calibrate;
   int64_t samples = -1;
   QuantizeOptions quantization;
-  bool details = false;       // for --report: keep the plan, and look closer at every layer
-  bool require_int8 = false;  // refuse if an operation stays float
+  bool details = false;       // for --report: keep the plan, and measure every layer
+  bool require_int8 = false;  // refuse if an operation is kept in float
   // Samples to measure the accuracy with, and the array of them that holds the right answers; without one,
   // what quantization did to the outputs is measured.
   std::string evaluate, label;
@@ -101,7 +101,7 @@ std::optional<Graph> load_graph(const std::filesystem::path& onnx, const Lowerin
 // reference that results are compared with.
 Graph to_float64(const Graph& graph);
 
-// nullopt: refused (diagnostics say why); nothing is written then. Throws FileError.
+// nullopt: refused (diagnostics has the reasons); nothing is written then. Throws FileError.
 std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                                              const std::filesystem::path& out,
                                              const ConversionOptions& options, Diagnostics& diagnostics);

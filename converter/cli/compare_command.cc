@@ -44,7 +44,7 @@ struct Difference {
     if (finite == 0 && not_finite_in_both > 0) return std::nullopt;
     return decibels(signal, noise);
   }
-  // NaN equals nothing: where there is nothing else, nobody knows whether the models agree.
+  // NaN equals nothing: where all values are NaN, it cannot be decided whether the models agree.
   bool only_nan() const { return nan_in_both > 0 && finite == 0 && nan_in_both == not_finite_in_both; }
 
   void add(const std::vector<double>& x, const std::vector<double>& y, DType dtype,
@@ -111,7 +111,7 @@ struct OutputRow {
   Difference difference;
 };
 
-// Whether the arrays are the model's inputs as they stand; else they are a stack of samples.
+// Whether the arrays are the model's inputs as they are; else they are a stack of samples.
 bool one_sample(const Model& model, const Arrays& inputs) {
   for (uint32_t i = 0; i < model.input_count(); ++i) {
     const PortInfo port = model.input(i);
@@ -145,7 +145,7 @@ nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& differen
 }
 
 // Worst first by what the layer itself adds; then what only moves its operands, then what is held with
-// factors that the reference does not have, so that its numbers say nothing.
+// factors that the reference does not have, whose numbers are not comparable.
 std::vector<const LayerNoise::Row*> ranked(const LayerNoise& noise) {
   struct Key {
     int group;
@@ -165,7 +165,7 @@ std::vector<const LayerNoise::Row*> ranked(const LayerNoise& noise) {
   return rows;
 }
 
-// The end of a long name, which tells more than its start.
+// The end of a long name, which is more specific than its start.
 std::string shortened(const std::string& text, size_t most) {
   if (text.size() <= most) return text;
   size_t from = text.size() - (most - 2);
@@ -196,7 +196,7 @@ void print_layers(const LayerNoise& noise, bool all) {
   }
   if (!all && rows.size() > kMostRows)
     fmt::print("               and {} more (--all)\n", rows.size() - kMostRows);
-  fmt::print("dB of signal over noise; own: with exact operands, all: with those that the layer gets\n");
+  fmt::print("SQNR in dB; own: with exact operands, all: with those that the layer gets\n");
 }
 
 void run_compare(CompareArguments a, Outcome& outcome) {
@@ -296,7 +296,7 @@ void run_compare(CompareArguments a, Outcome& outcome) {
     else
       fmt::print("{:<32} {:<5} {}{}\n", row.name, row.difference.within ? "same" : "DIFF",
                  row.difference.to_text(),
-                 a.min_sqnr ? fmt::format(" (at least {:g} wanted)", *a.min_sqnr) : "");
+                 a.min_sqnr ? fmt::format(" (at least {:g} required)", *a.min_sqnr) : "");
   }
 }
 
@@ -319,7 +319,8 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   c->add_option("--rtol", a->rtol,
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
-  c->add_option("--min-sqnr", a->min_sqnr, "Judge by the signal-to-noise ratio in dB instead");
+  c->add_option("--min-sqnr", a->min_sqnr,
+                "Judge by SQNR (signal to quantization noise ratio) in dB instead");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Exit code 0: the same within the tolerance; 1: not.");

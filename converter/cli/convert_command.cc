@@ -67,11 +67,11 @@ DType named_dtype(const std::string& name) {
   return DType::kNone;
 }
 
-// Enters what a repeatable flag says of a name. Said twice it must be the same.
+// Enters the value that a repeatable flag gives for a name. Given twice it must be the same.
 template <class Map>
-void enter(Map& map, const char* flag, const std::string& name, typename Map::mapped_type said) {
-  const auto [at, fresh] = map.emplace(name, said);
-  if (!fresh && at->second != said)
+void enter(Map& map, const char* flag, const std::string& name, typename Map::mapped_type value) {
+  const auto [at, fresh] = map.emplace(name, value);
+  if (!fresh && at->second != value)
     throw UsageError(fmt::format("{} {} is given twice, with different values; give it once", flag, name));
 }
 
@@ -126,7 +126,7 @@ double fraction(std::string_view text, const char* flag) {
   if (percent) x /= 100;
   if (fault != std::errc() || end != digits.data() + digits.size() || !(x >= 0 && x <= 1))
     throw UsageError(
-        fmt::format("{} {}: a share of the samples is wanted, such as 0.5% or 0.005", flag, text));
+        fmt::format("{} {}: not a share of the samples; give one such as 0.5% or 0.005", flag, text));
   if (!percent && x >= 0.5)
     throw UsageError(fmt::format("{} {}: that is {:g} % of the samples; write {}% for per cent", flag, text,
                                  100 * x, text));
@@ -154,7 +154,7 @@ std::string listed(const List& list, const Name& name) {
   return text;
 }
 
-// Flags that say something about a quantization are refused where they would do nothing.
+// Flags that affect a quantization only are refused where they would do nothing.
 void check_flags(const ConvertArguments& a) {
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
   const std::pair<bool, const char*> any[] = {{!a.calibrate.empty(), "--calibrate"},
@@ -181,7 +181,8 @@ void check_flags(const ConvertArguments& a) {
                         flag, a.quantize));
   }
   if (a.samples >= 0 && a.calibrate.empty())
-    throw UsageError("--samples says how many of --calibrate's samples are used: give --calibrate DATA, too");
+    throw UsageError(
+        "--samples limits the samples of --calibrate, which is missing; give --calibrate DATA, too");
 }
 
 void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
@@ -208,7 +209,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
   if (!rule)
     throw UsageError(
-        fmt::format("--calibrator {}: there is no such rule; there are best, minmax, moving-average, "
+        fmt::format("--calibrator {}: not a rule; the rules are best, minmax, moving-average, "
                     "percentile[=50 to 100], entropy and mse",
                     a.calibrator));
   options->quantize = a.quantize;
@@ -226,7 +227,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   for (const std::string& name : a.disabled_techniques) {
     const auto all = quantization_techniques();
     if (std::none_of(all.begin(), all.end(), [&](const Technique& t) { return name == t.name; }))
-      throw UsageError(fmt::format("--disable-technique {}: there is no such technique; there are {}", name,
+      throw UsageError(fmt::format("--disable-technique {}: not a technique; the techniques are {}", name,
                                    listed(all, [](const Technique& t) { return t.name; })));
   }
   options->evaluate = a.evaluate_data, options->label = a.label;
@@ -238,7 +239,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
           "--max-drop is about right answers, --metric sqnr about noise: give --min-sqnr DB with it, or "
           "--max-drop with --evaluate DATA --label NAME --metric top1");
     if (a.min_sqnr)
-      throw UsageError("--max-drop and --min-sqnr are two ways to say how much may be lost: give one");
+      throw UsageError("--max-drop and --min-sqnr both limit what may be lost; give one of them");
     options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
   }
 }
@@ -255,7 +256,7 @@ std::vector<ProgressStage> stages_of(const ConvertArguments& a) {
           {"quantizing", 90}, {"planning", 1},        {"writing", 1}};
 }
 
-// --evaluate's data, with the array that --label names; looked at before the work.
+// --evaluate's data, with the array that --label names; checked before the work.
 Arrays labelled_data(const ConvertArguments& a) {
   if (a.evaluate_data.empty() || a.metric == "sqnr") return {};
   Arrays data = read_arrays(a.evaluate_data);
@@ -279,8 +280,7 @@ void check_metric(const ConvertArguments& a) {
         "--metric sqnr measures what --quantize does to the outputs: add --quantize int8 (or int8x16, int8w, "
         "int4w); sinter compare does so for any two models");
   if (a.evaluate_data.empty())
-    throw UsageError(
-        "--metric sqnr needs --evaluate DATA: samples to measure the signal over noise of the outputs with");
+    throw UsageError("--metric sqnr needs --evaluate DATA: samples to measure the SQNR of the outputs with");
   if (!a.label.empty())
     throw UsageError(
         "--metric sqnr compares outputs with those of the float model: leave --label out, or give --metric "
@@ -472,10 +472,10 @@ void add_convert(CLI::App& app, Outcome& outcome) {
                 "NODE=N: the maximum of the dimension that depends on data in the node's results");
   c->add_option(
        "--quantize", a->quantize,
-       "int8: computes on integers of 8 bits what lies between products, with ranges taken from "
+       "int8: computes products, and what is between them, on integers of 8 bits, with ranges taken from "
        "--calibrate's samples. int8x16: the same with activations of 16 bits, which lose much less and "
        "take more time. int8w, int4w: weights in 8 bits, or in 4 where that makes sense, and "
-       "activations in float; needs no samples. The closing table gives the signal over noise, and what to "
+       "activations in float; needs no samples. The closing table gives the SQNR, and what to "
        "try "
        "where it is too little")
       ->check(CLI::IsMember({"int8", "int8x16", "int8w", "int4w"}));
@@ -494,30 +494,31 @@ void add_convert(CLI::App& app, Outcome& outcome) {
     techniques += fmt::format("\n{:>22}  {}", t.name, t.description);
   c->add_option(
        "--min-sqnr", a->min_sqnr,
-       "Signal over noise, in dB, that every output of a quantized model must have (20: usable, 30: "
-       "good, 40: hard to tell from float): the fewest operations stay float for it (exit code 1 and "
+       "SQNR (signal to quantization noise ratio), in dB, that every output must have (20: usable, 30: "
+       "good, 40: close to float): the fewest operations are kept in float for it (exit code 1 and "
        "no file if it cannot be). Judged on --calibrate's samples, or on --evaluate's with --metric sqnr")
       ->check(CLI::Range(0.0, 200.0));
   c->add_option("--max-drop", a->max_drop,
                 "How much accuracy quantization may lose on --evaluate's data, such as 0.5%: the fewest "
-                "operations stay float for it (exit code 1 and no file if it cannot be)");
-  c->add_option("--keep-float", a->keep_float,
-                "NODE: an operation, or what computes this value, stays float (names: --report FILE.json)");
-  c->add_flag("--require-int8", a->require_int8,
-              "If operations stay float, write nothing and list them with their reasons (exit code 1). Where "
-              "8 bits are too few, activations of 16 count as integers and are tried first");
+                "operations are kept in float for it (exit code 1 and no file if it cannot be)");
+  c->add_option(
+      "--keep-float", a->keep_float,
+      "NODE: an operation, or what computes this value, is kept in float (names: --report FILE.json)");
+  c->add_flag(
+      "--require-int8", a->require_int8,
+      "If operations are kept in float, write nothing and list them with their reasons (exit code 1). Where "
+      "8 bits are too few, activations of 16 count as integers and are tried first");
   c->add_flag("--adaptive-rounding", a->adaptive_rounding,
               "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
-  c->add_flag("--force-int8", a->force_int8,
-              "Integers also where the table of costs says that float is faster");
+  c->add_flag("--force-int8", a->force_int8, "Integers also where float is faster by the table of costs");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
                 "Data (.npz, layout of run --each) to measure the result with: labelled, or any with "
                 "--metric sqnr");
   c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");
   c->add_option("--metric", a->metric,
-                "What to measure on --evaluate's data: top1, the share of right answers; sqnr, the signal "
-                "over noise of every output of a quantized model against the float one (no --label)")
+                "What to measure on --evaluate's data: top1, the share of right answers; sqnr, the SQNR "
+                "of every output of a quantized model against the float one (no --label)")
       ->check(CLI::IsMember({"top1", "sqnr"}));
   c->add_option(
        "--weights", a->weights,

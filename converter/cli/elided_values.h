@@ -1,5 +1,5 @@
-// Values that elided steps give: no kernel runs for them, so that no observer is told, yet they lie in memory
-// as any other from the moment on at which the last of what they are made of was written.
+// Values that elided steps give: no kernel runs for them and no observer is called, yet they are in memory
+// like any other from the moment at which the last of their parts was written.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ class ElidedValues {
   Model model_;
   std::map<int32_t, Place> places_;
   std::vector<std::vector<Elided>> whole_;  // by step, from 1; 0: before the first
-  std::map<uint32_t, std::byte*> regions_;  // where they begin, as far as operands told
+  std::map<uint32_t, std::byte*> regions_;  // where they begin, as far as operands have shown
 };
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// FileView: a file's tables with names resolved, for commands that tell what is in it.
+// FileView: a file's tables with names resolved, for commands that show what is in it.
 #pragma once
 
 #include <fmt/format.h>
@@ -53,7 +53,7 @@ class FileView {
   std::string region_memory(uint32_t region) const {
     return memory(profile().regions()->Get(region)->memory_kind());
   }
-  // Where a value of the entry program lies; empty: it has no place there.
+  // The place of a value of the entry program; empty: it has none there.
   std::string value_memory(int32_t id) const {
     const auto* all = profile().programs()->Get(0)->placements();
     for (uint32_t i = 0; i < detail::length(all); ++i)

@@ -43,7 +43,7 @@ AlignedMemory::AlignedMemory(size_t bytes)
 
 namespace {
 
-// What Model::open checks before it looks at the structure.
+// What Model::open checks before the structure.
 Status check_in_pieces(std::span<const std::byte> file, const std::optional<PublicKey>& key) {
   constexpr uint64_t kPiece = 8 << 20;
   const Result<format::Header> header = format::read_header(file);
@@ -78,7 +78,7 @@ Status check_in_pieces(std::span<const std::byte> file, const std::optional<Publ
 LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key,
                          Reading reading)
     : path_(path) {
-  const auto mapped = MappedFile::open(path);  // also says what is wrong with a path
+  const auto mapped = MappedFile::open(path);  // also reports what is wrong with a path
   mapping_ = mapped;
   file_ = mapped->bytes;
   if (reading == Reading::kCopied) {
@@ -162,7 +162,7 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
   }
   const auto fail = [&](const Status& s) {
     const std::string said = fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model()));
-    if (s.code == Code::kUnsupported) throw ModelFileError(said);  // what the file wants is not here
+    if (s.code == Code::kUnsupported) throw ModelFileError(said);  // what the file needs is missing
     throw std::runtime_error(said);
   };
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);
@@ -244,7 +244,7 @@ int64_t HostSession::sample_count(const Arrays& arrays) const {
     const PortInfo port = model.input(i);
     const Dims& dims = array->dims();
     if (!stacked_samples(dims, Dims(port.dims.begin(), port.dims.end())))
-      throw DataError(fmt::format("input '{}' is {}, which is no stack of samples of the model's {}",
+      throw DataError(fmt::format("input '{}' is {}, which is not a stack of samples of the model's {}",
                                   port.name, to_string(array->dtype(), dims), port_type(port)));
     if (count && *count != dims[0])
       throw DataError(

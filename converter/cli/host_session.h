@@ -34,14 +34,14 @@ class AlignedMemory {
   size_t bytes_ = 0;
 };
 
-// Throws FileError where the file cannot be read, ModelFileError where it is no sound model or not
-// signed with the key.
+// Throws FileError where the file cannot be read, ModelFileError where it is not a sound model or not signed
+// with the key.
 class LoadedModel {
  public:
   enum class Reading {
     kMapped,
     kCopied,    // into memory
-    kInPieces,  // mapped, but digests are checked in pieces whose pages are given back at once
+    kInPieces,  // mapped, but digests are checked in pieces whose pages are released at once
   };
   explicit LoadedModel(const std::filesystem::path& path, const std::optional<PublicKey>& key = {},
                        Reading reading = Reading::kMapped);

@@ -1,4 +1,4 @@
-// sinter inspect and sinter explain: what a file says, without running it.
+// sinter inspect and sinter explain: what a file holds, without running it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -170,7 +170,7 @@ std::string type_text(const nlohmann::json& entry) {
   return text;
 }
 
-// The key that the file says it is signed with.
+// The key that the file names as its signer's.
 std::optional<PublicKey> signer_of(const LoadedModel& loaded) {
   const auto signature = format::read_signature(loaded.file());
   if (!signature.ok()) return std::nullopt;
@@ -182,7 +182,7 @@ std::optional<PublicKey> signer_of(const LoadedModel& loaded) {
 std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
   if (!signer) return "no";
   return fmt::format("with key {} ({})", signer->id(),
-                     trusted ? "the given one" : "whose it is nobody knows without --public-key");
+                     trusted ? "the given one" : "not checked against an owner's key; give --public-key");
 }
 
 // As asked; on the host alone where the plan uses the memory of a backend that this program lacks.
@@ -291,8 +291,8 @@ void run_explain(const InspectArguments& a) {
   HostSession host(loaded, session_here(view, {}));
   const nlohmann::json constant = constant_of(loaded.model(), a.name);
   nlohmann::json fates = fates_of(loaded.model(), a.name);
-  // The nodes whose steps do the work of the one that is asked for, and the values read instead of one that
-  // is gone. Of a constant that left no value: the same of its readers.
+  // The nodes whose steps do the work of the requested one, and the values read instead of one that is gone.
+  // Of a constant that left no value: the same of its readers.
   std::set<std::string> nodes{a.name}, names{a.name};
   if (constant.is_object())
     for (const auto& reader : constant["readers"]) {
@@ -305,7 +305,7 @@ void run_explain(const InspectArguments& a) {
     if (f.value("became", "") == "fused") nodes.insert(f.value("into", a.name));
     if (f.value("became", "") == "value") names.insert(f.value("into", a.name));
   }
-  // Also under the name of the ONNX value that it stands for.
+  // Also under the name of the ONNX value that it represents.
   const auto named = [&](const std::string& name) {
     return names.count(name) != 0 || names.count(exact_name(name)) != 0;
   };

@@ -143,7 +143,7 @@ std::string memory_text(const FileView& view, const Requirements& need) {
   const auto& regions = m["regions"];
   const bool several = regions.size() > 1;
   for (const auto& p : m["placements"]) {
-    // A subprogram's values lie in its step's workspace.
+    // A subprogram's values are in its step's workspace.
     const std::string memory =
         !several ? ""
         : p["region"].is_null()

@@ -1,4 +1,5 @@
-// What sinter inspect --memory tells: regions, every value's place and life, and what lives in each step.
+// What sinter inspect --memory shows: regions, every value's place and live range, and what is live in each
+// step.
 #pragma once
 
 #include <nlohmann/json.hpp>

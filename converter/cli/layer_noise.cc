@@ -188,7 +188,7 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
   if (!v.present() || v.memory != 0 || value.name.empty() || !has_numbers(v.dtype)) return;
   const ConstantPtr exact = exact_->find_as_held(value);
   if (!exact || exact->dims() != Dims(v.dims, v.dims + v.rank)) return;
-  // Integers of which nobody said what they stand for; or an ONNX value of that name that has other integers.
+  // Integers without known parameters; or an ONNX value of that name that has other integers.
   if (value.base != value.name && !value.params && !is_float(v.dtype)) return;
   x_ = exact->as_doubles();
   read_numbers(v, value.params, &y_);

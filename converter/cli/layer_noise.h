@@ -1,7 +1,7 @@
 // Layer by layer, how far a .sinter file's values are from the exact ones, and what each layer adds to that.
 //
 // Values are matched by the ONNX names that files keep: a fused step gives the last of the values that it
-// stands for, so equal names mean equal values. The file runs twice on every sample. The second time every
+// replaces, so equal names mean equal values. The file runs twice on every sample. The second time every
 // result is replaced, right after it was measured, by the exact one (rounded to its own integers): then what
 // is measured is what a layer does to exact operands.
 #pragma once
@@ -22,18 +22,18 @@ namespace sinter::convert {
 
 // A value as a step gives it.
 struct StepValue {
-  std::string name, base;      // in the file; of the ONNX value that it stands for. Empty: stripped
+  std::string name, base;      // in the file; of the ONNX value that it represents. Empty: stripped
   std::vector<int64_t> order;  // dim i is axis order[i] of the ONNX value; empty: all in the same order
   std::optional<QuantParams> params;
   bool rescaled = false;  // held with other factors per channel
 };
 // Of the main list, per step and output.
 std::vector<std::vector<StepValue>> step_values(const Model& model);
-// Whether any value of the file is known to stand for other numbers than it holds.
+// Whether any value of the file is known to represent other numbers than it holds.
 bool has_quantized_values(const Model& model);
 
 // What a reference gives, by ONNX name and with its axes in ONNX's order; quantized values as the numbers
-// that they stand for.
+// that they represent.
 class ExactLayers {
  public:
   explicit ExactLayers(const Model& model) : values_(step_values(model)), elided_(model) {}
@@ -49,7 +49,8 @@ class ExactLayers {
   std::vector<std::vector<StepValue>> values_;
   ElidedValues elided_;
   std::map<std::string, ConstantPtr> exact_, derived_;  // under its own name; under that of its base
-  std::set<std::string> quantized_, integers_;  // that stand for other numbers; that do not, or nobody said
+  std::set<std::string> quantized_,
+      integers_;  // that represent other numbers; that do not, or are not known to
 };
 
 // Elements by value, in double.

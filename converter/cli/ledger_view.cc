@@ -69,7 +69,7 @@ nlohmann::json fates_of(const Model& model, const std::string& name) {
     next = at->value("became", std::string()) == "step" ? at->value("onnx_node", std::string())
                                                         : at->value("into", std::string());
   }
-  // A call of a function: the nodes that stand in its place.
+  // A call of a function: the nodes that replaced it.
   for (const nlohmann::json& line : all)
     if (chain.empty() || chain.front().contains("call"))
       if (about_node(line) && line.value("onnx_node", std::string()).starts_with(name + "/")) {

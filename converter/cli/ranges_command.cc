@@ -1,4 +1,4 @@
-// sinter ranges: what calibration sees, for people who look for the layer that int8 does not suit.
+// sinter ranges: what calibration measures, for finding the layer that int8 does not suit.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -35,7 +35,9 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 void run_ranges(const RangesArguments& a, Outcome& outcome) {
   const auto rule = parse_calibrator(a.calibrator);
-  if (!rule) throw UsageError(fmt::format("--calibrator {}: there is no such rule", a.calibrator));
+  if (!rule)
+    throw UsageError(
+        fmt::format("--calibrator {}: not a rule; sinter ranges --help lists them", a.calibrator));
   Diagnostics diagnostics;
   const std::optional<ImportedModel> imported = import_model(a.model, diagnostics);
   std::optional<Graph> graph;

@@ -114,7 +114,7 @@ class Profiler {
   std::map<uint32_t, Time> times_;
 };
 
-// Outputs of several samples along a first axis, as --each wants them.
+// Outputs of several samples along a first axis, as --each writes them.
 Arrays stacked(const std::vector<Arrays>& samples) {
   Arrays result;
   for (size_t i = 0; i < samples.front().size(); ++i) {

@@ -148,7 +148,7 @@ double work_of(const PlannedModel& plan, size_t program, double reference_factor
   return sum;
 }
 
-// Compares with the reference, and says where the first number came from.
+// Compares with the reference, and finds where the first such number came from.
 void compare_results(const Model& model, HostSession& session, const Arrays& inputs, OpenModel& reference,
                      TrialRun* trial) {
   ExactLayers layers(reference.model());

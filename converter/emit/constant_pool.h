@@ -17,7 +17,7 @@ class ConstantPool {
     uint64_t offset = 0;
     bool shared = false;  // an earlier entry's bytes, as another type or under other dims
   };
-  // Index of the constant; equal bytes stand in the file once, under equal type and dims as one entry.
+  // Index of the constant; equal bytes are in the file once, under equal type and dims as one entry.
   int32_t add(const ConstantPtr& constant);
   const std::vector<Entry>& entries() const { return entries_; }
   // Padding after the last constant included; 0 if there are none.

@@ -54,7 +54,7 @@ class ModelWriter {
   ModelWriter(const PlannedModel& model, const EmitOptions& options)
       : model_(model), options_(options), names_(options.strip_names) {}
 
-  // Builds the FlatBuffer; the pool says what the weights segment holds.
+  // Builds the FlatBuffer; the pool lists what the weights segment holds.
   std::vector<uint8_t> build() {
     std::vector<Offset<fb::Program>> programs;
     for (size_t i = 0; i < model_.programs.size(); ++i)

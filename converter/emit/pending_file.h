@@ -60,7 +60,7 @@ class PendingFile {
     write(data, bytes);
   }
   void publish(const std::function<void(const std::filesystem::path&)>& check) {
-    // On the disk before it has its name, where it is made for somebody.
+    // On the disk before it has its name, if that name is permanent.
     const bool safe = std::fflush(file_) == 0 && (!check || ::fsync(::fileno(file_)) == 0 || errno == EINVAL);
     if (!safe) fail("cannot be written");
     const int closed = std::fclose(file_);

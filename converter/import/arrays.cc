@@ -162,7 +162,7 @@ void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
     const zip_int64_t index =
         zip_file_add(zip, (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8 | ZIP_FL_OVERWRITE);
     if (index < 0)
-      throw std::runtime_error(fmt::format("the array name '{}' cannot stand in a .npz file", name));
+      throw std::runtime_error(fmt::format("the array name '{}' cannot be stored in a .npz file", name));
     zip_set_file_compression(zip, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
   }
   if (zip_close(zip) != 0) throw std::runtime_error("the zip archive cannot be finished");

@@ -35,7 +35,8 @@ ConstantPtr read_npy(const std::filesystem::path& path);
 // Writes .npz, or .npy for one array if the path ends so. bfloat16 and float8 go out as uint16 and uint8
 // bits. Leaves no partial file. Throws FileError.
 void write_arrays(const std::filesystem::path& path, const Arrays& arrays);
-// UsageError where `path`, as `flag` gives it, has no extension that write_arrays() knows for so many arrays.
+// UsageError where `path`, as `flag` gives it, has no extension that write_arrays() supports for this number
+// of arrays.
 void check_arrays_path(const std::string& flag, const std::filesystem::path& path, size_t count);
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// What a graph must be before its nodes are looked at one by one: names defined once and somewhere, no cycle.
+// What a graph must be before its nodes are lowered one by one: names defined once and somewhere, no cycle.
 // Nodes are put in an order in which every input exists, else left where they were.
 
 #include <fmt/format.h>
@@ -96,7 +96,9 @@ class Checker {
           ++waiting[i];
           in_order = in_order && found->second < i;
         } else if (given.count(name) == 0 && (outer == nullptr || !outer->has(name))) {
-          refuse(n, fmt::format("its input '{}' is produced by no node and is no input or initializer", name),
+          refuse(n,
+                 fmt::format(
+                     "its input '{}' is not produced by a node, and is not an input or an initializer", name),
                  "declare it as an input of the model, or restore what made it");
         }
       }

@@ -1,5 +1,4 @@
-// What the command line says about a model's inputs, dimensions, values and loops, against what the model
-// has.
+// Checks what the command line states about a model's inputs, dimensions, values and loops against the model.
 #pragma once
 
 #include "converter/import/lower.h"

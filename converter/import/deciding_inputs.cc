@@ -7,7 +7,8 @@
 namespace sinter::convert {
 namespace {
 
-// An input that one array can stand for, as a size or a switch can; a picture or a sequence of tokens cannot.
+// An input that a constant can replace, such as a size or a switch; a picture or a sequence of tokens cannot
+// be.
 bool can_be_fixed(const Value& input) {
   constexpr int64_t kMostSettings = 64;
   return element_count(input.dims) <= (is_float(input.dtype) ? 1 : kMostSettings);

@@ -86,7 +86,7 @@ std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& loc
   }
   if (folder_.empty()) {
     *problem =
-        fmt::format("its data lies in another file, '{}', and the model was not read from a file", location);
+        fmt::format("its data is in another file, '{}', and the model was not read from a file", location);
     return nullptr;
   }
   const auto found = opened_.find(location);
@@ -146,7 +146,8 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
       if (entry.key() == "location") location = entry.value();
       if (entry.key() == "offset") good = parse_number(entry.value(), &offset);
       if (entry.key() == "length") good = parse_number(entry.value(), &length);
-      if (!good) return refused(fmt::format("its external {} '{}' is no number", entry.key(), entry.value()));
+      if (!good)
+        return refused(fmt::format("its external {} '{}' is not a number", entry.key(), entry.value()));
     }
     std::string problem;
     const auto file = external(location, &problem);

@@ -11,7 +11,7 @@ namespace sinter::convert {
 
 // The array in the declared type: bfloat16 and float8 come as uint16 and uint8 bits or as float32, float4 as
 // float32, 4- and 2-bit integers as int8 or uint8 numbers. Null where type or shape contradict the
-// declaration; `problem` says how.
+// declaration; `problem` has the reason.
 ConstantPtr given_constant(const ConstantPtr& array, const ImportedValueInfo& declared, std::string* problem);
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// ImportedModel: what an ONNX file says, decoded but not yet believed. No protobuf beyond the reader.
+// ImportedModel: the contents of an ONNX file, decoded but not yet checked. No protobuf beyond the reader.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct ImportedTensor {
   int64_t onnx_type = 0;
   DType dtype = DType::kNone;  // kNone: strings, or a type that Sinter does not have
   Dims dims;
-  ConstantPtr data;                  // null for strings, or where `problem` says why
+  ConstantPtr data;                  // null for strings, or where `problem` has a reason
   std::vector<std::string> strings;  // string tensors
   std::string problem;               // why the data cannot be used; empty: it can
 };
@@ -55,7 +55,7 @@ struct ImportedAttribute {
   std::vector<std::string> strings;
   std::vector<ImportedTensor> tensors;                 // kTensor: one; sparse ones are given dense
   std::vector<std::shared_ptr<ImportedGraph>> graphs;  // kGraph: one
-  std::string reference;  // inside a function: the function's attribute that stands here
+  std::string reference;  // inside a function: the function's attribute to use here
 };
 const char* kind_name(ImportedAttribute::Kind kind);
 

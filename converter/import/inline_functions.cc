@@ -17,7 +17,7 @@ namespace {
 using Key = std::tuple<std::string, std::string, std::string>;
 constexpr int kMaxDepth = 64;
 // Calls in calls multiply: all expansions together are bounded, calls and nodes counted once, and once more
-// for every so many bytes that a copy takes.
+// for every kBytesOfANode bytes that a copy takes.
 constexpr size_t kBytesOfANode = 256;
 
 // What a copy of it takes, tensors' data (which is shared) and subgraphs' contents left out. Names grow by
@@ -108,7 +108,7 @@ class Inliner {
     return name;
   }
 
-  // Everything that an expansion knows: names of the body to names of the caller.
+  // The state of an expansion: names of the body to names of the caller.
   struct Scope {
     std::string prefix;
     const ImportedNode* call;

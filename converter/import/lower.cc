@@ -55,7 +55,7 @@ ValueId GraphLowering::lookup(const std::string& name) {
   if (name.empty()) return kAbsent;
   for (size_t s = scopes_.size(); s-- > 0;)
     if (const auto it = scopes_[s].find(name); it != scopes_[s].end()) return it->second;
-  if (outer_ == nullptr) return kUnknown;  // the reader has refused names that nobody produces
+  if (outer_ == nullptr) return kUnknown;  // the reader has refused names that nothing produces
   const ValueId outside = outer_->lookup(name);
   ValueId inside = outside;
   if (const ValueId stack = outer_->stack(outside); stack != kAbsent) {
@@ -221,7 +221,7 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
   }
   graph_.value(cast[0]).extents = graph_.value(value).extents;
   ledger().add(
-      {name, "", "", before, it->second, "keep", "asked for on the command line", TypeEffect::kCast, {}});
+      {name, "", "", before, it->second, "keep", "requested on the command line", TypeEffect::kCast, {}});
   return cast[0];
 }
 

@@ -19,7 +19,7 @@ namespace sinter::convert {
 
 class NodeFates;
 
-// What the command line says about shapes and values.
+// Shapes and values that the command line gives.
 struct LoweringOptions {
   std::map<std::string, Dims> shapes;            // --shape INPUT=...
   std::map<std::string, int64_t> dims;           // --dim NAME=N
@@ -28,7 +28,7 @@ struct LoweringOptions {
   std::map<std::string, int64_t> bounds;         // --bound NODE=N
   std::map<std::string, DType> keep;             // --keep TENSOR=TYPE
   bool keep_float64 = false;                     // --float64 keep: no rule may narrow one
-  // Above 0: a trial that only looks for further refusals takes this for every open dimension, for trip
+  // Above 0: a trial that only collects further refusals takes this for every open dimension, for trip
   // counts without a bound and for what grows in a loop.
   int64_t assumed = 0;
   // What one model may cost: every node, loops unrolled and bodies tried again included. Loops in loops
@@ -59,11 +59,11 @@ class GraphLowering {
   // The graph or body whose nodes are being lowered.
   const ImportedGraph& source() const { return sources_.empty() ? model_.graph : *sources_.back(); }
 
-  // The value that a name stands for here: kAbsent for "", kUnknown where its producer was refused. Outer
+  // The value of a name here: kAbsent for "", kUnknown where its producer was refused. Outer
   // names are captured (constants are taken over as they are).
   ValueId lookup(const std::string& name);
   void define(const std::string& name, ValueId value);
-  // The value in the type that --keep asks for.
+  // The value in the type that --keep gives.
   ValueId kept(const std::string& name, ValueId value);
   // A value that no operator can use (a string); only a reader of it has a problem.
   void define_unusable(const std::string& name, std::string type, std::string why);
@@ -72,8 +72,8 @@ class GraphLowering {
     std::string type, why;
   };
   const Unusable* unusable(const std::string& name) const;
-  // A sequence of tensors that the lowering holds as a list: what a name stands for (is_sequence), and its
-  // items. Null: `value` is none.
+  // A sequence of tensors that the lowering holds as a list: whether a name is one (is_sequence), and its
+  // items. Null: `value` is not a sequence.
   ValueId add_sequence(std::vector<ValueId> items);
   const std::vector<ValueId>* sequence(ValueId value) const;
   // A sequence whose number of tensors depends on data, all of one shape: they are stacked along a first

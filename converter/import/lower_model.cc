@@ -101,7 +101,7 @@ class InputShapes {
 
 bool usable_input(DType dtype) { return byte_width(dtype) != 0; }
 
-// What the file says about its inner values, against what they are (rule claim.metadata).
+// The file's declarations of its inner values, against what they are (rule claim.metadata).
 void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
   const Graph& graph = lowering.graph();
   size_t shapes = 0, types = 0;
@@ -161,7 +161,7 @@ void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
   check(graph.outputs, "output");
 }
 
-// Lengths have done their work inside: only those of the model's outputs are asked for while running.
+// Lengths have done their work inside: only those of the model's outputs are returned by runs.
 void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& outputs) {
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (std::find(outputs.begin(), outputs.end(), static_cast<ValueId>(i)) == outputs.end())

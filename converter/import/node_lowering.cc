@@ -396,7 +396,7 @@ std::string NodeLowering::operands_text() {
   return text;
 }
 
-// What an operator of the device says of its operands.
+// What inference of the device's operation finds of its operands.
 bool NodeLowering::refuse_status(const Status& status, Op op) {
   return refuse_text(
       fmt::format("{} ({})", status_text(status), op_name(op)),
@@ -418,7 +418,7 @@ bool NodeLowering::refuse_text(std::string message, std::string advice) {
   if (refused_) return false;
   if (advice.empty())
     advice = fmt::format(
-        "correct this node in the model or export it in another form; docs/ops.md says what {} takes",
+        "correct this node in the model or export it in another form; docs/ops.md lists what {} takes",
         node_.op_type);
   const bool shapes = advice == shape_advice();
   parent_.diagnostics().add({Severity::kRefusal, node_.name, node_.op_type, std::move(message),

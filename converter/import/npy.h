@@ -12,7 +12,7 @@ namespace sinter::convert {
 ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what);
 Bytes make_npy(const Constant& array);
 
-// What stands before the data.
+// What precedes the data.
 struct NpyHeader {
   DType dtype = DType::kNone;
   Dims dims;
@@ -22,7 +22,7 @@ struct NpyHeader {
 };
 // Bytes that have to be read to learn how long the header is.
 inline constexpr size_t kNpyPrefix = 12;
-// `bytes` holds at least the prefix. Throws DataError where it is no .npy array.
+// `bytes` holds at least the prefix. Throws DataError where it is not a .npy array.
 size_t npy_header_bytes(std::span<const std::byte> bytes, const std::string& what);
 // `bytes` holds the whole header.
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& what);

@@ -112,7 +112,7 @@ class Reader {
     return result;
   }
 
-  // -1 is how exporters write a dimension that they do not know.
+  // Exporters write an unknown dimension as -1.
   ImportedValueInfo value_info(const onnx_pb::ValueInfoProto& proto) const {
     ImportedValueInfo info;
     info.name = proto.name();
@@ -184,7 +184,7 @@ class Reader {
                                Kind::kGraph,  Kind::kFloats, Kind::kInts,  Kind::kStrings, Kind::kTensors,
                                Kind::kGraphs, Kind::kTensor, Kind::kOther, Kind::kOther,   Kind::kOther};
     if (p.type() > 0 && p.type() < static_cast<int>(std::size(kKinds))) return kKinds[p.type()];
-    // The oldest files give no kind: it is what is there.
+    // The oldest files give no kind: it follows from the field that is set.
     if (p.has_f()) return Kind::kFloat;
     if (p.has_i()) return Kind::kInt;
     if (p.has_s()) return Kind::kString;

@@ -28,18 +28,19 @@ struct MappedFile {
 inline constexpr size_t kMostInlined = 500'000;
 
 // The whole front end: read, inline functions, check, sort. Everything wrong is filed; nothing is returned
-// where so much is wrong that there is no graph to go on with.
+// where no usable graph is left.
 std::optional<ImportedModel> import_model(const std::filesystem::path& path, Diagnostics& diagnostics,
                                           size_t most_inlined = kMostInlined);
-// From memory that `owner` keeps alive; external data is looked for in `folder` (empty: refused).
+// From memory that `owner` keeps alive; external data is read from `folder` (empty: refused).
 std::optional<ImportedModel> import_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                                           const std::filesystem::path& folder, Diagnostics& diagnostics,
                                           size_t most_inlined = kMostInlined);
 
-// The steps, for tests. `read_model` returns nothing where the bytes are no ONNX model.
+// The steps, for tests. `read_model` returns nothing where the bytes are not an ONNX model.
 std::optional<ImportedModel> read_model(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
                                         const std::filesystem::path& folder, Diagnostics& diagnostics);
-// Replaces every call of a model-local function by its body. False: too much to go on with, and said so.
+// Replaces every call of a model-local function by its body. False: too much to continue with; a refusal is
+// filed.
 bool inline_functions(ImportedModel& model, Diagnostics& diagnostics, size_t most = kMostInlined);
 // Duplicate names, missing producers, cycles, opsets; sorts nodes (stable). Subgraphs too.
 void check_and_sort(ImportedModel& model, Diagnostics& diagnostics);

@@ -137,7 +137,7 @@ bool scan_model(std::span<const std::byte> bytes, std::string* lean, std::string
   Scanner scanner{bytes, {}, false};
   lean->clear();
   if (scanner.message(Message::kModel, 0, bytes.size(), 0, lean) && scanner.saw_graph) return true;
-  // A file of another kind goes wrong before a graph begins, or never has one.
+  // A file of another kind fails to parse before a graph begins, or never has one.
   *fault = scanner.saw_graph       ? scanner.fault
            : scanner.fault.empty() ? "not an ONNX model: it has no graph"
                                    : "not an ONNX file, or one that is cut off before its graph begins";

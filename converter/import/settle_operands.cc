@@ -39,7 +39,7 @@ bool moves_data(Op op) {
   }
 }
 
-// Everything that the value's elements come from satisfies `source`, looking through what only moves data.
+// Everything that the value's elements come from satisfies `source`; what only moves data is passed through.
 template <class Source>
 bool comes_from(const Graph& graph, ValueId id, int depth, const Source& source) {
   if (id < 0 || depth == 0) return false;
@@ -53,7 +53,7 @@ bool comes_from(const Graph& graph, ValueId id, int depth, const Source& source)
   return true;
 }
 
-// An integer proven to lie within 2^24.
+// An integer proven to be within 2^24.
 bool exact_in_float(const Graph& graph, ValueId id) {
   return comes_from(graph, id, kDepth, [&](const Value& v, const Node* node) {
     if (v.constant) return survives(*v.constant, DType::kFloat32, true);
@@ -73,8 +73,8 @@ bool exact_in_float(const Graph& graph, ValueId id) {
   });
 }
 
-// A floating-point value of modest size whose maker is no more sensitive than float32: nothing is lost when
-// it is rounded to float32.
+// A floating-point value of modest size whose producer is not more sensitive than float32: nothing is lost
+// when it is rounded to float32.
 bool bounded(const Graph& graph, ValueId id) {
   return comes_from(graph, id, kDepth, [&](const Value& v, const Node* node) {
     if (v.constant) return survives(*v.constant, DType::kFloat32, false);
@@ -110,7 +110,7 @@ bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& out
       "Add",       "Sub",   "Mul",    "Div",     "Neg",   "Concat", "Reshape", "Flatten", "Transpose",
       "Unsqueeze", "Slice", "Gather", "Squeeze", "Split", "Expand", "Tile",    "Identity"};
   std::set<std::string> reached(outputs.begin(), outputs.end());
-  // Nodes stand in the order of their operands.
+  // Nodes are in topological order.
   for (const ImportedNode& node : graph.nodes) {
     if (!node.domain.empty() ||
         std::none_of(node.inputs.begin(), node.inputs.end(),
@@ -125,7 +125,7 @@ bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& out
   return false;
 }
 
-// The type of a Constant node, which may stand behind the node that asks.
+// The type of a Constant node, which may come after the node that reads it.
 DType constant_type(const ImportedGraph& model, const std::string& name) {
   for (const ImportedNode& node : model.nodes) {
     if (node.op_type != "Constant" || node.outputs.empty() || node.outputs[0] != name) continue;
@@ -158,7 +158,7 @@ void NodeLowering::drop_needless_bounds() {
                           c->dtype(),
                           c->dtype(),
                           "input.table",
-                          fmt::format("no {} lies beyond this bound", dtype_name(dtype(inputs_[0]))),
+                          fmt::format("no {} is beyond this bound", dtype_name(dtype(inputs_[0]))),
                           TypeEffect::kKept,
                           {}});
     inputs_[i] = kAbsent;
@@ -198,7 +198,7 @@ bool NodeLowering::settle_operands() {
   if ((mixed || rules->grows) && any_integer && !node_.outputs.empty()) {
     for (const ImportedValueInfo& output : parent_.source().outputs)
       if (output.name == node_.outputs[0]) result.declared = output.dtype;
-    // Only sums of few bits need to know.
+    // Only sums of few bits depend on it.
     const bool few = std::any_of(facts.begin(), facts.end(), [](const OperandFact& f) {
       return is_integer(f.dtype) && bit_width(f.dtype) <= 16;
     });

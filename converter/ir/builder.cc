@@ -168,7 +168,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
     return ok_status();
   }
 
-  // Large weights that are widened are computed when somebody looks at them.
+  // Large weights that are widened are computed on first use.
   if (recipes && output_count == 1 && (widens_alone(attrs) || moves_widened(attrs, inputs)) &&
       dense_bytes(out_facts[0].dtype, out_facts[0].dims) >= kLargeBytes) {
     const ConstantPtr later =

@@ -196,7 +196,7 @@ std::string check(const Graph& graph) {
       return fmt::format("value {} '{}' and its constant disagree", i, v.name);
   }
   for (const ValueId id : graph.inputs) {
-    if (!valid(id)) return "a graph input is no value";
+    if (!valid(id)) return "a graph input is not a value";
     defined[static_cast<size_t>(id)] = true;
   }
   for (const Node& node : graph.nodes) {

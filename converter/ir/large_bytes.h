@@ -1,8 +1,8 @@
 // Keeps the bytes of large constants out of memory while nothing reads them, so that a conversion needs
 // memory for the weight that it works on and not for the model.
 //
-// - Pages of mapped files are given back when the last reader of a constant is done; the next one maps them
-// again.
+// - Pages of mapped files are released when the last reader of a constant is done; the next one maps them
+//   again.
 // - What folding computes goes to a file without a name in the temporary folder once kHeldBytes of such
 // results
 //   are in memory, and is mapped from there. Where that file cannot be written it stays in memory.
@@ -21,11 +21,11 @@ inline constexpr size_t kLargeConstantBytes = 256 << 10;
 // Results of folding that are held in memory, together, before further ones go to a file.
 inline constexpr size_t kHeldBytes = size_t{256} << 20;
 
-// Registers a read-only mapping of a file as one whose pages may be given back at any time.
+// Registers a read-only mapping of a file as one whose pages may be released at any time.
 // forget_file_pages() comes before it is unmapped.
 void register_file_pages(std::span<const std::byte> mapping);
 void forget_file_pages(std::span<const std::byte> mapping);
-// Gives the pages of these bytes back; does nothing where they do not lie in a registered mapping.
+// Releases the pages of these bytes; does nothing where they are not in a registered mapping.
 void release_file_pages(std::span<const std::byte> bytes);
 
 // `owner`, or, for large bytes in a registered mapping, an owner that releases their pages when it goes.

@@ -1,4 +1,4 @@
-// What a constant's recipe says about it as (q - z) * s.
+// A constant's recipe read as (q - z) * s.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ struct LowBitParts {
   int64_t block = 0;  // of a direct one, if not 0: z and s are [N, blocks of this many columns]
 };
 
-// Readings of the recipe, the most divided first; empty: there is none. What they say is to be checked: they
-// leave overflow and rounding aside.
+// Readings of the recipe, the most divided first; empty: there is none. They are to be checked: they leave
+// overflow and rounding aside.
 std::vector<LowBitParts> low_bit_parts(const ConstantPtr& constant);
 // The same with one entry of z and s for every column, if they are of blocks. False: that cannot be computed.
 bool spread_blocks(LowBitParts& parts);

@@ -55,8 +55,8 @@ bool read(ConstantPtr c, DType as, Dims dims, T absent, Operand<T>* out, int64_t
 
 struct Matrix {
   int64_t rows = 0, columns = 0;
-  int64_t block = 1;   // z and s have one item for so many columns
-  Operand<int32_t> q;  // empty where the integers are worked on as they are stored
+  int64_t block = 1;   // z and s have one item for this many columns
+  Operand<int32_t> q;  // empty where the integers are used as they are stored
   Operand<float> z, s;
 };
 
@@ -297,7 +297,7 @@ std::optional<LowBitWeights> from_parts(const ConstantPtr& constant, size_t whic
   const Dims& dims = constant->dims();
   std::optional<PackedIntegers> stored;
   if (parts.direct && parts.q->dims() == dims) stored = PackedIntegers::of(parts.q);
-  // Where direct parts do not do, they are looked at as any others.
+  // Where direct parts do not suffice, they are treated as any others.
   const auto by_element = [&]() -> std::optional<LowBitWeights> {
     LowBitParts spread = parts;
     spread.direct = false;

@@ -14,7 +14,7 @@ class PackedIntegers {
   // nullopt: not int4, uint4, int8 or uint8, or empty.
   static std::optional<PackedIntegers> of(const ConstantPtr& constant);
 
-  // The least and the largest integer.
+  // The smallest and the largest integer.
   std::pair<int64_t, int64_t> range() const;
   // Every integer less `offset`, as the low bits of a type of as many bits.
   Bytes shifted(int64_t offset) const;

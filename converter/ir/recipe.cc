@@ -55,7 +55,7 @@ bool masks(const OpAttrs& attrs) {
   return op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub;
 }
 
-// Adds up what stands below, each part once.
+// Adds up everything below, each part once.
 void count(const std::vector<ConstantPtr>& inputs, std::set<const void*>* seen, Recipe* sum) {
   for (const ConstantPtr& c : inputs) {
     if (!c) continue;

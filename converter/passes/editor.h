@@ -1,5 +1,5 @@
-// Editor: what rewriting passes share. Nodes stay where they are while a pass looks around, so that indexes
-// hold; commit() puts inserted nodes in and takes erased ones out.
+// Editor: what rewriting passes share. Nodes stay where they are during a pass, so that indexes hold;
+// commit() puts inserted nodes in and takes erased ones out.
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ namespace {
 // Far below any score; sums of many masks stay finite.
 constexpr double kMasked = 1e30;
 constexpr int kMaskDepth = 8;
-// Masks beyond this size are not looked into.
+// Masks beyond this size are not examined.
 constexpr int64_t kMostElements = int64_t{1} << 24;
 
 class FiniteMasks {

@@ -222,14 +222,14 @@ class Islands {
       half_[static_cast<size_t>(id)] = fresh;
       record(node, value.name, DType::kFloat32, DType::kFloat16,
              Float16Rules::moves(node) ? "moved in float16, like its operand"
-                                       : "the target computes it in float16, as asked for",
+                                       : "the target computes it in float16, on request",
              TypeEffect::kNarrowed);
       id = fresh;
     }
     const std::vector<ValueId> narrow = node.outputs;
     const std::string name = node.name;
     graph_.nodes.push_back(std::move(node));
-    // For those who read it in float32; goes with the dead code where there is nobody.
+    // For readers in float32; dead code where there are none.
     for (size_t i = 0; i < wide.size(); ++i)
       if (wide[i] != narrow[i])
         graph_.nodes.push_back(

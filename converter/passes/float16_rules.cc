@@ -50,7 +50,7 @@ double largest(const Constant& c) {
   return most;
 }
 
-// Filters lie along the first axis, but for these.
+// Filters are along the first axis, but for these.
 bool filters_first(const Node& node) {
   const auto* product = node.as<MatMulAttrs>();
   return node.op() != Op::kDepthwiseConv && (product == nullptr || product->transpose_b != 0);
@@ -318,7 +318,7 @@ double Float16Rules::product_bound(const Node& node) const {
   return bias + (sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end()));
 }
 
-// Backwards from what needs more than float16 tells apart, forwards from integers.
+// Backwards from what needs more than the precision of float16, forwards from integers.
 void Float16Rules::find_wide() {
   const auto elementwise = [](const Node& node) {
     return (op_info(node.op())->traits & kElementwise) != 0 || moves(node);
@@ -423,7 +423,7 @@ std::string Float16Rules::refusal_of_constant(const Node& node, size_t operand) 
     return fmt::format("the constant {:g} is beyond float16's range", most);
   const bool addend = node.op() == Op::kAdd || node.op() == Op::kSub;
   if (addend && most > kLargestAddend)
-    return fmt::format("float16 does not tell numbers near the constant {:g} apart", most);
+    return fmt::format("float16 is too coarse for numbers near the constant {:g}", most);
   if (addend || (is_product(node.op()) && operand > 1)) return {};
   // Small weights: what is lost of a filter.
   const bool first = filters_first(node), product = is_product(node.op());

@@ -15,7 +15,7 @@ namespace sinter::convert {
 inline constexpr double kLargestFloat16 = 65504;
 
 // Operations that are two in float16: SiLU (x * sigmoid(x)), and arithmetic that clamps its result. `second`
-// reads the first's result, behind x for SiLU; none where there is no `first`.
+// reads the first's result, behind x for SiLU; without a `first`, none does.
 struct Float16Split {
   std::optional<OpAttrs> first;
   OpAttrs second;

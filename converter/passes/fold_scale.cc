@@ -1,6 +1,6 @@
 // fold-scale: what multiplies or adds per output channel behind a linear operation (a batch normalization, a
 // bias) goes into its weights and bias. Everything is computed in double and rounded once. Shifts that would
-// swallow the bias (masks of -1e9) are no part of an affine function and stay.
+// swallow the bias (masks of -1e9) are not part of an affine function and stay.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace sinter::convert {
 namespace {
 
-// Outputs of a linear operation: their count and the axis of the weights along which they lie.
+// Outputs of a linear operation: their count and the axis of the weights that counts them.
 struct Linear {
   int64_t outputs = 0;
   bool last = false;  // the last axis of the weights, else the first

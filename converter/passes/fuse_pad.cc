@@ -28,7 +28,7 @@ IntList* pads_of(Node& node) {
   return nullptr;
 }
 
-// Nothing in the padded value stands before `keep`'s axes.
+// Nothing in the padded value precedes `keep`'s axes.
 bool spatial_only(const IntList& pads, int rank) {
   return pads.size() == 2 * rank && pads[0] == 0 && pads[rank] == 0 && pads[rank - 1] == 0 &&
          pads[2 * rank - 1] == 0;

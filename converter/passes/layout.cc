@@ -1,6 +1,6 @@
 // layout: where values are held channels-first and where channels-last, chosen for the whole graph at once.
 //
-// Every operation that does not care about the order of axes (relabel.h) is a variable; a value whose
+// Every operation that works in any order of axes (relabel.h) is a variable; a value whose
 // producer and readers differ costs its bytes once, for one Transpose. The cheapest labelling is a minimum
 // cut. Then the graph is rebuilt; Transposes that the labels made superfluous are simply not emitted.
 #include <algorithm>
@@ -44,7 +44,7 @@ int64_t transposed_bytes(const Graph& graph) {
 }
 
 enum class Role {
-  kFixed,     // cares about the order
+  kFixed,     // needs its order
   kVariable,  // does not
   kTo,        // a Transpose into the frame's order
   kFrom,      // a Transpose out of it
@@ -134,7 +134,7 @@ class Relayout {
     return true;
   }
 
-  // Whether this operand is read in the order that the node's label says.
+  // Whether this operand is read in the order of the node's label.
   bool tied(int n, size_t operand) {
     if (plan(n).shuffle) return false;
     const auto& r = plan(n).relabelled;
@@ -352,7 +352,7 @@ class Relayout {
     forms_[static_cast<size_t>(id)].own = id;
   }
 
-  // A value that now exists only in the other order keeps its name there, and tells which order that is.
+  // A value that now exists only in the other order keeps its name there, and records which order that is.
   void keep_names() {
     std::vector<bool> exists(graph_.values.size());
     for (const Node& node : graph_.nodes)

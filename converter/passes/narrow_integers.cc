@@ -82,7 +82,7 @@ class NarrowIntegers {
                               DType::kInt64,
                               DType::kInt32,
                               "narrow.i64",
-                              fmt::format("proven to lie in {} .. {}", ranges[k].low, ranges[k].high),
+                              fmt::format("proven to be in {} .. {}", ranges[k].low, ranges[k].high),
                               old.constant ? TypeEffect::kRetyped : TypeEffect::kNarrowed,
                               {}});
       inputs[operands[k]] = narrow(inputs[operands[k]]);
@@ -134,7 +134,8 @@ class NarrowIntegers {
     }
   }
 
-  // The operands of which the result is a sum, a product or a choice; none: an operation not looked into.
+  // The operands of which the result is a sum, a product or a choice; none: an operation that is not
+  // analysed.
   static std::vector<size_t> terms(const Node& node) {
     switch (node.op()) {
       case Op::kAdd:
@@ -167,7 +168,7 @@ class NarrowIntegers {
     }
   }
 
-  // The same value in int32; `known` has looked at all of it.
+  // The same value in int32; `known` covers all of it.
   ValueId narrow(ValueId id) {
     const auto [at, fresh] = narrow_.emplace(id, kAbsent);
     if (!fresh) return at->second;

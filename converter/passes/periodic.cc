@@ -6,7 +6,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr int kPeriodicDepth = 32;
-// Constants beyond this size are not looked into.
+// Constants beyond this size are not examined.
 constexpr int64_t kMostPeriodicElements = int64_t{1} << 22;
 
 class Periodic {

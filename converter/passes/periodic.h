@@ -1,5 +1,5 @@
-// Elements phase, phase + period, phase + 2 period, ... of a value in row-major order, as a text that tells
-// where they come from: equal texts are equal numbers, whatever runs. Nothing follows from unequal ones.
+// Elements phase, phase + period, phase + 2 period, ... of a value in row-major order, as a text that
+// identifies their source: equal texts are equal numbers in every run. Nothing follows from unequal ones.
 #pragma once
 
 #include <string>

@@ -56,7 +56,7 @@ std::span<const Pass> all_passes() {
       {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
       {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
       {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
-      {"integer", "computes on integers what stands between dequantizing and quantizing", integer_form},
+      {"integer", "computes on integers what is between dequantizing and quantizing", integer_form},
       {"drop-subnormals", "makes weights 0 that are too small to count and slow to compute with",
        drop_subnormals},
       {"simplify-last", "as simplify, after the fusions", simplify},
@@ -96,7 +96,7 @@ int run_pass(Graph& graph, const char* name) {
     require(graph, pass.name);
     return changes;
   }
-  throw std::logic_error(fmt::format("there is no pass '{}'", name));
+  throw std::logic_error(fmt::format("'{}' is not a pass", name));
 }
 
 namespace {

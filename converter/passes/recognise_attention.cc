@@ -3,7 +3,7 @@
 //
 // Masks come in three ways, and each has its rule (AttentionRule), so that a query of which every key is
 // masked gives what the model gives: NaN for -inf, equal weights for large finite numbers, or the zeros that
-// the model asks for.
+// the model specifies.
 //   added      scores + bias                            kAdds
 //   replacing  Where(mask, scores, -1e9)                kReplaces, with the bias Where(mask, 0, -1e9)
 //   repaired   Where(IsNaN(weights), 0, weights)        kAddsNanToZero

@@ -57,7 +57,7 @@ class RecognisePairRope {
       if (a.starts[i] != 0 || a.steps[i] != 1 || a.sizes[i] != dims(from)[i]) return {};
     if (a.sizes[last] != half) return {};
     if (start <= 1 && (half == 1 || a.steps[last] == 2)) return {bare(from), start, true};
-    // Halves of the rows depend on the rows' length: no View may lie between.
+    // Halves of the rows depend on the rows' length: no View may be between.
     if (a.steps[last] == 1 && start % half == 0 && id == e_.node(n).outputs[0])
       return {from, start / half, false};
     return {};

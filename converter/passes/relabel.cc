@@ -42,7 +42,7 @@ AttrList<T> both_ends(const Frame& frame, const AttrList<T>& own) {
   return out;
 }
 
-// The kept axes stand in the same order in both frames.
+// The kept axes are in the same order in both frames.
 bool order_kept(const Frame& frame, int rank, const IntList& gone) {
   int64_t last = -1;
   for (const int64_t p : frame.perm(rank)) {

@@ -1,4 +1,4 @@
-// How operations look when their values are held with the channels at the other end.
+// Operations rewritten for values that are held with the channels at the other end.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,7 @@ struct Relabelled {
   bool output = true;      // the outputs take it too
 };
 
-// The operation on operands held in the frame's order; nothing where it cares about the order.
+// The operation on operands held in the frame's order; nothing where it needs its order.
 std::optional<Relabelled> relabel(const Graph& graph, const Node& node, const Frame& frame);
 
 // View, Transpose, View, where the first splits axes and the last joins them (channel shuffle, depth to

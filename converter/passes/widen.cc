@@ -212,7 +212,7 @@ class Retyping {
          !wider ? "narrow.f64"
          : sum  ? "accumulate.wide"
                 : "promote.float",
-         !wider ? "asked for on the command line"
+         !wider ? "requested on the command line"
          : sum  ? "sums are kept in float32, which neither overflows nor stalls where the model's type would"
                 : "computed in float32, which holds every value of the model's type",
          value.constant ? TypeEffect::kRetyped

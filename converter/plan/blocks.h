@@ -1,4 +1,4 @@
-// Blocks: values that lie at fixed distances from one another because a step is elided or works in place.
+// Blocks: values at fixed distances from one another because a step is elided or works in place.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The planner's checker: knows the rules of schemas/FORMAT.md ("Planned memory"), not how the plan was made.
+// The planner's checker: checks the rules of schemas/FORMAT.md ("Planned memory"), independently of how the
+// plan was made.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,7 +82,7 @@ class ProgramCheck {
     }
     if (program_.regions.empty() || program_.regions.size() > kMostRegions)
       return "too few or too many regions";
-    if (!entry_ && program_.regions.size() > 1) return "a subprogram lies in several memories";
+    if (!entry_ && program_.regions.size() > 1) return "a subprogram is in several memories";
     return sum == program_.arena_bytes ? "" : "the arena is not the sum of the regions";
   }
 
@@ -92,13 +93,13 @@ class ProgramCheck {
   }
   bool placed(ValueId id) const { return id >= 0 && program_.values[static_cast<size_t>(id)].placed; }
 
-  // Everything lies where who touches it can reach it.
+  // Everything is in memory that its users can reach.
   std::string check_memories() const {
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       if (program_.values[i].region >= program_.regions.size())
         return fmt::format("value {} has no region", i);
       if (memory(static_cast<ValueId>(i)) != graph_.values[i].memory)
-        return fmt::format("value {} lies in the wrong memory", i);
+        return fmt::format("value {} is in the wrong memory", i);
       for (const auto& [axis, count] : graph_.values[i].extents)
         if (memory(count) != 0) return fmt::format("value {} has a length that the host does not see", i);
     }

@@ -154,7 +154,7 @@ bool Storage::may_lie_inside(ValueId part, ValueId whole) const {
          graph_.value(part).memory == graph_.value(whole).memory;
 }
 
-// The inputs lie in the output, each with its strides.
+// The inputs are parts of the output, each with its strides.
 void Storage::place_parts(size_t n) {
   const Node& node = graph_.nodes[n];
   const auto axis = static_cast<size_t>(node.as<ConcatAttrs>()->axis);
@@ -177,7 +177,7 @@ void Storage::place_parts(size_t n) {
   strided_.push_back(n);
 }
 
-// Which operands could lie in the result, were it not for others.
+// Which operands could be placed in the result, were it not for others.
 void Storage::find_fitting(size_t n) {
   const Node& node = graph_.nodes[n];
   const ValueId out = node.outputs[0];
@@ -197,7 +197,7 @@ void Storage::find_fitting(size_t n) {
   if (join.bytes > 0) partial_.push_back(std::move(join));
 }
 
-// The output lies in the input.
+// The output is part of the input.
 void Storage::place_window(size_t n) {
   const Node& node = graph_.nodes[n];
   const auto& slice = *node.as<SliceAttrs>();

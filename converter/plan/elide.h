@@ -1,6 +1,6 @@
-// Steps that move nothing: View and Copy are their operand; a Slice, or the parts of a Concat, lie inside the
-// other: where they are contiguous; elsewhere with strides, if whoever writes or reads them takes that as
-// well as dense operands.
+// Steps that move nothing: View and Copy are their operand; a Slice, or the parts of a Concat, are placed
+// inside the other: where they are contiguous; elsewhere with strides, if the steps that write or read them
+// take that as well as dense operands.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace sinter::convert {
 
-// A Concat that is not elided, or a Pad, although operands could lie in its result.
+// A Concat that is not elided, or a Pad, although operands could be placed in its result.
 struct PartialJoin {
   size_t node;
   std::vector<bool> fits;  // by operand, some of them
@@ -40,7 +40,7 @@ class Storage {
   // Steps that are elided with strides.
   const std::vector<size_t>& strided() const { return strided_; }
   const std::vector<PartialJoin>& partial() const { return partial_; }
-  // Whether output 0 of `node` may lie where `operand` does, if that dies there: the op allows it, and dims,
+  // Whether output 0 of `node` may be placed on `operand`, if that dies there: the op allows it, and dims,
   // strides and element sizes agree.
   bool fits_in_place(const Node& node, ValueId operand) const;
   // Bytes from a block's start to its end.
@@ -77,7 +77,7 @@ class Storage {
   std::vector<std::vector<size_t>> touching_;  // steps with the value among their operands
 };
 
-// Whether the slice's elements lie side by side in its operand, and how many bytes from its start.
+// Whether the slice's elements are contiguous in its operand, and how many bytes from its start.
 bool contiguous(const SliceAttrs& slice, const Value& in, uint64_t* distance);
 
 }  // namespace sinter::convert

@@ -33,7 +33,7 @@ ValueId a_result(const Node& node) {
   return it == node.outputs.end() ? kAbsent : *it;
 }
 
-// A plan made quickly, and what it says of each node by the value that the node makes.
+// A plan made quickly, with its facts about each node by the value that the node makes.
 class Draft {
  public:
   Draft(const Graph& graph, PlanOptions options) {
@@ -114,7 +114,7 @@ uint64_t stripe_bytes(const Graph& graph, const StripeRegion& region, const Stri
     for (const ValueId id : node.inputs)
       if (const auto it = made.find(id); it != made.end()) last[it->second] = i;
   }
-  bytes.back() = 0;  // lies in the whole result
+  bytes.back() = 0;  // is part of the whole result
   uint64_t most = 0;
   for (size_t i = 0; i < count; ++i) {
     const Node& node = graph.nodes[region.nodes[i]];
@@ -183,7 +183,7 @@ struct StripedGraph {
   std::vector<Striping> stripings;  // of the nodes of the graph as it was
   Graph graph;
   std::vector<size_t> origin;  // of each node
-  std::vector<uint64_t> live;  // bytes while it runs; 0 where the planner knows no such step
+  std::vector<uint64_t> live;  // bytes while it runs; 0 where the planner has no such step
 };
 
 class Fitter {
@@ -220,7 +220,7 @@ class Fitter {
     return state;
   }
 
-  // Those that may suffice first, the cheapest in front; then those that need the least.
+  // Those that may suffice first, the cheapest in front; then those that need the fewest bytes.
   std::vector<Candidate> candidates(size_t fullest, uint64_t target) const {
     std::vector<Candidate> all;
     for (size_t last = fullest; last < std::min(graph_.nodes.size(), fullest + 1 + kMostAhead); ++last)
@@ -333,7 +333,7 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
     const uint64_t over = arena_of(best.model) - limit;
     target -= std::min(target, over);
   }
-  // The least that there is, and then the cheapest way there.
+  // The smallest possible one, and then the cheapest way there.
   if (!best.fits) attempt(attempt(0));
   return best;
 }

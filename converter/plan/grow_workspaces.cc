@@ -15,7 +15,7 @@ struct Extent {
 // What float32 takes of each byte; 0 for values that were not quantized.
 uint64_t float_factor(DType t) { return t == DType::kInt8 ? 4 : t == DType::kInt16 ? 2 : 0; }
 
-// Calls visit(n, values that live in step n and lie in host memory) for each step.
+// Calls visit(n, values in host memory that are live in step n) for each step.
 void for_each_step(const PlannedProgram& program,
                    const std::function<void(size_t n, const std::vector<size_t>& living)>& visit) {
   std::vector<size_t> coming, living;

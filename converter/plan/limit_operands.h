@@ -1,4 +1,4 @@
-// A step of a file has at most so many operands; wider joins become trees of joins.
+// The operands of a file's step are limited; wider joins become trees of joins.
 #pragma once
 
 #include "converter/ir/graph.h"

@@ -16,7 +16,7 @@ constexpr Pick kPicks[] = {Pick::kLowest, Pick::kLowFailing, Pick::kPreferred, P
                            Pick::kFailing};
 constexpr const char* kSearchOrders[] = {"tlaz", "alt", "laz", "tal"};
 constexpr uint64_t kOrderCount = std::size(kSearchOrders);
-constexpr uint64_t kRunNodes = 1500;  // at least enough to place every block
+constexpr uint64_t kRunNodes = 1500;  // enough to place every block
 constexpr double kScatter = 0.3;
 constexpr int kRepairs = 20;  // of one order
 // Of more blocks only the first orders are tried (each takes quadratic time); no search (it recurses per
@@ -121,7 +121,7 @@ class Solver {
       if (outcome == SearchOutcome::kUndecided && aim < high) {
         aim = (aim + high + 1) / 2;
       } else if (outcome == SearchOutcome::kUndecided) {
-        // Nothing but the least improvement is open above: spend what is left at the bound.
+        // Only the smallest improvement is open above: spend what is left at the bound.
         aim = low, share = 1;
       } else {
         aim = outcome == SearchOutcome::kImpossible ? low : low + (high - low) / 2;
@@ -195,7 +195,7 @@ OffsetResult assign_offsets(std::vector<MemoryBlock>& blocks, const OffsetOption
   return Solver(blocks, options).solve();
 }
 
-// Where all that is live is whole blocks, the sum of their aligned sizes; pieces may lie in each other's
+// Where all that is live is whole blocks, the sum of their aligned sizes; pieces may use each other's
 // padding.
 uint64_t memory_lower_bound(const std::vector<MemoryBlock>& blocks, uint64_t alignment) {
   struct Change {

@@ -1,10 +1,10 @@
 // Offset assignment: blocks with sizes and live ranges go into one arena (dynamic storage allocation).
 //
 // Greedy arrangements come first (offsets_greedy.h). Where the best of them is above the lower bound, an
-// exact search (offsets_search.h) looks for one at the bound, then between the two, until it has proved what
-// it holds or has used up its nodes. What is not searched (pieces, many blocks) is arranged greedily again
-// and again, with what ended too high placed earlier. Same input, same result: the budget counts search
-// nodes, a time limit is opt-in.
+// exact search (offsets_search.h) tries for one at the bound, then between the two, until the best one is
+// proved or the nodes are used up. What is not searched (pieces, many blocks) is arranged greedily again and
+// again, with what ended too high placed earlier. Same input, same result: the budget counts search nodes, a
+// time limit is opt-in.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ struct MemoryBlock {
   uint64_t bytes = 0;
   int first = 0, last = 0;
   uint64_t offset = 0;  // the result, a multiple of the alignment
-  // What of it is taken when; empty: all bytes all the time. Other blocks may lie where no piece is. Pieces
-  // lie within bytes, first and last.
+  // What of it is taken when; empty: all bytes all the time. Other blocks may be placed where no piece is.
+  // Pieces are within bytes, first and last.
   std::vector<MemoryPiece> pieces = {};
 };
 
 struct OffsetOptions {
   uint64_t alignment = 64;
-  uint64_t capacity = 0;       // stop at an arrangement of at most this many bytes; 0: look for the least
+  uint64_t capacity = 0;       // stop at an arrangement of at most this many bytes; 0: find the minimum
   uint64_t max_nodes = 20000;  // of the search; 0: greedy only
   double max_seconds = 0;      // 0: none; else the result may depend on the machine
 };
@@ -39,8 +39,8 @@ struct OffsetResult {
   uint64_t bytes = 0;
   uint64_t lower_bound = 0;  // no arrangement takes less
   uint64_t nodes = 0;        // that the search took
-  bool proved = false;       // bytes is the least possible (where capacity is given: or capacity is proved
-                             // impossible); then lower_bound says so too
+  bool proved = false;       // bytes is the minimum (where capacity is given: or capacity is proved
+                             // impossible); lower_bound then agrees
 };
 
 // Sets every block's offset. Never worse than the best of the greedy arrangements.

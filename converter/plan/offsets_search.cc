@@ -91,8 +91,8 @@ void OffsetSearch::undo(size_t mark) {
   }
 }
 
-// What is placed next is no orphan, so nothing comes to lie below the lowest block that is none; an orphan
-// comes to lie on an open neighbour.
+// The next block is never an orphan, so nothing will be below the lowest block that is not one; an orphan
+// will be on an open neighbour.
 bool OffsetSearch::lift_orphans(const Indices& open) {
   int32_t floor = INT32_MAX;
   for (const int32_t i : open)
@@ -115,7 +115,7 @@ bool OffsetSearch::lift_orphans(const Indices& open) {
   return true;
 }
 
-// The one-machine bound: what cannot lie below `earliest` has to fit above it, for every `earliest` of a
+// The one-machine bound: what cannot be below `earliest` has to fit above it, for every `earliest` of a
 // section.
 bool OffsetSearch::fits(const Indices& by_earliest) {
   int32_t from = INT32_MAX, to = 0;

@@ -1,16 +1,16 @@
 // Exact search for an arrangement of rectangles (a size, a range of time) within a capacity.
 //
 // A block is open until it is placed. The search picks an open block and asks whether some open neighbour (a
-// block of common time) comes to lie under it:
-//  - none does: then it lies directly on what is placed already, and its open neighbours above it;
+// block of common time) will be under it:
+//  - none does: then it is placed directly on what is placed already, and its open neighbours above it;
 //  - one does: it is an `orphan`, not to be placed before a neighbour was.
 // Every arrangement in which no block can be moved down answers each question in one way, so the order of the
 // questions is free: it decides how soon the search fails or succeeds, not what it can find. Only blocks are
-// picked that lie no higher than their open neighbours.
+// picked that are no higher than their open neighbours.
 //
-// Of all arrangements only the one whose offsets, listed by index, are least in lexicographic order is looked
-// for. In it no block can be moved down, of two equal blocks the one of lower index is the lower one, and two
-// blocks of the same time that touch are in the order of their indices.
+// The search is for the arrangement whose offsets, listed by index, are first in lexicographic order. In it
+// no block can be moved down, of two equal blocks the one of lower index is the lower one, and two blocks of
+// the same time that touch are in the order of their indices.
 //
 // Bounds: in every section of time the open blocks form a one-machine problem with release dates (the lowest
 // offset that each can still have); its makespan has to fit. Where no open block spans two neighbouring

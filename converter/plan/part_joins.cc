@@ -79,7 +79,7 @@ class Parting {
     parted_.origin.push_back(Parted::kNew);
   }
 
-  // A step that copies: unlike that of a Copy, its result never lies where its operand does.
+  // A step that copies: unlike that of a Copy, its result is never placed on its operand.
   ValueId spread(ValueId operand, const Dims& dims) { return emit(BroadcastAttrs{IntList(dims)}, operand); }
   // `count` planes along `axis` beside `inner`.
   ValueId filled(ValueId fill, ValueId inner, size_t axis, int64_t count) {
@@ -108,7 +108,7 @@ class Parting {
         window.steps[i] = -1;
     }
     const ValueId planes = emit(window, inner);
-    // A window that is read where it lies has to be copied.
+    // A window that is read in place has to be copied.
     return mode == PadMode::kReflect && count > 1 ? planes : spread(planes, border);
   }
   ValueId zero(DType dtype) {

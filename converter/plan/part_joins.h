@@ -1,6 +1,6 @@
 // Joins taken apart, so that most of what they move is written where it belongs. A Concat's operands that
-// cannot lie in it are copied there by steps of their own; a Pad becomes joins of its operand and of what
-// surrounds it, in the same order of axes as its kernel has.
+// cannot be placed in it are copied there by steps of their own; a Pad becomes joins of its operand and of
+// what surrounds it, in the same order of axes as its kernel has.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ struct Parted {
 };
 
 // Whether a Pad can be written as joins: a border that is reflected or wrapped is no wider than what it
-// shows.
+// repeats.
 bool can_part(const Graph& graph, const Node& node);
 // Takes the given steps of `graph` apart, whose Pads can_part(). Values keep their ids, new ones follow.
 Parted part_joins(const Graph& graph, const std::vector<PartialJoin>& joins);

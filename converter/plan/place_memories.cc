@@ -14,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// Constants that prepare() takes over are told by a mask of so many operands.
+// The mask of constants that prepare() takes over has this many operands.
 constexpr size_t kMostPacked = 32;
 
 class MemoryPlacing {

@@ -19,14 +19,14 @@ struct PlannedStep {
   std::vector<uint64_t> later;  // workspace_bytes for the candidates behind the first, one after another
   uint32_t max_threads = 0;     // 0: all
   bool elided = false;
-  bool in_order = false;  // output 0 lies over operand 0, from before its start on
-  // Bytes by which operand 0 must begin behind output 0 for that; kNever: it cannot be.
+  bool in_order = false;  // output 0 is placed over operand 0, from before its start on
+  // Bytes by which operand 0 must begin behind output 0 for that; kNever: impossible.
   static constexpr uint64_t kNever = UINT64_MAX;
   uint64_t lead = kNever;
   std::vector<uint32_t> subprograms;
 };
 
-// Where a value lies; steps are node indices, -1: before the first, nodes.size(): after the last.
+// A value's place; steps are node indices, -1: before the first, nodes.size(): after the last.
 struct PlannedValue {
   bool placed = false;  // constants and captured values are not
   uint32_t region = 0;  // index into PlannedProgram::regions
@@ -41,7 +41,7 @@ struct PlannedRegion {
   uint8_t memory = 0;        // as in Value::memory
   uint64_t bytes = 0;        // padding included
   uint64_t lower_bound = 0;  // in this order of steps no arrangement takes less, padding included
-  bool proved = false;       // bytes is the least
+  bool proved = false;       // bytes is the minimum
 };
 
 struct PlannedProgram {

@@ -72,7 +72,7 @@ class ModelPlanner {
     return program;
   }
 
-  // Joins that are moved although most of them could lie where it belongs, the largest first: taken apart
+  // Joins that are moved although most of them could be written in place, the largest first: taken apart
   // where that saves memory, or costs none and moves much less.
   void take_apart(const Graph& graph, std::vector<PartialJoin> joins, const std::vector<PlannedStep>& steps,
                   size_t own_inputs, const std::vector<ValueId>& held, PlannedProgram& best) {
@@ -108,7 +108,7 @@ class ModelPlanner {
         taken.pop_back();
     }
   }
-  // A few more steps take less time than what lies in place takes to move. A border takes about as long to
+  // A few more steps take less time than moving what can be in place. A border takes about as long to
   // fill as to copy, but in shorter runs.
   static bool moves_less(const Node& node, uint64_t in_place, uint64_t whole) {
     constexpr uint64_t kMuch = 4096;
@@ -207,7 +207,7 @@ class ModelPlanner {
     if (!strides) return place_in(graph, steps, Storage(*graph, own_inputs), own_inputs, held, true);
     const auto storage = [&] { return Storage(*graph, own_inputs, takes(*graph, steps), *moved); };
     PlannedProgram best = place_in(graph, steps, storage(), own_inputs, held, false);
-    // What lies in another value keeps all of that alive; so each step only if it costs no memory.
+    // A value that is part of another keeps all of that alive; so each step only if it costs no memory.
     constexpr size_t kMostTrials = 64;
     std::vector<size_t> tried = storage().strided();
     if (tried.size() > kMostTrials) tried.resize(kMostTrials);
@@ -331,14 +331,14 @@ class ModelPlanner {
       const CallView view(*program.graph, node);
       size_t workspace = 0;
       if (!taken(program.steps[n], view.call, &workspace))
-        throw std::logic_error(fmt::format("{} '{}' lies in the memory of a backend that refuses it",
+        throw std::logic_error(fmt::format("{} '{}' is placed in the memory of a backend that refuses it",
                                            op_name(node.op()), node.name));
     }
   }
 
   PlannedModel& model_;
   const PlanOptions& options_;
-  double seconds_ = options_.seconds;  // left to look on for
+  double seconds_ = options_.seconds;  // left for the search
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace sinter::convert {
 // host code.
 struct CandidateSource {
   std::string name;
-  // ok: accepted, *workspace is the bound over instruction sets and up to so many threads.
+  // ok: accepted, *workspace is the bound over instruction sets and up to this many threads.
   Status (*accept)(const OpCall& call, int threads, size_t* workspace) = nullptr;
   // Its steps work on memory of its own, which the host does not see.
   bool own_memory = false;
@@ -38,13 +38,13 @@ struct PlanOptions {
   int threads = kPlannedThreads;
   // Beyond this, more threads do not make the arena larger.
   uint64_t thread_arena = UINT64_MAX;
-  // Results may lie partly over the operand that they are made of, where only the reference kernels compute a
-  // step; it then runs on one thread.
+  // Results may be placed partly over the operand that they are made of, where only the reference kernels
+  // compute a step; it then runs on one thread.
   bool overlap = false;
   bool strides = true;    // Slices and Concats are also elided where that makes operands strided
-  bool thorough = false;  // search for the least memory: order of steps, offsets
-  // Where the search has not proved that nothing is left to gain, look on for so long. The result may then
-  // depend on the machine.
+  bool thorough = false;  // search for the minimum of memory: order of steps, offsets
+  // The search goes on for this long where it has not proved that nothing is left to gain. The result may
+  // then depend on the machine.
   double seconds = 0;
   bool islands =
       false;          // keep steps in another memory even where moving their operands costs more than they do
@@ -55,7 +55,7 @@ struct PlanOptions {
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options);
 
 // Independent of how the plan was made: no two values that are live together share a byte unless an elided
-// step or an in-place operation explains it; everything lies inside the arena. Empty, or the first fault.
+// step or an in-place operation explains it; everything is inside the arena. Empty, or the first fault.
 std::string check_plan(const PlannedModel& model);
 
 }  // namespace sinter::convert

@@ -53,7 +53,7 @@ class ProgramPlanner {
     }
   }
 
-  // Sum of what lives in host memory in step n, each on its own.
+  // Sum of the values that are live in host memory in step n, each counted separately.
   uint64_t live_in(int n) {
     const auto step = static_cast<size_t>(n);
     uint64_t sum = memory_of(graph_, graph_.nodes[step]) == 0 ? program_.steps[step].workspace_bytes : 0;

@@ -1,4 +1,4 @@
-// Memory of one program whose steps are chosen and in order: what lies on what, then offsets.
+// Memory of one program whose steps are chosen and in order: which values share memory, then offsets.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 namespace sinter::convert {
 
 // Fills values, offsets and what follows from them; graph, own_inputs and steps are given. `held`: values
-// that live until the end besides the graph's outputs. Results lie partly over operand 0 in steps where
-// otherwise more than `enough` bytes live. `effort`: of the search for offsets; 0: greedy only.
+// that live until the end besides the graph's outputs. Results are placed partly over operand 0 in steps
+// where otherwise more than `enough` bytes are live. `effort`: of the search for offsets; 0: greedy only.
 void plan_memory(PlannedProgram& program, Storage storage, const std::vector<ValueId>& held, double effort,
                  uint64_t enough);
 

@@ -43,7 +43,7 @@ class RegionOffsets {
   using Span = std::pair<uint64_t, uint64_t>;  // bytes, from the block's start
 
   PlannedValue& at(ValueId id) { return program_.values[static_cast<size_t>(id)]; }
-  // The value that all of its block lie on. Chains are long and looked at once.
+  // The value on which all of its block is placed. Chains are long and followed once.
   ValueId root(ValueId id) {
     std::vector<ValueId> way;
     for (; root_[static_cast<size_t>(id)] == kAbsent && at(id).alias_of >= 0; id = at(id).alias_of)
@@ -54,7 +54,7 @@ class RegionOffsets {
   }
 
   // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
-  // lie in between.
+  // be placed in between.
   MemoryBlock block_of(ValueId root) {
     const std::vector<ValueId>& members = members_[static_cast<size_t>(root)];
     const uint64_t start = at(root).offset;
@@ -151,7 +151,7 @@ class RegionOffsets {
   const Graph& graph_;
   PlannedProgram& program_;
   const OffsetOptions& options_;
-  std::vector<ValueId> root_;                  // where it has been looked for
+  std::vector<ValueId> root_;                  // where it has been found
   std::vector<std::vector<ValueId>> members_;  // by root
 };
 

@@ -1,4 +1,4 @@
-// From a program's blocks to addresses: the regions, and where in them every value and workspace lies.
+// From a program's blocks to addresses: the regions, and the place of every value and workspace in them.
 #pragma once
 
 #include "converter/plan/offsets.h"
@@ -6,9 +6,9 @@
 
 namespace sinter::convert {
 
-// Given are the steps with their workspaces, and the values with their lives, bytes, what they lie on
-// (alias_of) and their distances from one another as differences of offsets. Sets regions, the offsets in
-// them, and the sums. May be called again, with options that find more.
+// Given are the steps with their workspaces, and the values with their live ranges, bytes, the values that
+// they are placed on (alias_of) and their distances from one another as differences of offsets. Sets regions,
+// the offsets in them, and the sums. May be called again, with options that find more.
 void assign_region_offsets(PlannedProgram& program, const OffsetOptions& options);
 
 }  // namespace sinter::convert

@@ -19,7 +19,7 @@ struct RowWindow {
   int64_t rows = 0;         // of the operand
   bool transposed = false;  // an operand's row goes into `kernel` rows of the result
 
-  // Empty where the windows lie in the padding.
+  // Empty where the windows are in the padding.
   RowRange read(RowRange out) const;
   // False where the node has no form that computes these rows alone from read().
   bool narrow(RowRange out, OpAttrs* attrs) const;

@@ -13,7 +13,7 @@ namespace {
 
 // Sets that a level keeps: few at first, so that there is something to beat, then more.
 constexpr size_t kWidths[] = {1, 16, 512};
-// Work that all searches together may do, in values looked at and words copied: about a second.
+// Work that all searches together may do, in values visited and words copied: about a second.
 constexpr int64_t kBudget = int64_t{1} << 24;
 constexpr size_t kMostNodes = 4096;
 constexpr size_t kFew = 64;  // members of a block
@@ -34,7 +34,7 @@ struct WordsHash {
   }
 };
 
-// Memories that are told apart; what others hold counts with the last.
+// Memories that are counted separately; what others hold counts with the last.
 constexpr size_t kMemories = 4;
 using PerMemory = std::array<uint64_t, kMemories>;
 uint64_t total(const PerMemory& bytes) { return std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}); }
@@ -126,7 +126,7 @@ class Search {
     if (held_[static_cast<size_t>(v)]) return true;
     const auto& readers = uses_.readers[static_cast<size_t>(v)];
     const auto waits = std::find_if(readers.begin(), readers.end(), [&](int r) { return r < 0 || !ran(r); });
-    budget_ -= (waits - readers.begin()) / 16;  // looking at no more than a few is the rule
+    budget_ -= (waits - readers.begin()) / 16;  // usually no more than a few are visited
     return waits != readers.end();
   }
   // Bytes of a block that values cover which live then, or which step `running` has among its results.
@@ -157,7 +157,7 @@ class Search {
     return state;
   }
 
-  // Nobody needs v's block after step i, nor has a caller put it there.
+  // v's block has no reader after step i, and was not put there by a caller.
   bool leaves(const Words& done, int i, ValueId v) const {
     const ValueId root = storage_.blocks().root(v);
     return storage_.placed(v) && live(done, -1, v) && covered(done, i, root, -1) == 0 &&
@@ -221,7 +221,7 @@ class Search {
       for (const auto* list : {&node.inputs, &node.outputs})
         for (const ValueId v : *list) {
           if (v < 0 || !storage_.placed(v)) continue;
-          // Operands of one block may lie on one another.
+          // Operands of one block may overlap.
           const ValueId root = storage_.blocks().root(v);
           if (std::find(seen.begin(), seen.end(), root) != seen.end()) continue;
           seen.push_back(root);

@@ -1,11 +1,11 @@
 // Execution order: among the orders that the operands allow, one whose largest sum of live bytes is smallest.
 //
-// A level holds the sets of steps that may have been executed, each with the least peak of any order that
+// A level holds the sets of steps that may have been executed, each with the smallest peak of any order that
 // leads there: dynamic programming over sets, as what lives after a set does not depend on its order. A step
 // that frees at least what it makes, within the peak so far, is taken at once, since nothing is gained by
 // waiting. Where a level has more sets than the search keeps, those with the smallest peaks stay, and the
-// result is no longer proved. With several memories the peak is the sum of theirs, and nothing is proved
-// but by the bound.
+// result is no longer proved. With several memories the peak is the sum of theirs, and nothing is proved but
+// by the bound.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct StepOrder {
   bool proved = true;         // no other order has a smaller one
 };
 
-// What a step needs while it runs, and what it saves where output 0 may lie over an operand 0 that dies
+// What a step needs while it runs, and what it saves where output 0 may be placed over an operand 0 that dies
 // there.
 struct StepMemory {
   uint64_t workspace = 0, overlap = 0;

@@ -89,7 +89,8 @@ class Storing {
     graph_.nodes = std::move(nodes);
   }
 
-  // What the node would look up instead; null if it is no look-up or gives as much as the table has.
+  // The table from which the node would look up instead; null if it is not a look-up or gives as much as the
+  // table has.
   ConstantPtr narrow_table(const Node& node) const {
     if (node.op() != Op::kGather && node.op() != Op::kGatherNd && node.op() != Op::kGatherElements)
       return nullptr;
@@ -115,7 +116,7 @@ class Storing {
     return fixed;
   }
 
-  // Steps of one constant stand together; what two constants share is widened for each. What comes between
+  // Steps of one constant are consecutive; what two constants share is widened for each. What comes between
   // the stored form and the weight itself has no name.
   ValueId widen(const ConstantPtr& c, const std::string name, bool last = false) {  // a copy: values move
     if (!c->recipe()) {

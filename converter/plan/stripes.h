@@ -1,6 +1,6 @@
-// Stripes: several steps of a network computed a few rows of their result at a time, so that what lies
-// between them is never there as a whole. Rows are the entries of axis 1 of values [1, rows, ..., channels].
-// Windows overlap: rows between two stripes are computed for both.
+// Stripes: several steps of a network computed a few rows of their result at a time, so that what is between
+// them never exists as a whole. Rows are the entries of axis 1 of values [1, rows, ..., channels]. Windows
+// overlap: rows between two stripes are computed for both.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace sinter::convert {
 bool has_rows(const Graph& graph, const Node& node);
 
 // What a node with rows reads of an operand to compute the rows `out`, and along which axis of the operand (a
-// Transpose's may be another one). Nothing: all of it, whatever the rows. An empty range: the windows lie in
+// Transpose's may be another one). Nothing: all of it, whatever the rows. An empty range: the windows are in
 // the padding.
 struct RowsRead {
   RowRange rows;
@@ -35,7 +35,7 @@ std::vector<StripeRegion> regions_ending(const Graph& graph, const Uses& uses, s
 
 // One stripe: rows of each node's result, by index in the region.
 using Stripe = std::vector<RowRange>;
-// `parts` stripes of nearly the same number of rows. Nothing if there are fewer rows, or a window lies wholly
+// `parts` stripes of nearly the same number of rows. Nothing if there are fewer rows, or a window is entirely
 // in the padding.
 std::vector<Stripe> cut_stripes(const Graph& graph, const StripeRegion& region, int64_t parts);
 
@@ -44,10 +44,10 @@ struct Striping {
   std::vector<Stripe> stripes;
 };
 
-// Puts, where each region's last node stands, Slices of what the region reads, the nodes of each stripe, and
-// a Concat into the result. No node is in two regions. The values keep their bits; results get new ids, but
-// for those of the regions. Returns of each new node which node it comes from; nothing, with an unusable
-// graph, where an operation does not take the stripes.
+// Replaces each region, at its last node, by Slices of what the region reads, the nodes of each stripe, and a
+// Concat of the result. No node is in two regions. The values keep their bits; results get new ids, but for
+// those of the regions. Returns of each new node which node it comes from; nothing, with an unusable graph,
+// where an operation does not take the stripes.
 std::optional<std::vector<size_t>> compute_in_stripes(Graph& graph, const std::vector<Striping>& stripings);
 
 }  // namespace sinter::convert

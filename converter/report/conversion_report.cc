@@ -55,7 +55,7 @@ std::string types_text(const ConversionReport& r) {
   for (const auto& [rule, count] : r.ledger->by_rule())
     rules += fmt::format("{}{} {}", rules.empty() ? "" : ", ", rule, count);
   return fmt::format(
-      "types     {} decisions: {}\n          (sinter explain FILE NAME tells one, --report FILE.jsonl all)\n",
+      "types     {} decisions: {}\n          (sinter explain FILE NAME shows one, --report FILE.jsonl all)\n",
       r.ledger->size(), rules);
 }
 

@@ -1,4 +1,4 @@
-// Diagnostics: everything that a conversion has to say about a model, collected and shown together.
+// Diagnostics: everything that a conversion reports about a model, collected and shown together.
 #pragma once
 
 #include <cstddef>

@@ -66,7 +66,7 @@ struct SeenGraph {
   }
 };
 
-// Finds where the work of a node went that is no longer there.
+// Finds where the work of a removed node went.
 class Tracer {
  public:
   Tracer(const SeenGraph& before, const Graph& after) : before_(before), after_(after) {
@@ -87,7 +87,7 @@ class Tracer {
   }
 
  private:
-  // Has the value, or a reader of it, a successor? Readers that are gone, too, are looked at next.
+  // Has the value, or a reader of it, a successor? Readers that are gone, too, are followed next.
   bool settled(ValueId id, bool own, NodeFate* fate, std::vector<size_t>* open) {
     if (const Node* now = maker(id)) return fused(*now, fate);
     if (own && after_.is_constant(id)) return fate->kind = Kind::kConstant, true;

@@ -21,7 +21,7 @@ struct NodeFate {
   enum class Kind {
     kStep,      // operations that bear the node's name
     kConstant,  // its results are known
-    kValue,     // nothing of its own: its readers take `into`, a value
+    kValue,     // no steps: its readers take `into`, a value
     kFused,     // computed by the operations of node `into`
     kDropped,   // no output needs it
   };
@@ -67,9 +67,9 @@ class NodeFates {
   std::map<std::string, size_t> index_;
 };
 
-// One JSON object a line for each node that has left something else than steps of its name, or a result that
-// `graph` has no value of: "onnx_node", "op", "outputs", "became", and "into" and "by" where they say
-// something. Then one for each constant that `graph` has no value of: "onnx_constant", "type" and "readers".
+// One JSON object a line for each node that became something other than steps of its name, or with a result
+// that is not a value of `graph`: "onnx_node", "op", "outputs", "became", and "into" and "by" where they
+// apply. Then one for each constant that is not a value of `graph`: "onnx_constant", "type" and "readers".
 std::string to_lines(const NodeFates& fates, const Graph& graph);
 // "fused into node 'conv' by pass fuse-clamp", from such an object.
 std::string fate_words(const nlohmann::json& line);

@@ -40,17 +40,17 @@ std::string summary(const Json& r) {
     for (const Json& o : q.at("outputs"))
       if (worst == nullptr || number_of(o, "sqnr_db") < number_of(*worst, "sqnr_db")) worst = &o;
     if (worst != nullptr)
-      cards += card(db_words(worst->at("sqnr_db")),
-                    fmt::format("signal over noise, {}'{}', {} samples{}{}",
-                                q.at("outputs").size() > 1 ? "worst output " : "", text_of(*worst, "name"),
-                                q.at("measured_samples").dump(),
-                                !q.at("weights").is_null()   ? ""
-                                : q.value("held_out", false) ? " held out"
-                                                             : " that also chose the ranges",
-                                worst->contains("low_db")
-                                    ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
-                                                  number_of(*worst, "low_db"), number_of(*worst, "high_db"))
-                                    : ""));
+      cards +=
+          card(db_words(worst->at("sqnr_db")),
+               fmt::format("SQNR, {}'{}', {} samples{}{}", q.at("outputs").size() > 1 ? "worst output " : "",
+                           text_of(*worst, "name"), q.at("measured_samples").dump(),
+                           !q.at("weights").is_null()   ? ""
+                           : q.value("held_out", false) ? " held out"
+                                                        : " that also chose the ranges",
+                           worst->contains("low_db")
+                               ? fmt::format("; with 95 % confidence {:.1f} to {:.1f} dB",
+                                             number_of(*worst, "low_db"), number_of(*worst, "high_db"))
+                               : ""));
     const Json* evaluated = nullptr;
     if (q.contains("evaluation"))
       for (const Json& o : q.at("evaluation").at("outputs"))
@@ -133,8 +133,8 @@ std::string sources(const Json& r) {
         : value.empty()           ? "its result"
                                   : escaped(value));
   }
-  return "<h3>What the outputs hear</h3>\n<p>The signal over noise that the worst output would have if only "
-         "this were rounded; the loudest first.</p>\n<div class=\"scroll tall\"><table><thead><tr><th "
+  return "<h3>Noise in the outputs</h3>\n<p>The SQNR that the worst output would have if only "
+         "this were rounded; the largest noise first.</p>\n<div class=\"scroll tall\"><table><thead><tr><th "
          "class=\"n\">rank</th><th "
          "class=\"n\">alone</th><th>op</th><th>node</th><th>rounded</th></tr></thead><tbody>\n" +
          rows + "</tbody></table></div>\n";
@@ -152,7 +152,7 @@ std::string left_in_float(const Json& r) {
     for (const Json* l : layers)
       names += fmt::format("{}{} {}", names.empty() ? "" : ", ", text_of(*l, "op"), text_of(*l, "node"));
     rows += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"w\">{}</td></tr>\n",
-                        escaped(reason.empty() ? "not told" : reason), layers.size(), escaped(names));
+                        escaped(reason.empty() ? "not given" : reason), layers.size(), escaped(names));
   }
   return "<h3>Left in float</h3>\n<div class=\"scroll tall\"><table><thead><tr><th>reason</th><th "
          "class=\"n\">operations</th>"
@@ -204,8 +204,8 @@ std::string layers_table(const std::vector<const Json*>& rows) {
          "id=\"layer-table\"><table><thead><tr>"
          "<th class=\"n\">rank</th><th class=\"n\">own</th><th "
          "class=\"n\">all</th><th>op</th><th>type</th><th>layer</th>"
-         "<th class=\"n\">levels used</th><th class=\"n\">worst channel</th><th>what stands "
-         "out</th></tr></thead><tbody>\n" +
+         "<th class=\"n\">levels used</th><th class=\"n\">worst channel</th><th>"
+         "findings</th></tr></thead><tbody>\n" +
          body + "</tbody></table></div>\n";
 }
 
@@ -354,7 +354,7 @@ std::string remarks(const Json& r) {
         node.empty() ? "" : escaped(fmt::format("'{}'{}: ", node, op.empty() ? "" : " (" + op + ")")),
         escaped(text_of(d, "message")), remedy.empty() ? "" : escaped("; " + remedy));
   }
-  return rows.empty() ? "<p>None.</p>\n" : "<ul class=\"says\">\n" + rows + "</ul>\n";
+  return rows.empty() ? "<p>None.</p>\n" : "<ul class=\"findings\">\n" + rows + "</ul>\n";
 }
 
 std::string key(const char* look, const char* what) {
@@ -427,7 +427,7 @@ std::string shortened(const std::string& text, size_t most) {
   const auto starts = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
   const auto letters = static_cast<size_t>(std::count_if(text.begin(), text.end(), starts));
   if (letters <= most || most < 4) return text;
-  // Ends tell more than starts, which many names share.
+  // Ends are more specific than starts, which many names share.
   const size_t head = (most - 1) / 3, tail = most - 1 - head;
   std::string first, last;
   size_t n = 0;
@@ -477,20 +477,19 @@ std::string as_page(const Json& r) {
   };
   const std::vector<const Json*> rows = ranked(r);
   section("network-part", "Network",
-          "Steps from top to bottom, each below what it reads; numbers are dB of signal over noise. Hover "
+          "Steps from top to bottom, each below what it reads; numbers are the SQNR in dB. Hover "
           "for types, kernels and reasons; a click "
           "leads to the "
           "layer's row. Dashed: costs nothing.",
           network(r));
-  section("low", "Too little signal", "Outputs whose noise is too loud for what was asked, or for most uses.",
+  section("low", "Low SQNR", "Outputs whose noise is too large for the target, or for most uses.",
           low_outputs(r));
   section("layers", "Noise by layer",
-          "Signal over noise against the float model, on calibration samples. Own: the layer alone, given "
+          "SQNR against the float model, on calibration samples. Own: the layer alone, given "
           "exact operands; "
           "all: with the operands that it really gets. Worst first.",
           rows.empty() ? std::string() : layers_table(rows) + sources(r));
-  section("techniques", "Done for accuracy", "Signal over noise of the worst output, before and after.",
-          techniques(r));
+  section("techniques", "Done for accuracy", "SQNR of the worst output, before and after.", techniques(r));
   section("float", "Precision", "", left_in_float(r));
   section("ranges", "Values and ranges",
           "How often values occur (logarithms of the counts). Shaded: the range that the integers cover; "

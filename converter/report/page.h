@@ -11,7 +11,7 @@ namespace sinter::convert {
 std::string as_page(const nlohmann::json& report);
 
 // Parts of it, and what they share.
-std::string network_drawing(const nlohmann::json& report);  // SVG; empty: there is no plan
+std::string network_drawing(const nlohmann::json& report);  // SVG; empty without a plan
 // Of one of the report's regions.
 std::string memory_drawing(const nlohmann::json& report, uint32_t region);
 // Of all of them, with their memories' names if there are several.
@@ -19,12 +19,12 @@ std::string memory_drawings(const nlohmann::json& report);
 // Bytes of a region that each step of the plan takes, its workspace included; what overlaps counts once.
 std::vector<uint64_t> live_bytes(const nlohmann::json& report, uint32_t region);
 std::string type_keys();
-std::string low_outputs(const nlohmann::json& report);  // empty: none has too little signal
+std::string low_outputs(const nlohmann::json& report);  // empty: none has a low SQNR
 extern const char kPageStyle[], kPageScript[];
 
 // Text as XML takes it, whatever bytes it holds.
 std::string escaped(const std::string& text);
-// Its start and its end, in at most so many letters.
+// Its start and its end, in at most `most` letters.
 std::string shortened(const std::string& text, size_t most);
 // "31.2 dB", "exact".
 std::string db_words(const nlohmann::json& db);

@@ -1,4 +1,4 @@
-// Outputs that have too little signal: which rounding is loudest in them, why, and what wins how much.
+// Outputs with a low SQNR: which rounding adds most noise, why, and how much each remedy gains.
 #include <fmt/format.h>
 
 #include "converter/report/page.h"

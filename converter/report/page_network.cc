@@ -109,7 +109,7 @@ void Drawing::add_boxes() {
         const nlohmann::json& row = *at->second;
         const double db = row.at("sqnr_db");
         box.note = db >= 999 ? "" : db <= -999 ? "lost" : fmt::format("{:.1f}", db);
-        box.hint += fmt::format("\n{} signal over noise", db_words(row.at("sqnr_db")));
+        box.hint += fmt::format("\n{} SQNR", db_words(row.at("sqnr_db")));
         if (!row.at("own_sqnr_db").is_null())
           box.hint += fmt::format(", {} with exact operands", db_words(row.at("own_sqnr_db")));
         if (const std::string why = row.at("cause"); !why.empty()) box.hint += "\n" + why;
@@ -158,7 +158,7 @@ void Drawing::add_boxes() {
 }
 
 void Drawing::assign_layers() {
-  // Boxes stand in order of execution; inputs come down to their first reader.
+  // Boxes are in order of execution; inputs move down to their first reader.
   std::vector<int> lowest(boxes_.size(), -1);
   for (const Wire& w : wires_) {  // those into a box come before those out of it
     int& layer = boxes_[static_cast<size_t>(w.path[1])].layer;
@@ -229,7 +229,7 @@ void Drawing::sort_layers() {
   }
 }
 
-// Centres as near to the wanted ones as the order and the gaps allow.
+// Centres as near to the desired ones as the order and the gaps allow.
 void Drawing::settle(std::vector<int>& layer, const std::vector<double>& wanted) {
   struct Pool {
     double sum;

@@ -1,4 +1,4 @@
-// The page's looks and its few scripts (zoom, colours, search): it is complete without them.
+// The page's style and its few scripts (zoom, colours, search): it is complete without them.
 #include "converter/report/page.h"
 
 namespace sinter::convert {
@@ -87,7 +87,7 @@ figure svg { width: 100%; height: auto; margin-top: 5px; }
   overflow: hidden; vertical-align: 0; }
 .level i { display: block; height: 9px; background: var(--bar); }
 summary { cursor: pointer; color: var(--link); margin: 8px 0; }
-.says { padding-left: 20px; } .says li { margin: 3px 0; overflow-wrap: anywhere; }
+.findings { padding-left: 20px; } .findings li { margin: 3px 0; overflow-wrap: anywhere; }
 @media (max-width: 640px) { main { padding: 4px 12px 40px; } nav { padding: 8px 12px; } h1 { font-size: 21px; }
   th, td { padding: 4px 7px; } }
 @media print { nav, .tools { display: none; } .scroll, .view, .tall { max-height: none; overflow: visible; } }

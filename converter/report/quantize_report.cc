@@ -39,12 +39,12 @@ Shares integer_shares(const QuantizeSummary& q) {
           all.time > 0 ? integers.time / all.time : 0};
 }
 
-// " (28.4 to 31.9)": where the signal to noise of more samples like these would be.
+// " (28.4 to 31.9)": the confidence interval of the SQNR.
 std::string interval_text(const OutputNoise& o) {
   return o.interval ? fmt::format(" ({:.1f} to {:.1f})", o.interval->low, o.interval->high) : "";
 }
 
-// The samples that the signal to noise is of.
+// The samples that the SQNR was measured on.
 std::string measured_text(const QuantizeSummary& q) {
   const std::string count = fmt::format("{} sample{}", q.measured, q.measured == 1 ? "" : "s");
   if (q.bytes_before > 0) return count;
@@ -81,7 +81,7 @@ std::string advice(const QuantizeSummary& q) {
   return {};
 }
 
-// Why outputs have little signal, one line for all that have the same cause.
+// Why outputs have a low SQNR, one line for all that have the same cause.
 std::string causes_text(const QuantizeSummary& q) {
   std::vector<std::pair<const LowOutput*, std::vector<std::string>>> groups;
   for (const LowOutput& low : q.low) {
@@ -155,7 +155,7 @@ std::string evaluation_text(const QuantizeSummary& q) {
   const bool unlike = little && !q.outputs.empty() && worst_of(q.outputs) >= kLittleSignal;
   return fmt::format("evaluation: worst output '{}' {}, on {} samples{}{}\n", worst.name, decibels(worst.db),
                      q.evaluation->samples, little ? ": too little for most uses" : "",
-                     unlike ? "; calibrate with samples that look more like these" : "");
+                     unlike ? "; calibrate with samples more like these" : "");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What there is to tell about a quantization: for scripts, and in a dozen lines for people.
+// The report of a quantization: for scripts, and in a dozen lines for people.
 #pragma once
 
 #include <nlohmann/json.hpp>

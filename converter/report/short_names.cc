@@ -71,7 +71,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& names, size
   for (const Letters& l : letters)
     if (l.size() > most) too_long.push_back(l);
   const size_t common = too_long.size() > 1 ? common_start(too_long) : 0;
-  // Sorted names that are alike stand beside each other: their first difference is that to a neighbour.
+  // Similar names are neighbours when sorted: the first difference to any name is that to a neighbour.
   std::map<std::string, std::vector<size_t>> by_short;
   std::vector<std::string> shorts(letters.size());
   const auto start_of = [&](const Letters& l) { return l.size() > most ? common : 0; };

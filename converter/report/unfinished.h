@@ -25,8 +25,7 @@ class Unfinished {
 };
 
 // SIGINT, SIGTERM and SIGHUP remove what is unfinished and end the program as they would have. So does
-// SIGBUS, which comes of a mapped file that becomes shorter; it says so and ends the program with exit
-// code 6.
+// SIGBUS, which is raised when a mapped file becomes shorter; a message follows, and exit code 6.
 void remove_unfinished_on_signals();
 
 }  // namespace sinter::convert

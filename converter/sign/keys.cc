@@ -50,7 +50,7 @@ int digit_of(char c) {
   return -1;
 }
 
-// The 32 bytes behind `tag`. Messages say what is wrong, never what is there.
+// The 32 bytes behind `tag`. Messages name the fault, never the contents.
 void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (&key)[32]) {
   const auto bad = [&](const char* what) { throw DataError(fmt::format("{}: {}", path.string(), what)); };
   KeyText text;

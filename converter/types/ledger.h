@@ -1,4 +1,4 @@
-// The type ledger: every decision about an element type, with its rule, its reason and who asked for what.
+// The type ledger: every decision about an element type, with its rule, its reason and each reader's request.
 //
 // An entry is about one value as a whole (`node` empty) or about one use of it (`node` names the reader). No
 // Cast is put into a graph without an entry; a Cast that the model wrote is its own reason.
@@ -19,16 +19,16 @@ namespace sinter::convert {
 enum class TypeEffect {
   kCast,       // the value is converted for this reader while running
   kRetyped,    // a constant is stored in another type for this reader
-  kWidened,    // the value is computed in a wider type than the model says
+  kWidened,    // the value is computed in a wider type than the model declares
   kNarrowed,   // ... in a narrower one, whose range and precision suffice
   kDeclared,   // the file's declaration is corrected
-  kKept,       // nothing changes, although something asked for it
-  kQuantized,  // the value is rounded to integers that stand for it with a scale
+  kKept,       // nothing changes, although a reader requested it
+  kQuantized,  // the value is rounded to integers that represent it with a scale
   kReplaced,   // an element's value is replaced (rules mask.inf, weight.tiny)
 };
 const char* effect_name(TypeEffect effect);
 
-// What one operand of the reader wanted.
+// What one operand of the reader requested.
 struct TypeRequest {
   std::string operand;  // "a 'x'": its place and its value
   DType has = DType::kNone;
@@ -45,8 +45,8 @@ struct TypeDecision {
   std::string reason;  // one sentence
   TypeEffect effect = TypeEffect::kCast;
   std::vector<TypeRequest> requests;  // competing ones, where there are several
-  // What integers stand for: (q - zero_point) * scale. Scales from the least to the largest, where there are
-  // several; 0: none.
+  // The meaning of integers: (q - zero_point) * scale. Scales from the smallest to the largest, where there
+  // are several; 0: none.
   double least_scale = 0, largest_scale = 0;
   int64_t zero_point = 0;
 
@@ -69,7 +69,7 @@ class TypeLedger {
   size_t size() const { return items_.size(); }
   // Forgets what was decided since: a body that is typed again.
   void rewind(size_t size);
-  // Does an entry speak of this node's own work, or of the value?
+  // Is an entry about this node's own work, or about the value?
   bool covers(const std::string& node, const std::string& value) const;
   // How often each rule decided.
   std::map<std::string, size_t> by_rule() const;

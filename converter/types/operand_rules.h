@@ -3,7 +3,7 @@
 // One short word per operand:
 //   N F B I   leads a group: the operands of one node that lead meet in one type. N takes numbers (and bool
 //             beside a number), F floating-point numbers (integers become float), I integers, A anything
-//   n f a     takes the group's type, without a say in it
+//   n f a     takes the group's type, without influence on it
 //   i         an index, an axis, a count: an integer; whole floating-point constants become int64
 //   b         a truth value; numbers become "is not zero"
 //   *         is the operator's own affair

@@ -98,7 +98,7 @@ class Solver {
             i, DType::kBool, "input.table",
             fmt::format("{} is a truth value and holds {}; what is not zero is true", f.name, *fraction),
             true);
-    decide(i, DType::kBool, "input.table", "a truth value is wanted: what is not zero is true");
+    decide(i, DType::kBool, "input.table", "a truth value is required: what is not zero is true");
   }
 
   void lead(size_t i, char word) {
@@ -115,7 +115,7 @@ class Solver {
     leaders_.push_back(i);
   }
 
-  // An array of no elements has no more say than a lone number.
+  // An empty array has no more influence than a single number.
   bool literal(size_t i) const { return facts_[i].constant != nullptr && facts_[i].constant->size() <= 1; }
 
   // The type that the operands which are not constant meet in; nullopt where there is none.
@@ -174,7 +174,7 @@ class Solver {
     for (const size_t i : followers_) follow(i, *type);
   }
 
-  // An operand without a say; fractions have no place in an integer.
+  // An operand without influence on the type; an integer cannot hold fractions.
   void follow(size_t i, DType to) {
     const OperandFact& f = facts_[i];
     if (!is_float(f.dtype) || is_float(to)) return explain(i, to);
@@ -387,7 +387,7 @@ bool survives(const Constant& constant, DType to, bool exact) {
   const DType from = constant.dtype();
   if (from == to || from == DType::kBool) return true;
   if (is_float(to)) {
-    // Widening changes nothing: no need to look.
+    // Widening changes nothing: no need to check.
     if (to == DType::kFloat64 && (is_float(from) || bit_width(from) <= 32)) return true;
     if (to == DType::kFloat32 && (narrow_float(from) || (!is_float(from) && bit_width(from) <= 16)))
       return true;
@@ -399,7 +399,7 @@ bool survives(const Constant& constant, DType to, bool exact) {
     };
     if (to == DType::kFloat64) {
       for (const int64_t v : constant.as_int64s()) {
-        // 53 bits from the first to the last that is set (2^63 and more of uint64 look negative here).
+        // 53 bits from the first to the last that is set (2^63 and more of uint64 are negative here).
         const auto bits = static_cast<uint64_t>(v);
         const uint64_t size = v < 0 && from != DType::kUint64 ? 0 - bits : bits;
         if (size != 0 && size >> std::countr_zero(size) >= uint64_t{1} << 53) return false;
@@ -426,7 +426,7 @@ bool survives(const Constant& constant, DType to, bool exact) {
     }
     return true;
   }
-  // Read as int64: the upper half of uint64 looks negative.
+  // Read as int64: the upper half of uint64 is negative.
   const std::vector<int64_t> items = constant.as_int64s();
   if (items.empty()) return true;
   if (from == DType::kUint64 || to == DType::kUint64)

@@ -1,4 +1,4 @@
-// The solver: what the operands of one node meet in, from all that they ask for.
+// The solver: the common types of one node's operands, from all their requests.
 //
 // Requests are collected first (operand_rules.h: each operand's word; the facts below), then settled
 // together, then applied by the caller, who enters them into the ledger. Settling operands that are settled
@@ -48,8 +48,8 @@ struct Settlement {
   std::string advice;  // what the user can do about it
 };
 
-// `angle`: the result becomes the argument of a sine or cosine, so that its absolute error counts; what
-// float64 operands know beyond float32 is kept.
+// `angle`: the result becomes the argument of a sine or cosine, so that its absolute error counts; the
+// precision of float64 operands beyond float32 is kept.
 Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands,
                   const ResultFact& result = {});
 
@@ -57,7 +57,7 @@ Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& ope
 // may overflow, none of a magnitude where whole numbers matter (2^24 and above) may change, and a lone one
 // may not vanish below float32's normal range.
 bool survives(const Constant& constant, DType to, bool exact);
-// The first element that is not a whole number, where floating-point numbers stand for truth values.
+// The first element that is not a whole number, where floating-point numbers represent truth values.
 std::optional<double> fraction_as_truth(const Constant& constant);
 
 }  // namespace sinter::convert
