@@ -9,7 +9,7 @@ Debian's opencv-doc (examples/data), the data folders of the Python packages sci
 a photograph serves calibration or evaluation, never both. Speech is spoken by Debian's espeak-ng, with noise and
 pauses, and goes through the float model step by step, so that recurrent states are those of a running stream. Ids
 for bert are random. Calibration has 128 samples of a RandomState(0) permutation (photographs: 24), evaluation the others.
-Needs numpy, onnxruntime and Pillow. What is missing is said and left out.
+Needs numpy, onnxruntime and Pillow. What is missing is reported and left out.
 """
 import argparse
 import gzip

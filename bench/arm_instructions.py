@@ -53,7 +53,7 @@ def to_float16(model):
 
 
 def count(args, plugin, model, runs, inputs, outputs):
-    """(instructions, what the runner says)"""
+    """(instructions, the runner's output)"""
     r = subprocess.run(['qemu-aarch64', '-cpu', args.cpu, '-L', '/usr/aarch64-linux-gnu', '-plugin', plugin, args.runner,
                         model, str(runs), inputs, outputs], capture_output=True, text=True, check=True)
     return int(re.search(r'instructions: (\d+)', r.stderr).group(1)), r.stdout

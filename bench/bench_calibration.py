@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What calibration costs: time and peak memory of watching every value of a MobileNetV2 at 224 (random weights), by
-the number of samples, against the same samples run without looking.
+the number of samples, against the same samples run without observation.
 
     bench/bench_calibration.py --sinter build/release/bin/sinter [--samples 32 512 4096] [--json FILE]
 
 The data are N(0,1) images in a .npy file in the temporary folder (0.6 MB a sample), made before anything is timed.
-"check" is the pass that looks at the data alone, before the first run; "convert" the whole of sinter convert --quantize
+"check" is the pass that checks the data alone, before the first run; "convert" the whole of sinter convert --quantize
 int8, with everything that it tries for the accuracy. Times are CPU seconds of one pass on one
 thread, so that other work on the machine matters less; "ratio" is watched over plain. Needs numpy and onnx.
 """

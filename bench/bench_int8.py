@@ -7,7 +7,7 @@
 Models and inputs are those of bench_models.py. int8 is calibrated on a few disturbed copies of the input: what a
 model computes does not matter here, only how long it takes. In every round both files are timed, in an order that
 changes from round to round, on one thread pinned to one core; the ratio is the median over the rounds of int8 over
-float, and the times are the least of all rounds. --layers: where the time goes, by kind of operation.
+float, and each time is the minimum over all rounds. --layers: where the time goes, by kind of operation.
 """
 import argparse
 import collections

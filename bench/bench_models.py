@@ -5,15 +5,15 @@
                           [--json FILE] [--markdown docs/benchmarks.md]
 
 Models: examples/digits, and those of SINTER_SHARED/models (default ../shared), with the conversion flags and
-input recipes of tests/models/models.tsv; what is absent is skipped and said so. Needs numpy and onnxruntime (the
+input recipes of tests/models/models.tsv; what is absent is reported and skipped. Needs numpy and onnxruntime (the
 venv of the tests has both).
 
 Each measurement is a process of its own, pinned to as many cores as it has threads. In every round both runtimes
 take their turn, in an order that changes from round to round, so that a slow phase of the machine hits both. A
-round's figure is the median of its runs; the table gives the median over the rounds, and the least single run.
+round's figure is the median of its runs; the table gives the median over the rounds, and the minimum over all runs.
 "file to ready" is from the path to a session that can run (for onnxruntime: InferenceSession(path), without
 Python's import); "file to first result" adds the first run. Outputs are compared with onnxruntime's (optimizations
-off: with them it quantizes otherwise than the file says) before anything is timed; differences are marked.
+off: with them it quantizes otherwise than the file states) before anything is timed; differences are marked.
 """
 import argparse
 import json

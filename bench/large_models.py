@@ -3,10 +3,10 @@
 
     bench/large_models.py --sinter build/release/bin/sinter [--only NAME,...] [--gigabytes 1] [--folder FOLDER] [--json FILE]
 
-The models are made here, with the same bytes every time: a chain of products, whose weights lie in a file of external
-data of the size that is asked for (KINDS describes each). Seconds are the user's and the system's together, of one
-process; peak resident memory is VmHWM, pages of mapped files included. FOLDER (the temporary folder by default) needs
-room for the model, the result, and as much again; everything in it is removed afterwards. One model is there at a time.
+The models are made here, with the same bytes every time: a chain of products, whose weights are in a file of external
+data of the given size (KINDS describes each). Seconds are the user's and the system's together, of one process; peak
+resident memory is VmHWM, pages of mapped files included. FOLDER (the temporary folder by default) needs room for the
+model, the result, and as much again; everything in it is removed afterwards. One model exists at a time.
 """
 import argparse
 import hashlib
@@ -191,7 +191,7 @@ def peak_of(pid):
 
 
 def convert(sinter, model, out, flags):
-    """(exit code, processor seconds, peak resident bytes, what it said)"""
+    """(exit code, processor seconds, peak resident bytes, its output)"""
     with tempfile.TemporaryFile('w+') as said:
         child = subprocess.Popen([sinter, 'convert', str(model), '-o', str(out), '--json', '--quiet', *flags],
                                  stdout=said, stderr=subprocess.STDOUT, text=True)
@@ -223,7 +223,7 @@ def main():
     sinter = cli.find_sinter(args.sinter)
     names = args.only.split(',') if args.only else list(KINDS)
     if unknown := [n for n in names if n not in KINDS]:
-        parser.error(f'there is no model {unknown[0]}; there are {", ".join(KINDS)}')
+        parser.error(f'{unknown[0]} is not a model; the models are {", ".join(KINDS)}')
     rows, failed = [], False
     print(f'{"model":<16} {"weights":>9} {"CPU":>8} {"per GB":>8} {"peak":>9} {"file":>9}  digest of the file')
     for name in names:

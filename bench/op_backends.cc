@@ -168,7 +168,7 @@ const bool registered = [] {
   add("3x3 s2 48x48x16", depthwise(2, 1), {{1, 48, 48, 16}, {3, 3, 16}, {16}});
   add("3x3 14x14x512", depthwise(1, 1), {{1, 14, 14, 512}, {3, 3, 512}, {512}});
   add("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
-  // What lies between products, on 200704 elements.
+  // What is between products, on 200704 elements.
   const Dims field = {1, 56, 56, 64};
   const std::vector<DType> bytes = {DType::kInt8, DType::kInt8};
   add("56x56x64", QAddAttrs{.a_multiplier = 9000, .b_multiplier = 8000, .shift = 14}, {field, field}, true,

@@ -3,7 +3,7 @@
 
     bench/trial_cost.py --sinter build/release/bin/sinter [--repeats 3] [--filter GLOB]
 
-Seconds are the least of the repeats, which alternate. The last line has the sums over the networks that are tried.
+Each time is the minimum of its repeats, which alternate. The last line has the sums over the networks that are tried.
 """
 import argparse
 import fnmatch

@@ -24,7 +24,7 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   endif()
 endif()
 
-# What results depend on: no fused multiply-add unless a kernel asks for one by name.
+# What results depend on: no fused multiply-add unless a kernel calls for one by name.
 add_compile_options(-ffp-contract=off)
 
 add_compile_options(-Wall -Wextra)
@@ -36,7 +36,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict> $<$<COMPILE_LANGUAGE:CXX>:-Wno-stringop-overflow>
                       $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds>)
 endif()
-# 32-bit ARM notes on a changed calling convention are no warnings about our code.
+# Notes of 32-bit ARM compilers on a changed calling convention are not warnings about our code.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
   add_compile_options(-Wno-psabi)
 endif()

@@ -4,12 +4,13 @@
 #   scripts/fuzz.sh [--seconds N] [--seed N] [--corpus FOLDER] [TARGET]...
 #
 #   --seconds N      for each target (60)
-#   --seed N         1 unless told, so that a run repeats; 0: another one each time
+#   --seed N         1 by default, so that a run repeats; 0: another one each time
 #   --corpus FOLDER  keep what reaches new code there, in a folder a target, and go on from it; else nothing is kept
 #   TARGET           model, onnx, arrays (all)
 #
-# What crashes, takes 20 s of processor time, 2 GiB or breaks a promise is a finding: its file is kept in build/fuzz/findings, the
-# script ends with 1. Ends with 77 and a message where there is no clang with libFuzzer. See docs/security.md.
+# What crashes, takes 20 s of processor time, 2 GiB or breaks a guarantee is a finding: its file is kept in
+# build/fuzz/findings, the script ends with 1. Ends with 77 and a message where there is no clang with libFuzzer. See
+# docs/security.md.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"

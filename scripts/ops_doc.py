@@ -17,7 +17,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = "docs/ops.md"
 
-# What a row means, where its comment in ops.def does not say.
+# What a row means, where its comment in ops.def does not define it.
 MEANING = {
     "Abs": "absolute value", "Neg": "negation", "Sign": "-1, 0 or 1", "Round": "`fn`: to nearest even, floor, ceil",
     "Sqrt": "square root", "Rsqrt": "1 / square root", "Exp": "e to the x", "Log": "natural logarithm",
@@ -59,7 +59,7 @@ MEANING = {
     "Quantize": "x / scale + zero point, rounded half to even, saturated", "Dequantize": "(x - zero point) * scale",
 }
 
-# How a rule works, where the names of the operations do not tell.
+# How a rule works, where the names of the operations do not show it.
 NOTES = {
     "Attention": "written out; a later pass makes it one Attention step where that computes the same",
     "BatchNormalization": "folded into the Conv before it where it can be",
@@ -164,7 +164,7 @@ def functions(text):
 
 
 class Importer:
-    # Shared helpers whose refusals and casts say nothing about the operation.
+    # Shared helpers whose refusals and casts are not specific to the operation.
     QUIET = {"align_types", "as_float", "as_bool", "as_literal", "binary_operands", "within_reach", "ignore_legacy",
              "along_axis", "index_row", "find_rule"}
 
@@ -230,7 +230,7 @@ class Importer:
                 op = attrs or SHORT_FORMS.get(method, "")
                 if op and op not in ("Op", "Spatial", "Scan") and op not in ops:
                     ops.append(op)
-            # The advice of a refusal stands before its text: a string, a name or a call.
+            # The advice of a refusal precedes its text: a string, a name or a call.
             plain = re.sub(r'refuse_advising\(\s*(?:"(?:[^"\\]|\\.)*"|\w+(?:\((?:[^()]|\([^()]*\))*\))?)\s*,', "refuse(", body)
             for m in re.finditer(r'refuse(?:_shapes)?\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)', plain):
                 text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', m.group(1)))
@@ -270,7 +270,7 @@ def document():
     names = {row[0] for _, rows in sections for row in rows}
     for backend, ops in fast.items():
         if ops - names:
-            sys.exit(f"{backend}: {sorted(ops - names)} are no operations")
+            sys.exit(f"{backend}: {sorted(ops - names)} are not operations")
     stale = set(MEANING) - names
     if stale:
         sys.exit(f"MEANING has {sorted(stale)}")
@@ -283,10 +283,10 @@ def document():
             sys.exit(f"NOTES has {op}, which has no rule")
     out = ["# Operations", "",
            "Written by `scripts/ops_doc.py` from `schemas/ops.def`, the backends' lists and the importer's rules; a test",
-           "checks that it is fresh. Do not edit it by hand.", "",
+           "checks that it is fresh. Do not edit it.", "",
            "## What the device runs", "",
            f"{len(names)} operations. Each has a reference kernel for every type that it takes; *also* names the backends",
-           "with a faster one for some of its calls (`sinter inspect --steps` says which step took which). Spatial operations",
+           "with a faster one for some of its calls (`sinter inspect --steps` shows which step took which). Spatial operations",
            "are channels-last. Shapes are fixed at conversion; an attribute without a default is a list.", ""]
     for title, rows in sections:
         out += [f"### {title[0].upper() + title[1:]}", "", "| name | id | meaning | in | out | attributes | also |",

@@ -13,7 +13,7 @@ tidy=$(command -v clang-tidy-14 || command -v clang-tidy) || { echo "clang-tidy 
 cmake -S . -B "$build" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON -DSINTER_UNITY=OFF >/dev/null
 database=$(mktemp -d)
 trap 'rm -rf "$database"' EXIT
-# Flags that only g++ knows go, and generated code is not ours.
+# Flags that only g++ has are dropped, and generated code is not ours.
 python3 - "$build/compile_commands.json" "$database" "$@" <<'PYTHON'
 import json, os, re, subprocess, sys
 source, out, *asked = sys.argv[1:]

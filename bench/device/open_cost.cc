@@ -4,7 +4,7 @@
 //
 // Times, median of RUNS (default 200), from the file's name to the opened model: with digests waived, with
 // digests (and for a signed file its signature), with the signer's public key; then the creation of a session
-// on top. The file lies in the page cache, the mapping is new each time.
+// on top. The file is in the page cache, the mapping is new each time.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -85,7 +85,8 @@ int main(int argc, char** argv) {
   const sinter::TensorView probabilities = session->output("probabilities");
   if (image.dtype != sinter::DType::kFloat32 || image.size() != 64 ||
       probabilities.dtype != sinter::DType::kFloat32 || probabilities.size() != 10) {
-    std::fprintf(stderr, "not a digits model: wants image[1,1,8,8] and gives probabilities[1,10]\n");
+    std::fprintf(stderr,
+                 "not a digits model: the input must be image[1,1,8,8], the output probabilities[1,10]\n");
     return 1;
   }
   std::copy_n(kImage, 64, image.as<float>());

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Were digits.onnx and its data written by the train.py that lies beside them? (Standard library only.)
+"""Were digits.onnx and its data written by the train.py beside them? (Standard library only.)
 
-Compares the hashes that train.py recorded. A mismatch means: run train.py again (it says how).
+Compares the hashes that train.py recorded. A mismatch means: run train.py again (its header shows how).
 """
 import hashlib
 import pathlib

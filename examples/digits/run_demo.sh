@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Takes the digits network from ONNX to a running model and says what happened.
+# Takes the digits network from ONNX to a running model and prints the results.
 #
 #     examples/digits/run_demo.sh PATH/TO/sinter [FOLDER_FOR_RESULTS]
 #
