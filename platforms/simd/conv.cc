@@ -169,7 +169,7 @@ Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
       packed_floats(g.out_channels / g.group, depth, &packed) && checked_mul(kRowTile, depth, &patches) &&
           checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
           checked_add(packed, patches, &packed) && checked_mul<int64_t>(packed, sizeof(float), &packed),
-      invalid("the operation needs more workspace than there is"));
+      invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(packed);
   return ok_status();
 }

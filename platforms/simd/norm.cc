@@ -186,7 +186,7 @@ Status run_rows(const OpCall& call, RunContext& context, int64_t axis, double ep
 }
 
 Status accept_layer(const OpCall& call) {
-  SINTER_CHECK(call.has_output(0), unsupported("the simd kernel gives more than statistics"));
+  SINTER_CHECK(call.has_output(0), unsupported("the simd kernel does not compute statistics alone"));
   return accept_rows(call, call.attrs<LayerNormAttrs>().axis);
 }
 Status run_layer(const OpCall& call, RunContext& context) {

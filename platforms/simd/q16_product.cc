@@ -281,7 +281,7 @@ Status accept_q16_product(const OpCall& call) {
 Status q16_product_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t each = 0;
   SINTER_CHECK(scratch_bytes(plan_of(call), &each) && checked_mul<int64_t>(each, std::max(threads, 1), &each),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(each);
   return ok_status();
 }
@@ -356,7 +356,7 @@ Status accept_q16_depthwise(const OpCall& call) {
 Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t n = 0;
   SINTER_CHECK(checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

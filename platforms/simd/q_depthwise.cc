@@ -397,7 +397,7 @@ Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch
   SINTER_CHECK(plan_of(call, &p) && packed_bytes(p, &weights, &a) && scratch_bytes(p, &b) &&
                    checked_mul<int64_t>(b, std::max(threads, 1), &b) && a < INT64_MAX / 2 &&
                    b < INT64_MAX / 4,
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
   return ok_status();
@@ -442,7 +442,7 @@ Status accept(const OpCall& call) {
   if (wide_input(call)) return accept_q16_depthwise(call);
   SINTER_CHECK(x.dims[x.rank - 1] == y.dims[y.rank - 1],
                unsupported("the simd kernel has one output channel per input channel"));
-  SINTER_CHECK(!call.has_input(4), unsupported("weights with zero points"));
+  SINTER_CHECK(!call.has_input(4), unsupported("the weights have zero points"));
   Plan p;
   SINTER_CHECK(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
   SINTER_CHECK(p.q.g.dilation[2] == 1, unsupported("the simd kernel takes taps side by side"));

@@ -192,7 +192,7 @@ Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch
   SINTER_CHECK(plan_of(call, &p) && packed_bytes(p, &a) && checked_mul(a, p.g.group, &a) &&
                    Scratch::bytes(p, &b) && checked_mul<int64_t>(b, std::max(threads, 1), &b) &&
                    a < INT64_MAX / 2 && b < INT64_MAX / 4,
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
   return ok_status();

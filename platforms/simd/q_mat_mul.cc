@@ -97,7 +97,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t all = 0;
   SINTER_CHECK(s.measure(m) &&
                    checked_mul(s.bytes, std::clamp<int64_t>(threads, 1, std::max<int64_t>(m.batch, 1)), &all),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(all);
   return ok_status();
 }

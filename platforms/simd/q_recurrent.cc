@@ -271,7 +271,7 @@ Status recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
   const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
   SINTER_CHECK(
       fits && checked_mul(unit, slots, &unit) && checked_add(unit, pairs, &unit) && unit < INT64_MAX / 4,
-      invalid("the operation needs more workspace than there is"));
+      invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(unit);
   return ok_status();
 }
@@ -307,7 +307,7 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
   for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
     SINTER_CHECK(
         lengths[b] >= 0 && lengths[b] <= l.steps,
-        error(Code::kOutOfRange, "a sequence of length %a in an input of %b steps", lengths[b], l.steps));
+        error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", lengths[b], l.steps));
   const int64_t rows = l.rows(), n = l.hidden, units = l.directions * l.batch;
   auto* pairs = reinterpret_cast<int32_t*>(context.workspace.data());
   const int64_t table_sets = call.in(6).dims[0];

@@ -148,7 +148,7 @@ Status workspace_bytes(const Layout& l, size_t* bytes) {
   SINTER_CHECK(checked_mul(l.steps, l.batch, &flow) && checked_mul(flow, n, &flow) &&
                    checked_mul(l.directions * l.batch, l.unit(), &units) && checked_add(n, flow, &n) &&
                    checked_add(n, units, &n) && checked_mul<int64_t>(n, sizeof(float), &n),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }
@@ -177,7 +177,7 @@ Status run_recurrent(const OpCall& call, RunContext& context, const Layout& l, b
   for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
     SINTER_CHECK(
         lengths[b] >= 0 && lengths[b] <= l.steps,
-        error(Code::kOutOfRange, "a sequence of length %a in an input of %b steps", lengths[b], l.steps));
+        error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", lengths[b], l.steps));
   const auto input = [&](size_t i) { return call.has_input(i) ? call.in(i).as<const float>() : nullptr; };
   const auto output = [&](size_t i) { return call.has_output(i) ? call.out(i).as<float>() : nullptr; };
   const int64_t row = l.row(), rows = l.steps * l.batch;

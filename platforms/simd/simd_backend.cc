@@ -40,9 +40,9 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
-  SINTER_CHECK(call.in_host_memory(), unsupported("operands in a device's memory"));
+  SINTER_CHECK(call.in_host_memory(), unsupported("the operands are in a device's memory"));
   const Kernel* kernel = kernel_of(call);
-  SINTER_CHECK(kernel != nullptr, unsupported("no simd kernel for this operation"));
+  SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
   if (!keeps_packed(call, threads, needs) && kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
@@ -54,14 +54,15 @@ Status SimdBackend::prepare(const OpCall& call, const Preparation& with, Prepare
   StepNeeds needs;
   if (!keeps_packed(call, 1, &needs)) {
     const Kernel* kernel = kernel_of(call);
-    SINTER_CHECK(kernel != nullptr, unsupported("no simd kernel for this operation"));
+    SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
     step->run = run_kernel;
     step->state = const_cast<Kernel*>(kernel);
     return ok_status();
   }
   void* packed = with.prepared.allocate(needs.prepared, kBufferAlignment);
-  SINTER_CHECK(packed != nullptr, error(Code::kOutOfMemory, "%a bytes of packed weights do not fit",
-                                        static_cast<int64_t>(needs.prepared)));
+  SINTER_CHECK(packed != nullptr,
+               error(Code::kOutOfMemory, "%a bytes of packed weights do not fit into prepared memory",
+                     static_cast<int64_t>(needs.prepared)));
   SINTER_CHECK(call.in(1).data != nullptr, error(Code::kInternal, "constant weights without data"));
   step->state = packed;
   if (call.op == Op::kConv) {

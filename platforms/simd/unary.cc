@@ -208,8 +208,7 @@ Status run_silu(const OpCall& call, RunContext& context) {
 }
 // The negative branch is exact only where its exponent is negative too.
 Status accept_elu(const OpCall& call) {
-  SINTER_CHECK(call.attrs<EluAttrs>().beta >= 0,
-               unsupported("Elu with a negative beta grows on the negative side"));
+  SINTER_CHECK(call.attrs<EluAttrs>().beta >= 0, unsupported("Elu has a negative beta"));
   return accept_unary(call);
 }
 Status run_elu(const OpCall& call, RunContext& context) {

@@ -50,7 +50,7 @@ Status plain_operands(const OpCall& call) {
 
 // What the library has in float16 only; in float32 there are faster kernels elsewhere.
 Status half_only(const OpCall& call) {
-  SINTER_CHECK(is_half(call), unsupported("only float16 here"));
+  SINTER_CHECK(is_half(call), unsupported("used for float16 only; other backends are faster in float32"));
   return ok_status();
 }
 
@@ -119,12 +119,12 @@ Status accept_integers(const OpCall& call) {
     SINTER_CHECK(!call.has_input(i) || call.in(i).constant, unsupported("weights must be constant"));
   SINTER_CHECK(call.in(0).dtype == DType::kInt8 && a.to == static_cast<int64_t>(DType::kInt8),
                unsupported("only int8 from int8"));
-  SINTER_CHECK(!call.has_input(4), unsupported("weights with zero points"));
+  SINTER_CHECK(!call.has_input(4), unsupported("the weights have zero points"));
   SINTER_CHECK(call.in(3).dims[0] == call.in(2).dims[0],
-               unsupported("one multiplier for all output channels"));
+               unsupported("the output channels share one multiplier"));
   SINTER_CHECK(a.q_min < a.q_max, unsupported("the clamp's bounds are equal"));
 #if defined(__arm__) || defined(__aarch64__)
-  SINTER_CHECK(!has_wide_weights(call), unsupported("weights of -128"));
+  SINTER_CHECK(!has_wide_weights(call), unsupported("a weight is -128"));
 #endif
   for (const auto* views : {&call.inputs, &call.outputs})
     for (const TensorView& v : *views)

@@ -62,7 +62,7 @@ constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 Status XnnpackBackend::open(BumpArena&, BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
-  SINTER_CHECK(call.in_host_memory(), unsupported("operands in a device's memory"));
+  SINTER_CHECK(call.in_host_memory(), unsupported("the operands are in a device's memory"));
   SINTER_RETURN_IF_ERROR(xnnpack::accept(call, threads, &needs->workspace));
   SINTER_CHECK(!xnnpack::is_half(call) || only_converts(call.op) || computes_in_half(),
                unsupported("this processor has no float16 arithmetic"));

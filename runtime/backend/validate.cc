@@ -9,7 +9,8 @@ constexpr size_t kMaxOutputs = 64;
 
 Status check_arity(const OpCall& call) {
   const OpInfo* info = op_info(call.op);
-  SINTER_CHECK(info != nullptr, corrupt("unknown operation number %a", static_cast<int64_t>(call.op)));
+  SINTER_CHECK(info != nullptr,
+               corrupt("operation number %a is unknown to this build", static_cast<int64_t>(call.op)));
   const auto inputs = static_cast<int64_t>(call.inputs.size()),
              outputs = static_cast<int64_t>(call.outputs.size());
   SINTER_CHECK(inputs >= info->min_inputs && (info->max_inputs < 0 || inputs <= info->max_inputs),
@@ -38,7 +39,8 @@ Status infer(OpCall& call, KernelTable kernels) {
 Status validate(const OpCall& call, KernelTable kernels) {
   TensorView expected[kMaxOutputs];
   const auto outputs = static_cast<int64_t>(call.outputs.size());
-  SINTER_CHECK(outputs <= static_cast<int64_t>(kMaxOutputs), unsupported("a step with %a outputs", outputs));
+  SINTER_CHECK(outputs <= static_cast<int64_t>(kMaxOutputs),
+               unsupported("a step has %a outputs, too many", outputs));
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!call.outputs[i].present()) expected[i].rank = kUnwantedRank;
   OpCall again = call;

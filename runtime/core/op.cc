@@ -115,7 +115,7 @@ Status decode_attrs(Op op, std::span<const int64_t> ints, std::span<const double
 #include "schemas/ops.def"
 #undef SINTER_OP
     default:
-      return corrupt("unknown operation number %a", static_cast<int64_t>(op));
+      return corrupt("operation number %a is unknown to this build", static_cast<int64_t>(op));
   }
   SINTER_CHECK(decoder.good && decoder.next_int == ints.size() && decoder.next_float == floats.size(),
                corrupt("the attribute lists do not fit the operation"));

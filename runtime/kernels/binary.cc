@@ -25,7 +25,7 @@ Status infer_arithmetic(OpCall& call) {
   const auto& a = call.attrs<Attrs>();
   SINTER_CHECK(a.act_min == a.act_min && a.act_max == a.act_max, invalid("a bound is not a number"));
   SINTER_CHECK(!is_integer(call.in(0).dtype) || (std::isinf(a.act_min) && std::isinf(a.act_max)),
-               unsupported("a fused activation on integers"));
+               unsupported("a fused activation needs floating-point operands"));
   return infer_numbers(call);
 }
 template <class Attrs, class F>

@@ -46,7 +46,7 @@ Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g,
   const TensorView& w = call.in(1);
   const int axes = x.rank - 2;
   SINTER_CHECK(axes >= 1 && axes <= 3,
-               invalid("a convolution has 1 to 3 spatial axes; the input has rank %a", x.rank));
+               invalid("a convolution must have 1 to 3 spatial axes; the input has rank %a", x.rank));
   const int w_rank = s.depthwise ? x.rank - 1 : x.rank;
   SINTER_CHECK(w.rank == w_rank, invalid("the weights have rank %a, not %b", w.rank, w_rank));
   SINTER_CHECK(

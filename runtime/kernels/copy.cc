@@ -6,7 +6,8 @@ namespace sinter {
 namespace {
 
 Status check_rank(const IntList& dims) {
-  SINTER_CHECK(dims.size() <= kMaxRank, unsupported("%a axes are more than %b", dims.size(), kMaxRank));
+  SINTER_CHECK(dims.size() <= kMaxRank,
+               unsupported("a value has %a axes, more than %b", dims.size(), kMaxRank));
   return ok_status();
 }
 
@@ -23,12 +24,12 @@ Status infer_view(OpCall& call) {
   int64_t bytes_in = 0, bytes_out = 0;
   SINTER_CHECK(checked_bytes(x.dtype, x.shape(), &bytes_in), invalid("the input is too large"));
   SINTER_CHECK(checked_bytes(dtype, a.dims.span(), &bytes_out), invalid("the result is too large"));
-  SINTER_CHECK(bytes_in == bytes_out, invalid("a view of %a bytes onto %b bytes", bytes_out, bytes_in));
+  SINTER_CHECK(bytes_in == bytes_out, invalid("a view has %a bytes, its operand %b", bytes_out, bytes_in));
   if (bit_width(dtype) == bit_width(x.dtype)) {  // packed types: the last byte may be partly used
     int64_t n_in = 1, n_out = 1;
     for (const int64_t d : x.shape()) n_in *= d;
     for (const int64_t d : a.dims.span()) n_out *= d;
-    SINTER_CHECK(n_in == n_out, invalid("a view of %a elements onto %b", n_out, n_in));
+    SINTER_CHECK(n_in == n_out, invalid("a view has %a elements, its operand %b", n_out, n_in));
   }
   return give_output(call, 0, dtype, a.dims.span());
 }

@@ -56,10 +56,11 @@ Status infer_gather_elements(OpCall& call) {
   const TensorView &x = call.in(0), &indices = call.in(1);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_index_type(indices.dtype)));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(indices.rank == x.rank, invalid("indices of rank %a for rank %b", indices.rank, x.rank));
+  SINTER_CHECK(indices.rank == x.rank,
+               invalid("the indices have rank %a, the data rank %b", indices.rank, x.rank));
   for (int i = 0; i < x.rank; ++i)
     SINTER_CHECK(i == a.axis || indices.dims[i] <= x.dims[i],
-                 invalid("%a rows of indices for an axis of %b elements", indices.dims[i], x.dims[i]));
+                 invalid("the indices have %a rows, the axis %b elements", indices.dims[i], x.dims[i]));
   return give_output(call, 0, x.dtype, indices.shape());
 }
 
@@ -87,13 +88,14 @@ Status infer_gather_nd(OpCall& call) {
   const int64_t batch = call.attrs<GatherNdAttrs>().batch_dims;
   const TensorView &x = call.in(0), &indices = call.in(1);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_index_type(indices.dtype)));
-  SINTER_CHECK(x.rank >= 1 && indices.rank >= 1,
-               invalid("ranks %a and %b: both need an axis", x.rank, indices.rank));
+  SINTER_CHECK(
+      x.rank >= 1 && indices.rank >= 1,
+      invalid("data of rank %a and indices of rank %b must have an axis each", x.rank, indices.rank));
   SINTER_CHECK(batch >= 0 && batch < std::min(x.rank, indices.rank),
                invalid("%a batch axes are too many", batch));
   const int64_t depth = indices.dims[indices.rank - 1];
   SINTER_CHECK(depth >= 1 && depth <= x.rank - batch,
-               invalid("index tuples of %a for %b axes", depth, x.rank - batch));
+               invalid("index tuples have %a elements for %b axes", depth, x.rank - batch));
   Dims dims;
   for (int i = 0; i < indices.rank - 1; ++i) {
     SINTER_CHECK(i >= batch || indices.dims[i] == x.dims[i],

@@ -23,10 +23,12 @@ Status infer_grid_sample(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(a.padding_mode, 3));
   SINTER_RETURN_IF_ERROR(check_code(a.align_corners, 2));
   SINTER_CHECK(x.rank >= 3 && grid.rank == x.rank,
-               invalid("a value of rank %a and a grid of rank %b", x.rank, grid.rank));
+               invalid("the input has rank %a, the grid rank %b", x.rank, grid.rank));
   const int n = x.rank - 2;
-  SINTER_CHECK(grid.dims[0] == x.dims[0], invalid("%a grids for %b images", grid.dims[0], x.dims[0]));
-  SINTER_CHECK(grid.dims[n + 1] == n, invalid("%a coordinates for %b axes", grid.dims[n + 1], n));
+  SINTER_CHECK(grid.dims[0] == x.dims[0],
+               invalid("%a grids do not match %b images", grid.dims[0], x.dims[0]));
+  SINTER_CHECK(grid.dims[n + 1] == n,
+               invalid("the grid has %a coordinates for %b axes", grid.dims[n + 1], n));
   Dims dims(x.shape());
   bool empty = false;
   for (int i = 1; i <= n; ++i) {

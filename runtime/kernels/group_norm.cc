@@ -24,7 +24,8 @@ Status infer_group_norm(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
   SINTER_CHECK(x.rank >= 2, invalid("rank %a has no batch and channels", x.rank));
   const int64_t c = x.dims[x.rank - 1];
-  SINTER_CHECK(a.groups >= 1 && c % a.groups == 0, invalid("%a channels in %b groups", c, a.groups));
+  SINTER_CHECK(a.groups >= 1 && c % a.groups == 0,
+               invalid("%a channels do not divide into %b groups", c, a.groups));
   SINTER_CHECK(a.epsilon >= 0, invalid("epsilon is negative or not a number"));
   for (size_t i = 1; i < 3; ++i) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
@@ -76,7 +77,7 @@ Status infer_lrn(OpCall& call) {
   const auto& a = call.attrs<LrnAttrs>();
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
   SINTER_CHECK(call.in(0).rank >= 2, invalid("rank %a has no batch and channels", call.in(0).rank));
-  SINTER_CHECK(a.size >= 1, invalid("a window of %a channels", a.size));
+  SINTER_CHECK(a.size >= 1, invalid("the window's size %a is not positive", a.size));
   return infer_like_input(call);
 }
 

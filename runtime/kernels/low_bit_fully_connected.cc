@@ -19,7 +19,7 @@ Status infer_call(OpCall& call) {
       check_dtype(call, 1, is_unsigned || w.dtype == DType::kInt4 || w.dtype == DType::kInt8));
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
-  SINTER_CHECK(a.block_size >= 1, invalid("blocks of %a elements", a.block_size));
+  SINTER_CHECK(a.block_size >= 1, invalid("block size %a is out of range", a.block_size));
   const int64_t blocks = w.dims[1] / a.block_size + (w.dims[1] % a.block_size != 0 ? 1 : 0);
   SINTER_CHECK(scales.rank == 2 && scales.dims[0] == w.dims[0] && scales.dims[1] == blocks,
                invalid("the scales are not %a for each row of the weights", blocks));

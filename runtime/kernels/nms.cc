@@ -22,8 +22,8 @@ Status infer_nms(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
   SINTER_RETURN_IF_ERROR(check_code(a.center_point_box, 2));
   SINTER_CHECK(boxes.rank == 3 && scores.rank == 3,
-               invalid("boxes of rank %a and scores of rank %b: both have 3", boxes.rank, scores.rank));
-  SINTER_CHECK(boxes.dims[2] == 4, invalid("a box of %a numbers", boxes.dims[2]));
+               invalid("boxes have rank %a and scores rank %b; both must be 3", boxes.rank, scores.rank));
+  SINTER_CHECK(boxes.dims[2] == 4, invalid("a box has %a numbers, not 4", boxes.dims[2]));
   SINTER_CHECK(
       boxes.dims[0] == scores.dims[0] && boxes.dims[1] == scores.dims[2],
       invalid("the scores are not one for each of %a batches of %b boxes", boxes.dims[0], boxes.dims[1]));

@@ -11,11 +11,11 @@ Status infer_pad(OpCall& call) {
   const auto& a = call.attrs<PadAttrs>();
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_code(a.mode, 4));
-  SINTER_CHECK(a.pads.size() == 2 * x.rank, invalid("%a pads for rank %b", a.pads.size(), x.rank));
+  SINTER_CHECK(a.pads.size() == 2 * x.rank, invalid("%a pads are given for rank %b", a.pads.size(), x.rank));
   Dims dims(x.shape());
   for (int i = 0; i < x.rank; ++i) {
     const int64_t begin = a.pads[i], end = a.pads[x.rank + i];
-    SINTER_CHECK(begin >= 0 && end >= 0, invalid("pads %a and %b: they are not negative here", begin, end));
+    SINTER_CHECK(begin >= 0 && end >= 0, invalid("pads %a and %b must not be negative", begin, end));
     SINTER_CHECK(checked_add(dims.d[i], begin, &dims.d[i]) && checked_add(dims.d[i], end, &dims.d[i]),
                  invalid("the result is too large"));
     SINTER_CHECK(a.mode == static_cast<int64_t>(PadMode::kConstant) || x.dims[i] > 0 || dims.d[i] == 0,

@@ -175,7 +175,7 @@ Status infer_q_avg_pool(OpCall& call) {
   int64_t elements = 1;
   for (int i = 0; i < w.axes; ++i)
     SINTER_CHECK(checked_mul(elements, w.axis[i].kernel, &elements) && elements <= most,
-                 unsupported("a window of more than %a elements", most));
+                 unsupported("the window has more than %a elements", most));
   return give_output(call, 0, t, output_dims(call.in(0), w).span());
 }
 

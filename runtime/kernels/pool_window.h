@@ -36,13 +36,14 @@ struct Window {
 
 template <class A>
 Status read_window(const A& a, const TensorView& x, Window* w) {
-  SINTER_CHECK(x.rank >= 3, invalid("pooling a value of rank %a", x.rank));
+  SINTER_CHECK(x.rank >= 3, invalid("a value of rank %a cannot be pooled", x.rank));
   const int n = w->axes = x.rank - 2;
-  SINTER_CHECK(a.kernel.size() == n, invalid("a window of %a axes over %b", a.kernel.size(), n));
+  SINTER_CHECK(a.kernel.size() == n,
+               invalid("the window has %a axes, the input %b spatial ones", a.kernel.size(), n));
   SINTER_CHECK((a.strides.empty() || a.strides.size() == n) &&
                    (a.dilations.empty() || a.dilations.size() == n) &&
                    (a.pads.empty() || a.pads.size() == 2 * n),
-               invalid("strides, dilations or pads are not for %a spatial axes", n));
+               invalid("strides, dilations or pads do not have one entry for each of %a spatial axes", n));
   for (int i = 0; i < n; ++i) {
     Axis& k = w->axis[i];
     k.in = x.dims[i + 1];
@@ -58,15 +59,15 @@ Status read_window(const A& a, const TensorView& x, Window* w) {
 inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) {
   constexpr int64_t kLimit = int64_t{1} << 40;  // sums and products of three below cannot overflow
   SINTER_CHECK(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->begin >= 0 && k->end >= 0,
-               invalid("a window of %a with stride %b: sizes are positive", k->kernel, k->stride));
+               invalid("window size %a and stride %b must be positive", k->kernel, k->stride));
   int64_t extent = 0;
   SINTER_CHECK(checked_mul(k->kernel - 1, k->dilation, &extent) && extent < kLimit && k->in < kLimit &&
                    k->begin < kLimit && k->end < kLimit && k->stride < kLimit && k->dilation < kLimit,
-               unsupported("a window, pad or axis of 2^40 or more"));
+               unsupported("a window, pad or axis is 2^40 or larger"));
   ++extent;
   const int64_t room = k->in + k->begin + k->end - extent;
   SINTER_CHECK(room >= 0 || ceil_mode || k->in == 0,
-               invalid("a window of %a over %b elements with their padding", extent, room + extent));
+               invalid("a window of %a exceeds %b elements with their padding", extent, room + extent));
   if (ceil_mode) {
     k->out = (room + k->stride + k->stride - 1) / k->stride;
     if (room + k->stride <= 0) k->out = 0;
@@ -78,7 +79,8 @@ inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) 
   if (!skips_padding || k->out == 0) return ok_status();
   const bool proved = k->begin < extent && k->end < extent && k->dilation <= k->in;
   if (proved) return ok_status();
-  SINTER_CHECK(k->out <= kMaxWindowsProved, unsupported("%a windows over an axis of %b", k->out, k->in));
+  SINTER_CHECK(k->out <= kMaxWindowsProved,
+               unsupported("%a windows over an axis of %b are too many to check", k->out, k->in));
   for (int64_t o = 0; o < k->out; ++o) {
     int64_t first = 0, last = 0;
     k->taps(o, &first, &last);

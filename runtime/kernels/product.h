@@ -176,10 +176,10 @@ inline Status product_workspace(const Product& p, DType x, bool in_place, int th
   int64_t n = 0;
   SINTER_CHECK(checked_mul<int64_t>(p.depth, kTile * int64_t{sizeof(double)}, &n) &&
                    checked_add<int64_t>(n, kBufferAlignment, &n),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   n = static_cast<int64_t>(align_up(static_cast<size_t>(gathered_bytes(p, x, in_place)), kBufferAlignment));
   SINTER_CHECK(checked_mul<size_t>(static_cast<size_t>(n), static_cast<size_t>(std::max(threads, 1)), bytes),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 

@@ -26,7 +26,7 @@ Status infer_add(OpCall& call) {
   for (const int64_t m : {a.a_multiplier, a.b_multiplier})
     SINTER_CHECK(m >= -kMaxAddMultiplier && m <= kMaxAddMultiplier,
                  invalid("multiplier %a is not within %b", m, kMaxAddMultiplier));
-  SINTER_CHECK(a.shift >= 0 && a.shift <= 30, invalid("a shift by %a", a.shift));
+  SINTER_CHECK(a.shift >= 0 && a.shift <= 30, invalid("shift %a is out of range", a.shift));
   SINTER_RETURN_IF_ERROR(check_narrow_result(a, t));
   return infer_pair(call);
 }

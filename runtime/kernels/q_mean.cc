@@ -19,7 +19,7 @@ Status infer_mean(OpCall& call) {
   int64_t count = 1;
   for (const int64_t axis : a.axes)
     SINTER_CHECK(checked_mul(count, x.dims[axis], &count) && count <= most && count > 0,
-                 unsupported("a mean of no elements, or of more than %a", most));
+                 unsupported("the mean covers no elements, or more than %a", most));
   return give_output(call, 0, x.dtype, dims.span());
 }
 

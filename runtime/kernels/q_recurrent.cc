@@ -109,7 +109,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
                    checked_add<int64_t>(n, kBufferAlignment, &n) &&
                    checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
                                        static_cast<size_t>(std::max(threads, 1)), bytes),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 
@@ -199,7 +199,7 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
     SINTER_RETURN_IF_ERROR(check_result_bounds(to, s.q_min, s.q_max));
   }
   SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3 && tables.rank == 3,
-               invalid("X, W, R and the tables have three axes each"));
+               invalid("X, W, R and the tables must have three axes each"));
   for (const TensorView& operand : call.inputs)
     if (operand.present()) SINTER_RETURN_IF_ERROR(linear::check_dims(operand));
   l->batch_first = s.layout == 1;

@@ -14,7 +14,7 @@ Status infer_resize(OpCall& call) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == DType::kInt32));
     SINTER_CHECK(call.in(i).rank == 2 && call.in(i).dims[1] == 2,
                  invalid("input %a is not a pair of numbers for each element", static_cast<int64_t>(i)));
-    SINTER_CHECK(x.dims[i] > 0 || call.in(i).dims[0] == 0, invalid("an empty axis becomes a longer one"));
+    SINTER_CHECK(x.dims[i] > 0 || call.in(i).dims[0] == 0, invalid("an empty axis cannot become longer"));
   }
   const int64_t dims[] = {x.dims[0], rows.dims[0], columns.dims[0], x.dims[3]};
   return give_output(call, 0, x.dtype, dims);

@@ -15,7 +15,7 @@ Status infer_softmax(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, table.dtype == DType::kUint32));
   SINTER_CHECK(table.rank == 1 && table.dims[0] == 256, invalid("the table does not have 256 elements"));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(x.dims[a.axis] <= kMaxLength, unsupported("an axis of more than %a elements", kMaxLength));
+  SINTER_CHECK(x.dims[a.axis] <= kMaxLength, unsupported("the axis has more than %a elements", kMaxLength));
   SINTER_CHECK(a.multiplier >= 1 && a.multiplier <= kMaxMultiplier && a.shift >= 0 && a.shift <= kMaxShift,
                invalid("multiplier %a or shift %b is out of range", a.multiplier, a.shift));
   SINTER_RETURN_IF_ERROR(check_int8_result(a));

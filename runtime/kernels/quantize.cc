@@ -26,18 +26,20 @@ Status check_parameters(const OpCall& call, int64_t axis, int64_t block_size) {
   const TensorView &x = call.in(0), &scale = call.in(1);
   SINTER_RETURN_IF_ERROR(
       check_dtype(call, 1, is_compute_float(scale.dtype) || scale.dtype == DType::kFloat8E8M0));
-  SINTER_CHECK(block_size >= 0, invalid("blocks of %a elements", block_size));
+  SINTER_CHECK(block_size >= 0, invalid("block size %a is out of range", block_size));
   const auto single = [](const TensorView& v) {
     return std::all_of(v.dims, v.dims + v.rank, [](int64_t d) { return d == 1; });
   };
   if (block_size > 0 && scale.rank > 0) {
     SINTER_RETURN_IF_ERROR(check_axis(axis, x.rank));
-    SINTER_CHECK(scale.rank == x.rank,
-                 invalid("scales of rank %a for blocks of a value of rank %b", scale.rank, x.rank));
+    SINTER_CHECK(
+        scale.rank == x.rank,
+        invalid("blocks of a value of rank %b need scales of that rank, not %a", scale.rank, x.rank));
     for (int i = 0; i < x.rank; ++i) {
       const int64_t blocks = x.dims[i] / block_size + (x.dims[i] % block_size != 0 ? 1 : 0);
       const int64_t want = i == axis ? blocks : x.dims[i];
-      SINTER_CHECK(scale.dims[i] == want, invalid("%a scales where the blocks need %b", scale.dims[i], want));
+      SINTER_CHECK(scale.dims[i] == want,
+                   invalid("there are %a scales, but the blocks need %b", scale.dims[i], want));
     }
   } else if (!single(scale)) {
     SINTER_RETURN_IF_ERROR(check_axis(axis, x.rank));
@@ -56,7 +58,7 @@ Status infer_quantize(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x) || x == DType::kInt32));
   SINTER_CHECK(
       a.to > 0 && a.to < static_cast<int64_t>(DType::kCount) && is_quantized(static_cast<DType>(a.to)),
-      unsupported("quantizing to %A", a.to));
+      unsupported("%A is not a type to quantize to", a.to));
   SINTER_RETURN_IF_ERROR(check_code(a.saturate, 2));
   SINTER_RETURN_IF_ERROR(check_parameters(call, a.axis, a.block_size));
   if (call.has_input(2))
@@ -69,7 +71,7 @@ Status infer_dequantize(OpCall& call) {
   const DType x = call.in(0).dtype;
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_quantized(x) || x == DType::kInt32));
   SINTER_CHECK(a.to > 0 && a.to <= static_cast<int64_t>(DType::kBFloat16),
-               unsupported("dequantizing to %A", a.to));
+               unsupported("%A is not a type to dequantize to", a.to));
   SINTER_RETURN_IF_ERROR(check_parameters(call, a.axis, a.block_size));
   if (call.has_input(2)) SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());

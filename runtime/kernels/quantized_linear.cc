@@ -29,7 +29,7 @@ Status check_quantized_range(const OpCall& call, const QuantizedSettings& s, DTy
   SINTER_CHECK(range_of(x).holds(s.x_zero), invalid("x_zero %a is out of range", s.x_zero));
   *result = static_cast<DType>(s.to);
   SINTER_CHECK(s.to == static_cast<int64_t>(DType::kFloat32) || is_quantized_type(*result),
-               unsupported("an integer product to element type number %a", s.to));
+               unsupported("an integer product cannot give element type number %a", s.to));
   if (*result == DType::kFloat32) return ok_status();
   const IntegerRange range = range_of(*result);
   SINTER_CHECK(range.holds(s.y_zero), invalid("y_zero %a is out of range", s.y_zero));

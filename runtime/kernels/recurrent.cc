@@ -98,7 +98,7 @@ Status resolve(const OpCall& call, const Settings& s, Layout* l) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
   SINTER_RETURN_IF_ERROR(check_code(s.direction, 3));
   SINTER_RETURN_IF_ERROR(check_code(s.layout, 2));
-  SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3, invalid("X, W and R have three axes each"));
+  SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3, invalid("X, W and R must have three axes each"));
   for (const TensorView& operand : call.inputs)
     if (operand.present()) SINTER_RETURN_IF_ERROR(linear::check_dims(operand));
   SINTER_CHECK(s.clip >= 0, invalid("clip is negative or not a number"));
@@ -147,7 +147,7 @@ Status recurrent_workspace(const OpCall& call, const Settings& s, int threads, s
                    checked_add<int64_t>(n, kBufferAlignment, &n) &&
                    checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
                                        static_cast<size_t>(std::max(threads, 1)), bytes),
-               invalid("the operation needs more workspace than there is"));
+               invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 
@@ -155,9 +155,8 @@ Status check_lengths(const OpCall& call, const Layout& l, size_t operand) {
   if (!call.has_input(operand)) return ok_status();
   for (int64_t b = 0; b < l.batch; ++b) {
     const int64_t length = call.in(operand).as<int32_t>()[b];
-    SINTER_CHECK(
-        length >= 0 && length <= l.steps,
-        error(Code::kOutOfRange, "a sequence of length %a in an input of %b steps", length, l.steps));
+    SINTER_CHECK(length >= 0 && length <= l.steps,
+                 error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", length, l.steps));
   }
   return ok_status();
 }

@@ -71,11 +71,12 @@ Status infer_scatter_elements(OpCall& call) {
   const TensorView &x = call.in(0), &indices = call.in(1);
   SINTER_RETURN_IF_ERROR(check_scatter(call, a.reduction));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(indices.rank == x.rank, invalid("indices of rank %a for rank %b", indices.rank, x.rank));
+  SINTER_CHECK(indices.rank == x.rank,
+               invalid("the indices have rank %a, the data rank %b", indices.rank, x.rank));
   SINTER_CHECK(call.in(2).same_shape(indices), invalid("the updates have another shape than the indices"));
   for (int i = 0; i < x.rank; ++i)
     SINTER_CHECK(i == a.axis || indices.dims[i] <= x.dims[i],
-                 invalid("%a rows of indices for an axis of %b elements", indices.dims[i], x.dims[i]));
+                 invalid("the indices have %a rows, the axis %b elements", indices.dims[i], x.dims[i]));
   return infer_like_input(call);
 }
 
@@ -109,10 +110,12 @@ Status run_scatter_elements(const OpCall& call, RunContext&) {
 Status infer_scatter_nd(OpCall& call) {
   const TensorView &x = call.in(0), &indices = call.in(1), &updates = call.in(2);
   SINTER_RETURN_IF_ERROR(check_scatter(call, call.attrs<ScatterNdAttrs>().reduction));
-  SINTER_CHECK(x.rank >= 1 && indices.rank >= 1,
-               invalid("ranks %a and %b: both need an axis", x.rank, indices.rank));
+  SINTER_CHECK(
+      x.rank >= 1 && indices.rank >= 1,
+      invalid("data of rank %a and indices of rank %b must have an axis each", x.rank, indices.rank));
   const int64_t depth = indices.dims[indices.rank - 1];
-  SINTER_CHECK(depth >= 0 && depth <= x.rank, invalid("index tuples of %a for rank %b", depth, x.rank));
+  SINTER_CHECK(depth >= 0 && depth <= x.rank,
+               invalid("index tuples have %a elements for rank %b", depth, x.rank));
   Dims expected;
   for (int i = 0; i < indices.rank - 1; ++i) SINTER_RETURN_IF_ERROR(expected.push(indices.dims[i]));
   for (auto i = static_cast<int>(depth); i < x.rank; ++i) SINTER_RETURN_IF_ERROR(expected.push(x.dims[i]));

@@ -25,7 +25,7 @@ Status run_reverse_sequence(const OpCall& call, RunContext&) {
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t length = load_index(lengths.data + b * lengths.strides[0], lengths.dtype);
     SINTER_CHECK(length >= 0 && length <= steps,
-                 error(Code::kOutOfRange, "a sequence of %a steps in an axis of %b", length, steps));
+                 error(Code::kOutOfRange, "a sequence has %a steps, the axis %b", length, steps));
     if (y.size() == 0) continue;
     TensorView to = y, from = x;
     to.dims[a.batch_axis] = from.dims[a.batch_axis] = 1;
@@ -52,13 +52,13 @@ Status infer_cache_update(OpCall& call) {
   const TensorView &past = call.in(0), &update = call.in(1);
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
   SINTER_CHECK(past.rank >= 2 && update.rank == past.rank,
-               invalid("ranks %a and %b do not make a cache", past.rank, update.rank));
+               invalid("a cache of rank %a and an update of rank %b do not match", past.rank, update.rank));
   SINTER_CHECK(a.axis >= 1 && a.axis < past.rank,
-               invalid("axis %a of a cache of rank %b", a.axis, past.rank));
+               invalid("axis %a is outside a cache of rank %b", a.axis, past.rank));
   SINTER_RETURN_IF_ERROR(check_code(a.circular, 2));
   for (int i = 0; i < past.rank; ++i)
     SINTER_CHECK(i == a.axis ? update.dims[i] <= past.dims[i] : update.dims[i] == past.dims[i],
-                 invalid("an update of %a elements along an axis of %b", update.dims[i], past.dims[i]));
+                 invalid("an update has %a elements along an axis of %b", update.dims[i], past.dims[i]));
   if (call.has_input(2)) {
     const TensorView& at = call.in(2);
     SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_index_type(at.dtype)));
@@ -89,7 +89,7 @@ Status run_cache_update(const OpCall& call, RunContext&) {
       if (start < 0) start += capacity;
     } else {
       SINTER_CHECK(start >= 0 && start <= capacity - steps,
-                   error(Code::kOutOfRange, "an update written at %a leaves a cache of %b", start, capacity));
+                   error(Code::kOutOfRange, "an update at %a exceeds a cache of %b", start, capacity));
     }
     const int64_t first = std::min(steps, capacity - start);  // up to the end; the rest goes to the beginning
     if (block == 0) continue;

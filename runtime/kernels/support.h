@@ -379,7 +379,7 @@ inline Status check_axis(int64_t axis, int rank) {
 }
 // `value` is one of 0 .. count - 1.
 inline Status check_code(int64_t value, int64_t count) {
-  SINTER_CHECK(value >= 0 && value < count, invalid("%a is not a code below %b", value, count));
+  SINTER_CHECK(value >= 0 && value < count, invalid("code %a is not below %b", value, count));
   return ok_status();
 }
 inline Status check_same_dtype(const OpCall& call, size_t i, size_t j) {

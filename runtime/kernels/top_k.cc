@@ -13,7 +13,8 @@ Status infer_top_k(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
   SINTER_RETURN_IF_ERROR(check_code(a.largest, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.sorted, 2));
-  SINTER_CHECK(a.k >= 0 && a.k <= x.dims[a.axis], invalid("%a of %b elements", a.k, x.dims[a.axis]));
+  SINTER_CHECK(a.k >= 0 && a.k <= x.dims[a.axis],
+               invalid("%a of %b elements cannot be selected", a.k, x.dims[a.axis]));
   Dims dims(x.shape());
   dims.d[a.axis] = a.k;
   SINTER_RETURN_IF_ERROR(give_output(call, 0, x.dtype, dims.span()));

@@ -13,7 +13,7 @@ Status infer_transpose(OpCall& call) {
   const auto& a = call.attrs<TransposeAttrs>();
   const TensorView& x = call.in(0);
   SINTER_CHECK(a.perm.size() == x.rank,
-               invalid("a permutation of %a axes for rank %b", a.perm.size(), x.rank));
+               invalid("the permutation has %a axes for rank %b", a.perm.size(), x.rank));
   uint32_t seen = 0;
   Dims dims;
   for (const int64_t axis : a.perm) {

@@ -198,7 +198,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const 
                  corrupt("padding in the file is not zero"));
   }
   SINTER_CHECK(h.file_bytes == file.size(),
-               corrupt("the file should have %a bytes and has %b", static_cast<int64_t>(h.file_bytes),
+               corrupt("the file must have %a bytes and has %b", static_cast<int64_t>(h.file_bytes),
                        static_cast<int64_t>(file.size())));
 
   // Each part starts at the next multiple of 64 after the one before; the bytes between are zero.

@@ -57,7 +57,8 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
   SINTER_CHECK(h.flatbuffer_bytes <= file.size() && h.flatbuffer_bytes < (uint64_t{1} << 31) - 1,
                corrupt("the file is shorter than its header states"));
   // Scratch is what the structure needs, a small multiple of its size.
-  SINTER_CHECK(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536, corrupt("the scratch size is absurd"));
+  SINTER_CHECK(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536,
+               corrupt("the scratch size is out of range"));
   return header;
 }
 

@@ -129,7 +129,7 @@ Status find_blocks(PlanView& view) {
                    corrupt("value %a is an alias of nothing", p.value()));
       at = index_of(view.plan, next);
     }
-    SINTER_CHECK(s.state[at] == 2, corrupt("aliases go in a circle"));
+    SINTER_CHECK(s.state[at] == 2, corrupt("aliases form a cycle"));
     const int32_t root = s.block[at];
     for (at = i; s.state[at] == 1;) {
       s.block[at] = root;

@@ -280,7 +280,7 @@ void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch) {
 
 Status verify_regions(const fb::Profile& profile) {
   uint64_t sum = 0;
-  SINTER_CHECK(length(profile.regions()) <= 16, unsupported("a profile with more than 16 regions"));
+  SINTER_CHECK(length(profile.regions()) <= 16, unsupported("a profile has more than 16 regions"));
   if (profile.regions() != nullptr)
     for (const fb::Region* r : *profile.regions()) {
       SINTER_CHECK(r->memory_kind() <= length(profile.backends()),
@@ -290,7 +290,7 @@ Status verify_regions(const fb::Profile& profile) {
       SINTER_CHECK(r->kind() <= fb::RegionKind::State, corrupt("unknown kind of region"));
       SINTER_CHECK(r->alignment() > 0 && r->alignment() <= kBufferAlignment &&
                        (r->alignment() & (r->alignment() - 1)) == 0,
-                   unsupported("a region aligned to %a", r->alignment()));
+                   unsupported("a region's alignment %a is not supported", r->alignment()));
       SINTER_CHECK(
           r->padding() >= kReadPadding && r->bytes() >= r->padding() && r->bytes() % kBufferAlignment == 0,
           corrupt("a region's size or padding is wrong"));

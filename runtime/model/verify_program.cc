@@ -44,7 +44,7 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
   if (value.kind() == fb::ValueKind::Constant)
     SINTER_CHECK(matches(value.constant()), corrupt("the value does not have its constant's type and shape"));
   if (value.kind() == fb::ValueKind::State) {
-    SINTER_CHECK(entry, unsupported("state within a subprogram"));
+    SINTER_CHECK(entry, unsupported("a subprogram holds state"));
     SINTER_CHECK(value.initial() == -1 || matches(value.initial()),
                  corrupt("a state does not have its initial value's type and shape"));
   }
@@ -89,7 +89,7 @@ Status check_ports(const fb::Program& program, bool entry,
                  corrupt("an input or output has no name").at(where, index));
     const TensorView view = value_view(*program.values()->Get(port.value()));
     SINTER_CHECK(!is_sub_byte(view.dtype),
-                 unsupported("a packed type at a model's boundary").at(where, index));
+                 unsupported("an input or output has a packed type").at(where, index));
     if (port.dims() != nullptr) {
       const auto dims = items(port.dims());
       int64_t bytes = 0;
@@ -106,7 +106,7 @@ Status check_operands(const ModelState& model, const fb::Program& program, const
   TensorView views[kMaxOperands];
   const uint32_t inputs = length(step.inputs()), outputs = length(step.outputs());
   SINTER_CHECK(inputs + uint64_t{outputs} <= kMaxOperands,
-               unsupported("a step with more than %a operands", kMaxOperands));
+               unsupported("a step has more than %a operands", kMaxOperands));
   SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
   for (uint32_t i = 0; i < inputs; ++i) {
     const int32_t v = items(step.inputs())[i];
@@ -134,7 +134,7 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
   if (loop) {
     const auto& a = *reinterpret_cast<const LoopAttrs*>(&attrs);
     SINTER_CHECK(a.max_trips >= 0 && a.carried >= 0 && static_cast<uint64_t>(a.carried) < uint64_t{1} << 30,
-                 corrupt("a loop with impossible attributes"));
+                 corrupt("a loop's attributes are impossible"));
   }
   const ControlShape shape = control_shape(step);
   SINTER_CHECK(ins.size() >= shape.captured, corrupt("a control step lacks operands"));
@@ -236,7 +236,7 @@ Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step
                unsupported("version %a of the operation is newer than this build", step.op_version()));
   SINTER_RETURN_IF_ERROR(check_order(f, step, s, kind));
   if (!is_control(step)) return check_operands(model, *f.program, step);
-  SINTER_CHECK(kind == fb::ValueKind::Temporary, corrupt("control flow in a prepare list"));
+  SINTER_CHECK(kind == fb::ValueKind::Temporary, corrupt("a prepare list holds control flow"));
   return check_control(model, *f.program, step);
 }
 
@@ -287,7 +287,7 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     if (step_op(*f.owner_step) == Op::kLoop)
       SINTER_CHECK(length(f.owner_step->ints()) == 2 && items(f.owner_step->ints())[1] >= 0 &&
                        items(f.owner_step->ints())[1] < (int64_t{1} << 30),
-                   corrupt("a loop with impossible attributes"));
+                   corrupt("a loop's attributes are impossible"));
     f.own_inputs = control_shape(*f.owner_step).own;
     SINTER_CHECK(f.own_inputs <= length(program.inputs()), corrupt("a subprogram lacks inputs"));
   }
@@ -313,7 +313,7 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     if (!status.ok()) return status.at_step(static_cast<uint32_t>(s), f.index);
   }
   for (uint32_t v = 0; v < length(program.values()); ++v)
-    SINTER_CHECK(f.lives[v].first != Life::kNever, at_value(corrupt("nothing gives the value"), v));
+    SINTER_CHECK(f.lives[v].first != Life::kNever, at_value(corrupt("no step gives the value"), v));
   if (program.outputs() != nullptr)
     for (const fb::Port* port : *program.outputs()) f.lives[port->value()].last = end;
   for (uint32_t v = 0; v < length(program.values()); ++v) {

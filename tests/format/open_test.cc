@@ -158,7 +158,7 @@ TEST(Verify, GivenTwice) {
 TEST(Verify, NeverGiven) {
   ModelBuilder b = small_model();
   b.value(DType::kFloat32, {1});
-  EXPECT_REFUSED(b, "nothing gives the value");
+  EXPECT_REFUSED(b, "no step gives the value");
 }
 // Its kernel would write to nowhere.
 TEST(Verify, NothingWanted) {
@@ -286,7 +286,7 @@ TEST(Plan, AliasesMustLeadSomewhere) {
   ModelBuilder b = small_model();
   b.place(2).alias_of = 3, b.place(3).alias_of = 2;
   b.place(2).offset = 128, b.place(3).offset = 128;
-  EXPECT_REFUSED(b, "circle");
+  EXPECT_REFUSED(b, "cycle");
   b.place(3).alias_of = 1;
   EXPECT_REFUSED(b, "alias of nothing");
 }
