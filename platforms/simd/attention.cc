@@ -157,17 +157,16 @@ Status run(const OpCall& call, RunContext& context) {
     }
   });
   const int64_t tiles = divide_up(e.queries, kRowTile), units = e.batch * e.heads * tiles;
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t slots = std::min(units, std::max<int64_t>(threads, 1));
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
-        const int64_t first = unit % tiles * kRowTile, head = unit / tiles % e.heads,
-                      batch = unit / tiles / e.heads;
-        const float* keys = packed + (batch * e.groups + head / (e.heads / e.groups)) * each;
-        attend(call, e, batch, head, first, std::min(kRowTile, e.queries - first), keys, keys + p.keys,
-               packed + p.all + slot * kRowTile * e.keys);
-      }
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit % tiles * kRowTile, head = unit / tiles % e.heads,
+                    batch = unit / tiles / e.heads;
+      const float* keys = packed + (batch * e.groups + head / (e.heads / e.groups)) * each;
+      attend(call, e, batch, head, first, std::min(kRowTile, e.queries - first), keys, keys + p.keys,
+             packed + p.all + slot * kRowTile * e.keys);
+    }
   });
   return ok_status();
 }

@@ -250,33 +250,31 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
       continue;
     }
     // A slot per thread: its own patches.
-    const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+    const int64_t threads = threads_of(context.threads);
     const int64_t width = panel_width(), panels = divide_up(columns, width),
                   tiles = divide_up(rows, kRowTile);
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
-    parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot) {
-        float* patches = all_patches + slot * patch_floats(g);
-        for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
-          const int64_t row = unit / parts * kRowTile, part = unit % parts;
-          Gemm tile = all;
-          tile.rows = std::min(kRowTile, rows - row);
-          tile.y += row * g.out_pixel();
-          if (pointwise(g)) {
-            tile.a = x + row * g.in_pixel() + group * depth;
-          } else {
-            gather_patches(g, x, group, row, tile.rows, patches);
-            tile.a = patches, tile.a_stride = depth;
-          }
-          if (dots) {
-            for (int64_t r = 0; r < tile.rows; ++r)
-              gemv(w + group * columns * depth, columns, depth, tile.a + r * tile.a_stride, tile.bias,
-                   tile.min, tile.max, tile.y + r * tile.y_stride);
-            continue;
-          }
-          gemm_columns(tile, panels * part / parts * width, panels * (part + 1) / parts * width);
+    parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+      float* patches = all_patches + slot * patch_floats(g);
+      for (int64_t unit = begin; unit < end; ++unit) {
+        const int64_t row = unit / parts * kRowTile, part = unit % parts;
+        Gemm tile = all;
+        tile.rows = std::min(kRowTile, rows - row);
+        tile.y += row * g.out_pixel();
+        if (pointwise(g)) {
+          tile.a = x + row * g.in_pixel() + group * depth;
+        } else {
+          gather_patches(g, x, group, row, tile.rows, patches);
+          tile.a = patches, tile.a_stride = depth;
         }
+        if (dots) {
+          for (int64_t r = 0; r < tile.rows; ++r)
+            gemv(w + group * columns * depth, columns, depth, tile.a + r * tile.a_stride, tile.bias, tile.min,
+                 tile.max, tile.y + r * tile.y_stride);
+          continue;
+        }
+        gemm_columns(tile, panels * part / parts * width, panels * (part + 1) / parts * width);
       }
     });
   }

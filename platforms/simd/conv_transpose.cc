@@ -117,30 +117,28 @@ void run_phase(const OpCall& call, const Geometry& g, const Phase& p, int64_t gr
   all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
   const auto* x = call.in(0).as<const float>();
   auto* y = call.out(0).as<float>();
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t tiles = divide_up(rows, kRowTile), slots = std::min(tiles, std::max<int64_t>(threads, 1));
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      float* patches = packed + packed_size + slot * slot_size;
-      float* results = patches + kRowTile * full_depth(g);
-      for (int64_t t = tiles * slot / slots; t < tiles * (slot + 1) / slots; ++t) {
-        Gemm tile = all;
-        const int64_t first = t * kRowTile;
-        tile.rows = std::min(kRowTile, rows - first);
-        tile.a = patches, tile.y = results;
-        for (int64_t r = 0; r < tile.rows; ++r)
-          gather_patch(g, p, x + (first + r) / pixels * g.in_pixels() * g.in_pixel() + group * channels,
-                       (first + r) % pixels, patches + r * depth);
-        gemm_columns(tile, 0, columns);
-        for (int64_t r = 0; r < tile.rows; ++r) {
-          const int64_t pixel = (first + r) % pixels, n1 = p.axis[1].count, n2 = p.axis[2].count;
-          const int64_t q0 = p.axis[0].first + pixel / (n1 * n2) * g.stride[0];
-          const int64_t q1 = p.axis[1].first + pixel / n2 % n1 * g.stride[1];
-          const int64_t q2 = p.axis[2].first + pixel % n2 * g.stride[2];
-          const int64_t at = (((first + r) / pixels * g.out[0] + q0) * g.out[1] + q1) * g.out[2] + q2;
-          std::memcpy(y + at * g.out_pixel() + group * columns, results + r * columns,
-                      static_cast<size_t>(columns) * sizeof(float));
-        }
+  parallel_slots(context.threads, slots, tiles, [&](int64_t slot, int64_t begin, int64_t end) {
+    float* patches = packed + packed_size + slot * slot_size;
+    float* results = patches + kRowTile * full_depth(g);
+    for (int64_t t = begin; t < end; ++t) {
+      Gemm tile = all;
+      const int64_t first = t * kRowTile;
+      tile.rows = std::min(kRowTile, rows - first);
+      tile.a = patches, tile.y = results;
+      for (int64_t r = 0; r < tile.rows; ++r)
+        gather_patch(g, p, x + (first + r) / pixels * g.in_pixels() * g.in_pixel() + group * channels,
+                     (first + r) % pixels, patches + r * depth);
+      gemm_columns(tile, 0, columns);
+      for (int64_t r = 0; r < tile.rows; ++r) {
+        const int64_t pixel = (first + r) % pixels, n1 = p.axis[1].count, n2 = p.axis[2].count;
+        const int64_t q0 = p.axis[0].first + pixel / (n1 * n2) * g.stride[0];
+        const int64_t q1 = p.axis[1].first + pixel / n2 % n1 * g.stride[1];
+        const int64_t q2 = p.axis[2].first + pixel % n2 * g.stride[2];
+        const int64_t at = (((first + r) / pixels * g.out[0] + q0) * g.out[1] + q1) * g.out[2] + q2;
+        std::memcpy(y + at * g.out_pixel() + group * columns, results + r * columns,
+                    static_cast<size_t>(columns) * sizeof(float));
       }
     }
   });

@@ -221,7 +221,7 @@ void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, c
 }
 
 void gemm_parallel(const Gemm& g, ThreadPool* threads) {
-  const int64_t pool = threads != nullptr ? threads->thread_count() : 1;
+  const int64_t pool = threads_of(threads);
   const int64_t width = panel_width(), panels = divide_up(g.columns, width),
                 tiles = divide_up(g.rows, kRowTile);
   const int64_t groups = pool <= 1 ? 1

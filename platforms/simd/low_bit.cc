@@ -338,19 +338,17 @@ Status low_bit_workspace(const OpCall& call, int threads, size_t* bytes) {
 }
 
 void run_many_rows(const LowBit& g, const Gemm& product, RunContext& context) {
-  const int64_t pool = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t pool = threads_of(context.threads);
   const auto room = static_cast<int64_t>(context.workspace.size() / sizeof(float)) / kPieceFloats;
   const int64_t slots = std::clamp<int64_t>(pool, 1, std::max<int64_t>(room, 1));
   const int64_t width = panel_width(), panels = divide_up(g.columns, width);
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      float* piece = reinterpret_cast<float*>(context.workspace.data()) + slot * kPieceFloats;
-      for (int64_t panel = panels * slot / slots; panel < panels * (slot + 1) / slots; ++panel)
-        for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece) {
-          widen_panel(g, panel * width, k0, std::min(k0 + kDepthPiece, g.depth), piece);
-          gemm_piece(product, panel * width, k0, piece);
-        }
-    }
+  parallel_slots(context.threads, slots, panels, [&](int64_t slot, int64_t begin, int64_t end) {
+    float* piece = reinterpret_cast<float*>(context.workspace.data()) + slot * kPieceFloats;
+    for (int64_t panel = begin; panel < end; ++panel)
+      for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece) {
+        widen_panel(g, panel * width, k0, std::min(k0 + kDepthPiece, g.depth), piece);
+        gemm_piece(product, panel * width, k0, piece);
+      }
   });
 }
 

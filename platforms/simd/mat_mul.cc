@@ -158,15 +158,13 @@ Status run_mat_mul(const OpCall& call, RunContext& context) {
   if (!packed_floats(m.columns, m.depth, &each)) return ok_status();
   each += m.a_copy();
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
-  const int64_t slots = slots_of(m, context.threads != nullptr ? context.threads->thread_count() : 1);
+  const int64_t slots = slots_of(m, threads_of(context.threads));
   if (slots <= 1) {
     for (int64_t i = 0; i < m.batch; ++i) multiply_one(call, m, i, scratch, context.threads);
     return ok_status();
   }
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      for (int64_t i = m.batch * slot / slots; i < m.batch * (slot + 1) / slots; ++i)
-        multiply_one(call, m, i, scratch + slot * each, nullptr);
+  parallel_slots(context.threads, slots, m.batch, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply_one(call, m, i, scratch + slot * each, nullptr);
   });
   return ok_status();
 }

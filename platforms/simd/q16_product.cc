@@ -296,31 +296,29 @@ Status run_q16_product(const OpCall& call, RunContext& context) {
   const auto* weights = call.in(1).as<const int8_t>();
   std::byte* y = call.out(0).data;
   const int64_t rows = g.batch * g.out_pixels(), blocks = divide_up(rows, kRows16),
-                threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+                threads = threads_of(context.threads);
   // Where there are few rows, columns are shared out.
   const int64_t pieces = divide_up(p.columns, kColumns16);
   const int64_t parts = blocks >= threads ? 1 : std::min(pieces, divide_up(threads, blocks));
   const int64_t units = blocks * parts, slots = std::min(units, threads);
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      std::byte* scratch = context.workspace.data() + slot * each;
-      auto* sums = reinterpret_cast<int64_t*>(scratch);
-      auto* window = reinterpret_cast<int16_t*>(sums + kRows16 * kColumns16);
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
-        const int64_t first = unit / parts * kRows16, count = std::min(kRows16, rows - first),
-                      part = unit % parts;
-        for (int64_t group = 0; group < g.group; ++group) {
-          for (int64_t r = 0; r < count; ++r) copy_window(p, x, first + r, group, window + r * p.stride);
-          for (int64_t piece = pieces * part / parts; piece < pieces * (part + 1) / parts; ++piece) {
-            const int64_t at = piece * kColumns16, columns = std::min(kColumns16, p.columns - at),
-                          column = group * p.columns + at;
-            run({window, count, p.stride, p.depth, weights + column * p.depth, columns, sums});
-            for (int64_t r = 0; r < count; ++r)
-              for (int64_t n = 0; n < columns; ++n)
-                p.end.store(static_cast<int64_t>(static_cast<uint64_t>(sums[r * kColumns16 + n]) +
-                                                 static_cast<uint64_t>(p.end.bias[column + n])),
-                            column + n, y, (first + r) * g.out_channels + column + n);
-          }
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    std::byte* scratch = context.workspace.data() + slot * each;
+    auto* sums = reinterpret_cast<int64_t*>(scratch);
+    auto* window = reinterpret_cast<int16_t*>(sums + kRows16 * kColumns16);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit / parts * kRows16, count = std::min(kRows16, rows - first),
+                    part = unit % parts;
+      for (int64_t group = 0; group < g.group; ++group) {
+        for (int64_t r = 0; r < count; ++r) copy_window(p, x, first + r, group, window + r * p.stride);
+        for (int64_t piece = pieces * part / parts; piece < pieces * (part + 1) / parts; ++piece) {
+          const int64_t at = piece * kColumns16, columns = std::min(kColumns16, p.columns - at),
+                        column = group * p.columns + at;
+          run({window, count, p.stride, p.depth, weights + column * p.depth, columns, sums});
+          for (int64_t r = 0; r < count; ++r)
+            for (int64_t n = 0; n < columns; ++n)
+              p.end.store(static_cast<int64_t>(static_cast<uint64_t>(sums[r * kColumns16 + n]) +
+                                               static_cast<uint64_t>(p.end.bias[column + n])),
+                          column + n, y, (first + r) * g.out_channels + column + n);
         }
       }
     }
@@ -382,31 +380,29 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   const auto whole = HWY_DYNAMIC_POINTER(q16_depthwise);
   const auto sum = HWY_DYNAMIC_POINTER(q16_depthwise_sums);
   const int64_t x2 = g.in_channels, x1 = g.in[2] * x2, x0 = g.in[1] * x1;
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1,
-                slots = std::min(rows, threads);
-  parallel_for(context.threads, slots, 1, [&](int64_t first, int64_t last) {
-    for (int64_t slot = first; slot < last; ++slot)
-      for (int64_t row = rows * slot / slots; row < rows * (slot + 1) / slots; ++row) {
-        const WindowOf<int16_t> w = window_at(g, x, row);
-        const int64_t tap = (w.first[0] * g.kernel[1] + w.first[1]) * g.kernel[2] + w.first[2];
-        const Depthwise16 p{w.x,
-                            w.empty() ? weights : weights + tap * channels,
-                            {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
-                            {g.dilation[0] * x0, g.dilation[1] * x1, g.dilation[2] * x2},
-                            {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
-                            channels};
-        if (small) {
-          whole(p, biases, multipliers, end.low, end.high, end.zero,
-                reinterpret_cast<int16_t*>(y) + row * channels);
-          continue;
-        }
-        int32_t* sums = biases + slot * channels;
-        sum(p, sums);
-        for (int64_t c = 0; c < channels; ++c)
-          end.store(static_cast<int64_t>(static_cast<uint64_t>(end.bias[c]) +
-                                         static_cast<uint64_t>(int64_t{sums[c]})),
-                    c, y, row * channels + c);
+  const int64_t threads = threads_of(context.threads), slots = std::min(rows, threads);
+  parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      const WindowOf<int16_t> w = window_at(g, x, row);
+      const int64_t tap = (w.first[0] * g.kernel[1] + w.first[1]) * g.kernel[2] + w.first[2];
+      const Depthwise16 p{w.x,
+                          w.empty() ? weights : weights + tap * channels,
+                          {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
+                          {g.dilation[0] * x0, g.dilation[1] * x1, g.dilation[2] * x2},
+                          {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
+                          channels};
+      if (small) {
+        whole(p, biases, multipliers, end.low, end.high, end.zero,
+              reinterpret_cast<int16_t*>(y) + row * channels);
+        continue;
       }
+      int32_t* sums = biases + slot * channels;
+      sum(p, sums);
+      for (int64_t c = 0; c < channels; ++c)
+        end.store(static_cast<int64_t>(static_cast<uint64_t>(end.bias[c]) +
+                                       static_cast<uint64_t>(int64_t{sums[c]})),
+                  c, y, row * channels + c);
+    }
   });
   return ok_status();
 }

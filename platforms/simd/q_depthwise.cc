@@ -408,13 +408,12 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   int64_t each = 0;
   if (call.out(0).size() == 0 || !plan_of(call, &p) || !scratch_bytes(p, &each) || !place(&p, packed))
     return ok_status();
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t units = p.boxes.count(p.q.g) * p.blocks(), slots = std::min(units, threads);
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
     const auto run = HWY_DYNAMIC_POINTER(q_depthwise_box);
-    for (int64_t slot = begin; slot < end; ++slot)
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit)
-        run(p.q, p.boxes.at(p.q.g, unit / p.blocks()), unit % p.blocks() * kQChannels, scratch + slot * each);
+    for (int64_t unit = begin; unit < end; ++unit)
+      run(p.q, p.boxes.at(p.q.g, unit / p.blocks()), unit % p.blocks() * kQChannels, scratch + slot * each);
   });
   return ok_status();
 }

@@ -155,31 +155,29 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   if (call.out(0).size() == 0 || !plan_of(call, &p) || !Scratch::bytes(p, &each)) return ok_status();
   const Geometry& g = p.g;
   const bool zeros = call.has_input(4);
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t boxes = p.boxes.count(g);
   // Where there are too few boxes, panels are shared out as well.
   const int64_t panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
   const int64_t units = boxes * parts, slots = std::min(units, threads);
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      const Scratch s(p, scratch + slot * each);
-      int64_t held = -1;  // the box in the buffer
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit) {
-        const int64_t part = unit % parts, index = unit / parts;
-        const QBox box = p.boxes.at(g, index);
-        if (held != index) load(p, box, call.in(0).as<const int8_t>(), s);
-        held = index;
-        for (int64_t group = 0; group < g.group; ++group) {
-          set_runs(p, box, group, s.runs);
-          QRows rows{s.buffer, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
-          if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
-          ProductResult result = p.result;
-          result.y = static_cast<std::byte*>(result.y) +
-                     group * p.columns * static_cast<int64_t>(byte_width(result.type));
-          multiply_q(packed_at(p, group, zeros, packed), rows, panels * part / parts,
-                     panels * (part + 1) / parts, result, s.y_rows);
-        }
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    const Scratch s(p, scratch + slot * each);
+    int64_t held = -1;  // the box in the buffer
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t part = unit % parts, index = unit / parts;
+      const QBox box = p.boxes.at(g, index);
+      if (held != index) load(p, box, call.in(0).as<const int8_t>(), s);
+      held = index;
+      for (int64_t group = 0; group < g.group; ++group) {
+        set_runs(p, box, group, s.runs);
+        QRows rows{s.buffer, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
+        if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
+        ProductResult result = p.result;
+        result.y = static_cast<std::byte*>(result.y) +
+                   group * p.columns * static_cast<int64_t>(byte_width(result.type));
+        multiply_q(packed_at(p, group, zeros, packed), rows, panels * part / parts,
+                   panels * (part + 1) / parts, result, s.y_rows);
       }
     }
   });

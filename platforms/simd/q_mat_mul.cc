@@ -106,12 +106,11 @@ Status run(const OpCall& call, RunContext& context) {
   const Matrices m = matrices(call);
   Scratch s;
   if (call.out(0).size() == 0 || !s.measure(m)) return ok_status();
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t slots = std::clamp<int64_t>(threads, 1, m.batch);
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      for (int64_t i = m.batch * slot / slots; i < m.batch * (slot + 1) / slots; ++i)
-        multiply_one(call, m, s, i, context.workspace.data() + slot * s.bytes);
+  parallel_slots(context.threads, slots, m.batch, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      multiply_one(call, m, s, i, context.workspace.data() + slot * s.bytes);
   });
   return ok_status();
 }

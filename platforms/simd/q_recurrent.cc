@@ -1,7 +1,8 @@
 // QLstm and QGru: every sample of every direction goes through its steps separately; each step multiplies
 // int8 rows with int16 vectors, then computes the gates in vectors. Tables are read in pairs of neighbours,
 // one gather for each element.
-#include "platforms/simd/table.h"
+#include "platforms/simd/int8.h"
+#include "platforms/simd/recurrent_layout.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q_recurrent.cc"
@@ -210,64 +211,40 @@ inline int32_t rounded_number(float v, float low, float high) {
   return static_cast<int32_t>((bounded + kMagic) - kMagic);
 }
 
-struct QLayout {
-  int64_t steps, batch, input, hidden, directions, gates, tables;
-  bool batch_first, first_is_reverse;
-
-  int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
-  int64_t y_row(int64_t t, int64_t d, int64_t b) const {
-    return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
-  }
-  int64_t state_row(int64_t d, int64_t b) const { return batch_first ? b * directions + d : d * batch + b; }
-  int64_t rows() const { return gates * hidden; }
-
-  // Bytes of the tables' pairs, and of each unit's arrays: x, two of hidden values, cells, what flows in
-  // twice.
-  bool bytes(int64_t* pairs, int64_t* unit) const {
-    const auto up = [](int64_t n) {
-      return static_cast<int64_t>(align_up(static_cast<size_t>(n), kBufferAlignment));
-    };
-    int64_t n = 0;
-    if (input > INT32_MAX || hidden > INT32_MAX / 64) return false;
-    n = up(input * 2) + 2 * up(hidden * 2) + up(hidden * 4) + 2 * up(rows() * 4);
-    *pairs = up(directions * tables * kPairs * 4), *unit = n;
-    return n < INT32_MAX;
-  }
-};
-
 template <class A>
-QLayout layout_of(const OpCall& call) {
-  const auto& a = call.attrs<A>();
-  const TensorView& x = call.in(0);
-  const bool batch_first = a.layout == 1, lstm = A::kOp == Op::kQLstm;
-  return {x.dims[batch_first ? 1 : 0],
-          x.dims[batch_first ? 0 : 1],
-          x.dims[2],
-          a.hidden_size,
-          a.direction == static_cast<int64_t>(RnnDirection::kBidirectional) ? 2 : 1,
-          lstm ? 4 : 3,
-          lstm ? 3 : 2,
-          batch_first,
-          a.direction == static_cast<int64_t>(RnnDirection::kReverse)};
+RecurrentLayout q_layout(const OpCall& call) {
+  return recurrent_layout<A>(call, A::kOp == Op::kQLstm ? 4 : 3);
+}
+template <class A>
+constexpr int64_t table_count() {
+  return A::kOp == Op::kQLstm ? 3 : 2;
+}
+
+// Bytes of the tables' pairs, and of each unit's arrays: x, two of hidden values, cells, what flows in twice.
+template <class A>
+bool workspace_parts(const RecurrentLayout& l, int64_t* pairs, int64_t* unit) {
+  const auto up = [](int64_t n) {
+    return static_cast<int64_t>(align_up(static_cast<size_t>(n), kBufferAlignment));
+  };
+  if (l.input > INT32_MAX || l.hidden > INT32_MAX / 64) return false;
+  *pairs = up(l.directions * table_count<A>() * kPairs * 4);
+  *unit = up(l.input * 2) + 2 * up(l.hidden * 2) + up(l.hidden * 4) + 2 * up(l.gate_rows() * 4);
+  return *unit < INT32_MAX;
 }
 
 template <class A>
 Status accept_recurrent(const OpCall& call) {
   int64_t pairs = 0, unit = 0;
-  SINTER_CHECK(layout_of<A>(call).bytes(&pairs, &unit),
+  SINTER_CHECK(workspace_parts<A>(q_layout<A>(call), &pairs, &unit),
                unsupported("too many hidden units for the simd kernel"));
-  for (const TensorView& t : call.inputs)
-    SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
-  for (const TensorView& t : call.outputs)
-    SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
-  return ok_status();
+  return accept_dense(call);
 }
 
 template <class A>
 Status recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
-  const QLayout l = layout_of<A>(call);
+  const RecurrentLayout l = q_layout<A>(call);
   int64_t pairs = 0, unit = 0, units = 0;
-  const bool fits = l.bytes(&pairs, &unit) && checked_mul(l.directions, l.batch, &units);
+  const bool fits = workspace_parts<A>(l, &pairs, &unit) && checked_mul(l.directions, l.batch, &units);
   const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
   SINTER_CHECK(
       fits && checked_mul(unit, slots, &unit) && checked_add(unit, pairs, &unit) && unit < INT64_MAX / 4,
@@ -300,19 +277,17 @@ template <class A>
 Status run_recurrent(const OpCall& call, RunContext& context) {
   constexpr bool kLstm = A::kOp == Op::kQLstm;
   const auto& a = call.attrs<A>();
-  const QLayout l = layout_of<A>(call);
+  const RecurrentLayout l = q_layout<A>(call);
   int64_t pair_bytes = 0, unit_bytes = 0;
-  if (!l.bytes(&pair_bytes, &unit_bytes)) return error(Code::kInternal, "the layer is too large");
+  if (!workspace_parts<A>(l, &pair_bytes, &unit_bytes))
+    return error(Code::kInternal, "the layer is too large");
   const auto* lengths = call.has_input(7) ? call.in(7).as<const int32_t>() : nullptr;
-  for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
-    SINTER_CHECK(
-        lengths[b] >= 0 && lengths[b] <= l.steps,
-        error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", lengths[b], l.steps));
-  const int64_t rows = l.rows(), n = l.hidden, units = l.directions * l.batch;
+  SINTER_RETURN_IF_ERROR(check_lengths(lengths, l));
+  const int64_t rows = l.gate_rows(), n = l.hidden, units = l.directions * l.batch;
   auto* pairs = reinterpret_cast<int32_t*>(context.workspace.data());
   const int64_t table_sets = call.in(6).dims[0];
   const auto* tables = call.in(6).as<const int16_t>();
-  for (int64_t t = 0; t < table_sets * l.tables; ++t)
+  for (int64_t t = 0; t < table_sets * table_count<A>(); ++t)
     for (int64_t i = 0; i < kPairs; ++i) {
       const auto low = static_cast<uint16_t>(tables[t * kTableEntries + i]),
                  high = static_cast<uint16_t>(tables[t * kTableEntries + i + 1]);
@@ -342,7 +317,7 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
            call.in(3).as<const float>() + d * rows, bias};
     s.h = {call.in(2).as<const int8_t>() + d * rows * n, rows, n, call.in(4).as<const float>() + d * rows,
            bias + rows};
-    s.pairs = pairs + (table_sets == 1 ? 0 : d) * l.tables * kPairs;
+    s.pairs = pairs + (table_sets == 1 ? 0 : d) * table_count<A>() * kPairs;
     s.hidden = n;
     if constexpr (!kLstm) s.linear_before_reset = a.linear_before_reset != 0;
     const int64_t length = lengths != nullptr ? lengths[b] : l.steps, at = l.state_row(d, b) * n;
@@ -353,7 +328,7 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
       s.cell[i] = rounded_number(c * 32768.0f, -0x1p22f, 0x1p22f);
     }
     const auto step = kLstm ? HWY_DYNAMIC_POINTER(q_lstm_step) : HWY_DYNAMIC_POINTER(q_gru_step);
-    const bool reverse = l.first_is_reverse || d == 1;
+    const bool reverse = l.reverse(d);
     for (int64_t k = 0; k < length; ++k) {
       const int64_t t = reverse ? length - 1 - k : k, x = l.x_row(t, b) * l.input;
       if (wide) {
@@ -374,12 +349,11 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
     for (int64_t t = length; y != nullptr && t < l.steps; ++t)
       store_y(a, s.state, n, y, l.y_row(t, d, b) * n);
   };
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit)
-        run_unit(unit / l.batch, unit % l.batch, context.workspace.data() + pair_bytes + slot * unit_bytes);
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit)
+      run_unit(unit / l.batch, unit % l.batch, context.workspace.data() + pair_bytes + slot * unit_bytes);
   });
   return ok_status();
 }

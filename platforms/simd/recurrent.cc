@@ -1,5 +1,6 @@
 // Lstm and Gru with their usual activations: what flows in from x is one product over all steps, then every
 // sample of every direction goes through its steps separately; each step is a matrix-vector product.
+#include "platforms/simd/recurrent_layout.h"
 #include "platforms/simd/table.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -112,41 +113,15 @@ HWY_EXPORT(multiply_rows);
 HWY_EXPORT(walk_lstm);
 HWY_EXPORT(walk_gru);
 
-struct Layout {
-  int64_t steps, batch, input, hidden, directions, gates;
-  bool batch_first, first_is_reverse;
+// Workspace, in floats: inflow [directions, steps * batch, gate_rows], summed biases [directions, gate_rows],
+// and per sample and direction h, c and sums.
+int64_t inflow_floats(const RecurrentLayout& l) { return l.directions * l.steps * l.batch * l.gate_rows(); }
+int64_t unit_floats(const RecurrentLayout& l) { return l.gate_rows() + 2 * l.hidden; }
 
-  int64_t x_row(int64_t t, int64_t b) const { return batch_first ? b * steps + t : t * batch + b; }
-  int64_t y_row(int64_t t, int64_t d, int64_t b) const {
-    return batch_first ? (b * steps + t) * directions + d : (t * directions + d) * batch + b;
-  }
-  int64_t state_row(int64_t d, int64_t b) const { return batch_first ? b * directions + d : d * batch + b; }
-  int64_t row() const { return gates * hidden; }
-  // Workspace, in floats: inflow [directions, steps * batch, row], summed biases [directions, row], and per
-  // sample and direction h, c and sums.
-  int64_t inflow() const { return directions * steps * batch * row(); }
-  int64_t unit() const { return row() + 2 * hidden; }
-};
-
-template <class Attrs>
-Layout layout_of(const OpCall& call, int64_t gates) {
-  const auto& a = call.attrs<Attrs>();
-  const TensorView& x = call.in(0);
-  const bool batch_first = a.layout == 1;
-  return {x.dims[batch_first ? 1 : 0],
-          x.dims[batch_first ? 0 : 1],
-          x.dims[2],
-          a.hidden_size,
-          a.direction == static_cast<int64_t>(RnnDirection::kBidirectional) ? 2 : 1,
-          gates,
-          batch_first,
-          a.direction == static_cast<int64_t>(RnnDirection::kReverse)};
-}
-
-Status workspace_bytes(const Layout& l, size_t* bytes) {
-  int64_t n = l.directions * l.row(), flow = 0, units = 0;
+Status workspace_bytes(const RecurrentLayout& l, size_t* bytes) {
+  int64_t n = l.directions * l.gate_rows(), flow = 0, units = 0;
   SINTER_CHECK(checked_mul(l.steps, l.batch, &flow) && checked_mul(flow, n, &flow) &&
-                   checked_mul(l.directions * l.batch, l.unit(), &units) && checked_add(n, flow, &n) &&
+                   checked_mul(l.directions * l.batch, unit_floats(l), &units) && checked_add(n, flow, &n) &&
                    checked_add(n, units, &n) && checked_mul<int64_t>(n, sizeof(float), &n),
                invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
@@ -171,18 +146,15 @@ Status accept_usual(const OpCall& call, std::initializer_list<RnnActivation> usu
   return ok_status();
 }
 
-Status run_recurrent(const OpCall& call, RunContext& context, const Layout& l, bool lstm,
+Status run_recurrent(const OpCall& call, RunContext& context, const RecurrentLayout& l, bool lstm,
                      bool linear_before_reset) {
   const auto* lengths = call.has_input(4) ? call.in(4).as<const int32_t>() : nullptr;
-  for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
-    SINTER_CHECK(
-        lengths[b] >= 0 && lengths[b] <= l.steps,
-        error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", lengths[b], l.steps));
+  SINTER_RETURN_IF_ERROR(check_lengths(lengths, l));
   const auto input = [&](size_t i) { return call.has_input(i) ? call.in(i).as<const float>() : nullptr; };
   const auto output = [&](size_t i) { return call.has_output(i) ? call.out(i).as<float>() : nullptr; };
-  const int64_t row = l.row(), rows = l.steps * l.batch;
+  const int64_t row = l.gate_rows(), rows = l.steps * l.batch;
   auto* inflow = reinterpret_cast<float*>(context.workspace.data());
-  float* biases = inflow + l.inflow();
+  float* biases = inflow + inflow_floats(l);
   float* units = biases + l.directions * row;
 
   const float* bias = input(3);
@@ -210,7 +182,7 @@ Status run_recurrent(const OpCall& call, RunContext& context, const Layout& l, b
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t d = unit / l.batch, b = unit % l.batch, state = l.state_row(d, b) * l.hidden;
       Walk w;
-      w.h = units + unit * l.unit(), w.c = w.h + l.hidden, w.sums = w.c + l.hidden;
+      w.h = units + unit * unit_floats(l), w.c = w.h + l.hidden, w.sums = w.c + l.hidden;
       w.length = lengths != nullptr ? lengths[b] : l.steps;
       w.hidden = l.hidden;
       for (int64_t i = 0; i < l.hidden; ++i) {
@@ -223,7 +195,7 @@ Status run_recurrent(const OpCall& call, RunContext& context, const Layout& l, b
       w.bias = bias != nullptr ? bias + (2 * d + 1) * row + 2 * l.hidden : nullptr;
       w.y = output(0) != nullptr ? output(0) + l.y_row(0, d, b) * l.hidden : nullptr;
       w.y_step = (l.y_row(1, 0, 0) - l.y_row(0, 0, 0)) * l.hidden;
-      w.reverse = l.first_is_reverse || d == 1;
+      w.reverse = l.reverse(d);
       w.linear_before_reset = linear_before_reset;
       if (lstm)
         HWY_DYNAMIC_DISPATCH(walk_lstm)(w);
@@ -246,20 +218,20 @@ Status accept_lstm(const OpCall& call) {
   return accept_usual<LstmAttrs>(call, {RnnActivation::kSigmoid, RnnActivation::kTanh, RnnActivation::kTanh});
 }
 Status lstm_workspace(const OpCall& call, int, size_t* bytes) {
-  return workspace_bytes(layout_of<LstmAttrs>(call, 4), bytes);
+  return workspace_bytes(recurrent_layout<LstmAttrs>(call, 4), bytes);
 }
 Status run_lstm(const OpCall& call, RunContext& context) {
-  return run_recurrent(call, context, layout_of<LstmAttrs>(call, 4), true, false);
+  return run_recurrent(call, context, recurrent_layout<LstmAttrs>(call, 4), true, false);
 }
 
 Status accept_gru(const OpCall& call) {
   return accept_usual<GruAttrs>(call, {RnnActivation::kSigmoid, RnnActivation::kTanh});
 }
 Status gru_workspace(const OpCall& call, int, size_t* bytes) {
-  return workspace_bytes(layout_of<GruAttrs>(call, 3), bytes);
+  return workspace_bytes(recurrent_layout<GruAttrs>(call, 3), bytes);
 }
 Status run_gru(const OpCall& call, RunContext& context) {
-  return run_recurrent(call, context, layout_of<GruAttrs>(call, 3), false,
+  return run_recurrent(call, context, recurrent_layout<GruAttrs>(call, 3), false,
                        call.attrs<GruAttrs>().linear_before_reset != 0);
 }
 

@@ -22,6 +22,9 @@ class ThreadPool {
   ~ThreadPool() = default;
 };
 
+// Threads that work at the same time; 1 without a pool.
+inline int64_t threads_of(const ThreadPool* pool) { return pool != nullptr ? pool->thread_count() : 1; }
+
 // Runs f(begin, end) over 0 .. count - 1, on the pool if there is one.
 template <class F>
 void parallel_for(ThreadPool* pool, int64_t count, int64_t grain, F&& f) {
@@ -33,6 +36,15 @@ void parallel_for(ThreadPool* pool, int64_t count, int64_t grain, F&& f) {
   pool->parallel_for([](void* context, int64_t begin,
                         int64_t end) { (*static_cast<std::remove_reference_t<F>*>(context))(begin, end); },
                      &f, count, grain);
+}
+
+// Shares 0 .. count - 1 among `slots`, each of which has workspace of its own: f(slot, begin, end), once for
+// each slot, with parts of nearly equal size in order.
+template <class F>
+void parallel_slots(ThreadPool* pool, int64_t slots, int64_t count, F&& f) {
+  parallel_for(pool, slots, 1, [&](int64_t first, int64_t last) {
+    for (int64_t slot = first; slot < last; ++slot) f(slot, count * slot / slots, count * (slot + 1) / slots);
+  });
 }
 
 }  // namespace sinter

@@ -133,18 +133,14 @@ Status run(const OpCall& call, RunContext& context) {
   if (rows == 0) return ok_status();
   SINTER_CHECK(scratch(e, &each) && context.workspace.size() >= each,
                error(Code::kOutOfMemory, "the workspace is too small"));
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t most = each == 0 ? threads : static_cast<int64_t>(context.workspace.size() / each);
   const int64_t slots = std::min(rows, std::clamp<int64_t>(threads, 1, most));
   return for_float(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t slot = begin; slot < end; ++slot) {
-        auto* scores =
-            reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));
-        for (int64_t row = rows * slot / slots; row < rows * (slot + 1) / slots; ++row)
-          attend<T>(call, e, row, scores);
-      }
+    parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t begin, int64_t end) {
+      auto* scores = reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));
+      for (int64_t row = begin; row < end; ++row) attend<T>(call, e, row, scores);
     });
     return ok_status();
   });

@@ -174,12 +174,10 @@ void dft(const OpCall& call, RunContext& context) {
     }
   };
   const int64_t lines = outer * inner;
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t slots = std::min(lines, std::clamp<int64_t>(threads, 1, (available - p.shared()) / p.m));
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot)
-      for (int64_t i = lines * slot / slots; i < lines * (slot + 1) / slots; ++i)
-        line(i, memory + p.shared() + slot * p.m);
+  parallel_slots(context.threads, slots, lines, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) line(i, memory + p.shared() + slot * p.m);
   });
 }
 

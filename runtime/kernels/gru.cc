@@ -10,7 +10,8 @@ using namespace recurrent;
 Settings settings(const OpCall& call) {
   static constexpr RnnActivation kDefaults[] = {RnnActivation::kSigmoid, RnnActivation::kTanh};
   const auto& a = call.attrs<GruAttrs>();
-  return {a.hidden_size, a.direction, a.layout, a.activations, a.alpha, a.beta, a.clip, 3, kDefaults, false};
+  return {
+      {a.hidden_size, a.direction, a.layout, 3}, a.activations, a.alpha, a.beta, a.clip, kDefaults, false};
 }
 
 Status infer_call(OpCall& call) {

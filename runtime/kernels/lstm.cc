@@ -12,7 +12,7 @@ Settings settings(const OpCall& call) {
   static constexpr RnnActivation kDefaults[] = {RnnActivation::kSigmoid, RnnActivation::kTanh,
                                                 RnnActivation::kTanh};
   const auto& a = call.attrs<LstmAttrs>();
-  return {a.hidden_size, a.direction, a.layout, a.activations, a.alpha, a.beta, a.clip, 4, kDefaults, true};
+  return {{a.hidden_size, a.direction, a.layout, 4}, a.activations, a.alpha, a.beta, a.clip, kDefaults, true};
 }
 
 Status infer_call(OpCall& call) {

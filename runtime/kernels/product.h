@@ -135,7 +135,7 @@ template <class F>
 void for_tiles(const Tiling& t, RunContext& context, F&& f) {
   const size_t each = align_up(t.scratch, kBufferAlignment);
   if (t.groups <= 0 || t.others <= 0 || context.workspace.size() < each) return;
-  int64_t slots = context.threads != nullptr ? context.threads->thread_count() : 1;
+  int64_t slots = threads_of(context.threads);
   if (each > 0) slots = std::min(slots, static_cast<int64_t>(context.workspace.size() / each));
   slots = std::max<int64_t>(slots, 1);
   const auto in_fours = [](int64_t n) { return (n + kTile - 1) / kTile * kTile; };

@@ -90,14 +90,7 @@ Status infer_call(OpCall& call) {
   if constexpr (A::kOp == Op::kQGru)
     SINTER_RETURN_IF_ERROR(check_code(call.attrs<A>().linear_before_reset, 2));
   SINTER_RETURN_IF_ERROR(resolve(call, s, &l));
-  const int64_t y_steps_first[] = {l.steps, l.directions, l.batch, l.hidden};
-  const int64_t y_batch_first[] = {l.batch, l.steps, l.directions, l.hidden};
-  SINTER_RETURN_IF_ERROR(
-      give_output(call, 0, static_cast<DType>(s.to), l.batch_first ? y_batch_first : y_steps_first));
-  const int64_t state[] = {l.batch_first ? l.batch : l.directions, l.batch_first ? l.directions : l.batch,
-                           l.hidden};
-  SINTER_RETURN_IF_ERROR(give_output(call, 1, DType::kFloat32, state));
-  return s.cell ? give_output(call, 2, DType::kFloat32, state) : ok_status();
+  return give_results(call, l, static_cast<DType>(s.to), DType::kFloat32);
 }
 
 template <class A>
@@ -123,7 +116,7 @@ Status run(const OpCall& call, RunContext& context) {
   const int64_t rows = l.gates * l.hidden, units = l.directions * l.batch;
   const size_t each = align_up(static_cast<size_t>(unit_numbers(l)) * sizeof(int32_t), kBufferAlignment);
   SINTER_CHECK(context.workspace.size() >= each, error(Code::kInternal, "the workspace is too small"));
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t slots =
       std::min(units, std::clamp<int64_t>(threads, 1, static_cast<int64_t>(context.workspace.size() / each)));
   const auto* lengths = call.has_input(kLengths) ? call.in(kLengths).as<int32_t>() : nullptr;
@@ -169,13 +162,9 @@ Status run(const OpCall& call, RunContext& context) {
         call.out(2).as<float>()[state + i] = static_cast<float>(u.cell[i]) / kCellOne;
     }
   };
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      auto* scratch =
-          reinterpret_cast<int32_t*>(context.workspace.data() + slot * static_cast<int64_t>(each));
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit)
-        run_unit(unit / l.batch, unit % l.batch, scratch);
-    }
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    auto* scratch = reinterpret_cast<int32_t*>(context.workspace.data() + slot * static_cast<int64_t>(each));
+    for (int64_t unit = begin; unit < end; ++unit) run_unit(unit / l.batch, unit % l.batch, scratch);
   });
   return ok_status();
 }
@@ -186,8 +175,6 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
   const TensorView &x = call.in(kX), &w = call.in(kW), &r = call.in(kR), &tables = call.in(kTables);
   SINTER_RETURN_IF_ERROR(check_narrow(call, kX));
   SINTER_RETURN_IF_ERROR(check_zero_point(x.dtype, s.x_zero));
-  SINTER_RETURN_IF_ERROR(check_code(s.direction, 3));
-  SINTER_RETURN_IF_ERROR(check_code(s.layout, 2));
   const auto to = static_cast<DType>(s.to);
   SINTER_CHECK(s.to == static_cast<int64_t>(DType::kFloat32) || s.to == static_cast<int64_t>(DType::kInt8) ||
                    s.to == static_cast<int64_t>(DType::kInt16),
@@ -200,15 +187,7 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
   }
   SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3 && tables.rank == 3,
                invalid("X, W, R and the tables must have three axes each"));
-  for (const TensorView& operand : call.inputs)
-    if (operand.present()) SINTER_RETURN_IF_ERROR(linear::check_dims(operand));
-  l->batch_first = s.layout == 1;
-  l->steps = x.dims[l->batch_first ? 1 : 0], l->batch = x.dims[l->batch_first ? 0 : 1], l->input = x.dims[2];
-  l->hidden = s.hidden_size, l->gates = s.gates;
-  l->directions = s.direction == static_cast<int64_t>(RnnDirection::kBidirectional) ? 2 : 1;
-  l->first_is_reverse = s.direction == static_cast<int64_t>(RnnDirection::kReverse);
-  SINTER_CHECK(l->hidden >= 1 && l->hidden < (int64_t{1} << 40),
-               invalid("hidden_size %a is out of range", l->hidden));
+  SINTER_RETURN_IF_ERROR(set_sizes(call, s, l));
   const int64_t d = l->directions, h = l->hidden, rows = s.gates * h;
   const int64_t first = l->batch_first ? l->batch : d, second = l->batch_first ? d : l->batch;
   SINTER_RETURN_IF_ERROR(check_shape(call, kW, DType::kInt8, {d, rows, l->input}));

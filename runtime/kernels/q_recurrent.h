@@ -78,10 +78,10 @@ struct QRecurrentResult {
 };
 
 // What the two rows have in common.
-struct QSettings {
-  int64_t hidden_size, direction, layout, x_zero, y_zero, q_min, q_max, to;
+struct QSettings : LayerSettings {
+  int64_t x_zero, y_zero, q_min, q_max, to;
   double multiplier;
-  int gates, tables;
+  int tables;
   bool cell;
 
   QRecurrentResult result() const {
@@ -92,8 +92,15 @@ struct QSettings {
 template <class A>
 QSettings q_settings(const A& a) {
   constexpr bool kLstm = A::kOp == Op::kQLstm;
-  return {a.hidden_size, a.direction, a.layout,     a.x_zero,      a.y_zero,      a.q_min,
-          a.q_max,       a.to,        a.multiplier, kLstm ? 4 : 3, kLstm ? 3 : 2, kLstm};
+  return {{a.hidden_size, a.direction, a.layout, kLstm ? 4 : 3},
+          a.x_zero,
+          a.y_zero,
+          a.q_min,
+          a.q_max,
+          a.to,
+          a.multiplier,
+          kLstm ? 3 : 2,
+          kLstm};
 }
 
 // Checks all operands and attributes; `layout` has no activations.

@@ -93,16 +93,12 @@ double apply(const Activation& a, double x) {
   return x;
 }
 
-Status resolve(const OpCall& call, const Settings& s, Layout* l) {
-  const TensorView &x = call.in(0), &w = call.in(1), &r = call.in(2);
-  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
+Status set_sizes(const OpCall& call, const LayerSettings& s, Layout* l) {
+  const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_code(s.direction, 3));
   SINTER_RETURN_IF_ERROR(check_code(s.layout, 2));
-  SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3, invalid("X, W and R must have three axes each"));
   for (const TensorView& operand : call.inputs)
     if (operand.present()) SINTER_RETURN_IF_ERROR(linear::check_dims(operand));
-  SINTER_CHECK(s.clip >= 0, invalid("clip is negative or not a number"));
-  l->clip = s.clip == 0 ? kInfinity : s.clip;
   l->batch_first = s.layout == 1;
   l->steps = x.dims[l->batch_first ? 1 : 0], l->batch = x.dims[l->batch_first ? 0 : 1], l->input = x.dims[2];
   l->hidden = s.hidden_size, l->gates = s.gates;
@@ -110,6 +106,16 @@ Status resolve(const OpCall& call, const Settings& s, Layout* l) {
   l->first_is_reverse = s.direction == static_cast<int64_t>(RnnDirection::kReverse);
   SINTER_CHECK(l->hidden >= 1 && l->hidden < (int64_t{1} << 40),
                invalid("hidden_size %a is out of range", l->hidden));
+  return ok_status();
+}
+
+Status resolve(const OpCall& call, const Settings& s, Layout* l) {
+  const TensorView &x = call.in(0), &w = call.in(1), &r = call.in(2);
+  SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
+  SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3, invalid("X, W and R must have three axes each"));
+  SINTER_CHECK(s.clip >= 0, invalid("clip is negative or not a number"));
+  l->clip = s.clip == 0 ? kInfinity : s.clip;
+  SINTER_RETURN_IF_ERROR(set_sizes(call, s, l));
   SINTER_RETURN_IF_ERROR(resolve_activations(s, l));
   const int64_t d = l->directions, h = l->hidden, rows = s.gates * h;
   const int64_t first = l->batch_first ? l->batch : d, second = l->batch_first ? d : l->batch;
@@ -125,17 +131,20 @@ Status resolve(const OpCall& call, const Settings& s, Layout* l) {
   return ok_status();
 }
 
+Status give_results(OpCall& call, const Layout& l, DType y, DType final_state) {
+  const int64_t y_steps_first[] = {l.steps, l.directions, l.batch, l.hidden};
+  const int64_t y_batch_first[] = {l.batch, l.steps, l.directions, l.hidden};
+  SINTER_RETURN_IF_ERROR(give_output(call, 0, y, l.batch_first ? y_batch_first : y_steps_first));
+  const int64_t state[] = {l.batch_first ? l.batch : l.directions, l.batch_first ? l.directions : l.batch,
+                           l.hidden};
+  SINTER_RETURN_IF_ERROR(give_output(call, 1, final_state, state));
+  return give_output(call, 2, final_state, state);
+}
+
 Status infer_recurrent(OpCall& call, const Settings& s) {
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, s, &l));
-  const DType t = call.in(0).dtype;
-  const int64_t y_steps_first[] = {l.steps, l.directions, l.batch, l.hidden};
-  const int64_t y_batch_first[] = {l.batch, l.steps, l.directions, l.hidden};
-  SINTER_RETURN_IF_ERROR(give_output(call, 0, t, l.batch_first ? y_batch_first : y_steps_first));
-  const int64_t state[] = {l.batch_first ? l.batch : l.directions, l.batch_first ? l.directions : l.batch,
-                           l.hidden};
-  SINTER_RETURN_IF_ERROR(give_output(call, 1, t, state));
-  return give_output(call, 2, t, state);
+  return give_results(call, l, call.in(0).dtype, call.in(0).dtype);
 }
 
 Status recurrent_workspace(const OpCall& call, const Settings& s, int threads, size_t* bytes) {

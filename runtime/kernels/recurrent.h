@@ -16,14 +16,18 @@ struct Activation {
 };
 double apply(const Activation& a, double x);
 
-// The attributes that the three rows have in common, and what depends on the row.
-struct Settings {
+// What every recurrent row has, the integer ones included.
+struct LayerSettings {
   int64_t hidden_size, direction, layout;
+  int gates;  // rows of W and R per hidden unit
+};
+
+// The attributes that Lstm, Gru and Rnn have in common, and what depends on the row.
+struct Settings : LayerSettings {
   const IntList& activations;
   const FloatList& alpha;
   const FloatList& beta;
   double clip;
-  int gates;                                // rows of W and R per hidden unit
   std::span<const RnnActivation> defaults;  // activations of one direction
   bool cell;                                // initial_c, P and Y_c exist
 };
@@ -44,6 +48,10 @@ struct Layout {
   int64_t state_row(int64_t d, int64_t b) const { return batch_first ? b * directions + d : d * batch + b; }
 };
 
+// Fills what X, of rank 3, and the settings give; checks these attributes and the operands' dims.
+Status set_sizes(const OpCall& call, const LayerSettings& settings, Layout* layout);
+// Sets the outputs' types and shapes: Y, then Y_h and Y_c.
+Status give_results(OpCall& call, const Layout& layout, DType y, DType final_state);
 // Checks all operands and attributes.
 Status resolve(const OpCall& call, const Settings& settings, Layout* layout);
 Status infer_recurrent(OpCall& call, const Settings& settings);
@@ -85,7 +93,7 @@ void walk(const OpCall& call, const Layout& l, RunContext& context, Cell&& cell)
   const size_t each = align_up(static_cast<size_t>(values) * sizeof(double), kBufferAlignment);
   if (context.workspace.size() < each) return;
   const int64_t units = l.directions * l.batch;
-  const int64_t threads = context.threads != nullptr ? context.threads->thread_count() : 1;
+  const int64_t threads = threads_of(context.threads);
   const int64_t slots =
       std::min(units, std::clamp<int64_t>(threads, 1, static_cast<int64_t>(context.workspace.size() / each)));
   const auto* lengths = call.has_input(4) ? call.in(4).as<int32_t>() : nullptr;
@@ -124,12 +132,9 @@ void walk(const OpCall& call, const Layout& l, RunContext& context, Cell&& cell)
       if (call.has_output(2)) call.out(2).as<T>()[state + i] = static_cast<T>(u.c[i]);
     }
   };
-  parallel_for(context.threads, slots, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t slot = begin; slot < end; ++slot) {
-      auto* scratch = reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));
-      for (int64_t unit = units * slot / slots; unit < units * (slot + 1) / slots; ++unit)
-        run_unit(unit / l.batch, unit % l.batch, scratch);
-    }
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    auto* scratch = reinterpret_cast<double*>(context.workspace.data() + slot * static_cast<int64_t>(each));
+    for (int64_t unit = begin; unit < end; ++unit) run_unit(unit / l.batch, unit % l.batch, scratch);
   });
 }
 

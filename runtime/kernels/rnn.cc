@@ -10,7 +10,8 @@ using namespace recurrent;
 Settings settings(const OpCall& call) {
   static constexpr RnnActivation kDefaults[] = {RnnActivation::kTanh};
   const auto& a = call.attrs<RnnAttrs>();
-  return {a.hidden_size, a.direction, a.layout, a.activations, a.alpha, a.beta, a.clip, 1, kDefaults, false};
+  return {
+      {a.hidden_size, a.direction, a.layout, 1}, a.activations, a.alpha, a.beta, a.clip, kDefaults, false};
 }
 
 Status infer_call(OpCall& call) { return infer_recurrent(call, settings(call)); }
