@@ -50,7 +50,7 @@ class NodeLowering {
 
   // ---- operands. Indexes beyond the node's list and empty names are absent.
   size_t input_count() const { return inputs_.size(); }
-  // Looking at one marks it as understood; inputs that no rule looked at are refused afterwards.
+  // Reading one marks it as understood; inputs that no rule has read are refused afterwards.
   bool has_input(size_t i) const { return input(i) != kAbsent; }
   ValueId input(size_t i) const {
     if (i >= inputs_.size()) return kAbsent;
@@ -67,7 +67,7 @@ class NodeLowering {
   // The value's constant, or null.
   ConstantPtr constant(ValueId v) const;
   // Elements of input i, which must be constant (refused otherwise: "must be constant; give it with
-  // --const"). nullopt where the input is absent or was refused: tell them apart with has_input.
+  // --const"). nullopt where the input is absent or was refused; has_input distinguishes them.
   std::optional<std::vector<int64_t>> constant_ints(size_t i);
   std::optional<std::vector<double>> constant_doubles(size_t i);
   // A one-element constant input.
@@ -151,8 +151,8 @@ class NodeLowering {
   }
   bool refused() const { return refused_; }
 
-  // Gives the operands the types that the operator's row in converter/types/operand_rules.cc asks for, and
-  // says so in the ledger. False: refused.
+  // Gives the operands the types that the operator's row in converter/types/operand_rules.cc requires, and
+  // files it in the ledger. False: refused.
   bool settle_operands();
   // Is output 0 meant to hold fractions: declared so as an output, or read where only floating-point numbers
   // go or beside one, by way of other operators too?
@@ -195,7 +195,7 @@ struct LowerRule {
   std::string_view domain = "";  // "" is ai.onnx
   // Highest operator-set version of the domain under which the rule's meaning is known.
   int newest = 28;
-  // The rule looks at operands that are unknown or handles refused inputs itself (control flow); otherwise it
+  // The rule accepts unknown operands or handles refused inputs itself (control flow); otherwise it
   // is not called when any given operand is unknown.
   bool wants_unknown = false;
   // Operands may be sequences (NodeLowering::sequence); others are refused ones.

@@ -38,10 +38,10 @@ class Builder {
   // weights apart.
   static constexpr size_t kFoldSlack = 64 << 10;
 
-  // Appends one operation. On success `results` has output_count ids (all wanted). Constant results need no
+  // Appends one operation. On success `results` has output_count ids (all used). Constant results need no
   // node.
   Status emit(OpAttrs attrs, std::vector<ValueId> inputs, size_t output_count, std::vector<ValueId>* results);
-  // With outputs that nobody wants (kAbsent in results).
+  // With outputs that are not used (kAbsent in results).
   Status emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vector<bool>& wanted,
               std::vector<ValueId>* results);
 

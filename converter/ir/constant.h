@@ -1,5 +1,5 @@
-// Constant: an immutable tensor that many values may share. Its bytes lie in a mapped model file, in memory
-// that it owns, or are computed when asked for; passes hand references around and never copy them.
+// Constant: an immutable tensor that many values may share. Its bytes are in a mapped model file or in memory
+// that it owns, or are computed on first use; passes hand references around and never copy them.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ using Dims = std::vector<int64_t>;
 using Bytes = std::vector<std::byte>;
 
 class Constant;
-// Looks at floating-point data only.
+// Checks floating-point data only.
 bool holds_nan(const Constant& constant);
 
 int64_t element_count(const Dims& dims);
@@ -31,7 +31,7 @@ std::string to_string(const Dims& dims);
 // "float32[1,3,224,224]"
 std::string to_string(DType dtype, const Dims& dims);
 
-// The bytes of a constant while somebody looks at them.
+// The bytes of a constant while they are read.
 struct LoadedBytes {
   std::shared_ptr<const void> owner;
   std::span<const std::byte> bytes;
@@ -52,8 +52,8 @@ class Constant {
   static ConstantPtr lazy(DType dtype, Dims dims, std::function<Bytes()> compute);
   // `computed` with the recipe that gave it; a large one is computed again whenever it is read.
   static ConstantPtr made(const ConstantPtr& computed, std::shared_ptr<const Recipe> recipe);
-  // `narrow`, knowing the float32 values that it was rounded from by an operator that the model has compute
-  // in a narrow type.
+  // `narrow`, together with the float32 values from which an operator that computes in a narrow type rounded
+  // it.
   static ConstantPtr rounded(const ConstantPtr& narrow, ConstantPtr wide);
   template <class T>
   static ConstantPtr of(DType dtype, Dims dims, std::span<const T> items) {

@@ -1,7 +1,7 @@
 // Graph: the converter's typed program of canonical operations. Every value has a known dtype and static
 // dims.
 //
-// Nodes stand in execution order. A control node (If, Loop) owns bodies: graphs of their own whose last
+// Nodes are in execution order. A control node (If, Loop) owns bodies: graphs of their own whose last
 // inputs are the captured values, listed at the end of the node's inputs in the same order; nothing reads an
 // outer value directly.
 #pragma once
@@ -40,14 +40,14 @@ struct Value {
   DType dtype = DType::kNone;
   Dims dims;
   ConstantPtr constant;  // set: the value is known
-  // Axes whose used length is smaller than `dims` says, with the int64 scalar that tells it while running.
+  // Axes whose used length may be smaller than in `dims`, with the int64 scalar that holds it while running.
   std::vector<std::pair<int, ValueId>> extents;
   // Dim i is axis order[i] of the ONNX value of that name; empty: all in the same order.
   std::vector<int> order = {};
-  // An integer q that is known to stand for the number (q - zero) * unit; 0: it does not, or nobody said.
+  // An integer q that is known to represent the number (q - zero) * unit; 0: it does not, or is not known to.
   double unit = 0;
   int64_t zero = 0;
-  // Where it lies: 0 in host memory, m in that of the plan's backend m - 1 (plan/place_memories.h).
+  // Its memory: 0 for host memory, m for that of the plan's backend m - 1 (plan/place_memories.h).
   uint8_t memory = 0;
 };
 
@@ -55,7 +55,7 @@ struct Graph;
 
 struct Node {
   OpAttrs attrs;
-  std::vector<ValueId> inputs, outputs;  // kAbsent where an optional one is not given or not wanted
+  std::vector<ValueId> inputs, outputs;  // kAbsent where an optional one is not given or not used
   std::string name;                      // of the ONNX node that it comes from
   std::string origin;                    // that node's op type
   std::vector<std::shared_ptr<Graph>> bodies;
@@ -103,8 +103,8 @@ struct Uses {
 
 // Makes every reader of `from` (nodes after import, outputs, extents) read `to`.
 void replace_uses(Graph& graph, ValueId from, ValueId to);
-// Removes nodes whose results nobody reads, in bodies too; control nodes go if none of their outputs is read.
-// Returns how many went.
+// Removes nodes whose results have no readers, in bodies too; control nodes go if none of their outputs is
+// read. Returns how many went.
 int remove_dead_nodes(Graph& graph);
 // Drops values that nothing refers to and renumbers the others, in bodies too. Ids from before are void.
 void compact_values(Graph& graph);

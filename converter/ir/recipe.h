@@ -25,7 +25,7 @@ inline constexpr int kMostRecipeSteps = 48;
 inline constexpr size_t kLazyResultBytes = 64 << 10;
 
 // Operations that weights are unpacked with: shifts and masks that take several numbers out of each word,
-// look-ups that repeat a scale for all of its group. Folding may let these grow, if the result is stored as a
+// look-ups that repeat a scale for its whole group. Folding may let these grow, if the result is stored as a
 // recipe.
 bool unpacks(const OpAttrs& attrs, DType result);
 inline constexpr size_t kMostUnpackedBytes = size_t{1} << 32;

@@ -1,5 +1,5 @@
-// Backend: what a platform gives to a session. Kernel tables (reference, simd) and libraries (XNNPACK) look
-// alike here, and so do devices with memory of their own (a GPU).
+// Backend: what a platform gives to a session. Kernel tables (reference, simd), libraries (XNNPACK) and
+// devices with memory of their own (a GPU) have this one interface.
 //
 // Creating a session asks each step's planned backend, in order:
 //   measure(call)  -> accept with exact bytes, or refuse with a reason (kUnsupported: the next backend is
@@ -16,12 +16,12 @@ namespace sinter {
 
 // What run() reads of its call.
 enum class CallUse : uint8_t {
-  kLaidOut,  // everything, laid out anew for every run (some tens of nanoseconds): takes the least memory
+  kLaidOut,  // everything, laid out anew for every run (some tens of nanoseconds): takes least memory
   kKept,     // everything, kept as it is: about 150 bytes an operand
   kUnused,   // nothing: operands and attributes may be missing
 };
 
-// What a step asks for. Exact: prepare takes no more than `prepared`, run no more than `workspace`.
+// What a step needs. Exact: prepare takes no more than `prepared`, run no more than `workspace`.
 struct StepNeeds {
   size_t prepared =
       0;  // packed weights, handles, tables: lives as long as the session; kBufferAlignment-aligned
@@ -44,7 +44,7 @@ struct Preparation {
   int32_t step = -1;  // its number, for errors that are found after run() has returned (Where::kStep)
 };
 
-// A step ready to run. `state` lies in prepared memory.
+// A step ready to run. `state` is in prepared memory.
 struct PreparedStep {
   Status (*run)(void* state, const OpCall& call, RunContext& context) = nullptr;
   void* state = nullptr;
@@ -70,11 +70,11 @@ class DeviceMemory {
   ~DeviceMemory() = default;
 };
 
-// Backends with memory of their own. A step is theirs if all its placed operands and its workspace lie in
-// that memory, or if it is a Copy between dense host memory and that memory, a transfer (TensorView::memory
-// tells). PreparedStep::run starts the work and may return before it is done; what is started is done in
-// order. The session waits, by finish(), before anything else uses host memory that a transfer reads or
-// writes, and before a run returns.
+// Backends with memory of their own. A step is theirs if all its placed operands and its workspace are in
+// that memory (TensorView::memory), or if it is a transfer: a Copy between dense host memory and that memory.
+// PreparedStep::run starts the work and may return before it is done; what is started is done in order. The
+// session waits, by finish(), before anything else uses host memory that a transfer reads or writes, and
+// before a run returns.
 class Backend {
  public:
   // As profiles and `--backend` write it: "reference", "simd", "xnnpack".
@@ -103,7 +103,7 @@ class Backend {
   // run one right behind the other, in this order and with nothing between that the device or the host has to
   // see. A backend may start them as one.
   virtual Status end_group() { return ok_status(); }
-  // True: from now on each step's results are looked at before the next is started (an observer).
+  // True: from now on each step's results are read before the next is started (an observer).
   virtual void set_stepwise(bool) {}
 
  protected:

@@ -65,9 +65,9 @@ struct Kernel {
   // float32, float64 and the integer types. Kernels of other tables than the reference have accept and leave
   // infer null.
   Status (*accept)(const OpCall& call) = nullptr;
-  // For kernels that go through their output in order: the least number of bytes by which input 0 must begin
-  // behind output 0 where the two overlap and nobody needs input 0 afterwards. On one thread nothing is then
-  // written over what is still to be read. Null or kUnsupported: they may not overlap.
+  // For kernels that go through their output in order: the minimum number of bytes by which input 0 must
+  // begin behind output 0 where the two overlap and input 0 is not read afterwards. On one thread nothing is
+  // then written over what is still to be read. Null or kUnsupported: they may not overlap.
   Status (*lead)(const OpCall& call, size_t* bytes) = nullptr;
 };
 
@@ -76,7 +76,7 @@ inline constexpr uint8_t kUnwantedRank = 255;
 inline bool wanted(const OpCall& call, size_t i) {
   return i < call.outputs.size() && call.outputs[i].rank != kUnwantedRank;
 }
-// Sets output i's dtype and dense shape, if it is wanted.
+// Sets output i's dtype and dense shape, if it is used.
 inline void set_output(OpCall& call, size_t i, DType dtype, std::span<const int64_t> dims) {
   if (!wanted(call, i)) return;
   call.outputs[i].dtype = dtype;

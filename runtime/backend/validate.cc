@@ -19,10 +19,10 @@ Status check_arity(const OpCall& call) {
                invalid("%a outputs are not what the operation gives", outputs));
   for (int64_t i = 0; i < info->min_inputs && (info->traits & kControl) == 0; ++i)
     SINTER_CHECK(call.inputs[i].present(), invalid("input %a is missing", i));
-  // A kernel writes what is its only result without asking whether it is wanted.
+  // A kernel writes its only result without checking whether it is used.
   bool any = outputs == 0 || (info->traits & kControl) != 0;
   for (size_t i = 0; i < call.outputs.size(); ++i) any = any || wanted(call, i);
-  SINTER_CHECK(any, invalid("none of the operation's outputs is wanted"));
+  SINTER_CHECK(any, invalid("none of the operation's outputs is used"));
   return ok_status();
 }
 

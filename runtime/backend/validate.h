@@ -11,7 +11,7 @@ Status infer(OpCall& call, KernelTable kernels);
 // call.outputs is at most kMaxCheckedOutputs long.
 Status validate(const OpCall& call, KernelTable kernels);
 
-// Whether an op whose row says `row` takes an operand that lies like this, its first one or another.
+// Whether an op with `row` in its row takes an operand with these strides, its first one or another.
 bool takes_strides(Strides row, const TensorView& view, bool first);
 
 }  // namespace sinter

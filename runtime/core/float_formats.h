@@ -18,7 +18,7 @@ struct FloatFormat {
   int exponent_bits, mantissa_bits, bias;
   uint32_t max_code;  // the largest finite magnitude
   uint32_t inf_code;  // 0: no infinities
-  uint32_t nan_code;  // 0: no NaN. If it is just the sign bit, there is no negative zero (the UZ kinds).
+  uint32_t nan_code;  // 0: no NaN. Just the sign bit: no negative zero (the UZ kinds).
 
   constexpr int bits() const { return 1 + exponent_bits + mantissa_bits; }
   constexpr uint32_t sign_bit() const { return 1u << (exponent_bits + mantissa_bits); }
@@ -180,7 +180,7 @@ constexpr Int saturate_to(double x) {
 }
 
 // A double that rounds to any narrower format as `v` itself would: where `v` has too many bits, the last bit
-// that fits says whether anything was cut (rounding to odd).
+// that fits is set if anything was cut (rounding to odd).
 constexpr double sticky_double(uint64_t v) {
   if (v < 1ull << 53) return static_cast<double>(v);
   const int drop = 11 - std::countl_zero(v);  // 64 - 53

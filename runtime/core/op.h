@@ -26,7 +26,7 @@ struct AttrList {
 
   AttrList() = default;
   AttrList(std::initializer_list<T> list) : AttrList(std::span<const T>(list.begin(), list.size())) {}
-  // The caller checks the length; what is beyond the limit is dropped and `count` says so.
+  // The caller checks the length; items beyond the limit are dropped, and `count` is then above it.
   AttrList(std::span<const T> list) {  // NOLINT(google-explicit-constructor)
     for (const T& item : list)
       if (count < kMaxAttrList) items[count++] = item;

@@ -31,7 +31,7 @@ enum class PadMode { kConstant = 0, kReflect, kEdge, kWrap };
 enum class ScatterReduction { kNone = 0, kAdd, kMul, kMax, kMin };
 // What the bias of Attention does.
 enum class AttentionRule {
-  // A key whose bias is -inf is not looked at, whatever its score; a query that sees none gives zeros.
+  // A key whose bias is -inf has no weight, whatever its score; a query without any other key gives zeros.
   kHides = 0,
   // Added to the score; softmax as it is written, NaN where nothing but -inf is left.
   kAdds,

@@ -1,4 +1,4 @@
-// TensorView: a typed, strided window onto memory that somebody else owns.
+// TensorView: a typed, strided window onto memory that it does not own.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +48,7 @@ struct TensorView {
     return true;
   }
   // Whether rows along the last axis are dense and equally far apart, one behind the other: pixels that may
-  // lie among others'. *step: elements from one row to the next. (A value of whole bytes.)
+  // alternate with others'. *step: elements from one row to the next. (A value of whole bytes.)
   bool evenly_spaced(int64_t* step) const {
     const auto width = static_cast<int64_t>(byte_width(dtype));
     const int64_t length = rank > 0 ? dims[rank - 1] : 1;

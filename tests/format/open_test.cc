@@ -166,7 +166,7 @@ TEST(Verify, NothingWanted) {
     ModelBuilder b = small_model();
     std::vector<StepSpec>& steps = b.program().steps;
     for (int32_t& v : (last ? steps.back() : steps.front()).outputs) v = -1;
-    EXPECT_REFUSED(b, "none of the operation's outputs is wanted");
+    EXPECT_REFUSED(b, "none of the operation's outputs is used");
   }
 }
 TEST(Verify, WrongShapeOfResult) {

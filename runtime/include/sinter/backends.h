@@ -2,8 +2,9 @@
 //
 //   auto session = sinter::Session::create(model, memory, {.backends = sinter::all_backends()});
 //
-// Links all of them. An application that wants some only makes these itself (platforms/simd/simd_kernels.h,
-// platforms/xnnpack/xnnpack_backend.h), and leaves the others out of the program.
+// Links all of them. An application that needs only some of them makes these itself
+// (platforms/simd/simd_kernels.h, platforms/xnnpack/xnnpack_backend.h), and leaves the others out of the
+// program.
 #pragma once
 
 #include <span>

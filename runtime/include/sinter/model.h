@@ -25,7 +25,7 @@ struct OpenOptions {
   KernelTable kernels;
   // Off: trust the storage. The structure is verified in any case. Has no effect where a public_key is given.
   bool check_digests = true;
-  // The file lies in memory that nobody can change (flash, ROM): its FlatBuffer is read in place instead of
+  // The file is in memory that cannot change (flash, ROM): its FlatBuffer is read in place instead of
   // copied.
   bool stable = false;
   // 32 bytes of an Ed25519 public key: a file that is not signed with this key is refused before anything but

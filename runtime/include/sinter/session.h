@@ -5,8 +5,8 @@
 //   auto session = sinter::Session::create(model, memory, options);
 //   memcpy(session->input(0).data, x, ...); session->run(); use(session->output(0));
 //
-// Where outputs of one run are inputs of the next, mind that an input may be placed on the memory of any
-// output. So first copy all of these outputs out of the session, then write the first input:
+// Where outputs of one run are inputs of the next: an input may share memory with any output. So first copy
+// all of these outputs out of the session, then write the first input:
 //
 //   for (i...) memcpy(kept[i], session->output(from[i]).data, bytes[i]);  // every one of them
 //   for (i...) memcpy(session->input(to[i]).data, kept[i], bytes[i]);
@@ -63,18 +63,19 @@ struct DeviceBlock {
 };
 
 struct SessionOptions {
-  // What this application links, besides the model's kernels. The profile says which computes a step; those
-  // that are not here are passed over. A backend serves one session at a time unless it says otherwise.
+  // What this application links, besides the model's kernels. The profile assigns one to each step; those
+  // that are missing are passed over. A backend serves one session at a time unless its documentation allows
+  // more.
   std::span<Backend* const> backends = {};
   ThreadPool* threads = nullptr;
   const char* profile = nullptr;  // null: the file's first
-  // Ask only this backend and, for what it refuses, the model's kernels ("reference": only these). What the
-  // plan puts into the memory of another backend then lies in host memory. Null: as planned.
+  // Use only this backend and, for what it refuses, the model's kernels ("reference": only these). What the
+  // plan puts into the memory of another backend is then in host memory. Null: as planned.
   const char* backend = nullptr;
   uint32_t program = 0;
   std::span<const Binding> bindings = {};
-  // Memory for the session on devices. What is not here the session takes from the backends (one block each,
-  // when it is created) and gives back in destroy().
+  // Memory for the session on devices. What is missing here the session takes from the backends (one block
+  // each, when it is created) and returns in destroy().
   std::span<const DeviceBlock> devices = {};
   // Refuse (kUnsupported, with the first such step and the reason) a session that has fallbacks.
   bool require_planned = false;
@@ -104,7 +105,7 @@ struct Requirements {
   std::span<const DeviceRequirements> on_devices() const { return {devices, device_count}; }
 };
 
-// A step as an observer sees it.
+// A step as passed to an observer.
 struct StepInfo {
   uint32_t program = 0;
   uint32_t step = 0;
@@ -141,7 +142,7 @@ class Session {
   // Where to write an input before each run (its memory may be used again while running) and read an output
   // after, until the next run begins or an input is written. Dims are the public ones; dense.
   template <class Index>
-  requires std::is_integral_v<Index>  // so that 0 is no pointer
+  requires std::is_integral_v<Index>  // so that 0 is not a pointer
       TensorView input(Index i)
   const { return input_at(static_cast<uint32_t>(i)); }
   template <class Index>
@@ -150,7 +151,7 @@ class Session {
   // How many entries of an output's axis the last run used: fewer than its dim where the length depends on
   // data (the others are zero).
   int64_t output_extent(uint32_t i, int axis) const;
-  // dtype kNone if there is no such name.
+  // dtype kNone if no port has that name.
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
 
