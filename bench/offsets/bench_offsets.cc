@@ -1,6 +1,6 @@
 // Offset assignment on instances in files: lines "id,first,past-the-last,size" after one of headings; the
-// capacity stands in the file's name (A.1048576.csv), --least looks for the least instead. One JSON object a
-// file.
+// capacity is in the file's name (A.1048576.csv), --minimum finds the smallest arrangement instead. One JSON
+// object a file.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -62,7 +62,7 @@ int run(int argc, char** argv) {
   int files = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
-    if (arg == "--least") {
+    if (arg == "--minimum") {
       least = true;
     } else if (arg == "--nodes" && i + 1 < argc) {
       options.max_nodes = std::strtoull(argv[++i], nullptr, 10);
@@ -73,7 +73,7 @@ int run(int argc, char** argv) {
     }
   }
   if (files > 0) return all ? 0 : 1;
-  std::fputs("usage: bench_offsets [--nodes N] [--seconds S] [--least] NAME.CAPACITY.csv...\n", stderr);
+  std::fputs("usage: bench_offsets [--nodes N] [--seconds S] [--minimum] NAME.CAPACITY.csv...\n", stderr);
   return 2;
 }
 

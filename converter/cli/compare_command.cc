@@ -320,7 +320,7 @@ void add_compare(CLI::App& app, Outcome& outcome) {
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
   c->add_option("--min-sqnr", a->min_sqnr,
-                "Judge by SQNR (signal to quantization noise ratio) in dB instead");
+                "Judge by SQNR (signal-to-quantization-noise ratio) in dB instead");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Exit code 0: the same within the tolerance; 1: not.");

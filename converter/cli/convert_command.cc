@@ -494,7 +494,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
     techniques += fmt::format("\n{:>22}  {}", t.name, t.description);
   c->add_option(
        "--min-sqnr", a->min_sqnr,
-       "SQNR (signal to quantization noise ratio), in dB, that every output must have (20: usable, 30: "
+       "SQNR (signal-to-quantization-noise ratio), in dB, that every output must have (20: usable, 30: "
        "good, 40: close to float): the fewest operations are kept in float for it (exit code 1 and "
        "no file if it cannot be). Judged on --calibrate's samples, or on --evaluate's with --metric sqnr")
       ->check(CLI::Range(0.0, 200.0));

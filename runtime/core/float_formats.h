@@ -118,53 +118,6 @@ constexpr uint8_t encode_e8m0(double x, bool saturate = true) {
   return static_cast<uint8_t>(code);
 }
 
-// Element `bits` of any floating-point dtype narrower than float32.
-inline double decode_narrow_float(DType t, uint32_t bits) {
-  switch (t) {
-    case DType::kFloat16:
-      return decode_float<kFloat16Format>(bits);
-    case DType::kBFloat16:
-      return decode_float<kBFloat16Format>(bits);
-    case DType::kFloat8E4M3FN:
-      return decode_float<kFloat8E4M3FNFormat>(bits);
-    case DType::kFloat8E4M3FNUZ:
-      return decode_float<kFloat8E4M3FNUZFormat>(bits);
-    case DType::kFloat8E5M2:
-      return decode_float<kFloat8E5M2Format>(bits);
-    case DType::kFloat8E5M2FNUZ:
-      return decode_float<kFloat8E5M2FNUZFormat>(bits);
-    case DType::kFloat8E8M0:
-      return decode_e8m0(static_cast<uint8_t>(bits));
-    case DType::kFloat4E2M1:
-      return decode_float<kFloat4E2M1Format>(bits);
-    default:
-      return std::numeric_limits<double>::quiet_NaN();
-  }
-}
-// `saturate` matters for the float8 kinds only.
-inline uint32_t encode_narrow_float(DType t, double x, bool saturate) {
-  switch (t) {
-    case DType::kFloat16:
-      return encode_float<kFloat16Format>(x);
-    case DType::kBFloat16:
-      return encode_float<kBFloat16Format>(x);
-    case DType::kFloat8E4M3FN:
-      return encode_float<kFloat8E4M3FNFormat>(x, saturate);
-    case DType::kFloat8E4M3FNUZ:
-      return encode_float<kFloat8E4M3FNUZFormat>(x, saturate);
-    case DType::kFloat8E5M2:
-      return encode_float<kFloat8E5M2Format>(x, saturate);
-    case DType::kFloat8E5M2FNUZ:
-      return encode_float<kFloat8E5M2FNUZFormat>(x, saturate);
-    case DType::kFloat8E8M0:
-      return encode_e8m0(x, saturate);
-    case DType::kFloat4E2M1:
-      return encode_float<kFloat4E2M1Format>(x, saturate);
-    default:
-      return 0;
-  }
-}
-
 // Towards zero; what is out of range becomes the nearest end, NaN becomes 0.
 template <class Int>
 constexpr Int saturate_to(double x) {

@@ -332,15 +332,6 @@ inline Status copy_elements(const TensorView& out, const TensorView& in) {
   });
 }
 
-// Sets every element of `out` to zero bytes.
-inline Status fill_zero(const TensorView& out) {
-  return for_width(byte_width(out.dtype), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    for_each_element(make_nest(out.shape(), out), [](std::byte* const(&p)[1]) { store<T>(p[0], T{0}); });
-    return ok_status();
-  });
-}
-
 // ---- checks for infer
 
 // A shape being put together.

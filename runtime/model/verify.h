@@ -49,9 +49,4 @@ Status verify_plan(const ModelState& model, const fb::Profile& profile, const Pr
 void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch);
 Status verify_regions(const fb::Profile& profile);
 
-// A value's bytes when dense. The value is verified.
-inline uint64_t value_bytes(const fb::Value& value) {
-  return static_cast<uint64_t>(value_view(value).dense_bytes());
-}
-
 }  // namespace sinter::detail

@@ -293,7 +293,6 @@ class Creator {
   Status check_memory(std::span<const std::byte> memory) const;
   Status resolve_devices();
   Status measure_pass(Requirements* needs);
-  Status build_pass();
 
   // The walk; what differs between the passes is whether the arenas have memory.
   bool building() const { return !control_.measuring(); }

@@ -6,6 +6,30 @@
 namespace sinter::test {
 namespace {
 
+// Element `bits` of any floating-point dtype narrower than float32.
+double decode_narrow_float(DType t, uint32_t bits) {
+  switch (t) {
+    case DType::kFloat16:
+      return decode_float<kFloat16Format>(bits);
+    case DType::kBFloat16:
+      return decode_float<kBFloat16Format>(bits);
+    case DType::kFloat8E4M3FN:
+      return decode_float<kFloat8E4M3FNFormat>(bits);
+    case DType::kFloat8E4M3FNUZ:
+      return decode_float<kFloat8E4M3FNUZFormat>(bits);
+    case DType::kFloat8E5M2:
+      return decode_float<kFloat8E5M2Format>(bits);
+    case DType::kFloat8E5M2FNUZ:
+      return decode_float<kFloat8E5M2FNUZFormat>(bits);
+    case DType::kFloat8E8M0:
+      return decode_e8m0(static_cast<uint8_t>(bits));
+    case DType::kFloat4E2M1:
+      return decode_float<kFloat4E2M1Format>(bits);
+    default:
+      return std::numeric_limits<double>::quiet_NaN();
+  }
+}
+
 Tensor cast(const Tensor& x, DType to, bool saturate = true) {
   CastAttrs a;
   a.to = static_cast<int64_t>(to), a.saturate = saturate ? 1 : 0;
