@@ -103,7 +103,7 @@ class GraphLowering {
                                         const Epilogue& epilogue = {});
   // In a body: the enclosing graph's value as one of this graph.
   ValueId capture(ValueId outside, const std::string& name);
-  // The elements of a captured value, where the enclosing graph follows them; nullopt: it is none.
+  // The elements of a captured value, where the enclosing graph follows them; nullopt otherwise.
   std::optional<std::vector<LengthId>> captured_items(ValueId inside);
   // Whether `inside` is captured, and constant or computed where it comes from.
   bool captures_computed(ValueId inside);

@@ -3,9 +3,8 @@
 //
 // - Pages of mapped files are released when the last reader of a constant is done; the next one maps them
 //   again.
-// - What folding computes goes to a file without a name in the temporary folder once kHeldBytes of such
-// results
-//   are in memory, and is mapped from there. Where that file cannot be written it stays in memory.
+// - What folding computes goes to a file without a name in the temporary folder, and is mapped from there,
+//   once kHeldBytes of such results are in memory. Where that file cannot be written it stays in memory.
 #pragma once
 
 #include <cstddef>

@@ -7,9 +7,8 @@
 
 namespace sinter::convert {
 
-// Nodes that stay float:
-//  - roots, logarithms and divisions of values that come near zero, where a few integers stand for most of
-//  the
+// Nodes that are kept in float:
+//  - roots, logarithms and divisions of values that come near zero, where a few integers give most of the
 //    results: power spectra, variances (what follows from 1 + x or exp(x) is none of these);
 //  - what is normalized by such a number, until a product reads it: sums and products with it.
 // `roots`: see functions.h.

@@ -13,7 +13,7 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 // kPixels neighbouring output pixels whose windows have the same taps, kColumns output channels from `column`
-// on. Every pixel has sums of its own, so that results do not depend on who its neighbours are. Every loop
+// on. Every pixel has sums of its own, so that results do not depend on its neighbours. Every loop
 // over sums is unrolled: one that is not keeps all of them in memory.
 template <int kPixels, int kColumns>
 HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w, int64_t column, float* y) {

@@ -3,8 +3,7 @@
 //
 // Creating a session asks each step's planned backend, in order:
 //   measure(call)  -> accept with exact bytes, or refuse with a reason (kUnsupported: the next backend is
-//   asked;
-//                     the last is always the reference kernels)
+//                     asked; the last is always the reference kernels)
 //   prepare(call)  -> binds the step's final addresses, packs constant operands into prepared memory
 // and run() calls the function pointer that prepare gave: no look-up, no virtual call, no allocation.
 #pragma once

@@ -30,8 +30,7 @@ inline TensorView by_position(TensorView v) {
 }
 
 // n <= kRunLength elements from `data`, `stride` bytes apart; packed types: from element `position` of dense
-// data
-// (`stride` is ignored).
+// data (`stride` is ignored).
 void read_run(DType t, const std::byte* data, int64_t stride, int64_t position, int64_t n, Run& run);
 
 // Converts a run of kind `from` to dtype t. Floats round once, half to even. Float to integer: towards zero,

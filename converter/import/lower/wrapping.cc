@@ -56,7 +56,7 @@ void warn_of_wrapping(NodeLowering& n, ValueId result) {
   if ((op != "Add" && op != "Sub" && op != "Mul") || result < 0 || n.constant(result)) return;
   const DType made = n.dtype(result);
   const bool difference = op == "Sub" && is_integer(made) && !is_signed_integer(made);
-  // Who computes in 32 and 64 bits counts on the room that they have, except below 0.
+  // Models that compute in 32 and 64 bits rely on that range, except below 0.
   if (!is_integer(made) || (bit_width(made) > 16 && !difference)) return;
   const Graph& graph = n.parent().graph();
   const auto a = integer_range(graph, n.input(0)), b = integer_range(graph, n.input(1));
