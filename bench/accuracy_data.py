@@ -121,13 +121,13 @@ def spoken(rate=16000):
     for i, text in enumerate(SENTENCES):
         voice = ["en-us", "en-gb", "en-gb-scotland", "en-us+f3", "en-gb+m4", "en-us+f5"][i % 6]
         try:
-            said = subprocess.run(["espeak-ng", "-v", voice, "-s", str(130 + 10 * (i % 5)), "-p", str(30 + 8 * (i % 6)),
+            outcome = subprocess.run(["espeak-ng", "-v", voice, "-s", str(130 + 10 * (i % 5)), "-p", str(30 + 8 * (i % 6)),
                                    "--stdout", text], check=True, capture_output=True).stdout
         except (OSError, subprocess.CalledProcessError) as e:
             raise Missing(f"no speech: {e}") from e
-        with wave.open(io.BytesIO(said)) as f:
+        with wave.open(io.BytesIO(outcome)) as f:
             given = f.getframerate()
-        x = np.frombuffer(said[44:][:(len(said) - 44) // 2 * 2], np.int16) / 32768.0
+        x = np.frombuffer(outcome[44:][:(len(outcome) - 44) // 2 * 2], np.int16) / 32768.0
         f = np.fft.rfft(x)
         n = int(len(x) * rate / given)
         x = np.fft.irfft(f[:n // 2 + 1], n) * rate / given * random.uniform(0.2, 1)
@@ -149,8 +149,8 @@ def streamed(session, steps, states, first):
     for step in steps:
         feed = {**step, **state}
         seen.append(feed)
-        said = dict(zip(outputs, session.run(None, feed)))
-        state = {name: said[out] for name, out in states.items()}
+        outcome = dict(zip(outputs, session.run(None, feed)))
+        state = {name: outcome[out] for name, out in states.items()}
     return seen
 
 

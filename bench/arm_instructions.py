@@ -71,12 +71,12 @@ def measure(args, plugin, source, work):
         rng = np.random.default_rng(1)
         inputs = work / 'in.bin'
         inputs.write_bytes(b''.join(rng.random(p['shape']).astype(p['type']).tobytes() for p in ports['inputs']))
-        once, said = count(args, plugin, target, 1, inputs, work / 'out.bin')
+        once, result = count(args, plugin, target, 1, inputs, work / 'out.bin')
         thrice, _ = count(args, plugin, target, 3, inputs, work / 'out.bin')
         row.append((thrice - once) / 2)
         out[name] = np.frombuffer((work / 'out.bin').read_bytes(), np.float16).astype(np.float64)
-        row.append(int(re.search(r'session (\d+)', said).group(1)))
-        print(source.parent.name, name, ' '.join(said.split()), file=sys.stderr)
+        row.append(int(re.search(r'session (\d+)', result).group(1)))
+        print(source.parent.name, name, ' '.join(result.split()), file=sys.stderr)
     noise = ((out['float32'] - out['float16'])**2).sum()
     row.append(10 * math.log10((out['float32']**2).sum() / noise) if noise else math.inf)
     return row

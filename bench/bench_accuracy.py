@@ -161,16 +161,16 @@ def onnxruntime_quantized(case, setting):
 def sinter_quantized(case, program, options):
     out, result = os.path.join(case.scratch, case.name + ".sinter"), os.path.join(case.scratch, case.name + ".o.npz")
     start = time.monotonic()
-    said = subprocess.run([program, "convert", case.model, "-o", out, "--quantize", "int8", "--calibrate", case.calib_file,
+    outcome = subprocess.run([program, "convert", case.model, "-o", out, "--quantize", "int8", "--calibrate", case.calib_file,
                            "--json", *case.flags, *options], capture_output=True, text=True)
     seconds = time.monotonic() - start
-    if said.returncode != 0:
-        return {"failed": f"exit {said.returncode}: {said.stderr.strip()[:300]}"}
+    if outcome.returncode != 0:
+        return {"failed": f"exit {outcome.returncode}: {outcome.stderr.strip()[:300]}"}
     ran = subprocess.run([program, "run", out, "--inputs", case.eval_file, "--each", "--outputs", result, "--quiet"],
                          capture_output=True, text=True)
     if ran.returncode != 0:
         return {"failed": f"run, exit {ran.returncode}: {ran.stderr.strip()[:300]}"}
-    report = json.loads(said.stdout).get("quantized", {})
+    report = json.loads(outcome.stdout).get("quantized", {})
     layers = report.get("layers", [])
     return case.judge(dict(np.load(result))) | {"seconds": round(seconds, 1), "layers": len(layers),
                                                "integer": sum(bool(x.get("integer")) for x in layers)}

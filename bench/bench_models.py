@@ -219,12 +219,12 @@ def main():
         result['models'].append(entry)
         t = args.threads[0]
         if 'skipped' in entry:
-            said = entry['skipped']
+            outcome = entry['skipped']
         else:
-            said = f"sinter {sig(1e3 * entry[f'sinter_{t}']['median_ms'])} us"
+            outcome = f"sinter {sig(1e3 * entry[f'sinter_{t}']['median_ms'])} us"
             if 'difference' in entry:
-                said += f", onnxruntime {sig(1e3 * entry[f'onnxruntime_{t}']['median_ms'])} us, difference {entry['difference']:.1e}"
-        print(f"{entry['name']:28s} {said}", flush=True)
+                outcome += f", onnxruntime {sig(1e3 * entry[f'onnxruntime_{t}']['median_ms'])} us, difference {entry['difference']:.1e}"
+        print(f"{entry['name']:28s} {outcome}", flush=True)
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + '\n')
     if args.markdown:

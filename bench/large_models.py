@@ -192,9 +192,9 @@ def peak_of(pid):
 
 def convert(sinter, model, out, flags):
     """(exit code, processor seconds, peak resident bytes, its output)"""
-    with tempfile.TemporaryFile('w+') as said:
+    with tempfile.TemporaryFile('w+') as outcome:
         child = subprocess.Popen([sinter, 'convert', str(model), '-o', str(out), '--json', '--quiet', *flags],
-                                 stdout=said, stderr=subprocess.STDOUT, text=True)
+                                 stdout=outcome, stderr=subprocess.STDOUT, text=True)
         peak = 0
         while True:
             peak = max(peak, peak_of(child.pid))
@@ -203,8 +203,8 @@ def convert(sinter, model, out, flags):
                 break
             time.sleep(POLL_SECONDS)
         child.returncode = os.waitstatus_to_exitcode(status)
-        said.seek(0)
-        return child.returncode, usage.ru_utime + usage.ru_stime, peak, said.read()
+        outcome.seek(0)
+        return child.returncode, usage.ru_utime + usage.ru_stime, peak, outcome.read()
 
 
 def digest_of(path):
@@ -232,11 +232,11 @@ def main():
             folder = pathlib.Path(place)
             make(folder, args.gigabytes * 1e9)
             weights, out = (folder / 'model.data').stat().st_size, folder / 'model.sinter'
-            code, seconds, peak, said = convert(sinter, folder / 'model.onnx', out, flags)
+            code, seconds, peak, outcome = convert(sinter, folder / 'model.onnx', out, flags)
             if code:
                 failed = True
-                print(f'{name:<16} {weights / 1e6:7.0f}MB  exit code {code}: {said.strip()[:300]}', flush=True)
-                rows.append(dict(model=name, weight_bytes=weights, exit_code=code, said=said))
+                print(f'{name:<16} {weights / 1e6:7.0f}MB  exit code {code}: {outcome.strip()[:300]}', flush=True)
+                rows.append(dict(model=name, weight_bytes=weights, exit_code=code, outcome=outcome))
                 continue
             row = dict(model=name, weight_bytes=weights, seconds=seconds, peak_bytes=peak,
                        file_bytes=out.stat().st_size, digest=digest_of(out))

@@ -55,8 +55,8 @@ def main():
             trial = report['trial']
             if trial['done']:
                 total[0], total[1] = total[0] + plain, total[1] + tried
-            said = trial.get('note', '') or f'{trial["not_finite"]} not finite'
-            print(f'{net.file:<52} {plain:7.3f}s {tried:7.3f}s  {said}', flush=True)
+            result = trial.get('note', '') or f'{trial["not_finite"]} not finite'
+            print(f'{net.file:<52} {plain:7.3f}s {tried:7.3f}s  {result}', flush=True)
     print(f'tried networks together: {total[0]:.2f} s without, {total[1]:.2f} s with the trial')
     return 0
 

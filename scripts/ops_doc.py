@@ -120,11 +120,11 @@ def device_ops():
             m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), "
                              r"ATTRS\((.*)\)\)", line)
             name, number, i0, i1, o0, o1, _, _, traits, attrs = m.groups()
-            said = " ".join(comment)
-            if not said and name not in MEANING:
+            result = " ".join(comment)
+            if not result and name not in MEANING:
                 sys.exit(f"{name}: give it a comment in ops.def or a line in MEANING")
             sections[-1][1].append((name, number, span(i0, i1), span(o0, o1), attributes(attrs), traits,
-                                    ". ".join(filter(None, (MEANING.get(name), said.rstrip("."))))))
+                                    ". ".join(filter(None, (MEANING.get(name), result.rstrip("."))))))
             comment = []
         elif not line:
             comment = []

@@ -32,7 +32,7 @@ def stamp():
 
 
 def proto_bytes(value, info):
-    """A test's value as the message that its declared type requires."""
+    """A test's value as the message that its declared type asks for."""
     if info.type.HasField("map_type"):
         return numpy_helper.from_dict(value, info.name).SerializeToString(deterministic=True)
     if info.type.HasField("sequence_type"):

@@ -114,9 +114,9 @@ def attempt(sinter, place, model, data, const_names, backend, timeout, work):
     for name, want in outputs.items():
         if name not in got:
             return "wrong", f"no output {name!r}, only {sorted(got)}"
-        said = cli.mismatch(got[name], want, rtol, atol)
-        if said:
-            return "wrong", f"{name}: {said}"
+        outcome = cli.mismatch(got[name], want, rtol, atol)
+        if outcome:
+            return "wrong", f"{name}: {outcome}"
     return "pass", ""
 
 

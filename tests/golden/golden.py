@@ -130,10 +130,10 @@ class Suite:
 
     def convert(self, model, target, *more):
         out = self.path(f"{target or 'here'}.sinter")
-        said = cli.call(self.sinter, "convert", model, "-o", out, "--quiet", *(["--target", target] if target else []), *more,
+        result = cli.call(self.sinter, "convert", model, "-o", out, "--quiet", *(["--target", target] if target else []), *more,
                         timeout=300)
-        if said.code != 0:
-            raise RuntimeError(f"{model} for {target or 'this machine'}: {said.why()}")
+        if result.code != 0:
+            raise RuntimeError(f"{model} for {target or 'this machine'}: {result.why()}")
         return out
 
     def model(self, name, path, *more, fixed=True):

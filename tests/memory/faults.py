@@ -200,11 +200,11 @@ class Faults(unittest.TestCase):
             if process.returncode == 0:
                 break
             failures += 1
-            said = f"{limit >> 20} MiB: exit code {process.returncode}: {err[-400:]}"
-            self.assertEqual(process.returncode, 6, said)
-            self.assertTrue("memory" in err.lower(), said)
+            result = f"{limit >> 20} MiB: exit code {process.returncode}: {err[-400:]}"
+            self.assertEqual(process.returncode, 6, result)
+            self.assertTrue("memory" in err.lower(), result)
             check()
-            self.assertLess(limit, 2 << 30, said)
+            self.assertLess(limit, 2 << 30, result)
             limit += 1 << 20 if limit < least + (40 << 20) else 8 << 20
         self.assertGreater(failures, 3, "the limit was never felt")
 

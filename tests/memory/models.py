@@ -146,8 +146,8 @@ def main():
     if args.report:
         with open(args.report, "w", encoding="utf-8") as f:
             json.dump(report, f, indent=1)
-    said, others = runs_made(report, int(args.runs or os.environ.get("SINTER_MEMORY_RUNS", 20)))
-    print(said, *(f"fewer, not settled: {line}" for line in others), sep="\n")
+    result, others = runs_made(report, int(args.runs or os.environ.get("SINTER_MEMORY_RUNS", 20)))
+    print(result, *(f"fewer, not settled: {line}" for line in others), sep="\n")
     print(f"{len(report)} networks, {sum(map(len, report.values()))} checks, {len(failures)} failures")
     return 1 if failures else 0
 

@@ -81,8 +81,8 @@ def measure(sinter, path, source, sink, x, y, backend, work):
     out = cli.load_npz(result)[sink]
     if len(out) != len(x):
         return None, f"run --each: {out.shape} for {len(x)} samples"
-    said = out.reshape(len(x)) if out.size == len(x) else out.reshape(len(x), -1).argmax(1)
-    return 100.0 * float(np.mean(said == y)), ""
+    outcome = out.reshape(len(x)) if out.size == len(x) else out.reshape(len(x), -1).argmax(1)
+    return 100.0 * float(np.mean(outcome == y)), ""
 
 
 def main():

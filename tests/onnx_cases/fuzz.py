@@ -128,15 +128,15 @@ def backends_differ(sinter, target, work, timeout):
         if got.dtype.kind == "f" and want.size:
             finite = np.abs(want[np.isfinite(want)])
             scale = float(finite.max()) if finite.size else 0.0
-            said = cli.mismatch(got, want, 1e-3, 1e-4 * scale + 1e-6)
+            result = cli.mismatch(got, want, 1e-3, 1e-4 * scale + 1e-6)
         elif got.dtype.kind in "iu" and got.shape == want.shape:
             # An integer computed through floats (a rounding, an ArgMax among equals) may fall the other way.
             near = np.abs(got.astype(np.float64) - want.astype(np.float64)) <= 1
-            said = None if near.all() else cli.mismatch(got, want, 0, 0)
+            result = None if near.all() else cli.mismatch(got, want, 0, 0)
         else:
-            said = cli.mismatch(got, want, 0, 0)
-        if said:
-            return f"{name}: {said}"
+            result = cli.mismatch(got, want, 0, 0)
+        if result:
+            return f"{name}: {result}"
     return ""
 
 
@@ -164,9 +164,9 @@ def conformance_cases(folder):
         yield Case(name, m, feeds)
 
 
-def arena(said):
+def arena(result):
     """The arena's bytes, from the output of `sinter convert`."""
-    return int(re.search(r"^arena +(\d+) bytes", said, re.M).group(1))
+    return int(re.search(r"^arena +(\d+) bytes", result, re.M).group(1))
 
 
 def trial(job):
@@ -178,31 +178,31 @@ def trial(job):
             with open(os.path.join(work, path), "wb") as f:
                 f.write(content)
         r, step = cli.call(sinter, "convert", source, "-o", target, *flags, timeout=timeout), "convert"
-        code, said = r.code, ""
+        code, result = r.code, ""
         if r.code is None or r.crashed:
-            said = r.why()
+            result = r.why()
         elif "internal error" in r.err:
-            said = r.why()
+            result = r.why()
         elif r.code != 0 and os.path.exists(target):
-            said = f"left an output file: {r.why()}"
+            result = f"left an output file: {r.why()}"
         elif r.code not in (0, 2, 3, 4, 5, 6):
-            said = f"unexpected: {r.why()}"
+            result = f"unexpected: {r.why()}"
         elif r.code != 0 and not r.err.strip():
-            said = f"exit {r.code} without a message"
+            result = f"exit {r.code} without a message"
         elif r.code == 0 and arena(r.out) < LARGEST_ARENA:
             cli.save_npz(os.path.join(work, "in.npz"), feeds)
             r, step = cli.call(sinter, "run", target, "--inputs", os.path.join(work, "in.npz"), timeout=timeout), "run"
             if r.code is None and b"Loop" in data:
                 pass  # a damaged trip count may be astronomical
             elif r.code is None or r.crashed or r.code in (3, 4):
-                said = r.why()
+                result = r.why()
             elif r.code == 0:
-                step, said = "compare", backends_differ(sinter, target, work, timeout)
-        if said and keep:
+                step, result = "compare", backends_differ(sinter, target, work, timeout)
+        if result and keep:
             os.makedirs(keep, exist_ok=True)
             with open(os.path.join(keep, f"{number}-{name}.onnx"), "wb") as f:
                 f.write(data)
-        return number, name, code, f"{step}: {said}" if said else ""
+        return number, name, code, f"{step}: {result}" if result else ""
 
 
 def main():
@@ -233,8 +233,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.workers) as pool:
         results = list(pool.map(trial, jobs))
     bad = [x for x in results if x[3]]
-    for number, name, _, said in bad:
-        print(f"FAIL {number} {name}: {said}")
+    for number, name, _, result in bad:
+        print(f"FAIL {number} {name}: {result}")
     codes = sorted({x[2] for x in results}, key=str)
     print(f"{len(results)} damaged models, seed {args.seed}: {len(bad)} findings; exit codes of convert: "
           + ", ".join(f"{c}: {sum(x[2] == c for x in results)}" for c in codes))

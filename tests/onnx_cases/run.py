@@ -77,9 +77,9 @@ def check(case, sinter, backends, timeout):
         if r.code != 0:
             return ("refused" if case.wanted and r.code == 3 else "FAIL"), f"convert: {r.why()}"
         for feeds in (case.feeds, *case.more):
-            said = check_run(case, sinter, backends, timeout, work, feeds)
-            if said:
-                return "FAIL", said
+            outcome = check_run(case, sinter, backends, timeout, work, feeds)
+            if outcome:
+                return "FAIL", outcome
         for feeds, words in case.fails:
             source = os.path.join(work, "in.npz")
             cli.save_npz(source, feeds)
@@ -111,9 +111,9 @@ def check_run(case, sinter, backends, timeout, work, feeds):
             if case.steps and g.dtype == w.dtype and g.shape == w.shape and w.dtype.kind in "iu":
                 if int(np.abs(g.astype(np.int64) - w.astype(np.int64)).max()) <= case.steps:
                     continue
-            said = cli.mismatch(g, w, case.rtol, case.atol)
-            if said:
-                return f"{backend}: {name}: {said}" + (f" (feeds {feeds})" if case.more else "")
+            outcome = cli.mismatch(g, w, case.rtol, case.atol)
+            if outcome:
+                return f"{backend}: {name}: {outcome}" + (f" (feeds {feeds})" if case.more else "")
     return ""
 
 

@@ -333,10 +333,10 @@ def check(sinter, case, least, folder):
     r = np.random.default_rng(2)
     for name, count in (("c", 32), ("t", 16)):
         np.savez(f"{path}.{name}.npz", **{n: r.normal(0, 1, (count, *s[1:])).astype("f") for n, s in inputs.items()})
-    said = cli.call(sinter, "convert", path + ".onnx", "-o", path + ".sinter", "--quantize", "int8", "--calibrate",
+    outcome = cli.call(sinter, "convert", path + ".onnx", "-o", path + ".sinter", "--quantize", "int8", "--calibrate",
                     path + ".c.npz", "--disable-technique", "leave-float", "--quiet", timeout=60)
-    if said.code != 0:
-        return "convert: " + said.why(), 0
+    if outcome.code != 0:
+        return "convert: " + outcome.why(), 0
     listed = cli.call(sinter, "inspect", path + ".sinter", "--steps").out
     steps = [line.split()[1] for line in listed.splitlines() if re.match(r"\d+\.\d+ ", line)]
     missing = set(must.split()) - set(steps)
@@ -358,10 +358,10 @@ def check(sinter, case, least, folder):
         return f"needs a table: {' '.join(steps)}", 0
     results = []
     for file, more in ((path + ".float.sinter", []), (path + ".sinter", []), (path + ".sinter", ["--backend", "reference"])):
-        said = cli.call(sinter, "run", file, "--inputs", path + ".t.npz", "--each", "--outputs", path + ".o.npz",
+        outcome = cli.call(sinter, "run", file, "--inputs", path + ".t.npz", "--each", "--outputs", path + ".o.npz",
                         "--quiet", *more)
-        if said.code != 0:
-            return "run: " + said.why(), 0
+        if outcome.code != 0:
+            return "run: " + outcome.why(), 0
         results.append(np.load(path + ".o.npz")["y"].astype(np.float64))
     exact, fast, reference = results
     db = 10 * np.log10((exact ** 2).sum() / max(((exact - fast) ** 2).sum(), 1e-30))

@@ -353,9 +353,9 @@ def check(sinter, case, seed, folder):
     path = os.path.join(folder, "m")
     onnx.save(model, path + ".onnx")
     cli.save_npz(path + ".npz", inputs)
-    said = cli.call(sinter, "convert", path + ".onnx", "-o", path + ".sinter", "--quiet")
-    if said.code != 0:
-        return "convert: " + said.why()
+    outcome = cli.call(sinter, "convert", path + ".onnx", "-o", path + ".sinter", "--quiet")
+    if outcome.code != 0:
+        return "convert: " + outcome.why()
     listed = cli.call(sinter, "inspect", path + ".sinter", "--steps").out
     steps = [line.split()[1] for line in listed.splitlines() if re.match(r"\d+\.\d+ ", line)]
     if must is not None and not set(must.split()) & set(steps):
@@ -368,9 +368,9 @@ def check(sinter, case, seed, folder):
     # One step for every rounding on the way.
     limit = sum(n.op_type.startswith("Q") for n in model.graph.node) - len(inputs) + 0.01
     for backend in ([], ["--backend", "reference"]):
-        said = cli.call(sinter, "run", path + ".sinter", "--inputs", path + ".npz", "--outputs", path + ".out.npz", "--quiet", *backend)
-        if said.code != 0:
-            return "run: " + said.why()
+        outcome = cli.call(sinter, "run", path + ".sinter", "--inputs", path + ".npz", "--outputs", path + ".out.npz", "--quiet", *backend)
+        if outcome.code != 0:
+            return "run: " + outcome.why()
         got = next(iter(np.load(path + ".out.npz").values()))
         if got.shape != want.shape:
             return f"shape {got.shape}, not {want.shape}"

@@ -75,14 +75,14 @@ def moving():
 class Suite(suite.Suite):
     def convert(self, model, data, *more, out):
         onnx.save(model, self.path("m.onnx"))
-        said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--quantize", "int8",
+        outcome = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--quantize", "int8",
                         "--calibrate", data, *more, timeout=120)
-        self.check(f"{out} is converted", said.code == 0, said.why())
+        self.check(f"{out} is converted", outcome.code == 0, outcome.why())
 
     def layers(self, first, second, data, *more):
-        said = cli.call(self.sinter, "compare", first, second, "--inputs", data, "--per-layer", "--json", *more, timeout=120)
-        self.check("the layers are compared", said.code in (0, 1), said.why())
-        return json.loads(said.out) if said.code in (0, 1) else {"layers": [], "samples": 0}
+        outcome = cli.call(self.sinter, "compare", first, second, "--inputs", data, "--per-layer", "--json", *more, timeout=120)
+        self.check("the layers are compared", outcome.code in (0, 1), outcome.why())
+        return json.loads(outcome.out) if outcome.code in (0, 1) else {"layers": [], "samples": 0}
 
 
 def run(s):
@@ -113,10 +113,10 @@ def run(s):
     s.check("channels with few levels are named", "2 of 8 channels use fewer than 8 levels" in bad.get("cause", ""), bad)
     s.check("the worst channel is one of them", bad.get("worst_channel") in (2, 6), bad)
 
-    said = cli.call(s.sinter, "compare", s.path("m.onnx"), s.path("uneven.sinter"), "--inputs", s.path("one.npz"),
+    outcome = cli.call(s.sinter, "compare", s.path("m.onnx"), s.path("uneven.sinter"), "--inputs", s.path("one.npz"),
                     "--per-layer")
-    s.check("the table says so", "2 of 8 channels" in said.out and "own" in said.out.splitlines()[0], said.out)
-    s.check("its lines are few", len(said.out.splitlines()) < 20, said.out)
+    s.check("the table has it", "2 of 8 channels" in outcome.out and "own" in outcome.out.splitlines()[0], outcome.out)
+    s.check("its lines are few", len(outcome.out.splitlines()) < 20, outcome.out)
     same = s.layers(s.path("even.sinter"), s.path("even.sinter"), data)
     s.check("a file is as good as itself", all(x["sqnr_db"] == 999 for x in same["layers"]), same["layers"])
 

@@ -63,9 +63,9 @@ def network():
 
 class Suite(suite.Suite):
     def quantize(self, model, data, *more, out="q.sinter"):
-        said = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--quantize", "int8", "--calibrate", data,
+        result = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--quantize", "int8", "--calibrate", data,
                         "--json", *more, timeout=120)
-        return (json.loads(said.out) if said.code == 0 else None), said
+        return (json.loads(result.out) if result.code == 0 else None), result
 
 
 def made_here(s):
@@ -73,8 +73,8 @@ def made_here(s):
     onnx.save(network(), s.path("n.onnx"))
     np.savez(s.path("c.npz"), image=r.normal(0, 1, (64, 3, 16, 16)).astype("f"))
     np.savez(s.path("t.npz"), image=r.normal(0, 1, (32, 3, 16, 16)).astype("f"))
-    report, said = s.quantize(s.path("n.onnx"), s.path("c.npz"))
-    s.check("a small network converts", report, said.why())
+    report, result = s.quantize(s.path("n.onnx"), s.path("c.npz"))
+    s.check("a small network converts", report, result.why())
     if not report:
         return
     q = report["quantized"]
@@ -86,17 +86,17 @@ def made_here(s):
     results = {}
     for name, more in {"default": [], "two threads": ["--threads", "2"], "reference": ["--backend", "reference"],
                        "simd": ["--backend", "simd"]}.items():
-        said = cli.call(s.sinter, "run", s.path("q.sinter"), "--inputs", s.path("t.npz"), "--each", "--outputs",
+        result = cli.call(s.sinter, "run", s.path("q.sinter"), "--inputs", s.path("t.npz"), "--each", "--outputs",
                         s.path("o.npz"), "--quiet", *more)
-        results[name] = np.load(s.path("o.npz"))["logits"].tobytes() if said.code == 0 else said.why()
+        results[name] = np.load(s.path("o.npz"))["logits"].tobytes() if result.code == 0 else result.why()
     for name, bits in results.items():
         s.check(f"the same bits: {name}", bits == results["reference"], bits[:100])
     s.quantize(s.path("n.onnx"), s.path("c.npz"), out="again.sinter")
     s.check("the same file twice", open(s.path("q.sinter"), "rb").read() == open(s.path("again.sinter"), "rb").read())
     np.savez(s.path("one.npz"), image=np.load(s.path("t.npz"))["image"][:1])
-    said = cli.call(s.sinter, "compare", s.path("n.onnx"), s.path("q.sinter"), "--inputs", s.path("one.npz"),
+    result = cli.call(s.sinter, "compare", s.path("n.onnx"), s.path("q.sinter"), "--inputs", s.path("one.npz"),
                     "--min-sqnr", "25", timeout=60)
-    s.check("compare agrees on data that it was not calibrated with", said.code == 0, said.why())
+    s.check("compare agrees on data that it was not calibrated with", result.code == 0, result.why())
 
 
 def wrong_data(s):
@@ -106,13 +106,13 @@ def wrong_data(s):
              "NaN": ({"image": np.full((8, 3, 16, 16), np.nan, "f")}, "image")}
     for what, (arrays, word) in wrong.items():
         np.savez(s.path("w.npz"), **arrays)
-        _, said = s.quantize(s.path("n.onnx"), s.path("w.npz"), out="w.sinter")
-        s.check(f"{what} is refused with the input's name", said.code == 5 and word in said.err, said.why())
+        _, result = s.quantize(s.path("n.onnx"), s.path("w.npz"), out="w.sinter")
+        s.check(f"{what} is refused with the input's name", result.code == 5 and word in result.err, result.why())
         s.check(f"{what} leaves no file", not os.path.exists(s.path("w.sinter")))
-    said = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--quantize", "int8")
-    s.check("without data it is wrong usage", said.code == 2 and "--calibrate" in said.err, said.why())
-    said = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--calibrate", s.path("c.npz"))
-    s.check("data without --quantize is wrong usage", said.code == 2, said.why())
+    result = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--quantize", "int8")
+    s.check("without data it is wrong usage", result.code == 2 and "--calibrate" in result.err, result.why())
+    result = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--calibrate", s.path("c.npz"))
+    s.check("data without --quantize is wrong usage", result.code == 2, result.why())
 
 
 def labelled_sets(shared):
@@ -134,10 +134,10 @@ def labelled(s, shared):
         np.savez(s.path("c.npz"), **{given: x[order[:128]]})
         np.savez(s.path("e.npz"), **{given: x[order[128:]], "label": y[order[128:]]})
         evaluated = ["--evaluate", s.path("e.npz"), "--label", "label"]
-        report, said = s.quantize(model, s.path("c.npz"), *evaluated)
+        report, result = s.quantize(model, s.path("c.npz"), *evaluated)
         exact = cli.call(s.sinter, "convert", model, "-o", s.path("f.sinter"), "--json", *evaluated, timeout=120)
         if not report or exact.code != 0:
-            s.check(name, False, said.why() + exact.why())
+            s.check(name, False, result.why() + exact.why())
             continue
         now, before = 100 * report["top1"], 100 * json.loads(exact.out)["top1"]
         s.check(f"{name}: {now:.2f} % of {before:.2f} %, {report['quantized']['outputs'][0]['sqnr_db']:.1f} dB",

@@ -47,13 +47,13 @@ class Suite(suite.Suite):
         return cli.call(self.sinter, "convert", model, "-o", self.path(out), "--quiet", *more, timeout=240)
 
     def arena(self, file):
-        said = cli.call(self.sinter, "inspect", self.path(file), "--memory", "--json")
-        return sum(region["bytes"] for region in json.loads(said.out)["memory"]["regions"])
+        result = cli.call(self.sinter, "inspect", self.path(file), "--memory", "--json")
+        return sum(region["bytes"] for region in json.loads(result.out)["memory"]["regions"])
 
     def run(self, file, output):
-        said = cli.call(self.sinter, "run", self.path(file), "--inputs", self.path("x.npz"), "--each", "--outputs",
+        result = cli.call(self.sinter, "run", self.path(file), "--inputs", self.path("x.npz"), "--each", "--outputs",
                         self.path("o.npz"), "--quiet", timeout=120)
-        return np.load(self.path("o.npz"))[output] if said.code == 0 else said.why()
+        return np.load(self.path("o.npz"))[output] if result.code == 0 else result.why()
 
 
 def network(s, name):
@@ -63,9 +63,9 @@ def network(s, name):
     label = evaluate.pop("label", None)
     np.savez(s.path("c.npz"), **calib)
     np.savez(s.path("x.npz"), **evaluate)
-    for said in (s.convert(model, "f.sinter"), s.convert(model, "q.sinter", "--quantize", "int8", "--calibrate", s.path("c.npz"))):
-        if said.code != 0:
-            return s.check(f"{name} converts", False, said.why())
+    for result in (s.convert(model, "f.sinter"), s.convert(model, "q.sinter", "--quantize", "int8", "--calibrate", s.path("c.npz"))):
+        if result.code != 0:
+            return s.check(f"{name} converts", False, result.why())
     whole, narrow = s.arena("f.sinter"), s.arena("q.sinter")
     s.check(f"{name}: arena", narrow <= whole, f"{narrow} bytes, {whole} in float")
     exact, got = s.run("f.sinter", output), s.run("q.sinter", output)
@@ -98,13 +98,13 @@ def two_by_160(s):
              "fewer steps than samples": (right | {"timestep": right["timestep"][:64]}, "timestep")}
     for kind, file, flags in (("fixed batch", model, []), ("open batch", s.path("open.onnx"), ["--dim", "batch=2"])):
         np.savez(s.path("right.npz"), **right)
-        said = s.convert(file, "r.sinter", "--quantize", "int8", "--calibrate", s.path("right.npz"), *flags)
-        s.check(f"2 by 160, {kind}: right data", said.code == 0, said.why() if said.code else "converts")
+        result = s.convert(file, "r.sinter", "--quantize", "int8", "--calibrate", s.path("right.npz"), *flags)
+        s.check(f"2 by 160, {kind}: right data", result.code == 0, result.why() if result.code else "converts")
         for what, (arrays, name) in wrong.items():
             np.savez(s.path("w.npz"), **arrays)
-            said = s.convert(file, "w.sinter", "--quantize", "int8", "--calibrate", s.path("w.npz"), *flags)
-            s.check(f"2 by 160, {kind}: {what}", said.code == 5 and name in said.err and not os.path.exists(s.path("w.sinter")),
-                    said.why())
+            result = s.convert(file, "w.sinter", "--quantize", "int8", "--calibrate", s.path("w.npz"), *flags)
+            s.check(f"2 by 160, {kind}: {what}", result.code == 5 and name in result.err and not os.path.exists(s.path("w.sinter")),
+                    result.why())
 
 
 def main():

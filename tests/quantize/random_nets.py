@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Networks of operations picked at random, quantized here: they convert, the outputs hear what was said that they
-would, and what runs on integers gives the same bits with the reference kernels.
+"""Networks of operations picked at random, quantized here: they convert, the outputs have the noise that was reported,
+and what runs on integers gives the same bits with the reference kernels.
 
     random_nets.py [--sinter PROGRAM] [--seeds N] [--first SEED] [--keep FOLDER]
 
@@ -126,15 +126,15 @@ def check(sinter, seed, folder):
         np.savez(f"{path}.{name}.npz", **{n: r.normal(0, 1, (count, *s[1:])).astype("f") for n, s in inputs.items()})
     flags = [] if seed % 3 == 1 else ["--disable-technique", "leave-float"]
     for file, more in (("float", []), ("int8", ["--quantize", "int8", "--calibrate", path + ".c.npz", *flags])):
-        said = cli.call(sinter, "convert", path + ".onnx", "-o", f"{path}.{file}.sinter", "--quiet", *more, timeout=120)
-        if said.code != 0:
-            return f"convert to {file}: {said.why()}", False
+        result = cli.call(sinter, "convert", path + ".onnx", "-o", f"{path}.{file}.sinter", "--quiet", *more, timeout=120)
+        if result.code != 0:
+            return f"convert to {file}: {result.why()}", False
     results = []
     for file, more in (("float", []), ("int8", []), ("int8", ["--backend", "reference"])):
-        said = cli.call(sinter, "run", f"{path}.{file}.sinter", "--inputs", path + ".t.npz", "--each", "--outputs",
+        result = cli.call(sinter, "run", f"{path}.{file}.sinter", "--inputs", path + ".t.npz", "--each", "--outputs",
                         path + ".o.npz", "--quiet", *more)
-        if said.code != 0:
-            return f"run {file}: {said.why()}", False
+        if result.code != 0:
+            return f"run {file}: {result.why()}", False
         results.append(dict(np.load(path + ".o.npz")))
     listed = cli.call(sinter, "inspect", path + ".int8.sinter", "--steps").out
     steps = [line.split()[1] for line in listed.splitlines() if re.match(r"\d+\.\d+ ", line)]

@@ -49,9 +49,9 @@ def network():
 
 class Suite(suite.Suite):
     def report(self, kind, *more):
-        said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path("m.sinter"), "--quiet", "--report",
+        result = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path("m.sinter"), "--quiet", "--report",
                         self.path("r" + kind), *more, timeout=120)
-        self.check(f"{' '.join(more[:2]) or 'float'}: {kind} is written", said.code == 0, said.why())
+        self.check(f"{' '.join(more[:2]) or 'float'}: {kind} is written", result.code == 0, result.why())
         with open(self.path("r" + kind), encoding="utf-8") as f:
             return f.read()
 

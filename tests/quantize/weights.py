@@ -4,7 +4,7 @@
     weights.py [--sinter PROGRAM]
 
 What the weights became is read off by multiplying unit vectors; with these weights onnxruntime must give what sinter
-gives, and they must lie within a bound of the original ones that follows from the step of their block.
+gives, and they must be within a bound of the original ones that follows from the step of their block.
 """
 import json
 import os
@@ -94,14 +94,14 @@ def layers():
 class Suite(suite.Suite):
     def convert(self, onnx_model, *more, out="q.sinter"):
         onnx.save(onnx_model, self.path("m.onnx"))
-        said = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--json", *more, timeout=120)
-        return (json.loads(said.out)["quantized"] if said.code == 0 else None), said
+        result = cli.call(self.sinter, "convert", self.path("m.onnx"), "-o", self.path(out), "--json", *more, timeout=120)
+        return (json.loads(result.out)["quantized"] if result.code == 0 else None), result
 
     def run(self, x, *more):
         np.savez(self.path("x.npz"), x=x)
-        said = cli.call(self.sinter, "run", self.path("q.sinter"), "--inputs", self.path("x.npz"), "--outputs",
+        result = cli.call(self.sinter, "run", self.path("q.sinter"), "--inputs", self.path("x.npz"), "--outputs",
                         self.path("y.npz"), "--quiet", *more)
-        return np.load(self.path("y.npz"))["y"] if said.code == 0 else said.why()
+        return np.load(self.path("y.npz"))["y"] if result.code == 0 else result.why()
 
 
 def exact(onnx_model, x):
@@ -113,9 +113,9 @@ def exact(onnx_model, x):
 def one_layer(s, layer, bits):
     mode, what = f"int{bits}w", f"{layer.name}, int{bits}w"
     made = model(layer.nodes, layer.probe, layer.out, w=layer.weights)
-    quantized, said = s.convert(made, "--quantize", mode)
+    quantized, result = s.convert(made, "--quantize", mode)
     if not quantized:
-        return s.check(what, False, said.why())
+        return s.check(what, False, result.why())
     reason = quantized["layers"][0]["detail"] if quantized["layers"] else ""
     four = bits == 4 and layer.packed
     s.check(f"{what}: {reason}", reason.startswith("4 bits" if four else "8 bits"), quantized)
@@ -158,14 +158,14 @@ def recurrent(s):
                  helper.make_node("Squeeze", ["h", "axes"], ["y"])]
         made = model(nodes, x, (12, 1, 64), w=normal(1, gates * 64, 40, scale=0.2), r=normal(1, gates * 64, 64, scale=0.1),
                      axes=np.array([1]))
-        quantized, said = s.convert(made, "--quantize", "int8w")
-        got = s.run(x) if quantized else said.why()
+        quantized, result = s.convert(made, "--quantize", "int8w")
+        got = s.run(x) if quantized else result.why()
         if isinstance(got, str):
             s.check(kind, False, got)
             continue
         want = exact(made, x)
         db = 10 * np.log10(np.sum(want ** 2) / np.sum((want - got) ** 2))
-        s.check(f"{kind}: {db:.1f} dB of signal over noise", db > 35, db)
+        s.check(f"{kind}: {db:.1f} dB SQNR", db > 35, db)
         s.check(f"{kind}: both matrices are narrow", [l["integer"] for l in quantized["layers"]] == [True, True],
                 quantized["layers"])
         w = quantized["weights"]
@@ -183,23 +183,23 @@ def whole(s):
     np.savez(s.path("c.npz"), x=R.integers(0, 500, (8, 16)))
     want = exact(made, x)
     for mode, least, share in ("int8w", 35, 0.28), ("int4w", 15, 0.18):
-        quantized, said = s.convert(made, "--quantize", mode, "--calibrate", s.path("c.npz"))
+        quantized, result = s.convert(made, "--quantize", mode, "--calibrate", s.path("c.npz"))
         if not quantized:
-            s.check(f"a language model's ends, {mode}", False, said.why())
+            s.check(f"a language model's ends, {mode}", False, result.why())
             continue
         got = s.run(x)
         db = 10 * np.log10(np.sum(want ** 2) / np.sum((want - got) ** 2))
         told = quantized["outputs"][0]["sqnr_db"]
-        s.check(f"a language model's ends, {mode}: {db:.1f} dB, told {told:.1f}", db > least and abs(db - told) < 2)
-        s.check(f"{mode}: what is told of it", quantized["mode"] == mode and quantized["measured_samples"] == 8, quantized)
+        s.check(f"a language model's ends, {mode}: {db:.1f} dB, reported {told:.1f}", db > least and abs(db - told) < 2)
+        s.check(f"{mode}: its report", quantized["mode"] == mode and quantized["measured_samples"] == 8, quantized)
         size = os.path.getsize(s.path("q.sinter"))
         s.check(f"{mode}: the table is in the file once, {size} bytes", size < share * (table.nbytes + inner.nbytes) + 8000,
                 size)
         s.convert(made, "--quantize", mode, out="again.sinter")
         s.check(f"{mode}: the same file twice, with data or without",
                 open(s.path("q.sinter"), "rb").read() == open(s.path("again.sinter"), "rb").read())
-    quantized, said = s.convert(made, "--quantize", "int4w", "--block", "64")
-    s.check("--block 64", quantized and "64 to a scale" in quantized["layers"][0]["detail"], said.why())
+    quantized, result = s.convert(made, "--quantize", "int4w", "--block", "64")
+    s.check("--block 64", quantized and "64 to a scale" in quantized["layers"][0]["detail"], result.why())
 
 
 def usage(s):
@@ -211,17 +211,17 @@ def usage(s):
             ("a block for nothing", "--block is for", "--block", "32"),
             ("--weights widened", "undo", "--quantize", "int8w", "--weights", "widened"),
             ("an unknown mode", "int3w", "--quantize", "int3w")]:
-        _, said = s.convert(made, *flags)
-        s.check(f"{what} is wrong usage", said.code == 2 and word in said.err, said.why())
+        _, result = s.convert(made, *flags)
+        s.check(f"{what} is wrong usage", result.code == 2 and word in result.err, result.why())
     np.savez(s.path("w.npz"), x=normal(4, 63))
-    _, said = s.convert(made, "--quantize", "int8w", "--calibrate", s.path("w.npz"))
-    s.check("data of a wrong shape is refused", said.code == 5, said.why())
+    _, result = s.convert(made, "--quantize", "int8w", "--calibrate", s.path("w.npz"))
+    s.check("data of a wrong shape is refused", result.code == 5, result.why())
     endless = normal(64, 64)
     endless[3, 3] = np.inf
-    quantized, said = s.convert(model([node("Gemm", "x", "w", transB=1)], normal(1, 64), (1, 64), w=endless),
+    quantized, result = s.convert(model([node("Gemm", "x", "w", transB=1)], normal(1, 64), (1, 64), w=endless),
                                 "--quantize", "int8w")
-    s.check("infinite weights stay float, and it is said", quantized and not quantized["layers"][0]["integer"] and
-            "finite" in quantized["layers"][0]["detail"], said.why())
+    s.check("infinite weights are kept in float, with a reason", quantized and not quantized["layers"][0]["integer"] and
+            "finite" in quantized["layers"][0]["detail"], result.why())
 
 
 def everything(s):

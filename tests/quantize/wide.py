@@ -64,13 +64,13 @@ CASES = [imports.conv, imports.conv1d, imports.depthwise, imports.transposed, im
 
 class Suite(suite.Suite):
     def convert(self, model, *more, out="q.sinter"):
-        said = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--json", *more, timeout=200)
-        return (json.loads(said.out) if said.code == 0 else None), said
+        result = cli.call(self.sinter, "convert", model, "-o", self.path(out), "--json", *more, timeout=200)
+        return (json.loads(result.out) if result.code == 0 else None), result
 
     def outputs(self, *more):
-        said = cli.call(self.sinter, "run", self.path("q.sinter"), "--inputs", self.path("x.npz"), "--outputs",
+        result = cli.call(self.sinter, "run", self.path("q.sinter"), "--inputs", self.path("x.npz"), "--outputs",
                         self.path("y.npz"), "--quiet", *more)
-        return next(iter(np.load(self.path("y.npz")).values())) if said.code == 0 else said.why()
+        return next(iter(np.load(self.path("y.npz")).values())) if result.code == 0 else result.why()
 
 
 def imported(s, case, seed):
@@ -84,14 +84,14 @@ def imported(s, case, seed):
     onnx.save(model, s.path("m.onnx"))
     cli.save_npz(s.path("x.npz"), m.inputs)
     what = f"{case.__name__} {seed}"
-    report, said = s.convert(s.path("m.onnx"))
+    report, result = s.convert(s.path("m.onnx"))
     if not report:
-        return s.check(what, False, said.why())
+        return s.check(what, False, result.why())
     listed = cli.call(s.sinter, "inspect", s.path("q.sinter"), "--steps").out
     steps = [line.split()[1] for line in listed.splitlines() if re.match(r"\d+\.\d+ ", line)]
     floats = [k for k in steps if k not in imports.MOVES | {"Quantize", "Dequantize", "Lut"} and not re.match("Q[A-Z]", k)]
     if floats or not set(must.split()) & set(steps):
-        return s.check(what, False, f"{' '.join(steps)}; {must} wanted")
+        return s.check(what, False, f"{' '.join(steps)}; {must} expected")
     limit = sum(n.op_type.startswith("Q") for n in model.graph.node) - len(m.inputs) + 0.01 + BEYOND.get(case.__name__, 0)
     if case is mixed:
         limit += 4 / 127 / float(step)  # one step of int8 may be another
@@ -112,12 +112,12 @@ def made_here(s):
     onnx.save(network(), s.path("n.onnx"))
     np.savez(s.path("c.npz"), image=r.normal(0, 1, (64, 3, 16, 16)).astype("f"))
     np.savez(s.path("x.npz"), image=r.normal(0, 1, (1, 3, 16, 16)).astype("f"))
-    said = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--quantize", "int8x16")
-    s.check("without data it is wrong usage", said.code == 2 and "--calibrate" in said.err, said.why())
+    result = cli.call(s.sinter, "convert", s.path("n.onnx"), "-o", s.path("w.sinter"), "--quantize", "int8x16")
+    s.check("without data it is wrong usage", result.code == 2 and "--calibrate" in result.err, result.why())
     narrow, _ = s.convert(s.path("n.onnx"), "--quantize", "int8", "--calibrate", s.path("c.npz"))
-    report, said = s.convert(s.path("n.onnx"), "--quantize", "int8x16", "--calibrate", s.path("c.npz"))
+    report, result = s.convert(s.path("n.onnx"), "--quantize", "int8x16", "--calibrate", s.path("c.npz"))
     if not report or not narrow:
-        return s.check("a small network converts", False, said.why())
+        return s.check("a small network converts", False, result.why())
     q = report["quantized"]
     before, now = narrow["quantized"]["outputs"][0]["sqnr_db"], q["outputs"][0]["sqnr_db"]
     s.check(f"a small network: {now:.1f} dB where int8 has {before:.1f}", now > before + GAIN and q["mode"] == "int8x16", q)
@@ -137,10 +137,10 @@ def labelled(s, shared):
         np.savez(s.path("e.npz"), **{given: x[order[100:]], "label": y[order[100:]]})
         got = {}
         for mode in "int8", "int8x16":
-            report, said = s.convert(model, "--quantize", mode, "--calibrate", s.path("c.npz"), "--evaluate", s.path("e.npz"),
+            report, result = s.convert(model, "--quantize", mode, "--calibrate", s.path("c.npz"), "--evaluate", s.path("e.npz"),
                                      "--label", "label")
             if not report:
-                return s.check(f"{name}, {mode}", False, said.why())
+                return s.check(f"{name}, {mode}", False, result.why())
             got[mode] = report["quantized"]["outputs"][0]["sqnr_db"], 100 * report["top1"]
         s.check(f"{name}: " + ", ".join(f"{mode} {db:.1f} dB, {top:.2f} %" for mode, (db, top) in got.items()),
                 got["int8x16"][0] > got["int8"][0] + LEAST and got["int8x16"][1] > got["int8"][1] - 1)

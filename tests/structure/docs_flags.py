@@ -241,9 +241,9 @@ def flag_faults(doc, tree, program):
 def undocumented(doc, program):
     """Flags of the commands that docs/cli.md leaves out."""
     for command, flags in program.flags.items():
-        said = "\n".join(line for _, line, _, section in doc.lines if command in re.split(r"[, ]+", section))
+        result = "\n".join(line for _, line, _, section in doc.lines if command in re.split(r"[, ]+", section))
         for flag in sorted(flags - COMMON - {"--output", "--version"}):
-            if flag not in FLAG.findall(said):
+            if flag not in FLAG.findall(result):
                 yield 1, f"the section on `sinter {command}` does not mention {flag}"
 
 
@@ -252,9 +252,9 @@ def notice_faults(root):
     pinned, notice = root / "scripts/deps.sha256", root / "NOTICE"
     if not pinned.exists():
         return
-    said = notice.read_text().lower() if notice.exists() else ""
+    result = notice.read_text().lower() if notice.exists() else ""
     for name in re.findall(r"  ([^_\s]+)_", pinned.read_text()):
-        if name not in said:
+        if name not in result:
             yield f"NOTICE: {name} of scripts/deps.sha256 is missing"
 
 

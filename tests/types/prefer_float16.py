@@ -170,9 +170,9 @@ class Converted:
         return cli.load_npz(got)
 
 
-def expect(condition, said):
+def expect(condition, outcome):
     if not condition:
-        raise AssertionError(said)
+        raise AssertionError(outcome)
 
 
 def close(sinter, work, m, shapes, kind, tolerance, *flags):
@@ -189,8 +189,8 @@ def close(sinter, work, m, shapes, kind, tolerance, *flags):
     case = TypeCase("", "", m, {}, {})
     fault = corpus_run.replayed(case, c.types, c.steps)
     expect(fault is None, fault)
-    said = cli.call(sinter, "compare", c.source, c.file, "--inputs", os.path.join(work, "in.npz"), "--min-sqnr", "45")
-    expect(said.code == 0, f"compare: {said.out} {said.err}")
+    outcome = cli.call(sinter, "compare", c.source, c.file, "--inputs", os.path.join(work, "in.npz"), "--min-sqnr", "45")
+    expect(outcome.code == 0, f"compare: {outcome.out} {outcome.err}")
     return c
 
 

@@ -269,13 +269,13 @@ def check(seed, sinter, keep):
         source = os.path.join(work, "model.onnx")
         with open(source, "wb") as f:
             f.write(m.SerializeToString())
-        said = converted(sinter, work, source, g.feeds, want)
-        if said and keep:
+        outcome = converted(sinter, work, source, g.feeds, want)
+        if outcome and keep:
             os.makedirs(keep, exist_ok=True)
             with open(os.path.join(keep, f"{seed}.onnx"), "wb") as f:
                 f.write(m.SerializeToString())
             cli.save_npz(os.path.join(keep, f"{seed}.npz"), g.feeds)
-        return said
+        return outcome
 
 
 def converted(sinter, work, source, feeds, want):
@@ -316,11 +316,11 @@ def main():
     sinter = cli.find_sinter(args.sinter)
     seeds = range(args.seed, args.seed + args.count)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        said = list(pool.map(lambda s: check(s, sinter, args.keep), seeds))
-    for s, why in zip(seeds, said):
+        outcome = list(pool.map(lambda s: check(s, sinter, args.keep), seeds))
+    for s, why in zip(seeds, outcome):
         if why:
             print(f"FAIL seed {s}: {why}")
-    bad = sum(map(bool, said))
+    bad = sum(map(bool, outcome))
     print(f"{args.count} graphs, {bad} findings")
     sys.exit(bad > 0)
 

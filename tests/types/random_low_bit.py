@@ -166,10 +166,10 @@ def check(seed, sinter, keep):
     r = np.random.default_rng(seed)
     case = (nbits, words, dequantized, sliced)[seed % 4](r)
     with tempfile.TemporaryDirectory(prefix="low-bit-") as work:
-        said = run(case, sinter, work)
-        if said[1] and keep:
+        outcome = run(case, sinter, work)
+        if outcome[1] and keep:
             shutil.copytree(work, os.path.join(keep, f"low_bit_{seed}"), dirs_exist_ok=True)
-        return said
+        return outcome
 
 
 def run(case, sinter, work):
@@ -208,12 +208,12 @@ def main():
     sinter = cli.find_sinter(args.sinter)
     seeds = range(args.seed, args.seed + args.count)
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        said = dict(zip(seeds, pool.map(lambda s: check(s, sinter, args.keep), seeds)))
-    for seed, (_, why) in said.items():
+        outcome = dict(zip(seeds, pool.map(lambda s: check(s, sinter, args.keep), seeds)))
+    for seed, (_, why) in outcome.items():
         if why:
             print(f"FAIL   seed {seed}: {why}")
-    bad = sum(why is not None for _, why in said.values())
-    print(f"{len(said) - bad} of {len(said)} right, weights packed in {sum(packed for packed, _ in said.values())}")
+    bad = sum(why is not None for _, why in outcome.values())
+    print(f"{len(outcome) - bad} of {len(outcome)} right, weights packed in {sum(packed for packed, _ in outcome.values())}")
     sys.exit(bad > 0)
 
 

@@ -148,9 +148,9 @@ def trial(case, sinter, seed, timeout, keep):
                 feeds[v.name] = feeds[v.name].astype({T.FLOAT16: np.float16, T.DOUBLE: np.float64}.get(kind, np.float32))
         got = answers(sinter, model, feeds, case.files, timeout)
         step = max((s for known, s in IN_STEPS.items() if fnmatch.fnmatchcase(case.name, known)), default=0)
-        said = got if isinstance(got, str) else differs(want, got, max(TOLERANCE.get(mode, DEFAULT_TOLERANCE), step))
-        if said:
-            findings.append((mode, said))
+        outcome = got if isinstance(got, str) else differs(want, got, max(TOLERANCE.get(mode, DEFAULT_TOLERANCE), step))
+        if outcome:
+            findings.append((mode, outcome))
             if keep:
                 os.makedirs(keep, exist_ok=True)
                 onnx.save(model, os.path.join(keep, f"{case.name}-{mode}.onnx"))
@@ -174,8 +174,8 @@ def main():
     with concurrent.futures.ThreadPoolExecutor(args.workers) as pool:
         results = list(pool.map(lambda c: trial(c, sinter, args.seed, args.timeout, args.keep), cases))
     for c, findings in zip(cases, results):
-        for mode, said in findings or ():
-            print(f"FAIL   {c.name} as {mode}: {said}")
+        for mode, outcome in findings or ():
+            print(f"FAIL   {c.name} as {mode}: {outcome}")
     bad = sum(len(f) for f in results if f)
     print(f"{sum(f is not None for f in results)} models in {len(MODES)} ways, seed {args.seed}: {bad} findings")
     sys.exit(bad > 0)

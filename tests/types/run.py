@@ -53,15 +53,15 @@ def differs(case, got):
         if g.shape != want.shape:
             return f"{name}: shape {list(g.shape)}, want {list(want.shape)}"
         if want.dtype.kind in "biu" or not want.size:
-            said = cli.mismatch(g, want, 0, 0)
+            outcome = cli.mismatch(g, want, 0, 0)
         else:
             kind = case.unit or (want.dtype.name if want.dtype.name != "float64" else "float32")
             rtol, share = RTOL[kind]
             wide, g = want.astype(np.float64), g.astype(np.float64)
             finite = np.abs(wide[np.isfinite(wide)])
-            said = cli.mismatch(g, wide, rtol, share * (finite.max() if finite.size else 0.0))
-        if said:
-            return f"{name}: {said}"
+            outcome = cli.mismatch(g, wide, rtol, share * (finite.max() if finite.size else 0.0))
+        if outcome:
+            return f"{name}: {outcome}"
     return None
 
 
@@ -156,9 +156,9 @@ def check(case, sinter, timeout, golden, found):
                 return f"the refusal lacks {lacking}: {r.why()}"
             if os.path.exists(target):
                 return "a refusal left an output file"
-            said = json.loads(cli.call(sinter, "convert", source, "-o", target, "--json", *case.flags,
+            outcome = json.loads(cli.call(sinter, "convert", source, "-o", target, "--json", *case.flags,
                                        timeout=timeout).out)["diagnostics"]
-            without = [d["message"] for d in said if d["severity"] == "refused" and not d["remedy"]]
+            without = [d["message"] for d in outcome if d["severity"] == "refused" and not d["remedy"]]
             return f"a refusal without advice: {without}" if without else None
         if r.code != 0:
             return f"convert: {r.why()}"
@@ -182,9 +182,9 @@ def check(case, sinter, timeout, golden, found):
                            timeout=timeout)
             if ran.code != 0:
                 return f"run ({backend}): {ran.why()}"
-            said = differs(case, cli.load_npz(result))
-            if said:
-                return f"values ({backend}): {said}"
+            outcome = differs(case, cli.load_npz(result))
+            if outcome:
+                return f"values ({backend}): {outcome}"
         if case.expect == "doubtful":
             if "warning" not in r.err.lower():
                 return "no warning"
@@ -237,8 +237,8 @@ def ort_one(case):
                 got[k] = v.numpy()
     except Exception as e:  # onnxruntime raises many types
         return ("rejected" if case.expect == "refuse" else "unloadable"), " ".join(str(e).split())[:300]
-    said = differs(case, got)
-    return ("wrong", said) if said else ("right", "")
+    outcome = differs(case, got)
+    return ("wrong", outcome) if outcome else ("right", "")
 
 
 def ort_worker():
@@ -330,13 +330,13 @@ def main():
     assert not set(golden or ()) - set(names), f"ledger.txt: no such case: {sorted(set(golden) - set(names))}"
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = pool.map(lambda c: check(c, sinter, args.timeout, golden, found), chosen)
-        said = dict(zip((c.name for c in chosen), results))
+        outcome = dict(zip((c.name for c in chosen), results))
     if args.write_ledger:
         write_ledger(found)
     theirs = ort_all(chosen) if args.ort else {}
     bad = 0
     for c in chosen:
-        why, listed = said[c.name], c.name in known
+        why, listed = outcome[c.name], c.name in known
         if why and not listed:
             print(f"FAIL   {c.name} [{c.rule}]: {why}", flush=True)
         elif not why and listed:
@@ -344,12 +344,12 @@ def main():
         bad += bool(why) != listed
     values = [c for c in chosen if c.expect != "refuse"]
     wanted = [c for c in chosen if c.expect == "refuse"]
-    wrong = sum((said[c.name] or "").startswith("values") for c in values)
+    wrong = sum((outcome[c.name] or "").startswith("values") for c in values)
     doubt = sum(c.expect == "doubtful" for c in values)
     print(f"sinter: {len(values)} models that can be repaired ({doubt} of them with a warning): "
-          f"{sum(not said[c.name] for c in values)} right, {wrong} wrong values, "
-          f"{sum(bool(said[c.name]) for c in values) - wrong} not converted or not as expected; "
-          f"{len(wanted)} to be refused: {sum(not said[c.name] for c in wanted)} refused with the right words")
+          f"{sum(not outcome[c.name] for c in values)} right, {wrong} wrong values, "
+          f"{sum(bool(outcome[c.name]) for c in values) - wrong} not converted or not as expected; "
+          f"{len(wanted)} to be refused: {sum(not outcome[c.name] for c in wanted)} refused with the right words")
     if args.ort:
         def count(what):
             return sum(theirs[c.name][0] == what for c in chosen)
@@ -357,10 +357,10 @@ def main():
         print(f"onnxruntime {onnxruntime.__version__}: {len(values)} models: {count('right')} load and are right, "
               f"{count('wrong')} load and are wrong, {count('unloadable')} do not load or run; {len(wanted)} to be "
               f"refused: {count('rejected')} rejected, {count('accepted')} accepted")
-    print(f"{len(chosen)} cases, {sum(map(bool, said.values()))} known or new failures, {bad} unexpected")
+    print(f"{len(chosen)} cases, {sum(map(bool, outcome.values()))} known or new failures, {bad} unexpected")
     if args.report:
         with open(args.report, "w", encoding="utf-8") as f:
-            json.dump([dict(case=c.name, rule=c.rule, expect=c.expect, sinter=said[c.name] or "pass",
+            json.dump([dict(case=c.name, rule=c.rule, expect=c.expect, sinter=outcome[c.name] or "pass",
                             known=known.get(c.name), onnxruntime=theirs.get(c.name)) for c in chosen], f, indent=1)
     sys.exit(bad > 0)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the models, inputs and expected values of the cases beside this file, with the real exporters.
+"""Writes the models, inputs and expected values of the cases that lie beside this file, with the real exporters.
 
     python3.11 -m venv /elsewhere/venv && /elsewhere/venv/bin/pip install -r tests/types/cases/requirements.txt
     /elsewhere/venv/bin/python tests/types/cases/regenerate.py
@@ -68,7 +68,7 @@ def export(module, feeds, outputs, exporter, opset, extra=None, optimize=True):
 
 
 def strip(model):
-    """Drops stack traces and other notes, keeps names, value_info and structure."""
+    """Drops stack traces and the like, keeps names, value_info and structure."""
     def graph(g):
         for n in g.node:
             n.ClearField("doc_string")
@@ -162,7 +162,7 @@ def flux(dtype_name, exporter):
     source = f"diffusers 0.30.0, torch 2.6.0, {exporter}"
     txt, img = positions(dtype)
 
-    # The embedding alone: cosines and sines determine the angles at position 2000 to 1e-5.
+    # The embedding alone: cosines and sines tell the angles at position 2000 to 1e-5.
     ids = torch.cat((txt, img), dim=1)
     model = export(EmbedND(32, 10000, AXES), dict(ids=ids), ["emb"], exporter, 18)
     assert sum(n.op_type == "Einsum" for n in model.graph.node) == 3

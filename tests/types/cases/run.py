@@ -57,14 +57,14 @@ def differs(got, want, dtype, tolerance):
 
 
 def compare(results, want, outputs, tolerance):
-    said = []
+    outcome = []
     for o in outputs:
         if o.name not in results:
-            said.append(f"no output {o.name}")
+            outcome.append(f"no output {o.name}")
             continue
         d = differs(results[o.name], want[o.name], dtype_of(o), tolerance[o.name])
-        said += [f"{o.name}: {d}"] if d else []
-    return "; ".join(said) or None
+        outcome += [f"{o.name}: {d}"] if d else []
+    return "; ".join(outcome) or None
 
 
 def try_sinter(sinter, name, facts, model, backends, timeout):
@@ -78,11 +78,11 @@ def try_sinter(sinter, name, facts, model, backends, timeout):
         found["convert"] = None if r.code == 0 else r.why()
         if r.code != 0:
             return found
-        said = json.loads(r.out)
+        outcome = json.loads(r.out)
         room = GROWTH * facts["weights_bytes"] + PADDING * len(model.graph.initializer)
         if facts["size"]:
-            found["size"] = (None if said["weight_bytes"] <= room else
-                             f"constants take {said['weight_bytes']} bytes, {facts['weights_bytes']} in the model")
+            found["size"] = (None if outcome["weight_bytes"] <= room else
+                             f"constants take {outcome['weight_bytes']} bytes, {facts['weights_bytes']} in the model")
         if "steps" in facts:
             found["steps"] = lacking_steps(sinter, target, facts["steps"], timeout)
         cli.save_npz(source, feeds)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a user is told of a quantization: why an output has too little signal, and what wins how much.
+"""The report of a quantization: the SQNR with its interval, why an output's is low, and what each remedy gains.
 
-    told.py [--sinter PROGRAM]
+    closing_table.py [--sinter PROGRAM]
 """
 import json
 import os
@@ -72,7 +72,7 @@ def low_outputs(s):
     low = {x["name"]: x for x in q.get("low", [])}
     s.check("the output under 20 dB is named", set(low) == {x["name"] for x in q["outputs"] if x["sqnr_db"] < LITTLE} and low, q)
     first = next(iter(low.values()), {})
-    s.check("with what is loudest in it", first.get("value") and first["alone_db"] < 25, first)
+    s.check("with the largest part of its noise", first.get("value") and first["alone_db"] < 25, first)
     s.check("and the cause", "channels use fewer than 8 levels" in first.get("cause", ""), first)
     s.check("the table has the same", "cause " in text and first.get("cause", "-") in text and first.get("value", "-") in text, text)
     s.check("remedies are measured", len(q["remedies"]) >= 2 and all(
@@ -87,9 +87,9 @@ def low_outputs(s):
         off = [] if "int8w" in flags else ["--force-int8", *PLAIN]
         _, then = s.net("attention", *mode, *flags, *off)
         got = min(x["sqnr_db"] for x in then["outputs"])
-        s.check(f"{remedy['flags']} gives what was said", abs(got - remedy["after_db"]) < 3, (got, remedy))
+        s.check(f"{remedy['flags']} gives what was reported", abs(got - remedy["after_db"]) < 3, (got, remedy))
     _, q = s.net("attention", "--quantize", "int8")
-    s.check("of a good result nothing bad is told", q["low"] == [] and q["remedies"] == [], q)
+    s.check("a good result has no findings", q["low"] == [] and q["remedies"] == [], q)
 
 
 def weights_only(s):
@@ -98,9 +98,9 @@ def weights_only(s):
     s.check("weights of 4 bits: the layer and its bits", len(low) == 1 and low[0]["node"] and "4 bits" in low[0]["cause"], low)
     best = q["remedies"][0]
     s.check("weights of 8 bits are the remedy", best["flags"] == "--quantize int8w" and best["gain_db"] > 5, q["remedies"])
-    s.check("the table says so", any("--quantize int8w wins" in x for x in table), table)
+    s.check("the table names it", any("--quantize int8w wins" in x for x in table), table)
     table, q = s.net("outliers", "--quantize", "int4w")
-    s.check("without noise there is no number of it", any("is exact" in x for x in table), table)
+    s.check("without noise there is no number for it", any("is exact" in x for x in table), table)
 
 
 def many(s):
@@ -110,7 +110,7 @@ def many(s):
     s.check("every output is low", len(q["low"]) == 9, q["low"])
     s.check("all for the same cause", {x["value"] for x in q["low"]} == {"uneven"}, q["low"])
     s.check("7 of 8 channels", all("7 of 8 channels use fewer than 8 levels" in x["cause"] for x in q["low"]), q["low"])
-    s.check("told once, for all", sum(x.startswith("cause") for x in table) == 1 and any("and 7 others" in x for x in table), table)
+    s.check("reported once, for all", sum(x.startswith("cause") for x in table) == 1 and any("and 7 others" in x for x in table), table)
     s.check("a dozen lines for nine outputs", len(table) <= MOST_LINES, table)
     s.check("every output's gain is in the JSON", all(len(x["outputs"]) == 9 for x in q["remedies"]), q["remedies"])
     with_page = cli.call(s.sinter, "convert", s.path("many.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--calibrate",
@@ -122,14 +122,14 @@ def many(s):
 def beyond_reach(s):
     calib, _ = nets_data.data("attention")
     np.savez(s.path("c.npz"), **calib)
-    said = cli.call(s.sinter, "convert", os.path.join(HERE, "nets", "attention.onnx"), "-o", s.path("n.sinter"), "--quantize", "int8",
+    outcome = cli.call(s.sinter, "convert", os.path.join(HERE, "nets", "attention.onnx"), "-o", s.path("n.sinter"), "--quantize", "int8",
                     "--calibrate", s.path("c.npz"), "--min-sqnr", "190", timeout=120)
-    s.check("a target out of reach: what can be reached is told",
-            said.code == 1 and re.search(r"--min-sqnr 190: .* gives \d+\.\d dB", said.err), said.err)
+    s.check("a target out of reach: the best result is reported",
+            outcome.code == 1 and re.search(r"--min-sqnr 190: .* gives \d+\.\d dB", outcome.err), outcome.err)
 
 
 def held_out(s):
-    """The signal to noise that is told is that of samples that nothing was chosen by, with its interval."""
+    """The reported SQNR is that of samples by which nothing was chosen, with its interval."""
     r = np.random.default_rng(8)
     constants = [numpy_helper.from_array(r.normal(0, (2 / n) ** 0.5, (n, m)).astype("f"), name)
                  for name, n, m in (("w0", 24, 64), ("w1", 64, 64), ("w2", 64, 3))]
@@ -148,19 +148,19 @@ def held_out(s):
     np.savez(s.path("later.npz"), x=x[60:])
     table, q = s.call(s.path("tabular.onnx"), s.path("few.npz"), "--quantize", "int8", "--force-int8", "--evaluate", s.path("later.npz"),
                       "--metric", "sqnr")
-    told, later = q["outputs"][0], q["evaluation"]["outputs"][0]["sqnr_db"]
+    reported, later = q["outputs"][0], q["evaluation"]["outputs"][0]["sqnr_db"]
     s.check("one sample in five is held out", q["held_out"] and 10 <= q["measured_samples"] <= 12 and
             q["samples"] + q["measured_samples"] == 60, (q["samples"], q["measured_samples"]))
-    s.check("the interval holds what comes later", told["low_db"] < later < told["high_db"], (told, later))
-    s.check("and is narrow enough to say something", told["high_db"] - told["low_db"] < 20, told)
-    s.check("the table says so", any(re.search(r"dB \(\d+\.\d to \d+\.\d\) over noise in 'y', on 1\d samples held out", line) for line in table),
+    s.check("the interval holds what comes later", reported["low_db"] < later < reported["high_db"], (reported, later))
+    s.check("and is narrow enough to be of use", reported["high_db"] - reported["low_db"] < 20, reported)
+    s.check("the table has them", any(re.search(r"dB \(\d+\.\d to \d+\.\d\) over noise in 'y', on 1\d samples held out", line) for line in table),
             table)
     s.check("all multiply-adds on integers", q["integer_multiply_adds_share"] == 1 and "100 % of the multiply-adds" in table[0], table)
     np.savez(s.path("three.npz"), x=x[:3])
-    said = cli.call(s.sinter, "convert", s.path("tabular.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--calibrate",
+    outcome = cli.call(s.sinter, "convert", s.path("tabular.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--calibrate",
                     s.path("three.npz"), timeout=120)
-    s.check("too few to hold one out", said.code == 0 and "samples that also chose the ranges" in said.out and
-            "none can be held out" in said.err, said.why())
+    s.check("too few to hold one out", outcome.code == 0 and "samples that also chose the ranges" in outcome.out and
+            "none can be held out" in outcome.err, outcome.why())
 
 
 def streamed(s):
@@ -177,11 +177,11 @@ def streamed(s):
     for count in (13, 14, 70):
         program = ("import sys, numpy as n; r = n.random.default_rng(1); "
                    f"[n.save(sys.stdout.buffer, r.normal(0, 1, (1, 3, 224, 224)).astype('f')) for _ in range({count})]")
-        said = cli.call(s.sinter, "convert", s.path("large.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--force-int8",
+        outcome = cli.call(s.sinter, "convert", s.path("large.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--force-int8",
                         "--calibrate", f'cmd:{sys.executable} -c "{program}"', "--json", timeout=120)
-        q = json.loads(said.out)["quantized"] if said.code == 0 else {}
-        s.check(f"{count} samples from a command", said.code == 0 and q["outputs"][0]["sqnr_db"] > 30 and
-                q["held_out"] == (count > 13), said.why())
+        q = json.loads(outcome.out)["quantized"] if outcome.code == 0 else {}
+        s.check(f"{count} samples from a command", outcome.code == 0 and q["outputs"][0]["sqnr_db"] > 30 and
+                q["held_out"] == (count > 13), outcome.why())
 
 
 def doubtful_data(s):
@@ -203,16 +203,16 @@ def doubtful_data(s):
         np.savez(s.path("d.npz"), **arrays)
         return cli.call(s.sinter, "convert", s.path("ids.onnx"), "-o", s.path("q.sinter"), "--quantize", "int8", "--strict",
                         "--calibrate", s.path("d.npz"), timeout=120)
-    said = convert(ids=ids, time=time)
-    s.check("times of any size are good data", said.code == 0, said.why())
+    outcome = convert(ids=ids, time=time)
+    s.check("times of any size are good data", outcome.code == 0, outcome.why())
     ids[17, 3] = 50
-    said = convert(ids=ids, time=time)
-    s.check("an id out of range: input and sample", said.code == 5 and "input 'ids', sample 17: 50 at [0,3]" in said.err and
-            "'table'" in said.err, said.why())
+    outcome = convert(ids=ids, time=time)
+    s.check("an id out of range: input and sample", outcome.code == 5 and "input 'ids', sample 17: 50 at [0,3]" in outcome.err and
+            "'table'" in outcome.err, outcome.why())
 
 
 def base(name):
-    """The ONNX value that a value of the file stands for."""
+    """The ONNX value that a value of the file represents."""
     for ending in (".int8", ".int16", ".scaled"):
         name = name.removesuffix(ending)
     return name
@@ -220,9 +220,9 @@ def base(name):
 
 def ledger_of(s, what, model, data, *more):
     """The written file, replayed: the model's own types and the ledger's rows give the type of every value in it."""
-    said = cli.call(s.sinter, "convert", model, "-o", s.path("l.sinter"), "--calibrate", data, *more, "--json", timeout=120)
-    s.check(f"{what}: converted", said.code == 0, said.why())
-    layers = json.loads(said.out)["quantized"]["layers"]
+    outcome = cli.call(s.sinter, "convert", model, "-o", s.path("l.sinter"), "--calibrate", data, *more, "--json", timeout=120)
+    s.check(f"{what}: converted", outcome.code == 0, outcome.why())
+    layers = json.loads(outcome.out)["quantized"]["layers"]
     listing, steps = (json.loads(cli.call(s.sinter, "inspect", s.path("l.sinter"), x, "--json").out) for x in ("--types", "--steps"))
     rows, steps = listing["decisions"], steps["steps"]
     graph = onnx.load(model).graph
@@ -243,7 +243,7 @@ def ledger_of(s, what, model, data, *more):
     s.check(f"{what}: every value that became integers has its row, with scale and zero point", not unled, unled)
     kinds = {v["value"]: v["type"] for v in listing["types"]}
     wrong = [r for r in rows if r["effect"] == "kept" and kinds.get(r["value"], "float32") != r["after"]]
-    s.check(f"{what}: what was kept is what it was", not wrong, wrong)
+    s.check(f"{what}: what was kept has its type", not wrong, wrong)
     casts = [x for x in steps if x["op"] in ("Quantize", "Dequantize")]
     spoken = set(about) | {r["node"] for r in rows}
     bare = [x for x in casts if not {base(x["inputs"][0]), base(x["outputs"][0].rsplit(" ", 1)[0]), x["name"]} & spoken]
@@ -269,13 +269,13 @@ def ledger(s):
     np.savez(s.path("two.npz"), x=np.random.default_rng(1).normal(0, 1, (8, 3, 8, 8)).astype("f"))
     rows, steps = ledger_of(s, "two outputs", s.path("two.onnx"), s.path("two.npz"), "--quantize", "int8", "--force-int8")
     for name, words in (("uneven", "quantize.values"), ("head0", "quantize.weights"), ("head1", "quantize.weights"), ("x", "quantize.values")):
-        said = cli.call(s.sinter, "explain", s.path("l.sinter"), name)
-        s.check(f"explain {name}", said.code == 0 and words in said.out and "scale" in said.out, said.why())
+        outcome = cli.call(s.sinter, "explain", s.path("l.sinter"), name)
+        s.check(f"explain {name}", outcome.code == 0 and words in outcome.out and "scale" in outcome.out, outcome.why())
     answer = json.loads(cli.call(s.sinter, "explain", s.path("l.sinter"), "uneven", "--json").out)
     s.check("explain --json: one row of the value, with its grid", sum("zero_point" in x for x in answer["types"]) == 1 and
             any(v.get("scale") == x.get("scale") for v in answer["values"] for x in answer["types"] if "scale" in x), answer)
-    said = cli.call(s.sinter, "inspect", s.path("l.sinter"), "--types")
-    s.check("inspect --types lists them", "[quantize.values]" in said.out and "[quantize.weights]" in said.out, said.out)
+    outcome = cli.call(s.sinter, "inspect", s.path("l.sinter"), "--types")
+    s.check("inspect --types lists them", "[quantize.values]" in outcome.out and "[quantize.weights]" in outcome.out, outcome.out)
     calib, _ = nets_data.data("attention")
     np.savez(s.path("c.npz"), **calib)
     ledger_of(s, "attention, int8w", os.path.join(HERE, "nets", "attention.onnx"), s.path("c.npz"), "--quantize", "int8w")
