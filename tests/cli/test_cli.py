@@ -607,7 +607,7 @@ class Arenas(Case):
 
     def test_too_small_an_arena(self):
         out = self.path("small.sinter")
-        r = self.says(1, "convert", self.UNET, "-o", out, "--max-arena", 1000, words=("--max-arena 1000", "least"))
+        r = self.says(1, "convert", self.UNET, "-o", out, "--max-arena", 1000, words=("--max-arena 1000", "smallest arena"))
         self.assertFalse(os.path.exists(out))
         least = re.search(r"has (\d+) bytes", r.err).group(1)
         self.says(0, "convert", self.UNET, "-o", out, "--max-arena", least, words=("stripes", "session"))
