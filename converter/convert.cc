@@ -261,12 +261,11 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     check_samples(*samples, inputs, diagnostics);
     const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
     if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
-      diagnostics.warn(
-          "", "",
-          fmt::format("calibration data: of {} sample{} none can be held out, so that the signal to noise "
-                      "is measured on what chose the ranges",
-                      count, count == 1 ? "" : "s"),
-          fmt::format("give 5 samples or more, better {}", 5 * kManyJudges));
+      diagnostics.warn("", "",
+                       fmt::format("calibration data: of {} sample{} none can be held out, so that the SQNR "
+                                   "is measured on what chose the ranges",
+                                   count, count == 1 ? "" : "s"),
+                       fmt::format("give 5 samples or more, better {}", 5 * kManyJudges));
   }
   std::unique_ptr<SampleSource> evaluated;
   if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())

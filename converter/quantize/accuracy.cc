@@ -32,7 +32,8 @@ bool is_right(const std::vector<double>& scores, int64_t label) {
 
 LabelledData::LabelledData(const std::string& data, const std::string& label,
                            const std::vector<SampleInput>& inputs) {
-  if (data.starts_with("cmd:")) throw UsageError("--evaluate: a file or a folder is wanted, no command");
+  if (data.starts_with("cmd:"))
+    throw UsageError("--evaluate does not take a command; give a file or a folder");
   const ConstantPtr labels = find_array(read_arrays(data), label);
   if (!labels) throw DataError(fmt::format("the data has no array '{}' for --label", label));
   labels_ = labels->as_int64s();

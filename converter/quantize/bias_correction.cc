@@ -10,7 +10,7 @@
 namespace sinter::convert {
 namespace {
 
-// Adds to a product's bias; false: the sums are no finite float32 numbers, or nothing changes.
+// Adds to a product's bias; false: the sums are not finite float32 numbers, or nothing changes.
 bool shift_bias(Graph& graph, Node& node, const ProductWeights& p, const std::vector<double>& shift) {
   std::vector<double> bias(static_cast<size_t>(p.rows), 0.0);
   if (p.bias) bias = p.bias->as_doubles();
@@ -110,8 +110,8 @@ SampleMeans sample_means(const Graph& graph, const std::vector<ValueId>& values,
   return result;
 }
 
-// How far the means are apart, less what may be chance: a shift that is no larger than its own standard error
-// is none. Empty: something is no number, or missing.
+// How far the means are apart, less what may be chance: a shift within its own standard error counts as none.
+// Empty: something is not a number, or missing.
 std::vector<double> sure_shift(const std::vector<std::vector<double>>& want,
                                const std::vector<std::vector<double>>& got, size_t channels) {
   const size_t n = want.size();

@@ -16,8 +16,8 @@ namespace sinter::convert {
 int correct_biases(Graph& rounded, const Graph& exact, const Observations& seen);
 
 // The mean of every product's result is measured in both graphs, product after product with those before it
-// corrected, as far as samples agree on it. Runs a part of `rounded` on these samples as often as products
-// stand one behind the other.
+// corrected, as far as samples agree on it. Runs a part of `rounded` on these samples once for each product
+// in the longest chain.
 int correct_biases(Graph& rounded, const Graph& exact, std::span<const Sample> samples,
                    const RunnerOptions& options);
 

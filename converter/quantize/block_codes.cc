@@ -1,5 +1,5 @@
 // Candidates are the scales that span the block, shrunk and stretched; each is refitted to the integers that
-// it gives (the least squares scale for them), and rounded to the type that it is stored in before it is
+// it gives (the least-squares scale for them), and rounded to the type that it is stored in before it is
 // judged: the integers make up for that rounding. Blocks of one length are searched several at a time.
 #include "converter/quantize/block_codes.h"
 

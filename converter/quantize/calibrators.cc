@@ -120,13 +120,13 @@ double weighted(const RangeError& e, double clipping_weight) {
   return e.rounding + clipping_weight * e.clipping;
 }
 
-// What lies within `share` of the farther end on either side of zero.
+// What is within `share` of the farther end on either side of zero.
 Range within(const Range& whole, double share) {
   const double reach = std::max(-whole.low, whole.high) * share;
   return {std::max(whole.low, -reach), std::min(whole.high, reach)};
 }
 
-// The share that gives the least error.
+// The share that gives the smallest error.
 Range least_square(const TensorSummary& s, const Levels& levels) {
   Range best = with_zero(s.all.min, s.all.max);
   const Range whole = best;
@@ -193,7 +193,7 @@ Range least_divergence(const TensorSummary& s, const Levels& levels) {
     const size_t end = std::min(kFine, begin + kept);
     const double inside = before[end] - before[begin];
     if (inside <= 0) continue;
-    // What is clipped lies at the ends, of one of the two.
+    // What is clipped is at the ends, of one of the two.
     const double lower = before[begin], upper = total - before[end];
     const double first = mass[begin], last = mass[end - 1];
     double sum = logs[end] - logs[begin] - with_log(first) - with_log(last) + with_log(first + lower) +

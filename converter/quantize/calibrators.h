@@ -1,7 +1,7 @@
-// From what is known of a tensor's values to the range that its integers stand for.
+// From statistics of a tensor's values to the range that its integers represent.
 //
 // Every rule works on one TensorSummary. A range holds zero, and zero is one of its integers' values. `best`
-// takes, of what the other rules propose and what a search around these finds, the range with the least
+// takes, of what the other rules propose and what a search around these finds, the range with the smallest
 // expected error: rounding inside, clipping outside, both integrated over the histogram.
 #pragma once
 
@@ -30,7 +30,7 @@ struct Range {
 struct Grid {
   double scale = 1;
   int64_t zero = 0;
-  double low = 0, high = 0;  // the least and the largest value that has an integer
+  double low = 0, high = 0;  // the smallest and the largest value that has an integer
 };
 Grid grid_of(const Range& range, const Levels& levels);
 
@@ -55,7 +55,7 @@ struct CalibratorOptions {
   // that does not average out further on.
   double clipping_weight = 1;
 };
-// "best", "percentile=99.9", ...; nullopt: there is no such rule.
+// "best", "percentile=99.9", ...; nullopt: not a rule.
 std::optional<CalibratorOptions> parse_calibrator(std::string_view text);
 std::string to_string(const CalibratorOptions& options);
 

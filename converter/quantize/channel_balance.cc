@@ -12,10 +12,10 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kMostRows = 128;  // of one product that are looked at
+constexpr int64_t kMostRows = 128;  // of one product that are used
 constexpr double kFloor = 1e-3;     // channels that are smaller than this part of the largest count as this
-// Of few numbers the largest says little about the next ones: 1 + kUnsure / sqrt(n). Those of one sample are
-// alike, so that not more than kApart of each count.
+// Of few numbers the largest is weak evidence for the next ones: 1 + kUnsure / sqrt(n). Those of one sample
+// are alike, so that not more than kApart of each count.
 constexpr double kUnsure = 6, kApart = 16;
 constexpr double kActivation = 1.0 / (12 * 255.0 * 255.0), kWeight = 1.0 / (12 * 127.0 * 127.0);
 
@@ -213,7 +213,7 @@ std::vector<double> ChannelBalance::best(const std::vector<bool>& may_change,
       double largest = 0;
       for (const int g : groups) {
         const Group& group = groups_[static_cast<size_t>(g)];
-        // Who knows what a channel holds that was never seen.
+        // A channel that was never observed may hold anything.
         const double range =
             group.range > 0 ? std::clamp(group.range / widest * group.headroom, kFloor, 1.0) : 1;
         const double column = tallest > 0 ? std::max(group.column / tallest, kFloor) : 1;

@@ -184,7 +184,7 @@ bool ChannelScales::scaled(const Node& node) {
       if (graph_.is_constant(id) ||
           element_count(graph_.value(id).dims) < element_count(graph_.value(y).dims))
         return true;
-      return at(id).first > 0 && root(at(id).first) == 0;  // made by a sigmoid, say
+      return at(id).first > 0 && root(at(id).first) == 0;  // made by a sigmoid, for example
     };
     if (gate(x) && !gate(factor)) std::swap(x, factor);
     if (gate(x) || !bounded(y, mul->act_min, mul->act_max)) return false;

@@ -24,7 +24,7 @@ class ChannelScales {
   };
   // [0] is fixed.
   const std::vector<Group>& groups() const { return groups_; }
-  // The group of each channel along the last axis; empty: they lie on another axis, or it has none.
+  // The group of each channel along the last axis; empty: they are on another axis, or it has none.
   std::vector<int> of(ValueId id) const;
 
   // Divides every value's channels by the scale of their group. Scales beyond their limits are a bug.

@@ -23,12 +23,12 @@ constexpr int64_t kFewNumbers = 16;
 constexpr double kHuge = 1e9, kTiny = 1e-6;
 // Pictures of at most one, or normalized, divided by 255 once more.
 constexpr double kTwiceDivided = 3.1 / 255;
-// An outlier reaches so many times what all other samples do, these at most so many times their median; of
-// fewer samples none can be called one.
+// An outlier reaches this many times what all other samples do, these at most this many times their median;
+// of fewer samples none can be called one.
 constexpr double kOutlier = 8, kSpread = 4;
 constexpr size_t kFewestForOutliers = 8, kSamplesPerOutlier = 10;
 
-// The axis of channels, as far as a shape tells: axis 1 or the last, whichever is shorter. -1: none.
+// The axis of channels, guessed from the shape: axis 1 or the last, whichever is shorter. -1: none.
 int channel_axis(const Dims& dims) {
   if (dims.size() < 2) return -1;
   const int last = static_cast<int>(dims.size()) - 1;
@@ -72,7 +72,7 @@ class InputWatch {
     if (low == high) {
       const std::string message = fmt::format("every number is {:g}", low);
       if (!few)
-        warn(message, "data like the model will see are needed, or ranges come out too small");
+        warn(message, "give data like the model's inputs in use, or ranges will be too small");
       else if (samples_ > 1)
         diagnostics.note("", "", text(message));
       return;
@@ -179,7 +179,7 @@ class InputWatch {
     return false;
   }
 
-  // Samples in two heaps whose sizes lie far apart: some were scaled, others not.
+  // Samples in two groups whose magnitudes are far apart: some were scaled, others not.
   template <class Warn>
   bool scales_apart(const Warn& warn) const {
     int last = -1;

@@ -56,7 +56,7 @@ SINTER_CODES_TARGET void write_codes(const float* w, size_t n, const float* scal
   }
 }
 
-// The least and the largest of each lane, 0 among them.
+// The smallest and the largest of each lane, 0 among them.
 SINTER_CODES_TARGET void find_ends(const float* w, size_t n, float* lows, float* highs) {
   Floats low = {}, high = {};
   for (size_t i = 0; i < n; ++i) {

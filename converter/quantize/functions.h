@@ -1,5 +1,5 @@
-// Which values are functions of one other value, element by element: what one table can stand for, however
-// many nodes write it out.
+// Which values are functions of one other value, element by element: what one table can replace, however many
+// nodes write it out.
 #pragma once
 
 #include <vector>

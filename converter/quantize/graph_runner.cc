@@ -116,7 +116,7 @@ struct GraphRunner::Impl {
         if (id >= 0) ready[static_cast<size_t>(id)] = when;
     }
   }
-  // Everything that was planned lies in one region.
+  // Everything that was planned is in one region.
   void find_arena() {
     const auto meet = [&](const TensorView& view, ValueId id) {
       std::byte* const base = view.data - program.values[static_cast<size_t>(id)].offset;

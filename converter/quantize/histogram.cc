@@ -147,8 +147,8 @@ void TensorStatistics::scan(const float* values, int64_t n) {
   for (int64_t i = blocks * width; i < n; ++i) single(i - blocks * width, values[i]);
   flush();
 
-  // A NaN or an infinity shows in the sums; so do sums beyond float's range, which are looked at again as
-  // well.
+  // A NaN or an infinity shows in the sums; so do sums beyond float's range, which are then checked element
+  // by element.
   bool clean = true;
   for (const Moments& m : now_) clean &= std::isfinite(m.sum);
   uint64_t bad = 0;

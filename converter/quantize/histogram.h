@@ -25,7 +25,7 @@ struct Histogram {
     uint64_t count = 0;
   };
   std::vector<Bin> bins;  // none is empty; cut at the extremes
-  uint64_t total = 0;     // of the counts: elements that were looked at
+  uint64_t total = 0;     // of the counts: elements that were counted
 
   // The value that the fraction `f` of all elements does not exceed.
   double quantile(double f) const;
@@ -44,7 +44,7 @@ struct TensorSummary {
   uint64_t not_finite = 0;  // NaN and infinities: in no other number here
   Moments all;
   float average_min = 0, average_max = 0;  // of the samples' extremes (moving-average)
-  std::vector<Moments> channels;           // empty: not asked for
+  std::vector<Moments> channels;           // empty: not requested
   uint64_t channel_elements = 0;           // finite and not, of each channel
   Histogram histogram;
 
@@ -76,7 +76,7 @@ class TensorStatistics {
   Options options_;
   uint64_t samples_ = 0, elements_ = 0, not_finite_ = 0;
   double average_min_ = 0, average_max_ = 0;
-  std::vector<Moments> channels_;  // one if none were asked for
+  std::vector<Moments> channels_;  // one if none were requested
   uint64_t channel_elements_ = 0;
   std::unique_ptr<uint64_t[], Free> counts_;
   std::vector<float> lanes_;  // of scan

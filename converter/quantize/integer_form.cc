@@ -81,7 +81,7 @@ void IntegerForm::visit(int n) {
     return;
   }
   if (!e.value(node.outputs[0]).extents.empty()) return;
-  // Tables first: they also stand for sums and products of one value with itself.
+  // Tables first: they also replace sums and products of one value with itself.
   using Rule = bool (IntegerForm::*)(int);
   static constexpr Rule kRules[] = {
       &IntegerForm::sink,   &IntegerForm::resize,    &IntegerForm::product,    &IntegerForm::matrix_product,
@@ -104,7 +104,7 @@ int IntegerForm::run_signs() {
 }
 
 int integer_form(Graph& graph) {
-  // All at once: what computes looks ahead to its Quantize.
+  // All at once: each operation depends on the Quantize behind it.
   const int changes = IntegerForm(graph).run_signs();
   return changes + until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
 }

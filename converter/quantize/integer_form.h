@@ -1,4 +1,4 @@
-// integer: what stands between Dequantize and Quantize is computed on the integers themselves.
+// integer: what is between Dequantize and Quantize is computed on the integers themselves.
 //
 // Values that were dequantized are known with their integers and parameters. Operations that only move
 // elements are done on the integers, and the Dequantize goes behind them. What has an integer row and
@@ -26,7 +26,7 @@ struct QuantizedValue {
 size_t moved_operands(const Node& node);
 // The operands that a node takes its results' elements from, each with a range of its own; none: it does not.
 std::vector<size_t> joined_operands(const Node& node);
-// Interpolation between neighbours along one axis or two that lie side by side, as QResize does it: the
+// Interpolation between neighbours along one axis or two adjacent ones, as QResize does it: the
 // operands between Views of [outer, first, second, inner].
 struct Interpolation {
   Dims in, out;  // of the views
@@ -84,7 +84,7 @@ class IntegerForm {
   // What is looked up in a table with the integers of `root`, before node n.
   ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
   ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
-  // Keeps in the value what its integers stand for.
+  // Records in the value what its integers represent.
   void note(ValueId q, const QuantParams& params);
   bool wide_pointwise(int n, int consumer, ValueId root, const ConstantPtr& values);
   // Node n becomes the Dequantize of q.

@@ -49,7 +49,7 @@ bool IntegerForm::sink(int n) {
   const size_t moved = moved_operands(node);
   if (moved == 0) return false;
   const QuantizedValue* first = known(node.inputs[0]);
-  // The largest of no elements is infinite, which no integer says.
+  // The largest of no elements is infinite, which no integer represents.
   if (first == nullptr || element_count(e.value(node.inputs[0]).dims) == 0) return false;
   const QuantParams params = first->params;
   std::vector<ValueId> inputs = node.inputs;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kEntries = 256;
 constexpr double kMostTableMultiplier = 1 << 14;
-constexpr int kMostTableNodes = 24;  // that one table stands for
+constexpr int kMostTableNodes = 24;  // that one table replaces
 
 constexpr int64_t kWideEntries = 65537;           // of int16, and one more: the end of the last interval
 constexpr double kFinest = 0.5, kMostWrong = 64;  // steps that an interpolated function may be wrong

@@ -10,7 +10,7 @@ constexpr int64_t kMove = 128;
 // The table from one to the other.
 ConstantPtr flipped(DType to) {
   std::vector<uint8_t> bytes(256);
-  // From uint8 entry i stands for i, from int8 for i - 128; both give the same bits.
+  // From uint8 entry i is that of i, from int8 that of i - 128; both give the same bits.
   for (int i = 0; i < 256; ++i)
     bytes[static_cast<size_t>(i)] = static_cast<uint8_t>(to == DType::kInt8 ? i - kMove : i);
   return Constant::of<uint8_t>(to, {256}, bytes);

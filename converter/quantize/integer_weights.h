@@ -37,7 +37,7 @@ inline double nearest_whole(double x) {
 }
 
 struct IntegerWeights {
-  std::vector<int8_t> q;           // as the constant lies
+  std::vector<int8_t> q;           // in the constant's order
   std::vector<double> scales;      // one for each channel; 0: all weights of the channel are 0
   std::vector<int8_t> zeros;       // empty, or one for each channel
   bool wide = false;               // some q is -128
@@ -49,11 +49,11 @@ struct IntegerWeights {
 int whole_steps(const std::vector<double>& items, double largest);
 
 // `constant` (float32) as (q - zero) * scale along `axis`, if it is exactly that but for the rounding of the
-// product: because it was dequantized, or because its values say so. Null: it is not.
+// product: because it was dequantized, or because its values show it. Null: it is not.
 std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis);
 
 // Weights of every channel as whole numbers of steps, at most 127 of them, in float32 again: their own steps
-// if they have some (adaptive_rounding.h). Steps are at least as large as `least` says, if it says.
+// if they have some (adaptive_rounding.h). Steps are at least `least`, if given.
 ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least = {});
 
 }  // namespace sinter::convert

@@ -69,7 +69,7 @@ LinearBins linear_bins(const Histogram& histogram, double low, double high, size
   for (const Histogram::Bin& bin : histogram.bins) {
     const size_t first = index(bin.low), last = index(bin.high);
     for (size_t i = first; i <= last; ++i) {
-      // The part of the bin that lies here.
+      // The part of the bin that is here.
       const double from = i == first ? bin.low : low + width * static_cast<double>(i);
       const double to = i == last ? bin.high : low + width * static_cast<double>(i + 1);
       const double part = bin.high > bin.low ? (to - from) / (bin.high - bin.low) : 1;
@@ -138,7 +138,7 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
       forcing = force;
       b.run(sample, look);
     }
-    if (options.progress) options.progress("looking closer", done + 1, total);
+    if (options.progress) options.progress("measuring layers", done + 1, total);
   }
   std::vector<LayerReport> result;
   for (Pair& p : pairs) {

@@ -1,4 +1,4 @@
-// What a conversion's report tells about every value that was rounded: its noise, what its layer adds to
+// A conversion's report on every value that was rounded: its noise, what its layer adds to
 // exact operands, and its numbers beside the range that was chosen for them.
 #pragma once
 
@@ -22,7 +22,7 @@ struct LinearBins {
 LinearBins linear_bins(const Histogram& histogram, double low, double high, size_t count);
 
 struct LayerReport {
-  std::string value, held_as;  // the ONNX value; the value that stands for it
+  std::string value, held_as;  // the ONNX value; its rounded form
   std::string node, op;        // that gives it
   DType dtype = DType::kNone;
   ValueNoise noise;

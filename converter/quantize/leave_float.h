@@ -1,4 +1,4 @@
-// Which operations stay float, or which values get 16 bits, so that the outputs are as exact as is wanted:
+// Which operations stay float, or which values get 16 bits, so that the outputs are as exact as required:
 // the fewest, by what each of them adds to the noise and what it costs in time.
 #pragma once
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kWeightOutlier = 12;  // largest over typical weight of a channel
 
-// "channel 3 of 8 has a weight 40 times the typical one"; empty: nothing stands out.
+// "channel 3 of 8 has a weight 40 times the typical one"; empty: nothing unusual.
 std::string weights_cause(const Constant& weights, int64_t axis) {
   const std::vector<double> items = weights.as_doubles();
   const Channels channels(weights.dims(), axis);

@@ -1,5 +1,5 @@
-// Outputs that quantization leaves with too little signal: which rounding is loudest in them, what about it
-// is bad, and what else could be asked for, measured on the same samples.
+// Outputs that quantization leaves with a low SQNR: which rounding adds most of the noise, its cause, and
+// what other settings give, measured on the same samples.
 #pragma once
 
 #include <vector>
@@ -10,19 +10,19 @@
 namespace sinter::convert {
 
 inline constexpr double kLittleSignal = 20;  // dB
-// A remedy must win this much, in dB, to be worth telling.
+// A remedy must gain this much, in dB, to be reported.
 inline constexpr double kWorthTelling = 0.5;
 
-// The cause in words of what is rounded: `layers` tells of values, `graph` (float) has the weights.
+// The cause in words of what is rounded: `layers` has the values, `graph` (float) the weights.
 std::string cause_of(const NoiseSource& source, const std::vector<LayerReport>& layers, const Graph& graph);
 
-// Of outputs that weights in few bits left with too little: the layer before each that adds most. `fates` say
+// Of outputs that weights in few bits left with a low SQNR: the layer before each that adds most. `fates` has
 // what was done to weights.
 std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, const Graph& rounded,
                                      const std::vector<LayerReport>& layers,
                                      const std::vector<LayerFate>& fates);
 
-// What reaches `wanted` comes first, in the given order; then what wins most.
+// What reaches `wanted` comes first, in the given order; then what gains most.
 void rank_remedies(double wanted, std::vector<Suggestion>* remedies);
 
 double worst_of(const std::vector<OutputNoise>& outputs);

@@ -122,7 +122,7 @@ class Matcher {
     const Dims& want = input.dims;
     if (a.dims.empty())
       return fmt::format(
-          "a single number (rank 0) is no stack: numpy.full({}, value) gives one for N samples",
+          "a single number (rank 0) is not a stack: numpy.full({}, value) gives one for N samples",
           want.empty() ? "N" : fmt::format("(N, {})", fmt::join(want, ", ")));
     if (a.dims == want) return "this is one sample: add an axis in front, x[numpy.newaxis]";
     if (const std::string order = order_hint(input, a.dims); !order.empty()) return order;
@@ -210,7 +210,7 @@ class Matcher {
     return order;
   }
 
-  // Which of the array's axes stand for which of the input's.
+  // Which of the array's axes correspond to which of the input's.
   static std::optional<size_t> shift_of(const SampleInput& input, const ArrayFact& a) {
     if (a.dims.size() == input.dims.size() + 1) return 1;
     if (a.dims.size() == input.dims.size()) return 0;

@@ -14,7 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// What stands out, in cause_of.
+// Thresholds of cause_of.
 constexpr double kFewLevels = 8, kMostLevelsOfFew = 64, kOutlier = 25, kMuchClipped = 1e-3, kSomeShare = 0.1,
                  kLargeShare = 0.4;
 constexpr double kScaledGain = 12;  // dB that a factor per channel has to bring

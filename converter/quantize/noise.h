@@ -1,4 +1,4 @@
-// What rounding did to a value: its exact numbers against those that it stands for after quantization, sample
+// What rounding did to a value: its exact numbers against those that it represents after quantization, sample
 // by sample, in sums of a fixed size. And the cause in words.
 #pragma once
 
@@ -75,7 +75,7 @@ class NoiseMeter {
   ValueNoise result() const;
   // Exact numbers as they would be held, as far as add() has seen.
   void rescale(std::vector<double>& exact) const;
-  // Whether there were enough numbers to tell factors and shifts from noise.
+  // Whether there were enough numbers to distinguish factors and shifts from noise.
   bool certain() const;
 
  private:
@@ -84,11 +84,10 @@ class NoiseMeter {
   ValueNoise noise_;
 };
 
-// "3 of 32 channels use fewer than 8 levels; clipped 2.0 %": what stands out, worst first; empty: nothing
-// does.
+// "3 of 32 channels use fewer than 8 levels; clipped 2.0 %": findings, worst first; empty: none.
 std::string cause_of(const ValueNoise& noise);
 
-// The numbers that a tensor of any strides stands for: integers of `params` by these, others by value; dense.
+// The numbers that a tensor of any strides represents: integers of `params` by these, others by value; dense.
 bool has_numbers(DType type);
 void read_numbers(const TensorView& view, const std::optional<QuantParams>& params, std::vector<double>* out);
 // The other way round, rounded where the tensor holds integers of `params`.
@@ -97,8 +96,8 @@ void write_numbers(const TensorView& view, const std::optional<QuantParams>& par
 // Dense float64 of the same shape.
 TensorView as_view(std::vector<double>& numbers, const TensorView& shape);
 
-// The name of the value that a rounded one stands for: without what quantizers, this one and others, append.
-// `rescaled` is set if the name says so.
+// The name of the value that a rounded one represents: without what quantizers, this one and others, append.
+// `rescaled` is set if the name shows it.
 std::string exact_name(const std::string& name, bool* rescaled = nullptr);
 
 }  // namespace sinter::convert

@@ -21,7 +21,7 @@ std::vector<ValueId> observable_values(const Graph& graph) {
 
 namespace {
 
-// A hundred thousand elements of every tensor tell enough; counting more would cost more than a fifth of what
+// A hundred thousand elements of every tensor suffice; counting more would cost more than a fifth of what
 // running the graph does.
 int64_t counted_of_each(int64_t samples) {
   return samples < 0 ? 2048 : std::clamp<int64_t>((1 << 17) / std::max<int64_t>(samples, 1), 2048, 1 << 14);

@@ -35,7 +35,7 @@ struct RunnerOptions {
 // A graph that can be run in this process. The graph is copied; ids are those of the original.
 class GraphRunner {
  public:
-  // Throws FileError where there is no room for the temporary file, DataError where memory is short or
+  // Throws FileError where the temporary file does not fit on the disk, DataError where memory is short or
   // may not be taken.
   GraphRunner(const Graph& graph, const RunnerOptions& options);
   ~GraphRunner();
@@ -62,11 +62,11 @@ struct ObserveOptions {
   bool channels = true;  // numbers per channel (last axis), up to most_channels of them
   int64_t most_channels = 8192;
   int64_t most_counted = 0;  // see TensorStatistics; 0: by the number of samples
-  // After every sample; total is -1 where a stream does not tell.
+  // After every sample; total is -1 for a stream of unknown length.
   std::function<void(int64_t done, int64_t total)> progress;
 };
 
-// By value. Values that are no floats or were never computed have no entry.
+// By value. Values that are not floats or were never computed have no entry.
 struct Observations {
   int64_t samples = 0;
   std::map<ValueId, TensorSummary> values;
@@ -79,7 +79,7 @@ struct Observations {
 // One pass over all samples. Throws DataError where there is none, or where a run fails.
 Observations observe(const Graph& graph, SampleSource& samples, std::span<const ValueId> values,
                      const ObserveOptions& options);
-// Every float32 or float64 value of the main graph that is no constant.
+// Every float32 or float64 value of the main graph that is not a constant.
 std::vector<ValueId> observable_values(const Graph& graph);
 
 }  // namespace sinter::convert

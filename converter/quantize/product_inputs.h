@@ -11,7 +11,8 @@
 
 namespace sinter::convert {
 
-// Inputs of a product that are looked at together: for one group of output channels, (a part of) a row.
+// Inputs of a product whose covariances are taken together: for one group of output channels, (a part of) a
+// row.
 struct InputBlock {
   std::vector<int64_t> weights;  // in a row of the block's first output channel; see element()
   int64_t first_row = 0, rows = 0;
@@ -28,13 +29,13 @@ inline int64_t row_length(const ProductWeights& p) {
   return p.depthwise ? p.weights->size() / p.rows : p.row_size;
 }
 
-// How many patches tell enough of inputs of which so many are looked at together.
+// How many patches suffice for this many inputs.
 inline int64_t enough_patches(int64_t together) { return std::clamp<int64_t>(4 * together, 512, 4096); }
 
 // Collects patches of a product's input, evenly spread over what it reads, sample after sample.
 class ProductInputs {
  public:
-  // Rows longer than `most` are cut into equal parts. About `patches` in all, over so many samples.
+  // Rows longer than `most` are cut into equal parts. About `patches` in all, over all samples.
   ProductInputs(const Graph& graph, const Node& node, int64_t most, int64_t samples);
   void add(const float* x);
   int64_t bytes() const;  // that it keeps

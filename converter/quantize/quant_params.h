@@ -23,7 +23,7 @@ struct QuantRange {
 };
 QuantRange quant_range(DType type);
 
-// int16 parameters for whatever int8 ones say: 128 steps for one of theirs, no zero point.
+// int16 parameters that cover int8 ones: 128 steps for one of theirs, no zero point.
 QuantParams finer(const QuantParams& p);
 
 // Of a Quantize or Dequantize with one constant scale and at most one zero point, to or from float32.

@@ -1,4 +1,4 @@
-// Why an output has too little signal, and what the user could ask for instead.
+// Why an output has a low SQNR, and what settings would raise it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kMostLookedAt = 8;  // samples that values are looked at with
-constexpr double kEnough = 24;        // dB to ask for where there is too little
+constexpr int64_t kMostLookedAt = 8;  // samples that values are measured on
+constexpr double kEnough = 24;        // dB to suggest where the SQNR is low
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 namespace sinter::convert {
 namespace {
 
-// Without a wish: up to the signal to noise on the left as much time, and as many operations, as behind it.
+// Without a target: up to the SQNR on the left as much time, and as many operations, as behind it.
 constexpr LeaveTarget kWorthIt[] = {{24}, {28, 0.5, 0.4}, {32, 0.1, 0.15}, {40, 0.03, 0.06}};
-// With max_drop: signal to noise is raised by this much until the accuracy is there.
+// With max_drop: the SQNR is raised by this much until the accuracy is reached.
 constexpr double kStepDb = 4, kLastDb = 80;
 // With min_sqnr and judges: by what is missing there, and this much at least.
 constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
@@ -18,7 +18,7 @@ constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
 }  // namespace
 
 void Quantizer::leave() {
-  // Where integers are wanted, whatever they cost, 16 bits come first.
+  // Where integers are required, whatever they cost, 16 bits come first.
   const bool wanted = options_.force_int8 || options_.require_int8;
   if (wanted && !fine_.empty()) leave_by("wide-activations", Remedy::kWide);
   const bool asked = options_.min_sqnr || options_.max_drop;

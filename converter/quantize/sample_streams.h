@@ -31,7 +31,7 @@ struct OpenArray {
   NpyHeader header;
   std::unique_ptr<ByteStream> stream;  // at the data
   std::string what;                    // for messages
-  std::string problem = {};            // why it cannot be read; matters only if it is wanted
+  std::string problem = {};            // why it cannot be read; matters only if it is used
 };
 // The arrays of a .npz, .npy or .pb file. Throws FileError and DataError.
 std::vector<OpenArray> open_arrays(const std::filesystem::path& path);

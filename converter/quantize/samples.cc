@@ -71,7 +71,7 @@ class FileSamples final : public SampleSource {
         OpenArray& a = arrays_[static_cast<size_t>(matched_.array[i])];
         std::byte more;
         if (a.stream->read(&more, 1) != 0)
-          throw DataError(a.what + " is damaged: it is longer than its header says");
+          throw DataError(a.what + " is damaged: it is longer than its header states");
       }
     return true;
   }
@@ -119,7 +119,7 @@ class FileSamples final : public SampleSource {
   int open_ = -1;
   std::vector<OpenArray> arrays_;
   Matched matched_;
-  int64_t position_ = 0;  // the sample that the streams stand before
+  int64_t position_ = 0;  // the next sample of the streams
 };
 
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
@@ -177,7 +177,7 @@ std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* 
 std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,
                                            const SampleOptions& options) {
   if (inputs.empty()) throw DataError("the model has no inputs, so there is nothing to calibrate with");
-  if (options.most == 0) throw DataError("no samples are asked for");
+  if (options.most == 0) throw DataError("--samples is 0; give 1 or more");
   if (data.starts_with("cmd:")) return detail::open_command(data.substr(4), std::move(inputs), options);
   std::error_code unknown;
   const std::filesystem::path path = data;

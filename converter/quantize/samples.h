@@ -24,7 +24,7 @@ struct SampleInput {
   std::string name;
   DType dtype = DType::kNone;
   Dims dims;
-  std::vector<std::string> symbols;  // per dim, "" for a fixed one; empty: not known
+  std::vector<std::string> symbols;  // per dim, "" for a fixed one; empty: unknown
   // Of integers that look up a constant table: its rows, 0 if there is none, and its name.
   int64_t rows = 0;
   std::string table = {};
@@ -38,19 +38,19 @@ using Sample = std::vector<ConstantPtr>;
 class SampleSource {
  public:
   virtual ~SampleSource() = default;
-  // -1: a stream does not tell.
+  // -1: unknown, for a stream.
   virtual int64_t count() const = 0;
   // False at the end. Throws DataError for data that does not fit or is damaged, for NaN, infinities and
   // integers that are not a row of the table that they look up; FileError where reading fails.
   virtual bool next(Sample* sample) = 0;
   // From the first sample again; a command is started once more.
   virtual void rewind() = 0;
-  // Whether looking at all samples beforehand is cheap.
+  // Whether reading all samples beforehand is cheap.
   virtual bool is_file() const = 0;
 };
 
 struct SampleOptions {
-  int64_t most = -1;  // use so many, evenly spread over a file's; a stream's first ones
+  int64_t most = -1;  // use this many, evenly spread over a file's; a stream's first ones
 };
 
 // Reads headers and compares them with the inputs; all that does not fit is thrown as one DataError.
@@ -58,9 +58,9 @@ std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<
                                            const SampleOptions& options = {});
 
 // Reads every sample of a file (of a stream: nothing) and throws DataError for NaN, infinities and integers
-// that are no row of the table that they look up. Files as warnings what may be a mistake: constant inputs or
-// channels, equal samples, samples scaled unlike the others, numbers of a size that no model is trained with.
-// Inputs of fewer than 16 numbers (times, sizes, switches) may be of any size. Rewinds.
+// that are not a row of the table that they look up. Files as warnings what may be a mistake: constant inputs
+// or channels, equal samples, samples scaled unlike the others, numbers of a size that no model is trained
+// with. Inputs of fewer than 16 numbers (times, sizes, switches) may be of any size. Rewinds.
 void check_samples(SampleSource& samples, const std::vector<SampleInput>& inputs, Diagnostics& diagnostics);
 
 }  // namespace sinter::convert

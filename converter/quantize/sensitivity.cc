@@ -11,7 +11,7 @@ constexpr double kWeightBudget = 1e9;  // for the weights
 constexpr double kBuild = 3e6;         // what making a runner costs, and for each byte of weights:
 constexpr double kBuildByte = 2;
 constexpr double kWorth = 0.8;   // another grid than the first must have less than this share of its noise
-constexpr double kMinor = 0.05;  // weights below this share of all noise are not told apart
+constexpr double kMinor = 0.05;  // weights below this share of all noise are not distinguished
 
 double total(const Noise& noise) { return std::accumulate(noise.outputs.begin(), noise.outputs.end(), 0.0); }
 

@@ -25,8 +25,8 @@ struct Sensitivity {
 
 using Step = std::function<void(int64_t done, int64_t total)>;
 
-// For every value the number of the candidate (its first one is preferred) that adds the least noise to the
-// outputs on samples of `part`: those that the candidates were not made from.
+// For every value the number of the candidate (its first one is preferred) that adds the smallest noise to
+// the outputs on samples of `part`: those that the candidates were not made from.
 std::map<ValueId, size_t> choose_grids(const Trials& trials, Part part, const Graph& graph,
                                        const std::map<ValueId, std::vector<QuantParams>>& candidates,
                                        Sensitivity* sensitivity, const Step& step = {});

@@ -88,7 +88,7 @@ class Steep {
     return kAbsent;
   }
 
-  // Whether it tells something about all of a tensor's elements: a mean or a sum, perhaps reshaped.
+  // Whether it summarizes all of a tensor's elements: a mean or a sum, perhaps reshaped.
   bool is_statistic(ValueId id) const {
     const Node* from = maker(id);
     while (from != nullptr && from->op() == Op::kView) from = maker(from->inputs[0]);

@@ -8,7 +8,7 @@
 
 namespace sinter::convert {
 
-// Per float32 value of the main graph that is no constant: the largest magnitude (infinite: also NaN) on
+// Per float32 value of the main graph that is not a constant: the largest magnitude (infinite: also NaN) on
 // inputs between -1 and 1, and on inputs between 0 and 255 (made_up_inputs.h).
 struct TrialRange {
   double unit = 0, bytes = 0;

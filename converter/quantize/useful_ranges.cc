@@ -159,8 +159,8 @@ class Useful {
       return true;
     }
     double rounded(double v) const { return std::nearbyint(v / step) * step; }
-    // Mean square error in the result's steps if only points low .. high are told apart, in 255 steps. What
-    // is the same for many elements adds up further on.
+    // Mean square error in the result's steps if only points low .. high are distinguished, in 255 steps.
+    // What is the same for many elements adds up further on.
     double noise(const std::vector<double>& weights, int64_t low, int64_t high) const {
       const double spread = static_cast<double>(high - low) / 255;  // of a step of x, in points
       double squares = 0, shift = 0, total = 0;

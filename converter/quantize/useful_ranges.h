@@ -8,8 +8,8 @@ namespace sinter::convert {
 
 enum class Cut {
   kNone,
-  kFlat,   // where what reads them cannot tell the values apart
-  kNoise,  // where the results are expected to have the least noise
+  kFlat,   // where the readers do not distinguish the values
+  kNoise,  // where the results are expected to have the smallest noise
 };
 
 // As if the values had been cut to what is of use. Through what only moves elements, too.

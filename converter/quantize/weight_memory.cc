@@ -17,7 +17,7 @@ WeightMemory::~WeightMemory() { current() = before_; }
 
 std::shared_ptr<const void> WeightMemory::find(const Key& key, const ConstantPtr& constant) {
   const auto at = entries_.find(key);
-  // Another constant may lie where one was.
+  // Another constant may be at the same address.
   if (at == entries_.end() || at->second.constant.lock() != constant) return nullptr;
   at->second.asked = ++asked_;
   return at->second.result;

@@ -1,7 +1,7 @@
 // What was worked out of constants, for as long as these live: trials round the same weights again and again.
 //
-// Results are functions of the constant alone, so that remembering them changes nothing but the time. What
-// was not asked for longest is forgotten first.
+// Results are functions of the constant alone, so that remembering them changes nothing but the time. The
+// least recently used is forgotten first.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ constexpr int64_t kCached = 1 << 20;  // weights of 8 bits that are faster as fl
 constexpr double kFair = 40;          // dB of weights in 8 bits; below, blocks are tried
 constexpr double kWorthBlocks = 6;    // dB that they must gain then
 constexpr double kWorthZeros = 0.75;  // dB that zero points must gain: what their bits are worth
-constexpr double kLeast4 = 15;        // dB; weights that 4 bits say worse get 8
+constexpr double kLeast4 = 15;        // dB; weights with less in 4 bits get 8
 
 // How a constant is coded.
 struct Scheme {
@@ -96,7 +96,7 @@ class Narrowing {
   struct Coded {
     Scheme scheme;
     BlockCodes codes;
-    std::string note;  // why it is not what was asked for
+    std::string note;  // why it is not as requested
   };
 
   void visit(int n) {
@@ -173,7 +173,7 @@ class Narrowing {
     } else if (node.op() == Op::kDepthwiseConv) {
       store(n, i, c, w, {rank - 1, true}, false);
     } else if (node.op() == Op::kConv || node.op() == Op::kConvTranspose) {
-      // Only of kernels of one element do rows lie in one axis.
+      // Only kernels of one element have their rows along one axis.
       const bool plain = c->size() == c->dims().front() * c->dims().back();
       store(n, i, c, w, plain ? RowAxis{rank - 1, false} : RowAxis{0, true}, plain);
     } else {
@@ -181,7 +181,7 @@ class Narrowing {
     }
   }
 
-  // In 4 bits if that is asked for, possible and good enough; in 8 bits with one scale a row, or in blocks
+  // In 4 bits if that is requested, possible and good enough; in 8 bits with one scale a row, or in blocks
   // where that is much better.
   Coded code(Weights rows, BlockShape shape, bool four, bool blocks, bool zeros) {
     const auto coded = [&](const Scheme& s) {
@@ -298,7 +298,7 @@ class Narrowing {
     DequantizeAttrs attrs{};
     attrs.axis = static_cast<int64_t>(e_.value(found).dims.size()) - 1, attrs.block_size = block;
     const ValueId numbers = e_.insert(n, attrs, {found, scales});
-    if (numbers == kAbsent) return file(n, false, "cannot be looked up");
+    if (numbers == kAbsent) return file(n, false, "its rows cannot be taken from packed integers");
     done(n, 0, q->dtype(), describe(coded));
     e_.replace(n, ViewAttrs{list(y.dims), -1}, {numbers});
   }

@@ -2,7 +2,7 @@
 //
 // What has a kernel for weights that stay packed gets it (products of rows, LowBitFullyConnected); rows of
 // tables are dequantized after they were looked up; all other weights are stored as integers with scales and
-// widened when a session is created. What stays float says why.
+// widened when a session is created. What is kept in float has a reason.
 #pragma once
 
 #include <cstdint>

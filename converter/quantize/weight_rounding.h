@@ -1,4 +1,4 @@
-// Rounding a row of weights for the least error of what it gives: (w - q)^T H (w - q), H how its inputs vary
+// Rounding a row of weights for the smallest error of its result: (w - q)^T H (w - q), H how its inputs vary
 // together.
 //
 // With H = R^T R that is the length of R (w - q), R upper triangular. From the last weight to the first, each

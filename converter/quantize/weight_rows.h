@@ -22,7 +22,7 @@ struct RowAxis {
   auto operator<=>(const RowAxis&) const = default;
 };
 
-// As rows [rows, columns], and back to the order in which the constant lies: [outer, middle, inner].
+// As rows [rows, columns], and back to the constant's order: [outer, middle, inner].
 class Arrangement {
  public:
   Arrangement(const Dims& dims, const RowAxis& by) : channel_(by.channel) {
@@ -63,7 +63,7 @@ class Arrangement {
   size_t outer_ = 1, middle_ = 1, inner_ = 1;
 };
 
-// The float32 numbers of a constant while somebody looks at them.
+// The float32 numbers of a constant while they are read.
 class LoadedFloats {
  public:
   explicit LoadedFloats(const Constant& c) : loaded_(c.load()) {

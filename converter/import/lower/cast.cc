@@ -7,7 +7,7 @@
 namespace sinter::convert {
 namespace {
 
-// Large weights are not looked through, they hold no infinities that somebody meant.
+// Large weights are not scanned: infinities in them are not intended.
 constexpr int64_t kMostLookedAt = int64_t{1} << 22;
 
 // Where numbers stop growing in types that saturate; infinity: the type does not.
@@ -28,8 +28,8 @@ double saturated_at(DType t) {
 }
 constexpr double kBeyondRounding = 1.25;  // rounding to the nearest changes less
 
-// Rule cast.explicit: the cast is done as it is written, and said where it makes numbers infinite or NaN,
-// cuts them to the type's largest, or rounds integers.
+// Rule cast.explicit: the cast is done as it is written, with a warning where it makes numbers infinite or
+// NaN, cuts them to the type's largest, or rounds integers.
 void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   const ConstantPtr to = n.constant(result);
   if (!to || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
@@ -67,7 +67,7 @@ bool cast_to(NodeLowering& n, DType to) {
   const ValueId x = n.input(0);
   if (x == kAbsent) return n.refuse("has no input");
   const int64_t saturate = n.attr_int("saturate", 1);
-  // Matters for float8e8m0 alone, which rounds up unless told otherwise.
+  // Matters for float8e8m0 alone, which rounds up by default.
   const std::string mode = n.attr_string("round_mode", "up");
   if (mode != "up" && to == DType::kFloat8E8M0) return n.refuse("round_mode '{}' is not supported", mode);
   if (n.dtype(x) == to) return n.output(0, x);

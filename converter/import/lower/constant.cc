@@ -4,7 +4,7 @@
 namespace sinter::convert {
 namespace {
 
-// The model's own constant; one that is no number is worth a word.
+// The model's own constant; NaN gets a warning.
 bool give(NodeLowering& n, const ConstantPtr& constant) {
   if (holds_nan(*constant))
     n.warn("constant '{}' ({}) holds nan, which no arithmetic removes",

@@ -32,7 +32,7 @@ ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
   if (!n.promote(&x, &w)) return kUnknown;
   const Dims weights = n.dims(w);
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
-    return n.refuse_shapes("X {} and W {} must have the same rank of at least 3", to_string(n.dims(x)),
+    return n.refuse_shapes("X {} and W {} must have the same rank, 3 or more", to_string(n.dims(x)),
                            to_string(weights)),
            kUnknown;
   SpatialAttrs s;
@@ -90,7 +90,8 @@ bool fused_convolution(NodeLowering& n, ValueId x, ValueId w, bool last) {
 bool lower_fused_conv(NodeLowering& n) { return fused_convolution(n, n.input(0), n.input(1), false); }
 
 // com.microsoft NhwcConv and NhwcFusedConv: FusedConv of channels-last values. The weights of NhwcConv are
-// channels-last too, whatever its documentation says; those that only fit as ONNX has them are taken so.
+// channels-last too, although its documentation differs; those that only fit in ONNX's order are taken in
+// that.
 bool lower_nhwc_conv(NodeLowering& n) {
   const Dims d = n.dims(n.input(0)), wd = n.dims(n.input(1));
   if (d.size() != 4 || wd.size() != 4)
@@ -112,7 +113,7 @@ bool lower_conv_transpose(NodeLowering& n) {
   if (!n.promote(&x, &w)) return false;
   const Dims weights = n.dims(w);  // [C, O / group, spatial...]
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
-    return n.refuse_shapes("X {} and W {} must have the same rank of at least 3", to_string(n.dims(x)),
+    return n.refuse_shapes("X {} and W {} must have the same rank, 3 or more", to_string(n.dims(x)),
                            to_string(weights));
   const Dims input = spatial_dims(n.dims(x));
   const size_t axes = input.size();
@@ -143,7 +144,7 @@ bool lower_conv_transpose(NodeLowering& n) {
       const int64_t less = total / 2, more = total - less;
       s.pads[i] = auto_pad == "SAME_UPPER" ? less : more;
       s.pads[axes + i] = auto_pad == "SAME_UPPER" ? more : less;
-      // A wanted size beyond the natural one is reached by more output padding, not by negative pads.
+      // A requested size beyond the natural one is reached by more output padding, not by negative pads.
       if (total < 0) s.pads[i] = 0, s.pads[axes + i] = 0, extra[i] += -total;
     }
   } else if (auto_pad == "VALID") {

@@ -73,7 +73,7 @@ class Einsum {
   }
 
  private:
-  // rank -1: the result, whose ellipsis stands for the longest of the operands.
+  // rank -1: the result, whose ellipsis covers the longest of the operands.
   bool parse(const std::string& term, int64_t rank, std::vector<int>* labels) {
     int64_t letters = 0;
     for (const char c : term) letters += c != '.';
@@ -89,7 +89,7 @@ class Einsum {
       } else if (std::isalpha(static_cast<unsigned char>(term[i])) != 0) {
         labels->push_back(term[i]);
       } else {
-        return n_.refuse("term '{}' has a character that is no letter", term);
+        return n_.refuse("term '{}' has a character that is not a letter", term);
       }
     }
     return true;
@@ -143,7 +143,7 @@ class Einsum {
       if (label < 1000 && times == 1) result->push_back(label);
   }
 
-  // Sums over the axes that nobody needs.
+  // Sums over the axes that are not in the result.
   Labelled reduce(const Labelled& op, const std::vector<int>& needed) {
     ReduceAttrs a;
     a.fn = static_cast<int64_t>(ReduceFn::kSum);

@@ -78,7 +78,7 @@ bool lower_pow(NodeLowering& n) {
     }
     if (!whole)
       n.warn(
-          "an integer base ('{}', {}) with a {} exponent ('{}', {}) gives integers, as the standard says; "
+          "an integer base ('{}', {}) with a {} exponent ('{}', {}) gives integers, as the standard demands; "
           "cast "
           "the base to float if fractions are meant",
           n.node().inputs[0], dtype_name(n.dtype(base)), is_float(n.dtype(exponent)) ? "float" : "negative",

@@ -288,7 +288,7 @@ bool lower_crop_and_resize(NodeLowering& n) {
   for (int axis = 0; axis < 2; ++axis) {
     const int64_t count = (*crop)[static_cast<size_t>(axis)], length = d[static_cast<size_t>(2 + axis)];
     const double last = static_cast<double>(length - 1);
-    // One place alone lies in the middle.
+    // A single sampling place is in the middle.
     std::vector<double> shares(static_cast<size_t>(count), 0.5);
     for (int64_t i = 0; i < count && count > 1; ++i)
       shares[static_cast<size_t>(i)] = static_cast<double>(i) / static_cast<double>(count - 1);

@@ -27,7 +27,7 @@ namespace {
 
 bool lower_matmul(NodeLowering& n) { return n.output(0, matrix_product(n, n.input(0), n.input(1))); }
 
-// Gemm-1 to 13: alpha * A' B' + beta * C. Gemm-1/6 broadcast C when told to; the rule broadcasts always.
+// Gemm-1 to 13: alpha * A' B' + beta * C. Gemm-1/6 broadcast C on request; the rule broadcasts always.
 ValueId gemm(NodeLowering& n) {
   const double alpha = n.attr_float("alpha", 1), beta = n.attr_float("beta", 1);
   const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;

@@ -18,7 +18,7 @@ std::vector<int64_t> swapped_last(int64_t rank) {
   return perm;
 }
 
-// transBatch: the first axis stands behind the batch, [M, batch..., K] -> [batch..., M, K].
+// transBatch: the first axis comes after the batch, [M, batch..., K] -> [batch..., M, K].
 ValueId arranged(NodeLowering& n, ValueId v, bool transpose, bool batch) {
   const int64_t rank = n.rank(v);
   if (batch && rank > 2) {

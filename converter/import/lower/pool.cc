@@ -95,7 +95,7 @@ bool lower_global_lp(NodeLowering& n) {
   return n.output(0, n.emit(PowAttrs{}, {reduce_spatial(n, powered, ReduceFn::kSum), n.scalar(t, 1 / p)}));
 }
 
-// MaxUnpool-9 to 22: values go back to where MaxPool's indices say, in a tensor of zeros.
+// MaxUnpool-9 to 22: values go back to the places of MaxPool's indices, in a tensor of zeros.
 bool lower_max_unpool(NodeLowering& n) {
   const ValueId x = n.input(0), indices = n.input(1);
   if (!pool_operand(n, x)) return false;

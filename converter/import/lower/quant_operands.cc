@@ -98,7 +98,7 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
     n.warn(
         "zero point '{}' is the middle of uint8, but its data are int8; is the data's type what was meant?",
         name);
-    decide("the zero point lies outside the data's type and is subtracted as a number", DType::kFloat32);
+    decide("the zero point is outside the data's type and is subtracted as a number", DType::kFloat32);
     return *as_numbers = true;
   }
   decide("the values fit the data's type", data);
@@ -146,7 +146,8 @@ DType result_type(NodeLowering& n, ValueId zero_point) {
     for (const double v : c->as_doubles())
       if (v < 0) to = DType::kInt8;
     n.warn(
-        "zero point '{}' is {}, a type that no quantized value has; {} is taken, give output_dtype to say so",
+        "zero point '{}' is {}, a type that no quantized value has; {} is taken; give output_dtype to "
+        "confirm it",
         n.parent().graph().value(zero_point).name, dtype_name(given), dtype_name(to));
   }
   return to;

@@ -155,7 +155,7 @@ ValueId store(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, DTy
   return quantize(n, x, scale, zero_point, 0, 0,
                   zero_point == kAbsent ? fallback : result_type(n, zero_point), 1);
 }
-// x - zero point, exactly, in int32. A zero point of several elements lies along `axis`.
+// x - zero point, exactly, in int32. A zero point of several elements is along `axis`.
 ValueId integer(NodeLowering& n, ValueId x, ValueId zero_point, int64_t axis) {
   if (x < 0) return n.refuse("an operand is missing"), kUnknown;
   const ValueId v = n.cast(x, DType::kInt32);

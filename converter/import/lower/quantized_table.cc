@@ -50,7 +50,7 @@ ValueId unpacked(NodeLowering& n, ValueId bytes, DType packed) {
 }
 
 // What `indices` (of rank 1) name along `axis`; integers of less than a byte come as whole ones. kAbsent
-// where they do not lie in whole bytes. `widen`: then as bytes.
+// where they are not in whole bytes. `widen`: then as bytes.
 ValueId rows(NodeLowering& n, const ConstantPtr& c, int64_t axis, ValueId indices, bool widen) {
   const DType t = c->dtype();
   if (!is_sub_byte(t)) return n.emit(GatherAttrs{axis}, {n.add_constant(c), indices});
@@ -132,7 +132,7 @@ ValueId gather_dequantized(NodeLowering& n, ValueId table, int64_t axis, ValueId
                            n.dtype(table),
                            t.data->dtype(),
                            "store.narrow",
-                           "what is looked up in the table is dequantized, not the table",
+                           "the chosen rows are dequantized, not the table",
                            TypeEffect::kRetyped,
                            {}});
   for (; !casts.empty(); casts.pop_back()) y = n.emit(CastAttrs{static_cast<int64_t>(casts.back()), 1}, {y});

@@ -29,7 +29,7 @@ class AxisMath {
   Bounded b_;
 };
 
-// Where each element of the result lies on the operand's axis.
+// The position of each element of the result on the operand's axis.
 std::optional<ValueId> places(NodeLowering& n, AxisMath& m, ResizeCoordinates rule, ValueId at, ValueId from,
                               ValueId to) {
   const ValueId scale = m.div(to, from), half = m.number(0.5), one = m.number(1);
@@ -93,7 +93,7 @@ ValueId resize_axis_to(NodeLowering& n, ValueId x, int64_t axis, LengthId size, 
 
   std::vector<LengthId> all = b.of_axes(x);
   all[static_cast<size_t>(axis)] = *most;
-  // Padding may lie anywhere; it is held within the axis as the others are.
+  // Padding may be anywhere; it is clamped to the axis as the others are.
   const auto taken = [&](ValueId where) {
     ValueId index = n.cast(m.within(where, zero, last), DType::kInt64);
     const ValueId end = n.add_constant(Constant::scalar_int(DType::kInt64, std::max<int64_t>(dim - 1, 0)));

@@ -12,9 +12,9 @@ struct SpatialAttrs {
   std::vector<int64_t> kernel, strides, dilations, pads;
 };
 
-// Reads kernel_shape, strides, dilations, pads and auto_pad. `input` holds the spatial dims. kernel is what
-// the weights say (convolutions) or empty (pools: the attribute is required). Refuses what does not fit;
-// false then.
+// Reads kernel_shape, strides, dilations, pads and auto_pad. `input` holds the spatial dims. kernel is that
+// of the weights (convolutions) or empty (pools: the attribute is required). Refuses what does not fit; false
+// then.
 bool read_spatial(NodeLowering& n, const Dims& input, std::vector<int64_t> kernel, SpatialAttrs* out);
 
 // Refuses numbers with which sizes could overflow: beyond a million.

@@ -120,7 +120,7 @@ bool lower_linear_attention(NodeLowering& n) {
   return n.output(0, n.cast(joined(n, outputs, 1), t));
 }
 
-// DeformConv-19, 2-D: every kernel cell samples the input where its offset says; what was sampled meets the
+// DeformConv-19, 2-D: every kernel cell samples the input at its offset; the samples are multiplied with the
 // weights in a 1 x 1 convolution.
 bool lower_deform_conv(NodeLowering& n) {
   if (!n.has_input(2)) return n.refuse("needs three inputs");
@@ -146,7 +146,7 @@ bool lower_deform_conv(NodeLowering& n) {
       (cells * rows > 0 && columns > kMostPlaces / (cells * rows)))
     return n.refuse_shapes("{} x {} places of {} cells are too many", rows, columns, cells);
   const DType t = n.dtype(x);
-  // Where each cell looks without offset: [cells * rows, columns] for y and x.
+  // Where each cell samples without offset: [cells * rows, columns] for y and x.
   std::vector<double> places[2];
   for (int64_t cell = 0; cell < cells; ++cell)
     for (int64_t i = 0; i < rows; ++i)
@@ -181,7 +181,7 @@ bool lower_deform_conv(NodeLowering& n) {
     sampled.push_back(y);
   }
   ValueId y = sampled.size() == 1 ? sampled[0] : n.emit(ConcatAttrs{3}, sampled);
-  // [N, cells, rows, columns, C] -> [N, rows, columns, C * cells]: channels stand in the groups' order.
+  // [N, cells, rows, columns, C] -> [N, rows, columns, C * cells]: channels are in the groups' order.
   y = n.transpose(n.reshape(y, {d[0], cells, rows, columns, channels}), {0, 2, 3, 4, 1});
   std::vector<ValueId> operands{n.reshape(y, {d[0], rows, columns, channels * cells}),
                                 n.reshape(n.cast(w, t), {wd[0], 1, 1, wd[1] * cells})};
