@@ -21,6 +21,9 @@ struct WideValue {
   std::string why;
 };
 
+// Works on the graph with everything rounded, before it is put on integers.
+using Correction = std::function<void(Graph& rounded, const Graph& exact)>;
+
 struct QuantizationPlan {
   Graph graph;                            // float; what a technique rewrites
   std::map<ValueId, QuantParams> params;  // of every value that may be rounded
@@ -29,8 +32,7 @@ struct QuantizationPlan {
   LeftMap left;                           // operations that are kept float
   // Of products, by what they compute: instead of the graph's own wherever they run on integers.
   std::map<ValueId, RoundedWeights> weights;
-  // Works on the graph with everything rounded, before it is put on integers.
-  std::function<void(Graph& rounded, const Graph& exact)> correct;
+  Correction correct;
 };
 
 struct IntegerGraph {

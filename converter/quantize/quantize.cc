@@ -27,6 +27,7 @@ constexpr Technique kTechniques[] = {
     {"bias-correction", "take back what rounding shifts the means of channels by"},
     {"wide-activations", "give 16 bits to values that cost the outputs most, where time or flags allow"},
     {"leave-float", "leave in float what costs the outputs most and time little"},
+    {"refit", "estimate ranges and roundings from the judges, too, once these have judged"},
 };
 
 // For measuring once, in run_cost's unit: where dozens of plans are measured, and where hundreds are.
@@ -94,7 +95,8 @@ QuantizeSummary Quantizer::run() {
   if (!options_.force_int8)
     for (auto& [id, why] : slower_on_integers(plan_.graph, plan_.left))
       plan_.left.emplace(id, std::move(why));
-  Observations seen = observe_all();
+  const auto observe_plan = [this] { return observe_all(assign_roles(plan_.graph, plan_.left)); };
+  Observations seen = observe_plan();
   summary_.samples = seen.samples;
   const auto begin = [&](const char* what) {
     if (options_.progress) options_.progress(what, 0, -1);
@@ -102,7 +104,7 @@ QuantizeSummary Quantizer::run() {
   begin("trying rewritings");
   spare_recurrent(seen);
   if (rewrite()) {
-    seen = observe_all();
+    seen = observe_plan();
     plan_.recurrent = same_layers(recurrent_grids(plan_.graph, seen));
   }
   begin("weighing rules");
@@ -138,12 +140,12 @@ void Quantizer::keep_what_the_user_wants() {
   }
 }
 
-Observations Quantizer::observe_all() {
+Observations Quantizer::observe_all(const std::vector<Role>& roles) {
   ObserveOptions observing;
   observing.runner = options_.runner;
   observing.channels = false;
   observing.progress = step("calibrating");
-  std::vector<ValueId> values = values_to_round(plan_.graph, assign_roles(plan_.graph, plan_.left));
+  std::vector<ValueId> values = values_to_round(plan_.graph, roles);
   for (const Node& node : plan_.graph.nodes)
     if (is_recurrent(node.op()) && std::find(values.begin(), values.end(), node.inputs[0]) == values.end())
       values.push_back(node.inputs[0]);
@@ -188,12 +190,6 @@ QuantizationPlan Quantizer::on_half(const Graph& graph, const Observations& half
 void Quantizer::finish() {
   plan_.graph.ledger = std::make_shared<TypeLedger>();  // what trials filed is void
   IntegerGraph result = build(plan_);
-  if (options_.accuracy && !summary_.accuracy) {
-    summary_.float_accuracy = options_.accuracy(exact_);
-    summary_.accuracy = options_.accuracy(result.graph);
-  }
-  if (options_.evaluate && !summary_.evaluation)
-    summary_.evaluation = options_.evaluate(exact_, result.graph);
   summary_.measured = static_cast<int64_t>(judging().size());
   summary_.variation = trials_->variation();
   summary_.held_out = judges_.has_value();
@@ -203,6 +199,13 @@ void Quantizer::finish() {
         worst_of(options_.evaluate ? summary_.evaluation->outputs : summary_.outputs) >= *options_.min_sqnr;
   list_sources();
   advise(result.graph);
+  refit(&result);
+  if (options_.accuracy && !summary_.accuracy) {
+    summary_.float_accuracy = options_.accuracy(exact_);
+    summary_.accuracy = options_.accuracy(result.graph);
+  }
+  if (options_.evaluate && !summary_.evaluation)
+    summary_.evaluation = options_.evaluate(exact_, result.graph);
   summary_.rounded = result.rounded;
   summary_.integer_steps = result.integer_steps;
   summary_.layers = std::move(result.layers);
@@ -210,7 +213,7 @@ void Quantizer::finish() {
   graph_ = std::move(result.graph);
   for (const TypeDecision& decision : graph_.ledger->all()) ledger->add(decision);
   graph_.ledger = ledger;
-  file_quantized(exact_, graph_, summary_.samples);
+  file_quantized(exact_, graph_, std::max(summary_.samples, summary_.refitted));
   file_left_float(plan_.graph, summary_.layers, ledger.get());
 }
 

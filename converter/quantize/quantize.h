@@ -95,6 +95,7 @@ struct Suggestion {
 struct QuantizeSummary {
   std::string mode = "int8";  // as --quantize takes it
   int64_t samples = 0;        // that chose
+  int64_t refitted = 0;       // that the file is fitted to, `outputs` being of one without them; 0: `samples`
   int64_t measured = 0;       // that `outputs` are of
   bool held_out = true;       // nothing was chosen by these; false: there are too few samples for that
   int rounded = 0;            // values

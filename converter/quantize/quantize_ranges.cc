@@ -28,6 +28,12 @@ RangeRule Quantizer::asked_rule() const {
   return rule;
 }
 
+RangeRule Quantizer::wide_rule() const {
+  RangeRule rule = asked_rule();
+  rule.type = DType::kInt16, rule.margin = kWideMargin;
+  return rule;
+}
+
 void Quantizer::choose(const Observations& seen) {
   const Graph& graph = plan_.graph;
   // What cannot be rounded leaves its readers float.
@@ -43,6 +49,7 @@ void Quantizer::choose(const Observations& seen) {
         plan_.left.emplace(node.outputs[0], LeftFloat{Reason::kRange, fmt::format("'{}' is not finite",
                                                                                   graph.value(id).name)});
   const std::vector<Role> roles = assign_roles(graph, plan_.left);
+  estimators_.roles = roles;
   choose_ranges(seen, roles);
   measure_weights(*trials_, graph, roles, &sensitivity_, step("weighing layers"));
 }
@@ -99,11 +106,8 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return db[a] > db[b]; });
   const size_t rule = db[order[0]] > db[0] + surely ? order[0] : 0;
-  if (options_.activations == DType::kInt8 && enabled("wide-activations")) {
-    RangeRule wide = asked_rule();
-    wide.type = DType::kInt16, wide.margin = kWideMargin;
-    fine_ = ranges(wide, seen, roles);
-  }
+  if (options_.activations == DType::kInt8 && enabled("wide-activations"))
+    fine_ = ranges(wide_rule(), seen, roles);
   // Single values may do better with another one of the best rules, if there are samples enough to show it.
   std::erase(order, rule);
   order.insert(order.begin(), rule);
@@ -123,17 +127,20 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
       choose_grids(*trials_, Part::kOdd, plan_.graph, candidates, &sensitivity_, step("choosing ranges"));
   share_noise(values);
   plan_.params = whole[rule], half_params_ = halves[rule];
+  estimators_.rules = rules, estimators_.rule = rule;
   if (!several) return;
   std::map<ValueId, QuantParams> mixed = plan_.params, half_mixed = half_params_;
+  std::map<ValueId, size_t> mixed_rules;
   for (const auto& [id, candidate] : chosen) {
     const size_t r = rule_of.at(id)[candidate];
-    mixed[id] = whole[r].at(id), half_mixed[id] = halves[r].at(id);
+    mixed[id] = whole[r].at(id), half_mixed[id] = halves[r].at(id), mixed_rules[id] = r;
   }
   double after = rules.size() > 1 ? db[rule] : worth(half_params_);
   const double first = rules.size() > 1 ? db[0] : after;
   if (const double together = half_mixed == half_params_ ? after : worth(half_mixed);
       together > after + kSurelyBetter) {
     plan_.params = std::move(mixed), half_params_ = std::move(half_mixed);
+    estimators_.rule_of = std::move(mixed_rules);
     after = together;
   }
   summary_.techniques.push_back(
@@ -141,6 +148,19 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
        fmt::format("{}, margin {:.2f}{}", to_string(rules[rule].calibrator), rules[rule].margin,
                    rules[rule].cut == Cut::kNoise ? ", cut for the least noise" : ""),
        first, after, after > first});
+}
+
+std::map<ValueId, QuantParams> Quantizer::fitted_ranges(const Observations& seen) const {
+  std::map<size_t, std::map<ValueId, QuantParams>> by_rule;
+  const auto of = [&](size_t rule) -> const std::map<ValueId, QuantParams>& {
+    const auto [at, fresh] = by_rule.try_emplace(rule);
+    if (fresh) at->second = ranges(estimators_.rules[rule], seen, estimators_.roles);
+    return at->second;
+  };
+  std::map<ValueId, QuantParams> params = of(estimators_.rule);
+  for (const auto& [id, rule] : estimators_.rule_of)
+    if (const auto at = of(rule).find(id); at != of(rule).end()) params[id] = at->second;
+  return params;
 }
 
 void Quantizer::share_noise(const std::vector<ValueId>& values) {

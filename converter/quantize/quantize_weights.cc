@@ -70,13 +70,13 @@ void Quantizer::spare_recurrent(const Observations& seen) {
 
 void Quantizer::round_weights() {
   using Rounding = std::function<void(Graph&, Part)>;
-  const auto steps = [&](Graph& graph, Part part) {
+  const auto steps = [this](Graph& graph, Part part) {
     choose_weight_steps(
         graph, part == Part::kEven ? *half() : trials_->observe(graph, observable_values(graph), true, part));
   };
   AdaptiveRoundingOptions rounding;
   rounding.runner = options_.runner;
-  const auto adaptively = [&](Graph& graph, Part part) {
+  const auto adaptively = [this, rounding](Graph& graph, Part part) {
     half_.reset();  // there is much else to hold now
     round_adaptively(graph, trials_->samples(part), rounding);
   };
@@ -87,23 +87,22 @@ void Quantizer::round_weights() {
     list.push_back({"adaptive-rounding", adaptively});
   std::optional<double> before;
   for (const auto& [name, function] : list) {
-    const auto chosen = [&, &function = function](Part part) {
-      QuantizationPlan plan = plan_;
+    const auto chosen = [this, function = function](Part part) {
       Graph graph = plan_.graph;
       function(graph, part);
-      plan.weights = rounded_weights(plan_.graph, graph);
-      return plan;
+      return rounded_weights(plan_.graph, graph);
     };
-    const QuantizationPlan half = chosen(Part::kEven);
-    if (half.weights.empty()) continue;
+    const std::map<ValueId, RoundedWeights> half = chosen(Part::kEven);
+    if (half.empty()) continue;
     if (!before) before = foresee(plan_, few_).worst_db();
     QuantizationPlan tried = from_half(plan_);
-    tried.weights = half.weights;
+    tried.weights = half;
     const double after = measured(tried, Part::kOdd);
     const bool kept = after > *before + kWorthCorrecting;
-    summary_.techniques.push_back(
-        {name, fmt::format("{} products", half.weights.size()), *before, after, kept});
-    if (kept) half_weights_ = half.weights, plan_ = chosen(Part::kAll), before = after;
+    summary_.techniques.push_back({name, fmt::format("{} products", half.size()), *before, after, kept});
+    if (!kept) continue;
+    half_weights_ = half, plan_.weights = chosen(Part::kAll), before = after;
+    estimators_.weights = chosen;
   }
 }
 
@@ -114,7 +113,7 @@ void Quantizer::correct_by_means() {
   for (const Node& node : plan_.graph.nodes)
     if (weight_axis(plan_.graph, node) >= 0) read.push_back(node.inputs[0]);
   if (read.empty()) return;
-  const auto by_means = [&](Part part) {
+  const auto by_means = [this, read](Part part) -> Correction {
     const auto seen = std::make_shared<const Observations>(trials_->observe(plan_.graph, read, true, part));
     return [seen](Graph& rounded, const Graph& exact) { correct_biases(rounded, exact, *seen); };
   };
@@ -124,7 +123,7 @@ void Quantizer::correct_by_means() {
   const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
   summary_.techniques.push_back(
       {"bias-correction", "by what was seen of the inputs", now_.worst_db(), noise.worst_db(), kept});
-  if (kept) plan_.correct = by_means(Part::kAll), now_ = noise;
+  if (kept) plan_.correct = by_means(Part::kAll), estimators_.correct = by_means, now_ = noise;
 }
 
 void Quantizer::correct_by_runs() {
@@ -136,14 +135,15 @@ void Quantizer::correct_by_runs() {
   if (products == 0 || samples < kFewestToRun ||
       run_cost(plan_.graph) * static_cast<double>(products * samples) > kCorrectionBudget)
     return;
+  const auto by_runs = [this, samples](Part part) -> Correction {
+    return [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
+      correct_biases(rounded, exact, std::span(list).first(std::min(samples, list.size())), options_.runner);
+    };
+  };
   const auto way = [&](Part part, bool weights, bool runs) {
     QuantizationPlan plan = part == Part::kEven ? from_half(plan_) : plan_;
     if (!weights) plan.weights.clear();
-    if (runs)
-      plan.correct = [this, samples, list = trials_->samples(part)](Graph& rounded, const Graph& exact) {
-        correct_biases(rounded, exact, std::span(list).first(std::min(samples, list.size())),
-                       options_.runner);
-      };
+    if (runs) plan.correct = by_runs(part);
     return plan;
   };
   const bool rounded = !plan_.weights.empty();
@@ -165,6 +165,8 @@ void Quantizer::correct_by_runs() {
     }
     if (kept) {
       half_correct_ = way(Part::kEven, weights, true).correct;
+      estimators_.correct = by_runs;
+      if (!weights) estimators_.weights = nullptr;
       plan_ = std::move(corrected);
       now_ = foresee(plan_, few_);
     }

@@ -30,8 +30,9 @@ class Quantizer {
  private:
   // ---- quantize.cc
   void keep_what_the_user_wants();
-  // A pass over all samples; the first one also keeps some of them for trials.
-  Observations observe_all();
+  // A pass over the samples that choose, of what these roles round; the first one also keeps some of them for
+  // trials.
+  Observations observe_all(const std::vector<Role>& roles);
   void finish();
   void list_sources();
 
@@ -46,9 +47,12 @@ class Quantizer {
   // ---- quantize_ranges.cc
   void choose(const Observations& seen);
   void choose_ranges(const Observations& seen, const std::vector<Role>& roles);
+  RangeRule wide_rule() const;
   // What a rule makes of every value that is rounded.
   std::map<ValueId, QuantParams> ranges(const RangeRule& rule, const Observations& seen,
                                         const std::vector<Role>& roles) const;
+  // What the rules that were chosen make of other observations.
+  std::map<ValueId, QuantParams> fitted_ranges(const Observations& seen) const;
   // What is moved is as loud as what it is moved from, should it ever be rounded by itself.
   void share_noise(const std::vector<ValueId>& values);
 
@@ -72,6 +76,13 @@ class Quantizer {
   void leave_by(const char* technique, Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
   void leave_by_judges(const std::function<bool(const LeaveTarget&)>& reach);
+
+  // ---- quantize_refit.cc: what was estimated from the samples that choose, estimated from all of them
+  // Once the plan is judged: its choices stay, and ranges, roundings of weights and corrections of biases
+  // come from the judges, too. Taken unless it is worse on all kept samples or misses a target that was
+  // reached.
+  void refit(IntegerGraph* built);
+  bool keeps_targets(const Graph& refitted);
 
   // ---- quantize_advice.cc: outputs that have too little signal
   void advise(const Graph& rounded);
@@ -114,7 +125,16 @@ class Quantizer {
   // The plan's, as every other kept sample has them.
   std::map<ValueId, QuantParams> half_params_;
   std::map<ValueId, RoundedWeights> half_weights_;
-  std::function<void(Graph& rounded, const Graph& exact)> half_correct_;
+  Correction half_correct_;
+  // How the plan was estimated from samples.
+  struct Estimators {
+    std::vector<Role> roles;       // that ranges were chosen for
+    std::vector<RangeRule> rules;  // by number
+    size_t rule = 0;               // of all values but these:
+    std::map<ValueId, size_t> rule_of;
+    std::function<std::map<ValueId, RoundedWeights>(Part)> weights;  // empty: rounded to nearest
+    std::function<Correction(Part)> correct;                         // empty: nothing is corrected
+  } estimators_;
   std::optional<Trials> trials_;  // kept samples that choose
   std::optional<Trials> judges_;  // kept samples that do not; absent: there are too few samples
   Sensitivity sensitivity_;

@@ -72,14 +72,14 @@ ChoosingSamples::ChoosingSamples(SampleSource& source, size_t most)
 
 int64_t ChoosingSamples::count() const {
   const int64_t all = source_.count();
-  return all < 0 ? -1 : all - split_.judges();
+  return all < 0 || with_judges_ ? all : all - split_.judges();
 }
 
 bool ChoosingSamples::next(Sample* sample) {
   while (source_.next(sample)) {
     const bool judge = split_.judges(seen_++);
     if (keeping_) (judge ? judging_ : choosing_).offer(*sample);
-    if (!judge) return true;
+    if (!judge || with_judges_) return true;
   }
   return false;
 }

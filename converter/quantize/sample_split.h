@@ -46,7 +46,8 @@ class KeptSamples {
   std::vector<Sample> kept_;
 };
 
-// The samples of a source that choose. The first pass also keeps some of either kind.
+// The samples of a source that choose, and in the end all of them. The first pass also keeps some of either
+// kind.
 class ChoosingSamples final : public SampleSource {
  public:
   // `most`: of either kind that are kept.
@@ -55,6 +56,8 @@ class ChoosingSamples final : public SampleSource {
   bool next(Sample* sample) override;
   void rewind() override;
   bool is_file() const override { return source_.is_file(); }
+  // From now on the judges are handed out, too.
+  void include_judges() { with_judges_ = true; }
   // What was kept, once; nothing is kept from then on.
   std::vector<Sample> take_choosing();
   std::vector<Sample> take_judging();
@@ -64,7 +67,7 @@ class ChoosingSamples final : public SampleSource {
   const SampleSplit split_;
   const size_t most_;
   int64_t seen_ = 0;
-  bool keeping_ = true;
+  bool keeping_ = true, with_judges_ = false;
   KeptSamples choosing_, judging_;
 };
 

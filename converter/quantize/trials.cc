@@ -12,7 +12,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr int64_t kMostKeptBytes = 32 << 20;
-constexpr int64_t kFewest = 4, kMost = 64;
+constexpr int64_t kFewest = 4, kMost = 128;
 constexpr double kUnseen = 3,
                  kLouder = 4;  // samples that an interval allows for, and how much louder they are
 constexpr size_t kFewestHalved = 8;
@@ -163,6 +163,11 @@ Trials::Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions op
     auto& row = exact_.emplace_back();
     for (size_t i = 0; i < outputs_; ++i) row.push_back(floats(runner.output(i)));
   }
+}
+
+void Trials::join(Trials other) {
+  std::move(other.samples_.begin(), other.samples_.end(), std::back_inserter(samples_));
+  std::move(other.exact_.begin(), other.exact_.end(), std::back_inserter(exact_));
 }
 
 std::optional<double> Trials::variation() const {

@@ -52,6 +52,9 @@ class Trials {
   // The exact outputs are computed here. The graph is copied where it must be kept.
   Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options);
 
+  // Takes the samples of `other`, trials of the same graph, behind its own.
+  void join(Trials other);
+
   size_t size() const { return samples_.size(); }
   // Whether there are enough for parts.
   bool halved() const;
