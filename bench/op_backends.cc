@@ -1,10 +1,13 @@
-// One op on each backend, one thread: what converter/plan/preferences.cc is read from.
+// One op on each backend, one thread: what converter/plan/preferences.cc and
+// converter/quantize/cost_tables.cc are read from. SINTER_CPU_CAP limits the instruction sets, as for the
+// command line.
 //
 //   sinter_bench --benchmark_filter='^op/' --benchmark_repetitions=5 --benchmark_report_aggregates_only
 #ifdef SINTER_WITH_XNNPACK
 
 #include <benchmark/benchmark.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -123,6 +126,7 @@ void add_depthwise_twins(const std::string& name, const DepthwiseConvAttrs& a,
 }
 
 const bool registered = [] {
+  if (const char* cap = std::getenv("SINTER_CPU_CAP"); cap != nullptr) set_simd_cap(cap);
   add_conv_twins("3x3 32x32x16", conv(1, 1), {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}});
   add_conv_twins("3x3 56x56x64", conv(1, 1), {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}});
   add_conv_twins("3x3 s2 112x112x3", conv(2, 1), {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});

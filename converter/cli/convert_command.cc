@@ -27,7 +27,7 @@ namespace {
 struct ConvertArguments {
   CommonOptions common;
   std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
-                          weights = "stored", sign, quantize, calibrate, calibrator, max_drop;
+                          weights = "stored", sign, quantize, cpu, calibrate, calibrator, max_drop;
   int64_t samples = -1, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
@@ -163,7 +163,7 @@ void check_flags(const ConvertArguments& a) {
       {a.min_sqnr.has_value(), "--min-sqnr"},  {!a.max_drop.empty(), "--max-drop"},
       {!a.keep_float.empty(), "--keep-float"}, {!a.disabled_techniques.empty(), "--disable-technique"},
       {a.require_int8, "--require-int8"},      {a.adaptive_rounding, "--adaptive-rounding"},
-      {a.force_int8, "--force-int8"}};
+      {a.force_int8, "--force-int8"},          {!a.cpu.empty(), "--cpu"}};
   if (a.quantize.empty()) {
     std::vector<std::pair<bool, const char*>> all(std::begin(any), std::end(any));
     all.insert(all.end(), std::begin(integers), std::end(integers));
@@ -183,6 +183,20 @@ void check_flags(const ConvertArguments& a) {
   if (a.samples >= 0 && a.calibrate.empty())
     throw UsageError(
         "--samples limits the samples of --calibrate, which is missing; give --calibrate DATA, too");
+}
+
+// --cpu, or what the target usually has.
+Cpu chosen_cpu(const ConvertArguments& a) {
+  if (a.cpu.empty()) return usual_cpu(a.target);
+  const auto at =
+      std::find_if(std::begin(kCpus), std::end(kCpus), [&](Cpu c) { return a.cpu == cpu_name(c); });
+  if (at == std::end(kCpus))
+    throw UsageError(
+        fmt::format("--cpu {}: there is no table for it; there are {}", a.cpu, listed(kCpus, cpu_name)));
+  if (!has_cpu(a.target, *at))
+    throw UsageError(fmt::format("--cpu {}: no machine of --target {} has it; give the target that does",
+                                 a.cpu, a.target));
+  return *at;
 }
 
 void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
@@ -221,6 +235,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->quantization.runner.backends = options->backends;
   options->quantization.min_sqnr = a.min_sqnr;
   options->quantization.force_int8 = a.force_int8;
+  options->quantization.cpu = chosen_cpu(a);
   options->quantization.keep_float = a.keep_float;
   options->quantization.disabled = a.disabled_techniques;
   options->quantization.adaptive_rounding = a.adaptive_rounding;
@@ -510,7 +525,14 @@ void add_convert(CLI::App& app, Outcome& outcome) {
       "8 bits are too few, activations of 16 count as integers and are tried first");
   c->add_flag("--adaptive-rounding", a->adaptive_rounding,
               "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
-  c->add_flag("--force-int8", a->force_int8, "Integers also where float is faster by the table of costs");
+  c->add_option(
+      "--cpu", a->cpu,
+      fmt::format("The device's instruction set, by whose times --quantize decides where float is faster: "
+                  "{} (default: {}, {} and {} for targets x86_64, aarch64 and armv7)",
+                  listed(kCpus, cpu_name), cpu_name(usual_cpu("x86_64")), cpu_name(usual_cpu("aarch64")),
+                  cpu_name(usual_cpu("armv7"))));
+  c->add_flag("--force-int8", a->force_int8,
+              "Integers also where float is faster by the table of costs");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
                 "Data (.npz, layout of run --each) to measure the result with: labelled, or any with "

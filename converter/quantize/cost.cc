@@ -2,43 +2,12 @@
 
 #include <algorithm>
 
+#include "converter/quantize/cost_tables.h"
+
 namespace sinter::convert {
 namespace {
 
-// Nanoseconds for a step, and for each: multiplication (of whole vectors of output channels), output, input.
-struct Rate {
-  double step, product, output, input;
-};
-struct Rates {
-  Rate float32, int8, int16;
-};
-
-// Channels that a vector holds, and multiplications that one instruction sums.
-constexpr double kVector = 16, kDot = 4;
-
-constexpr Rates kConv = {{150, 0.0092, 0.05, 0.01}, {250, 0.0024, 0.12, 0.05}, {400, 0.013, 10, 0.05}};
-constexpr Rates kDepthwise = {{150, 0.028, 0.02, 0.02}, {250, 0.016, 0.1, 0.05}, {300, 0.22, 0.3, 0.1}};
-constexpr Rates kConvTranspose = {{300, 0.012, 0.1, 0.05}, {400, 0.008, 0.2, 0.1}, {500, 1, 5, 1}};
-// Weights that are read once, from outer caches where there are many.
-constexpr Rates kOneRow = {{60, 0.022, 0.1, 0.1}, {100, 0.0068, 0.3, 0.1}, {100, 0.013, 10, 0.1}};
-constexpr double kFarWeights = 1 << 20, kFarFloat = 0.1;  // elements; float32 products beyond them
-
-// For each step of a sequence in one direction, multiplication, and (as `output`) row of gates.
-constexpr Rates kRecurrent = {{250, 0.026, 2.6, 0}, {200, 0.019, 5, 0}, {200, 0.019, 5, 0}};
-
-// Products of two activations on int16 have a portable kernel only.
-constexpr Rate kPortable16 = {200, 1, 1, 0.1};
-
-// What is computed element by element; a table for one-input functions.
-constexpr Rates kArithmetic = {{60, 0, 0.2, 0}, {100, 0, 0.12, 0}, {100, 0, 0.16, 0}};
-constexpr Rates kFunction = {{60, 0, 0.37, 0}, {60, 0, 0.026, 0}, {60, 0, 0.35, 0}};
-constexpr Rates kCheapFunction = {{60, 0, 0.1, 0}, {60, 0, 0.026, 0}, {60, 0, 0.35, 0}};
-constexpr Rates kPRelu = {{60, 0, 0.13, 0}, {100, 0, 0.15, 0}, {100, 0, 0.17, 0}};
-constexpr Rates kPool = {{150, 0.1, 0.05, 0}, {200, 0.09, 0.1, 0}, {200, 0.14, 0.1, 0}};
-constexpr Rates kMovement = {{60, 0, 0.19, 0}, {60, 0, 0.055, 0}, {60, 0, 0.1, 0}};
-constexpr Rates kResize = {{200, 0, 0.5, 0.05}, {300, 0, 0.5, 0.05}, {300, 0, 0.5, 0.05}};
-constexpr Rates kOther = {{60, 0, 0.3, 0.1}, {60, 0, 0.3, 0.1}, {60, 0, 0.3, 0.1}};
-constexpr double kBoundaryStep = 60, kBoundary = 0.1;
+constexpr double kFarWeights = 1 << 20;  // elements: read from outer caches
 
 double elements(const Graph& g, ValueId id) {
   return id < 0 ? 0 : static_cast<double>(element_count(g.value(id).dims));
@@ -53,22 +22,22 @@ double whole(double n, double unit) {
 
 // Rates and multiplications of a node.
 struct Work {
-  Rates rates = kOther;
+  Rates rates;
   double float_products = 0, int8_products = 0;
 };
 
 // Every output is a sum over `depth`, of `group` groups of output channels.
-Work product(const Graph& g, const Node& node, double depth, double group) {
+Work product(const CostTable& t, const Graph& g, const Node& node, double depth, double group) {
   const double outputs = elements(g, node.outputs[0]), columns = last_dim(g, node.outputs[0]) / group;
   const double rows = outputs / last_dim(g, node.outputs[0]);
   Work w;
-  w.rates = kConv;
+  w.rates = t.conv;
   if (node.as<FullyConnectedAttrs>() != nullptr && rows <= 4) {
-    w.rates = kOneRow;
-    if (depth * columns > kFarWeights) w.rates.float32.product = kFarFloat;
+    w.rates = t.one_row;
+    if (depth * columns > kFarWeights) w.rates.float32.product = t.far_float;
   }
-  w.float_products = rows * group * whole(columns, kVector) * depth;
-  w.int8_products = rows * group * whole(columns, kVector) * whole(depth, kDot);
+  w.float_products = rows * group * whole(columns, t.vector) * depth;
+  w.int8_products = rows * group * whole(columns, t.vector) * whole(depth, t.dot);
   return w;
 }
 
@@ -80,7 +49,7 @@ double recurrent_products(const Graph& g, const Node& node) {
          (elements(g, node.inputs[1]) + elements(g, node.inputs[2]));
 }
 
-Work recurrent(const Graph& g, const Node& node) {
+Work recurrent(const CostTable& t, const Graph& g, const Node& node) {
   const Dims& weights = g.value(node.inputs[1]).dims;
   const double steps = elements(g, node.inputs[0]) / last_dim(g, node.inputs[0]);
   const auto of_steps = [&](const Rate& rate) {
@@ -88,43 +57,44 @@ Work recurrent(const Graph& g, const Node& node) {
     return Rate{steps * static_cast<double>(weights[0]) * each, rate.product, 0, rate.input};
   };
   Work w;
-  w.rates = {of_steps(kRecurrent.float32), of_steps(kRecurrent.int8), of_steps(kRecurrent.int16)};
+  w.rates = {of_steps(t.recurrent.float32), of_steps(t.recurrent.int8), of_steps(t.recurrent.int16)};
   if (elements(g, node.inputs[1]) + elements(g, node.inputs[2]) > kFarWeights)
-    w.rates.float32.product = kFarFloat;
+    w.rates.float32.product = t.far_float;
   w.float_products = w.int8_products = recurrent_products(g, node);
   return w;
 }
 
-Work work_of(const Graph& g, const Node& node) {
-  if (is_gated(node)) return recurrent(g, node);
+Work work_of(const CostTable& t, const Graph& g, const Node& node) {
+  if (is_gated(node)) return recurrent(t, g, node);
   Work w;
+  w.rates = t.other;
   if (node.outputs.empty() || node.outputs[0] < 0) return w;
   const double outputs = elements(g, node.outputs[0]);
   const auto weights = [&] { return elements(g, node.inputs[1]); };
   const auto window = [&](const IntList& kernel) {
     double taps = 1;
     for (int i = 0; i < kernel.size(); ++i) taps *= static_cast<double>(kernel[i]);
-    w.rates = kPool;
+    w.rates = t.pool;
     w.float_products = w.int8_products = outputs * taps;
     return w;
   };
   switch (node.op()) {
     case Op::kConv: {
       const auto group = static_cast<double>(std::max<int64_t>(node.as<ConvAttrs>()->group, 1));
-      return product(g, node, weights() / last_dim(g, node.outputs[0]), group);
+      return product(t, g, node, weights() / last_dim(g, node.outputs[0]), group);
     }
     case Op::kFullyConnected:
-      return product(g, node, last_dim(g, node.inputs[0]), 1);
+      return product(t, g, node, last_dim(g, node.inputs[0]), 1);
     case Op::kMatMul:
-      w = product(g, node, last_dim(g, node.inputs[0]), 1);
-      w.rates.int16 = kPortable16;
+      w = product(t, g, node, last_dim(g, node.inputs[0]), 1);
+      w.rates.int16 = t.portable_int16;
       return w;
     case Op::kDepthwiseConv:
-      w.rates = kDepthwise;
+      w.rates = t.depthwise;
       w.float_products = w.int8_products = outputs * weights() / last_dim(g, node.inputs[1]);
       return w;
     case Op::kConvTranspose:
-      w.rates = kConvTranspose;
+      w.rates = t.conv_transpose;
       w.float_products = w.int8_products =
           elements(g, node.inputs[0]) * weights() / last_dim(g, node.inputs[0]);
       return w;
@@ -134,10 +104,10 @@ Work work_of(const Graph& g, const Node& node) {
     case Op::kDiv:
     case Op::kMin:
     case Op::kMax:
-      w.rates = kArithmetic;
+      w.rates = t.arithmetic;
       return w;
     case Op::kPRelu:
-      w.rates = kPRelu;
+      w.rates = t.prelu;
       return w;
     case Op::kClamp:
     case Op::kAbs:
@@ -145,7 +115,7 @@ Work work_of(const Graph& g, const Node& node) {
     case Op::kLeakyRelu:
     case Op::kHardSigmoid:
     case Op::kHardSwish:
-      w.rates = kCheapFunction;
+      w.rates = t.cheap_function;
       return w;
     case Op::kSigmoid:
     case Op::kTanh:
@@ -156,17 +126,17 @@ Work work_of(const Graph& g, const Node& node) {
     case Op::kExp:
     case Op::kLog:
     case Op::kErf:
-      w.rates = kFunction;
+      w.rates = t.function;
       return w;
     case Op::kAvgPool:
       return window(node.as<AvgPoolAttrs>()->kernel);
     case Op::kMaxPool:
       return window(node.as<MaxPoolAttrs>()->kernel);
     case Op::kReduce:
-      w.rates = kPool;
+      w.rates = t.pool;
       return w;
     case Op::kResize:
-      w.rates = kResize;
+      w.rates = t.resize;
       return w;
     case Op::kConcat:
     case Op::kSlice:
@@ -174,7 +144,7 @@ Work work_of(const Graph& g, const Node& node) {
     case Op::kPad:
     case Op::kGather:
     case Op::kCopy:
-      w.rates = kMovement;
+      w.rates = t.movement;
       return w;
     case Op::kView:
       w.rates = {};
@@ -223,21 +193,24 @@ double multiply_adds(const Graph& g, const Node& node) {
   }
 }
 
-double float_cost(const Graph& g, const Node& node) {
-  const Work w = work_of(g, node);
+double float_cost(Cpu cpu, const Graph& g, const Node& node) {
+  const Work w = work_of(cost_table(cpu), g, node);
   return cost(g, node, w.rates.float32, w.float_products);
 }
 
-double int8_cost(const Graph& g, const Node& node) {
-  const Work w = work_of(g, node);
+double int8_cost(Cpu cpu, const Graph& g, const Node& node) {
+  const Work w = work_of(cost_table(cpu), g, node);
   return cost(g, node, w.rates.int8, w.int8_products);
 }
 
-double int16_cost(const Graph& g, const Node& node) {
-  const Work w = work_of(g, node);
+double int16_cost(Cpu cpu, const Graph& g, const Node& node) {
+  const Work w = work_of(cost_table(cpu), g, node);
   return cost(g, node, w.rates.int16, w.int8_products);
 }
 
-double boundary_cost(int64_t elements) { return kBoundaryStep + kBoundary * static_cast<double>(elements); }
+double boundary_cost(Cpu cpu, int64_t elements) {
+  const CostTable& t = cost_table(cpu);
+  return t.boundary_step + t.boundary * static_cast<double>(elements);
+}
 
 }  // namespace sinter::convert

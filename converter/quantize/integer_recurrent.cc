@@ -214,9 +214,9 @@ std::string no_integer_form(const Graph& g, const Node& node) {
   return "";
 }
 
-bool gains_on_integers(const Graph& g, const Node& node) {
-  const double cast = boundary_cost(element_count(g.value(node.inputs[0]).dims));
-  return int8_cost(g, node) + cast < float_cost(g, node);
+bool gains_on_integers(Cpu cpu, const Graph& g, const Node& node) {
+  const double cast = boundary_cost(cpu, element_count(g.value(node.inputs[0]).dims));
+  return int8_cost(cpu, g, node) + cast < float_cost(cpu, g, node);
 }
 
 QuantParams recurrent_grid(const Graph& g, const Node& node, double low, double high) {

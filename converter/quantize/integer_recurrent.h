@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/quantize/cost.h"
 #include "converter/quantize/quant_params.h"
 
 namespace sinter::convert {
@@ -17,7 +18,7 @@ ValueId recurrent_result(const Node& node);
 std::string no_integer_form(const Graph& graph, const Node& node);
 
 // Whether integers take less time there by cost.h's table, the cast of the input included.
-bool gains_on_integers(const Graph& graph, const Node& node);
+bool gains_on_integers(Cpu cpu, const Graph& graph, const Node& node);
 
 // The grid of a layer's input, seen between these numbers: int16, or int8 where sums of int16 may not fit 32
 // bits.

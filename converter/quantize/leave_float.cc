@@ -109,7 +109,7 @@ class Leaving {
     std::vector<ValueId> wide;
     for (const auto& [id, value] : plan_.wide) wide.push_back(id);
     if (also >= 0) wide.push_back(also);
-    return placement_cost(graph_, roles, wide);
+    return placement_cost(plan_.left.cpu, graph_, roles, wide);
   }
   double excess(const Noise& noise) const {
     double sum = 0;

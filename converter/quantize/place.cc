@@ -211,8 +211,8 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     if (left.force_int8 || read(node)) return false;
     const Dims &x = g.value(node.inputs[0]).dims, &y = g.value(node.outputs[0]).dims;
     if (node.as<ConvTransposeAttrs>() || (node.as<DepthwiseConvAttrs>() && x.back() != y.back())) return true;
-    const double boundary = boundary_cost(element_count(x));
-    return int8_cost(g, node) + (fed(node) ? -boundary : boundary) >= float_cost(g, node);
+    const double boundary = boundary_cost(left.cpu, element_count(x));
+    return int8_cost(left.cpu, g, node) + (fed(node) ? -boundary : boundary) >= float_cost(left.cpu, g, node);
   };
   for (bool again = true; again;) {
     again = false;
@@ -233,7 +233,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     if (!float_value(g, result)) continue;
     LayerFate fate{node.name, op_info(node.op())->name, result, roles[n] == Role::kInteger, {}};
     fate.multiply_adds = multiply_adds(g, node);
-    fate.float_time = float_cost(g, node), fate.integer_time = int8_cost(g, node);
+    fate.float_time = float_cost(left.cpu, g, node), fate.integer_time = int8_cost(left.cpu, g, node);
     if (!fate.integer) {
       const auto asked = left.find(result);
       if (asked != left.end())
@@ -241,9 +241,9 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
       else if (const std::string why = is_recurrent(node.op()) ? no_integer_form(g, node) : ""; !why.empty())
         fate.left = {Reason::kNoKernel, why + "; weights of 1024 numbers or more are kept in 8 bits"};
       else if (is_recurrent(node.op()))
-        fate.left = {
-            !left.asks_for_integers() && !gains_on_integers(g, node) ? Reason::kSlower : Reason::kAccuracy,
-            "weights of 1024 numbers or more are kept in 8 bits"};
+        fate.left = {!left.asks_for_integers() && !gains_on_integers(left.cpu, g, node) ? Reason::kSlower
+                                                                                        : Reason::kAccuracy,
+                     "weights of 1024 numbers or more are kept in 8 bits"};
       else if (kinds[n] == Kind::kFloat)
         fate.left.reason = Reason::kNoKernel;
       else if (kinds[n] == Kind::kSteep)

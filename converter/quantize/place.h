@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/quantize/cost.h"
 #include "converter/quantize/quant_params.h"
 
 namespace sinter::convert {
@@ -27,8 +28,9 @@ struct LeftFloat {
 };
 // Operations that must stay float, by their first output.
 struct LeftMap : std::map<ValueId, LeftFloat> {
-  bool force_int8 = false;    // nothing else stays float for being slower on integers
-  bool require_int8 = false;  // nor for having integers on one side only
+  bool force_int8 = false;     // nothing else stays float for being slower on integers
+  bool require_int8 = false;   // nor for having integers on one side only
+  Cpu cpu = Cpu::kAvx512Vnni;  // whose costs decide what is slower
 
   bool asks_for_integers() const { return force_int8 || require_int8; }
 };

@@ -57,6 +57,8 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
   plan_.graph.ledger = std::make_shared<TypeLedger>();  // trials decide nothing
   plan_.left.force_int8 = options.force_int8;
   plan_.left.require_int8 = options.require_int8;
+  plan_.left.cpu = options.cpu;
+  summary_.cpu = options.cpu;
 }
 
 bool Quantizer::enabled(const char* technique) const {

@@ -27,8 +27,9 @@ std::span<const Technique> quantization_techniques();
 // Signal to noise of an output against the float graph, over the samples that were measured.
 struct OutputNoise {
   std::string name;
-  double db = 0;                          // 999: no difference
-  std::optional<Interval> interval = {};  // that samples like these have with 95 % confidence
+  double db = 0;  // 999: no difference
+  // That samples of the same kind have with 95 % confidence; of other kinds it states nothing.
+  std::optional<Interval> interval = {};
 };
 
 // The same over all samples of --evaluate.
@@ -45,6 +46,7 @@ struct QuantizeOptions {
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
   bool adaptive_rounding = false;       // however long it takes
   bool force_int8 = false;              // also where float is faster
+  Cpu cpu = Cpu::kAvx512Vnni;           // of the device: its costs decide where float is faster
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
   // Signal to noise that every output must have, in dB, on samples that the ranges were not chosen by;
@@ -93,12 +95,13 @@ struct Suggestion {
 };
 
 struct QuantizeSummary {
-  std::string mode = "int8";  // as --quantize takes it
-  int64_t samples = 0;        // that chose
-  int64_t refitted = 0;       // that the file is fitted to, `outputs` being of one without them; 0: `samples`
-  int64_t measured = 0;       // that `outputs` are of
-  bool held_out = true;       // nothing was chosen by these; false: there are too few samples for that
-  int rounded = 0;            // values
+  std::string mode = "int8";   // as --quantize takes it
+  Cpu cpu = Cpu::kAvx512Vnni;  // that times are estimated for
+  int64_t samples = 0;         // that chose
+  int64_t refitted = 0;  // that the file is fitted to, `outputs` being of one without them; 0: `samples`
+  int64_t measured = 0;  // that `outputs` are of
+  bool held_out = true;  // nothing was chosen by these; false: there are too few samples for that
+  int rounded = 0;       // values
   size_t integer_steps = 0;
   std::vector<LayerFate> layers;  // that take or give float32, in order; int8w, int4w: those with weights
   uint64_t bytes_before = 0, bytes_after = 0;  // of the weights; int8w, int4w

@@ -28,7 +28,7 @@ RecurrentGrids Quantizer::recurrent_grids(const Graph& graph, const Observations
   for (const Node& node : graph.nodes) {
     const ValueId result = recurrent_result(node);
     if (result == kAbsent || plan_.left.contains(result) || !no_integer_form(graph, node).empty()) continue;
-    if (!plan_.left.asks_for_integers() && !gains_on_integers(graph, node)) continue;
+    if (!plan_.left.asks_for_integers() && !gains_on_integers(plan_.left.cpu, graph, node)) continue;
     const TensorSummary* x = seen.find(node.inputs[0]);
     if (x != nullptr && x->elements > 0 && x->not_finite == 0)
       grids[result] = recurrent_grid(graph, node, x->all.min, x->all.max);

@@ -1,5 +1,7 @@
 #include "converter/quantize/slower.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -21,7 +23,7 @@ using Wide = std::map<ValueId, ValueId>;  // values of 16 bits
 // Which values cross a border with a cost, and what nodes cost on either side.
 class Borders {
  public:
-  explicit Borders(const Graph& graph) : g_(graph), uses_(graph), roots_(function_roots(graph)) {}
+  Borders(Cpu cpu, const Graph& graph) : cpu_(cpu), g_(graph), uses_(graph), roots_(function_roots(graph)) {}
 
   const Uses& uses() const { return uses_; }
   // Made and read inside one function: never rounded.
@@ -38,21 +40,22 @@ class Borders {
   bool crosses(ValueId id) const {
     return id >= 0 && !g_.is_constant(id) && g_.value(id).dtype == DType::kFloat32 && !inner(id);
   }
-  double rounding(ValueId id) const { return boundary_cost(element_count(g_.value(id).dims)); }
+  double rounding(ValueId id) const { return boundary_cost(cpu_, element_count(g_.value(id).dims)); }
   double widening(ValueId id) const {
     const int p = uses_.producer[static_cast<size_t>(id)];
     const bool product = p >= 0 && weight_axis(g_, g_.nodes[static_cast<size_t>(p)]) >= 0;
     return rounding(id) * (product ? kFreeOften : 1);
   }
-  double on_floats(const Node& node) const { return node.op() == Op::kView ? 0 : float_cost(g_, node); }
+  double on_floats(const Node& node) const { return node.op() == Op::kView ? 0 : float_cost(cpu_, g_, node); }
   // A function is one table, however many nodes it takes.
   double on_integers(const Node& node, const Wide& wide = {}) const {
     if (node.op() == Op::kView || (is_function(roots_, node) && inner(node.outputs[0]))) return 0;
-    if (wide.empty()) return int8_cost(g_, node);
+    if (wide.empty()) return int8_cost(cpu_, g_, node);
     const ValueId y = node.outputs[0];
-    if (is_function(roots_, node)) return wide.contains(root(y)) ? int16_cost(g_, node) : int8_cost(g_, node);
+    if (is_function(roots_, node))
+      return wide.contains(root(y)) ? int16_cost(cpu_, g_, node) : int8_cost(cpu_, g_, node);
     if (weight_axis(g_, node) >= 0)
-      return wide.contains(node.inputs[0]) ? int16_cost(g_, node) : int8_cost(g_, node);
+      return wide.contains(node.inputs[0]) ? int16_cost(cpu_, g_, node) : int8_cost(cpu_, g_, node);
     // What meets 16 bits is widened first; what is to have 8 is narrowed then.
     std::vector<ValueId> around = node.inputs;
     around.push_back(y);
@@ -63,12 +66,13 @@ class Borders {
       any |= wide.contains(id);
       if (!wide.contains(id)) others += rounding(id);
     }
-    return any ? int16_cost(g_, node) + others : int8_cost(g_, node);
+    return any ? int16_cost(cpu_, g_, node) + others : int8_cost(cpu_, g_, node);
   }
 
  private:
   ValueId root(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
 
+  const Cpu cpu_;
   const Graph& g_;
   Uses uses_;
   std::vector<ValueId> roots_;
@@ -78,8 +82,9 @@ int64_t units(double cost) { return static_cast<int64_t>(std::llround(cost * kUn
 
 }  // namespace
 
-double placement_cost(const Graph& g, const std::vector<Role>& roles, const std::vector<ValueId>& wide) {
-  const Borders borders(g);
+double placement_cost(Cpu cpu, const Graph& g, const std::vector<Role>& roles,
+                      const std::vector<ValueId>& wide) {
+  const Borders borders(cpu, g);
   const Wide held = with_moved(g, roles, wide);
   double sum = 0;
   for (size_t n = 0; n < g.nodes.size(); ++n)
@@ -99,7 +104,7 @@ double placement_cost(const Graph& g, const std::vector<Role>& roles, const std:
 }
 
 LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
-  const Borders borders(g);
+  const Borders borders(left.cpu, g);
   const std::vector<Role> roles = assign_roles(g, left);
   MinCut cut;  // label 1: on integers
   std::vector<int> variable(g.nodes.size(), MinCut::kZero);
@@ -133,10 +138,13 @@ LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
   LeftMap result;
   for (size_t n = 0; n < g.nodes.size(); ++n)
     if (variable[n] != MinCut::kZero && !labels[static_cast<size_t>(variable[n])])
-      result[g.nodes[n].outputs[0]] = {Reason::kSlower, "integers would cost more here than they save"};
+      result[g.nodes[n].outputs[0]] = {
+          Reason::kSlower,
+          fmt::format("integers would cost more here than they save on {}", cpu_name(left.cpu))};
   LeftMap all = left;
   all.insert(result.begin(), result.end());
-  const double before = placement_cost(g, roles), after = placement_cost(g, assign_roles(g, all));
+  const double before = placement_cost(left.cpu, g, roles),
+               after = placement_cost(left.cpu, g, assign_roles(g, all));
   return before - after > std::max(kLeastSlowShare * before, kLeastTime) ? result : LeftMap{};
 }
 

@@ -6,7 +6,7 @@
 namespace sinter::convert {
 
 // What one run costs with these roles, and 16 bits for these values, in cost.h's unit.
-double placement_cost(const Graph& graph, const std::vector<Role>& roles,
+double placement_cost(Cpu cpu, const Graph& graph, const std::vector<Role>& roles,
                       const std::vector<ValueId>& wide = {});
 
 // The operations that make the whole cheapest by staying float (minimum cut), with Reason::kSlower. Those

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int64_t kMostKeptBytes = 32 << 20;
 constexpr int64_t kFewest = 4, kMost = 128;
-constexpr double kUnseen = 3,
-                 kLouder = 4;  // samples that an interval allows for, and how much louder they are
+// Samples that an interval allows for, and by what power of the tail they are louder than the loudest judge.
+constexpr double kUnseen = 3, kTailPower = 2.5, kLeastLouder = 2, kMostLouder = 30;
 constexpr size_t kFewestHalved = 8;
 constexpr size_t kRunsOfHalves = 12;
 constexpr float kHalfEven = 12582912.0f;  // 1.5 * 2^23: adding it leaves no place for a fraction
@@ -88,6 +88,20 @@ double student_t(size_t freedom) {
   return z + (z * z * z + z) / (4 * static_cast<double>(freedom));
 }
 
+// How much louder than the loudest one samples may be that were not measured: by how far the louder half of
+// the measured ones reaches above the median.
+double louder_unseen(std::span<const double> noise) {
+  std::vector<double> sorted(noise.begin(), noise.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+  if (!(median > 0)) return kMostLouder;
+  double logarithms = 0, count = 0;
+  for (const double x : sorted)
+    if (x > median) logarithms += std::log(x / median), ++count;
+  const double tail = count > 0 ? logarithms / count : 0;
+  return std::clamp(std::exp(kTailPower * tail), kLeastLouder, kMostLouder);
+}
+
 int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   int64_t bytes = 0;
   for (const ValueId id : ids) bytes += element_count(graph.value(id).dims) * 4;
@@ -145,7 +159,7 @@ std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<
   const double whole = 10 * std::log10(all_signal / all_noise), reach = student_t(n - 1) * error;
   // What was not seen: by the rule of three, of as many samples again three may be louder than the loudest
   // one.
-  const double unseen = kUnseen * kLouder * *std::max_element(noise.begin(), noise.end());
+  const double unseen = kUnseen * louder_unseen(noise) * *std::max_element(noise.begin(), noise.end());
   const double low = std::min(whole - reach, 10 * std::log10(all_signal / (all_noise + unseen)));
   return Interval{low, whole + reach};
 }

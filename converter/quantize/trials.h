@@ -35,9 +35,10 @@ Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samp
 struct Interval {
   double low = 0, high = 0;
 };
-// The jackknife in dB with Student's t; the low end also allows for three samples of four times the loudest
-// noise, as many as may have been missed (rule of three). `signal` and `noise` hold the squares of each
-// sample. nullopt: of fewer than two samples, or where leaving one out leaves no signal or no noise.
+// The jackknife in dB with Student's t. The low end also allows for three samples that are louder than the
+// loudest one, as many as may have been missed (rule of three): 2 to 30 times as loud, the more the heavier
+// the tail of the measured noise is. `signal` and `noise` hold the squares of each sample. nullopt: of fewer
+// than two samples, or where leaving one out leaves no signal or no noise.
 std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise);
 
 // Which of the kept samples: what is chosen on one half shows on the other what it is worth. All of them,

@@ -167,6 +167,8 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                       {"op", l.op},
                       {"integer", l.integer},
                       {"multiply_adds", l.multiply_adds},
+                      {"float_ns", l.float_time},
+                      {"integer_ns", l.integer_time},
                       {"reason", reason_name(l.left.reason)},
                       {"detail", l.left.detail},
                       {"int16_activations", l.wide}});
@@ -219,6 +221,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"layers", layers},
                            {"measured_samples", q.measured},
                            {"held_out", q.held_out},
+                           {"fitted_samples", std::max(q.samples, q.refitted)},
                            {"outputs", outputs},
                            {"techniques", techniques},
                            {"noise", sources},
@@ -227,6 +230,7 @@ nlohmann::json to_json(const QuantizeSummary& q) {
                            {"reached", q.reached}};
   if (q.bytes_before == 0) {
     const Shares shares = integer_shares(q);
+    result["cpu"] = cpu_name(q.cpu);
     result["integer_multiply_adds_share"] = shares.multiply_adds, result["integer_time_share"] = shares.time;
   }
   if (q.variation) result["output_variation"] = *q.variation;
@@ -249,10 +253,10 @@ std::string to_text(const QuantizeSummary& q) {
           ? fmt::format("{:<9} weights of {} of {} operations, {} -> {} bytes\n", q.mode, integer,
                         q.layers.size(), q.bytes_before, q.bytes_after)
           : fmt::format(
-                "{:<9} {:.0f} % of the multiply-adds and {:.0f} % of the estimated time, {} of {} "
+                "{:<9} {:.0f} % of the multiply-adds and {:.0f} % of the estimated time ({}), {} of {} "
                 "operations; ranges of {} values from {} samples\n",
-                q.mode, 100 * shares.multiply_adds, 100 * shares.time, integer, q.layers.size(), q.rounded,
-                q.samples);
+                q.mode, 100 * shares.multiply_adds, 100 * shares.time, cpu_name(q.cpu), integer,
+                q.layers.size(), q.rounded, std::max(q.samples, q.refitted));
   if (const std::string reasons = reasons_text(q); !reasons.empty()) text += "float     " + reasons + "\n";
   if (const auto wide =
           std::count_if(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return !l.wide.empty(); }))
@@ -272,6 +276,11 @@ std::string to_text(const QuantizeSummary& q) {
                 : fmt::format("signal    {}{} over noise in '{}', on {}{}\n", decibels(outputs[i].db),
                               interval_text(outputs[i]), outputs[i].name, measured_text(q),
                               outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
+  if (!outputs.empty() && q.held_out && q.bytes_before == 0)
+    text +=
+        fmt::format("          for data of this kind: other data can have less{}\n",
+                    q.refitted > 0 ? fmt::format("; the file was then fitted to all {} samples", q.refitted)
+                                   : std::string());
   if (!outputs.empty() && q.measured < kManyJudges)
     text += fmt::format("          few samples: give --calibrate {} or more to be surer of it\n",
                         5 * kManyJudges);

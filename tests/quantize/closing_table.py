@@ -21,7 +21,7 @@ import suite  # noqa: E402
 from onnx import helper, numpy_helper  # noqa: E402
 
 TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
-              "adaptive-rounding", "bias-correction", "leave-float", "wide-activations"]
+              "adaptive-rounding", "bias-correction", "leave-float", "wide-activations", "refit"]
 PLAIN = [x for name in TECHNIQUES for x in ("--disable-technique", name)]
 MOST_LINES = 12
 LITTLE = 20  # dB
@@ -151,6 +151,13 @@ def held_out(s):
     reported, later = q["outputs"][0], q["evaluation"]["outputs"][0]["sqnr_db"]
     s.check("one sample in five is held out", q["held_out"] and 10 <= q["measured_samples"] <= 12 and
             q["samples"] + q["measured_samples"] == 60, (q["samples"], q["measured_samples"]))
+    s.check("the file is fitted to all in the end", q["fitted_samples"] == 60 and
+            any(x["name"] == "refit" and x["kept"] for x in q["techniques"]), (q["fitted_samples"], q["techniques"]))
+    s.check("the table has that, and what the interval is of", any("for data of this kind" in line and "fitted to all 60" in line
+                                                                       for line in table), table)
+    _, bare = s.call(s.path("tabular.onnx"), s.path("few.npz"), "--quantize", "int8", "--force-int8", "--disable-technique", "refit")
+    s.check("the judges judged a file without them", bare["outputs"] == q["outputs"] and bare["fitted_samples"] == q["samples"],
+            (bare["outputs"], q["outputs"]))
     s.check("the interval holds what comes later", reported["low_db"] < later < reported["high_db"], (reported, later))
     s.check("and is narrow enough to be of use", reported["high_db"] - reported["low_db"] < 20, reported)
     s.check("the table has them", any(re.search(r"dB \(\d+\.\d to \d+\.\d\) over noise in 'y', on 1\d samples held out", line) for line in table),
@@ -281,7 +288,29 @@ def ledger(s):
     ledger_of(s, "attention, int8w", os.path.join(HERE, "nets", "attention.onnx"), s.path("c.npz"), "--quantize", "int8w")
 
 
+def costs_of_the_device(s):
+    """What is slower on integers follows --target and --cpu, not the machine that converts."""
+    kept = {}
+    for name, flags in (("avx512vnni", []), ("avx512vnni", ["--target", "portable"]), ("avx2", ["--cpu", "avx2"]),
+                        ("dotprod", ["--target", "portable", "--cpu", "dotprod"])):
+        _, q = s.net("depthwise", "--quantize", "int8", *flags)
+        s.check(f"{flags}: the costs of {name}", q["cpu"] == name, q.get("cpu"))
+        layers = [(x["node"], x["integer"]) for x in q["layers"]]
+        s.check(f"{flags}: one choice for one table", kept.setdefault(name, layers) == layers, (kept[name], layers))
+    s.check("without dot products of bytes, depthwise convolutions stay float", sum(x for _, x in kept["avx512vnni"]) >
+            sum(x for _, x in kept["avx2"]), kept)
+    _, q = s.net("depthwise", "--quantize", "int8", "--cpu", "avx2", "--force-int8")
+    s.check("unless they are asked for", sum(x["integer"] for x in q["layers"]) >= 11, q["layers"])
+    s.check("every operation has both times", all(x["float_ns"] > 0 and x["integer_ns"] > 0 for x in q["layers"]), q["layers"])
+    model = os.path.join(HERE, "nets", "depthwise.onnx")
+    for flags, words in ((["--cpu", "z80"], "there are avx512vnni"), (["--cpu", "neon"], "no machine of --target x86_64")):
+        said = cli.call(s.sinter, "convert", model, "-o", s.path("n.sinter"), "--target", "x86_64", "--quantize", "int8", "--calibrate",
+                        s.path("c.npz"), *flags)
+        s.check(f"{flags} is refused", said.code == 2 and words in said.err and not os.path.exists(s.path("n.sinter")), said.why())
+
+
 def everything(s):
+    costs_of_the_device(s)
     ledger(s)
     held_out(s)
     streamed(s)

@@ -22,7 +22,9 @@ Case case_of(const A& attrs, const std::vector<Dims>& inputs, const Dims& output
 Case conv(int64_t side, int64_t in, int64_t out, int64_t kernel) {
   return case_of(ConvAttrs{}, {{1, side, side, in}, {out, kernel, kernel, in}}, {1, side, side, out});
 }
-double ratio(const Case& c) { return int8_cost(c.graph, c.node) / float_cost(c.graph, c.node); }
+double ratio(const Case& c, Cpu cpu = Cpu::kAvx512Vnni) {
+  return int8_cost(cpu, c.graph, c.node) / float_cost(cpu, c.graph, c.node);
+}
 
 TEST(Cost, DenseConvolutionsGainMost) {
   EXPECT_LT(ratio(conv(56, 64, 64, 3)), 0.35);
@@ -30,8 +32,22 @@ TEST(Cost, DenseConvolutionsGainMost) {
   EXPECT_LT(ratio(conv(56, 24, 144, 1)), 0.9);
   // 1064 and 285 microseconds were measured.
   const Case c = conv(56, 64, 64, 3);
-  EXPECT_NEAR(float_cost(c.graph, c.node), 1064e3, 200e3);
-  EXPECT_NEAR(int8_cost(c.graph, c.node), 285e3, 60e3);
+  EXPECT_NEAR(float_cost(Cpu::kAvx512Vnni, c.graph, c.node), 1064e3, 200e3);
+  EXPECT_NEAR(int8_cost(Cpu::kAvx512Vnni, c.graph, c.node), 285e3, 60e3);
+}
+
+TEST(Cost, FollowsTheInstructionSet) {
+  const Case deep = conv(56, 64, 64, 3),
+             depthwise = case_of(DepthwiseConvAttrs{}, {{1, 56, 56, 144}, {3, 3, 144}}, {1, 56, 56, 144});
+  // Without dot products of bytes little is won; 2644 and 1917 microseconds were measured with AVX2.
+  EXPECT_NEAR(ratio(deep, Cpu::kAvx2), 1917.0 / 2644, 0.05);
+  EXPECT_GT(ratio(deep, Cpu::kNeon), 2 * ratio(deep, Cpu::kDotprod));
+  // 202 and 275 microseconds.
+  EXPECT_NEAR(ratio(depthwise, Cpu::kAvx2), 275.0 / 202, 0.15);
+  EXPECT_LT(ratio(depthwise), 1);
+  for (const char* target : {"x86_64", "aarch64", "armv7", "portable"})
+    EXPECT_TRUE(has_cpu(target, usual_cpu(target)));
+  EXPECT_FALSE(has_cpu("aarch64", Cpu::kAvx2));
 }
 
 TEST(Cost, MultiplyAddsOfEveryProduct) {
@@ -57,8 +73,8 @@ TEST(Cost, RecurrentLayersGainWithTheirWidth) {
   EXPECT_LT(ratio(lstm(20, 256, 512)), 0.4);
   // 3248 and 819 microseconds were measured.
   Case c = lstm(20, 256, 512);
-  EXPECT_NEAR(float_cost(c.graph, c.node), 3248e3, 300e3);
-  EXPECT_NEAR(int8_cost(c.graph, c.node), 819e3, 100e3);
+  EXPECT_NEAR(float_cost(Cpu::kAvx512Vnni, c.graph, c.node), 3248e3, 300e3);
+  EXPECT_NEAR(int8_cost(Cpu::kAvx512Vnni, c.graph, c.node), 819e3, 100e3);
   // Its first result may be absent.
   c.node.outputs = {kAbsent, c.node.outputs[0]};
   EXPECT_EQ(multiply_adds(c.graph, c.node), 20 * 4 * 512 * (256 + 512));
@@ -67,20 +83,22 @@ TEST(Cost, RecurrentLayersGainWithTheirWidth) {
 TEST(Cost, SmallStepsCostTheirOverhead) {
   const Case c = conv(2, 3, 2, 1);
   EXPECT_GT(ratio(c), 1);
-  EXPECT_LT(float_cost(c.graph, c.node), 1000);
+  EXPECT_LT(float_cost(Cpu::kAvx512Vnni, c.graph, c.node), 1000);
 }
 
 TEST(Cost, GrowsWithTheWork) {
-  for (double (*cost)(const Graph&, const Node&) : {float_cost, int8_cost, int16_cost}) {
-    const auto of = [&](const Case& c) { return cost(c.graph, c.node); };
-    EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 32, 16, 3)));
-    EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 16, 32, 3)));
-    EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(9, 16, 16, 3)));
-    EXPECT_LT(of(case_of(AddAttrs{}, {{100}, {100}}, {100})), of(case_of(AddAttrs{}, {{900}, {900}}, {900})));
-    EXPECT_LT(of(case_of(FullyConnectedAttrs{}, {{1, 64}, {10, 64}}, {1, 10})),
-              of(case_of(FullyConnectedAttrs{}, {{1, 640}, {10, 640}}, {1, 10})));
-  }
-  EXPECT_LT(boundary_cost(10), boundary_cost(10000));
+  for (double (*cost)(Cpu, const Graph&, const Node&) : {float_cost, int8_cost, int16_cost})
+    for (const Cpu cpu : kCpus) {
+      const auto of = [&](const Case& c) { return cost(cpu, c.graph, c.node); };
+      EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 32, 16, 3)));
+      EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(8, 16, 32, 3)));
+      EXPECT_LT(of(conv(8, 16, 16, 3)), of(conv(9, 16, 16, 3)));
+      EXPECT_LT(of(case_of(AddAttrs{}, {{100}, {100}}, {100})),
+                of(case_of(AddAttrs{}, {{900}, {900}}, {900})));
+      EXPECT_LT(of(case_of(FullyConnectedAttrs{}, {{1, 64}, {10, 64}}, {1, 10})),
+                of(case_of(FullyConnectedAttrs{}, {{1, 640}, {10, 640}}, {1, 10})));
+    }
+  for (const Cpu cpu : kCpus) EXPECT_LT(boundary_cost(cpu, 10), boundary_cost(cpu, 10000));
 }
 
 TEST(Cost, GroupsCountTheirOwnChannelsOnly) {
@@ -88,8 +106,9 @@ TEST(Cost, GroupsCountTheirOwnChannelsOnly) {
   a.group = 4;
   const Case grouped = case_of(a, {{1, 28, 28, 64}, {64, 3, 3, 16}}, {1, 28, 28, 64}),
              whole = conv(28, 64, 64, 3);
-  EXPECT_NEAR(float_cost(grouped.graph, grouped.node) * 4, float_cost(whole.graph, whole.node),
-              0.2 * float_cost(whole.graph, whole.node));
+  EXPECT_NEAR(float_cost(Cpu::kAvx512Vnni, grouped.graph, grouped.node) * 4,
+              float_cost(Cpu::kAvx512Vnni, whole.graph, whole.node),
+              0.2 * float_cost(Cpu::kAvx512Vnni, whole.graph, whole.node));
 }
 
 TEST(Cost, TablesBeatFunctions) {
