@@ -12,7 +12,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr int64_t kMostKeptBytes = 32 << 20;
-constexpr int64_t kFewest = 4, kMost = 128;
+constexpr int64_t kFewest = 4, kMost = 96;
 // Samples that an interval allows for, and by what power of the tail they are louder than the loudest judge.
 constexpr double kUnseen = 3, kTailPower = 2.5, kLeastLouder = 2, kMostLouder = 30;
 constexpr size_t kFewestHalved = 8;

@@ -22,7 +22,7 @@ from onnx import helper, numpy_helper  # noqa: E402
 
 REASONS = {"no kernel", "range", "accuracy", "slower", "user"}
 TECHNIQUES = ["equalize", "depthwise-scales", "smooth", "function-ranges", "measured-ranges", "weight-steps",
-              "adaptive-rounding", "bias-correction", "wide-activations", "leave-float"]
+              "adaptive-rounding", "bias-correction", "wide-activations", "leave-float", "refit"]
 
 
 class Suite(suite.Suite):

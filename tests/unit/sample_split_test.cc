@@ -151,7 +151,7 @@ TEST(SqnrInterval, HoldsNinetyFivePercentOfDraws) {
     for (const size_t n : {10, 25, 64}) {
       std::normal_distribution<double> logarithm(0, deviation);
       const double truth = -10 * std::log10(std::exp(deviation * deviation / 2));
-      constexpr int kDraws = 600;
+      constexpr int kDraws = 4000;
       int held = 0;
       for (int draw = 0; draw < kDraws; ++draw) {
         const std::vector<double> signal(n, 1);
