@@ -531,8 +531,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
                   "{} (default: {}, {} and {} for targets x86_64, aarch64 and armv7)",
                   listed(kCpus, cpu_name), cpu_name(usual_cpu("x86_64")), cpu_name(usual_cpu("aarch64")),
                   cpu_name(usual_cpu("armv7"))));
-  c->add_flag("--force-int8", a->force_int8,
-              "Integers also where float is faster by the table of costs");
+  c->add_flag("--force-int8", a->force_int8, "Integers also where float is faster by the table of costs");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
                 "Data (.npz, layout of run --each) to measure the result with: labelled, or any with "

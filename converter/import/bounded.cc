@@ -16,7 +16,7 @@ namespace {
 
 CompareAttrs comparing(CompareFn fn) { return {static_cast<int64_t>(fn)}; }
 
-// What stands at an end of a type's order: infinities, or an integer type's limits.
+// The end of a type's order: infinities, or an integer type's limits.
 ConstantPtr fill_constant(DType t, double number) {
   if (is_float(t) || std::isfinite(number)) return Constant::scalar(t, number);
   const auto range = range_of_type(t);

@@ -1,6 +1,6 @@
 // Operations on bounded values. A bounded value is computed at its maximum; the elements beyond a length are
-// padding, whose numbers mean nothing. An operation of the graph never sees lengths, so what is emitted here
-// keeps padding out of the used elements: it is filled with what changes no result, or pushed behind them.
+// padding, whose numbers mean nothing. Operations of the graph ignore lengths, so what is emitted here keeps
+// padding out of the used elements: it is filled with what changes no result, or pushed behind them.
 #pragma once
 
 #include <string>

@@ -188,7 +188,7 @@ class BoundedEmitter : private BoundedOperands {
     for (int64_t k = 0; k < tuple; ++k) {
       ValueId part = n_.slice(in_[1], last, k, 1);
       const auto at = static_cast<size_t>(k);
-      // One element more lies behind the first axis only.
+      // Only the first axis has one element more.
       part = b_.indices(part, of_[0][at], dims[at], dims[at] + (k == 0));
       if (k == 0) {
         const ValueId zero = n_.add_constant(Constant::scalar_int(n_.dtype(part), 0));

@@ -108,7 +108,7 @@ ValueId Lengths::fixed_form(ValueId bounded) const {
   return it == fixed_.end() ? kAbsent : it->second;
 }
 
-// A constant stands on the right, and constants of a chain of sums or products are joined.
+// A constant is on the right, and constants of a chain of sums or products are joined.
 std::optional<LengthId> Lengths::simplified(LengthFn fn, LengthId a, LengthId b) {
   const Term x = terms_[static_cast<size_t>(a)], y = terms_[static_cast<size_t>(b)];
   const auto number = known(b);

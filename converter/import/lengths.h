@@ -45,7 +45,7 @@ class Lengths {
   explicit Lengths(GraphLowering& owner) : owner_(owner) {}
 
   LengthId constant(int64_t number);
-  // An int64 scalar of the graph that lies within `range` whenever it matters.
+  // An int64 scalar of the graph that is within `range` whenever it matters.
   LengthId symbol(ValueId scalar, IntegerRange range);
   LengthId combine(LengthFn fn, LengthId a, LengthId b);
   LengthId add(LengthId a, LengthId b) { return combine(LengthFn::kAdd, a, b); }

@@ -32,7 +32,7 @@ double float_cost(Cpu cpu, const Graph& graph, const Node& node);
 double int8_cost(Cpu cpu, const Graph& graph, const Node& node);
 // The same with activations of 16 bits.
 double int16_cost(Cpu cpu, const Graph& graph, const Node& node);
-// Quantize, Dequantize or Requantize of so many elements, the latter being the dearer one.
+// Quantize, Dequantize or Requantize of this many elements; the last costs most.
 double boundary_cost(Cpu cpu, int64_t elements);
 
 }  // namespace sinter::convert

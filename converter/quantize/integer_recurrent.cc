@@ -232,7 +232,7 @@ void integer_recurrent(Graph& g, const RecurrentGrids& grids) {
   if (grids.empty()) return;
   const Uses uses(g);
   std::vector<Node> old = std::move(g.nodes), nodes;
-  g.nodes = old;  // what uses say
+  g.nodes = old;  // as `uses` lists them
   Builder builder(g);
   builder.set_target(&nodes);
   for (Node& node : old) {

@@ -125,7 +125,7 @@ class Leaving {
     if (sum > 0 && activations > 0) correction_ = std::clamp(activations / sum * 1.05, 0.2, 50.0);
   }
 
-  // Where only activations can be helped, the noise of all weights together is what is left, and tells how
+  // Where only activations can be helped, the noise of all weights together is what is left, and decides how
   // many must be: by now they are rounded better than each was alone.
   void measure_weights() {
     Graph graph = with_rounded_weights(plan_, roles_);

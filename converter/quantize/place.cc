@@ -39,7 +39,7 @@ ConstantPtr reciprocals(const Graph& g, ValueId id) {
   return Constant::of<float>(DType::kFloat32, g.value(id).dims, items);
 }
 
-constexpr double kFarConstant = 1e4;  // masks and the like; a range that holds them has no steps left
+constexpr double kFarConstant = 1e4;  // such as masks; a range that holds them has no steps left
 
 // What is joined with other values under one range: data, or constants that leave it steps.
 bool joinable(const Graph& g, ValueId id) {
@@ -112,7 +112,7 @@ std::vector<double> least_steps(const Graph& g, const Node& node, size_t channel
   return least;
 }
 
-// Weights per output channel; other constants that are no slopes and no scalars as a whole. What is joined
+// Weights per output channel; other constants that are neither slopes nor scalars as a whole. What is joined
 // with other values is rounded as these are.
 void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantParams* y) {
   if (const int64_t axis = weight_axis(g, node); axis >= 0) {
@@ -348,7 +348,7 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
     g.value(q[0]).name = g.value(id).name.empty() ? "" : g.value(id).name + "." + dtype_name(p.type);
     g.value(q[0]).order = g.value(d[0]).order = g.value(id).order;
     rounded[id] = d[0];
-    // A public result is what the integers say, under its name.
+    // A public result is dequantized from the integers, under its name.
     if (!integer_made.contains(id)) return;
     for (ValueId& output : g.outputs) {
       if (output != id) continue;

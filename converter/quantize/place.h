@@ -49,7 +49,7 @@ struct LayerFate {
 enum class Role {
   kFloat,
   kReader,   // a product in float whose operand comes from integers
-  kInteger,  // products with constant weights, and what lies between them
+  kInteger,  // products with constant weights, and what is between them
 };
 // One for every node. An operation that could compute on integers and is not in `left` may still stay float
 // where that gains nothing.

@@ -20,7 +20,7 @@ constexpr Technique kTechniques[] = {
     {"equalize", "rescale channels between products so that all of them use the steps that they share"},
     {"depthwise-scales", "rescale channels in front of depthwise convolutions, where that is free"},
     {"smooth", "move outlier channels into the weights of the products that read them"},
-    {"function-ranges", "cut ranges to where the functions that read a value tell numbers apart"},
+    {"function-ranges", "cut ranges to where the functions that read a value are not flat"},
     {"measured-ranges", "of several ranges for a value, take the one that costs the outputs least"},
     {"weight-steps", "cut single large weights that the inputs hardly use, where that makes finer steps"},
     {"adaptive-rounding", "round weights up or down so that they make up for each other's errors"},

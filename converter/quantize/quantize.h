@@ -24,7 +24,7 @@ struct Technique {
 };
 std::span<const Technique> quantization_techniques();
 
-// Signal to noise of an output against the float graph, over the samples that were measured.
+// SQNR of an output against the float graph, over the samples that were measured.
 struct OutputNoise {
   std::string name;
   double db = 0;  // 999: no difference
@@ -49,7 +49,7 @@ struct QuantizeOptions {
   Cpu cpu = Cpu::kAvx512Vnni;           // of the device: its costs decide where float is faster
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
-  // Signal to noise that every output must have, in dB, on samples that the ranges were not chosen by;
+  // SQNR that every output must have, in dB, on samples that the ranges were not chosen by;
   // operations are left in float until it does.
   std::optional<double> min_sqnr;
   // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
@@ -77,7 +77,7 @@ struct NoiseSource {
   std::string done = {};  // what was done about it: "float", "int16 activations"; empty: nothing
 };
 
-// An output with too little signal, and what of its noise is loudest.
+// An output with a low SQNR, and the largest part of its noise.
 struct LowOutput {
   std::string name;
   double db = 0;
@@ -85,7 +85,7 @@ struct LowOutput {
   std::string cause;    // in words
 };
 
-// What could be asked for instead, as measured on the same samples.
+// What other settings give, measured on the same samples.
 struct Suggestion {
   std::string flags, what;             // of sinter convert; what they do
   double before_db = 0, after_db = 0;  // of the worst output
@@ -113,7 +113,7 @@ struct QuantizeSummary {
   std::vector<NoiseSource> sources;  // the loudest first
   std::optional<double> float_accuracy, accuracy;
   std::optional<Evaluation> evaluation;
-  bool reached = true;   // what min_sqnr and max_drop ask for
+  bool reached = true;   // the targets min_sqnr and max_drop are met
   double wanted_db = 0;  // below which an output is one of these:
   std::vector<LowOutput> low;
   std::vector<Suggestion> remedies;  // the one to try first comes first

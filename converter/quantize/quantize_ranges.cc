@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// What is measured on few samples must differ by so many dB to count.
+// What is measured on few samples must differ by this many dB to count.
 constexpr double kSurelyBetter = 1, kSurelyBetterOfFew = 3;
 constexpr size_t kMostRulesMixed = 5;  // that a single value is tried with
 constexpr double kWideMargin = 0.25;   // int16 has steps to spare for what was not seen
@@ -146,7 +146,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   summary_.techniques.push_back(
       {"measured-ranges",
        fmt::format("{}, margin {:.2f}{}", to_string(rules[rule].calibrator), rules[rule].margin,
-                   rules[rule].cut == Cut::kNoise ? ", cut for the least noise" : ""),
+                   rules[rule].cut == Cut::kNoise ? ", cut for the smallest noise" : ""),
        first, after, after > first});
 }
 

@@ -13,12 +13,12 @@
 namespace sinter::convert {
 namespace {
 
-// Signal to noise that a recurrent layer's weights must leave, and above what is asked for, in dB.
+// SQNR that a recurrent layer's weights must leave, and its margin above the target, in dB.
 constexpr double kLeastRecurrent = 35, kRecurrentMargin = 6;
 constexpr double kCorrectionBudget = 1e9;  // for finding out means, in run_cost's unit
-// Multiplications that adaptive rounding may take if it was not asked for: some seconds.
+// Multiplications that adaptive rounding may take unless it was requested: some seconds.
 constexpr double kRoundingBudget = 2e10;
-// Of fewer samples means say too little: face landmarks lost 9 dB on others than the 11 seen.
+// Means of fewer samples are weak evidence: face landmarks lost 9 dB on others than the 11 seen.
 constexpr size_t kFewestToRun = 16;
 
 }  // namespace

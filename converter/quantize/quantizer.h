@@ -1,7 +1,7 @@
-// The stages of a static quantization, and what they know together. quantize.h is what others call.
+// The stages of a static quantization, and their common state. quantize.h is what others call.
 //
-// A stage proposes; whether its proposal is taken is decided by what the outputs hear, most often on samples
-// that the proposal was not made from.
+// A stage proposes; whether its proposal is taken is decided by the noise in the outputs, most often on
+// samples that the proposal was not made from.
 #pragma once
 
 #include <map>
@@ -38,8 +38,8 @@ class Quantizer {
 
   // ---- quantize_rewriting.cc: techniques that change the float graph, but not what it computes
   using Rewriting = int (*)(Graph&, const Observations&);
-  // Whether the float graph changed. One after the other is tried on what is there; then all of them, for
-  // where one alone shows nothing as long as another's noise is louder.
+  // Whether the float graph changed. One after the other is tried on the graph so far; then all of them, as
+  // one alone may show nothing while another's noise is larger.
   bool rewrite();
   // A value with other channels is not what the model calls by its name.
   void rename_scaled();
@@ -84,7 +84,7 @@ class Quantizer {
   void refit(IntegerGraph* built);
   bool keeps_targets(const Graph& refitted);
 
-  // ---- quantize_advice.cc: outputs that have too little signal
+  // ---- quantize_advice.cc: outputs with a low SQNR
   void advise(const Graph& rounded);
   // `leaving`: also by leaving more in float.
   void measure_remedies(bool leaving);
@@ -94,11 +94,12 @@ class Quantizer {
   // Whether min_sqnr is decided by samples that nothing else is chosen by: those of
   // QuantizeOptions::evaluate, or those that were held out.
   bool has_judges() const { return options_.evaluate || judges_; }
-  // The worst output's signal to noise on them.
+  // The worst output's SQNR on them.
   double judge(const Graph& rounded);
   const Trials& judging() const { return judges_ ? *judges_ : *trials_; }
   Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }
-  // Few kept samples say too little of how far values reach: nothing is clipped then, unless that wins much.
+  // Few kept samples are weak evidence of how far values reach: nothing is clipped then, unless that gains
+  // much.
   bool few_samples() const { return trials_->size() < kManySamples; }
   RangeRule asked_rule() const;
   Step step(const char* what) const;
@@ -112,7 +113,7 @@ class Quantizer {
   QuantizationPlan from_half(const QuantizationPlan& plan) const;
   // What is to be expected of a plan: of from_half(plan), on samples that it was not made from.
   Noise foresee(const QuantizationPlan& plan, size_t most) const;
-  // Signal to noise of the worst output, on few samples.
+  // SQNR of the worst output, on few samples.
   double measured(const QuantizationPlan& plan, Part part = Part::kAll) const;
 
   Graph& graph_;

@@ -1,7 +1,7 @@
 // Which of the given samples choose (ranges, rewritings, what stays float) and which judge the result: the
-// signal to noise that is reported is that of samples that nothing was chosen by.
+// reported SQNR is that of samples by which nothing was chosen.
 //
-// One sample in five judges, 128 at most. Judges stand in runs: neighbours are often frames of one film or
+// One sample in five judges, 128 at most. Judges come in runs: neighbours are often frames of one film or
 // parts of one picture, and a judge between two of these has as good as been seen. Of a known number there
 // are five runs, each at a place in its fifth of the data that a hash of the run's number gives, so that
 // periodic data do not put all judges into one class; a stream has one at the end of blocks that double in

@@ -98,7 +98,7 @@ OpenArray open_npy(std::string name, std::unique_ptr<ByteStream> stream, std::st
   NpyHeader header = read_npy_header(*stream, what);
   if (!header.column_major) return {std::move(name), header, std::move(stream), std::move(what)};
   Bytes bytes;
-  // In pieces: a header may promise more than there is.
+  // In pieces: a header may claim more than there is.
   while (bytes.size() < header.data_bytes) {
     const size_t at = bytes.size(), n = std::min<size_t>(header.data_bytes - at, 16 << 20);
     bytes.resize(at + n);
@@ -113,7 +113,7 @@ std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
   Archive archive(zip_open(text.c_str(), ZIP_RDONLY, &code), Discard());
   if (!archive) {
     if (code == ZIP_ER_OPEN || code == ZIP_ER_READ || code == ZIP_ER_NOENT) {
-      FileStream readable(path);  // says why not
+      FileStream readable(path);  // reports the reason if not
     }
     throw DataError(text + " is not a .npz file: it is not a zip archive; write it with numpy.savez");
   }
@@ -166,7 +166,7 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path) {
   std::vector<OpenArray> arrays;
   if (extension == ".npy") {
     arrays.push_back(open_npy("", std::make_unique<FileStream>(path), what));
-    // Cut off?  The size of a plain file tells.
+    // Cut off? The size of a plain file shows it.
     std::error_code unknown;
     const auto size = std::filesystem::file_size(path, unknown);
     const NpyHeader& h = arrays.back().header;
@@ -218,7 +218,7 @@ template <class T>
 void refuse_not_finite(const SampleInput& input, const Bytes& bytes, int64_t sample) {
   const size_t n = bytes.size() / sizeof(T);
   const auto* x = reinterpret_cast<const T*>(bytes.data());
-  // x - x is zero for what is finite, NaN for the rest; their sum does not have to be looked at one by one.
+  // x - x is zero for what is finite, NaN for the rest; their sum saves a check of each element.
   T sum = 0;
   for (size_t i = 0; i < n; ++i) sum += x[i] - x[i];
   if (sum == 0) return;

@@ -15,7 +15,7 @@ namespace {
 constexpr double kUnits = 100;  // of the cut, in one of cost.h's
 // What is won by less float would not show: in the whole run's time, and in nanoseconds.
 constexpr double kLeastSlowShare = 0.05, kLeastTime = 3000;
-// A product gives float32 as it gives int8, unless both are wanted.
+// A product gives float32 as it gives int8, unless both are needed.
 constexpr double kFreeOften = 0.3;
 
 using Wide = std::map<ValueId, ValueId>;  // values of 16 bits
@@ -125,8 +125,8 @@ LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
       cut.add_cost(of(r), maker, MinCut::kNever);
     }
     if (!borders.crosses(id)) continue;
-    const int rounded = cut.add_variable();  // 1: some reader wants integers
-    const int whole = cut.add_variable();    // 1: no reader wants floats
+    const int rounded = cut.add_variable();  // 1: some reader takes integers
+    const int whole = cut.add_variable();    // 1: no reader takes floats
     for (const int r : readers) {
       cut.add_cost(of(r), rounded, MinCut::kNever);
       cut.add_cost(whole, of(r), MinCut::kNever);

@@ -78,7 +78,7 @@ Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise)
   return result;
 }
 
-// Beyond which 2.5 % of Student's distribution lie.
+// Beyond which 2.5 % of Student's distribution are.
 double student_t(size_t freedom) {
   static constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
                                       2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};

@@ -19,7 +19,7 @@ struct Noise {
   std::vector<double> outputs;
 
   double worst() const;
-  // Signal to noise of the worst output; 999: there is no noise.
+  // SQNR of the worst output; 999: no noise.
   double worst_db() const;
   Noise& operator+=(const Noise& other);
 };
@@ -31,7 +31,7 @@ Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samp
                   const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
                   int64_t* count);
 
-// The signal to noise of an output, in dB, that all samples like the measured ones have with 95 % confidence.
+// The SQNR of an output, in dB, that all samples like the measured ones have with 95 % confidence.
 struct Interval {
   double low = 0, high = 0;
 };
@@ -74,8 +74,8 @@ class Trials {
    public:
     // `exact`: computes what the exact graph does (its weights may be scaled otherwise).
     Probe(const Trials& trials, const Graph& exact);
-    // By every other sample, so that what only one half says can be told from what both do. Of one sample:
-    // the same twice.
+    // By every other sample, so that what only one half shows can be distinguished from what both show. Of
+    // one sample: the same twice.
     struct Halves {
       Noise even, odd;
       Noise both() const;

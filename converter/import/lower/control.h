@@ -27,7 +27,7 @@ struct PlannedLoop {
   ValueId trips = kAbsent, condition = kAbsent;
   int64_t max_trips = 0;
   bool exact = false;              // runs exactly max_trips times
-  bool known_start = false;        // ... if the body never says stop
+  bool known_start = false;        // ... if the body never stops the loop
   bool may_grow = false;           // carried values may have other lengths from trip to trip
   std::vector<ValueId> carried;    // initial values
   std::vector<std::string> names;  // of the body's parameters: iteration, condition, carried
@@ -45,15 +45,15 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                                  bool body_gives_condition);
 // Replaces carried sequences by stacks (stack.h), so that the loop can be planned. False: refused.
 bool stack_carried(NodeLowering& n, const ImportedGraph& source, PlannedLoop* loop);
-// What a Loop's body says about its condition. That its result is the condition that it was given, or the
-// constant true:
+// What is known of a Loop's condition from its body. That its result is the condition that it was given, or
+// the constant true:
 bool never_stops(const ImportedGraph& body);
 // That it is known in every trip: it follows from constants, the trip's number, shapes and lengths, and
 // carried values that start as constants and stay ones.
 bool condition_folds(NodeLowering& n, const ImportedGraph& body, const std::vector<ValueId>& carried);
 // Stacks one value per iteration along a new first axis.
 ValueId stack(NodeLowering& n, const std::vector<ValueId>& items);
-// The node's results are these, as far as they are wanted; false if one is unknown.
+// The node's results are these, as far as they are used; false if one is unknown.
 bool give_results(NodeLowering& n, const std::vector<ValueId>& results);
 
 }  // namespace sinter::convert

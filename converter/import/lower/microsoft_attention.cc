@@ -3,7 +3,7 @@
 //
 // A masked key gets `mask_filter_value` added to its score, a finite number, and a key beyond a causal query
 // the lowest float32. So a query of which every key is masked still has weights: those of its scores where
-// the filter leaves them standing (-10000), equal ones where it swallows them (-3.4e38).
+// they survive the filter (-10000), equal ones where it swallows them (-3.4e38).
 #include "converter/import/lower/microsoft_attention.h"
 
 #include <cmath>
@@ -65,7 +65,7 @@ ValueId kept_keys(NodeLowering& n, ValueId mask, const KeyCounts& l) {
   return t == DType::kBool ? v : compared(n, CompareFn::kGreater, v, n.scalar(t, 0));
 }
 
-// Key j is seen by query i if j <= past + i; the last query sees all of them. Constant, [1, 1, S, T].
+// Query i attends to key j if j <= past + i; the last query attends to all of them. Constant, [1, 1, S, T].
 ValueId causal_keys(NodeLowering& n, const KeyCounts& l) {
   ValueId last = n.add(n.reshape(index_row(n, l.queries), {1, 1, l.queries, 1}),
                        n.add_constant(Constant::scalar_int(DType::kInt64, l.past)));
@@ -149,7 +149,7 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
     ValueId mask = n.emit(
         WhereAttrs{},
         {keep, n.scalar(t, 0), n.scalar(t, std::isinf(filter) ? filter : std::max(filter, lowest(t)))});
-    // Where all keys are masked, a filter that leaves the scores standing does nothing but cost them digits.
+    // Where all keys are masked, a filter that the scores survive only costs them digits.
     if (!swallows && std::isfinite(filter))
       mask = n.sub(mask, n.emit(ReduceAttrs{static_cast<int64_t>(ReduceFn::kMax), IntList{3}, 1}, {mask}));
     // Two lowest numbers are one again.

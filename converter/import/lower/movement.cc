@@ -60,8 +60,8 @@ ValueId indices_for(NodeLowering& n, ValueId indices, int64_t length) {
   if (const ConstantPtr c = n.constant(indices))
     for (const int64_t i : c->as_int64s())
       if (i < -length || i >= length)
-        return n.refuse_advising("store indices that lie within the axis",
-                                 "index {} is outside an axis of {}", i, length),
+        return n.refuse_advising("store indices within the axis", "index {} is outside an axis of {}", i,
+                                 length),
                kUnknown;
   return t == DType::kInt32 || t == DType::kInt64 ? indices : n.cast(indices, DType::kInt64);
 }

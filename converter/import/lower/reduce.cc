@@ -9,7 +9,7 @@
 namespace sinter::convert {
 namespace {
 
-// Axes by attribute or input; none: all, unless noop_with_empty_axes says none at all.
+// Axes by attribute or input; none: all, or with noop_with_empty_axes no axis.
 ValueId reduce(NodeLowering& n, ReduceFn fn, ValueId x) {
   if (x == kAbsent) return n.refuse("has no input"), kUnknown;
   std::vector<int64_t> axes;
@@ -20,14 +20,15 @@ ValueId reduce(NodeLowering& n, ReduceFn fn, ValueId x) {
   std::sort(axes.begin(), axes.end());
   return n.emit(ReduceAttrs{static_cast<int64_t>(fn), int_list(axes), keep}, {x});
 }
-// Means, roots and logarithms of integers are cut to integers, unless a fraction is what their reader takes:
-// then in floating point, narrowed to float32 at the end.
+// Means, roots and logarithms of integers are cut to integers, unless their reader takes fractions: then in
+// floating point, narrowed to float32 at the end.
 template <class Compute>
 bool with_fractions(NodeLowering& n, Compute compute) {
   const ValueId x = n.input(0);
   if (x < 0 || is_float(n.dtype(x)) || !n.wants_fractions()) return n.output(0, compute(x));
   const DType wide = bit_width(n.dtype(x)) > 16 ? DType::kFloat64 : DType::kFloat32;
-  // Of pictures and truth values nobody wants the standard's whole numbers; of counts and sums somebody may.
+  // The standard's whole numbers are never intended for pictures and truth values; for counts and sums they
+  // may be.
   if (wide == DType::kFloat64)
     n.warn(
         "'{}' is {}, of which {} gives whole numbers; the result is read or declared as floating point, and "

@@ -295,7 +295,7 @@ bool lower_range(NodeLowering& n) {
   const auto start = n.constant_double(0), limit = n.constant_double(1), delta = n.constant_double(2);
   if (!start || !limit || !delta) return false;
   if (*delta == 0 || !std::isfinite(*start) || !std::isfinite(*limit) || !std::isfinite(*delta))
-    return n.refuse("from {} to {} by {} is no range", *start, *limit, *delta);
+    return n.refuse("from {} to {} by {} is not a range", *start, *limit, *delta);
   const bool wide = t == DType::kFloat64;
   const double span =
       wide ? *limit - *start : static_cast<double>(static_cast<float>(*limit) - static_cast<float>(*start));

@@ -130,7 +130,7 @@ bool lower_mel(NodeLowering& n) {
     const double hz = 700 * (std::pow(10.0, (static_cast<double>(i) * step + first) / 2595) - 1);
     const double edge = std::floor((static_cast<double>(*dft) + 1) * hz / static_cast<double>(*rate));
     if (!(edge >= 0 && edge <= static_cast<double>(rows)))
-      return n.refuse("an edge frequency lies outside the spectrum");
+      return n.refuse("an edge frequency is outside the spectrum");
     edges.push_back(static_cast<int64_t>(edge));
   }
   std::vector<double> out(static_cast<size_t>(rows * *bins));
