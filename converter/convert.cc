@@ -249,6 +249,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const std::optional<ImportedModel> imported =
       import_model(onnx, diagnostics, 2 * options.lowering.most_operations);
   if (!imported) return std::nullopt;
+  if (options.external_files) options.external_files(imported->external_files);
   report.onnx_nodes = imported->graph.nodes.size();
   std::optional<Graph> graph = lower_model(*imported, options.lowering, diagnostics, &report.fates);
   if (!graph || diagnostics.refused()) return std::nullopt;

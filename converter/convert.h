@@ -54,6 +54,9 @@ struct ConversionOptions {
   std::string evaluate, label;
   // Called with the plan and the whole file before the file takes its name; what it throws leaves no file.
   std::function<void(const PlannedModel&, const std::filesystem::path&)> check;
+  // Called with the files of the model's external data, before anything is written. What it throws ends the
+  // conversion.
+  std::function<void(const std::vector<std::filesystem::path>&)> external_files;
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;

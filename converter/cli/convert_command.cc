@@ -383,7 +383,14 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   for (const std::string& item : a.constants)
     read.push_back({"--const", split(item, "--const", "NAME=FILE.npy").second});
   check_output(a.out);
-  check_outputs({{"-o", a.out}, {"--report", a.report}}, read);
+  const std::vector<NamedFile> written{{"-o", a.out}, {"--report", a.report}};
+  check_outputs(written, read);
+  options.external_files = [written](const std::vector<std::filesystem::path>& files) {
+    std::vector<NamedFile> data;
+    for (const std::filesystem::path& file : files)
+      data.push_back({"the model's external data", file.string()});
+    check_outputs(written, data);
+  };
   const Arrays labelled = labelled_data(a);
   std::optional<PublicKey> signer;
   if (!a.sign.empty()) {

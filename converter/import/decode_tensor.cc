@@ -102,6 +102,12 @@ std::shared_ptr<const MappedFile> TensorDecoder::external(const std::string& loc
   return file;
 }
 
+std::vector<std::filesystem::path> TensorDecoder::external_files() const {
+  std::vector<std::filesystem::path> files;
+  for (const auto& [location, file] : opened_) files.push_back(folder_ / location);
+  return files;
+}
+
 ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const std::string& place,
                                      const std::string& op) {
   ImportedTensor t;

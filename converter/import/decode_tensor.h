@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "converter/import/imported_graph.h"
 #include "converter/import/reader.h"
@@ -29,6 +30,9 @@ class TensorDecoder {
   ImportedTensor decode(const onnx_pb::TensorProto& proto, const std::string& place, const std::string& op);
   ImportedTensor decode(const onnx_pb::SparseTensorProto& proto, const std::string& place,
                         const std::string& op);
+
+  // The files that decoding has opened so far.
+  std::vector<std::filesystem::path> external_files() const;
 
  private:
   std::shared_ptr<const MappedFile> external(const std::string& location, std::string* problem);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -117,6 +118,7 @@ struct ImportedModel {
   std::map<std::string, std::string> metadata;
   ImportedGraph graph;
   std::vector<ImportedFunction> functions;
+  std::vector<std::filesystem::path> external_files;  // whose data its tensors use
 };
 
 }  // namespace sinter::convert

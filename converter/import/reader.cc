@@ -80,6 +80,7 @@ class Reader {
     names_.clear();
     m.graph = graph(proto.graph(), m.opsets);
     for (const auto& f : proto.functions()) m.functions.push_back(function(f, m.opsets));
+    m.external_files = tensors_.external_files();
     return m;
   }
 

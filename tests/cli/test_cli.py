@@ -235,6 +235,16 @@ class Files(Case):
                 self.assertEqual(before, [contents(p) for p in (model, arrays, key)])
         self.says(0, "inspect", self.digits)
 
+    def test_results_never_replace_external_data(self):
+        for weights, args in (("weights.bin", ["-o", self.path("./weights.bin")]),
+                              ("weights.json", ["-o", self.path("split.sinter"), "--report", self.path("weights.json")])):
+            with self.subTest(args=args):
+                onnx.save(onnx.load(DIGITS), self.path("split.onnx"), save_as_external_data=True, location=weights, size_threshold=0)
+                before = contents(self.path(weights))
+                self.says(2, "convert", self.path("split.onnx"), *args, words=("external data", "would be lost"))
+                self.assertEqual(before, contents(self.path(weights)))
+        self.says(0, "convert", self.path("split.onnx"), "-o", self.path("split.sinter"))
+
     def test_a_report_without_a_place_is_found_before_the_work(self):
         out = self.path("early.sinter")
         self.says(6, "convert", DIGITS, "-o", out, "--report", self.path("no/r.json"), words=("folder", "create it"), lines=1)
@@ -695,7 +705,7 @@ class Backends(Case):
         r = self.says(0, "run", self.wave, *inputs, *other)
         line = r.err.strip().splitlines()
         self.assertEqual(len(line), 1, r.err)
-        for words in ("1 of 2 steps falls back", "Trig from simd to reference", "no simd kernel"):
+        for words in ("1 of 2 steps falls back", "Trig from simd to reference", "the simd backend has no kernel"):
             self.assertIn(words, line[0])
         self.assertEqual(self.says(0, "run", self.wave, *inputs, *other, "--quiet").err, "")
         lists = [self.json("run", self.wave, *inputs, *other)["fallbacks"],
@@ -706,9 +716,9 @@ class Backends(Case):
             self.assertEqual(found, lists[0])
         self.assertEqual([(f["op"], f["name"], f["expected"], f["backend"]) for f in lists[0]],
                          [("Trig", "wave", "simd", "reference")])
-        self.assertIn("no simd kernel", lists[0][0]["reason"])
+        self.assertIn("the simd backend has no kernel", lists[0][0]["reason"])
         for args in (("run", self.wave, *inputs, *other, "--profile"), ("inspect", self.wave, *other, "--steps")):
-            noted = [x for x in self.says(0, *args).out.splitlines() if "[not simd: no simd kernel" in x]
+            noted = [x for x in self.says(0, *args).out.splitlines() if "[not simd: the simd backend has no kernel" in x]
             self.assertEqual(len(noted), 1, args)
             self.assertIn("Trig", noted[0])
         self.says(0, "inspect", self.wave, *other, words=("fallbacks 1 of 2", "Trig"))
