@@ -162,8 +162,11 @@ class Faults(unittest.TestCase):
         self.fails(self.start("run", self.model, "--inputs", self.inputs, "--outputs", os.path.join(folder, "y.npz"),
                               limits=[(resource.RLIMIT_FSIZE, 100)]), "cannot be written")
         self.assertEqual(os.listdir(folder), [])
+        os.symlink("/dev/full", os.path.join(folder, "r.json"))
         self.fails(self.start("convert", self.onnx, "-o", os.path.join(folder, "net.sinter"), "--quiet", "--report",
-                              "/dev/full/r.json"), "cannot be written")
+                              os.path.join(folder, "r.json")), "cannot be written")
+        self.fails(self.start("convert", self.onnx, "-o", os.path.join(folder, "net.sinter"), "--quiet", "--report",
+                              "/dev/full/r.json"), "the folder does not exist")
         with open("/dev/full", "wb") as full:
             self.fails(self.start("inspect", self.model, "--steps", stdout=full), "standard output")
             self.fails(self.start("inspect", self.model, "--json", stdout=full), "standard output")

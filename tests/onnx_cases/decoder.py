@@ -47,7 +47,7 @@ def one_token():
                      {**x, **caches, **({} if known else {"n": past})}, "y nk nv",
                      {**bias, **({"n": past} if known else {})}, more=() if known else (
                          {**x, **caches, "n": np.array([0], np.int32)}, {**x, **caches, "n": np.array([5], np.int32)}),
-                     fails=() if known else (({**x, **caches, "n": np.array([6], np.int32)}, "an update written at 6"),))
+                     fails=() if known else (({**x, **caches, "n": np.array([6], np.int32)}, "an update at 6 exceeds a cache of 6"),))
     mask = np.array([[1, 0, 1, 1], [0, 1, 1, 1]], np.int32)
     added = floats("dec a", 1, HEADS, 1, 4)
     masked = ["q", "k", "v", "m", "a", "pk", "pv", "n"]
