@@ -286,7 +286,7 @@ CASES = {
     "add_constant": (binary("Add", 1, 8, 1, 1), 32), "extremes": (extremes, 28), "pad": (pad, 29),
     "where": (where, 28), "where_constant": (where_constant, 29), "concat": (concat, 31),
     "concat_alike": (concat_alike, 30), "scatter": (scatter, 29), "split": (split, 32), "moved": (moved, 25), "max_pool": (max_pool, 32),
-    "largest": (largest, 29), "attention": (attention, 25), "attention_masked": (attention_masked, 29),
+    "largest": (largest, 29), "attention": (attention, 25), "attention_masked": (attention_masked, 28),
     "mixing": (mixing, 29), "transposed": (transposed, 31), "signal": (signal, 30),
     "batch_norm_scale": (batch_norm_scale, 32), "dead_channels": (dead_channels, 30), "quotient": (quotient, 30),
     "lstm": (recurrent("LSTM", 4, 40), 30), "gru": (recurrent("GRU", 3, 40), 30), "rnn": (recurrent("RNN", 1, 40), 30),
