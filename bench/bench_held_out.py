@@ -78,12 +78,12 @@ def measure(args, case, number, scratch):
     calibration, evaluation = (os.path.join(scratch, x) for x in ("c.npz", "e.npz"))
     for file, arrays in zip((calibration, evaluation), case.draw(number, args.calibration)):
         np.savez(file, **arrays)
-    said = subprocess.run([args.sinter, "convert", case.model, "-o", os.path.join(scratch, "q.sinter"), "--quantize", "int8",
+    outcome = subprocess.run([args.sinter, "convert", case.model, "-o", os.path.join(scratch, "q.sinter"), "--quantize", "int8",
                            "--calibrate", calibration, "--evaluate", evaluation, "--metric", "sqnr", "--json", *case.flags,
                            *shlex.split(args.options)], capture_output=True, text=True)
-    if said.returncode != 0:
-        sys.exit(f"{case.name}, draw {number}: exit {said.returncode}: {said.stderr.strip()[:300]}")
-    q = json.loads(said.stdout)["quantized"]
+    if outcome.returncode != 0:
+        sys.exit(f"{case.name}, draw {number}: exit {outcome.returncode}: {outcome.stderr.strip()[:300]}")
+    q = json.loads(outcome.stdout)["quantized"]
     fresh = min(q["evaluation"]["outputs"], key=lambda x: x["sqnr_db"])
     told = next(x for x in q["outputs"] if x["name"] == fresh["name"])
     return {"model": case.name, "draw": number, "fresh": fresh["sqnr_db"], "told": told["sqnr_db"],

@@ -42,7 +42,7 @@ class Bounded {
   // ---- checks while running (CheckLength). Each gives a length that fails the run unless the check holds:
   // whoever reads it is held to it. Refused where it never holds.
 
-  // `length`, which lies within `range` if `found` keeps `rule` with `limit`.
+  // `length`, which is within `range` if `found` keeps `rule` with `limit`.
   LengthId check(LengthRule rule, LengthId length, LengthId found, LengthId limit, IntegerRange range);
   // 0 to `most`; at most another; equal to another, which it meets in an axis.
   LengthId at_most(LengthId length, int64_t most, LengthRule rule);

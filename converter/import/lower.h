@@ -110,8 +110,8 @@ class GraphLowering {
   // Lowers `source` right here, in this graph: If with a known condition, Scan and Loop unrolled. Parameters
   // are this graph's values. Results are the source's outputs (kUnknown where refused).
   std::vector<ValueId> inline_body(const ImportedGraph& source, const std::vector<ValueId>& parameters);
-  // In a body: lowers nodes of the enclosing graph as if they stood there, but for the values of some names.
-  // Gives what `wanted` names stand for then.
+  // In a body: lowers nodes of the enclosing graph as if they were there, but for the values of some names.
+  // Returns the values of the `wanted` names.
   std::vector<ValueId> lower_behind(const std::map<std::string, ValueId>& given,
                                     const std::vector<const ImportedNode*>& nodes,
                                     const std::vector<std::string>& wanted);

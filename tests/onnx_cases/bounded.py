@@ -106,7 +106,7 @@ def slices():
     cut = [node("Add", "at three", "end"), node("Slice", "x at end a", "cut", name="cut_out")]
     # Near the end there are fewer elements.
     yield simple("bounded_running_start", [*cut, node("Relu", "cut", "y")], start[0], constants=three, more=start[1:])
-    # ... which what follows does not take: the run fails, and says where.
+    # ... which what follows does not take: the run fails, and names the step.
     few = "fewer than the 3 elements that are needed behind it (CheckLength 'cut_out')"
     ends = [(feed, f"a slice from {k} on has {few}") for feed in start for k in feed["at"] if k in (9, 10, -1, -12, 99)]
     for name, needs, constants in (

@@ -152,7 +152,7 @@ def running_branches():
             ("size", [node("Size", "p", "y")], "y:l"),
             ("later", [node("Mul", "p two", "m"), node("Abs", "m", "n"), node("Add", "n p", "o"), node("Reshape", "o s", "r"),
                        node("Neg", "r", "y")], "y"),
-            # What a reader reads besides stands behind the If.
+            # What a reader reads besides comes behind the If.
             ("besides", [node("Neg", "x", "h"), node("Flatten", "h", "f", axis=0), node("Shape", "f", "fs"),
                          node("Reshape", "p fs", "r"), node("Add", "r f", "y"), node("Flatten", "p", "z")], "y z"),
             # Shapes that follow from either rank are bounded.

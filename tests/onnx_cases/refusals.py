@@ -197,7 +197,7 @@ def behind_what_is_open():
                                info("v")], [info("k_o", kind=TensorProto.BOOL, shape=[]), info("v_o")])
     grown = node("Loop", ["n", "", "x"], "h", body=grows, name="the_loop")
     yield refused("behind_growing_carry", of([grown, slope], constants={"n": np.int64(1000)}), "behind", "slope")
-    # The most that it could grow to is no size.
+    # The bound of its growth is not a size.
     for name, trips in (("large", 2**40), ("overflow", 2**62)):
         yield refused(f"growing_carry_{name}", of([grown, slope], constants={"n": np.int64(trips)}), "the_loop", "carried value 0",
                       "grows", "--bound the_loop=N", "behind", "slope")

@@ -304,9 +304,9 @@ def costs_of_the_device(s):
     s.check("every operation has both times", all(x["float_ns"] > 0 and x["integer_ns"] > 0 for x in q["layers"]), q["layers"])
     model = os.path.join(HERE, "nets", "depthwise.onnx")
     for flags, words in ((["--cpu", "z80"], "there are avx512vnni"), (["--cpu", "neon"], "no machine of --target x86_64")):
-        said = cli.call(s.sinter, "convert", model, "-o", s.path("n.sinter"), "--target", "x86_64", "--quantize", "int8", "--calibrate",
+        outcome = cli.call(s.sinter, "convert", model, "-o", s.path("n.sinter"), "--target", "x86_64", "--quantize", "int8", "--calibrate",
                         s.path("c.npz"), *flags)
-        s.check(f"{flags} is refused", said.code == 2 and words in said.err and not os.path.exists(s.path("n.sinter")), said.why())
+        s.check(f"{flags} is refused", outcome.code == 2 and words in outcome.err and not os.path.exists(s.path("n.sinter")), outcome.why())
 
 
 def everything(s):

@@ -54,7 +54,7 @@ struct AttentionScores {
 struct AttentionForm {
   double scale = 1, softcap = 0;
   ValueId bias = kAbsent;  // AttentionBias::sum
-  // [H]: a score of each head that takes part in the softmax, but stands for no value.
+  // [H]: a score of each head that takes part in the softmax, but has no value.
   ValueId sink = kAbsent;
   bool in_float64 = false;  // the softmax
 };

@@ -2,9 +2,9 @@
 // rows each run gives.
 //
 // Of batch entry b, total[b] = seqlens_k[b] + 1 keys are valid after this call, and past[b] = total[b] - S
-// before it (0 where the first prompt is padded behind its end). Query i stands at position past[b] + i and
-// sees the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given; rows
-// that are not valid keep what the given cache has there, as they do where both are one buffer.
+// before it (0 where the first prompt is padded behind its end). Query i has position past[b] + i and
+// attends to the keys up to it. The result's cache has max(P, total_sequence_length) rows, P of them given;
+// rows that are not valid keep what the given cache has there, as they do where both are one buffer.
 #include <algorithm>
 #include <cmath>
 

@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kMostFolded = 4096;
 
 // Runs the body up to `trips` times in the enclosing graph. nullopt: a condition is not known, or still true
-// after so many trips although it `must_stop`.
+// after that many trips although it `must_stop`.
 std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const ImportedGraph& source, int64_t trips,
                                                   bool must_stop, std::optional<bool> condition,
                                                   std::vector<ValueId> carried) {

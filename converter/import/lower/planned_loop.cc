@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-// What the loop would give if its carried values could grow: the trial's size stands where shapes differ.
+// What the loop would give if its carried values could grow, with the trial's size where shapes differ.
 std::vector<ValueFact> assumed_results(NodeLowering& n, const Graph& body, const PlannedLoop& loop,
                                        size_t first) {
   const int64_t size = n.parent().options().assumed;

@@ -29,7 +29,7 @@ std::optional<LengthId> place(NodeLowering& n, ValueId position, LengthId count,
   return b.check(LengthRule::kWithin, at, at, most, {0, std::max<int64_t>(lengths.high(most), 0)});
 }
 
-// The tensors from `start` on, so many.
+// `count` tensors from `start` on.
 ValueId part(Bounded& b, ValueId stack, LengthId start, LengthId count) {
   return b.section(stack, 0, start, 1, count);
 }
