@@ -20,7 +20,12 @@ bool never_stops(const ImportedGraph& body) {
       return value && !value->tensors.empty() && value->tensors[0].data &&
              value->tensors[0].data->size() == 1 && value->tensors[0].data->as_int64s()[0] != 0;
     }
-    if (maker->op_type != "Identity" && maker->op_type != "Cast") return false;
+    if (maker->op_type == "Cast") {
+      const ImportedAttribute* to = maker->find("to");  // another type may turn what is not 0 into 0
+      if (to == nullptr || dtype_from_onnx(to->i) != DType::kBool) return false;
+    } else if (maker->op_type != "Identity") {
+      return false;
+    }
     name = maker->inputs.empty() ? std::string() : maker->inputs[0];
   }
   return false;
