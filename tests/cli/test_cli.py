@@ -254,6 +254,21 @@ class Files(Case):
         self.says(3, "convert", self.digits, "-o", self.path("again.sinter"), words=(".sinter file", "give the ONNX model"))
         self.says(4, "inspect", DIGITS, words=("not a Sinter model file", "sinter convert"), lines=1)
 
+    def test_a_long_chain_behind_an_if(self):
+        """Results of two ranks: what their readers read is followed back, however far."""
+        flat, tall = (helper.make_graph([helper.make_node(op, inputs, [out])], out, [],
+                                        [helper.make_tensor_value_info(out, TensorProto.FLOAT, None)])
+                      for op, inputs, out in (("Identity", ["x"], "t"), ("Unsqueeze", ["x", "axis"], "e")))
+        chain = [helper.make_node("Neg", [f"s{i}"], [f"s{i + 1}"]) for i in range(100_000)]
+        graph = helper.make_graph(
+            [helper.make_node("If", ["c"], ["r"], then_branch=flat, else_branch=tall), *chain,
+             helper.make_node("Reshape", ["r", f"s{len(chain)}"], ["y"])], "g",
+            [helper.make_tensor_value_info("c", TensorProto.BOOL, []), helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+            [helper.make_tensor("axis", TensorProto.INT64, [1], [0]), helper.make_tensor("s0", TensorProto.INT64, [2], [2, 2])])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), self.path("chain.onnx"))
+        self.says(0, "convert", self.path("chain.onnx"), "-o", self.path("chain.sinter"), "--quiet")
+
     def test_broken_onnx_files(self):
         good = contents(DIGITS)
         broken = {"empty": b"", "text": b"hello world\n", "zeros": b"\0" * 64, "ones": b"\xff" * 64,

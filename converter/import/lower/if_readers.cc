@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "converter/import/check_options.h"
 #include "converter/import/lower.h"
@@ -51,13 +52,18 @@ class Behind {
     return std::any_of(graph_.outputs.begin(), graph_.outputs.end(),
                        [&](const ImportedValueInfo& out) { return out.name == name; });
   }
-  // Adds what node i reads: of what depends on the If to `inside`, else to `before`.
+  // Adds what node i reads, however far back: of what depends on the If to `inside`, else to `before`.
   void add_makers(size_t i, std::set<size_t>* inside, std::set<size_t>* before) const {
-    for (const std::string& name : read_[i - first_]) {
-      const auto maker = maker_.find(name);
-      if (maker == maker_.end()) continue;
-      std::set<size_t>* to = depends_[maker->second - first_] ? inside : before;
-      if (to->insert(maker->second).second) add_makers(maker->second, inside, before);
+    std::vector<size_t> open{i};
+    while (!open.empty()) {
+      const size_t reader = open.back();
+      open.pop_back();
+      for (const std::string& name : read_[reader - first_]) {
+        const auto maker = maker_.find(name);
+        if (maker == maker_.end()) continue;
+        std::set<size_t>* to = depends_[maker->second - first_] ? inside : before;
+        if (to->insert(maker->second).second) open.push_back(maker->second);
+      }
     }
   }
 
