@@ -21,17 +21,17 @@
 namespace sinter::convert {
 
 std::string describe(const Status& status, const Model* model) {
-  char text[400];
-  format_status(status, text);
-  std::string said = text;
+  char buffer[400];
+  format_status(status, buffer);
+  std::string text = buffer;
   if (model != nullptr && model->valid() && status.where == Where::kStep && status.index >= 0 &&
       status.program < model->program_count() &&
       static_cast<uint32_t>(status.index) < model->step_count(status.program)) {
     const auto step = static_cast<uint32_t>(status.index);
-    said += fmt::format(" ({} '{}')", model->step_op(step, status.program),
+    text += fmt::format(" ({} '{}')", model->step_op(step, status.program),
                         model->step_name(step, status.program));
   }
-  return said;
+  return text;
 }
 
 AlignedMemory::AlignedMemory(size_t bytes)
@@ -161,9 +161,9 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
     session_options.threads = &threads_->pool;
   }
   const auto fail = [&](const Status& s) {
-    const std::string said = fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model()));
-    if (s.code == Code::kUnsupported) throw ModelFileError(said);  // what the file needs is missing
-    throw std::runtime_error(said);
+    const std::string message = fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model()));
+    if (s.code == Code::kUnsupported) throw ModelFileError(message);  // what the file needs is missing
+    throw std::runtime_error(message);
   };
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) fail(need.status());
