@@ -156,6 +156,7 @@ ValueId Bounded::indices(ValueId v, LengthId length, int64_t dim, int64_t invali
 }
 
 ValueId Bounded::concatenated(std::vector<ValueId> parts, int64_t axis) {
+  if (std::any_of(parts.begin(), parts.end(), [](ValueId part) { return part < 0; })) return kUnknown;
   for (int64_t i = 0; i < n_.rank(parts[0]); ++i) {
     std::vector<std::pair<ValueId*, int64_t>> met;
     for (ValueId& part : parts) met.emplace_back(&part, i);

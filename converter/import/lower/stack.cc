@@ -161,12 +161,16 @@ bool stack_insert(NodeLowering& n, ValueId stack, ValueId tensor, ValueId positi
   Bounded b(n);
   const ValueId one = n.unsqueeze(tensor, 0);
   const LengthId count = b.lengths().of_axis(stack, 0);
-  if (position == kAbsent) return n.output(0, n.parent().add_stack(b.concatenated({stack, one}, 0)));
+  if (position == kAbsent) {
+    const ValueId longer = b.concatenated({stack, one}, 0);
+    return longer >= 0 && n.output(0, n.parent().add_stack(longer));
+  }
   const auto at = place(n, position, count, count, count);
   if (!at) return false;
   const ValueId head = part(b, stack, b.lengths().constant(0), *at),
                 tail = part(b, stack, *at, b.lengths().sub(count, *at));
-  return n.output(0, n.parent().add_stack(b.concatenated({head, one, tail}, 0)));
+  const ValueId longer = b.concatenated({head, one, tail}, 0);
+  return longer >= 0 && n.output(0, n.parent().add_stack(longer));
 }
 
 bool stack_erase(NodeLowering& n, ValueId stack, ValueId position) {
@@ -180,7 +184,8 @@ bool stack_erase(NodeLowering& n, ValueId stack, ValueId position) {
       position == kAbsent ? b.check(LengthRule::kWithin, *at, one, count, {0, lengths.high(last)}) : *at;
   const ValueId head = part(b, stack, lengths.constant(0), held),
                 tail = part(b, stack, lengths.add(held, one), lengths.sub(last, held));
-  return n.output(0, n.parent().add_stack(b.concatenated({head, tail}, 0)));
+  const ValueId shorter = b.concatenated({head, tail}, 0);
+  return shorter >= 0 && n.output(0, n.parent().add_stack(shorter));
 }
 
 bool stack_joined(NodeLowering& n, ValueId stack, int64_t axis, bool new_axis) {
