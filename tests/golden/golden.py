@@ -37,6 +37,8 @@ TWINS = ["hello-sine/hello-sine-qdq.onnx", "micro-speech/micro-speech-qdq.onnx",
 FLOATS = ["mlperf-kws/kws-dscnn-fp32.onnx", "mlperf-ic/ic-resnet8-fp32.onnx", "mnist8-cntk/model.onnx",
           "person-det-192/model.onnx", "ultraface-slim-simp/version-slim-320_simplified.onnx"]
 RECURRENT = ["lstm", "gru"]  # of tests/quantize/nets
+# Targets differ in what is faster, and these choices depend on it: without them all targets get the same layers.
+AS_INT8 = ["--quantize", "int8", "--force-int8", "--disable-technique", "wide-activations", "--disable-technique", "leave-float"]
 # Name, target of the conversion, SINTER_CPU_CAP (of XNNPACK), flags of the runner, flags of qemu.
 HERE_TIERS = [("reference", None, ["--backend", "reference"]), ("simd", None, ["--backend", "simd"]), ("default", None, []),
               ("2 threads", None, ["--threads", "2"]), ("4 threads", None, ["--threads", "4"]),
@@ -217,12 +219,12 @@ def main():
             path = os.path.join(shared, "models", name)
             if args.only in name:
                 samples(path, s.path("c.npz"))
-                s.model(name + " as int8", path, "--quantize", "int8", "--calibrate", s.path("c.npz"), fixed=False)
+                s.model(name + " as int8", path, *AS_INT8, "--calibrate", s.path("c.npz"), fixed=False)
         for name in RECURRENT:
             path = os.path.join(HERE, "..", "quantize", "nets", name + ".onnx")
             if args.only in name:
                 samples(path, s.path("c.npz"))
-                s.model(name + " as int8", path, "--quantize", "int8", "--force-int8", "--calibrate", s.path("c.npz"), fixed=False)
+                s.model(name + " as int8", path, *AS_INT8, "--calibrate", s.path("c.npz"), fixed=False)
         if not shared:
             print("skip  shared models: the folder is missing")
         for tier in tiers:

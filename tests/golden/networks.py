@@ -7,8 +7,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 
 class Network:
-    def __init__(self, seed, unsigned=False):
-        self.r, self.unsigned = np.random.default_rng(seed), unsigned
+    def __init__(self, seed, kind):
+        self.r, self.kind = np.random.default_rng(seed), kind
         self.nodes, self.constants, self.inputs, self.outputs, self.made = [], [], [], [], 0
 
     def constant(self, array):
@@ -21,10 +21,17 @@ class Network:
         self.nodes.append(helper.make_node(op, inputs, names, name=f"n{self.made}", **attributes))
         return names if outputs > 1 else names[0]
 
+    def step(self, scale):
+        """16 bits have steps that are 32 times finer."""
+        return scale / 32 if self.kind == np.int16 else scale
+
     def rounded(self, x, scale=1 / 32, zero=None):
-        """x through 8 bits."""
-        zero = (131 if self.unsigned else 3) if zero is None else zero
-        grid = [self.constant(np.float32(scale)), self.constant((np.uint8 if self.unsigned else np.int8)(zero))]
+        """x through 8 or 16 bits. Of 16 the zero point is 0."""
+        if self.kind == np.int16:
+            zero = 0
+        elif zero is None:
+            zero = 131 if self.kind == np.uint8 else 3
+        grid = [self.constant(np.float32(self.step(scale))), self.constant(self.kind(zero))]
         return self.node("DequantizeLinear", self.node("QuantizeLinear", x, *grid), *grid)
 
     def input(self, *shape):
@@ -42,7 +49,7 @@ class Network:
 
     def bias(self, scales, x_scale):
         b = self.r.integers(-2000, 2000, len(scales)).astype(np.int32)
-        return self.node("DequantizeLinear", self.constant(b), self.constant((scales * np.float32(x_scale)).astype(np.float32)),
+        return self.node("DequantizeLinear", self.constant(b), self.constant((scales * np.float32(self.step(x_scale))).astype(np.float32)),
                          self.constant(np.zeros(len(scales), np.int32)), axis=0)
 
     def conv(self, x, into, out, kernel, scale=1 / 8, x_scale=1 / 32, transposed=False, biased=True, **attributes):
@@ -60,15 +67,15 @@ class Network:
 
     def model(self, name):
         model = helper.make_model(helper.make_graph(self.nodes, name, self.inputs, self.outputs, self.constants),
-                                  opset_imports=[helper.make_opsetid("", 18)])
-        model.ir_version = 8
+                                  opset_imports=[helper.make_opsetid("", 21 if self.kind == np.int16 else 18)])
+        model.ir_version = 10 if self.kind == np.int16 else 8
         onnx.checker.check_model(model)
         return model
 
 
-def convolutions(unsigned):
+def convolutions(kind):
     """Plain, strided, depthwise, grouped, dilated, transposed, with widths that no vector divides."""
-    n = Network(1, unsigned)
+    n = Network(1, kind)
     a = n.conv(n.input(1, 3, 21, 17), 3, 20, (3, 3), x_scale=1 / 64, strides=[2, 2], pads=[1, 1, 1, 1])
     b = n.conv(a, 20, 20, (3, 3), x_scale=1 / 8, group=20, pads=[1, 1, 1, 1])
     c = n.rounded(n.node("Relu", n.conv(b, 20, 37, (1, 1), x_scale=1 / 8)), 1 / 8)
@@ -79,15 +86,15 @@ def convolutions(unsigned):
     return n.model("convolutions")
 
 
-def arithmetic(unsigned):
+def arithmetic(kind):
     """Sums, products, averages, joins, and what moves."""
-    n = Network(2, unsigned)
+    n = Network(2, kind)
     x = n.input(1, 8, 12, 10)
     a, b = n.conv(x, 8, 16, (1, 1), x_scale=1 / 64), n.conv(x, 8, 16, (3, 3), 1 / 16, 1 / 64, pads=[1, 1, 1, 1])
     total = n.rounded(n.node("Add", a, b), 1 / 8)
     product = n.rounded(n.node("Mul", a, b), 1 / 4)
     less = n.rounded(n.node("Sub", total, product), 1 / 4)
-    gated = n.rounded(n.node("Mul", less, n.rounded(n.node("Sigmoid", total), 1 / 256, 0 if unsigned else -128)), 1 / 4)
+    gated = n.rounded(n.node("Mul", less, n.rounded(n.node("Sigmoid", total), 1 / 256, 0 if kind == np.uint8 else -128)), 1 / 4)
     slope = n.constant((n.r.integers(-8, 9, (16, 1, 1)) / 32).astype(np.float32))
     bent = n.rounded(n.node("PRelu", gated, slope), 1 / 4)
     pooled = n.rounded(n.node("AveragePool", bent, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]), 1 / 8)
@@ -104,9 +111,9 @@ def arithmetic(unsigned):
     return n.model("arithmetic")
 
 
-def functions(unsigned):
+def functions(kind):
     """One-input functions, softmax, interpolation, one-dimensional convolution and products of two activations."""
-    n = Network(3, unsigned)
+    n = Network(3, kind)
     x = n.input(1, 6, 30)
     a = n.conv(x, 6, 12, (5,), 1 / 16, 1 / 64, pads=[2, 2])
     b = n.rounded(n.node("HardSwish", a), 1 / 16)
@@ -114,7 +121,7 @@ def functions(unsigned):
     d = n.rounded(n.node("Elu", c), 1 / 16)
     scores = n.rounded(n.node("MatMul", n.node("Transpose", d, perm=[0, 2, 1]), c), 1 / 2)
     chance = n.rounded(n.node("Softmax", n.rounded(n.node("Mul", scores, n.constant(np.float32(0.0625))), 1 / 8), axis=-1), 1 / 256,
-                       0 if unsigned else -128)
+                       0 if kind == np.uint8 else -128)
     read = n.rounded(n.node("MatMul", chance, n.node("Transpose", d, perm=[0, 2, 1])), 1 / 16)
     image = n.node("Reshape", read, n.constant(np.array([1, 5, 6, 12], np.int64)))
     larger = n.rounded(n.node("Resize", image, "", n.constant(np.array([1, 1, 2, 2], np.float32)), mode="linear"), 1 / 16)
@@ -124,9 +131,9 @@ def functions(unsigned):
     return n.model("functions")
 
 
-def mixed(unsigned):
+def mixed(kind):
     """Integers, a part that stays float, integers again."""
-    n = Network(4, unsigned)
+    n = Network(4, kind)
     a = n.conv(n.input(1, 4, 16, 16), 4, 16, (3, 3), x_scale=1 / 64, pads=[1, 1, 1, 1])
     b = n.rounded(n.node("Exp", n.node("Sin", n.node("InstanceNormalization", a, n.constant(np.ones(16, np.float32)),
                                                      n.constant(np.zeros(16, np.float32))))), 1 / 32)
@@ -137,5 +144,5 @@ def mixed(unsigned):
 
 
 def all_networks():
-    return {make.__name__ + ("_uint8" if unsigned else ""): make(unsigned)
-            for make in (convolutions, arithmetic, functions, mixed) for unsigned in (False, True)}
+    return {make.__name__ + suffix: make(kind) for make in (convolutions, arithmetic, functions, mixed)
+            for suffix, kind in (("", np.int8), ("_uint8", np.uint8), ("_int16", np.int16))}
