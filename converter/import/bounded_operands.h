@@ -43,7 +43,7 @@ class BoundedOperands {
   }
   // Operands' axes that meet: those that are expected to be as long as a fixed one are fixed, too.
   void fix_beside_fixed(const std::vector<std::pair<size_t, int64_t>>& axes);
-  // Operands' axes that are one axis of the result: their common length. Axes are cut to the least.
+  // Operands' axes that are one axis of the result: their common length. Axes are cut to the shortest.
   LengthId joined(const std::vector<std::pair<size_t, int64_t>>& axes);
   // The lengths of all axes before the last `inner` ones, broadcast.
   LengthList broadcast(const std::vector<size_t>& inputs, size_t inner);

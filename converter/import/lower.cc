@@ -180,6 +180,7 @@ const std::vector<ValueId>* GraphLowering::sequence(ValueId value) const {
 }
 
 ValueId GraphLowering::add_stack(ValueId stack) {
+  if (stack < 0) return stack;
   sequences_.push_back({{}, stack});
   return kUnknown - static_cast<ValueId>(sequences_.size());
 }

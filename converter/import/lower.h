@@ -77,7 +77,7 @@ class GraphLowering {
   ValueId add_sequence(std::vector<ValueId> items);
   const std::vector<ValueId>* sequence(ValueId value) const;
   // A sequence whose number of tensors depends on data, all of one shape: they are stacked along a first
-  // axis, which is bounded. kAbsent: `value` is none.
+  // axis, which is bounded. kAbsent: `value` is none. A stack that was refused remains so.
   ValueId add_stack(ValueId stack);
   ValueId stack(ValueId value) const;
   // What a user can do so that a value is known at conversion: the inputs of the model that decide it, as

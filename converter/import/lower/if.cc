@@ -290,7 +290,7 @@ bool lower_if(NodeLowering& n) {
       if (const auto size = both.expected(i, axis)) bounded_result.lengths().expect_size(length, *size);
     }
     ValueId y = bounded_result.with_lengths(results[i], all);
-    if (y >= 0 && both.is_stack(i)) y = n.parent().add_stack(y);
+    if (both.is_stack(i)) y = n.parent().add_stack(y);
     give(n, both.name(i), y);
   }
   for (const ImportedNode* node : both.readers()) n.parent().set_done(*node);

@@ -318,8 +318,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
       length = b.held_to_plan(length, most, dim);
     }
     results[i] = b.with_lengths(results[i], all);
-    if (i < loop.stacked.size() && loop.stacked[i] && results[i] >= 0)
-      results[i] = n.parent().add_stack(results[i]);
+    if (i < loop.stacked.size() && loop.stacked[i]) results[i] = n.parent().add_stack(results[i]);
   }
   results.erase(results.begin() + static_cast<ptrdiff_t>(carried),
                 results.begin() + static_cast<ptrdiff_t>(held));

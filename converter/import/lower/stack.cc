@@ -161,16 +161,12 @@ bool stack_insert(NodeLowering& n, ValueId stack, ValueId tensor, ValueId positi
   Bounded b(n);
   const ValueId one = n.unsqueeze(tensor, 0);
   const LengthId count = b.lengths().of_axis(stack, 0);
-  if (position == kAbsent) {
-    const ValueId longer = b.concatenated({stack, one}, 0);
-    return longer >= 0 && n.output(0, n.parent().add_stack(longer));
-  }
+  if (position == kAbsent) return n.output(0, n.parent().add_stack(b.concatenated({stack, one}, 0)));
   const auto at = place(n, position, count, count, count);
   if (!at) return false;
   const ValueId head = part(b, stack, b.lengths().constant(0), *at),
                 tail = part(b, stack, *at, b.lengths().sub(count, *at));
-  const ValueId longer = b.concatenated({head, one, tail}, 0);
-  return longer >= 0 && n.output(0, n.parent().add_stack(longer));
+  return n.output(0, n.parent().add_stack(b.concatenated({head, one, tail}, 0)));
 }
 
 bool stack_erase(NodeLowering& n, ValueId stack, ValueId position) {
@@ -184,8 +180,7 @@ bool stack_erase(NodeLowering& n, ValueId stack, ValueId position) {
       position == kAbsent ? b.check(LengthRule::kWithin, *at, one, count, {0, lengths.high(last)}) : *at;
   const ValueId head = part(b, stack, lengths.constant(0), held),
                 tail = part(b, stack, lengths.add(held, one), lengths.sub(last, held));
-  const ValueId shorter = b.concatenated({head, tail}, 0);
-  return shorter >= 0 && n.output(0, n.parent().add_stack(shorter));
+  return n.output(0, n.parent().add_stack(b.concatenated({head, tail}, 0)));
 }
 
 bool stack_joined(NodeLowering& n, ValueId stack, int64_t axis, bool new_axis) {
