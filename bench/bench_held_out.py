@@ -85,19 +85,24 @@ def measure(args, case, number, scratch):
         sys.exit(f"{case.name}, draw {number}: exit {outcome.returncode}: {outcome.stderr.strip()[:300]}")
     q = json.loads(outcome.stdout)["quantized"]
     fresh = min(q["evaluation"]["outputs"], key=lambda x: x["sqnr_db"])
-    told = next(x for x in q["outputs"] if x["name"] == fresh["name"])
-    return {"model": case.name, "draw": number, "fresh": fresh["sqnr_db"], "told": told["sqnr_db"],
-            "low": told.get("low_db"), "high": told.get("high_db"), "judges": q["measured_samples"],
+    reported = next(x for x in q["outputs"] if x["name"] == fresh["name"])
+    return {"model": case.name, "draw": number, "fresh": fresh["sqnr_db"], "reported": reported["sqnr_db"],
+            "low": reported.get("low_db"), "high": reported.get("high_db"), "judges": q["measured_samples"],
             "integer": sum(x["integer"] for x in q["layers"]), "layers": len(q["layers"])}
+
+
+def coverage(draws):
+    """Draws with an interval, and how many of these have their fresh samples below and above it."""
+    sure = [d for d in draws if d["low"] is not None]
+    return sure, sum(d["fresh"] < d["low"] for d in sure), sum(d["fresh"] > d["high"] for d in sure)
 
 
 def row(name, draws):
     mean = statistics.fmean
-    fresh, told = [d["fresh"] for d in draws], [d["told"] for d in draws]
-    sure = [d for d in draws if d["low"] is not None]
-    below, above = sum(d["fresh"] < d["low"] for d in sure), sum(d["fresh"] > d["high"] for d in sure)
-    ends = f"-{mean(d['told'] - d['low'] for d in sure):.1f} +{mean(d['high'] - d['told'] for d in sure):.1f}" if sure else ""
-    return (f"| {name} | {mean(fresh):.1f} dB | {statistics.pstdev(fresh):.1f} | {mean(told):.1f} dB | {len(sure) - below - above} of "
+    fresh, reported = [d["fresh"] for d in draws], [d["reported"] for d in draws]
+    sure, below, above = coverage(draws)
+    ends = f"-{mean(d['reported'] - d['low'] for d in sure):.1f} +{mean(d['high'] - d['reported'] for d in sure):.1f}" if sure else ""
+    return (f"| {name} | {mean(fresh):.1f} dB | {statistics.pstdev(fresh):.1f} | {mean(reported):.1f} dB | {len(sure) - below - above} of "
             f"{len(sure)} | {below} | {above} | {ends} | {mean(d['integer'] for d in draws):.1f} of {draws[0]['layers']} |")
 
 
@@ -126,8 +131,7 @@ def main():
             if args.json:
                 with open(args.json, "w") as f:
                     json.dump(draws, f, indent=1)
-    sure = [d for d in draws if d["low"] is not None]
-    below, above = sum(d["fresh"] < d["low"] for d in sure), sum(d["fresh"] > d["high"] for d in sure)
+    sure, below, above = coverage(draws)
     print(f"\n{len(sure) - below - above} of {len(sure)} draws inside, {below} below, {above} above")
 
 

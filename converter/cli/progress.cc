@@ -67,7 +67,7 @@ void Progress::step(const char* what, int64_t done, int64_t total) {
     const auto* phase =
         std::find_if(std::begin(kPhases), std::end(kPhases), [&](const Phase& p) { return p.what == what; });
     if (phase != std::end(kPhases)) within_ = std::max(within_, phase->begin);
-    // The number of further phases is unknown: each takes half of what is left.
+    // The number of further phases is unknown: each takes half of the rest.
     until_ = phase != std::end(kPhases) ? std::max(within_, phase->end) : within_ + (1 - within_) / 2;
   }
   what_ = what, done_ = done, total_ = total;

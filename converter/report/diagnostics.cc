@@ -93,7 +93,7 @@ size_t Diagnostics::count(Severity severity) const {
 }
 
 std::string Diagnostics::to_text(Severity least) const {
-  // Entries of the model as a whole are listed once already, and calls without a name cannot be told apart.
+  // Entries of the model as a whole are listed once already, and calls without a name are not grouped.
   std::vector<std::vector<const Diagnostic*>> groups;
   std::unordered_map<std::string, size_t> group_of;
   for (const Diagnostic& d : items_) {
