@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -74,10 +73,13 @@ Guarded& Guarded::operator=(Guarded&& other) noexcept {
   return *this;
 }
 
+bool Guarded::is_poison(std::span<const std::byte> bytes) {
+  return bytes.empty() ||
+         (bytes[0] == kPoison && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
 bool Guarded::clean() const {
-  const auto poison = [](std::byte b) { return b == kPoison; };
-  return std::all_of(window_.data(), data_, poison) &&
-         std::all_of(data_ + bytes_, window_.data() + window_.size(), poison);
+  return is_poison({window_.data(), data_}) && is_poison({data_ + bytes_, window_.data() + window_.size()});
 }
 
 }  // namespace sinter::test

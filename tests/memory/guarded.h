@@ -26,6 +26,7 @@ class Guarded {
   // All of it that can be touched, and the poison.
   std::span<std::byte> window() const { return window_; }
   static constexpr std::byte kPoison{0xa5};
+  static bool is_poison(std::span<const std::byte> bytes);
   // Whether the poison around the bytes is as it was.
   bool clean() const;
 

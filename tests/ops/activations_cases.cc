@@ -1,6 +1,9 @@
 // Clamp .. Softplus.
 
-#include "tests/ops/op_test.h"
+#include <algorithm>
+#include <cmath>
+
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,6 +1,9 @@
 // Attention and Rope against the formula.
+#include <cmath>
+#include <limits>
+
 #include "runtime/core/op_enums.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

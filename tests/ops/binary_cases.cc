@@ -1,6 +1,8 @@
 // Add .. Max, Pow, Mod: broadcasting and the corners of integer arithmetic.
 
-#include "tests/ops/op_test.h"
+#include <cmath>
+
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,7 +1,11 @@
 // Cast: every pair of dtypes runs; what does not fit, halves, packed types, float8 saturation.
 
+#include <cmath>
+#include <limits>
+#include <string>
+
 #include "runtime/core/float_formats.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {
@@ -120,7 +124,7 @@ TEST(Cast, EveryCodeOfNarrowFloatsIsWidenedExactly) {
   for (const DType t : {DType::kFloat16, DType::kBFloat16}) {
     std::vector<uint16_t> codes(65536);
     for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint16_t>(i);
-    const Tensor x = tensor_of<uint16_t>({256, 256}, codes, t);
+    const Tensor x = bits_tensor(t, {256, 256}, codes);
     const std::vector<float> y = cast(x, DType::kFloat32).values<float>();
     for (uint32_t i = 0; i < 65536; ++i) {
       const double want = decode_narrow_float(t, i);
@@ -132,8 +136,7 @@ TEST(Cast, EveryCodeOfNarrowFloatsIsWidenedExactly) {
                         DType::kFloat8E5M2FNUZ, DType::kFloat8E8M0}) {
     std::vector<uint8_t> codes(2048);
     for (size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<uint8_t>(i);
-    const std::vector<float> y =
-        cast(tensor_of<uint8_t>({64, 32}, codes, t), DType::kFloat32).values<float>();
+    const std::vector<float> y = cast(bits_tensor(t, {64, 32}, codes), DType::kFloat32).values<float>();
     for (uint32_t i = 0; i < codes.size(); ++i) {
       const double want = decode_narrow_float(t, i & 255);
       ASSERT_TRUE(want != want ? y[i] != y[i] : static_cast<double>(y[i]) == want) << i;

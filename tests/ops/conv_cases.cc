@@ -1,6 +1,10 @@
 // Conv, DepthwiseConv and ConvTranspose against the formula, written out over rank-3 (three spatial axes)
 // indices.
-#include "tests/ops/op_test.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

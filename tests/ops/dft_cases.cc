@@ -1,5 +1,9 @@
 // Dft against the sum that defines it.
-#include "tests/ops/op_test.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,7 +1,7 @@
 // Reference kernels on float16: the float32 (sums: float64) result of the same numbers, rounded once.
 #include "runtime/core/op_enums.h"
-#include "tests/ops/half_test.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/half_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

@@ -2,9 +2,11 @@
 // accepts runs inside its buffers. Meant for the sanitizers; without them the guard bytes still show stray
 // writes.
 #include <algorithm>
+#include <cmath>
 #include <new>
+#include <string>
 
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

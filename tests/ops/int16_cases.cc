@@ -1,9 +1,11 @@
 // The int16 rows of the integer operations against their formulas in docs/numerics.md.
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "runtime/core/op_enums.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

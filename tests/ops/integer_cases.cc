@@ -1,9 +1,11 @@
 // The int8 operations against their formulas in docs/numerics.md, written out in double and int64.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "runtime/kernels/resize_taps.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

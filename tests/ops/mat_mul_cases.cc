@@ -1,5 +1,5 @@
 // MatMul and FullyConnected against the formula.
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

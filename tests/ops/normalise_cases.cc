@@ -1,6 +1,8 @@
 // Softmax, LayerNorm, RmsNorm, GroupNorm, Lrn.
 
-#include "tests/ops/op_test.h"
+#include <cmath>
+
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,6 +1,7 @@
 // Pad, MaxPool, AvgPool.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

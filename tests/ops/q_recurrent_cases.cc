@@ -1,12 +1,14 @@
 // QLstm and QGru against their formulas in docs/numerics.md, against Lstm and Gru in float32, and the
 // vectorised kernels against the reference ones.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 
+#include "platforms/simd/simd_kernels.h"
 #include "runtime/core/op_enums.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
+#include "tests/op_harness/simd_test.h"
 #include "tests/ops/run_status.h"
-#include "tests/ops/simd_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,6 +1,6 @@
 // Quantize, Dequantize, DynamicQuantize.
 
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

@@ -2,7 +2,7 @@
 // geometry.
 #include <cmath>
 
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 #include "tests/ops/quantized_test.h"
 
 namespace sinter::test {

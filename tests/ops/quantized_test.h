@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/op.h"
-#include "tests/ops/tensor.h"
+#include "tests/op_harness/tensor.h"
 
 namespace sinter::test::quantized {
 

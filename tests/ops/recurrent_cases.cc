@@ -1,5 +1,7 @@
 // Gru and Rnn against numbers that onnxruntime 1.31.1 gave for the same operands, then what only this project
 // guarantees.
+#include <cmath>
+
 #include "tests/ops/recurrent_test.h"
 
 namespace sinter::test::recurrent {

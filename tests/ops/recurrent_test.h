@@ -2,8 +2,10 @@
 // pattern(i)), and what every list of expected numbers must fit: layouts, types, choices of outputs.
 #pragma once
 
+#include <cstring>
+
 #include "runtime/core/op_enums.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test::recurrent {
 

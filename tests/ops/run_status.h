@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 

@@ -1,6 +1,11 @@
 // The simd kernels against the reference in float64, on every instruction set of this machine.
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "platforms/simd/simd_kernels.h"
 #include "runtime/core/op_enums.h"
-#include "tests/ops/simd_test.h"
+#include "tests/op_harness/simd_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,8 +1,11 @@
 // The int16 operations of the simd table: the bits of the reference kernels, on every instruction set of this
 // machine and for any number of threads.
+#include <cmath>
+#include <tuple>
+
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/simd_test.h"
 #include "tests/ops/quantized_test.h"
-#include "tests/ops/simd_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,7 +1,11 @@
 // The int8 operations of the simd table: the bits of the reference kernels, on every instruction set of this
 // machine and for any number of threads.
+#include <cmath>
+#include <string>
+
+#include "platforms/simd/simd_kernels.h"
 #include "runtime/core/op_enums.h"
-#include "tests/ops/simd_test.h"
+#include "tests/op_harness/simd_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,5 +1,10 @@
 // MatMul, FullyConnected, Conv and DepthwiseConv of the simd table against the reference in float64.
-#include "tests/ops/simd_test.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "platforms/simd/simd_kernels.h"
+#include "tests/op_harness/simd_test.h"
 
 namespace sinter::test {
 namespace {

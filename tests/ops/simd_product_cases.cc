@@ -1,10 +1,11 @@
 // The integer products of the simd table: the bits of the reference kernels, on every instruction set of this
 // machine, for any number of threads, and with weights packed beforehand.
+#include <cmath>
 #include <random>
 
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/simd_test.h"
 #include "tests/ops/quantized_test.h"
-#include "tests/ops/simd_test.h"
 
 namespace sinter::test {
 namespace {

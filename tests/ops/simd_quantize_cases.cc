@@ -1,8 +1,10 @@
 // Quantize and Dequantize of the simd table: the bits of the reference kernels, on every instruction set of
 // this machine and for any number of threads.
+#include <cmath>
 #include <limits>
+#include <string>
 
-#include "tests/ops/simd_test.h"
+#include "tests/op_harness/simd_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,7 +1,8 @@
 // Compare and Where of the simd table: the bits of the reference kernels.
+#include <cmath>
 #include <limits>
 
-#include "tests/ops/simd_test.h"
+#include "tests/op_harness/simd_test.h"
 
 namespace sinter::test {
 namespace {

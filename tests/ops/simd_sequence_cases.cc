@@ -1,5 +1,8 @@
 // Lstm, Gru and Transpose of the simd table against the reference.
-#include "tests/ops/simd_test.h"
+#include <cmath>
+
+#include "platforms/simd/simd_kernels.h"
+#include "tests/op_harness/simd_test.h"
 
 namespace sinter::test {
 namespace {

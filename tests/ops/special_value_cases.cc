@@ -3,10 +3,15 @@
 // the one that SINTER_CPU_CAP leaves.
 #ifdef SINTER_WITH_XNNPACK
 
+#include <cmath>
+#include <string>
+
+#include "platforms/simd/simd_kernels.h"
 #include "platforms/xnnpack/capabilities.h"
 #include "runtime/core/op_enums.h"
-#include "tests/ops/simd_test.h"
-#include "tests/ops/xnnpack_test.h"
+#include "sinter/thread_pool.h"
+#include "tests/op_harness/simd_test.h"
+#include "tests/op_harness/xnnpack_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,7 +1,9 @@
 // Abs .. Classify.
 
+#include <cmath>
+
 #include "runtime/core/op_enums.h"
-#include "tests/ops/op_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {

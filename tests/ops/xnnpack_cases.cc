@@ -3,9 +3,11 @@
 // largest result unless a case has another.
 #ifdef SINTER_WITH_XNNPACK
 
+#include <algorithm>
+
 #include "platforms/xnnpack/capabilities.h"
 #include "runtime/core/op_enums.h"
-#include "tests/ops/xnnpack_test.h"
+#include "tests/op_harness/xnnpack_test.h"
 
 namespace sinter::test::xnn {
 namespace {

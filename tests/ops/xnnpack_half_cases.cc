@@ -2,10 +2,13 @@
 // xnnpack_cases.cc. Processors without float16 arithmetic refuse; the emulator of the ARM tests has it.
 #ifdef SINTER_WITH_XNNPACK
 
+#include <algorithm>
+#include <string>
+
 #include "platforms/xnnpack/capabilities.h"
 #include "runtime/core/op_enums.h"
-#include "tests/ops/half_test.h"
-#include "tests/ops/xnnpack_test.h"
+#include "tests/op_harness/half_test.h"
+#include "tests/op_harness/xnnpack_test.h"
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>

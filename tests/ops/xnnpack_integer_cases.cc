@@ -1,7 +1,11 @@
 // XNNPACK's integer products give the reference kernels' bits.
+#include <cmath>
+#include <random>
+
 #include "platforms/xnnpack/capabilities.h"
+#include "sinter/thread_pool.h"
+#include "tests/op_harness/xnnpack_test.h"
 #include "tests/ops/quantized_test.h"
-#include "tests/ops/xnnpack_test.h"
 
 namespace sinter::test {
 namespace {

@@ -1,21 +1,10 @@
-// Runs a simd kernel as a session would and compares it with the reference kernel computing in float64.
-#pragma once
+#include "tests/op_harness/simd_test.h"
 
 #include "platforms/simd/simd_kernels.h"
-#include "tests/ops/op_test.h"
 
 namespace sinter::test {
 
-// Pieces as small as they may be, last first.
-class ReversedPool final : public ThreadPool {
- public:
-  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
-    for (int64_t end = count; end > 0; end -= grain) task(context, std::max<int64_t>(end - grain, 0), end);
-  }
-  int thread_count() const override { return 3; }
-};
-
-inline Tensor converted(const Tensor& t, DType to) {
+Tensor converted(const Tensor& t, DType to) {
   if (t.dtype == to || (t.dtype != DType::kFloat32 && t.dtype != DType::kFloat64)) return t;
   if (to == DType::kFloat64) {
     const auto v = t.values<float>();
@@ -25,15 +14,13 @@ inline Tensor converted(const Tensor& t, DType to) {
   return tensor<float>(t.dims, std::vector<float>(v.begin(), v.end()));
 }
 
-// One run of the simd kernel; false if it does not accept the call.
-template <class A>
-bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* pool, const RunOptions& options,
-              std::vector<Tensor>* results) {
+bool run_simd(Op op, const void* attrs, const std::vector<Tensor>& inputs, ThreadPool* pool,
+              const RunOptions& options, std::vector<Tensor>* results) {
   std::vector<TensorView> shapes;
-  const Status inferred = infer_op(attrs, inputs, &shapes, options);
+  const Status inferred = infer_op(op, attrs, inputs, &shapes, options);
   EXPECT_TRUE(inferred.ok()) << sentence(inferred);
   if (!inferred.ok()) return false;
-  const Kernel* kernel = simd_kernels()[static_cast<size_t>(op_index(A::kOp))];
+  const Kernel* kernel = simd_kernels()[static_cast<size_t>(op_index(op))];
   if (kernel == nullptr) return false;
   std::vector<Operand> in, out;
   std::vector<TensorView> in_views, out_views;
@@ -51,7 +38,7 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
                      options.apart && out.empty() ? Layout::kPixels : layout);
     out_views.push_back(absent ? TensorView{} : out.back().view());
   }
-  OpCall call{A::kOp, &attrs, in_views, out_views};
+  OpCall call{op, attrs, in_views, out_views};
   if (!kernel->accept(call).ok()) return false;
   size_t bytes = 0;
   if (kernel->workspace != nullptr) {
@@ -60,7 +47,7 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
   }
   Operand workspace(DType::kUint8, {static_cast<int64_t>(bytes)}, layout);
   RunContext context{{workspace.view().data, bytes}, pool};
-  const Status s = run_watched(A::kOp, pool == nullptr || pool->native() == nullptr, true,
+  const Status s = run_watched(op, pool == nullptr || pool->native() == nullptr, true,
                                [&] { return kernel->run(call, context); });
   EXPECT_TRUE(s.ok()) << sentence(s);
   EXPECT_TRUE(workspace.clean());
@@ -78,8 +65,7 @@ bool run_simd(const A& attrs, const std::vector<Tensor>& inputs, ThreadPool* poo
   return true;
 }
 
-// The names of the instruction sets that this machine runs.
-inline std::vector<const char*> simd_tiers() {
+std::vector<const char*> simd_tiers() {
   std::vector<const char*> tiers;
   for (const char* name : {"sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon"})
     if (set_simd_cap(name)) tiers.push_back(name);
@@ -87,31 +73,29 @@ inline std::vector<const char*> simd_tiers() {
   return tiers;
 }
 
-// Every instruction set, with one thread and with several (same bits), against the reference in float64.
-template <class A>
-void check_simd(const A& attrs, const std::vector<Tensor>& inputs, double rtol = 1e-6, double atol = 1e-7,
-                const RunOptions& options = {}) {
+void check_simd(Op op, const void* attrs, const std::vector<Tensor>& inputs, double rtol, double atol,
+                const RunOptions& options) {
 #ifdef __arm__
   // Left to the reference kernels there; see simd_kernels.cc.
-  if (simd_kernels()[op_index(A::kOp)] == nullptr) return;
+  if (simd_kernels()[op_index(op)] == nullptr) return;
 #endif
   std::vector<Tensor> wide;
   for (const Tensor& t : inputs) wide.push_back(converted(t, DType::kFloat64));
   std::vector<TensorView> shapes;
   std::vector<Tensor> want;
-  ASSERT_TRUE(infer_op(attrs, wide, &shapes, options).ok());
-  ASSERT_TRUE(run_once(attrs, wide, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  ASSERT_TRUE(infer_op(op, attrs, wide, &shapes, options).ok());
+  ASSERT_TRUE(run_once(op, attrs, wide, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
   for (const char* tier : simd_tiers()) {
     SCOPED_TRACE(tier);
     ASSERT_TRUE(set_simd_cap(tier));
     std::vector<Tensor> one, many;
     ReversedPool pool;
-    EXPECT_TRUE(run_simd(attrs, inputs, nullptr, options, &one)) << op_name(A::kOp) << " was not accepted";
-    EXPECT_TRUE(run_simd(attrs, inputs, &pool, options, &many));
+    EXPECT_TRUE(run_simd(op, attrs, inputs, nullptr, options, &one)) << op_name(op) << " was not accepted";
+    EXPECT_TRUE(run_simd(op, attrs, inputs, &pool, options, &many));
     RunOptions apart = options;
     apart.apart = true;
     for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), static_cast<ThreadPool*>(&pool)}) {
-      if (std::vector<Tensor> other; run_simd(attrs, inputs, threads, apart, &other)) {
+      if (std::vector<Tensor> other; run_simd(op, attrs, inputs, threads, apart, &other)) {
         for (size_t i = 0; i < one.size(); ++i)
           EXPECT_EQ(one[i].bytes, other[i].bytes) << "strides change output " << i;
       }
@@ -124,28 +108,26 @@ void check_simd(const A& attrs, const std::vector<Tensor>& inputs, double rtol =
   set_simd_cap(nullptr);
 }
 
-// Every instruction set, with one thread and with several: the bits of the reference kernel.
-template <class A>
-void check_simd_exact(const A& attrs, const std::vector<Tensor>& inputs) {
+void check_simd_exact(Op op, const void* attrs, const std::vector<Tensor>& inputs) {
 #ifdef __arm__
   // Some of what computes is left to the reference kernels there; see simd_kernels.cc.
-  if (simd_kernels()[op_index(A::kOp)] == nullptr) return;
+  if (simd_kernels()[op_index(op)] == nullptr) return;
 #endif
   std::vector<TensorView> shapes;
   std::vector<Tensor> want;
-  ASSERT_TRUE(infer_op(attrs, inputs, &shapes, {}).ok());
-  ASSERT_TRUE(run_once(attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
+  ASSERT_TRUE(infer_op(op, attrs, inputs, &shapes, {}).ok());
+  ASSERT_TRUE(run_once(op, attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &want).ok());
   for (const char* tier : simd_tiers()) {
     SCOPED_TRACE(tier);
     ASSERT_TRUE(set_simd_cap(tier));
     std::vector<Tensor> one, many;
     ReversedPool pool;
-    ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &one)) << op_name(A::kOp) << " was not accepted";
-    ASSERT_TRUE(run_simd(attrs, inputs, &pool, {}, &many));
+    ASSERT_TRUE(run_simd(op, attrs, inputs, nullptr, {}, &one)) << op_name(op) << " was not accepted";
+    ASSERT_TRUE(run_simd(op, attrs, inputs, &pool, {}, &many));
     EXPECT_EQ(one[0].bytes, many[0].bytes) << "threads change the result";
     RunOptions apart;
     apart.apart = true;
-    if (std::vector<Tensor> other; run_simd(attrs, inputs, nullptr, apart, &other)) {
+    if (std::vector<Tensor> other; run_simd(op, attrs, inputs, nullptr, apart, &other)) {
       EXPECT_EQ(one[0].bytes, other[0].bytes) << "strides change the result";
     }
     if (one[0].bytes == want[0].bytes) continue;
@@ -159,13 +141,11 @@ void check_simd_exact(const A& attrs, const std::vector<Tensor>& inputs) {
   set_simd_cap(nullptr);
 }
 
-// Prepared by the backend, in exactly the memory that it requested: the kernel's bits.
-template <class A>
-void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs) {
+void check_packed(Op op, const void* attrs, const std::vector<Tensor>& inputs, bool packs) {
   std::vector<Tensor> plain;
-  ASSERT_TRUE(run_simd(attrs, inputs, nullptr, {}, &plain));
+  ASSERT_TRUE(run_simd(op, attrs, inputs, nullptr, {}, &plain));
   std::vector<TensorView> shapes, in_views;
-  ASSERT_TRUE(infer_op(attrs, inputs, &shapes).ok());
+  ASSERT_TRUE(infer_op(op, attrs, inputs, &shapes).ok());
   std::vector<Operand> in;
   for (const Tensor& t : inputs) {
     in.emplace_back(t.dtype, t.dims, Layout::kDense);
@@ -175,7 +155,7 @@ void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs)
   }
   Operand out(shapes[0].dtype, plain[0].dims, Layout::kDense);
   std::vector<TensorView> out_views{out.view()};
-  OpCall call{A::kOp, &attrs, in_views, out_views};
+  OpCall call{op, attrs, in_views, out_views};
   SimdBackend backend;
   for (const bool threaded : {false, true}) {
     ReversedPool pool;
@@ -191,7 +171,7 @@ void check_packed(const A& attrs, const std::vector<Tensor>& inputs, bool packs)
     ASSERT_TRUE(backend.prepare(call, {arena, none, context.workspace, threads}, &step).ok());
     EXPECT_EQ(arena.used(), needs.prepared);
     for (int run = 0; run < 2; ++run) {
-      ASSERT_TRUE(run_watched(A::kOp, true, true, [&] { return step.run(step.state, call, context); }).ok());
+      ASSERT_TRUE(run_watched(op, true, true, [&] { return step.run(step.state, call, context); }).ok());
       EXPECT_EQ(out.read().bytes, plain[0].bytes);
     }
     EXPECT_TRUE(prepared.clean() && workspace.clean() && out.clean());

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runtime/core/float_formats.h"
-#include "tests/ops/tensor.h"
+#include "tests/op_harness/tensor.h"
 
 namespace sinter::test {
 
@@ -16,7 +16,7 @@ inline Tensor halved(const Tensor& t) {
     for (const float v : t.values<float>()) bits.push_back(float16_bits(v));
   else
     for (const double v : t.values<double>()) bits.push_back(float16_bits(v));
-  return tensor_of<uint16_t>(t.dims, bits, DType::kFloat16);
+  return bits_tensor(DType::kFloat16, t.dims, bits);
 }
 
 // float16 in T, exactly; other types and absent operands stay.
@@ -33,7 +33,7 @@ inline Tensor finite_halves(uint32_t n = 1) {
   std::vector<uint16_t> bits;
   for (uint32_t b = 0; b < 0x10000; b += n)
     if ((b & 0x7c00) != 0x7c00) bits.push_back(static_cast<uint16_t>(b));
-  return tensor_of<uint16_t>({static_cast<int64_t>(bits.size())}, bits, DType::kFloat16);
+  return bits_tensor(DType::kFloat16, {static_cast<int64_t>(bits.size())}, bits);
 }
 
 }  // namespace sinter::test

@@ -1,0 +1,91 @@
+// Runs one op of the reference table as a model would, in every layout that its row allows.
+//
+//   auto y = run_op(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<float>({}, {3})});
+//   expect_equal(y[0], tensor<float>({2}, {4, 5}));
+//   expect_refused(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<int8_t>({}, {3})});
+//
+// run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
+// operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row has
+// Any or Pixel), in place (where it has InPlace) and with input 0 right behind output 0 (Kernel::lead); all
+// must give the same bytes as the dense run.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/backend/kernel.h"
+#include "runtime/kernels/reference.h"
+#include "tests/memory/watch.h"
+#include "tests/op_harness/operand.h"
+
+namespace sinter::test {
+
+inline constexpr float kInf = std::numeric_limits<float>::infinity();
+inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// What differs from the usual call.
+struct RunOptions {
+  int outputs = -1;                // -1: as few as the row allows
+  std::vector<int> unwanted = {};  // outputs left out
+  bool strided = true, in_place = true;
+  bool apart = false;  // simd: operands 0 have their pixels apart
+};
+
+std::string sentence(const Status& s);
+
+// Runs a step several times, or once if it cannot be repeated, during which nothing may be taken from the
+// heap and, `alone` on its thread, neither a lock nor a system call be made.
+template <class F>
+Status run_watched(Op op, bool alone, bool repeatable, F&& step) {
+  const int runs = repeatable ? watched_runs(2) : 1;
+  Status status;
+  const Seen seen = watched(alone, [&] {
+    for (int i = 0; i < runs && status.ok(); ++i) status = step();
+  });
+  EXPECT_TRUE(seen.nothing()) << op_name(op) << " made " << seen.text();
+  return status;
+}
+
+// Only infers: the status, and the outputs' views.
+Status infer_op(Op op, const void* attrs, const std::vector<Tensor>& inputs, std::vector<TensorView>* outputs,
+                const RunOptions& options = {});
+// One run in given layouts; `alias` >= 0: output 0 is in that input's memory.
+Status run_once(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                const std::vector<TensorView>& shapes, Layout in_layout, Layout out_layout, int alias,
+                std::vector<Tensor>* results);
+template <class A>
+Status infer_op(const A& attrs, const std::vector<Tensor>& inputs, std::vector<TensorView>* outputs,
+                const RunOptions& options = {}) {
+  return infer_op(A::kOp, &attrs, inputs, outputs, options);
+}
+template <class A>
+Status run_once(const A& attrs, const std::vector<Tensor>& inputs, const std::vector<TensorView>& shapes,
+                Layout in_layout, Layout out_layout, int alias, std::vector<Tensor>* results) {
+  return run_once(A::kOp, &attrs, inputs, shapes, in_layout, out_layout, alias, results);
+}
+
+// See the head of the file. Gives empty tensors after a failure, which is recorded.
+std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                           const RunOptions& options = {});
+template <class A>
+std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
+                           const RunOptions& options = {}) {
+  return run_op(A::kOp, &attrs, inputs, options);
+}
+
+// infer refuses.
+template <class A>
+void expect_refused(const A& attrs, const std::vector<Tensor>& inputs, const RunOptions& options = {}) {
+  std::vector<TensorView> shapes;
+  const Status s = infer_op(attrs, inputs, &shapes, options);
+  EXPECT_FALSE(s.ok()) << op_name(A::kOp) << " was inferred";
+  EXPECT_NE(s.message, nullptr);
+}
+
+}  // namespace sinter::test

@@ -1,0 +1,75 @@
+#include "tests/op_harness/operand.h"
+
+#include <cstring>
+#include <span>
+
+namespace sinter::test {
+
+Operand::Operand(DType dtype, const Shape& dims, Layout layout) {
+  view_.dtype = dtype;
+  view_.set_shape(dims);
+  const auto width = static_cast<int64_t>(byte_width(dtype));
+  int64_t span = view_.dense_bytes(), first = 0;
+  dense_ = is_dense(layout) || width == 0;
+  if (!dense_) {
+    const bool pixels = layout == Layout::kPixels;
+    int64_t step = pixels ? width : width * 2;  // a gap after every element and every row
+    for (int i = view_.rank - 1; i >= 0; --i) {
+      view_.strides[i] = step;
+      step = (view_.dims[i] == 0 ? 1 : view_.dims[i]) * step;
+      if (!pixels || i == view_.rank - 1) step += pixels ? 3 * width : width;
+    }
+    span = step;
+    if (layout == Layout::kReversed)
+      for (int i = 0; i < view_.rank; ++i) {
+        if (view_.dims[i] > 1) first += (view_.dims[i] - 1) * view_.strides[i];
+        view_.strides[i] = -view_.strides[i];
+      }
+  }
+  const bool front = layout == Layout::kFront || layout == Layout::kGaps || layout == Layout::kPixels;
+  memory_ = Guarded(static_cast<size_t>(span), front ? Flush::kStart : Flush::kEnd,
+                    layout == Layout::kTight ? 0 : kReadPadding);
+  view_.data = memory_.data() + first;
+}
+
+template <class F>
+void Operand::each(F f) const {
+  const size_t width = byte_width(view_.dtype);
+  if (dense_ || width == 0) {
+    if (const auto bytes = static_cast<size_t>(view_.dense_bytes()); bytes > 0)
+      f(view_.data, bytes, size_t{0});
+    return;
+  }
+  int64_t index[kMaxRank] = {};
+  const int64_t n = view_.size();
+  for (int64_t i = 0; i < n; ++i) {
+    std::byte* p = view_.data;
+    for (int k = 0; k < view_.rank; ++k) p += index[k] * view_.strides[k];
+    f(p, width, static_cast<size_t>(i) * width);
+    for (int k = view_.rank - 1; k >= 0 && ++index[k] == view_.dims[k]; --k) index[k] = 0;
+  }
+}
+
+void Operand::write(const Tensor& t) {
+  if (t.dtype == DType::kNone) return;
+  each([&](std::byte* p, size_t bytes, size_t at) { std::memcpy(p, t.bytes.data() + at, bytes); });
+}
+
+Tensor Operand::read() const {
+  Tensor t{view_.dtype, Shape(view_.shape().begin(), view_.shape().end()), {}};
+  t.bytes.resize(static_cast<size_t>(view_.dense_bytes()));
+  each([&](std::byte* p, size_t bytes, size_t at) { std::memcpy(t.bytes.data() + at, p, bytes); });
+  return t;
+}
+
+bool Operand::clean() const {
+  if (dense_) return memory_.clean();
+  const std::span<std::byte> window = memory_.window();
+  std::vector<std::byte> others(window.begin(), window.end());
+  each([&](const std::byte* p, size_t bytes, size_t) {
+    std::memset(others.data() + (p - window.data()), static_cast<int>(Guarded::kPoison), bytes);
+  });
+  return Guarded::is_poison(others);
+}
+
+}  // namespace sinter::test
