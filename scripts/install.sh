@@ -79,7 +79,16 @@ install_venv() {
 }
 
 install_packages
-[ -z "$venv" ] || install_venv
+venv_job=''
+if [ -n "$venv" ]; then
+  install_venv &  # It waits for the network while libraries compile.
+  venv_job=$!
+  trap 'kill "$venv_job" 2>/dev/null || true' EXIT
+fi
 scripts/deps.sh
 [ -z "$tests" ] || scripts/deps.sh --only flatc
 [ -z "$cross" ] || scripts/deps.sh --triple aarch64 --triple armv7
+if [ -n "$venv_job" ]; then
+  wait "$venv_job"
+  trap - EXIT
+fi

@@ -106,7 +106,7 @@ def main():
     p.add_argument("--check")
     p.add_argument("--filter", action="append", default=[])
     p.add_argument("--runs")
-    p.add_argument("--seconds", default="0.3")
+    p.add_argument("--seconds", default="0.1")
     p.add_argument("--report")
     args = p.parse_args()
     sinter = cli.find_sinter(args.sinter)
