@@ -399,8 +399,8 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   }
   Progress progress(stages_of(a), a.common.quiet);
   options.progress = [&](const char* stage) { progress.begin(stage); };
-  options.quantization.progress = [&](const char* what, int64_t done, int64_t total) {
-    progress.step(what, done, total);
+  options.quantization.progress = [&](const Phase& phase, int64_t done, int64_t total) {
+    progress.step(phase, done, total);
   };
   Diagnostics diagnostics;
   nlohmann::json sizes;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <string_view>
 
 namespace sinter::convert {
 namespace {
@@ -14,29 +13,6 @@ namespace {
 constexpr std::chrono::milliseconds kTerminalPause{250}, kLogPause{20'000};
 // An estimate from less than this is a guess.
 constexpr double kLeastSeconds = 4, kLeastFraction = 0.04;
-
-// What the parts of a stage count.
-std::string_view unit_of(std::string_view what) {
-  if (what == "weighing layers") return " layers";
-  if (what == "choosing ranges") return " values";
-  return " samples";
-}
-
-// Where the phases of "quantizing" usually begin and end, as shares of its time. Networks differ by a factor
-// of about two in each.
-struct Phase {
-  std::string_view what;
-  double begin, end;
-};
-constexpr Phase kPhases[] = {{"calibrating", 0, 0.07},
-                             {"trying rewritings", 0.1, 0.4},
-                             {"weighing rules", 0.3, 0.46},
-                             {"choosing ranges", 0.5, 0.65},
-                             {"rounding weights", 0.65, 0.75},
-                             {"correcting biases", 0.75, 0.95},
-                             {"choosing what stays in float", 0.95, 0.97},
-                             {"correcting by runs", 0.97, 0.98},
-                             {"measuring", 0.98, 1}};
 
 std::string duration(double seconds) {
   const auto s = static_cast<int64_t>(std::llround(seconds));
@@ -55,22 +31,19 @@ Progress::~Progress() { finish(); }
 
 void Progress::begin(const std::string& stage) {
   const std::lock_guard lock(mutex_);
-  stage_ = stage, what_.clear(), done_ = 0, total_ = -1, until_ = 0;
+  stage_ = stage, phase_ = nullptr, done_ = 0, total_ = -1, until_ = 0;
   for (size_t i = 0; i < stages_.size(); ++i)
     if (stages_[i].name == stage && i >= at_) at_ = i, within_ = 0;
 }
 
-void Progress::step(const char* what, int64_t done, int64_t total) {
+void Progress::step(const Phase& phase, int64_t done, int64_t total) {
   const std::lock_guard lock(mutex_);
-  if (what_ != what || done < done_) {
-    within_ += (until_ - within_) * part();
-    const auto* phase =
-        std::find_if(std::begin(kPhases), std::end(kPhases), [&](const Phase& p) { return p.what == what; });
-    if (phase != std::end(kPhases)) within_ = std::max(within_, phase->begin);
-    // The number of further phases is unknown: each takes half of the rest.
-    until_ = phase != std::end(kPhases) ? std::max(within_, phase->end) : within_ + (1 - within_) / 2;
+  if (phase_ != &phase || done < done_) {
+    within_ = std::max(within_ + (until_ - within_) * part(), phase.begin);
+    // How much follows is unknown: each phase without an end takes half of the rest.
+    until_ = phase.end > 0 ? std::max(within_, phase.end) : within_ + (1 - within_) / 2;
   }
-  what_ = what, done_ = done, total_ = total;
+  phase_ = &phase, done_ = done, total_ = total;
 }
 
 double Progress::part() const {
@@ -84,18 +57,21 @@ double Progress::fraction() const {
     if (i < at_) before += stages_[i].share;
   }
   // A phase that does not report its parts counts as half done.
-  const double here = what_.empty() ? within_ : within_ + (until_ - within_) * (total_ < 0 ? 0.5 : part());
+  const double here =
+      phase_ == nullptr ? within_ : within_ + (until_ - within_) * (total_ < 0 ? 0.5 : part());
   return all > 0 ? (before + (stages_.empty() ? 0 : stages_[at_].share) * here) / all : 0;
 }
 
 std::string Progress::line() const {
   const double spent = std::chrono::duration<double>(Clock::now() - start_).count();
   std::string text = stage_;
-  if (!what_.empty()) text += (text.empty() ? "" : ", ") + what_;
-  if (!what_.empty() && total_ > 0)
-    text += fmt::format(": {} of {}{}", done_, total_, unit_of(what_));
-  else if (done_ > 0)
-    text += fmt::format(": {}{}", done_, unit_of(what_));
+  if (phase_ != nullptr) {
+    text += (text.empty() ? "" : ", ") + std::string(phase_->name);
+    if (total_ > 0)
+      text += fmt::format(": {} of {} {}", done_, total_, phase_->unit);
+    else if (done_ > 0)
+      text += fmt::format(": {} {}", done_, phase_->unit);
+  }
   text += fmt::format("; {} so far", duration(spent));
   const double f = fraction();
   if (spent >= kLeastSeconds && f >= kLeastFraction && f < 1)

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "converter/quantize/phases.h"
+
 namespace sinter::convert {
 
 // A stage and its share of a usual run, in any unit.
@@ -27,8 +29,8 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   void begin(const std::string& stage);
-  // Within the stage: `done` of `total` (-1: not known) of what `what` counts.
-  void step(const char* what, int64_t done, int64_t total);
+  // Within the stage: `done` of `total` (-1: unknown) of what the phase, one of quantize/phases.h, counts.
+  void step(const Phase& phase, int64_t done, int64_t total);
   // Clears the line, for output of others; nothing is written any more.
   void finish();
 
@@ -44,7 +46,8 @@ class Progress {
   const Clock::time_point start_ = Clock::now();
   mutable std::mutex mutex_;
   std::condition_variable wake_;
-  std::string stage_, what_;
+  std::string stage_;
+  const Phase* phase_ = nullptr;
   size_t at_ = 0;
   int64_t done_ = 0, total_ = -1;
   double within_ = 0;  // share of the stage that was done when its phase began

@@ -61,7 +61,7 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   if (a.threads > 1) options.runner.threads = &pool.emplace(a.threads);
   Progress progress({{"running the model", 1}}, a.common.quiet);
   progress.begin("running the model");
-  options.progress = [&](int64_t done, int64_t total) { progress.step("calibrating", done, total); };
+  options.progress = [&](int64_t done, int64_t total) { progress.step(phase::kCalibrating, done, total); };
   const auto begun = std::chrono::steady_clock::now();
   const double cpu_begun = cpu_seconds();
   const std::vector<ValueId> values = a.plain ? std::vector<ValueId>() : observable_values(*graph);

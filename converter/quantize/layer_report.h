@@ -2,7 +2,6 @@
 // exact operands, and its numbers beside the range that was chosen for them.
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "converter/quantize/histogram.h"
 #include "converter/quantize/noise.h"
 #include "converter/quantize/observe.h"
+#include "converter/quantize/phases.h"
 
 namespace sinter::convert {
 
@@ -34,7 +34,7 @@ struct LayerReport {
 struct LayerReportOptions {
   RunnerOptions runner;
   int64_t most_samples = 32;
-  std::function<void(const char* what, int64_t done, int64_t total)> progress = {};
+  PhaseProgress progress = {};
 };
 
 // Values that both graphs name, in the order of `rounded`. Rewinds. Throws DataError where a run fails.

@@ -65,9 +65,9 @@ bool Quantizer::enabled(const char* technique) const {
   return std::find(options_.disabled.begin(), options_.disabled.end(), technique) == options_.disabled.end();
 }
 
-Step Quantizer::step(const char* what) const {
+Step Quantizer::step(const Phase& phase) const {
   if (!options_.progress) return {};
-  return [this, what](int64_t done, int64_t total) { options_.progress(what, done, total); };
+  return [this, &phase](int64_t done, int64_t total) { options_.progress(phase, done, total); };
 }
 
 double Quantizer::measured(const QuantizationPlan& plan, Part part) const {
@@ -100,27 +100,27 @@ QuantizeSummary Quantizer::run() {
   const auto observe_plan = [this] { return observe_all(assign_roles(plan_.graph, plan_.left)); };
   Observations seen = observe_plan();
   summary_.samples = seen.samples;
-  const auto begin = [&](const char* what) {
-    if (options_.progress) options_.progress(what, 0, -1);
+  const auto begin = [&](const Phase& phase) {
+    if (options_.progress) options_.progress(phase, 0, -1);
   };
-  begin("trying rewritings");
+  begin(phase::kRewriting);
   spare_recurrent(seen);
   if (rewrite()) {
     seen = observe_plan();
     plan_.recurrent = same_layers(recurrent_grids(plan_.graph, seen));
   }
-  begin("weighing rules");
+  begin(phase::kWeighingRules);
   choose(seen);
-  begin("rounding weights");
+  begin(phase::kRounding);
   round_weights();
   half_.reset();
-  begin("correcting biases");
+  begin(phase::kBiases);
   correct_by_means();
-  begin("choosing what stays in float");
+  begin(phase::kLeavingFloat);
   leave();
-  begin("correcting by runs");
+  begin(phase::kRuns);
   correct_by_runs();
-  begin("measuring");
+  begin(phase::kMeasuring);
   finish();
   return std::move(summary_);
 }
@@ -146,7 +146,7 @@ Observations Quantizer::observe_all(const std::vector<Role>& roles) {
   ObserveOptions observing;
   observing.runner = options_.runner;
   observing.channels = false;
-  observing.progress = step("calibrating");
+  observing.progress = step(phase::kCalibrating);
   std::vector<ValueId> values = values_to_round(plan_.graph, roles);
   for (const Node& node : plan_.graph.nodes)
     if (is_recurrent(node.op()) && std::find(values.begin(), values.end(), node.inputs[0]) == values.end())
@@ -266,7 +266,7 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
                           const QuantizeOptions& options) {
   Evaluation result;
   const auto progress = [&](int64_t done, int64_t total) {
-    if (options.progress) options.progress("evaluating", done, total);
+    if (options.progress) options.progress(phase::kEvaluating, done, total);
   };
   result.outputs =
       named(exact, measure_all(exact, rounded, samples, options.runner, progress, &result.samples));

@@ -13,6 +13,7 @@
 
 #include "converter/quantize/calibrators.h"
 #include "converter/quantize/observe.h"
+#include "converter/quantize/phases.h"
 #include "converter/quantize/quantization_plan.h"
 #include "converter/quantize/trials.h"
 
@@ -58,7 +59,7 @@ struct QuantizeOptions {
   std::function<double(const Graph& graph)> accuracy;
   // Measures on data of its own; it is what min_sqnr is judged by, then.
   std::function<Evaluation(const Graph& exact, const Graph& rounded)> evaluate;
-  std::function<void(const char* what, int64_t done, int64_t total)> progress;
+  PhaseProgress progress;
 };
 
 // What a technique did to the worst output.

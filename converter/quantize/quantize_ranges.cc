@@ -51,7 +51,7 @@ void Quantizer::choose(const Observations& seen) {
   const std::vector<Role> roles = assign_roles(graph, plan_.left);
   estimators_.roles = roles;
   choose_ranges(seen, roles);
-  measure_weights(*trials_, graph, roles, &sensitivity_, step("weighing layers"));
+  measure_weights(*trials_, graph, roles, &sensitivity_, step(phase::kWeighingLayers));
 }
 
 std::map<ValueId, QuantParams> Quantizer::ranges(const RangeRule& rule, const Observations& seen,
@@ -124,7 +124,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
       rule_of[id].push_back(r);
     }
   const std::map<ValueId, size_t> chosen =
-      choose_grids(*trials_, Part::kOdd, plan_.graph, candidates, &sensitivity_, step("choosing ranges"));
+      choose_grids(*trials_, Part::kOdd, plan_.graph, candidates, &sensitivity_, step(phase::kRanges));
   share_noise(values);
   plan_.params = whole[rule], half_params_ = halves[rule];
   estimators_.rules = rules, estimators_.rule = rule;

@@ -102,7 +102,7 @@ class Quantizer {
   // much.
   bool few_samples() const { return trials_->size() < kManySamples; }
   RangeRule asked_rule() const;
-  Step step(const char* what) const;
+  Step step(const Phase& phase) const;
   // What one half of the kept samples makes of all values.
   Observations observe_half(const Graph& graph) const;
   // Of the plan's graph, as long as that stays.
