@@ -282,7 +282,7 @@ std::string to_text(const QuantizeSummary& q) {
                     q.refitted > 0 ? fmt::format("; the file was then fitted to all {} samples", q.refitted)
                                    : std::string());
   if (!outputs.empty() && q.measured < kManyJudges)
-    text += fmt::format("          few samples: give --calibrate {} or more to be surer of it\n",
+    text += fmt::format("          few samples: with {} or more for --calibrate the interval is narrower\n",
                         5 * kManyJudges);
   if (outputs.size() > kMostOutputs)
     text += fmt::format("          {} other outputs have more\n", outputs.size() - kMostOutputs);
