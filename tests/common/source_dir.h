@@ -8,5 +8,8 @@ namespace sinter::testing {
 
 // The root of the checkout, absolute.
 std::filesystem::path source_dir();
+// Models and data that are not in the tree: the folder that SINTER_SHARED names, or `shared` beside the
+// checkout. It may not exist.
+std::filesystem::path shared_dir();
 
 }  // namespace sinter::testing

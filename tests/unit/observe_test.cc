@@ -169,8 +169,7 @@ TEST(Observe, NoSamplesAreRefused) {
 
 // Real networks: what is observed of their outputs is what they give.
 TEST(Observe, KeywordSpottingRanges) {
-  const char* shared = std::getenv("SINTER_SHARED");
-  const std::filesystem::path folder = shared ? shared : sinter::testing::source_dir() / "../shared";
+  const std::filesystem::path folder = sinter::testing::shared_dir();
   const auto model = folder / "models/mlperf-kws/kws-dscnn-fp32.onnx", data = folder / "data/kws01/kws01.npz";
   if (!std::filesystem::exists(model) || !std::filesystem::exists(data))
     GTEST_SKIP() << folder << " has no kws-dscnn and kws01";

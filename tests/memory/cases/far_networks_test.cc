@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -205,10 +204,9 @@ TEST(FarNetworks, EveryOperatorsCases) {
 class RealNetworks : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(RealNetworks, WithStepsOnADevice) {
-  const char* shared = std::getenv("SINTER_SHARED");
-  const auto models = shared == nullptr ? std::vector<fs::path>()
-                                        : models_below(fs::path(shared) / "models" / GetParam(), 8 << 20);
-  if (models.empty()) GTEST_SKIP() << "the network is not here";
+  const fs::path folder = sinter::testing::shared_dir() / "models" / GetParam();
+  const auto models = models_below(folder, 8 << 20);
+  if (models.empty()) GTEST_SKIP() << folder << " has no network";
   Totals totals;
   for (const auto& choice :
        std::vector<std::function<bool(const OpCall&)>>{everything, windows, some(1), some(2)})
