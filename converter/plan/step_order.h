@@ -4,7 +4,7 @@
 // leads there: dynamic programming over sets, as what lives after a set does not depend on its order. A step
 // that frees at least what it makes, within the peak so far, is taken at once, since nothing is gained by
 // waiting. Where a level has more sets than the search keeps, those with the smallest peaks stay, and the
-// result is no longer proved. With several memories the peak is the sum of theirs, and only the bound can
+// result remains unproved. With several memories the peak is the sum of theirs, and only the bound can
 // prove it.
 #pragma once
 
