@@ -14,8 +14,8 @@
 #include "converter/passes/pass.h"
 #include "converter/plan/fit_arena.h"
 #include "converter/plan/planner.h"
-#include "converter/quantize/layer_report.h"
 #include "converter/quantize/quantize.h"
+#include "converter/quantize/report/layer_report.h"
 #include "converter/report/diagnostics.h"
 #include "converter/report/node_fates.h"
 #include "runtime/backend/backend.h"
@@ -40,8 +40,8 @@ struct ConversionOptions {
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
   // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`
-  // holds samples (see quantize/samples.h), `samples` of which are used (-1: all); weights alone need none,
-  // and are measured with them.
+  // holds samples (see quantize/samples/samples.h), `samples` of which are used (-1: all); weights alone need
+  // none, and are measured with them.
   std::string quantize;
   int64_t block = 32;
   std::string calibrate;

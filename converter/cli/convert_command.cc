@@ -16,7 +16,7 @@
 #include "converter/convert.h"
 #include "converter/emit/pending_file.h"
 #include "converter/import/arrays.h"
-#include "converter/quantize/accuracy.h"
+#include "converter/quantize/search/accuracy.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
 #include "converter/report/quantize_report.h"

@@ -16,7 +16,7 @@
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
 #include "converter/ir/graph.h"
-#include "converter/quantize/noise.h"
+#include "converter/quantize/search/noise.h"
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
 #include "converter/report/node_fates.h"

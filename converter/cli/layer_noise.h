@@ -16,7 +16,7 @@
 
 #include "converter/cli/elided_values.h"
 #include "converter/cli/host_session.h"
-#include "converter/quantize/noise.h"
+#include "converter/quantize/search/noise.h"
 
 namespace sinter::convert {
 

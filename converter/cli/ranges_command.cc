@@ -12,9 +12,9 @@
 #include "converter/cli/progress.h"
 #include "converter/convert.h"
 #include "converter/import/reader.h"
-#include "converter/quantize/calibrators.h"
-#include "converter/quantize/observe.h"
-#include "converter/quantize/samples.h"
+#include "converter/quantize/ranges/calibrators.h"
+#include "converter/quantize/ranges/observe.h"
+#include "converter/quantize/samples/samples.h"
 #include "converter/report/errors.h"
 #include "sinter/thread_pool.h"
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "converter/ir/builder.h"
-#include "converter/quantize/quant_params.h"
+#include "converter/quantize/ranges/quant_params.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {

@@ -12,7 +12,7 @@
 #include "converter/cli/reference_model.h"
 #include "converter/plan/call_view.h"
 #include "converter/plan/cost.h"
-#include "converter/quantize/made_up_inputs.h"
+#include "converter/quantize/samples/made_up_inputs.h"
 #include "converter/report/errors.h"
 
 namespace sinter::convert {

@@ -1,9 +1,9 @@
 // The first run of a converted file: on made-up inputs, to find NaN and infinity that the ONNX model does not
 // give.
 //
-// The inputs are those of converter/quantize/made_up_inputs.h: floating-point numbers between -1 and 1, bytes
-// from 0 to 255, other integers 0 or 1 (all 1, then all 0, where the model refuses these). What the file
-// gives is searched for NaN, and its outputs for infinity too. Only where one is found is the ONNX model
+// The inputs are those of converter/quantize/samples/made_up_inputs.h: floating-point numbers between -1 and
+// 1, bytes from 0 to 255, other integers 0 or 1 (all 1, then all 0, where the model refuses these). What the
+// file gives is searched for NaN, and its outputs for infinity too. Only where one is found is the ONNX model
 // computed in float64 on the same inputs: a number that is not finite there either is the model's own.
 #pragma once
 

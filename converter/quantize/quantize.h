@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "converter/quantize/calibrators.h"
-#include "converter/quantize/observe.h"
 #include "converter/quantize/phases.h"
-#include "converter/quantize/quantization_plan.h"
-#include "converter/quantize/trials.h"
+#include "converter/quantize/ranges/calibrators.h"
+#include "converter/quantize/ranges/observe.h"
+#include "converter/quantize/search/output_trials.h"
+#include "converter/quantize/search/quantization_plan.h"
 
 namespace sinter::convert {
 

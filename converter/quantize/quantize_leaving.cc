@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "converter/quantize/low_outputs.h"
 #include "converter/quantize/quantizer.h"
+#include "converter/quantize/report/low_sqnr_outputs.h"
 
 namespace sinter::convert {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <set>
 
-#include "converter/quantize/grids.h"
+#include "converter/quantize/integers/value_scales.h"
 #include "converter/quantize/quantizer.h"
 
 namespace sinter::convert {

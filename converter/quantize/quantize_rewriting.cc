@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "converter/quantize/equalize.h"
 #include "converter/quantize/quantizer.h"
+#include "converter/quantize/weights/equalize.h"
 
 namespace sinter::convert {
 namespace {

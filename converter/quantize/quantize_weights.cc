@@ -4,11 +4,11 @@
 #include <memory>
 #include <set>
 
-#include "converter/quantize/adaptive_rounding.h"
-#include "converter/quantize/bias_correction.h"
-#include "converter/quantize/low_outputs.h"
 #include "converter/quantize/quantizer.h"
-#include "converter/quantize/weight_only.h"
+#include "converter/quantize/report/low_sqnr_outputs.h"
+#include "converter/quantize/weights/adaptive_rounding.h"
+#include "converter/quantize/weights/bias_correction.h"
+#include "converter/quantize/weights/weight_only.h"
 
 namespace sinter::convert {
 namespace {

@@ -9,11 +9,11 @@
 #include <optional>
 #include <vector>
 
-#include "converter/quantize/leave_float.h"
 #include "converter/quantize/quantize.h"
-#include "converter/quantize/range_rules.h"
-#include "converter/quantize/sample_split.h"
-#include "converter/quantize/sensitivity.h"
+#include "converter/quantize/ranges/range_rules.h"
+#include "converter/quantize/samples/sample_split.h"
+#include "converter/quantize/search/leave_float.h"
+#include "converter/quantize/search/sensitivity.h"
 
 namespace sinter::convert {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
-#include "converter/quantize/low_outputs.h"
-#include "converter/quantize/sample_split.h"
+#include "converter/quantize/report/low_sqnr_outputs.h"
+#include "converter/quantize/samples/sample_split.h"
 
 namespace sinter::convert {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "converter/import/arrays.h"
-#include "converter/quantize/samples.h"
+#include "converter/quantize/samples/samples.h"
 #include "converter/report/errors.h"
 #include "tests/fuzz/targets.h"
 

@@ -1,15 +1,15 @@
 // Rounded weights are on a grid that nothing rounds again, and give less error than the nearest ones.
-#include "converter/quantize/adaptive_rounding.h"
+#include "converter/quantize/weights/adaptive_rounding.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "converter/quantize/integer_weights.h"
-#include "converter/quantize/product_inputs.h"
-#include "converter/quantize/product_weights.h"
-#include "converter/quantize/sample_list.h"
-#include "converter/quantize/weight_rounding.h"
+#include "converter/quantize/samples/sample_list.h"
+#include "converter/quantize/weights/integer_weights.h"
+#include "converter/quantize/weights/product_inputs.h"
+#include "converter/quantize/weights/product_weights.h"
+#include "converter/quantize/weights/weight_rounding.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {

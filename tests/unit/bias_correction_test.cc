@@ -1,10 +1,10 @@
 // Means that rounding shifted are what they were.
-#include "converter/quantize/bias_correction.h"
+#include "converter/quantize/weights/bias_correction.h"
 
 #include <gtest/gtest.h>
 
-#include "converter/quantize/product_weights.h"
-#include "converter/quantize/sample_list.h"
+#include "converter/quantize/samples/sample_list.h"
+#include "converter/quantize/weights/product_weights.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert {

@@ -1,5 +1,5 @@
 // Weights as integers with scales: never worse than the plain grid, close to the best that there is.
-#include "converter/quantize/block_codes.h"
+#include "converter/quantize/weights/block_codes.h"
 
 #include <gtest/gtest.h>
 

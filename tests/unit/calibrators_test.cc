@@ -1,5 +1,5 @@
 // Ranges from histograms, against quantizing the very values.
-#include "converter/quantize/calibrators.h"
+#include "converter/quantize/ranges/calibrators.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The cost table: what is known to be cheaper is, and the costs grow with the work.
-#include "converter/quantize/cost.h"
+#include "converter/quantize/search/cost.h"
 
 #include <gtest/gtest.h>
 

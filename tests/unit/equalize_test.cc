@@ -1,13 +1,13 @@
 // Scales of channels change no result, take the shortest way around clamps, and balance the ranges for int8.
-#include "converter/quantize/equalize.h"
+#include "converter/quantize/weights/equalize.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
 
-#include "converter/quantize/channel_scales.h"
-#include "converter/quantize/sample_list.h"
+#include "converter/quantize/samples/sample_list.h"
+#include "converter/quantize/weights/channel_scales.h"
 #include "runtime/core/op_enums.h"
 #include "tests/unit/evaluate_graph.h"
 

@@ -1,5 +1,5 @@
 // What TensorStatistics keeps, against the same numbers computed from all values at once.
-#include "converter/quantize/histogram.h"
+#include "converter/quantize/ranges/histogram.h"
 
 #include <gtest/gtest.h>
 

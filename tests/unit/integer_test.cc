@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 
 #include "converter/passes/pass.h"
-#include "converter/quantize/functions.h"
-#include "converter/quantize/integer_weights.h"
-#include "converter/quantize/place.h"
-#include "converter/quantize/steep.h"
+#include "converter/quantize/integers/insert_quantizers.h"
+#include "converter/quantize/integers/table_functions.h"
+#include "converter/quantize/integers/unsuited_operations.h"
+#include "converter/quantize/weights/integer_weights.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert::testing {

@@ -1,5 +1,5 @@
 // What rounding did to a value, and the cause in words.
-#include "converter/quantize/noise.h"
+#include "converter/quantize/search/noise.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What observers see of a graph that runs, against the same graph evaluated node by node.
-#include "converter/quantize/observe.h"
+#include "converter/quantize/ranges/observe.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "converter/convert.h"
-#include "converter/quantize/calibrators.h"
+#include "converter/quantize/ranges/calibrators.h"
 #include "converter/report/errors.h"
 #include "tests/common/source_dir.h"
 #include "tests/unit/evaluate_graph.h"

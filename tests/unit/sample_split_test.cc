@@ -1,5 +1,5 @@
 // Which samples choose and which judge, what is kept of either, and how sure the judges are.
-#include "converter/quantize/sample_split.h"
+#include "converter/quantize/samples/sample_split.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-#include "converter/quantize/trials.h"
+#include "converter/quantize/search/output_trials.h"
 
 namespace sinter::convert {
 namespace {

@@ -1,5 +1,5 @@
 // Calibration data: read sample by sample, refused with names where it does not fit.
-#include "converter/quantize/samples.h"
+#include "converter/quantize/samples/samples.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

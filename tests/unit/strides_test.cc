@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "converter/quantize/observe.h"
+#include "converter/quantize/ranges/observe.h"
 #include "platforms/simd/simd_kernels.h"
 #include "tests/unit/evaluate_graph.h"
 #ifdef SINTER_WITH_XNNPACK

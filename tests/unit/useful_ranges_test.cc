@@ -1,5 +1,5 @@
 // Ranges that end where the functions behind a value are flat.
-#include "converter/quantize/useful_ranges.h"
+#include "converter/quantize/ranges/useful_ranges.h"
 
 #include "tests/unit/evaluate_graph.h"
 

@@ -1,0 +1,76 @@
+// Where a float graph is rounded to int8: Quantize and Dequantize are put around what the integer pass
+// (integer_form.h) then computes on integers.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "converter/quantize/ranges/quant_params.h"
+#include "converter/quantize/search/cost.h"
+
+namespace sinter::convert {
+
+// Why an operation stays float.
+enum class Reason {
+  kNone,      // it does not
+  kNoKernel,  // nothing computes it on integers
+  kRange,     // its numbers fit no grid: not finite, or never seen
+  kAccuracy,  // too much of the outputs' noise came from it
+  kSlower,    // integers cost more there than they save
+  kUser,      // --keep-float
+};
+const char* reason_name(Reason reason);
+
+struct LeftFloat {
+  Reason reason = Reason::kNone;
+  std::string detail;
+};
+// Operations that must stay float, by their first output.
+struct LeftMap : std::map<ValueId, LeftFloat> {
+  bool force_int8 = false;     // nothing else stays float for being slower on integers
+  bool require_int8 = false;   // nor for having integers on one side only
+  Cpu cpu = Cpu::kAvx512Vnni;  // whose costs decide what is slower
+
+  bool asks_for_integers() const { return force_int8 || require_int8; }
+};
+
+// What became of an operation that takes or gives float32.
+struct LayerFate {
+  std::string name, op;
+  ValueId output = kAbsent;
+  bool integer = false;
+  LeftFloat left;
+  std::string wide = {};  // integers of 16 bits, because
+  double multiply_adds = 0;
+  double float_time = 0, integer_time = 0;  // estimates by cost.h
+};
+
+enum class Role {
+  kFloat,
+  kReader,   // a product in float whose operand comes from integers
+  kInteger,  // products with constant weights, and what is between them
+};
+// One for every node. An operation that could compute on integers and is not in `left` may still stay float
+// where that gains nothing.
+std::vector<Role> assign_roles(const Graph& graph, const LeftMap& left = {},
+                               std::vector<LayerFate>* fates = nullptr);
+// The float values, no constants, that are to be rounded for their readers.
+std::vector<ValueId> values_to_round(const Graph& graph, const std::vector<Role>& roles);
+// Those of them that get a grid of their own: what only moves elements keeps the grid of what it moves.
+std::vector<ValueId> values_with_grids(const Graph& graph, const std::vector<Role>& roles);
+// These values and all that keep their grids because they are only moved from them: with what they come from.
+std::map<ValueId, ValueId> with_moved(const Graph& graph, const std::vector<Role>& roles,
+                                      const std::vector<ValueId>& values);
+// The axis of the output channels in the weights of a product with constant weights; -1: it is none.
+int64_t weight_axis(const Graph& graph, const Node& node);
+// The weights of integer products rounded, everything else float.
+void round_weights(Graph& graph, const std::vector<Role>& roles);
+
+// Rounds these values, and the constants of integer operations (weights to 255 symmetric steps per output
+// channel). Values without an entry stay float, and so do the operations that read them. Returns the count of
+// values that are rounded.
+int place_quantizers(Graph& graph, const std::vector<Role>& roles,
+                     const std::map<ValueId, QuantParams>& params);
+
+}  // namespace sinter::convert

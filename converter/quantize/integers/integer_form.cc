@@ -1,0 +1,112 @@
+#include "converter/quantize/integers/integer_form.h"
+
+#include "converter/passes/pass.h"
+
+namespace sinter::convert {
+
+const QuantizedValue* IntegerForm::known(ValueId id) const {
+  const auto at = known_.find(id);
+  return at == known_.end() ? nullptr : &at->second;
+}
+
+int IntegerForm::quantizer(int n) {
+  const Node& node = e.node(n);
+  if (node.outputs.size() != 1 || !e.single_read(node.outputs[0])) return -1;
+  for (int k = n + 1; k < e.size(); ++k) {
+    const Node& reader = e.node(k);
+    if (e.erased(k) || reader.inputs.empty() || reader.inputs[0] != node.outputs[0]) continue;
+    if (reader.as<QuantizeAttrs>() == nullptr) return -1;
+    const auto params = quant_params(e.graph(), reader);
+    return params && (params->type == DType::kInt8 || params->type == DType::kInt16) ? k : -1;
+  }
+  return -1;
+}
+
+int IntegerForm::int8_quantizer(int n) {
+  const int k = quantizer(n);
+  return k >= 0 && params_of(k).type == DType::kInt8 ? k : -1;
+}
+
+void IntegerForm::note(ValueId q, const QuantParams& params) {
+  Value& v = e.graph().value(q);
+  if (v.constant) return;
+  v.unit = params.scale, v.zero = params.zero;
+}
+
+void IntegerForm::settle(int quantize, ValueId q) {
+  Value& made = e.graph().value(q);
+  const Value& old = e.value(e.node(quantize).outputs[0]);
+  if (made.name.empty()) made.name = old.name;
+  made.order = old.order;
+  const QuantParams params = params_of(quantize);
+  note(q, params);
+  note(e.node(quantize).outputs[0], params);
+  e.bypass(quantize, q);
+}
+
+void IntegerForm::dequantize(int n, ValueId q, const QuantParams& p) {
+  const ValueId scale = e.constant(Constant::scalar(DType::kFloat32, p.scale));
+  const ValueId zero = e.constant(Constant::scalar_int(p.type, p.zero));
+  e.replace(n, DequantizeAttrs{}, {q, scale, zero});
+  note(q, p);
+  Value& made = e.graph().value(q);
+  const Value& number = e.value(e.node(n).outputs[0]);
+  if (made.name.empty() && !number.name.empty()) {
+    made.name = number.name + "." + dtype_name(p.type);
+    made.order = number.order;
+  }
+  known_[e.node(n).outputs[0]] = {q, p};
+}
+
+void IntegerForm::visit(int n) {
+  const Node& node = e.node(n);
+  if (node.outputs.size() != 1 || node.outputs[0] < 0 || !node.bodies.empty()) return;
+  if (node.as<DequantizeAttrs>() != nullptr) {
+    const auto params = quant_params(e.graph(), node);
+    if (params) note(node.inputs[0], *params);
+    if (params && (params->type == DType::kInt8 || params->type == DType::kInt16))
+      known_[node.outputs[0]] = {node.inputs[0], *params};
+    return;
+  }
+  if (node.as<QuantizeAttrs>() != nullptr) {
+    const QuantizedValue* x = known(node.inputs[0]);
+    const auto params = quant_params(e.graph(), node);
+    if (!params) return;
+    note(node.outputs[0], *params);
+    if (x == nullptr) {
+      quantized_before(n);
+      return;
+    }
+    if (const ValueId q = requantized(n, *x, *params); q != kAbsent) settle(n, q);
+    return;
+  }
+  if (!e.value(node.outputs[0]).extents.empty()) return;
+  // Tables first: they also replace sums and products of one value with itself.
+  using Rule = bool (IntegerForm::*)(int);
+  static constexpr Rule kRules[] = {
+      &IntegerForm::sink,   &IntegerForm::resize,    &IntegerForm::product,    &IntegerForm::matrix_product,
+      &IntegerForm::joined, &IntegerForm::pointwise, &IntegerForm::arithmetic, &IntegerForm::mean,
+      &IntegerForm::prelu,  &IntegerForm::softmax};
+  for (const Rule rule : kRules)
+    if ((this->*rule)(n)) return;
+}
+
+int IntegerForm::run() {
+  for (int n = 0; n < e.size(); ++n)
+    if (!e.erased(n)) visit(n);
+  return e.commit();
+}
+
+int IntegerForm::run_signs() {
+  for (int n = 0; n < e.size(); ++n)
+    if (!e.erased(n)) make_signed(n);
+  return e.commit();
+}
+
+int integer_form(Graph& graph) {
+  // All at once: each operation depends on the Quantize behind it.
+  const int changes = IntegerForm(graph).run_signs();
+  return changes + until_stable(graph, [](Graph& g) { return IntegerForm(g).run(); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,104 @@
+// integer: what is between Dequantize and Quantize is computed on the integers themselves.
+//
+// Values that were dequantized are known with their integers and parameters. Operations that only move
+// elements are done on the integers, and the Dequantize goes behind them. What has an integer row and
+// operands that are known so becomes that row; a product whose result is not quantized again gives float32
+// directly. What has no integer row stays as it is: dequantize, compute, quantize.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "converter/passes/editor.h"
+#include "converter/quantize/ranges/quant_params.h"
+
+namespace sinter::convert {
+
+// A float32 value known by its integers.
+struct QuantizedValue {
+  ValueId q = kAbsent;
+  QuantParams params;
+};
+
+// How many of a node's first operands it only moves, or picks the largest or smallest of; 0: it computes.
+size_t moved_operands(const Node& node);
+// The operands that a node takes its results' elements from, each with a range of its own; none: it does not.
+std::vector<size_t> joined_operands(const Node& node);
+// Interpolation between neighbours along one axis or two adjacent ones, as QResize does it: the
+// operands between Views of [outer, first, second, inner].
+struct Interpolation {
+  Dims in, out;  // of the views
+  std::vector<int32_t> rows, columns;
+};
+std::optional<Interpolation> interpolation(const Graph& graph, const Node& node);
+// Whether the result has the scale and zero point of the first operand, on integers.
+bool keeps_grid(const Graph& graph, const Node& node);
+
+// What the rules of the pass share.
+class IntegerForm {
+ public:
+  explicit IntegerForm(Graph& graph) : e(graph) {}
+  int run();
+  // Makes uint8 integers int8.
+  int run_signs();
+
+  Editor e;
+
+  // The integers of a float value, if they are known.
+  const QuantizedValue* known(ValueId id) const;
+  // The Quantize (per tensor) that alone reads node n's only output, or -1.
+  int quantizer(int n);
+  // The same, if it gives int8.
+  int int8_quantizer(int n);
+  QuantParams params_of(int quantize) { return *quant_params(e.graph(), e.node(quantize)); }
+  // Everybody reads `q` instead of what node `quantize` gave.
+  void settle(int quantize, ValueId q);
+
+ private:
+  void visit(int n);
+  bool sink(int n);     // integer_movement.cc
+  bool resize(int n);   // integer_resize.cc
+  bool product(int n);  // integer_products.cc
+  bool matrix_product(int n);
+  bool pointwise(int n);  // integer_pointwise.cc
+  bool joined(int n);     // integer_movement.cc: differently quantized values picked from
+  ValueId quantized_constant(ValueId id, const QuantParams& y);
+  bool quantized_before(int n);  // integer_movement.cc: Quantize of what was moved
+  bool make_signed(int n);       // integer_signs.cc
+  ValueId signed_integers(int n, ValueId id);
+  bool arithmetic(int n);  // integer_arithmetic.cc, with the following
+  bool mean(int n);
+  bool prelu(int n);
+  bool softmax(int n);
+  std::optional<QuantizedValue> integers(ValueId id, bool wide);
+  bool any_wide(const std::vector<ValueId>& inputs) const;
+  bool give(int n, int consumer, OpAttrs attrs, std::vector<ValueId> inputs);
+  // What a row that takes one type computes with: its result's parameters, int16 ones if the quantizer's or
+  // an operand is int16, and what has to become of the result. nullopt: a zero point is in the way.
+  std::optional<QuantParams> common_result(const QuantParams& y,
+                                           std::span<const QuantizedValue* const> operands);
+  // `x` as that type, exactly; false: not possible.
+  bool to_type(int n, DType type, QuantizedValue* x);
+  // What is looked up in a table with the integers of `root`, before node n.
+  ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
+  ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
+  // Records in the value what its integers represent.
+  void note(ValueId q, const QuantParams& params);
+  bool wide_pointwise(int n, int consumer, ValueId root, const ConstantPtr& values);
+  // Node n becomes the Dequantize of q.
+  void dequantize(int n, ValueId q, const QuantParams& params);
+
+  class Pointwise;
+  struct Table {
+    ValueId root = kAbsent;
+    std::vector<int8_t> table;  // for -128, -127, ...
+  };
+
+  std::map<ValueId, QuantizedValue> known_;
+  std::map<ValueId, ValueId> signed_;  // by uint8 value
+  std::map<ValueId, Table> tables_;    // by what was looked up
+};
+
+}  // namespace sinter::convert

@@ -1,0 +1,148 @@
+// What only moves elements, or picks the largest or smallest, is done on the integers.
+#include <algorithm>
+#include <cmath>
+
+#include "converter/quantize/integers/integer_form.h"
+#include "runtime/core/op_enums.h"
+
+namespace sinter::convert {
+
+size_t moved_operands(const Node& node) {
+  switch (node.op()) {
+    case Op::kView:
+      return node.as<ViewAttrs>()->dtype < 0 ? 1 : 0;
+    case Op::kConcat:
+      return node.inputs.size();
+    case Op::kResize: {
+      const auto& a = *node.as<ResizeAttrs>();
+      return static_cast<ResizeMode>(a.mode) == ResizeMode::kNearest &&
+                     static_cast<ResizeCoordinates>(a.coordinates) != ResizeCoordinates::kTfCropAndResize
+                 ? 1
+                 : 0;
+    }
+    case Op::kReduce: {
+      const auto fn = static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn);
+      return fn == ReduceFn::kMax || fn == ReduceFn::kMin ? 1 : 0;
+    }
+    case Op::kMin:
+    case Op::kMax:
+      return 2;
+    case Op::kCopy:
+    case Op::kTranspose:
+    case Op::kSlice:
+    case Op::kTile:
+    case Op::kBroadcast:
+    case Op::kGather:
+    case Op::kGatherElements:
+    case Op::kGatherNd:
+    case Op::kReverseSequence:
+    case Op::kMaxPool:
+    case Op::kPad:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+bool IntegerForm::sink(int n) {
+  const Node node = e.node(n);
+  const size_t moved = moved_operands(node);
+  if (moved == 0) return false;
+  const QuantizedValue* first = known(node.inputs[0]);
+  // The largest of no elements is infinite, which no integer represents.
+  if (first == nullptr || element_count(e.value(node.inputs[0]).dims) == 0) return false;
+  const QuantParams params = first->params;
+  std::vector<ValueId> inputs = node.inputs;
+  for (size_t i = 0; i < moved; ++i) {
+    const QuantizedValue* x = known(inputs[i]);
+    if (x == nullptr || !(x->params == params)) return false;
+    inputs[i] = x->q;
+  }
+  if (const auto* pad = node.as<PadAttrs>();
+      pad != nullptr && static_cast<PadMode>(pad->mode) == PadMode::kConstant) {
+    // The fill must be one of the numbers that the integers have, as float32 holds it.
+    const auto fill = inputs.size() > 1 && inputs[1] >= 0 ? e.scalar(inputs[1]) : 0.0;
+    if (!fill) return false;
+    const int64_t q = params.quantize(*fill);
+    const double error = static_cast<double>(q - params.zero) * params.scale - *fill;
+    if (std::fabs(error) > 1e-6 * params.scale + 0x1p-23 * std::fabs(*fill)) return false;
+    inputs.resize(1);
+    inputs.push_back(e.constant(Constant::scalar_int(params.type, q)));
+  }
+  const ValueId q = e.insert(n, node.attrs, inputs);
+  if (q == kAbsent) return false;
+  dequantize(n, q, params);
+  return true;
+}
+
+bool keeps_grid(const Graph& graph, const Node& node) {
+  const Op op = node.op();
+  if (op == Op::kConcat || op == Op::kMin || op == Op::kMax) return false;
+  return moved_operands(node) == 1 || interpolation(graph, node).has_value();
+}
+
+std::vector<size_t> joined_operands(const Node& node) {
+  const auto* elements = node.as<ScatterElementsAttrs>();
+  const auto* nd = node.as<ScatterNdAttrs>();
+  if ((elements != nullptr && elements->reduction == 0) || (nd != nullptr && nd->reduction == 0))
+    return {0, 2};
+  if (node.as<WhereAttrs>() != nullptr) return {1, 2};
+  std::vector<size_t> all;
+  if (node.as<ConcatAttrs>() || node.as<MinAttrs>() || node.as<MaxAttrs>())
+    for (size_t i = 0; i < node.inputs.size(); ++i) all.push_back(i);
+  return all;
+}
+
+bool IntegerForm::joined(int n) {
+  const Node node = e.node(n);
+  const std::vector<size_t> operands = joined_operands(node);
+  const int consumer = operands.empty() ? -1 : quantizer(n);
+  if (consumer < 0) return false;
+  const QuantParams y = params_of(consumer);
+  std::vector<ValueId> inputs = node.inputs;
+  if (std::none_of(operands.begin(), operands.end(), [&](size_t i) { return known(inputs[i]) != nullptr; }))
+    return false;
+  for (const size_t i : operands) {
+    const QuantizedValue* x = known(inputs[i]);
+    inputs[i] = x != nullptr ? requantized(n, *x, y) : quantized_constant(inputs[i], y);
+    if (inputs[i] == kAbsent) return false;
+  }
+  return give(n, consumer, node.attrs, inputs);
+}
+
+// What Quantize makes of a constant; kAbsent: it is none.
+ValueId IntegerForm::quantized_constant(ValueId id, const QuantParams& y) {
+  if (!e.graph().is_constant(id) || e.value(id).dtype != DType::kFloat32) return kAbsent;
+  std::vector<int64_t> q;
+  for (const double x : e.value(id).constant->as_doubles()) {
+    const double steps = static_cast<double>(static_cast<float>(x) / static_cast<float>(y.scale));
+    q.push_back(std::isnan(x) ? y.zero : QuantParams{y.type, 1, y.zero}.quantize(steps));
+  }
+  std::vector<ConstantPtr> narrow;
+  if (!evaluate(CastAttrs{static_cast<int64_t>(y.type), 1},
+                {Constant::of<int64_t>(DType::kInt64, e.value(id).dims, q)}, 1, &narrow, false)
+           .ok())
+    return kAbsent;
+  return e.graph().add_constant(narrow[0], e.value(id).name);
+}
+
+// Moved first and quantized then is quantized first and moved then, so that what computes meets its Quantize.
+bool IntegerForm::quantized_before(int n) {
+  const Node node = e.node(n);
+  const int mover = e.producer(node.inputs[0]);
+  if (mover < 0 || e.erased(mover) || !e.single_read(node.inputs[0])) return false;
+  const Node& moves = e.node(mover);
+  const Op op = moves.op();
+  if ((op != Op::kView && op != Op::kTranspose && op != Op::kCopy) || moved_operands(moves) == 0 ||
+      e.producer(moves.inputs[0]) < 0)
+    return false;
+  std::vector<ValueId> inputs = node.inputs;
+  inputs[0] = moves.inputs[0];
+  const ValueId q = e.insert(n, node.attrs, inputs);
+  const ValueId moved = q == kAbsent ? kAbsent : e.insert(n, moves.attrs, {q});
+  if (moved == kAbsent) return false;
+  settle(n, moved);
+  return true;
+}
+
+}  // namespace sinter::convert

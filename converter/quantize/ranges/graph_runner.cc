@@ -1,0 +1,223 @@
+// GraphRunner: plan, write, open, run.
+#include <fmt/format.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+
+#include "converter/convert.h"
+#include "converter/import/reader.h"
+#include "converter/quantize/ranges/observe.h"
+#include "converter/report/errors.h"
+#include "sinter/sinter.h"
+
+namespace sinter::convert {
+namespace {
+
+struct Free {
+  void operator()(std::byte* p) const { std::free(p); }
+};
+using Memory = std::unique_ptr<std::byte, Free>;
+Memory aligned(size_t bytes) {
+  const size_t whole =
+      (std::max<size_t>(bytes, 1) + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  Memory memory(static_cast<std::byte*>(std::aligned_alloc(kBufferAlignment, whole)));
+  if (!memory) throw std::bad_alloc();
+  return memory;
+}
+
+std::string said(const Status& status) {
+  char text[400];
+  format_status(status, text);
+  return text;
+}
+
+// The plan as a mapped file that is already gone from its folder.
+std::shared_ptr<const MappedFile> write_and_map(const PlannedModel& plan) {
+  std::string folder = (std::filesystem::temp_directory_path() / "sinter-XXXXXX").string();
+  if (::mkdtemp(folder.data()) == nullptr)
+    throw FileError(fmt::format("{}: cannot be made: {}", folder, std::strerror(errno)));
+  struct Remove {
+    const std::string& path;
+    ~Remove() {
+      std::error_code ignored;
+      std::filesystem::remove_all(path, ignored);
+    }
+  } const remove{folder};
+  const std::filesystem::path file = std::filesystem::path(folder) / "model.sinter";
+  emit_model(plan, file);
+  return MappedFile::open(file);
+}
+
+// Planning changes bodies too; a copied graph shares them with the original.
+void own_bodies(Graph& graph) {
+  for (Node& node : graph.nodes)
+    for (auto& body : node.bodies) {
+      body = std::make_shared<Graph>(*body);
+      own_bodies(*body);
+    }
+}
+
+// Planning renumbers values; their names carry the numbers that they had.
+std::string numbered(size_t id) { return fmt::format("#{}", id); }
+ValueId number(const std::string& name) {
+  ValueId id = kAbsent;
+  if (name.size() < 2 || name[0] != '#') return kAbsent;
+  const char* const end = name.data() + name.size();
+  const auto [stop, fault] = std::from_chars(name.data() + 1, end, id);
+  return fault == std::errc() && stop == end ? id : kAbsent;
+}
+
+// Planning changes bodies too.
+std::shared_ptr<Graph> deep_copy(const Graph& graph) {
+  auto copy = std::make_shared<Graph>(graph);
+  own_bodies(*copy);
+  for (Node& node : copy->nodes)
+    for (auto& body : node.bodies) body = deep_copy(*body);
+  return copy;
+}
+
+}  // namespace
+
+struct GraphRunner::Impl {
+  struct Seen {
+    ValueId id;       // the original's
+    TensorView view;  // without data
+    uint64_t offset;  // in the arena
+  };
+
+  std::shared_ptr<const MappedFile> file;
+  Memory model_memory, memory;
+  Model model;
+  Session session;
+  PlannedProgram program;
+  std::vector<ValueId> original;  // per planned value
+  std::vector<int> ready;         // per planned value: the step after which it is whole; -1: an input
+  std::vector<std::vector<Seen>> watched;  // per step, from 1; 0: before the first
+  std::byte* arena = nullptr;
+  const Watcher* watcher = nullptr;
+  StepObserver observer;
+
+  void settle_ready() {
+    const Graph& graph = *program.graph;
+    ready.assign(graph.values.size(), -2);
+    for (const ValueId id : graph.inputs) ready[static_cast<size_t>(id)] = -1;
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      int when = static_cast<int>(n);
+      if (program.steps[n].elided) {
+        when = -1;
+        for (const ValueId id : graph.nodes[n].inputs)
+          if (id >= 0) when = std::max(when, ready[static_cast<size_t>(id)]);
+      }
+      for (const ValueId id : graph.nodes[n].outputs)
+        if (id >= 0) ready[static_cast<size_t>(id)] = when;
+    }
+  }
+  // Everything that was planned is in one region.
+  void find_arena() {
+    const auto meet = [&](const TensorView& view, ValueId id) {
+      std::byte* const base = view.data - program.values[static_cast<size_t>(id)].offset;
+      if (arena != nullptr && base != arena) throw std::logic_error("a session has more than one arena");
+      arena = base;
+    };
+    const Graph& graph = *program.graph;
+    for (size_t i = 0; i < graph.inputs.size(); ++i) meet(session.input(i), graph.inputs[i]);
+    for (size_t i = 0; i < graph.outputs.size(); ++i)
+      if (!graph.is_constant(graph.outputs[i])) meet(session.output(i), graph.outputs[i]);
+  }
+  void show(size_t slot) const {
+    for (const Seen& seen : watched[slot]) {
+      TensorView view = seen.view;
+      view.data = arena + seen.offset;
+      (*watcher)(seen.id, view);
+    }
+  }
+};
+
+GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : impl_(std::make_unique<Impl>()) {
+  auto copy = deep_copy(graph);
+  for (size_t i = 0; i < copy->values.size(); ++i) copy->values[i].name = numbered(i);
+  PlanOptions plan_options;
+  plan_options.target = host_target();
+  plan_options.candidates = candidates_for(plan_options.target);
+  plan_options.strides = options.strides;
+  PlannedModel plan = plan_model(std::move(copy), plan_options);
+  impl_->file = write_and_map(plan);
+  impl_->program = std::move(plan.programs.front());
+  const OpenOptions open{.kernels = reference_kernels()};
+  Result<size_t> need = Model::open_bytes(impl_->file->bytes, open);
+  if (!need.ok()) throw std::logic_error("a planned graph cannot be opened: " + said(need.status()));
+  impl_->model_memory = aligned(*need);
+  Result<Model> model = Model::open(impl_->file->bytes, {impl_->model_memory.get(), *need}, open);
+  if (!model.ok()) throw std::logic_error("a planned graph cannot be opened: " + said(model.status()));
+  impl_->model = *model;
+  SessionOptions session_options;
+  session_options.backends = options.backends;
+  session_options.threads = options.threads;
+  session_options.backend = options.backend.empty() ? nullptr : options.backend.c_str();
+  Result<Requirements> needs = Session::requirements(*model, session_options);
+  if (!needs.ok()) throw std::logic_error("a planned graph has no session: " + said(needs.status()));
+  if (needs->bytes > options.most_bytes)
+    throw DataError(
+        fmt::format("running the network takes {} bytes, more than {}", needs->bytes, options.most_bytes));
+  impl_->memory = aligned(needs->bytes);
+  Result<Session> session = Session::create(*model, {impl_->memory.get(), needs->bytes}, session_options);
+  if (!session.ok()) throw std::logic_error("a planned graph has no session: " + said(session.status()));
+  impl_->session = std::move(*session);
+
+  for (const Value& v : impl_->program.graph->values) impl_->original.push_back(number(v.name));
+  impl_->watched.resize(impl_->program.steps.size() + 1);
+  impl_->settle_ready();
+  impl_->find_arena();
+  impl_->observer.context = impl_.get();
+  impl_->observer.after = [](void* self, const StepInfo& info, const OpCall&) {
+    if (info.program == 0) static_cast<Impl*>(self)->show(info.step + 1);
+  };
+}
+
+GraphRunner::~GraphRunner() { impl_->session.destroy(); }
+
+void GraphRunner::watch(std::span<const ValueId> values) {
+  const Graph& graph = *impl_->program.graph;
+  for (auto& list : impl_->watched) list.clear();
+  std::vector<ValueId> wanted(values.begin(), values.end());
+  std::sort(wanted.begin(), wanted.end());
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& v = graph.values[i];
+    const PlannedValue& place = impl_->program.values[i];
+    if (impl_->ready[i] < -1 || !place.placed ||
+        !std::binary_search(wanted.begin(), wanted.end(), impl_->original[i]))
+      continue;
+    TensorView view;
+    view.dtype = v.dtype;
+    view.set_shape(v.dims);
+    impl_->watched[static_cast<size_t>(impl_->ready[i] + 1)].push_back(
+        {impl_->original[i], view, place.offset});
+  }
+}
+
+void GraphRunner::run(const Sample& sample, const Watcher& watcher) {
+  Session& session = impl_->session;
+  if (sample.size() != session.input_count()) throw std::logic_error("a sample of another graph");
+  for (size_t i = 0; i < sample.size(); ++i) {
+    const TensorView view = session.input(i);
+    const LoadedBytes loaded = sample[i]->load();
+    if (sample[i]->dtype() != view.dtype || loaded.bytes.size() != static_cast<size_t>(view.dense_bytes()))
+      throw std::logic_error("a sample of another graph");
+    if (!loaded.bytes.empty()) std::memcpy(view.data, loaded.bytes.data(), loaded.bytes.size());
+  }
+  impl_->watcher = &watcher;
+  if (watcher) impl_->show(0);
+  session.set_observer(watcher ? &impl_->observer : nullptr);
+  const Status status = session.run();
+  session.set_observer(nullptr);
+  impl_->watcher = nullptr;
+  if (!status.ok()) throw DataError("a run on the data failed: " + said(status));
+}
+
+TensorView GraphRunner::output(size_t index) const { return impl_->session.output(index); }
+
+}  // namespace sinter::convert

@@ -1,0 +1,25 @@
+// How the range of a value is made from what was seen of it, and the rules that are tried.
+#pragma once
+
+#include <vector>
+
+#include "converter/quantize/ranges/calibrators.h"
+#include "converter/quantize/ranges/quant_params.h"
+#include "converter/quantize/ranges/useful_ranges.h"
+
+namespace sinter::convert {
+
+// A rule, and what its ranges are widened by for what was not seen.
+struct RangeRule {
+  CalibratorOptions calibrator;
+  DType type = DType::kInt8;
+  double margin = 0;
+  Cut cut = Cut::kFlat;
+
+  QuantParams params(const TensorSummary& seen) const;
+};
+
+// `asked` first, then, if `several` may be tried, all other rules with its type and cut.
+std::vector<RangeRule> rules_to_try(const RangeRule& asked, bool several);
+
+}  // namespace sinter::convert

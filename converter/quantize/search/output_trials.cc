@@ -1,0 +1,310 @@
+#include "converter/quantize/search/output_trials.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <numeric>
+
+#include "converter/quantize/samples/sample_list.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kMostKeptBytes = 32 << 20;
+constexpr int64_t kFewest = 4, kMost = 96;
+// Samples that an interval allows for, and by what power of the tail they are louder than the loudest judge.
+constexpr double kUnseen = 3, kTailPower = 2.5, kLeastLouder = 2, kMostLouder = 30;
+constexpr size_t kFewestHalved = 8;
+constexpr size_t kRunsOfHalves = 12;
+constexpr float kHalfEven = 12582912.0f;  // 1.5 * 2^23: adding it leaves no place for a fraction
+
+std::vector<float> floats(const TensorView& v) {
+  std::vector<float> result;
+  const auto n = static_cast<size_t>(v.size());
+  const auto copy = [&](const auto* p) {
+    for (size_t i = 0; i < n; ++i) result.push_back(static_cast<float>(p[i]));
+  };
+  switch (v.dtype) {
+    case DType::kFloat32:
+      result.assign(v.as<float>(), v.as<float>() + n);
+      break;
+    case DType::kFloat64:
+      copy(v.as<double>());
+      break;
+    case DType::kInt64:
+      copy(v.as<int64_t>());
+      break;
+    case DType::kInt32:
+      copy(v.as<int32_t>());
+      break;
+    case DType::kUint8:
+      copy(v.as<uint8_t>());
+      break;
+    case DType::kInt8:
+      copy(v.as<int8_t>());
+      break;
+    case DType::kBool:
+      copy(v.as<uint8_t>());
+      break;
+    default: {
+      const Bytes bytes(v.data, v.data + v.dense_bytes());
+      const auto wide =
+          Constant::owned(v.dtype, Dims(v.shape().begin(), v.shape().end()), bytes)->as_doubles();
+      for (const double x : wide) result.push_back(static_cast<float>(x));
+    }
+  }
+  return result;
+}
+
+// Squares of an output's exact numbers, and of what another one differs by.
+void add_squares(const std::vector<float>& x, const TensorView& other, double* signal, double* noise) {
+  const bool counts = is_float(other.dtype);
+  const std::vector<float> y = floats(other);
+  for (size_t k = 0; k < x.size() && k < y.size(); ++k) {
+    const double a = static_cast<double>(x[k]), d = a - static_cast<double>(y[k]);
+    if (!std::isfinite(a)) continue;
+    *signal += counts ? a * a : 1;
+    *noise += counts ? (std::isfinite(d) ? d * d : std::numeric_limits<double>::infinity()) : d != 0;
+  }
+}
+
+Noise ratio(const std::vector<double>& signal, const std::vector<double>& noise) {
+  Noise result;
+  for (size_t i = 0; i < signal.size(); ++i)
+    result.outputs.push_back(noise[i] <= 0    ? 0
+                             : signal[i] <= 0 ? std::numeric_limits<double>::infinity()
+                                              : noise[i] / signal[i]);
+  return result;
+}
+
+// Beyond which 2.5 % of Student's distribution are.
+double student_t(size_t freedom) {
+  static constexpr double kTable[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+                                      2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086};
+  if (freedom <= std::size(kTable)) return kTable[freedom - 1];
+  // The first terms of Cornish and Fisher's expansion around the normal distribution.
+  constexpr double z = 1.959964;
+  return z + (z * z * z + z) / (4 * static_cast<double>(freedom));
+}
+
+// How much louder than the loudest one samples may be that were not measured: by how far the louder half of
+// the measured ones reaches above the median.
+double louder_unseen(std::span<const double> noise) {
+  std::vector<double> sorted(noise.begin(), noise.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double median = (sorted[(sorted.size() - 1) / 2] + sorted[sorted.size() / 2]) / 2;
+  if (!(median > 0)) return kMostLouder;
+  double logarithms = 0, count = 0;
+  for (const double x : sorted)
+    if (x > median) logarithms += std::log(x / median), ++count;
+  const double tail = count > 0 ? logarithms / count : 0;
+  return std::clamp(std::exp(kTailPower * tail), kLeastLouder, kMostLouder);
+}
+
+int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
+  int64_t bytes = 0;
+  for (const ValueId id : ids) bytes += element_count(graph.value(id).dims) * 4;
+  return bytes;
+}
+
+}  // namespace
+
+double to_db(double noise) { return noise <= 0 ? 999 : std::max(-999.0, -10 * std::log10(noise)); }
+
+double Noise::worst() const {
+  return outputs.empty() ? 0 : *std::max_element(outputs.begin(), outputs.end());
+}
+double Noise::worst_db() const { return to_db(worst()); }
+
+Noise& Noise::operator+=(const Noise& other) {
+  if (outputs.empty()) outputs.assign(other.outputs.size(), 0);
+  for (size_t i = 0; i < outputs.size() && i < other.outputs.size(); ++i) outputs[i] += other.outputs[i];
+  return *this;
+}
+
+Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samples,
+                  const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
+                  int64_t* count) {
+  GraphRunner a(exact, options), b(candidate, options);
+  std::vector<double> signal(exact.outputs.size(), 0), noise(exact.outputs.size(), 0);
+  *count = 0;
+  samples.rewind();
+  for (Sample sample; samples.next(&sample);) {
+    a.run(sample), b.run(sample);
+    for (size_t i = 0; i < signal.size(); ++i)
+      add_squares(floats(a.output(i)), b.output(i), &signal[i], &noise[i]);
+    ++*count;
+    if (progress) progress(*count, samples.count());
+  }
+  return ratio(signal, noise);
+}
+
+std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise) {
+  const size_t n = signal.size();
+  if (n < 2) return std::nullopt;
+  const double all_signal = std::accumulate(signal.begin(), signal.end(), 0.0),
+               all_noise = std::accumulate(noise.begin(), noise.end(), 0.0);
+  std::vector<double> without(n);
+  double mean = 0;
+  for (size_t s = 0; s < n; ++s) {
+    const double a = all_signal - signal[s], b = all_noise - noise[s];
+    if (!(a > 0) || !(b > 0) || !std::isfinite(b)) return std::nullopt;
+    without[s] = 10 * std::log10(a / b);
+    mean += without[s] / static_cast<double>(n);
+  }
+  double squares = 0;
+  for (const double db : without) squares += (db - mean) * (db - mean);
+  const double error = std::sqrt(squares * static_cast<double>(n - 1) / static_cast<double>(n));
+  const double whole = 10 * std::log10(all_signal / all_noise), reach = student_t(n - 1) * error;
+  // What was not seen: by the rule of three, of as many samples again three may be louder than the loudest
+  // one.
+  const double unseen = kUnseen * louder_unseen(noise) * *std::max_element(noise.begin(), noise.end());
+  const double low = std::min(whole - reach, 10 * std::log10(all_signal / (all_noise + unseen)));
+  return Interval{low, whole + reach};
+}
+
+size_t Trials::most_samples(const Graph& exact) {
+  const int64_t each = std::max<int64_t>(1, bytes_of(exact, exact.inputs) + bytes_of(exact, exact.outputs));
+  return static_cast<size_t>(std::clamp(kMostKeptBytes / each, kFewest, kMost));
+}
+
+Trials::Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options)
+    : options_(std::move(options)), samples_(std::move(samples)), outputs_(exact.outputs.size()) {
+  GraphRunner runner(exact, options_);
+  for (const Sample& sample : samples_) {
+    runner.run(sample);
+    auto& row = exact_.emplace_back();
+    for (size_t i = 0; i < outputs_; ++i) row.push_back(floats(runner.output(i)));
+  }
+}
+
+void Trials::join(Trials other) {
+  std::move(other.samples_.begin(), other.samples_.end(), std::back_inserter(samples_));
+  std::move(other.exact_.begin(), other.exact_.end(), std::back_inserter(exact_));
+}
+
+std::optional<double> Trials::variation() const {
+  if (!halved()) return std::nullopt;
+  double most = 0;
+  for (size_t i = 0; i < outputs_; ++i) {
+    double squares = 0, of_means = 0;
+    for (size_t k = 0; k < exact_[0][i].size(); ++k) {
+      double sum = 0;
+      for (const auto& row : exact_) {
+        const auto x = static_cast<double>(row[i][k]);
+        sum += x, squares += x * x;
+      }
+      of_means += sum * sum / static_cast<double>(exact_.size());
+    }
+    if (squares > 0) most = std::max(most, std::sqrt(std::max(0.0, squares - of_means) / squares));
+  }
+  return most;
+}
+
+void Trials::add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
+                 std::vector<double>* noise) const {
+  for (size_t i = 0; i < outputs_; ++i)
+    add_squares(exact_[sample][i], runner.output(i), &(*signal)[i], &(*noise)[i]);
+}
+
+bool Trials::halved() const { return samples_.size() >= kFewestHalved; }
+
+bool Trials::belongs(size_t sample, Part part) const {
+  if (part == Part::kAll || !halved()) return true;
+  // In runs, as the judges of sample_split.h.
+  const size_t run = std::max<size_t>(1, samples_.size() / kRunsOfHalves);
+  return (sample / run % 2 == 0) == (part == Part::kEven);
+}
+
+std::vector<size_t> Trials::chosen(size_t most, Part part) const {
+  std::vector<size_t> all, spread;
+  for (size_t s = 0; s < samples_.size(); ++s)
+    if (belongs(s, part)) all.push_back(s);
+  const size_t count = std::min(most, all.size());
+  for (size_t i = 0; i < count; ++i) spread.push_back(all[i * all.size() / count]);
+  return spread;
+}
+
+std::vector<Sample> Trials::samples(Part part) const {
+  std::vector<Sample> list;
+  for (const size_t s : chosen(size(), part)) list.push_back(samples_[s]);
+  return list;
+}
+
+Noise Trials::measure(const Graph& candidate, size_t most, Part part) const {
+  GraphRunner runner(candidate, options_);
+  std::vector<double> signal(outputs_, 0), noise(outputs_, 0);
+  for (const size_t s : chosen(most, part)) {
+    runner.run(samples_[s]);
+    add(runner, s, &signal, &noise);
+  }
+  return ratio(signal, noise);
+}
+
+Noise Trials::measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const {
+  GraphRunner runner(candidate, options_);
+  // By output, by sample.
+  std::vector<std::vector<double>> signals(outputs_), noises(outputs_);
+  std::vector<double> signal(outputs_, 0), noise(outputs_, 0);
+  for (size_t s = 0; s < size(); ++s) {
+    std::vector<double> own_signal(outputs_, 0), own_noise(outputs_, 0);
+    runner.run(samples_[s]);
+    add(runner, s, &own_signal, &own_noise);
+    for (size_t i = 0; i < outputs_; ++i) {
+      signals[i].push_back(own_signal[i]), noises[i].push_back(own_noise[i]);
+      signal[i] += own_signal[i], noise[i] += own_noise[i];
+    }
+  }
+  intervals->clear();
+  for (size_t i = 0; i < outputs_; ++i) intervals->push_back(sqnr_interval(signals[i], noises[i]));
+  return ratio(signal, noise);
+}
+
+Trials::Probe::Probe(const Trials& trials, const Graph& exact)
+    : trials_(trials), runner_(exact, trials.options_) {}
+
+Noise Trials::Probe::Halves::both() const {
+  Noise noise = even;
+  noise += odd;
+  for (double& x : noise.outputs) x /= 2;
+  return noise;
+}
+
+Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& params, size_t most, Part part) {
+  const ValueId watched[] = {value};
+  runner_.watch(watched);
+  const QuantRange range = quant_range(params.type);
+  const auto low = static_cast<float>(range.min - params.zero),
+             high = static_cast<float>(range.max - params.zero);
+  const auto scale = static_cast<float>(params.scale);
+  // Later steps read the rounded numbers.
+  const auto round = [&](ValueId, const TensorView& view) {
+    float* const p = const_cast<float*>(view.as<float>());
+    for (int64_t i = 0; i < view.size(); ++i)
+      p[i] = ((std::clamp(p[i] / scale, low, high) + kHalfEven) - kHalfEven) * scale;
+  };
+  std::vector<double> signal[2], noise[2];
+  for (const int half : {0, 1})
+    signal[half].assign(trials_.outputs_, 0), noise[half].assign(trials_.outputs_, 0);
+  const std::vector<size_t> list = trials_.chosen(most, part);
+  for (size_t i = 0; i < list.size(); ++i) {
+    runner_.run(trials_.samples_[list[i]], round);
+    trials_.add(runner_, list[i], &signal[i % 2], &noise[i % 2]);
+  }
+  Halves result{ratio(signal[0], noise[0]), ratio(signal[1], noise[1])};
+  if (list.size() < 2) result.odd = result.even;
+  return result;
+}
+
+Observations Trials::observe(const Graph& graph, std::span<const ValueId> values, bool channels,
+                             Part part) const {
+  const std::vector<Sample> list = samples(part);
+  SampleList kept(list);
+  ObserveOptions options;
+  options.runner = options_;
+  options.channels = channels;
+  return sinter::convert::observe(graph, kept, values, options);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,106 @@
+// What a changed graph does to the outputs, measured on a few samples that are kept.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "converter/quantize/ranges/observe.h"
+#include "converter/quantize/ranges/quant_params.h"
+
+namespace sinter::convert {
+
+// Of every output, the squares of its errors over the squares of its exact values, summed over samples. Of an
+// output of integers: the share of elements that differ.
+struct Noise {
+  std::vector<double> outputs;
+
+  double worst() const;
+  // SQNR of the worst output; 999: no noise.
+  double worst_db() const;
+  Noise& operator+=(const Noise& other);
+};
+double to_db(double noise);
+
+// Two graphs with the same inputs and outputs side by side on all samples, none of which is kept. `count`:
+// how many there were.
+Noise measure_all(const Graph& exact, const Graph& candidate, SampleSource& samples,
+                  const RunnerOptions& options, const std::function<void(int64_t, int64_t)>& progress,
+                  int64_t* count);
+
+// The SQNR of an output, in dB, that all samples like the measured ones have with 95 % confidence.
+struct Interval {
+  double low = 0, high = 0;
+};
+// The jackknife in dB with Student's t. The low end also allows for three samples that are louder than the
+// loudest one, as many as may have been missed (rule of three): 2 to 30 times as loud, the more the heavier
+// the tail of the measured noise is. `signal` and `noise` hold the squares of each sample. nullopt: of fewer
+// than two samples, or where leaving one out leaves no signal or no noise.
+std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<const double> noise);
+
+// Which of the kept samples: what is chosen on one half shows on the other what it is worth. All of them,
+// where they are too few to be halved.
+enum class Part { kAll, kEven, kOdd };
+
+class Trials {
+ public:
+  // How many samples of a graph may be kept: a few MB of inputs and outputs.
+  static size_t most_samples(const Graph& exact);
+
+  // The exact outputs are computed here. The graph is copied where it must be kept.
+  Trials(const Graph& exact, std::vector<Sample> samples, RunnerOptions options);
+
+  // Takes the samples of `other`, trials of the same graph, behind its own.
+  void join(Trials other);
+
+  size_t size() const { return samples_.size(); }
+  // Whether there are enough for parts.
+  bool halved() const;
+  std::vector<Sample> samples(Part part) const;
+  // How far the exact outputs differ from sample to sample: see QuantizeSummary::variation. nullopt: of fewer
+  // than 8 samples.
+  std::optional<double> variation() const;
+  // A graph with the same inputs and outputs, on `most` samples, evenly spread over the part.
+  Noise measure(const Graph& candidate, size_t most, Part part = Part::kAll) const;
+  Noise measure(const Graph& candidate) const { return measure(candidate, size()); }
+  // The same on all samples, with the interval of every output.
+  Noise measure(const Graph& candidate, std::vector<std::optional<Interval>>* intervals) const;
+
+  // The exact graph again, with one value rounded at a time.
+  class Probe {
+   public:
+    // `exact`: computes what the exact graph does (its weights may be scaled otherwise).
+    Probe(const Trials& trials, const Graph& exact);
+    // By every other sample, so that what only one half shows can be distinguished from what both show. Of
+    // one sample: the same twice.
+    struct Halves {
+      Noise even, odd;
+      Noise both() const;
+    };
+    Halves round(ValueId value, const QuantParams& params, size_t most, Part part = Part::kAll);
+
+   private:
+    const Trials& trials_;
+    GraphRunner runner_;
+  };
+  // What the kept samples make of these values.
+  Observations observe(const Graph& graph, std::span<const ValueId> values, bool channels,
+                       Part part = Part::kAll) const;
+
+ private:
+  bool belongs(size_t sample, Part part) const;
+  // `most` of a part, evenly spread over it.
+  std::vector<size_t> chosen(size_t most, Part part) const;
+  void add(const GraphRunner& runner, size_t sample, std::vector<double>* signal,
+           std::vector<double>* noise) const;
+
+  RunnerOptions options_;
+  std::vector<Sample> samples_;
+  size_t outputs_ = 0;
+  std::vector<std::vector<std::vector<float>>> exact_;  // by sample, by output
+};
+
+}  // namespace sinter::convert

@@ -1,0 +1,233 @@
+// Candidates are the scales that span the block, shrunk and stretched; each is refitted to the integers that
+// it gives (the least-squares scale for them), and rounded to the type that it is stored in before it is
+// judged: the integers make up for that rounding. Blocks of one length are searched several at a time.
+#include "converter/quantize/weights/block_codes.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <stdexcept>
+
+#include "converter/quantize/cpu_tier.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr size_t kCodeLanes = 8;       // blocks that are searched together
+constexpr float kWhole = 0x1.8p23f;    // adding it leaves no place for a fraction
+constexpr size_t kExactSquares = 512;  // numbers up to 127 whose squares add up to less than 2^24
+
+#define SINTER_CODES_NAME portable
+#define SINTER_CODES_TARGET
+#include "converter/quantize/weights/codes-inl.h"
+#undef SINTER_CODES_NAME
+#undef SINTER_CODES_TARGET
+#if defined(__x86_64__)
+#define SINTER_CODES_NAME avx2
+#define SINTER_CODES_TARGET __attribute__((target("avx2")))
+#include "converter/quantize/weights/codes-inl.h"
+#undef SINTER_CODES_NAME
+#undef SINTER_CODES_TARGET
+#define SINTER_CODES_NAME avx512
+#define SINTER_CODES_TARGET __attribute__((target("avx512f,avx512vl,avx512dq,avx512bw")))
+#include "converter/quantize/weights/codes-inl.h"
+#undef SINTER_CODES_NAME
+#undef SINTER_CODES_TARGET
+#endif
+
+struct CodeLoops {
+  decltype(&portable::sum_errors) sum_errors;
+  decltype(&portable::write_codes) write_codes;
+  decltype(&portable::find_ends) find_ends;
+};
+const CodeLoops& code_loops() {
+  static const CodeLoops best = [] {
+#if defined(__x86_64__)
+    if (cpu_tier() == CpuTier::kAvx512)
+      return CodeLoops{avx512::sum_errors, avx512::write_codes, avx512::find_ends};
+    if (cpu_tier() == CpuTier::kAvx2) return CodeLoops{avx2::sum_errors, avx2::write_codes, avx2::find_ends};
+#endif
+    return CodeLoops{portable::sum_errors, portable::write_codes, portable::find_ends};
+  }();
+  return best;
+}
+
+float to_bfloat16(double v) {
+  const auto f = static_cast<float>(v);
+  const auto bits = std::bit_cast<uint32_t>(f);
+  return std::bit_cast<float>((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000u);
+}
+
+template <class T>
+using Lanes = std::array<T, kCodeLanes>;
+
+constexpr std::array kShrinks4 = {0.70, 0.76, 0.82, 0.87, 0.91, 0.95, 1.0, 1.06, 1.12};
+constexpr std::array kShrinks8 = {0.85, 0.90, 0.94, 0.97, 1.0};
+
+// Up to kCodeLanes blocks of the same length.
+class BlockGroup {
+ public:
+  struct Coding {
+    int bits;
+    bool zero_points, half_scale;
+    float low() const { return bits == 8 ? -127 : zero_points ? 0 : -8; }
+    float high() const { return bits == 8 ? 127 : zero_points ? 15 : 7; }
+  };
+  explicit BlockGroup(const Coding& coding) : coding_(coding) {}
+
+  // Blocks at `first`, each `length` long; chooses their scales and zero points.
+  void search(const float* weights, std::span<const size_t> first, size_t length) {
+    length_ = length;
+    items_.assign(length * kCodeLanes, 0), wide_.resize(length * kCodeLanes);
+    for (size_t lane = 0; lane < first.size(); ++lane)
+      for (size_t i = 0; i < length; ++i) items_[i * kCodeLanes + lane] = weights[first[lane] + i];
+    std::copy(items_.begin(), items_.end(), wide_.begin());
+    // Of zeros, and of what is too small to count.
+    scale_.fill(1), zero_.fill(0), error_.fill(HUGE_VAL);
+    Lanes<float> lows, highs;
+    code_loops().find_ends(items_.data(), length, lows.data(), highs.data());
+    for (size_t lane = 0; lane < kCodeLanes; ++lane) {
+      least_[lane] = static_cast<double>(lows[lane]), most_[lane] = static_cast<double>(highs[lane]);
+      present_[lane] = least_[lane] < 0 || most_[lane] > 0;
+    }
+    if (coding_.bits == 8)
+      search_8();
+    else if (coding_.zero_points)
+      search_zero_points();
+    else
+      search_4();
+  }
+
+  // Integers [length][kCodeLanes] and errors with what was chosen.
+  void code(std::vector<int32_t>* codes, Lanes<double>* errors) const {
+    codes->resize(length_ * kCodeLanes);
+    Lanes<double> wq, qq;
+    code_loops().write_codes(items_.data(), length_, scale_.data(), zero_.data(), coding_.low(),
+                             coding_.high(), codes->data());
+    code_loops().sum_errors(items_.data(), wide_.data(), length_, scale_.data(), zero_.data(), coding_.low(),
+                            coding_.high(), errors->data(), wq.data(), qq.data());
+  }
+  float scale(size_t lane) const { return scale_[lane]; }
+  uint8_t zero(size_t lane) const { return static_cast<uint8_t>(zero_[lane]); }
+
+ private:
+  void search_8() {
+    for (const double f : kShrinks8) {
+      Lanes<double> scale;
+      for (size_t l = 0; l < kCodeLanes; ++l) scale[l] = f * std::max(most_[l], -least_[l]) / 127;
+      consider(scale, {}, present_);
+    }
+  }
+  // The larger side gets the 8 steps of the negative one.
+  void search_4() {
+    for (const double f : kShrinks4)
+      for (const int steps : {-8, 7}) {
+        Lanes<double> scale;
+        for (size_t l = 0; l < kCodeLanes; ++l) {
+          const double extreme = most_[l] > -least_[l] ? most_[l] : least_[l];
+          scale[l] = (steps < 0 ? -extreme / 8 : extreme / 7) * f;
+        }
+        consider(scale, {}, present_);
+      }
+  }
+  void search_zero_points() {
+    for (const double f : kShrinks4) {
+      Lanes<double> step;
+      Lanes<int> middle;
+      for (size_t l = 0; l < kCodeLanes; ++l) {
+        step[l] = (most_[l] - least_[l]) / 15 * f;
+        middle[l] = present_[l]
+                        ? static_cast<int>(std::clamp(std::nearbyint(-least_[l] * f / step[l]), 0.0, 15.0))
+                        : 0;
+      }
+      for (const int beside : {-1, 0, 1}) {
+        Lanes<float> zero;
+        Lanes<bool> valid;
+        for (size_t l = 0; l < kCodeLanes; ++l) {
+          const int z = middle[l] + beside;
+          zero[l] = static_cast<float>(z), valid[l] = present_[l] && z >= 0 && z <= 15;
+        }
+        consider(step, zero, valid);
+      }
+    }
+  }
+
+  // Judges a scale for each block, and the one that suits its integers best.
+  void consider(Lanes<double> scale, const Lanes<float>& zero, Lanes<bool> valid) {
+    for (int round = 0; round < 2; ++round) {
+      Lanes<float> s;
+      bool any = false;
+      for (size_t l = 0; l < kCodeLanes; ++l) {
+        s[l] = !valid[l] ? 1 : coding_.half_scale ? to_bfloat16(scale[l]) : static_cast<float>(scale[l]);
+        if (!std::isnormal(s[l])) valid[l] = false, s[l] = 1;
+        any |= valid[l];
+      }
+      if (!any) return;
+      Lanes<double> error, wq, qq;
+      code_loops().sum_errors(items_.data(), wide_.data(), length_, s.data(), zero.data(), coding_.low(),
+                              coding_.high(), error.data(), wq.data(), qq.data());
+      for (size_t l = 0; l < kCodeLanes; ++l) {
+        if (!valid[l]) continue;
+        if (error[l] < error_[l]) error_[l] = error[l], scale_[l] = s[l], zero_[l] = zero[l];
+        valid[l] = qq[l] != 0;
+        if (valid[l]) scale[l] = wq[l] / qq[l];
+      }
+    }
+  }
+
+  Coding coding_;
+  size_t length_ = 0;
+  std::vector<float> items_;  // [length][kCodeLanes]
+  std::vector<double> wide_;  // the same numbers
+  Lanes<double> least_{}, most_{};
+  Lanes<bool> present_{};  // not all zeros
+  Lanes<float> scale_{}, zero_{};
+  Lanes<double> error_{};
+};
+
+}  // namespace
+
+double BlockCodes::db() const {
+  return noise == 0 ? 999 : signal == 0 ? -999 : 10 * std::log10(signal / noise);
+}
+
+BlockCodes code_blocks(std::span<const float> w, const BlockShape& shape, int bits, bool zero_points) {
+  if ((bits != 4 && bits != 8) || (bits == 8 && zero_points) || shape.block < 1 ||
+      w.size() != static_cast<size_t>(shape.rows * shape.columns))
+    throw std::logic_error("weights cannot be coded so");
+  BlockCodes codes;
+  codes.q.resize(w.size());
+  const auto count = static_cast<size_t>(shape.rows * shape.blocks());
+  codes.scales.resize(count);
+  if (zero_points) codes.zeros.resize(count);
+  for (const float f : w) codes.signal += static_cast<double>(f) * static_cast<double>(f);
+
+  const auto blocks = static_cast<size_t>(shape.blocks()), columns = static_cast<size_t>(shape.columns);
+  const auto length_of = [&](size_t at) {
+    return std::min(static_cast<size_t>(shape.block),
+                    columns - at % blocks * static_cast<size_t>(shape.block));
+  };
+  BlockGroup group({bits, zero_points, bits == 4 || blocks > 1});
+  std::vector<int32_t> q;
+  for (size_t at = 0; at < count;) {
+    const size_t length = length_of(at), from = at;
+    Lanes<size_t> first;
+    size_t lanes = 0;
+    for (; lanes < kCodeLanes && at < count && length_of(at) == length; ++lanes, ++at)
+      first[lanes] = at / blocks * columns + at % blocks * static_cast<size_t>(shape.block);
+    group.search(w.data(), std::span(first).first(lanes), length);
+    Lanes<double> errors;
+    group.code(&q, &errors);
+    for (size_t lane = 0; lane < lanes; ++lane) {
+      for (size_t i = 0; i < length; ++i)
+        codes.q[first[lane] + i] = static_cast<int8_t>(q[i * kCodeLanes + lane]);
+      codes.noise += errors[lane];
+      codes.scales[from + lane] = group.scale(lane);
+      if (zero_points) codes.zeros[from + lane] = group.zero(lane);
+    }
+  }
+  return codes;
+}
+
+}  // namespace sinter::convert

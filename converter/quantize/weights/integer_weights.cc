@@ -1,0 +1,198 @@
+#include "converter/quantize/weights/integer_weights.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "converter/ir/low_bit_parts.h"
+#include "converter/quantize/weights/weight_memory.h"
+
+namespace sinter::convert {
+namespace {
+
+// What broadcasts to the constant's dims, for each channel; nullopt: it differs within one.
+std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims& dims, int64_t axis,
+                                               double absent) {
+  const auto n = static_cast<size_t>(dims[static_cast<size_t>(axis)]);
+  if (!c) return std::vector<double>(n, absent);
+  const std::vector<double> v = c->as_doubles();
+  if (v.size() == 1) return std::vector<double>(n, v[0]);
+  if (c->dims().size() > dims.size()) return std::nullopt;
+  const int64_t own = axis - static_cast<int64_t>(dims.size() - c->dims().size());
+  if (own < 0) return std::nullopt;
+  const Channels channels(c->dims(), own);
+  if (channels.count() != n) return std::nullopt;
+  std::vector<double> result(n, std::nan(""));
+  for (size_t i = 0; i < v.size(); ++i) {
+    double& r = result[channels.of(i)];
+    if (!std::isnan(r) && r != v[i]) return std::nullopt;
+    r = v[i];
+  }
+  return result;
+}
+
+constexpr double kRounding = 0x1p-21;  // of the scale and of the product, relative
+
+std::optional<IntegerWeights> from_parts(const LowBitParts& parts, const std::vector<double>& w,
+                                         const Dims& dims, int64_t axis) {
+  if (parts.q->dims() != dims) return std::nullopt;
+  const auto scales = per_channel(parts.s, dims, axis, 1), zeros = per_channel(parts.z, dims, axis, 0);
+  if (!scales || !zeros) return std::nullopt;
+  const std::vector<int64_t> q = parts.q->as_int64s();
+  if (q.size() != w.size()) return std::nullopt;
+  // All of them within 8 bits after moving them by the same amount.
+  const auto [low, high] = std::minmax_element(q.begin(), q.end());
+  int64_t move = 0;
+  if (!q.empty() && (*low < -128 || *high > 127)) move = 128;
+  if (!q.empty() && (*low - move < -128 || *high - move > 127)) return std::nullopt;
+  IntegerWeights result;
+  const Channels channels(dims, axis);
+  bool zero_points = false;
+  for (double z : *zeros) {
+    z -= static_cast<double>(move);
+    if (z != std::floor(z) || z < -128 || z > 127) return std::nullopt;
+    zero_points |= z != 0;
+    result.zeros.push_back(static_cast<int8_t>(z));
+  }
+  if (!zero_points) result.zeros.clear();
+  for (size_t i = 0; i < q.size(); ++i) {
+    const size_t c = channels.of(i);
+    const double scale = (*scales)[c];
+    if (!(scale > 0) || !std::isfinite(scale)) return std::nullopt;
+    const double value = (static_cast<double>(q[i]) - (*zeros)[c]) * scale;
+    if (std::fabs(value - w[i]) > kRounding * std::fabs(value)) return std::nullopt;
+    result.q.push_back(static_cast<int8_t>(q[i] - move));
+    result.wide |= result.q.back() == -128;
+  }
+  result.scales = *scales;
+  return result;
+}
+
+std::optional<IntegerWeights> from_values(const std::vector<double>& w, const Dims& dims, int64_t axis) {
+  const Channels channels(dims, axis);
+  if (!std::all_of(w.begin(), w.end(), [](double x) { return std::isfinite(x); })) return std::nullopt;
+  IntegerWeights result;
+  result.q.resize(w.size());
+  result.scales.resize(channels.count());
+  result.zeros.resize(channels.count());
+  bool zero_points = false;
+  std::vector<double> items;
+  for (size_t c = 0; c < channels.count(); ++c) {
+    items.clear();
+    channels.each(c, w.size(), [&](size_t i) { items.push_back(w[i]); });
+    const auto [low, high] = std::minmax_element(items.begin(), items.end());
+    const double largest = items.empty() ? 0 : std::max(std::fabs(*low), std::fabs(*high));
+    if (largest == 0) continue;
+    const int steps = whole_steps(items, largest);
+    if (steps == 0) return std::nullopt;
+    const double scale = largest / steps, least = std::nearbyint(*low / scale),
+                 most = std::nearbyint(*high / scale);
+    result.scales[c] = scale;
+    double zero = 0;
+    if (least < -127 || most > 127) {
+      // Moved so that the smallest is -128, or the largest 127.
+      zero = least < -127 ? std::min(-128 - least, 127.0) : 127 - most;
+      if (most + zero > 127 || least + zero < -128 || zero < -128) return std::nullopt;
+      result.zeros[c] = static_cast<int8_t>(zero);
+      zero_points = true;
+    }
+    channels.each(c, w.size(), [&](size_t i) {
+      const auto q = static_cast<int8_t>(nearest_whole(w[i] / scale) + zero);
+      result.q[i] = q;
+      result.wide |= q == -128;
+    });
+  }
+  if (!zero_points) result.zeros.clear();
+  return result;
+}
+
+void add_magnitudes(IntegerWeights& w, const Dims& dims, int64_t axis) {
+  const Channels channels(dims, axis);
+  w.magnitudes.assign(channels.count(), 0);
+  for (size_t c = 0; c < channels.count(); ++c) {
+    const int zero = w.zeros.empty() ? 0 : w.zeros[c];
+    int64_t sum = 0;
+    channels.each(c, w.q.size(), [&](size_t i) { sum += std::abs(w.q[i] - zero); });
+    w.magnitudes[c] = static_cast<double>(sum);
+  }
+}
+
+// Of one constant along one axis.
+struct FoundIntegers {
+  static constexpr int kKind = 0;
+  std::shared_ptr<const IntegerWeights> weights;  // null: it has none
+  size_t bytes() const { return weights ? weights->q.size() + weights->scales.size() * 17 : 0; }
+};
+
+struct FoundSteps {
+  static constexpr int kKind = 1;
+  std::vector<double> steps;  // of each channel
+  ConstantPtr rounded;
+  size_t bytes() const { return steps.size() * sizeof(double) + rounded->byte_size(); }
+};
+
+ConstantPtr rounded_to(const std::vector<double>& w, const Dims& dims, const Channels& channels,
+                       const std::vector<double>& steps) {
+  std::vector<float> rounded(w.size());
+  for (size_t c = 0; c < channels.count(); ++c)
+    if (const double step = steps[c]; step > 0)
+      channels.each(c, w.size(),
+                    [&](size_t i) { rounded[i] = static_cast<float>(nearest_whole(w[i] / step) * step); });
+  return Constant::of<float>(DType::kFloat32, dims, rounded);
+}
+
+}  // namespace
+
+int whole_steps(const std::vector<double>& items, double largest) {
+  for (int steps = 1; steps <= 255; ++steps) {
+    const double scale = largest / steps;
+    const bool whole = std::all_of(items.begin(), items.end(), [&](double x) {
+      const double q = x / scale;
+      return std::fabs(q - nearest_whole(q)) <= kRounding * std::max(1.0, std::fabs(q));
+    });
+    if (whole) return steps;
+  }
+  return 0;
+}
+
+std::shared_ptr<const IntegerWeights> integer_weights(const ConstantPtr& constant, int64_t axis) {
+  return WeightMemory::of<FoundIntegers>(
+             constant, axis,
+             [&] {
+               const std::vector<double> w = constant->as_doubles();
+               std::optional<IntegerWeights> found;
+               for (const LowBitParts& parts : low_bit_parts(constant))
+                 if (found = from_parts(parts, w, constant->dims(), axis); found) break;
+               if (!found) found = from_values(w, constant->dims(), axis);
+               if (!found) return FoundIntegers{};
+               add_magnitudes(*found, constant->dims(), axis);
+               return FoundIntegers{std::make_shared<const IntegerWeights>(std::move(*found))};
+             })
+      ->weights;
+}
+
+ConstantPtr in_steps(const ConstantPtr& constant, int64_t axis, const std::vector<double>& least) {
+  const Channels channels(constant->dims(), axis);
+  const auto own = WeightMemory::of<FoundSteps>(constant, axis, [&] {
+    const std::vector<double> w = constant->as_doubles();
+    FoundSteps found;
+    std::vector<double> items;
+    for (size_t c = 0; c < channels.count(); ++c) {
+      items.clear();
+      double largest = 0;
+      channels.each(c, w.size(), [&](size_t i) {
+        items.push_back(w[i]);
+        largest = std::max(largest, std::fabs(w[i]));
+      });
+      const int whole = largest > 0 && std::isfinite(largest) ? whole_steps(items, largest) : 0;
+      found.steps.push_back(largest / (whole > 0 && whole <= 127 ? whole : 127));
+    }
+    found.rounded = rounded_to(w, constant->dims(), channels, found.steps);
+    return found;
+  });
+  std::vector<double> steps = own->steps;
+  for (size_t c = 0; c < least.size(); ++c) steps[c] = std::max(steps[c], least[c]);
+  return steps == own->steps ? own->rounded
+                             : rounded_to(constant->as_doubles(), constant->dims(), channels, steps);
+}
+
+}  // namespace sinter::convert

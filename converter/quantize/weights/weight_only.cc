@@ -1,0 +1,410 @@
+#include "converter/quantize/weights/weight_only.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "converter/ir/builder.h"
+#include "converter/ir/recipe.h"
+#include "converter/passes/editor.h"
+#include "converter/passes/pass.h"
+#include "converter/quantize/weights/block_codes.h"
+#include "converter/quantize/weights/weight_rows.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kSmall = 1024;      // weights; fewer are not worth it
+constexpr int64_t kCached = 1 << 20;  // weights of 8 bits that are faster as floats, from a cache
+constexpr double kFair = 40;          // dB of weights in 8 bits; below, blocks are tried
+constexpr double kWorthBlocks = 6;    // dB that they must gain then
+constexpr double kWorthZeros = 0.75;  // dB that zero points must gain: what their bits are worth
+constexpr double kLeast4 = 15;        // dB; weights with less in 4 bits get 8
+
+// How a constant is coded.
+struct Scheme {
+  int bits = 8;
+  int64_t block = 0;  // 0: one scale a row
+  bool zeros = false;
+  auto operator<=>(const Scheme&) const = default;
+};
+
+ConstantPtr evaluated(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs) {
+  std::vector<ConstantPtr> results;
+  return evaluate(attrs, inputs, 1, &results).ok() ? results[0] : nullptr;
+}
+
+// As bfloat16 in the file, if they are such numbers.
+ConstantPtr scales_constant(const Dims& dims, const std::vector<float>& scales) {
+  const ConstantPtr wide = Constant::of<float>(DType::kFloat32, dims, scales);
+  const bool half = std::all_of(scales.begin(), scales.end(),
+                                [](float s) { return (std::bit_cast<uint32_t>(s) & 0xffff) == 0; });
+  if (!half) return wide;
+  const ConstantPtr narrow = evaluated(CastAttrs{static_cast<int64_t>(DType::kBFloat16), 1}, {wide});
+  const ConstantPtr back =
+      narrow ? evaluated(CastAttrs{static_cast<int64_t>(DType::kFloat32), 1}, {narrow}) : nullptr;
+  return back ? back : wide;
+}
+
+template <class T>
+ConstantPtr integers(DType type, const Dims& dims, const std::vector<T>& items) {
+  Bytes bytes(is_sub_byte(type) ? (items.size() + 1) / 2 : items.size());
+  for (size_t i = 0; i < items.size(); ++i)
+    if (is_sub_byte(type))
+      bytes[i / 2] |= static_cast<std::byte>((items[i] & 15) << (i % 2 * 4));
+    else
+      bytes[i] = static_cast<std::byte>(items[i]);
+  return Constant::owned(type, dims, std::move(bytes));
+}
+
+uint64_t stored_bytes(const ConstantPtr& c) {
+  return c->recipe() ? c->recipe()->stored_bytes : c->byte_size();
+}
+
+void add_bytes(const Graph& graph, std::set<const Constant*>* seen, uint64_t* sum) {
+  for (const Node& node : graph.nodes) {
+    for (const ValueId id : node.inputs)
+      if (graph.is_constant(id) && seen->insert(graph.value(id).constant.get()).second)
+        *sum += stored_bytes(graph.value(id).constant);
+    for (const auto& body : node.bodies) add_bytes(*body, seen, sum);
+  }
+}
+
+uint64_t constant_bytes(const Graph& graph) {
+  std::set<const Constant*> seen;
+  uint64_t sum = 0;
+  add_bytes(graph, &seen, &sum);
+  return sum;
+}
+
+class Narrowing {
+ public:
+  Narrowing(Graph& graph, const WeightOnlyOptions& options, WeightOnlySummary* summary)
+      : e_(graph), options_(options), summary_(summary) {}
+
+  void run() {
+    for (int n = 0; n < e_.size(); ++n) visit(n);
+    e_.commit();
+  }
+
+ private:
+  struct Coded {
+    Scheme scheme;
+    BlockCodes codes;
+    std::string note;  // why it is not as requested
+  };
+
+  void visit(int n) {
+    const Node node = e_.node(n);
+    WeightOnlyOptions inside = options_;
+    inside.skipped.clear();
+    for (const auto& body : node.bodies) Narrowing(*body, inside, summary_).run();
+    if (options_.recurrent_only && !is_recurrent(node.op())) return;
+    if (std::any_of(node.outputs.begin(), node.outputs.end(),
+                    [&](ValueId id) { return options_.skipped.contains(id); }))
+      return;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!e_.graph().is_constant(node.inputs[i])) continue;
+      const ConstantPtr c = e_.value(node.inputs[i]).constant;
+      if (is_sub_byte(c->dtype()) || bit_width(c->dtype()) == 8) {
+        if (node.op() == Op::kLowBitFullyConnected && i == 1)
+          file(n, true, fmt::format("{} bits as in the model", bit_width(c->dtype())));
+        continue;
+      }
+      if (c->dtype() != DType::kFloat32 || c->size() < kSmall) {
+        if (is_float(c->dtype()) && c->size() > 1 && weight_operand(node, i)) file(n, false, "small");
+        continue;
+      }
+      if (c->recipe() && static_cast<int64_t>(c->recipe()->stored_bytes) < 2 * c->size() - c->size() / 4) {
+        file(n, true, "narrow in the model");
+        continue;
+      }
+      const LoadedFloats floats(*c);
+      const Weights w = floats.items();
+      if (!std::all_of(w.begin(), w.end(), [](float f) { return std::isfinite(f); }))
+        file(n, false, "not all finite");
+      else
+        narrow(n, i, c, w);
+    }
+  }
+
+  static bool weight_operand(const Node& node, size_t i) {
+    switch (node.op()) {
+      case Op::kFullyConnected:
+      case Op::kConv:
+      case Op::kDepthwiseConv:
+      case Op::kConvTranspose:
+        return i == 1;
+      case Op::kMatMul:
+        return true;
+      case Op::kLstm:
+      case Op::kGru:
+      case Op::kRnn:
+        return i == 1 || i == 2;
+      case Op::kGather:
+        return i == 0;
+      default:
+        return false;
+    }
+  }
+
+  void narrow(int n, size_t i, const ConstantPtr& c, Weights w) {
+    const Node& node = e_.node(n);
+    const auto rank = static_cast<int64_t>(c->dims().size());
+    if (!weight_operand(node, i)) {
+      file(n, false, "no weights of a product");
+    } else if (node.op() == Op::kFullyConnected) {
+      row_product(n, c, w);
+    } else if (const auto* m = node.as<MatMulAttrs>()) {
+      const bool by_rows = i == 0 ? m->transpose_a == 0 : m->transpose_b != 0;
+      if (i == 1 && rank == 2 && m->transpose_a == 0)
+        row_product(n, c, w);
+      else if (rank >= 2)
+        store(n, i, c, w, {by_rows ? rank - 1 : rank - 2, false}, false);
+      else
+        file(n, false, "a vector");
+    } else if (node.op() == Op::kGather) {
+      table(n, c, w);
+    } else if (node.op() == Op::kDepthwiseConv) {
+      store(n, i, c, w, {rank - 1, true}, false);
+    } else if (node.op() == Op::kConv || node.op() == Op::kConvTranspose) {
+      // Only kernels of one element have their rows along one axis.
+      const bool plain = c->size() == c->dims().front() * c->dims().back();
+      store(n, i, c, w, plain ? RowAxis{rank - 1, false} : RowAxis{0, true}, plain);
+    } else {
+      store(n, i, c, w, {rank - 1, false}, false);
+    }
+  }
+
+  // In 4 bits if that is requested, possible and good enough; in 8 bits with one scale a row, or in blocks
+  // where that is much better.
+  Coded code(Weights rows, BlockShape shape, bool four, bool blocks, bool zeros) {
+    const auto coded = [&](const Scheme& s) {
+      shape.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
+      return code_blocks(rows, shape, s.bits, s.zeros);
+    };
+    Coded best;
+    if (options_.bits == 4 && four && shape.columns % 2 == 0 && shape.columns >= options_.block / 2) {
+      best.scheme = {4, options_.block, false};
+      best.codes = coded(best.scheme);
+      if (zeros) {
+        const Scheme with{4, options_.block, true};
+        if (BlockCodes other = coded(with); other.db() > best.codes.db() + kWorthZeros)
+          best.scheme = with, best.codes = std::move(other);
+      }
+      if (best.codes.db() >= kLeast4) return best;
+      best.note = fmt::format(": 4 bits give only {:.1f} dB", best.codes.db());
+    } else if (options_.bits == 4) {
+      best.note = !four ? ": no product of rows" : ": rows of no even length";
+    }
+    best.scheme = {8, 0, false};
+    best.codes = coded(best.scheme);
+    if (!blocks || best.codes.db() >= kFair) return best;
+    const Scheme in_blocks{8, options_.block, false};
+    if (BlockCodes other = coded(in_blocks); other.db() >= best.codes.db() + kWorthBlocks)
+      best.scheme = in_blocks, best.codes = std::move(other);
+    return best;
+  }
+
+  // FullyConnected and MatMul with a matrix.
+  void row_product(int n, const ConstantPtr& c, Weights w) {
+    const Node node = e_.node(n);
+    const auto* connected = node.as<FullyConnectedAttrs>();
+    const bool turned = connected == nullptr && node.as<MatMulAttrs>()->transpose_b == 0;
+    const RowAxis by{turned ? 0 : 1, false};
+    const Arrangement arranged(c->dims(), by);
+    const auto [at, fresh] = products_.try_emplace({c.get(), turned});
+    Product& p = at->second;
+    if (fresh) {
+      p.coded = turned ? code(arranged.rows(w), arranged.shape, true, true, true)
+                       : code(w, arranged.shape, true, true, true);
+      const Scheme& s = p.coded.scheme;
+      p.how = describe(p.coded);
+      p.packed = s.bits == 4 || s.block > 0 || c->size() >= kCached;
+      if (p.packed) {
+        const BlockShape& shape = arranged.shape;
+        p.block = s.block > 0 ? std::min(s.block, shape.columns) : shape.columns;
+        const Dims dims{shape.rows, shape.columns},
+            blocks{shape.rows, (shape.columns + p.block - 1) / p.block};
+        const DType type = s.zeros ? DType::kUint4 : s.bits == 4 ? DType::kInt4 : DType::kInt8;
+        const std::string name = e_.value(node.inputs[1]).name;
+        p.operands = {add(integers(type, dims, p.coded.codes.q), name, ""),
+                      add(scales_constant(blocks, p.coded.codes.scales), name, ".scales")};
+        if (s.zeros) p.operands.push_back(add(integers(type, blocks, p.coded.codes.zeros), name, ".zeros"));
+        p.coded.codes = {};
+      }
+    }
+    if (!p.packed) return store(n, 1, c, w, by, false, &p.coded);
+    std::vector<ValueId> inputs{node.inputs[0]};
+    inputs.insert(inputs.end(), p.operands.begin(), p.operands.end());
+    const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : kAbsent;
+    if (bias != kAbsent) {
+      inputs.resize(4, kAbsent);
+      inputs.push_back(bias);
+    }
+    LowBitFullyConnectedAttrs attrs{};
+    attrs.block_size = p.block;
+    if (connected != nullptr) attrs.act_min = connected->act_min, attrs.act_max = connected->act_max;
+    done(n, 1, e_.value(p.operands[0]).dtype, p.how);
+    e_.replace(n, attrs, inputs);
+  }
+
+  // Rows are dequantized after they were looked up.
+  void table(int n, const ConstantPtr& c, Weights w) {
+    const Node node = e_.node(n);
+    const Value y = e_.value(node.outputs[0]);
+    const int64_t rows = c->dims()[0], columns = rows == 0 ? 0 : c->size() / rows;
+    if (node.as<GatherAttrs>()->axis != 0) return file(n, false, "not looked up by rows");
+    if (e_.graph().is_constant(node.inputs[1]) || !y.extents.empty() || element_count(y.dims) > c->size())
+      return file(n, false, "not looked up by rows, or as much as the table has");
+    if (columns < 8) return file(n, false, "rows of less than 8");
+    BlockShape shape{rows, columns, columns};
+    const Coded coded = code(w, shape, true, true, false);
+    const Scheme& s = coded.scheme;
+    const int64_t block = s.block > 0 ? std::min(s.block, columns) : columns;
+    const std::string name = e_.value(node.inputs[0]).name;
+    const Dims blocks{rows, (columns + block - 1) / block};
+    const bool packed = s.bits == 4;
+    const ConstantPtr q = integers(packed ? DType::kInt4 : DType::kInt8, {rows, columns}, coded.codes.q);
+    // Halves of a byte are looked up as bytes.
+    ConstantPtr stored = q;
+    if (packed) {
+      const LoadedBytes loaded = q->load();
+      stored = Constant::mapped(DType::kUint8, {rows, columns / 2}, loaded.owner, loaded.bytes);
+    }
+    const ValueId indices = node.inputs[1];
+    const auto chosen = [&](const ConstantPtr& of, const char* what) {
+      return e_.insert(n, GatherAttrs{0}, {add(of, name, what), indices});
+    };
+    ValueId found = chosen(stored, "");
+    if (packed && found != kAbsent) {
+      Dims dims = e_.value(found).dims;
+      const auto rank = static_cast<int64_t>(dims.size());
+      dims.push_back(1);
+      std::vector<ValueId> halves;
+      for (const bool high : {false, true})
+        halves.push_back(e_.insert(n, ViewAttrs{list(dims), -1},
+                                   {e_.insert(n, LutAttrs{}, {found, e_.constant(nibbles(high))})}));
+      dims.resize(static_cast<size_t>(rank));
+      dims.back() *= 2;
+      found = e_.insert(n, ViewAttrs{list(dims), -1}, {e_.insert(n, ConcatAttrs{rank}, halves)});
+    }
+    const ValueId scales = chosen(scales_constant(blocks, coded.codes.scales), ".scales");
+    DequantizeAttrs attrs{};
+    attrs.axis = static_cast<int64_t>(e_.value(found).dims.size()) - 1, attrs.block_size = block;
+    const ValueId numbers = e_.insert(n, attrs, {found, scales});
+    if (numbers == kAbsent) return file(n, false, "its rows cannot be taken from packed integers");
+    done(n, 0, q->dtype(), describe(coded));
+    e_.replace(n, ViewAttrs{list(y.dims), -1}, {numbers});
+  }
+
+  // Everything else: as integers with scales in the file, widened when a session is created.
+  void store(int n, size_t operand, const ConstantPtr& c, Weights w, const RowAxis& by, bool four,
+             const Coded* known = nullptr) {
+    const auto [at, fresh] = stored_.try_emplace({c.get(), by});
+    Stored& s = at->second;
+    if (fresh) {
+      const Arrangement arranged(c->dims(), by);
+      const bool last = !by.channel && by.axis + 1 == static_cast<int64_t>(c->dims().size());
+      const Coded coded = known ? *known : code(arranged.rows(w), arranged.shape, four && last, last, false);
+      const Scheme& scheme = coded.scheme;
+      s.type = scheme.bits == 4 ? DType::kInt4 : DType::kInt8;
+      s.how = describe(coded);
+      Dims dims = c->dims();
+      DequantizeAttrs attrs{};
+      attrs.axis = by.axis;
+      if (by.channel) {
+        dims = {dims[static_cast<size_t>(by.axis)]};
+      } else {
+        int64_t& length = dims[static_cast<size_t>(by.axis)];
+        attrs.block_size = scheme.block > 0 ? std::min(scheme.block, length) : length;
+        length = (length + attrs.block_size - 1) / attrs.block_size;
+      }
+      const ConstantPtr wide = evaluated(attrs, {integers(s.type, c->dims(), arranged.lying(coded.codes.q)),
+                                                 scales_constant(dims, coded.codes.scales)});
+      if (wide && wide->recipe()) s.value = add(wide, e_.value(e_.node(n).inputs[operand]).name, "");
+    }
+    if (s.value == kAbsent) return file(n, false, "small: its scales would take as much");
+    std::vector<ValueId> inputs = e_.node(n).inputs;
+    inputs[operand] = s.value;
+    done(n, operand, s.type, s.how + ", widened when a session is created");
+    e_.replace(n, e_.node(n).attrs, inputs);
+  }
+
+  std::string describe(const Coded& c) const {
+    return fmt::format("{} bits, {}{}, {:.1f} dB{}", c.scheme.bits,
+                       c.scheme.block > 0 ? fmt::format("{} to a scale", c.scheme.block) : "a scale a row",
+                       c.scheme.zeros ? " and zero point" : "", c.codes.db(), c.note);
+  }
+
+  void file(int n, bool narrow, std::string reason) {
+    const Node& node = e_.node(n);
+    summary_->layers.push_back({node.name,
+                                op_info(node.op())->name,
+                                node.outputs.empty() ? kAbsent : node.outputs[0],
+                                narrow,
+                                {narrow ? Reason::kNone : Reason::kNoKernel, std::move(reason)}});
+  }
+  void done(int n, size_t operand, DType type, const std::string& how) {
+    const Node& node = e_.node(n);
+    file(n, true, how);
+    ++summary_->narrowed;
+    e_.graph().ledger->add({e_.value(node.inputs[operand]).name,
+                            node.name,
+                            node.origin,
+                            DType::kFloat32,
+                            type,
+                            "quantize.weights",
+                            how,
+                            TypeEffect::kRetyped,
+                            {}});
+  }
+  ValueId add(const ConstantPtr& c, std::string name, const char* what) {
+    return e_.graph().add_constant(c, name.empty() ? name : name + what);
+  }
+  static IntList list(const Dims& dims) { return IntList(std::span<const int64_t>(dims)); }
+  static ConstantPtr nibbles(bool high) {
+    std::vector<int8_t> table;
+    for (int i = 0; i < 256; ++i) table.push_back(static_cast<int8_t>((((high ? i >> 4 : i) & 15) ^ 8) - 8));
+    return Constant::of<int8_t>(DType::kInt8, {256}, table);
+  }
+
+  struct Product {
+    bool packed = false;
+    int64_t block = 0;
+    std::vector<ValueId> operands;  // if packed
+    Coded coded;                    // else
+    std::string how;
+  };
+  struct Stored {
+    ValueId value = kAbsent;
+    DType type = DType::kNone;
+    std::string how;
+  };
+
+  Editor e_;
+  const WeightOnlyOptions& options_;
+  WeightOnlySummary* summary_;
+  std::map<std::pair<const Constant*, bool>, Product> products_;
+  std::map<std::pair<const Constant*, RowAxis>, Stored> stored_;
+};
+
+}  // namespace
+
+bool is_recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
+
+WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options) {
+  WeightOnlySummary summary;
+  summary.bytes_before = constant_bytes(graph);
+  Narrowing(graph, options, &summary).run();
+  for (const char* pass : {"common-subexpressions-last", "dead-code-last"}) run_pass(graph, pass);
+  summary.bytes_after = constant_bytes(graph);
+  return summary;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,35 @@
+// Weights in 8 or 4 bits, activations in float: needs no samples (--quantize int8w, int4w).
+//
+// What has a kernel for weights that stay packed gets it (products of rows, LowBitFullyConnected); rows of
+// tables are dequantized after they were looked up; all other weights are stored as integers with scales and
+// widened when a session is created. What is kept in float has a reason.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "converter/ir/graph.h"
+#include "converter/quantize/integers/insert_quantizers.h"
+
+namespace sinter::convert {
+
+bool is_recurrent(Op op);  // Lstm, Gru, Rnn
+
+struct WeightOnlyOptions {
+  int bits = 8;                 // 8, or 4 where it makes sense
+  int64_t block = 32;           // weights that share a scale, where it is not one for a channel; even
+  bool recurrent_only = false;  // only those of recurrent layers
+  std::set<ValueId> skipped;    // operations of the main graph that make one of these
+};
+
+struct WeightOnlySummary {
+  int narrowed = 0;
+  std::vector<LayerFate> layers;               // one for each large constant and its reader
+  uint64_t bytes_before = 0, bytes_after = 0;  // of all constants, as they are stored
+};
+
+// For a graph that all other passes are done with; bodies included.
+WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options);
+
+}  // namespace sinter::convert
