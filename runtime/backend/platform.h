@@ -1,0 +1,24 @@
+// The planning side of a platform: data and host code that builds on any machine, whether or not the
+// platform's library is there. The converter chooses kernels and plans workspaces by it.
+#pragma once
+
+#include "runtime/backend/kernel.h"
+#include "runtime/backend/target.h"
+
+namespace sinter {
+
+struct Platform {
+  // Its folder below platforms/, and the name of its Backend.
+  const char* name = nullptr;
+  // Whether it has kernels for the target at all.
+  bool (*serves)(const Target& target) = nullptr;
+  // ok: takes the call, whose constants have data, and needs at most *workspace bytes in a run of up to
+  // `threads` threads on any machine of the target's architecture. kUnsupported: why not.
+  Status (*accept)(const Target& target, const OpCall& call, int threads, size_t* workspace) = nullptr;
+  // Whether the platforms behind it in platforms.def are faster for a call that it accepts; null: never.
+  bool (*yields)(const Target& target, const OpCall& call) = nullptr;
+  // Its steps work in device memory of its own.
+  bool own_memory = false;
+};
+
+}  // namespace sinter
