@@ -1,6 +1,6 @@
 // One op on each backend, one thread: what converter/plan/preferences.cc and
-// converter/quantize/cost_tables.cc are read from. SINTER_CPU_CAP limits the instruction sets, as for the
-// command line.
+// converter/quantize/search/cost_tables.cc are read from. SINTER_CPU_CAP limits the instruction sets, as for
+// the command line.
 //
 //   sinter_bench --benchmark_filter='^op/' --benchmark_repetitions=5 --benchmark_report_aggregates_only
 #ifdef SINTER_WITH_XNNPACK
