@@ -10,13 +10,15 @@ namespace sinter {
 struct Platform {
   // Its folder below platforms/, and the name of its Backend.
   const char* name = nullptr;
-  // Whether it has kernels for the target at all.
+  // Whether it has kernels for machines of this kind.
   bool (*serves)(const Target& target) = nullptr;
   // ok: takes the call, whose constants have data, and needs at most *workspace bytes in a run of up to
   // `threads` threads on any machine of the target's architecture. kUnsupported: why not.
   Status (*accept)(const Target& target, const OpCall& call, int threads, size_t* workspace) = nullptr;
   // Whether the platforms behind it in platforms.def are faster for a call that it accepts; null: never.
   bool (*yields)(const Target& target, const OpCall& call) = nullptr;
+  // Whether some of its kernels compute in float16 on processors of this kind that do; null: none.
+  bool (*computes_float16)(const Target& target) = nullptr;
   // Its steps work in device memory of its own.
   bool own_memory = false;
 };

@@ -2,7 +2,7 @@
 // target without running on it.
 //
 // A plan holds on every machine of the architecture. Features describe the processor whose times decide
-// between kernels, and never what a plan relies on.
+// between kernels, and between float and integers; no plan relies on them.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,38 @@ enum class Architecture : uint8_t { kPortable, kX86_64, kAarch64, kArmv7, kCorte
 
 // Bits of Target::features.
 enum Feature : uint32_t {
-  kNoFeature = 0,
-  kAvx2 = 1 << 0,
-  kAvx512 = 1 << 1,
-  kAvx512Vnni = 1 << 2,
-  kDotprod = 1 << 3,
-  kI8mm = 1 << 4,
-  kFp16 = 1 << 5,
+  kAvx2 = 1 << 0,        // with FMA
+  kAvx512 = 1 << 1,      // F, BW, CD, DQ, VL
+  kAvx512Vnni = 1 << 2,  // dot products of four bytes
+  kNeon = 1 << 3,
+  kFp16 = 1 << 4,     // arithmetic in float16
+  kDotprod = 1 << 5,  // dot products of four bytes
+  kI8mm = 1 << 6,     // products of matrices of bytes
 };
+
+// Threads that workspaces are planned for where nothing else is asked for.
+inline constexpr int kPlannedCores = 8;
 
 struct Target {
   Architecture architecture = Architecture::kPortable;
-  uint32_t features = kNoFeature;
-  // Bytes of the vectors of the architecture's machines; 0: none.
-  int min_vector_bytes = 0, max_vector_bytes = 0;
-  int cores = 8;  // workspaces serve sessions of up to this many threads
+  uint32_t features = 0;
+  int cores = kPlannedCores;  // workspaces serve sessions of up to this many threads
 
   bool has(Feature feature) const { return (features & feature) != 0; }
   bool operator==(const Target&) const = default;
 };
+
+// The architecture that this code is compiled for.
+constexpr Architecture built_architecture() {
+#if defined(__x86_64__)
+  return Architecture::kX86_64;
+#elif defined(__aarch64__)
+  return Architecture::kAarch64;
+#elif defined(__arm__)
+  return Architecture::kArmv7;
+#else
+  return Architecture::kPortable;
+#endif
+}
 
 }  // namespace sinter

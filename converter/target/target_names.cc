@@ -1,0 +1,108 @@
+#include "converter/target/target_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace sinter::convert {
+namespace {
+
+struct NamedFeature {
+  const char* name;
+  Feature feature;
+  uint32_t implied;
+};
+constexpr NamedFeature kFeatures[] = {
+    {"avx2", kAvx2, 0},
+    {"avx512", kAvx512, kAvx2},
+    {"avx512vnni", kAvx512Vnni, kAvx512 | kAvx2},
+    {"neon", kNeon, 0},
+    {"fp16", kFp16, kNeon},
+    {"dotprod", kDotprod, kNeon},
+    {"i8mm", kI8mm, kDotprod | kNeon},
+};
+constexpr uint32_t kX86 = kAvx2 | kAvx512 | kAvx512Vnni, kArm = kNeon | kFp16 | kDotprod | kI8mm;
+
+const NamedTarget& row_of(Architecture architecture) {
+  return *std::find_if(named_targets().begin(), named_targets().end(),
+                       [&](const NamedTarget& t) { return t.architecture == architecture; });
+}
+
+std::string all_names() {
+  std::string names;
+  for (const NamedTarget& t : named_targets())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", t.name);
+  return names;
+}
+
+}  // namespace
+
+const std::vector<NamedTarget>& named_targets() {
+  static const std::vector<NamedTarget> rows = {
+      {"x86_64", Architecture::kX86_64, kX86, kX86, kPlannedCores, "PCs and servers"},
+      {"aarch64", Architecture::kAarch64, kNeon | kDotprod, kArm, kPlannedCores, "64-bit ARM"},
+      {"armv7", Architecture::kArmv7, kNeon, kNeon, kPlannedCores, "32-bit ARM with NEON"},
+      {"cortex-m4", Architecture::kCortexM, 0, 0, 1,
+       "microcontrollers, on the reference kernels, one thread"},
+      {"portable", Architecture::kPortable, kX86, kX86 | kArm, kPlannedCores,
+       "any machine, on the reference kernels"},
+  };
+  return rows;
+}
+
+std::optional<Target> parse_target(std::string_view text, std::string* fault) {
+  const size_t end = std::min(text.find('+'), text.size());
+  const std::string_view name = text.substr(0, end);
+  const auto row = std::find_if(named_targets().begin(), named_targets().end(),
+                                [&](const NamedTarget& t) { return name == t.name; });
+  if (row == named_targets().end()) {
+    *fault = fmt::format(
+        "this build has no backend for target '{}'; give one of {} (portable: any machine, on "
+        "the reference kernels)",
+        name, all_names());
+    return std::nullopt;
+  }
+  Target target{row->architecture, end == text.size() ? row->usual_features : 0, row->cores};
+  for (size_t at = end; at < text.size();) {
+    const size_t next = std::min(text.find('+', at + 1), text.size());
+    const std::string_view feature = text.substr(at + 1, next - at - 1);
+    const auto* known = std::find_if(std::begin(kFeatures), std::end(kFeatures),
+                                     [&](const NamedFeature& f) { return feature == f.name; });
+    if (known == std::end(kFeatures) || (row->features & known->feature) == 0) {
+      const std::string some = feature_names(*row);
+      *fault = fmt::format("target {} has no feature '{}'; {}", row->name, feature,
+                           some.empty() ? "give the name alone" : "give some of " + some);
+      return std::nullopt;
+    }
+    target.features |= known->feature | known->implied;
+    at = next;
+  }
+  return target;
+}
+
+std::string target_text(const Target& target) {
+  const NamedTarget& row = row_of(target.architecture);
+  std::string text = row.name;
+  if (target.features == row.usual_features) return text;
+  // What another one implies goes without saying.
+  uint32_t implied = 0;
+  for (const NamedFeature& f : kFeatures)
+    if (target.has(f.feature)) implied |= f.implied;
+  for (const NamedFeature& f : kFeatures)
+    if (target.has(f.feature) && (implied & f.feature) == 0) text += fmt::format("+{}", f.name);
+  return text;
+}
+
+std::string feature_names(const NamedTarget& target) {
+  std::string names;
+  for (const NamedFeature& f : kFeatures)
+    if ((target.features & f.feature) != 0) names += fmt::format("{}{}", names.empty() ? "" : ", ", f.name);
+  return names;
+}
+
+Target host_target() {
+  const NamedTarget& row = row_of(built_architecture());
+  return {row.architecture, row.usual_features, row.cores};
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,33 @@
+// Targets as people write them: NAME[+FEATURE...], such as x86_64+avx2 or aarch64+dotprod.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/backend/target.h"
+
+namespace sinter::convert {
+
+struct NamedTarget {
+  const char* name;
+  Architecture architecture;
+  uint32_t usual_features;  // without any +FEATURE
+  uint32_t features;        // that machines of this kind may have
+  int cores;
+  const char* description;
+};
+const std::vector<NamedTarget>& named_targets();
+
+// nullopt: `text` is not a target; *fault states what is wrong with it and what can be given.
+std::optional<Target> parse_target(std::string_view text, std::string* fault);
+// As parse_target reads it; features are left out where they are the usual ones. Cores are not part of it.
+std::string target_text(const Target& target);
+// "avx2, avx512, avx512vnni": the features that can be named for the target, or "".
+std::string feature_names(const NamedTarget& target);
+
+// This machine's architecture, with the features that its machines usually have.
+Target host_target();
+
+}  // namespace sinter::convert
