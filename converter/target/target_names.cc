@@ -101,7 +101,7 @@ std::string feature_names(const NamedTarget& target) {
 }
 
 Target host_target() {
-  const NamedTarget& row = row_of(built_architecture());
+  const NamedTarget& row = row_of(kHostArchitecture);
   return {row.architecture, row.usual_features, row.cores};
 }
 

@@ -25,6 +25,20 @@ enum Feature : uint32_t {
 // Threads that workspaces are planned for where nothing else is asked for.
 inline constexpr int kPlannedCores = 8;
 
+// What this code is compiled for.
+inline constexpr Architecture kHostArchitecture =
+#if defined(__x86_64__)
+    Architecture::kX86_64;
+#elif defined(__aarch64__)
+    Architecture::kAarch64;
+#elif defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    Architecture::kCortexM;
+#elif defined(__arm__)
+    Architecture::kArmv7;
+#else
+    Architecture::kPortable;
+#endif
+
 struct Target {
   Architecture architecture = Architecture::kPortable;
   uint32_t features = 0;
@@ -33,18 +47,5 @@ struct Target {
   bool has(Feature feature) const { return (features & feature) != 0; }
   bool operator==(const Target&) const = default;
 };
-
-// The architecture that this code is compiled for.
-constexpr Architecture built_architecture() {
-#if defined(__x86_64__)
-  return Architecture::kX86_64;
-#elif defined(__aarch64__)
-  return Architecture::kAarch64;
-#elif defined(__arm__)
-  return Architecture::kArmv7;
-#else
-  return Architecture::kPortable;
-#endif
-}
 
 }  // namespace sinter
