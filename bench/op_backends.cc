@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
 #include "platforms/xnnpack/xnnpack_backend.h"
 #include "runtime/backend/validate.h"

@@ -20,7 +20,7 @@ endforeach()
 install(FILES "${PROJECT_SOURCE_DIR}/runtime/kernels/reference.h" DESTINATION "${include_root}/runtime/kernels")
 # What an application names to link a platform's kernels.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/platforms" DESTINATION "${include_root}" FILES_MATCHING
-  PATTERN "simd_kernels.h" PATTERN "xnnpack_backend.h")
+  PATTERN "simd_kernels.h" PATTERN "*_backend.h" PATTERN "template" EXCLUDE)
 install(FILES "${PROJECT_SOURCE_DIR}/schemas/ops.def" DESTINATION "${include_root}/schemas")
 # Binaries are passed on with these.
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/NOTICE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

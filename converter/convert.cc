@@ -9,7 +9,6 @@
 #include "converter/import/reader.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/plan/cost.h"
-#include "converter/plan/preferences.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/sample_split.h"
@@ -17,76 +16,12 @@
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "converter/report/errors.h"
+#include "converter/target/target_names.h"
+#include "converter/target/target_platforms.h"
 #include "converter/types/check_types.h"
-#include "platforms/simd/simd_kernels.h"
-#include "platforms/xnnpack/capabilities.h"
 #include "runtime/backend/backend.h"
 
 namespace sinter::convert {
-
-namespace {
-
-// Tables of kernels accept by themselves; workspaces are computed for every thread count that is planned for.
-Status accept_simd(const OpCall& call, int threads, size_t* workspace) {
-  SimdBackend simd;
-  *workspace = 0;
-  for (int n = 1; n <= threads; ++n) {
-    StepNeeds needs;
-    SINTER_RETURN_IF_ERROR(simd.measure(call, n, &needs));
-    *workspace = std::max(*workspace, needs.workspace);
-  }
-  return ok_status();
-}
-
-Status accept_xnnpack(const OpCall& call, int threads, size_t* workspace, const char* target) {
-  SINTER_CHECK(has_float16_kernels(target) || !xnnpack::is_half(call),
-               unsupported("float16 kernels are for 64-bit ARM"));
-  SINTER_CHECK(std::string_view(target) == "x86_64" || !xnnpack::has_wide_weights(call),
-               unsupported("the kernels for ARM take no weights of -128"));
-  return xnnpack::accept(call, threads, workspace);
-}
-
-Status accept_xnnpack_x86(const OpCall& call, int threads, size_t* workspace) {
-  return accept_xnnpack(call, threads, workspace, "x86_64");
-}
-Status accept_xnnpack_aarch64(const OpCall& call, int threads, size_t* workspace) {
-  return accept_xnnpack(call, threads, workspace, "aarch64");
-}
-Status accept_xnnpack_armv7(const OpCall& call, int threads, size_t* workspace) {
-  return accept_xnnpack(call, threads, workspace, "armv7");
-}
-bool simd_is_faster_x86(const OpCall& call) { return prefers_simd(call, "x86_64"); }
-bool simd_is_faster_arm(const OpCall& call) { return prefers_simd(call, "aarch64"); }
-
-Status xnnpack_float16(const OpCall& call, size_t* workspace) {
-  return xnnpack::accept(call, kPlannedThreads, workspace);
-}
-
-}  // namespace
-
-std::string host_target() {
-#if defined(__x86_64__)
-  return "x86_64";
-#elif defined(__aarch64__)
-  return "aarch64";
-#elif defined(__arm__)
-  return "armv7";
-#else
-  return "portable";
-#endif
-}
-
-std::vector<std::string> targets() { return {"x86_64", "aarch64", "armv7", "portable"}; }
-
-std::vector<CandidateSource> candidates_for(const std::string& target) {
-  const CandidateSource simd{"simd", accept_simd};
-  if (target == "x86_64") return {{"xnnpack", accept_xnnpack_x86, false, simd_is_faster_x86}, simd};
-  if (target == "aarch64") return {{"xnnpack", accept_xnnpack_aarch64, false, simd_is_faster_arm}, simd};
-  if (target == "armv7") return {{"xnnpack", accept_xnnpack_armv7, false, simd_is_faster_arm}, simd};
-  return {};
-}
-
-bool has_float16_kernels(const std::string& target) { return target == "aarch64"; }
 
 namespace {
 
@@ -94,14 +29,14 @@ namespace {
 // allowed there; that bytes come unscaled is the worst case.
 constexpr double kAllowedByUnit = 65504.0 / 16, kAllowedByBytes = 65504;
 
-void prefer_float16(Graph& graph, const std::string& target, const std::vector<Backend*>& backends,
+void prefer_float16(Graph& graph, const Target& target, const std::vector<Backend*>& backends,
                     Diagnostics& diagnostics) {
   if (!has_float16_kernels(target)) {
     diagnostics.warn(
         "", "",
         fmt::format("--prefer-float16: target '{}' has no kernels that compute in float16 (64-bit "
                     "ARM has); float32 it is",
-                    target),
+                    target_text(target)),
         "float16 weights stay float16 in the file without it");
     return;
   }
@@ -110,7 +45,10 @@ void prefer_float16(Graph& graph, const std::string& target, const std::vector<B
   Reached reached;
   for (const auto& [id, range] : try_out(graph, runner))
     reached[id] = std::max(range.unit / kAllowedByUnit, range.bytes / kAllowedByBytes);
-  const Float16Summary done = compute_in_float16(graph, xnnpack_float16, reached);
+  const Float16Summary done = compute_in_float16(
+      graph,
+      [&](const OpCall& call, size_t* workspace) { return accept_in_float16(target, call, workspace); },
+      reached);
   if (done.computed == 0)
     diagnostics.warn("", "", "--prefer-float16: nothing in this model can compute in float16; float32 it is",
                      "sinter inspect --types has the reasons");
@@ -293,6 +231,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     stage("quantizing");
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
+    quantization.cpu = cpu_of(options.target);
     std::optional<LabelledData> labelled;
     if (!options.label.empty()) {
       labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
@@ -320,19 +259,18 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   stage("planning");
   PlanOptions plan_options;
   plan_options.target = options.target;
-  plan_options.candidates = candidates_for(options.target);
+  plan_options.platforms = platforms_for(options.target);
   if (options.plan_backends)
-    std::erase_if(plan_options.candidates, [&](const CandidateSource& c) {
-      return std::find(options.plan_backends->begin(), options.plan_backends->end(), c.name) ==
+    std::erase_if(plan_options.platforms, [&](const Platform* p) {
+      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
              options.plan_backends->end();
     });
   plan_options.stored_weights = options.stored_weights;
   plan_options.thorough = true;
   plan_options.effort = options.plan_effort;
   plan_options.seconds = options.plan_seconds;
-  plan_options.threads = options.plan_threads;
   if (options.max_arena) plan_options.thread_arena = *options.max_arena;
-  plan_options.overlap = options.target == "portable";
+  plan_options.overlap = platforms_for(options.target).empty();
   std::shared_ptr<const PlannedModel> planned;
   if (options.max_arena) {
     FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);

@@ -18,6 +18,7 @@
 #include "converter/quantize/report/layer_report.h"
 #include "converter/report/diagnostics.h"
 #include "converter/report/node_fates.h"
+#include "converter/target/target_names.h"
 #include "runtime/backend/backend.h"
 
 namespace sinter::convert {
@@ -26,16 +27,15 @@ struct ConversionOptions {
   LoweringOptions lowering;
   PassOptions passes;
   EmitOptions emit;
-  std::string target = "x86_64";
-  bool strict = false;                 // warnings refuse
-  bool narrow_float64 = false;         // --float64 narrow: all of them, on the user's word
-  bool prefer_float16 = false;         // compute in float16 where the target does
-  bool stored_weights = true;          // narrow weights stay narrow in the file
-  double plan_effort = 1;              // of the planner's budgets for searching
-  double plan_seconds = 0;             // PlanOptions::seconds
-  int plan_threads = kPlannedThreads;  // PlanOptions::threads
-  std::optional<uint64_t> max_arena;   // bytes that the arena may have: plan/fit_arena.h
-  // Of the target's backends only these are planned for, besides the reference kernels; null: all.
+  Target target = host_target();
+  bool strict = false;                // warnings refuse
+  bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
+  bool prefer_float16 = false;        // compute in float16 where the target does
+  bool stored_weights = true;         // narrow weights stay narrow in the file
+  double plan_effort = 1;             // of the planner's budgets for searching
+  double plan_seconds = 0;            // PlanOptions::seconds
+  std::optional<uint64_t> max_arena;  // bytes that the arena may have: plan/fit_arena.h
+  // Of the target's platforms only these are planned for, besides the reference kernels; null: all.
   std::optional<std::vector<std::string>> plan_backends;
   // What this program can run a model with while converting it, best first.
   std::vector<Backend*> backends;
@@ -83,18 +83,6 @@ struct ConversionReport {
   std::shared_ptr<const TypeLedger> ledger;  // every decision about a type
   NodeFates fates;                           // what became of each ONNX node
 };
-
-// Whether some kernels of the target compute in float16, given a processor that does.
-bool has_float16_kernels(const std::string& target);
-
-// This machine's architecture as a target.
-std::string host_target();
-
-// What can be planned for. "portable": any machine, on the reference kernels.
-std::vector<std::string> targets();
-
-// The candidate backends of a target, best first, "reference" left out.
-std::vector<CandidateSource> candidates_for(const std::string& target);
 
 // An ONNX file lowered, without any pass. nullopt: refused, with every reason filed. Throws FileError.
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,

@@ -20,14 +20,16 @@
 #include "converter/report/conversion_report.h"
 #include "converter/report/errors.h"
 #include "converter/report/quantize_report.h"
+#include "converter/target/target_names.h"
+#include "converter/target/target_platforms.h"
 
 namespace sinter::convert {
 namespace {
 
 struct ConvertArguments {
   CommonOptions common;
-  std::string model, out, target = host_target(), report, metric = "top1", evaluate_data, label,
-                          weights = "stored", sign, quantize, cpu, calibrate, calibrator, max_drop;
+  std::string model, out, target = target_text(host_target()), report, metric = "top1", evaluate_data, label,
+                          weights = "stored", sign, quantize, calibrate, calibrator, max_drop;
   int64_t samples = -1, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
@@ -36,7 +38,7 @@ struct ConvertArguments {
   std::string dump_after;
   int stop_after = -1;
   double plan_seconds = 0;
-  int plan_threads = kPlannedThreads;
+  int plan_threads = 0;  // as many as the target usually has cores
   std::optional<int64_t> max_arena;
   bool strict = false, strip = false, prefer_float16 = false, no_trial = false;
   std::string float64 = "auto";
@@ -163,7 +165,7 @@ void check_flags(const ConvertArguments& a) {
       {a.min_sqnr.has_value(), "--min-sqnr"},  {!a.max_drop.empty(), "--max-drop"},
       {!a.keep_float.empty(), "--keep-float"}, {!a.disabled_techniques.empty(), "--disable-technique"},
       {a.require_int8, "--require-int8"},      {a.adaptive_rounding, "--adaptive-rounding"},
-      {a.force_int8, "--force-int8"},          {!a.cpu.empty(), "--cpu"}};
+      {a.force_int8, "--force-int8"}};
   if (a.quantize.empty()) {
     std::vector<std::pair<bool, const char*>> all(std::begin(any), std::end(any));
     all.insert(all.end(), std::begin(integers), std::end(integers));
@@ -183,20 +185,6 @@ void check_flags(const ConvertArguments& a) {
   if (a.samples >= 0 && a.calibrate.empty())
     throw UsageError(
         "--samples limits the samples of --calibrate, which is missing; give --calibrate DATA, too");
-}
-
-// --cpu, or what the target usually has.
-Cpu chosen_cpu(const ConvertArguments& a) {
-  if (a.cpu.empty()) return usual_cpu(a.target);
-  const auto at =
-      std::find_if(std::begin(kCpus), std::end(kCpus), [&](Cpu c) { return a.cpu == cpu_name(c); });
-  if (at == std::end(kCpus))
-    throw UsageError(
-        fmt::format("--cpu {}: there is no table for it; there are {}", a.cpu, listed(kCpus, cpu_name)));
-  if (!has_cpu(a.target, *at))
-    throw UsageError(fmt::format("--cpu {}: no machine of --target {} has it; give the target that does",
-                                 a.cpu, a.target));
-  return *at;
 }
 
 void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
@@ -235,7 +223,6 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->quantization.runner.backends = options->backends;
   options->quantization.min_sqnr = a.min_sqnr;
   options->quantization.force_int8 = a.force_int8;
-  options->quantization.cpu = chosen_cpu(a);
   options->quantization.keep_float = a.keep_float;
   options->quantization.disabled = a.disabled_techniques;
   options->quantization.adaptive_rounding = a.adaptive_rounding;
@@ -333,16 +320,14 @@ struct RefusedByTrial {};
 
 // The target and, of its backends, those to plan for.
 void set_target(const ConvertArguments& a, ConversionOptions* options) {
-  const std::vector<std::string> all = targets();
-  if (std::find(all.begin(), all.end(), a.target) == all.end())
-    throw UsageError(
-        fmt::format("--target {}: this build has no backend for it; give one of {} (portable: any "
-                    "machine, on the reference kernels)",
-                    a.target, fmt::join(all, ", ")));
-  options->target = a.target;
+  std::string fault;
+  const std::optional<Target> target = parse_target(a.target, &fault);
+  if (!target) throw UsageError(fmt::format("--target {}: {}", a.target, fault));
+  options->target = *target;
+  if (a.plan_threads > 0) options->target.cores = a.plan_threads;
   if (a.backends.empty()) return;
   std::vector<std::string> names;
-  for (const CandidateSource& c : candidates_for(a.target)) names.push_back(c.name);
+  for (const Platform* p : platforms_for(*target)) names.emplace_back(p->name);
   names.emplace_back("reference");
   for (const std::string& name : a.backends)
     if (std::find(names.begin(), names.end(), name) == names.end())
@@ -367,7 +352,6 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   set_quantization(a, &options);
   options.stored_weights = a.weights == "stored";
   options.plan_seconds = a.plan_seconds;
-  options.plan_threads = a.plan_threads;
   if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
   options.details = !a.report.empty();
   options.emit.strip_names = a.strip;
@@ -473,13 +457,32 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
 
 }  // namespace
 
+namespace {
+
+std::string target_help() {
+  std::string help;
+  for (const NamedTarget& t : named_targets()) {
+    const std::string features = feature_names(t);
+    help += fmt::format("\n{:>22}  {}{}", t.name, t.description,
+                        features.empty() ? "" : fmt::format(" (features: {})", features));
+  }
+  return help;
+}
+
+}  // namespace
+
 void add_convert(CLI::App& app, Outcome& outcome) {
   auto a = std::make_shared<ConvertArguments>();
   CLI::App* c = app.add_subcommand("convert", "Convert an ONNX model into a .sinter file");
   c->add_option("model", a->model, "The ONNX file")->required();
   c->add_option("-o,--output", a->out, "The file to write")->required();
-  c->add_option("--target", a->target,
-                fmt::format("What the file is for: {} (default: {})", fmt::join(targets(), ", "), a->target));
+  c->add_option(
+      "--target", a->target,
+      fmt::format("NAME[+FEATURE...], such as x86_64+avx2: what the file is for. It runs on every machine of "
+                  "that name; "
+                  "features describe the one whose times decide between kernels, and where --quantize "
+                  "uses integers.{}\nDefault: {}",
+                  target_help(), a->target));
   c->add_option(
        "--backends", a->backends,
        "LIST, such as simd or xnnpack,simd: plan for these of the target's backends only, those that the "
@@ -532,12 +535,6 @@ void add_convert(CLI::App& app, Outcome& outcome) {
       "8 bits are too few, activations of 16 count as integers and are tried first");
   c->add_flag("--adaptive-rounding", a->adaptive_rounding,
               "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
-  c->add_option(
-      "--cpu", a->cpu,
-      fmt::format("The device's instruction set, by whose times --quantize decides where float is faster: "
-                  "{} (default: {}, {} and {} for targets x86_64, aarch64 and armv7)",
-                  listed(kCpus, cpu_name), cpu_name(usual_cpu("x86_64")), cpu_name(usual_cpu("aarch64")),
-                  cpu_name(usual_cpu("armv7"))));
   c->add_flag("--force-int8", a->force_int8, "Integers also where float is faster by the table of costs");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,

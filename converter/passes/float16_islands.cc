@@ -24,7 +24,7 @@ bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
 
 class Islands {
  public:
-  Islands(Graph& graph, AcceptCall accept, const Reached& reached)
+  Islands(Graph& graph, const AcceptCall& accept, const Reached& reached)
       : graph_(graph),
         rules_(graph, accept, reached),
         half_node_(graph.nodes.size()),
@@ -247,7 +247,7 @@ class Islands {
 
 }  // namespace
 
-Float16Summary compute_in_float16(Graph& graph, AcceptCall accept, const Reached& reached) {
+Float16Summary compute_in_float16(Graph& graph, const AcceptCall& accept, const Reached& reached) {
   return Islands(graph, accept, reached).run();
 }
 

@@ -187,7 +187,7 @@ bool Float16Rules::exact(const Constant& c) {
   return all;
 }
 
-Float16Rules::Float16Rules(const Graph& graph, AcceptCall accept, const Reached& reached)
+Float16Rules::Float16Rules(const Graph& graph, const AcceptCall& accept, const Reached& reached)
     : graph_(graph),
       accept_(accept),
       reached_(reached),

@@ -24,7 +24,7 @@ Float16Split split_for_float16(const Node& node);
 
 class Float16Rules {
  public:
-  Float16Rules(const Graph& graph, AcceptCall accept, const Reached& reached);
+  Float16Rules(const Graph& graph, const AcceptCall& accept, const Reached& reached);
 
   // Only moves elements: float16 where its operands are.
   static bool moves(const Node& node);

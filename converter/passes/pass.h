@@ -54,7 +54,7 @@ PassReport run_passes(Graph& graph, const PassOptions& options);
 int narrow_float64(Graph& graph);
 
 // What a target's kernels take: ok, or why not.
-using AcceptCall = Status (*)(const OpCall& call, size_t* workspace);
+using AcceptCall = std::function<Status(const OpCall& call, size_t* workspace)>;
 
 // Lets what `accept` takes in float16 compute in it, where the rules of float16_rules.h allow that; the main
 // graph only.
@@ -67,7 +67,7 @@ struct Float16Summary {
 // `reached`: by value, what it came to on trial inputs in shares of what is allowed; what is above 1 stays
 // in float32.
 using Reached = std::map<ValueId, double>;
-Float16Summary compute_in_float16(Graph& graph, AcceptCall accept, const Reached& reached = {});
+Float16Summary compute_in_float16(Graph& graph, const AcceptCall& accept, const Reached& reached = {});
 
 // The pass of that name, without the others.
 int run_pass(Graph& graph, const char* name);

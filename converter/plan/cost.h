@@ -11,11 +11,9 @@ double estimated_work(const OpCall& call);
 // 1 where a second thread would cost more than it brings, else 0 (all).
 uint32_t worthwhile_threads(const OpCall& call);
 
-// Workspaces are planned for sessions of at most this many threads, where the caller does not give a number,
-// and for one thread where a step is not worth more.
-inline constexpr int kPlannedThreads = 8;
 // A backend that computes in memory of its own has threads of its own.
 inline constexpr int kDeviceThreads = 1;
+// Workspaces are planned for `most` threads, and for one where a step is not worth more.
 inline int planned_threads(const OpCall& call, int most) { return worthwhile_threads(call) == 1 ? 1 : most; }
 
 }  // namespace sinter::convert

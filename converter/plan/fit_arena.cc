@@ -39,7 +39,7 @@ class Draft {
   Draft(const Graph& graph, PlanOptions options) {
     options.thorough = options.strides = options.stored_weights = false;
     options.seconds = 0;
-    options.threads = 1;
+    options.target.cores = 1;
     model_ = plan_model(std::make_shared<Graph>(graph), options);
     const PlannedProgram& p = model_.programs.front();
     for (size_t n = 0; n < p.steps.size(); ++n)
@@ -230,7 +230,7 @@ class Fitter {
           if (region.nodes.size() * static_cast<size_t>(parts) > kMostSteps)
             break;
           else if (auto stripes = cut_stripes(graph_, region, parts); !stripes.empty())
-            all.push_back(estimate(graph_, region, std::move(stripes), draft_, !options_.candidates.empty()));
+            all.push_back(estimate(graph_, region, std::move(stripes), draft_, !options_.platforms.empty()));
       }
     std::stable_sort(all.begin(), all.end(), [&](const Candidate& a, const Candidate& b) {
       const bool a_fits = a.bytes <= target, b_fits = b.bytes <= target;

@@ -50,10 +50,10 @@ class MemoryPlacing {
   uint8_t first_choice(const Node& node) const {
     if (!node.bodies.empty()) return 0;
     const CallView view(graph_, node);
-    const auto accepted = accepted_by(options_.candidates, view.call, kDeviceThreads);
+    const auto accepted = accepted_by(options_, view.call, kDeviceThreads);
     if (accepted.empty()) return 0;
-    const size_t first = accepted.front().candidate;
-    return options_.candidates[first].own_memory && packs_constants(node) ? static_cast<uint8_t>(first + 1)
+    const size_t first = accepted.front().platform;
+    return options_.platforms[first]->own_memory && packs_constants(node) ? static_cast<uint8_t>(first + 1)
                                                                           : uint8_t{0};
   }
   bool packs_constants(const Node& node) const {
@@ -118,7 +118,7 @@ class MemoryPlacing {
     Value copy = graph_.value(id);
     copy.memory = memory;
     if (!copy.name.empty())
-      copy.name = fmt::format("{}@{}", copy.name, options_.candidates[memory - size_t{1}].name);
+      copy.name = fmt::format("{}@{}", copy.name, options_.platforms[memory - size_t{1}]->name);
     graph_.values.push_back(std::move(copy));
     return static_cast<ValueId>(graph_.values.size() - 1);
   }
@@ -185,8 +185,8 @@ class MemoryPlacing {
 }  // namespace
 
 void place_memories(Graph& graph, const PlanOptions& options) {
-  const auto& all = options.candidates;
-  if (std::any_of(all.begin(), all.end(), [](const CandidateSource& c) { return c.own_memory; }))
+  const auto& all = options.platforms;
+  if (std::any_of(all.begin(), all.end(), [](const Platform* p) { return p->own_memory; }))
     MemoryPlacing(graph, options).run();
 }
 

@@ -17,6 +17,7 @@
 #include "converter/plan/region_offsets.h"
 #include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
+#include "converter/target/target_names.h"
 #include "runtime/backend/validate.h"
 #include "runtime/kernels/reference.h"
 
@@ -191,7 +192,8 @@ class ModelPlanner {
       for (const uint8_t c : step.candidates) {
         if (c == reference) return step.candidates.size() == 1;
         size_t workspace = 0;
-        if (options_.candidates[c].accept(view.call, 1, &workspace).ok() && workspace <= step.workspace_bytes)
+        if (options_.platforms[c]->accept(options_.target, view.call, 1, &workspace).ok() &&
+            workspace <= step.workspace_bytes)
           return true;
         if (!any) return false;
       }
@@ -280,10 +282,10 @@ class ModelPlanner {
       if (!is_transfer(graph, node) && taken(step, view.call, &workspace)) step.workspace_bytes = workspace;
       return;
     }
-    for (const Accepted& accepted : accepted_by(options_.candidates, view.call, 1)) {
-      const CandidateSource& source = options_.candidates[accepted.candidate];
-      if (source.own_memory) continue;
-      std::vector<uint64_t> more = for_more_threads(source, view.call);
+    for (const Accepted& accepted : accepted_by(options_, view.call, 1)) {
+      const Platform& platform = *options_.platforms[accepted.platform];
+      if (platform.own_memory) continue;
+      std::vector<uint64_t> more = for_more_threads(platform, view.call);
       if (step.candidates.empty()) {
         step.workspace_bytes = accepted.workspace;
         step.wider = std::move(more);
@@ -291,7 +293,7 @@ class ModelPlanner {
         step.later.insert(step.later.end(), more.begin(), more.end());
         step.later.push_back(accepted.workspace);
       }
-      step.candidates.push_back(static_cast<uint8_t>(accepted.candidate));
+      step.candidates.push_back(static_cast<uint8_t>(accepted.platform));
     }
     step.candidates.push_back(reference);
     // A session falls back to one thread where the plan has no workspace for more.
@@ -309,17 +311,19 @@ class ModelPlanner {
   }
 
   // Those for the most first. A session with more threads than there is workspace for halves their number.
-  std::vector<uint64_t> for_more_threads(const CandidateSource& source, const OpCall& call) const {
+  std::vector<uint64_t> for_more_threads(const Platform& platform, const OpCall& call) const {
     std::vector<uint64_t> wider;
-    for (int threads = planned_threads(call, options_.threads); threads > 1; threads /= 2) {
+    for (int threads = planned_threads(call, options_.target.cores); threads > 1; threads /= 2) {
       size_t workspace = 0;
-      if (source.accept(call, threads, &workspace).ok()) wider.push_back(workspace);
+      if (platform.accept(options_.target, call, threads, &workspace).ok()) wider.push_back(workspace);
     }
     return wider;
   }
   // By the one backend that may compute it.
   bool taken(const PlannedStep& step, const OpCall& call, size_t* workspace) const {
-    return options_.candidates[step.candidates[0]].accept(call, kDeviceThreads, workspace).ok();
+    return options_.platforms[step.candidates[0]]
+        ->accept(options_.target, call, kDeviceThreads, workspace)
+        .ok();
   }
   // In memories that the reference kernels do not reach nothing is left to them.
   void check_taken(const PlannedProgram& program) const {
@@ -343,14 +347,14 @@ class ModelPlanner {
 
 }  // namespace
 
-std::vector<Accepted> accepted_by(const std::vector<CandidateSource>& candidates, const OpCall& call,
-                                  int threads) {
+std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call, int threads) {
   std::vector<Accepted> first, last;
-  for (size_t c = 0; c < candidates.size(); ++c) {
+  for (size_t p = 0; p < options.platforms.size(); ++p) {
+    const Platform& platform = *options.platforms[p];
     size_t workspace = 0;
-    if (!candidates[c].accept(call, threads, &workspace).ok()) continue;
-    const bool yields = candidates[c].yields != nullptr && candidates[c].yields(call);
-    (yields ? last : first).push_back({c, workspace});
+    if (!platform.accept(options.target, call, threads, &workspace).ok()) continue;
+    const bool yields = platform.yields != nullptr && platform.yields(options.target, call);
+    (yields ? last : first).push_back({p, workspace});
   }
   first.insert(first.end(), last.begin(), last.end());
   return first;
@@ -358,8 +362,8 @@ std::vector<Accepted> accepted_by(const std::vector<CandidateSource>& candidates
 
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options) {
   PlannedModel model;
-  model.target = options.target;
-  for (const CandidateSource& c : options.candidates) model.backends.push_back(c.name);
+  model.target = target_text(options.target);
+  for (const Platform* p : options.platforms) model.backends.emplace_back(p->name);
   model.backends.emplace_back("reference");
   limit_operands(*graph);
   if (options.stored_weights) store_weights(*graph);

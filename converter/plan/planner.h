@@ -6,36 +6,15 @@
 
 #include "converter/plan/cost.h"
 #include "converter/plan/planned_model.h"
-#include "runtime/backend/kernel.h"
+#include "runtime/backend/platform.h"
 
 namespace sinter::convert {
 
-// A backend as the converter sees it: would it take this call, and with how much workspace? Pure data and
-// host code.
-struct CandidateSource {
-  std::string name;
-  // ok: accepted, *workspace is the bound over instruction sets and up to this many threads.
-  Status (*accept)(const OpCall& call, int threads, size_t* workspace) = nullptr;
-  // Its steps work on memory of its own, which the host does not see.
-  bool own_memory = false;
-  // Whether the candidates behind this one are faster for a call that it accepts; null: never.
-  bool (*yields)(const OpCall& call) = nullptr;
-};
-
-// A candidate that takes a call, as an index, with the workspace for `threads` of them.
-struct Accepted {
-  size_t candidate = 0, workspace = 0;
-};
-// Best first.
-std::vector<Accepted> accepted_by(const std::vector<CandidateSource>& candidates, const OpCall& call,
-                                  int threads);
-
 struct PlanOptions {
-  std::string target = "x86_64";
-  std::vector<CandidateSource> candidates;  // best first, without the reference kernels
-  bool stored_weights = true;               // widened when a session is created, else in the file
-  // Workspaces serve sessions of up to this many threads, each step as many as fit (grow_workspaces.h).
-  int threads = kPlannedThreads;
+  // Workspaces serve sessions of up to target.cores threads, each step as many as fit (grow_workspaces.h).
+  Target target;
+  std::vector<const Platform*> platforms;  // best first, without the reference kernels
+  bool stored_weights = true;              // widened when a session is created, else in the file
   // Beyond this, more threads do not make the arena larger.
   uint64_t thread_arena = UINT64_MAX;
   // Results may be placed partly over the operand that they are made of, where only the reference kernels
@@ -50,6 +29,13 @@ struct PlanOptions {
       false;          // keep steps in another memory even where moving their operands costs more than they do
   double effort = 1;  // of the budgets of these searches
 };
+
+// A platform that takes a call, as an index, with the workspace for `threads` of them.
+struct Accepted {
+  size_t platform = 0, workspace = 0;
+};
+// Best first.
+std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call, int threads);
 
 // The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options);

@@ -9,19 +9,20 @@ namespace {
 
 struct NamedFeature {
   const char* name;
-  Feature feature;
+  Feature::Bit feature;
   uint32_t implied;
 };
 constexpr NamedFeature kFeatures[] = {
-    {"avx2", kAvx2, 0},
-    {"avx512", kAvx512, kAvx2},
-    {"avx512vnni", kAvx512Vnni, kAvx512 | kAvx2},
-    {"neon", kNeon, 0},
-    {"fp16", kFp16, kNeon},
-    {"dotprod", kDotprod, kNeon},
-    {"i8mm", kI8mm, kDotprod | kNeon},
+    {"avx2", Feature::kAvx2, 0},
+    {"avx512", Feature::kAvx512, Feature::kAvx2},
+    {"avx512vnni", Feature::kAvx512Vnni, Feature::kAvx512 | Feature::kAvx2},
+    {"neon", Feature::kNeon, 0},
+    {"fp16", Feature::kFp16, Feature::kNeon},
+    {"dotprod", Feature::kDotprod, Feature::kNeon},
+    {"i8mm", Feature::kI8mm, Feature::kDotprod | Feature::kNeon},
 };
-constexpr uint32_t kX86 = kAvx2 | kAvx512 | kAvx512Vnni, kArm = kNeon | kFp16 | kDotprod | kI8mm;
+constexpr uint32_t kX86 = Feature::kAvx2 | Feature::kAvx512 | Feature::kAvx512Vnni,
+                   kArm = Feature::kNeon | Feature::kFp16 | Feature::kDotprod | Feature::kI8mm;
 
 const NamedTarget& row_of(Architecture architecture) {
   return *std::find_if(named_targets().begin(), named_targets().end(),
@@ -40,8 +41,9 @@ std::string all_names() {
 const std::vector<NamedTarget>& named_targets() {
   static const std::vector<NamedTarget> rows = {
       {"x86_64", Architecture::kX86_64, kX86, kX86, kPlannedCores, "PCs and servers"},
-      {"aarch64", Architecture::kAarch64, kNeon | kDotprod, kArm, kPlannedCores, "64-bit ARM"},
-      {"armv7", Architecture::kArmv7, kNeon, kNeon, kPlannedCores, "32-bit ARM with NEON"},
+      {"aarch64", Architecture::kAarch64, Feature::kNeon | Feature::kDotprod, kArm, kPlannedCores,
+       "64-bit ARM"},
+      {"armv7", Architecture::kArmv7, Feature::kNeon, Feature::kNeon, kPlannedCores, "32-bit ARM with NEON"},
       {"cortex-m4", Architecture::kCortexM, 0, 0, 1,
        "microcontrollers, on the reference kernels, one thread"},
       {"portable", Architecture::kPortable, kX86, kX86 | kArm, kPlannedCores,

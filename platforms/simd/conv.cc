@@ -157,21 +157,27 @@ Status accept_conv(const OpCall& call) {
   return ok_status();
 }
 
-Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
-  const Geometry g = conv_geometry(call);
+// Packed filters of one group, unless they are read in place, and a slot of patches for each thread.
+Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
+  const int64_t depth = g.taps() * (g.in_channels / g.group);
+  int64_t packed = 0, patches = 0;
   if (reads_in_place(g)) {
     *bytes = 0;
     return ok_status();
   }
-  const int64_t depth = g.taps() * (g.in_channels / g.group);
-  int64_t packed = 0, patches = 0;
-  SINTER_CHECK(
-      packed_floats(g.out_channels / g.group, depth, &packed) && checked_mul(kRowTile, depth, &patches) &&
-          checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
-          checked_add(packed, patches, &packed) && checked_mul<int64_t>(packed, sizeof(float), &packed),
-      invalid("the operation needs more workspace than the step has"));
+  SINTER_CHECK((!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
+                   checked_mul(pointwise(g) ? 0 : kRowTile, depth, &patches) &&
+                   checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
+                   checked_add(packed, patches, &packed) &&
+                   checked_mul<int64_t>(packed, sizeof(float), &packed),
+               invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(packed);
   return ok_status();
+}
+
+Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
+  const Geometry g = conv_geometry(call);
+  return conv_bytes(g, !few_columns(g.out_channels / g.group), threads, bytes);
 }
 
 // Patches of output pixels first .. first + count - 1 (over the whole batch), group `group`.
@@ -319,6 +325,10 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
 }
 
 }  // namespace
+
+Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
+  return conv_bytes(conv_geometry(call), !call.in(1).constant, threads, workspace);
+}
 
 bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
   const Geometry g = conv_geometry(call);

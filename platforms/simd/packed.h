@@ -5,6 +5,8 @@
 
 namespace sinter::simd {
 
+// Workspace of Conv on any instruction set; whether few output channels are packed depends on it.
+Status conv_bound(const OpCall& call, int threads, size_t* workspace);
 // False if this call does not pack its weights. `workspace`: what is still needed in a run.
 bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace);
 void pack_conv(const OpCall& call, float* packed, ThreadPool* threads);

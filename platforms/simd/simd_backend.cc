@@ -1,3 +1,5 @@
+#include "platforms/simd/simd_backend.h"
+
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
 

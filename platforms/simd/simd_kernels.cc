@@ -3,6 +3,7 @@
 
 #include "platforms/simd/simd_kernels.h"
 
+#include "platforms/simd/simd_backend.h"
 #include "platforms/simd/table.h"
 
 // After config.h, which table.h includes.
@@ -47,21 +48,9 @@ void choose_target() {
 
 }  // namespace
 
-// NEON of 32-bit ARM divides and takes roots by approximation: not to the last bit, and wrongly for extreme
-// operands. It also flushes subnormal numbers to zero, where Quantize, Dequantize and Compare guarantee the
-// reference's bits.
-constexpr bool exact([[maybe_unused]] Op op) {
-#if HWY_ARCH_ARM_V7
-  return op != Op::kDiv && op != Op::kSqrt && op != Op::kRsqrt && op != Op::kQuantize &&
-         op != Op::kDequantize && op != Op::kCompare;
-#else
-  return true;
-#endif
-}
-
 KernelTable simd_kernels() {
   static constexpr const Kernel* kTable[] = {
-#define SINTER_OP(name, ...) exact(Op::k##name) ? kEntry<Op::k##name> : nullptr,
+#define SINTER_OP(name, ...) is_exact_simd(Op::k##name, kHostArchitecture) ? kEntry<Op::k##name> : nullptr,
 #include "schemas/ops.def"
 #undef SINTER_OP
   };

@@ -7,25 +7,21 @@
 // what computes in integers give the bits of the reference kernels.
 #pragma once
 
-#include "runtime/backend/backend.h"
+#include "runtime/backend/kernel.h"
+#include "runtime/backend/target.h"
 
 namespace sinter {
 
+// The kernels of the machine that this is built for.
 KernelTable simd_kernels();
-
-// The same kernels as a backend that packs the constant weights of Conv and FullyConnected once, when a step
-// is prepared, instead of in every run.
-class SimdBackend final : public Backend {
- public:
-  constexpr SimdBackend() = default;
-  const char* name() const override { return "simd"; }
-  // Chooses the instruction set if that has not happened: the first run takes no longer than the others.
-  Status open(BumpArena&, BumpArena&) override;
-  void close() override {}
-  Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
-  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
-  void release(PreparedStep&) override {}
-};
+// Whether the operation's kernel gives what this page promises on the architecture. NEON of 32-bit ARM
+// divides and takes roots by approximation: not to the last bit, and wrongly for extreme operands. It also
+// flushes subnormal numbers to zero, where Quantize, Dequantize and Compare guarantee the reference's bits.
+constexpr bool is_exact_simd(Op op, Architecture architecture) {
+  return architecture != Architecture::kArmv7 ||
+         (op != Op::kDiv && op != Op::kSqrt && op != Op::kRsqrt && op != Op::kQuantize &&
+          op != Op::kDequantize && op != Op::kCompare);
+}
 
 // Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", or null for all that
 // there are. Returns false, and changes nothing, if this machine or build has none of that name. Before

@@ -12,14 +12,16 @@ namespace sinter {
 enum class Architecture : uint8_t { kPortable, kX86_64, kAarch64, kArmv7, kCortexM };
 
 // Bits of Target::features.
-enum Feature : uint32_t {
-  kAvx2 = 1 << 0,        // with FMA
-  kAvx512 = 1 << 1,      // F, BW, CD, DQ, VL
-  kAvx512Vnni = 1 << 2,  // dot products of four bytes
-  kNeon = 1 << 3,
-  kFp16 = 1 << 4,     // arithmetic in float16
-  kDotprod = 1 << 5,  // dot products of four bytes
-  kI8mm = 1 << 6,     // products of matrices of bytes
+struct Feature {
+  enum Bit : uint32_t {
+    kAvx2 = 1 << 0,        // with FMA
+    kAvx512 = 1 << 1,      // F, BW, CD, DQ, VL
+    kAvx512Vnni = 1 << 2,  // dot products of four bytes
+    kNeon = 1 << 3,
+    kFp16 = 1 << 4,     // arithmetic in float16
+    kDotprod = 1 << 5,  // dot products of four bytes
+    kI8mm = 1 << 6,     // products of matrices of bytes
+  };
 };
 
 // Threads that workspaces are planned for where nothing else is asked for.
@@ -44,7 +46,7 @@ struct Target {
   uint32_t features = 0;
   int cores = kPlannedCores;  // workspaces serve sessions of up to this many threads
 
-  bool has(Feature feature) const { return (features & feature) != 0; }
+  bool has(Feature::Bit feature) const { return (features & feature) != 0; }
   bool operator==(const Target&) const = default;
 };
 

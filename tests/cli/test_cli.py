@@ -682,7 +682,10 @@ class Backends(Case):
         out = self.path("t.sinter")
         for target in ("cuda", "pdp11"):
             self.says(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
-                      words=(f"--target {target}", "x86_64", "aarch64", "armv7", "portable"))
+                      words=(f"--target {target}", "x86_64", "aarch64", "armv7", "cortex-m4", "portable"))
+        for target, word in (("x86_64+neon", "avx2"), ("aarch64+", "dotprod"), ("armv7+z80", "neon"), ("cortex-m4+avx2", "alone")):
+            self.says(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
+                      words=(f"--target {target}", "has no feature", word))
             self.assertFalse(os.path.exists(out))
 
     def test_the_plan_can_be_narrowed(self):

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/model/model_state.h"

@@ -54,9 +54,10 @@ void run_onnx(View bytes) {
   // How it is converted depends on the bytes, so that a file is always converted alike.
   uint64_t hash = bytes.size();
   for (const uint8_t b : bytes) hash = (hash ^ b) * 0x100000001b3u;
-  constexpr const char* kTargets[] = {"x86_64", "aarch64", "armv7", "portable"};
+  constexpr const char* kTargets[] = {"x86_64+avx2", "aarch64", "armv7", "cortex-m4", "portable"};
   Random r(hash);
-  options.target = r.one_in(2) ? "x86_64" : r.pick(kTargets);
+  std::string fault;
+  options.target = *convert::parse_target(r.one_in(2) ? "x86_64" : r.pick(kTargets), &fault);
   options.narrow_float64 = r.one_in(4);
   options.prefer_float16 = r.one_in(6);
   options.stored_weights = !r.one_in(4);

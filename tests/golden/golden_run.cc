@@ -22,10 +22,10 @@
 #include "platforms/simd/simd_kernels.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/model/model_state.h"
+#include "sinter/backends.h"
 #include "sinter/file_map.h"
 #include "sinter/sinter.h"
 #ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
 #include "sinter/thread_pool.h"
 #endif
 
@@ -158,16 +158,11 @@ struct Arguments {
 
 int run(const Arguments& a) {
   if (a.simd_cap != nullptr && !set_simd_cap(a.simd_cap)) return kNotRun;
-  SimdBackend simd;
-  std::vector<Backend*> backends;
 #ifdef SINTER_WITH_XNNPACK
-  XnnpackBackend xnnpack;
-  backends.push_back(&xnnpack);
   PthreadPool pool(a.threads);
 #else
   if (a.threads > 1) return kNotRun;
 #endif
-  backends.push_back(&simd);
   Result<FileMap> file = FileMap::open(a.file);
   if (!file.ok()) fail(a.file, file.status());
   const OpenOptions open{.kernels = reference_kernels()};
@@ -181,7 +176,7 @@ int run(const Arguments& a) {
   Result<Model> model = Model::open(file->bytes(), {held.get(), *need}, open);
   if (!model.ok()) fail(a.file, model.status());
   SessionOptions options;
-  options.backends = backends;
+  options.backends = all_backends();
   options.backend = a.backend;
 #ifdef SINTER_WITH_XNNPACK
   if (a.threads > 1) options.threads = &pool;

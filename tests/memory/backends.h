@@ -5,10 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "platforms/simd/simd_kernels.h"
+#include "sinter/backends.h"
 #include "tests/memory/promises.h"
 #ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
 #include "sinter/thread_pool.h"
 #endif
 
@@ -49,16 +48,17 @@ class Backends {
   }
 
  private:
-  SimdBackend simd_;
+  static std::vector<const char*> names() {
+    std::vector<const char*> all{"reference", nullptr};
+    for (const Backend* backend : all_backends()) all.insert(all.begin() + 1, backend->name());
+    return all;
+  }
+
 #ifdef SINTER_WITH_XNNPACK
-  XnnpackBackend xnnpack_;
   PthreadPool pool_{2}, pool_of_3_{3}, pool_of_8_{8};
-  std::vector<Backend*> list_{&xnnpack_, &simd_};
-  std::vector<const char*> names_{"reference", "simd", "xnnpack", nullptr};
-#else
-  std::vector<Backend*> list_{&simd_};
-  std::vector<const char*> names_{"reference", "simd", nullptr};
 #endif
+  std::span<Backend* const> list_ = all_backends();
+  std::vector<const char*> names_ = names();
 };
 
 }  // namespace sinter::test

@@ -1,5 +1,6 @@
 #include "tests/op_harness/simd_test.h"
 
+#include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace sinter::test {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
 #include "tests/op_harness/simd_test.h"
 

@@ -9,27 +9,16 @@
 #include "converter/convert.h"
 #include "converter/quantize/ranges/calibrators.h"
 #include "converter/report/errors.h"
+#include "sinter/backends.h"
 #include "tests/common/source_dir.h"
 #include "tests/unit/evaluate_graph.h"
-#ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
-#endif
-#include "platforms/simd/simd_kernels.h"
 
 namespace sinter::convert {
 namespace {
 
 using testing::Sketch;
 
-std::vector<Backend*> backends() {
-  static SimdBackend simd;
-#ifdef SINTER_WITH_XNNPACK
-  static XnnpackBackend xnnpack;
-  return {&xnnpack, &simd};
-#else
-  return {&simd};
-#endif
-}
+std::vector<Backend*> backends() { return {all_backends().begin(), all_backends().end()}; }
 
 class Given final : public SampleSource {
  public:

@@ -20,16 +20,22 @@ Status take(const std::set<Op>& ops, const OpCall& call, size_t* workspace) {
   *workspace = call.op == Op::kMatMul ? 128 : 0;
   return ok_status();
 }
-Status take_first(const OpCall& call, int, size_t* workspace) { return take(first_takes, call, workspace); }
-Status take_second(const OpCall& call, int, size_t* workspace) { return take(second_takes, call, workspace); }
+Status take_first(const Target&, const OpCall& call, int, size_t* workspace) {
+  return take(first_takes, call, workspace);
+}
+Status take_second(const Target&, const OpCall& call, int, size_t* workspace) {
+  return take(second_takes, call, workspace);
+}
 
 struct PlaceMemories : ::testing::Test {
   std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+  Platform far{.name = "far", .accept = take_first, .own_memory = true};
+  Platform farther{.name = "farther", .accept = take_second, .own_memory = true};
   PlanOptions options;
   PlannedModel model;
 
   PlaceMemories() {
-    options.candidates = {{"far", take_first, true}, {"farther", take_second, true}};
+    options.platforms = {&far, &farther};
     options.islands = true;
     first_takes.clear(), second_takes.clear();
   }
@@ -177,7 +183,7 @@ TEST_F(PlaceMemories, LongIslandsAreWorthTheirTransfers) {
 
 TEST_F(PlaceMemories, NothingChangesWhereNoBackendHasMemoryOfItsOwn) {
   first_takes = {Op::kExp};
-  options.candidates[0].own_memory = options.candidates[1].own_memory = false;
+  far.own_memory = farther.own_memory = false;
   const ValueId x = input({1, 16});
   const PlannedProgram& p = plan({emit(NegAttrs{}, {emit(ExpAttrs{}, {x})})});
   EXPECT_EQ(steps(), "Exp Neg");
@@ -186,7 +192,7 @@ TEST_F(PlaceMemories, NothingChangesWhereNoBackendHasMemoryOfItsOwn) {
 }
 
 TEST_F(PlaceMemories, TheFirstBackendThatTakesAStepDecides) {
-  options.candidates[0].own_memory = false;  // the near one comes first
+  far.own_memory = false;  // the near one comes first
   first_takes = {Op::kExp}, second_takes = {Op::kExp, Op::kAbs};
   const ValueId x = input({1, 16});
   const PlannedProgram& p = plan({emit(AbsAttrs{}, {emit(ExpAttrs{}, {x})})});

@@ -44,29 +44,29 @@ TEST(Planner, ElementwiseChainWorksInPlaceButNotOnTheInput) {
 
 // Takes everything, with this many bytes of workspace for each thread.
 template <size_t kBytes>
-Status takes_all(const OpCall&, int threads, size_t* workspace) {
+Status takes_all(const Target&, const OpCall&, int threads, size_t* workspace) {
   *workspace = kBytes * static_cast<size_t>(threads);
   return ok_status();
 }
 
 TEST(Planner, LaterCandidatesGetTheWorkspaceThatTheArenaHasRoomFor) {
   constexpr uint64_t kBytes = 1 << 18;
-  const auto plan = [](std::vector<CandidateSource> candidates) {
+  const auto plan = [](std::vector<const Platform*> platforms) {
     Fixture f({1, kBytes / 4});
     const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(ExpAttrs{}, {a});
     f.graph->outputs = {b};
     PlanOptions options;
-    options.candidates = std::move(candidates);
+    options.platforms = std::move(platforms);
     return plan_model(f.graph, options).programs[0];
   };
-  const CandidateSource first{"first", takes_all<0>};
+  const Platform first{.name = "first", .accept = takes_all<0>};
   // In the first step the arena is full; in the second the place of x is free.
   for (const auto& [second, grown] :
-       {std::pair{CandidateSource{"second", takes_all<kBytes / 16>}, kBytes / 2},
-        {CandidateSource{"second", takes_all<kBytes / 4>}, kBytes},  // for 4 of 8 threads
-        {CandidateSource{"second", takes_all<2 * kBytes>}, uint64_t{0}}}) {
-    const PlannedProgram p = plan({first, second});
-    EXPECT_EQ(p.arena_bytes, plan({first}).arena_bytes);
+       {std::pair{Platform{.name = "second", .accept = takes_all<kBytes / 16>}, kBytes / 2},
+        {Platform{.name = "second", .accept = takes_all<kBytes / 4>}, kBytes},  // for 4 of 8 threads
+        {Platform{.name = "second", .accept = takes_all<2 * kBytes>}, uint64_t{0}}}) {
+    const PlannedProgram p = plan({&first, &second});
+    EXPECT_EQ(p.arena_bytes, plan({&first}).arena_bytes);
     EXPECT_EQ(p.steps[0].workspace_bytes, 0u);
     EXPECT_EQ(p.steps[1].workspace_bytes, grown);
     EXPECT_EQ(p.steps[1].candidates, (std::vector<uint8_t>{0, 1, 2}));
@@ -75,21 +75,22 @@ TEST(Planner, LaterCandidatesGetTheWorkspaceThatTheArenaHasRoomFor) {
 
 TEST(Planner, ThreadsOfTheFirstCandidateComeBeforeLaterCandidates) {
   constexpr uint64_t kBytes = 1 << 18;
-  const auto second_step = [](std::vector<CandidateSource> candidates) {
+  const auto second_step = [](std::vector<const Platform*> platforms) {
     Fixture f({1, kBytes / 4});
     const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(ExpAttrs{}, {a});
     f.graph->outputs = {b};
     PlanOptions options;
-    options.candidates = std::move(candidates);
+    options.platforms = std::move(platforms);
     const PlannedProgram p = plan_model(f.graph, options).programs[0];
     EXPECT_EQ(p.arena_bytes, 2 * kBytes + kReadPadding + p.steps[0].workspace_bytes);
     return p.steps[1].workspace_bytes;
   };
-  const CandidateSource first{"first", takes_all<kBytes / 16>}, little{"little", takes_all<kBytes / 64>},
-      much{"much", takes_all<kBytes>};
-  EXPECT_EQ(second_step({first}), kBytes / 2);
-  EXPECT_EQ(second_step({first, little}), kBytes / 2);
-  EXPECT_EQ(second_step({first, much}), kBytes);
+  const Platform first{.name = "first", .accept = takes_all<kBytes / 16>},
+      little{.name = "little", .accept = takes_all<kBytes / 64>},
+      much{.name = "much", .accept = takes_all<kBytes>};
+  EXPECT_EQ(second_step({&first}), kBytes / 2);
+  EXPECT_EQ(second_step({&first, &little}), kBytes / 2);
+  EXPECT_EQ(second_step({&first, &much}), kBytes);
 }
 
 TEST(Planner, ACandidateThatYieldsIsTheLast) {
@@ -97,9 +98,11 @@ TEST(Planner, ACandidateThatYieldsIsTheLast) {
   const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a});
   f.graph->outputs = {b};
   PlanOptions options;
-  options.candidates = {
-      {"first", takes_all<64>, false, [](const OpCall& call) { return call.op == Op::kExp; }},
-      {"second", takes_all<0>}};
+  const Platform first{.name = "first",
+                       .accept = takes_all<64>,
+                       .yields = [](const Target&, const OpCall& call) { return call.op == Op::kExp; }};
+  const Platform second{.name = "second", .accept = takes_all<0>};
+  options.platforms = {&first, &second};
   const PlannedProgram p = plan_model(f.graph, options).programs[0];
   EXPECT_EQ(p.steps[0].candidates, (std::vector<uint8_t>{1, 0, 2}));
   EXPECT_EQ(p.steps[1].candidates, (std::vector<uint8_t>{0, 1, 2}));

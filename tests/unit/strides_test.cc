@@ -5,11 +5,8 @@
 #include <random>
 
 #include "converter/quantize/ranges/observe.h"
-#include "platforms/simd/simd_kernels.h"
+#include "sinter/backends.h"
 #include "tests/unit/evaluate_graph.h"
-#ifdef SINTER_WITH_XNNPACK
-#include "platforms/xnnpack/xnnpack_backend.h"
-#endif
 
 namespace sinter::convert {
 namespace {
@@ -123,12 +120,7 @@ void expect_same(const testing::Sketch& s, RunnerOptions options) {
 }
 
 TEST(Strides, SameBitsAsWithCopies) {
-  SimdBackend simd;
-  std::vector<Backend*> backends{&simd};
-#ifdef SINTER_WITH_XNNPACK
-  XnnpackBackend xnnpack;
-  backends.insert(backends.begin(), &xnnpack);
-#endif
+  const std::vector<Backend*> backends(all_backends().begin(), all_backends().end());
   for (unsigned seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
     const RandomNet net(seed);

@@ -8,10 +8,13 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "converter/convert.h"
+#include "converter/emit/emitter.h"
 #include "converter/import/reader.h"
+#include "converter/plan/planner.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/report/errors.h"
+#include "converter/target/target_names.h"
+#include "converter/target/target_platforms.h"
 #include "sinter/sinter.h"
 
 namespace sinter::convert {
@@ -142,7 +145,7 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   for (size_t i = 0; i < copy->values.size(); ++i) copy->values[i].name = numbered(i);
   PlanOptions plan_options;
   plan_options.target = host_target();
-  plan_options.candidates = candidates_for(plan_options.target);
+  plan_options.platforms = platforms_for(plan_options.target);
   plan_options.strides = options.strides;
   PlannedModel plan = plan_model(std::move(copy), plan_options);
   impl_->file = write_and_map(plan);

@@ -3,9 +3,8 @@
 // conversion gives the same on every machine. Nanoseconds of one core; only ratios mean something.
 #pragma once
 
-#include <string_view>
-
 #include "converter/ir/graph.h"
+#include "runtime/backend/target.h"
 
 namespace sinter::convert {
 
@@ -18,10 +17,8 @@ enum class Cpu {
 };
 inline constexpr Cpu kCpus[] = {Cpu::kAvx512Vnni, Cpu::kAvx2, Cpu::kDotprod, Cpu::kNeon};
 const char* cpu_name(Cpu cpu);  // "avx512vnni", "avx2", "dotprod", "neon"
-// Whether a machine of this --target may have it; one of `portable` may have any.
-bool has_cpu(std::string_view target, Cpu cpu);
-// What a target is taken to have unless --cpu names another; `portable`: as x86_64.
-Cpu usual_cpu(std::string_view target);
+// The best one that the target has the features for.
+Cpu cpu_of(const Target& target);
 
 // Products of two numbers that are summed up: convolutions, products of matrices, recurrent layers,
 // attention.

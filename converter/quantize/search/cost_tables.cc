@@ -112,14 +112,11 @@ const char* cpu_name(Cpu cpu) {
   return "avx512vnni";
 }
 
-bool has_cpu(std::string_view target, Cpu cpu) {
-  if (target == "x86_64") return cpu == Cpu::kAvx512Vnni || cpu == Cpu::kAvx2;
-  if (target == "aarch64" || target == "armv7") return cpu == Cpu::kDotprod || cpu == Cpu::kNeon;
-  return true;
-}
-
-Cpu usual_cpu(std::string_view target) {
-  return target == "aarch64" ? Cpu::kDotprod : target == "armv7" ? Cpu::kNeon : Cpu::kAvx512Vnni;
+Cpu cpu_of(const Target& target) {
+  if (target.has(Feature::kAvx512Vnni)) return Cpu::kAvx512Vnni;
+  if (target.has(Feature::kDotprod)) return Cpu::kDotprod;
+  if (target.has(Feature::kNeon) || target.architecture == Architecture::kCortexM) return Cpu::kNeon;
+  return Cpu::kAvx2;
 }
 
 }  // namespace sinter::convert

@@ -24,13 +24,15 @@ using test::FarBackend;
 
 std::function<bool(const OpCall&)> taken;  // by the device
 
-Status accept_far(const OpCall& call, int, size_t* workspace) {
+Status accept_far(const Target&, const OpCall& call, int, size_t* workspace) {
   const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(call.op))];
   if (kernel == nullptr || kernel->run == nullptr || !taken(call)) return unsupported("left to the host");
   if (kernel->accept != nullptr) SINTER_RETURN_IF_ERROR(kernel->accept(call));
   *workspace = 0;
   return kernel->workspace != nullptr ? kernel->workspace(call, 1, workspace) : ok_status();
 }
+
+const Platform far_platform{.name = "far", .accept = accept_far, .own_memory = true};
 
 bool everything(const OpCall&) { return true; }
 bool windows(const OpCall& call) {
@@ -95,7 +97,7 @@ void check_network(const fs::path& onnx, bool islands, Totals* totals) {
   run_passes(*graph, {});
   compact_values(*graph);
   PlanOptions options;
-  options.candidates = {{"far", accept_far, true}};
+  options.platforms = {&far_platform};
   options.islands = islands, options.thorough = totals->graphs % 4 == 0;
   const PlannedModel plan = plan_model(std::make_shared<Graph>(std::move(*graph)), options);
   const PlannedProgram& program = plan.programs[0];

@@ -7,12 +7,12 @@
 //   QConv 0.6 to 0.75 for more than 16 output channels, else 1.1 to 1.6, QDepthwiseConv 0.35 to 0.85,
 //   QFullyConnected 0.65 for many rows, 1.0 to 1.2 for one.
 // ARM has not been measured; only what follows from the work done is taken over.
-#include "converter/plan/preferences.h"
+#include "platforms/xnnpack/yields.h"
 
 #include "runtime/core/checked.h"
 #include "runtime/core/op.h"
 
-namespace sinter::convert {
+namespace sinter::xnnpack {
 namespace {
 
 enum class When { kAlways, kOneRowByComputed, kNarrow, kFewOutputs, kManyWindows, kManyOutputs, kManyRows };
@@ -23,7 +23,7 @@ struct Row {
   bool measured_on_x86_only;
 };
 
-constexpr Row kPrefersSimd[] = {
+constexpr Row kYields[] = {
     {Op::kAvgPool, When::kAlways, true},           {Op::kConv, When::kFewOutputs, true},
     {Op::kConv, When::kManyWindows, false},        {Op::kConvTranspose, When::kAlways, true},
     {Op::kDepthwiseConv, When::kNarrow, true},     {Op::kFullyConnected, When::kAlways, true},
@@ -69,11 +69,12 @@ bool applies(When when, const OpCall& call) {
 
 }  // namespace
 
-bool prefers_simd(const OpCall& call, std::string_view target) {
-  for (const Row& row : kPrefersSimd)
-    if (row.op == call.op && applies(row.when, call) && (!row.measured_on_x86_only || target == "x86_64"))
+bool yields(const Target& target, const OpCall& call) {
+  for (const Row& row : kYields)
+    if (row.op == call.op && applies(row.when, call) &&
+        (!row.measured_on_x86_only || target.architecture == Architecture::kX86_64))
       return true;
   return false;
 }
 
-}  // namespace sinter::convert
+}  // namespace sinter::xnnpack

@@ -1,0 +1,36 @@
+#include "platforms/simd/platform.h"
+
+#include <algorithm>
+
+#include "platforms/simd/packed.h"
+#include "platforms/simd/simd_backend.h"
+#include "platforms/simd/simd_kernels.h"
+
+namespace sinter {
+namespace {
+
+bool serves(const Target& target) {
+  return target.architecture == Architecture::kX86_64 || target.architecture == Architecture::kAarch64 ||
+         target.architecture == Architecture::kArmv7;
+}
+
+// What the kernels need is the same on every instruction set, but for Conv.
+Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
+  *workspace = 0;
+  SINTER_CHECK(is_exact_simd(call.op, target.architecture),
+               unsupported("the simd kernel is inexact on 32-bit ARM"));
+  SimdBackend simd;
+  for (int n = 1; n <= threads; ++n) {
+    StepNeeds needs;
+    SINTER_RETURN_IF_ERROR(simd.measure(call, n, &needs));
+    if (call.op == Op::kConv) SINTER_RETURN_IF_ERROR(simd::conv_bound(call, n, &needs.workspace));
+    *workspace = std::max(*workspace, needs.workspace);
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+const Platform simd_platform = {.name = "simd", .serves = serves, .accept = accept};
+
+}  // namespace sinter

@@ -1,0 +1,10 @@
+// The Highway kernels, for planning.
+#pragma once
+
+#include "runtime/backend/platform.h"
+
+namespace sinter {
+
+extern const Platform simd_platform;
+
+}  // namespace sinter

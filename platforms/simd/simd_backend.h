@@ -1,0 +1,22 @@
+// The Highway kernels as a backend.
+#pragma once
+
+#include "runtime/backend/backend.h"
+
+namespace sinter {
+
+// The kernels of simd_kernels.h; packs the constant weights of Conv and FullyConnected once, when a step
+// is prepared, instead of in every run.
+class SimdBackend final : public Backend {
+ public:
+  constexpr SimdBackend() = default;
+  const char* name() const override { return "simd"; }
+  // Chooses the instruction set if that has not happened: the first run takes no longer than the others.
+  Status open(BumpArena&, BumpArena&) override;
+  void close() override {}
+  Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
+  void release(PreparedStep&) override {}
+};
+
+}  // namespace sinter

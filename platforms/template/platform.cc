@@ -1,0 +1,22 @@
+#include "platforms/template/platform.h"
+
+namespace sinter {
+namespace {
+
+// Every machine: the kernels are plain C++.
+bool serves(const Target&) { return true; }
+
+// One row per operator, in a platform that has several.
+Status accept(const Target&, const OpCall& call, int, size_t* workspace) {
+  *workspace = 0;
+  SINTER_CHECK(call.op == Op::kNeg, unsupported("the template has no kernel for this operation"));
+  SINTER_CHECK(call.in(0).dtype == DType::kFloat32 && call.in(0).dense() && call.out(0).dense(),
+               unsupported("the template takes dense float32 operands"));
+  return ok_status();
+}
+
+}  // namespace
+
+const Platform template_platform = {.name = "template", .serves = serves, .accept = accept};
+
+}  // namespace sinter
