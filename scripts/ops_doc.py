@@ -145,9 +145,8 @@ def attributes(text):
 
 def backends():
     simd = set(re.findall(r"^SINTER_SIMD_KERNEL\((\w+)\)", read("platforms/simd/kernels.def"), re.M))
-    caps = read("platforms/xnnpack/capabilities.cc")
-    accept = caps[caps.index("Status accept("):]
-    return {"simd": simd, "xnnpack": set(re.findall(r"case Op::k(\w+):", accept))}
+    xnnpack = set(re.findall(r"^SINTER_XNNPACK\((\w+),", read("platforms/xnnpack/operators.def"), re.M))
+    return {"simd": simd, "xnnpack": xnnpack}
 
 
 # ---- ONNX's operations

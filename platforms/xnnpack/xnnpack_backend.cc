@@ -5,9 +5,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "platforms/xnnpack/operators.h"
+#include "platforms/xnnpack/build.h"
+#include "platforms/xnnpack/planning/accept.h"
+#include "platforms/xnnpack/platform.h"
 
 namespace sinter {
+namespace xnnpack {
 namespace {
 
 // The library also has float16 operators that compute in float32, for processors of other kinds. They are not
@@ -22,12 +25,26 @@ bool computes_in_half() {
 #endif
 }
 
-bool only_converts(Op op) { return op == Op::kCast || op == Op::kPad || op == Op::kTranspose; }
+struct Operator {
+  Op op;
+  Work work;
+  Status (*build)(const Building& b);
+  Status (*set_up)(const SettingUp& s);
+  uint32_t (*packed)(const OpCall& call);
+};
+
+constexpr Operator kOperators[] = {
+#define SINTER_XNNPACK(op, dtypes, work, accept, build, set_up, packed) \
+  {Op::k##op, work, build_##build, set_up_##set_up, packed_##packed},
+#include "platforms/xnnpack/operators.def"
+#undef SINTER_XNNPACK
+};
 
 struct Step {
   xnn_operator_t op = nullptr;
   pthreadpool_t threads = nullptr;
 };
+constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 
 Status run(void* state, const OpCall&, RunContext&) {
   const Step& step = *static_cast<const Step*>(state);
@@ -36,63 +53,44 @@ Status run(void* state, const OpCall&, RunContext&) {
   return ok_status();
 }
 
-// Inputs that the library copies into packed weights or keeps by value.
-uint32_t packed_inputs(const OpCall& call) {
-  switch (call.op) {
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-    case Op::kConvTranspose:
-    case Op::kFullyConnected:
-      return 0b110;
-    case Op::kMatMul: {
-      xnnpack::Product p;
-      return xnnpack::product_of(call, &p).ok() && p.constant ? 0b10 : 0;
-    }
-    case Op::kPad:
-      return 0b10;
-    default:
-      return 0;
-  }
-}
-
-constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
-
 }  // namespace
+}  // namespace xnnpack
 
 Status XnnpackBackend::open(BumpArena&, BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   SINTER_CHECK(call.in_host_memory(), unsupported("the operands are in a device's memory"));
-  SINTER_RETURN_IF_ERROR(xnnpack::accept(call, threads, &needs->workspace));
-  SINTER_CHECK(!xnnpack::is_half(call) || only_converts(call.op) || computes_in_half(),
+  constexpr Target kHost{.architecture = kHostArchitecture};
+  SINTER_RETURN_IF_ERROR(xnnpack::accept(kHost, call, threads, &needs->workspace));
+  const xnnpack::Operator& row = *xnnpack::row_of(xnnpack::kOperators, call.op);
+  SINTER_CHECK(!xnnpack::is_half(call) || row.work == xnnpack::kMoves || xnnpack::computes_in_half(),
                unsupported("this processor has no float16 arithmetic"));
   xnnpack::Creation creation(nullptr);
   xnnpack::Built built;
-  size_t extra = 0;
-  SINTER_RETURN_IF_ERROR(xnnpack::build(call, nullptr, creation, &built, &extra));
-  needs->prepared = kStepBytes + creation.bytes() + extra;
-  needs->packed = packed_inputs(call);
+  SINTER_RETURN_IF_ERROR(row.build({call, nullptr, creation, &built}));
+  needs->prepared = xnnpack::kStepBytes + creation.bytes() + built.extra;
+  needs->packed = row.packed(call);
   needs->call = CallUse::kUnused;
   return ok_status();
 }
 
 Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* out) {
-  void* at = with.prepared.allocate(kStepBytes, kBufferAlignment);
-  SINTER_CHECK(at != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
-  Step* step = new (at) Step();
+  const xnnpack::Operator* row = xnnpack::row_of(xnnpack::kOperators, call.op);
+  void* at = with.prepared.allocate(xnnpack::kStepBytes, kBufferAlignment);
+  SINTER_CHECK(row != nullptr && at != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
+  auto* step = new (at) xnnpack::Step();
   step->threads = with.threads != nullptr ? static_cast<pthreadpool_t>(with.threads->native()) : nullptr;
   xnnpack::Built built;
-  size_t extra = 0;
   {
     xnnpack::Creation creation(&with.prepared);
-    SINTER_RETURN_IF_ERROR(xnnpack::build(call, step->threads, creation, &built, &extra));
+    SINTER_RETURN_IF_ERROR(row->build({call, step->threads, creation, &built}));
   }
   SINTER_CHECK(built.workspace <= with.workspace.size(),
                error(Code::kInternal, "XNNPACK needs %a bytes of workspace, not %b",
                      static_cast<int64_t>(built.workspace), static_cast<int64_t>(with.workspace.size())));
   step->op = built.op;
-  SINTER_RETURN_IF_ERROR(xnnpack::set_up(call, built.op, with.workspace.data()));
-  *out = {run, step};
+  SINTER_RETURN_IF_ERROR(row->set_up({call, built.op, with.workspace.data()}));
+  *out = {xnnpack::run, step};
   return ok_status();
 }
 

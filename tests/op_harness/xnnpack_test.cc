@@ -1,6 +1,6 @@
 #include "tests/op_harness/xnnpack_test.h"
 
-#include "platforms/xnnpack/capabilities.h"
+#include "platforms/xnnpack/platform.h"
 #include "platforms/xnnpack/xnnpack_backend.h"
 #include "sinter/thread_pool.h"
 #include "tests/op_harness/half_test.h"
@@ -62,7 +62,7 @@ bool run_step(Op op, const void* attrs, const Case& c, ThreadPool* pool, Tensor*
   EXPECT_EQ(needs.prepared, again.prepared);
   EXPECT_EQ(needs.workspace, again.workspace);
   size_t planned = 0;  // the converter's figure, for any number of threads that it plans for
-  EXPECT_TRUE(xnnpack::accept(call, 8, &planned).ok());
+  EXPECT_TRUE(xnnpack::accept({.architecture = kHostArchitecture}, call, 8, &planned).ok());
   EXPECT_LE(needs.workspace, planned);
   Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
   Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, layout);

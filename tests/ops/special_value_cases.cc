@@ -7,7 +7,7 @@
 #include <string>
 
 #include "platforms/simd/simd_kernels.h"
-#include "platforms/xnnpack/capabilities.h"
+#include "platforms/xnnpack/platform.h"
 #include "runtime/core/op_enums.h"
 #include "sinter/thread_pool.h"
 #include "tests/op_harness/simd_test.h"

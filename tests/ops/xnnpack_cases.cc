@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "platforms/xnnpack/capabilities.h"
+#include "platforms/xnnpack/platform.h"
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/xnnpack_test.h"
 

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <random>
 
-#include "platforms/xnnpack/capabilities.h"
+#include "platforms/xnnpack/platform.h"
 #include "sinter/thread_pool.h"
 #include "tests/op_harness/xnnpack_test.h"
 #include "tests/ops/quantized_test.h"

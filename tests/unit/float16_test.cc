@@ -2,13 +2,15 @@
 #include <functional>
 
 #include "converter/passes/pass.h"
-#include "platforms/xnnpack/capabilities.h"
+#include "platforms/xnnpack/platform.h"
 #include "tests/unit/evaluate_graph.h"
 
 namespace sinter::convert::testing {
 namespace {
 
-Status accept(const OpCall& call, size_t* workspace) { return xnnpack::accept(call, 1, workspace); }
+Status accept(const OpCall& call, size_t* workspace) {
+  return xnnpack_platform.accept({.architecture = Architecture::kAarch64}, call, 1, workspace);
+}
 
 Float16Summary summary;
 int pass(Graph& graph) {

@@ -7,7 +7,7 @@
 //   QConv 0.6 to 0.75 for more than 16 output channels, else 1.1 to 1.6, QDepthwiseConv 0.35 to 0.85,
 //   QFullyConnected 0.65 for many rows, 1.0 to 1.2 for one.
 // ARM has not been measured; only what follows from the work done is taken over.
-#include "platforms/xnnpack/yields.h"
+#include "platforms/xnnpack/planning/yields.h"
 
 #include "runtime/core/checked.h"
 #include "runtime/core/op.h"
