@@ -6,20 +6,6 @@
 namespace sinter::convert {
 namespace {
 
-template <class A>
-constexpr bool is_depthwise = std::is_same_v<A, DepthwiseConvAttrs> || std::is_same_v<A, QDepthwiseConvAttrs>;
-template <class A>
-constexpr bool is_transposed =
-    std::is_same_v<A, ConvTransposeAttrs> || std::is_same_v<A, QConvTransposeAttrs>;
-template <class A>
-constexpr bool is_pool =
-    std::is_same_v<A, MaxPoolAttrs> || std::is_same_v<A, AvgPoolAttrs> || std::is_same_v<A, QAvgPoolAttrs>;
-template <class A>
-constexpr bool has_window = is_depthwise<A> || is_transposed<A> || is_pool<A> ||
-                            std::is_same_v<A, ConvAttrs> || std::is_same_v<A, QConvAttrs>;
-
-int64_t first_of(const IntList& list, int64_t otherwise) { return list.empty() ? otherwise : list[0]; }
-
 int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace
@@ -37,14 +23,14 @@ bool RowWindow::narrow(RowRange out, OpAttrs* attrs) const {
   return std::visit(
       [&](auto& a) {
         using A = std::decay_t<decltype(a)>;
-        if constexpr (is_transposed<A>) {
+        if constexpr (kTransposedWindow<A>) {
           // Where what `in` is spread to begins and ends.
           const int64_t front = out.begin - (in.begin * stride - pad);
           const int64_t back = (in.end - 1) * stride - pad + extent() - out.end;
           if (front < 0 || a.pads.empty() || a.output_padding.empty()) return false;
           a.pads[0] = front, a.pads[a.pads.size() / 2] = std::max<int64_t>(back, 0);
           a.output_padding[0] = std::max<int64_t>(-back, 0);
-        } else if constexpr (has_window<A>) {
+        } else if constexpr (WindowAttrs<A>) {
           if (a.pads.empty()) return true;
           a.pads[0] = std::max<int64_t>(pad - out.begin * stride, 0);
           a.pads[a.pads.size() / 2] = std::max<int64_t>((out.end - 1) * stride - pad + extent() - rows, 0);
@@ -58,18 +44,11 @@ std::optional<RowWindow> row_window(const Graph& graph, const Node& node) {
   return std::visit(
       [&](const auto& a) -> std::optional<RowWindow> {
         using A = std::decay_t<decltype(a)>;
-        if constexpr (has_window<A>) {
-          RowWindow w{1,
-                      first_of(a.strides, 1),
-                      first_of(a.dilations, 1),
-                      first_of(a.pads, 0),
-                      graph.value(node.inputs[0]).dims[1],
-                      is_transposed<A>};
-          if constexpr (is_pool<A>)
-            w.kernel = first_of(a.kernel, 1);
-          else
-            w.kernel = graph.value(node.inputs[1]).dims[is_depthwise<A> ? 0 : 1];
-          return w;
+        if constexpr (WindowAttrs<A>) {
+          const Dims& x = graph.value(node.inputs[0]).dims;
+          const int64_t* weights = kPoolWindow<A> ? nullptr : graph.value(node.inputs[1]).dims.data();
+          const int axes = static_cast<int>(x.size()) - 2;
+          return RowWindow{window_axis(a, weights, axes, 0), x[1], kTransposedWindow<A>};
         } else {
           return std::nullopt;
         }

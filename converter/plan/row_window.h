@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "converter/ir/graph.h"
+#include "runtime/backend/window.h"
 
 namespace sinter::convert {
 
@@ -14,8 +15,7 @@ struct RowRange {
   bool operator==(const RowRange&) const = default;
 };
 
-struct RowWindow {
-  int64_t kernel = 1, stride = 1, dilation = 1, pad = 0;
+struct RowWindow : WindowAxis {
   int64_t rows = 0;         // of the operand
   bool transposed = false;  // an operand's row goes into `kernel` rows of the result
 
@@ -23,9 +23,6 @@ struct RowWindow {
   RowRange read(RowRange out) const;
   // False where the node has no form that computes these rows alone from read().
   bool narrow(RowRange out, OpAttrs* attrs) const;
-
- private:
-  int64_t extent() const { return (kernel - 1) * dilation + 1; }
 };
 
 // Nothing for nodes without windows.

@@ -128,13 +128,6 @@ HWY_EXPORT(depthwise_pixels);
 
 // ---- Conv
 
-Geometry conv_geometry(const OpCall& call) {
-  const auto& a = call.attrs<ConvAttrs>();
-  Geometry g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
-  g.group = a.group;
-  return g;
-}
-
 // Every pixel of the input, in order, is a row.
 bool pointwise(const Geometry& g) {
   for (int i = 0; i < 3; ++i)
@@ -152,7 +145,7 @@ bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_tak
 // Results do not depend on strides, which rules out any other algorithm.
 Status accept_conv(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
-  SINTER_CHECK(call.in(0).dense() || !reads_in_place(conv_geometry(call)),
+  SINTER_CHECK(call.in(0).dense() || !reads_in_place(window_geometry<ConvAttrs>(call)),
                unsupported("the simd kernel for few channels takes dense operands"));
   return ok_status();
 }
@@ -176,7 +169,7 @@ Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
 }
 
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
-  const Geometry g = conv_geometry(call);
+  const Geometry g = window_geometry<ConvAttrs>(call);
   return conv_bytes(g, !few_columns(g.out_channels / g.group), threads, bytes);
 }
 
@@ -222,7 +215,7 @@ void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t fi
 // `constant`: the filters of all groups, packed beforehand, or null.
 Status run_conv_with(const OpCall& call, RunContext& context, const float* constant) {
   const auto& attrs = call.attrs<ConvAttrs>();
-  const Geometry g = conv_geometry(call);
+  const Geometry g = window_geometry<ConvAttrs>(call);
   if (call.out(0).size() == 0) return ok_status();
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
@@ -300,7 +293,7 @@ Status accept_depthwise(const OpCall& call) {
 
 Status run_depthwise(const OpCall& call, RunContext& context) {
   const auto& attrs = call.attrs<DepthwiseConvAttrs>();
-  const Geometry g = make_geometry(call, attrs.strides, attrs.dilations, attrs.pads, call.in(1).dims);
+  const Geometry g = window_geometry<DepthwiseConvAttrs>(call);
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   auto* y = call.out(0).as<float>();
@@ -327,11 +320,11 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
 }  // namespace
 
 Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
-  return conv_bytes(conv_geometry(call), !call.in(1).constant, threads, workspace);
+  return conv_bytes(window_geometry<ConvAttrs>(call), !call.in(1).constant, threads, workspace);
 }
 
 bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
-  const Geometry g = conv_geometry(call);
+  const Geometry g = window_geometry<ConvAttrs>(call);
   int64_t floats = 0, patches = 0;
   if (reads_in_place(g) || few_columns(g.out_channels / g.group) ||
       !packed_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group), &floats) ||
@@ -344,7 +337,7 @@ bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* worksp
 }
 
 void pack_conv(const OpCall& call, float* packed, ThreadPool* threads) {
-  const Geometry g = conv_geometry(call);
+  const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   int64_t each = 0;
   if (!packed_floats(columns, depth, &each)) return;

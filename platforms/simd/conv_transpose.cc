@@ -9,13 +9,6 @@
 namespace sinter::simd {
 namespace {
 
-Geometry geometry_of(const OpCall& call) {
-  const auto& a = call.attrs<ConvTransposeAttrs>();
-  Geometry g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
-  g.group = a.group;
-  return g;
-}
-
 // The deepest product that a phase can be, and one thread's patches and results.
 int64_t full_depth(const Geometry& g) { return g.taps() * (g.in_channels / g.group); }
 [[nodiscard]] bool slot_floats(const Geometry& g, int64_t* n) {
@@ -25,7 +18,7 @@ int64_t full_depth(const Geometry& g) { return g.taps() * (g.in_channels / g.gro
 }
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
-  const Geometry g = geometry_of(call);
+  const Geometry g = window_geometry<ConvTransposeAttrs>(call);
   int64_t packed = 0, slots = 0;
   SINTER_CHECK(packed_floats(g.out_channels / g.group, full_depth(g), &packed) && slot_floats(g, &slots) &&
                    checked_mul<int64_t>(slots, std::max(threads, 1), &slots) &&
@@ -145,7 +138,7 @@ void run_phase(const OpCall& call, const Geometry& g, const Phase& p, int64_t gr
 }
 
 Status run(const OpCall& call, RunContext& context) {
-  const Geometry g = geometry_of(call);
+  const Geometry g = window_geometry<ConvTransposeAttrs>(call);
   if (call.out(0).size() == 0) return ok_status();
   for (int64_t p0 = 0; p0 < std::min(g.stride[0], g.out[0]); ++p0)
     for (int64_t p1 = 0; p1 < std::min(g.stride[1], g.out[1]); ++p1)

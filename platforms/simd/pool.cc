@@ -93,8 +93,7 @@ Status accept_pool(const OpCall& call) {
 // divisor(window): what the sum is divided by.
 template <class Attrs, class Divisor>
 Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divisor) {
-  const auto& a = call.attrs<Attrs>();
-  const Geometry g = make_geometry(call, a.strides, a.dilations, a.pads, a.kernel.items);
+  const Geometry g = window_geometry<Attrs>(call);
   const auto* x = call.in(0).as<const float>();
   auto* y = call.out(0).as<float>();
   if (call.out(0).size() == 0) return ok_status();

@@ -314,7 +314,7 @@ Status run_q16_prelu(const OpCall& call, RunContext& context) {
 Status run_q16_avg_pool(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QAvgPoolAttrs>();
   if (call.out(0).size() == 0) return ok_status();
-  const Geometry g = make_geometry(call, a.strides, a.dilations, a.pads, a.kernel.items);
+  const Geometry g = window_geometry<QAvgPoolAttrs>(call);
   const auto* x = call.in(0).as<const int16_t>();
   auto* y = call.out(0).as<int16_t>();
   const auto run = HWY_DYNAMIC_POINTER(q16_means);

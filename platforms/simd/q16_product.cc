@@ -231,8 +231,7 @@ Plan16 plan_of(const OpCall& call) {
   } else {
     const auto& a = call.attrs<QConvAttrs>();
     p.end = end_of(call, a), p.x_zero = a.x_zero;
-    p.g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
-    p.g.group = a.group;
+    p.g = window_geometry<QConvAttrs>(call);
   }
   p.columns = p.g.out_channels / p.g.group;
   p.depth = p.g.taps() * (p.g.in_channels / p.g.group);
@@ -331,18 +330,13 @@ namespace {
 constexpr int64_t kMostTaps = 255;  // whose sum an int32 holds, and half as much again
 constexpr int64_t kSmallBias = int64_t{1} << 30;
 
-Geometry depthwise_geometry(const OpCall& call) {
-  const auto& a = call.attrs<QDepthwiseConvAttrs>();
-  return make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims);
-}
-
 }  // namespace
 
 Status accept_q16_depthwise(const OpCall& call) {
   SINTER_CHECK(call.attrs<QDepthwiseConvAttrs>().x_zero == 0 && !call.has_input(4),
                unsupported("the simd kernel takes int16 without zero points"));
   SINTER_CHECK(call.in(0).rank <= 5, unsupported("the simd kernel has at most three spatial axes"));
-  const Geometry g = depthwise_geometry(call);
+  const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
   int64_t taps = 0;
   SINTER_CHECK(g.in_channels == g.out_channels && checked_mul(g.kernel[0], g.kernel[1], &taps) &&
                    checked_mul(taps, g.kernel[2], &taps) && taps <= kMostTaps,
@@ -362,7 +356,7 @@ Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
 Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QDepthwiseConvAttrs>();
   if (call.out(0).size() == 0) return ok_status();
-  const Geometry g = depthwise_geometry(call);
+  const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
   const End16 end = end_of(call, a);
   const auto* x = call.in(0).as<const int16_t>();
   const auto* weights = call.in(1).as<const int8_t>();

@@ -353,7 +353,7 @@ struct Plan {
 // False where the memory cannot be counted.
 bool plan_of(const OpCall& call, Plan* p) {
   const auto& a = call.attrs<QDepthwiseConvAttrs>();
-  p->q.g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims);
+  p->q.g = window_geometry<QDepthwiseConvAttrs>(call);
   p->q.x = call.in(0).as<const int8_t>(), p->q.x_zero = static_cast<int32_t>(a.x_zero);
   p->q.result = product_result(call, a);
   return call.out(0).size() == 0 || p->boxes.choose(p->q.g, kQChannels, kBoxElements, kBoxPixels);

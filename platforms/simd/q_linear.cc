@@ -48,8 +48,7 @@ bool plan_of(const OpCall& call, Plan* p) {
   } else {
     const auto& a = call.attrs<QConvAttrs>();
     p->result = product_result(call, a), p->x_zero = a.x_zero;
-    g = make_geometry(call, a.strides, a.dilations, a.pads, call.in(1).dims + 1);
-    g.group = a.group;
+    g = window_geometry<QConvAttrs>(call);
     if (pointwise(g)) flatten(g.batch * g.out_pixels(), &g);
   }
   p->columns = g.out_channels / g.group;

@@ -179,8 +179,7 @@ constexpr int64_t kWork = 65536;  // elements of a piece of work
 // Calls f(set, window, output) for every output pixel.
 template <class Attrs, class F>
 void for_each_window(const OpCall& call, RunContext& context, F f) {
-  const auto& a = call.attrs<Attrs>();
-  const Geometry g = make_geometry(call, a.strides, a.dilations, a.pads, a.kernel.items);
+  const Geometry g = window_geometry<Attrs>(call);
   const auto* x = call.in(0).as<const int8_t>();
   auto* y = call.out(0).as<int8_t>();
   if (call.out(0).size() == 0) return;

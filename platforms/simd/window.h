@@ -1,42 +1,12 @@
-// Windows of convolutions and pools over channels-last values; always three spatial axes, missing ones have
-// length 1.
+// Windows of convolutions and pools over channels-last values, pixel by pixel.
 #pragma once
 
 #include "platforms/simd/table.h"
+#include "runtime/backend/window.h"
 
 namespace sinter::simd {
 
-struct Geometry {
-  int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
-  int64_t in_step = 0, out_step = 0;  // elements from one pixel to the next, where they are not dense
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0}, end_pad[3] = {0, 0, 0};
-
-  int64_t in_pixel() const { return in_step != 0 ? in_step : in_channels; }
-  int64_t out_pixel() const { return out_step != 0 ? out_step : out_channels; }
-  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
-  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
-  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
-};
-
-// From an op's lists (empty: ones, or no padding) and a kernel's dims; inference has checked them.
-inline Geometry make_geometry(const OpCall& call, const IntList& strides, const IntList& dilations,
-                              const IntList& pads, const int64_t* kernel) {
-  const TensorView &x = call.in(0), &y = call.out(0);
-  const int axes = x.rank - 2;
-  Geometry g;
-  g.batch = x.dims[0], g.in_channels = x.dims[x.rank - 1], g.out_channels = y.dims[y.rank - 1];
-  (void)x.evenly_spaced(&g.in_step);
-  (void)y.evenly_spaced(&g.out_step);
-  for (int i = 0; i < axes; ++i) {
-    const int j = 3 - axes + i;
-    g.in[j] = x.dims[1 + i], g.out[j] = y.dims[1 + i], g.kernel[j] = kernel[i];
-    if (!strides.empty()) g.stride[j] = strides[i];
-    if (!dilations.empty()) g.dilation[j] = dilations[i];
-    if (!pads.empty()) g.pad[j] = pads[i], g.end_pad[j] = pads[i + axes];
-  }
-  return g;
-}
+using Geometry = WindowGeometry;
 
 // One output pixel: taps first .. end - 1 of each axis are in the input, the first of them at `x`.
 template <class T>

@@ -1,6 +1,6 @@
 // The window of a convolution, a transposed convolution or a pool, decoded from its attributes and the dims
-// of its weights: the one place that reads these lists. Kernels, platforms and planner derive from it what
-// they need.
+// of its weights. No other place reads these lists; kernels, platforms and converter derive from it what they
+// need.
 #pragma once
 
 #include "runtime/backend/kernel.h"
@@ -31,10 +31,10 @@ inline constexpr bool kDepthwiseWindow = !kPoolWindow<A> && !requires(const A& a
   a.group;
 };
 
-// Along one spatial axis.
+// The window along one spatial axis.
 struct WindowAxis {
   int64_t kernel = 1, stride = 1, dilation = 1;
-  int64_t begin = 0, end = 0;  // padding
+  int64_t pad = 0, end_pad = 0;
   int64_t output_padding = 0;  // of transposed windows
 
   // Elements from the first tap to the last. For values that inference has checked.
@@ -64,7 +64,7 @@ WindowAxis window_axis(const A& a, [[maybe_unused]] const int64_t* weights, int 
     if (!a.output_padding.empty()) w.output_padding = a.output_padding[i];
   if (!a.strides.empty()) w.stride = a.strides[i];
   if (!a.dilations.empty()) w.dilation = a.dilations[i];
-  if (!a.pads.empty()) w.begin = a.pads[i], w.end = a.pads[axes + i];
+  if (!a.pads.empty()) w.pad = a.pads[i], w.end_pad = a.pads[axes + i];
   return w;
 }
 template <WindowAttrs A>
@@ -72,6 +72,51 @@ WindowAxis window_axis(const OpCall& call, int i) {
   const int64_t* weights = nullptr;
   if constexpr (!kPoolWindow<A>) weights = call.in(1).dims;
   return window_axis(call.attrs<A>(), weights, call.in(0).rank - 2, i);
+}
+
+// Operand 0, window and output of a channels-last call, always with three spatial axes: missing ones, the
+// first, have length 1.
+inline constexpr int kMaxWindowAxes = 3;
+struct WindowGeometry {
+  int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
+  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
+  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0}, end_pad[3] = {0, 0, 0};
+  int64_t in_step = 0, out_step = 0;  // elements from one pixel to the next; 0: not set, dense
+
+  int64_t taps() const { return kernel[0] * kernel[1] * kernel[2]; }
+  int64_t in_pixels() const { return in[0] * in[1] * in[2]; }
+  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
+  int64_t in_pixel() const { return in_step != 0 ? in_step : in_channels; }
+  int64_t out_pixel() const { return out_step != 0 ? out_step : out_channels; }
+  int64_t group_in() const { return in_channels / group; }
+  int64_t group_out() const { return out_channels / group; }
+
+  // Spatial axis i of `axes`.
+  void set_axis(int axes, int i, const WindowAxis& w, int64_t in_length, int64_t out_length) {
+    const int j = kMaxWindowAxes - axes + i;
+    in[j] = in_length, out[j] = out_length, kernel[j] = w.kernel;
+    stride[j] = w.stride, dilation[j] = w.dilation, pad[j] = w.pad, end_pad[j] = w.end_pad;
+  }
+  void set_steps(const OpCall& call) {
+    (void)call.in(0).evenly_spaced(&in_step);
+    (void)call.out(0).evenly_spaced(&out_step);
+  }
+};
+
+// Of a call that inference has checked, with one to three spatial axes.
+template <WindowAttrs A>
+WindowGeometry window_geometry(const OpCall& call) {
+  const TensorView &x = call.in(0), &y = call.out(0);
+  const int axes = x.rank - 2;
+  WindowGeometry g;
+  g.batch = x.dims[0], g.in_channels = x.dims[x.rank - 1], g.out_channels = y.dims[y.rank - 1];
+  if constexpr (kDepthwiseWindow<A>)
+    g.group = g.in_channels;
+  else if constexpr (!kPoolWindow<A>)
+    g.group = call.attrs<A>().group;
+  g.set_steps(call);
+  for (int i = 0; i < axes; ++i) g.set_axis(axes, i, window_axis<A>(call, i), x.dims[1 + i], y.dims[1 + i]);
+  return g;
 }
 
 }  // namespace sinter

@@ -6,28 +6,26 @@ namespace {
 constexpr int64_t kMaxStep = int64_t{1} << 31;  // of strides, dilations and pads
 
 // Length of one output axis: floor((in + pads - window) / stride) + 1, or its inverse for ConvTranspose.
-Status output_length(const ConvSettings& s, int axis, int axes, int64_t in, int64_t kernel, int64_t* out) {
-  const int64_t stride = s.strides[axis], dilation = s.dilations[axis];
-  const int64_t begin = s.pads[axis], end = s.pads[axis + axes];
+Status output_length(const WindowAxis& w, bool transposed, int axis, int64_t in, int64_t* out) {
+  const auto [kernel, stride, dilation, begin, end, extra] = w;
   SINTER_CHECK(kernel >= 1, invalid("kernel axis %a is empty", axis));
   SINTER_CHECK(stride >= 1 && stride < kMaxStep,
                invalid("stride %a of axis %b is out of range", stride, axis));
   SINTER_CHECK(dilation >= 1 && dilation < kMaxStep,
                invalid("dilation %a of axis %b is out of range", dilation, axis));
   for (const int64_t pad : {begin, end})
-    SINTER_CHECK(pad < kMaxStep && pad > (s.transposed ? -kMaxStep : -1),
+    SINTER_CHECK(pad < kMaxStep && pad > (transposed ? -kMaxStep : -1),
                  invalid("padding %a of axis %b is out of range", pad, axis));
   int64_t window = 0, length = 0;
   const bool fits = checked_mul(kernel - 1, dilation, &window) && checked_add<int64_t>(window, 1, &window);
   SINTER_CHECK(fits, invalid("the window of axis %a is too large", axis));
-  if (!s.transposed) {
+  if (!transposed) {
     SINTER_CHECK(checked_add(in, begin + end, &length), invalid("axis %a is too long", axis));
     if (in == 0 && length < window) return *out = 0, ok_status();
     SINTER_CHECK(length >= window, invalid("a window of %a does not fit into %b", window, length));
     *out = (length - window) / stride + 1;
     return ok_status();
   }
-  const int64_t extra = (*s.output_padding)[axis];
   SINTER_CHECK(extra >= 0 && extra < kMaxStep,
                invalid("output padding %a of axis %b is out of range", extra, axis));
   if (in == 0) return *out = 0, ok_status();
@@ -41,7 +39,7 @@ Status output_length(const ConvSettings& s, int axis, int axes, int64_t in, int6
 
 }  // namespace
 
-Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g, int64_t* out_dims) {
+Status conv_geometry(const OpCall& call, const ConvSettings& s, WindowGeometry* g, int64_t* out_dims) {
   const TensorView& x = call.in(0);
   const TensorView& w = call.in(1);
   const int axes = x.rank - 2;
@@ -50,8 +48,7 @@ Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g,
   const int w_rank = s.depthwise ? x.rank - 1 : x.rank;
   SINTER_CHECK(w.rank == w_rank, invalid("the weights have rank %a, not %b", w.rank, w_rank));
   SINTER_CHECK(
-      s.strides.size() == axes && s.dilations.size() == axes && s.pads.size() == 2 * axes &&
-          (s.output_padding == nullptr || s.output_padding->size() == axes),
+      s.lists_fit,
       invalid("strides, dilations and pads do not have one entry for each of %a spatial axes", axes));
   SINTER_RETURN_IF_ERROR(check_dims(x));
   SINTER_RETURN_IF_ERROR(check_dims(w));
@@ -75,14 +72,9 @@ Status conv_geometry(const OpCall& call, const ConvSettings& s, ConvGeometry* g,
 
   out_dims[0] = x.dims[0];
   out_dims[x.rank - 1] = g->out_channels;
-  const int64_t* kernel = w.dims + (s.depthwise ? 0 : 1);
-  g->taps = 1;
   for (int i = 0; i < axes; ++i) {
-    SINTER_RETURN_IF_ERROR(output_length(s, i, axes, x.dims[1 + i], kernel[i], &out_dims[1 + i]));
-    const int j = 3 - axes + i;
-    g->in[j] = x.dims[1 + i], g->out[j] = out_dims[1 + i], g->kernel[j] = kernel[i];
-    g->stride[j] = s.strides[i], g->dilation[j] = s.dilations[i], g->pad[j] = s.pads[i];
-    g->taps *= kernel[i];  // fits: the weights' dims were checked
+    SINTER_RETURN_IF_ERROR(output_length(s.axis[i], s.transposed, i, x.dims[1 + i], &out_dims[1 + i]));
+    g->set_axis(axes, i, s.axis[i], x.dims[1 + i], out_dims[1 + i]);
   }
   return check_dims(x.dtype, {out_dims, static_cast<size_t>(x.rank)});
 }
@@ -92,7 +84,7 @@ Status infer_conv(OpCall& call, const ConvSettings& settings) {
   SINTER_CHECK(is_compute_float(t) || t == DType::kInt32 || t == DType::kInt64,
                invalid("a convolution takes floats, int32 or int64"));
   SINTER_CHECK(call.in(1).dtype == t, invalid("input and weights differ in type"));
-  ConvGeometry g;
+  WindowGeometry g;
   int64_t dims[kMaxRank];
   SINTER_RETURN_IF_ERROR(conv_geometry(call, settings, &g, dims));
   if (call.has_input(2)) {

@@ -1,42 +1,51 @@
-// The geometry of a channels-last convolution, always with three spatial axes (missing ones have length 1).
+// The geometry of a channels-last convolution: attributes and shapes checked, and the output inferred.
 #pragma once
 
+#include "runtime/backend/window.h"
 #include "runtime/kernels/linear.h"
 
 namespace sinter::linear {
 
-struct ConvGeometry {
-  int64_t batch = 0, in_channels = 0, out_channels = 0, group = 1;
-  int64_t in[3] = {1, 1, 1}, out[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
-  int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
-  int64_t taps = 1;
-  int64_t in_step = 0, out_step = 0;  // elements from one pixel to the next
-
-  int64_t out_pixels() const { return out[0] * out[1] * out[2]; }
-  int64_t group_in() const { return in_channels / group; }
-  int64_t group_out() const { return out_channels / group; }
-};
-
-// What the three kinds of convolution have in common in their rows of ops.def.
+// What the attributes of a convolution state.
 struct ConvSettings {
-  const IntList& strides;
-  const IntList& dilations;
-  const IntList& pads;
-  const IntList* output_padding;  // ConvTranspose only
-  int64_t group;
-  double act_min, act_max;
-  bool depthwise, transposed;
+  WindowAxis axis[kMaxWindowAxes];
+  bool lists_fit = false;  // false: `axis` is not set
+  bool depthwise = false, transposed = false;
+  int64_t group = 1;
+  double act_min = -kInfinity, act_max = kInfinity;
 };
+template <WindowAttrs A>
+ConvSettings conv_settings(const OpCall& call) {
+  const auto& a = call.attrs<A>();
+  const int axes = call.in(0).rank - 2;
+  ConvSettings s;
+  s.depthwise = kDepthwiseWindow<A>, s.transposed = kTransposedWindow<A>;
+  if constexpr (!kDepthwiseWindow<A>) s.group = a.group;
+  if constexpr (requires { a.act_min; }) s.act_min = a.act_min, s.act_max = a.act_max;
+  s.lists_fit = window_lists_fit(a, axes) && !a.strides.empty() && !a.dilations.empty() && !a.pads.empty();
+  if constexpr (kTransposedWindow<A>) s.lists_fit = s.lists_fit && !a.output_padding.empty();
+  for (int i = 0; i < axes && i < kMaxWindowAxes && s.lists_fit; ++i) s.axis[i] = window_axis<A>(call, i);
+  return s;
+}
 
 // Checks attributes and the shapes of input and weights, and fills in the geometry and the output's dims
 // (rank of x).
-Status conv_geometry(const OpCall& call, const ConvSettings& settings, ConvGeometry* g, int64_t* out_dims);
-// For a run: where the operands' pixels are.
-inline void set_steps(const OpCall& call, ConvGeometry* g) {
-  (void)call.in(0).evenly_spaced(&g->in_step);
-  (void)call.out(0).evenly_spaced(&g->out_step);
+Status conv_geometry(const OpCall& call, const ConvSettings& settings, WindowGeometry* g, int64_t* out_dims);
+template <WindowAttrs A>
+Status conv_geometry(const OpCall& call, WindowGeometry* g, int64_t* out_dims) {
+  return conv_geometry(call, conv_settings<A>(call), g, out_dims);
+}
+// For what needs no dims of the output.
+template <WindowAttrs A>
+Status conv_geometry(const OpCall& call, WindowGeometry* g) {
+  int64_t dims[kMaxRank];
+  return conv_geometry<A>(call, g, dims);
 }
 // conv_geometry, the operands' types and the bias checked, and the output set.
 Status infer_conv(OpCall& call, const ConvSettings& settings);
+template <WindowAttrs A>
+Status infer_conv(OpCall& call) {
+  return infer_conv(call, conv_settings<A>(call));
+}
 
 }  // namespace sinter::linear

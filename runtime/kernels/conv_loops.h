@@ -9,28 +9,28 @@
 namespace sinter::linear {
 
 // Conv: a product of image patches (rows: output pixels) and filters (columns), group by group.
-inline Product conv_product(const ConvGeometry& g) {
-  return {g.batch * g.out_pixels(), g.group_out(), g.taps * g.group_in()};
+inline Product conv_product(const WindowGeometry& g) {
+  return {g.batch * g.out_pixels(), g.group_out(), g.taps() * g.group_in()};
 }
 
 // A filter of one element without padding: the image itself holds the patches.
-inline bool patches_in_place(const ConvGeometry& g) {
-  return g.taps == 1 && g.pad[0] == 0 && g.pad[1] == 0 && g.pad[2] == 0 &&
+inline bool patches_in_place(const WindowGeometry& g) {
+  return g.taps() == 1 && g.pad[0] == 0 && g.pad[1] == 0 && g.pad[2] == 0 &&
          (g.out[0] - 1) * g.stride[0] < g.in[0] && (g.out[1] - 1) * g.stride[1] < g.in[1] &&
          (g.out[2] - 1) * g.stride[2] < g.in[2];
 }
-inline Status conv_workspace(const OpCall& call, const ConvGeometry& g, int threads, size_t* bytes) {
+inline Status conv_workspace(const OpCall& call, const WindowGeometry& g, int threads, size_t* bytes) {
   return product_workspace(conv_product(g), call.in(0).dtype, patches_in_place(g), threads, bytes);
 }
 
-inline Status conv_lead(const OpCall& call, const ConvGeometry& g, size_t* bytes) {
+inline Status conv_lead(const OpCall& call, const WindowGeometry& g, size_t* bytes) {
   SINTER_CHECK(g.group == 1, unsupported("the groups are computed one after the other"));
   SINTER_RETURN_IF_ERROR(check_in_order(conv_product(g), call.in(1).dtype));
   return windows_lead(call, g, kTile - 1, bytes);
 }
 
 template <class N>
-void conv(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context) {
+void conv(const OpCall& call, const WindowGeometry& g, const N& numerics, RunContext& context) {
   using Input = typename N::Input;
   const auto* x = call.in(0).as<Input>();
   const auto* w = call.in(1).as<typename N::Weight>();
@@ -88,7 +88,7 @@ constexpr int64_t kDepthwiseLanes = 16;  // output channels summed side by side
 
 // One output pixel, stored from index y on; `start` is the window's first input position.
 template <class N>
-void depthwise_pixel(const ConvGeometry& g, const typename N::Input* x, const typename N::Weight* w,
+void depthwise_pixel(const WindowGeometry& g, const typename N::Input* x, const typename N::Weight* w,
                      const int64_t (&start)[3], const N& numerics, int64_t y) {
   using Acc = typename N::Acc;
   const int64_t multiplier = g.out_channels / g.in_channels;
@@ -124,7 +124,7 @@ void depthwise_pixel(const ConvGeometry& g, const typename N::Input* x, const ty
 }
 
 template <class N>
-void depthwise(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context) {
+void depthwise(const OpCall& call, const WindowGeometry& g, const N& numerics, RunContext& context) {
   const auto* x = call.in(0).as<typename N::Input>();
   const auto* w = call.in(1).as<typename N::Weight>();
   const int64_t image = g.in[0] * g.in[1] * g.in[2] * g.in_step;
@@ -158,7 +158,7 @@ inline int64_t gcd(int64_t a, int64_t b) {
 }
 
 // Output p reads input (p + pad - t * dilation) / stride where that is whole.
-inline PhaseAxis phase_axis(const ConvGeometry& g, int axis, int64_t phase) {
+inline PhaseAxis phase_axis(const WindowGeometry& g, int axis, int64_t phase) {
   const int64_t stride = g.stride[axis], dilation = g.dilation[axis];
   PhaseAxis a;
   a.first = phase;
@@ -185,7 +185,7 @@ class Transposed {
   using Acc = typename N::Acc;
   using Input = typename N::Input;
   using Weight = typename N::Weight;
-  Transposed(const OpCall& call, const ConvGeometry& g, const N& numerics, RunContext& context)
+  Transposed(const OpCall& call, const WindowGeometry& g, const N& numerics, RunContext& context)
       : g_(g),
         numerics_(numerics),
         context_(context),
@@ -205,7 +205,7 @@ class Transposed {
 
  private:
   void run_phase(int64_t group) {
-    const int64_t c_in = g_.group_in(), c_out = g_.group_out();
+    const int64_t c_in = g_.group_in(), c_out = g_.group_out(), taps = g_.taps();
     const int64_t n1 = axes_[1].count, n2 = axes_[2].count, pixels = axes_[0].count * n1 * n2;
     const int64_t k1 = axes_[1].taps, k2 = axes_[2].taps;
     const Product p = {g_.batch * pixels, c_out, axes_[0].taps * k1 * k2 * c_in};
@@ -233,7 +233,7 @@ class Transposed {
       const int64_t t0 = axes_[0].tap + tap / (k1 * k2) * axes_[0].tap_step;
       const int64_t t1 = axes_[1].tap + tap / k2 % k1 * axes_[1].tap_step;
       const int64_t t2 = axes_[2].tap + tap % k2 * axes_[2].tap_step;
-      return w_ + ((group * c_out + c) * g_.taps + (t0 * g_.kernel[1] + t1) * g_.kernel[2] + t2) * c_in;
+      return w_ + ((group * c_out + c) * taps + (t0 * g_.kernel[1] + t1) * g_.kernel[2] + t2) * c_in;
     };
     const auto reader = [&](int64_t c) { return numerics_.column_reader(group * c_out + c); };
     const auto store = [&](int64_t row, int64_t c, Acc sum) {
@@ -247,7 +247,7 @@ class Transposed {
     multiply(p, axes_[0].taps * k1 * k2, numerics_, context_, place, gather, column, reader, store);
   }
 
-  const ConvGeometry& g_;
+  const WindowGeometry& g_;
   const N& numerics_;
   RunContext& context_;
   const Input* x_;

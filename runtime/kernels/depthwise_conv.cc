@@ -7,18 +7,10 @@ namespace {
 
 using namespace linear;
 
-ConvSettings settings(const OpCall& call) {
-  const auto& a = call.attrs<DepthwiseConvAttrs>();
-  return {a.strides, a.dilations, a.pads, nullptr, 1, a.act_min, a.act_max, true, false};
-}
-
-Status infer_call(OpCall& call) { return infer_conv(call, settings(call)); }
-
 Status run(const OpCall& call, RunContext& context) {
-  ConvGeometry g;
-  int64_t dims[kMaxRank];
-  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-  set_steps(call, &g);
+  WindowGeometry g;
+  SINTER_RETURN_IF_ERROR(conv_geometry<DepthwiseConvAttrs>(call, &g));
+  g.set_steps(call);
   const auto& a = call.attrs<DepthwiseConvAttrs>();
   return dispatch(call.in(0).dtype, [&](auto t) {
     return depthwise(call, g, Direct<decltype(t)>(call, a.act_min, a.act_max), context), ok_status();
@@ -26,14 +18,14 @@ Status run(const OpCall& call, RunContext& context) {
 }
 
 Status lead(const OpCall& call, size_t* bytes) {
-  ConvGeometry g;
-  int64_t dims[kMaxRank];
-  SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+  WindowGeometry g;
+  SINTER_RETURN_IF_ERROR(conv_geometry<DepthwiseConvAttrs>(call, &g));
   return windows_lead(call, g, 0, bytes);
 }
 
 }  // namespace
 
-const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, infer_call, nullptr, run, nullptr, lead};
+const Kernel kDepthwiseConvKernel = {
+    Op::kDepthwiseConv, infer_conv<DepthwiseConvAttrs>, nullptr, run, nullptr, lead};
 
 }  // namespace sinter

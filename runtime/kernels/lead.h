@@ -9,7 +9,7 @@ namespace sinter {
 
 // Windows over up to three spatial axes: output line after line, each line reading whole rows of the input.
 // `ahead`: output pixels that may be written before the line's last input has been read for the last time.
-inline Status windows_lead(const linear::ConvGeometry& g, int64_t in_pixel_bytes, int64_t out_pixel_bytes,
+inline Status windows_lead(const WindowGeometry& g, int64_t in_pixel_bytes, int64_t out_pixel_bytes,
                            int64_t ahead, size_t* bytes) {
   constexpr int64_t kMostLines = 1 << 16;
   int64_t lines = 0;
@@ -31,22 +31,18 @@ inline Status windows_lead(const linear::ConvGeometry& g, int64_t in_pixel_bytes
 }
 
 // Pixel sizes are those of operands 0.
-inline Status windows_lead(const OpCall& call, const linear::ConvGeometry& g, int64_t ahead, size_t* bytes) {
+inline Status windows_lead(const OpCall& call, const WindowGeometry& g, int64_t ahead, size_t* bytes) {
   return windows_lead(g, g.in_channels * static_cast<int64_t>(byte_width(call.in(0).dtype)),
                       g.out_channels * static_cast<int64_t>(byte_width(call.out(0).dtype)), ahead, bytes);
 }
 
 inline Status pool_lead(const OpCall& call, const pool::Window& w, size_t* bytes) {
-  SINTER_CHECK(w.axes <= 3, unsupported("more than three spatial axes"));
-  linear::ConvGeometry g;
+  SINTER_CHECK(w.axes <= kMaxWindowAxes, unsupported("more than three spatial axes"));
+  WindowGeometry g;
   const TensorView& x = call.in(0);
   g.batch = x.dims[0];
   g.in_channels = g.out_channels = x.dims[x.rank - 1];
-  for (int i = 0; i < w.axes; ++i) {
-    const pool::Axis& a = w.axis[i];
-    const int j = 3 - w.axes + i;
-    g.in[j] = a.in, g.out[j] = a.out, g.stride[j] = a.stride, g.pad[j] = a.begin;
-  }
+  for (int i = 0; i < w.axes; ++i) g.set_axis(w.axes, i, w.axis[i], w.axis[i].in, w.axis[i].out);
   return windows_lead(call, g, 0, bytes);
 }
 

@@ -2,6 +2,7 @@
 // them.
 #pragma once
 
+#include "runtime/backend/window.h"
 #include "runtime/kernels/indices.h"
 
 namespace sinter::pool {
@@ -11,21 +12,21 @@ inline constexpr int64_t kGrainElements = 1 << 13;
 // Windows that are checked one by one to prove that none is entirely in the padding.
 inline constexpr int64_t kMaxWindowsProved = 1 << 16;
 
-// One spatial axis, defaults filled in.
-struct Axis {
-  int64_t in = 0, out = 0, kernel = 1, stride = 1, dilation = 1, begin = 0, end = 0;
+// One spatial axis.
+struct Axis : WindowAxis {
+  int64_t in = 0, out = 0;
 
   // The taps of window o in the input are first, first + 1, ..., last - 1.
   void taps(int64_t o, int64_t* first, int64_t* last) const {
-    const int64_t start = o * stride - begin;
+    const int64_t start = o * stride - pad;
     *first = start < 0 ? (-start + dilation - 1) / dilation : 0;
     *last = start >= in ? 0 : std::min(kernel, (in - start + dilation - 1) / dilation);
     if (*last < *first) *last = *first;
   }
   // Taps within the input and the stated padding, which is what count_include_pad counts.
   int64_t padded_taps(int64_t o) const {
-    const int64_t start = o * stride - begin;
-    return std::min(kernel, (in + end - start + dilation - 1) / dilation);
+    const int64_t start = o * stride - pad;
+    return std::min(kernel, (in + end_pad - start + dilation - 1) / dilation);
   }
 };
 
@@ -40,17 +41,11 @@ Status read_window(const A& a, const TensorView& x, Window* w) {
   const int n = w->axes = x.rank - 2;
   SINTER_CHECK(a.kernel.size() == n,
                invalid("the window has %a axes, the input %b spatial ones", a.kernel.size(), n));
-  SINTER_CHECK((a.strides.empty() || a.strides.size() == n) &&
-                   (a.dilations.empty() || a.dilations.size() == n) &&
-                   (a.pads.empty() || a.pads.size() == 2 * n),
+  SINTER_CHECK(window_lists_fit(a, n),
                invalid("strides, dilations or pads do not have one entry for each of %a spatial axes", n));
   for (int i = 0; i < n; ++i) {
-    Axis& k = w->axis[i];
-    k.in = x.dims[i + 1];
-    k.kernel = a.kernel[i];
-    if (!a.strides.empty()) k.stride = a.strides[i];
-    if (!a.dilations.empty()) k.dilation = a.dilations[i];
-    if (!a.pads.empty()) k.begin = a.pads[i], k.end = a.pads[n + i];
+    static_cast<WindowAxis&>(w->axis[i]) = window_axis(a, nullptr, n, i);
+    w->axis[i].in = x.dims[i + 1];
   }
   return ok_status();
 }
@@ -58,26 +53,26 @@ Status read_window(const A& a, const TensorView& x, Window* w) {
 // Sets out. `skips_padding`: padding has no value, so every window must hold an element.
 inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) {
   constexpr int64_t kLimit = int64_t{1} << 40;  // sums and products of three below cannot overflow
-  SINTER_CHECK(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->begin >= 0 && k->end >= 0,
+  SINTER_CHECK(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->pad >= 0 && k->end_pad >= 0,
                invalid("window size %a and stride %b must be positive", k->kernel, k->stride));
   int64_t extent = 0;
   SINTER_CHECK(checked_mul(k->kernel - 1, k->dilation, &extent) && extent < kLimit && k->in < kLimit &&
-                   k->begin < kLimit && k->end < kLimit && k->stride < kLimit && k->dilation < kLimit,
+                   k->pad < kLimit && k->end_pad < kLimit && k->stride < kLimit && k->dilation < kLimit,
                unsupported("a window, pad or axis is 2^40 or larger"));
   ++extent;
-  const int64_t room = k->in + k->begin + k->end - extent;
+  const int64_t room = k->in + k->pad + k->end_pad - extent;
   SINTER_CHECK(room >= 0 || ceil_mode || k->in == 0,
                invalid("a window of %a exceeds %b elements with their padding", extent, room + extent));
   if (ceil_mode) {
     k->out = (room + k->stride + k->stride - 1) / k->stride;
     if (room + k->stride <= 0) k->out = 0;
     // The last window starts in the input or in the padding before it.
-    if (k->out > 0 && (k->out - 1) * k->stride >= k->in + k->begin) --k->out;
+    if (k->out > 0 && (k->out - 1) * k->stride >= k->in + k->pad) --k->out;
   } else {
     k->out = room < 0 ? 0 : room / k->stride + 1;
   }
   if (!skips_padding || k->out == 0) return ok_status();
-  const bool proved = k->begin < extent && k->end < extent && k->dilation <= k->in;
+  const bool proved = k->pad < extent && k->end_pad < extent && k->dilation <= k->in;
   if (proved) return ok_status();
   SINTER_CHECK(k->out <= kMaxWindowsProved,
                unsupported("%a windows over an axis of %b are too many to check", k->out, k->in));
@@ -139,7 +134,7 @@ void for_each_window(const TensorView& x, const Window& w, ThreadPool* threads, 
                    for (int i = w.axes - 1; i >= 0; --i) {
                      index[i] = rest % w.axis[i].out;
                      rest /= w.axis[i].out;
-                     start[i] = index[i] * w.axis[i].stride - w.axis[i].begin;
+                     start[i] = index[i] * w.axis[i].stride - w.axis[i].pad;
                      w.axis[i].taps(index[i], &first[i], &last[i]);
                    }
                    f(item / windows, index, first, last, start, item);

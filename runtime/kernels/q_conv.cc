@@ -11,24 +11,13 @@ using namespace linear;
 // A: the attributes of one of the rows.
 template <class A>
 struct QuantizedConv {
-  static constexpr bool kDepthwise = A::kOp == Op::kQDepthwiseConv;
-  static constexpr bool kTransposed = A::kOp == Op::kQConvTranspose;
-
-  static ConvSettings settings(const OpCall& call) {
-    const auto& a = call.attrs<A>();
-    const IntList* output_padding = nullptr;
-    int64_t group = 1;
-    if constexpr (kTransposed) output_padding = &a.output_padding;
-    if constexpr (!kDepthwise) group = a.group;
-    return {a.strides,  a.dilations, a.pads,     output_padding, group,
-            -kInfinity, kInfinity,   kDepthwise, kTransposed};
-  }
+  static constexpr bool kDepthwise = kDepthwiseWindow<A>, kTransposed = kTransposedWindow<A>;
 
   static Status infer(OpCall& call) {
-    ConvGeometry g;
+    WindowGeometry g;
     int64_t dims[kMaxRank];
     DType result = DType::kNone;
-    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    SINTER_RETURN_IF_ERROR(conv_geometry<A>(call, &g, dims));
     SINTER_RETURN_IF_ERROR(
         check_quantized(call, quantized_settings(call.attrs<A>()), g.out_channels, &result));
     return give_output(call, 0, result, {dims, static_cast<size_t>(call.in(0).rank)});
@@ -36,18 +25,16 @@ struct QuantizedConv {
 
   // For transposed ones no phase takes more.
   static Status workspace(const OpCall& call, int threads, size_t* bytes) {
-    ConvGeometry g;
-    int64_t dims[kMaxRank];
-    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    WindowGeometry g;
+    SINTER_RETURN_IF_ERROR(conv_geometry<A>(call, &g));
     return kTransposed ? product_workspace(conv_product(g), call.in(0).dtype, false, threads, bytes)
                        : conv_workspace(call, g, threads, bytes);
   }
 
   static Status run(const OpCall& call, RunContext& context) {
-    ConvGeometry g;
-    int64_t dims[kMaxRank];
-    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
-    set_steps(call, &g);
+    WindowGeometry g;
+    SINTER_RETURN_IF_ERROR(conv_geometry<A>(call, &g));
+    g.set_steps(call);
     return for_quantized(call.in(0).dtype, [&](auto x) {
       const Quantized<decltype(x)> numerics(call, quantized_settings(call.attrs<A>()));
       if constexpr (kDepthwise)
@@ -61,9 +48,8 @@ struct QuantizedConv {
   }
 
   static Status lead(const OpCall& call, size_t* bytes) {
-    ConvGeometry g;
-    int64_t dims[kMaxRank];
-    SINTER_RETURN_IF_ERROR(conv_geometry(call, settings(call), &g, dims));
+    WindowGeometry g;
+    SINTER_RETURN_IF_ERROR(conv_geometry<A>(call, &g));
     return kDepthwise ? windows_lead(call, g, 0, bytes) : conv_lead(call, g, bytes);
   }
 

@@ -38,29 +38,10 @@ Squares best_squares() {
   return squares_portable;
 }
 
-int64_t at(const IntList& list, size_t i, int64_t absent) {
-  return static_cast<int32_t>(i) < list.size() ? list[static_cast<int>(i)] : absent;
-}
-
-struct Window {
-  IntList strides, dilations, pads;
-  bool back = false;  // transposed
-};
-
-Window window_of(const OpAttrs& attrs) {
-  if (const auto* conv = std::get_if<ConvAttrs>(&attrs))
-    return {conv->strides, conv->dilations, conv->pads, false};
-  if (const auto* deep = std::get_if<DepthwiseConvAttrs>(&attrs))
-    return {deep->strides, deep->dilations, deep->pads, false};
-  if (const auto* up = std::get_if<ConvTransposeAttrs>(&attrs))
-    return {up->strides, up->dilations, up->pads, true};
-  return {};
-}
-
 }  // namespace
 
 ProductInputs::ProductInputs(const Graph& graph, const Node& node, int64_t most, int64_t samples)
-    : product_(*product_weights(graph, node)), attrs_(node.attrs) {
+    : product_(*product_weights(graph, node)) {
   const Dims &x = graph.value(node.inputs[0]).dims, &y = graph.value(node.outputs[0]).dims;
   const ProductWeights& p = product_;
   int64_t positions = 1;
@@ -71,9 +52,18 @@ ProductInputs::ProductInputs(const Graph& graph, const Node& node, int64_t most,
     in_.assign(x.begin() + 1, x.end() - 1);
     out_.assign(y.begin() + 1, y.end() - 1);
     const Dims& w = p.weights->dims();
-    kernel_.assign(w.begin() + (p.depthwise ? 0 : 1), w.end() - 1);
     for (const int64_t d : out_) positions *= d;
-    for (const int64_t d : kernel_) taps_ *= d;
+    std::visit(
+        [&](const auto& a) {
+          using A = std::decay_t<decltype(a)>;
+          if constexpr (WindowAttrs<A> && !kPoolWindow<A>) {
+            const int axes = static_cast<int>(in_.size());
+            for (int i = 0; i < axes; ++i) window_.push_back(window_axis(a, w.data(), axes, i));
+            transposed_ = kTransposedWindow<A>;
+          }
+        },
+        node.attrs);
+    for (const WindowAxis& a : window_) taps_ *= a.kernel;
   }
   positions *= batches_;
   const int64_t length = row_length(p), parts = (length + most - 1) / most;
@@ -116,19 +106,18 @@ void ProductInputs::patch(const float* x, int64_t position, float* to) const {
     return;
   }
   const size_t rank = in_.size();
-  const Window w = window_of(attrs_);
   Dims o(rank), k(rank);
   for (size_t d = rank; d-- > 0; position /= out_[d]) o[d] = position % out_[d];
   for (int64_t t = 0; t < taps_; ++t, to += c) {
     int64_t rest = t;
-    for (size_t d = rank; d-- > 0; rest /= kernel_[d]) k[d] = rest % kernel_[d];
+    for (size_t d = rank; d-- > 0; rest /= window_[d].kernel) k[d] = rest % window_[d].kernel;
     int64_t from = position;  // the batch
     bool inside = true;
     for (size_t d = 0; d < rank && inside; ++d) {
-      const int64_t stride = at(w.strides, d, 1), reach = k[d] * at(w.dilations, d, 1),
-                    pad = at(w.pads, d, 0);
-      int64_t i = w.back ? o[d] + pad - reach : o[d] * stride + reach - pad;
-      if (w.back) inside = i % stride == 0, i /= stride;
+      const WindowAxis& w = window_[d];
+      const int64_t reach = k[d] * w.dilation;
+      int64_t i = transposed_ ? o[d] + w.pad - reach : o[d] * w.stride + reach - w.pad;
+      if (transposed_) inside = i % w.stride == 0, i /= w.stride;
       inside &= i >= 0 && i < in_[d];
       from = from * in_[d] + i;
     }

@@ -8,6 +8,7 @@
 
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/weights/product_weights.h"
+#include "runtime/backend/window.h"
 
 namespace sinter::convert {
 
@@ -47,8 +48,9 @@ class ProductInputs {
   void flush();
 
   ProductWeights product_;
-  OpAttrs attrs_;
-  Dims in_, out_, kernel_;  // spatial
+  Dims in_, out_;  // spatial
+  std::vector<WindowAxis> window_;
+  bool transposed_ = false;
   int64_t batches_ = 1, taps_ = 1, per_sample_ = 1, offset_ = 0, count_ = 0, held_ = 0;
   struct Sums {
     std::vector<int64_t> places;  // in a patch

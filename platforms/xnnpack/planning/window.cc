@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kMaxWindow = 1 << 12;  // kernel, stride, dilation, padding
 
 bool in_range(const WindowAxis& a) {
-  for (const int64_t n : {a.kernel, a.begin, a.end, a.output_padding})
+  for (const int64_t n : {a.kernel, a.pad, a.end_pad, a.output_padding})
     if (n < 0 || n > kMaxWindow) return false;
   for (const int64_t n : {a.stride, a.dilation})
     if (n < 1 || n > kMaxWindow) return false;
@@ -52,8 +52,8 @@ Status set_window(const OpCall& call, const WindowAxis& height, const WindowAxis
   w->kernel_h = n(height.kernel), w->kernel_w = n(width.kernel);
   w->stride_h = n(height.stride), w->stride_w = n(width.stride);
   w->dilation_h = n(height.dilation), w->dilation_w = n(width.dilation);
-  w->top = n(height.begin), w->left = n(width.begin);
-  w->bottom = n(height.end), w->right = n(width.end);
+  w->top = n(height.pad), w->left = n(width.pad);
+  w->bottom = n(height.end_pad), w->right = n(width.end_pad);
   w->adjust_h = n(height.output_padding), w->adjust_w = n(width.output_padding);
   return ok_status();
 }
