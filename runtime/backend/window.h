@@ -115,7 +115,9 @@ WindowGeometry window_geometry(const OpCall& call) {
   else if constexpr (!kPoolWindow<A>)
     g.group = call.attrs<A>().group;
   g.set_steps(call);
-  for (int i = 0; i < axes; ++i) g.set_axis(axes, i, window_axis<A>(call, i), x.dims[1 + i], y.dims[1 + i]);
+  // Not over `axes`: compilers make copies of variable length of that, which take longer than all the rest.
+  for (int i = 0; i < kMaxWindowAxes; ++i)
+    if (i < axes) g.set_axis(axes, i, window_axis<A>(call, i), x.dims[1 + i], y.dims[1 + i]);
   return g;
 }
 
