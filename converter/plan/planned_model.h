@@ -13,10 +13,12 @@ namespace sinter::convert {
 
 struct PlannedStep {
   std::vector<uint8_t> candidates;  // indices into PlannedModel::backends, in order of preference
+  std::vector<uint64_t> needs;      // workspace of each candidate on one thread
   uint32_t workspace_region = 0;    // index into PlannedProgram::regions
   uint64_t workspace_offset = 0, workspace_bytes = 0;
   std::vector<uint64_t> wider;  // workspace_bytes for more threads, those for the most first
-  std::vector<uint64_t> later;  // workspace_bytes for the candidates behind the first, one after another
+  std::vector<uint64_t> later;  // workspace_bytes for the candidates behind the first, one after another;
+                                // those that find no room are given up
   uint32_t max_threads = 0;     // 0: all
   bool elided = false;
   bool in_order = false;  // output 0 is placed over operand 0, from before its start on

@@ -54,11 +54,21 @@ class ModelPlanner {
     widen_workspaces(program, std::min(float_bytes(program), options_.thread_arena));
     rearrange(program);
     grow_workspaces(program);
+    keep_candidates_with_room(program);
     model_.programs[index] = std::move(program);
     return index;
   }
 
  private:
+  // A step's workspace serves each of its candidates: whatever a session chooses among them runs.
+  static void keep_candidates_with_room(PlannedProgram& program) {
+    for (PlannedStep& step : program.steps) {
+      std::vector<uint8_t> kept;
+      for (size_t i = 0; i < step.needs.size(); ++i)
+        if (step.needs[i] <= step.workspace_bytes) kept.push_back(step.candidates[i]);
+      if (!step.needs.empty()) step.candidates = std::move(kept);
+    }
+  }
   // Steps in order, values in place, with and without strides.
   PlannedProgram arranged(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
                           size_t own_inputs, const std::vector<ValueId>& held) {
@@ -294,8 +304,10 @@ class ModelPlanner {
         step.later.push_back(accepted.workspace);
       }
       step.candidates.push_back(static_cast<uint8_t>(accepted.platform));
+      step.needs.push_back(accepted.workspace);
     }
     step.candidates.push_back(reference);
+    step.needs.push_back(0);
     // A session falls back to one thread where the plan has no workspace for more.
     const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(node.op()))];
     if (kernel->workspace != nullptr) {
@@ -303,6 +315,7 @@ class ModelPlanner {
       if (!kernel->workspace(view.call, 1, &workspace).ok())
         throw std::logic_error(fmt::format("{} '{}' has no workspace", op_name(node.op()), node.name));
       step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, workspace);
+      step.needs.back() = workspace;
     }
     size_t lead = 0;
     if (options_.overlap && step.candidates.size() == 1 && kernel->lead != nullptr &&
