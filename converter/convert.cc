@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/plan/cost.h"
@@ -15,7 +16,6 @@
 #include "converter/quantize/search/accuracy.h"
 #include "converter/quantize/search/trial_magnitudes.h"
 #include "converter/quantize/weights/weight_only.h"
-#include "converter/report/errors.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
 #include "converter/types/check_types.h"

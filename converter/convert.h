@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "converter/diagnostics/diagnostics.h"
+#include "converter/diagnostics/node_fates.h"
 #include "converter/emit/emitter.h"
 #include "converter/import/lower.h"
 #include "converter/passes/pass.h"
@@ -16,8 +18,6 @@
 #include "converter/plan/planner.h"
 #include "converter/quantize/quantize.h"
 #include "converter/quantize/report/layer_report.h"
-#include "converter/report/diagnostics.h"
-#include "converter/report/node_fates.h"
 #include "converter/target/target_names.h"
 #include "runtime/backend/backend.h"
 

@@ -1,5 +1,5 @@
 // The commands. Each adds itself to the argument parser and runs when chosen; its result is the exit code (0
-// or 1), other endings are exceptions (converter/report/errors.h) that main turns into codes.
+// or 1), other endings are exceptions (converter/diagnostics/errors.h) that main turns into codes.
 #pragma once
 
 #include <CLI/CLI.hpp>

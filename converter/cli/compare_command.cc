@@ -11,8 +11,8 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/layer_noise.h"
 #include "converter/cli/reference_model.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

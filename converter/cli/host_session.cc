@@ -9,10 +9,10 @@
 #include <optional>
 
 #include "converter/cli/file_view.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/large_bytes.h"
-#include "converter/report/errors.h"
 #include "runtime/model/format.h"
 #include "sinter/backends.h"
 #include "sinter/file_map.h"

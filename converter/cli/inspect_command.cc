@@ -15,11 +15,11 @@
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/node_fates.h"
 #include "converter/ir/graph.h"
 #include "converter/quantize/search/noise.h"
 #include "converter/report/conversion_report.h"
-#include "converter/report/errors.h"
-#include "converter/report/node_fates.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {

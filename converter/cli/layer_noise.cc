@@ -4,8 +4,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
-#include "converter/report/errors.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {

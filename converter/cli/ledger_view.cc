@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {

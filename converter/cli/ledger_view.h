@@ -12,8 +12,8 @@ namespace sinter::convert {
 // they are damaged.
 nlohmann::json ledger_of(const Model& model);
 // What became of the ONNX node of this name, or the one that gave a value of this name, if it is not a step
-// with all of its results: a chain of entries (report/node_fates.h) that ends with something that the file
-// has.
+// with all of its results: a chain of entries (diagnostics/node_fates.h) that ends with something that the
+// file has.
 nlohmann::json fates_of(const Model& model, const std::string& name);
 // The entry of an initializer, or of an input that --const made constant, that left no value of its name;
 // null for other names.

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "converter/cli/commands.h"
-#include "converter/report/errors.h"
-#include "converter/report/nearest_name.h"
-#include "converter/report/unfinished.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/nearest_name.h"
+#include "converter/files/unfinished.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace {

@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "converter/emit/pending_file.h"
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
 
 namespace sinter::convert {
 namespace {

@@ -11,11 +11,11 @@
 #include "converter/cli/process_facts.h"
 #include "converter/cli/progress.h"
 #include "converter/convert.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
 #include "converter/quantize/ranges/calibrators.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/samples/samples.h"
-#include "converter/report/errors.h"
 #include "sinter/thread_pool.h"
 
 namespace sinter::convert {

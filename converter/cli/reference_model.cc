@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
 #include "converter/quantize/ranges/quant_params.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

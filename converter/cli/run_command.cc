@@ -15,8 +15,8 @@
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

@@ -7,8 +7,8 @@
 #include "converter/cli/commands.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/output_paths.h"
-#include "converter/emit/pending_file.h"
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
 #include "converter/sign/sign_model.h"
 
 namespace sinter::convert {

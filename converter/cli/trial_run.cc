@@ -10,10 +10,10 @@
 
 #include "converter/cli/layer_noise.h"
 #include "converter/cli/reference_model.h"
-#include "converter/plan/call_view.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/ir/call_view.h"
 #include "converter/plan/cost.h"
 #include "converter/quantize/samples/made_up_inputs.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <memory>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/emit/constant_pool.h"
-#include "converter/emit/pending_file.h"
-#include "converter/report/errors.h"
+#include "converter/files/pending_file.h"
 #include "runtime/model/format.h"
 #include "runtime/model/verify.h"
 #include "schemas/generated/model_generated.h"

@@ -30,8 +30,8 @@ struct EmitSummary {
   uint64_t constants = 0;
 };
 
-// Writes the file; throws FileError (converter/report/errors.h) naming the path where the system refuses, and
-// leaves nothing behind then. The same plan gives the same bytes.
+// Writes the file; throws FileError (converter/diagnostics/errors.h) naming the path where the system
+// refuses, and leaves nothing behind then. The same plan gives the same bytes.
 EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
                        const EmitOptions& options = {});
 

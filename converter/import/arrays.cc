@@ -10,11 +10,11 @@
 #include <memory>
 #include <optional>
 
+#include "converter/diagnostics/errors.h"
+#include "converter/files/unfinished.h"
 #include "converter/import/decode_tensor.h"
 #include "converter/import/npy.h"
 #include "converter/import/onnx.pb.h"
-#include "converter/report/errors.h"
-#include "converter/report/unfinished.h"
 
 namespace sinter::convert {
 namespace {

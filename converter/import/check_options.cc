@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "converter/report/nearest_name.h"
+#include "converter/diagnostics/nearest_name.h"
 
 namespace sinter::convert {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "converter/diagnostics/diagnostics.h"
 #include "converter/import/imported_graph.h"
 #include "converter/import/reader.h"
-#include "converter/report/diagnostics.h"
 
 namespace sinter::onnx_pb {
 class TensorProto;

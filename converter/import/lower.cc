@@ -5,12 +5,12 @@
 #include <set>
 #include <stdexcept>
 
+#include "converter/diagnostics/node_fates.h"
 #include "converter/import/bounded.h"
 #include "converter/import/op_since.h"
 #include "converter/import/reader.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
-#include "converter/report/node_fates.h"
 
 namespace sinter::convert {
 

@@ -4,12 +4,12 @@
 #include <map>
 #include <set>
 
+#include "converter/diagnostics/node_fates.h"
 #include "converter/import/check_options.h"
 #include "converter/import/given_constant.h"
 #include "converter/import/lower.h"
 #include "converter/import/reader.h"
 #include "converter/ir/dims.h"
-#include "converter/report/node_fates.h"
 
 namespace sinter::convert {
 

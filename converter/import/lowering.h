@@ -27,9 +27,9 @@
 #include <string_view>
 #include <vector>
 
+#include "converter/diagnostics/diagnostics.h"
 #include "converter/import/imported_graph.h"
 #include "converter/ir/builder.h"
-#include "converter/report/diagnostics.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/ir/dims.h"
-#include "converter/report/errors.h"
 #include "runtime/core/checked.h"
 
 namespace sinter::convert {

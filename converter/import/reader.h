@@ -6,9 +6,9 @@
 #include <optional>
 #include <span>
 
+#include "converter/diagnostics/diagnostics.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/import/imported_graph.h"
-#include "converter/report/diagnostics.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
-#include "converter/types/ledger.h"
+#include "converter/ir/ledger.h"
 #include "runtime/core/op.h"
 
 namespace sinter::convert {

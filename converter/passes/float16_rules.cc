@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "converter/plan/call_view.h"
+#include "converter/ir/call_view.h"
 #include "runtime/core/float_formats.h"
 #include "runtime/core/op_enums.h"
 

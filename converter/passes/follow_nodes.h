@@ -1,8 +1,8 @@
 // The passes with a record of where the ONNX nodes go.
 #pragma once
 
+#include "converter/diagnostics/node_fates.h"
 #include "converter/passes/pass.h"
-#include "converter/report/node_fates.h"
 
 namespace sinter::convert {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/passes/pass.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 

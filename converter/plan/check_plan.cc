@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "converter/plan/call_view.h"
+#include "converter/ir/call_view.h"
 #include "converter/plan/planner.h"
 #include "runtime/kernels/reference.h"
 

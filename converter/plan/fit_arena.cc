@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "converter/plan/call_view.h"
+#include "converter/ir/call_view.h"
 #include "converter/plan/cost.h"
 #include "converter/plan/covered.h"
 #include "converter/plan/stripes.h"

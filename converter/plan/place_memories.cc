@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "converter/plan/call_view.h"
+#include "converter/ir/call_view.h"
 #include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
 

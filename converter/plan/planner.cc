@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "converter/plan/call_view.h"
+#include "converter/ir/call_view.h"
 #include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
 #include "converter/plan/grow_workspaces.h"

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/search/cheaper_in_float.h"
 #include "converter/quantize/weights/weight_memory.h"
 #include "converter/quantize/weights/weight_only.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

@@ -7,10 +7,10 @@
 #include <map>
 #include <optional>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/unfinished.h"
 #include "converter/report/page.h"
 #include "converter/report/quantize_report.h"
-#include "converter/report/unfinished.h"
 
 namespace sinter::convert {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
 
 #ifdef SINTER_WITH_SODIUM
 #include <sodium.h>

@@ -2,8 +2,8 @@
 
 #include <vector>
 
-#include "converter/emit/pending_file.h"
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
 
 namespace sinter::convert {
 

@@ -12,7 +12,7 @@ struct Platform {
   const char* name = nullptr;
   // Whether it has kernels for machines of this kind.
   bool (*serves)(const Target& target) = nullptr;
-  // ok: takes the call, whose constants have data, and needs at most *workspace bytes in a run of up to
+  // ok: takes the call, whose small constants have data, and needs at most *workspace bytes in a run of up to
   // `threads` threads on any machine of the target's architecture. kUnsupported: why not.
   Status (*accept)(const Target& target, const OpCall& call, int threads, size_t* workspace) = nullptr;
   // Whether the platforms behind it in platforms.def are faster for a call that it accepts; null: never.

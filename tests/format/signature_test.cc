@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/sign/sign_model.h"
 #include "sinter/sinter.h"
 #include "tests/format/sample_models.h"

@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/samples/samples.h"
-#include "converter/report/errors.h"
 #include "tests/fuzz/targets.h"
 
 namespace sinter::fuzz {

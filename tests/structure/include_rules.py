@@ -12,6 +12,8 @@ import re
 import sys
 from pathlib import Path
 
+BASE = ("schemas/", "runtime/")
+CORE = ("converter/ir/", "converter/diagnostics/", "converter/files/")
 RUNTIME_PARTS = ("runtime/model/", "runtime/backend/", "runtime/session/")
 
 # (area, what it may include besides itself). Order matters: the first prefix that fits wins.
@@ -37,9 +39,24 @@ AREAS = [
     ("platforms/", ("runtime/core/", "runtime/backend/", "runtime/include/", "platforms/")),
     # The program runs models on every backend that it was built with.
     ("converter/cli/", ("schemas/", "converter/", "runtime/", "platforms/")),
-    # The converter reads its file back with the device's verifier and runs the reference kernels; of the platforms it
-    # includes the list of their planning sides only.
-    ("converter/", ("schemas/", "runtime/", "platforms/platforms.h")),
+    # The layers of the converter, each of which includes those above it. All of them read files with the device's
+    # verifier and run the reference kernels; of the platforms one includes the list of their planning sides.
+    ("converter/ir/", BASE),
+    ("converter/diagnostics/", BASE + ("converter/ir/",)),
+    ("converter/files/", BASE + ("converter/diagnostics/",)),
+    ("converter/target/", BASE + ("platforms/platforms.h",)),
+    ("converter/types/", BASE + CORE),
+    ("converter/import/", BASE + CORE + ("converter/types/",)),
+    ("converter/passes/", BASE + CORE),
+    ("converter/plan/", BASE + CORE + ("converter/target/",)),
+    ("converter/sign/", BASE + CORE),
+    ("converter/emit/", BASE + CORE + ("converter/plan/", "converter/sign/")),
+    # Quantization tries what it proposes: it plans and writes graphs, and runs them on samples that it reads as arrays.
+    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/import/", "converter/passes/",
+                                           "converter/plan/", "converter/emit/")),
+    # What conversion and quantization report, for people.
+    ("converter/report/", BASE + CORE + ("converter/convert.h", "converter/plan/", "converter/quantize/")),
+    ("converter/", BASE + ("converter/",)),
     ("bench/", ("",)),
     ("tests/", ("",)),
     # An application uses the public headers.
@@ -137,7 +154,11 @@ def self_test():
         ("platforms/simd/a.cc", '#include "platforms/xnnpack/b.h"', True),
         ("platforms/simd/a.cc", '#include "runtime/session/session.h"', True),
         ("platforms/simd/a.cc", "#include <xnnpack.h>", True),
-        ("converter/passes/a.cc", '#include "platforms/platforms.h"', False),
+        ("converter/target/a.cc", '#include "platforms/platforms.h"', False),
+        ("converter/passes/a.cc", '#include "platforms/platforms.h"', True),
+        ("converter/passes/a.cc", '#include "converter/plan/planner.h"', True),
+        ("converter/quantize/weights/a.cc", '#include "converter/plan/planner.h"', False),
+        ("converter/quantize/weights/a.cc", '#include "converter/convert.h"', True),
         ("converter/passes/a.cc", '#include "platforms/xnnpack/conv.h"', True),
         ("converter/cli/a.cc", '#include "platforms/xnnpack/backend.h"', False),
         ("converter/import/a.cc", '#include "converter/import/onnx.pb.h"', False),

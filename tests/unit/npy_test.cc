@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
 
 namespace sinter::convert {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "converter/convert.h"
+#include "converter/diagnostics/errors.h"
 #include "converter/quantize/ranges/calibrators.h"
-#include "converter/report/errors.h"
 #include "sinter/backends.h"
 #include "tests/common/source_dir.h"
 #include "tests/unit/evaluate_graph.h"

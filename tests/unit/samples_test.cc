@@ -10,9 +10,9 @@
 #include <fstream>
 #include <limits>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
 #include "converter/import/npy.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

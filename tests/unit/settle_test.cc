@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "converter/types/ledger.h"
+#include "converter/ir/ledger.h"
 
 namespace sinter::convert {
 namespace {

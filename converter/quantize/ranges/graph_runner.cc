@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/emit/emitter.h"
 #include "converter/import/reader.h"
 #include "converter/plan/planner.h"
 #include "converter/quantize/ranges/observe.h"
-#include "converter/report/errors.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
 #include "sinter/sinter.h"

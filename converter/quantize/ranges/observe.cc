@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
 
 namespace sinter::convert {
 

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <vector>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 

@@ -5,9 +5,9 @@
 #include <map>
 #include <numeric>
 
+#include "converter/diagnostics/nearest_name.h"
 #include "converter/import/arrays.h"
 #include "converter/quantize/samples/sample_streams.h"
-#include "converter/report/nearest_name.h"
 
 namespace sinter::convert::detail {
 namespace {

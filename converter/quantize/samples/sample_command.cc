@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/quantize/samples/sample_streams.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert::detail {
 namespace {

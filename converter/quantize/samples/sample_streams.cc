@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
 #include "converter/ir/builder.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert::detail {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/quantize/samples/sample_streams.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

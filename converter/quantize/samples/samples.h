@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "converter/diagnostics/diagnostics.h"
 #include "converter/import/imported_graph.h"
 #include "converter/ir/graph.h"
-#include "converter/report/diagnostics.h"
 
 namespace sinter::convert {
 

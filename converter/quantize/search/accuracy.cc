@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
-#include "converter/report/errors.h"
 #include "runtime/core/float_formats.h"
 
 namespace sinter::convert {

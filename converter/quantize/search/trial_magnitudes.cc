@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "converter/diagnostics/errors.h"
 #include "converter/quantize/samples/made_up_inputs.h"
-#include "converter/report/errors.h"
 
 namespace sinter::convert {
 namespace {

@@ -1,4 +1,4 @@
-#include "converter/types/ledger.h"
+#include "converter/ir/ledger.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "converter/report/diagnostics.h"
+#include "converter/diagnostics/diagnostics.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "converter/report/nearest_name.h"
+#include "converter/diagnostics/nearest_name.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,4 +1,4 @@
-#include "converter/report/node_fates.h"
+#include "converter/diagnostics/node_fates.h"
 
 #include <fmt/format.h>
 

@@ -1,16 +1,19 @@
-// CallView: a node's operands as kernels see them (without data), dense or where a Storage has them.
+// CallView: a node's operands as kernels see them, dense or with the strides that a plan gives them. Of the
+// data they have that of small constants.
 #pragma once
 
 #include <algorithm>
 #include <vector>
 
 #include "converter/ir/graph.h"
-#include "converter/plan/elide.h"
 #include "runtime/backend/kernel.h"
 
 namespace sinter::convert {
 
 struct CallView {
+  // Larger constants have no data: kernels accept by their dtype and dims.
+  static constexpr size_t kMostData = 4096;
+
   std::vector<TensorView> inputs, outputs;
   OpCall call;
 
@@ -19,6 +22,8 @@ struct CallView {
     for (const ValueId id : node.outputs) outputs.push_back(view(graph, id));
     call = {node.op(), attrs_pointer(node.attrs), inputs, outputs};
   }
+  // storage.strides(id): of a value, in bytes; empty: dense.
+  template <class Storage>
   CallView(const Graph& graph, const Node& node, const Storage& storage) : CallView(graph, node) {
     for (size_t i = 0; i < node.inputs.size(); ++i) stride(storage, node.inputs[i], &inputs[i]);
     for (size_t i = 0; i < node.outputs.size(); ++i) stride(storage, node.outputs[i], &outputs[i]);
@@ -27,15 +32,22 @@ struct CallView {
   CallView& operator=(const CallView&) = delete;
 
  private:
+  template <class Storage>
   static void stride(const Storage& storage, ValueId id, TensorView* v) {
     if (id >= 0) std::copy(storage.strides(id).begin(), storage.strides(id).end(), v->strides);
   }
-  static TensorView view(const Graph& graph, ValueId id) {
+  std::vector<LoadedBytes> held_;
+
+  TensorView view(const Graph& graph, ValueId id) {
     TensorView v;
     if (id < 0) return v;
     v.dtype = graph.value(id).dtype;
     v.set_shape(graph.value(id).dims);
     v.constant = graph.is_constant(id);
+    if (v.constant && graph.value(id).constant->byte_size() <= kMostData) {
+      held_.push_back(graph.value(id).constant->load());
+      v.data = const_cast<std::byte*>(held_.back().bytes.data());
+    }
     return v;
   }
 };

@@ -1,4 +1,4 @@
-#include "converter/report/unfinished.h"
+#include "converter/files/unfinished.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "converter/report/errors.h"
+#include "converter/diagnostics/errors.h"
 
 namespace sinter::convert {
 namespace {

@@ -13,8 +13,8 @@
 #include <filesystem>
 #include <functional>
 
-#include "converter/report/errors.h"
-#include "converter/report/unfinished.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/unfinished.h"
 
 namespace sinter::convert {
 
