@@ -1,6 +1,5 @@
 // The window of a convolution, a transposed convolution or a pool, decoded from its attributes and the dims
-// of its weights. No other place reads these lists; kernels, platforms and converter derive from it what they
-// need.
+// of its weights. Kernels, platforms and converter derive from it what they need.
 #pragma once
 
 #include "runtime/backend/kernel.h"
