@@ -117,7 +117,7 @@ def device_ops():
         elif line.startswith("//"):
             comment.append(line[2:].strip())
         elif line.startswith("SINTER_OP("):
-            m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), "
+            m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), \w+, \w+, \w+, "
                              r"ATTRS\((.*)\)\)", line)
             name, number, i0, i1, o0, o1, _, _, traits, attrs = m.groups()
             result = " ".join(comment)

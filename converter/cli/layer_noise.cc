@@ -6,31 +6,14 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
 
-bool only_moves(Op op) {
-  switch (op) {
-    case Op::kView:
-    case Op::kCopy:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kTile:
-    case Op::kBroadcast:
-    case Op::kGather:
-    case Op::kGatherElements:
-    case Op::kGatherNd:
-    case Op::kConcat:
-    case Op::kMaxPool:
-    case Op::kPad:
-    case Op::kReverseSequence:
-      return true;
-    default:
-      return false;
-  }
-}
+// Whether the results are elements of the operands, as far as the operation alone shows.
+bool passes_elements(Op op) { return moves(op) || op == Op::kMaxPool; }
 
 ConstantPtr transposed(const ConstantPtr& c, const std::vector<int64_t>& perm) {
   if (perm.empty()) return c;
@@ -202,7 +185,7 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
       row.op = model_.step_op(step);
       row.dtype = v.dtype, row.judged = rows_.size() - 1;
       row.accumulated = NoiseMeter(channels, value.params, value.rescaled);
-      if (!only_moves(op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
+      if (!passes_elements(op)) row.own = NoiseMeter(channels, value.params, value.rescaled);
     }
     const TensorView x = as_view(x_, v), y = as_view(y_, v);
     if (!forcing_) {
@@ -216,7 +199,7 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
     if (forcing_) row.accumulated.rescale(x_);
   }
   const bool numeric = value.params || is_float(v.dtype);
-  if (forcing_ && numeric && !only_moves(op)) write_numbers(v, value.params, x_);
+  if (forcing_ && numeric && !passes_elements(op)) write_numbers(v, value.params, x_);
 }
 
 std::vector<const LayerNoise::Row*> LayerNoise::rows() const {

@@ -7,6 +7,7 @@
 
 #include "converter/import/bounded_operands.h"
 #include "converter/import/lower.h"
+#include "converter/ir/op_table.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -15,13 +16,32 @@ namespace {
 using Ids = BoundedOperands::Ids;
 using LengthList = BoundedOperands::LengthList;
 
+template <class A, class... Others>
+constexpr bool one_of = (std::is_same_v<A, Others> || ...);
+
+// Operations that take no bounded dimension. No ONNX operator becomes an integer row while it is lowered.
+template <class A>
+constexpr bool kHasNoRule =
+    one_of<A, AttentionAttrs, RopeAttrs, ReverseSequenceAttrs, CacheUpdateAttrs, DynamicQuantizeAttrs,
+           CheckLengthAttrs, IfAttrs, LoopAttrs, std::monostate> ||
+    one_of<A, QConvAttrs, QDepthwiseConvAttrs, QConvTransposeAttrs, QFullyConnectedAttrs, QMatMulAttrs,
+           LutAttrs, QAvgPoolAttrs, QMeanAttrs, QPReluAttrs, QSoftmaxAttrs, QResizeAttrs, QTableAttrs,
+           QLstmAttrs, QGruAttrs>;
+
 class BoundedEmitter : private BoundedOperands {
  public:
   using BoundedOperands::BoundedOperands;
 
   Ids run() {
-    if ((op_info(op_of(attrs_))->traits & kElementwise) != 0) return elementwise();
-    return std::visit([&](const auto& a) { return rule(a); }, attrs_);
+    return std::visit(
+        [&](const auto& a) {
+          using A = std::decay_t<decltype(a)>;
+          if constexpr (requires { requires row_has(A::kOp, kElementwise); })
+            return elementwise();
+          else
+            return rule(a);
+        },
+        attrs_);
   }
 
  private:
@@ -35,6 +55,8 @@ class BoundedEmitter : private BoundedOperands {
 
   template <class A>
   Ids rule(const A&) {
+    static_assert(kHasNoRule<A>,
+                  "this operation needs a rule for bounded dimensions, or a place in kHasNoRule");
     return refuse();
   }
   Ids rule(const ViewAttrs& a) {

@@ -6,6 +6,7 @@
 
 #include "converter/import/lower.h"
 #include "converter/ir/integer_range.h"
+#include "converter/ir/op_traits.h"
 #include "converter/types/settle.h"
 
 namespace sinter::convert {
@@ -23,22 +24,6 @@ const Node* producer_of(const Graph& graph, ValueId id) {
   return nullptr;
 }
 
-bool moves_data(Op op) {
-  switch (op) {
-    case Op::kView:
-    case Op::kCopy:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kConcat:
-    case Op::kTile:
-    case Op::kBroadcast:
-    case Op::kGather:
-      return true;
-    default:
-      return false;
-  }
-}
-
 // Everything that the value's elements come from satisfies `source`; what only moves data is passed through.
 template <class Source>
 bool comes_from(const Graph& graph, ValueId id, int depth, const Source& source) {
@@ -46,8 +31,11 @@ bool comes_from(const Graph& graph, ValueId id, int depth, const Source& source)
   const Value& value = graph.value(id);
   const Node* node = value.constant ? nullptr : producer_of(graph, id);
   if (source(value, node)) return true;
-  if (node == nullptr || !moves_data(node->op())) return false;
-  const size_t operands = node->op() == Op::kGather ? 1 : node->inputs.size();
+  if (node == nullptr) return false;
+  const size_t operands = moves_one(node->attrs)                         ? 1
+                          : elements_of(node->op()) == Elements::kJoined ? node->inputs.size()
+                                                                         : 0;
+  if (operands == 0) return false;
   for (size_t i = 0; i < operands; ++i)
     if (!comes_from(graph, node->inputs[i], depth - 1, source)) return false;
   return true;
@@ -65,8 +53,10 @@ bool exact_in_float(const Graph& graph, ValueId id) {
     }
     if (const auto* clamp = node->as<ClampAttrs>())
       return clamp->min >= -kExactInFloat32 && clamp->max <= kExactInFloat32;
-    // Positions along an axis.
-    if (node->op() == Op::kArgReduce || node->op() == Op::kTopK || node->op() == Op::kNonZero)
+    // TopK gives the elements of integers, too.
+    const bool positions = elements_of(node->op()) == Elements::kPositions ||
+                           (node->as<TopKAttrs>() != nullptr && is_float(graph.value(node->inputs[0]).dtype));
+    if (positions)
       return std::all_of(graph.value(node->inputs[0]).dims.begin(), graph.value(node->inputs[0]).dims.end(),
                          [](int64_t d) { return d <= kExactInFloat32; });
     return false;
@@ -79,28 +69,17 @@ bool bounded(const Graph& graph, ValueId id) {
   return comes_from(graph, id, kDepth, [&](const Value& v, const Node* node) {
     if (v.constant) return survives(*v.constant, DType::kFloat32, false);
     if (node == nullptr) return false;
-    switch (node->op()) {
-      case Op::kSigmoid:
-      case Op::kTanh:
-      case Op::kSoftmax:
-      case Op::kErf:
-      case Op::kHardSigmoid:
-      case Op::kLayerNorm:
-      case Op::kRmsNorm:
-      case Op::kGroupNorm:
-        return true;
-      case Op::kTrig: {
-        const auto fn = static_cast<TrigFn>(node->as<TrigAttrs>()->fn);
-        return fn == TrigFn::kSin || fn == TrigFn::kCos || fn == TrigFn::kAtan || fn == TrigFn::kAsin ||
-               fn == TrigFn::kAcos;
-      }
-      case Op::kCast:
-        // From float32 or narrower, or from a small integer.
-        return graph.value(node->inputs[0]).dtype != DType::kFloat64 &&
-               (is_float(graph.value(node->inputs[0]).dtype) || exact_in_float(graph, node->inputs[0]));
-      default:
-        return false;
+    const Elements elements = elements_of(node->op());
+    if (elements == Elements::kWithinOne || elements == Elements::kNormalized) return true;
+    if (const auto* trig = node->as<TrigAttrs>()) {
+      const auto fn = static_cast<TrigFn>(trig->fn);
+      return fn == TrigFn::kSin || fn == TrigFn::kCos || fn == TrigFn::kAtan || fn == TrigFn::kAsin ||
+             fn == TrigFn::kAcos;
     }
+    // From float32 or narrower, or from a small integer.
+    const DType from = node->inputs.empty() ? DType::kNone : graph.value(node->inputs[0]).dtype;
+    return node->as<CastAttrs>() != nullptr && from != DType::kFloat64 &&
+           (is_float(from) || exact_in_float(graph, node->inputs[0]));
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
+#include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
 #include "runtime/kernels/reference.h"
 
@@ -133,8 +134,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   // Narrow floats are computed in float32, except where elements are only moved or converted.
   const OpInfo* info = op_info(op_of(attrs));
   const Op op = op_of(attrs);
-  const bool moves =
-      (info->traits & kMovement) != 0 || op == Op::kCast || op == Op::kQuantize || op == Op::kDequantize;
+  const bool moves = has_traits(op, kMovement) || elements_of(op) == Elements::kConverted;
   bool widen = false;
   if (!moves)
     for (const ConstantPtr& c : inputs) widen |= c && narrow_float(c->dtype());
@@ -202,7 +202,7 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
     if (computed_again(attrs, result))
       result = computed_when_read(attrs, inputs, result->dtype(), result->dims());
   }
-  const bool moved = (info->traits & kMovement) != 0 && output_count == 1 && narrow_float(out_facts[0].dtype);
+  const bool moved = has_traits(op, kMovement) && output_count == 1 && narrow_float(out_facts[0].dtype);
   if (moved && std::any_of(inputs.begin(), inputs.end(), [](const auto& c) { return c && c->wide(); })) {
     std::vector<ConstantPtr> wide_inputs, wide_outputs;
     SINTER_RETURN_IF_ERROR(widened(inputs, &wide_inputs));
@@ -257,7 +257,7 @@ Status Builder::emit(OpAttrs attrs, std::vector<ValueId> inputs, const std::vect
       // A weight keeps its name through what is done to it.
       const bool weight = folded.size() == 1 && !inputs.empty() && inputs[0] >= 0 &&
                           folded[0]->byte_size() >= kRecipeBytes &&
-                          (widens_alone(attrs) || (op_info(op_of(attrs))->traits & kMovement) != 0);
+                          (widens_alone(attrs) || has_traits(op_of(attrs), kMovement));
       const std::string name = weight ? graph_->value(inputs[0]).name : std::string();
       if (origin_.op_type == "Cast" || origin_.op_type == "CastLike") folded[0] = written_cast(folded[0]);
       for (ConstantPtr& c : folded) results->push_back(graph_->add_constant(std::move(c), name));

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "converter/ir/op_traits.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -75,17 +76,9 @@ class Prover {
       const Range a = in(0), b = in(1);
       return a && b ? Range(combine(*a, *b)) : std::nullopt;
     };
+    if (moves_one(node.attrs)) return in(0);
     switch (node.op()) {
       case Op::kCast:
-      case Op::kView:
-      case Op::kCopy:
-      case Op::kTranspose:
-      case Op::kSlice:
-      case Op::kTile:
-      case Op::kBroadcast:
-      case Op::kGather:
-      case Op::kGatherElements:
-      case Op::kGatherNd:
       case Op::kCheckLength:
         return in(0);
       case Op::kConcat:

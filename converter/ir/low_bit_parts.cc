@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
 
 namespace sinter::convert {
@@ -25,23 +26,6 @@ ConstantPtr evaluated_parts(const OpAttrs& attrs, std::vector<ConstantPtr> input
 ConstantPtr broadcast(const ConstantPtr& c, const Dims& dims) {
   return c->dims() == dims ? c
                            : evaluated_parts(BroadcastAttrs{IntList(std::span<const int64_t>(dims))}, {c});
-}
-
-bool moves(const OpAttrs& attrs) {
-  switch (op_of(attrs)) {
-    case Op::kView:
-      return std::get<ViewAttrs>(attrs).dtype < 0;
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kTile:
-    case Op::kBroadcast:
-    case Op::kGather:
-    case Op::kGatherNd:
-    case Op::kGatherElements:
-      return true;
-    default:
-      return false;
-  }
 }
 
 template <class A>
@@ -224,7 +208,7 @@ void push_divided(ConstantPtr scaled, LowBitParts p, All* result) {
 All parts_of(const ConstantPtr& c) {
   All result;
   if (const Recipe* r = c->recipe().get()) {
-    if (moves(r->attrs)) {
+    if (moves_one(r->attrs)) {
       result = moved(c);
     } else if (std::holds_alternative<ConcatAttrs>(r->attrs)) {
       result = joined(c);

@@ -1,6 +1,7 @@
 // drop-roundings: a normalization or softmax that the model computes in float32 and then casts to float16 or
 // bfloat16, for layers that are computed in float32 here, is not rounded in between (rule cast.norm). Its
 // values are bounded, so that only the rounding goes.
+#include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 
@@ -36,19 +37,9 @@ class DropRoundings {
     const int n = e_.producer(id);
     if (n < 0) return false;
     const Node& node = e_.node(n);
-    switch (node.op()) {
-      case Op::kSoftmax:
-      case Op::kRmsNorm:
-      case Op::kLayerNorm:
-      case Op::kGroupNorm:
-        return true;
-      case Op::kMul:
-        return inverse_root(node.inputs[0]) || inverse_root(node.inputs[1]);
-      case Op::kDiv:
-        return e_.made_by<SqrtAttrs>(node.inputs[1]) >= 0;
-      default:
-        return false;
-    }
+    if (elements_of(node.op()) == Elements::kNormalized || node.as<SoftmaxAttrs>() != nullptr) return true;
+    if (node.as<MulAttrs>() != nullptr) return inverse_root(node.inputs[0]) || inverse_root(node.inputs[1]);
+    return node.as<DivAttrs>() != nullptr && e_.made_by<SqrtAttrs>(node.inputs[1]) >= 0;
   }
   bool inverse_root(ValueId id) {
     if (e_.made_by<RsqrtAttrs>(id) >= 0) return true;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <variant>
 
+#include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
@@ -51,15 +52,7 @@ class DropSubnormals {
 
   int run() {
     for (int n = 0; n < e_.size(); ++n) {
-      switch (e_.node(n).op()) {
-        case Op::kConv:
-        case Op::kDepthwiseConv:
-        case Op::kConvTranspose:
-        case Op::kFullyConnected:
-          break;
-        default:
-          continue;
-      }
+      if (!is_weighted_product(e_.node(n).op())) continue;
       const double bound = magnitude(e_.node(n).inputs[0], kDepth);
       for (size_t i = 1; i < e_.node(n).inputs.size(); ++i) drop(n, i, bound);
     }
@@ -106,26 +99,11 @@ class DropSubnormals {
         },
         node.attrs);
     if (std::isfinite(clamped)) return clamped;
-    switch (node.op()) {
-      case Op::kClamp: {
-        const auto& a = *node.as<ClampAttrs>();
-        return std::max(std::fabs(a.min), std::fabs(a.max));
-      }
-      case Op::kSigmoid:
-      case Op::kTanh:
-      case Op::kHardSigmoid:
-        return 1;
-      case Op::kSoftmax:
-        return node.as<SoftmaxAttrs>()->log != 0 ? kInfinity : 1;
-      case Op::kView:
-      case Op::kTranspose:
-      case Op::kCopy:
-      case Op::kMaxPool:
-      case Op::kAvgPool:
-        return magnitude(node.inputs[0], depth - 1);
-      default:
-        return kInfinity;
-    }
+    if (const auto* clamp = node.as<ClampAttrs>())
+      return std::max(std::fabs(clamp->min), std::fabs(clamp->max));
+    if (is_within_one(node.attrs)) return 1;
+    const bool passes = moves_whole(node.attrs) || work_kind(node.op()) == WorkKind::kPool;
+    return passes ? magnitude(node.inputs[0], depth - 1) : kInfinity;
   }
 
   Editor e_;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 
+#include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 #include "runtime/core/op_enums.h"
@@ -39,28 +40,19 @@ class FiniteMasks {
     // A mask of many layers: once all that read it have turned out to be before a softmax.
     if (n < 0 || depth == 0 || ++arrived_[id] != e_.reads(id)) return;
     const Node node = e_.node(n);
-    switch (node.op()) {
-      case Op::kMul:
-        replace(n, 0, false), replace(n, 1, false);
-        break;
-      case Op::kAdd:
-        replace(n, 0, true), replace(n, 1, true);
-        visit(node.inputs[0], depth - 1), visit(node.inputs[1], depth - 1);
-        break;
-      case Op::kWhere:
-        replace(n, 1, false), replace(n, 2, false);
-        visit(node.inputs[1], depth - 1), visit(node.inputs[2], depth - 1);
-        break;
-      case Op::kView:
-      case Op::kTranspose:
-      case Op::kBroadcast:
-      case Op::kCast:
-      case Op::kCopy:
-        visit(node.inputs[0], depth - 1);
-        if (node.op() == Op::kCast) keep_wide(n);
-        break;
-      default:
-        break;
+    if (node.as<MulAttrs>() != nullptr) {
+      replace(n, 0, false), replace(n, 1, false);
+    } else if (node.as<AddAttrs>() != nullptr) {
+      replace(n, 0, true), replace(n, 1, true);
+      visit(node.inputs[0], depth - 1), visit(node.inputs[1], depth - 1);
+    } else if (node.as<WhereAttrs>() != nullptr) {
+      replace(n, 1, false), replace(n, 2, false);
+      visit(node.inputs[1], depth - 1), visit(node.inputs[2], depth - 1);
+    } else if (moves_whole(node.attrs)) {
+      visit(node.inputs[0], depth - 1);
+    } else if (node.as<CastAttrs>() != nullptr) {
+      visit(node.inputs[0], depth - 1);
+      keep_wide(n);
     }
   }
 
@@ -125,19 +117,10 @@ class FiniteMasks {
     const int n = e_.producer(id);
     if (n < 0) return false;
     const Node& node = e_.node(n);
-    switch (node.op()) {
-      case Op::kMul:
-      case Op::kAdd:
-      case Op::kWhere:
-      case Op::kView:
-      case Op::kTranspose:
-      case Op::kBroadcast:
-      case Op::kCopy:
-        return std::any_of(node.inputs.begin(), node.inputs.end(),
-                           [&](ValueId v) { return holds_beyond(v, limit, depth - 1); });
-      default:
-        return false;
-    }
+    const bool masks = node.as<MulAttrs>() != nullptr || node.as<AddAttrs>() != nullptr ||
+                       node.as<WhereAttrs>() != nullptr || moves_whole(node.attrs);
+    return masks && std::any_of(node.inputs.begin(), node.inputs.end(),
+                                [&](ValueId v) { return holds_beyond(v, limit, depth - 1); });
   }
 
   static bool has_lost_row(const Constant& c, const std::vector<double>& items) {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
 #include "converter/passes/float16_rules.h"
 #include "converter/passes/pass.h"
@@ -80,7 +81,7 @@ class Islands {
         ++summary_.concerned;
         refusals_[n] = rules_.refusal(static_cast<int>(n));
         half_node_[n] = refusals_[n].empty();
-      } else if (Float16Rules::moves(node) && graph_.value(node.outputs[0]).dtype == DType::kFloat32) {
+      } else if (moves_by_attributes(node.attrs) && graph_.value(node.outputs[0]).dtype == DType::kFloat32) {
         bool all = true, any = false;
         for (const ValueId id : node.inputs) {
           if (id < 0) continue;
@@ -108,12 +109,11 @@ class Islands {
     }
     std::vector<bool> worth(graph_.nodes.size());
     for (size_t n = 0; n < graph_.nodes.size(); ++n)
-      if (half_node_[n] && Float16Rules::is_product(graph_.nodes[n].op()))
-        worth[at(root(static_cast<int>(n)))] = true;
+      if (half_node_[n] && is_product(graph_.nodes[n].op())) worth[at(root(static_cast<int>(n)))] = true;
     for (size_t n = 0; n < graph_.nodes.size(); ++n) {
       if (!half_node_[n] || worth[at(root(static_cast<int>(n)))]) continue;
       half_node_[n] = false;
-      if (!Float16Rules::moves(graph_.nodes[n]))
+      if (!moves_by_attributes(graph_.nodes[n].attrs))
         refusals_[n] = "no convolution or matrix product beside it computes in float16";
     }
   }
@@ -127,7 +127,7 @@ class Islands {
                  TypeEffect::kKept);
         continue;
       }
-      if (Float16Rules::moves(node)) continue;
+      if (moves_by_attributes(node.attrs)) continue;
       ++summary_.computed;
       if (!rules_.unproven(static_cast<int>(n))) continue;
       if (summary_.unproven++ == 0) summary_.first_unproven = node.name, summary_.first_op = node.origin;
@@ -221,8 +221,8 @@ class Islands {
       graph_.value(fresh).extents = value.extents, graph_.value(fresh).order = value.order;
       half_[static_cast<size_t>(id)] = fresh;
       record(node, value.name, DType::kFloat32, DType::kFloat16,
-             Float16Rules::moves(node) ? "moved in float16, like its operand"
-                                       : "the target computes it in float16, on request",
+             moves_by_attributes(node.attrs) ? "moved in float16, like its operand"
+                                             : "the target computes it in float16, on request",
              TypeEffect::kNarrowed);
       id = fresh;
     }

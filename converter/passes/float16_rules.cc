@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "converter/ir/call_view.h"
+#include "converter/ir/op_traits.h"
 #include "runtime/core/float_formats.h"
 #include "runtime/core/op_enums.h"
 
@@ -58,38 +59,6 @@ bool filters_first(const Node& node) {
 
 bool is_float32(const Graph& graph, ValueId id) {
   return id >= 0 && graph.value(id).dtype == DType::kFloat32;
-}
-
-// Operations that some target may compute in float16. The others stay in float32 whatever it has: sums of
-// many terms, norms, softmax (rule accumulate.wide), angles, exponentials.
-bool candidate(const Node& node) {
-  switch (node.op()) {
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-    case Op::kConvTranspose:
-    case Op::kFullyConnected:
-    case Op::kMatMul:
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kAbs:
-    case Op::kNeg:
-    case Op::kClamp:
-    case Op::kSigmoid:
-    case Op::kTanh:
-    case Op::kSilu:
-    case Op::kHardSwish:
-    case Op::kLeakyRelu:
-    case Op::kPRelu:
-    case Op::kMaxPool:
-    case Op::kAvgPool:
-    case Op::kResize:
-      return true;
-    default:
-      return false;
-  }
 }
 
 // What a result is a sum of.
@@ -154,33 +123,6 @@ bool Float16Rules::Origins::has(const Graph& graph, const Node& node) const {
                      [&](ValueId id) { return id >= 0 && values.count(graph.value(id).name) != 0; });
 }
 
-bool Float16Rules::moves(const Node& node) {
-  const auto* view = node.as<ViewAttrs>();
-  const auto* resize = node.as<ResizeAttrs>();
-  switch (node.op()) {
-    case Op::kView:
-      return view->dtype < 0;
-    case Op::kCopy:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kConcat:
-    case Op::kTile:
-    case Op::kBroadcast:
-    case Op::kPad:
-      return true;
-    case Op::kResize:
-      return resize->mode == static_cast<int64_t>(ResizeMode::kNearest) &&
-             resize->coordinates != static_cast<int64_t>(ResizeCoordinates::kTfCropAndResize);
-    default:
-      return false;
-  }
-}
-
-bool Float16Rules::is_product(Op op) {
-  return op == Op::kConv || op == Op::kDepthwiseConv || op == Op::kConvTranspose ||
-         op == Op::kFullyConnected || op == Op::kMatMul;
-}
-
 bool Float16Rules::exact(const Constant& c) {
   bool all = true;
   for_each_float(c, true, [&](float v, size_t) { all &= v != v || float16_value(float16_bits(v)) == v; });
@@ -211,7 +153,9 @@ void Float16Rules::read_ledger() {
 
 bool Float16Rules::concerns(int n) const {
   const Node& node = graph_.nodes[static_cast<size_t>(n)];
-  if (!node.bodies.empty() || node.outputs.empty() || node.op() == Op::kCast || moves(node)) return false;
+  if (!node.bodies.empty() || node.outputs.empty() || node.op() == Op::kCast ||
+      moves_by_attributes(node.attrs))
+    return false;
   if (!is_float32(graph_, node.outputs[0]) || other_.has(graph_, node)) return false;
   return half_.values.empty() || half_.has(graph_, node);
 }
@@ -321,23 +265,17 @@ double Float16Rules::product_bound(const Node& node) const {
 // Backwards from what needs more than the precision of float16, forwards from integers.
 void Float16Rules::find_wide() {
   const auto elementwise = [](const Node& node) {
-    return (op_info(node.op())->traits & kElementwise) != 0 || moves(node);
+    return is_elementwise(node.op()) || moves_by_attributes(node.attrs);
   };
   for (size_t n = graph_.nodes.size(); n-- > 0;) {
     const Node& node = graph_.nodes[n];
     const char* why = nullptr;
-    switch (node.op()) {
-      case Op::kSoftmax:
-        why = "it goes into a softmax, before which nothing is rounded to float16";
-        break;
-      case Op::kTrig:
-      case Op::kExp:
-        why = "an exponential or angle is made of it";
-        break;
-      default:
-        if (elementwise(node) && !node.outputs.empty() && node.outputs[0] >= 0)
-          why = wide_[static_cast<size_t>(node.outputs[0])];
-    }
+    if (node.as<SoftmaxAttrs>() != nullptr)
+      why = "it goes into a softmax, before which nothing is rounded to float16";
+    else if (node.as<TrigAttrs>() != nullptr || node.as<ExpAttrs>() != nullptr)
+      why = "an exponential or angle is made of it";
+    else if (elementwise(node) && !node.outputs.empty() && node.outputs[0] >= 0)
+      why = wide_[static_cast<size_t>(node.outputs[0])];
     if (why == nullptr) continue;
     for (const ValueId id : node.inputs)
       if (is_float32(graph_, id)) wide_[static_cast<size_t>(id)] = why;
@@ -359,7 +297,7 @@ void Float16Rules::find_wide() {
 
 std::string Float16Rules::refusal(int n) const {
   const Node& node = graph_.nodes[static_cast<size_t>(n)];
-  if (!candidate(node)) return fmt::format("{} stays in float32", op_name(node.op()));
+  if (!has_traits(node.op(), kFloat16Suffices)) return fmt::format("{} stays in float32", op_name(node.op()));
   for (const auto& list : {node.inputs, node.outputs})
     for (const ValueId id : list)
       if (id >= 0 && !is_float32(graph_, id)) return "an operand is not floating-point";

@@ -26,10 +26,6 @@ class Float16Rules {
  public:
   Float16Rules(const Graph& graph, const AcceptCall& accept, const Reached& reached);
 
-  // Only moves elements: float16 where its operands are.
-  static bool moves(const Node& node);
-  // What float16 is worth a cast for.
-  static bool is_product(Op op);
   // Whether node n computes what the model has in float16, or, where nothing in the model is float16, in
   // float32.
   bool concerns(int n) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/min_cut.h"
 #include "converter/passes/pass.h"
@@ -14,22 +15,7 @@
 namespace sinter::convert {
 namespace {
 
-bool is_spatial(Op op) {
-  switch (op) {
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-    case Op::kConvTranspose:
-    case Op::kMaxPool:
-    case Op::kAvgPool:
-    case Op::kGroupNorm:
-    case Op::kLrn:
-    case Op::kGridSample:
-    case Op::kRoiAlign:
-      return true;
-    default:
-      return false;
-  }
-}
+bool is_spatial(Op op) { return has_traits(op, kChannelsLast); }
 
 // Bytes that Transposes and such move, with a little for the step itself.
 int64_t moved_bytes(const Value& v, const IntList& perm) {
@@ -140,7 +126,7 @@ class Relayout {
     const auto& r = plan(n).relabelled;
     const ValueId id = old_.nodes[static_cast<size_t>(n)].inputs[operand];
     if (!r || !r->tied[operand] || id < 0) return false;
-    if ((op_info(old_.nodes[static_cast<size_t>(n)].op())->traits & kElementwise) == 0) return true;
+    if (!is_elementwise(old_.nodes[static_cast<size_t>(n)].op())) return true;
     return rank(id) == rank(old_.nodes[static_cast<size_t>(n)].outputs[0]);
   }
 
@@ -307,7 +293,7 @@ class Relayout {
   }
 
   void place_framed(const Node& node, const Relabelled& relabelled) {
-    const bool elementwise = (op_info(node.op())->traits & kElementwise) != 0;
+    const bool elementwise = is_elementwise(node.op());
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 
+#include "converter/ir/op_traits.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 
@@ -39,23 +41,12 @@ class NarrowIntegers {
   int run() {
     for (int n = 0; n < e_.size(); ++n) {
       const Node& node = e_.node(n);
-      switch (node.op()) {
-        case Op::kGather:
-        case Op::kGatherElements:
-        case Op::kGatherNd:
-        case Op::kScatterElements:
-        case Op::kScatterNd:
-          root(n, {1});
-          break;
-        case Op::kCompare:
-          root(n, {0, 1});
-          break;
-        case Op::kCast:
-          if (e_.value(node.outputs[0]).dtype != DType::kInt32) root(n, {0});
-          break;
-        default:
-          break;
-      }
+      if (reads_indices(node.op()))
+        root(n, {1});
+      else if (node.as<CompareAttrs>() != nullptr)
+        root(n, {0, 1});
+      else if (node.as<CastAttrs>() != nullptr && e_.value(node.outputs[0]).dtype != DType::kInt32)
+        root(n, {0});
     }
     return e_.commit();
   }
@@ -114,58 +105,31 @@ class NarrowIntegers {
       if (!range) return std::nullopt;
       r.push_back(*range);
     }
-    switch (node.op()) {
-      case Op::kAdd:
-        return within(r[0].low + r[1].low, r[0].high + r[1].high);
-      case Op::kSub:
-        return within(r[0].low - r[1].high, r[0].high - r[1].low);
-      case Op::kMul: {
-        const auto [low, high] = std::minmax(
-            {r[0].low * r[1].low, r[0].low * r[1].high, r[0].high * r[1].low, r[0].high * r[1].high});
-        return within(low, high);
-      }
-      case Op::kNeg:
-        return within(-r[0].high, -r[0].low);
-      default: {  // one of the operands' values
-        Range all = r[0];
-        for (const Range& one : r) all = {std::min(all.low, one.low), std::max(all.high, one.high)};
-        return all;
-      }
+    if (node.as<AddAttrs>() != nullptr) return within(r[0].low + r[1].low, r[0].high + r[1].high);
+    if (node.as<SubAttrs>() != nullptr) return within(r[0].low - r[1].high, r[0].high - r[1].low);
+    if (node.as<NegAttrs>() != nullptr) return within(-r[0].high, -r[0].low);
+    if (node.as<MulAttrs>() != nullptr) {
+      const auto [low, high] = std::minmax(
+          {r[0].low * r[1].low, r[0].low * r[1].high, r[0].high * r[1].low, r[0].high * r[1].high});
+      return within(low, high);
     }
+    Range all = r[0];  // one of the operands' values
+    for (const Range& one : r) all = {std::min(all.low, one.low), std::max(all.high, one.high)};
+    return all;
   }
 
   // The operands of which the result is a sum, a product or a choice; none: an operation that is not
   // analysed.
   static std::vector<size_t> terms(const Node& node) {
-    switch (node.op()) {
-      case Op::kAdd:
-        return unclamped(node.as<AddAttrs>()) ? std::vector<size_t>{0, 1} : std::vector<size_t>{};
-      case Op::kSub:
-        return unclamped(node.as<SubAttrs>()) ? std::vector<size_t>{0, 1} : std::vector<size_t>{};
-      case Op::kMul:
-        return unclamped(node.as<MulAttrs>()) ? std::vector<size_t>{0, 1} : std::vector<size_t>{};
-      case Op::kMin:
-      case Op::kMax:
-        return {0, 1};
-      case Op::kWhere:
-        return {1, 2};
-      case Op::kView:
-        return node.as<ViewAttrs>()->dtype < 0 ? std::vector<size_t>{0} : std::vector<size_t>{};
-      case Op::kNeg:
-      case Op::kTranspose:
-      case Op::kSlice:
-      case Op::kBroadcast:
-      case Op::kCopy:
-      case Op::kGather:
-        return {0};
-      case Op::kConcat: {
-        std::vector<size_t> all(node.inputs.size());
-        for (size_t i = 0; i < all.size(); ++i) all[i] = i;
-        return all;
-      }
-      default:
-        return {};
-    }
+    const bool sum = unclamped(node.as<AddAttrs>()) || unclamped(node.as<SubAttrs>());
+    if (sum || unclamped(node.as<MulAttrs>())) return {0, 1};
+    if (node.as<MinAttrs>() != nullptr || node.as<MaxAttrs>() != nullptr) return {0, 1};
+    if (node.as<WhereAttrs>() != nullptr) return {1, 2};
+    if (node.as<NegAttrs>() != nullptr || moves_one(node.attrs)) return {0};
+    if (node.as<ConcatAttrs>() == nullptr) return {};
+    std::vector<size_t> all(node.inputs.size());
+    std::iota(all.begin(), all.end(), size_t{0});
+    return all;
   }
 
   // The same value in int32; `known` covers all of it.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "converter/ir/op_traits.h"
+
 namespace sinter::convert {
 
 IntList Frame::perm(int rank) const {
@@ -73,7 +75,7 @@ std::optional<Relabelled> relabel(const Graph& graph, const Node& node, const Fr
   const auto moved = [&](int64_t a) { return frame.axis(rank, a); };
   const auto result = [&](OpAttrs attrs) { return Relabelled{std::move(attrs), first, true}; };
 
-  if ((op_info(node.op())->traits & kElementwise) != 0) {
+  if (is_elementwise(node.op())) {
     if (graph.value(node.outputs[0]).dims.size() < 3) return std::nullopt;
     return Relabelled{node.attrs, std::vector<bool>(operands, true), true};
   }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
 
 namespace sinter::convert {
@@ -14,34 +15,6 @@ namespace {
 using Affected = bool (*)(DType);
 bool narrow(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
 bool is_double(DType t) { return t == DType::kFloat64; }
-
-// Where float16's range or bfloat16's few bits would be lost in a sum.
-bool accumulates(Op op) {
-  switch (op) {
-    case Op::kReduce:
-    case Op::kCumulate:
-    case Op::kSoftmax:
-    case Op::kLayerNorm:
-    case Op::kRmsNorm:
-    case Op::kGroupNorm:
-    case Op::kLrn:
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-    case Op::kConvTranspose:
-    case Op::kFullyConnected:
-    case Op::kLowBitFullyConnected:
-    case Op::kMatMul:
-    case Op::kAttention:
-    case Op::kAvgPool:
-    case Op::kLstm:
-    case Op::kGru:
-    case Op::kRnn:
-    case Op::kDft:
-      return true;
-    default:
-      return false;
-  }
-}
 
 // A Cast that the model wrote to a narrow type rounds; everything else narrow is only the type that the model
 // happened to compute in.
@@ -202,6 +175,7 @@ class Retyping {
 
   void record(const Node& node, const Value& value) {
     const bool wider = affected_ == narrow;
+    // Where float16's range or bfloat16's few bits would be lost in a sum.
     const bool sum = wider && accumulates(node.op()) && !value.constant;
     graph_.ledger->add(
         {value.name,

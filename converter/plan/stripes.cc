@@ -6,6 +6,7 @@
 #include <map>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 
 namespace sinter::convert {
 namespace {
@@ -57,8 +58,6 @@ bool works_on_rows(const Graph& graph, const Node& node) {
       return false;
   }
 }
-
-bool is_elementwise(const Node& node) { return (op_info(node.op())->traits & kElementwise) != 0; }
 
 RowRange all_rows(const Graph& graph, ValueId id) { return {0, graph.value(id).dims[kRowAxis]}; }
 
@@ -212,7 +211,7 @@ bool has_rows(const Graph& graph, const Node& node) {
            v.memory == 0;
   };
   if (!plain(y) || y.constant != nullptr) return false;
-  if (is_elementwise(node)) {
+  if (is_elementwise(node.op())) {
     // An operand without leading axes must have none of the rows' either.
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       if (id == kAbsent) return true;
@@ -241,7 +240,7 @@ bool has_rows(const Graph& graph, const Node& node) {
 }
 
 std::optional<RowsRead> rows_read(const Graph& graph, const Node& node, size_t operand, RowRange out) {
-  if (is_elementwise(node)) {
+  if (is_elementwise(node.op())) {
     const Dims &x = graph.value(node.inputs[operand]).dims, &y = graph.value(node.outputs[0]).dims;
     if (x.size() < y.size() || x[kRowAxis] != y[kRowAxis]) return std::nullopt;
     return RowsRead{out};

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/quantizer.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "converter/ir/op_traits.h"
+
 namespace sinter::convert {
 
 namespace {
@@ -36,18 +38,9 @@ std::string unexplained(const Graph& graph, const Spoken& spoken) {
 
 // What moves or converts values may do so in any type; arithmetic is the solver's business.
 bool keeps_type(const Node& node) {
-  switch (node.op()) {
-    case Op::kCast:
-    case Op::kQuantize:
-    case Op::kDequantize:
-    case Op::kClassify:
-    case Op::kWhere:
-    case Op::kIf:
-    case Op::kLoop:
-      return true;
-    default:
-      return (op_info(node.op())->traits & kMovement) != 0;
-  }
+  const Op op = node.op();
+  return has_traits(op, kMovement) || has_traits(op, kControl) || elements_of(op) == Elements::kConverted ||
+         op == Op::kClassify || op == Op::kWhere;
 }
 
 // What was put into float16 on request.

@@ -9,11 +9,11 @@ namespace {
 
 constexpr Strides kStridesAny = Strides::kAny;
 constexpr Strides kStridesDense = Strides::kDense, kStridesPixel = Strides::kPixel;
-constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace, Movement = kMovement,
-                   Control = kControl;
+using namespace trait_names;
 
 constexpr OpInfo kRows[] = {
-#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes) \
+#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
+                  attributes)                                                                             \
   {Op::k##name, #name, version, mini, maxi, mino, maxo, kStrides##ins, kStrides##outs, traits},
 #include "schemas/ops.def"
 #undef SINTER_OP

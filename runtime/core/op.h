@@ -69,7 +69,23 @@ inline constexpr int kOpCount = 0
 enum class Strides : uint8_t { kAny, kDense, kPixel };
 
 // Bits of OpInfo::traits.
-enum Trait : uint32_t { kPlain = 0, kElementwise = 1, kInPlace = 2, kMovement = 4, kControl = 8 };
+enum Trait : uint32_t {
+  kPlain = 0,
+  kElementwise = 1,
+  kInPlace = 2,
+  kMovement = 4,
+  kControl = 8,
+  kAccumulates = 16,
+  kChannelsLast = 32,
+  kFloat16Suffices = 64,
+};
+
+// The names that the column `traits` of ops.def has for them.
+namespace trait_names {
+inline constexpr uint32_t Plain = kPlain, Elementwise = kElementwise, InPlace = kInPlace,
+                          Movement = kMovement, Control = kControl, Accumulates = kAccumulates,
+                          ChannelsLast = kChannelsLast, Float16 = kFloat16Suffices;
+}  // namespace trait_names
 
 // One row. max_inputs / max_outputs of -1 mean any number.
 struct OpInfo {
@@ -92,10 +108,11 @@ const char* op_name(Op op);
 #define FLOAT(name, default_value) double name = default_value;
 #define INTS(name) IntList name = {};
 #define FLOATS(name) FloatList name = {};
-#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes) \
-  struct name##Attrs {                                                                      \
-    static constexpr Op kOp = Op::k##name;                                                  \
-    attributes bool operator==(const name##Attrs&) const = default;                         \
+#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
+                  attributes)                                                                             \
+  struct name##Attrs {                                                                                    \
+    static constexpr Op kOp = Op::k##name;                                                                \
+    attributes bool operator==(const name##Attrs&) const = default;                                       \
   };
 #include "schemas/ops.def"
 #undef SINTER_OP
@@ -109,14 +126,15 @@ const char* op_name(Op op);
 #define FLOAT(name, default_value) visitor(#name, a.name);
 #define INTS(name) visitor(#name, a.name);
 #define FLOATS(name) visitor(#name, a.name);
-#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, attributes)     \
-  template <class Visitor>                                                                      \
-  void visit_attrs([[maybe_unused]] name##Attrs& a, [[maybe_unused]] Visitor&& visitor) {       \
-    attributes                                                                                  \
-  }                                                                                             \
-  template <class Visitor>                                                                      \
-  void visit_attrs([[maybe_unused]] const name##Attrs& a, [[maybe_unused]] Visitor&& visitor) { \
-    attributes                                                                                  \
+#define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
+                  attributes)                                                                             \
+  template <class Visitor>                                                                                \
+  void visit_attrs([[maybe_unused]] name##Attrs& a, [[maybe_unused]] Visitor&& visitor) {                 \
+    attributes                                                                                            \
+  }                                                                                                       \
+  template <class Visitor>                                                                                \
+  void visit_attrs([[maybe_unused]] const name##Attrs& a, [[maybe_unused]] Visitor&& visitor) {           \
+    attributes                                                                                            \
   }
 #include "schemas/ops.def"
 #undef SINTER_OP

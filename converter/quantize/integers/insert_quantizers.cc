@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/integer_recurrent.h"
 #include "converter/quantize/integers/table_functions.h"
@@ -65,6 +66,7 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
     return given(any && all);
   };
   if (const auto operands = joined_operands(node); !operands.empty()) return joins(operands);
+  if (integer_row(node.op()).kind == IntegerRow::kNone) return Kind::kFloat;
   switch (node.op()) {
     case Op::kAdd:
     case Op::kSub:
@@ -127,7 +129,8 @@ void round_constants(Graph& g, Node& node, const QuantParams* x, const QuantPara
     node.inputs[1] = g.add_constant(reciprocals(g, node.inputs[1]), g.value(node.inputs[1]).name);
     node.attrs = mul;
   }
-  if (node.as<PReluAttrs>() != nullptr || !joined_operands(node).empty() || moved_operands(node) > 0) return;
+  if (node.as<PReluAttrs>() != nullptr || !joined_operands(node).empty() || selected_operands(node) > 0)
+    return;
   if (y != nullptr && y->type == DType::kInt16) return;  // they have steps enough
   for (ValueId& id : node.inputs) {
     if (id < 0 || !g.is_constant(id) || is_scalar(g, id)) continue;

@@ -1,5 +1,6 @@
 #include "converter/quantize/integers/integer_form.h"
 
+#include "converter/ir/op_traits.h"
 #include "converter/passes/pass.h"
 
 namespace sinter::convert {

@@ -22,8 +22,6 @@ struct QuantizedValue {
   QuantParams params;
 };
 
-// How many of a node's first operands it only moves, or picks the largest or smallest of; 0: it computes.
-size_t moved_operands(const Node& node);
 // The operands that a node takes its results' elements from, each with a range of its own; none: it does not.
 std::vector<size_t> joined_operands(const Node& node);
 // Interpolation between neighbours along one axis or two adjacent ones, as QResize does it: the

@@ -2,51 +2,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 
-size_t moved_operands(const Node& node) {
-  switch (node.op()) {
-    case Op::kView:
-      return node.as<ViewAttrs>()->dtype < 0 ? 1 : 0;
-    case Op::kConcat:
-      return node.inputs.size();
-    case Op::kResize: {
-      const auto& a = *node.as<ResizeAttrs>();
-      return static_cast<ResizeMode>(a.mode) == ResizeMode::kNearest &&
-                     static_cast<ResizeCoordinates>(a.coordinates) != ResizeCoordinates::kTfCropAndResize
-                 ? 1
-                 : 0;
-    }
-    case Op::kReduce: {
-      const auto fn = static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn);
-      return fn == ReduceFn::kMax || fn == ReduceFn::kMin ? 1 : 0;
-    }
-    case Op::kMin:
-    case Op::kMax:
-      return 2;
-    case Op::kCopy:
-    case Op::kTranspose:
-    case Op::kSlice:
-    case Op::kTile:
-    case Op::kBroadcast:
-    case Op::kGather:
-    case Op::kGatherElements:
-    case Op::kGatherNd:
-    case Op::kReverseSequence:
-    case Op::kMaxPool:
-    case Op::kPad:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 bool IntegerForm::sink(int n) {
   const Node node = e.node(n);
-  const size_t moved = moved_operands(node);
+  const size_t moved = selected_operands(node);
   if (moved == 0) return false;
   const QuantizedValue* first = known(node.inputs[0]);
   // The largest of no elements is infinite, which no integer represents.
@@ -76,9 +40,8 @@ bool IntegerForm::sink(int n) {
 }
 
 bool keeps_grid(const Graph& graph, const Node& node) {
-  const Op op = node.op();
-  if (op == Op::kConcat || op == Op::kMin || op == Op::kMax) return false;
-  return moved_operands(node) == 1 || interpolation(graph, node).has_value();
+  if (!joined_operands(node).empty()) return false;
+  return selected_operands(node) == 1 || interpolation(graph, node).has_value();
 }
 
 std::vector<size_t> joined_operands(const Node& node) {
@@ -133,7 +96,7 @@ bool IntegerForm::quantized_before(int n) {
   if (mover < 0 || e.erased(mover) || !e.single_read(node.inputs[0])) return false;
   const Node& moves = e.node(mover);
   const Op op = moves.op();
-  if ((op != Op::kView && op != Op::kTranspose && op != Op::kCopy) || moved_operands(moves) == 0 ||
+  if ((op != Op::kView && op != Op::kTranspose && op != Op::kCopy) || selected_operands(moves) == 0 ||
       e.producer(moves.inputs[0]) < 0)
     return false;
   std::vector<ValueId> inputs = node.inputs;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 
 namespace sinter::convert {
@@ -51,8 +52,7 @@ class IntegerForm::Pointwise {
     if (n < 0 || e.erased(n) || !v.extents.empty() || ++nodes_ > kMostTableNodes) return nullptr;
     const Node& node = e.node(n);
     const bool quantizes = quant_params(e.graph(), node).has_value();
-    if (node.outputs.size() != 1 || !node.bodies.empty() ||
-        (!quantizes && (op_info(node.op())->traits & kElementwise) == 0))
+    if (node.outputs.size() != 1 || !node.bodies.empty() || (!quantizes && !is_elementwise(node.op())))
       return nullptr;
     std::vector<ConstantPtr> inputs;
     for (const ValueId input : node.inputs) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/search/cost.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "runtime/kernels/q_recurrent.h"

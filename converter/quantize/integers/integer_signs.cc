@@ -1,5 +1,6 @@
 // uint8 becomes int8 by moving the zero point by 128: the device computes with signed integers. What is
 // public or read by others stays uint8, behind a table.
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 
 namespace sinter::convert {
@@ -34,7 +35,7 @@ ValueId IntegerForm::signed_integers(int n, ValueId id) {
   if (!fresh) return at->second;
   ValueId result = kAbsent;
   const int p = e.producer(id);
-  const size_t moved = p >= 0 && !e.erased(p) ? moved_operands(e.node(p)) : 0;
+  const size_t moved = p >= 0 && !e.erased(p) ? selected_operands(e.node(p)) : 0;
   if (p >= 0 && !e.erased(p) && is_flip(e.graph(), e.node(p))) {
     result = e.node(p).inputs[0];
   } else if (moved > 0 && e.node(p).as<PadAttrs>() == nullptr) {

@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "converter/ir/op_traits.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -17,8 +19,7 @@ std::vector<ValueId> function_roots(const Graph& g) {
   std::vector<std::set<size_t>> parts(g.values.size());  // the nodes of every function
   for (size_t n = 0; n < g.nodes.size(); ++n) {
     const Node& node = g.nodes[n];
-    if (node.outputs.size() != 1 || node.outputs[0] < 0 || !node.bodies.empty() ||
-        (op_info(node.op())->traits & kElementwise) == 0)
+    if (node.outputs.size() != 1 || node.outputs[0] < 0 || !node.bodies.empty() || !is_elementwise(node.op()))
       continue;
     const Value& out = g.value(node.outputs[0]);
     ValueId root = kAbsent;

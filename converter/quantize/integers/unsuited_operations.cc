@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "converter/ir/op_traits.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -23,8 +24,7 @@ class Steep {
       steep[n] = small != kAbsent;
       const bool inverse = steep[n] && node.op() != Op::kSqrt && node.op() != Op::kLog && is_statistic(small);
       const Op op = node.op();
-      const bool spreads = op == Op::kAdd || op == Op::kSub || op == Op::kMul || op == Op::kView ||
-                           op == Op::kBroadcast || op == Op::kTranspose;
+      const bool spreads = op == Op::kAdd || op == Op::kSub || op == Op::kMul || moves_whole(node.attrs);
       for (const ValueId id : node.inputs)
         if (spreads && id >= 0 && divides[static_cast<size_t>(id)]) divides[y] = steep[n] = true;
       if (inverse) divides[y] = true;
@@ -47,22 +47,14 @@ class Steep {
   ValueId near_zero(const Node& node) const {
     if (roots_[static_cast<size_t>(node.outputs[0])] == node.outputs[0]) return kAbsent;
     ValueId id = kAbsent;
-    switch (node.op()) {
-      case Op::kSqrt:
-      case Op::kRsqrt:
-      case Op::kLog:
-        id = node.inputs[0];
-        break;
-      case Op::kDiv:
-        id = node.inputs[1];
-        break;
-      case Op::kPow: {
-        const auto e = number(node.inputs[1]);
-        if (e && *e < 1) id = node.inputs[0];
-        break;
-      }
-      default:
-        break;
+    if (node.as<SqrtAttrs>() != nullptr || node.as<RsqrtAttrs>() != nullptr ||
+        node.as<LogAttrs>() != nullptr) {
+      id = node.inputs[0];
+    } else if (node.as<DivAttrs>() != nullptr) {
+      id = node.inputs[1];
+    } else if (node.as<PowAttrs>() != nullptr) {
+      const auto e = number(node.inputs[1]);
+      if (e && *e < 1) id = node.inputs[0];
     }
     while (id != kAbsent && !g_.is_constant(id)) {
       if (roots_[static_cast<size_t>(id)] == id) return id;

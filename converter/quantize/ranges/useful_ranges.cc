@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/table_functions.h"
 #include "converter/quantize/ranges/calibrators.h"
@@ -74,7 +75,7 @@ class Useful {
 
   // What is cut and then moved is moved and then cut.
   bool picks(const Node& node) const {
-    return moved_operands(node) == 1 && node.outputs.size() == 1 &&
+    return selected_operands(node) == 1 && node.outputs.size() == 1 &&
            !(node.as<PadAttrs>() != nullptr && node.inputs.size() > 1);
   }
 

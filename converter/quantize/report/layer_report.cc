@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 
 namespace sinter::convert {
@@ -47,7 +48,7 @@ std::vector<Pair> pairs_of(const Graph& exact, const Graph& rounded) {
       pair.rounded = id, pair.exact = at->second, pair.node = &node;
       if (integers) pair.params = QuantParams{v.dtype, v.unit, v.zero};
       pair.rescaled = rescaled;
-      pair.moved = moved_operands(node) > 0;
+      pair.moved = selected_operands(node) > 0;
       pair.shown = seen.insert(name).second || node.as<DequantizeAttrs>() == nullptr;
       const int64_t channels = v.dims.empty() ? 0 : v.dims.back();
       pair.noise = pair.own = NoiseMeter(channels, pair.params, rescaled);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "converter/diagnostics/errors.h"
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/samples/sample_streams.h"
 
 namespace sinter::convert {
@@ -151,8 +152,8 @@ void find_table(const Graph& graph, ValueId id, SampleInput* input) {
       if (input->rows == 0 || rows < input->rows)
         input->rows = rows, input->table = table.name.empty() ? node.name : table.name;
     }
-    const bool hands_on = node.op() == Op::kView || node.op() == Op::kTranspose || node.op() == Op::kCopy ||
-                          (node.op() == Op::kCast && is_integer(graph.value(node.outputs[0]).dtype));
+    const bool hands_on =
+        moves_whole(node.attrs) || (node.op() == Op::kCast && is_integer(graph.value(node.outputs[0]).dtype));
     if (hands_on) find_table(graph, node.outputs[0], input);
   }
 }

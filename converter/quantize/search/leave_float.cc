@@ -6,6 +6,7 @@
 #include <cmath>
 #include <set>
 
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/search/cheaper_in_float.h"
 
@@ -140,7 +141,7 @@ class Leaving {
       if (r < 0 || roles_[static_cast<size_t>(r)] == Role::kFloat || nodes->contains(r)) continue;
       nodes->insert(r);
       const Node& node = graph_.nodes[static_cast<size_t>(r)];
-      if (moved_operands(node) == 1) add_readers(node.outputs[0], nodes);
+      if (selected_operands(node) == 1) add_readers(node.outputs[0], nodes);
     }
   }
   std::vector<Action> actions() const {

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/weights/product_inputs.h"
 #include "converter/quantize/weights/product_weights.h"
@@ -41,7 +42,7 @@ ChannelBalance::ChannelBalance(const Graph& graph, const ChannelScales& channels
     : channels_(channels), groups_(channels.groups().size()), importance_(groups_.size(), 0) {
   for (const Node& node : graph.nodes) {
     // What only moves the channels of one value is not rounded again.
-    if (node.outputs.size() == 1 && moved_operands(node) != 1) look(graph, seen, node.outputs[0]);
+    if (node.outputs.size() == 1 && selected_operands(node) != 1) look(graph, seen, node.outputs[0]);
     read(graph, node, seen);
   }
   for (Group& g : groups_)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "converter/ir/op_table.h"
 #include "converter/quantize/weights/channel_scales.h"
 #include "converter/quantize/weights/product_weights.h"
 #include "runtime/core/op_enums.h"
@@ -9,65 +10,82 @@
 namespace sinter::convert {
 
 bool ChannelScales::visit(size_t n) {
+  using Scales = ChannelScales;
+  using Rule = bool (Scales::*)(const Node&);
+  static constexpr OpRow<Rule> kRules[] = {
+      {Op::kConv, &Scales::product},
+      {Op::kDepthwiseConv, &Scales::product},
+      {Op::kConvTranspose, &Scales::product},
+      {Op::kFullyConnected, &Scales::product},
+      {Op::kMatMul, &Scales::mat_mul},
+      {Op::kAttention, &Scales::attention},
+      {Op::kLayerNorm, &Scales::norm},
+      {Op::kRmsNorm, &Scales::norm},
+      {Op::kGroupNorm, &Scales::norm},
+      {Op::kClamp, &Scales::clamp},
+      {Op::kAbs, &Scales::unary},
+      {Op::kNeg, &Scales::unary},
+      {Op::kCopy, &Scales::unary},
+      {Op::kLeakyRelu, &Scales::unary},
+      {Op::kPRelu, &Scales::slopes},
+      {Op::kMaxPool, &Scales::pooled},
+      {Op::kAvgPool, &Scales::pooled},
+      {Op::kResize, &Scales::pooled},
+      {Op::kPad, &Scales::pooled},
+      {Op::kReduce, &Scales::reduced},
+      {Op::kAdd, &Scales::sum},
+      {Op::kSub, &Scales::sum},
+      {Op::kMul, &Scales::scaled},
+      {Op::kDiv, &Scales::scaled},
+      {Op::kMin, &Scales::extreme},
+      {Op::kMax, &Scales::extreme},
+      {Op::kConcat, &Scales::concat},
+      {Op::kSlice, &Scales::slice},
+      {Op::kView, &Scales::view},
+      {Op::kTranspose, &Scales::moved},
+      {Op::kTile, &Scales::moved},
+      {Op::kBroadcast, &Scales::moved},
+      {Op::kGather, &Scales::moved},
+      // What no rule is worth writing for, and what the scales of channels do not pass.
+      {Op::kQAdd, &Scales::no_rule},
+      {Op::kQMul, &Scales::no_rule},
+      {Op::kQPRelu, &Scales::no_rule},
+      {Op::kQAvgPool, &Scales::no_rule},
+      {Op::kQResize, &Scales::no_rule},
+      {Op::kCheckLength, &Scales::no_rule},
+      {WorkKind::kProduct, &Scales::no_rule},
+      {WorkKind::kDepthwiseProduct, &Scales::no_rule},
+      {WorkKind::kTransposedProduct, &Scales::no_rule},
+      {WorkKind::kMatrixProduct, &Scales::no_rule},
+      {WorkKind::kScatter, &Scales::no_rule},
+      {WorkKind::kConversion, &Scales::no_rule},
+      {WorkKind::kLogic, &Scales::no_rule},
+      {WorkKind::kCheapFunction, &Scales::no_rule},
+      {WorkKind::kFunction, &Scales::no_rule},
+      {WorkKind::kReduction, &Scales::no_rule},
+      {WorkKind::kNormalization, &Scales::no_rule},
+      {WorkKind::kSearch, &Scales::no_rule},
+      {WorkKind::kRotation, &Scales::no_rule},
+      {WorkKind::kSampling, &Scales::no_rule},
+      {WorkKind::kRecurrent, &Scales::no_rule},
+      {WorkKind::kTransform, &Scales::no_rule},
+      {WorkKind::kControl, &Scales::no_rule},
+  };
+  static_assert(unanswered(kRules) == Op{}, "this operation needs a rule for scales of channels, or no_rule");
   const Node& node = graph_.nodes[n];
   if (!node.bodies.empty() || node.inputs.empty() || node.outputs.empty() || node.inputs[0] < 0 ||
       !free_value(node.outputs[0]))
     return false;
-  switch (node.op()) {
-    case Op::kConv:
-    case Op::kDepthwiseConv:
-    case Op::kConvTranspose:
-    case Op::kFullyConnected:
-      return product(node);
-    case Op::kLayerNorm:
-    case Op::kRmsNorm:
-    case Op::kGroupNorm:
-      return norm(node);
-    case Op::kClamp: {
-      const auto& a = *node.as<ClampAttrs>();
-      return same(node, node.inputs[0]) && bounded(node.outputs[0], a.min, a.max);
-    }
-    case Op::kAbs:
-    case Op::kNeg:
-    case Op::kCopy:
-    case Op::kLeakyRelu:
-      return same(node, node.inputs[0]);
-    case Op::kPRelu:
-      return graph_.is_constant(node.inputs[1]) && same(node, node.inputs[0]);
-    case Op::kMaxPool:
-    case Op::kAvgPool:
-    case Op::kResize:
-    case Op::kPad:
-      return pooled(node);
-    case Op::kReduce:
-      return reduced(node);
-    case Op::kAdd:
-    case Op::kSub:
-      return sum(n);
-    case Op::kMul:
-    case Op::kDiv:
-      return scaled(node);
-    case Op::kMin:
-    case Op::kMax:
-      return extreme(node);
-    case Op::kConcat:
-      return concat(node);
-    case Op::kSlice:
-      return slice(node);
-    case Op::kView:
-      return view(node);
-    case Op::kTranspose:
-    case Op::kTile:
-    case Op::kBroadcast:
-    case Op::kGather:
-      return moved(node);
-    case Op::kAttention:
-      return attention(node);
-    case Op::kMatMul:
-      return mat_mul(node);
-    default:
-      return false;
-  }
+  return (this->*answer_for(kRules, node.op()))(node);
+}
+
+bool ChannelScales::clamp(const Node& node) {
+  const auto& a = *node.as<ClampAttrs>();
+  return same(node, node.inputs[0]) && bounded(node.outputs[0], a.min, a.max);
+}
+
+bool ChannelScales::slopes(const Node& node) {
+  return graph_.is_constant(node.inputs[1]) && same(node, node.inputs[0]);
 }
 
 bool ChannelScales::product(const Node& node) {
@@ -145,8 +163,8 @@ bool ChannelScales::aligned(ValueId x, ValueId y) {
   return from_back(x) == from_back(y) && tie(x, y);
 }
 
-bool ChannelScales::sum(size_t n) {
-  const Node& node = graph_.nodes[n];
+bool ChannelScales::sum(const Node& node) {
+  const auto n = static_cast<size_t>(&node - graph_.nodes.data());
   const ValueId y = node.outputs[0];
   for (const ValueId x : node.inputs) {
     if (!free_value(x)) continue;

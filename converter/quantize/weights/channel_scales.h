@@ -53,12 +53,16 @@ class ChannelScales {
 
   // The rules; false: no rule fits, everything at the node is fixed.
   bool visit(size_t n);
+  bool no_rule(const Node&) { return false; }
+  bool unary(const Node& node) { return same(node, node.inputs[0]); }
+  bool clamp(const Node& node);
+  bool slopes(const Node& node);
   bool product(const Node& node);
   bool norm(const Node& node);
   bool same(const Node& node, ValueId x);  // each element depends on x's element alone
   bool pooled(const Node& node);
   bool reduced(const Node& node);
-  bool sum(size_t n);
+  bool sum(const Node& node);
   bool scaled(const Node& node);
   bool extreme(const Node& node);
   bool concat(const Node& node);

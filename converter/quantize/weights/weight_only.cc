@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
@@ -117,7 +118,7 @@ class Narrowing {
         continue;
       }
       if (c->dtype() != DType::kFloat32 || c->size() < kSmall) {
-        if (is_float(c->dtype()) && c->size() > 1 && weight_operand(node, i)) file(n, false, "small");
+        if (is_float(c->dtype()) && c->size() > 1 && may_be_weights(node.op(), i)) file(n, false, "small");
         continue;
       }
       if (c->recipe() && static_cast<int64_t>(c->recipe()->stored_bytes) < 2 * c->size() - c->size() / 4) {
@@ -133,30 +134,10 @@ class Narrowing {
     }
   }
 
-  static bool weight_operand(const Node& node, size_t i) {
-    switch (node.op()) {
-      case Op::kFullyConnected:
-      case Op::kConv:
-      case Op::kDepthwiseConv:
-      case Op::kConvTranspose:
-        return i == 1;
-      case Op::kMatMul:
-        return true;
-      case Op::kLstm:
-      case Op::kGru:
-      case Op::kRnn:
-        return i == 1 || i == 2;
-      case Op::kGather:
-        return i == 0;
-      default:
-        return false;
-    }
-  }
-
   void narrow(int n, size_t i, const ConstantPtr& c, Weights w) {
     const Node& node = e_.node(n);
     const auto rank = static_cast<int64_t>(c->dims().size());
-    if (!weight_operand(node, i)) {
+    if (!may_be_weights(node.op(), i)) {
       file(n, false, "no weights of a product");
     } else if (node.op() == Op::kFullyConnected) {
       row_product(n, c, w);
@@ -395,8 +376,6 @@ class Narrowing {
 };
 
 }  // namespace
-
-bool is_recurrent(Op op) { return op == Op::kLstm || op == Op::kGru || op == Op::kRnn; }
 
 WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options) {
   WeightOnlySummary summary;

@@ -14,8 +14,6 @@
 
 namespace sinter::convert {
 
-bool is_recurrent(Op op);  // Lstm, Gru, Rnn
-
 struct WeightOnlyOptions {
   int bits = 8;                 // 8, or 4 where it makes sense
   int64_t block = 32;           // weights that share a scale, where it is not one for a channel; even
