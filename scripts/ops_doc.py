@@ -5,7 +5,7 @@
     ops_doc.py --check    exit code 1 if docs/ops.md is not what this would write
 
 The device's operations: rows and comments of ops.def, in its order, with the lists of the simd and xnnpack backends.
-ONNX's operations: every rule of converter/import/lower/, with the first version of operator set (op_since.cc), the
+ONNX's operations: every rule of converter/import/lower/, with the first version of operator set, the
 device operations that the rule's functions name, the operands that must be constants, and what the rule itself refuses.
 """
 import argparse
@@ -92,6 +92,9 @@ REFUSED = [
     ("Preview domains, classical machine learning", "FlexAttention, and all of ai.onnx.ml"),
 ]
 
+# The column `integers` of ops.def.
+INTEGERS = {"None": "", "Same": "itself", "Table": "a table"}
+
 # Operations that only arrange operands for the others.
 PLUMBING = ["View", "Cast", "Transpose", "Broadcast", "Copy"]
 SHORT_FORMS = {"reshape": "View", "unsqueeze": "View", "transpose": "Transpose", "cast": "Cast", "slice": "Slice",
@@ -106,7 +109,7 @@ def read(path):
 # ---- the device's operations
 
 def device_ops():
-    """[(section, [(name, id, arity, attributes, traits, meaning)])]"""
+    """[(section, [(name, id, inputs, outputs, attributes, integers, meaning)])]"""
     text = re.sub(r",\n\s+ATTRS", ", ATTRS", read("schemas/ops.def"))
     text = re.sub(r"\n\s{10,}", " ", text)
     sections, comment = [], []
@@ -117,13 +120,13 @@ def device_ops():
         elif line.startswith("//"):
             comment.append(line[2:].strip())
         elif line.startswith("SINTER_OP("):
-            m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), \w+, \w+, \w+, "
+            m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), \w+, \w+, (\w+), "
                              r"ATTRS\((.*)\)\)", line)
-            name, number, i0, i1, o0, o1, _, _, traits, attrs = m.groups()
+            name, number, i0, i1, o0, o1, _, _, _, integers, attrs = m.groups()
             result = " ".join(comment)
             if not result and name not in MEANING:
                 sys.exit(f"{name}: give it a comment in ops.def or a line in MEANING")
-            sections[-1][1].append((name, number, span(i0, i1), span(o0, o1), attributes(attrs), traits,
+            sections[-1][1].append((name, number, span(i0, i1), span(o0, o1), attributes(attrs), INTEGERS.get(integers, integers),
                                     ". ".join(filter(None, (MEANING.get(name), result.rstrip("."))))))
             comment = []
         elif not line:
@@ -165,7 +168,7 @@ def functions(text):
 class Importer:
     # Shared helpers whose refusals and casts are not specific to the operation.
     QUIET = {"align_types", "as_float", "as_bool", "as_literal", "binary_operands", "within_reach", "ignore_legacy",
-             "along_axis", "index_row", "find_rule"}
+             "along_axis", "index_row", "find_operator"}
 
     # Refusals of nodes that ONNX's own checker rejects.
     MISSING = re.compile(r"(has no|needs|lacks) [^;]*(inputs?|body|seven inputs|attribute '?\w+'?|condition)$|has no \W*$|an operand is missing|"
@@ -182,22 +185,18 @@ class Importer:
                 names = set(re.findall(r"\b(\w+)\(", read(f"{folder}/{header}")))
                 for name in names & set(known):
                     self.shared[name] = (f, known[name])
-        self.since = {}
-        for version, ops in re.findall(r'\{(\d+), "([^"]*)"\}', read("converter/import/op_since.cc")):
-            self.since.update({op: int(version) for op in ops.split()})
 
     def rules(self):
-        """(domain, op, since, newest, file, function)"""
-        newest = int(re.search(r"int newest = (\d+);", read("converter/import/lowering.h")).group(1))
+        """(domain, op, since, file, function)"""
         for f, text in self.files.items():
             table = re.search(r"kRules\[\] = \{(.*?)\};\n", text, re.S)
             if not table:
                 continue
-            for op, function, rest in re.findall(r'\{"(\w+)",\s*([\w:<>]+)((?:,\s*[^{},]+)*)\}', table.group(1)):
-                parts = [p.strip() for p in rest.split(",") if p.strip()]
-                domain = "com.microsoft" if parts and parts[0] in ("kMicrosoft", '"com.microsoft"') else ""
-                top = int(parts[1]) if len(parts) > 1 else newest
-                yield domain, op, 1 if domain else self.since.get(op, 1), top, f, function
+            rows = re.findall(r'\{"(\w+)",\s*(\d+),\s*([\w:<>]+),\s*"[^"]*",\s*[\w\s|]+(,\s*kMicrosoft)?\}', table.group(1))
+            if len(rows) != table.group(1).count('{"'):
+                sys.exit(f"{f}: a row of kRules is not as converter/import/onnx_operator.h shows it")
+            for op, since, function, microsoft in rows:
+                yield "com.microsoft" if microsoft else "", op, int(since), f, function
 
     def bodies(self, f, function):
         """The texts of a rule's function and of what it calls in this folder."""
@@ -249,12 +248,26 @@ def cell(text):
     return text.replace("|", "\\|")
 
 
-def check_refused(known):
-    """With onnx at hand: every operation of ai.onnx is either read or listed as refused."""
+# Files used these before ai.onnx had them.
+BEFORE_STANDARD = {"LayerNormalization", "MeanVarianceNormalization", "ThresholdedRelu"}
+
+
+def check_with_onnx(rules):
+    """With onnx at hand: every operation of ai.onnx is either read, from the version with which it came, or listed as
+    refused."""
     try:
         import onnx.defs
     except ImportError:
         return
+    known = {op for domain, op, *_ in rules if not domain}
+    came = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            came[schema.name] = min(schema.since_version, came.get(schema.name, schema.since_version))
+    for domain, op, since, f, _ in rules:
+        expected = 1 if domain or op in BEFORE_STANDARD else came.get(op, 1)
+        if since != expected:
+            sys.exit(f"{f}: {op} came with version {expected}, not {since}")
     listed = {w.strip(",") for _, ops in REFUSED for w in ops.split()}
     for schema in onnx.defs.get_all_schemas():
         if schema.domain == "" and schema.name not in known and schema.name not in listed:
@@ -276,7 +289,7 @@ def document():
     importer = Importer()
     rules = list(importer.rules())
     known = {op for domain, op, *_ in rules if not domain}
-    check_refused(known)
+    check_with_onnx(rules)
     for op in NOTES:
         if op not in known:
             sys.exit(f"NOTES has {op}, which has no rule")
@@ -286,14 +299,17 @@ def document():
            "## What the device runs", "",
            f"{len(names)} operations. Each has a reference kernel for every type that it takes; *also* names the backends",
            "with a faster one for some of its calls (`sinter inspect --steps` shows which step took which). Spatial operations",
-           "are channels-last. Shapes are fixed at conversion; an attribute without a default is a list.", ""]
+           "are channels-last. Shapes are fixed at conversion; an attribute without a default is a list. *On integers* names the",
+           "row that computes it in an integer model where its types and attributes allow that: itself, another row, or a table",
+           "of results; what has none is kept in float.", ""]
     for title, rows in sections:
-        out += [f"### {title[0].upper() + title[1:]}", "", "| name | id | meaning | in | out | attributes | also |",
-                "| --- | --- | --- | --- | --- | --- | --- |"]
-        for name, number, ins, outs, attrs, traits, meaning in rows:
+        out += [f"### {title[0].upper() + title[1:]}", "", "| name | id | meaning | in | out | attributes | on integers | also |",
+                "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+        for name, number, ins, outs, attrs, integers, meaning in rows:
             also = ", ".join(b for b in ("simd", "xnnpack") if name in fast[b])
-            out.append(f"| {name} | {number} | {cell(meaning)} | {ins} | {outs} | {attrs} | {also} |")
+            out.append(f"| {name} | {number} | {cell(meaning)} | {ins} | {outs} | {attrs} | {integers} | {also} |")
         out.append("")
+    newest = int(re.search(r"kNewestOpset = (\d+);", read("converter/import/reader.h")).group(1))
     out += ["An operation is one row of `schemas/ops.def`, its reference kernel with shape and type rule in",
             "`runtime/kernels/`, its cases in `tests/ops/`, and, where it pays, kernels in `platforms/`.", "",
             "## What is read from ONNX", "",
@@ -306,7 +322,7 @@ def document():
     for domain, title in (("", "ai.onnx"), ("com.microsoft", "com.microsoft")):
         out += [f"### {title}", "", "| operation | versions | becomes | constant | refused |",
                 "| --- | --- | --- | --- | --- |"]
-        for d, op, since, newest, f, function in sorted(r for r in rules if r[0] == domain):
+        for d, op, since, f, function in sorted(r for r in rules if r[0] == domain):
             main, refusals, constants = importer.describe(f, function)
             becomes = ", ".join(main) or "a constant"
             note = NOTES.get(op) if not domain else None

@@ -78,8 +78,5 @@ class Bounded {
 // would mix elements with padding.
 std::vector<ValueId> emit_bounded(NodeLowering& n, const OpAttrs& attrs, std::vector<ValueId> inputs,
                                   const std::vector<bool>& wanted);
-// Whether the rule of an ONNX operator takes bounded operands: it emits operations of them, and does not take
-// their padded dims for their shape.
-bool takes_bounded(std::string_view domain, std::string_view op_type);
 
 }  // namespace sinter::convert

@@ -7,7 +7,6 @@
 
 #include "converter/diagnostics/node_fates.h"
 #include "converter/import/bounded.h"
-#include "converter/import/op_since.h"
 #include "converter/import/reader.h"
 #include "converter/ir/dims.h"
 #include "converter/ir/large_bytes.h"
@@ -247,13 +246,13 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     return;
   }
   // Exporters and hands that patch models write operators under an older set: their first version is meant.
-  const int since = op_since(given.domain, given.op_type);
+  const OnnxOperator* rule = find_operator(given.domain, given.op_type);
+  const int since = rule != nullptr ? rule->since : 1;
   const bool early = given.opset < since;
   std::optional<ImportedNode> raised;
   if (early) raised.emplace(given).opset = since;
   const ImportedNode& node = early ? *raised : given;
   NodeLowering lowering(*this, node);
-  const LowerRule* rule = find_rule(node.domain, node.op_type);
   const bool unknown_operand =
       std::find(lowering.inputs_.begin(), lowering.inputs_.end(), kUnknown) != lowering.inputs_.end();
   builder_.set_origin({node.name, node.op_type});
@@ -262,13 +261,13 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     if (const Unusable* problem = lookup(name) == kUnknown ? unusable(name) : nullptr)
       lowering.refuse_advising(type_advice(problem->type), "operand '{}': {}", name, problem->why);
   bool misplaced = false;
-  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !rule->takes_sequences; ++i)
+  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !rule->has(kTakesSequences); ++i)
     if (is_sequence(lowering.inputs_[i]))
       misplaced = !lowering.refuse("operand '{}' is a sequence, where {} takes tensors", node.inputs[i],
                                    node.op_type);
   for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !misplaced; ++i) {
     ValueId& v = lowering.inputs_[i];
-    if (v < 0 || graph_.value(v).extents.empty() || takes_bounded(node.domain, node.op_type)) continue;
+    if (v < 0 || graph_.value(v).extents.empty() || rule->has(kTakesBounded)) continue;
     v = Bounded(lowering).fixed(v);
     if (v < 0 || graph_.value(v).extents.empty()) continue;
     const int axis = graph_.value(v).extents[0].first;
@@ -286,11 +285,11 @@ void GraphLowering::lower_node(const ImportedNode& given) {
                              node.domain, node.domain.empty() ? "" : ".", node.op_type);
   } else if (node.domain.empty() && node.opset > kNewestOpset) {
     // The reader has refused the model for it.
-  } else if (node.opset > rule->newest) {
-    lowering.refuse_advising(fmt::format("export the model with version {} or older", rule->newest),
+  } else if (node.opset > kNewestOpset) {
+    lowering.refuse_advising(fmt::format("export the model with version {} or older", kNewestOpset),
                              "version {} of operator set '{}' is newer than {}, the newest that is known",
-                             node.opset, node.domain.empty() ? "ai.onnx" : node.domain, rule->newest);
-  } else if (!misplaced && (!unknown_operand || rule->wants_unknown)) {
+                             node.opset, node.domain, kNewestOpset);
+  } else if (!misplaced && (!unknown_operand || rule->has(kTakesUnknown))) {
     try {
       done = lowering.settle_operands() && rule->lower(lowering) && !lowering.refused();
     } catch (const std::length_error& e) {

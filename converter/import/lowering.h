@@ -1,8 +1,8 @@
 // Lowering: one ONNX node becomes canonical operations, with its operands' types, shapes and constants known.
 //
-// A family file (converter/import/lower/*.cc) gives a list of rules; converter/import/lower/rules.cc lists
-// the families. A rule is a function that reads the node through `NodeLowering`, emits operations and sets
-// the outputs:
+// A family file (converter/import/lower/*.cc) gives a list of operators (onnx_operator.h), each with its
+// rule; converter/import/lower/rules.cc lists the families. A rule is a function that reads the node through
+// `NodeLowering`, emits operations and sets the outputs:
 //
 //   bool lower_flatten(NodeLowering& n) {
 //     const int64_t rank = n.rank(0);
@@ -29,6 +29,7 @@
 
 #include "converter/diagnostics/diagnostics.h"
 #include "converter/import/imported_graph.h"
+#include "converter/import/onnx_operator.h"
 #include "converter/ir/builder.h"
 #include "runtime/core/op_enums.h"
 
@@ -151,7 +152,7 @@ class NodeLowering {
   }
   bool refused() const { return refused_; }
 
-  // Gives the operands the types that the operator's row in converter/types/operand_rules.cc requires, and
+  // Gives the operands the types that the operator's row (onnx_operator.h) requires, and
   // files it in the ledger. False: refused.
   bool settle_operands();
   // Is output 0 meant to hold fractions: declared so as an output, or read where only floating-point numbers
@@ -183,27 +184,5 @@ class NodeLowering {
 
 // What to do about a type that has no place here ("string", "complex64"); may be empty.
 std::string type_advice(std::string_view type);
-
-// Returns false if it refused (or met an unknown operand).
-using LowerFunction = bool (*)(NodeLowering&);
-
-inline constexpr std::string_view kMicrosoft = "com.microsoft";  // a domain
-
-struct LowerRule {
-  std::string_view op_type;
-  LowerFunction lower;
-  std::string_view domain = "";  // "" is ai.onnx
-  // Highest operator-set version of the domain under which the rule's meaning is known.
-  int newest = 28;
-  // The rule accepts unknown operands or handles refused inputs itself (control flow); otherwise it
-  // is not called when any given operand is unknown.
-  bool wants_unknown = false;
-  // Operands may be sequences (NodeLowering::sequence); others are refused ones.
-  bool takes_sequences = false;
-};
-
-// All rules of all families; duplicates are a bug that a test finds.
-std::span<const std::span<const LowerRule>> lower_rules();
-const LowerRule* find_rule(std::string_view domain, std::string_view op_type);
 
 }  // namespace sinter::convert

@@ -85,9 +85,6 @@ bool bounded(const Graph& graph, ValueId id) {
 
 // Do sums and products of these values, or the values themselves, end in a sine or a cosine?
 bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& outputs) {
-  static const std::set<std::string_view> kLinear = {
-      "Add",       "Sub",   "Mul",    "Div",     "Neg",   "Concat", "Reshape", "Flatten", "Transpose",
-      "Unsqueeze", "Slice", "Gather", "Squeeze", "Split", "Expand", "Tile",    "Identity"};
   std::set<std::string> reached(outputs.begin(), outputs.end());
   // Nodes are in topological order.
   for (const ImportedNode& node : graph.nodes) {
@@ -98,7 +95,8 @@ bool feeds_angle(const ImportedGraph& graph, const std::vector<std::string>& out
     if (node.op_type == "Sin" || node.op_type == "Cos") return true;
     const ImportedAttribute* to = node.op_type == "Cast" ? node.find("to") : nullptr;
     const DType cast = to != nullptr ? dtype_from_onnx(to->i) : DType::kNone;
-    if (kLinear.count(node.op_type) != 0 || is_wide_float(cast))
+    const OnnxOperator* op = find_operator(node.domain, node.op_type);
+    if ((op != nullptr && op->has(kLinear)) || is_wide_float(cast))
       reached.insert(node.outputs.begin(), node.outputs.end());
   }
   return false;
@@ -145,8 +143,9 @@ void NodeLowering::drop_needless_bounds() {
 }
 
 bool NodeLowering::settle_operands() {
-  const OperandRules* rules = operand_rules(node_.domain, node_.op_type);
-  if (rules == nullptr) return true;
+  const OnnxOperator* op = find_operator(node_.domain, node_.op_type);
+  if (op == nullptr || op->operands.empty()) return true;
+  const OperandRules rules = op->operand_rules();
   drop_needless_bounds();
   const Graph& graph = parent_.graph();
   bool mixed = false, any_integer = false, any_double = false;
@@ -158,10 +157,10 @@ bool NodeLowering::settle_operands() {
     any_integer |= is_integer(facts[i].dtype), any_double |= facts[i].dtype == DType::kFloat64;
     mixed |= i > 0 && facts[i].dtype != facts[0].dtype;
   }
-  const bool long_sum = rules->sums && (node_.op_type != "MatMul" && node_.op_type != "Gemm"
-                                            ? true
-                                            : rank(inputs_.empty() ? kAbsent : inputs_[0]) > 0 &&
-                                                  dims(inputs_[0]).back() >= kLongSum);
+  const bool long_sum = rules.sums && (node_.op_type != "MatMul" && node_.op_type != "Gemm"
+                                           ? true
+                                           : rank(inputs_.empty() ? kAbsent : inputs_[0]) > 0 &&
+                                                 dims(inputs_[0]).back() >= kLongSum);
   for (size_t i = 0; i < inputs_.size() && mixed; ++i) {
     if (facts[i].constant) continue;
     if (any_integer && is_integer(facts[i].dtype))
@@ -174,7 +173,7 @@ bool NodeLowering::settle_operands() {
   }
   ResultFact result;
   result.angle = any_double && mixed && feeds_angle(parent_.source(), node_.outputs);
-  if ((mixed || rules->grows) && any_integer && !node_.outputs.empty()) {
+  if ((mixed || rules.grows) && any_integer && !node_.outputs.empty()) {
     for (const ImportedValueInfo& output : parent_.source().outputs)
       if (output.name == node_.outputs[0]) result.declared = output.dtype;
     // Only sums of few bits depend on it.
@@ -183,7 +182,7 @@ bool NodeLowering::settle_operands() {
     });
     result.fractions = mixed && few && wants_fractions();
   }
-  const Settlement settled = settle(*rules, facts, result);
+  const Settlement settled = settle(rules, facts, result);
   if (!settled.refusal.empty()) return refuse_text(settled.refusal, settled.advice);
   std::vector<TypeRequest> requests;
   for (size_t i = 0; i < inputs_.size(); ++i)
@@ -199,7 +198,7 @@ bool NodeLowering::settle_operands() {
                           s.reason, retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
     if (s.doubtful) warn_text(s.reason);
     // Rule store.scale.
-    if (rules->sums && retyped && is_float(s.type) && !is_float(facts[i].dtype) &&
+    if (rules.sums && retyped && is_float(s.type) && !is_float(facts[i].dtype) &&
         bit_width(facts[i].dtype) <= 8 && facts[i].constant->dims().size() >= 2)
       warn_text(
           fmt::format("weights '{}' are {} without any scale and are taken as plain integers; a "
@@ -222,13 +221,6 @@ void each_reader(const ImportedGraph& source, const std::string& name, const See
   }
 }
 
-// Operators whose result is of no operand's type: truths, places.
-bool answers_other(std::string_view op) {
-  constexpr std::string_view kOps[] = {"Equal",          "Less",   "LessOrEqual", "Greater",
-                                       "GreaterOrEqual", "ArgMax", "ArgMin",      "OneHot"};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
-}
-
 }  // namespace
 
 // Numbers keep their type on the way through arithmetic and what moves data: only a Cast ends the search.
@@ -239,19 +231,20 @@ bool NodeLowering::read_as_fractions(const std::string& name, std::set<std::stri
     if (output.name == name) return is_float(output.dtype);
   bool found = false;
   each_reader(source, name, [&](const ImportedNode& reader, size_t operand) {
-    const OperandRules* rules = found ? nullptr : operand_rules(reader.domain, reader.op_type);
-    if (rules == nullptr) {
-      if (!found && reader.op_type == "Identity") found = read_as_fractions(reader.outputs[0], seen);
+    const OnnxOperator* op = found ? nullptr : find_operator(reader.domain, reader.op_type);
+    if (op == nullptr || op->operands.empty()) {
+      if (op != nullptr && reader.op_type == "Identity") found = read_as_fractions(reader.outputs[0], seen);
       return;
     }
-    const char word = operand_word(*rules, operand);
+    const OperandRules rules = op->operand_rules();
+    const char word = operand_word(rules, operand);
     if (word == 'F') found = true;
     if (word != 'N' && word != 'A' && !(word == '*' && operand == 0)) return;
     for (size_t i = 0; i < reader.inputs.size(); ++i)
-      if (i != operand && operand_word(*rules, i) == word && word != '*')
+      if (i != operand && operand_word(rules, i) == word && word != '*')
         found |= is_float(dtype(parent_.lookup(reader.inputs[i]))) ||
                  is_float(constant_type(source, reader.inputs[i]));
-    if (answers_other(reader.op_type)) return;
+    if (op->has(kOwnType)) return;
     for (const std::string& out : reader.outputs) found = found || read_as_fractions(out, seen);
   });
   return found;

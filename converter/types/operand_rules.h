@@ -1,4 +1,5 @@
-// What element types each ONNX operator's operands may have, operand by operand (rule input.table).
+// What element types an ONNX operator's operands may have, operand by operand (rule input.table). The rows of
+// the operators (converter/import/onnx_operator.h) hold the words.
 //
 // One short word per operand:
 //   N F B I   leads a group: the operands of one node that lead meet in one type. N takes numbers (and bool
@@ -15,7 +16,7 @@
 namespace sinter::convert {
 
 struct OperandRules {
-  std::string_view op, operands, domain = "";
+  std::string_view operands;  // the words
   // Sums of many products: float64 operands that meet narrower ones need not stay so.
   bool sums = false;
   // A fraction is meant where one operand is a floating-point number, be it a whole one.
@@ -24,8 +25,6 @@ struct OperandRules {
   bool grows = false;
 };
 
-// Null for operators whose operands are all their own affair.
-const OperandRules* operand_rules(std::string_view domain, std::string_view op_type);
 // The word of operand i.
 char operand_word(const OperandRules& rules, size_t i);
 

@@ -96,10 +96,46 @@ struct Model {
 
 TEST(Lowering, RulesAreUnique) {
   std::set<std::pair<std::string_view, std::string_view>> seen;
-  for (const auto& family : lower_rules())
-    for (const LowerRule& rule : family)
+  for (const auto& family : onnx_operators())
+    for (const OnnxOperator& rule : family)
       EXPECT_TRUE(seen.insert({rule.domain, rule.op_type}).second) << rule.domain << ":" << rule.op_type;
   EXPECT_GT(seen.size(), 150u);
+}
+
+TEST(Lowering, RowsOfOperatorsAreWhole) {
+  for (const auto& family : onnx_operators())
+    for (const OnnxOperator& op : family) {
+      EXPECT_TRUE(op.lower != nullptr) << op.op_type;
+      EXPECT_GE(op.since, 1) << op.op_type;
+      EXPECT_LE(op.since, kNewestOpset) << op.op_type;
+      EXPECT_TRUE(op.domain.empty() || op.since == 1) << op.op_type;
+      // One letter and one space in turn; the last may be a plus instead of a space.
+      const std::string_view words = op.operands;
+      for (size_t i = 0; i < words.size(); ++i)
+        if (i % 2 == 0)
+          EXPECT_NE(std::string_view("NFBIAnfaib*").find(words[i]), words.npos) << op.op_type;
+        else
+          EXPECT_TRUE(words[i] == ' ' || (words[i] == '+' && i + 1 == words.size())) << op.op_type;
+      if (op.has(kDivides) || op.has(kGrows) || op.has(kSumsProducts))
+        EXPECT_FALSE(words.empty()) << op.op_type;
+    }
+}
+
+// The largest elements of integers are as large as these, whatever the length of the axis.
+TEST(Lowering, ValuesOfTopKAreNotPositions) {
+  for (const bool positions : {false, true}) {
+    Model m;
+    m.input("x", DType::kInt64, {8});
+    m.input("f", DType::kFloat32, {1});
+    m.constant("k", int64s({1}));
+    if (positions) m.node("Cast", {"x"}, {"of"}, {attribute("to", 1)});
+    m.node("TopK", {positions ? "of" : "x", "k"}, {"values", "at"});
+    m.node("Add", {positions ? "at" : "values", "f"}, {"y"});
+    Diagnostics d;
+    const auto graph = m.lower(&d);
+    ASSERT_TRUE(graph) << d.to_text();
+    EXPECT_EQ(graph->value(graph->outputs[0]).dtype, positions ? DType::kFloat32 : DType::kFloat64);
+  }
 }
 
 TEST(Lowering, EveryRefusalInOneRunAndOnlyRootCauses) {

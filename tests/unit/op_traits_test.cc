@@ -9,6 +9,7 @@
 #include <set>
 
 #include "converter/ir/builder.h"
+#include "converter/ir/integer_range.h"
 #include "converter/ir/op_table.h"
 #include "runtime/core/op_enums.h"
 
@@ -168,6 +169,20 @@ TEST(OpTraits, AViewAsAnotherTypeMovesNothing) {
   EXPECT_TRUE(moves(Op::kView));
   for (const auto& question : {&moves_one, &moves_whole, &moves_by_attributes}) EXPECT_FALSE(question(bits));
   EXPECT_EQ(selected_operands({bits, {0}, {1}, "", "", {}}), 0u);
+}
+
+// Two bytes of 0 to 10 are a number of up to 2570.
+TEST(OpTraits, TheRangeOfAViewAsAnotherTypeIsItsTypes) {
+  Graph g;
+  Builder builder(g);
+  const ValueId x = g.add_value("x", DType::kInt8, {4});
+  g.inputs.push_back(x);
+  std::vector<ValueId> clamped, same, other;
+  ASSERT_TRUE(builder.emit(ClampAttrs{0, 10}, {x}, 1, &clamped).ok());
+  ASSERT_TRUE(builder.emit(ViewAttrs{{2, 2}, -1}, clamped, 1, &same).ok());
+  ASSERT_TRUE(builder.emit(ViewAttrs{{2}, static_cast<int64_t>(DType::kInt16)}, clamped, 1, &other).ok());
+  EXPECT_EQ(integer_range(g, same[0])->high, 10);
+  EXPECT_EQ(integer_range(g, other[0])->high, 32767);
 }
 
 TEST(OpTraits, TheLogarithmOfASoftmaxIsNotWithinOne) {

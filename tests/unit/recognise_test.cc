@@ -134,6 +134,18 @@ TEST(NarrowIntegers, WhereTheRangeIsProven) {
   }
 }
 
+TEST(NarrowIntegers, ThroughWhateverMovesElements) {
+  const auto to = [](DType t) { return CastAttrs{static_cast<int64_t>(t), 1}; };
+  Sketch s;
+  const ValueId wide = s.emit(to(DType::kInt64), {s.emit(to(DType::kInt8), {s.input({4}, 0, 3)})});
+  const ValueId places = s.graph.add_constant(Constant::int64s({3, 2, 1, 0}));
+  const ValueId index = s.emit(GatherElementsAttrs{0}, {s.emit(TileAttrs{{2}}, {wide}), places});
+  s.output(s.emit(GatherAttrs{0}, {s.constant({40, 2}), index}), "rows");
+  EXPECT_GT(apply(narrow_integers, s), 0);
+  for (const Node& node : s.graph.nodes)
+    EXPECT_NE(s.graph.value(node.outputs[0]).dtype, DType::kInt64) << dump(s.graph);
+}
+
 TEST(DropRoundings, BehindNormsAndSoftmaxOnly) {
   const auto through = [](Sketch& s, ValueId v, DType narrow) {
     const ValueId down = s.emit(CastAttrs{static_cast<int64_t>(narrow), 1}, {v});

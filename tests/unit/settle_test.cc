@@ -5,10 +5,13 @@
 
 #include <random>
 
+#include "converter/import/onnx_operator.h"
 #include "converter/ir/ledger.h"
 
 namespace sinter::convert {
 namespace {
+
+OperandRules words_of(std::string_view op) { return find_operator("", op)->operand_rules(); }
 
 OperandFact active(DType t) {
   OperandFact f;
@@ -30,7 +33,7 @@ DType became(const Settlement& s, const std::vector<OperandFact>& facts, size_t 
   return s.operands[i].type == DType::kNone ? facts[i].dtype : s.operands[i].type;
 }
 DType meeting(const char* op, const std::vector<OperandFact>& facts) {
-  const Settlement s = settle(*operand_rules("", op), facts);
+  const Settlement s = settle(words_of(op), facts);
   EXPECT_EQ(s.refusal, "");
   const DType t = became(s, facts, 0);
   for (size_t i = 1; i < facts.size(); ++i) EXPECT_EQ(became(s, facts, i), t);
@@ -59,7 +62,7 @@ TEST(Settle, DoubleGoesWhereNothingIsLost) {
 TEST(Settle, SumsWithALiteralGetRoomWhereItIsMeant) {
   const auto with = [](const char* op, DType t, int64_t v, ResultFact result) {
     const std::vector<OperandFact> facts{active(t), constant(Constant::scalar_int(DType::kInt64, v))};
-    const Settlement s = settle(*operand_rules("", op), facts, result);
+    const Settlement s = settle(words_of(op), facts, result);
     EXPECT_EQ(became(s, facts, 0), became(s, facts, 1));
     return became(s, facts, 0);
   };
@@ -95,19 +98,18 @@ TEST(Settle, IntegersMeetFloatsWithoutLoss) {
 TEST(Settle, OperandsHaveTypesOfTheirOwn) {
   const std::vector<OperandFact> facts{active(DType::kFloat32),
                                        constant(Constant::scalar(DType::kFloat64, 2))};
-  const Settlement gather = settle(*operand_rules("", "Gather"), facts);
+  const Settlement gather = settle(words_of("Gather"), facts);
   EXPECT_EQ(gather.operands[0].type, DType::kNone);
   EXPECT_EQ(gather.operands[1].type, DType::kInt64);
   const std::vector<OperandFact> fraction{active(DType::kFloat32),
                                           constant(Constant::scalar(DType::kFloat64, 2.5))};
-  EXPECT_NE(settle(*operand_rules("", "Gather"), fraction).refusal, "");
-  EXPECT_EQ(settle(*operand_rules("", "Where"),
-                   {active(DType::kInt32), active(DType::kFloat32), active(DType::kFloat32)})
-                .operands[0]
-                .type,
-            DType::kBool);
-  EXPECT_NE(
-      settle(*operand_rules("", "BitwiseAnd"), {active(DType::kInt32), active(DType::kFloat32)}).refusal, "");
+  EXPECT_NE(settle(words_of("Gather"), fraction).refusal, "");
+  EXPECT_EQ(
+      settle(words_of("Where"), {active(DType::kInt32), active(DType::kFloat32), active(DType::kFloat32)})
+          .operands[0]
+          .type,
+      DType::kBool);
+  EXPECT_NE(settle(words_of("BitwiseAnd"), {active(DType::kInt32), active(DType::kFloat32)}).refusal, "");
 }
 
 // What is settled stays settled, whatever the operands were.
@@ -120,7 +122,8 @@ TEST(Settle, DecidesNothingTheSecondTime) {
   std::mt19937 random(7);
   int settled = 0;
   for (int round = 0; round < 4000; ++round) {
-    const OperandRules& rules = *operand_rules("", kOps[random() % std::size(kOps)]);
+    const char* op = kOps[random() % std::size(kOps)];
+    const OperandRules rules = words_of(op);
     std::vector<OperandFact> facts;
     for (unsigned i = 0; i < 2 + random() % 2; ++i) {
       const DType t = kTypes[random() % std::size(kTypes)];
@@ -143,7 +146,7 @@ TEST(Settle, DecidesNothingTheSecondTime) {
         facts[i] = constant(Constant::scalar(facts[i].dtype, facts[i].constant->as_doubles()[0]));
     }
     for (const OperandSettlement& s : settle(rules, facts).operands)
-      EXPECT_EQ(s.type, DType::kNone) << rules.op << " round " << round << ": " << s.reason;
+      EXPECT_EQ(s.type, DType::kNone) << op << " round " << round << ": " << s.reason;
   }
   EXPECT_GT(settled, 1000);
 }

@@ -111,11 +111,11 @@ bool lower_microsoft_rotary(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> attention_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Attention", lower_attention},
-      {"RotaryEmbedding", lower_rotary},
-      {"RotaryEmbedding", lower_microsoft_rotary, "com.microsoft"},
+std::span<const OnnxOperator> attention_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Attention", 23, lower_attention, "F F F * F F", kSumsProducts},
+      {"RotaryEmbedding", 23, lower_rotary, "F F F i", kSumsProducts},
+      {"RotaryEmbedding", 1, lower_microsoft_rotary, "F i F F", kSumsProducts, kMicrosoft},
   };
   return kRules;
 }

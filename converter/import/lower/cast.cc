@@ -117,11 +117,11 @@ bool lower_bit_cast(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> cast_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Cast", lower_cast},
-      {"CastLike", lower_cast_like},
-      {"BitCast", lower_bit_cast},
+std::span<const OnnxOperator> cast_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Cast", 1, lower_cast, "", kTakesBounded},
+      {"CastLike", 15, lower_cast_like, "", kTakesBounded},
+      {"BitCast", 26, lower_bit_cast, "", kNoTraits},
   };
   return kRules;
 }

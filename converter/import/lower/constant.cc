@@ -44,8 +44,10 @@ bool lower_constant(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> constant_rules() {
-  static constexpr LowerRule kRules[] = {{"Constant", lower_constant}};
+std::span<const OnnxOperator> constant_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Constant", 1, lower_constant, "", kNoTraits},
+  };
   return kRules;
 }
 

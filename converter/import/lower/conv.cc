@@ -174,13 +174,13 @@ bool lower_conv_transpose(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> conv_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Conv", lower_conv},
-      {"ConvTranspose", lower_conv_transpose},
-      {"FusedConv", lower_fused_conv, kMicrosoft},
-      {"NhwcConv", lower_nhwc_conv, kMicrosoft},
-      {"NhwcFusedConv", lower_nhwc_conv, kMicrosoft},
+std::span<const OnnxOperator> conv_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Conv", 1, lower_conv, "F F F", kTakesBounded | kSumsProducts},
+      {"ConvTranspose", 1, lower_conv_transpose, "F F F", kTakesBounded | kSumsProducts},
+      {"FusedConv", 1, lower_fused_conv, "F F F F", kTakesBounded | kSumsProducts, kMicrosoft},
+      {"NhwcConv", 1, lower_nhwc_conv, "F F F", kSumsProducts, kMicrosoft},
+      {"NhwcFusedConv", 1, lower_nhwc_conv, "F F F F", kSumsProducts, kMicrosoft},
   };
   return kRules;
 }

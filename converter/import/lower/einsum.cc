@@ -224,8 +224,10 @@ bool lower_einsum(NodeLowering& n) { return Einsum(n).lower(); }
 
 }  // namespace
 
-std::span<const LowerRule> einsum_rules() {
-  static constexpr LowerRule kRules[] = {{"Einsum", lower_einsum}};
+std::span<const OnnxOperator> einsum_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Einsum", 12, lower_einsum, "N+", kNoTraits},
+  };
   return kRules;
 }
 

@@ -192,9 +192,10 @@ bool lower_group_query_attention(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> group_query_attention_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"GroupQueryAttention", lower_group_query_attention, kMicrosoft},
+std::span<const OnnxOperator> group_query_attention_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"GroupQueryAttention", 1, lower_group_query_attention, "F F F F F * * F F * F F * * F F",
+       kSumsProducts, kMicrosoft},
   };
   return kRules;
 }

@@ -300,8 +300,10 @@ bool lower_if(NodeLowering& n) {
 }
 }  // namespace
 
-std::span<const LowerRule> if_rules() {
-  static constexpr LowerRule kRules[] = {{"If", lower_if, "", 28, true}};
+std::span<const OnnxOperator> if_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"If", 1, lower_if, "", kTakesBounded | kTakesUnknown},
+  };
   return kRules;
 }
 

@@ -345,19 +345,19 @@ bool lower_crop_and_resize(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> image_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"GridSample", lower_grid_sample},
-      {"GridSample", lower_grid_sample, "com.microsoft"},
-      {"AffineGrid", lower_affine_grid},
-      {"RoiAlign", lower_roi_align},
-      {"MaxRoiPool", lower_max_roi_pool},
-      {"DepthToSpace", lower_depth_to_space},
-      {"SpaceToDepth", lower_space_to_depth},
-      {"Col2Im", lower_col2im},
-      {"ImageScaler", lower_image_scaler},
-      {"Crop", lower_crop},
-      {"CropAndResize", lower_crop_and_resize, kMicrosoft},
+std::span<const OnnxOperator> image_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"GridSample", 16, lower_grid_sample, "F *", kTakesBounded},
+      {"GridSample", 1, lower_grid_sample, "", kTakesBounded, kMicrosoft},
+      {"AffineGrid", 20, lower_affine_grid, "F i", kNoTraits},
+      {"RoiAlign", 10, lower_roi_align, "F F i", kTakesBounded},
+      {"MaxRoiPool", 1, lower_max_roi_pool, "F F", kNoTraits},
+      {"DepthToSpace", 1, lower_depth_to_space, "", kNoTraits},
+      {"SpaceToDepth", 1, lower_space_to_depth, "", kNoTraits},
+      {"Col2Im", 18, lower_col2im, "N i i", kNoTraits},
+      {"ImageScaler", 1, lower_image_scaler, "", kNoTraits},
+      {"Crop", 1, lower_crop, "", kNoTraits},
+      {"CropAndResize", 1, lower_crop_and_resize, "F F i i", kNoTraits, kMicrosoft},
   };
   return kRules;
 }

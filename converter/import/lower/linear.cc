@@ -62,9 +62,12 @@ bool lower_fused_gemm(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> linear_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"MatMul", lower_matmul}, {"Gemm", lower_gemm}, {"FusedGemm", lower_fused_gemm, kMicrosoft}};
+std::span<const OnnxOperator> linear_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"MatMul", 1, lower_matmul, "N N", kTakesBounded | kSumsProducts},
+      {"Gemm", 1, lower_gemm, "N N N", kTakesBounded | kSumsProducts},
+      {"FusedGemm", 1, lower_fused_gemm, "F F F", kTakesBounded | kSumsProducts, kMicrosoft},
+  };
   return kRules;
 }
 

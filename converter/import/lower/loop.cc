@@ -172,8 +172,10 @@ bool lower_loop(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> loop_rules() {
-  static constexpr LowerRule kRules[] = {{"Loop", lower_loop, "", 28, true, true}};
+std::span<const OnnxOperator> loop_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Loop", 1, lower_loop, "", kTakesBounded | kTakesUnknown | kTakesSequences},
+  };
   return kRules;
 }
 

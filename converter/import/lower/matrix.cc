@@ -168,9 +168,12 @@ bool lower_cdist(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> matrix_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Det", lower_det}, {"Inverse", lower_inverse, kMicrosoft}, {"CDist", lower_cdist, kMicrosoft}};
+std::span<const OnnxOperator> matrix_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Det", 11, lower_det, "F", kNoTraits},
+      {"Inverse", 1, lower_inverse, "F", kNoTraits, kMicrosoft},
+      {"CDist", 1, lower_cdist, "F F", kNoTraits, kMicrosoft},
+  };
   return kRules;
 }
 

@@ -166,13 +166,14 @@ bool lower_embed_layer_norm(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> microsoft_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"FusedMatMul", lower_fused_matmul, kMicrosoft},
-      {"FusedMatMulActivation", lower_fused_matmul_activation, kMicrosoft},
-      {"TransposeMatMul", lower_fused_matmul, kMicrosoft},
-      {"MatMulNBits", lower_matmul_nbits, kMicrosoft},
-      {"EmbedLayerNormalization", lower_embed_layer_norm, kMicrosoft},
+std::span<const OnnxOperator> microsoft_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"FusedMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts, kMicrosoft},
+      {"FusedMatMulActivation", 1, lower_fused_matmul_activation, "F F", kTakesBounded | kSumsProducts,
+       kMicrosoft},
+      {"TransposeMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts, kMicrosoft},
+      {"MatMulNBits", 1, lower_matmul_nbits, "", kTakesBounded, kMicrosoft},
+      {"EmbedLayerNormalization", 1, lower_embed_layer_norm, "i i F F F F F * i", kSumsProducts, kMicrosoft},
   };
   return kRules;
 }

@@ -332,13 +332,15 @@ bool lower_decoder_multi_head_attention(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> microsoft_attention_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Attention", lower_microsoft_attention, kMicrosoft},
-      {"QAttention", lower_q_attention, kMicrosoft},
-      {"MultiHeadAttention", lower_multi_head_attention, kMicrosoft},
-      {"DecoderMaskedSelfAttention", lower_decoder_self_attention, kMicrosoft},
-      {"DecoderMaskedMultiHeadAttention", lower_decoder_multi_head_attention, kMicrosoft},
+std::span<const OnnxOperator> microsoft_attention_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Attention", 1, lower_microsoft_attention, "F F F * F F", kSumsProducts, kMicrosoft},
+      {"QAttention", 1, lower_q_attention, "* * F F F * * * F", kSumsProducts, kMicrosoft},
+      {"MultiHeadAttention", 1, lower_multi_head_attention, "F F F F * F F F", kSumsProducts, kMicrosoft},
+      {"DecoderMaskedSelfAttention", 1, lower_decoder_self_attention, "F F F * F F", kSumsProducts,
+       kMicrosoft},
+      {"DecoderMaskedMultiHeadAttention", 1, lower_decoder_multi_head_attention, "F F F * F F F * * * F",
+       kSumsProducts, kMicrosoft},
   };
   return kRules;
 }

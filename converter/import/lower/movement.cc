@@ -237,23 +237,23 @@ ValueId joined(NodeLowering& n, std::vector<ValueId> parts, int64_t axis) {
   return n.refused() ? kUnknown : parts[0];
 }
 
-std::span<const LowerRule> movement_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Transpose", lower_transpose},
-      {"Concat", lower_concat},
-      {"Gather", lower_gather},
-      {"GatherElements", lower_gather_elements},
-      {"GatherND", lower_gather_nd},
-      {"GatherND", lower_gather_nd, kMicrosoft},
-      {"Scatter", lower_scatter_elements},
-      {"ScatterElements", lower_scatter_elements},
-      {"ScatterND", lower_scatter_nd},
-      {"TensorScatter", lower_tensor_scatter},
-      {"ReverseSequence", lower_reverse_sequence},
-      {"NonZero", lower_non_zero},
-      {"Compress", lower_compress},
-      {"Unique", lower_unique},
-      {"Unique", lower_microsoft_unique, kMicrosoft},
+std::span<const OnnxOperator> movement_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Transpose", 1, lower_transpose, "", kTakesBounded | kLinear},
+      {"Concat", 1, lower_concat, "A+", kTakesBounded | kLinear},
+      {"Gather", 1, lower_gather, "* i", kTakesBounded | kLinear},
+      {"GatherElements", 11, lower_gather_elements, "* i", kTakesBounded},
+      {"GatherND", 11, lower_gather_nd, "* i", kTakesBounded},
+      {"GatherND", 1, lower_gather_nd, "* i", kTakesBounded, kMicrosoft},
+      {"Scatter", 9, lower_scatter_elements, "A i A", kTakesBounded},
+      {"ScatterElements", 11, lower_scatter_elements, "A i A", kTakesBounded},
+      {"ScatterND", 11, lower_scatter_nd, "A i A", kTakesBounded},
+      {"TensorScatter", 24, lower_tensor_scatter, "A a i", kNoTraits},
+      {"ReverseSequence", 10, lower_reverse_sequence, "* i", kNoTraits},
+      {"NonZero", 9, lower_non_zero, "", kTakesBounded},
+      {"Compress", 9, lower_compress, "* b", kTakesBounded},
+      {"Unique", 11, lower_unique, "", kTakesBounded},
+      {"Unique", 1, lower_microsoft_unique, "", kTakesBounded, kMicrosoft},
   };
   return kRules;
 }

@@ -297,23 +297,25 @@ bool lower_skip_rms_norm(NodeLowering& n) { return lower_skip_norm(n, true); }
 
 }  // namespace
 
-std::span<const LowerRule> normalize_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"LayerNormalization", lower_layer_norm},
-      {"RMSNormalization", lower_rms_norm},
-      {"SimplifiedLayerNormalization", lower_rms_norm},
-      {"SimplifiedLayerNormalization", lower_rms_norm, kMicrosoft},
-      {"LayerNormalization", lower_layer_norm, kMicrosoft},
-      {"SkipLayerNormalization", lower_skip_layer_norm, kMicrosoft},
-      {"SkipSimplifiedLayerNormalization", lower_skip_rms_norm, kMicrosoft},
-      {"GroupNormalization", lower_group_norm},
-      {"GroupNorm", lower_microsoft_group_norm, kMicrosoft},
-      {"SkipGroupNorm", lower_microsoft_group_norm, kMicrosoft},
-      {"InstanceNormalization", lower_instance_norm},
-      {"BatchNormalization", lower_batch_norm},
-      {"LRN", lower_lrn},
-      {"LpNormalization", lower_lp_norm},
-      {"MeanVarianceNormalization", lower_mean_variance_norm},
+std::span<const OnnxOperator> normalize_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"LayerNormalization", 1, lower_layer_norm, "F * *", kTakesBounded},
+      {"RMSNormalization", 23, lower_rms_norm, "F *", kTakesBounded},
+      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F *", kNoTraits},
+      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F *", kTakesBounded, kMicrosoft},
+      {"LayerNormalization", 1, lower_layer_norm, "F * *", kTakesBounded, kMicrosoft},
+      {"SkipLayerNormalization", 1, lower_skip_layer_norm, "F F F F F", kTakesBounded | kSumsProducts,
+       kMicrosoft},
+      {"SkipSimplifiedLayerNormalization", 1, lower_skip_rms_norm, "F F F F", kTakesBounded | kSumsProducts,
+       kMicrosoft},
+      {"GroupNormalization", 18, lower_group_norm, "F * *", kNoTraits},
+      {"GroupNorm", 1, lower_microsoft_group_norm, "F * *", kNoTraits, kMicrosoft},
+      {"SkipGroupNorm", 1, lower_microsoft_group_norm, "F * * F F", kNoTraits, kMicrosoft},
+      {"InstanceNormalization", 1, lower_instance_norm, "F f f", kNoTraits},
+      {"BatchNormalization", 1, lower_batch_norm, "F * * * *", kTakesBounded},
+      {"LRN", 1, lower_lrn, "F", kNoTraits},
+      {"LpNormalization", 1, lower_lp_norm, "F", kNoTraits},
+      {"MeanVarianceNormalization", 1, lower_mean_variance_norm, "F", kNoTraits},
   };
   return kRules;
 }

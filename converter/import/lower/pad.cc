@@ -114,11 +114,13 @@ bool lower_nms(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> pad_rules() {
-  static constexpr LowerRule kRules[] = {{"Pad", lower_pad},
-                                         {"Pad", lower_pad, "com.microsoft"},
-                                         {"CenterCropPad", lower_center_crop_pad},
-                                         {"NonMaxSuppression", lower_nms}};
+std::span<const OnnxOperator> pad_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Pad", 1, lower_pad, "A i A i", kTakesBounded},
+      {"Pad", 1, lower_pad, "", kNoTraits, kMicrosoft},
+      {"CenterCropPad", 18, lower_center_crop_pad, "* i", kNoTraits},
+      {"NonMaxSuppression", 10, lower_nms, "F F i f f", kTakesBounded},
+  };
   return kRules;
 }
 

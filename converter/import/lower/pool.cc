@@ -138,12 +138,15 @@ bool lower_max_unpool(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> pool_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"MaxPool", lower_max_pool},         {"AveragePool", lower_average_pool},
-      {"LpPool", lower_lp_pool},           {"GlobalAveragePool", lower_global_average},
-      {"GlobalMaxPool", lower_global_max}, {"GlobalLpPool", lower_global_lp},
-      {"MaxUnpool", lower_max_unpool},
+std::span<const OnnxOperator> pool_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"MaxPool", 1, lower_max_pool, "N", kTakesBounded},
+      {"AveragePool", 1, lower_average_pool, "F", kTakesBounded},
+      {"LpPool", 1, lower_lp_pool, "F", kNoTraits},
+      {"GlobalAveragePool", 1, lower_global_average, "F", kTakesBounded},
+      {"GlobalMaxPool", 1, lower_global_max, "N", kTakesBounded},
+      {"GlobalLpPool", 1, lower_global_lp, "F", kNoTraits},
+      {"MaxUnpool", 9, lower_max_unpool, "N i i", kNoTraits},
   };
   return kRules;
 }

@@ -326,31 +326,31 @@ bool lower_matmul_integer_to_float(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> quantize_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"QuantizeLinear", lower_quantize},
-      {"DequantizeLinear", lower_dequantize},
-      {"DynamicQuantizeLinear", lower_dynamic_quantize},
-      {"QLinearMatMul", lower_qlinear_matmul},
-      {"QLinearConv", lower_qlinear_conv},
-      {"MatMulInteger", lower_matmul_integer},
-      {"ConvInteger", lower_conv_integer},
-      {"QuantizeLinear", lower_quantize, kMicrosoft},
-      {"DequantizeLinear", lower_dequantize, kMicrosoft},
-      {"QLinearConv", lower_qlinear_conv_microsoft, kMicrosoft},
-      {"QLinearAdd", lower_qlinear_binary<AddAttrs>, kMicrosoft},
-      {"QLinearMul", lower_qlinear_binary<MulAttrs>, kMicrosoft},
-      {"QLinearSigmoid", lower_qlinear_sigmoid, kMicrosoft},
-      {"QLinearLeakyRelu", lower_qlinear_leaky_relu, kMicrosoft},
-      {"QLinearGlobalAveragePool", lower_qlinear_global_average_pool, kMicrosoft},
-      {"QLinearAveragePool", lower_qlinear_average_pool, kMicrosoft},
-      {"QLinearReduceMean", lower_qlinear_reduce_mean, kMicrosoft},
-      {"QLinearSoftmax", lower_qlinear_softmax, kMicrosoft},
-      {"QLinearConcat", lower_qlinear_concat, kMicrosoft},
-      {"QLinearWhere", lower_qlinear_where, kMicrosoft},
-      {"QGemm", lower_qgemm, kMicrosoft},
-      {"DynamicQuantizeMatMul", lower_dynamic_quantize_matmul, kMicrosoft},
-      {"MatMulIntegerToFloat", lower_matmul_integer_to_float, kMicrosoft},
+std::span<const OnnxOperator> quantize_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"QuantizeLinear", 10, lower_quantize, "", kTakesBounded},
+      {"DequantizeLinear", 10, lower_dequantize, "", kTakesBounded},
+      {"DynamicQuantizeLinear", 11, lower_dynamic_quantize, "", kNoTraits},
+      {"QLinearMatMul", 10, lower_qlinear_matmul, "", kNoTraits},
+      {"QLinearConv", 10, lower_qlinear_conv, "", kNoTraits},
+      {"MatMulInteger", 10, lower_matmul_integer, "", kNoTraits},
+      {"ConvInteger", 10, lower_conv_integer, "", kNoTraits},
+      {"QuantizeLinear", 1, lower_quantize, "", kTakesBounded, kMicrosoft},
+      {"DequantizeLinear", 1, lower_dequantize, "", kTakesBounded, kMicrosoft},
+      {"QLinearConv", 1, lower_qlinear_conv_microsoft, "", kNoTraits, kMicrosoft},
+      {"QLinearAdd", 1, lower_qlinear_binary<AddAttrs>, "", kNoTraits, kMicrosoft},
+      {"QLinearMul", 1, lower_qlinear_binary<MulAttrs>, "", kNoTraits, kMicrosoft},
+      {"QLinearSigmoid", 1, lower_qlinear_sigmoid, "", kNoTraits, kMicrosoft},
+      {"QLinearLeakyRelu", 1, lower_qlinear_leaky_relu, "", kNoTraits, kMicrosoft},
+      {"QLinearGlobalAveragePool", 1, lower_qlinear_global_average_pool, "", kNoTraits, kMicrosoft},
+      {"QLinearAveragePool", 1, lower_qlinear_average_pool, "", kNoTraits, kMicrosoft},
+      {"QLinearReduceMean", 1, lower_qlinear_reduce_mean, "", kNoTraits, kMicrosoft},
+      {"QLinearSoftmax", 1, lower_qlinear_softmax, "", kNoTraits, kMicrosoft},
+      {"QLinearConcat", 1, lower_qlinear_concat, "", kNoTraits, kMicrosoft},
+      {"QLinearWhere", 1, lower_qlinear_where, "", kNoTraits, kMicrosoft},
+      {"QGemm", 1, lower_qgemm, "", kNoTraits, kMicrosoft},
+      {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, "", kNoTraits, kMicrosoft},
+      {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, "", kNoTraits, kMicrosoft},
   };
   return kRules;
 }

@@ -230,9 +230,10 @@ bool lower_gather_block_quantized(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> quantized_table_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"GatherBlockQuantized", lower_gather_block_quantized, "com.microsoft"}};
+std::span<const OnnxOperator> quantized_table_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"GatherBlockQuantized", 1, lower_gather_block_quantized, "* i", kNoTraits, kMicrosoft},
+  };
   return kRules;
 }
 

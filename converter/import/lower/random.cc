@@ -74,11 +74,13 @@ bool lower_random_like(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> random_rules() {
-  static constexpr LowerRule kRules[] = {{"RandomNormal", lower_random},
-                                         {"RandomUniform", lower_random},
-                                         {"RandomNormalLike", lower_random_like},
-                                         {"RandomUniformLike", lower_random_like}};
+std::span<const OnnxOperator> random_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"RandomNormal", 1, lower_random, "", kNoTraits},
+      {"RandomUniform", 1, lower_random, "", kNoTraits},
+      {"RandomNormalLike", 1, lower_random_like, "", kNoTraits},
+      {"RandomUniformLike", 1, lower_random_like, "", kNoTraits},
+  };
   return kRules;
 }
 

@@ -133,12 +133,13 @@ bool lower_dynamic_quantize_lstm(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> recurrent_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"LSTM", lower_lstm},
-      {"GRU", lower_gru},
-      {"RNN", lower_rnn},
-      {"DynamicQuantizeLSTM", lower_dynamic_quantize_lstm, "com.microsoft"}};
+std::span<const OnnxOperator> recurrent_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"LSTM", 1, lower_lstm, "F F F F i F F F", kTakesBounded | kSumsProducts},
+      {"GRU", 1, lower_gru, "F F F F i F", kTakesBounded | kSumsProducts},
+      {"RNN", 1, lower_rnn, "F F F F i F", kTakesBounded | kSumsProducts},
+      {"DynamicQuantizeLSTM", 1, lower_dynamic_quantize_lstm, "", kNoTraits, kMicrosoft},
+  };
   return kRules;
 }
 

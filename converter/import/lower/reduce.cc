@@ -148,26 +148,26 @@ bool lower_hardmax(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> reduce_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"ReduceSum", lower_reduce<ReduceFn::kSum>},
-      {"ReduceMean", lower_reduce_fractions<ReduceFn::kMean>},
-      {"ReduceMax", lower_reduce<ReduceFn::kMax>},
-      {"ReduceMin", lower_reduce<ReduceFn::kMin>},
-      {"ReduceProd", lower_reduce<ReduceFn::kProd>},
-      {"ReduceSumSquare", lower_reduce<ReduceFn::kSumSquare>},
-      {"ReduceL1", lower_reduce<ReduceFn::kL1>},
-      {"ReduceL2", lower_reduce_l2},
-      {"ReduceLogSum", lower_reduce_log_sum},
-      {"ReduceLogSumExp", lower_reduce_fractions<ReduceFn::kLogSumExp>},
-      {"ArgMax", lower_arg_reduce<ArgReduceFn::kMax>},
-      {"ArgMin", lower_arg_reduce<ArgReduceFn::kMin>},
-      {"CumSum", lower_cumulate<CumulateFn::kSum>},
-      {"CumProd", lower_cumulate<CumulateFn::kProd>},
-      {"TopK", lower_top_k},
-      {"Softmax", lower_softmax<0>},
-      {"LogSoftmax", lower_softmax<1>},
-      {"Hardmax", lower_hardmax},
+std::span<const OnnxOperator> reduce_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"ReduceSum", 1, lower_reduce<ReduceFn::kSum>, "N i", kTakesBounded | kGrows},
+      {"ReduceMean", 1, lower_reduce_fractions<ReduceFn::kMean>, "N i", kTakesBounded},
+      {"ReduceMax", 1, lower_reduce<ReduceFn::kMax>, "* i", kTakesBounded},
+      {"ReduceMin", 1, lower_reduce<ReduceFn::kMin>, "* i", kTakesBounded},
+      {"ReduceProd", 1, lower_reduce<ReduceFn::kProd>, "N i", kTakesBounded | kGrows},
+      {"ReduceSumSquare", 1, lower_reduce<ReduceFn::kSumSquare>, "N i", kTakesBounded | kGrows},
+      {"ReduceL1", 1, lower_reduce<ReduceFn::kL1>, "N i", kTakesBounded | kGrows},
+      {"ReduceL2", 1, lower_reduce_l2, "N i", kTakesBounded},
+      {"ReduceLogSum", 1, lower_reduce_log_sum, "N i", kTakesBounded},
+      {"ReduceLogSumExp", 1, lower_reduce_fractions<ReduceFn::kLogSumExp>, "N i", kTakesBounded},
+      {"ArgMax", 1, lower_arg_reduce<ArgReduceFn::kMax>, "N", kTakesBounded | kOwnType},
+      {"ArgMin", 1, lower_arg_reduce<ArgReduceFn::kMin>, "N", kTakesBounded | kOwnType},
+      {"CumSum", 11, lower_cumulate<CumulateFn::kSum>, "N i", kTakesBounded | kGrows},
+      {"CumProd", 26, lower_cumulate<CumulateFn::kProd>, "N i", kTakesBounded | kGrows},
+      {"TopK", 1, lower_top_k, "N i", kTakesBounded},
+      {"Softmax", 1, lower_softmax<0>, "F", kTakesBounded},
+      {"LogSoftmax", 1, lower_softmax<1>, "F", kTakesBounded},
+      {"Hardmax", 1, lower_hardmax, "F", kNoTraits},
   };
   return kRules;
 }

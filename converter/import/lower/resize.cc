@@ -202,8 +202,11 @@ bool lower_upsample(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> resize_rules() {
-  static constexpr LowerRule kRules[] = {{"Resize", lower_resize}, {"Upsample", lower_upsample}};
+std::span<const OnnxOperator> resize_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Resize", 10, lower_resize, "N * * i", kTakesBounded},
+      {"Upsample", 1, lower_upsample, "N *", kTakesBounded},
+  };
   return kRules;
 }
 

@@ -1,4 +1,4 @@
-// The families of lowering rules. A family is one file of this folder.
+// The families of ONNX operators. A family is one file of this folder.
 #include <unordered_map>
 
 #include "converter/import/lowering.h"
@@ -41,23 +41,22 @@ namespace sinter::convert {
   X(state_rules)
 // clang-format on
 
-#define X(family) std::span<const LowerRule> family();
+#define X(family) std::span<const OnnxOperator> family();
 SINTER_FAMILIES(X)
 #undef X
 
-std::span<const std::span<const LowerRule>> lower_rules() {
+std::span<const std::span<const OnnxOperator>> onnx_operators() {
 #define X(family) family(),
-  static const std::span<const LowerRule> families[] = {SINTER_FAMILIES(X)};
+  static const std::span<const OnnxOperator> families[] = {SINTER_FAMILIES(X)};
 #undef X
   return families;
 }
 
-const LowerRule* find_rule(std::string_view domain, std::string_view op_type) {
+const OnnxOperator* find_operator(std::string_view domain, std::string_view op_type) {
   static const auto index = [] {
-    std::unordered_map<std::string, const LowerRule*> map;
-    for (const auto& family : lower_rules())
-      for (const LowerRule& rule : family)
-        map.emplace(fmt::format("{}:{}", rule.domain, rule.op_type), &rule);
+    std::unordered_map<std::string, const OnnxOperator*> map;
+    for (const auto& family : onnx_operators())
+      for (const OnnxOperator& op : family) map.emplace(fmt::format("{}:{}", op.domain, op.op_type), &op);
     return map;
   }();
   const auto it = index.find(fmt::format("{}:{}", domain, op_type));

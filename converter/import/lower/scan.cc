@@ -144,8 +144,10 @@ bool lower_scan(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> scan_rules() {
-  static constexpr LowerRule kRules[] = {{"Scan", lower_scan, "", 28, true}};
+std::span<const OnnxOperator> scan_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Scan", 8, lower_scan, "", kTakesUnknown},
+  };
   return kRules;
 }
 

@@ -177,16 +177,16 @@ bool lower_concat_from_sequence(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> sequence_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"SequenceEmpty", lower_empty, "", 28, false, true},
-      {"SequenceConstruct", lower_construct, "", 28, false, true},
-      {"SequenceAt", lower_at, "", 28, false, true},
-      {"SequenceInsert", lower_insert, "", 28, false, true},
-      {"SequenceErase", lower_erase, "", 28, false, true},
-      {"SequenceLength", lower_length, "", 28, false, true},
-      {"SplitToSequence", lower_split_to_sequence, "", 28, false, true},
-      {"ConcatFromSequence", lower_concat_from_sequence, "", 28, false, true},
+std::span<const OnnxOperator> sequence_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"SequenceEmpty", 11, lower_empty, "", kTakesSequences},
+      {"SequenceConstruct", 11, lower_construct, "", kTakesBounded | kTakesSequences},
+      {"SequenceAt", 11, lower_at, "", kTakesBounded | kTakesSequences},
+      {"SequenceInsert", 11, lower_insert, "", kTakesBounded | kTakesSequences},
+      {"SequenceErase", 11, lower_erase, "", kTakesBounded | kTakesSequences},
+      {"SequenceLength", 11, lower_length, "", kTakesSequences},
+      {"SplitToSequence", 11, lower_split_to_sequence, "", kTakesBounded | kTakesSequences},
+      {"ConcatFromSequence", 11, lower_concat_from_sequence, "", kTakesBounded | kTakesSequences},
   };
   return kRules;
 }

@@ -393,24 +393,24 @@ bool lower_dropout(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> shape_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Shape", lower_shape},
-      {"Size", lower_size},
-      {"Identity", lower_identity, "", 28, false, true},
-      {"Reshape", lower_reshape},
-      {"Squeeze", lower_squeeze},
-      {"Unsqueeze", lower_unsqueeze},
-      {"ExpandDims", lower_expand_dims, kMicrosoft},
-      {"Flatten", lower_flatten},
-      {"Expand", lower_expand},
-      {"ConstantOfShape", lower_constant_of_shape},
-      {"Range", lower_range},
-      {"EyeLike", lower_eye_like},
-      {"Trilu", lower_trilu},
-      {"Trilu", lower_trilu, "com.microsoft"},
-      {"OneHot", lower_one_hot},
-      {"Dropout", lower_dropout},
+std::span<const OnnxOperator> shape_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Shape", 1, lower_shape, "", kTakesBounded},
+      {"Size", 1, lower_size, "", kTakesBounded},
+      {"Identity", 1, lower_identity, "", kTakesBounded | kLinear | kTakesSequences},
+      {"Reshape", 1, lower_reshape, "* i", kTakesBounded | kLinear},
+      {"Squeeze", 1, lower_squeeze, "* i", kTakesBounded | kLinear},
+      {"Unsqueeze", 1, lower_unsqueeze, "* i", kTakesBounded | kLinear},
+      {"ExpandDims", 1, lower_expand_dims, "* i", kTakesBounded, kMicrosoft},
+      {"Flatten", 1, lower_flatten, "", kTakesBounded | kLinear},
+      {"Expand", 8, lower_expand, "* i", kTakesBounded | kLinear},
+      {"ConstantOfShape", 9, lower_constant_of_shape, "i", kTakesBounded},
+      {"Range", 11, lower_range, "N N N", kTakesBounded},
+      {"EyeLike", 9, lower_eye_like, "", kNoTraits},
+      {"Trilu", 14, lower_trilu, "* i", kNoTraits},
+      {"Trilu", 1, lower_trilu, "", kNoTraits, kMicrosoft},
+      {"OneHot", 9, lower_one_hot, "* * *", kTakesBounded | kOwnType},
+      {"Dropout", 1, lower_dropout, "", kNoTraits},
   };
   return kRules;
 }

@@ -151,16 +151,16 @@ bool lower_mel(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> signal_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"DFT", lower_dft},
-      {"STFT", lower_stft},
-      {"Rfft", lower_real_fft, kMicrosoft},
-      {"Irfft", lower_real_fft, kMicrosoft},
-      {"HannWindow", lower_hann},
-      {"HammingWindow", lower_hamming},
-      {"BlackmanWindow", lower_blackman},
-      {"MelWeightMatrix", lower_mel},
+std::span<const OnnxOperator> signal_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"DFT", 17, lower_dft, "F i i", kNoTraits},
+      {"STFT", 17, lower_stft, "F i F i", kNoTraits},
+      {"Rfft", 1, lower_real_fft, "F", kNoTraits, kMicrosoft},
+      {"Irfft", 1, lower_real_fft, "F", kNoTraits, kMicrosoft},
+      {"HannWindow", 17, lower_hann, "", kNoTraits},
+      {"HammingWindow", 17, lower_hamming, "", kNoTraits},
+      {"BlackmanWindow", 17, lower_blackman, "", kNoTraits},
+      {"MelWeightMatrix", 17, lower_mel, "", kNoTraits},
   };
   return kRules;
 }

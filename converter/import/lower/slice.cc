@@ -253,11 +253,11 @@ bool lower_tile(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> slice_rules() {
-  static constexpr LowerRule kRules[] = {
-      {"Split", lower_split},
-      {"Slice", lower_slice},
-      {"Tile", lower_tile},
+std::span<const OnnxOperator> slice_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"Split", 1, lower_split, "* i", kTakesBounded | kLinear},
+      {"Slice", 1, lower_slice, "* i i i i", kTakesBounded | kLinear},
+      {"Tile", 1, lower_tile, "* i", kTakesBounded | kLinear},
   };
   return kRules;
 }

@@ -193,12 +193,14 @@ bool lower_deform_conv(NodeLowering& n) {
 
 }  // namespace
 
-std::span<const LowerRule> state_rules() {
-  static constexpr LowerRule kRules[] = {{"CausalConvWithState", lower_causal_conv},
-                                         {"LinearAttention", lower_linear_attention},
-                                         {"CausalConvWithState", lower_causal_conv, kMicrosoft},
-                                         {"LinearAttention", lower_linear_attention, kMicrosoft},
-                                         {"DeformConv", lower_deform_conv}};
+std::span<const OnnxOperator> state_rules() {
+  static constexpr OnnxOperator kRules[] = {
+      {"CausalConvWithState", 27, lower_causal_conv, "F F F F", kSumsProducts},
+      {"LinearAttention", 27, lower_linear_attention, "F F F F F F", kSumsProducts},
+      {"CausalConvWithState", 1, lower_causal_conv, "F F F F", kSumsProducts, kMicrosoft},
+      {"LinearAttention", 1, lower_linear_attention, "F F F F F F", kSumsProducts, kMicrosoft},
+      {"DeformConv", 19, lower_deform_conv, "F F F F F", kSumsProducts},
+  };
   return kRules;
 }
 
