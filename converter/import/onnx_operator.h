@@ -53,7 +53,9 @@ struct OnnxOperator {
   std::string_view domain = "";  // "" is ai.onnx
 
   bool has(OnnxTrait trait) const { return (traits & trait) != 0; }
-  OperandRules operand_rules() const { return {operands, has(kSumsProducts), has(kDivides), has(kGrows)}; }
+  OperandRules operand_rules() const {
+    return {op_type, operands, has(kSumsProducts), has(kDivides), has(kGrows)};
+  }
 };
 
 // All operators that are read, family by family; duplicates are a bug that a test finds.

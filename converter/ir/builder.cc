@@ -132,7 +132,6 @@ Status evaluate(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, si
   SINTER_RETURN_IF_ERROR(infer_outputs(attrs, in_facts, output_count, {}, &out_facts));
 
   // Narrow floats are computed in float32, except where elements are only moved or converted.
-  const OpInfo* info = op_info(op_of(attrs));
   const Op op = op_of(attrs);
   const bool moves = has_traits(op, kMovement) || elements_of(op) == Elements::kConverted;
   bool widen = false;

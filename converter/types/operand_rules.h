@@ -16,6 +16,7 @@
 namespace sinter::convert {
 
 struct OperandRules {
+  std::string_view op;        // the operator's name
   std::string_view operands;  // the words
   // Sums of many products: float64 operands that meet narrower ones need not stay so.
   bool sums = false;

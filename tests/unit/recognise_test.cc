@@ -138,7 +138,7 @@ TEST(NarrowIntegers, ThroughWhateverMovesElements) {
   const auto to = [](DType t) { return CastAttrs{static_cast<int64_t>(t), 1}; };
   Sketch s;
   const ValueId wide = s.emit(to(DType::kInt64), {s.emit(to(DType::kInt8), {s.input({4}, 0, 3)})});
-  const ValueId places = s.graph.add_constant(Constant::int64s({3, 2, 1, 0}));
+  const ValueId places = s.graph.add_constant(Constant::int64s(std::vector<int64_t>{3, 2, 1, 0}));
   const ValueId index = s.emit(GatherElementsAttrs{0}, {s.emit(TileAttrs{{2}}, {wide}), places});
   s.output(s.emit(GatherAttrs{0}, {s.constant({40, 2}), index}), "rows");
   EXPECT_GT(apply(narrow_integers, s), 0);
