@@ -64,11 +64,18 @@ void measure(benchmark::State& state, Backend& backend, const A& attrs, const st
   StepNeeds needs;
   if (!backend.open(none, none).ok() || !backend.measure(call, 1, &needs).ok())
     return state.SkipWithError("refused");
-  Memory prepared(needs.prepared), workspace(needs.workspace);
+  Memory prepared(needs.prepared), workspace(needs.workspace), packed(needs.packing.bytes),
+      scratch(needs.scratch);
+  const std::span<std::byte> bytes(packed.data(), needs.packing.bytes);
+  if (!bytes.empty() && !backend.pack(call, bytes, nullptr).ok()) return state.SkipWithError("not packed");
   BumpArena arena({prepared.data(), needs.prepared});
   PreparedStep step;
   RunContext context{{workspace.data(), needs.workspace}, nullptr};
-  if (!backend.prepare(call, {arena, none, context.workspace}, &step).ok())
+  if (!backend
+           .prepare(call,
+                    {arena, none, context.workspace, nullptr, -1, bytes, {scratch.data(), needs.scratch}},
+                    &step)
+           .ok())
     return state.SkipWithError("not prepared");
   for (auto _ : state)
     if (!step.run(step.state, call, context).ok()) return state.SkipWithError("failed");

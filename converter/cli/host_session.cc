@@ -153,18 +153,8 @@ struct HostSession::Threads {
 
 HostSession::HostSession(const LoadedModel& loaded, const Options& options)
     : loaded_(loaded), backends_(host_backends(options.backend)), asked_(options.backend) {
-  SessionOptions session_options;
-  session_options.backends = backends_;
-  session_options.backend = options.backend.empty() ? nullptr : options.backend.c_str();
-  if (options.threads > 1) {
-    threads_ = std::make_unique<Threads>(options.threads);
-    session_options.threads = &threads_->pool;
-  }
-  const auto fail = [&](const Status& s) {
-    const std::string message = fmt::format("{}: {}", loaded.path().string(), describe(s, &loaded.model()));
-    if (s.code == Code::kUnsupported) throw ModelFileError(message);  // what the file needs is missing
-    throw std::runtime_error(message);
-  };
+  if (options.threads > 1) threads_ = std::make_unique<Threads>(options.threads);
+  SessionOptions session_options = this->session_options();
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) fail(need.status());
   requirements_ = *need;
@@ -184,6 +174,34 @@ HostSession::HostSession(const LoadedModel& loaded, const Options& options)
 }
 
 HostSession::~HostSession() = default;
+
+SessionOptions HostSession::session_options() const {
+  SessionOptions options;
+  options.backends = backends_;
+  options.backend = asked_.empty() ? nullptr : asked_.c_str();
+  if (threads_) options.threads = &threads_->pool;
+  return options;
+}
+
+void HostSession::fail(const Status& status) const {
+  const std::string message =
+      fmt::format("{}: {}", loaded_.path().string(), describe(status, &loaded_.model()));
+  if (status.code == Code::kUnsupported) throw ModelFileError(message);  // what the file needs is missing
+  throw std::runtime_error(message);
+}
+
+HostSession::Sharing HostSession::sharing() const {
+  SessionOptions options = session_options();
+  const Result<size_t> bytes = PackedWeights::requirements(loaded_.model(), options);
+  if (!bytes.ok()) fail(bytes.status());
+  const AlignedMemory memory(bytes.value());
+  const Result<PackedWeights> packed = PackedWeights::create(loaded_.model(), memory.span(), options);
+  if (!packed.ok()) fail(packed.status());
+  options.packed_weights = &packed.value();
+  const Result<Requirements> need = Session::requirements(loaded_.model(), options);
+  if (!need.ok()) fail(need.status());
+  return {bytes.value(), need.value().bytes};
+}
 
 const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const {
   const auto found = fallback_at_.find({program, step});

@@ -82,6 +82,11 @@ class HostSession {
 
   Session& session() { return session_; }
   const Requirements& requirements() const { return requirements_; }
+  // Where several sessions share packed weights: bytes of these, and of each session besides. Packs them.
+  struct Sharing {
+    size_t packed_weights = 0, session = 0;
+  };
+  Sharing sharing() const;
   // In the order of creation.
   const std::vector<FallbackStep>& fallbacks() const { return fallbacks_; }
   // Null: the step is not one.
@@ -102,6 +107,8 @@ class HostSession {
 
  private:
   ConstantPtr given(const Arrays& arrays, uint32_t input) const;
+  SessionOptions session_options() const;
+  [[noreturn]] void fail(const Status& status) const;
 
   const LoadedModel& loaded_;
   AlignedMemory memory_;

@@ -211,6 +211,7 @@ void run_inspect(const InspectArguments& a) {
   const FileView view(loaded.model());
   HostSession host(loaded, session_here(view, {a.threads, a.backend}));
   const Requirements& need = host.requirements();
+  const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
   if (!a.html.empty()) write_text(a.html, memory_page(view, a.model, need));
   const std::optional<PublicKey> signer = signer_of(loaded);
@@ -224,7 +225,10 @@ void run_inspect(const InspectArguments& a) {
     if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
     json["arena_bytes"] = need.arena;
     json["prepared_bytes"] = need.prepared;
+    json["packed_bytes"] = need.packed;
     json["session_bytes"] = need.bytes;
+    json["packed_weights_bytes"] = sharing.packed_weights;
+    json["sharing_session_bytes"] = sharing.session;
     json["step_count"] = loaded.model().step_count();
     json["backends"] = host.backend_counts();
     json["fallbacks"] = fallbacks_json(host);
@@ -244,11 +248,13 @@ void run_inspect(const InspectArguments& a) {
         "widened when a "
         "session is "
         "created\narena     {} bytes\nprepared  {} bytes on this "
-        "machine\n"
-        "session   {} bytes in all\n",
+        "machine, {} of them packed weights\n"
+        "session   {} bytes in all\n"
+        "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
         detail::text(view.profile().target()), signer_text(signer, trusted), loaded.model().step_count(),
         backends_text(host), host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(),
-        weights.all, weights.widened, need.arena, need.prepared, need.bytes);
+        weights.all, weights.widened, need.arena, need.prepared, need.packed, need.bytes,
+        sharing.packed_weights, sharing.session);
   }
   if (a.steps)
     for (const auto& s : prepare_json(view)) {

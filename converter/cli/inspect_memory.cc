@@ -123,6 +123,7 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
           {"session_bytes", need.bytes},
           {"control_bytes", need.control},
           {"prepared_bytes", need.prepared},
+          {"packed_bytes", need.packed},
           {"weight_bytes", weights.all},
           {"widened_weight_bytes", weights.widened}};
 }
@@ -134,8 +135,8 @@ std::string memory_text(const FileView& view, const Requirements& need) {
     text += fmt::format("region {}  {} bytes of {} memory, alignment {}, padding {}\n",
                         r["kind"].get<std::string>(), r["bytes"].dump(), r["memory"].get<std::string>(),
                         r["alignment"].dump(), r["padding"].dump());
-  text += fmt::format("prepared {} bytes, control {} bytes, session {} bytes\n", need.prepared, need.control,
-                      need.bytes);
+  text += fmt::format("prepared {} bytes, {} of them packed weights, control {} bytes, session {} bytes\n",
+                      need.prepared, need.packed, need.control, need.bytes);
   for (const DeviceRequirements& d : need.on_devices())
     text += fmt::format("device {}  {} bytes, {} of them prepared\n", d.backend, d.bytes, d.prepared);
   text += fmt::format("weights {} bytes in the file, {} of them widened when a session is created\n",

@@ -93,8 +93,21 @@ class Profiler {
                    fallback == nullptr ? "" : "  " + fallback_note(*fallback));
       }
     }
+    const HostSession::Sharing sharing = host.sharing();
+    const Requirements& need = host.requirements();
     if (json)
-      fmt::print("{}\n", nlohmann::json{{"profile", list}, {"fallbacks", fallbacks_json(host)}}.dump(2));
+      fmt::print("{}\n", nlohmann::json{{"profile", list},
+                                        {"fallbacks", fallbacks_json(host)},
+                                        {"session_bytes", need.bytes},
+                                        {"packed_bytes", need.packed},
+                                        {"packed_weights_bytes", sharing.packed_weights},
+                                        {"sharing_session_bytes", sharing.session}}
+                             .dump(2));
+    else
+      fmt::print(
+          "session {} bytes, {} of them packed weights; where sessions share these: {} bytes, and {} bytes "
+          "for each session\n",
+          need.bytes, need.packed, sharing.packed_weights, sharing.session);
   }
 
  private:

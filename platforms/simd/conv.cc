@@ -323,27 +323,28 @@ Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
   return conv_bytes(window_geometry<ConvAttrs>(call), !call.in(1).constant, threads, workspace);
 }
 
-bool conv_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
+bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
   const Geometry g = window_geometry<ConvAttrs>(call);
+  const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   int64_t floats = 0, patches = 0;
-  if (reads_in_place(g) || few_columns(g.out_channels / g.group) ||
-      !packed_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group), &floats) ||
+  if (reads_in_place(g) || few_columns(columns) || !packed_floats(columns, depth, &floats) ||
       !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
       !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||
       !checked_mul<int64_t>(patches, sizeof(float), &patches))
     return false;
-  *packed = static_cast<size_t>(floats), *workspace = static_cast<size_t>(patches);
+  *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, g.group, columns, depth}};
+  *workspace = static_cast<size_t>(patches);
   return true;
 }
 
-void pack_conv(const OpCall& call, float* packed, ThreadPool* threads) {
+void pack_conv(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   int64_t each = 0;
   if (!packed_floats(columns, depth, &each)) return;
   for (int64_t group = 0; group < g.group; ++group)
     pack_parallel(call.in(1).as<const float>() + group * columns * depth, 1, depth, columns, depth,
-                  packed + group * each, threads);
+                  reinterpret_cast<float*>(packed) + group * each, threads);
 }
 
 Status run_packed_conv(void* packed, const OpCall& call, RunContext& context) {

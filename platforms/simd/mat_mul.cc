@@ -171,19 +171,20 @@ Status run_mat_mul(const OpCall& call, RunContext& context) {
 
 }  // namespace
 
-bool connected_packed(const OpCall& call, size_t* packed) {
+bool connected_packing(const OpCall& call, int, Packing* packing, size_t*) {
   const Connected c = connected(call);
   int64_t floats = 0;
   if (c.rows <= 1 || !packed_floats(c.columns, c.depth, &floats) ||
       !checked_mul<int64_t>(floats, sizeof(float), &floats))
     return false;
-  *packed = static_cast<size_t>(floats);
+  *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, 1, c.columns, c.depth}};
   return true;
 }
 
-void pack_connected(const OpCall& call, float* packed, ThreadPool* threads) {
+void pack_connected(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const Connected c = connected(call);
-  pack_parallel(call.in(1).as<const float>(), 1, c.depth, c.columns, c.depth, packed, threads);
+  pack_parallel(call.in(1).as<const float>(), 1, c.depth, c.columns, c.depth,
+                reinterpret_cast<float*>(packed), threads);
 }
 
 Status run_packed_connected(void* packed, const OpCall& call, RunContext& context) {

@@ -432,7 +432,7 @@ Status run(const OpCall& call, RunContext& context) {
   if (wide_input(call)) return run_q16_depthwise(call, context);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
-  pack_q_depthwise(call, context.workspace.data());
+  pack_q_depthwise(call, context.workspace.data(), nullptr);
   return run_with(call, context, context.workspace.data(), context.workspace.data() + packed);
 }
 
@@ -450,14 +450,23 @@ Status accept(const OpCall& call) {
 
 }  // namespace
 
-bool q_depthwise_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
-  return !wide_input(call) && call.in(2).constant && call.in(3).constant &&
-         needs_of(call, threads, packed, workspace).ok();
+bool q_depthwise_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
+  Plan p;
+  size_t bytes = 0;
+  if (wide_input(call) || !call.in(2).constant || !call.in(3).constant ||
+      !needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p))
+    return false;
+  const Geometry& g = p.q.g;
+  *packing = {bytes,
+              0b1110,
+              {kIntegerDepthwise, g.in_channels, g.kernel[0], g.kernel[1], g.kernel[2], p.q.x_zero,
+               call.in(3).size()}};
+  return true;
 }
 
-void pack_q_depthwise(const OpCall& call, void* packed) {
+void pack_q_depthwise(const OpCall& call, std::byte* packed, ThreadPool*) {
   Plan p;
-  if (!plan_of(call, &p) || !place(&p, static_cast<std::byte*>(packed))) return;
+  if (!plan_of(call, &p) || !place(&p, packed)) return;
   HWY_DYNAMIC_DISPATCH(pack_q_depthwise)
   (p.q, {call.in(1).as<const int8_t>(), call.in(2).as<const int32_t>(), call.in(3).as<const float>(),
          call.in(3).size() == 1 ? 0 : 1});

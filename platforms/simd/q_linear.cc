@@ -222,16 +222,24 @@ Status accept(const OpCall& call) {
 
 }  // namespace
 
-bool q_product_packed(const OpCall& call, int threads, size_t* packed, size_t* workspace) {
+bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
+  Plan p;
+  size_t bytes = 0;
   if (wide(call)) return false;
   for (size_t i = 2; i < call.inputs.size(); ++i)
     if (call.has_input(i) && !call.in(i).constant) return false;
-  return needs_of(call, threads, packed, workspace).ok();
+  if (!needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p)) return false;
+  const bool zeros = call.has_input(4);
+  *packing = {bytes,
+              zeros ? 0b11110u : 0b1110u,
+              {kIntegerPanels, p.g.group, p.columns, p.runs.count, p.runs.length, p.x_zero, call.in(3).size(),
+               zeros ? call.in(4).size() : 0}};
+  return true;
 }
 
-void pack_q_product(const OpCall& call, void* packed, ThreadPool* threads) {
+void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   Plan p;
-  if (plan_of(call, &p)) pack(call, p, static_cast<std::byte*>(packed), threads);
+  if (plan_of(call, &p)) pack(call, p, packed, threads);
 }
 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {

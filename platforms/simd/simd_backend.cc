@@ -6,26 +6,39 @@
 namespace sinter {
 namespace {
 
-// Whether the step keeps its weights packed; prepared and workspace are set if so.
-bool keeps_packed(const OpCall& call, int threads, StepNeeds* needs) {
-  if (call.inputs.size() < 2 || !call.in(1).constant) return false;
-  size_t packed = 0, workspace = 0;
-  if (call.op == Op::kQConv || call.op == Op::kQFullyConnected) {
-    if (!simd::q_product_packed(call, threads, &packed, &workspace)) return false;
-    *needs = {packed, workspace, call.has_input(4) ? 0b11110u : 0b1110u};
-    return true;
-  }
-  if (call.op == Op::kQDepthwiseConv) {
-    if (!simd::q_depthwise_packed(call, threads, &packed, &workspace)) return false;
-    *needs = {packed, workspace, 0b1110u};
-    return true;
-  }
-  if (call.op == Op::kConv) {
-    if (!simd::conv_packed(call, threads, &packed, &workspace)) return false;
-  } else if (call.op != Op::kFullyConnected || !simd::connected_packed(call, &packed)) {
+// An op whose kernel reads packed weights, input 1.
+struct Packer {
+  Op op;
+  bool (*packing)(const OpCall& call, int threads, Packing* packing, size_t* workspace);
+  void (*pack)(const OpCall& call, std::byte* packed, ThreadPool* threads);
+  Status (*run)(void* packed, const OpCall& call, RunContext& context);
+};
+constexpr Packer kPackers[] = {
+    {Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv},
+    {Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected},
+    {Op::kQConv, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
+    {Op::kQFullyConnected, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
+    {Op::kQDepthwiseConv, simd::q_depthwise_packing, simd::pack_q_depthwise, simd::run_packed_q_depthwise},
+};
+
+const Packer* packer_of(Op op) {
+  for (const Packer& p : kPackers)
+    if (p.op == op) return &p;
+  return nullptr;
+}
+
+// Whether the step reads packed weights; packing, workspace and packed inputs are set if so.
+bool reads_packed(const OpCall& call, int threads, StepNeeds* needs) {
+  const Packer* packer = packer_of(call.op);
+  Packing& packing = needs->packing;
+  if (packer == nullptr || call.inputs.size() < 2 || !call.in(1).constant ||
+      !packer->packing(call, threads, &packing, &needs->workspace) || packing.bytes == 0) {
+    packing = {};
     return false;
   }
-  *needs = {align_up(packed, kBufferAlignment), workspace, 0b10};
+  packing.bytes = align_up(packing.bytes, kBufferAlignment);
+  packing.parameters[kPackingParameters - 1] = simd_instruction_set();
+  needs->packed = packing.inputs;
   return true;
 }
 
@@ -46,40 +59,37 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   const Kernel* kernel = kernel_of(call);
   SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
-  if (!keeps_packed(call, threads, needs) && kernel->workspace != nullptr)
+  if (!reads_packed(call, threads, needs) && kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
   needs->call = CallUse::kKept;  // these kernels are quick
   return ok_status();
 }
 
+Status SimdBackend::pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) {
+  StepNeeds needs;
+  SINTER_CHECK(reads_packed(call, 1, &needs) && packed.size() == needs.packing.bytes,
+               error(Code::kInternal, "measuring and packing disagree"));
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    SINTER_CHECK((needs.packing.inputs >> i & 1) == 0 || call.in(i).data != nullptr,
+                 error(Code::kInternal, "constant weights without data"));
+  packer_of(call.op)->pack(call, packed.data(), threads);
+  return ok_status();
+}
+
 Status SimdBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* step) {
   StepNeeds needs;
-  if (!keeps_packed(call, 1, &needs)) {
-    const Kernel* kernel = kernel_of(call);
-    SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
-    step->run = run_kernel;
-    step->state = const_cast<Kernel*>(kernel);
+  if (reads_packed(call, 1, &needs)) {
+    SINTER_CHECK(with.packed.size() == needs.packing.bytes,
+                 error(Code::kInternal, "%a bytes of packed weights are needed, not %b",
+                       static_cast<int64_t>(needs.packing.bytes), static_cast<int64_t>(with.packed.size())));
+    step->run = packer_of(call.op)->run;
+    step->state = const_cast<std::byte*>(with.packed.data());  // read only
     return ok_status();
   }
-  void* packed = with.prepared.allocate(needs.prepared, kBufferAlignment);
-  SINTER_CHECK(packed != nullptr,
-               error(Code::kOutOfMemory, "%a bytes of packed weights do not fit into prepared memory",
-                     static_cast<int64_t>(needs.prepared)));
-  SINTER_CHECK(call.in(1).data != nullptr, error(Code::kInternal, "constant weights without data"));
-  step->state = packed;
-  if (call.op == Op::kConv) {
-    simd::pack_conv(call, static_cast<float*>(packed), with.threads);
-    step->run = simd::run_packed_conv;
-  } else if (call.op == Op::kFullyConnected) {
-    simd::pack_connected(call, static_cast<float*>(packed), with.threads);
-    step->run = simd::run_packed_connected;
-  } else if (call.op == Op::kQDepthwiseConv) {
-    simd::pack_q_depthwise(call, packed);
-    step->run = simd::run_packed_q_depthwise;
-  } else {
-    simd::pack_q_product(call, packed, with.threads);
-    step->run = simd::run_packed_q_product;
-  }
+  const Kernel* kernel = kernel_of(call);
+  SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
+  step->run = run_kernel;
+  step->state = const_cast<Kernel*>(kernel);
   return ok_status();
 }
 

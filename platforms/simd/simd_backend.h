@@ -5,8 +5,8 @@
 
 namespace sinter {
 
-// The kernels of simd_kernels.h; packs the constant weights of Conv and FullyConnected once, when a step
-// is prepared, instead of in every run.
+// The kernels of simd_kernels.h; packs the constant weights of convolutions and fully connected layers once,
+// instead of in every run.
 class SimdBackend final : public Backend {
  public:
   constexpr SimdBackend() = default;
@@ -15,6 +15,7 @@ class SimdBackend final : public Backend {
   Status open(BumpArena&, BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}
 };

@@ -73,9 +73,13 @@ bool set_simd_cap(const char* name) {
   return false;
 }
 
+int64_t simd_instruction_set() {
+  const int64_t have = hwy::SupportedTargets() & HWY_TARGETS;
+  return have & -have;
+}
+
 const char* simd_target() {
-  const int64_t all = hwy::SupportedTargets(), have = all & HWY_TARGETS;
-  const int64_t best = have & -have;
+  const int64_t all = hwy::SupportedTargets(), best = simd_instruction_set();
   hwy::GetChosenTarget().Update(all);  // asking makes Highway choose anew, whatever is disabled
   for (const Tier& tier : kTiers)
     if (tier.best == best) return tier.name;

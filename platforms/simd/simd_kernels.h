@@ -29,5 +29,7 @@ constexpr bool is_exact_simd(Op op, Architecture architecture) {
 bool set_simd_cap(const char* name);
 // The best one in use.
 const char* simd_target();
+// A number for it: weights that were packed for another one are of no use.
+int64_t simd_instruction_set();
 
 }  // namespace sinter

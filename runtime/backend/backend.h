@@ -4,7 +4,9 @@
 // Creating a session asks each step's planned backend, in order:
 //   measure(call)  -> accept with exact bytes, or refuse with a reason (kUnsupported: the next backend is
 //                     asked; the last is always the reference kernels)
-//   prepare(call)  -> binds the step's final addresses, packs constant operands into prepared memory
+//   pack(call)     -> brings constant operands into the form that the kernel reads, once for all steps and
+//                     sessions that read the same
+//   prepare(call)  -> binds the step's final addresses and its packed constants
 // and run() calls the function pointer that prepare gave: no look-up, no virtual call, no allocation.
 #pragma once
 
@@ -20,10 +22,19 @@ enum class CallUse : uint8_t {
   kUnused,   // nothing: operands and attributes may be missing
 };
 
+// The packed form of a step's constants, and what it depends on. Steps for which one backend has the same
+// packing (bytes, inputs, parameters), and whose inputs of `inputs` are the same constants, share the bytes.
+inline constexpr size_t kPackingParameters = 12;
+struct Packing {
+  size_t bytes = 0;     // a multiple of kBufferAlignment; 0: nothing is packed
+  uint32_t inputs = 0;  // bit i: the bytes depend on the data of input i, a constant
+  // All else that the bytes depend on. The first one distinguishes the backend's kinds of packing.
+  int64_t parameters[kPackingParameters] = {};
+};
+
 // What a step needs. Exact: prepare takes no more than `prepared`, run no more than `workspace`.
 struct StepNeeds {
-  size_t prepared =
-      0;  // packed weights, handles, tables: lives as long as the session; kBufferAlignment-aligned
+  size_t prepared = 0;   // handles, tables: lives as long as the session; kBufferAlignment-aligned
   size_t workspace = 0;  // scratch during run, shared between steps; in the memory of the step's operands
   // Bit i: run() does not read input i, a constant, because prepare() takes what it needs of it. What the
   // session has made for this step only (a widened weight) need not stay then, and the operand has no data in
@@ -31,6 +42,8 @@ struct StepNeeds {
   uint32_t packed = 0;
   CallUse call = CallUse::kLaidOut;
   size_t device_prepared = 0;  // as `prepared`, of the backend's own memory
+  Packing packing = {};        // lives as long as the session, or as the PackedWeights that it is part of
+  size_t scratch = 0;          // for prepare alone; host memory
 };
 
 // What a step is prepared with.
@@ -41,6 +54,9 @@ struct Preparation {
   std::span<std::byte> workspace;  // what run() will be given
   ThreadPool* threads = nullptr;
   int32_t step = -1;  // its number, for errors that are found after run() has returned (Where::kStep)
+  std::span<const std::byte> packed = {};  // StepNeeds::packing, as pack() made it; other steps and sessions
+                                           // read it as well, on any thread
+  std::span<std::byte> scratch = {};       // StepNeeds::scratch bytes
 };
 
 // A step ready to run. `state` is in prepared memory.
@@ -87,8 +103,14 @@ class Backend {
   // make them (prepared values: they have data when the step is prepared). Constants are host memory. Other
   // data may be null. Must not change anything; may be called for several thread counts.
   virtual Status measure(const OpCall& call, int threads, StepNeeds* needs) = 0;
+  // Fills the `packed` bytes of a call that measure() accepted with a packing. Of the operands only those of
+  // Packing::inputs have data. Called before the first prepare() that is given these bytes.
+  virtual Status pack(const OpCall&, std::span<std::byte>, ThreadPool*) {
+    return error(Code::kInternal, "the backend does not pack constants");
+  }
   // `call` has final addresses for every operand; what it refers to is gone when prepare returns, but for the
-  // operands' data; those of `packed` operands are gone as well.
+  // operands' data; those of `packed` operands are gone as well. Operands of Packing::inputs may have no
+  // data, because they were packed before.
   virtual Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) = 0;
   // Frees what prepare made outside prepared memory, if anything.
   virtual void release(PreparedStep& step) = 0;

@@ -56,7 +56,7 @@ Status Creator::open_slot(Slot& slot) {
 }
 
 Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
-                            bool last) {
+                            Packing* packing, bool last) {
   Slot& slot = slots_[i];
   if (slot.backend == nullptr) return unsupported("the application does not link it");
   if (slot.backend->memory() != nullptr) return unsupported("the backend computes in memory of its own");
@@ -74,19 +74,22 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
   choice->prepared = needs.prepared;
   choice->packed = needs.packed;
   choice->call = needs.call;
+  choice->scratch = needs.scratch;
+  *packing = needs.packing;
   return needs.device_prepared == 0 ? ok_status() : kNotItsMemory;
 }
 
-// The first candidate that takes the step; the reference kernels come last. `*refusal`: the first one's
-// reason, if it does not take the step.
-Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Status* refusal) {
+// The first candidate that takes the step, and how it packs constants; the reference kernels come last.
+// `*refusal`: the first one's reason, if it does not take the step.
+Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Packing* packing,
+                       Status* refusal) {
   const size_t reference = slot_count_ - 1;
   if (plan.in_order()) {
     *refusal = kInOrder;
-    return try_backend(reference, call, plan, choice, true);
+    return try_backend(reference, call, plan, choice, packing, true);
   }
   const auto attempt = [&](size_t i, bool* done) -> Status {
-    const Status status = try_backend(i, call, plan, choice, false);
+    const Status status = try_backend(i, call, plan, choice, packing, false);
     *done = status.code != Code::kUnsupported;
     if (!*done && refusal->ok()) *refusal = status;
     return *done ? status : ok_status();
@@ -98,7 +101,7 @@ Status Creator::choose(const OpCall& call, const fb::StepPlan& plan, Choice* cho
     for (const uint8_t c : items(plan.candidates()))
       if (!done) SINTER_RETURN_IF_ERROR(attempt(c, &done));
   }
-  return done ? ok_status() : try_backend(reference, call, plan, choice, true);
+  return done ? ok_status() : try_backend(reference, call, plan, choice, packing, true);
 }
 
 const char* Creator::expected_backend(const fb::StepPlan& plan) const {

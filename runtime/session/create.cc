@@ -45,6 +45,9 @@ Status Creator::resolve() {
   }
   local_reference_ = KernelBackend("reference", model.kernels);
   slots_[slot_count_++] = {&local_reference_};
+  SINTER_CHECK(options_.packed_weights == nullptr ||
+                   (options_.packed_weights->valid() && options_.packed_weights->state()->model == &model),
+               invalid("the packed weights are not of this model; pack them with the same Model"));
   SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
 }
@@ -67,6 +70,7 @@ Status Creator::measure_pass(Requirements* needs) {
   prepared_peak_ = 0;
   most_operands_ = 0;
   fallbacks_ = 0;
+  forget_packed();
   arena_bytes_ = 0;
   for (uint32_t i = 0; i < length(profile_->regions()); ++i)
     if (kinds_[i] == 0)
@@ -92,6 +96,7 @@ Status Creator::measure_pass(Requirements* needs) {
   needs->control = align_up(control_.used(), kBufferAlignment);
   needs->arena = arena_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
+  needs->packed = packed_bytes_;
   SINTER_CHECK(checked_add(needs->control, needs->arena, &needs->bytes) &&
                    checked_add(needs->bytes, needs->prepared, &needs->bytes) && !prepared_.exhausted() &&
                    prepared_peak_ != SIZE_MAX && !prepared.exhausted() && !control_.exhausted(),

@@ -209,6 +209,9 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
   if (needs.workspace > plan.workspace_bytes())
     return error(Code::kOutOfMemory, "the device needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
+  SINTER_CHECK(needs.packing.bytes == 0,
+               error(Code::kInternal, "backend %s packs constants of its own memory in host memory",
+                     name_of(backend.name())));
   for (size_t i = 0; i < call.inputs.size(); ++i)
     SINTER_CHECK(!call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
                  error(Code::kInternal, "backend %s does not take a constant into its own memory",
@@ -218,6 +221,7 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
   choice->device_prepared = needs.device_prepared;
   choice->packed = needs.packed;
   choice->call = needs.call;
+  choice->scratch = needs.scratch;
   return ok_status();
 }
 

@@ -176,17 +176,25 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
   return ok_status();
 }
 
-// Gives a step's prepared operands, before it is prepared itself.
-[[gnu::noinline]] Status Creator::bring_operands(Frame& frame, const fb::Step& step, const Choice& choice,
-                                                 std::span<TensorView> inputs) {
-  if (frame.kept == nullptr) return ok_status();
-  const auto ins = items(step.inputs());
-  const auto packs = [&](size_t i) { return i < 32 && (choice.packed >> i & 1) != 0; };
+Creator::Bring Creator::bring_of(const Choice& choice) {
+  const bool packs = choice.from == Packed::kHere;
+  return {choice.packed, packs ? 0 : choice.packing_inputs,
+          choice.prepared + (packs ? choice.packed_bytes : 0), choice.scratch};
+}
+
+// Gives a step's prepared operands, and scratch memory, before it is prepared itself.
+[[gnu::noinline]] Status Creator::bring_operands(Frame& frame, const fb::Step& step, const Bring& bring,
+                                                 std::span<TensorView> inputs, std::byte** scratch_of_step) {
+  const auto ins = frame.kept != nullptr ? items(step.inputs()) : std::span<const int32_t>();
+  const auto packs = [&](size_t i) { return i < 32 && (bring.packs >> i & 1) != 0; };
+  const auto wanted = [&](size_t i) {
+    return is_prepared(*frame.program, ins[i]) && (i >= 32 || (bring.passes >> i & 1) == 0);
+  };
   PrepareChain chain;
   // First how much scratch memory that takes: packed operands are there at the same time.
   size_t used = 0, peak = 0;
   for (size_t i = 0; i < ins.size(); ++i) {
-    if (!is_prepared(*frame.program, ins[i])) continue;
+    if (!wanted(i)) continue;
     const uint32_t index = static_cast<uint32_t>(ins[i]) - first_value(*frame.program);
     if (is_kept(frame, index)) continue;
     SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
@@ -194,10 +202,12 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
     SINTER_CHECK(used <= kMostScratch, kTooLarge);
     peak = std::max(peak, used + chain.bytes);
   }
+  SINTER_CHECK(bring.scratch <= kMostScratch, kTooLarge);
+  peak = std::max(peak, used + align_up(bring.scratch, kBufferAlignment));
   std::byte* memory = building() ? scratch(peak) : nullptr;
   used = 0;
   for (size_t i = 0; i < ins.size(); ++i) {
-    if (!is_prepared(*frame.program, ins[i])) continue;
+    if (!wanted(i)) continue;
     const uint32_t index = static_cast<uint32_t>(ins[i]) - first_value(*frame.program);
     if (!is_kept(frame, index) && packs(i)) {
       std::byte* at = memory + used;
@@ -211,7 +221,8 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
     if (!is_kept(frame, index)) SINTER_RETURN_IF_ERROR(keep(frame, index, memory, used));
     if (building()) inputs[i].data = frame.prepared[index];
   }
-  need_scratch(peak, choice.prepared);
+  if (building() && memory != nullptr) *scratch_of_step = memory + used;
+  need_scratch(peak, bring.own);
   return ok_status();
 }
 

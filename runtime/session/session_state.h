@@ -7,7 +7,8 @@
 #pragma once
 
 #include "runtime/model/model_state.h"
-#include "sinter/session.h"
+#include "runtime/session/packed.h"
+#include "sinter/packed_weights.h"
 
 namespace sinter::detail {
 
@@ -130,12 +131,14 @@ struct Frame {
   uint32_t index = 0;
   const Frame* parent = nullptr;
   const fb::Step* owner = nullptr;
+  uint32_t owner_index = 0;  // its number in the parent
   ControlShape shape;
   std::byte* base = nullptr;  // subprograms: the owner's workspace
   // Per prepare step: the permanent address of its value, null if it has none; and, during a walk, which have
   // one.
   std::byte** prepared = nullptr;
   uint64_t* kept = nullptr;
+  uint32_t cursor = 0;  // where the search for an equal packing begins (packed.cc)
   StepList* steps = nullptr;
 };
 
@@ -239,8 +242,8 @@ struct PrepareChain {
   size_t bytes = 0;
 };
 
-// Creates a session in two passes over the same code: the first measures, the second takes memory and
-// prepares.
+// Creates a session, or packed weights, in two passes over the same code: the first measures, the second
+// takes memory and prepares.
 class Creator {
  public:
   Creator(const Model& model, const SessionOptions& options) : model_(model), options_(options) {}
@@ -248,14 +251,28 @@ class Creator {
   Status measure(Requirements* needs);
   // On failure `*out` may be set: destroy it.
   Status create(std::span<std::byte> memory, SessionState** out);
+  // The same for packed weights (packed_weights.cc).
+  Status measure_packed(size_t* bytes);
+  Status create_packed(std::span<std::byte> memory, const PackedState** out);
 
  private:
+  // Where the packed constants of a step come from.
+  enum class Packed : uint8_t {
+    kNone,     // it has none
+    kHere,     // this step packs them
+    kEarlier,  // an earlier step of the session has
+    kShared,   // they are in SessionOptions::packed_weights
+  };
   struct Choice {
     uint8_t slot = 0;  // in slots_
     uint8_t pool = RunStep::kOneThread;
     CallUse call = CallUse::kLaidOut;
-    uint32_t packed = 0;
-    size_t prepared = 0, device_prepared = 0;
+    Packed from = Packed::kNone;
+    uint32_t packed = 0;                             // inputs that a run does not read
+    uint32_t packing_inputs = 0;                     // of these, the ones that are in packed_bytes
+    uint32_t earlier_program = 0, earlier_step = 0;  // kEarlier
+    const std::byte* shared = nullptr;               // kShared
+    size_t packed_bytes = 0, prepared = 0, device_prepared = 0, scratch = 0;
   };
   // Where the first pass notes a choice for the second: in place of the step to be.
   static_assert(sizeof(Choice) <= sizeof(RunStep) && alignof(Choice) <= alignof(RunStep));
@@ -319,8 +336,16 @@ class Creator {
   Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
   Status run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch, std::byte* target);
   Status keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used);
-  Status bring_operands(Frame& frame, const fb::Step& step, const Choice& choice,
-                        std::span<TensorView> inputs);
+  // How the operands of a step that are prepared values are brought.
+  struct Bring {
+    uint32_t packs = 0;   // those of these inputs into scratch memory
+    uint32_t passes = 0;  // those of these inputs not at all
+    size_t own = 0;       // bytes of prepared memory that the step takes next
+    size_t scratch = 0;   // bytes that it needs besides while it is prepared
+  };
+  static Bring bring_of(const Choice& choice);
+  Status bring_operands(Frame& frame, const fb::Step& step, const Bring& bring, std::span<TensorView> inputs,
+                        std::byte** scratch_of_step);
   std::byte* scratch(size_t bytes) const;
   void need_scratch(size_t bytes, size_t own);
   Choice* note(size_t at) const;
@@ -337,10 +362,11 @@ class Creator {
   void describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const;
   Status walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
-  Status walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
-  Status walk_loop(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run);
-  Status walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace, Frame& frame,
+  Status walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
+  Status walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
+  Status walk_body(Frame& owner, uint32_t s, uint32_t program, std::byte* workspace, Frame& frame,
                    StepList& measured);
+  Frame body_of(const Frame& owner, uint32_t s, uint32_t program) const;
 
   // Fills the operands of a step and decodes its attributes.
   OpCall make_call(const Frame& frame, const fb::Step& step, TensorView* views, void* attributes) const;
@@ -352,18 +378,43 @@ class Creator {
   std::byte* workspace_of(const Frame& frame, const fb::StepPlan& plan) const;
   CopyItem copy_item(const TensorView& from, const TensorView& to) const;
 
+  // Packed constants (packed.cc).
+  struct Search;
+  int64_t constant_of(const Frame& frame, int32_t value) const;
+  bool key_of(const Frame& frame, const fb::Step& step, const Choice& choice, const Packing& packing,
+              PackedKey* key) const;
+  void forget_packed();
+  Status find_packed(Frame& frame, uint32_t s, const Packing& packing, Choice* choice);
+  Status find_earlier(Frame& frame, uint32_t s, Search* search);
+  Status search_steps(const Frame& frame, uint32_t begin, uint32_t end, Search* search);
+  Status search_step(const Frame& frame, uint32_t s, Search* search);
+  Status compare_step(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan, Search* search);
+  void note_packed(const Frame& frame, uint32_t s, std::byte* data, PackedAt* at);
+  std::byte* packed_earlier(const Choice& choice) const;
+  Status take_packed(const Frame& frame, uint32_t s, const OpCall& call, const Choice& choice,
+                     std::span<const std::byte>* packed);
+  // Packed weights (packed_weights.cc).
+  Status measure_packings(size_t* control, size_t* bytes);
+  Status walk_packings();
+  Status pack_program(Frame& frame);
+  bool packs_apart(const Frame& frame, const fb::Step& step, const PackedKey& key) const;
+  Status pack_step(Frame& frame, uint32_t s);
+
   // Choices (choose.cc).
   int thread_count() const;
   Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, StepNeeds* needs,
                       uint8_t* pool) const;
   Status take_pools();
   Status open_slot(Slot& slot);
-  Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Status* refusal);
+  Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Packing* packing,
+                Status* refusal);
   const char* expected_backend(const fb::StepPlan& plan) const;
   Status note_fallback(const Frame& frame, uint32_t s, const fb::StepPlan& plan, const Choice& choice,
                        const Status& refusal);
-  Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice, bool last);
-  Status prepare_step(const OpCall& call, const Choice& choice, int device, RunStep* run);
+  Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                     Packing* packing, bool last);
+  Status prepare_step(const OpCall& call, const Choice& choice, int device, std::span<const std::byte> packed,
+                      std::byte* scratch, RunStep* run);
   void close_all();
 
   const Model& model_;
@@ -383,6 +434,16 @@ class Creator {
   uint32_t device_count_ = 0;
   size_t arena_bytes_ = 0;    // the host's regions', which are free for scratch until the first run
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
+  size_t packed_bytes_ = 0;   // of packed constants in prepared memory
+  bool packs_only_ = false;   // creates packed weights, not a session
+  PackedEntry* entries_ = nullptr;
+  uint32_t packed_count_ = 0;
+  // A bit for constants that a step has packed: set for these and, where there are more constants than bits,
+  // for some others.
+  static constexpr size_t kPackedBits = 4096;
+  uint64_t has_packed_[kPackedBits / 64] = {};
+  static constexpr size_t kPackedLists = 64;
+  PackedAt* packed_at_[kPackedLists] = {};  // while building, by step
   std::byte* regions_[kMaxRegions] = {};
   std::span<std::byte> memory_;  // given to create()
   uint32_t most_operands_ = 0;

@@ -17,7 +17,7 @@ uint32_t steps_to_run(const fb::ProgramPlan& plan) {
 }  // namespace
 
 std::byte* Creator::address(const Frame& frame, const fb::Placement& p) const {
-  if (!building()) return nullptr;
+  if (!building() || packs_only_) return nullptr;
   if (frame.parent != nullptr) return frame.base + p.offset();
   if (bound_count_ > 0) {
     const fb::Placement* root = &p;
@@ -294,6 +294,26 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   }
 }
 
+// Where the packed constants of a step are; packs them if this step is to. The order is that of both passes.
+Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, const Choice& choice,
+                            std::span<const std::byte>* packed) {
+  *packed = {};
+  if (choice.from == Packed::kNone) return ok_status();
+  if (choice.from == Packed::kShared) return *packed = {choice.shared, choice.packed_bytes}, ok_status();
+  auto* note = control_.allocate_array<PackedAt>(1);
+  const bool here = choice.from == Packed::kHere;
+  void* at = here ? prepared_.allocate(choice.packed_bytes, kBufferAlignment) : packed_earlier(choice);
+  if (here) packed_bytes_ += choice.packed_bytes;
+  if (!building()) return ok_status();
+  SINTER_CHECK(note != nullptr && at != nullptr, kDisagree);
+  const std::span<std::byte> bytes(static_cast<std::byte*>(at), choice.packed_bytes);
+  if (here)
+    SINTER_RETURN_IF_ERROR(slots_[choice.slot].backend->pack(call, bytes, session_->threads_of(choice.pool)));
+  note_packed(frame, s, bytes.data(), note);
+  *packed = bytes;
+  return ok_status();
+}
+
 [[gnu::noinline]] Status Creator::walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at,
                                             RunStep* run) {
   const fb::Step& step = *frame.program->steps()->Get(s);
@@ -303,16 +323,21 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   const OpCall call = make_call(frame, step, views, &attributes);
   Choice choice;
   StepParts parts;
+  std::span<const std::byte> packed;
+  std::byte* scratch = nullptr;
   if (!building()) {
     if (place.device >= 0) {
       SINTER_RETURN_IF_ERROR(choose_on(devices_[place.device], call, plan, &choice));
     } else {
       Status refusal;
-      SINTER_RETURN_IF_ERROR(choose(call, plan, &choice, &refusal));
+      Packing packing;
+      SINTER_RETURN_IF_ERROR(choose(call, plan, &choice, &packing, &refusal));
       SINTER_RETURN_IF_ERROR(note_fallback(frame, s, plan, choice, refusal));
+      SINTER_RETURN_IF_ERROR(find_packed(frame, s, packing, &choice));
     }
     SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
-    SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
+    SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), call.inputs, &scratch));
+    SINTER_RETURN_IF_ERROR(take_packed(frame, s, call, choice, &packed));
     prepared_.allocate(choice.prepared, kBufferAlignment);
     if (place.device >= 0) devices_[place.device].prepared.allocate(choice.device_prepared, kBufferAlignment);
     if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
@@ -322,14 +347,16 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   choice = *note(at);
   SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
   describe(frame, s, choice.call, choice.pool, parts, run);
-  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, choice, call.inputs));
-  SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, run));
+  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), call.inputs, &scratch));
+  SINTER_RETURN_IF_ERROR(take_packed(frame, s, call, choice, &packed));
+  SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, packed, scratch, run));
   // What was in scratch memory goes; what was kept has its address by now.
   describe_prepared(frame, step, run);
   return ok_status();
 }
 
-Status Creator::prepare_step(const OpCall& call, const Choice& choice, int device, RunStep* run) {
+Status Creator::prepare_step(const OpCall& call, const Choice& choice, int device,
+                             std::span<const std::byte> packed, std::byte* scratch, RunStep* run) {
   Backend* backend = slots_[choice.slot].backend;
   void* own = prepared_.allocate(choice.prepared, kBufferAlignment);
   SINTER_CHECK(own != nullptr, kDisagree);
@@ -346,7 +373,9 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, int devic
                                            on_device,
                                            {run->workspace, run->workspace_bytes},
                                            session_->threads_of(run->pool),
-                                           static_cast<int32_t>(run->step)},
+                                           static_cast<int32_t>(run->step),
+                                           packed,
+                                           {scratch, choice.scratch}},
                                           &prepared));
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;
@@ -356,16 +385,23 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, int devic
   return ok_status();
 }
 
-Status Creator::walk_body(Frame& owner, const fb::Step& step, uint32_t program, std::byte* workspace,
-                          Frame& frame, StepList& measured) {
-  StepList* list = control_.allocate_array<StepList>(1);
-  SINTER_CHECK(!building() || list != nullptr, kDisagree);
+Frame Creator::body_of(const Frame& owner, uint32_t s, uint32_t program) const {
+  Frame frame;
   frame.program = model_.state()->root->programs()->Get(program);
   frame.plan = profile_->programs()->Get(program);
   frame.index = program;
   frame.parent = &owner;
-  frame.owner = &step;
-  frame.shape = control_shape(step);
+  frame.owner = owner.program->steps()->Get(s);
+  frame.owner_index = s;
+  frame.shape = control_shape(*frame.owner);
+  return frame;
+}
+
+Status Creator::walk_body(Frame& owner, uint32_t s, uint32_t program, std::byte* workspace, Frame& frame,
+                          StepList& measured) {
+  StepList* list = control_.allocate_array<StepList>(1);
+  SINTER_CHECK(!building() || list != nullptr, kDisagree);
+  frame = body_of(owner, s, program);
   frame.base = workspace;
   frame.steps = building() ? list : &measured;
   if (building()) {
@@ -381,16 +417,16 @@ Status Creator::walk_control(Frame& frame, uint32_t s, RunStep* run) {
   SINTER_RETURN_IF_ERROR(take_parts(step, CallUse::kUnused, &parts));
   if (building()) describe(frame, s, CallUse::kUnused, RunStep::kOneThread, parts, run);
   std::byte* workspace = workspace_of(frame, *frame.plan->steps()->Get(s));
-  return step_op(step) == Op::kIf ? walk_if(frame, step, workspace, run)
-                                  : walk_loop(frame, step, workspace, run);
+  return step_op(step) == Op::kIf ? walk_if(frame, s, workspace, run) : walk_loop(frame, s, workspace, run);
 }
 
-Status Creator::walk_if(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run) {
+Status Creator::walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run) {
+  const fb::Step& step = *frame.program->steps()->Get(s);
   IfState* state = control_.allocate_array<IfState>(1);
   for (uint32_t b = 0; b < 2; ++b) {
     Frame branch;
     StepList measured;
-    SINTER_RETURN_IF_ERROR(walk_body(frame, step, items(step.subprograms())[b], workspace, branch, measured));
+    SINTER_RETURN_IF_ERROR(walk_body(frame, s, items(step.subprograms())[b], workspace, branch, measured));
     const auto outs = items(step.outputs());
     CopyItem* copies = control_.allocate_array<CopyItem>(outs.size());
     if (!building()) continue;
@@ -410,11 +446,12 @@ Status Creator::walk_if(Frame& frame, const fb::Step& step, std::byte* workspace
   return ok_status();
 }
 
-Status Creator::walk_loop(Frame& frame, const fb::Step& step, std::byte* workspace, RunStep* run) {
+Status Creator::walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run) {
+  const fb::Step& step = *frame.program->steps()->Get(s);
   LoopState* state = control_.allocate_array<LoopState>(1);
   Frame body;
   StepList measured;
-  SINTER_RETURN_IF_ERROR(walk_body(frame, step, items(step.subprograms())[0], workspace, body, measured));
+  SINTER_RETURN_IF_ERROR(walk_body(frame, s, items(step.subprograms())[0], workspace, body, measured));
   const uint32_t carried = control_shape(step).carried;
   const auto outs = items(step.outputs());
   const auto scans = static_cast<uint32_t>(outs.size()) - carried - 1;

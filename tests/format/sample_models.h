@@ -73,6 +73,29 @@ inline ModelBuilder control_model() {
   return b;
 }
 
+// Convolutions and products with constant weights, which backends pack.
+inline ModelBuilder weighted_model() {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {1, 8, 8, 4});
+  std::vector<float> filter(8 * 3 * 3 * 4), matrix(512 * 10);
+  for (size_t i = 0; i < filter.size(); ++i) filter[i] = static_cast<float>(i % 13) / 13 - 0.4f;
+  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<float>(i % 17) / 17 - 0.5f;
+  const int f = b.constant<float>(DType::kFloat32, {8, 3, 3, 4}, filter);
+  const int m = b.constant<float>(DType::kFloat32, {10, 512}, matrix);
+  const int c = b.value(DType::kFloat32, {1, 8, 8, 8}), v = b.value(DType::kFloat32, {1, 512});
+  const int p = b.value(DType::kFloat32, {1, 10}), y = b.value(DType::kFloat32, {1, 10});
+  ConvAttrs conv;
+  conv.strides = {1, 1}, conv.dilations = {1, 1}, conv.pads = {1, 1, 1, 1};
+  b.step(conv, {x, f}, {c}).workspace = 1 << 16;
+  ViewAttrs view;
+  view.dims = {1, 512};
+  b.step(view, {c}, {v});
+  b.step(FullyConnectedAttrs{}, {v, m}, {p}).workspace = 1 << 16;
+  b.step(SigmoidAttrs{}, {p}, {y});
+  b.output("y", y);
+  return b;
+}
+
 // y = -|x + x|, where |.| is computed in the memory of a backend called "far".
 inline ModelBuilder memories_model() {
   ModelBuilder b;

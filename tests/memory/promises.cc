@@ -186,6 +186,38 @@ Finding check_creation(const Use& use, size_t attempts) {
   return living.memory.clean() ? "" : "the session writes outside of its memory";
 }
 
+Finding check_packed(const Use& use, size_t attempts) {
+  std::vector<Bytes> expected, results;
+  if (Finding f = expected_results(use, &expected); !f.empty()) return f;
+  const auto needed = PackedWeights::requirements(use.model, use.options);
+  if (!needed.ok()) return text_of(needed.status());
+  for (const size_t n : sizes_below(needed.value(), attempts)) {
+    Guarded memory = tight(n);
+    const Status s = PackedWeights::create(use.model, memory.span(), use.options).status();
+    if (const Finding f = judge_refusal(s, needed.value(), n); !f.empty()) return "packing in " + f;
+    if (!memory.clean()) return "packing in " + std::to_string(n) + " bytes writes outside of them";
+  }
+  Guarded memory = tight(needed.value());
+  const auto packed = PackedWeights::create(use.model, memory.span(), use.options);
+  if (!packed.ok()) return "packing in just enough: " + text_of(packed.status());
+  const Bytes before(memory.span().begin(), memory.span().end());
+  Use sharing = use;
+  sharing.options.packed_weights = &packed.value();
+  auto needs = Session::requirements(use.model, sharing.options);
+  if (!needs.ok()) return text_of(needs.status());
+  if (needs->packed != 0)
+    return std::to_string(needs->packed) + " bytes that are packed already are packed by a session";
+  if (Finding f = check_creation(sharing, attempts); !f.empty()) return "with packed weights: " + f;
+  Living first(sharing), second(sharing);
+  for (Living* living : {&first, &second}) {
+    if (!living->status.ok()) return text_of(living->status);
+    if (Finding f = two_runs(*living, use, &results); !f.empty()) return f;
+    if (results != expected) return "packed weights change the results";
+  }
+  if (!std::equal(before.begin(), before.end(), memory.data())) return "a session writes to packed weights";
+  return memory.clean() ? "" : "packing writes outside of its memory";
+}
+
 Finding check_dead_memory(const Use& use) {
   std::vector<Bytes> expected, results;
   if (Finding f = expected_results(use, &expected); !f.empty()) return f;

@@ -45,6 +45,9 @@ Finding check_opening(std::span<const std::byte> file);
 // Creating in at most about `attempts` sizes from 0 to what is needed: refused with the numbers, then
 // accepted; two runs in it give the same bits as in ample memory, and nothing outside is touched.
 Finding check_creation(const Use& use, size_t attempts);
+// Packing in at most about `attempts` sizes, as check_creation. Two sessions that share the result pack
+// nothing, give the bits of one that packs its own, and write to nothing but their memory.
+Finding check_packed(const Use& use, size_t attempts);
 // Outputs and state stay the same if, before each step, all planned memory that no value lives in is
 // overwritten.
 Finding check_dead_memory(const Use& use);

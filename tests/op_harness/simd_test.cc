@@ -163,19 +163,26 @@ void check_packed(Op op, const void* attrs, const std::vector<Tensor>& inputs, b
     ThreadPool* threads = threaded ? &pool : nullptr;
     StepNeeds needs;
     ASSERT_TRUE(backend.measure(call, threaded ? 3 : 1, &needs).ok());
-    EXPECT_EQ(needs.prepared > 0, packs);
-    Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
+    EXPECT_EQ(needs.packing.bytes > 0, packs);
+    EXPECT_EQ(needs.prepared, 0u);
+    Operand packed(DType::kUint8, {static_cast<int64_t>(needs.packing.bytes)}, Layout::kTight);
     Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, Layout::kDense);
-    BumpArena none, arena({prepared.view().data, needs.prepared});
+    BumpArena none;
     RunContext context{{workspace.view().data, needs.workspace}, threads};
+    const std::span<std::byte> bytes(packed.view().data, needs.packing.bytes);
+    if (packs) {
+      ASSERT_TRUE(backend.pack(call, bytes, threads).ok());
+      EXPECT_EQ(backend.pack(call, bytes.first(bytes.size() - 1), threads).code, Code::kInternal);
+    }
+    const std::vector<std::byte> before(bytes.begin(), bytes.end());
     PreparedStep step;
-    ASSERT_TRUE(backend.prepare(call, {arena, none, context.workspace, threads}, &step).ok());
-    EXPECT_EQ(arena.used(), needs.prepared);
+    ASSERT_TRUE(backend.prepare(call, {none, none, context.workspace, threads, -1, bytes}, &step).ok());
     for (int run = 0; run < 2; ++run) {
       ASSERT_TRUE(run_watched(op, true, true, [&] { return step.run(step.state, call, context); }).ok());
       EXPECT_EQ(out.read().bytes, plain[0].bytes);
     }
-    EXPECT_TRUE(prepared.clean() && workspace.clean() && out.clean());
+    EXPECT_TRUE(std::equal(before.begin(), before.end(), bytes.begin())) << "a run writes to packed weights";
+    EXPECT_TRUE(packed.clean() && workspace.clean() && out.clean());
     backend.release(step);
   }
 }

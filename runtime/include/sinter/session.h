@@ -25,6 +25,8 @@
 
 namespace sinter {
 
+class PackedWeights;
+
 namespace detail {
 struct SessionState;
 }
@@ -79,6 +81,8 @@ struct SessionOptions {
   std::span<const DeviceBlock> devices = {};
   // Refuse (kUnsupported, with the first such step and the reason) a session that has fallbacks.
   bool require_planned = false;
+  // Of the same model; its bytes must live as long as the session. Null: the session packs its own.
+  const PackedWeights* packed_weights = nullptr;
   FallbackObserver on_fallback = {};
 };
 
@@ -99,6 +103,7 @@ struct Requirements {
   size_t control = 0;   // step lists, operands, names of buffers
   size_t arena = 0;     // the regions that the converter planned here: values, state, workspaces
   size_t prepared = 0;  // packed and widened weights, what backends keep, scratch to make them with
+  size_t packed = 0;  // of `prepared`: weights that this session packs, each once for all steps that read it
   uint32_t device_count = 0;
   DeviceRequirements devices[kMaxDevices];
 

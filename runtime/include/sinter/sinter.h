@@ -4,4 +4,5 @@
 
 #include "runtime/kernels/reference.h"
 #include "sinter/model.h"
+#include "sinter/packed_weights.h"
 #include "sinter/session.h"

@@ -28,6 +28,12 @@ TEST(Creation, TakesOnlyTheMemoryThatItIsGiven) {
         EXPECT_TRUE(seen.nothing()) << "requirements: " << seen.text();
       else if (!seen.nothing())
         std::printf("%s, the first time: %s\n", use.name.c_str(), seen.text().c_str());
+      size_t bytes = 0;
+      seen = watched(false, [&] { bytes = PackedWeights::requirements(model, use.options).value(); });
+      EXPECT_TRUE(seen.nothing()) << "requirements of packed weights: " << seen.text();
+      Guarded block(bytes);
+      seen = watched(false, [&] { (void)PackedWeights::create(model, block.span(), use.options).value(); });
+      EXPECT_TRUE(seen.nothing()) << "packing: " << seen.text();
       memory = Guarded(needs.bytes);
       Session session;
       seen = watched(

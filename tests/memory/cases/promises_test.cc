@@ -28,11 +28,13 @@ void keeps_its_promises(ModelBuilder b) {
     EXPECT_EQ(runs.made, watched_runs(100));
     EXPECT_EQ(check_dead_memory(use), "");
     EXPECT_EQ(check_creation(use, 1000), "");
+    EXPECT_EQ(check_packed(use, 1000), "");
   }
 }
 
 TEST(Promises, PlainModel) { keeps_its_promises(testing::plain_model()); }
 TEST(Promises, ControlModel) { keeps_its_promises(testing::control_model()); }
+TEST(Promises, WeightedModel) { keeps_its_promises(testing::weighted_model()); }
 TEST(Promises, TwoSteps) { keeps_its_promises(testing::add_relu()); }
 
 // Without state more runs repeat the last; a sum over runs does not come to rest.

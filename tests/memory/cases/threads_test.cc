@@ -47,30 +47,8 @@ Outcome live(const Model& model, const SessionOptions& options, const std::vecto
   return o;
 }
 
-// Convolutions and products with constant weights, which backends pack.
-testing::ModelBuilder weighted_model() {
-  testing::ModelBuilder b;
-  const int x = b.input("x", DType::kFloat32, {1, 8, 8, 4});
-  std::vector<float> filter(8 * 3 * 3 * 4), matrix(512 * 10);
-  for (size_t i = 0; i < filter.size(); ++i) filter[i] = static_cast<float>(i % 13) / 13 - 0.4f;
-  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<float>(i % 17) / 17 - 0.5f;
-  const int f = b.constant<float>(DType::kFloat32, {8, 3, 3, 4}, filter);
-  const int m = b.constant<float>(DType::kFloat32, {10, 512}, matrix);
-  const int c = b.value(DType::kFloat32, {1, 8, 8, 8}), v = b.value(DType::kFloat32, {1, 512});
-  const int p = b.value(DType::kFloat32, {1, 10}), y = b.value(DType::kFloat32, {1, 10});
-  ConvAttrs conv;
-  conv.strides = {1, 1}, conv.dilations = {1, 1}, conv.pads = {1, 1, 1, 1};
-  b.step(conv, {x, f}, {c}).workspace = 1 << 16;
-  ViewAttrs view;
-  view.dims = {1, 512};
-  b.step(view, {c}, {v});
-  b.step(FullyConnectedAttrs{}, {v, m}, {p}).workspace = 1 << 16;
-  b.step(SigmoidAttrs{}, {p}, {y});
-  b.output("y", y);
-  return b;
-}
-
-void works_on_threads(testing::ModelBuilder b) {
+// `shared`: the sessions read one PackedWeights.
+void works_on_threads(testing::ModelBuilder b, bool shared = false) {
   const testing::AlignedBytes file = b.build();
   const OpenedFile opened(file.span());
   ASSERT_TRUE(opened.status().ok());
@@ -79,12 +57,17 @@ void works_on_threads(testing::ModelBuilder b) {
   for (const Use& use : backends.uses(opened.model(), inputs)) {
     if (!use.alone) continue;  // a pool serves one session at a time
     SCOPED_TRACE(use.name);
+    SessionOptions options = use.options;
+    const testing::AlignedBytes block(PackedWeights::requirements(opened.model(), options).value());
+    const auto packed = PackedWeights::create(opened.model(), block.span(), options);
+    ASSERT_TRUE(packed.ok());
+    if (shared) options.packed_weights = &packed.value();
     constexpr int kThreads = 3;
     std::atomic<int> waiting = kThreads;
     std::vector<Outcome> outcomes(kThreads);
     std::vector<std::thread> threads;
     for (Outcome& o : outcomes)
-      threads.emplace_back([&] { o = live(opened.model(), use.options, inputs, waiting); });
+      threads.emplace_back([&] { o = live(opened.model(), options, inputs, waiting); });
     for (std::thread& t : threads) t.join();
     for (const Outcome& o : outcomes) {
       EXPECT_TRUE(o.right);
@@ -95,11 +78,12 @@ void works_on_threads(testing::ModelBuilder b) {
 }
 
 TEST(Threads, ShareAModel) { works_on_threads(testing::plain_model()); }
-TEST(Threads, ShareWeights) { works_on_threads(weighted_model()); }
+TEST(Threads, ShareWeights) { works_on_threads(testing::weighted_model()); }
+TEST(Threads, SharePackedWeights) { works_on_threads(testing::weighted_model(), true); }
 TEST(Threads, ShareAModelWithLoops) { works_on_threads(testing::control_model()); }
 
 TEST(Threads, OpenTheSameFile) {
-  const testing::AlignedBytes file = weighted_model().build();
+  const testing::AlignedBytes file = testing::weighted_model().build();
   std::vector<std::thread> threads;
   std::atomic<int> opened = 0;
   for (int i = 0; i < 3; ++i)

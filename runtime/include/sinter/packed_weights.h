@@ -1,0 +1,51 @@
+// PackedWeights: a model's constants in the form that kernels read, packed once for any number of sessions.
+//
+//   auto bytes = sinter::PackedWeights::requirements(model, options);
+//   auto packed = sinter::PackedWeights::create(model, memory, options);  // `memory`: *bytes, aligned
+//   options.packed_weights = &*packed;
+//   auto first = sinter::Session::create(model, memory_1, options);
+//   auto second = sinter::Session::create(model, memory_2, options);
+//
+// Each of these sessions then needs its arena, its control structures and what its steps keep for themselves
+// (Session::requirements). A session without PackedWeights packs into its own prepared memory.
+//
+// A session takes what agrees with its own steps: the same constants, packed by the same backend in the same
+// way. What it does not find, because it was created with other backends, another instruction set or another
+// program, it packs into its own memory, and requirements() states that. Results do not depend on it.
+#pragma once
+
+#include "sinter/session.h"
+
+namespace sinter {
+
+namespace detail {
+struct PackedState;
+}
+
+// A handle; copies refer to the same bytes. After create() nothing is written, so that sessions on any
+// threads can be created and run at the same time.
+class PackedWeights {
+ public:
+  PackedWeights() = default;  // empty: nothing but valid() may be called
+
+  // Bytes of one block that create() needs with the same options on this machine, exactly.
+  // Of the options `bindings`, `devices`, `packed_weights`, `require_planned` and `on_fallback` have no
+  // effect.
+  static Result<size_t> requirements(const Model& model, const SessionOptions& options);
+  // Packs on options.threads. `memory` is aligned to kBufferAlignment; its required bytes belong to the
+  // result as long as a session that was created with it lives, and so does the model. kOutOfMemory with the
+  // bytes needed if it is too small.
+  static Result<PackedWeights> create(const Model& model, std::span<std::byte> memory,
+                                      const SessionOptions& options);
+
+  bool valid() const { return state_ != nullptr; }
+  size_t bytes() const;    // of the block
+  uint32_t count() const;  // packings in it
+
+  const detail::PackedState* state() const { return state_; }
+
+ private:
+  const detail::PackedState* state_ = nullptr;
+};
+
+}  // namespace sinter

@@ -1,0 +1,47 @@
+// Packed constants of a model: their identity, and the block that PackedWeights is.
+#pragma once
+
+#include "runtime/backend/backend.h"
+#include "runtime/model/model_state.h"
+
+namespace sinter::detail {
+
+// Inputs that a packing may read.
+inline constexpr size_t kPackedInputs = 5;
+
+// Which constants are packed, and how. Two packings with equal keys have the same bytes.
+struct PackedKey {
+  const char* backend = "";  // its name
+  Packing packing;
+  // Of each input in Packing::inputs: the model's constant, or, negative, a prepared value of a program.
+  int64_t constants[kPackedInputs] = {};
+
+  bool operator==(const PackedKey& other) const;
+  uint64_t hash() const;
+};
+
+// One packing of a PackedWeights.
+struct PackedEntry {
+  PackedKey key;
+  uint64_t hash = 0;
+  const std::byte* data = nullptr;
+};
+
+// What a PackedWeights is made of: this, the entries, the bytes.
+struct PackedState {
+  const ModelState* model = nullptr;
+  std::span<const PackedEntry> entries;  // by hash
+  size_t bytes = 0;                      // of the block
+
+  // Null: not packed here.
+  const std::byte* find(const PackedKey& key) const;
+};
+
+// Where the packed constants of a step are that may be shared within a session, while it is created.
+struct PackedAt {
+  uint32_t program = 0, step = 0;
+  std::byte* data = nullptr;
+  PackedAt* next = nullptr;
+};
+
+}  // namespace sinter::detail
