@@ -5,14 +5,16 @@
 #include "platforms/xnnpack/memory.h"
 #include "platforms/xnnpack/planning/product.h"
 #include "platforms/xnnpack/planning/window.h"
+#include "runtime/backend/backend.h"
 
 namespace sinter::xnnpack {
 
 // What a build gives. A dry run may stop when memory is refused; `extra` is then what the rest would have
-// taken.
+// taken. Of operators with weights `parameters` has all that their packed form depends on besides constants.
 struct Built {
   xnn_operator_t op = nullptr;
   size_t workspace = 0, extra = 0;
+  int64_t parameters[kPackingParameters] = {};
 };
 
 struct Building {
@@ -100,6 +102,7 @@ Status set_up_transpose(const SettingUp& s);
 // Bit i: no run reads input i.
 inline uint32_t packed_nothing(const OpCall&) { return 0; }
 inline uint32_t packed_weights(const OpCall&) { return 0b110; }
+inline uint32_t packed_integer_weights(const OpCall&) { return 0b1110; }
 inline uint32_t packed_fill(const OpCall&) { return 0b10; }
 inline uint32_t packed_constant_matrix(const OpCall& call) {
   Product p;

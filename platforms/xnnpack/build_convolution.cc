@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 
 #include "platforms/xnnpack/build.h"
 #include "platforms/xnnpack/call.h"
@@ -100,10 +101,31 @@ Status measure_rest(const Building& b, const Convolution& c) {
   return ok_status();
 }
 
+// Padding matters to windows of one tap alone, dilation and strides to those of deconvolutions.
+void set_window_parameters(const Building& b, const Convolution& c) {
+  const Window& w = c.window;
+  const bool pointwise = w.kernel_size() == 1 && w.stride_h == 1 && w.stride_w == 1 && !w.padded();
+  const int64_t values[] = {static_cast<int64_t>(b.call.op),
+                            static_cast<int64_t>(operand_dtype(b.call)),
+                            w.group,
+                            static_cast<int64_t>(w.in_c),
+                            static_cast<int64_t>(w.out_c),
+                            w.kernel_h,
+                            w.kernel_w,
+                            pointwise ? 1 : 0,
+                            c.limits.x_zero,
+                            c.transposed ? w.stride_h : 0,
+                            c.transposed ? w.stride_w : 0,
+                            c.transposed && (w.dilation_h > 1 || w.dilation_w > 1) ? 1 : 0};
+  static_assert(std::size(values) == kPackingParameters);
+  std::copy(std::begin(values), std::end(values), b.built->parameters);
+}
+
 }  // namespace
 
 Status build_window(const Building& b, const Convolution& c) {
   const Window& w = c.window;
+  set_window_parameters(b, c);
   if (is_integer(b.call)) SINTER_RETURN_IF_ERROR(check_multipliers(b.call));
   size_t h = w.out_h, width = w.out_w;
   bool stopped = false;

@@ -1,13 +1,27 @@
+#include <algorithm>
+#include <iterator>
+
 #include "platforms/xnnpack/build.h"
 #include "platforms/xnnpack/call.h"
 
 namespace sinter::xnnpack {
 namespace {
 
+void set_product_parameters(const Building& b, const Product& p, int8_t x_zero, uint32_t layout) {
+  const int64_t values[] = {static_cast<int64_t>(b.call.op),
+                            static_cast<int64_t>(operand_dtype(b.call)),
+                            static_cast<int64_t>(p.k),
+                            static_cast<int64_t>(p.n),
+                            x_zero,
+                            layout};
+  std::copy(std::begin(values), std::end(values), b.built->parameters);
+}
+
 // rows x [k, n] by a constant that the library packs. `layout`: XNN_FLAG_TRANSPOSE_WEIGHTS for weights [k,
 // n], 0 for [n, k].
 Status build_constant_product(const Building& b, const Product& p, const ProductLimits& l, uint32_t layout) {
   const OpCall& call = b.call;
+  set_product_parameters(b, p, 0, layout);
   SINTER_XNN(SINTER_XNN_FLOAT(call, xnn_create_fully_connected_nc, p.k, p.n, p.in_step, p.out_step,
                               constant(call, 1), constant(call, 2), static_cast<float>(l.low),
                               static_cast<float>(l.high), layout, static_cast<xnn_code_cache_t>(nullptr),
@@ -24,6 +38,7 @@ Status build_layer(const Building& b, const ProductLimits& l) {
   SINTER_RETURN_IF_ERROR(fully_connected_product(call, &p));
   if (!is_integer(call)) return build_constant_product(b, p, l, 0);
   SINTER_RETURN_IF_ERROR(check_multipliers(call));
+  set_product_parameters(b, p, l.x_zero, 0);
   SINTER_XNN(xnn_create_fully_connected_nc_qs8_qc8w(
       p.k, p.n, p.in_step, p.out_step, l.x_zero, 1.0f, constant(call, 3), constant(call, 1),
       constant(call, 2), l.y_zero, 1.0f, static_cast<int8_t>(l.low), static_cast<int8_t>(l.high), 0, nullptr,

@@ -35,17 +35,28 @@ void release(void*, void*) {}
 
 constexpr xnn_allocator kAllocator = {nullptr, allocate, reallocate, release, aligned_allocate, release};
 
-size_t look_up(void* context, const xnn_weights_cache_look_up_key*) {
-  return static_cast<Creation*>(context)->claims_packed() ? 0 : SIZE_MAX;
+// Of all operators: it serves the creation in progress as well.
+size_t look_up(void*, const xnn_weights_cache_look_up_key*) {
+  Creation* c = creation();
+  return c != nullptr && c->find() ? 0 : SIZE_MAX;
 }
-void* reserve_space(void* context, size_t bytes) { return static_cast<Creation*>(context)->reserve(bytes); }
-size_t look_up_or_insert(void* context, const xnn_weights_cache_look_up_key*, void* at, size_t bytes) {
-  static_cast<Creation*>(context)->insert(at, bytes);
+void* reserve_space(void*, size_t bytes) {
+  Creation* c = creation();
+  return c != nullptr ? c->reserve(bytes) : nullptr;
+}
+size_t look_up_or_insert(void*, const xnn_weights_cache_look_up_key*, void* at, size_t bytes) {
+  if (Creation* c = creation(); c != nullptr) c->insert(at, bytes);
   return 0;
 }
 bool is_finalized(void*) { return true; }
-void* offset_to_addr(void*, size_t) { return scratch; }
+void* offset_to_addr(void*, size_t) {
+  const Creation* c = creation();
+  return c != nullptr ? c->weights_address() : nullptr;
+}
 xnn_status delete_cache(void*) { return xnn_status_success; }
+
+xnn_weights_cache_provider cache_of_weights = {nullptr,      look_up,        reserve_space, look_up_or_insert,
+                                               is_finalized, offset_to_addr, delete_cache};
 
 }  // namespace
 
@@ -55,14 +66,23 @@ Status initialize() {
   return ok_status();
 }
 
-const void* Creation::any_bytes() { return scratch; }
+const void* Creation::any_bytes() {
+  const Creation* c = creation();
+  return c != nullptr && c->mode_ == Mode::kPrepare ? c->scratch_.data() : scratch;
+}
 
-Creation::Creation(BumpArena* arena) : arena_(arena) {
-  cache_ = {this, look_up, reserve_space, look_up_or_insert, is_finalized, offset_to_addr, delete_cache};
+Creation::Creation(Mode mode, BumpArena* arena, std::span<const std::byte> packed,
+                   std::span<std::byte> memory)
+    : mode_(mode), arena_(arena), packed_(packed), scratch_(memory) {
   pthread_mutex_lock(&mutex);
   owner = pthread_self();
   __atomic_store_n(&current, this, __ATOMIC_RELEASE);
 }
+
+Creation::Creation() : Creation(Mode::kMeasure, nullptr, {}, {}) {}
+Creation::Creation(std::span<std::byte> packed) : Creation(Mode::kPack, nullptr, packed, packed) {}
+Creation::Creation(BumpArena* arena, std::span<const std::byte> packed, std::span<std::byte> memory)
+    : Creation(Mode::kPrepare, arena, packed, memory) {}
 
 Creation::~Creation() {
   __atomic_store_n(&current, static_cast<Creation*>(nullptr), __ATOMIC_RELEASE);
@@ -71,17 +91,17 @@ Creation::~Creation() {
 
 void Creation::restart() {
   used_ = bytes_ = last_ = 0;
-  refused_ = refused_weights_ = packed_ = false;
+  refused_ = refused_weights_ = claims_ = false;
 }
 
-xnn_weights_cache_t Creation::cache(bool packed) {
-  packed_ = packed;
-  return arena_ != nullptr ? nullptr : &cache_;
+xnn_weights_cache_t Creation::cache(bool claims) {
+  claims_ = claims;
+  return &cache_of_weights;
 }
 
 void* Creation::allocate(size_t bytes, bool grows) {
-  if (arena_ != nullptr) return arena_->allocate(align_up(bytes, kBufferAlignment), kBufferAlignment);
   const size_t size = align_up(bytes, kBufferAlignment);
+  if (mode_ == Mode::kPrepare) return arena_->allocate(size, kBufferAlignment);
   last_ = size;
   bytes_ += size;
   if (grows || size > kScratch - used_) return refused_ = true, nullptr;
@@ -89,7 +109,21 @@ void* Creation::allocate(size_t bytes, bool grows) {
   return scratch + used_ - size;
 }
 
+void Creation::note_weights(size_t bytes) {
+  if (weights_ != 0) return;
+  weights_ = align_up(bytes, kBufferAlignment);
+  always_packs_ = !searched_;
+}
+
+// Operators that do not search pack in any case.
+bool Creation::find() {
+  searched_ = true;
+  return mode_ == Mode::kPrepare || (mode_ == Mode::kMeasure && claims_);
+}
+
 void* Creation::reserve(size_t bytes) {
+  if (mode_ != Mode::kMeasure) return bytes <= scratch_.size() ? scratch_.data() : nullptr;
+  note_weights(bytes);
   void* at = allocate(bytes, false);
   if (at == nullptr) refused_weights_ = true;
   return at;
@@ -97,7 +131,14 @@ void* Creation::reserve(size_t bytes) {
 
 // Weights that were reserved have been counted.
 void Creation::insert(void* at, size_t bytes) {
-  if (at == nullptr) bytes_ += align_up(bytes, kBufferAlignment);
+  if (mode_ == Mode::kPack) done_ = at == scratch_.data() && bytes == scratch_.size();
+  if (mode_ != Mode::kMeasure || at != nullptr) return;
+  note_weights(bytes);
+  bytes_ += align_up(bytes, kBufferAlignment);
+}
+
+void* Creation::weights_address() const {
+  return mode_ == Mode::kMeasure ? scratch : const_cast<std::byte*>(packed_.data());
 }
 
 }  // namespace sinter::xnnpack

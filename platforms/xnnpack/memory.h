@@ -1,11 +1,15 @@
 // XNNPACK's allocator is one per process and given once. Ours serves the creation in progress: from a
 // session's prepared memory, or, in a dry run, by adding up the requests. Outside of a creation it has no
 // memory, so that a run cannot allocate; allocations are never freed one by one.
+//
+// Packed weights go through the library's weights cache, which is ours too: they are measured, packed into
+// given memory, or found there by an operator that is prepared.
 #pragma once
 
 #include <xnnpack.h>
 
 #include <cstddef>
+#include <span>
 
 #include "runtime/core/bump_arena.h"
 #include "runtime/core/status.h"
@@ -16,11 +20,15 @@ namespace sinter::xnnpack {
 Status initialize();
 
 // One creation; others wait until it ends. In a dry run what fits is served from a small static buffer;
-// packed weights and indirection buffers are refused once their size is known, so that no weight is packed
-// twice.
+// large packed weights and indirection buffers are refused once their size is known.
 class Creation {
  public:
-  explicit Creation(BumpArena* arena);  // null: a dry run
+  // A dry run, which measures.
+  Creation();
+  // A dry run that packs: exactly these bytes of weights.
+  explicit Creation(std::span<std::byte> packed);
+  // With packed weights, which are only read. Operators that pack in any case do so into `scratch`.
+  Creation(BumpArena* arena, std::span<const std::byte> packed, std::span<std::byte> scratch);
   ~Creation();
   Creation(const Creation&) = delete;
   Creation& operator=(const Creation&) = delete;
@@ -32,24 +40,38 @@ class Creation {
   bool refused_weights() const { return refused_weights_; }
   bool refused() const { return refused_; }
   void restart();  // forgets all that
+  // Dry runs: bytes of the first packed weights; whether the operator packs them even where they exist.
+  size_t weights() const { return weights_; }
+  bool always_packs() const { return always_packs_; }
+  // Whether all of the given memory has been packed.
+  bool packed() const { return done_; }
 
-  // What to give as weights cache: null, or in a dry run one that notes sizes. With `packed` it claims to
-  // have the weights already, for operators that still report their size then.
-  xnn_weights_cache_t cache(bool packed);
+  // What to give as weights cache. With `claims` it claims in a dry run to have the weights already, for
+  // operators that still report their size then.
+  xnn_weights_cache_t cache(bool claims);
 
   void* allocate(size_t bytes, bool grows);
+  // The weights cache.
+  bool find();
   void* reserve(size_t bytes);
   void insert(void* at, size_t bytes);
-  // Stands for a constant without data in a dry run. Weights that are read then are smaller than what they
-  // are packed into, which is all of this.
+  void* weights_address() const;
+  // Stands for a constant without data. Weights that are read then are smaller than what they are packed
+  // into, which is all of this.
   static const void* any_bytes();
-  bool claims_packed() const { return packed_; }
 
  private:
+  enum class Mode : uint8_t { kMeasure, kPack, kPrepare };
+  Creation(Mode mode, BumpArena* arena, std::span<const std::byte> packed, std::span<std::byte> scratch);
+  void note_weights(size_t bytes);
+
+  Mode mode_;
   BumpArena* arena_;
-  xnn_weights_cache_provider cache_ = {};
-  size_t used_ = 0, bytes_ = 0, last_ = 0;
-  bool refused_ = false, refused_weights_ = false, packed_ = false;
+  std::span<const std::byte> packed_;
+  std::span<std::byte> scratch_;  // kPack: what is to be packed
+  size_t used_ = 0, bytes_ = 0, last_ = 0, weights_ = 0;
+  bool refused_ = false, refused_weights_ = false, claims_ = false, searched_ = false;
+  bool always_packs_ = false, done_ = false;
 };
 
 }  // namespace sinter::xnnpack

@@ -2,6 +2,7 @@
 
 #include <cpuinfo.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -65,13 +66,30 @@ Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs
   const xnnpack::Operator& row = *xnnpack::row_of(xnnpack::kOperators, call.op);
   SINTER_CHECK(!xnnpack::is_half(call) || row.work == xnnpack::kMoves || xnnpack::computes_in_half(),
                unsupported("this processor has no float16 arithmetic"));
-  xnnpack::Creation creation(nullptr);
+  xnnpack::Creation creation;
   xnnpack::Built built;
   SINTER_RETURN_IF_ERROR(row.build({call, nullptr, creation, &built}));
-  needs->prepared = xnnpack::kStepBytes + creation.bytes() + built.extra;
+  needs->prepared = xnnpack::kStepBytes + creation.bytes() + built.extra - creation.weights();
   needs->packed = row.packed(call);
+  needs->packing = {};
+  if (creation.weights() > 0) {
+    needs->packing.bytes = creation.weights();
+    needs->packing.inputs = needs->packed;
+    std::copy(std::begin(built.parameters), std::end(built.parameters), needs->packing.parameters);
+  }
+  needs->scratch = creation.always_packs() ? creation.weights() : 0;
   needs->call = CallUse::kUnused;
   return ok_status();
+}
+
+Status XnnpackBackend::pack(const OpCall& call, std::span<std::byte> packed, ThreadPool*) {
+  const xnnpack::Operator* row = xnnpack::row_of(xnnpack::kOperators, call.op);
+  SINTER_CHECK(row != nullptr, error(Code::kInternal, "measuring and packing disagree"));
+  xnnpack::Creation creation(packed);
+  xnnpack::Built built;
+  const Status status = row->build({call, nullptr, creation, &built});
+  if (creation.packed()) return ok_status();  // what comes after the weights may not fit a dry run
+  return status.ok() ? error(Code::kInternal, "XNNPACK packs other bytes than it measured") : status;
 }
 
 Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* out) {
@@ -82,7 +100,7 @@ Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, Prep
   step->threads = with.threads != nullptr ? static_cast<pthreadpool_t>(with.threads->native()) : nullptr;
   xnnpack::Built built;
   {
-    xnnpack::Creation creation(&with.prepared);
+    xnnpack::Creation creation(&with.prepared, with.packed, with.scratch);
     SINTER_RETURN_IF_ERROR(row->build({call, step->threads, creation, &built}));
   }
   SINTER_CHECK(built.workspace <= with.workspace.size(),

@@ -19,6 +19,7 @@ class XnnpackBackend final : public Backend {
   Status open(BumpArena& prepared, BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override {}
 };

@@ -190,6 +190,16 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
   return ok_status();
 }
 
+// Building: has the backend pack a step's constants.
+Status Creator::pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes,
+                     ThreadPool* threads) const {
+  for (size_t i = 0; i < call.inputs.size() && i < 32; ++i)
+    SINTER_CHECK(
+        (choice.packing_inputs >> i & 1) == 0 || !call.has_input(i) || call.in(i).data != nullptr,
+        error(Code::kInternal, "operand %a is to be packed and has no data", static_cast<int64_t>(i)));
+  return slots_[choice.slot].backend->pack(call, bytes, threads);
+}
+
 // Building: where the packed constants of step `s` are.
 void Creator::note_packed(const Frame& frame, uint32_t s, std::byte* data, PackedAt* at) {
   PackedAt*& list = packed_at_[s % kPackedLists];

@@ -168,7 +168,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
   if (!building()) return ok_status();
   SINTER_CHECK(entry != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), packing.bytes);
-  SINTER_RETURN_IF_ERROR(slots_[choice.slot].backend->pack(call, bytes, options_.threads));
+  SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, options_.threads));
   *entry = {key, key.hash(), bytes.data()};
   return ok_status();
 }

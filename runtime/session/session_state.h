@@ -390,6 +390,8 @@ class Creator {
   Status search_step(const Frame& frame, uint32_t s, Search* search);
   Status compare_step(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan, Search* search);
   void note_packed(const Frame& frame, uint32_t s, std::byte* data, PackedAt* at);
+  Status pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes,
+              ThreadPool* threads) const;
   std::byte* packed_earlier(const Choice& choice) const;
   Status take_packed(const Frame& frame, uint32_t s, const OpCall& call, const Choice& choice,
                      std::span<const std::byte>* packed);

@@ -307,8 +307,7 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, 
   if (!building()) return ok_status();
   SINTER_CHECK(note != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), choice.packed_bytes);
-  if (here)
-    SINTER_RETURN_IF_ERROR(slots_[choice.slot].backend->pack(call, bytes, session_->threads_of(choice.pool)));
+  if (here) SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, session_->threads_of(choice.pool)));
   note_packed(frame, s, bytes.data(), note);
   *packed = bytes;
   return ok_status();

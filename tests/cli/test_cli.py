@@ -591,9 +591,11 @@ class Arenas(Case):
         noise = np.random.default_rng(3).standard_normal(shape).astype(np.float32)
         cli.save_npz(self.path("unet.npz"), {given.name: noise})
 
+    def memory(self, file):
+        return json.loads(self.says(0, "inspect", file, "--memory", "--json").out)["memory"]
+
     def arena(self, file):
-        facts = json.loads(self.says(0, "inspect", file, "--memory", "--json").out)["memory"]
-        return facts["regions"][0]["bytes"]
+        return self.memory(file)["regions"][0]["bytes"]
 
     def results(self, file, *flags):
         self.says(0, "run", file, "--inputs", self.path("unet.npz"), "--outputs", self.path("y.npz"), *flags)
@@ -624,6 +626,8 @@ class Arenas(Case):
                 self.assertEqual(set(told["stripes"][0]), {"first", "last", "steps", "parts"})
                 self.assertLess(told["extra_work"], 1)
                 self.assertLessEqual(self.arena(striped), limit)
+                # Stripes of a step share its packed weights.
+                self.assertEqual(self.memory(striped)["packed_bytes"], self.memory(whole)["packed_bytes"])
                 for flags in ([], ["--backend", "reference"], ["--threads", 2]):
                     self.assertEqual(self.results(whole, *flags), self.results(striped, *flags))
                 # What fits is not touched.

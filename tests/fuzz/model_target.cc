@@ -10,7 +10,7 @@
 #include "platforms/simd/simd_kernels.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/model/model_state.h"
-#include "sinter/session.h"
+#include "sinter/packed_weights.h"
 #include "tests/fuzz/model_file.h"
 #include "tests/fuzz/targets.h"
 #include "tests/memory/far_backend.h"
@@ -159,6 +159,26 @@ void fill_inputs(Session& session, uint32_t round) {
   }
 }
 
+bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why);
+
+// A session that shares packed weights.
+void run_sharing(const Model& model, SessionOptions options, bool run) {
+  const auto need = PackedWeights::requirements(model, options);
+  if (!need.ok() || need.value() > kMostMemory) return;
+  const Memory memory(need.value());
+  if (PackedWeights::create(model, memory.span().first(need.value() - kBufferAlignment), options).ok())
+    broken("weights are packed in less memory than stated");
+  const auto packed = PackedWeights::create(model, memory.span(), options);
+  if (!packed.ok()) {
+    if (packed.status().code == Code::kOutOfMemory)
+      broken("the stated memory does not do for packed weights");
+    return;
+  }
+  const char* why = "";
+  options.packed_weights = &packed.value();
+  run_session(model, options, run, &why);
+}
+
 // `why` is set where the model is refused.
 bool run_session(const Model& model, const SessionOptions& options, bool run, const char** why) {
   const auto need = Session::requirements(model, options);
@@ -242,6 +262,7 @@ bool use(View bytes, bool quick, const char** why) {
     if (quick) continue;
     with.backend = nullptr, with.backends = backends;
     run_session(model, with, run, why);
+    run_sharing(model, with, run);
   }
   for (const auto& device : devices)
     if (device->counts().wrong != 0) broken("a device is given addresses that are not its own");

@@ -66,10 +66,25 @@ bool run_step(Op op, const void* attrs, const Case& c, ThreadPool* pool, Tensor*
   EXPECT_LE(needs.workspace, planned);
   Operand prepared(DType::kUint8, {static_cast<int64_t>(needs.prepared)}, Layout::kTight);
   Operand workspace(DType::kUint8, {static_cast<int64_t>(needs.workspace)}, layout);
+  EXPECT_EQ(needs.packing.bytes, again.packing.bytes);
+  Operand packed(DType::kUint8, {static_cast<int64_t>(needs.packing.bytes)}, Layout::kTight);
+  Operand scratch(DType::kUint8, {static_cast<int64_t>(needs.scratch)}, Layout::kTight);
+  const std::span<std::byte> packed_bytes(packed.view().data, needs.packing.bytes);
+  if (!packed_bytes.empty()) {
+    EXPECT_TRUE(backend.pack(call, packed_bytes, pool).ok());
+  }
+  const std::vector<std::byte> before(packed_bytes.begin(), packed_bytes.end());
   BumpArena none, arena({prepared.view().data, needs.prepared});
   PreparedStep step;
-  const Status ready =
-      backend.prepare(call, {arena, none, {workspace.view().data, needs.workspace}, pool}, &step);
+  const Status ready = backend.prepare(call,
+                                       {arena,
+                                        none,
+                                        {workspace.view().data, needs.workspace},
+                                        pool,
+                                        -1,
+                                        packed_bytes,
+                                        {scratch.view().data, needs.scratch}},
+                                       &step);
   EXPECT_TRUE(ready.ok()) << sentence(ready);
   if (!ready.ok()) return false;
   EXPECT_FALSE(arena.exhausted());
@@ -79,7 +94,9 @@ bool run_step(Op op, const void* attrs, const Case& c, ThreadPool* pool, Tensor*
   const Status ran = run_watched(op, alone, true, [&] { return step.run(step.state, call, context); });
   EXPECT_TRUE(ran.ok()) << sentence(ran);
   backend.release(step);
-  EXPECT_TRUE(prepared.clean());
+  EXPECT_TRUE(std::equal(before.begin(), before.end(), packed_bytes.begin()))
+      << "packed weights are written to";
+  EXPECT_TRUE(prepared.clean() && packed.clean() && scratch.clean());
   EXPECT_TRUE(workspace.clean());
   EXPECT_TRUE(out.clean()) << "bytes beside the output changed";
   for (size_t i = 0; i < in.size(); ++i) {

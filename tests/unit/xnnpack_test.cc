@@ -46,14 +46,19 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
   StepNeeds needs;
   ASSERT_TRUE(
       backend.measure(call, 2, &needs).ok());  // the library detects the processor's kernels here, once
-  Memory prepared(needs.prepared), workspace(needs.workspace);
+  Memory prepared(needs.prepared), workspace(needs.workspace), packed(needs.packing.bytes);
+  const std::span<std::byte> bytes(packed.data(), needs.packing.bytes);
 
   const int64_t before = test::allocation_count();
   StepNeeds again;
   ASSERT_TRUE(backend.measure(call, 2, &again).ok());
+  ASSERT_GT(needs.packing.bytes, 0u);
+  ASSERT_TRUE(backend.pack(call, bytes, &pool).ok());
   BumpArena arena({prepared.data(), needs.prepared});
   PreparedStep step;
-  ASSERT_TRUE(backend.prepare(call, {arena, none, {workspace.data(), needs.workspace}, &pool}, &step).ok());
+  ASSERT_TRUE(
+      backend.prepare(call, {arena, none, {workspace.data(), needs.workspace}, &pool, -1, bytes}, &step)
+          .ok());
   EXPECT_EQ(arena.used(), needs.prepared);
   RunContext context{{workspace.data(), needs.workspace}, &pool};
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(step.run(step.state, call, context).ok());
@@ -62,8 +67,10 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
 
   // A byte less is noticed.
   BumpArena small({prepared.data(), needs.prepared - 1});
-  EXPECT_EQ(backend.prepare(call, {small, none, {workspace.data(), needs.workspace}, &pool}, &step).code,
-            Code::kInternal);
+  EXPECT_EQ(
+      backend.prepare(call, {small, none, {workspace.data(), needs.workspace}, &pool, -1, bytes}, &step).code,
+      Code::kInternal);
+  EXPECT_EQ(backend.pack(call, bytes.first(bytes.size() - 64), &pool).code, Code::kInternal);
 }
 
 }  // namespace
