@@ -1,5 +1,5 @@
 // Inputs and outputs in the caller's memory: that the plan allows it, and that no byte serves twice.
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {

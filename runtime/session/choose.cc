@@ -2,7 +2,7 @@
 // for; the reference kernels where none does. What is computed by another than the first is a fallback.
 #include <cstring>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {

@@ -2,7 +2,7 @@
 // choice of a backend for each step in choose.cc.
 #include <cstring>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {

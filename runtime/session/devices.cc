@@ -7,7 +7,7 @@
 #include <bit>
 #include <cstring>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {

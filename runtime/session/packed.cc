@@ -5,12 +5,10 @@
 // bit for each constant states whether a step has packed it. Where it is set, earlier steps that read that
 // constant are asked for their packing again. The search begins behind its last result: steps that repeat
 // others, as stripes do, repeat them in order.
-#include "runtime/session/packed.h"
-
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter {
 

@@ -10,7 +10,7 @@
 // Both passes come here in the same order, so that what is measured is what is taken.
 #include <algorithm>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "runtime/session/session_state.h"
+#include "runtime/session/creator.h"
 
 namespace sinter {
 

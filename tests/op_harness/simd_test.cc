@@ -2,6 +2,7 @@
 
 #include "platforms/simd/simd_backend.h"
 #include "platforms/simd/simd_kernels.h"
+#include "tests/op_harness/packings.h"
 
 namespace sinter::test {
 
@@ -171,7 +172,9 @@ void check_packed(Op op, const void* attrs, const std::vector<Tensor>& inputs, b
     RunContext context{{workspace.view().data, needs.workspace}, threads};
     const std::span<std::byte> bytes(packed.view().data, needs.packing.bytes);
     if (packs) {
+      std::fill(bytes.begin(), bytes.end(), std::byte{0xa5});
       ASSERT_TRUE(backend.pack(call, bytes, threads).ok());
+      expect_equal_packing(backend.name(), call, needs.packing, bytes);
       EXPECT_EQ(backend.pack(call, bytes.first(bytes.size() - 1), threads).code, Code::kInternal);
     }
     const std::vector<std::byte> before(bytes.begin(), bytes.end());

@@ -4,6 +4,7 @@
 #include "platforms/xnnpack/xnnpack_backend.h"
 #include "sinter/thread_pool.h"
 #include "tests/op_harness/half_test.h"
+#include "tests/op_harness/packings.h"
 
 namespace sinter::test::xnn {
 namespace {
@@ -71,7 +72,9 @@ bool run_step(Op op, const void* attrs, const Case& c, ThreadPool* pool, Tensor*
   Operand scratch(DType::kUint8, {static_cast<int64_t>(needs.scratch)}, Layout::kTight);
   const std::span<std::byte> packed_bytes(packed.view().data, needs.packing.bytes);
   if (!packed_bytes.empty()) {
+    std::fill(packed_bytes.begin(), packed_bytes.end(), std::byte{0xa5});
     EXPECT_TRUE(backend.pack(call, packed_bytes, pool).ok());
+    expect_equal_packing(backend.name(), call, needs.packing, packed_bytes);
   }
   const std::vector<std::byte> before(packed_bytes.begin(), packed_bytes.end());
   BumpArena none, arena({prepared.view().data, needs.prepared});

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "platforms/xnnpack/xnnpack_backend.h"
@@ -71,6 +73,35 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
       backend.prepare(call, {small, none, {workspace.data(), needs.workspace}, &pool, -1, bytes}, &step).code,
       Code::kInternal);
   EXPECT_EQ(backend.pack(call, bytes.first(bytes.size() - 64), &pool).code, Code::kInternal);
+}
+
+// Stripes of a convolution differ in height and padding, and share its weights. Other numbers are packed
+// differently.
+TEST(Xnnpack, PacksWhatStripesShareEqually) {
+  Memory x(1 << 16), f(1 << 16), y(1 << 16);
+  XnnpackBackend backend;
+  BumpArena none;
+  ASSERT_TRUE(backend.open(none, none).ok());
+  const auto packing = [&](int64_t height, int64_t top, int64_t bottom, int64_t kernel, int64_t channels) {
+    const int64_t out = height + top + bottom - kernel + 1;
+    TensorView in[2] = {dense(x, {1, height, 12, 8}, false), dense(f, {channels, kernel, kernel, 8}, true)};
+    TensorView result[1] = {dense(y, {1, out, 12, channels}, false)};
+    ConvAttrs attrs;
+    attrs.strides = {1, 1}, attrs.dilations = {1, 1}, attrs.pads = {top, kernel / 2, bottom, kernel / 2};
+    StepNeeds needs;
+    EXPECT_TRUE(backend.measure({Op::kConv, &attrs, in, result}, 1, &needs).ok());
+    return needs.packing;
+  };
+  const auto equal = [](const Packing& a, const Packing& b) {
+    return a.bytes == b.bytes && a.inputs == b.inputs &&
+           std::equal(std::begin(a.parameters), std::end(a.parameters), std::begin(b.parameters));
+  };
+  const Packing whole = packing(12, 1, 1, 3, 16);
+  EXPECT_GT(whole.bytes, 0u);
+  EXPECT_TRUE(equal(whole, packing(5, 1, 0, 3, 16)));
+  EXPECT_TRUE(equal(whole, packing(6, 0, 0, 3, 16)));
+  EXPECT_FALSE(equal(whole, packing(12, 1, 1, 3, 17)));
+  EXPECT_FALSE(equal(packing(12, 0, 0, 1, 16), packing(12, 1, 1, 1, 16)));
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "platforms/simd/simd_backend.h"
+#include "platforms/simd/simd_kernels.h"
 #include "tests/format/sample_models.h"
 #include "tests/memory/backends.h"
 #include "tests/memory/dead_memory.h"
@@ -35,6 +37,37 @@ void keeps_its_promises(ModelBuilder b) {
 TEST(Promises, PlainModel) { keeps_its_promises(testing::plain_model()); }
 TEST(Promises, ControlModel) { keeps_its_promises(testing::control_model()); }
 TEST(Promises, WeightedModel) { keeps_its_promises(testing::weighted_model()); }
+// Such weights are of no use, and are packed again.
+TEST(Promises, PackedForAnotherInstructionSet) {
+  ModelBuilder b;
+  const int x = b.input("x", DType::kFloat32, {4, 30}), y = b.value(DType::kFloat32, {4, 40});
+  std::vector<float> matrix(40 * 30);
+  for (size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<float>(i % 17) / 17 - 0.5f;
+  const int w = b.constant<float>(DType::kFloat32, {40, 30}, matrix);
+  b.step(FullyConnectedAttrs{}, {x, w}, {y}).workspace = 1 << 16;
+  b.output("y", y);
+  const AlignedBytes file = b.build();
+  const OpenedFile opened(file.span());
+  ASSERT_TRUE(opened.status().ok());
+  SimdBackend simd;
+  Backend* const backends[] = {&simd};
+  SessionOptions options{.backends = backends, .backend = "simd"};
+  if (!set_simd_cap("sse2")) GTEST_SKIP() << "has one instruction set";
+  const AlignedBytes block(PackedWeights::requirements(opened.model(), options).value());
+  const auto packed = PackedWeights::create(opened.model(), block.span(), options);
+  set_simd_cap(nullptr);
+  ASSERT_TRUE(packed.ok());
+  EXPECT_EQ(packed.value().count(), 1u);
+  const size_t alone = Session::requirements(opened.model(), options).value().packed;
+  EXPECT_GT(alone, 0u);
+  const Use use{opened.model(), harmless_inputs(opened.model()), options, ""};
+  options.packed_weights = &packed.value();
+  const Use sharing{opened.model(), use.inputs, options, ""};
+  const bool other = std::string_view(simd_target()) != "sse2";
+  EXPECT_EQ(Session::requirements(opened.model(), options).value().packed, other ? alone : 0);
+  EXPECT_EQ(check_creation(sharing, 50), "");
+}
+
 TEST(Promises, TwoSteps) { keeps_its_promises(testing::add_relu()); }
 
 // Without state more runs repeat the last; a sum over runs does not come to rest.

@@ -1,0 +1,278 @@
+// How a session, or packed weights, are created: one walk over an entry program and what it contains, done
+// twice.
+//
+//   create.cc          the two passes of a session       prepare.cc   prepared values
+//   packed_weights.cc  the two passes of packed weights  packed.cc    which constants are packed where
+//   walk.cc            the walk over steps               choose.cc    a backend for each step
+//   walk_control.cc    If, Loop and their bodies         step_call.cc what run() makes of the result
+//   devices.cc         memory of devices                 bindings.cc  the caller's buffers
+#pragma once
+
+#include "runtime/session/packed.h"
+#include "runtime/session/session_state.h"
+#include "sinter/packed_weights.h"
+
+namespace sinter::detail {
+
+// A program while its steps are created: the entry, or a subprogram inside its owner's workspace.
+struct Frame {
+  const fb::Program* program = nullptr;
+  const fb::ProgramPlan* plan = nullptr;
+  uint32_t index = 0;
+  const Frame* parent = nullptr;
+  const fb::Step* owner = nullptr;
+  uint32_t owner_index = 0;  // its number in the parent
+  ControlShape shape;
+  std::byte* base = nullptr;  // subprograms: the owner's workspace
+  // Per prepare step: the permanent address of its value, null if it has none; and, during a walk, which have
+  // one.
+  std::byte** prepared = nullptr;
+  uint64_t* kept = nullptr;
+  uint32_t cursor = 0;  // where the search for an equal packing begins (packed.cc)
+  StepList* steps = nullptr;
+};
+
+// For which devices a run waits, and where, so that host memory that a transfer reads or writes is touched
+// only when that is done. A set of devices is a number with a bit for each.
+//
+// Walked along the steps in their order: everything that a device has started and not been waited for since
+// is in `started`, in `transfers` if a transfer is among it. A step on the host waits for all transfers; so
+// does a transfer, but for those of its own device, which come before it in any case.
+struct Waits {
+  uint32_t started = 0, transfers = 0;
+
+  // `device`: -1 for the host.
+  uint32_t before(int device, bool transfer) {
+    const uint32_t self = device >= 0 ? uint32_t{1} << device : 0;
+    const uint32_t waited = device < 0 || transfer ? transfers & ~self : 0;
+    started = (started & ~waited) | self;
+    transfers = (transfers & ~waited) | (transfer ? self : 0);
+    return waited;
+  }
+};
+
+// Prepared values whose fate is followed while walking; those of further prepare steps stay in any case.
+inline constexpr uint32_t kFollowed = 4096;
+
+// How one prepared value is computed: its chain of prepare steps, and the places in scratch memory of what
+// they need.
+struct PrepareChain {
+  uint32_t first = 0, last = 0;  // prepare steps
+  uint64_t needed = 0;           // bit i: step first + i is one of the chain
+  size_t value[kMaxPrepareChain] = {}, workspace[kMaxPrepareChain] = {},
+         workspace_bytes[kMaxPrepareChain] = {};
+  size_t bytes = 0;
+};
+
+// Creates a session, or packed weights, in two passes over the same code: the first measures, the second
+// takes memory and prepares.
+class Creator {
+ public:
+  Creator(const Model& model, const SessionOptions& options) : model_(model), options_(options) {}
+  // Asks every step's backends; fills `needs`.
+  Status measure(Requirements* needs);
+  // On failure `*out` may be set: destroy it.
+  Status create(std::span<std::byte> memory, SessionState** out);
+  // The same for packed weights (packed_weights.cc).
+  Status measure_packed(size_t* bytes);
+  Status create_packed(std::span<std::byte> memory, const PackedState** out);
+
+ private:
+  // Where the packed constants of a step come from.
+  enum class Packed : uint8_t {
+    kNone,     // it has none
+    kHere,     // this step packs them
+    kEarlier,  // an earlier step of the session has
+    kShared,   // they are in SessionOptions::packed_weights
+  };
+  struct Choice {
+    uint8_t slot = 0;  // in slots_
+    uint8_t pool = RunStep::kOneThread;
+    CallUse call = CallUse::kLaidOut;
+    Packed from = Packed::kNone;
+    uint32_t packed = 0;                             // inputs that a run does not read
+    uint32_t packing_inputs = 0;                     // of these, the ones that are in packed_bytes
+    uint32_t earlier_program = 0, earlier_step = 0;  // kEarlier
+    const std::byte* shared = nullptr;               // kShared
+    size_t packed_bytes = 0, prepared = 0, device_prepared = 0, scratch = 0;
+  };
+  // Where the first pass notes a choice for the second: in place of the step to be.
+  static_assert(sizeof(Choice) <= sizeof(RunStep) && alignof(Choice) <= alignof(RunStep));
+  struct Slot {
+    Backend* backend = nullptr;
+    bool open = false, used = false;
+    uint8_t index = 0;  // in SessionState::backends
+    size_t bytes = 0;   // that the backend takes for itself, and in its own memory
+    size_t device_bytes = 0;
+  };
+  struct Device {
+    uint8_t kind = 0;  // of memory, in the profile
+    uint8_t slot = 0;
+    size_t arena = 0, own = 0;  // bytes of its regions, and that the backend takes there for itself
+    BumpArena prepared;
+    std::byte* block = nullptr;
+  };
+  // Where a step is computed: by the backend of devices_[device], or on the host (-1).
+  struct StepPlace {
+    int device = -1;
+    bool transfer = false;
+  };
+  struct Bound {
+    uint32_t value = 0;
+    std::byte* data = nullptr;
+    size_t bytes = 0;  // of the value
+    const char* name = "";
+  };
+
+  Status resolve();
+  // Bindings (bindings.cc).
+  Status resolve_bindings();
+  Status resolve_binding(const Binding& binding);
+  Status check_blocks() const;
+  Status check_memory(std::span<const std::byte> memory) const;
+  Status resolve_devices();
+  Status measure_pass(Requirements* needs);
+
+  // The walk; what differs between the passes is whether the arenas have memory.
+  bool building() const { return !control_.measuring(); }
+  size_t used_slots() const;
+  // Devices (devices.cc).
+  StepPlace place_of(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan) const;
+  Status missing(uint8_t kind, const char* why) const;
+  uint32_t states_on(uint32_t device, bool updates) const;
+  uint32_t with_states(bool updates) const;
+  uint32_t extra_steps(const Frame& frame) const;
+  void add_extra(uint32_t devices, Status (*run)(void*, const OpCall&, RunContext&), Frame& frame, size_t* at,
+                 RunStep** next);
+  Status end_group(int* group, int next);
+  Status choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice);
+  Status require(const Device& device, DeviceRequirements* needs) const;
+  Status take_devices(const Requirements& needs);
+  CopyItem* describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const;
+  Status walk_entry();
+  Status walk(Frame& frame);
+  // Prepared values (prepare.cc). A value that some step's kernel reads in every run stays in prepared
+  // memory; one that is only packed is in scratch memory while that step is prepared.
+  Status walk_prepare(Frame& frame, uint64_t* kept);
+  size_t prepared_bytes(const Frame& frame, uint32_t index) const;
+  Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
+  Status run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch, std::byte* target);
+  Status keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used);
+  // How the operands of a step that are prepared values are brought.
+  struct Bring {
+    uint32_t packs = 0;   // those of these inputs into scratch memory
+    uint32_t passes = 0;  // those of these inputs not at all
+    size_t own = 0;       // bytes of prepared memory that the step takes next
+    size_t scratch = 0;   // bytes that it needs besides while it is prepared
+  };
+  static Bring bring_of(const Choice& choice);
+  Status bring_operands(Frame& frame, const fb::Step& step, const Bring& bring, std::span<TensorView> inputs,
+                        std::byte** scratch_of_step);
+  std::byte* scratch(size_t bytes) const;
+  void need_scratch(size_t bytes, size_t own);
+  Choice* note(size_t at) const;
+  // The memory of a step besides RunStep.
+  struct StepParts {
+    Operand* operands = nullptr;
+    KeptCall* kept = nullptr;
+    TensorView* views = nullptr;
+    void* attributes = nullptr;
+  };
+  Status take_parts(const fb::Step& step, CallUse use, StepParts* parts);
+  void describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool, const StepParts& parts,
+                RunStep* run) const;
+  void describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const;
+  Status walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
+  Status walk_control(Frame& frame, uint32_t s, RunStep* run);
+  Status walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
+  Status walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
+  Status walk_body(Frame& owner, uint32_t s, uint32_t program, std::byte* workspace, Frame& frame,
+                   StepList& measured);
+  Frame body_of(const Frame& owner, uint32_t s, uint32_t program) const;
+
+  // Fills the operands of a step and decodes its attributes.
+  OpCall make_call(const Frame& frame, const fb::Step& step, TensorView* views, void* attributes) const;
+  Operand operand_of(const Frame& frame, uint32_t value) const;
+  TensorView view_of(const Frame& frame, uint32_t value) const;
+  TensorView view_of(const Frame& frame, int32_t value) const;  // -1: absent
+  uint32_t offset_of(const void* list) const;
+  std::byte* address(const Frame& frame, const fb::Placement& placement) const;
+  std::byte* workspace_of(const Frame& frame, const fb::StepPlan& plan) const;
+  CopyItem copy_item(const TensorView& from, const TensorView& to) const;
+
+  // Packed constants (packed.cc).
+  struct Search;
+  int64_t constant_of(const Frame& frame, int32_t value) const;
+  bool key_of(const Frame& frame, const fb::Step& step, const Choice& choice, const Packing& packing,
+              PackedKey* key) const;
+  void forget_packed();
+  Status find_packed(Frame& frame, uint32_t s, const Packing& packing, Choice* choice);
+  Status find_earlier(Frame& frame, uint32_t s, Search* search);
+  Status search_steps(const Frame& frame, uint32_t begin, uint32_t end, Search* search);
+  Status search_step(const Frame& frame, uint32_t s, Search* search);
+  Status compare_step(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan, Search* search);
+  void note_packed(const Frame& frame, uint32_t s, std::byte* data, PackedAt* at);
+  Status pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes,
+              ThreadPool* threads) const;
+  std::byte* packed_earlier(const Choice& choice) const;
+  Status take_packed(const Frame& frame, uint32_t s, const OpCall& call, const Choice& choice,
+                     std::span<const std::byte>* packed);
+  // Packed weights (packed_weights.cc).
+  Status measure_packings(size_t* control, size_t* bytes);
+  Status walk_packings();
+  Status pack_program(Frame& frame);
+  bool packs_apart(const Frame& frame, const fb::Step& step, const PackedKey& key) const;
+  Status pack_step(Frame& frame, uint32_t s);
+
+  // Choices (choose.cc).
+  int thread_count() const;
+  Status measure_step(Backend& backend, const OpCall& call, const fb::StepPlan& plan, StepNeeds* needs,
+                      uint8_t* pool) const;
+  Status take_pools();
+  Status open_slot(Slot& slot);
+  Status choose(const OpCall& call, const fb::StepPlan& plan, Choice* choice, Packing* packing,
+                Status* refusal);
+  const char* expected_backend(const fb::StepPlan& plan) const;
+  Status note_fallback(const Frame& frame, uint32_t s, const fb::StepPlan& plan, const Choice& choice,
+                       const Status& refusal);
+  Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                     Packing* packing, bool last);
+  Status prepare_step(const OpCall& call, const Choice& choice, int device, std::span<const std::byte> packed,
+                      std::byte* scratch, RunStep* run);
+  void close_all();
+
+  const Model& model_;
+  const SessionOptions& options_;
+  const fb::Profile* profile_ = nullptr;
+  KernelBackend local_reference_{"reference", {}};
+  Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one requested), then the reference
+  size_t slot_count_ = 0;
+  bool override_ = false;  // slots_[0 .. slot_count_ - 2] are offered every step
+  Bound bound_[kMaxBindings];
+  size_t bound_count_ = 0;
+
+  BumpArena control_, prepared_;
+  std::byte* prepared_end_ = nullptr;
+  uint8_t kinds_[kMaxRegions] = {};  // of the regions' memory; 0: the host's
+  Device devices_[kMaxDevices];
+  uint32_t device_count_ = 0;
+  size_t arena_bytes_ = 0;    // the host's regions', which are free for scratch until the first run
+  size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well
+  size_t packed_bytes_ = 0;   // of packed constants in prepared memory
+  bool packs_only_ = false;   // creates packed weights, not a session
+  PackedEntry* entries_ = nullptr;
+  uint32_t packed_count_ = 0;
+  // A bit for constants that a step has packed: set for these and, where there are more constants than bits,
+  // for some others.
+  static constexpr size_t kPackedBits = 4096;
+  uint64_t has_packed_[kPackedBits / 64] = {};
+  static constexpr size_t kPackedLists = 64;
+  PackedAt* packed_at_[kPackedLists] = {};  // while building, by step
+  std::byte* regions_[kMaxRegions] = {};
+  std::span<std::byte> memory_;  // given to create()
+  uint32_t most_operands_ = 0;
+  uint32_t fallbacks_ = 0;
+  SessionState* session_ = nullptr;
+};
+
+}  // namespace sinter::detail
