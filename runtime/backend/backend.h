@@ -94,9 +94,9 @@ class Backend {
  public:
   // As profiles and `--backend` write it: "reference", "simd", "xnnpack".
   virtual const char* name() const = 0;
-  // Called once per session before anything else but memory(); `prepared` measures or gives host memory for
-  // what the backend needs for itself, `device_prepared` memory of its own, if it has that. Undone by
-  // close().
+  // Called before anything else but memory(), once per session, and whenever weights are packed apart from
+  // one; `prepared` measures or gives host memory for what the backend needs for itself, `device_prepared`
+  // memory of its own, if it has that. Undone by close(). pack() works where both only measure.
   virtual Status open(BumpArena& prepared, BumpArena& device_prepared) = 0;
   virtual void close() = 0;
   // `call` has final dtypes, dims, strides and, for constant operands, data, unless the session has still to

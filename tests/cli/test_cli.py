@@ -630,6 +630,12 @@ class Arenas(Case):
                 self.assertEqual(self.memory(striped)["packed_bytes"], self.memory(whole)["packed_bytes"])
                 for flags in ([], ["--backend", "reference"], ["--threads", 2]):
                     self.assertEqual(self.results(whole, *flags), self.results(striped, *flags))
+                facts = json.loads(self.says(0, "inspect", striped, "--json").out)
+                timed = json.loads(self.says(0, "run", striped, "--inputs", self.path("unet.npz"), "--profile", "--json").out)
+                sizes = ("session_bytes", "packed_bytes", "packed_weights_bytes", "sharing_session_bytes")
+                self.assertEqual([facts[k] for k in sizes], [timed[k] for k in sizes])
+                self.assertGreaterEqual(facts["packed_weights_bytes"], facts["packed_bytes"])
+                self.assertLessEqual(facts["sharing_session_bytes"], facts["session_bytes"] - facts["packed_bytes"])
                 # What fits is not touched.
                 self.says(0, *convert, "-o", striped, "--max-arena", self.arena(whole))
                 self.assertEqual(contents(striped), contents(whole))
