@@ -110,7 +110,7 @@ def read(path):
 
 def device_ops():
     """[(section, [(name, id, inputs, outputs, attributes, integers, meaning)])]"""
-    text = re.sub(r",\n\s+ATTRS", ", ATTRS", read("schemas/ops.def"))
+    text = re.sub(r",\n\s+SINTER_ATTRS", ", SINTER_ATTRS", read("schemas/ops.def"))
     text = re.sub(r"\n\s{10,}", " ", text)
     sections, comment = [], []
     for line in text.split("\n"):
@@ -121,7 +121,7 @@ def device_ops():
             comment.append(line[2:].strip())
         elif line.startswith("SINTER_OP("):
             m = re.fullmatch(r"SINTER_OP\((\w+), (\d+), \d+, (\d+), (-?\d+), (\d+), (-?\d+), (\w+), (\w+), ([\w| ]+), \w+, \w+, (\w+), "
-                             r"ATTRS\((.*)\)\)", line)
+                             r"SINTER_ATTRS\((.*)\)\)", line)
             name, number, i0, i1, o0, o1, _, _, _, integers, attrs = m.groups()
             result = " ".join(comment)
             if not result and name not in MEANING:
@@ -140,9 +140,11 @@ def span(low, high):
 
 def attributes(text):
     out = []
-    for kind, name, value in re.findall(r"(INTS?|FLOATS?)\((\w+)(?:, ([^)]*))?\)", text):
+    for kind, name, rest in re.findall(r"SINTER_(INTS?|FLOATS?|TEXT|BYTES)\((\w+)(?:, ([^)]*))?\)", text):
+        value, _, since = rest.partition(", ") if kind in ("INT", "FLOAT") else ("", "", rest)
         value = value.replace("kInfinity", "∞")
-        out.append(f"{name}={value}" if value else f"{name}[]")
+        added = f" (version {since})" if since else ""
+        out.append((f"{name}={value}" if value else f"{name}[]") + added)
     return " ".join(out)
 
 

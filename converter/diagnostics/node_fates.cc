@@ -38,10 +38,9 @@ void each_graph(const Graph& graph, const Visit& visit) {
 
 // Everything about an operation but its operands.
 std::string form_of(const Node& node) {
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
-  encode_attrs(node.attrs, &ints, &floats);
-  return fmt::format("{}:{}:{}", static_cast<int>(node.op()), fmt::join(ints, ","), fmt::join(floats, ","));
+  const EncodedAttrs a = encode_attrs(node.attrs);
+  return fmt::format("{}:{}:{}:{}", static_cast<int>(node.op()), fmt::join(a.ints, ","),
+                     fmt::join(a.floats, ","), fmt::join(a.bytes, ","));
 }
 
 // A node as it was.

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstring>
 #include <memory>
+#include <optional>
+#include <stdexcept>
 
 #include "converter/diagnostics/errors.h"
 #include "converter/emit/constant_pool.h"
@@ -49,22 +51,30 @@ class NameTable {
   std::vector<const Entry*> entries_;
 };
 
+// Subprograms of a program are counted from 0 within its PlannedModel; in the file from `base`.
 class ModelWriter {
  public:
-  ModelWriter(const PlannedModel& model, const EmitOptions& options)
-      : model_(model), options_(options), names_(options.strip_names) {}
+  ModelWriter(std::span<const PlannedModel> profiles, const EmitOptions& options)
+      : profiles_(profiles), options_(options), names_(options.strip_names) {
+    for (const PlannedModel& model : profiles) entries_.push_back(entries(model));
+  }
 
   // Builds the FlatBuffer; the pool lists what the weights segment holds.
   std::vector<uint8_t> build() {
     std::vector<Offset<fb::Program>> programs;
-    for (size_t i = 0; i < model_.programs.size(); ++i)
-      programs.push_back(program(model_.programs[i], i == 0));
+    std::vector<uint32_t> bases;  // the first program of each profile
+    for (size_t p = 0; p < profiles_.size(); ++p) {
+      bases.push_back(shared_base(p, bases).value_or(static_cast<uint32_t>(programs.size())));
+      if (bases.back() < programs.size()) continue;
+      for (size_t i = 0; i < profiles_[p].programs.size(); ++i)
+        programs.push_back(program(builder_, p, i, bases.back()));
+    }
     std::vector<Offset<fb::Constant>> constants;
     for (const ConstantPool::Entry& e : pool_.entries())
       constants.push_back(fb::CreateConstant(builder_, static_cast<uint8_t>(e.constant->dtype()),
-                                             builder_.CreateVector(e.constant->dims()), 0, e.offset,
-                                             e.constant->byte_size()));
-    const auto profiles = std::vector{profile()};
+                                             builder_.CreateVector(e.constant->dims()), 0, e.offset));
+    std::vector<Offset<fb::Profile>> profiles;
+    for (size_t p = 0; p < profiles_.size(); ++p) profiles.push_back(profile(p, bases[p]));
     const auto root = fb::CreateModel(builder_, builder_.CreateString(options_.producer),
                                       builder_.CreateVector(programs), builder_.CreateVector(constants),
                                       builder_.CreateVector(profiles), names_.write(builder_));
@@ -74,72 +84,101 @@ class ModelWriter {
   const ConstantPool& pool() const { return pool_; }
 
  private:
-  Offset<fb::Program> program(const PlannedProgram& planned, bool entry) {
+  // Programs that are not a part of another one.
+  static std::vector<bool> entries(const PlannedModel& model) {
+    std::vector<bool> entry(model.programs.size(), true);
+    for (const PlannedProgram& p : model.programs)
+      for (const PlannedStep& s : p.steps)
+        for (const uint32_t sub : s.subprograms) entry[sub] = false;
+    return entry;
+  }
+
+  // Where an earlier profile's programs begin that are all the same as this one's.
+  std::optional<uint32_t> shared_base(size_t profile, const std::vector<uint32_t>& bases) {
+    if (profiles_.size() == 1) return std::nullopt;
+    std::vector<std::vector<uint8_t>> mine;
+    for (size_t i = 0; i < profiles_[profile].programs.size(); ++i) {
+      FlatBufferBuilder alone;
+      alone.Finish(program(alone, profile, i, 0));
+      mine.emplace_back(alone.GetBufferPointer(), alone.GetBufferPointer() + alone.GetSize());
+    }
+    const auto same = static_cast<size_t>(std::find(forms_.begin(), forms_.end(), mine) - forms_.begin());
+    forms_.push_back(std::move(mine));
+    return same < bases.size() ? std::optional(bases[same]) : std::nullopt;
+  }
+
+  Offset<fb::Program> program(FlatBufferBuilder& b, size_t profile, size_t index, uint32_t base) {
+    const PlannedProgram& planned = profiles_[profile].programs[index];
+    const bool entry = entries_[profile][index];
     const Graph& graph = *planned.graph;
     std::vector<bool> prepared(graph.values.size());
     for (const Node& node : graph.prepare) prepared[static_cast<size_t>(node.outputs[0])] = true;
     std::vector<Offset<fb::Value>> values;
     for (size_t i = 0; i < graph.values.size(); ++i)
-      values.push_back(value(graph, static_cast<ValueId>(i), prepared[i]));
+      values.push_back(value(b, graph, static_cast<ValueId>(i), prepared[i]));
     std::vector<Offset<fb::Step>> steps, prepare;
-    for (size_t n = 0; n < graph.nodes.size(); ++n) steps.push_back(step(graph.nodes[n], planned.steps[n]));
-    for (const Node& node : graph.prepare) prepare.push_back(step(node, {}));
+    for (size_t n = 0; n < graph.nodes.size(); ++n) {
+      std::vector<uint32_t> subprograms = planned.steps[n].subprograms;
+      for (uint32_t& sub : subprograms) sub += base;
+      steps.push_back(step(b, graph.nodes[n], subprograms));
+    }
+    for (const Node& node : graph.prepare) prepare.push_back(step(b, node, {}));
     const auto ports = [&](const std::vector<ValueId>& ids) {
       std::vector<Offset<fb::Port>> list;
       for (const ValueId id : ids) {
-        const auto name = entry ? builder_.CreateString(graph.value(id).name) : 0;
-        list.push_back(fb::CreatePort(builder_, static_cast<uint32_t>(id), name));
+        const auto name = entry ? b.CreateString(graph.value(id).name) : 0;
+        list.push_back(fb::CreatePort(b, static_cast<uint32_t>(id), name));
       }
-      return builder_.CreateVector(list);
+      return b.CreateVector(list);
     };
-    const auto name = builder_.CreateString(graph.name);
-    const auto value_list = builder_.CreateVector(values);
-    const auto step_list = builder_.CreateVector(steps);
-    const auto prepare_list = prepare.empty() ? 0 : builder_.CreateVector(prepare);
+    const auto value_list = b.CreateVector(values);
+    const auto step_list = b.CreateVector(steps);
+    const auto prepare_list = prepare.empty() ? 0 : b.CreateVector(prepare);
     const auto inputs = ports(graph.inputs), outputs = ports(graph.outputs);
-    return fb::CreateProgram(builder_, name, value_list, step_list, prepare_list, inputs, outputs);
+    return fb::CreateProgram(b, value_list, step_list, prepare_list, inputs, outputs);
   }
 
-  Offset<fb::Value> value(const Graph& graph, ValueId id, bool prepared) {
+  Offset<fb::Value> value(FlatBufferBuilder& b, const Graph& graph, ValueId id, bool prepared) {
     const Value& v = graph.value(id);
-    const auto dims = builder_.CreateVector(v.dims);
+    const auto dims = b.CreateVector(v.dims);
     std::vector<fb::Extent> extents;
     for (const auto& [axis, count] : v.extents) extents.emplace_back(axis, count);
-    const auto extent_list = extents.empty() ? 0 : builder_.CreateVectorOfStructs(extents);
+    const auto extent_list = extents.empty() ? 0 : b.CreateVectorOfStructs(extents);
     const fb::ValueKind kind = prepared             ? fb::ValueKind::Prepared
                                : v.constant         ? fb::ValueKind::Constant
                                : graph.is_input(id) ? fb::ValueKind::Input
                                                     : fb::ValueKind::Temporary;
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
-    return fb::CreateValue(builder_, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
-                           0, names_.add(v.name, {}, v.order), -1, -1, -1, static_cast<float>(v.unit),
+    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
+                           names_.add(v.name, {}, v.order), static_cast<float>(v.unit),
                            static_cast<int32_t>(v.zero));
   }
 
-  Offset<fb::Step> step(const Node& node, const PlannedStep& planned) {
-    std::vector<int64_t> ints;
-    std::vector<double> floats;
-    encode_attrs(node.attrs, &ints, &floats);
-    const auto inputs = builder_.CreateVector(node.inputs), outputs = builder_.CreateVector(node.outputs);
-    const auto int_list = ints.empty() ? 0 : builder_.CreateVector(ints);
-    const auto float_list = floats.empty() ? 0 : builder_.CreateVector(floats);
-    const auto subprograms = planned.subprograms.empty() ? 0 : builder_.CreateVector(planned.subprograms);
-    return fb::CreateStep(builder_, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs,
-                          outputs, int_list, float_list, subprograms, names_.add(node.name, node.origin));
+  Offset<fb::Step> step(FlatBufferBuilder& b, const Node& node, const std::vector<uint32_t>& subprograms) {
+    const EncodedAttrs attrs = encode_attrs(node.attrs);
+    const auto list = [&](const auto& items) { return items.empty() ? 0 : b.CreateVector(items); };
+    const auto inputs = b.CreateVector(node.inputs), outputs = b.CreateVector(node.outputs);
+    const auto ints = list(attrs.ints);
+    const auto floats = list(attrs.floats);
+    const auto bytes = list(attrs.bytes);
+    const auto subs = list(subprograms);
+    return fb::CreateStep(b, static_cast<uint16_t>(node.op()), op_info(node.op())->version, inputs, outputs,
+                          ints, floats, bytes, subs, names_.add(node.name, node.origin));
   }
 
-  Offset<fb::Profile> profile() {
+  Offset<fb::Profile> profile(size_t index, uint32_t base) {
+    const PlannedModel& model = profiles_[index];
     std::vector<Offset<fb::ProgramPlan>> plans;
-    for (size_t i = 0; i < model_.programs.size(); ++i)
-      plans.push_back(plan(model_.programs[i], static_cast<uint32_t>(i)));
-    std::vector<Offset<fb::Region>> regions;
-    for (const PlannedRegion& r : model_.programs[0].regions)
-      regions.push_back(fb::CreateRegion(builder_, fb::RegionKind::Arena, r.memory, r.bytes));
-    const auto name = builder_.CreateString("default"), target = builder_.CreateString(model_.target),
-               numerics = builder_.CreateString("float");
-    const auto backends = builder_.CreateVectorOfStrings(model_.backends);
-    return fb::CreateProfile(builder_, name, target, numerics, backends, builder_.CreateVector(regions),
-                             builder_.CreateVector(plans));
+    for (size_t i = 0; i < model.programs.size(); ++i)
+      plans.push_back(plan(model.programs[i], base + static_cast<uint32_t>(i)));
+    std::vector<uint32_t> entry_programs;
+    for (size_t i = 0; i < model.programs.size(); ++i)
+      if (entries_[index][i]) entry_programs.push_back(base + static_cast<uint32_t>(i));
+    const auto name = builder_.CreateSharedString(model.target);
+    const auto backends = builder_.CreateVectorOfStrings(model.backends);
+    const auto entry_list = builder_.CreateVector(entry_programs);
+    return fb::CreateProfile(builder_, name, name, static_cast<uint8_t>(model.architecture), backends,
+                             entry_list, builder_.CreateVector(plans));
   }
 
   Offset<fb::ProgramPlan> plan(const PlannedProgram& planned, uint32_t index) {
@@ -157,16 +196,21 @@ class ModelWriter {
       placements.push_back(fb::CreatePlacement(builder_, static_cast<uint32_t>(i), v.region, v.offset,
                                                v.bytes, v.first_step, v.last_step, v.alias_of, strides));
     }
+    std::vector<Offset<fb::Region>> regions;
+    for (const PlannedRegion& r : planned.regions)
+      regions.push_back(fb::CreateRegion(builder_, r.bytes, r.memory));
     const auto step_list = builder_.CreateVector(steps);
-    return fb::CreateProgramPlan(builder_, index, step_list, builder_.CreateVector(placements),
-                                 planned.arena_bytes);
+    const auto placement_list = builder_.CreateVector(placements);
+    return fb::CreateProgramPlan(builder_, index, step_list, placement_list, builder_.CreateVector(regions));
   }
 
-  const PlannedModel& model_;
+  const std::span<const PlannedModel> profiles_;
   const EmitOptions& options_;
   FlatBufferBuilder builder_;
   ConstantPool pool_;
   NameTable names_;
+  std::vector<std::vector<bool>> entries_;                // by profile and program
+  std::vector<std::vector<std::vector<uint8_t>>> forms_;  // of the profiles' programs
 };
 
 // 8 bytes of the text's length, then a zlib stream.
@@ -183,11 +227,23 @@ Bytes deflated(const std::string& text) {
   return out;
 }
 
+// Files of other profiles than these would be refused when they are opened.
+void check_profiles(std::span<const PlannedModel> profiles) {
+  if (profiles.empty() || profiles.size() > detail::kMaxProfiles)
+    throw std::invalid_argument(
+        fmt::format("a file has 1 to {} profiles, not {}", detail::kMaxProfiles, profiles.size()));
+  for (size_t i = 0; i < profiles.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (profiles[k].target == profiles[i].target)
+        throw std::invalid_argument(fmt::format("target '{}' is given twice", profiles[i].target));
+}
+
 }  // namespace
 
-EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
+EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesystem::path& path,
                        const EmitOptions& options) {
-  ModelWriter writer(model, options);
+  check_profiles(profiles);
+  ModelWriter writer(profiles, options);
   const std::vector<uint8_t> buffer = writer.build();
   const ConstantPool& pool = writer.pool();
 

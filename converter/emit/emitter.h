@@ -1,4 +1,4 @@
-// Emission: a PlannedModel becomes a .sinter file, segment by segment, under a temporary name that is renamed
+// Emission: planned models become a .sinter file, segment by segment, under a temporary name that is renamed
 // last.
 #pragma once
 
@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "converter/plan/planned_model.h"
@@ -30,9 +31,17 @@ struct EmitSummary {
   uint64_t constants = 0;
 };
 
-// Writes the file; throws FileError (converter/diagnostics/errors.h) naming the path where the system
-// refuses, and leaves nothing behind then. The same plan gives the same bytes.
-EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
+// Writes a file with one profile for each of the plans, which are of one model (the same inputs and outputs)
+// for different targets; a profile has its target's name. Sessions run the first one that fits their machine
+// unless they name another, so the most portable comes last. Equal constants, and programs that are equal in
+// all of two profiles, are stored once. Throws std::invalid_argument where a target comes twice, FileError
+// (converter/diagnostics/errors.h) naming the path where the system refuses, and leaves nothing behind then.
+// The same plans give the same bytes.
+EmitSummary emit_model(std::span<const PlannedModel> profiles, const std::filesystem::path& path,
                        const EmitOptions& options = {});
+inline EmitSummary emit_model(const PlannedModel& model, const std::filesystem::path& path,
+                              const EmitOptions& options = {}) {
+  return emit_model(std::span(&model, 1), path, options);
+}
 
 }  // namespace sinter::convert

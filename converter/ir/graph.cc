@@ -35,21 +35,6 @@ void visit_all(const OpAttrs& attrs, F&& f) {
       attrs);
 }
 
-struct Encoder {
-  std::vector<int64_t>* ints;
-  std::vector<double>* floats;
-  void operator()(const char*, int64_t v) { ints->push_back(v); }
-  void operator()(const char*, double v) { floats->push_back(v); }
-  void operator()(const char*, const IntList& list) {
-    ints->push_back(list.size());
-    ints->insert(ints->end(), list.begin(), list.end());
-  }
-  void operator()(const char*, const FloatList& list) {
-    ints->push_back(list.size());
-    floats->insert(floats->end(), list.begin(), list.end());
-  }
-};
-
 struct Printer {
   std::string text;
   void item(const char* name, const std::string& value) {
@@ -65,12 +50,20 @@ struct Printer {
   void operator()(const char* name, const FloatList& l) {
     if (!l.empty()) item(name, fmt::format("[{:g}]", fmt::join(l.begin(), l.end(), ",")));
   }
+  void operator()(const char* name, const AttrText& t) {
+    if (t.size > 0) item(name, fmt::format("'{}'", std::string_view(t.data, t.size)));
+  }
+  void operator()(const char* name, const AttrBytes& b) {
+    if (b.size > 0) item(name, fmt::format("{} bytes", b.size));
+  }
 };
 
 }  // namespace
 
-void encode_attrs(const OpAttrs& attrs, std::vector<int64_t>* ints, std::vector<double>* floats) {
-  visit_all(attrs, Encoder{ints, floats});
+EncodedAttrs encode_attrs(const OpAttrs& attrs) {
+  EncodedAttrs encoded;
+  visit_all(attrs, encoded);
+  return encoded;
 }
 
 std::string to_string(const OpAttrs& attrs) {

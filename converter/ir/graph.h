@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
+#include "converter/ir/encoded_attrs.h"
 #include "converter/ir/ledger.h"
 #include "runtime/core/op.h"
 
@@ -21,6 +22,7 @@ namespace sinter::convert {
 using ValueId = int32_t;
 inline constexpr ValueId kAbsent = -1;  // an optional operand that is not given
 
+// Text and bytes are views; whoever sets them keeps what they refer to for as long as a graph has them.
 using OpAttrs = std::variant<
 #define SINTER_OP(name, ...) name##Attrs,
 #include "schemas/ops.def"
@@ -30,8 +32,7 @@ using OpAttrs = std::variant<
 Op op_of(const OpAttrs& attrs);
 // The struct that OpCall::attributes points to.
 const void* attrs_pointer(const OpAttrs& attrs);
-// The two lists that a file holds (see runtime/core/op.h).
-void encode_attrs(const OpAttrs& attrs, std::vector<int64_t>* ints, std::vector<double>* floats);
+EncodedAttrs encode_attrs(const OpAttrs& attrs);
 // "strides=[1,1] group=1", for people.
 std::string to_string(const OpAttrs& attrs);
 

@@ -28,16 +28,16 @@ std::string key_of(const Constant& c) {
 
 std::string key_of(const Node& node) {
   std::string key;
-  std::vector<int64_t> ints;
-  std::vector<double> floats;
-  encode_attrs(node.attrs, &ints, &floats);
+  const EncodedAttrs attrs = encode_attrs(node.attrs);
   append(&key, node.op());
   for (const ValueId id : node.inputs) append(&key, id);
   key += '|';
   for (const ValueId id : node.outputs) key += id < 0 ? '-' : '+';
-  for (const int64_t i : ints) append(&key, i);
+  for (const int64_t i : attrs.ints) append(&key, i);
   key += '|';
-  for (const double f : floats) append(&key, f);
+  for (const double f : attrs.floats) append(&key, f);
+  key += '|';
+  for (const uint8_t b : attrs.bytes) append(&key, b);
   return key;
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/ir/graph.h"
+#include "runtime/backend/target.h"
 
 namespace sinter::convert {
 
@@ -60,7 +61,8 @@ struct PlannedProgram {
 };
 
 struct PlannedModel {
-  std::string target;
+  std::string target;  // the profile's name: "x86_64+avx2"
+  Architecture architecture = Architecture::kPortable;
   std::vector<std::string> backends;     // names; the last is "reference"
   std::vector<PlannedProgram> programs;  // 0: the entry
 };

@@ -376,6 +376,7 @@ std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options) {
   PlannedModel model;
   model.target = target_text(options.target);
+  model.architecture = options.target.architecture;
   for (const Platform* p : options.platforms) model.backends.emplace_back(p->name);
   model.backends.emplace_back("reference");
   limit_operands(*graph);

@@ -143,12 +143,11 @@ class Storing {
   std::string key_of(const ConstantPtr& c) {
     if (!c) return "-";
     if (!c->recipe()) return fmt::format("#{}", leaf_index(c));
-    std::vector<int64_t> ints;
-    std::vector<double> floats;
-    encode_attrs(c->recipe()->attrs, &ints, &floats);
+    const EncodedAttrs attrs = encode_attrs(c->recipe()->attrs);
     std::string key = fmt::format("({}", static_cast<int>(op_of(c->recipe()->attrs)));
-    for (const int64_t i : ints) key += fmt::format(" {}", i);
-    for (const double f : floats) key += fmt::format(" {:a}", f);
+    for (const int64_t i : attrs.ints) key += fmt::format(" {}", i);
+    for (const double f : attrs.floats) key += fmt::format(" {:a}", f);
+    for (const uint8_t b : attrs.bytes) key += fmt::format(" {:x}", b);
     for (const ConstantPtr& input : c->recipe()->inputs) key += " " + key_of(input);
     return key + ")";
   }

@@ -2,14 +2,17 @@
 //
 //   const ConvAttrs& a = call.attrs<ConvAttrs>();   a.strides[0], a.group, a.act_min
 //
-// In a file the attributes are two lists of numbers (int64 and float64) in the row's order, a list attribute
-// preceded (in the int64 list) by its length. encode_attrs and decode_attrs translate.
+// In a file the attributes are three lists (AttrLists) in the row's order: of int64, of float64, of bytes. An
+// attribute that is a list, text or bytes is preceded (in the int64 list) by its length.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "runtime/core/status.h"
 
@@ -52,6 +55,28 @@ struct AttrList {
 };
 using IntList = AttrList<int64_t>;
 using FloatList = AttrList<double>;
+
+// Text or bytes of an attribute, in the memory of whoever gives them: a file's attributes point into the
+// model's FlatBuffer. Text is not terminated, and holds no zero byte; encoding: UTF-8, not verified.
+template <class T>
+struct AttrView {
+  const T* data = nullptr;
+  uint32_t size = 0;
+
+  std::span<const T> span() const { return {data, size}; }
+  bool operator==(const AttrView& o) const {
+    return size == o.size && (size == 0 || std::memcmp(data, o.data, size) == 0);
+  }
+};
+using AttrText = AttrView<char>;
+using AttrBytes = AttrView<std::byte>;
+
+// An op's attributes in a file.
+struct AttrLists {
+  std::span<const int64_t> ints;
+  std::span<const double> floats;
+  std::span<const std::byte> bytes;
+};
 
 enum class Op : uint16_t {
 #define SINTER_OP(name, id, ...) k##name = id,
@@ -103,11 +128,14 @@ int op_index(Op op);
 const OpInfo& op_info_at(int index);
 const char* op_name(Op op);
 
-#define ATTRS(...) __VA_ARGS__
-#define INT(name, default_value) int64_t name = default_value;
-#define FLOAT(name, default_value) double name = default_value;
-#define INTS(name) IntList name = {};
-#define FLOATS(name) FloatList name = {};
+// The attribute structs. `...`: the version of the row that added the attribute.
+#define SINTER_ATTRS(...) __VA_ARGS__
+#define SINTER_INT(name, default_value, ...) int64_t name = default_value;
+#define SINTER_FLOAT(name, default_value, ...) double name = default_value;
+#define SINTER_INTS(name, ...) IntList name = {};
+#define SINTER_FLOATS(name, ...) FloatList name = {};
+#define SINTER_TEXT(name, ...) AttrText name = {};
+#define SINTER_BYTES(name, ...) AttrBytes name = {};
 #define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
                   attributes)                                                                             \
   struct name##Attrs {                                                                                    \
@@ -116,16 +144,31 @@ const char* op_name(Op op);
   };
 #include "schemas/ops.def"
 #undef SINTER_OP
-#undef INT
-#undef FLOAT
-#undef INTS
-#undef FLOATS
+#undef SINTER_INT
+#undef SINTER_FLOAT
+#undef SINTER_INTS
+#undef SINTER_FLOATS
+#undef SINTER_TEXT
+#undef SINTER_BYTES
 
-// visit_attrs(attrs, f) calls f(name, member&) for each attribute in order.
-#define INT(name, default_value) visitor(#name, a.name);
-#define FLOAT(name, default_value) visitor(#name, a.name);
-#define INTS(name) visitor(#name, a.name);
-#define FLOATS(name) visitor(#name, a.name);
+// visitor(name, attribute, since), or visitor(name, attribute) where it takes no version.
+template <class Visitor, class T>
+void visit_attr(Visitor& visitor, const char* name, T& attribute, int since = 1) {
+  if constexpr (std::is_invocable_v<Visitor&, const char*, T&, int>)
+    visitor(name, attribute, since);
+  else
+    visitor(name, attribute);
+}
+
+// visit_attrs(attrs, visitor) calls visit_attr for each attribute in order.
+#define SINTER_INT(name, ...) SINTER_VISIT(name, __VA_ARGS__)
+#define SINTER_FLOAT(name, ...) SINTER_VISIT(name, __VA_ARGS__)
+// Numbers have a default besides.
+#define SINTER_VISIT(name, default_value, ...) visit_attr(visitor, #name, a.name __VA_OPT__(, ) __VA_ARGS__);
+#define SINTER_INTS(name, ...) visit_attr(visitor, #name, a.name __VA_OPT__(, ) __VA_ARGS__);
+#define SINTER_FLOATS(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
+#define SINTER_TEXT(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
+#define SINTER_BYTES(name, ...) SINTER_INTS(name __VA_OPT__(, ) __VA_ARGS__)
 #define SINTER_OP(name, id, version, mini, maxi, mino, maxo, ins, outs, traits, work, elements, integers, \
                   attributes)                                                                             \
   template <class Visitor>                                                                                \
@@ -138,16 +181,21 @@ const char* op_name(Op op);
   }
 #include "schemas/ops.def"
 #undef SINTER_OP
-#undef INT
-#undef FLOAT
-#undef INTS
-#undef FLOATS
-#undef ATTRS
+#undef SINTER_VISIT
+#undef SINTER_INT
+#undef SINTER_FLOAT
+#undef SINTER_INTS
+#undef SINTER_FLOATS
+#undef SINTER_TEXT
+#undef SINTER_BYTES
+#undef SINTER_ATTRS
 
-// sizeof and alignof of an op's attribute struct; 0 for an unknown op.
+// sizeof an op's attribute struct; 0 for an unknown op.
 size_t attrs_bytes(Op op);
-// Builds the op's attribute struct in `storage` (attrs_bytes(op) bytes, aligned to 8) from a file's two
-// lists. Fails if a list is too short, too long, or a length is out of range.
-Status decode_attrs(Op op, std::span<const int64_t> ints, std::span<const double> floats, void* storage);
+// Builds the op's attribute struct in `storage` (attrs_bytes(op) bytes, aligned to 8) from the lists of a
+// file that was written for this version of the op's row: attributes that are newer have their defaults.
+// Fails (kCorrupt) if a list is too short, too long, a length is out of range, or text holds a zero byte.
+// Views point into `lists`.
+Status decode_attrs(Op op, uint16_t version, const AttrLists& lists, void* storage);
 
 }  // namespace sinter

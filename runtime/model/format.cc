@@ -90,7 +90,7 @@ Status lay_out(Header& header, std::span<Segment> segments, bool sign) {
   const auto algorithm = static_cast<uint32_t>(sign ? DigestAlgorithm::kBlake2b : DigestAlgorithm::kXxh3);
   SINTER_CHECK(segments.size() <= kMaxSegments, invalid("%a segments are too many", segments.size()));
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.version = sign ? kSignedVersion : kVersion;
+  header.version = kVersion;
   header.segment_count = static_cast<uint32_t>(segments.size());
   header.header_bytes = static_cast<uint32_t>(sizeof(Header) + segments.size() * sizeof(Segment));
   header.digest_algorithm = algorithm;
@@ -132,13 +132,16 @@ Result<Header> read_header(std::span<const std::byte> file) {
   SINTER_CHECK(file.size() >= sizeof(Header), corrupt("the file ends within its header"));
   std::memcpy(&h, file.data(), sizeof(Header));
   SINTER_CHECK(
-      h.version == kVersion || h.version == kSignedVersion,
-      unsupported("the file has format version %a; this build reads up to %b", h.version, kSignedVersion));
+      h.version == kVersion,
+      unsupported(h.version < kVersion
+                      ? "the file has format version %a and this build reads %b; convert the model again"
+                      : "the file has format version %a and this build reads %b; update Sinter",
+                  h.version, kVersion));
   SINTER_CHECK(h.segment_count <= kMaxSegments &&
                    h.header_bytes == sizeof(Header) + uint64_t{h.segment_count} * sizeof(Segment) &&
                    h.header_bytes <= file.size(),
                corrupt("the header's size is wrong"));
-  const bool sign = h.version == kSignedVersion;
+  const bool sign = h.signature_bytes != 0;
   SINTER_CHECK(h.signature_offset == (sign ? h.header_bytes : 0) &&
                    h.signature_bytes == (sign ? sizeof(Signature) : 0) && head_bytes(h) <= file.size(),
                corrupt("the signature is not where it should be"));

@@ -12,8 +12,7 @@
 namespace sinter::format {
 
 inline constexpr char kMagic[8] = {'S', 'I', 'N', 'T', 'E', 'R', '\0', '\x01'};
-inline constexpr uint32_t kVersion = 1;        // of files that are not signed
-inline constexpr uint32_t kSignedVersion = 2;  // the newest that this build reads
+inline constexpr uint32_t kVersion = 3;  // the only one that this build reads
 // Alignment of the FlatBuffer and of every segment in the file, and of every constant in its segment.
 inline constexpr uint64_t kAlignment = 64;
 // A weights segment ends with at least this many bytes that no constant holds: kernels may read past their
@@ -46,7 +45,7 @@ struct Header {
   uint64_t scratch_bytes;  // what opening needs besides the FlatBuffer's copy; from open_scratch_bytes()
   uint32_t segment_count;
   uint32_t digest_algorithm;  // of flatbuffer_digest
-  uint32_t signature_offset;  // header_bytes, or 0: not signed
+  uint32_t signature_offset;  // header_bytes, or 0 where the file is not signed
   uint32_t signature_bytes;   // sizeof(Signature) or 0
   Digest flatbuffer_digest;
   // XXH3-128 over the header_bytes first bytes with this field zero and, where signed, the first

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <new>
 
+#include "runtime/backend/target.h"
 #include "runtime/model/model_state.h"
 #include "runtime/model/verify.h"
 #include "runtime/signature/signature.h"
@@ -70,10 +71,14 @@ const char* name_of(const ModelState* state, int32_t name) {
   return text(debug->names()->Get(static_cast<uint32_t>(name)));
 }
 
-PortInfo port_info(const ModelState* state, uint32_t program, const fb::Port& port) {
-  const fb::Value& value = *program_of(state, program)->values()->Get(port.value());
-  return {text(port.name()), static_cast<DType>(value.dtype()),
-          port.dims() != nullptr ? items(port.dims()) : items(value.dims())};
+// Of the first profile; the others' have the same inputs and outputs.
+const fb::Program* entry_of(const ModelState* state, uint32_t entry) {
+  return program_of(state, items(state->root->profiles()->Get(0)->entries())[entry]);
+}
+
+PortInfo port_info(const fb::Program& program, const fb::Port& port) {
+  const fb::Value& value = *program.values()->Get(port.value());
+  return {text(port.name()), static_cast<DType>(value.dtype()), detail::port_dims(port, value)};
 }
 
 int find_port(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, const char* name) {
@@ -156,37 +161,47 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
 }
 
 size_t Model::retained_bytes() const { return state_->retained; }
-uint32_t Model::program_count() const { return length(state_->root->programs()); }
-
-bool Model::is_entry(uint32_t program) const {
-  for (const fb::Program* p : *state_->root->programs())
-    if (p->steps() != nullptr)
-      for (const fb::Step* s : *p->steps())
-        for (const uint32_t sub : items(s->subprograms()))
-          if (sub == program) return false;
-  return program < program_count();
+uint32_t Model::entry_count() const { return length(state_->root->profiles()->Get(0)->entries()); }
+uint32_t Model::input_count(uint32_t entry) const { return length(entry_of(state_, entry)->inputs()); }
+uint32_t Model::output_count(uint32_t entry) const { return length(entry_of(state_, entry)->outputs()); }
+PortInfo Model::input(uint32_t i, uint32_t entry) const {
+  const fb::Program& program = *entry_of(state_, entry);
+  return port_info(program, *program.inputs()->Get(i));
 }
-
-const char* Model::program_name(uint32_t program) const { return text(program_of(state_, program)->name()); }
-uint32_t Model::input_count(uint32_t program) const { return length(program_of(state_, program)->inputs()); }
-uint32_t Model::output_count(uint32_t program) const {
-  return length(program_of(state_, program)->outputs());
+PortInfo Model::output(uint32_t i, uint32_t entry) const {
+  const fb::Program& program = *entry_of(state_, entry);
+  return port_info(program, *program.outputs()->Get(i));
 }
-PortInfo Model::input(uint32_t i, uint32_t program) const {
-  return port_info(state_, program, *program_of(state_, program)->inputs()->Get(i));
+int Model::find_input(const char* name, uint32_t entry) const {
+  return find_port(entry_of(state_, entry)->inputs(), name);
 }
-PortInfo Model::output(uint32_t i, uint32_t program) const {
-  return port_info(state_, program, *program_of(state_, program)->outputs()->Get(i));
-}
-int Model::find_input(const char* name, uint32_t program) const {
-  return find_port(program_of(state_, program)->inputs(), name);
-}
-int Model::find_output(const char* name, uint32_t program) const {
-  return find_port(program_of(state_, program)->outputs(), name);
+int Model::find_output(const char* name, uint32_t entry) const {
+  return find_port(entry_of(state_, entry)->outputs(), name);
 }
 uint32_t Model::profile_count() const { return length(state_->root->profiles()); }
-const char* Model::profile_name(uint32_t i) const { return text(state_->root->profiles()->Get(i)->name()); }
+const char* Model::profile_name(uint32_t profile) const {
+  return text(state_->root->profiles()->Get(profile)->name());
+}
+const char* Model::profile_target(uint32_t profile) const {
+  return text(state_->root->profiles()->Get(profile)->target());
+}
+int Model::find_profile(const char* name) const {
+  for (uint32_t i = 0; i < profile_count(); ++i)
+    if (std::strcmp(profile_name(i), name) == 0) return static_cast<int>(i);
+  return -1;
+}
+uint32_t Model::default_profile() const {
+  for (uint32_t i = 0; i < profile_count(); ++i) {
+    const auto planned = static_cast<Architecture>(state_->root->profiles()->Get(i)->architecture());
+    if (planned == Architecture::kPortable || planned == kHostArchitecture) return i;
+  }
+  return 0;
+}
 const char* Model::producer() const { return text(state_->root->producer()); }
+uint32_t Model::program_count() const { return length(state_->root->programs()); }
+uint32_t Model::entry_program(uint32_t entry, uint32_t profile) const {
+  return items(state_->root->profiles()->Get(profile)->entries())[entry];
+}
 uint32_t Model::step_count(uint32_t program) const { return length(program_of(state_, program)->steps()); }
 const char* Model::step_op(uint32_t step, uint32_t program) const {
   return op_name(detail::step_op(*program_of(state_, program)->steps()->Get(step)));

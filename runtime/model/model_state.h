@@ -34,10 +34,16 @@ std::span<const T> items(const flatbuffers::Vector<T>* list) {
   return {reinterpret_cast<const T*>(list->Data()), list->size()};
 }
 inline const char* text(const flatbuffers::String* s) { return s != nullptr ? s->c_str() : ""; }
+// Bytes of a list of bytes.
+inline std::span<const std::byte> bytes_of(const flatbuffers::Vector<uint8_t>* list) {
+  return std::as_bytes(items(list));
+}
 
 // Operands of one step that is not an If or Loop.
 inline constexpr uint32_t kMaxOperands = 128;
 inline constexpr int kMaxNesting = 8;
+inline constexpr uint32_t kMaxRegions = 16;   // of a program
+inline constexpr uint32_t kMaxProfiles = 16;  // of a file
 // Prepare steps from the first that a prepared value depends on to its own.
 inline constexpr int32_t kMaxPrepareChain = 64;
 
@@ -61,6 +67,17 @@ inline TensorView value_view(const fb::Value& value) {
   return view;
 }
 
+// As the model's author has them.
+inline std::span<const int64_t> port_dims(const fb::Port& port, const fb::Value& value) {
+  return port.dims() != nullptr ? items(port.dims()) : items(value.dims());
+}
+
+// Of a verified constant.
+inline int64_t constant_bytes(const fb::Constant& constant) {
+  int64_t bytes = 0;
+  (void)checked_bytes(static_cast<DType>(constant.dtype()), items(constant.dims()), &bytes);
+  return bytes;
+}
 inline const std::byte* constant_data(const ModelState& model, const fb::Constant& constant) {
   return model.file.data() + model.segments[constant.segment()].offset + constant.offset();
 }
@@ -83,7 +100,15 @@ inline ControlShape control_shape(const fb::Step& step) {
   return {2 + carried, 2 + carried, carried};
 }
 
-// Binary search in a plan's placements; null if the value has none.
+// The step's attribute struct in `storage` (attrs_bytes() of its op, aligned to 8). The lists need not be
+// verified: kCorrupt where they do not fit the op.
+inline Status decode_attrs(const fb::Step& step, void* storage) {
+  return sinter::decode_attrs(step_op(step), step.op_version(),
+                              {items(step.ints()), items(step.floats()), bytes_of(step.bytes())}, storage);
+}
+
+// Binary searches; null: there is none.
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
+const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program);
 
 }  // namespace sinter::detail

@@ -48,6 +48,7 @@ struct PlanView {
   const ModelState& model;
   const fb::Profile& profile;
   const fb::ProgramPlan& plan;
+  const fb::ProgramPlan& entry_plan;  // of the entry program that this one is or is a part of
   const ProgramFacts& facts;
   PlanScratch& scratch;
   int64_t budget = 20'000'000;  // pairs that are compared one by one
@@ -64,7 +65,7 @@ struct PlanView {
     if (p.strides() != nullptr)
       for (int i = 0; i < out.view.rank; ++i)
         out.view.strides[i] = items(p.strides())[static_cast<size_t>(i)];
-    out.begin = (entry() ? base(p.region()) : 0) + p.offset();
+    out.begin = base(p.region()) + p.offset();
     out.end = out.begin + p.bytes();
     return out;
   }
@@ -75,7 +76,7 @@ struct PlanView {
   }
   uint64_t base(uint32_t region) const {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < region; ++i) sum += profile.regions()->Get(i)->bytes();
+    for (uint32_t i = 0; i < region; ++i) sum += plan.regions()->Get(i)->bytes();
     return sum;
   }
 };

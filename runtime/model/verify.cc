@@ -4,6 +4,19 @@
 namespace sinter::detail {
 namespace {
 
+// Of the step with the most, as far as a step may have them.
+uint32_t most_operands(const fb::Model& root) {
+  uint32_t most = 0;
+  for (const fb::Program* program : *root.programs())
+    for (const auto* steps : {program->steps(), program->prepare()})
+      for (uint32_t s = 0; s < length(steps); ++s) {
+        const fb::Step& step = *steps->Get(s);
+        const uint64_t count = uint64_t{length(step.inputs())} + length(step.outputs());
+        if (count > most && count <= kMaxOperands) most = static_cast<uint32_t>(count);
+      }
+  return most;
+}
+
 // Programs with their facts; lives and port marks of all of them, since a plan refers to its owner's.
 struct Scratch {
   ProgramFacts* facts = nullptr;
@@ -12,15 +25,17 @@ struct Scratch {
   Scratch(const fb::Model& root, BumpArena& arena) {
     const uint32_t programs = length(root.programs());
     facts = arena.allocate_array<ProgramFacts>(programs);
+    TensorView* views = arena.allocate_array<TensorView>(most_operands(root));
     for (uint32_t i = 0; i < programs; ++i) {
       const uint32_t n = length(root.programs()->Get(i)->values());
       Life* lives = arena.allocate_array<Life>(n);
       uint8_t* ports = arena.allocate_array<uint8_t>(n);
       if (facts == nullptr) continue;
-      if (lives == nullptr || ports == nullptr) {
+      if (lives == nullptr || ports == nullptr || views == nullptr) {
         short_of_memory = true;
         return;
       }
+      facts[i].views = views;
       facts[i].lives = {lives, n};
       facts[i].ports = {ports, n};
     }
@@ -43,15 +58,15 @@ Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
       if (steps == nullptr) continue;
       for (const fb::Step* s : *steps)
         add(uint64_t{length(s->inputs())} + length(s->outputs()) + length(s->ints()) + length(s->floats()) +
-            length(s->subprograms()));
+            length(s->bytes()) + length(s->subprograms()));
     }
   }
   for (const fb::Profile* p : *root.profiles()) {
-    add(length(p->regions()));
+    add(uint64_t{length(p->backends())} + length(p->entries()) + length(p->plans()));
     if (total > flatbuffer_bytes) break;
-    if (p->programs() == nullptr) continue;
-    for (const fb::ProgramPlan* plan : *p->programs()) {
-      add(uint64_t{length(plan->steps())} + length(plan->placements()));
+    if (p->plans() == nullptr) continue;
+    for (const fb::ProgramPlan* plan : *p->plans()) {
+      add(uint64_t{length(plan->regions())} + length(plan->steps()) + length(plan->placements()));
       if (total > flatbuffer_bytes) break;
       if (plan->steps() != nullptr)
         for (const fb::StepPlan* s : *plan->steps()) add(length(s->candidates()));
@@ -82,8 +97,8 @@ Status check_alignments(const fb::Model& root) {
         for (const fb::Port* port : *ports) good = good && aligned(port->dims());
   }
   for (const fb::Profile* p : *root.profiles())
-    if (p->programs() != nullptr)
-      for (const fb::ProgramPlan* plan : *p->programs())
+    if (p->plans() != nullptr)
+      for (const fb::ProgramPlan* plan : *p->plans())
         if (plan->placements() != nullptr)
           for (const fb::Placement* q : *plan->placements()) good = good && aligned(q->strides());
   SINTER_CHECK(good, corrupt("a list of numbers is not aligned"));
@@ -97,16 +112,14 @@ Status check_constants(const ModelState& model) {
     SINTER_CHECK(bit_width(dtype) > 0 && length(c->dims()) <= kMaxRank &&
                      checked_bytes(dtype, items(c->dims()), &bytes),
                  corrupt("a constant has an impossible type or shape"));
-    SINTER_CHECK(c->packing() == 0 && c->block_axis() == -1 && c->scale() == -1 && c->zero_point() == -1,
-                 unsupported("block-quantized constants are not supported by this build"));
     SINTER_CHECK(c->segment() < model.segments.size(),
                  corrupt("a constant refers to a segment that does not exist"));
     const format::Segment& segment = model.segments[c->segment()];
     SINTER_CHECK(segment.kind == static_cast<uint32_t>(format::SegmentKind::kWeights),
                  corrupt("a constant refers to a segment that does not hold weights"));
     uint64_t end = 0;
-    SINTER_CHECK(c->offset() % format::kAlignment == 0 && c->length() == static_cast<uint64_t>(bytes) &&
-                     checked_add<uint64_t>(c->offset(), c->length(), &end) &&
+    SINTER_CHECK(c->offset() % format::kAlignment == 0 &&
+                     checked_add<uint64_t>(c->offset(), static_cast<uint64_t>(bytes), &end) &&
                      checked_add<uint64_t>(end, format::kSegmentPadding, &end) && end <= segment.bytes,
                  corrupt("a constant extends beyond its segment"));
   }
@@ -126,7 +139,7 @@ Status find_owners(const ModelState& model, ProgramFacts* facts) {
       SINTER_CHECK(length(step.subprograms()) == expected,
                    wrong("the step does not have the subprograms that its operation takes"));
       for (const uint32_t sub : items(step.subprograms())) {
-        SINTER_CHECK(sub != 0 && sub < programs.size() && facts[sub].owner == nullptr,
+        SINTER_CHECK(sub < programs.size() && facts[sub].owner == nullptr,
                      wrong("a subprogram does not exist or belongs to two steps"));
         facts[sub].owner = programs.Get(i);
         facts[sub].owner_index = i;
@@ -137,9 +150,11 @@ Status find_owners(const ModelState& model, ProgramFacts* facts) {
   }
   for (uint32_t i = 0; i < programs.size(); ++i) {
     int depth = 0;
-    for (uint32_t p = i; facts[p].owner != nullptr; p = facts[p].owner_index)
+    uint32_t p = i;
+    for (; facts[p].owner != nullptr; p = facts[p].owner_index)
       SINTER_CHECK(++depth <= kMaxNesting,
                    corrupt("subprograms are nested too deeply").at(Where::kProgram, static_cast<int32_t>(i)));
+    facts[i].entry = p;
   }
   return ok_status();
 }
@@ -163,6 +178,8 @@ Status verify(const ModelState& model, std::span<std::byte> memory) {
   const fb::Model& root = *model.root;
   SINTER_CHECK(length(root.programs()) > 0 && length(root.profiles()) > 0 && root.constants() != nullptr,
                corrupt("the model lacks programs, profiles or its list of constants"));
+  SINTER_CHECK(root.profiles()->size() <= kMaxProfiles,
+               unsupported("the model has more than %a profiles", kMaxProfiles));
   SINTER_RETURN_IF_ERROR(check_total_lengths(root, model.flatbuffer_bytes));
   SINTER_RETURN_IF_ERROR(check_alignments(root));
   SINTER_RETURN_IF_ERROR(check_constants(model));
@@ -182,14 +199,11 @@ Status verify(const ModelState& model, std::span<std::byte> memory) {
     const Status status = verify_program(model, scratch.facts[i]);
     if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(i));
   }
-  for (const fb::Profile* profile : *root.profiles()) {
-    SINTER_RETURN_IF_ERROR(verify_regions(*profile));
-    SINTER_CHECK(length(profile->programs()) == programs, corrupt("a profile does not plan every program"));
-    for (uint32_t i = 0; i < programs; ++i) {
-      const Status status = verify_plan(model, *profile, scratch.facts[i], arena);
-      if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(i));
-    }
-  }
+  for (uint32_t i = 0; i < root.profiles()->size(); ++i)
+    SINTER_RETURN_IF_ERROR(verify_profile(model, i, {scratch.facts, programs}, arena));
+  for (uint32_t i = 0; i < programs; ++i)
+    SINTER_CHECK(scratch.facts[i].planned != 0,
+                 corrupt("no profile plans the program").at(Where::kProgram, static_cast<int32_t>(i)));
   return ok_status();
 }
 

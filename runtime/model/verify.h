@@ -7,8 +7,9 @@
 
 namespace sinter::detail {
 
-// Scratch that verify() takes for this model, to be stored in Header::scratch_bytes. `root` has passed
-// FlatBuffers' verifier (or was just built).
+// Scratch that verify() takes for this model, to be stored in Header::scratch_bytes: facts about programs and
+// values, the operands of one step, and what the largest plan needs. `root` has passed FlatBuffers' verifier
+// (or was just built).
 uint64_t open_scratch_bytes(const fb::Model* root);
 
 // The structure: indices, types, dims, attributes, order, control flow, constants. Then every profile's plan.
@@ -33,20 +34,27 @@ struct ProgramFacts {
   uint32_t owner_index = 0;
   const fb::Step* owner_step = nullptr;
   uint32_t owner_step_index = 0;
+  uint32_t entry = 0;    // the program itself, or that which it is a part of
+  uint32_t planned = 0;  // the last profile that plans it, counted from 1
+  uint32_t listed = 0;   // the last profile that has it as an entry, likewise
   // Inputs before this are the program's own, the others captured (entry programs own all).
   uint32_t own_inputs = 0;
-  std::span<Life> lives;     // per value
-  std::span<uint8_t> ports;  // per value: bit 0 captured
+  std::span<Life> lives;        // per value
+  std::span<uint8_t> ports;     // per value: bit 0 captured
+  TensorView* views = nullptr;  // room for the operands of one step, the same for all programs
 };
 
 // Checks a program's values and ports; to be called for all programs first.
 Status verify_values(const ModelState& model, ProgramFacts& facts);
 // Fills facts.lives and checks the program's steps.
 Status verify_program(const ModelState& model, ProgramFacts& facts);
-// Checks one profile's plan of a program.
+// Checks a profile: the programs that it plans, and its plan of each. `index`: of the profile; `facts`: of
+// all programs. Profiles are verified in their order.
+Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,
+                      BumpArena scratch);
+// Checks the profile's plan of a program. The profile plans the programs that it must plan.
 Status verify_plan(const ModelState& model, const fb::Profile& profile, const ProgramFacts& facts,
                    BumpArena scratch);
 void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch);
-Status verify_regions(const fb::Profile& profile);
 
 }  // namespace sinter::detail

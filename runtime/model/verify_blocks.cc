@@ -79,14 +79,13 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
     if (ins[i] == ins[0]) return false;
   const Kernel* kernel = view.model.kernels[static_cast<size_t>(op_index(step_op(step)))];
   AttrStorage attrs;
-  TensorView views[kMaxOperands];
+  TensorView* views = view.facts.views;
   size_t lead = 0;
-  if (kernel == nullptr || kernel->lead == nullptr || ins.size() + outs.size() > kMaxOperands ||
-      !decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs).ok())
-    return false;
-  for (size_t i = 0; i < ins.size() + outs.size(); ++i)
-    if (const int32_t v = i < ins.size() ? ins[i] : outs[i - ins.size()]; v >= 0)
-      views[i] = value_view(view.value(static_cast<uint32_t>(v)));
+  if (kernel == nullptr || kernel->lead == nullptr || !decode_attrs(step, &attrs).ok()) return false;
+  for (size_t i = 0; i < ins.size() + outs.size(); ++i) {
+    const int32_t v = i < ins.size() ? ins[i] : outs[i - ins.size()];
+    views[i] = v >= 0 ? value_view(view.value(static_cast<uint32_t>(v))) : TensorView{};
+  }
   const OpCall call{step_op(step), &attrs, {views, ins.size()}, {views + ins.size(), outs.size()}};
   return kernel->lead(call, &lead).ok() && a.begin - b.begin >= lead;
 }

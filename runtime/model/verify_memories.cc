@@ -11,8 +11,8 @@ class MemoryVerifier {
 
   Status run() const {
     bool several = false;
-    if (v_.profile.regions() != nullptr)
-      for (const fb::Region* r : *v_.profile.regions()) several = several || r->memory_kind() != 0;
+    for (uint32_t r = 0; r < length(v_.entry_plan.regions()); ++r)
+      several = several || v_.entry_plan.regions()->Get(r)->memory_kind() != 0;
     if (!several) return ok_status();
     if (v_.entry()) {
       SINTER_RETURN_IF_ERROR(check_ports(program_.inputs(), Where::kInput));
@@ -27,10 +27,8 @@ class MemoryVerifier {
   }
 
  private:
-  // The memory of a region, which is verified to exist. All of a subprogram is host memory.
-  uint8_t kind(uint32_t region) const {
-    return v_.entry() ? v_.profile.regions()->Get(region)->memory_kind() : uint8_t{0};
-  }
+  // The memory of a region, which is verified to exist.
+  uint8_t kind(uint32_t region) const { return v_.plan.regions()->Get(region)->memory_kind(); }
   // Constants and prepared values are the host's.
   uint8_t memory_of(uint32_t value) const {
     const fb::Placement* p = find_placement(v_.plan, value);
@@ -103,7 +101,7 @@ class MemoryVerifier {
 
   Status check_host_step(const fb::StepPlan& plan) const {
     for (const uint8_t c : items(plan.candidates()))
-      for (const fb::Region* r : *v_.profile.regions())
+      for (const fb::Region* r : *v_.entry_plan.regions())
         SINTER_CHECK(
             r->memory_kind() != c + 1,
             corrupt("backend %a, which has memory of its own, is a candidate for a step on the host", c));

@@ -14,7 +14,7 @@ class PlanVerifier : PlanView {
   explicit PlanVerifier(const PlanView& view) : PlanView(view), s_(scratch), f_(facts), steps_(steps()) {}
 
   Status run() {
-    SINTER_RETURN_IF_ERROR(check_owner());
+    SINTER_RETURN_IF_ERROR(check_frame());
     SINTER_RETURN_IF_ERROR(check_placements());
     SINTER_RETURN_IF_ERROR(find_blocks(*this));
     SINTER_RETURN_IF_ERROR(check_steps());
@@ -26,34 +26,39 @@ class PlanVerifier : PlanView {
   }
 
  private:
-  // What is given here fits what surrounds it.
-  Status check_owner() const {
-    SINTER_CHECK(plan.program() == f_.index && length(plan.steps()) == steps_,
-                 corrupt("a plan does not belong to its program"));
-    if (entry()) {
-      uint64_t sum = 0;
-      for (uint32_t i = 0; i < length(profile.regions()); ++i) sum += profile.regions()->Get(i)->bytes();
-      SINTER_CHECK(plan.arena_bytes() == sum, corrupt("the plan does not state the regions' bytes"));
-      return ok_status();
+  // The regions, and that what is given here fits what surrounds it.
+  Status check_frame() const {
+    SINTER_CHECK(length(plan.steps()) == steps_, corrupt("a plan does not belong to its program"));
+    SINTER_CHECK(length(plan.regions()) <= (entry() ? kMaxRegions : 1),
+                 entry() ? unsupported("a program has more than %a regions", kMaxRegions)
+                         : corrupt("a subprogram has more than one region"));
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < length(plan.regions()); ++i) {
+      const fb::Region& r = *plan.regions()->Get(i);
+      SINTER_CHECK(r.memory_kind() <= length(profile.backends()),
+                   corrupt("a region is in the memory of a backend that the profile does not list"));
+      SINTER_CHECK(r.memory_kind() == 0 || i > 0, corrupt("the first region is not host memory"));
+      SINTER_CHECK(r.bytes() >= kReadPadding && r.bytes() % kBufferAlignment == 0,
+                   corrupt("a region has %a bytes, which leave no padding or are not a multiple of %b",
+                           static_cast<int64_t>(r.bytes()), kBufferAlignment));
+      SINTER_CHECK(
+          r.bytes() <= kMostBytes && checked_add<uint64_t>(sum, r.bytes(), &sum) && sum <= kMostBytes,
+          corrupt("the regions are too large"));
     }
-    SINTER_CHECK(plan.arena_bytes() <= kMostBytes, corrupt("a plan is too large"));
-    const fb::ProgramPlan& outer = *profile.programs()->Get(f_.owner_index);
+    if (entry()) return ok_status();
+    const fb::ProgramPlan& outer = *find_plan(profile, f_.owner_index);
     SINTER_CHECK(f_.owner_step_index < length(outer.steps()) &&
-                     outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= plan.arena_bytes(),
+                     outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= sum,
                  corrupt("a subprogram does not fit its step's workspace"));
     return ok_status();
   }
 
   // [offset, offset + bytes) is inside the region and leaves its padding free.
   bool inside(uint32_t region, uint64_t offset, uint64_t bytes) const {
-    uint64_t room = plan.arena_bytes(), padding = kReadPadding;
-    if (entry()) {
-      if (region >= length(profile.regions())) return false;
-      room = profile.regions()->Get(region)->bytes();
-      padding = profile.regions()->Get(region)->padding();
-    }
+    if (region >= length(plan.regions())) return false;
     uint64_t end = 0;
-    return checked_add(offset, bytes, &end) && checked_add(end, padding, &end) && end <= room;
+    return checked_add(offset, bytes, &end) && checked_add<uint64_t>(end, kReadPadding, &end) &&
+           end <= plan.regions()->Get(region)->bytes();
   }
 
   bool needs_place(uint32_t v) const {
@@ -141,7 +146,7 @@ class PlanVerifier : PlanView {
       SINTER_CHECK(p.workspace_offset() % kBufferAlignment == 0 &&
                        inside(p.workspace_region(), p.workspace_offset(), p.workspace_bytes()),
                    corrupt("a workspace extends beyond its region"));
-      const uint64_t begin = (entry() ? base(p.workspace_region()) : 0) + p.workspace_offset();
+      const uint64_t begin = base(p.workspace_region()) + p.workspace_offset();
       s_.boxes[boxes_++] = {begin, begin + p.workspace_bytes(), s, s, static_cast<int32_t>(placements()) + s,
                             -1};
     }
@@ -169,7 +174,7 @@ class PlanVerifier : PlanView {
                  corrupt("the step cannot be elided"));
     const Place out = place_of(static_cast<uint32_t>(items(step.outputs())[0]));
     AttrStorage attrs;
-    SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
+    SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
     const auto wrong = corrupt("an elided step's operands are not placed where it needs them");
     uint64_t offset = out.begin;
     for (size_t i = 0; i < ins.size(); ++i) {
@@ -278,34 +283,13 @@ void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch) {
   scratch.allocate(s.needed - scratch.used(), 1);
 }
 
-Status verify_regions(const fb::Profile& profile) {
-  uint64_t sum = 0;
-  SINTER_CHECK(length(profile.regions()) <= 16, unsupported("a profile has more than 16 regions"));
-  if (profile.regions() != nullptr)
-    for (const fb::Region* r : *profile.regions()) {
-      SINTER_CHECK(r->memory_kind() <= length(profile.backends()),
-                   corrupt("a region is in the memory of a backend that the profile does not list"));
-      SINTER_CHECK(r->memory_kind() == 0 || r != profile.regions()->Get(0),
-                   corrupt("the first region is not host memory"));
-      SINTER_CHECK(r->kind() <= fb::RegionKind::State, corrupt("unknown kind of region"));
-      SINTER_CHECK(r->alignment() > 0 && r->alignment() <= kBufferAlignment &&
-                       (r->alignment() & (r->alignment() - 1)) == 0,
-                   unsupported("a region's alignment %a is not supported", r->alignment()));
-      SINTER_CHECK(
-          r->padding() >= kReadPadding && r->bytes() >= r->padding() && r->bytes() % kBufferAlignment == 0,
-          corrupt("a region's size or padding is wrong"));
-      SINTER_CHECK(
-          r->bytes() <= kMostBytes && checked_add<uint64_t>(sum, r->bytes(), &sum) && sum <= kMostBytes,
-          corrupt("the regions are too large"));
-    }
-  return ok_status();
-}
-
 Status verify_plan(const ModelState& model, const fb::Profile& profile, const ProgramFacts& facts,
                    BumpArena arena) {
   PlanScratch scratch(length(facts.program->values()), length(facts.program->steps()), arena);
   SINTER_CHECK(!arena.exhausted(), corrupt("the file states too little scratch memory"));
-  return PlanVerifier({model, profile, *profile.programs()->Get(facts.index), facts, scratch}).run();
+  return PlanVerifier({model, profile, *find_plan(profile, facts.index), *find_plan(profile, facts.entry),
+                       facts, scratch})
+      .run();
 }
 
 }  // namespace sinter::detail

@@ -26,13 +26,10 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
   SINTER_CHECK(value.kind() <= fb::ValueKind::Prepared, corrupt("unknown kind of value"));
   SINTER_CHECK(!is_sub_byte(dtype) || value.kind() == fb::ValueKind::Constant,
                corrupt("only constants can have a packed type"));
-  SINTER_CHECK(value.scale() == -1 && value.zero_point() == -1 && value.quantized_axis() == -1,
-               unsupported("quantized values are not supported by this build"));
   // The comparison is false for NaN, too.
-  SINTER_CHECK(value.unit() >= 0 && value.unit() <= std::numeric_limits<float>::max() &&
-                   (value.unit() == 0 || is_integer(dtype)),
-               corrupt("the value has an impossible unit"));
-  SINTER_CHECK(value.memory_kind() == 0, unsupported("a value's memory is its region's"));
+  SINTER_CHECK(value.scale() >= 0 && value.scale() <= std::numeric_limits<float>::max() &&
+                   (value.scale() == 0 || is_integer(dtype)),
+               corrupt("the value has an impossible scale"));
   const auto matches = [&](int32_t index) {
     if (index < 0 || static_cast<uint32_t>(index) >= model.root->constants()->size()) return false;
     const fb::Constant& c = *model.root->constants()->Get(static_cast<uint32_t>(index));
@@ -101,22 +98,25 @@ Status check_ports(const fb::Program& program, bool entry,
   return ok_status();
 }
 
-Status check_operands(const ModelState& model, const fb::Program& program, const fb::Step& step) {
+Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::Step& step) {
+  const fb::Program& program = *f.program;
   AttrStorage attrs;
-  TensorView views[kMaxOperands];
+  TensorView* views = f.views;
   const uint32_t inputs = length(step.inputs()), outputs = length(step.outputs());
   SINTER_CHECK(inputs + uint64_t{outputs} <= kMaxOperands,
                unsupported("a step has more than %a operands", kMaxOperands));
-  SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
+  SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
   for (uint32_t i = 0; i < inputs; ++i) {
+    views[i] = {};
     const int32_t v = items(step.inputs())[i];
     if (v < 0) continue;
     views[i] = value_view(value_at(program, v));
     views[i].constant = value_at(program, v).kind() == fb::ValueKind::Constant;
   }
-  for (uint32_t i = 0; i < outputs; ++i)
-    if (const int32_t v = items(step.outputs())[i]; v >= 0)
-      views[inputs + i] = value_view(value_at(program, v));
+  for (uint32_t i = 0; i < outputs; ++i) {
+    const int32_t v = items(step.outputs())[i];
+    views[inputs + i] = v >= 0 ? value_view(value_at(program, v)) : TensorView{};
+  }
   OpCall call{step_op(step), &attrs, {views, inputs}, {views + inputs, outputs}};
   Status status = validate(call, model.kernels);
   // What the caller of infer could have done wrong is, here, a mistake of the file.
@@ -127,7 +127,7 @@ Status check_operands(const ModelState& model, const fb::Program& program, const
 // Operands of If and Loop against their subprograms' ports.
 Status check_control(const ModelState& model, const fb::Program& program, const fb::Step& step) {
   AttrStorage attrs;
-  SINTER_RETURN_IF_ERROR(decode_attrs(step_op(step), items(step.ints()), items(step.floats()), &attrs));
+  SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
   const auto ins = items(step.inputs());
   const auto outs = items(step.outputs());
   const bool loop = step_op(step) == Op::kLoop;
@@ -235,7 +235,7 @@ Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step
   SINTER_CHECK(step.op_version() >= 1 && step.op_version() <= info->version,
                unsupported("version %a of the operation is newer than this build", step.op_version()));
   SINTER_RETURN_IF_ERROR(check_order(f, step, s, kind));
-  if (!is_control(step)) return check_operands(model, *f.program, step);
+  if (!is_control(step)) return check_operands(model, f, step);
   SINTER_CHECK(kind == fb::ValueKind::Temporary, corrupt("a prepare list holds control flow"));
   return check_control(model, *f.program, step);
 }

@@ -38,9 +38,9 @@ Status Creator::resolve_bindings() {
 }
 
 Status Creator::resolve_binding(const Binding& b) {
-  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
+  const fb::Program& program = *program_;
   const char* name = b.name != nullptr ? b.name : "";
-  const int in = model_.find_input(name, options_.program), out = model_.find_output(name, options_.program);
+  const int in = model_.find_input(name, options_.entry), out = model_.find_output(name, options_.entry);
   SINTER_CHECK(in >= 0 || out >= 0,
                invalid("a binding names '%s', which is not an input or output of the model", name_of(name)));
   const auto at = [&](Status status) {
@@ -48,7 +48,7 @@ Status Creator::resolve_binding(const Binding& b) {
   };
   const fb::Port& port = in >= 0 ? *program.inputs()->Get(static_cast<uint32_t>(in))
                                  : *program.outputs()->Get(static_cast<uint32_t>(out));
-  const fb::Placement* p = find_placement(*profile_->programs()->Get(options_.program), port.value());
+  const fb::Placement* p = find_placement(*plan_, port.value());
   SINTER_CHECK(p != nullptr && p->alias_of() == -1 &&
                    program.values()->Get(port.value())->kind() != fb::ValueKind::State,
                at(unsupported("the plan lets another value share this memory; it cannot be bound")));
@@ -80,8 +80,8 @@ Status Creator::resolve_binding(const Binding& b) {
 // What shares a bound value's memory goes where it goes: it must fit there, must not outlive a run, and must
 // not be written over a bound input.
 Status Creator::check_blocks() const {
-  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
-  const fb::ProgramPlan& plan = *profile_->programs()->Get(options_.program);
+  const fb::Program& program = *program_;
+  const fb::ProgramPlan& plan = *plan_;
   const auto bound_at = [&](const fb::Placement& root) {
     bool bound = false;
     for (size_t k = 0; k < bound_count_; ++k) bound = bound || bound_[k].value == root.value();
@@ -106,7 +106,7 @@ Status Creator::check_blocks() const {
       const fb::Placement& root = root_of(plan, *find_placement(plan, static_cast<uint32_t>(v)));
       SINTER_CHECK(!bound_at(root) || root.value() == static_cast<uint32_t>(v) ||
                        program.values()->Get(root.value())->kind() != fb::ValueKind::Input,
-                   unsupported("the plan overwrites a bound input").at_step(s, options_.program));
+                   unsupported("the plan overwrites a bound input").at_step(s, program_index_));
     }
   }
   return ok_status();

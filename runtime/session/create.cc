@@ -11,17 +11,26 @@ bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 
 }  // namespace
 
+Status Creator::resolve_profile() {
+  const fb::Model& root = *model_.state()->root;
+  const int named = options_.profile != nullptr ? model_.find_profile(options_.profile) : 0;
+  SINTER_CHECK(named >= 0, invalid("the file has no profile '%s'", name_of(options_.profile)));
+  profile_index_ = options_.profile != nullptr ? static_cast<uint32_t>(named) : model_.default_profile();
+  profile_ = root.profiles()->Get(profile_index_);
+  const auto entries = items(profile_->entries());
+  SINTER_CHECK(
+      options_.entry < entries.size(),
+      invalid("the model has no entry %a; it has %b", options_.entry, static_cast<int64_t>(entries.size())));
+  program_index_ = entries[options_.entry];
+  program_ = root.programs()->Get(program_index_);
+  plan_ = find_plan(*profile_, program_index_);  // verified: it is there
+  return ok_status();
+}
+
 Status Creator::resolve() {
   const ModelState& model = *model_.state();
-  SINTER_CHECK(model_.is_entry(options_.program),
-               invalid("program %a does not exist or is not an entry program", options_.program));
   SINTER_CHECK(options_.backends.size() <= kMaxBackends, invalid("more than %a backends", kMaxBackends));
-  for (const fb::Profile* p : *model.root->profiles()) {
-    if (options_.profile != nullptr && !same(text(p->name()), options_.profile)) continue;
-    profile_ = p;
-    break;
-  }
-  SINTER_CHECK(profile_ != nullptr, invalid("the file has no profile of that name"));
+  SINTER_RETURN_IF_ERROR(resolve_profile());
 
   const auto given = [&](const char* name) -> Backend* {
     for (Backend* b : options_.backends)
@@ -72,10 +81,10 @@ Status Creator::measure_pass(Requirements* needs) {
   fallbacks_ = 0;
   forget_packed();
   arena_bytes_ = 0;
-  for (uint32_t i = 0; i < length(profile_->regions()); ++i)
+  for (uint32_t i = 0; i < length(plan_->regions()); ++i)
     if (kinds_[i] == 0)
-      arena_bytes_ += static_cast<size_t>(
-          profile_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
+      arena_bytes_ +=
+          static_cast<size_t>(plan_->regions()->Get(i)->bytes());  // verified: a multiple of 64, no overflow
   Status status;
   for (uint32_t d = 0; d < device_count_ && status.ok(); ++d) {
     Slot& slot = slots_[devices_[d].slot];
@@ -128,10 +137,10 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   control_ = BumpArena(memory.first(needs.control - list_bytes));
   std::byte* region = memory.data() + needs.control;
   regions_[0] = region;
-  for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
+  for (uint32_t i = 0; i < length(plan_->regions()); ++i) {
     if (kinds_[i] != 0) continue;
     regions_[i] = region;
-    region += profile_->regions()->Get(i)->bytes();
+    region += plan_->regions()->Get(i)->bytes();
   }
   BumpArena prepared(memory.subspan(needs.control + needs.arena, needs.prepared));
   if (needs.prepared == 0) prepared = BumpArena({region, 0});
@@ -143,6 +152,8 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   session_->reference = local_reference_;
   session_->threads = options_.threads;
   session_->fallbacks = fallbacks_;
+  session_->entry = options_.entry;
+  session_->profile = profile_index_;
   SINTER_RETURN_IF_ERROR(take_pools());
   slots_[slot_count_ - 1].backend = &session_->reference;
   session_->backends = reinterpret_cast<Backend**>(memory.data() + needs.control - list_bytes);

@@ -125,6 +125,7 @@ class Creator {
   };
 
   Status resolve();
+  Status resolve_profile();
   // Bindings (bindings.cc).
   Status resolve_bindings();
   Status resolve_binding(const Binding& binding);
@@ -195,7 +196,7 @@ class Creator {
   Operand operand_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, int32_t value) const;  // -1: absent
-  uint32_t offset_of(const void* list) const;
+  uint32_t offset_of(const void* part) const;
   std::byte* address(const Frame& frame, const fb::Placement& placement) const;
   std::byte* workspace_of(const Frame& frame, const fb::StepPlan& plan) const;
   CopyItem copy_item(const TensorView& from, const TensorView& to) const;
@@ -243,7 +244,12 @@ class Creator {
 
   const Model& model_;
   const SessionOptions& options_;
+  uint32_t profile_index_ = 0;
   const fb::Profile* profile_ = nullptr;
+  // The entry program and its plan.
+  uint32_t program_index_ = 0;
+  const fb::Program* program_ = nullptr;
+  const fb::ProgramPlan* plan_ = nullptr;
   KernelBackend local_reference_{"reference", {}};
   Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one requested), then the reference
   size_t slot_count_ = 0;

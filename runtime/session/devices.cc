@@ -65,17 +65,17 @@ void reset_devices(SessionState& session) {
 // Names the first step that needs the memory, if there is one.
 Status Creator::missing(uint8_t kind, const char* why) const {
   const Status status = unsupported(why, name_of(profile_->backends()->Get(kind - 1u)->c_str()));
-  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
+  const fb::Program& program = *program_;
   Frame frame;
   frame.program = &program;
-  frame.plan = profile_->programs()->Get(options_.program);
+  frame.plan = plan_;
   for (uint32_t s = 0; s < length(program.steps()); ++s) {
     const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
     if (plan.elided()) continue;
     for (const auto* list : {program.steps()->Get(s)->inputs(), program.steps()->Get(s)->outputs()})
       for (const int32_t v : items(list)) {
         const fb::Placement* p = v >= 0 ? find_placement(*frame.plan, static_cast<uint32_t>(v)) : nullptr;
-        if (p != nullptr && kinds_[p->region()] == kind) return status.at_step(s, options_.program);
+        if (p != nullptr && kinds_[p->region()] == kind) return status.at_step(s, program_index_);
       }
   }
   return status;
@@ -84,8 +84,8 @@ Status Creator::missing(uint8_t kind, const char* why) const {
 // The memory of each region. Verified: kinds are backends of the profile, or 0.
 Status Creator::resolve_devices() {
   device_count_ = 0;
-  for (uint32_t r = 0; r < length(profile_->regions()); ++r) {
-    const fb::Region& region = *profile_->regions()->Get(r);
+  for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
+    const fb::Region& region = *plan_->regions()->Get(r);
     const uint8_t kind = region.memory_kind();
     kinds_[r] = 0;
     if (kind == 0) continue;
@@ -141,8 +141,8 @@ Creator::StepPlace Creator::place_of(const Frame& frame, const fb::Step& step,
 
 // How many states are placed on the device, or are updated there.
 uint32_t Creator::states_on(uint32_t device, bool updates) const {
-  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
-  const fb::ProgramPlan& plan = *profile_->programs()->Get(options_.program);
+  const fb::Program& program = *program_;
+  const fb::ProgramPlan& plan = *plan_;
   uint32_t count = 0;
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
@@ -274,10 +274,10 @@ Status Creator::take_devices(const Requirements& needs) {
     states[d].block = device.block;
     session_->device_count = d + 1;
     std::byte* region = device.block;
-    for (uint32_t r = 0; r < length(profile_->regions()); ++r) {
+    for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
       if (kinds_[r] != device.kind) continue;
       regions_[r] = region;
-      region += profile_->regions()->Get(r)->bytes();
+      region += plan_->regions()->Get(r)->bytes();
     }
     const size_t own = align_up(device.own, kBufferAlignment);
     device.prepared = BumpArena({region + own, need.prepared - own});

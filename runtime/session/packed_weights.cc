@@ -58,9 +58,9 @@ Status Creator::walk_packings() {
   arena_bytes_ = 0;
   forget_packed();
   Frame frame;
-  frame.program = model_.state()->root->programs()->Get(options_.program);
-  frame.plan = profile_->programs()->Get(options_.program);
-  frame.index = options_.program;
+  frame.program = program_;
+  frame.plan = plan_;
+  frame.index = program_index_;
   const Status status = pack_program(frame);
   close_all();
   return status;

@@ -65,10 +65,10 @@ TensorView Session::output_at(uint32_t i) const {
   return detail::view_of(state_->ports[state_->inputs + i], detail::flatbuffer_start(state_->model));
 }
 TensorView Session::input(const char* name) const {
-  return input(static_cast<uint32_t>(state_->model.find_input(name, state_->main.program)));
+  return input(static_cast<uint32_t>(state_->model.find_input(name, state_->entry)));
 }
 TensorView Session::output(const char* name) const {
-  return output(static_cast<uint32_t>(state_->model.find_output(name, state_->main.program)));
+  return output(static_cast<uint32_t>(state_->model.find_output(name, state_->entry)));
 }
 
 int64_t Session::output_extent(uint32_t i, int axis) const {
@@ -123,6 +123,7 @@ const char* Session::step_backend(uint32_t step) const {
   return "elided";
 }
 
+uint32_t Session::profile() const { return state_->profile; }
 uint32_t Session::fallbacks() const { return state_->fallbacks; }
 
 const Model& Session::model() const { return state_->model; }

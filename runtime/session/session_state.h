@@ -12,7 +12,6 @@
 namespace sinter::detail {
 
 inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
-inline constexpr size_t kMaxRegions = 16;
 inline constexpr size_t kMaxBindings = 64;
 // Creation has come to another size than requirements() had.
 inline constexpr Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
@@ -49,10 +48,8 @@ struct RunStep {
   size_t workspace_bytes = 0;
   uint32_t step = 0;
   union {
-    struct {
-      uint32_t ints, floats;  // the attributes' lists in the FlatBuffer (0: none)
-    } lists = {};
-    const void* kept;  // the attributes, if they are no larger than kKeptAttrBytes
+    uint32_t table = 0;  // the step in the FlatBuffer, whose attributes are decoded for every run
+    const void* kept;    // the attributes, if they are no larger than kKeptAttrBytes
   } attributes;
   uint32_t inputs = 0, outputs = 0;
   Op op = Op::kCopy;
@@ -140,6 +137,7 @@ struct SessionState {
   DeviceState* devices = nullptr;
   uint32_t device_count = 0;
   uint32_t fallbacks = 0;
+  uint32_t entry = 0, profile = 0;
   TensorView* views = nullptr;  // for steps of more than kStackOperands operands
   CallRoom* room = nullptr;     // while running
   KernelBackend reference{"reference", {}};

@@ -7,14 +7,6 @@
 namespace sinter::detail {
 namespace {
 
-// The list whose first element is `offset` bytes into the FlatBuffer; its length precedes it.
-template <class T>
-std::span<const T> list_at(const std::byte* model, uint32_t offset) {
-  if (offset == 0) return {};
-  return {reinterpret_cast<const T*>(model + offset),
-          flatbuffers::ReadScalar<flatbuffers::uoffset_t>(model + offset - sizeof(flatbuffers::uoffset_t))};
-}
-
 // Entries beyond the rank stay as they were.
 inline void expand(const Operand& o, const std::byte* model, TensorView* view) {
   view->data = o.data;
@@ -48,10 +40,8 @@ OpCall call_of(const SessionState& session, const RunStep& step, const std::byte
   if (step.keeps_attributes) {
     attributes = step.attributes.kept;
   } else {
-    const auto& lists = step.attributes.lists;
     // Verified when the model was opened.
-    (void)decode_attrs(step.op, list_at<int64_t>(model, lists.ints), list_at<double>(model, lists.floats),
-                       &room.attributes);
+    (void)decode_attrs(*reinterpret_cast<const fb::Step*>(model + step.attributes.table), &room.attributes);
   }
   return {step.op, attributes, {views, step.inputs}, {views + step.inputs, step.outputs}};
 }
@@ -70,8 +60,8 @@ Status run_observed(SessionState& session, const StepList& list, const StepObser
       continue;
     }
     const bool control = step.backend == RunStep::kNoBackend;
-    const StepInfo info{list.program, step.step,
-                        control ? "session" : session.backends[step.backend]->name()};
+    const StepInfo info{list.program, step.step, control ? "session" : session.backends[step.backend]->name(),
+                        list.program != session.main.program};
     if (observer.before != nullptr) observer.before(observer.context, info);
     RunContext context = context_of(session, step);
     OpCall call = call_of(session, step, model);

@@ -34,8 +34,8 @@ std::byte* Creator::workspace_of(const Frame& frame, const fb::StepPlan& plan) c
   return base + plan.workspace_offset();
 }
 
-uint32_t Creator::offset_of(const void* list) const {
-  return static_cast<uint32_t>(static_cast<const std::byte*>(list) - model_.state()->flatbuffer);
+uint32_t Creator::offset_of(const void* part) const {
+  return static_cast<uint32_t>(static_cast<const std::byte*>(part) - model_.state()->flatbuffer);
 }
 
 Operand Creator::operand_of(const Frame& frame, uint32_t v) const {
@@ -82,7 +82,7 @@ OpCall Creator::make_call(const Frame& frame, const fb::Step& step, TensorView* 
   for (size_t i = 0; i < ins.size(); ++i) views[i] = view_of(frame, ins[i]);
   for (size_t i = 0; i < outs.size(); ++i) views[ins.size() + i] = view_of(frame, outs[i]);
   // Verified when the model was opened.
-  (void)decode_attrs(step_op(step), items(step.ints()), items(step.floats()), attributes);
+  (void)decode_attrs(step, attributes);
   return {step_op(step), attributes, {views, ins.size()}, {views + ins.size(), outs.size()}};
 }
 
@@ -91,7 +91,7 @@ CopyItem Creator::copy_item(const TensorView& from, const TensorView& to) const 
 }
 
 Status Creator::walk_entry() {
-  const fb::Program& program = *model_.state()->root->programs()->Get(options_.program);
+  const fb::Program& program = *program_;
   StepList list;
   if (!building()) {  // create() has taken these
     control_.allocate_array<SessionState>(1);
@@ -101,8 +101,8 @@ Status Creator::walk_entry() {
 
   Frame frame;
   frame.program = &program;
-  frame.plan = profile_->programs()->Get(options_.program);
-  frame.index = options_.program;
+  frame.plan = plan_;
+  frame.index = program_index_;
   frame.steps = building() ? &session_->main : &list;
   SINTER_RETURN_IF_ERROR(walk(frame));
 
@@ -267,11 +267,10 @@ void Creator::describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool
   run->operands = parts.operands;
   run->keeps_attributes = attrs_bytes(run->op) <= kKeptAttrBytes;
   if (run->keeps_attributes) {
-    (void)decode_attrs(run->op, items(step.ints()), items(step.floats()), parts.attributes);
+    (void)decode_attrs(step, parts.attributes);
     run->attributes.kept = parts.attributes;
   } else {
-    if (length(step.ints()) > 0) run->attributes.lists.ints = offset_of(step.ints()->Data());
-    if (length(step.floats()) > 0) run->attributes.lists.floats = offset_of(step.floats()->Data());
+    run->attributes.table = offset_of(&step);
   }
   Operand* operands = parts.operands;
   const auto fill = [&](std::span<const int32_t> values) {

@@ -6,7 +6,7 @@ namespace sinter::detail {
 Frame Creator::body_of(const Frame& owner, uint32_t s, uint32_t program) const {
   Frame frame;
   frame.program = model_.state()->root->programs()->Get(program);
-  frame.plan = profile_->programs()->Get(program);
+  frame.plan = find_plan(*profile_, program);
   frame.index = program;
   frame.parent = &owner;
   frame.owner = owner.program->steps()->Get(s);

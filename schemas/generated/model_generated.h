@@ -93,36 +93,6 @@ inline const char *EnumNameValueKind(ValueKind e) {
   return EnumNamesValueKind()[index];
 }
 
-enum class RegionKind : uint8_t {
-  Arena = 0,
-  State = 1,
-  MIN = Arena,
-  MAX = State
-};
-
-inline const RegionKind (&EnumValuesRegionKind())[2] {
-  static const RegionKind values[] = {
-    RegionKind::Arena,
-    RegionKind::State
-  };
-  return values;
-}
-
-inline const char * const *EnumNamesRegionKind() {
-  static const char * const names[3] = {
-    "Arena",
-    "State",
-    nullptr
-  };
-  return names;
-}
-
-inline const char *EnumNameRegionKind(RegionKind e) {
-  if (::flatbuffers::IsOutRange(e, RegionKind::Arena, RegionKind::State)) return "";
-  const size_t index = static_cast<size_t>(e);
-  return EnumNamesRegionKind()[index];
-}
-
 FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) Extent FLATBUFFERS_FINAL_CLASS {
  private:
   int32_t dim_;
@@ -152,13 +122,7 @@ struct Constant FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_DTYPE = 4,
     VT_DIMS = 6,
     VT_SEGMENT = 8,
-    VT_OFFSET = 10,
-    VT_LENGTH = 12,
-    VT_PACKING = 14,
-    VT_BLOCK_AXIS = 16,
-    VT_BLOCK_SIZE = 18,
-    VT_SCALE = 20,
-    VT_ZERO_POINT = 22
+    VT_OFFSET = 10
   };
   uint8_t dtype() const {
     return GetField<uint8_t>(VT_DTYPE, 0);
@@ -172,24 +136,6 @@ struct Constant FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   uint64_t offset() const {
     return GetField<uint64_t>(VT_OFFSET, 0);
   }
-  uint64_t length() const {
-    return GetField<uint64_t>(VT_LENGTH, 0);
-  }
-  uint8_t packing() const {
-    return GetField<uint8_t>(VT_PACKING, 0);
-  }
-  int32_t block_axis() const {
-    return GetField<int32_t>(VT_BLOCK_AXIS, -1);
-  }
-  int64_t block_size() const {
-    return GetField<int64_t>(VT_BLOCK_SIZE, 0);
-  }
-  int32_t scale() const {
-    return GetField<int32_t>(VT_SCALE, -1);
-  }
-  int32_t zero_point() const {
-    return GetField<int32_t>(VT_ZERO_POINT, -1);
-  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyField<uint8_t>(verifier, VT_DTYPE, 1) &&
@@ -197,12 +143,6 @@ struct Constant FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            verifier.VerifyVector(dims()) &&
            VerifyField<uint32_t>(verifier, VT_SEGMENT, 4) &&
            VerifyField<uint64_t>(verifier, VT_OFFSET, 8) &&
-           VerifyField<uint64_t>(verifier, VT_LENGTH, 8) &&
-           VerifyField<uint8_t>(verifier, VT_PACKING, 1) &&
-           VerifyField<int32_t>(verifier, VT_BLOCK_AXIS, 4) &&
-           VerifyField<int64_t>(verifier, VT_BLOCK_SIZE, 8) &&
-           VerifyField<int32_t>(verifier, VT_SCALE, 4) &&
-           VerifyField<int32_t>(verifier, VT_ZERO_POINT, 4) &&
            verifier.EndTable();
   }
 };
@@ -223,24 +163,6 @@ struct ConstantBuilder {
   void add_offset(uint64_t offset) {
     fbb_.AddElement<uint64_t>(Constant::VT_OFFSET, offset, 0);
   }
-  void add_length(uint64_t length) {
-    fbb_.AddElement<uint64_t>(Constant::VT_LENGTH, length, 0);
-  }
-  void add_packing(uint8_t packing) {
-    fbb_.AddElement<uint8_t>(Constant::VT_PACKING, packing, 0);
-  }
-  void add_block_axis(int32_t block_axis) {
-    fbb_.AddElement<int32_t>(Constant::VT_BLOCK_AXIS, block_axis, -1);
-  }
-  void add_block_size(int64_t block_size) {
-    fbb_.AddElement<int64_t>(Constant::VT_BLOCK_SIZE, block_size, 0);
-  }
-  void add_scale(int32_t scale) {
-    fbb_.AddElement<int32_t>(Constant::VT_SCALE, scale, -1);
-  }
-  void add_zero_point(int32_t zero_point) {
-    fbb_.AddElement<int32_t>(Constant::VT_ZERO_POINT, zero_point, -1);
-  }
   explicit ConstantBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -257,23 +179,11 @@ inline ::flatbuffers::Offset<Constant> CreateConstant(
     uint8_t dtype = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<int64_t>> dims = 0,
     uint32_t segment = 0,
-    uint64_t offset = 0,
-    uint64_t length = 0,
-    uint8_t packing = 0,
-    int32_t block_axis = -1,
-    int64_t block_size = 0,
-    int32_t scale = -1,
-    int32_t zero_point = -1) {
+    uint64_t offset = 0) {
   ConstantBuilder builder_(_fbb);
-  builder_.add_block_size(block_size);
-  builder_.add_length(length);
   builder_.add_offset(offset);
-  builder_.add_zero_point(zero_point);
-  builder_.add_scale(scale);
-  builder_.add_block_axis(block_axis);
   builder_.add_segment(segment);
   builder_.add_dims(dims);
-  builder_.add_packing(packing);
   builder_.add_dtype(dtype);
   return builder_.Finish();
 }
@@ -283,26 +193,14 @@ inline ::flatbuffers::Offset<Constant> CreateConstantDirect(
     uint8_t dtype = 0,
     const std::vector<int64_t> *dims = nullptr,
     uint32_t segment = 0,
-    uint64_t offset = 0,
-    uint64_t length = 0,
-    uint8_t packing = 0,
-    int32_t block_axis = -1,
-    int64_t block_size = 0,
-    int32_t scale = -1,
-    int32_t zero_point = -1) {
+    uint64_t offset = 0) {
   auto dims__ = dims ? _fbb.CreateVector<int64_t>(*dims) : 0;
   return sinter::fb::CreateConstant(
       _fbb,
       dtype,
       dims__,
       segment,
-      offset,
-      length,
-      packing,
-      block_axis,
-      block_size,
-      scale,
-      zero_point);
+      offset);
 }
 
 struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
@@ -315,13 +213,9 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_INITIAL = 12,
     VT_UPDATE = 14,
     VT_EXTENTS = 16,
-    VT_MEMORY_KIND = 18,
-    VT_NAME = 20,
-    VT_SCALE = 22,
-    VT_ZERO_POINT = 24,
-    VT_QUANTIZED_AXIS = 26,
-    VT_UNIT = 28,
-    VT_ZERO = 30
+    VT_NAME = 18,
+    VT_SCALE = 20,
+    VT_ZERO_POINT = 22
   };
   uint8_t dtype() const {
     return GetField<uint8_t>(VT_DTYPE, 0);
@@ -344,26 +238,14 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   const ::flatbuffers::Vector<const sinter::fb::Extent *> *extents() const {
     return GetPointer<const ::flatbuffers::Vector<const sinter::fb::Extent *> *>(VT_EXTENTS);
   }
-  uint8_t memory_kind() const {
-    return GetField<uint8_t>(VT_MEMORY_KIND, 0);
-  }
   int32_t name() const {
     return GetField<int32_t>(VT_NAME, -1);
   }
-  int32_t scale() const {
-    return GetField<int32_t>(VT_SCALE, -1);
+  float scale() const {
+    return GetField<float>(VT_SCALE, 0.0f);
   }
   int32_t zero_point() const {
-    return GetField<int32_t>(VT_ZERO_POINT, -1);
-  }
-  int32_t quantized_axis() const {
-    return GetField<int32_t>(VT_QUANTIZED_AXIS, -1);
-  }
-  float unit() const {
-    return GetField<float>(VT_UNIT, 0.0f);
-  }
-  int32_t zero() const {
-    return GetField<int32_t>(VT_ZERO, 0);
+    return GetField<int32_t>(VT_ZERO_POINT, 0);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -376,13 +258,9 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyField<int32_t>(verifier, VT_UPDATE, 4) &&
            VerifyOffset(verifier, VT_EXTENTS) &&
            verifier.VerifyVector(extents()) &&
-           VerifyField<uint8_t>(verifier, VT_MEMORY_KIND, 1) &&
            VerifyField<int32_t>(verifier, VT_NAME, 4) &&
-           VerifyField<int32_t>(verifier, VT_SCALE, 4) &&
+           VerifyField<float>(verifier, VT_SCALE, 4) &&
            VerifyField<int32_t>(verifier, VT_ZERO_POINT, 4) &&
-           VerifyField<int32_t>(verifier, VT_QUANTIZED_AXIS, 4) &&
-           VerifyField<float>(verifier, VT_UNIT, 4) &&
-           VerifyField<int32_t>(verifier, VT_ZERO, 4) &&
            verifier.EndTable();
   }
 };
@@ -412,26 +290,14 @@ struct ValueBuilder {
   void add_extents(::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::Extent *>> extents) {
     fbb_.AddOffset(Value::VT_EXTENTS, extents);
   }
-  void add_memory_kind(uint8_t memory_kind) {
-    fbb_.AddElement<uint8_t>(Value::VT_MEMORY_KIND, memory_kind, 0);
-  }
   void add_name(int32_t name) {
     fbb_.AddElement<int32_t>(Value::VT_NAME, name, -1);
   }
-  void add_scale(int32_t scale) {
-    fbb_.AddElement<int32_t>(Value::VT_SCALE, scale, -1);
+  void add_scale(float scale) {
+    fbb_.AddElement<float>(Value::VT_SCALE, scale, 0.0f);
   }
   void add_zero_point(int32_t zero_point) {
-    fbb_.AddElement<int32_t>(Value::VT_ZERO_POINT, zero_point, -1);
-  }
-  void add_quantized_axis(int32_t quantized_axis) {
-    fbb_.AddElement<int32_t>(Value::VT_QUANTIZED_AXIS, quantized_axis, -1);
-  }
-  void add_unit(float unit) {
-    fbb_.AddElement<float>(Value::VT_UNIT, unit, 0.0f);
-  }
-  void add_zero(int32_t zero) {
-    fbb_.AddElement<int32_t>(Value::VT_ZERO, zero, 0);
+    fbb_.AddElement<int32_t>(Value::VT_ZERO_POINT, zero_point, 0);
   }
   explicit ValueBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
@@ -453,17 +319,10 @@ inline ::flatbuffers::Offset<Value> CreateValue(
     int32_t initial = -1,
     int32_t update = -1,
     ::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::Extent *>> extents = 0,
-    uint8_t memory_kind = 0,
     int32_t name = -1,
-    int32_t scale = -1,
-    int32_t zero_point = -1,
-    int32_t quantized_axis = -1,
-    float unit = 0.0f,
-    int32_t zero = 0) {
+    float scale = 0.0f,
+    int32_t zero_point = 0) {
   ValueBuilder builder_(_fbb);
-  builder_.add_zero(zero);
-  builder_.add_unit(unit);
-  builder_.add_quantized_axis(quantized_axis);
   builder_.add_zero_point(zero_point);
   builder_.add_scale(scale);
   builder_.add_name(name);
@@ -472,7 +331,6 @@ inline ::flatbuffers::Offset<Value> CreateValue(
   builder_.add_initial(initial);
   builder_.add_constant(constant);
   builder_.add_dims(dims);
-  builder_.add_memory_kind(memory_kind);
   builder_.add_kind(kind);
   builder_.add_dtype(dtype);
   return builder_.Finish();
@@ -487,13 +345,9 @@ inline ::flatbuffers::Offset<Value> CreateValueDirect(
     int32_t initial = -1,
     int32_t update = -1,
     const std::vector<sinter::fb::Extent> *extents = nullptr,
-    uint8_t memory_kind = 0,
     int32_t name = -1,
-    int32_t scale = -1,
-    int32_t zero_point = -1,
-    int32_t quantized_axis = -1,
-    float unit = 0.0f,
-    int32_t zero = 0) {
+    float scale = 0.0f,
+    int32_t zero_point = 0) {
   auto dims__ = dims ? _fbb.CreateVector<int64_t>(*dims) : 0;
   auto extents__ = extents ? _fbb.CreateVectorOfStructs<sinter::fb::Extent>(*extents) : 0;
   return sinter::fb::CreateValue(
@@ -505,13 +359,9 @@ inline ::flatbuffers::Offset<Value> CreateValueDirect(
       initial,
       update,
       extents__,
-      memory_kind,
       name,
       scale,
-      zero_point,
-      quantized_axis,
-      unit,
-      zero);
+      zero_point);
 }
 
 struct Step FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
@@ -523,8 +373,9 @@ struct Step FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_OUTPUTS = 10,
     VT_INTS = 12,
     VT_FLOATS = 14,
-    VT_SUBPROGRAMS = 16,
-    VT_NAME = 18
+    VT_BYTES = 16,
+    VT_SUBPROGRAMS = 18,
+    VT_NAME = 20
   };
   uint16_t op() const {
     return GetField<uint16_t>(VT_OP, 0);
@@ -544,6 +395,9 @@ struct Step FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   const ::flatbuffers::Vector<double> *floats() const {
     return GetPointer<const ::flatbuffers::Vector<double> *>(VT_FLOATS);
   }
+  const ::flatbuffers::Vector<uint8_t> *bytes() const {
+    return GetPointer<const ::flatbuffers::Vector<uint8_t> *>(VT_BYTES);
+  }
   const ::flatbuffers::Vector<uint32_t> *subprograms() const {
     return GetPointer<const ::flatbuffers::Vector<uint32_t> *>(VT_SUBPROGRAMS);
   }
@@ -562,6 +416,8 @@ struct Step FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            verifier.VerifyVector(ints()) &&
            VerifyOffset(verifier, VT_FLOATS) &&
            verifier.VerifyVector(floats()) &&
+           VerifyOffset(verifier, VT_BYTES) &&
+           verifier.VerifyVector(bytes()) &&
            VerifyOffset(verifier, VT_SUBPROGRAMS) &&
            verifier.VerifyVector(subprograms()) &&
            VerifyField<int32_t>(verifier, VT_NAME, 4) &&
@@ -591,6 +447,9 @@ struct StepBuilder {
   void add_floats(::flatbuffers::Offset<::flatbuffers::Vector<double>> floats) {
     fbb_.AddOffset(Step::VT_FLOATS, floats);
   }
+  void add_bytes(::flatbuffers::Offset<::flatbuffers::Vector<uint8_t>> bytes) {
+    fbb_.AddOffset(Step::VT_BYTES, bytes);
+  }
   void add_subprograms(::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> subprograms) {
     fbb_.AddOffset(Step::VT_SUBPROGRAMS, subprograms);
   }
@@ -616,11 +475,13 @@ inline ::flatbuffers::Offset<Step> CreateStep(
     ::flatbuffers::Offset<::flatbuffers::Vector<int32_t>> outputs = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<int64_t>> ints = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<double>> floats = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<uint8_t>> bytes = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> subprograms = 0,
     int32_t name = -1) {
   StepBuilder builder_(_fbb);
   builder_.add_name(name);
   builder_.add_subprograms(subprograms);
+  builder_.add_bytes(bytes);
   builder_.add_floats(floats);
   builder_.add_ints(ints);
   builder_.add_outputs(outputs);
@@ -638,12 +499,14 @@ inline ::flatbuffers::Offset<Step> CreateStepDirect(
     const std::vector<int32_t> *outputs = nullptr,
     const std::vector<int64_t> *ints = nullptr,
     const std::vector<double> *floats = nullptr,
+    const std::vector<uint8_t> *bytes = nullptr,
     const std::vector<uint32_t> *subprograms = nullptr,
     int32_t name = -1) {
   auto inputs__ = inputs ? _fbb.CreateVector<int32_t>(*inputs) : 0;
   auto outputs__ = outputs ? _fbb.CreateVector<int32_t>(*outputs) : 0;
   auto ints__ = ints ? _fbb.CreateVector<int64_t>(*ints) : 0;
   auto floats__ = floats ? _fbb.CreateVector<double>(*floats) : 0;
+  auto bytes__ = bytes ? _fbb.CreateVector<uint8_t>(*bytes) : 0;
   auto subprograms__ = subprograms ? _fbb.CreateVector<uint32_t>(*subprograms) : 0;
   return sinter::fb::CreateStep(
       _fbb,
@@ -653,6 +516,7 @@ inline ::flatbuffers::Offset<Step> CreateStepDirect(
       outputs__,
       ints__,
       floats__,
+      bytes__,
       subprograms__,
       name);
 }
@@ -737,16 +601,12 @@ inline ::flatbuffers::Offset<Port> CreatePortDirect(
 struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef ProgramBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
-    VT_NAME = 4,
-    VT_VALUES = 6,
-    VT_STEPS = 8,
-    VT_PREPARE = 10,
-    VT_INPUTS = 12,
-    VT_OUTPUTS = 14
+    VT_VALUES = 4,
+    VT_STEPS = 6,
+    VT_PREPARE = 8,
+    VT_INPUTS = 10,
+    VT_OUTPUTS = 12
   };
-  const ::flatbuffers::String *name() const {
-    return GetPointer<const ::flatbuffers::String *>(VT_NAME);
-  }
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *values() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>> *>(VT_VALUES);
   }
@@ -764,8 +624,6 @@ struct Program FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
-           VerifyOffset(verifier, VT_NAME) &&
-           verifier.VerifyString(name()) &&
            VerifyOffset(verifier, VT_VALUES) &&
            verifier.VerifyVector(values()) &&
            verifier.VerifyVectorOfTables(values()) &&
@@ -789,9 +647,6 @@ struct ProgramBuilder {
   typedef Program Table;
   ::flatbuffers::FlatBufferBuilder &fbb_;
   ::flatbuffers::uoffset_t start_;
-  void add_name(::flatbuffers::Offset<::flatbuffers::String> name) {
-    fbb_.AddOffset(Program::VT_NAME, name);
-  }
   void add_values(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>>> values) {
     fbb_.AddOffset(Program::VT_VALUES, values);
   }
@@ -820,7 +675,6 @@ struct ProgramBuilder {
 
 inline ::flatbuffers::Offset<Program> CreateProgram(
     ::flatbuffers::FlatBufferBuilder &_fbb,
-    ::flatbuffers::Offset<::flatbuffers::String> name = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Value>>> values = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Step>>> steps = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Step>>> prepare = 0,
@@ -832,19 +686,16 @@ inline ::flatbuffers::Offset<Program> CreateProgram(
   builder_.add_prepare(prepare);
   builder_.add_steps(steps);
   builder_.add_values(values);
-  builder_.add_name(name);
   return builder_.Finish();
 }
 
 inline ::flatbuffers::Offset<Program> CreateProgramDirect(
     ::flatbuffers::FlatBufferBuilder &_fbb,
-    const char *name = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Value>> *values = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Step>> *steps = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Step>> *prepare = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *inputs = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Port>> *outputs = nullptr) {
-  auto name__ = name ? _fbb.CreateString(name) : 0;
   auto values__ = values ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Value>>(*values) : 0;
   auto steps__ = steps ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*steps) : 0;
   auto prepare__ = prepare ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Step>>(*prepare) : 0;
@@ -852,7 +703,6 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
   auto outputs__ = outputs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Port>>(*outputs) : 0;
   return sinter::fb::CreateProgram(
       _fbb,
-      name__,
       values__,
       steps__,
       prepare__,
@@ -863,34 +713,19 @@ inline ::flatbuffers::Offset<Program> CreateProgramDirect(
 struct Region FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef RegionBuilder Builder;
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
-    VT_KIND = 4,
-    VT_MEMORY_KIND = 6,
-    VT_BYTES = 8,
-    VT_ALIGNMENT = 10,
-    VT_PADDING = 12
+    VT_BYTES = 4,
+    VT_MEMORY_KIND = 6
   };
-  sinter::fb::RegionKind kind() const {
-    return static_cast<sinter::fb::RegionKind>(GetField<uint8_t>(VT_KIND, 0));
+  uint64_t bytes() const {
+    return GetField<uint64_t>(VT_BYTES, 0);
   }
   uint8_t memory_kind() const {
     return GetField<uint8_t>(VT_MEMORY_KIND, 0);
   }
-  uint64_t bytes() const {
-    return GetField<uint64_t>(VT_BYTES, 0);
-  }
-  uint32_t alignment() const {
-    return GetField<uint32_t>(VT_ALIGNMENT, 64);
-  }
-  uint32_t padding() const {
-    return GetField<uint32_t>(VT_PADDING, 64);
-  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
-           VerifyField<uint8_t>(verifier, VT_KIND, 1) &&
-           VerifyField<uint8_t>(verifier, VT_MEMORY_KIND, 1) &&
            VerifyField<uint64_t>(verifier, VT_BYTES, 8) &&
-           VerifyField<uint32_t>(verifier, VT_ALIGNMENT, 4) &&
-           VerifyField<uint32_t>(verifier, VT_PADDING, 4) &&
+           VerifyField<uint8_t>(verifier, VT_MEMORY_KIND, 1) &&
            verifier.EndTable();
   }
 };
@@ -899,20 +734,11 @@ struct RegionBuilder {
   typedef Region Table;
   ::flatbuffers::FlatBufferBuilder &fbb_;
   ::flatbuffers::uoffset_t start_;
-  void add_kind(sinter::fb::RegionKind kind) {
-    fbb_.AddElement<uint8_t>(Region::VT_KIND, static_cast<uint8_t>(kind), 0);
-  }
-  void add_memory_kind(uint8_t memory_kind) {
-    fbb_.AddElement<uint8_t>(Region::VT_MEMORY_KIND, memory_kind, 0);
-  }
   void add_bytes(uint64_t bytes) {
     fbb_.AddElement<uint64_t>(Region::VT_BYTES, bytes, 0);
   }
-  void add_alignment(uint32_t alignment) {
-    fbb_.AddElement<uint32_t>(Region::VT_ALIGNMENT, alignment, 64);
-  }
-  void add_padding(uint32_t padding) {
-    fbb_.AddElement<uint32_t>(Region::VT_PADDING, padding, 64);
+  void add_memory_kind(uint8_t memory_kind) {
+    fbb_.AddElement<uint8_t>(Region::VT_MEMORY_KIND, memory_kind, 0);
   }
   explicit RegionBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
@@ -927,17 +753,11 @@ struct RegionBuilder {
 
 inline ::flatbuffers::Offset<Region> CreateRegion(
     ::flatbuffers::FlatBufferBuilder &_fbb,
-    sinter::fb::RegionKind kind = sinter::fb::RegionKind::Arena,
-    uint8_t memory_kind = 0,
     uint64_t bytes = 0,
-    uint32_t alignment = 64,
-    uint32_t padding = 64) {
+    uint8_t memory_kind = 0) {
   RegionBuilder builder_(_fbb);
   builder_.add_bytes(bytes);
-  builder_.add_padding(padding);
-  builder_.add_alignment(alignment);
   builder_.add_memory_kind(memory_kind);
-  builder_.add_kind(kind);
   return builder_.Finish();
 }
 
@@ -1205,7 +1025,7 @@ struct ProgramPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_PROGRAM = 4,
     VT_STEPS = 6,
     VT_PLACEMENTS = 8,
-    VT_ARENA_BYTES = 10
+    VT_REGIONS = 10
   };
   uint32_t program() const {
     return GetField<uint32_t>(VT_PROGRAM, 0);
@@ -1216,8 +1036,8 @@ struct ProgramPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Placement>> *placements() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Placement>> *>(VT_PLACEMENTS);
   }
-  uint64_t arena_bytes() const {
-    return GetField<uint64_t>(VT_ARENA_BYTES, 0);
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>> *regions() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>> *>(VT_REGIONS);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -1228,7 +1048,9 @@ struct ProgramPlan FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyOffset(verifier, VT_PLACEMENTS) &&
            verifier.VerifyVector(placements()) &&
            verifier.VerifyVectorOfTables(placements()) &&
-           VerifyField<uint64_t>(verifier, VT_ARENA_BYTES, 8) &&
+           VerifyOffset(verifier, VT_REGIONS) &&
+           verifier.VerifyVector(regions()) &&
+           verifier.VerifyVectorOfTables(regions()) &&
            verifier.EndTable();
   }
 };
@@ -1246,8 +1068,8 @@ struct ProgramPlanBuilder {
   void add_placements(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Placement>>> placements) {
     fbb_.AddOffset(ProgramPlan::VT_PLACEMENTS, placements);
   }
-  void add_arena_bytes(uint64_t arena_bytes) {
-    fbb_.AddElement<uint64_t>(ProgramPlan::VT_ARENA_BYTES, arena_bytes, 0);
+  void add_regions(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>>> regions) {
+    fbb_.AddOffset(ProgramPlan::VT_REGIONS, regions);
   }
   explicit ProgramPlanBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
@@ -1265,9 +1087,9 @@ inline ::flatbuffers::Offset<ProgramPlan> CreateProgramPlan(
     uint32_t program = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::StepPlan>>> steps = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Placement>>> placements = 0,
-    uint64_t arena_bytes = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>>> regions = 0) {
   ProgramPlanBuilder builder_(_fbb);
-  builder_.add_arena_bytes(arena_bytes);
+  builder_.add_regions(regions);
   builder_.add_placements(placements);
   builder_.add_steps(steps);
   builder_.add_program(program);
@@ -1279,15 +1101,16 @@ inline ::flatbuffers::Offset<ProgramPlan> CreateProgramPlanDirect(
     uint32_t program = 0,
     const std::vector<::flatbuffers::Offset<sinter::fb::StepPlan>> *steps = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Placement>> *placements = nullptr,
-    uint64_t arena_bytes = 0) {
+    const std::vector<::flatbuffers::Offset<sinter::fb::Region>> *regions = nullptr) {
   auto steps__ = steps ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::StepPlan>>(*steps) : 0;
   auto placements__ = placements ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Placement>>(*placements) : 0;
+  auto regions__ = regions ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Region>>(*regions) : 0;
   return sinter::fb::CreateProgramPlan(
       _fbb,
       program,
       steps__,
       placements__,
-      arena_bytes);
+      regions__);
 }
 
 struct Profile FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
@@ -1295,10 +1118,10 @@ struct Profile FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   enum FlatBuffersVTableOffset FLATBUFFERS_VTABLE_UNDERLYING_TYPE {
     VT_NAME = 4,
     VT_TARGET = 6,
-    VT_NUMERICS = 8,
+    VT_ARCHITECTURE = 8,
     VT_BACKENDS = 10,
-    VT_REGIONS = 12,
-    VT_PROGRAMS = 14
+    VT_ENTRIES = 12,
+    VT_PLANS = 14
   };
   const ::flatbuffers::String *name() const {
     return GetPointer<const ::flatbuffers::String *>(VT_NAME);
@@ -1306,17 +1129,17 @@ struct Profile FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   const ::flatbuffers::String *target() const {
     return GetPointer<const ::flatbuffers::String *>(VT_TARGET);
   }
-  const ::flatbuffers::String *numerics() const {
-    return GetPointer<const ::flatbuffers::String *>(VT_NUMERICS);
+  uint8_t architecture() const {
+    return GetField<uint8_t>(VT_ARCHITECTURE, 0);
   }
   const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *backends() const {
     return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_BACKENDS);
   }
-  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>> *regions() const {
-    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>> *>(VT_REGIONS);
+  const ::flatbuffers::Vector<uint32_t> *entries() const {
+    return GetPointer<const ::flatbuffers::Vector<uint32_t> *>(VT_ENTRIES);
   }
-  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>> *programs() const {
-    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>> *>(VT_PROGRAMS);
+  const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>> *plans() const {
+    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>> *>(VT_PLANS);
   }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
@@ -1324,17 +1147,15 @@ struct Profile FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            verifier.VerifyString(name()) &&
            VerifyOffset(verifier, VT_TARGET) &&
            verifier.VerifyString(target()) &&
-           VerifyOffset(verifier, VT_NUMERICS) &&
-           verifier.VerifyString(numerics()) &&
+           VerifyField<uint8_t>(verifier, VT_ARCHITECTURE, 1) &&
            VerifyOffset(verifier, VT_BACKENDS) &&
            verifier.VerifyVector(backends()) &&
            verifier.VerifyVectorOfStrings(backends()) &&
-           VerifyOffset(verifier, VT_REGIONS) &&
-           verifier.VerifyVector(regions()) &&
-           verifier.VerifyVectorOfTables(regions()) &&
-           VerifyOffset(verifier, VT_PROGRAMS) &&
-           verifier.VerifyVector(programs()) &&
-           verifier.VerifyVectorOfTables(programs()) &&
+           VerifyOffset(verifier, VT_ENTRIES) &&
+           verifier.VerifyVector(entries()) &&
+           VerifyOffset(verifier, VT_PLANS) &&
+           verifier.VerifyVector(plans()) &&
+           verifier.VerifyVectorOfTables(plans()) &&
            verifier.EndTable();
   }
 };
@@ -1349,17 +1170,17 @@ struct ProfileBuilder {
   void add_target(::flatbuffers::Offset<::flatbuffers::String> target) {
     fbb_.AddOffset(Profile::VT_TARGET, target);
   }
-  void add_numerics(::flatbuffers::Offset<::flatbuffers::String> numerics) {
-    fbb_.AddOffset(Profile::VT_NUMERICS, numerics);
+  void add_architecture(uint8_t architecture) {
+    fbb_.AddElement<uint8_t>(Profile::VT_ARCHITECTURE, architecture, 0);
   }
   void add_backends(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> backends) {
     fbb_.AddOffset(Profile::VT_BACKENDS, backends);
   }
-  void add_regions(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>>> regions) {
-    fbb_.AddOffset(Profile::VT_REGIONS, regions);
+  void add_entries(::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> entries) {
+    fbb_.AddOffset(Profile::VT_ENTRIES, entries);
   }
-  void add_programs(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>>> programs) {
-    fbb_.AddOffset(Profile::VT_PROGRAMS, programs);
+  void add_plans(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>>> plans) {
+    fbb_.AddOffset(Profile::VT_PLANS, plans);
   }
   explicit ProfileBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
@@ -1376,17 +1197,17 @@ inline ::flatbuffers::Offset<Profile> CreateProfile(
     ::flatbuffers::FlatBufferBuilder &_fbb,
     ::flatbuffers::Offset<::flatbuffers::String> name = 0,
     ::flatbuffers::Offset<::flatbuffers::String> target = 0,
-    ::flatbuffers::Offset<::flatbuffers::String> numerics = 0,
+    uint8_t architecture = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> backends = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Region>>> regions = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>>> programs = 0) {
+    ::flatbuffers::Offset<::flatbuffers::Vector<uint32_t>> entries = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>>> plans = 0) {
   ProfileBuilder builder_(_fbb);
-  builder_.add_programs(programs);
-  builder_.add_regions(regions);
+  builder_.add_plans(plans);
+  builder_.add_entries(entries);
   builder_.add_backends(backends);
-  builder_.add_numerics(numerics);
   builder_.add_target(target);
   builder_.add_name(name);
+  builder_.add_architecture(architecture);
   return builder_.Finish();
 }
 
@@ -1394,24 +1215,23 @@ inline ::flatbuffers::Offset<Profile> CreateProfileDirect(
     ::flatbuffers::FlatBufferBuilder &_fbb,
     const char *name = nullptr,
     const char *target = nullptr,
-    const char *numerics = nullptr,
+    uint8_t architecture = 0,
     const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *backends = nullptr,
-    const std::vector<::flatbuffers::Offset<sinter::fb::Region>> *regions = nullptr,
-    const std::vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>> *programs = nullptr) {
+    const std::vector<uint32_t> *entries = nullptr,
+    const std::vector<::flatbuffers::Offset<sinter::fb::ProgramPlan>> *plans = nullptr) {
   auto name__ = name ? _fbb.CreateString(name) : 0;
   auto target__ = target ? _fbb.CreateString(target) : 0;
-  auto numerics__ = numerics ? _fbb.CreateString(numerics) : 0;
   auto backends__ = backends ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*backends) : 0;
-  auto regions__ = regions ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Region>>(*regions) : 0;
-  auto programs__ = programs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::ProgramPlan>>(*programs) : 0;
+  auto entries__ = entries ? _fbb.CreateVector<uint32_t>(*entries) : 0;
+  auto plans__ = plans ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::ProgramPlan>>(*plans) : 0;
   return sinter::fb::CreateProfile(
       _fbb,
       name__,
       target__,
-      numerics__,
+      architecture,
       backends__,
-      regions__,
-      programs__);
+      entries__,
+      plans__);
 }
 
 struct Debug FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
@@ -1503,8 +1323,7 @@ struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_PROGRAMS = 6,
     VT_CONSTANTS = 8,
     VT_PROFILES = 10,
-    VT_DEBUG = 12,
-    VT_STRINGS = 14
+    VT_DEBUG = 12
   };
   const ::flatbuffers::String *producer() const {
     return GetPointer<const ::flatbuffers::String *>(VT_PRODUCER);
@@ -1521,9 +1340,6 @@ struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   const sinter::fb::Debug *debug() const {
     return GetPointer<const sinter::fb::Debug *>(VT_DEBUG);
   }
-  const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *strings() const {
-    return GetPointer<const ::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>> *>(VT_STRINGS);
-  }
   bool Verify(::flatbuffers::Verifier &verifier) const {
     return VerifyTableStart(verifier) &&
            VerifyOffset(verifier, VT_PRODUCER) &&
@@ -1539,9 +1355,6 @@ struct Model FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            verifier.VerifyVectorOfTables(profiles()) &&
            VerifyOffset(verifier, VT_DEBUG) &&
            verifier.VerifyTable(debug()) &&
-           VerifyOffset(verifier, VT_STRINGS) &&
-           verifier.VerifyVector(strings()) &&
-           verifier.VerifyVectorOfStrings(strings()) &&
            verifier.EndTable();
   }
 };
@@ -1565,9 +1378,6 @@ struct ModelBuilder {
   void add_debug(::flatbuffers::Offset<sinter::fb::Debug> debug) {
     fbb_.AddOffset(Model::VT_DEBUG, debug);
   }
-  void add_strings(::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> strings) {
-    fbb_.AddOffset(Model::VT_STRINGS, strings);
-  }
   explicit ModelBuilder(::flatbuffers::FlatBufferBuilder &_fbb)
         : fbb_(_fbb) {
     start_ = fbb_.StartTable();
@@ -1585,10 +1395,8 @@ inline ::flatbuffers::Offset<Model> CreateModel(
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Program>>> programs = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Constant>>> constants = 0,
     ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<sinter::fb::Profile>>> profiles = 0,
-    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0,
-    ::flatbuffers::Offset<::flatbuffers::Vector<::flatbuffers::Offset<::flatbuffers::String>>> strings = 0) {
+    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0) {
   ModelBuilder builder_(_fbb);
-  builder_.add_strings(strings);
   builder_.add_debug(debug);
   builder_.add_profiles(profiles);
   builder_.add_constants(constants);
@@ -1603,21 +1411,18 @@ inline ::flatbuffers::Offset<Model> CreateModelDirect(
     const std::vector<::flatbuffers::Offset<sinter::fb::Program>> *programs = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Constant>> *constants = nullptr,
     const std::vector<::flatbuffers::Offset<sinter::fb::Profile>> *profiles = nullptr,
-    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0,
-    const std::vector<::flatbuffers::Offset<::flatbuffers::String>> *strings = nullptr) {
+    ::flatbuffers::Offset<sinter::fb::Debug> debug = 0) {
   auto producer__ = producer ? _fbb.CreateString(producer) : 0;
   auto programs__ = programs ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Program>>(*programs) : 0;
   auto constants__ = constants ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Constant>>(*constants) : 0;
   auto profiles__ = profiles ? _fbb.CreateVector<::flatbuffers::Offset<sinter::fb::Profile>>(*profiles) : 0;
-  auto strings__ = strings ? _fbb.CreateVector<::flatbuffers::Offset<::flatbuffers::String>>(*strings) : 0;
   return sinter::fb::CreateModel(
       _fbb,
       producer__,
       programs__,
       constants__,
       profiles__,
-      debug,
-      strings__);
+      debug);
 }
 
 inline const sinter::fb::Model *GetModel(const void *buf) {

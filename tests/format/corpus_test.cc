@@ -1,4 +1,4 @@
-// Files written by earlier versions open and give what they gave: every build reads tests/format/corpus/.
+// Files written by earlier builds open and give what they gave: every build reads tests/format/corpus/.
 // When the format grows, add files (SINTER_WRITE_CORPUS=1 writes the ones below); never change old ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -48,8 +48,8 @@ struct FromFile {
   }
 };
 
-TEST(Corpus, PlainModelOfVersion1) {
-  FromFile f("v1_plain.sinter", plain_model);
+TEST(Corpus, PlainModelOfVersion3) {
+  FromFile f("v3_plain.sinter", plain_model);
   ASSERT_TRUE(f.session.valid());
   float* x = f.session.input("x").as<float>();
   for (int i = 0; i < 32; ++i) x[i] = static_cast<float>(i % 5) - 1;
@@ -61,8 +61,8 @@ TEST(Corpus, PlainModelOfVersion1) {
   EXPECT_THAT(std::vector<float>(y.as<float>(), y.as<float>() + 3), ElementsAre(9, 14, 18));
 }
 
-TEST(Corpus, ControlFlowOfVersion1) {
-  FromFile f("v1_control.sinter", control_model);
+TEST(Corpus, ControlFlowOfVersion3) {
+  FromFile f("v3_control.sinter", control_model);
   ASSERT_TRUE(f.session.valid());
   *f.session.input("n").as<int64_t>() = 2;
   f.session.input("x").as<float>()[0] = 1;
@@ -74,14 +74,47 @@ TEST(Corpus, ControlFlowOfVersion1) {
 }
 
 // Without the backend, all of it runs in host memory on request.
-TEST(Corpus, MemoriesOfVersion1) {
-  FromFile f("v1_memories.sinter", memories_model, {.backend = "reference"});
+TEST(Corpus, MemoriesOfVersion3) {
+  FromFile f("v3_memories.sinter", memories_model, {.backend = "reference"});
   ASSERT_TRUE(f.session.valid());
   float* x = f.session.input("x").as<float>();
   for (int i = 0; i < 6; ++i) x[i] = static_cast<float>(i) - 2;
   ASSERT_TRUE(f.session.run().ok());
   const float* y = f.session.output("y").as<float>();
   EXPECT_THAT(std::vector<float>(y, y + 6), ElementsAre(-4, -2, 0, -2, -4, -6));
+}
+
+// As on a machine that only the second profile is planned for.
+TEST(Corpus, ProfilesOfVersion3) {
+  FromFile f("v3_profiles.sinter", portable_profiles_model);
+  ASSERT_TRUE(f.session.valid());
+  EXPECT_EQ(f.session.profile(), 1u);
+  *f.session.input("choice").as<bool>() = true;
+  float* x = f.session.input("x").as<float>();
+  for (int i = 0; i < 4; ++i) x[i] = static_cast<float>(i);
+  ASSERT_TRUE(f.session.run().ok());
+  const float* y = f.session.output("y").as<float>();
+  EXPECT_THAT(std::vector<float>(y, y + 4), ElementsAre(1, 3, 5, 7));
+}
+
+TEST(Corpus, ShapeSetsOfVersion3) {
+  FromFile f("v3_shapes.sinter", shapes_model, {.entry = 1});
+  ASSERT_TRUE(f.session.valid());
+  EXPECT_EQ(f.session.input("x").size(), 4096);
+}
+
+// Nothing was released before version 3.
+TEST(Corpus, OlderVersionsAreRefusedWithTheRemedy) {
+  for (const auto& [name, version] : {std::pair{"v1_plain.sinter", 1}, {"v2_signed.sinter", 2}}) {
+    const auto map = FileMap::open(path_of(name).c_str());
+    ASSERT_TRUE(map.ok());
+    const Status status = Model::open_bytes(map.value().bytes()).status();
+    EXPECT_EQ(status.code, Code::kUnsupported);
+    char text[256];
+    format_status(status, text);
+    EXPECT_THAT(text, ::testing::HasSubstr("the file has format version " + std::to_string(version) +
+                                           " and this build reads 3; convert the model again"));
+  }
 }
 
 TEST(FileMap, CopiesWhatMayThenGo) {
@@ -104,13 +137,13 @@ TEST(FileMap, CopiesWhatMayThenGo) {
   unlink(path.c_str());
 }
 
-// v1_plain.sinter, signed with a key that no longer exists. Where this build cannot check signatures, it
+// v3_plain.sinter, signed with a key that no longer exists. Where this build cannot check signatures, it
 // opens only for those who waive the digests, and never for those who give a key.
-TEST(Corpus, SignedModelOfVersion2) {
-  constexpr uint8_t kKey[32] = {0xd2, 0xf9, 0xa1, 0x94, 0x91, 0x97, 0xcd, 0xce, 0xa2, 0x58, 0x29,
-                                0xe6, 0x76, 0xfa, 0xdd, 0xe7, 0x1f, 0x48, 0xa6, 0x38, 0x14, 0x20,
-                                0x97, 0x2e, 0x57, 0x2c, 0xf9, 0xcc, 0x62, 0x27, 0x88, 0x30};
-  const auto map = FileMap::open(path_of("v2_signed.sinter").c_str());
+TEST(Corpus, SignedModelOfVersion3) {
+  constexpr uint8_t kKey[32] = {0x3e, 0xd9, 0xb2, 0x6a, 0x0e, 0xb9, 0x9a, 0x27, 0xdb, 0x27, 0x9b,
+                                0x20, 0xeb, 0x51, 0xba, 0x7b, 0x35, 0x37, 0x77, 0x11, 0x62, 0xf3,
+                                0x2e, 0x28, 0x9d, 0xb5, 0x12, 0x1e, 0xcb, 0xc9, 0x2b, 0xad};
+  const auto map = FileMap::open(path_of("v3_signed.sinter").c_str());
   ASSERT_TRUE(map.ok());
   const AlignedBytes memory(1 << 16);
   const auto code = [&](bool check_digests, std::span<const uint8_t> key) {

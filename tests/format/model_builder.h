@@ -8,7 +8,8 @@
 //   AlignedBytes file = b.build();
 //
 // Every value gets memory of its own for the whole run, unless a test sets `place`. Regions besides the
-// host's first: b.regions = {0, 1} (their memory kinds), b.place(y).region = 1.
+// host's first: b.regions = {0, 1} (their memory kinds), b.place(y).region = 1. Programs that no step owns
+// are entries; b.profiles states which of which profile.
 #pragma once
 
 #include <cstdlib>
@@ -17,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/backend/target.h"
 #include "runtime/core/checked.h"
 #include "runtime/core/op.h"
 #include "runtime/core/tensor_view.h"
@@ -57,6 +59,7 @@ class AlignedBytes {
 struct EncodedAttrs {
   std::vector<int64_t> ints;
   std::vector<double> floats;
+  std::vector<uint8_t> bytes;
   void operator()(const char*, int64_t v) { ints.push_back(v); }
   void operator()(const char*, double v) { floats.push_back(v); }
   void operator()(const char*, const IntList& v) {
@@ -66,6 +69,12 @@ struct EncodedAttrs {
   void operator()(const char*, const FloatList& v) {
     ints.push_back(v.size());
     floats.insert(floats.end(), v.begin(), v.end());
+  }
+  template <class T>
+  void operator()(const char*, const AttrView<T>& v) {
+    ints.push_back(v.size);
+    const auto* data = reinterpret_cast<const uint8_t*>(v.data);
+    bytes.insert(bytes.end(), data, data + v.size);
   }
 };
 
@@ -85,7 +94,7 @@ struct ValueSpec {
   fb::ValueKind kind = fb::ValueKind::Temporary;
   int32_t constant = -1, initial = -1, update = -1;
   PlaceSpec place;
-  float unit = 0;
+  float scale = 0;
   std::vector<fb::Extent> extents;
 };
 struct StepSpec {
@@ -110,9 +119,13 @@ struct ProgramSpec {
   std::vector<StepSpec> steps, prepare;
   std::vector<PortSpec> inputs, outputs;
   uint32_t own_inputs = UINT32_MAX;  // inputs from here on are captured
-  // Results of planning: bytes of each region, and in all.
-  std::vector<uint64_t> regions;
-  uint64_t arena = 0;
+  std::vector<uint64_t> regions;     // result of planning: their bytes
+};
+struct ProfileSpec {
+  std::string name = "test", target = "portable";
+  Architecture architecture = Architecture::kPortable;
+  std::vector<uint32_t> entries = {0};
+  std::vector<uint32_t> programs;  // that have a plan; empty: the entries and their subprograms
 };
 
 class ModelBuilder {
@@ -159,7 +172,7 @@ class ModelBuilder {
     const size_t offset = weights.size(), bytes = data.size() * sizeof(T);
     weights.resize(offset + align_up(bytes, 64));
     std::memcpy(weights.data() + offset, data.data(), bytes);
-    constants.push_back({dtype, std::move(dims), offset, bytes});
+    constants.push_back({dtype, std::move(dims), offset});
     return static_cast<int32_t>(constants.size()) - 1;
   }
   int state(DType dtype, std::vector<int64_t> dims, int32_t initial, int32_t update) {
@@ -186,16 +199,17 @@ class ModelBuilder {
   struct ConstantSpec {
     DType dtype;
     std::vector<int64_t> dims;
-    uint64_t offset, length;
+    uint64_t offset;
   };
   std::vector<ProgramSpec> programs;
   std::vector<ConstantSpec> constants;
   std::vector<std::byte> weights;
   std::vector<std::string> backends;
-  std::vector<uint8_t> regions = {0};  // memory kinds
+  std::vector<ProfileSpec> profiles = {{}};
+  std::vector<uint8_t> regions = {0};  // of every entry: memory kinds
   uint64_t extra_weights = 64;         // padding after the last constant
-  int64_t region_bytes = -1;           // overrides what the placements need
-  uint32_t padding = 64;               // of every region, as stated
+  int64_t region_bytes = -1;           // of program 0's first region; overrides what the placements need
+  uint64_t padding = 64;               // of every region
   uint64_t scratch_less = 0;           // to state too little scratch
   bool write_strides_always = false;
 
@@ -204,11 +218,26 @@ class ModelBuilder {
   static StepSpec make_step(const A& attrs, std::vector<int32_t> inputs, std::vector<int32_t> outputs) {
     StepSpec s;
     s.op = static_cast<uint16_t>(A::kOp);
+    s.version = op_info(A::kOp)->version;
     s.inputs = std::move(inputs), s.outputs = std::move(outputs);
     visit_attrs(attrs, s.attrs);
     return s;
   }
+  bool is_entry(uint32_t index) const {
+    for (const ProgramSpec& p : programs)
+      for (const StepSpec& s : p.steps)
+        for (const uint32_t sub : s.subprograms)
+          if (sub == index) return false;
+    return true;
+  }
+  void add_parts(uint32_t index, std::vector<bool>* parts) const {
+    if (index >= parts->size() || (*parts)[index]) return;
+    (*parts)[index] = true;
+    for (const StepSpec& s : programs[index].steps)
+      for (const uint32_t sub : s.subprograms) add_parts(sub, parts);
+  }
   flatbuffers::Offset<fb::ProgramPlan> plan(flatbuffers::FlatBufferBuilder& fbb, uint32_t index);
+  flatbuffers::Offset<fb::Profile> profile(flatbuffers::FlatBufferBuilder& fbb, const ProfileSpec& spec);
 
   size_t current_ = 0;
 };
@@ -216,7 +245,8 @@ class ModelBuilder {
 inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::FlatBufferBuilder& fbb,
                                                                uint32_t index) {
   ProgramSpec& p = programs[index];
-  std::vector<uint64_t> ends(index == 0 ? regions.size() : 1, 0);
+  const std::vector<uint8_t> kinds = is_entry(index) ? regions : std::vector<uint8_t>{0};
+  std::vector<uint64_t> ends(kinds.size(), 0);
   const auto end_of = [&](uint32_t region) -> uint64_t& { return ends[region < ends.size() ? region : 0]; };
   const auto take = [&](uint64_t bytes, uint32_t region) {
     uint64_t& end = end_of(region);
@@ -264,20 +294,34 @@ inline flatbuffers::Offset<fb::ProgramPlan> ModelBuilder::plan(flatbuffers::Flat
   std::vector<flatbuffers::Offset<fb::StepPlan>> steps;
   for (StepSpec& s : p.steps) {
     for (const uint32_t sub : s.subprograms)
-      if (sub < programs.size()) s.workspace = std::max(s.workspace, programs[sub].arena);
+      if (sub < programs.size() && !programs[sub].regions.empty())
+        s.workspace = std::max(s.workspace, programs[sub].regions[0]);
     const uint64_t at = s.workspace > 0 ? take(s.workspace, s.workspace_region) : 0;
     steps.push_back(fb::CreateStepPlan(fbb, fbb.CreateVector(s.candidates), s.workspace_region, at,
                                        s.workspace, s.max_threads, s.elided, s.in_order));
   }
   p.regions = ends;
-  p.arena = 0;
-  for (uint64_t& bytes : p.regions) {
-    bytes += 64;
-    if (index == 0 && region_bytes >= 0 && &bytes == &p.regions[0])
-      bytes = static_cast<uint64_t>(region_bytes);
-    p.arena += bytes;
-  }
-  return fb::CreateProgramPlan(fbb, index, fbb.CreateVector(steps), fbb.CreateVector(placements), p.arena);
+  for (uint64_t& bytes : p.regions) bytes += padding;
+  if (index == 0 && region_bytes >= 0) p.regions[0] = static_cast<uint64_t>(region_bytes);
+  std::vector<flatbuffers::Offset<fb::Region>> region_list;
+  for (size_t r = 0; r < kinds.size(); ++r)
+    region_list.push_back(fb::CreateRegion(fbb, p.regions[r], kinds[r]));
+  return fb::CreateProgramPlan(fbb, index, fbb.CreateVector(steps), fbb.CreateVector(placements),
+                               fbb.CreateVector(region_list));
+}
+
+inline flatbuffers::Offset<fb::Profile> ModelBuilder::profile(flatbuffers::FlatBufferBuilder& fbb,
+                                                              const ProfileSpec& spec) {
+  std::vector<bool> parts(programs.size(), false);
+  for (const uint32_t p : spec.programs.empty() ? spec.entries : spec.programs)
+    spec.programs.empty() ? add_parts(p, &parts) : void(parts[p] = true);
+  std::vector<flatbuffers::Offset<fb::ProgramPlan>> plans(programs.size());
+  for (size_t i = programs.size(); i-- > 0;)  // bodies before their owners
+    if (parts[i]) plans[i] = plan(fbb, static_cast<uint32_t>(i));
+  std::erase_if(plans, [](const auto& p) { return p.IsNull(); });
+  return fb::CreateProfile(fbb, fbb.CreateString(spec.name), fbb.CreateString(spec.target),
+                           static_cast<uint8_t>(spec.architecture), fbb.CreateVectorOfStrings(backends),
+                           fbb.CreateVector(spec.entries), fbb.CreateVector(plans));
 }
 
 inline AlignedBytes ModelBuilder::build() {
@@ -287,7 +331,8 @@ inline AlignedBytes ModelBuilder::build() {
     for (const StepSpec& s : list)
       steps.push_back(fb::CreateStep(fbb, s.op, s.version, fbb.CreateVector(s.inputs),
                                      fbb.CreateVector(s.outputs), fbb.CreateVector(s.attrs.ints),
-                                     fbb.CreateVector(s.attrs.floats), fbb.CreateVector(s.subprograms)));
+                                     fbb.CreateVector(s.attrs.floats), fbb.CreateVector(s.attrs.bytes),
+                                     fbb.CreateVector(s.subprograms)));
     return fbb.CreateVector(steps);
   };
   const auto make_ports = [&](const std::vector<PortSpec>& list) {
@@ -303,26 +348,19 @@ inline AlignedBytes ModelBuilder::build() {
     for (const ValueSpec& v : p.values)
       values.push_back(fb::CreateValue(
           fbb, static_cast<uint8_t>(v.dtype), fbb.CreateVector(v.dims), v.kind, v.constant, v.initial,
-          v.update, v.extents.empty() ? 0 : fbb.CreateVectorOfStructs(v.extents), 0, -1, -1, -1, -1, v.unit));
-    program_list.push_back(fb::CreateProgram(fbb, fbb.CreateString("main"), fbb.CreateVector(values),
-                                             make_steps(p.steps), make_steps(p.prepare), make_ports(p.inputs),
+          v.update, v.extents.empty() ? 0 : fbb.CreateVectorOfStructs(v.extents), -1, v.scale));
+    program_list.push_back(fb::CreateProgram(fbb, fbb.CreateVector(values), make_steps(p.steps),
+                                             make_steps(p.prepare), make_ports(p.inputs),
                                              make_ports(p.outputs)));
   }
-  std::vector<flatbuffers::Offset<fb::ProgramPlan>> plans(programs.size());
-  for (size_t i = programs.size(); i-- > 0;) plans[i] = plan(fbb, static_cast<uint32_t>(i));
+  std::vector<flatbuffers::Offset<fb::Profile>> profile_list;
+  for (const ProfileSpec& p : profiles) profile_list.push_back(profile(fbb, p));
   std::vector<flatbuffers::Offset<fb::Constant>> constant_list;
   for (const ConstantSpec& c : constants)
-    constant_list.push_back(fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims),
-                                               0, c.offset, c.length));
-  std::vector<flatbuffers::Offset<fb::Region>> region_list;
-  for (size_t r = 0; r < regions.size(); ++r)
-    region_list.push_back(
-        fb::CreateRegion(fbb, fb::RegionKind::Arena, regions[r], programs[0].regions[r], 64, padding));
-  const auto profile = fb::CreateProfile(fbb, fbb.CreateString("test"), fbb.CreateString("portable"),
-                                         fbb.CreateString("float"), fbb.CreateVectorOfStrings(backends),
-                                         fbb.CreateVector(region_list), fbb.CreateVector(plans));
+    constant_list.push_back(
+        fb::CreateConstant(fbb, static_cast<uint8_t>(c.dtype), fbb.CreateVector(c.dims), 0, c.offset));
   fbb.Finish(fb::CreateModel(fbb, fbb.CreateString("tests"), fbb.CreateVector(program_list),
-                             fbb.CreateVector(constant_list), fbb.CreateVector(&profile, 1)),
+                             fbb.CreateVector(constant_list), fbb.CreateVector(profile_list)),
              fb::ModelIdentifier());
 
   format::Header header{};

@@ -45,7 +45,8 @@ TEST(Open, SmallModelTellsItsPorts) {
   const Opened o = open(file);
   ASSERT_TRUE(o.status.ok()) << explain(o.status);
   EXPECT_EQ(o.model.program_count(), 1u);
-  EXPECT_TRUE(o.model.is_entry(0));
+  EXPECT_EQ(o.model.entry_count(), 1u);
+  EXPECT_EQ(o.model.entry_program(), 0u);
   ASSERT_EQ(o.model.input_count(), 1u);
   EXPECT_STREQ(o.model.input(0).name, "x");
   EXPECT_EQ(o.model.input(0).dtype, DType::kFloat32);
@@ -54,6 +55,7 @@ TEST(Open, SmallModelTellsItsPorts) {
   EXPECT_EQ(o.model.find_output("x"), -1);
   EXPECT_STREQ(o.model.step_op(1), "Clamp");
   EXPECT_STREQ(o.model.profile_name(0), "test");
+  EXPECT_STREQ(o.model.profile_target(0), "portable");
 }
 
 TEST(Open, StableModeReadsInPlace) {
@@ -192,11 +194,11 @@ TEST(Verify, HugeDims) {
     EXPECT_REFUSED(b, "impossible type or shape");
   }
 }
-TEST(Verify, UnitOfAFloatOrNoPositiveNumber) {
-  for (const float unit : {0.5f, -0.5f, INFINITY, NAN}) {
+TEST(Verify, ScaleOfAFloatOrNotPositive) {
+  for (const float scale : {0.5f, -0.5f, INFINITY, NAN}) {
     ModelBuilder b = small_model();
-    b.program().values[0].unit = unit;
-    EXPECT_REFUSED(b, "impossible unit");
+    b.program().values[0].scale = scale;
+    EXPECT_REFUSED(b, "impossible scale");
   }
 }
 TEST(Verify, UnknownDtype) {
@@ -212,9 +214,6 @@ TEST(Verify, ConstantBeyondItsSegment) {
   EXPECT_REFUSED(b, "extends beyond its segment");
   b = small_model();
   b.constants[0].offset = 4;
-  EXPECT_REFUSED(b, "extends beyond its segment");
-  b = small_model();
-  b.constants[0].length = 8;
   EXPECT_REFUSED(b, "extends beyond its segment");
   b = small_model();
   b.extra_weights = 0;
@@ -298,7 +297,7 @@ TEST(Plan, PlacementsStayInsideRegions) {
   EXPECT_REFUSED(b, "a placement extends beyond its region");
   b = small_model();
   b.region_bytes = 64 * 3 + 1;
-  EXPECT_REFUSED(b, "size or padding");
+  EXPECT_REFUSED(b, "leave no padding or are not a multiple of");
   b = small_model();
   b.place(0).offset = 32;
   EXPECT_REFUSED(b, "not aligned");

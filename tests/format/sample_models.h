@@ -114,4 +114,62 @@ inline ModelBuilder memories_model() {
   return b;
 }
 
+// y = choice ? x + c : x * c, in two profiles that compute it by programs of their own: an If, and a Where.
+// The second one is planned for this machine, the first one for no machine that there is.
+inline ModelBuilder profiles_model() {
+  ModelBuilder b;
+  const std::vector<float> four = {1, 2, 3, 4};
+  const auto ports = [&b](int* choice, int* x, int* y) {
+    *choice = b.input("choice", DType::kBool, {}), *x = b.input("x", DType::kFloat32, {4});
+    *y = b.value(DType::kFloat32, {4});
+    b.output("y", *y);
+  };
+  int choice = 0, x = 0, y = 0;
+  ports(&choice, &x, &y);
+  b.step(IfAttrs{}, {choice, x}, {y}, {1, 2});
+  for (const uint32_t branch : {1u, 2u}) {
+    b.enter(branch);
+    const int taken = b.captured(DType::kFloat32, {4}), out = b.value(DType::kFloat32, {4});
+    const int c = b.constant<float>(DType::kFloat32, {4}, four);
+    if (branch == 1)
+      b.step(AddAttrs{}, {taken, c}, {out});
+    else
+      b.step(MulAttrs{}, {taken, c}, {out});
+    b.output("", out);
+  }
+  b.enter(3);
+  ports(&choice, &x, &y);
+  const int sum = b.value(DType::kFloat32, {4}), product = b.value(DType::kFloat32, {4});
+  const int c = b.constant<float>(DType::kFloat32, {4}, four);
+  b.step(AddAttrs{}, {x, c}, {sum});
+  b.step(MulAttrs{}, {x, c}, {product});
+  b.step(WhereAttrs{}, {choice, sum, product}, {y});
+  b.enter(0);
+  b.profiles = {{"branches", "elsewhere", static_cast<Architecture>(200), {0}, {}},
+                {"selects", "here", kHostArchitecture, {3}, {}}};
+  return b;
+}
+
+// The same for any machine.
+inline ModelBuilder portable_profiles_model() {
+  ModelBuilder b = profiles_model();
+  b.profiles[1].architecture = Architecture::kPortable;
+  return b;
+}
+
+// y = |x| for 4 numbers (entry 0), and for 4096 (entry 1).
+inline ModelBuilder shapes_model() {
+  ModelBuilder b;
+  for (const size_t entry : {0u, 1u}) {
+    b.enter(entry);
+    const std::vector<int64_t> dims = {entry == 0 ? 4 : 4096};
+    const int x = b.input("x", DType::kFloat32, dims), y = b.value(DType::kFloat32, dims);
+    b.step(AbsAttrs{}, {x}, {y});
+    b.output("y", y);
+  }
+  b.enter(0);
+  b.profiles[0].entries = {0, 1};
+  return b;
+}
+
 }  // namespace sinter::testing

@@ -7,17 +7,9 @@
 namespace sinter::fuzz {
 namespace {
 
-const TableType kConstant{"Constant",
-                          {{"dtype", Type::kU8},
-                           {"dims", Type::kI64, true},
-                           {"segment", Type::kU32},
-                           {"offset", Type::kU64},
-                           {"length", Type::kU64},
-                           {"packing", Type::kU8},
-                           {"block_axis", Type::kI32},
-                           {"block_size", Type::kI64},
-                           {"scale", Type::kI32},
-                           {"zero_point", Type::kI32}}};
+const TableType kConstant{
+    "Constant",
+    {{"dtype", Type::kU8}, {"dims", Type::kI64, true}, {"segment", Type::kU32}, {"offset", Type::kU64}}};
 const TableType kValue{"Value",
                        {{"dtype", Type::kU8},
                         {"dims", Type::kI64, true},
@@ -26,13 +18,9 @@ const TableType kValue{"Value",
                         {"initial", Type::kI32},
                         {"update", Type::kI32},
                         {"extents", Type::kExtent, true},
-                        {"memory_kind", Type::kU8},
                         {"name", Type::kI32},
-                        {"scale", Type::kI32},
-                        {"zero_point", Type::kI32},
-                        {"quantized_axis", Type::kI32},
-                        {"unit", Type::kF32},
-                        {"zero", Type::kI32}}};
+                        {"scale", Type::kF32},
+                        {"zero_point", Type::kI32}}};
 const TableType kStep{"Step",
                       {{"op", Type::kU16},
                        {"op_version", Type::kU16},
@@ -40,22 +28,17 @@ const TableType kStep{"Step",
                        {"outputs", Type::kI32, true},
                        {"ints", Type::kI64, true},
                        {"floats", Type::kF64, true},
+                       {"bytes", Type::kU8, true},
                        {"subprograms", Type::kU32, true},
                        {"name", Type::kI32}}};
 const TableType kPort{"Port", {{"value", Type::kU32}, {"name", Type::kString}, {"dims", Type::kI64, true}}};
 const TableType kProgram{"Program",
-                         {{"name", Type::kString},
-                          {"values", Type::kTable, true, &kValue},
+                         {{"values", Type::kTable, true, &kValue},
                           {"steps", Type::kTable, true, &kStep},
                           {"prepare", Type::kTable, true, &kStep},
                           {"inputs", Type::kTable, true, &kPort},
                           {"outputs", Type::kTable, true, &kPort}}};
-const TableType kRegion{"Region",
-                        {{"kind", Type::kU8},
-                         {"memory_kind", Type::kU8},
-                         {"bytes", Type::kU64},
-                         {"alignment", Type::kU32},
-                         {"padding", Type::kU32}}};
+const TableType kRegion{"Region", {{"bytes", Type::kU64}, {"memory_kind", Type::kU8}}};
 const TableType kStepPlan{"StepPlan",
                           {{"candidates", Type::kU8, true},
                            {"workspace_region", Type::kU32},
@@ -77,14 +60,14 @@ const TableType kProgramPlan{"ProgramPlan",
                              {{"program", Type::kU32},
                               {"steps", Type::kTable, true, &kStepPlan},
                               {"placements", Type::kTable, true, &kPlacement},
-                              {"arena_bytes", Type::kU64}}};
+                              {"regions", Type::kTable, true, &kRegion}}};
 const TableType kProfile{"Profile",
                          {{"name", Type::kString},
                           {"target", Type::kString},
-                          {"numerics", Type::kString},
+                          {"architecture", Type::kU8},
                           {"backends", Type::kString, true},
-                          {"regions", Type::kTable, true, &kRegion},
-                          {"programs", Type::kTable, true, &kProgramPlan}}};
+                          {"entries", Type::kU32, true},
+                          {"plans", Type::kTable, true, &kProgramPlan}}};
 const TableType kDebug{
     "Debug",
     {{"names", Type::kString, true}, {"origins", Type::kString, true}, {"orders", Type::kString, true}}};
@@ -93,8 +76,7 @@ const TableType kModel{"Model",
                         {"programs", Type::kTable, true, &kProgram},
                         {"constants", Type::kTable, true, &kConstant},
                         {"profiles", Type::kTable, true, &kProfile},
-                        {"debug", Type::kTable, false, &kDebug},
-                        {"strings", Type::kString, true}}};
+                        {"debug", Type::kTable, false, &kDebug}}};
 
 uint64_t read(const uint8_t* at, size_t width) {
   uint64_t v = 0;

@@ -23,11 +23,14 @@ struct AttrLists {
   void operator()(const char*, double v) { floats.push_back(v); }
   void operator()(const char*, const IntList&) { ints.push_back(0); }
   void operator()(const char*, const FloatList&) { ints.push_back(0); }
+  template <class T>
+  void operator()(const char*, const AttrView<T>&) {
+    ints.push_back(0);
+  }
 };
 AttrLists default_attrs(Op op) {
   AttrLists lists;
   switch (op) {
-#define ATTRS(...)
 #define SINTER_OP(name, ...)   \
   case Op::k##name: {          \
     const name##Attrs attrs;   \
@@ -36,11 +39,19 @@ AttrLists default_attrs(Op op) {
   }
 #include "schemas/ops.def"
 #undef SINTER_OP
-#undef ATTRS
     default:
       break;
   }
   return lists;
+}
+
+uint64_t dense_bytes(const Table& constant) {
+  const std::vector<int64_t> dims = constant.list("dims");
+  const auto dtype = static_cast<DType>(constant.get("dtype"));
+  int64_t bytes = 0;
+  return bit_width(dtype) > 0 && dims.size() <= kMaxRank && checked_bytes(dtype, dims, &bytes)
+             ? static_cast<uint64_t>(bytes)
+             : 0;
 }
 
 class Mutator {
@@ -233,7 +244,7 @@ class Mutator {
     if (constants.empty()) return;
     Table& c = r_.pick(constants);
     const auto segment = static_cast<uint64_t>(c.get("segment")), at = static_cast<uint64_t>(c.get("offset")),
-               length = static_cast<uint64_t>(c.get("length"));
+               length = dense_bytes(c);
     if (segment >= model_.segments.size()) return;
     Blob& bytes = model_.segments[segment].bytes;
     if (length == 0 || at >= bytes.size() || length > bytes.size() - at) return;
@@ -267,7 +278,7 @@ class Mutator {
     if (before == 0 || (info.traits & kControl) != 0) return;
     Table s(p->type->fields[p->type->id("steps")].table);
     s.set("op", static_cast<int64_t>(info.op));
-    s.set("op_version", 1);
+    s.set("op_version", info.version);
     const int most_in = info.max_inputs < 0 ? info.min_inputs + 3 : info.max_inputs;
     std::vector<int64_t> ins, outs;
     const auto n_in = info.min_inputs + r_.below(static_cast<uint64_t>(most_in - info.min_inputs) + 1);
@@ -312,6 +323,7 @@ class Mutator {
       const OpInfo& info = op_info_at(static_cast<int>(r_.below(kOpCount)));
       if (was != nullptr && info.min_inputs != was->min_inputs && !r_.one_in(8)) continue;
       s->set("op", static_cast<int64_t>(info.op));
+      if (!r_.one_in(6)) s->set("op_version", info.version);
       if (!r_.one_in(6)) {
         const AttrLists attrs = default_attrs(info.op);
         s->set_list("ints", attrs.ints);

@@ -124,14 +124,18 @@ void look_around(const Model& model) {
     letters += std::strlen(p.name);
     for (const int64_t d : p.dims) letters += d < 0;
   };
-  for (uint32_t i = 0; i < model.profile_count(); ++i) letters += std::strlen(model.profile_name(i));
-  for (uint32_t p = 0; p < model.program_count(); ++p) {
-    letters += std::strlen(model.program_name(p)) + model.is_entry(p);
-    for (uint32_t i = 0; i < model.input_count(p); ++i) port(model.input(i, p));
-    for (uint32_t i = 0; i < model.output_count(p); ++i) port(model.output(i, p));
+  for (uint32_t i = 0; i < model.profile_count(); ++i) {
+    letters += std::strlen(model.profile_name(i)) + std::strlen(model.profile_target(i));
+    for (uint32_t e = 0; e < model.entry_count(); ++e) letters += model.entry_program(e, i);
+    if (model.find_profile(model.profile_name(i)) != static_cast<int>(i)) broken("a profile is not found");
+  }
+  for (uint32_t e = 0; e < model.entry_count(); ++e) {
+    for (uint32_t i = 0; i < model.input_count(e); ++i) port(model.input(i, e));
+    for (uint32_t i = 0; i < model.output_count(e); ++i) port(model.output(i, e));
+  }
+  for (uint32_t p = 0; p < model.program_count(); ++p)
     for (uint32_t s = 0; s < model.step_count(p); ++s)
       letters += std::strlen(model.step_op(s, p)) + std::strlen(model.step_name(s, p));
-  }
   if (letters == SIZE_MAX) std::abort();
 }
 
@@ -239,31 +243,35 @@ bool use(View bytes, bool quick, const char** why) {
   const detail::ModelState& state = *model.state();
   SimdBackend simd;
   std::vector<Backend*> backends{&simd};
-  // A device for each memory that the first profile has.
+  // A device for each memory that a plan has.
   std::vector<std::unique_ptr<test::FarBackend>> devices;
-  const fb::Profile& profile = *state.root->profiles()->Get(0);
-  for (uint32_t r = 0; !quick && r < detail::length(profile.regions()); ++r) {
-    const uint8_t kind = profile.regions()->Get(r)->memory_kind();
-    if (kind == 0) continue;
-    const char* name = profile.backends()->Get(kind - 1u)->c_str();
-    bool here = false;
-    for (Backend* b : backends) here = here || std::strcmp(b->name(), name) == 0;
-    if (here) continue;
-    devices.push_back(std::make_unique<test::FarBackend>(name, kMostDeviceMemory));
-    backends.push_back(devices.back().get());
-  }
+  const auto add_devices = [&](const fb::Profile& profile, const fb::ProgramPlan& plan) {
+    for (uint32_t r = 0; r < detail::length(plan.regions()); ++r) {
+      const uint8_t kind = plan.regions()->Get(r)->memory_kind();
+      if (kind == 0) continue;
+      const char* name = profile.backends()->Get(kind - 1u)->c_str();
+      bool here = false;
+      for (Backend* b : backends) here = here || std::strcmp(b->name(), name) == 0;
+      if (here) continue;
+      devices.push_back(std::make_unique<test::FarBackend>(name, kMostDeviceMemory));
+      backends.push_back(devices.back().get());
+    }
+  };
   bool good = true;
-  for (uint32_t p = 0; p < std::min<uint32_t>(model.program_count(), 4); ++p) {
-    if (!model.is_entry(p)) continue;
-    const bool run = work_of(*state.root, *state.root->programs()->Get(p)) <= kMostWork;
-    SessionOptions with{.program = p};
-    with.backend = "reference";
-    good &= run_session(model, with, run, why);
-    if (quick) continue;
-    with.backend = nullptr, with.backends = backends;
-    run_session(model, with, run, why);
-    run_sharing(model, with, run);
-  }
+  for (uint32_t i = 0; i < std::min<uint32_t>(model.profile_count(), 3); ++i)
+    for (uint32_t e = 0; e < std::min<uint32_t>(model.entry_count(), 4); ++e) {
+      const uint32_t p = model.entry_program(e, i);
+      const fb::Profile& profile = *state.root->profiles()->Get(i);
+      const bool run = work_of(*state.root, *state.root->programs()->Get(p)) <= kMostWork;
+      SessionOptions with{.profile = model.profile_name(i), .entry = e};
+      with.backend = "reference";
+      good &= run_session(model, with, run, why);
+      if (quick) continue;
+      add_devices(profile, *detail::find_plan(profile, p));
+      with.backend = nullptr, with.backends = backends;
+      run_session(model, with, run, why);
+      run_sharing(model, with, run);
+    }
   for (const auto& device : devices)
     if (device->counts().wrong != 0) broken("a device is given addresses that are not its own");
   return good;

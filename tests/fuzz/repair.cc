@@ -66,15 +66,14 @@ class Repair {
           segment >= model_.segments.size())
         return;
       const Blob& old = model_.segments[segment].bytes;
+      // Of the constant as it was, which is not known: as many as there are.
       const uint64_t length =
-          from < old.size() ? std::min<uint64_t>(old.size() - from, static_cast<uint64_t>(c.get("length")))
-                            : 0;
+          from < old.size() ? std::min<uint64_t>(old.size() - from, static_cast<uint64_t>(bytes)) : 0;
       const size_t at = weights.size();
       weights.resize(padded(at + static_cast<size_t>(bytes) + 64));
       for (size_t i = 0; i < static_cast<size_t>(bytes) && length > 0; ++i)
         weights[at + i] = old[from + i % length];
       c.set("offset", static_cast<int64_t>(at));
-      c.set("length", bytes);
       offsets_moved_ = true;
     }
     if (!offsets_moved_) return;
@@ -159,7 +158,12 @@ class Repair {
     const auto op = static_cast<Op>(s.get("op"));
     if (op_info(op) == nullptr || ins.size() + outs.size() > kMostOperands) return 0;
     std::vector<uint64_t> storage(attrs_bytes(op) / 8 + 8);
-    if (!decode_attrs(op, ints, floats, storage.data()).ok()) return 0;
+    std::vector<std::byte> bytes;
+    for (const uint64_t b : s["bytes"].numbers) bytes.push_back(static_cast<std::byte>(b));
+    if (!decode_attrs(op, static_cast<uint16_t>(s.get("op_version", 1)), {ints, floats, bytes},
+                      storage.data())
+             .ok())
+      return 0;
     std::vector<TensorView> in(ins.size()), out(outs.size());
     for (size_t i = 0; i < ins.size(); ++i) {
       Table* v = value_of(p, ins[i]);
@@ -191,47 +195,59 @@ class Repair {
     return workspace <= static_cast<size_t>(kMostBytes) * 4 ? workspace : 0;
   }
 
+  // A plan of every program, with the entries that the profile has, or all.
   void plan(Table& profile, const std::vector<bool>& owned) {
-    std::vector<Table>& plans = profile.tables("programs");
-    const TableType* plan_type = profile.type->fields[profile.type->id("programs")].table;
     std::vector<Table>& programs = root_.tables("programs");
-    while (plans.size() < programs.size()) plans.emplace_back(plan_type);
-    profile["programs"].present = true;
+    const TableType* plan_type = profile.type->fields[profile.type->id("plans")].table;
+    std::vector<Table> plans(programs.size(), Table(plan_type));
+    for (Table& p : profile.tables("plans"))
+      if (const auto i = static_cast<uint64_t>(p.get("program")); i < plans.size()) plans[i] = p;
+    std::vector<int64_t> entries;
+    for (const int64_t e : profile.list("entries"))
+      if (e >= 0 && static_cast<size_t>(e) < programs.size() && !owned[static_cast<size_t>(e)] &&
+          std::find(entries.begin(), entries.end(), e) == entries.end())
+        entries.push_back(e);
+    for (size_t i = 0; i < programs.size() && entries.empty(); ++i)
+      if (!owned[i]) entries.push_back(static_cast<int64_t>(i));
+    profile.set_list("entries", entries);
+    std::vector<bool> parts(programs.size());
+    for (const int64_t e : entries) mark_parts(static_cast<size_t>(e), &parts);
     std::vector<uint64_t> arenas(programs.size());
-    plan_regions(profile);
-    std::vector<Table>& regions = profile.tables("regions");
-    std::vector<uint64_t> bytes(regions.size(), 64);
     // Bodies come after their owners, so backwards.
     for (size_t i = programs.size(); i-- > 0;) {
+      plan_regions(profile, plans[i], !owned[i]);
+      std::vector<Table>& regions = plans[i].tables("regions");
       const std::vector<uint64_t> ends =
-          plan_program(programs[i], plans[i], i, !owned[i], owned[i] ? 1 : regions.size(), arenas);
+          plan_program(programs[i], plans[i], i, !owned[i], regions.size(), arenas);
       arenas[i] = ends[0];
-      for (size_t r = 0; !owned[i] && r < ends.size(); ++r) bytes[r] = std::max(bytes[r], ends[r]);
+      for (size_t r = 0; r < ends.size(); ++r) regions[r].set("bytes", static_cast<int64_t>(ends[r]));
     }
-    uint64_t sum = 0;
-    for (size_t r = 0; r < regions.size(); ++r) {
-      regions[r].set("bytes", static_cast<int64_t>(bytes[r]));
-      sum += bytes[r];
-    }
-    for (size_t i = 0; i < programs.size(); ++i)
-      if (!owned[i]) plans[i].set("arena_bytes", static_cast<int64_t>(sum));
+    std::vector<Table>& kept = profile.tables("plans");
+    kept.clear();
+    for (size_t i = 0; i < plans.size(); ++i)
+      if (parts[i]) kept.push_back(std::move(plans[i]));
+    profile["plans"].present = true;
   }
 
-  // One of the host's; others as they are, if they are memory of a device.
-  static void plan_regions(Table& profile) {
-    std::vector<Table>& regions = profile.tables("regions");
-    profile["regions"].present = true;
-    if (regions.empty()) regions.emplace_back(profile.type->fields[profile.type->id("regions")].table);
-    regions.resize(std::min<size_t>(regions.size(), 16), regions[0]);
-    for (size_t r = 0; r < regions.size(); ++r) {
-      const auto backends = static_cast<int64_t>(profile["backends"].texts.size());
-      const int64_t memory = regions[r].get("memory_kind");
-      if (r > 0 && (memory < 1 || memory > backends)) return regions.resize(r, regions[0]);
-      regions[r].set("kind", 0);
-      if (r == 0) regions[r].set("memory_kind", 0);
-      regions[r].set("alignment", 64);
-      regions[r].set("padding", 64);
-    }
+  void mark_parts(size_t program, std::vector<bool>* parts) {
+    if ((*parts)[program]) return;
+    (*parts)[program] = true;
+    for (Table& s : root_.tables("programs")[program].tables("steps"))
+      for (const int64_t sub : s.list("subprograms"))
+        if (sub >= 0 && static_cast<size_t>(sub) < parts->size()) mark_parts(static_cast<size_t>(sub), parts);
+  }
+
+  // One of the host's; of an entry others as they are, if they are memory of a device.
+  static void plan_regions(Table& profile, Table& plan, bool entry) {
+    std::vector<Table>& regions = plan.tables("regions");
+    plan["regions"].present = true;
+    if (regions.empty()) regions.emplace_back(plan.type->fields[plan.type->id("regions")].table);
+    regions.resize(std::min<size_t>(regions.size(), entry ? 16 : 1), regions[0]);
+    regions[0].set("memory_kind", 0);
+    const auto backends = static_cast<int64_t>(profile["backends"].texts.size());
+    for (size_t r = 1; r < regions.size(); ++r)
+      if (const int64_t memory = regions[r].get("memory_kind"); memory < 1 || memory > backends)
+        return regions.resize(r, regions[0]);
   }
 
   // Everything side by side, in the region where it was. Returns the bytes of each region: one region for
@@ -293,7 +309,6 @@ class Repair {
       at += workspace;
     }
     for (uint64_t& end : ends) end += 64;
-    plan.set("arena_bytes", static_cast<int64_t>(ends[0]));
     return ends;
   }
 

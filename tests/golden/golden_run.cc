@@ -122,8 +122,10 @@ struct Watcher {
 
   std::string name_of(uint32_t step, size_t output) const {
     const fb::Model& root = *model->state()->root;
-    const auto outputs = detail::items(root.programs()->Get(0)->steps()->Get(step)->outputs());
-    const fb::Value& v = *root.programs()->Get(0)->values()->Get(static_cast<uint32_t>(outputs[output]));
+    const auto outputs =
+        detail::items(root.programs()->Get(model->entry_program())->steps()->Get(step)->outputs());
+    const fb::Value& v =
+        *root.programs()->Get(model->entry_program())->values()->Get(static_cast<uint32_t>(outputs[output]));
     const auto* names = root.debug() != nullptr ? root.debug()->names() : nullptr;
     std::string name = names != nullptr && v.name() >= 0 && static_cast<uint32_t>(v.name()) < names->size()
                            ? names->Get(static_cast<uint32_t>(v.name()))->str()
@@ -189,7 +191,7 @@ int run(const Arguments& a) {
 
   Watcher watcher{&*model, a.seed};
   const StepObserver observer{&watcher, nullptr, [](void* self, const StepInfo& info, const OpCall& call) {
-                                if (info.program == 0) static_cast<Watcher*>(self)->see(info.step, call);
+                                if (!info.in_body) static_cast<Watcher*>(self)->see(info.step, call);
                               }};
   std::printf("target %s\n", simd_target());
   for (const bool watch : {false, true}) {

@@ -14,20 +14,22 @@ constexpr size_t kElsewhere = SIZE_MAX;  // a region on a device
 
 DeadMemory::DeadMemory(const Model& model, const SessionOptions& options, std::byte* arena, std::byte poison)
     : model_(*model.state()), poison_(poison) {
-  for (const auto* p : *model_.root->profiles())
-    if (profile_ == nullptr &&
-        (options.profile == nullptr || std::strcmp(detail::text(p->name()), options.profile) == 0))
-      profile_ = p;
+  const uint32_t profile = options.profile != nullptr
+                               ? static_cast<uint32_t>(model.find_profile(options.profile))
+                               : model.default_profile();
+  profile_ = model_.root->profiles()->Get(profile);
+  const uint32_t entry = model.entry_program(options.entry, profile);
+  const fb::ProgramPlan& plan = *detail::find_plan(*profile_, entry);
   homes_.resize(model_.root->programs()->size());
   std::vector<size_t> regions;
   size_t bytes = 0;
-  for (uint32_t i = 0; i < length(profile_->regions()); ++i) {
-    const bool host = profile_->regions()->Get(i)->memory_kind() == 0;
+  for (uint32_t i = 0; i < length(plan.regions()); ++i) {
+    const bool host = plan.regions()->Get(i)->memory_kind() == 0;
     regions.push_back(host ? bytes : kElsewhere);
     if (!host) continue;
-    bytes += static_cast<size_t>(profile_->regions()->Get(i)->bytes());
+    bytes += static_cast<size_t>(plan.regions()->Get(i)->bytes());
   }
-  place(options.program, arena, bytes, std::move(regions));
+  place(entry, arena, bytes, std::move(regions));
   observer_.context = this;
   observer_.before = [](void* self, const StepInfo& info) {
     static_cast<DeadMemory*>(self)->poison_before(info);
@@ -36,7 +38,7 @@ DeadMemory::DeadMemory(const Model& model, const SessionOptions& options, std::b
 
 void DeadMemory::place(uint32_t p, std::byte* base, size_t bytes, std::vector<size_t> regions) {
   Home& home = homes_[p];
-  home = {base, bytes, model_.root->programs()->Get(p), profile_->programs()->Get(p), std::move(regions)};
+  home = {base, bytes, model_.root->programs()->Get(p), detail::find_plan(*profile_, p), std::move(regions)};
   for (uint32_t s = 0; s < length(home.program->steps()); ++s) {
     const auto& step = *home.program->steps()->Get(s);
     const auto& plan = *home.plan->steps()->Get(s);

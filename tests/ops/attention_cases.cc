@@ -116,12 +116,18 @@ TEST(Attention, FilesOfVersion1HaveNoRule) {
   AttentionAttrs a{.rule = 3};
   const double scale[] = {0.5};
   const int64_t old[] = {1}, now[] = {1, 2}, more[] = {1, 2, 3};
-  ASSERT_TRUE(decode_attrs(Op::kAttention, old, scale, &a).ok());
+  const auto decode = [&](uint16_t version, std::span<const int64_t> ints) {
+    return decode_attrs(Op::kAttention, version, {ints, scale, {}}, &a).ok();
+  };
+  ASSERT_TRUE(decode(1, old));
   EXPECT_EQ(a, (AttentionAttrs{0.5, 1, 0}));
-  ASSERT_TRUE(decode_attrs(Op::kAttention, now, scale, &a).ok());
+  ASSERT_TRUE(decode(2, now));
   EXPECT_EQ(a, (AttentionAttrs{0.5, 1, 2}));
-  EXPECT_FALSE(decode_attrs(Op::kAttention, more, scale, &a).ok());
-  EXPECT_FALSE(decode_attrs(Op::kAttention, {}, scale, &a).ok());
+  // The lists are those of the version, no shorter and no longer.
+  EXPECT_FALSE(decode(1, now));
+  EXPECT_FALSE(decode(2, old));
+  EXPECT_FALSE(decode(2, more));
+  EXPECT_FALSE(decode(1, {}));
 }
 
 TEST(Attention, LargeScoresDoNotOverflow) {

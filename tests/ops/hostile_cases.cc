@@ -85,6 +85,11 @@ struct Filler {
   void operator()(const char* name, FloatList& v) {
     for (int64_t i = 0, n = length(name); i < n; ++i) v.push(any_float(r, hostile));
   }
+  template <class T>
+  void operator()(const char*, AttrView<T>& v) {
+    static constexpr T kSome[] = {T{'a'}, T{'b'}, T{'c'}};
+    v = {kSome, static_cast<uint32_t>(r.below(4))};
+  }
   int64_t length(const std::string& name) {
     if (r.one_in(6)) return r.below(kMaxAttrList);
     return name == "pads" || name == "roi" ? 2 * axes : axes;

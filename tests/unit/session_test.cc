@@ -6,6 +6,7 @@
 
 #include <chrono>
 
+#include "tests/format/sample_models.h"
 #include "tests/memory/watch.h"
 #include "tests/unit/running.h"
 
@@ -80,13 +81,58 @@ TEST(Session, WrongOptionsAreRefused) {
   options.backend = "nosuch";
   EXPECT_EQ(Session::requirements(r.model, options).status().code, Code::kInvalidArgument);
   options = {};
-  options.program = 1;
+  options.entry = 1;
   EXPECT_EQ(Session::requirements(r.model, options).status().code, Code::kInvalidArgument);
   options = {};
   options.backend = "reference";
   EXPECT_TRUE(Session::requirements(r.model, options).ok());
   AlignedBytes memory(r.needs.bytes + 8);
   EXPECT_EQ(Session::create(r.model, memory.span().subspan(8), {}).status().code, Code::kInvalidArgument);
+}
+
+// Each shape set takes its own regions, not those of the largest.
+TEST(Session, EntriesTakeTheirOwnRegions) {
+  ModelBuilder b = shapes_model();
+  Running small(b), large(b, {.entry = 1});
+  ASSERT_RUNNING(small);
+  ASSERT_RUNNING(large);
+  EXPECT_EQ(small.needs.arena, 64u + 64 + 64);
+  EXPECT_EQ(large.needs.arena, 2 * 4096 * sizeof(float) + 64);
+  EXPECT_LT(small.needs.bytes, large.needs.arena);
+  small.set<float>("x", {-1, 2, -3, 4});
+  large.set<float>("x", std::vector<float>(4096, -5));
+  ASSERT_TRUE(small.session.run().ok() && large.session.run().ok());
+  EXPECT_EQ(small.get<float>("y"), (std::vector<float>{1, 2, 3, 4}));
+  EXPECT_EQ(large.get<float>("y"), std::vector<float>(4096, 5));
+}
+
+TEST(Session, ProfilesAreChosenByNameOrByTheMachine) {
+  ModelBuilder b = profiles_model();
+  Running here(b), named(b, {.profile = "branches"});
+  ASSERT_RUNNING(here);
+  ASSERT_RUNNING(named);
+  EXPECT_EQ(here.session.profile(), 1u);
+  EXPECT_EQ(here.model.default_profile(), 1u);
+  EXPECT_EQ(here.model.entry_program(), 3u);
+  EXPECT_EQ(here.model.step_count(), 3u);
+  EXPECT_EQ(named.session.profile(), 0u);
+  EXPECT_STREQ(named.session.step_backend(0), "session") << "an If";
+  for (Running* r : {&here, &named}) {
+    EXPECT_EQ(r->model.profile_count(), 2u);
+    r->set<float>("x", {5, 6, 7, 8});
+    for (const bool sum : {true, false}) {
+      *r->session.input("choice").as<bool>() = sum;
+      r->set<float>("x", {5, 6, 7, 8});
+      ASSERT_TRUE(r->session.run().ok());
+      EXPECT_EQ(r->get<float>("y"),
+                sum ? (std::vector<float>{6, 8, 10, 12}) : (std::vector<float>{5, 12, 21, 32}));
+    }
+  }
+  // Where none fits, the first.
+  b.profiles[1].architecture = b.profiles[0].architecture;
+  Running nowhere(b);
+  ASSERT_RUNNING(nowhere);
+  EXPECT_EQ(nowhere.session.profile(), 0u);
 }
 
 TEST(Session, RunsWithoutAllocating) {

@@ -177,7 +177,7 @@ GraphRunner::GraphRunner(const Graph& graph, const RunnerOptions& options) : imp
   impl_->find_arena();
   impl_->observer.context = impl_.get();
   impl_->observer.after = [](void* self, const StepInfo& info, const OpCall&) {
-    if (info.program == 0) static_cast<Impl*>(self)->show(info.step + 1);
+    if (!info.in_body) static_cast<Impl*>(self)->show(info.step + 1);
   };
 }
 

@@ -57,26 +57,39 @@ class Model {
   bool valid() const { return state_ != nullptr; }
   size_t retained_bytes() const;  // a multiple of kBufferAlignment
 
-  // Entry programs are the default (0) and further shape sets; the other programs are parts of these.
-  uint32_t program_count() const;
-  bool is_entry(uint32_t program) const;
-  const char* program_name(uint32_t program) const;
-  uint32_t input_count(uint32_t program = 0) const;
-  uint32_t output_count(uint32_t program = 0) const;
-  PortInfo input(uint32_t i, uint32_t program = 0) const;
-  PortInfo output(uint32_t i, uint32_t program = 0) const;
+  // Shape sets: entry 0 is the default. Inputs and outputs are the same in every profile.
+  uint32_t entry_count() const;
+  uint32_t input_count(uint32_t entry = 0) const;
+  uint32_t output_count(uint32_t entry = 0) const;
+  PortInfo input(uint32_t i, uint32_t entry = 0) const;
+  PortInfo output(uint32_t i, uint32_t entry = 0) const;
   // Index of the input or output of that name, or -1.
-  int find_input(const char* name, uint32_t program = 0) const;
-  int find_output(const char* name, uint32_t program = 0) const;
+  int find_input(const char* name, uint32_t entry = 0) const;
+  int find_output(const char* name, uint32_t entry = 0) const;
 
+  // Plans of the model for different targets, such as "x86_64+avx2".
   uint32_t profile_count() const;
-  const char* profile_name(uint32_t i) const;
+  const char* profile_name(uint32_t profile) const;
+  const char* profile_target(uint32_t profile) const;
+  int find_profile(const char* name) const;  // or -1
+  // The one that sessions run unless they name another: the first that is planned for this machine's
+  // architecture or for any, else the first.
+  uint32_t default_profile() const;
   const char* producer() const;
 
-  // For people: the op and name of a step (or "" where names are stripped).
-  uint32_t step_count(uint32_t program = 0) const;
-  const char* step_op(uint32_t step, uint32_t program = 0) const;
-  const char* step_name(uint32_t step, uint32_t program = 0) const;
+  // Programs are what entries consist of: each entry of a profile is one, with the bodies of its control
+  // flow. Messages, StepInfo and Fallback count them over all profiles.
+  uint32_t program_count() const;
+  uint32_t entry_program(uint32_t entry, uint32_t profile) const;
+  uint32_t entry_program() const { return entry_program(0, default_profile()); }
+  // For people: the op and name of a step (or "" where names are stripped). Without a program: of
+  // entry_program().
+  uint32_t step_count(uint32_t program) const;
+  uint32_t step_count() const { return step_count(entry_program()); }
+  const char* step_op(uint32_t step, uint32_t program) const;
+  const char* step_op(uint32_t step) const { return step_op(step, entry_program()); }
+  const char* step_name(uint32_t step, uint32_t program) const;
+  const char* step_name(uint32_t step) const { return step_name(step, entry_program()); }
 
   const detail::ModelState* state() const { return state_; }
 

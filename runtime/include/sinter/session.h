@@ -70,11 +70,11 @@ struct SessionOptions {
   // more.
   std::span<Backend* const> backends = {};
   ThreadPool* threads = nullptr;
-  const char* profile = nullptr;  // null: the file's first
+  const char* profile = nullptr;  // by name; null: Model::default_profile()
   // Use only this backend and, for what it refuses, the model's kernels ("reference": only these). What the
   // plan puts into the memory of another backend is then in host memory. Null: as planned.
   const char* backend = nullptr;
-  uint32_t program = 0;
+  uint32_t entry = 0;  // which of the model's shape sets
   std::span<const Binding> bindings = {};
   // Memory for the session on devices. What is missing here the session takes from the backends (one block
   // each, when it is created) and returns in destroy().
@@ -101,7 +101,7 @@ struct DeviceRequirements {
 struct Requirements {
   size_t bytes = 0;     // all of the following
   size_t control = 0;   // step lists, operands, names of buffers
-  size_t arena = 0;     // the regions that the converter planned here: values, state, workspaces
+  size_t arena = 0;     // the entry's regions that the converter planned here: values, state, workspaces
   size_t prepared = 0;  // packed and widened weights, what backends keep, scratch to make them with
   size_t packed = 0;  // of `prepared`: weights that this session packs, each once for all steps that read it
   uint32_t device_count = 0;
@@ -115,6 +115,7 @@ struct StepInfo {
   uint32_t program = 0;
   uint32_t step = 0;
   const char* backend = "";  // that computes it
+  bool in_body = false;      // of a branch or a loop, not of the entry program
 };
 
 // Called around every step that runs, also those of branches and loop bodies. `after` may read the operands
@@ -166,6 +167,8 @@ class Session {
   // Sets state back to its initial values.
   void reset();
 
+  // Index of the profile that the session runs.
+  uint32_t profile() const;
   // Null: none. The observer must live until replaced. With one, the session waits for a device after each
   // step.
   void set_observer(const StepObserver* observer);

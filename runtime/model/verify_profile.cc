@@ -1,0 +1,130 @@
+// A profile as a whole: which programs it plans and has as entries, and that these are the same to callers as
+// those of the other profiles.
+#include <cstring>
+
+#include "runtime/model/verify.h"
+
+namespace sinter::detail {
+namespace {
+
+class ProfileVerifier {
+ public:
+  ProfileVerifier(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts)
+      : root_(*model.root), profile_(*root_.profiles()->Get(index)), mark_(index + 1), facts_(facts) {}
+
+  Status run() {
+    SINTER_RETURN_IF_ERROR(check_name());
+    SINTER_RETURN_IF_ERROR(check_plans());
+    SINTER_RETURN_IF_ERROR(check_entries());
+    return check_parts();
+  }
+
+ private:
+  Status check_name() const {
+    for (uint32_t i = 0; i + 1 < mark_; ++i)
+      SINTER_CHECK(std::strcmp(text(root_.profiles()->Get(i)->name()), text(profile_.name())) != 0,
+                   corrupt("two profiles have the same name"));
+    return ok_status();
+  }
+
+  Status check_plans() {
+    uint32_t next = 0;  // the first program that may come
+    for (uint32_t i = 0; i < length(profile_.plans()); ++i) {
+      const uint32_t program = profile_.plans()->Get(i)->program();
+      SINTER_CHECK(program >= next && program < facts_.size(),
+                   corrupt("a plan is out of order or of a program that does not exist"));
+      next = program + 1;
+      facts_[program].planned = mark_;
+    }
+    return ok_status();
+  }
+
+  Status check_entries() {
+    const auto entries = items(profile_.entries());
+    const auto first = items(root_.profiles()->Get(0)->entries());
+    SINTER_CHECK(!entries.empty() && entries.size() == first.size(),
+                 corrupt("a profile has %a entries and the first one has %b",
+                         static_cast<int64_t>(entries.size()), static_cast<int64_t>(first.size())));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      SINTER_CHECK(
+          entries[i] < facts_.size() && facts_[entries[i]].owner == nullptr &&
+              facts_[entries[i]].planned == mark_ && facts_[entries[i]].listed != mark_,
+          corrupt("an entry of a profile is a part of a program, is not planned, or is listed twice"));
+      facts_[entries[i]].listed = mark_;
+      const fb::Program &program = *facts_[entries[i]].program, &model = *facts_[first[i]].program;
+      SINTER_CHECK(same_ports(program, program.inputs(), model, model.inputs()) &&
+                       same_ports(program, program.outputs(), model, model.outputs()),
+                   corrupt("a profile has other inputs or outputs than the first one"));
+    }
+    return ok_status();
+  }
+
+  using Ports = flatbuffers::Vector<flatbuffers::Offset<fb::Port>>;
+  // By name, dtype and public dims.
+  static bool same_ports(const fb::Program& p, const Ports* ports, const fb::Program& q,
+                         const Ports* others) {
+    if (&p == &q) return true;
+    if (length(ports) != length(others)) return false;
+    for (uint32_t i = 0; i < length(ports); ++i) {
+      const fb::Port &a = *ports->Get(i), &b = *others->Get(i);
+      const fb::Value &x = *p.values()->Get(a.value()), &y = *q.values()->Get(b.value());
+      const auto dims = port_dims(a, x), wanted = port_dims(b, y);
+      if (std::strcmp(text(a.name()), text(b.name())) != 0 || x.dtype() != y.dtype() ||
+          dims.size() != wanted.size())
+        return false;
+      for (size_t d = 0; d < dims.size(); ++d)
+        if (dims[d] != wanted[d]) return false;
+    }
+    return true;
+  }
+
+  // Programs and their subprograms are planned together, and nothing else is.
+  Status check_parts() const {
+    for (uint32_t i = 0; i < length(profile_.plans()); ++i) {
+      const ProgramFacts& f = facts_[profile_.plans()->Get(i)->program()];
+      const auto at = [&](Status s) { return s.at(Where::kProgram, static_cast<int32_t>(f.index)); };
+      SINTER_CHECK(
+          f.owner == nullptr ? f.listed == mark_ : facts_[f.owner_index].planned == mark_,
+          at(corrupt("a profile plans a program that is neither an entry nor a part of a planned one")));
+      for (uint32_t s = 0; s < length(f.program->steps()); ++s)
+        for (const uint32_t sub : items(f.program->steps()->Get(s)->subprograms()))
+          SINTER_CHECK(facts_[sub].planned == mark_, at(corrupt("a profile does not plan a subprogram")));
+    }
+    return ok_status();
+  }
+
+  const fb::Model& root_;
+  const fb::Profile& profile_;
+  const uint32_t mark_;
+  const std::span<ProgramFacts> facts_;
+};
+
+}  // namespace
+
+const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program) {
+  const auto* list = profile.plans();
+  uint32_t lo = 0, hi = length(list);
+  while (lo < hi) {
+    const uint32_t mid = (lo + hi) / 2;
+    const fb::ProgramPlan* plan = list->Get(mid);
+    if (plan->program() == program) return plan;
+    if (plan->program() < program)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return nullptr;
+}
+
+Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,
+                      BumpArena scratch) {
+  SINTER_RETURN_IF_ERROR(ProfileVerifier(model, index, facts).run());
+  const fb::Profile& profile = *model.root->profiles()->Get(index);
+  for (const fb::ProgramPlan* plan : *profile.plans()) {
+    const Status status = verify_plan(model, profile, facts[plan->program()], scratch);
+    if (!status.ok()) return status.at(Where::kProgram, static_cast<int32_t>(plan->program()));
+  }
+  return ok_status();
+}
+
+}  // namespace sinter::detail
