@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "runtime/model/model_state.h"
+#include "converter/cli/file_view.h"
 
 namespace sinter::convert {
 
 ElidedValues::ElidedValues(const Model& model) : model_(model) {
-  const fb::Model& root = *model_.state()->root;
-  const fb::Program& program = *root.programs()->Get(0);
-  const fb::ProgramPlan& plan = *root.profiles()->Get(0)->programs()->Get(0);
+  const FileView view(model_);
+  const fb::Program& program = view.entry_program();
+  const fb::ProgramPlan& plan = view.entry_plan();
   for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
     const fb::Placement& at = *plan.placements()->Get(i);
     const fb::Value& v = *program.values()->Get(at.value());
@@ -57,14 +57,14 @@ void ElidedValues::show(size_t slot, const Use& use) const {
 }
 
 void ElidedValues::before(const Session& session, const Use& use) {
-  const auto* ports = model_.state()->root->programs()->Get(0)->inputs();
+  const auto* ports = FileView(model_).entry_program().inputs();
   for (uint32_t i = 0; i < session.input_count(); ++i)
     learn(static_cast<int32_t>(ports->Get(i)->value()), session.input(i));
   show(0, use);
 }
 
 void ElidedValues::after(const StepInfo& info, const OpCall& call, const Use& use) {
-  const fb::Step& step = *model_.state()->root->programs()->Get(0)->steps()->Get(info.step);
+  const fb::Step& step = *FileView(model_).entry_program().steps()->Get(info.step);
   const auto ids = detail::items(step.outputs());
   for (size_t i = 0; i < ids.size() && i < call.outputs.size(); ++i)
     if (call.outputs[i].present()) learn(ids[i], call.outputs[i]);

@@ -1,4 +1,4 @@
-// FileView: a file's tables with names resolved, for commands that show what is in it.
+// FileView: the tables of one of a file's profiles with names resolved, for commands that show what is in it.
 #pragma once
 
 #include <fmt/format.h>
@@ -13,9 +13,24 @@ namespace sinter::convert {
 
 class FileView {
  public:
-  explicit FileView(const Model& model) : root_(*model.state()->root) {}
+  explicit FileView(const Model& model) : FileView(model, model.default_profile()) {}
+  FileView(const Model& model, uint32_t profile)
+      : root_(*model.state()->root),
+        profile_(*root_.profiles()->Get(profile)),
+        entry_(model.entry_program(0, profile)) {}
   const fb::Model& root() const { return root_; }
-  const fb::Profile& profile() const { return *root_.profiles()->Get(0); }
+  const fb::Profile& profile() const { return profile_; }
+  // Programs that the profile plans, by their indices in the file, ascending.
+  std::vector<uint32_t> programs() const {
+    std::vector<uint32_t> list;
+    for (const fb::ProgramPlan* plan : *profile_.plans()) list.push_back(plan->program());
+    return list;
+  }
+  const fb::Program& program(uint32_t index) const { return *root_.programs()->Get(index); }
+  const fb::ProgramPlan& plan(uint32_t program) const { return *detail::find_plan(profile_, program); }
+  uint32_t entry() const { return entry_; }  // the default one
+  const fb::Program& entry_program() const { return program(entry_); }
+  const fb::ProgramPlan& entry_plan() const { return plan(entry_); }
 
   std::string name(int32_t index) const {
     const auto* names = root_.debug() != nullptr ? root_.debug()->names() : nullptr;
@@ -51,18 +66,19 @@ class FileView {
     return kind <= detail::length(profile().backends()) ? profile().backends()->Get(kind - 1u)->str() : "?";
   }
   std::string region_memory(uint32_t region) const {
-    return memory(profile().regions()->Get(region)->memory_kind());
+    return memory(entry_plan().regions()->Get(region)->memory_kind());
   }
   // The place of a value of the entry program; empty: it has none there.
   std::string value_memory(int32_t id) const {
-    const auto* all = profile().programs()->Get(0)->placements();
-    for (uint32_t i = 0; i < detail::length(all); ++i)
-      if (static_cast<int32_t>(all->Get(i)->value()) == id) return region_memory(all->Get(i)->region());
-    return {};
+    const fb::Placement* at =
+        id < 0 ? nullptr : detail::find_placement(entry_plan(), static_cast<uint32_t>(id));
+    return at != nullptr ? region_memory(at->region()) : std::string();
   }
 
  private:
   const fb::Model& root_;
+  const fb::Profile& profile_;
+  uint32_t entry_;
 };
 
 }  // namespace sinter::convert

@@ -152,7 +152,7 @@ struct HostSession::Threads {
 };
 
 HostSession::HostSession(const LoadedModel& loaded, const Options& options)
-    : loaded_(loaded), backends_(host_backends(options.backend)), asked_(options.backend) {
+    : loaded_(loaded), backends_(host_backends(options.backend)), asked_(options.backend), profile_(options.profile) {
   if (options.threads > 1) threads_ = std::make_unique<Threads>(options.threads);
   SessionOptions session_options = this->session_options();
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);
@@ -179,6 +179,7 @@ SessionOptions HostSession::session_options() const {
   SessionOptions options;
   options.backends = backends_;
   options.backend = asked_.empty() ? nullptr : asked_.c_str();
+  options.profile = profile_.empty() ? nullptr : profile_.c_str();
   if (threads_) options.threads = &threads_->pool;
   return options;
 }
@@ -209,21 +210,20 @@ const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const
 }
 
 std::string HostSession::step_backend(uint32_t program, uint32_t step) const {
-  const FileView view(loaded_.model());
-  const fb::StepPlan& plan = *view.profile().programs()->Get(program)->steps()->Get(step);
+  const FileView view(loaded_.model(), session_.profile());
+  const fb::StepPlan& plan = *view.plan(program).steps()->Get(step);
   if (plan.elided()) return "elided";
-  if (detail::is_control(*view.root().programs()->Get(program)->steps()->Get(step))) return "session";
+  if (detail::is_control(*view.program(program).steps()->Get(step))) return "session";
   if (const FallbackStep* f = fallback(program, step)) return f->backend;
   if (!asked_.empty()) return asked_;
   return detail::length(plan.candidates()) == 0 ? "reference" : view.candidates(plan)[0];
 }
 
 std::map<std::string, size_t> HostSession::backend_counts() const {
-  const FileView view(loaded_.model());
+  const FileView view(loaded_.model(), session_.profile());
   std::map<std::string, size_t> counts;
-  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p)
-    for (uint32_t s = 0; s < detail::length(view.root().programs()->Get(p)->steps()); ++s)
-      ++counts[step_backend(p, s)];
+  for (const uint32_t p : view.programs())
+    for (uint32_t s = 0; s < detail::length(view.program(p).steps()); ++s) ++counts[step_backend(p, s)];
   counts.erase("elided"), counts.erase("session");
   return counts;
 }

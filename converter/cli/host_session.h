@@ -73,7 +73,8 @@ class HostSession {
  public:
   struct Options {
     int threads = 1;
-    std::string backend;  // empty: as planned
+    std::string backend = {};  // empty: as planned
+    std::string profile = {};  // empty: Model::default_profile()
   };
   HostSession(const LoadedModel& loaded, const Options& options);
   ~HostSession();
@@ -117,6 +118,7 @@ class HostSession {
   std::unique_ptr<Threads> threads_;
   Requirements requirements_;
   std::string asked_;  // Options::backend
+  std::string profile_;  // Options::profile
   std::vector<FallbackStep> fallbacks_;
   std::map<std::pair<uint32_t, uint32_t>, size_t> fallback_at_;  // program and step: index of fallbacks_
   Session session_;

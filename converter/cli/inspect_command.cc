@@ -28,7 +28,7 @@ namespace {
 struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
-  std::string model, name, html, backend;
+  std::string model, name, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
 };
@@ -102,8 +102,8 @@ void add_memories(const FileView& view, const fb::Step& step, const fb::StepPlan
 
 nlohmann::json prepare_json(const FileView& view) {
   nlohmann::json list = nlohmann::json::array();
-  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
-    const fb::Program& program = *view.root().programs()->Get(p);
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
     for (uint32_t s = 0; s < detail::length(program.prepare()); ++s) {
       const fb::Step& step = *program.prepare()->Get(s);
       nlohmann::json entry{{"program", p}, {"step", s}};
@@ -118,9 +118,9 @@ nlohmann::json prepare_json(const FileView& view) {
 
 nlohmann::json steps_json(const FileView& view, const HostSession& host) {
   nlohmann::json list = nlohmann::json::array();
-  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
-    const fb::Program& program = *view.root().programs()->Get(p);
-    const fb::ProgramPlan& plan = *view.profile().programs()->Get(p);
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
+    const fb::ProgramPlan& plan = view.plan(p);
     for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
       const fb::Step& step = *program.steps()->Get(s);
       const fb::StepPlan& chosen = *plan.steps()->Get(s);
@@ -132,7 +132,7 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
                            {"workspace_bytes", chosen.workspace_bytes()},
                            {"max_threads", chosen.max_threads()}};
       add_operands(view, program, step, &entry);
-      if (p == 0) add_memories(view, step, chosen, &entry);
+      if (p == view.entry()) add_memories(view, step, chosen, &entry);
       entry["backend"] = host.step_backend(p, s);
       if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);
       list.push_back(entry);
@@ -143,8 +143,8 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
 
 nlohmann::json types_json(const FileView& view) {
   nlohmann::json list = nlohmann::json::array();
-  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
-    const fb::Program& program = *view.root().programs()->Get(p);
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
     for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
       const fb::Value& v = *program.values()->Get(i);
       const auto dims = detail::items(v.dims());
@@ -153,7 +153,7 @@ nlohmann::json types_json(const FileView& view) {
                       {"kind", kind_name(v.kind())},
                       {"type", dtype_name(static_cast<DType>(v.dtype()))},
                       {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
-      if (v.unit() > 0) list.back()["scale"] = v.unit(), list.back()["zero_point"] = v.zero();
+      if (v.scale() > 0) list.back()["scale"] = v.scale(), list.back()["zero_point"] = v.zero_point();
       if (v.kind() == fb::ValueKind::Prepared)
         list.back()["stored"] = stored_form(program, static_cast<int32_t>(i));
     }
@@ -189,12 +189,57 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
 HostSession::Options session_here(const FileView& view, HostSession::Options options) {
   if (!options.backend.empty()) return options;
   const std::vector<std::string> here = host_backend_names();
-  for (uint32_t r = 0; r < detail::length(view.profile().regions()); ++r)
+  for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r)
     if (const std::string memory = view.region_memory(r);
-        view.profile().regions()->Get(r)->memory_kind() > 0 &&
+        view.entry_plan().regions()->Get(r)->memory_kind() > 0 &&
         std::find(here.begin(), here.end(), memory) == here.end())
       options.backend = "reference";
   return options;
+}
+
+// The profile that is planned for the requested target; without one, the one that runs here.
+uint32_t profile_of(const Model& model, const InspectArguments& a) {
+  if (a.target.empty()) return model.default_profile();
+  std::string names;
+  for (uint32_t i = 0; i < model.profile_count(); ++i) {
+    if (a.target == model.profile_name(i)) return i;
+    names += fmt::format("{}{}", i == 0 ? "" : ", ", model.profile_name(i));
+  }
+  throw DataError(
+      fmt::format("{}: the file has no profile for target '{}'; it has {}", a.model, a.target, names));
+}
+
+// Of each profile: what it is planned for, and what its default entry takes in host memory.
+nlohmann::json profiles_json(const Model& model) {
+  nlohmann::json list = nlohmann::json::array();
+  for (uint32_t i = 0; i < model.profile_count(); ++i) {
+    const FileView view(model, i);
+    uint64_t arena = 0;
+    for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r)
+      if (const fb::Region& region = *view.entry_plan().regions()->Get(r); region.memory_kind() == 0)
+        arena += region.bytes();
+    nlohmann::json backends = nlohmann::json::array();
+    for (uint32_t b = 0; b < detail::length(view.profile().backends()); ++b)
+      backends.push_back(view.profile().backends()->Get(b)->str());
+    list.push_back({{"name", model.profile_name(i)},
+                    {"target", model.profile_target(i)},
+                    {"entries", model.entry_count()},
+                    {"programs", view.programs()},
+                    {"step_count", model.step_count(view.entry())},
+                    {"arena_bytes", arena},
+                    {"backends", backends},
+                    {"default", i == model.default_profile()}});
+  }
+  return list;
+}
+std::string profiles_text(const Model& model) {
+  std::string text;
+  if (model.profile_count() > 1)
+    for (const auto& p : profiles_json(model))
+      text += fmt::format("profile   {}: {} steps, arena {} bytes{}\n", p["name"].get<std::string>(),
+                          p["step_count"].dump(), p["arena_bytes"].dump(),
+                          p["default"].get<bool>() ? ", run here" : "");
+  return text;
 }
 
 // "xnnpack (9), reference (2)"
@@ -208,8 +253,9 @@ std::string backends_text(const HostSession& host) {
 void run_inspect(const InspectArguments& a) {
   check_outputs({{"--html", a.html}}, {{"the model", a.model}, {"--public-key", a.trust.file}});
   const LoadedModel loaded(a.model, a.trust.key());
-  const FileView view(loaded.model());
-  HostSession host(loaded, session_here(view, {a.threads, a.backend}));
+  const uint32_t profile = profile_of(loaded.model(), a);
+  const FileView view(loaded.model(), profile);
+  HostSession host(loaded, session_here(view, {a.threads, a.backend, loaded.model().profile_name(profile)}));
   const Requirements& need = host.requirements();
   const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
@@ -219,7 +265,8 @@ void run_inspect(const InspectArguments& a) {
   if (a.common.json) {
     nlohmann::json json = ports_json(loaded.model());
     json["producer"] = loaded.model().producer();
-    json["target"] = detail::text(view.profile().target());
+    json["target"] = loaded.model().profile_target(profile);
+    json["profiles"] = profiles_json(loaded.model());
     json["file_bytes"] = loaded.file().size();
     json["signed"] = signer.has_value();
     if (signer) json["key_id"] = signer->id(), json["public_key"] = signer->hex(), json["trusted"] = trusted;
@@ -229,7 +276,7 @@ void run_inspect(const InspectArguments& a) {
     json["session_bytes"] = need.bytes;
     json["packed_weights_bytes"] = sharing.packed_weights;
     json["sharing_session_bytes"] = sharing.session;
-    json["step_count"] = loaded.model().step_count();
+    json["step_count"] = loaded.model().step_count(view.entry());
     json["backends"] = host.backend_counts();
     json["fallbacks"] = fallbacks_json(host);
     json["weight_bytes"] = weights.all;
@@ -241,7 +288,7 @@ void run_inspect(const InspectArguments& a) {
     return;
   }
   if (!a.steps && !a.memory && !a.types) {
-    fmt::print("{}", ports_text(loaded.model()));
+    fmt::print("{}{}", ports_text(loaded.model()), profiles_text(loaded.model()));
     fmt::print(
         "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
         "  {} bytes, {} of them "
@@ -251,7 +298,7 @@ void run_inspect(const InspectArguments& a) {
         "machine, {} of them packed weights\n"
         "session   {} bytes in all\n"
         "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
-        detail::text(view.profile().target()), signer_text(signer, trusted), loaded.model().step_count(),
+        loaded.model().profile_target(profile), signer_text(signer, trusted), loaded.model().step_count(view.entry()),
         backends_text(host), host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(),
         weights.all, weights.widened, need.arena, need.prepared, need.packed, need.bytes,
         sharing.packed_weights, sharing.session);
@@ -372,6 +419,8 @@ void add_inspect(CLI::App& app, Outcome&) {
   c->add_flag("--types", a->types, "Every value's type and shape");
   c->add_option("--threads", a->threads, "Of a session on N threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Of a session that uses this backend wherever it can");
+  c->add_option("--target", a->target,
+                "Of the profile that is planned for this target, instead of the one that runs here");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_inspect(*a); });

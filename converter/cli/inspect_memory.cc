@@ -12,8 +12,8 @@ constexpr size_t kBar = 50;
 
 // What memory_drawing() reads of a conversion's report, from the file.
 nlohmann::json drawn(const FileView& view) {
-  const fb::Program& program = *view.root().programs()->Get(0);
-  const fb::ProgramPlan& plan = *view.profile().programs()->Get(0);
+  const fb::Program& program = view.entry_program();
+  const fb::ProgramPlan& plan = view.entry_plan();
   nlohmann::json steps = nlohmann::json::array(), values = nlohmann::json::array(),
                  placements = nlohmann::json::array();
   for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
@@ -43,9 +43,8 @@ nlohmann::json drawn(const FileView& view) {
                           {"alias_of", p.alias_of()}});
   }
   nlohmann::json regions = nlohmann::json::array();
-  for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i)
-    regions.push_back(
-        {{"memory", view.region_memory(i)}, {"bytes", view.profile().regions()->Get(i)->bytes()}});
+  for (uint32_t i = 0; i < detail::length(plan.regions()); ++i)
+    regions.push_back({{"memory", view.region_memory(i)}, {"bytes", plan.regions()->Get(i)->bytes()}});
   return {{"plan", steps}, {"values", values}, {"placements", placements}, {"regions", regions}};
 }
 
@@ -72,7 +71,8 @@ WeightBytes::WeightBytes(const fb::Model& root) {
           if (const int32_t c = program->values()->Get(static_cast<uint32_t>(id))->constant(); c >= 0)
             read[static_cast<size_t>(c)] = true;
   for (size_t i = 0; i < read.size(); ++i) {
-    const uint64_t bytes = root.constants()->Get(static_cast<uint32_t>(i))->length();
+    const fb::Constant& c = *root.constants()->Get(static_cast<uint32_t>(i));
+    const auto bytes = static_cast<uint64_t>(detail::constant_bytes(c));
     all += bytes;
     if (read[i]) widened += bytes;
   }
@@ -80,15 +80,15 @@ WeightBytes::WeightBytes(const fb::Model& root) {
 
 nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   nlohmann::json placements = nlohmann::json::array();
-  for (uint32_t p = 0; p < detail::length(view.root().programs()); ++p) {
-    const fb::Program& program = *view.root().programs()->Get(p);
-    const fb::ProgramPlan& plan = *view.profile().programs()->Get(p);
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
+    const fb::ProgramPlan& plan = view.plan(p);
     for (uint32_t i = 0; i < detail::length(plan.placements()); ++i) {
       const fb::Placement& at = *plan.placements()->Get(i);
       placements.push_back(
           {{"program", p},
            {"value", view.value(program, static_cast<int32_t>(at.value()))},
-           {"region", p == 0 ? nlohmann::json(at.region()) : nlohmann::json()},
+           {"region", p == view.entry() ? nlohmann::json(at.region()) : nlohmann::json()},
            {"offset", at.offset()},
            {"bytes", at.bytes()},
            {"first_step", at.first_step()},
@@ -100,17 +100,15 @@ nlohmann::json memory_json(const FileView& view, const Requirements& need) {
   nlohmann::json regions = nlohmann::json::array();
   const nlohmann::json plan = drawn(view);
   std::vector<uint64_t> live;  // in all regions
-  for (uint32_t i = 0; i < detail::length(view.profile().regions()); ++i) {
-    const fb::Region& r = *view.profile().regions()->Get(i);
+  for (uint32_t i = 0; i < detail::length(view.entry_plan().regions()); ++i) {
+    const fb::Region& r = *view.entry_plan().regions()->Get(i);
     const std::vector<uint64_t> here = live_bytes(plan, i);
     live.resize(here.size());
     std::transform(here.begin(), here.end(), live.begin(), live.begin(), std::plus<>());
-    regions.push_back({{"kind", r.kind() == fb::RegionKind::State ? "state" : "arena"},
-                       {"memory", view.region_memory(i)},
+    regions.push_back({{"memory", view.region_memory(i)},
                        {"live_bytes", here},
                        {"bytes", r.bytes()},
-                       {"alignment", r.alignment()},
-                       {"padding", r.padding()}});
+                       {"padding", kReadPadding}});
   }
   nlohmann::json devices = nlohmann::json::array();
   for (const DeviceRequirements& d : need.on_devices())
@@ -132,9 +130,8 @@ std::string memory_text(const FileView& view, const Requirements& need) {
   const nlohmann::json m = memory_json(view, need);
   std::string text;
   for (const auto& r : m["regions"])
-    text += fmt::format("region {}  {} bytes of {} memory, alignment {}, padding {}\n",
-                        r["kind"].get<std::string>(), r["bytes"].dump(), r["memory"].get<std::string>(),
-                        r["alignment"].dump(), r["padding"].dump());
+    text += fmt::format("region    {} bytes of {} memory, padding {}\n", r["bytes"].dump(),
+                        r["memory"].get<std::string>(), r["padding"].dump());
   text += fmt::format("prepared {} bytes, {} of them packed weights, control {} bytes, session {} bytes\n",
                       need.prepared, need.packed, need.control, need.bytes);
   for (const DeviceRequirements& d : need.on_devices())
@@ -155,7 +152,7 @@ std::string memory_text(const FileView& view, const Requirements& need) {
                         p["value"].get<std::string>(),
                         p["alias_of"].is_null() ? "" : "  (on " + p["alias_of"].get<std::string>() + ")");
   }
-  const fb::Program& program = *view.root().programs()->Get(0);
+  const fb::Program& program = view.entry_program();
   for (const auto& region : regions) {
     const auto live = region["live_bytes"].get<std::vector<uint64_t>>();
     const uint64_t most = live.empty() ? 0 : *std::max_element(live.begin(), live.end());

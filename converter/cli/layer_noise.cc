@@ -34,15 +34,15 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
 
 std::optional<QuantParams> params_of(const fb::Value& v) {
   const auto type = static_cast<DType>(v.dtype());
-  if (v.unit() <= 0 || quant_range(type).max == 0) return std::nullopt;
-  return QuantParams{type, static_cast<double>(v.unit()), v.zero()};
+  if (v.scale() <= 0 || quant_range(type).max == 0) return std::nullopt;
+  return QuantParams{type, static_cast<double>(v.scale()), v.zero_point()};
 }
 
 }  // namespace
 
 std::vector<std::vector<StepValue>> step_values(const Model& model) {
   const fb::Model& root = *model.state()->root;
-  const fb::Program& program = *root.programs()->Get(0);
+  const fb::Program& program = *root.programs()->Get(model.entry_program());
   const auto text = [](const auto* list, int32_t index) {
     return list != nullptr && index >= 0 && static_cast<uint32_t>(index) < list->size()
                ? list->Get(static_cast<uint32_t>(index))->str()
@@ -68,9 +68,9 @@ std::vector<std::vector<StepValue>> step_values(const Model& model) {
 }
 
 bool has_quantized_values(const Model& model) {
-  const fb::Program& program = *model.state()->root->programs()->Get(0);
+  const fb::Program& program = *model.state()->root->programs()->Get(model.entry_program());
   for (uint32_t i = 0; i < detail::length(program.values()); ++i)
-    if (program.values()->Get(i)->unit() > 0) return true;
+    if (program.values()->Get(i)->scale() > 0) return true;
   return false;
 }
 
@@ -86,7 +86,7 @@ void ExactLayers::run(HostSession& session) {
         Constant::of<double>(DType::kFloat64, Dims(v.dims, v.dims + v.rank), std::span<const double>(items));
   }
   const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-    if (info.program != 0) return;
+    if (info.in_body) return;
     auto& me = *static_cast<ExactLayers*>(self);
     const std::vector<StepValue>& values = me.values_[info.step];
     for (size_t i = 0; i < call.outputs.size() && i < values.size(); ++i) me.keep(values[i], call.outputs[i]);
@@ -138,7 +138,7 @@ LayerNoise::LayerNoise(const Model& model) : model_(model), values_(step_values(
 Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Judge& judge) {
   exact_ = &exact, judge_ = &judge;
   const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-    if (info.program != 0) return;
+    if (info.in_body) return;
     auto& me = *static_cast<LayerNoise*>(self);
     const size_t count = std::min(call.outputs.size(), me.values_[info.step].size());
     for (size_t i = 0; i < count; ++i) me.look(info.step, i, call.op, call.outputs[i]);

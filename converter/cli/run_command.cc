@@ -117,7 +117,7 @@ class Profiler {
     const char* backend = "";
   };
   void add(const StepInfo& info) {
-    if (info.program != 0) return;  // a body's time belongs to its step, which is not observed from outside
+    if (info.in_body) return;  // a body's time belongs to its step, which is not observed from outside
     Time& t = times_[info.step];
     t.seconds += std::chrono::duration<double>(Clock::now() - start_).count();
     t.backend = info.backend;

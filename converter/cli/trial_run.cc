@@ -74,7 +74,7 @@ class StepResults {
   using Use = std::function<void(uint32_t step, size_t output, const TensorView& v)>;
   static void run(HostSession& session, const Use& use) {
     const auto after = [](void* self, const StepInfo& info, const OpCall& call) {
-      if (info.program != 0) return;
+      if (info.in_body) return;
       for (size_t i = 0; i < call.outputs.size(); ++i)
         (*static_cast<const Use*>(self))(info.step, i, call.outputs[i]);
     };

@@ -311,6 +311,18 @@ class Files(Case):
 
 
 class Run(Case):
+    def test_inspect_shows_every_profile(self):
+        file = os.path.join(cli.REPO, "tests", "format", "corpus", "v3_profiles.sinter")
+        shown = json.loads(self.says(0, "inspect", file, "--json").out)
+        self.assertEqual([(p["name"], p["target"], p["step_count"], p["default"]) for p in shown["profiles"]],
+                         [("branches", "elsewhere", 1, False), ("selects", "here", 3, True)])
+        self.assertEqual(shown["step_count"], 3)
+        for name, operations in (("branches", ["If", "Add", "Mul"]), ("selects", ["Add", "Mul", "Where"])):
+            steps = json.loads(self.says(0, "inspect", file, "--steps", "--target", name, "--json").out)["steps"]
+            self.assertEqual([s["op"] for s in steps], operations)
+        self.says(0, "inspect", file, words=("branches: 1 steps", "selects: 3 steps", "run here"))
+        self.says(5, "inspect", file, "--target", "nothing", words=("no profile", "'nothing'", "branches, selects"), lines=1)
+
     def outputs(self, *extra, source="x.npz", code=0):
         out = self.path("y.npz")
         if os.path.exists(out):
@@ -767,7 +779,7 @@ class Backends(Case):
 class Memories(Case):
     """A plan with steps in the memory of a backend that this program does not have."""
 
-    FILE = os.path.join(cli.REPO, "tests", "format", "corpus", "v1_memories.sinter")
+    FILE = os.path.join(cli.REPO, "tests", "format", "corpus", "v3_memories.sinter")
 
     def test_inspect_names_them(self):
         self.says(0, "inspect", self.FILE, "--memory", words=("far",))
