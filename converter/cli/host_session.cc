@@ -152,7 +152,10 @@ struct HostSession::Threads {
 };
 
 HostSession::HostSession(const LoadedModel& loaded, const Options& options)
-    : loaded_(loaded), backends_(host_backends(options.backend)), asked_(options.backend), profile_(options.profile) {
+    : loaded_(loaded),
+      backends_(host_backends(options.backend)),
+      asked_(options.backend),
+      profile_(options.profile) {
   if (options.threads > 1) threads_ = std::make_unique<Threads>(options.threads);
   SessionOptions session_options = this->session_options();
   Result<Requirements> need = Session::requirements(loaded.model(), session_options);

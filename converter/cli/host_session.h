@@ -117,7 +117,7 @@ class HostSession {
   struct Threads;
   std::unique_ptr<Threads> threads_;
   Requirements requirements_;
-  std::string asked_;  // Options::backend
+  std::string asked_;    // Options::backend
   std::string profile_;  // Options::profile
   std::vector<FallbackStep> fallbacks_;
   std::map<std::pair<uint32_t, uint32_t>, size_t> fallback_at_;  // program and step: index of fallbacks_

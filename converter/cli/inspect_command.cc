@@ -298,10 +298,11 @@ void run_inspect(const InspectArguments& a) {
         "machine, {} of them packed weights\n"
         "session   {} bytes in all\n"
         "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
-        loaded.model().profile_target(profile), signer_text(signer, trusted), loaded.model().step_count(view.entry()),
-        backends_text(host), host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(),
-        weights.all, weights.widened, need.arena, need.prepared, need.packed, need.bytes,
-        sharing.packed_weights, sharing.session);
+        loaded.model().profile_target(profile), signer_text(signer, trusted),
+        loaded.model().step_count(view.entry()), backends_text(host),
+        host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
+        weights.widened, need.arena, need.prepared, need.packed, need.bytes, sharing.packed_weights,
+        sharing.session);
   }
   if (a.steps)
     for (const auto& s : prepare_json(view)) {
