@@ -1,7 +1,7 @@
 // Tables with an answer for every operation: rules of a pass, rates of a cost.
 //
 //   constexpr OpRow<Rule> kRules[] = {{Op::kConv, product}, {WorkKind::kControl, nullptr}, ...};
-//   static_assert(unanswered(kRules) == Op{}, "...");      // names the operation that has no row
+//   static_assert(unanswered(kRules) == Op{}, "...");      // fails while an operation has no row
 //   const Rule rule = answer_for(kRules, node.op());
 //
 // A row is for one operation, or for all of a kind of work that have no row of their own. A table states what
