@@ -44,7 +44,7 @@ std::vector<LengthId> Lengths::element_symbols(ValueId v) {
                          "",
                          value.dtype,
                          DType::kInt64,
-                         "op.compute",
+                         TypeRule::kOpCompute,
                          "lengths are computed in int64",
                          TypeEffect::kCast,
                          {}});

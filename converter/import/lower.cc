@@ -220,8 +220,15 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
     return kUnknown;
   }
   graph_.value(cast[0]).extents = graph_.value(value).extents;
-  ledger().add(
-      {name, "", "", before, it->second, "keep", "requested on the command line", TypeEffect::kCast, {}});
+  ledger().add({name,
+                "",
+                "",
+                before,
+                it->second,
+                TypeRule::kKeep,
+                "requested on the command line",
+                TypeEffect::kCast,
+                {}});
   return cast[0];
 }
 

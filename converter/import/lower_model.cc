@@ -115,7 +115,7 @@ void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
                              "",
                              claim.dtype,
                              value.dtype,
-                             "claim.metadata",
+                             TypeRule::kClaimMetadata,
                              "the file's value_info names another type than the operators give",
                              TypeEffect::kDeclared,
                              {}});

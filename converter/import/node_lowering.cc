@@ -212,7 +212,7 @@ bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vect
                           node_.op_type,
                           from,
                           to,
-                          "const.retype",
+                          TypeRule::kConstRetype,
                           "no value of less than a byte exists while running",
                           TypeEffect::kRetyped,
                           {}});
@@ -286,7 +286,7 @@ ValueId NodeLowering::cast(ValueId v, DType to) {
                           node_.op_type,
                           dtype(v),
                           to,
-                          "op.compute",
+                          TypeRule::kOpCompute,
                           fmt::format("{} is computed in {} here", node_.op_type, dtype_name(to)),
                           TypeEffect::kCast,
                           {}});

@@ -134,7 +134,7 @@ void NodeLowering::drop_needless_bounds() {
                           node_.op_type,
                           c->dtype(),
                           c->dtype(),
-                          "input.table",
+                          TypeRule::kInputTable,
                           fmt::format("no {} is beyond this bound", dtype_name(dtype(inputs_[0]))),
                           TypeEffect::kKept,
                           {}});

@@ -34,7 +34,7 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
                                "",
                                declared,
                                computed,
-                               "output.declared",
+                               TypeRule::kOutputDeclared,
                                "no value of less than a byte exists while running; the numbers are the same",
                                TypeEffect::kDeclared,
                                {}});
@@ -55,7 +55,7 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
                              "output",
                              computed,
                              declared,
-                             "output.declared",
+                             TypeRule::kOutputDeclared,
                              "the model's output keeps its declared type",
                              TypeEffect::kCast,
                              {}});
@@ -76,7 +76,7 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
                            "",
                            declared,
                            computed,
-                           "output.declared",
+                           TypeRule::kOutputDeclared,
                            "the computed type cannot be the declared one without losing values",
                            TypeEffect::kDeclared,
                            {}});

@@ -7,6 +7,15 @@
 
 namespace sinter::convert {
 
+const char* rule_id(TypeRule rule) {
+  static constexpr const char* kIds[] = {
+#define SINTER_TYPE_RULE(name, id, ...) id,
+#include "converter/ir/rules.def"
+#undef SINTER_TYPE_RULE
+  };
+  return kIds[static_cast<size_t>(rule)];
+}
+
 const char* effect_name(TypeEffect effect) {
   switch (effect) {
     case TypeEffect::kCast:
@@ -37,7 +46,7 @@ nlohmann::json to_json(const TypeDecision& d) {
                          {"op", d.op},
                          {"before", dtype_name(d.before)},
                          {"after", dtype_name(d.after)},
-                         {"rule", d.rule},
+                         {"rule", rule_id(d.rule)},
                          {"reason", d.reason},
                          {"effect", effect_name(d.effect)},
                          {"requests", requests}};
@@ -60,7 +69,7 @@ std::string to_line(const TypeDecision& d) {
   if (!d.node.empty() || !d.op.empty()) text += fmt::format(" for node '{}' ({})", d.node, d.op);
   text += d.before == d.after ? fmt::format(": {}", dtype_name(d.before))
                               : fmt::format(": {} -> {}", dtype_name(d.before), dtype_name(d.after));
-  text += fmt::format(", {} [{}] {}", effect_name(d.effect), d.rule, d.reason);
+  text += fmt::format(", {} [{}] {}", effect_name(d.effect), rule_id(d.rule), d.reason);
   if (d.largest_scale > 0) text += fmt::format("; scale {}, zero point {}", d.largest_scale, d.zero_point);
   return text;
 }
@@ -76,15 +85,9 @@ void TypeLedger::rewind(size_t size) {
   }
 }
 
-bool TypeLedger::covers(const std::string& node, const std::string& value) const {
-  return std::any_of(items_.begin(), items_.end(), [&](const TypeDecision& d) {
-    return (!node.empty() && d.node == node) || (!value.empty() && d.value == value);
-  });
-}
-
 std::map<std::string, size_t> TypeLedger::by_rule() const {
   std::map<std::string, size_t> counts;
-  for (const TypeDecision& d : items_) ++counts[d.rule];
+  for (const TypeDecision& d : items_) ++counts[rule_id(d.rule)];
   return counts;
 }
 

@@ -16,6 +16,15 @@
 
 namespace sinter::convert {
 
+// The rules that decide. An entry can only name a rule that has a row in rules.def.
+enum class TypeRule : uint8_t {
+#define SINTER_TYPE_RULE(name, ...) k##name,
+#include "converter/ir/rules.def"
+#undef SINTER_TYPE_RULE
+};
+// "promote.float": the id in reports, files and docs/types.md.
+const char* rule_id(TypeRule rule);
+
 enum class TypeEffect {
   kCast,       // the value is converted for this reader while running
   kRetyped,    // a constant is stored in another type for this reader
@@ -41,7 +50,7 @@ struct TypeDecision {
   std::string value;     // name of the value; of an inner one: what the node's operand is called
   std::string node, op;  // the reader; empty: all of them
   DType before = DType::kNone, after = DType::kNone;
-  std::string rule;    // an id of docs/types.md
+  TypeRule rule{};
   std::string reason;  // one sentence
   TypeEffect effect = TypeEffect::kCast;
   std::vector<TypeRequest> requests;  // competing ones, where there are several
@@ -69,9 +78,7 @@ class TypeLedger {
   size_t size() const { return items_.size(); }
   // Forgets what was decided since: a body that is typed again.
   void rewind(size_t size);
-  // Is an entry about this node's own work, or about the value?
-  bool covers(const std::string& node, const std::string& value) const;
-  // How often each rule decided.
+  // How often each rule decided, by id.
   std::map<std::string, size_t> by_rule() const;
 
  private:

@@ -55,7 +55,7 @@ class DropRoundings {
                             node.origin,
                             value.dtype,
                             DType::kFloat32,
-                            "cast.norm",
+                            TypeRule::kCastNorm,
                             "a normalized value is not rounded on its way to what is computed in float32",
                             TypeEffect::kWidened,
                             {}});

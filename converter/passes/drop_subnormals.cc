@@ -76,7 +76,7 @@ class DropSubnormals {
                             node.origin,
                             c->dtype(),
                             c->dtype(),
-                            "weight.tiny",
+                            TypeRule::kWeightTiny,
                             std::to_string(count) +
                                 " numbers below 1.2e-38 become 0: they change no sum by " +
                                 "more than 1e-30, and slow every run",

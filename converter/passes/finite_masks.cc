@@ -76,7 +76,7 @@ class FiniteMasks {
                             node.origin,
                             c->dtype(),
                             c->dtype(),
-                            "mask.inf",
+                            TypeRule::kMaskInf,
                             "infinity would give NaN before the softmax; 1e30 masks as well",
                             TypeEffect::kReplaced,
                             {}});
@@ -97,7 +97,7 @@ class FiniteMasks {
                             e_.node(down).origin,
                             t,
                             DType::kFloat32,
-                            "mask.inf",
+                            TypeRule::kMaskInf,
                             "the cast makes a mask infinite, which gives NaN before the softmax",
                             TypeEffect::kWidened,
                             {}});

@@ -16,7 +16,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr const char* kRule = "compute.float16";
+constexpr TypeRule kRule = TypeRule::kComputeFloat16;
 
 bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
   return node.op() == Op::kCast && graph.value(node.inputs[0]).dtype == from &&

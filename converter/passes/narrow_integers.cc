@@ -72,7 +72,7 @@ class NarrowIntegers {
                               node.origin,
                               DType::kInt64,
                               DType::kInt32,
-                              "narrow.i64",
+                              TypeRule::kNarrowI64,
                               fmt::format("proven to be in {} .. {}", ranges[k].low, ranges[k].high),
                               old.constant ? TypeEffect::kRetyped : TypeEffect::kNarrowed,
                               {}});

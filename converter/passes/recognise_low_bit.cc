@@ -141,7 +141,7 @@ class LowBitRecogniser {
                             e_.node(n).origin,
                             e_.value(id).dtype,
                             w.dtype,
-                            "unpack.lowbit",
+                            TypeRule::kUnpackLowbit,
                             reason,
                             TypeEffect::kRetyped,
                             {}});

@@ -183,9 +183,9 @@ class Retyping {
          node.origin,
          value.dtype,
          DType::kFloat32,
-         !wider ? "narrow.f64"
-         : sum  ? "accumulate.wide"
-                : "promote.float",
+         !wider ? TypeRule::kNarrowF64
+         : sum  ? TypeRule::kAccumulateWide
+                : TypeRule::kPromoteFloat,
          !wider ? "requested on the command line"
          : sum  ? "sums are kept in float32, which neither overflows nor stalls where the model's type would"
                 : "computed in float32, which holds every value of the model's type",

@@ -48,7 +48,7 @@ struct Chosen {
   std::set<std::string> nodes, values;
   explicit Chosen(const TypeLedger& ledger) {
     for (const TypeDecision& d : ledger.all())
-      if (d.rule == "compute.float16" && d.effect == TypeEffect::kNarrowed)
+      if (d.rule == TypeRule::kComputeFloat16 && d.effect == TypeEffect::kNarrowed)
         nodes.insert(d.node), values.insert(d.value);
   }
   bool has(const Graph& graph, const Node& node) const {

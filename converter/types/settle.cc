@@ -59,7 +59,7 @@ class Solver {
   }
 
  private:
-  void decide(size_t i, DType to, const char* rule, std::string reason, bool doubtful = false) {
+  void decide(size_t i, DType to, TypeRule rule, std::string reason, bool doubtful = false) {
     if (facts_[i].dtype == to) return;
     result_.operands[i] = {to, rule, std::move(reason), doubtful};
   }
@@ -73,7 +73,7 @@ class Solver {
     if (is_float(f.dtype)) {
       if (!f.constant)
         return decide(
-            i, DType::kInt64, "input.table",
+            i, DType::kInt64, TypeRule::kInputTable,
             fmt::format("{} is an index but comes as {}; fractions are cut off", f.name, name(f.dtype)),
             true);
       for (const double v : f.constant->as_doubles())
@@ -86,7 +86,7 @@ class Solver {
     if (f.dtype == DType::kUint64 && f.constant && !survives(*f.constant, DType::kInt64, true))
       return refuse(fmt::format("{} is uint64 and holds more than int64 can, as which it is read", f.name),
                     "store it as int64");
-    decide(i, DType::kInt64, "input.table", "an index, an axis or a count");
+    decide(i, DType::kInt64, TypeRule::kInputTable, "an index, an axis or a count");
   }
 
   void truth(size_t i) {
@@ -95,10 +95,10 @@ class Solver {
     if (f.constant)
       if (const auto fraction = fraction_as_truth(*f.constant))
         return decide(
-            i, DType::kBool, "input.table",
+            i, DType::kBool, TypeRule::kInputTable,
             fmt::format("{} is a truth value and holds {}; what is not zero is true", f.name, *fraction),
             true);
-    decide(i, DType::kBool, "input.table", "a truth value is required: what is not zero is true");
+    decide(i, DType::kBool, TypeRule::kInputTable, "a truth value is required: what is not zero is true");
   }
 
   void lead(size_t i, char word) {
@@ -183,8 +183,8 @@ class Solver {
                                 f.name, name(f.dtype), name(to), stray(*f.constant, to)),
                     "round it in the model, or cast the other operands to a floating-point type");
     if (f.constant) return explain(i, to);
-    decide(i, to, "input.table", fmt::format("{} comes as {}; fractions are cut off", f.name, name(f.dtype)),
-           true);
+    decide(i, to, TypeRule::kInputTable,
+           fmt::format("{} comes as {}; fractions are cut off", f.name, name(f.dtype)), true);
   }
 
   // The first value that is lost.
@@ -315,37 +315,38 @@ class Solver {
     const OperandFact& f = facts_[i];
     if (f.dtype == to) return;
     const std::string what = fmt::format("the operands meet in {}", name(to));
-    if (f.dtype == DType::kBool) return decide(i, to, "promote.bool", "0 and 1 as numbers; " + what);
+    if (f.dtype == DType::kBool) return decide(i, to, TypeRule::kPromoteBool, "0 and 1 as numbers; " + what);
     // An integer that not even float64 holds.
     const bool lossy =
         f.constant && is_integer(f.dtype) && is_float(to) && !survives(*f.constant, DType::kFloat64, true);
     if (lossy)
-      return decide(i, to, literal(i) ? "literal.weak" : "const.retype",
+      return decide(i, to, literal(i) ? TypeRule::kLiteralWeak : TypeRule::kConstRetype,
                     fmt::format("{} is {} and holds integers of more than 53 bits, which {} rounds", f.name,
                                 name(f.dtype), name(to)),
                     true);
     if (f.constant && literal(i))
-      return decide(i, to, "literal.weak", "a lone number takes the type of what it meets");
+      return decide(i, to, TypeRule::kLiteralWeak, "a lone number takes the type of what it meets");
     if (f.constant)
-      return decide(i, to, "const.retype", "rounded once from the stored type for this node alone");
+      return decide(i, to, TypeRule::kConstRetype, "rounded once from the stored type for this node alone");
     if (f.dtype == DType::kFloat64 && is_float(to))
-      return decide(i, to, "narrow.f64",
+      return decide(i, to, TypeRule::kNarrowF64,
                     f.bounded ? "its size is bounded and the other operands are no more precise"
                               : "it enters a long sum with operands that are no more precise");
-    if (is_float(f.dtype) && is_float(to)) return decide(i, to, "promote.float", what);
+    if (is_float(f.dtype) && is_float(to)) return decide(i, to, TypeRule::kPromoteFloat, what);
     if (!is_float(f.dtype) && is_float(to)) {
       if (wants_float_ && leaders_.size() == 1)
-        return decide(i, to, f.dtype == DType::kUint8 ? "image.u8" : "promote.int-float",
+        return decide(i, to, f.dtype == DType::kUint8 ? TypeRule::kImageU8 : TypeRule::kPromoteIntFloat,
                       "the operator takes floating-point numbers");
-      if (f.dtype == DType::kUint8 && rules_.sums) return decide(i, to, "image.u8", what);
+      if (f.dtype == DType::kUint8 && rules_.sums) return decide(i, to, TypeRule::kImageU8, what);
       return decide(
-          i, to, "promote.int-float",
+          i, to, TypeRule::kPromoteIntFloat,
           to == DType::kFloat64 ? "integers of this width are not all float32 numbers; " + what : what);
     }
-    if (is_float(f.dtype)) return decide(i, to, "const.retype", what);
+    if (is_float(f.dtype)) return decide(i, to, TypeRule::kConstRetype, what);
     if (rules_.grows)
-      return decide(i, to, "promote.int", fmt::format("results of many {} need more bits", name(f.dtype)));
-    decide(i, to, "promote.int", what);
+      return decide(i, to, TypeRule::kPromoteInt,
+                    fmt::format("results of many {} need more bits", name(f.dtype)));
+    decide(i, to, TypeRule::kPromoteInt, what);
   }
 
   const OperandRules& rules_;

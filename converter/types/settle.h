@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "converter/ir/constant.h"
+#include "converter/ir/ledger.h"
 #include "converter/types/operand_rules.h"
 #include "runtime/core/dtype.h"
 
@@ -36,7 +37,7 @@ struct ResultFact {
 
 struct OperandSettlement {
   DType type = DType::kNone;  // what it becomes; kNone: stays
-  const char* rule = "";
+  TypeRule rule{};            // by which, where it becomes something
   std::string reason;
   bool doubtful = false;  // worth a warning
 };

@@ -36,7 +36,7 @@ const Value& result_of(const Graph& graph, Op op, int which = 0) {
 // The reason that the ledger gives for what stays float32; empty: none.
 std::string kept(const Graph& graph) {
   for (const TypeDecision& d : graph.ledger->all())
-    if (d.rule == "compute.float16" && d.effect == TypeEffect::kKept) return d.reason;
+    if (d.rule == TypeRule::kComputeFloat16 && d.effect == TypeEffect::kKept) return d.reason;
   return {};
 }
 
@@ -168,8 +168,15 @@ TEST(Float16, TheModelsOwnTypesDecide) {
     const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8), b = half_conv(s, a, 8, 8);
     s.graph.value(a).name = "first";
     s.output(b);
-    s.graph.ledger->add(
-        {"first", "", "Conv", type, DType::kFloat32, "accumulate.wide", "why", TypeEffect::kWidened, {}});
+    s.graph.ledger->add({"first",
+                         "",
+                         "Conv",
+                         type,
+                         DType::kFloat32,
+                         TypeRule::kAccumulateWide,
+                         "why",
+                         TypeEffect::kWidened,
+                         {}});
     EXPECT_EQ(apply_float16(s), 1);
     EXPECT_EQ(result_of(s.graph, Op::kConv, type == DType::kFloat16 ? 0 : 1).dtype, DType::kFloat16);
     EXPECT_EQ(result_of(s.graph, Op::kConv, type == DType::kFloat16 ? 1 : 0).dtype, DType::kFloat32);

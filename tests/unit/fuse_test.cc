@@ -90,7 +90,7 @@ TEST(DropSubnormals, WhereWhatTheyMultiplyIsBounded) {
   EXPECT_EQ(numbers(1, 1)[1], kept);
   EXPECT_EQ(numbers(4, 1), (std::vector<double>{1, 0, 0, normal}));
   EXPECT_EQ(numbers(4, 2), (std::vector<double>{0, 2}));
-  EXPECT_EQ(s.graph.ledger->all().at(0).rule, "weight.tiny");
+  EXPECT_EQ(s.graph.ledger->all().at(0).rule, TypeRule::kWeightTiny);
 }
 
 TEST(FoldScale, AMaskDoesNotSwallowTheBias) {

@@ -260,7 +260,7 @@ bool lower_if(NodeLowering& n) {
                                "If",
                                g->value(g->outputs[i]).dtype,
                                *common,
-                               "branch.edge",
+                               TypeRule::kBranchEdge,
                                "the branches give different types",
                                TypeEffect::kCast,
                                {}});

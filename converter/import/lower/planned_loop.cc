@@ -225,7 +225,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                              n.node().op_type,
                              graph.value(result).dtype,
                              n.dtype(loop.carried[i]),
-                             "branch.edge",
+                             TypeRule::kBranchEdge,
                              "a carried value keeps the type that it starts with",
                              TypeEffect::kCast,
                              {}});
@@ -251,7 +251,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                n.node().op_type,
                                before,
                                DType::kBool,
-                               "input.table",
+                               TypeRule::kInputTable,
                                "a truth value is wanted: what is not zero is true",
                                TypeEffect::kCast,
                                {}});

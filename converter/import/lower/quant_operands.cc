@@ -19,7 +19,7 @@ std::pair<double, double> quantized_range(DType t) {
   return {low, low + std::ldexp(1.0, bits) - 1};
 }
 
-void note_quant(NodeLowering& n, ValueId v, DType to, const char* rule, const char* reason) {
+void note_quant(NodeLowering& n, ValueId v, DType to, TypeRule rule, const char* reason) {
   const DType given = n.dtype(v);
   n.parent().ledger().add({n.parent().graph().value(v).name,
                            n.node().name,
@@ -62,7 +62,7 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
          n.node().op_type,
          given,
          to,
-         "quant.zero",
+         TypeRule::kQuantZero,
          reason,
          given == to               ? TypeEffect::kKept
          : n.constant(*zero_point) ? TypeEffect::kRetyped
@@ -108,7 +108,7 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
 
 ValueId real_scale(NodeLowering& n, ValueId scale) {
   if (is_float(n.dtype(scale))) return scale;
-  note_quant(n, scale, DType::kFloat32, "quant.types", "a scale is a floating-point number");
+  note_quant(n, scale, DType::kFloat32, TypeRule::kQuantTypes, "a scale is a floating-point number");
   return n.cast(scale, DType::kFloat32);
 }
 
@@ -126,7 +126,7 @@ bool settle_zero_point_of_result(NodeLowering& n, DType to, ValueId* zero_point)
     if (v != std::trunc(v) || v < low || v > high)
       return n.refuse_advising(kFittingZeroPoint, "zero point '{}' ({}) holds {}, which {} data cannot have",
                                name, dtype_name(given), v, dtype_name(to));
-  note_quant(n, *zero_point, to, "quant.zero", "the values fit the result's type");
+  note_quant(n, *zero_point, to, TypeRule::kQuantZero, "the values fit the result's type");
   *zero_point = n.cast(*zero_point, to);
   return *zero_point >= 0;
 }

@@ -59,7 +59,7 @@ ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, 
                            n.node().op_type,
                            to,
                            stored,
-                           "quant.types",
+                           TypeRule::kQuantTypes,
                            "no value of less than a byte exists while running",
                            TypeEffect::kWidened,
                            {}});

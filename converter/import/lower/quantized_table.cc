@@ -131,7 +131,7 @@ ValueId gather_dequantized(NodeLowering& n, ValueId table, int64_t axis, ValueId
                            n.node().op_type,
                            n.dtype(table),
                            t.data->dtype(),
-                           "store.narrow",
+                           TypeRule::kStoreNarrow,
                            "the chosen rows are dequantized, not the table",
                            TypeEffect::kRetyped,
                            {}});

@@ -35,7 +35,7 @@ class Rows {
   }
 
  private:
-  void file(const Node& node, std::string value, DType after, const char* rule, std::string reason,
+  void file(const Node& node, std::string value, DType after, TypeRule rule, std::string reason,
             TypeEffect effect, double least = 0, double most = 0, int64_t zero = 0) {
     TypeDecision d{std::move(value),  node.name, node.origin, DType::kFloat32, after, rule,
                    std::move(reason), effect,    {}};
@@ -52,7 +52,7 @@ class Rows {
     const auto number = [&](int64_t q) { return static_cast<double>(q - v.zero) * v.unit; };
     bool rescaled = false;
     std::string name = exact_name(v.name, &rescaled);
-    file(node, std::move(name), v.dtype, "quantize.values",
+    file(node, std::move(name), v.dtype, TypeRule::kQuantizeValues,
          fmt::format("{:.5g} to {:.5g} in {} steps, chosen from {} samples{}", number(range.min),
                      number(range.max), range.max - range.min, samples_,
                      rescaled ? "; channels are held with factors of their own" : ""),
@@ -62,7 +62,7 @@ class Rows {
   // What is joined with integers, padded with, looked up.
   void constant(const Node& node, const Value& v) {
     if (!is_integer(v.dtype) || !floats_.contains(v.name) || v.name.empty()) return;
-    file(node, v.name, v.dtype, "quantize.constants", "an operand of an operation on integers",
+    file(node, v.name, v.dtype, TypeRule::kQuantizeConstants, "an operand of an operation on integers",
          TypeEffect::kRetyped, v.unit, v.unit, v.zero);
   }
 
@@ -78,13 +78,13 @@ class Rows {
       least = least == 0 ? m * factor : std::min(least, m * factor);
       most = std::max(most, m * factor);
     }
-    file(node, value_of(1).name, value_of(1).dtype, "quantize.weights",
+    file(node, value_of(1).name, value_of(1).dtype, TypeRule::kQuantizeWeights,
          fmt::format("8 bits, a scale for each of {} output channels", multipliers.size()),
          TypeEffect::kRetyped, least, most);
     const auto& inputs = before->second->inputs;
     if (inputs.size() < 3 || inputs[2] < 0 || node.inputs[2] < 0) return;
     const std::string& own = exact_.value(inputs[2]).name;
-    file(node, own.empty() ? value_of(2).name : own, value_of(2).dtype, "quantize.bias",
+    file(node, own.empty() ? value_of(2).name : own, value_of(2).dtype, TypeRule::kQuantizeBias,
          "added to sums of integers: a step is the operand's times the weights'", TypeEffect::kRetyped,
          least * x.unit, most * x.unit);
   }
@@ -111,7 +111,7 @@ void file_left_float(const Graph& graph, const std::vector<LayerFate>& layers, T
                  l.op,
                  DType::kFloat32,
                  DType::kFloat32,
-                 "quantize.float",
+                 TypeRule::kQuantizeFloat,
                  reason,
                  TypeEffect::kKept,
                  {}});

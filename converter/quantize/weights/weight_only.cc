@@ -340,7 +340,7 @@ class Narrowing {
                             node.origin,
                             DType::kFloat32,
                             type,
-                            "quantize.weights",
+                            TypeRule::kQuantizeWeights,
                             how,
                             TypeEffect::kRetyped,
                             {}});
