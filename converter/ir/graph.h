@@ -48,6 +48,10 @@ struct Value {
   // An integer q that is known to represent the number (q - zero) * unit; 0: it does not, or is not known to.
   double unit = 0;
   int64_t zero = 0;
+  // The type that the model gives it, where the converter computes it in another one; kNone: `dtype`.
+  DType model_dtype = DType::kNone;
+  // `dtype` is what the user asked for (--prefer-float16).
+  bool requested = false;
   // Its memory: 0 for host memory, m for that of the plan's backend m - 1 (plan/place_memories.h).
   uint8_t memory = 0;
 };
@@ -62,6 +66,8 @@ struct Node {
   std::vector<std::shared_ptr<Graph>> bodies;
 
   Op op() const { return op_of(attrs); }
+  // A Cast that the model itself has: it rounds, and needs no reason.
+  bool is_model_cast() const { return op() == Op::kCast && (origin == "Cast" || origin == "CastLike"); }
   template <class A>
   const A* as() const {
     return std::get_if<A>(&attrs);

@@ -154,6 +154,7 @@ class Islands {
     if (value.constant) {
       const ConstantPtr own = stored_in_float16(value.constant);
       result = graph_.add_constant(own ? own : rounded(value.constant), value.name);
+      graph_.value(result).requested = true;
       record(reader, value.name, DType::kFloat32, DType::kFloat16,
              own ? "used in float16, as the model stores it" : "stored in float16, rounded once",
              TypeEffect::kRetyped);
@@ -162,6 +163,7 @@ class Islands {
     } else {
       result = graph_.add_value(value.name, DType::kFloat16, value.dims);
       graph_.value(result).extents = value.extents, graph_.value(result).order = value.order;
+      graph_.value(result).requested = true;
       graph_.nodes.push_back(
           {CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {id}, {result}, reader.name, "", {}});
       record(reader, value.name, DType::kFloat32, DType::kFloat16,
@@ -203,6 +205,7 @@ class Islands {
   void split(Node& node, const Float16Split& parts) {
     const ValueId between = graph_.add_value({}, DType::kFloat16, graph_.value(node.outputs[0]).dims);
     graph_.value(between).extents = graph_.value(node.outputs[0]).extents;
+    graph_.value(between).requested = true;
     const ValueId x = node.inputs[0];
     const bool silu = node.op() == Op::kSilu;
     graph_.nodes.push_back({*parts.first, std::move(node.inputs), {between}, node.name, node.origin, {}});
@@ -219,6 +222,7 @@ class Islands {
       const Value value = graph_.value(id);
       const ValueId fresh = graph_.add_value(value.name, DType::kFloat16, value.dims);
       graph_.value(fresh).extents = value.extents, graph_.value(fresh).order = value.order;
+      graph_.value(fresh).requested = true;
       half_[static_cast<size_t>(id)] = fresh;
       record(node, value.name, DType::kFloat32, DType::kFloat16,
              moves_by_attributes(node.attrs) ? "moved in float16, like its operand"

@@ -137,18 +137,22 @@ Float16Rules::Float16Rules(const Graph& graph, const AcceptCall& accept, const R
       largest_(graph.nodes.size(), 0),
       wide_(graph.values.size(), nullptr),
       from_integers_(graph.values.size()) {
-  read_ledger();
+  find_origins();
   find_bounds();
   find_wide();
 }
 
-void Float16Rules::read_ledger() {
-  for (const TypeDecision& d : graph_.ledger->all()) {
-    if (d.effect != TypeEffect::kWidened && d.effect != TypeEffect::kNarrowed) continue;
-    Origins& of = d.before == DType::kFloat16 ? half_ : other_;
-    if (!d.value.empty()) of.values.insert(d.value);
-    if (!d.node.empty()) of.nodes.insert(d.node);
-  }
+// What a node of the model became has no type of the model's own between its operations: all of them share
+// it.
+void Float16Rules::find_origins() {
+  for (const Node& node : graph_.nodes)
+    for (const ValueId id : node.outputs) {
+      const DType model = id < 0 ? DType::kNone : graph_.value(id).model_dtype;
+      if (model == DType::kNone) continue;
+      Origins& of = model == DType::kFloat16 ? half_ : other_;
+      if (!graph_.value(id).name.empty()) of.values.insert(graph_.value(id).name);
+      if (!node.name.empty()) of.nodes.insert(node.name);
+    }
 }
 
 bool Float16Rules::concerns(int n) const {
@@ -157,7 +161,7 @@ bool Float16Rules::concerns(int n) const {
       moves_by_attributes(node.attrs))
     return false;
   if (!is_float32(graph_, node.outputs[0]) || other_.has(graph_, node)) return false;
-  return half_.values.empty() || half_.has(graph_, node);
+  return half_.empty() || half_.has(graph_, node);
 }
 
 // Largest magnitudes, in the order of the nodes.

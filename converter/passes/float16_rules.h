@@ -39,9 +39,10 @@ class Float16Rules {
  private:
   struct Origins {
     std::set<std::string> values, nodes;
+    bool empty() const { return values.empty() && nodes.empty(); }
     bool has(const Graph& graph, const Node& node) const;
   };
-  void read_ledger();
+  void find_origins();
   void find_bounds();
   void find_wide();
   bool accepts(const Node& node) const;  // in float16
@@ -53,7 +54,7 @@ class Float16Rules {
   const Graph& graph_;
   AcceptCall accept_;
   const Reached& reached_;
-  Origins half_, other_;             // by the ledger: float16 in the model; bfloat16 or float64
+  Origins half_, other_;             // float16 in the model; bfloat16 or float64
   std::vector<double> bounds_;       // per value: no element is larger in magnitude, NaN aside
   std::vector<double> largest_;      // per node: nor is what it adds up before it clamps
   std::vector<const char*> wide_;    // per value: why what leads to it is not rounded to float16, or null

@@ -350,7 +350,9 @@ class Relayout {
         continue;
       const Value& named = old_.values[v];
       Value& value = graph_.value(now);
-      if (named.name.empty() || value.dtype != named.dtype) continue;
+      if (value.dtype != named.dtype) continue;
+      value.model_dtype = named.model_dtype;
+      if (named.name.empty()) continue;
       value.name = named.name;
       value.order.clear();
       for (const int64_t axis : frame_.perm(rank(static_cast<ValueId>(v))))

@@ -21,6 +21,7 @@ void hand_on_name(Graph& graph, const TransposeAttrs& t, ValueId from, ValueId t
   const Value& y = graph.value(to);
   if (!x.name.empty() || y.name.empty()) return;
   x.name = y.name;
+  x.model_dtype = y.model_dtype;
   x.order.assign(x.dims.size(), 0);
   for (int i = 0; i < t.perm.size(); ++i)
     x.order[static_cast<size_t>(t.perm[i])] = y.order.empty() ? i : y.order[static_cast<size_t>(i)];

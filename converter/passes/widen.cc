@@ -83,9 +83,8 @@ class Retyping {
 
   // A Cast by which an operator gives its wide result the model's narrow type; the model itself wrote none.
   bool is_back(const Node& node) const {
-    return affected_ == narrow && node.op() == Op::kCast && node.origin != "Cast" &&
-           node.origin != "CastLike" && is_float(graph_.value(node.inputs[0]).dtype) &&
-           is_affected()(node.outputs[0]);
+    return affected_ == narrow && node.op() == Op::kCast && !node.is_model_cast() &&
+           is_float(graph_.value(node.inputs[0]).dtype) && is_affected()(node.outputs[0]);
   }
 
   ValueId cast(ValueId id, DType to) {
@@ -113,6 +112,7 @@ class Retyping {
         const Value v = body->value(old);
         const ValueId id = body->add_value(v.name, DType::kFloat32, v.dims);
         body->value(id).extents = v.extents;
+        body->value(id).model_dtype = v.dtype;
         return id;
       };
       const auto narrow_edge = [&](ValueId id) { return affected_(body->value(id).dtype); };
@@ -161,6 +161,7 @@ class Retyping {
       const ValueId fresh = graph_.add_value(v.name, DType::kFloat32, v.dims);
       graph_.value(fresh).extents = v.extents;
       graph_.value(fresh).order = v.order;
+      graph_.value(fresh).model_dtype = v.dtype;
       wide_[static_cast<size_t>(id)] = fresh;
       id = fresh;
     }

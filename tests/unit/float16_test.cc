@@ -166,17 +166,8 @@ TEST(Float16, TheModelsOwnTypesDecide) {
   for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
     Sketch s;
     const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8), b = half_conv(s, a, 8, 8);
-    s.graph.value(a).name = "first";
+    s.graph.value(a).name = "first", s.graph.value(a).model_dtype = type;
     s.output(b);
-    s.graph.ledger->add({"first",
-                         "",
-                         "Conv",
-                         type,
-                         DType::kFloat32,
-                         TypeRule::kAccumulateWide,
-                         "why",
-                         TypeEffect::kWidened,
-                         {}});
     EXPECT_EQ(apply_float16(s), 1);
     EXPECT_EQ(result_of(s.graph, Op::kConv, type == DType::kFloat16 ? 0 : 1).dtype, DType::kFloat16);
     EXPECT_EQ(result_of(s.graph, Op::kConv, type == DType::kFloat16 ? 1 : 0).dtype, DType::kFloat32);
