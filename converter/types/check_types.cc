@@ -11,9 +11,10 @@ namespace sinter::convert {
 
 namespace {
 
-struct Spoken {
+// The names that entries of the ledger are about.
+struct Explained {
   std::set<std::string> nodes, values;
-  explicit Spoken(const TypeLedger& ledger) {
+  explicit Explained(const TypeLedger& ledger) {
     for (const TypeDecision& d : ledger.all()) {
       if (!d.node.empty()) nodes.insert(d.node);
       if (!d.value.empty()) values.insert(d.value);
@@ -21,14 +22,14 @@ struct Spoken {
   }
 };
 
-std::string unexplained(const Graph& graph, const Spoken& spoken) {
+std::string unexplained(const Graph& graph, const Explained& explained) {
   for (const Node& node : graph.nodes) {
     for (const auto& body : node.bodies)
-      if (std::string fault = unexplained(*body, spoken); !fault.empty()) return fault;
-    if (node.op() != Op::kCast || node.origin == "Cast" || node.origin == "CastLike") continue;
-    bool known = spoken.nodes.count(node.name) != 0;
+      if (std::string fault = unexplained(*body, explained); !fault.empty()) return fault;
+    if (node.op() != Op::kCast || node.is_model_cast()) continue;
+    bool known = explained.nodes.count(node.name) != 0;
     for (const ValueId id : {node.inputs[0], node.outputs[0]})
-      known |= spoken.values.count(graph.value(id).name) != 0;
+      known |= explained.values.count(graph.value(id).name) != 0;
     if (!known)
       return fmt::format("a cast of '{}' at node '{}' has no entry in the ledger",
                          graph.value(node.inputs[0]).name, node.name);
@@ -43,30 +44,14 @@ bool keeps_type(const Node& node) {
          op == Op::kClassify || op == Op::kWhere;
 }
 
-// What was put into float16 on request.
-struct Chosen {
-  std::set<std::string> nodes, values;
-  explicit Chosen(const TypeLedger& ledger) {
-    for (const TypeDecision& d : ledger.all())
-      if (d.rule == TypeRule::kComputeFloat16 && d.effect == TypeEffect::kNarrowed)
-        nodes.insert(d.node), values.insert(d.value);
-  }
-  bool has(const Graph& graph, const Node& node) const {
-    if (nodes.count(node.name) == 0) return false;
-    const auto wanted =
-        std::find_if(node.outputs.begin(), node.outputs.end(), [](ValueId v) { return v >= 0; });
-    if (wanted == node.outputs.end()) return true;
-    const std::string& value = graph.value(*wanted).name;
-    return value.empty() || values.count(value) != 0;
-  }
-};
-
-// A node that the solver, run again, would give other types.
-std::string undecided(const Graph& graph, const Chosen& chosen) {
+// A node that computes in a type that nothing computes in unless the user asks for it.
+std::string narrow_computation(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (const auto& body : node.bodies)
-      if (std::string fault = undecided(*body, chosen); !fault.empty()) return fault;
-    if (keeps_type(node) || chosen.has(graph, node)) continue;
+      if (std::string fault = narrow_computation(*body); !fault.empty()) return fault;
+    const bool requested = std::any_of(node.outputs.begin(), node.outputs.end(),
+                                       [&](ValueId id) { return id >= 0 && graph.value(id).requested; });
+    if (keeps_type(node) || requested) continue;
     for (const auto& list : {node.inputs, node.outputs})
       for (const ValueId id : list)
         if (id >= 0 && is_float(graph.value(id).dtype) && !is_wide_float(graph.value(id).dtype))
@@ -79,8 +64,9 @@ std::string undecided(const Graph& graph, const Chosen& chosen) {
 }  // namespace
 
 std::string check_types(const Graph& graph) {
-  if (std::string fault = unexplained(graph, Spoken(*graph.ledger)); !fault.empty()) return fault;
-  return undecided(graph, Chosen(*graph.ledger));
+  if (std::string fault = check(graph); !fault.empty()) return fault;
+  if (std::string fault = unexplained(graph, Explained(*graph.ledger)); !fault.empty()) return fault;
+  return narrow_computation(graph);
 }
 
 }  // namespace sinter::convert
