@@ -3,6 +3,7 @@
 #include "platforms/simd/q16.h"
 
 #include "platforms/simd/broadcast.h"
+#include "runtime/core/integer_limits.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q16.cc"
@@ -299,14 +300,15 @@ Status run_q16_mul(const OpCall& call, RunContext& context) {
 Status run_q16_prelu(const OpCall& call, RunContext& context) {
   const auto& a = call.attrs<QPReluAttrs>();
   const auto run = HWY_DYNAMIC_POINTER(q16_prelu);
-  const auto m = static_cast<float>(a.multiplier);
+  const auto m = static_cast<float>(a.multiplier), max_slope = static_cast<float>(kMaxIntegerMultiplier);
   const Bounds16 bounds = bounds16(a);
   for_each_pair_row<int16_t, float, int16_t>(
       call, context.threads,
       [=](const int16_t* x, const float* slopes, int16_t* y, int64_t x_step, int64_t step, size_t n) {
         // One number and many slopes: as many rows of one.
-        if (x_step != 0 || n == 1) return run(x, slopes, y, step, n, m, 16384, bounds);
-        for (size_t i = 0; i < n; ++i) run(x, slopes + (step != 0 ? i : 0), y + i, 0, 1, m, 16384, bounds);
+        if (x_step != 0 || n == 1) return run(x, slopes, y, step, n, m, max_slope, bounds);
+        for (size_t i = 0; i < n; ++i)
+          run(x, slopes + (step != 0 ? i : 0), y + i, 0, 1, m, max_slope, bounds);
       });
   return ok_status();
 }

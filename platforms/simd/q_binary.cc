@@ -2,6 +2,7 @@
 #include "platforms/simd/broadcast.h"
 #include "platforms/simd/int8.h"
 #include "platforms/simd/q16.h"
+#include "runtime/core/integer_limits.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q_binary.cc"
@@ -232,8 +233,8 @@ Status run_mul(const OpCall& call, RunContext& context) {
 Status run_prelu(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_prelu(call, context);
   const auto& a = call.attrs<QPReluAttrs>();
-  PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier), 16384, int8_range(a),
-                  true};
+  PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier),
+                  static_cast<float>(kMaxIntegerMultiplier), int8_range(a), true};
   const auto* slopes = call.in(1).as<const float>();
   for (int64_t i = 0; i < call.in(1).size(); ++i) s.safe &= std::fabs(slopes[i]) <= s.max_slope;
   const auto run = HWY_DYNAMIC_POINTER(q_prelu);

@@ -1,5 +1,7 @@
 #include "platforms/xnnpack/call.h"
 
+#include "runtime/core/integer_limits.h"
+
 namespace sinter::xnnpack {
 
 Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
@@ -27,8 +29,8 @@ Status check_multipliers(const OpCall& call) {
   const TensorView& multipliers = call.in(3);
   SINTER_CHECK(multipliers.data != nullptr, unsupported("the multipliers are not known yet"));
   for (int64_t i = 0; i < multipliers.dims[0]; ++i) {
-    const float m = multipliers.as<float>()[i];
-    SINTER_CHECK(m >= 0x1p-32f && m < 256.0f, unsupported("a multiplier is not from 2^-32 to 256"));
+    SINTER_CHECK(is_product_multiplier(static_cast<double>(multipliers.as<float>()[i])),
+                 unsupported("a multiplier is not from 2^-32 to 256"));
   }
   return ok_status();
 }

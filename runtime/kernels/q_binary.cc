@@ -7,8 +7,6 @@
 namespace sinter {
 namespace {
 
-constexpr int64_t kMaxAddMultiplier = 1 << 21;
-
 Status infer_pair(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
   Dims dims(call.in(0).shape());
@@ -16,7 +14,6 @@ Status infer_pair(OpCall& call) {
   return give_output(call, 0, call.in(0).dtype, dims.span());
 }
 
-// Two differences of 255 at most times 2^21 stay below 2^30.
 Status infer_add(OpCall& call) {
   const auto& a = call.attrs<QAddAttrs>();
   const DType t = call.in(0).dtype;
@@ -26,7 +23,7 @@ Status infer_add(OpCall& call) {
   for (const int64_t m : {a.a_multiplier, a.b_multiplier})
     SINTER_CHECK(m >= -kMaxAddMultiplier && m <= kMaxAddMultiplier,
                  invalid("multiplier %a is not within %b", m, kMaxAddMultiplier));
-  SINTER_CHECK(a.shift >= 0 && a.shift <= 30, invalid("shift %a is out of range", a.shift));
+  SINTER_CHECK(a.shift >= 0 && a.shift <= kMaxAddShift, invalid("shift %a is out of range", a.shift));
   SINTER_RETURN_IF_ERROR(check_narrow_result(a, t));
   return infer_pair(call);
 }
@@ -106,7 +103,7 @@ Status run_prelu(const OpCall& call, RunContext&) {
     const NarrowResult<T> result(a);
     map_binary<T, T, float>(call.out(0), call.in(0), call.in(1), [&](T v, float slope) {
       const int32_t x = v - x_zero;
-      const float below = std::fabs(slope) <= static_cast<float>(kMaxInt8Multiplier) ? slope : 0.0f;
+      const float below = std::fabs(slope) <= static_cast<float>(kMaxIntegerMultiplier) ? slope : 0.0f;
       return result(static_cast<float>(x) * (x < 0 ? below : multiplier));
     });
     return ok_status();

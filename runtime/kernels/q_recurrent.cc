@@ -179,8 +179,7 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
   SINTER_CHECK(s.to == static_cast<int64_t>(DType::kFloat32) || s.to == static_cast<int64_t>(DType::kInt8) ||
                    s.to == static_cast<int64_t>(DType::kInt16),
                invalid("element type number %a is not int8, int16 or float32", s.to));
-  SINTER_CHECK(s.multiplier >= 0 && s.multiplier <= kMaxInt8Multiplier,
-               invalid("a multiplier is not a number from 0 to 16384"));
+  SINTER_RETURN_IF_ERROR(check_int8_multiplier(s.multiplier));
   if (to != DType::kFloat32) {
     SINTER_RETURN_IF_ERROR(check_zero_point(to, s.y_zero));
     SINTER_RETURN_IF_ERROR(check_result_bounds(to, s.q_min, s.q_max));

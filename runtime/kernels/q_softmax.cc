@@ -5,9 +5,6 @@
 namespace sinter {
 namespace {
 
-// With these a sum is below 2^48, divisors and dividends below 2^64.
-constexpr int64_t kMaxLength = 1 << 16, kMaxMultiplier = 1 << 24, kMaxShift = 16;
-
 Status infer_softmax(OpCall& call) {
   const auto& a = call.attrs<QSoftmaxAttrs>();
   const TensorView &x = call.in(0), &table = call.in(1);
@@ -15,8 +12,10 @@ Status infer_softmax(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, table.dtype == DType::kUint32));
   SINTER_CHECK(table.rank == 1 && table.dims[0] == 256, invalid("the table does not have 256 elements"));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(x.dims[a.axis] <= kMaxLength, unsupported("the axis has more than %a elements", kMaxLength));
-  SINTER_CHECK(a.multiplier >= 1 && a.multiplier <= kMaxMultiplier && a.shift >= 0 && a.shift <= kMaxShift,
+  SINTER_CHECK(x.dims[a.axis] <= kMaxSoftmaxLength,
+               unsupported("the axis has more than %a elements", kMaxSoftmaxLength));
+  SINTER_CHECK(a.multiplier >= 1 && a.multiplier <= kMaxSoftmaxMultiplier && a.shift >= 0 &&
+                   a.shift <= kMaxSoftmaxShift,
                invalid("multiplier %a or shift %b is out of range", a.multiplier, a.shift));
   SINTER_RETURN_IF_ERROR(check_int8_result(a));
   return infer_like_input(call);

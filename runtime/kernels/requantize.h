@@ -2,16 +2,10 @@
 // which has no zero points. docs/numerics.md.
 #pragma once
 
+#include "runtime/core/integer_limits.h"
 #include "runtime/kernels/support.h"
 
 namespace sinter {
-
-// The largest float32 multiplier of the int8 kernels: sums and products of int8 differences, which are below
-// 2^17 per divisor, stay below 2^31.
-inline constexpr double kMaxInt8Multiplier = 1 << 14;
-// Elements of the largest sum: their differences to a zero point, 255 at most, add up to an int32.
-inline constexpr int64_t kMaxInt8Sum = 1 << 23;
-inline constexpr int64_t kMaxInt16Sum = 1 << 16;  // likewise of int16
 
 // rne(clamp(value, low, high)) for bounds that are integers of less than 2^16; NaN gives the lower one. Half
 // to even whatever the host's rounding mode is set to.
@@ -108,7 +102,8 @@ Status check_int8_result(const A& a) {
   return ok_status();
 }
 inline Status check_int8_multiplier(double m) {
-  SINTER_CHECK(m >= 0 && m <= kMaxInt8Multiplier, invalid("a multiplier is not a number from 0 to 16384"));
+  SINTER_CHECK(m >= 0 && m <= kMaxIntegerMultiplier, invalid("a multiplier is not a number from 0 to %a",
+                                                             static_cast<int64_t>(kMaxIntegerMultiplier)));
   return ok_status();
 }
 

@@ -6,12 +6,12 @@
 
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
+#include "runtime/core/integer_limits.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr int64_t kEntries = 256;
-constexpr double kMostTableMultiplier = 1 << 14;
 constexpr int kMostTableNodes = 24;  // that one table replaces
 
 constexpr int64_t kWideEntries = 65537;           // of int16, and one more: the end of the last interval
@@ -186,7 +186,7 @@ ValueId IntegerForm::requantized(int n, const QuantizedValue& x, const QuantPara
     q.x_zero = x.params.zero, q.y_zero = y.zero, q.to = static_cast<int64_t>(y.type);
     q.q_min = quant_range(y.type).min, q.q_max = quant_range(y.type).max;
     q.multiplier = static_cast<float>(x.params.scale / y.scale);
-    const bool fits = q.multiplier > 0 && q.multiplier <= kMostTableMultiplier;
+    const bool fits = q.multiplier > 0 && q.multiplier <= kMaxIntegerMultiplier;
     return fits ? e.insert(n, q, {x.q}) : kAbsent;
   }
   const auto at = tables_.find(x.q);

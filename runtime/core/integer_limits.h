@@ -1,0 +1,33 @@
+// Limits of the integer operations (QAdd, QConv, ...): what the converter emits, what inference verifies and
+// what every kernel may rely on. docs/numerics.md gives the formulas.
+#pragma once
+
+#include <cstdint>
+
+namespace sinter {
+
+// The largest float32 multiplier of QMul, QPRelu, QMean, QAvgPool, QRequantize and the recurrent layers: sums
+// and products of int8 differences, which are below 2^17 per divisor, stay below 2^31.
+inline constexpr double kMaxIntegerMultiplier = 1 << 14;
+// In magnitude, of QAdd's integer multipliers: two differences of 255 at most times 2^21 stay below 2^30.
+inline constexpr int64_t kMaxAddMultiplier = 1 << 21;
+inline constexpr int64_t kMaxAddShift = 30;
+
+// The multipliers of QConv, QFullyConnected, QMatMul and their like that every backend computes with, where
+// the result is an integer: from the smallest one, below the other.
+inline constexpr float kMinProductMultiplier = 0x1p-32f;
+inline constexpr float kProductMultiplierEnd = 256;
+constexpr bool is_product_multiplier(double m) {
+  return m >= static_cast<double>(kMinProductMultiplier) && m < static_cast<double>(kProductMultiplierEnd);
+}
+
+// Elements of the largest sum: their differences to a zero point, 255 at most, add up to an int32.
+inline constexpr int64_t kMaxInt8Sum = 1 << 23;
+inline constexpr int64_t kMaxInt16Sum = 1 << 16;  // likewise of int16
+
+// QSoftmax: a sum of the table's entries stays below 2^48, divisors and dividends below 2^64.
+inline constexpr int64_t kMaxSoftmaxLength = 1 << 16;
+inline constexpr int64_t kMaxSoftmaxMultiplier = 1 << 24;
+inline constexpr int64_t kMaxSoftmaxShift = 16;
+
+}  // namespace sinter
