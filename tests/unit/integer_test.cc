@@ -161,6 +161,14 @@ TEST(IntegerForm, NothingIsRoundedThatNoProductReads) {
   EXPECT_TRUE(values_to_round(s.graph, assign_roles(s.graph)).empty());
 }
 
+TEST(IntegerForm, NothingIsRoundedForWhatHasNoIntegerRow) {
+  Sketch s;
+  const ValueId a = conv(s, s.input({1, 6, 6, 3}), 3, 8, 3);
+  // Slopes along an axis that is not the last.
+  s.output(conv(s, s.emit(PReluAttrs{}, {a, s.constant({6, 1})}), 8, 8, 3));
+  EXPECT_THAT(assign_roles(s.graph), ElementsAre(Role::kInteger, Role::kFloat, Role::kInteger));
+}
+
 TEST(IntegerForm, PublicValuesBetweenKeepTheirNames) {
   Sketch s;
   const ValueId a = conv(s, s.input({1, 4, 4, 3}), 3, 8);

@@ -9,6 +9,7 @@
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 #include "converter/quantize/integers/integer_recurrent.h"
+#include "converter/quantize/integers/integer_rows.h"
 #include "converter/quantize/integers/table_functions.h"
 #include "converter/quantize/integers/unsuited_operations.h"
 #include "converter/quantize/integers/value_scales.h"
@@ -59,6 +60,8 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
   const ValueId x = node.inputs[0];
   if (weight_axis(g, node) >= 0) return data(g, x) ? Kind::kProduct : Kind::kFloat;
   const auto given = [&](bool holds) { return holds ? Kind::kArithmetic : Kind::kFloat; };
+  // Of int8; sums of int16 have a lower limit, which counts once types are chosen.
+  const auto has_row = [&] { return has_integer_row(g, node, DType::kInt8); };
   // Any of these data, and all of them such that one range serves.
   const auto joins = [&](const std::vector<size_t>& operands) {
     bool any = false, all = true;
@@ -72,20 +75,16 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
     case Op::kSub:
     case Op::kMul:
     case Op::kMatMul:
-      return joins({0, 1});
+      return has_row() ? joins({0, 1}) : Kind::kFloat;
     case Op::kDiv:
       return given(data(g, x) && reciprocals(g, node.inputs[1]) != nullptr);
     case Op::kPRelu:
-      return given(data(g, x) && g.is_constant(node.inputs[1]));
     case Op::kAvgPool:
-      return given(data(g, x));
     case Op::kSoftmax:
-      return given(data(g, x) && node.as<SoftmaxAttrs>()->log == 0);
-    case Op::kReduce: {
-      const auto fn = static_cast<ReduceFn>(node.as<ReduceAttrs>()->fn);
-      if (fn == ReduceFn::kMean || fn == ReduceFn::kSum) return given(data(g, x));
+      return given(data(g, x) && has_row());
+    case Op::kReduce:
+      if (summed_elements(g, node) > 0) return given(data(g, x) && has_row());
       break;
-    }
     case Op::kPad:
       if (static_cast<PadMode>(node.as<PadAttrs>()->mode) != PadMode::kConstant || node.inputs.size() < 2 ||
           node.inputs[1] < 0)

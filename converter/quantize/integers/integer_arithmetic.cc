@@ -3,16 +3,13 @@
 #include <cmath>
 
 #include "converter/quantize/integers/integer_form.h"
+#include "converter/quantize/integers/integer_rows.h"
 #include "converter/quantize/weights/integer_weights.h"
+#include "runtime/core/integer_limits.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
 namespace {
-
-constexpr double kMostMultiplier = 1 << 14;     // of the int8 rows
-constexpr double kMostSumMultiplier = 1 << 21;  // of QAdd
-constexpr int64_t kMostSummed = 1 << 23, kMostSummed16 = 1 << 16;
-constexpr int64_t kMostSoftmax = 65536;
 
 // The result's zero point and bounds in an integer row's attributes, with the float row's clamp.
 template <class Q>
@@ -22,17 +19,18 @@ void give_result(Q& q, const QuantParams& y, double act_min = -kInfinity, double
   q.q_max = act_max == kInfinity ? quant_range(y.type).max : y.quantize(act_max);
 }
 
-bool usable(double multiplier) { return multiplier > 0 && multiplier <= kMostMultiplier; }
+bool usable(double multiplier) { return multiplier > 0 && multiplier <= kMaxIntegerMultiplier; }
 
 // The integer multipliers of a sum, as exact as they can be: results then differ from the float sum's only
 // within 2^-12 of a tie. (Multipliers of 15 bits are a fifth
 // faster, but then 16 % of ic-resnet8-qdq's outputs on noise differ from onnxruntime's instead of 1 %.)
 std::optional<QAddAttrs> sum_of(double a, double b) {
   const double larger = std::max(std::fabs(a), std::fabs(b));
-  if (!(larger > 0x1p-20) || larger > kMostSumMultiplier) return std::nullopt;
+  constexpr auto kMost = static_cast<double>(kMaxAddMultiplier);
+  if (!(larger > 0x1p-20) || larger > kMost) return std::nullopt;
   QAddAttrs q{};
-  while (q.shift < 30 &&
-         std::nearbyint(larger * std::ldexp(1.0, static_cast<int>(q.shift) + 1)) <= kMostSumMultiplier)
+  while (q.shift < kMaxAddShift &&
+         std::nearbyint(larger * std::ldexp(1.0, static_cast<int>(q.shift) + 1)) <= kMost)
     ++q.shift;
   const double unit = std::ldexp(1.0, static_cast<int>(q.shift));
   q.a_multiplier = static_cast<int64_t>(std::nearbyint(a * unit));
@@ -143,8 +141,9 @@ bool IntegerForm::mean(int n) {
   const Node node = e.node(n);
   const auto* pool = node.as<AvgPoolAttrs>();
   const auto* reduce = node.as<ReduceAttrs>();
-  const auto fn = reduce != nullptr ? static_cast<ReduceFn>(reduce->fn) : ReduceFn::kProd;
-  if (pool == nullptr && fn != ReduceFn::kMean && fn != ReduceFn::kSum) return false;
+  const int64_t count = summed_elements(e.graph(), node);
+  if (count < 1) return false;
+  const bool sum = reduce != nullptr && static_cast<ReduceFn>(reduce->fn) == ReduceFn::kSum;
   const QuantizedValue* given = known(node.inputs[0]);
   const int consumer = quantizer(n);
   if (given == nullptr || consumer < 0) return false;
@@ -153,15 +152,8 @@ bool IntegerForm::mean(int n) {
   if (!common || !to_type(n, common->type, &wide)) return false;
   const QuantizedValue* x = &wide;
   const QuantParams& y = *common;
-  int64_t count = 1;
-  if (pool != nullptr) {
-    for (const int64_t k : pool->kernel) count *= k;
-  } else {
-    const Dims& dims = e.value(node.inputs[0]).dims;
-    for (const int64_t axis : reduce->axes) count *= dims[static_cast<size_t>(axis)];
-  }
-  const double m = x->params.scale / y.scale * (fn == ReduceFn::kSum ? static_cast<double>(count) : 1);
-  if (count < 1 || count > (y.type == DType::kInt8 ? kMostSummed : kMostSummed16) || !usable(m)) return false;
+  const double m = x->params.scale / y.scale * (sum ? static_cast<double>(count) : 1);
+  if (!has_integer_row(e.graph(), node, y.type) || !usable(m)) return false;
   if (pool != nullptr) {
     QAvgPoolAttrs q{};
     q.kernel = pool->kernel, q.strides = pool->strides, q.dilations = pool->dilations, q.pads = pool->pads;
@@ -178,7 +170,7 @@ bool IntegerForm::mean(int n) {
 
 bool IntegerForm::prelu(int n) {
   const Node node = e.node(n);
-  if (node.as<PReluAttrs>() == nullptr || !e.graph().is_constant(node.inputs[1])) return false;
+  if (node.as<PReluAttrs>() == nullptr || !has_integer_row(e.graph(), node, DType::kInt8)) return false;
   const QuantizedValue* given = known(node.inputs[0]);
   const int consumer = quantizer(n);
   if (given == nullptr || consumer < 0) return false;
@@ -188,18 +180,14 @@ bool IntegerForm::prelu(int n) {
   const QuantizedValue* x = &wide;
   const QuantParams& y = *common;
   const Value slope = e.value(node.inputs[1]);
-  const Dims& dims = e.value(node.inputs[0]).dims;
   const int64_t count = slope.constant->size();
-  const bool last_axis =
-      !dims.empty() && !slope.dims.empty() && slope.dims.back() == count && dims.back() == count;
-  if (count != 1 && !last_axis) return false;
   QPReluAttrs q{};
   q.x_zero = x->params.zero, q.multiplier = static_cast<float>(x->params.scale / y.scale);
   if (!usable(q.multiplier)) return false;
   std::vector<float> slopes;
   for (const double s : slope.constant->as_doubles()) {
     slopes.push_back(static_cast<float>(x->params.scale * s / y.scale));
-    if (!(std::fabs(slopes.back()) <= kMostMultiplier)) return false;
+    if (!(std::fabs(slopes.back()) <= kMaxIntegerMultiplier)) return false;
   }
   give_result(q, y);
   const ValueId values =
@@ -210,20 +198,17 @@ bool IntegerForm::prelu(int n) {
 bool IntegerForm::softmax(int n) {
   const Node node = e.node(n);
   const auto* a = node.as<SoftmaxAttrs>();
-  if (a == nullptr || a->log != 0) return false;
+  if (a == nullptr || !has_integer_row(e.graph(), node, DType::kInt8)) return false;
   const QuantizedValue* x = known(node.inputs[0]);
   const int consumer = int8_quantizer(n);
-  const Dims& dims = e.value(node.inputs[0]).dims;
-  if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0 ||
-      dims[static_cast<size_t>(a->axis)] > kMostSoftmax)
-    return false;
+  if (x == nullptr || x->params.type != DType::kInt8 || consumer < 0) return false;
   const QuantParams y = params_of(consumer);
   QSoftmaxAttrs q{};
   q.axis = a->axis;
-  constexpr double kMost = 1 << 24;
+  constexpr auto kMost = static_cast<double>(kMaxSoftmaxMultiplier);
   q.multiplier = 256, q.shift = 0;
   if (y.scale != 0x1p-8) {
-    q.shift = 16;
+    q.shift = kMaxSoftmaxShift;
     while (q.shift > 0 && std::ldexp(1 / y.scale, static_cast<int>(q.shift)) > kMost) --q.shift;
     const double m = std::nearbyint(std::ldexp(1 / y.scale, static_cast<int>(q.shift)));
     if (m < 1 || m > kMost) return false;

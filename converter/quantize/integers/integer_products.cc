@@ -3,13 +3,14 @@
 #include <cmath>
 
 #include "converter/quantize/integers/integer_form.h"
+#include "converter/quantize/integers/integer_rows.h"
 #include "converter/quantize/weights/integer_weights.h"
+#include "runtime/core/integer_limits.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr double kMostSum = 0x1p31 - 1;  // of an int32 accumulator
-constexpr double kLeastProductMultiplier = 0x1p-32, kMostProductMultiplier = 256;
 
 // A product of the float graph.
 struct Product {
@@ -109,7 +110,7 @@ bool IntegerForm::product(int n) {
     const double b = std::nearbyint(bias[c] / step);
     if (!(std::fabs(b) + w->magnitudes[c] * reach <= (narrow ? kMostSum : 0x1p52))) return false;
     const double m = step / y.scale;
-    if (consumer >= 0 && !(m >= kLeastProductMultiplier && m < kMostProductMultiplier)) return false;
+    if (consumer >= 0 && !is_product_multiplier(m)) return false;
     sums.push_back(static_cast<int64_t>(b));
     multipliers.push_back(static_cast<float>(m));
   }
@@ -147,14 +148,12 @@ bool IntegerForm::matrix_product(int n) {
   if (m == nullptr) return false;
   if (known(node.inputs[0]) == nullptr && known(node.inputs[1]) == nullptr) return false;
   const bool wide = any_wide(node.inputs);
+  if (!has_integer_row(e.graph(), node, wide ? DType::kInt16 : DType::kInt8)) return false;
   auto a = integers(node.inputs[0], wide), b = integers(node.inputs[1], wide);
   if (!a || !b) return false;
   const QuantizedValue* const operands[] = {&*a, &*b};
   const auto common = common_result(a->params, operands);
   if (!common || !to_type(n, common->type, &*a) || !to_type(n, common->type, &*b)) return false;
-  const Dims& dims = e.value(node.inputs[0]).dims;
-  const int64_t depth = dims[dims.size() - (m->transpose_a != 0 ? 2 : 1)];
-  if (!wide && static_cast<double>(depth) * 255 * 255 > kMostSum) return false;
   const int consumer = quantizer(n);
   QuantParams y;
   y.type = DType::kFloat32;
@@ -166,8 +165,7 @@ bool IntegerForm::matrix_product(int n) {
   q.transpose_a = m->transpose_a, q.transpose_b = m->transpose_b;
   q.x_zero = a->params.zero, q.b_zero = b->params.zero, q.to = static_cast<int64_t>(y.type);
   q.multiplier = static_cast<float>(a->params.scale * b->params.scale / y.scale);
-  if (consumer >= 0 && !(q.multiplier >= kLeastProductMultiplier && q.multiplier < kMostProductMultiplier))
-    return false;
+  if (consumer >= 0 && !is_product_multiplier(q.multiplier)) return false;
   const std::vector<ValueId> inputs = {a->q, b->q};
   if (consumer < 0) {
     e.replace(n, q, inputs);
