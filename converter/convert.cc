@@ -8,6 +8,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/import/reader.h"
+#include "converter/ir/deep_copy.h"
 #include "converter/passes/follow_nodes.h"
 #include "converter/plan/cost.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
@@ -166,6 +167,58 @@ std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }
 
+// nullopt: no plan fits --max-arena, and report.withheld states so.
+std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph> graph,
+                                     const ConversionOptions& options, ConversionReport& report) {
+  PlanOptions plan_options;
+  plan_options.target = target;
+  plan_options.platforms = platforms_for(target);
+  plan_options.overlap = plan_options.platforms.empty();
+  if (options.plan_backends)
+    std::erase_if(plan_options.platforms, [&](const Platform* p) {
+      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
+             options.plan_backends->end();
+    });
+  plan_options.stored_weights = options.stored_weights;
+  plan_options.thorough = true;
+  plan_options.effort = options.plan_effort;
+  plan_options.seconds = options.plan_seconds;
+  if (!options.max_arena) return plan_model(std::move(graph), plan_options);
+  plan_options.thread_arena = *options.max_arena;
+  FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);
+  if (!fitted.fits) {
+    report.withheld = does_not_fit(fitted, *options.max_arena);
+    return std::nullopt;
+  }
+  if (report.stripes.empty())
+    report.stripes = std::move(fitted.stripes), report.extra_work = fitted.extra_work;
+  return std::move(fitted.model);
+}
+
+size_t step_count(const PlannedModel& plan) {
+  size_t count = 0;
+  for (const PlannedProgram& program : plan.programs) count += program.steps.size();
+  return count;
+}
+
+void describe_plan(const PlannedModel& plan, ConversionReport& report) {
+  report.steps = step_count(plan);
+  for (const PlannedProgram& program : plan.programs)
+    report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
+                                                             [](const PlannedStep& s) { return s.elided; }));
+  const PlannedProgram& entry = plan.programs.front();
+  report.arena_bytes = entry.arena_bytes;
+  report.arena_lower_bound = entry.lower_bound;
+  report.given_order_arena_bytes = entry.given_order_bytes;
+  report.order_proved = entry.order_proved;
+}
+
+bool fits_any_machine(const std::string& target) {
+  std::string fault;
+  const std::optional<Target> parsed = parse_target(target, &fault);
+  return parsed && parsed->architecture == Architecture::kPortable;
+}
+
 }  // namespace
 
 std::optional<Graph> load_graph(const std::filesystem::path& onnx, const LoweringOptions& options,
@@ -219,7 +272,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   const NodeFates::Picture rewritten(*graph);
   if (options.prefer_float16) {
     stage("trying out");
-    prefer_float16(*graph, options.target, options.backends, diagnostics);
+    prefer_float16(*graph, options.targets.front(), options.backends, diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
   std::optional<Graph> exact;
@@ -231,7 +284,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     stage("quantizing");
     QuantizeOptions quantization = options.quantization;
     quantization.require_int8 = options.require_int8;
-    quantization.cpu = cpu_of(options.target);
+    quantization.cpu = cpu_of(options.targets.front());
     std::optional<LabelledData> labelled;
     if (!options.label.empty()) {
       labelled.emplace(options.evaluate, options.label, sample_inputs(*graph, &imported->graph));
@@ -257,49 +310,27 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   compact_values(*graph);
   report.ledger = graph->ledger;
   stage("planning");
-  PlanOptions plan_options;
-  plan_options.target = options.target;
-  plan_options.platforms = platforms_for(options.target);
-  if (options.plan_backends)
-    std::erase_if(plan_options.platforms, [&](const Platform* p) {
-      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
-             options.plan_backends->end();
-    });
-  plan_options.stored_weights = options.stored_weights;
-  plan_options.thorough = true;
-  plan_options.effort = options.plan_effort;
-  plan_options.seconds = options.plan_seconds;
-  if (options.max_arena) plan_options.thread_arena = *options.max_arena;
-  plan_options.overlap = platforms_for(options.target).empty();
-  std::shared_ptr<const PlannedModel> planned;
-  if (options.max_arena) {
-    FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);
-    if (!fitted.fits) {
-      report.withheld = does_not_fit(fitted, *options.max_arena);
-      return report;
-    }
-    report.stripes = std::move(fitted.stripes), report.extra_work = fitted.extra_work;
-    planned = std::make_shared<const PlannedModel>(std::move(fitted.model));
-  } else {
-    planned = std::make_shared<const PlannedModel>(
-        plan_model(std::make_shared<Graph>(std::move(*graph)), plan_options));
+  std::vector<PlannedModel> plans;
+  for (size_t i = 0; i < options.targets.size(); ++i) {
+    const bool last = i + 1 == options.targets.size();
+    auto own = last ? std::make_shared<Graph>(std::move(*graph)) : deep_copy(*graph);
+    std::optional<PlannedModel> plan = plan_for(options.targets[i], std::move(own), options, report);
+    if (!plan) return report;
+    plans.push_back(std::move(*plan));
   }
-  const PlannedModel& plan = *planned;
-  if (options.details) report.plan = planned;
-  for (const PlannedProgram& program : plan.programs) {
-    report.steps += program.steps.size();
-    report.elided_steps += static_cast<size_t>(std::count_if(program.steps.begin(), program.steps.end(),
-                                                             [](const PlannedStep& s) { return s.elided; }));
-  }
-  report.arena_bytes = plan.programs.front().arena_bytes;
-  report.arena_lower_bound = plan.programs.front().lower_bound;
-  report.given_order_arena_bytes = plan.programs.front().given_order_bytes;
-  report.order_proved = plan.programs.front().order_proved;
+  describe_plan(plans.front(), report);
+  if (options.details) report.plan = std::make_shared<const PlannedModel>(plans.front());
+  // Sessions take the first that fits their machine.
+  std::stable_sort(plans.begin(), plans.end(), [](const PlannedModel& a, const PlannedModel& b) {
+    return fits_any_machine(a.target) < fits_any_machine(b.target);
+  });
+  for (const PlannedModel& plan : plans)
+    report.profiles.push_back({plan.target, step_count(plan), plan.programs.front().arena_bytes});
   stage("writing");
   EmitOptions emit = options.emit;
-  emit.debug_text = to_lines(*report.ledger) + to_lines(report.fates, *plan.programs.front().graph);
-  if (options.check) emit.check = [&](const std::filesystem::path& file) { options.check(plan, file); };
-  report.file = emit_model(plan, out, emit);
+  emit.debug_text = to_lines(*report.ledger) + to_lines(report.fates, *plans.front().programs.front().graph);
+  if (options.check) emit.check = [&](const std::filesystem::path& file) { options.check(plans, file); };
+  report.file = emit_model(plans, out, emit);
   return report;
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct ConversionOptions {
   LoweringOptions lowering;
   PassOptions passes;
   EmitOptions emit;
-  Target target = host_target();
+  // A plan for each. The first one's times decide what quantization leaves in float.
+  std::vector<Target> targets = {host_target()};
   bool strict = false;                // warnings refuse
   bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
   bool prefer_float16 = false;        // compute in float16 where the target does
@@ -52,14 +54,21 @@ struct ConversionOptions {
   // Samples to measure the accuracy with, and the array of them that holds the right answers; without one,
   // what quantization did to the outputs is measured.
   std::string evaluate, label;
-  // Called with the plan and the whole file before the file takes its name; what it throws leaves no file.
-  std::function<void(const PlannedModel&, const std::filesystem::path&)> check;
+  // Called with the plans and the whole file before the file takes its name; what it throws leaves no file.
+  std::function<void(std::span<const PlannedModel>, const std::filesystem::path&)> check;
   // Called with the files of the model's external data, before anything is written. What it throws ends the
   // conversion.
   std::function<void(const std::vector<std::filesystem::path>&)> external_files;
   // Before writing: called with what is about to happen ("reading", "planning", ...), for progress on a
   // terminal.
   std::function<void(const char* stage)> progress;
+};
+
+// What the file holds for one target.
+struct ProfileReport {
+  std::string target;
+  size_t steps = 0;
+  uint64_t arena_bytes = 0;
 };
 
 struct ConversionReport {
@@ -69,12 +78,14 @@ struct ConversionReport {
   size_t steps = 0;          // after them
   size_t elided_steps = 0;   // of these cost nothing
   PassReport passes;
+  // Of the first target.
   uint64_t arena_bytes = 0, arena_lower_bound = 0;
   uint64_t given_order_arena_bytes = 0;  // had the steps stayed in the order that they came in
   bool order_proved = false;             // no order of the steps has a smaller lower bound
   std::vector<StripedSteps>
       stripes;  // what --max-arena made of the steps, and by how much work: a share of all
   double extra_work = 0;
+  std::vector<ProfileReport> profiles;  // in the order of the file
   EmitSummary file;
   std::optional<QuantizeSummary> quantized;
   std::string withheld;  // why nothing was written, though the model could be converted; most often empty

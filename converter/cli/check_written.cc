@@ -8,7 +8,7 @@
 
 namespace sinter::convert {
 
-WrittenCheck check_written(const std::filesystem::path& file, const PlannedModel& plan,
+WrittenCheck check_written(const std::filesystem::path& file, std::span<const PlannedModel> plans,
                            const CheckOptions& options, Diagnostics& diagnostics) {
   const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
   SessionOptions session_options;
@@ -25,6 +25,7 @@ WrittenCheck check_written(const std::filesystem::path& file, const PlannedModel
   }
   HostSession session(loaded, {});
   check.session_created = true;
+  const PlannedModel& plan = plans[session.session().profile()];
   if (const double work = trial_work(plan); !options.trial)
     check.trial.note = "left out by --no-trial";
   else if (work > kMostTrialWork)

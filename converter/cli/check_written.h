@@ -28,8 +28,9 @@ struct CheckOptions {
   bool trial = true;
 };
 
-// Throws ModelFileError where the file is not what a device accepts. Memory: below kMostCheckedBytes.
-WrittenCheck check_written(const std::filesystem::path& file, const PlannedModel& plan,
+// `plans`: of the file's profiles, in their order. Throws ModelFileError where the file is not what a device
+// accepts. Memory: below kMostCheckedBytes.
+WrittenCheck check_written(const std::filesystem::path& file, std::span<const PlannedModel> plans,
                            const CheckOptions& options, Diagnostics& diagnostics);
 
 }  // namespace sinter::convert

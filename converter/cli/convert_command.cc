@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
@@ -28,8 +29,9 @@ namespace {
 
 struct ConvertArguments {
   CommonOptions common;
-  std::string model, out, target = target_text(host_target()), report, metric = "top1", evaluate_data, label,
-                          weights = "stored", sign, quantize, calibrate, calibrator, max_drop;
+  std::vector<std::string> targets = {target_text(host_target())};
+  std::string model, out, report, metric = "top1", evaluate_data, label, weights = "stored", sign, quantize,
+                                  calibrate, calibrator, max_drop;
   int64_t samples = -1, block = 0;
   std::optional<double> min_sqnr;
   std::vector<std::string> keep_float, disabled_techniques;
@@ -318,22 +320,28 @@ void keep_freed_memory() {
 // --strict, and the trial of the written file gave a warning.
 struct RefusedByTrial {};
 
-// The target and, of its backends, those to plan for.
-void set_target(const ConvertArguments& a, ConversionOptions* options) {
-  std::string fault;
-  const std::optional<Target> target = parse_target(a.target, &fault);
-  if (!target) throw UsageError(fmt::format("--target {}: {}", a.target, fault));
-  options->target = *target;
-  if (a.plan_threads > 0) options->target.cores = a.plan_threads;
-  if (a.backends.empty()) return;
-  std::vector<std::string> names;
-  for (const Platform* p : platforms_for(*target)) names.emplace_back(p->name);
-  names.emplace_back("reference");
+// The targets and, of their backends, those to plan for.
+void set_targets(const ConvertArguments& a, ConversionOptions* options) {
+  options->targets.clear();
+  std::vector<std::string> names{"reference"};
+  for (const std::string& text : a.targets) {
+    std::string fault;
+    std::optional<Target> target = parse_target(text, &fault);
+    if (!target) throw UsageError(fmt::format("--target {}: {}", text, fault));
+    if (a.plan_threads > 0) target->cores = a.plan_threads;
+    const bool twice =
+        std::any_of(options->targets.begin(), options->targets.end(),
+                    [&](const Target& other) { return target_text(other) == target_text(*target); });
+    if (twice) throw UsageError(fmt::format("--target {}: this target is given twice; give it once", text));
+    options->targets.push_back(*target);
+    for (const Platform* p : platforms_for(*target)) names.emplace_back(p->name);
+  }
   for (const std::string& name : a.backends)
     if (std::find(names.begin(), names.end(), name) == names.end())
-      throw UsageError(fmt::format("--backends {}: target {} has no such backend; it has {}", name, a.target,
-                                   fmt::join(names, ", ")));
-  options->plan_backends = a.backends;
+      throw UsageError(fmt::format("--backends {}: target {} has no such backend; it has {}", name,
+                                   fmt::join(a.targets, ","),
+                                   fmt::join(std::set(names.begin(), names.end()), ", ")));
+  if (!a.backends.empty()) options->plan_backends = a.backends;
 }
 
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
@@ -344,7 +352,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   check_passes(a);
   ConversionOptions options;
   options.lowering = lowering_options(a);
-  set_target(a, &options);
+  set_targets(a, &options);
   options.strict = a.strict;
   options.narrow_float64 = a.float64 == "narrow";
   options.prefer_float16 = a.prefer_float16;
@@ -388,11 +396,11 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   };
   Diagnostics diagnostics;
   nlohmann::json sizes;
-  options.check = [&](const PlannedModel& plan, const std::filesystem::path& file) {
+  options.check = [&](std::span<const PlannedModel> plans, const std::filesystem::path& file) {
     WrittenCheck check;
     const size_t before = diagnostics.count(Severity::kWarning);
     try {
-      check = check_written(file, plan, {a.model, options.lowering, signer, !a.no_trial}, diagnostics);
+      check = check_written(file, plans, {a.model, options.lowering, signer, !a.no_trial}, diagnostics);
     } catch (const std::bad_alloc&) {
       throw FileError(fmt::format("{}: this machine lacks the memory to check it", a.model));
     } catch (const std::exception& e) {
@@ -477,12 +485,14 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("model", a->model, "The ONNX file")->required();
   c->add_option("-o,--output", a->out, "The file to write")->required();
   c->add_option(
-      "--target", a->target,
-      fmt::format("NAME[+FEATURE...], such as x86_64+avx2: what the file is for. It runs on every machine of "
-                  "that name; "
-                  "features describe the one whose times decide between kernels, and where --quantize "
-                  "uses integers.{}\nDefault: {}",
-                  target_help(), a->target));
+       "--target", a->targets,
+       fmt::format("NAME[+FEATURE...][,...], such as x86_64+avx2: what the file is for. It runs on every "
+                   "machine of that name; features describe the one whose times decide between kernels, "
+                   "and where --quantize uses integers (those of the first name). Several names give a "
+                   "plan for each; a session takes the first that fits its machine.{}\nDefault: {}",
+                   target_help(), a->targets.front()))
+      ->delimiter(',')
+      ->allow_extra_args(false);
   c->add_option(
        "--backends", a->backends,
        "LIST, such as simd or xnnpack,simd: plan for these of the target's backends only, those that the "

@@ -36,6 +36,8 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
                            {"file_bytes", r.file.file_bytes},
                            {"weight_bytes", r.file.weight_bytes},
                            {"diagnostics", diagnostics.to_json()}};
+  for (const ProfileReport& p : r.profiles)
+    result["profiles"].push_back({{"target", p.target}, {"steps", p.steps}, {"arena_bytes", p.arena_bytes}});
   if (r.quantized) result["quantized"] = to_json(*r.quantized);
   if (!r.stripes.empty()) {
     for (const StripedSteps& s : r.stripes)
@@ -142,6 +144,9 @@ std::string to_text(const ConversionReport& r) {
   if (r.given_order_arena_bytes > r.arena_bytes)
     text += fmt::format("          {} bytes less than in the order that the steps came in\n",
                         r.given_order_arena_bytes - r.arena_bytes);
+  for (const ProfileReport& p : r.profiles)
+    if (r.profiles.size() > 1)
+      text += fmt::format("profile   {}: {} steps, arena {} bytes\n", p.target, p.steps, p.arena_bytes);
   for (const StripedSteps& s : r.stripes)
     text += s.steps == 1 ? fmt::format("stripes   '{}' in {} parts\n", s.last, s.parts)
                          : fmt::format("stripes   {} operations from '{}' to '{}' in {} parts\n", s.steps,

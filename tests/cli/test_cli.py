@@ -708,6 +708,25 @@ class Backends(Case):
         for target, word in (("x86_64+neon", "avx2"), ("aarch64+", "dotprod"), ("armv7+z80", "neon"), ("cortex-m4+avx2", "alone")):
             self.says(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
                       words=(f"--target {target}", "has no feature", word))
+        self.says(2, "convert", DIGITS, "-o", out, "--target", "aarch64,aarch64+dotprod", lines=1, words=("given twice",))
+
+    def test_several_targets_share_one_file(self):
+        one, both = self.path("one.sinter"), self.path("both.sinter")
+        self.says(0, "convert", DIGITS, "-o", one, "--target", "x86_64")
+        r = self.says(0, "convert", DIGITS, "-o", both, "--target", "portable,aarch64+neon,x86_64", "--json")
+        profiles = [p["target"] for p in json.loads(r.out)["profiles"]]
+        self.assertEqual(profiles, ["aarch64+neon", "x86_64", "portable"])
+        self.assertLess(os.path.getsize(both), os.path.getsize(one) + 64 * 1024)
+        inputs = self.path("in.npz")
+        np.savez(inputs, image=np.load(os.path.join(os.path.dirname(DIGITS), "digits_eval.npz"))["image"][:1])
+        for file in (one, both):
+            self.says(0, "run", file, "--inputs", inputs, "--outputs", file + ".npz")
+        with np.load(one + ".npz") as a, np.load(both + ".npz") as b:
+            for name in a.files:
+                self.assertEqual(a[name].tobytes(), b[name].tobytes())
+        shown = {p: json.loads(self.says(0, "inspect", both, "--target", p, "--json").out)["backends"] for p in profiles}
+        self.assertEqual(set(shown["portable"]), {"reference"})
+        self.assertNotEqual(set(shown["x86_64"]), {"reference"})
             self.assertFalse(os.path.exists(out))
 
     def test_the_plan_can_be_narrowed(self):

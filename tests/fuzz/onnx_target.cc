@@ -57,7 +57,7 @@ void run_onnx(View bytes) {
   constexpr const char* kTargets[] = {"x86_64+avx2", "aarch64", "armv7", "cortex-m4", "portable"};
   Random r(hash);
   std::string fault;
-  options.target = *convert::parse_target(r.one_in(2) ? "x86_64" : r.pick(kTargets), &fault);
+  options.targets = {*convert::parse_target(r.one_in(2) ? "x86_64" : r.pick(kTargets), &fault)};
   options.narrow_float64 = r.one_in(4);
   options.prefer_float16 = r.one_in(6);
   options.stored_weights = !r.one_in(4);

@@ -11,6 +11,7 @@
 #include "converter/diagnostics/errors.h"
 #include "converter/emit/emitter.h"
 #include "converter/import/reader.h"
+#include "converter/ir/deep_copy.h"
 #include "converter/plan/planner.h"
 #include "converter/quantize/ranges/observe.h"
 #include "converter/target/target_names.h"
@@ -55,15 +56,6 @@ std::shared_ptr<const MappedFile> write_and_map(const PlannedModel& plan) {
   return MappedFile::open(file);
 }
 
-// Planning changes bodies too; a copied graph shares them with the original.
-void own_bodies(Graph& graph) {
-  for (Node& node : graph.nodes)
-    for (auto& body : node.bodies) {
-      body = std::make_shared<Graph>(*body);
-      own_bodies(*body);
-    }
-}
-
 // Planning renumbers values; their names carry the numbers that they had.
 std::string numbered(size_t id) { return fmt::format("#{}", id); }
 ValueId number(const std::string& name) {
@@ -72,15 +64,6 @@ ValueId number(const std::string& name) {
   const char* const end = name.data() + name.size();
   const auto [stop, fault] = std::from_chars(name.data() + 1, end, id);
   return fault == std::errc() && stop == end ? id : kAbsent;
-}
-
-// Planning changes bodies too.
-std::shared_ptr<Graph> deep_copy(const Graph& graph) {
-  auto copy = std::make_shared<Graph>(graph);
-  own_bodies(*copy);
-  for (Node& node : copy->nodes)
-    for (auto& body : node.bodies) body = deep_copy(*body);
-  return copy;
 }
 
 }  // namespace
