@@ -98,8 +98,11 @@ class Retyping {
   ValueId widened(ValueId id) {
     if (id < 0 || !affected_(graph_.value(id).dtype)) return id;
     ValueId& wide = wide_[static_cast<size_t>(id)];
-    if (wide == kAbsent) wide = cast(id, DType::kFloat32);
-    return wide_[static_cast<size_t>(id)];
+    if (wide == kAbsent) {
+      wide = cast(id, DType::kFloat32);
+      if (!graph_.is_constant(wide)) graph_.value(wide).model_dtype = graph_.value(id).dtype;
+    }
+    return wide;
   }
 
   // Parameters, captured values and results of the bodies become float32, with casts to and from the model's
