@@ -231,9 +231,9 @@ rename_symbols() {  # MACRO-HEADER ARCHIVE... -- PUBLIC-HEADER...
 }
 
 # What platforms/ names of XNNPACK and cpuinfo: the roots of what is kept. Where an operator is named without its type, those
-# for float16 and float32 are meant.
+# for float16, float32 and int8 are meant.
 xnnpack_roots() {
-  grep -rohE '\b(xnn|cpuinfo)_[a-z0-9_]+\b' "$root/platforms" | sed 's/.*/&\n&_f16\n&_f32/' | sort -u
+  grep -rohE '\b(xnn|cpuinfo)_[a-z0-9_]+\b' "$root/platforms" | sed 's/.*/&\n&_f16\n&_f32\n&_qs8_qc8w/' | sort -u
 }
 
 # Families of kernels that no operator of platforms/ can reach. keep_reachable fails where that is not so any more.
