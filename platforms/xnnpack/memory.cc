@@ -2,6 +2,8 @@
 
 #include <pthread.h>
 
+#include <cstring>
+
 #include "runtime/core/tensor_view.h"
 
 namespace sinter::xnnpack {
@@ -129,9 +131,13 @@ void* Creation::reserve(size_t bytes) {
   return at;
 }
 
-// Weights that were reserved have been counted.
+// Weights that were reserved have been counted. The library rounds sizes up to 16 bytes on ARM, to 64
+// elsewhere.
 void Creation::insert(void* at, size_t bytes) {
-  if (mode_ == Mode::kPack) done_ = at == scratch_.data() && bytes == scratch_.size();
+  if (mode_ == Mode::kPack) {
+    done_ = at == scratch_.data() && align_up(bytes, kBufferAlignment) == scratch_.size();
+    if (done_) std::memset(scratch_.data() + bytes, 0, scratch_.size() - bytes);
+  }
   if (mode_ != Mode::kMeasure || at != nullptr) return;
   note_weights(bytes);
   bytes_ += align_up(bytes, kBufferAlignment);
