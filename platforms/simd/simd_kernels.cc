@@ -33,18 +33,27 @@ bool same(const char* a, const char* b) {
   return *a == *b;
 }
 
+// The best target in use, or 0 before it has been chosen. Highway is not asked for it again: that takes long,
+// and while it answers, what is disabled is chosen.
+int64_t chosen = 0;
+
 // The target is chosen here, not by the next call: two threads that call first could see it half chosen.
+int64_t choose_again() {
+  const int64_t all = hwy::SupportedTargets(), have = all & HWY_TARGETS;
+  hwy::GetChosenTarget().Update(all);
+  __atomic_store_n(&chosen, have & -have, __ATOMIC_RELEASE);
+  return have & -have;
+}
+
 bool disable_targets(int64_t targets) {
   hwy::DisableTargets(targets);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  choose_again();
   return true;
 }
 
 // A pointer to a kernel that is taken before Highway has chosen leads to the choice again, at every call
 // through it.
-void choose_target() {
-  if (!hwy::GetChosenTarget().IsInitialized()) hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-}
+void choose_target() { (void)simd_instruction_set(); }
 
 }  // namespace
 
@@ -74,13 +83,12 @@ bool set_simd_cap(const char* name) {
 }
 
 int64_t simd_instruction_set() {
-  const int64_t have = hwy::SupportedTargets() & HWY_TARGETS;
-  return have & -have;
+  const int64_t best = __atomic_load_n(&chosen, __ATOMIC_ACQUIRE);
+  return best != 0 ? best : choose_again();
 }
 
 const char* simd_target() {
-  const int64_t all = hwy::SupportedTargets(), best = simd_instruction_set();
-  hwy::GetChosenTarget().Update(all);  // asking makes Highway choose anew, whatever is disabled
+  const int64_t best = simd_instruction_set();
   for (const Tier& tier : kTiers)
     if (tier.best == best) return tier.name;
   return "other";
