@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
@@ -323,7 +322,7 @@ struct RefusedByTrial {};
 // The targets and, of their backends, those to plan for.
 void set_targets(const ConvertArguments& a, ConversionOptions* options) {
   options->targets.clear();
-  std::vector<std::string> names{"reference"};
+  std::vector<std::string> names;
   for (const std::string& text : a.targets) {
     std::string fault;
     std::optional<Target> target = parse_target(text, &fault);
@@ -334,13 +333,14 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
                     [&](const Target& other) { return target_text(other) == target_text(*target); });
     if (twice) throw UsageError(fmt::format("--target {}: this target is given twice; give it once", text));
     options->targets.push_back(*target);
-    for (const Platform* p : platforms_for(*target)) names.emplace_back(p->name);
+    for (const Platform* p : platforms_for(*target))
+      if (std::find(names.begin(), names.end(), p->name) == names.end()) names.emplace_back(p->name);
   }
+  names.emplace_back("reference");
   for (const std::string& name : a.backends)
     if (std::find(names.begin(), names.end(), name) == names.end())
       throw UsageError(fmt::format("--backends {}: target {} has no such backend; it has {}", name,
-                                   fmt::join(a.targets, ","),
-                                   fmt::join(std::set(names.begin(), names.end()), ", ")));
+                                   fmt::join(a.targets, ","), fmt::join(names, ", ")));
   if (!a.backends.empty()) options->plan_backends = a.backends;
 }
 
