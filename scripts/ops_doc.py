@@ -8,13 +8,12 @@ The device's operations: rows and comments of ops.def, in its order, with the li
 ONNX's operations: every rule of converter/import/lower/, with the first version of operator set, the
 device operations that the rule's functions name, the operands that must be constants, and what the rule itself refuses.
 """
-import argparse
-import difflib
 import os
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from generated_doc import ROOT, read, write_or_check
+
 TARGET = "docs/ops.md"
 
 # What a row means, where its comment in ops.def does not define it.
@@ -99,11 +98,6 @@ INTEGERS = {"None": "", "Same": "itself", "Table": "a table"}
 PLUMBING = ["View", "Cast", "Transpose", "Broadcast", "Copy"]
 SHORT_FORMS = {"reshape": "View", "unsqueeze": "View", "transpose": "Transpose", "cast": "Cast", "slice": "Slice",
                "broadcast": "Broadcast", "add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
-
-
-def read(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
-        return f.read()
 
 
 # ---- the device's operations
@@ -340,24 +334,5 @@ def document():
     return "\n".join(out) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    text = document()
-    if not args.check:
-        with open(os.path.join(ROOT, TARGET), "w", encoding="utf-8") as f:
-            f.write(text)
-        return 0
-    there = read(TARGET) if os.path.exists(os.path.join(ROOT, TARGET)) else ""
-    if there != text:
-        diff = difflib.unified_diff(there.splitlines(), text.splitlines(), TARGET, "fresh", lineterm="", n=0)
-        print("\n".join(list(diff)[:40]))
-        print("stale: run scripts/ops_doc.py")
-        return 1
-    print(f"{TARGET} is fresh")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(TARGET, document, __doc__))

@@ -4,24 +4,17 @@
     types_doc.py            rewrites the table
     types_doc.py --check    exit code 1 if the table is not what this would write
 """
-import argparse
 import ast
-import difflib
-import os
 import re
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+from generated_doc import read, write_or_check
+
 SOURCE, TARGET = "converter/ir/rules.def", "docs/types.md"
 HEAD = ["| id | when | what | why |", "| --- | --- | --- | --- |"]
 # One literal or several in a row, as C joins them.
 STRING = r'("(?:[^"\\]|\\.)*"(?:\s*"(?:[^"\\]|\\.)*")*)'
 ROW = re.compile(r"SINTER_TYPE_RULE\((\w+)," + ",".join([r"\s*" + STRING + r"\s*"] * 4) + r"\)")
-
-
-def read(path):
-    with open(os.path.join(ROOT, path), encoding="utf-8") as f:
-        return f.read()
 
 
 def name_of(identifier):
@@ -52,24 +45,5 @@ def document():
     return "\n".join(lines[:first] + table() + lines[last:]) + "\n"
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    text = document()
-    if not args.check:
-        with open(os.path.join(ROOT, TARGET), "w", encoding="utf-8") as f:
-            f.write(text)
-        return 0
-    there = read(TARGET)
-    if there != text:
-        diff = difflib.unified_diff(there.splitlines(), text.splitlines(), TARGET, "fresh", lineterm="", n=0)
-        print("\n".join(list(diff)[:40]))
-        print("stale: run scripts/types_doc.py")
-        return 1
-    print(f"{TARGET} is fresh")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(TARGET, document, __doc__))
