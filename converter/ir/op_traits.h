@@ -1,6 +1,5 @@
-// What the converter knows of an operation: the columns of schemas/ops.def, and the questions that follow
-// from them. A pass that needs a fact about an operation asks here and keeps no list of operations of its
-// own.
+// Facts about an operation: the columns of schemas/ops.def, and the questions that follow from them. A pass
+// that needs a fact about an operation asks here and keeps no list of operations of its own.
 //
 // Every row of ops.def gives every column, so that a new operation has an answer to each of these questions
 // before it compiles. What one pass does to one operation is that pass's own code; where it is a table,

@@ -107,7 +107,22 @@ inline Status decode_attrs(const fb::Step& step, void* storage) {
                               {items(step.ints()), items(step.floats()), bytes_of(step.bytes())}, storage);
 }
 
-// Binary searches; null: there is none.
+// The table whose key is `key`, or null, by binary search; `list` ascends by key_of(table).
+template <class T, class KeyOf>
+const T* find_sorted(const flatbuffers::Vector<flatbuffers::Offset<T>>* list, uint32_t key, KeyOf key_of) {
+  uint32_t lo = 0, hi = length(list);
+  while (lo < hi) {
+    const uint32_t mid = (lo + hi) / 2;
+    const T* table = list->Get(mid);
+    const uint32_t at = key_of(*table);
+    if (at == key) return table;
+    if (at < key)
+      lo = mid + 1;
+    else
+      hi = mid;
+  }
+  return nullptr;
+}
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value);
 const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program);
 

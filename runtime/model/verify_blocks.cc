@@ -93,18 +93,7 @@ bool in_place(const PlanView& view, const Place& a, const Place& b) {
 }  // namespace
 
 const fb::Placement* find_placement(const fb::ProgramPlan& plan, uint32_t value) {
-  const auto* list = plan.placements();
-  uint32_t lo = 0, hi = length(list);
-  while (lo < hi) {
-    const uint32_t mid = (lo + hi) / 2;
-    const fb::Placement* p = list->Get(mid);
-    if (p->value() == value) return p;
-    if (p->value() < value)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return nullptr;
+  return find_sorted(plan.placements(), value, [](const fb::Placement& p) { return p.value(); });
 }
 
 // state 1: on the way, 2: done.

@@ -102,18 +102,7 @@ class ProfileVerifier {
 }  // namespace
 
 const fb::ProgramPlan* find_plan(const fb::Profile& profile, uint32_t program) {
-  const auto* list = profile.plans();
-  uint32_t lo = 0, hi = length(list);
-  while (lo < hi) {
-    const uint32_t mid = (lo + hi) / 2;
-    const fb::ProgramPlan* plan = list->Get(mid);
-    if (plan->program() == program) return plan;
-    if (plan->program() < program)
-      lo = mid + 1;
-    else
-      hi = mid;
-  }
-  return nullptr;
+  return find_sorted(profile.plans(), program, [](const fb::ProgramPlan& plan) { return plan.program(); });
 }
 
 Status verify_profile(const ModelState& model, uint32_t index, std::span<ProgramFacts> facts,

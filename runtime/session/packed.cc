@@ -1,10 +1,10 @@
 // Which constants are packed where. A constant that several steps read in the same packed form is packed
 // once: by PackedWeights, or by the first of these steps.
 //
-// The first pass of a creation may be without memory, so that there is no table of what has been packed. A
-// bit for each constant states whether a step has packed it. Where it is set, earlier steps that read that
-// constant are asked for their packing again. The search begins behind its last result: steps that repeat
-// others, as stripes do, repeat them in order.
+// The first pass of a creation may be without memory for a table of what has been packed. A bit for each
+// constant states whether a step has packed it. Where it is set, earlier steps that read that constant are
+// asked for their packing again. The search begins behind its last result: steps that repeat others, as
+// stripes do, repeat them in order.
 #include <algorithm>
 #include <cstring>
 

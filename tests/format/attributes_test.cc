@@ -1,6 +1,6 @@
 // Attributes in a file: text and bytes, and what older versions of a row lack.
 //
-// The macros of ops.def are not for applications: names that they may have are no macros here.
+// The macros of ops.def are not for applications: names that they may have are not macros here.
 #define INT only_where_this_is_used
 #define FLOAT only_where_this_is_used
 #define INTS only_where_this_is_used
