@@ -463,10 +463,6 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   }
 }
 
-}  // namespace
-
-namespace {
-
 std::string target_help() {
   std::string help;
   for (const NamedTarget& t : named_targets()) {

@@ -9,6 +9,7 @@
 #include "converter/convert.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/quantize/ranges/calibrators.h"
+#include "converter/quantize/samples/sample_list.h"
 #include "sinter/backends.h"
 #include "tests/common/source_dir.h"
 #include "tests/unit/evaluate_graph.h"
@@ -19,23 +20,6 @@ namespace {
 using testing::Sketch;
 
 std::vector<Backend*> backends() { return {all_backends().begin(), all_backends().end()}; }
-
-class Given final : public SampleSource {
- public:
-  explicit Given(std::vector<Sample> samples) : samples_(std::move(samples)) {}
-  int64_t count() const override { return static_cast<int64_t>(samples_.size()); }
-  bool next(Sample* sample) override {
-    if (at_ == samples_.size()) return false;
-    *sample = samples_[at_++];
-    return true;
-  }
-  void rewind() override { at_ = 0; }
-  bool is_file() const override { return true; }
-
- private:
-  std::vector<Sample> samples_;
-  size_t at_ = 0;
-};
 
 // Steps that cost nothing (View, Slice, Concat of whole parts), steps in place and two outputs.
 struct NetOfViews {
@@ -131,7 +115,7 @@ TEST(Observe, ASummaryHoldsTheExtremesOfAllSamples) {
       high = std::max(high, *std::max_element(values.begin(), values.end()));
     }
   }
-  Given source(samples);
+  SampleList source(samples);
   ObserveOptions options;
   options.runner.backends = backends();
   std::vector<std::pair<int64_t, int64_t>> told;
@@ -152,7 +136,7 @@ TEST(Observe, ASummaryHoldsTheExtremesOfAllSamples) {
 
 TEST(Observe, NoSamplesAreRefused) {
   const NetOfViews net;
-  Given none({});
+  SampleList none({});
   EXPECT_THROW(observe(net.s.graph, none, net.all, {}), DataError);
 }
 
@@ -176,7 +160,7 @@ TEST(Observe, KeywordSpottingRanges) {
     samples.push_back({Constant::of<float>(DType::kFloat32, {1, 49, 10, 1}, sample)});
   }
   ASSERT_EQ(samples.size(), 64u);
-  Given source(samples);
+  SampleList source(samples);
   ObserveOptions options;
   options.runner.backends = backends();
   const Observations seen = observe(*graph, source, observable_values(*graph), options);

@@ -137,6 +137,16 @@ bool IntegerForm::arithmetic(int n) {
   return give(n, consumer, *q, {a->q, b->q});
 }
 
+std::optional<IntegerForm::OneOperand> IntegerForm::one_operand(int n) {
+  const QuantizedValue* given = known(e.node(n).inputs[0]);
+  const int consumer = quantizer(n);
+  if (given == nullptr || consumer < 0) return std::nullopt;
+  const auto y = common_result(params_of(consumer), std::span(&given, 1));
+  QuantizedValue x = *given;
+  if (!y || !to_type(n, y->type, &x)) return std::nullopt;
+  return OneOperand{x, *y, consumer};
+}
+
 bool IntegerForm::mean(int n) {
   const Node node = e.node(n);
   const auto* pool = node.as<AvgPoolAttrs>();
@@ -144,55 +154,45 @@ bool IntegerForm::mean(int n) {
   const int64_t count = summed_elements(e.graph(), node);
   if (count < 1) return false;
   const bool sum = reduce != nullptr && static_cast<ReduceFn>(reduce->fn) == ReduceFn::kSum;
-  const QuantizedValue* given = known(node.inputs[0]);
-  const int consumer = quantizer(n);
-  if (given == nullptr || consumer < 0) return false;
-  const auto common = common_result(params_of(consumer), std::span(&given, 1));
-  QuantizedValue wide = *given;
-  if (!common || !to_type(n, common->type, &wide)) return false;
-  const QuantizedValue* x = &wide;
-  const QuantParams& y = *common;
-  const double m = x->params.scale / y.scale * (sum ? static_cast<double>(count) : 1);
+  const auto operand = one_operand(n);
+  if (!operand) return false;
+  const auto& [x, y, consumer] = *operand;
+  const double m = x.params.scale / y.scale * (sum ? static_cast<double>(count) : 1);
   if (!has_integer_row(e.graph(), node, y.type) || !usable(m)) return false;
   if (pool != nullptr) {
     QAvgPoolAttrs q{};
     q.kernel = pool->kernel, q.strides = pool->strides, q.dilations = pool->dilations, q.pads = pool->pads;
     q.ceil_mode = pool->ceil_mode, q.count_include_pad = pool->count_include_pad;
-    q.x_zero = x->params.zero, q.multiplier = m;
+    q.x_zero = x.params.zero, q.multiplier = m;
     give_result(q, y);
-    return give(n, consumer, q, {x->q});
+    return give(n, consumer, q, {x.q});
   }
   QMeanAttrs q{};
-  q.axes = reduce->axes, q.keepdims = reduce->keepdims, q.x_zero = x->params.zero, q.multiplier = m;
+  q.axes = reduce->axes, q.keepdims = reduce->keepdims, q.x_zero = x.params.zero, q.multiplier = m;
   give_result(q, y);
-  return give(n, consumer, q, {x->q});
+  return give(n, consumer, q, {x.q});
 }
 
 bool IntegerForm::prelu(int n) {
   const Node node = e.node(n);
   if (node.as<PReluAttrs>() == nullptr || !has_integer_row(e.graph(), node, DType::kInt8)) return false;
-  const QuantizedValue* given = known(node.inputs[0]);
-  const int consumer = quantizer(n);
-  if (given == nullptr || consumer < 0) return false;
-  const auto common = common_result(params_of(consumer), std::span(&given, 1));
-  QuantizedValue wide = *given;
-  if (!common || !to_type(n, common->type, &wide)) return false;
-  const QuantizedValue* x = &wide;
-  const QuantParams& y = *common;
+  const auto operand = one_operand(n);
+  if (!operand) return false;
+  const auto& [x, y, consumer] = *operand;
   const Value slope = e.value(node.inputs[1]);
   const int64_t count = slope.constant->size();
   QPReluAttrs q{};
-  q.x_zero = x->params.zero, q.multiplier = static_cast<float>(x->params.scale / y.scale);
+  q.x_zero = x.params.zero, q.multiplier = static_cast<float>(x.params.scale / y.scale);
   if (!usable(q.multiplier)) return false;
   std::vector<float> slopes;
   for (const double s : slope.constant->as_doubles()) {
-    slopes.push_back(static_cast<float>(x->params.scale * s / y.scale));
+    slopes.push_back(static_cast<float>(x.params.scale * s / y.scale));
     if (!(std::fabs(slopes.back()) <= kMaxIntegerMultiplier)) return false;
   }
   give_result(q, y);
   const ValueId values =
       e.graph().add_constant(Constant::of<float>(DType::kFloat32, {count}, slopes), slope.name);
-  return give(n, consumer, q, {x->q, values});
+  return give(n, consumer, q, {x.q, values});
 }
 
 bool IntegerForm::softmax(int n) {

@@ -79,6 +79,14 @@ class IntegerForm {
                                            std::span<const QuantizedValue* const> operands);
   // `x` as that type, exactly; false: not possible.
   bool to_type(int n, DType type, QuantizedValue* x);
+  // Operand 0 of node n in the type of its result, where n has one quantizer. nullopt: it cannot be computed
+  // on integers.
+  struct OneOperand {
+    QuantizedValue x;
+    QuantParams y;  // of the result
+    int consumer = -1;
+  };
+  std::optional<OneOperand> one_operand(int n);
   // What is looked up in a table with the integers of `root`, before node n.
   ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
   ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
