@@ -59,7 +59,8 @@ Status check_in_pieces(std::span<const std::byte> file, const std::optional<Publ
   for (uint32_t i = 0; i < envelope.header.segment_count; ++i) {
     const format::Segment segment = envelope.segment(i);
     const auto algorithm = static_cast<format::DigestAlgorithm>(segment.algorithm);
-    SINTER_CHECK(format::can_digest(algorithm), unsupported("this build cannot check the file's digests"));
+    SINTER_RETURN_UNLESS(format::can_digest(algorithm),
+                         unsupported("this build cannot check the file's digests"));
     format::Digester digester(algorithm);
     for (uint64_t at = 0; at < segment.bytes; at += kPiece) {
       const auto piece = file.subspan(static_cast<size_t>(segment.offset + at),
@@ -67,8 +68,9 @@ Status check_in_pieces(std::span<const std::byte> file, const std::optional<Publ
       digester.update(piece);
       release_file_pages(piece);
     }
-    SINTER_CHECK(digester.finish() == segment.digest,
-                 corrupt("a segment does not match its digest").at(Where::kSegment, static_cast<int32_t>(i)));
+    SINTER_RETURN_UNLESS(
+        digester.finish() == segment.digest,
+        corrupt("a segment does not match its digest").at(Where::kSegment, static_cast<int32_t>(i)));
   }
   return ok_status();
 }

@@ -87,11 +87,11 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   const Extent e = extent(call);
   Packed p;
   int64_t scores = 0;
-  SINTER_CHECK(packed_of(e, &p) && checked_mul(kRowTile, e.keys, &scores) &&
-                   checked_mul<int64_t>(scores, std::max(threads, 1), &scores) &&
-                   checked_add(scores, p.all, &scores) &&
-                   checked_mul<int64_t>(scores, sizeof(float), &scores),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(packed_of(e, &p) && checked_mul(kRowTile, e.keys, &scores) &&
+                           checked_mul<int64_t>(scores, std::max(threads, 1), &scores) &&
+                           checked_add(scores, p.all, &scores) &&
+                           checked_mul<int64_t>(scores, sizeof(float), &scores),
+                       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(scores);
   return ok_status();
 }

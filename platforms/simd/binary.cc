@@ -119,7 +119,7 @@ Status run_plain(const OpCall& call, RunContext& context) {
 
 Status accept_pair(const OpCall& call) {
   for (const TensorView* t : {&call.in(0), &call.in(1), &call.out(0)})
-    SINTER_CHECK(t->dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
+    SINTER_RETURN_UNLESS(t->dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
   return accept_pair_rows(call);
 }
 
@@ -130,10 +130,10 @@ Binary power(const OpCall& call) {
 Status accept_pow(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(accept_float_dense(call));
   const TensorView& e = call.in(1);
-  SINTER_CHECK(e.constant && e.data != nullptr && e.size() == 1,
-               unsupported("only powers with one constant exponent are products"));
+  SINTER_RETURN_UNLESS(e.constant && e.data != nullptr && e.size() == 1,
+                       unsupported("only powers with one constant exponent are products"));
   const float exponent = e.as<const float>()[0];
-  SINTER_CHECK(exponent == 2.0f || exponent == 3.0f, unsupported("the exponent is neither 2 nor 3"));
+  SINTER_RETURN_UNLESS(exponent == 2.0f || exponent == 3.0f, unsupported("the exponent is neither 2 nor 3"));
   return ok_status();
 }
 Status run_pow(const OpCall& call, RunContext& context) { return run_binary(call, context, power(call)); }

@@ -42,10 +42,10 @@ inline Status accept_pair_rows(const OpCall& call) {
   if (call.in(0).dense() && call.in(1).dense() && call.out(0).dense()) return ok_status();
   const PairAxes axes = pair_axes(call);
   const int inner = axes.rank - 1;
-  SINTER_CHECK(call.out(0).size() > 0 && inner >= 0 && axes.dims[inner] >= kStridedRow &&
-                   (axes.a[inner] == 0 || axes.a[inner] == 1) && (axes.b[inner] == 0 || axes.b[inner] == 1) &&
-                   axes.y[inner] == 1,
-               unsupported("the rows of strided operands are too short"));
+  SINTER_RETURN_UNLESS(call.out(0).size() > 0 && inner >= 0 && axes.dims[inner] >= kStridedRow &&
+                           (axes.a[inner] == 0 || axes.a[inner] == 1) &&
+                           (axes.b[inner] == 0 || axes.b[inner] == 1) && axes.y[inner] == 1,
+                       unsupported("the rows of strided operands are too short"));
   return ok_status();
 }
 

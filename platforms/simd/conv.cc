@@ -145,8 +145,8 @@ bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_tak
 // Results do not depend on strides, which rules out any other algorithm.
 Status accept_conv(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
-  SINTER_CHECK(call.in(0).dense() || !reads_in_place(window_geometry<ConvAttrs>(call)),
-               unsupported("the simd kernel for few channels takes dense operands"));
+  SINTER_RETURN_UNLESS(call.in(0).dense() || !reads_in_place(window_geometry<ConvAttrs>(call)),
+                       unsupported("the simd kernel for few channels takes dense operands"));
   return ok_status();
 }
 
@@ -158,12 +158,12 @@ Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
     *bytes = 0;
     return ok_status();
   }
-  SINTER_CHECK((!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
-                   checked_mul(pointwise(g) ? 0 : kRowTile, depth, &patches) &&
-                   checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
-                   checked_add(packed, patches, &packed) &&
-                   checked_mul<int64_t>(packed, sizeof(float), &packed),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS((!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
+                           checked_mul(pointwise(g) ? 0 : kRowTile, depth, &patches) &&
+                           checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
+                           checked_add(packed, patches, &packed) &&
+                           checked_mul<int64_t>(packed, sizeof(float), &packed),
+                       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(packed);
   return ok_status();
 }
@@ -286,8 +286,8 @@ Status run_conv(const OpCall& call, RunContext& context) { return run_conv_with(
 
 Status accept_depthwise(const OpCall& call) {
   const TensorView &x = call.in(0), &y = call.out(0);
-  SINTER_CHECK(x.dims[x.rank - 1] == y.dims[y.rank - 1],
-               unsupported("the simd kernel has one output channel per input channel"));
+  SINTER_RETURN_UNLESS(x.dims[x.rank - 1] == y.dims[y.rank - 1],
+                       unsupported("the simd kernel has one output channel per input channel"));
   return accept_float_pixels(call);
 }
 

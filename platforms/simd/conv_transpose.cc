@@ -20,11 +20,11 @@ int64_t full_depth(const Geometry& g) { return g.taps() * (g.in_channels / g.gro
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvTransposeAttrs>(call);
   int64_t packed = 0, slots = 0;
-  SINTER_CHECK(packed_floats(g.out_channels / g.group, full_depth(g), &packed) && slot_floats(g, &slots) &&
-                   checked_mul<int64_t>(slots, std::max(threads, 1), &slots) &&
-                   checked_add(packed, slots, &packed) &&
-                   checked_mul<int64_t>(packed, sizeof(float), &packed),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(
+      packed_floats(g.out_channels / g.group, full_depth(g), &packed) && slot_floats(g, &slots) &&
+          checked_mul<int64_t>(slots, std::max(threads, 1), &slots) && checked_add(packed, slots, &packed) &&
+          checked_mul<int64_t>(packed, sizeof(float), &packed),
+      invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(packed);
   return ok_status();
 }

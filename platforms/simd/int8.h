@@ -31,9 +31,9 @@ ProductResult product_result(const OpCall& call, const A& a) {
 
 inline Status accept_dense(const OpCall& call) {
   for (const TensorView& t : call.inputs)
-    SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
+    SINTER_RETURN_UNLESS(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
   for (const TensorView& t : call.outputs)
-    SINTER_CHECK(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
+    SINTER_RETURN_UNLESS(!t.present() || t.dense(), unsupported("the simd kernel takes dense operands"));
   return ok_status();
 }
 

@@ -314,8 +314,8 @@ Status accept_low_bit(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_float_dense(call.out(0)));
   if (call.has_input(4)) SINTER_RETURN_IF_ERROR(check_float_dense(call.in(4)));
   const LowBit g = low_bit(call);
-  SINTER_CHECK(!g.narrow || (g.depth % 2 == 0 && g.block % 2 == 0),
-               unsupported("rows and blocks of 4-bit weights begin at whole bytes only"));
+  SINTER_RETURN_UNLESS(!g.narrow || (g.depth % 2 == 0 && g.block % 2 == 0),
+                       unsupported("rows and blocks of 4-bit weights begin at whole bytes only"));
   return ok_status();
 }
 
@@ -329,10 +329,10 @@ Status low_bit_workspace(const OpCall& call, int threads, size_t* bytes) {
   const LowBit g = low_bit(call);
   const int64_t rows = rows_of(call.in(0));
   int64_t n = 0;
-  SINTER_CHECK(scratch_floats(g, rows, &n) &&
-                   checked_mul<int64_t>(n, rows <= kLowBitRows ? 1 : std::max(threads, 1), &n) &&
-                   checked_mul<int64_t>(n, sizeof(float), &n),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(scratch_floats(g, rows, &n) &&
+                           checked_mul<int64_t>(n, rows <= kLowBitRows ? 1 : std::max(threads, 1), &n) &&
+                           checked_mul<int64_t>(n, sizeof(float), &n),
+                       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

@@ -156,7 +156,7 @@ Status check_covers(const TensorView& v, const TensorView& x, int64_t axis) {
   for (int i = 0; i < std::max(x.rank, v.rank); ++i) {
     const int64_t own = i < v.rank ? v.dims[v.rank - 1 - i] : 1;
     const int64_t needed = i < x.rank - axis ? x.dims[x.rank - 1 - i] : 1;
-    SINTER_CHECK(own == needed, unsupported("scale or bias is broadcast"));
+    SINTER_RETURN_UNLESS(own == needed, unsupported("scale or bias is broadcast"));
   }
   return ok_status();
 }
@@ -186,7 +186,7 @@ Status run_rows(const OpCall& call, RunContext& context, int64_t axis, double ep
 }
 
 Status accept_layer(const OpCall& call) {
-  SINTER_CHECK(call.has_output(0), unsupported("the simd kernel does not compute statistics alone"));
+  SINTER_RETURN_UNLESS(call.has_output(0), unsupported("the simd kernel does not compute statistics alone"));
   return accept_rows(call, call.attrs<LayerNormAttrs>().axis);
 }
 Status run_layer(const OpCall& call, RunContext& context) {

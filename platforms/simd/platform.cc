@@ -17,8 +17,8 @@ bool serves(const Target& target) {
 // What the kernels need is the same on every instruction set, but for Conv.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
-  SINTER_CHECK(is_exact_simd(call.op, target.architecture),
-               unsupported("the simd kernel is inexact on 32-bit ARM"));
+  SINTER_RETURN_UNLESS(is_exact_simd(call.op, target.architecture),
+                       unsupported("the simd kernel is inexact on 32-bit ARM"));
   SimdBackend simd;
   for (int n = 1; n <= threads; ++n) {
     StepNeeds needs;

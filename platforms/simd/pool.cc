@@ -84,8 +84,9 @@ namespace {
 HWY_EXPORT(pool_pixel);
 
 Status accept_pool(const OpCall& call) {
-  SINTER_CHECK(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
-  SINTER_CHECK(!call.has_output(1) && call.has_output(0), unsupported("the simd kernel gives no indices"));
+  SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
+  SINTER_RETURN_UNLESS(!call.has_output(1) && call.has_output(0),
+                       unsupported("the simd kernel gives no indices"));
   if (call.op == Op::kMaxPool && call.in(0).dtype == DType::kInt8) return accept_dense(call);
   return accept_float_pixels(call);
 }

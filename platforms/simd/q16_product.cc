@@ -270,17 +270,18 @@ bool scratch_bytes(const Plan16& p, int64_t* bytes) {
 
 Status accept_q16_product(const OpCall& call) {
   const Plan16 p = plan_of(call);
-  SINTER_CHECK(p.x_zero == 0 && !call.has_input(4),
-               unsupported("the simd kernel takes int16 without zero points"));
-  SINTER_CHECK(call.in(0).rank <= 5 || call.op == Op::kQFullyConnected,
-               unsupported("the simd kernel has at most three spatial axes"));
+  SINTER_RETURN_UNLESS(p.x_zero == 0 && !call.has_input(4),
+                       unsupported("the simd kernel takes int16 without zero points"));
+  SINTER_RETURN_UNLESS(call.in(0).rank <= 5 || call.op == Op::kQFullyConnected,
+                       unsupported("the simd kernel has at most three spatial axes"));
   return accept_dense(call);
 }
 
 Status q16_product_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t each = 0;
-  SINTER_CHECK(scratch_bytes(plan_of(call), &each) && checked_mul<int64_t>(each, std::max(threads, 1), &each),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(
+      scratch_bytes(plan_of(call), &each) && checked_mul<int64_t>(each, std::max(threads, 1), &each),
+      invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(each);
   return ok_status();
 }
@@ -333,22 +334,23 @@ constexpr int64_t kSmallBias = int64_t{1} << 30;
 }  // namespace
 
 Status accept_q16_depthwise(const OpCall& call) {
-  SINTER_CHECK(call.attrs<QDepthwiseConvAttrs>().x_zero == 0 && !call.has_input(4),
-               unsupported("the simd kernel takes int16 without zero points"));
-  SINTER_CHECK(call.in(0).rank <= 5, unsupported("the simd kernel has at most three spatial axes"));
+  SINTER_RETURN_UNLESS(call.attrs<QDepthwiseConvAttrs>().x_zero == 0 && !call.has_input(4),
+                       unsupported("the simd kernel takes int16 without zero points"));
+  SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel has at most three spatial axes"));
   const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
   int64_t taps = 0;
-  SINTER_CHECK(g.in_channels == g.out_channels && checked_mul(g.kernel[0], g.kernel[1], &taps) &&
-                   checked_mul(taps, g.kernel[2], &taps) && taps <= kMostTaps,
-               unsupported("the simd kernel takes one output channel for each input channel and 255 taps"));
+  SINTER_RETURN_UNLESS(
+      g.in_channels == g.out_channels && checked_mul(g.kernel[0], g.kernel[1], &taps) &&
+          checked_mul(taps, g.kernel[2], &taps) && taps <= kMostTaps,
+      unsupported("the simd kernel takes one output channel for each input channel and 255 taps"));
   return accept_dense(call);
 }
 
 // Biases as int32 and a multiplier for each channel, or, where biases are too large, sums by thread.
 Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t n = 0;
-  SINTER_CHECK(checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n),
+                       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

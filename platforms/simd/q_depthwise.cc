@@ -394,10 +394,10 @@ bool place(Plan* p, std::byte* packed) {
 Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
   Plan p;
   int64_t weights = 0, a = 0, b = 0;
-  SINTER_CHECK(plan_of(call, &p) && packed_bytes(p, &weights, &a) && scratch_bytes(p, &b) &&
-                   checked_mul<int64_t>(b, std::max(threads, 1), &b) && a < INT64_MAX / 2 &&
-                   b < INT64_MAX / 4,
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &weights, &a) && scratch_bytes(p, &b) &&
+                           checked_mul<int64_t>(b, std::max(threads, 1), &b) && a < INT64_MAX / 2 &&
+                           b < INT64_MAX / 4,
+                       invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
   return ok_status();
@@ -439,12 +439,12 @@ Status run(const OpCall& call, RunContext& context) {
 Status accept(const OpCall& call) {
   const TensorView &x = call.in(0), &y = call.out(0);
   if (wide_input(call)) return accept_q16_depthwise(call);
-  SINTER_CHECK(x.dims[x.rank - 1] == y.dims[y.rank - 1],
-               unsupported("the simd kernel has one output channel per input channel"));
-  SINTER_CHECK(!call.has_input(4), unsupported("the weights have zero points"));
+  SINTER_RETURN_UNLESS(x.dims[x.rank - 1] == y.dims[y.rank - 1],
+                       unsupported("the simd kernel has one output channel per input channel"));
+  SINTER_RETURN_UNLESS(!call.has_input(4), unsupported("the weights have zero points"));
   Plan p;
-  SINTER_CHECK(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
-  SINTER_CHECK(p.q.g.dilation[2] == 1, unsupported("the simd kernel takes taps side by side"));
+  SINTER_RETURN_UNLESS(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
+  SINTER_RETURN_UNLESS(p.q.g.dilation[2] == 1, unsupported("the simd kernel takes taps side by side"));
   return accept_dense(call);
 }
 

@@ -186,10 +186,10 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
 Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
   Plan p;
   int64_t a = 0, b = 0;
-  SINTER_CHECK(plan_of(call, &p) && packed_bytes(p, &a) && checked_mul(a, p.g.group, &a) &&
-                   Scratch::bytes(p, &b) && checked_mul<int64_t>(b, std::max(threads, 1), &b) &&
-                   a < INT64_MAX / 2 && b < INT64_MAX / 4,
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &a) && checked_mul(a, p.g.group, &a) &&
+                           Scratch::bytes(p, &b) && checked_mul<int64_t>(b, std::max(threads, 1), &b) &&
+                           a < INT64_MAX / 2 && b < INT64_MAX / 4,
+                       invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
   return ok_status();
@@ -216,7 +216,7 @@ Status run(const OpCall& call, RunContext& context) {
 Status accept(const OpCall& call) {
   if (wide(call)) return accept_q16_product(call);
   Plan p;
-  SINTER_CHECK(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
+  SINTER_RETURN_UNLESS(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
   return accept_dense(call);
 }
 

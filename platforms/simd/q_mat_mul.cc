@@ -95,9 +95,10 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   const Matrices m = matrices(call);
   Scratch s;
   int64_t all = 0;
-  SINTER_CHECK(s.measure(m) &&
-                   checked_mul(s.bytes, std::clamp<int64_t>(threads, 1, std::max<int64_t>(m.batch, 1)), &all),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(
+      s.measure(m) &&
+          checked_mul(s.bytes, std::clamp<int64_t>(threads, 1, std::max<int64_t>(m.batch, 1)), &all),
+      invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(all);
   return ok_status();
 }
@@ -116,12 +117,13 @@ Status run(const OpCall& call, RunContext& context) {
 }
 
 Status accept(const OpCall& call) {
-  SINTER_CHECK(call.in(0).dtype == DType::kInt8 && call.in(1).dtype == DType::kInt8,
-               unsupported("the simd kernel takes int8"));
-  SINTER_CHECK(call.attrs<QMatMulAttrs>().transpose_a == 0,
-               unsupported("the first operand may not be transposed"));
+  SINTER_RETURN_UNLESS(call.in(0).dtype == DType::kInt8 && call.in(1).dtype == DType::kInt8,
+                       unsupported("the simd kernel takes int8"));
+  SINTER_RETURN_UNLESS(call.attrs<QMatMulAttrs>().transpose_a == 0,
+                       unsupported("the first operand may not be transposed"));
   Scratch s;
-  SINTER_CHECK(s.measure(matrices(call)), unsupported("the matrices are too large for the simd kernel"));
+  SINTER_RETURN_UNLESS(s.measure(matrices(call)),
+                       unsupported("the matrices are too large for the simd kernel"));
   return accept_dense(call);
 }
 

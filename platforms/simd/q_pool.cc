@@ -225,7 +225,7 @@ void for_each_set(const OpCall& call, RunContext& context, const ReducePlan& p, 
 }
 
 Status accept_avg_pool(const OpCall& call) {
-  SINTER_CHECK(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
+  SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
   return accept_dense(call);
 }
 
@@ -246,9 +246,9 @@ Status run_avg_pool(const OpCall& call, RunContext& context) {
 
 Status accept_mean(const OpCall& call) {
   ReducePlan p;
-  SINTER_CHECK(reduce_plan(call.in(0), call.attrs<QMeanAttrs>().axes, &p),
-               unsupported("the reduced axes are not neighbours"));
-  SINTER_CHECK(call.in(0).size() > 0, unsupported("the simd kernel takes no empty operands"));
+  SINTER_RETURN_UNLESS(reduce_plan(call.in(0), call.attrs<QMeanAttrs>().axes, &p),
+                       unsupported("the reduced axes are not neighbours"));
+  SINTER_RETURN_UNLESS(call.in(0).size() > 0, unsupported("the simd kernel takes no empty operands"));
   return accept_dense(call);
 }
 

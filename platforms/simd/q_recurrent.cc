@@ -235,8 +235,8 @@ bool workspace_parts(const RecurrentLayout& l, int64_t* pairs, int64_t* unit) {
 template <class A>
 Status accept_recurrent(const OpCall& call) {
   int64_t pairs = 0, unit = 0;
-  SINTER_CHECK(workspace_parts<A>(q_layout<A>(call), &pairs, &unit),
-               unsupported("too many hidden units for the simd kernel"));
+  SINTER_RETURN_UNLESS(workspace_parts<A>(q_layout<A>(call), &pairs, &unit),
+                       unsupported("too many hidden units for the simd kernel"));
   return accept_dense(call);
 }
 
@@ -246,7 +246,7 @@ Status recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t pairs = 0, unit = 0, units = 0;
   const bool fits = workspace_parts<A>(l, &pairs, &unit) && checked_mul(l.directions, l.batch, &units);
   const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       fits && checked_mul(unit, slots, &unit) && checked_add(unit, pairs, &unit) && unit < INT64_MAX / 4,
       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(unit);

@@ -126,7 +126,7 @@ HWY_EXPORT(softmax_lines);
 Status accept_softmax(const OpCall& call) {
   const TensorView& x = call.in(0);
   for (int64_t i = call.attrs<QSoftmaxAttrs>().axis + 1; i < x.rank; ++i)
-    SINTER_CHECK(x.dims[i] == 1, unsupported("the simd kernel takes the last axis"));
+    SINTER_RETURN_UNLESS(x.dims[i] == 1, unsupported("the simd kernel takes the last axis"));
   return accept_dense(call);
 }
 

@@ -306,21 +306,23 @@ Status run_steps(const OpCall& call, RunContext& context, int64_t axis) {
 
 Status accept_steps(const OpCall& call, DType from, DType to, int64_t block_size) {
   const TensorView &x = call.in(0), &y = call.out(0), &scale = call.in(1);
-  SINTER_CHECK(from == DType::kFloat32 || from == DType::kInt32 || is_quantized(from),
-               unsupported("the simd kernel does not convert from this element type"));
-  SINTER_CHECK(to == DType::kFloat32 || is_quantized(to),
-               unsupported("the simd kernel does not convert to this element type"));
-  SINTER_CHECK(scale.dtype == DType::kFloat32, unsupported("the simd kernel takes float32 scales"));
-  SINTER_CHECK(block_size == 0 || scale.rank == 0, unsupported("the simd kernel takes no blocks"));
-  SINTER_CHECK(x.dense() && y.dense() && scale.dense(), unsupported("the simd kernel takes dense operands"));
+  SINTER_RETURN_UNLESS(from == DType::kFloat32 || from == DType::kInt32 || is_quantized(from),
+                       unsupported("the simd kernel does not convert from this element type"));
+  SINTER_RETURN_UNLESS(to == DType::kFloat32 || is_quantized(to),
+                       unsupported("the simd kernel does not convert to this element type"));
+  SINTER_RETURN_UNLESS(scale.dtype == DType::kFloat32, unsupported("the simd kernel takes float32 scales"));
+  SINTER_RETURN_UNLESS(block_size == 0 || scale.rank == 0, unsupported("the simd kernel takes no blocks"));
+  SINTER_RETURN_UNLESS(x.dense() && y.dense() && scale.dense(),
+                       unsupported("the simd kernel takes dense operands"));
   if (!call.has_input(2)) return ok_status();
   const TensorView& zero = call.in(2);
-  SINTER_CHECK(zero.dense(), unsupported("the simd kernel takes dense operands"));
+  SINTER_RETURN_UNLESS(zero.dense(), unsupported("the simd kernel takes dense operands"));
   if (zero.dtype != DType::kInt32) return ok_status();
-  SINTER_CHECK(zero.constant && zero.data != nullptr,
-               unsupported("zero points of int32 have to be constant zeros"));
+  SINTER_RETURN_UNLESS(zero.constant && zero.data != nullptr,
+                       unsupported("zero points of int32 have to be constant zeros"));
   for (int64_t i = 0; i < zero.size(); ++i)
-    SINTER_CHECK(zero.as<const int32_t>()[i] == 0, unsupported("zero points of int32 have to be zero"));
+    SINTER_RETURN_UNLESS(zero.as<const int32_t>()[i] == 0,
+                         unsupported("zero points of int32 have to be zero"));
   return ok_status();
 }
 

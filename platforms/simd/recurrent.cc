@@ -120,10 +120,11 @@ int64_t unit_floats(const RecurrentLayout& l) { return l.gate_rows() + 2 * l.hid
 
 Status workspace_bytes(const RecurrentLayout& l, size_t* bytes) {
   int64_t n = l.directions * l.gate_rows(), flow = 0, units = 0;
-  SINTER_CHECK(checked_mul(l.steps, l.batch, &flow) && checked_mul(flow, n, &flow) &&
-                   checked_mul(l.directions * l.batch, unit_floats(l), &units) && checked_add(n, flow, &n) &&
-                   checked_add(n, units, &n) && checked_mul<int64_t>(n, sizeof(float), &n),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(checked_mul(l.steps, l.batch, &flow) && checked_mul(flow, n, &flow) &&
+                           checked_mul(l.directions * l.batch, unit_floats(l), &units) &&
+                           checked_add(n, flow, &n) && checked_add(n, units, &n) &&
+                           checked_mul<int64_t>(n, sizeof(float), &n),
+                       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }
@@ -137,12 +138,12 @@ Status accept_usual(const OpCall& call, std::initializer_list<RnnActivation> usu
     if (call.has_input(i) && i != 4) SINTER_RETURN_IF_ERROR(check_float_dense(call.in(i)));
   for (const TensorView& t : call.outputs)
     if (t.present()) SINTER_RETURN_IF_ERROR(check_float_dense(t));
-  SINTER_CHECK(!call.has_input(4) || call.in(4).dense(), unsupported("sequence_lens is not dense"));
-  SINTER_CHECK(a.clip == 0, unsupported("the simd kernel does not clip"));
+  SINTER_RETURN_UNLESS(!call.has_input(4) || call.in(4).dense(), unsupported("sequence_lens is not dense"));
+  SINTER_RETURN_UNLESS(a.clip == 0, unsupported("the simd kernel does not clip"));
   const auto each = static_cast<int>(usual.size());
   for (int i = 0; i < a.activations.size(); ++i)
-    SINTER_CHECK(a.activations[i] == static_cast<int64_t>(usual.begin()[i % each]),
-                 unsupported("the simd kernel has the default activations only"));
+    SINTER_RETURN_UNLESS(a.activations[i] == static_cast<int64_t>(usual.begin()[i % each]),
+                         unsupported("the simd kernel has the default activations only"));
   return ok_status();
 }
 
@@ -213,8 +214,8 @@ Status run_recurrent(const OpCall& call, RunContext& context, const RecurrentLay
 }
 
 Status accept_lstm(const OpCall& call) {
-  SINTER_CHECK(call.attrs<LstmAttrs>().input_forget == 0 && !call.has_input(7),
-               unsupported("the simd kernel has no peepholes and no coupled gates"));
+  SINTER_RETURN_UNLESS(call.attrs<LstmAttrs>().input_forget == 0 && !call.has_input(7),
+                       unsupported("the simd kernel has no peepholes and no coupled gates"));
   return accept_usual<LstmAttrs>(call, {RnnActivation::kSigmoid, RnnActivation::kTanh, RnnActivation::kTanh});
 }
 Status lstm_workspace(const OpCall& call, int, size_t* bytes) {

@@ -38,7 +38,7 @@ RecurrentLayout recurrent_layout(const OpCall& call, int64_t gates) {
 // 0 <= length <= steps for each sample; `lengths` may be null.
 inline Status check_lengths(const int32_t* lengths, const RecurrentLayout& l) {
   for (int64_t b = 0; lengths != nullptr && b < l.batch; ++b)
-    SINTER_CHECK(
+    SINTER_RETURN_UNLESS(
         lengths[b] >= 0 && lengths[b] <= l.steps,
         error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", lengths[b], l.steps));
   return ok_status();

@@ -158,12 +158,12 @@ Status accept_reduce(const OpCall& call) {
   const bool order = fn == ReduceFn::kMax || fn == ReduceFn::kMin;
   SINTER_RETURN_IF_ERROR(order && call.in(0).dtype == DType::kInt8 ? accept_dense(call)
                                                                    : accept_float_dense(call));
-  SINTER_CHECK(fn != ReduceFn::kProd && fn != ReduceFn::kLogSumExp,
-               unsupported("the simd kernel has no such reduction"));
+  SINTER_RETURN_UNLESS(fn != ReduceFn::kProd && fn != ReduceFn::kLogSumExp,
+                       unsupported("the simd kernel has no such reduction"));
   ReducePlan p;
-  SINTER_CHECK(reduce_plan(call.in(0), call.attrs<ReduceAttrs>().axes, &p),
-               unsupported("the reduced axes are not neighbours"));
-  SINTER_CHECK(call.in(0).size() > 0, unsupported("the simd kernel takes no empty operands"));
+  SINTER_RETURN_UNLESS(reduce_plan(call.in(0), call.attrs<ReduceAttrs>().axes, &p),
+                       unsupported("the reduced axes are not neighbours"));
+  SINTER_RETURN_UNLESS(call.in(0).size() > 0, unsupported("the simd kernel takes no empty operands"));
   return ok_status();
 }
 

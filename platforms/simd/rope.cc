@@ -74,8 +74,8 @@ Status accept_rope(const OpCall& call) {
   for (size_t i = 1; i < 3; ++i) {
     const TensorView& v = call.in(i);
     SINTER_RETURN_IF_ERROR(check_float_dense(v));
-    SINTER_CHECK(v.rank > 0 && 2 * v.dims[v.rank - 1] == turned(call),
-                 unsupported("cosines and sines are not given for every pair"));
+    SINTER_RETURN_UNLESS(v.rank > 0 && 2 * v.dims[v.rank - 1] == turned(call),
+                         unsupported("cosines and sines are not given for every pair"));
   }
   return ok_status();
 }

@@ -216,15 +216,15 @@ const std::byte* element(const TensorView& v, int64_t i) {
 
 Status check_dense(const OpCall& call) {
   for (const TensorView& v : call.inputs)
-    SINTER_CHECK(v.dense(), unsupported("the simd kernel takes dense operands"));
-  SINTER_CHECK(call.out(0).dense(), unsupported("the simd kernel takes dense operands"));
+    SINTER_RETURN_UNLESS(v.dense(), unsupported("the simd kernel takes dense operands"));
+  SINTER_RETURN_UNLESS(call.out(0).dense(), unsupported("the simd kernel takes dense operands"));
   return ok_status();
 }
 
 Status accept_compare(const OpCall& call) {
   const DType t = call.in(0).dtype;
-  SINTER_CHECK(t == DType::kFloat32 || t == DType::kInt32 || t == DType::kInt64,
-               unsupported("the simd kernel compares float32, int32 and int64"));
+  SINTER_RETURN_UNLESS(t == DType::kFloat32 || t == DType::kInt32 || t == DType::kInt64,
+                       unsupported("the simd kernel compares float32, int32 and int64"));
   return check_dense(call);
 }
 Status run_compare(const OpCall& call, RunContext& context) {
@@ -239,8 +239,8 @@ Status run_compare(const OpCall& call, RunContext& context) {
 
 Status accept_where(const OpCall& call) {
   const size_t width = byte_width(call.in(1).dtype);
-  SINTER_CHECK(width == 1 || width == 2 || width == 4 || width == 8,
-               unsupported("only elements of 1, 2, 4 or 8 bytes"));
+  SINTER_RETURN_UNLESS(width == 1 || width == 2 || width == 4 || width == 8,
+                       unsupported("only elements of 1, 2, 4 or 8 bytes"));
   return check_dense(call);
 }
 Status run_where(const OpCall& call, RunContext& context) {

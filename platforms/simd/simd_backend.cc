@@ -55,9 +55,9 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
-  SINTER_CHECK(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
   const Kernel* kernel = kernel_of(call);
-  SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
+  SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
   if (!reads_packed(call, threads, needs) && kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
@@ -67,8 +67,8 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
 
 Status SimdBackend::pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) {
   StepNeeds needs;
-  SINTER_CHECK(reads_packed(call, 1, &needs) && packed.size() == needs.packing.bytes,
-               error(Code::kInternal, "measuring and packing disagree"));
+  SINTER_RETURN_UNLESS(reads_packed(call, 1, &needs) && packed.size() == needs.packing.bytes,
+                       error(Code::kInternal, "measuring and packing disagree"));
   packer_of(call.op)->pack(call, packed.data(), threads);
   return ok_status();
 }
@@ -76,15 +76,16 @@ Status SimdBackend::pack(const OpCall& call, std::span<std::byte> packed, Thread
 Status SimdBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* step) {
   StepNeeds needs;
   if (reads_packed(call, 1, &needs)) {
-    SINTER_CHECK(with.packed.size() == needs.packing.bytes,
-                 error(Code::kInternal, "%a bytes of packed weights are needed, not %b",
-                       static_cast<int64_t>(needs.packing.bytes), static_cast<int64_t>(with.packed.size())));
+    SINTER_RETURN_UNLESS(
+        with.packed.size() == needs.packing.bytes,
+        error(Code::kInternal, "%a bytes of packed weights are needed, not %b",
+              static_cast<int64_t>(needs.packing.bytes), static_cast<int64_t>(with.packed.size())));
     step->run = packer_of(call.op)->run;
     step->state = const_cast<std::byte*>(with.packed.data());  // read only
     return ok_status();
   }
   const Kernel* kernel = kernel_of(call);
-  SINTER_CHECK(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
+  SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   step->run = run_kernel;
   step->state = const_cast<Kernel*>(kernel);
   return ok_status();

@@ -85,7 +85,8 @@ HWY_EXPORT(softmax_rows);
 Status accept_softmax(const OpCall& call) {
   const TensorView& x = call.in(0);
   for (int64_t i = call.attrs<SoftmaxAttrs>().axis + 1; i < x.rank; ++i)
-    SINTER_CHECK(x.dims[i] == 1, unsupported("the axis is not the last one with more than one element"));
+    SINTER_RETURN_UNLESS(x.dims[i] == 1,
+                         unsupported("the axis is not the last one with more than one element"));
   return accept_float_dense(call);
 }
 

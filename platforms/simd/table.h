@@ -16,8 +16,8 @@ namespace sinter::simd {
 #undef SINTER_SIMD_KERNEL
 
 inline Status check_float_dense(const TensorView& t) {
-  SINTER_CHECK(t.dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
-  SINTER_CHECK(t.dense(), unsupported("the simd kernel takes dense operands"));
+  SINTER_RETURN_UNLESS(t.dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
+  SINTER_RETURN_UNLESS(t.dense(), unsupported("the simd kernel takes dense operands"));
   return ok_status();
 }
 // All present operands are dense float32.
@@ -37,9 +37,9 @@ inline Status accept_float_pixels(const OpCall& call) {
   const auto check = [](const TensorView& t, bool first) {
     int64_t step = 0;
     if (!t.present()) return ok_status();
-    SINTER_CHECK(t.dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
-    SINTER_CHECK(t.dense() || (first && t.evenly_spaced(&step)),
-                 unsupported("the simd kernel takes dense or evenly spaced operands"));
+    SINTER_RETURN_UNLESS(t.dtype == DType::kFloat32, unsupported("the simd kernels compute in float32"));
+    SINTER_RETURN_UNLESS(t.dense() || (first && t.evenly_spaced(&step)),
+                         unsupported("the simd kernel takes dense or evenly spaced operands"));
     return ok_status();
   };
   for (size_t i = 0; i < call.inputs.size(); ++i) SINTER_RETURN_IF_ERROR(check(call.in(i), i == 0));

@@ -134,8 +134,9 @@ HWY_EXPORT(clamp_int8);
 Status accept_unary(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
   const TensorView& x = call.in(0);
-  SINTER_CHECK((x.dense() && call.out(0).dense()) || (x.rank > 0 && x.dims[x.rank - 1] >= kStridedRow),
-               unsupported("the rows of strided operands are too short"));
+  SINTER_RETURN_UNLESS(
+      (x.dense() && call.out(0).dense()) || (x.rank > 0 && x.dims[x.rank - 1] >= kStridedRow),
+      unsupported("the rows of strided operands are too short"));
   return ok_status();
 }
 
@@ -208,7 +209,7 @@ Status run_silu(const OpCall& call, RunContext& context) {
 }
 // The negative branch is exact only where its exponent is negative too.
 Status accept_elu(const OpCall& call) {
-  SINTER_CHECK(call.attrs<EluAttrs>().beta >= 0, unsupported("Elu has a negative beta"));
+  SINTER_RETURN_UNLESS(call.attrs<EluAttrs>().beta >= 0, unsupported("Elu has a negative beta"));
   return accept_unary(call);
 }
 Status run_elu(const OpCall& call, RunContext& context) {

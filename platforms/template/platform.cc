@@ -9,9 +9,9 @@ bool serves(const Target&) { return true; }
 // One row per operator, in a platform that has several.
 Status accept(const Target&, const OpCall& call, int, size_t* workspace) {
   *workspace = 0;
-  SINTER_CHECK(call.op == Op::kNeg, unsupported("the template has no kernel for this operation"));
-  SINTER_CHECK(call.in(0).dtype == DType::kFloat32 && call.in(0).dense() && call.out(0).dense(),
-               unsupported("the template takes dense float32 operands"));
+  SINTER_RETURN_UNLESS(call.op == Op::kNeg, unsupported("the template has no kernel for this operation"));
+  SINTER_RETURN_UNLESS(call.in(0).dtype == DType::kFloat32 && call.in(0).dense() && call.out(0).dense(),
+                       unsupported("the template takes dense float32 operands"));
   return ok_status();
 }
 

@@ -87,7 +87,7 @@ Status measure_rest(const Building& b, const Convolution& c) {
   xnn_operator_t op = nullptr;
   bool stopped = false;
   SINTER_RETURN_IF_ERROR(create(b, c, w, false, &op, &stopped));
-  SINTER_CHECK(!stopped, unsupported("the window is too large to be measured"));
+  SINTER_RETURN_UNLESS(!stopped, unsupported("the window is too large to be measured"));
   const size_t created = b.creation.bytes();
   size_t workspace = 0, h = 0, width = 0;
   SINTER_RETURN_IF_ERROR(

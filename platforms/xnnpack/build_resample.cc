@@ -45,8 +45,8 @@ Status build_avg_pool(const Building& b) {
 Status build_resize(const Building& b) {
   const TensorView &x = b.call.in(0), &y = b.call.out(0);
   size_t in_h = 1, in_w = 1, out_h = 1, out_w = 1, alignment = 0;
-  SINTER_CHECK(spatial_axes(x, &in_h, &in_w) && spatial_axes(y, &out_h, &out_w),
-               unsupported("only linear resizing of one or two axes"));
+  SINTER_RETURN_UNLESS(spatial_axes(x, &in_h, &in_w) && spatial_axes(y, &out_h, &out_w),
+                       unsupported("only linear resizing of one or two axes"));
   const auto batch = static_cast<size_t>(x.dims[0]), c = static_cast<size_t>(x.dims[x.rank - 1]);
   const auto coordinates = static_cast<ResizeCoordinates>(b.call.attrs<ResizeAttrs>().coordinates);
   const uint32_t flags = coordinates == ResizeCoordinates::kAlignCorners ? XNN_FLAG_ALIGN_CORNERS

@@ -15,22 +15,22 @@ Status outcome(xnn_status status, const Creation& creation, bool* stopped) {
 }
 
 Status set_up_outcome(xnn_status status) {
-  SINTER_CHECK(status == xnn_status_success,
-               error(Code::kInternal, "XNNPACK refuses its operands' addresses"));
+  SINTER_RETURN_UNLESS(status == xnn_status_success,
+                       error(Code::kInternal, "XNNPACK refuses its operands' addresses"));
   return ok_status();
 }
 
 Status same_size(const Window& w, size_t h, size_t width) {
-  SINTER_CHECK(h == w.out_h && width == w.out_w, unsupported("XNNPACK gives another size"));
+  SINTER_RETURN_UNLESS(h == w.out_h && width == w.out_w, unsupported("XNNPACK gives another size"));
   return ok_status();
 }
 
 Status check_multipliers(const OpCall& call) {
   const TensorView& multipliers = call.in(3);
-  SINTER_CHECK(multipliers.data != nullptr, unsupported("the multipliers are not known yet"));
+  SINTER_RETURN_UNLESS(multipliers.data != nullptr, unsupported("the multipliers are not known yet"));
   for (int64_t i = 0; i < multipliers.dims[0]; ++i) {
-    SINTER_CHECK(is_product_multiplier(static_cast<double>(multipliers.as<float>()[i])),
-                 unsupported("a multiplier is not from 2^-32 to 256"));
+    SINTER_RETURN_UNLESS(is_product_multiplier(static_cast<double>(multipliers.as<float>()[i])),
+                         unsupported("a multiplier is not from 2^-32 to 256"));
   }
   return ok_status();
 }

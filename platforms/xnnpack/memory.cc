@@ -63,8 +63,8 @@ xnn_weights_cache_provider cache_of_weights = {nullptr,      look_up,        res
 }  // namespace
 
 Status initialize() {
-  SINTER_CHECK(xnn_initialize(&kAllocator) == xnn_status_success,
-               unsupported("XNNPACK does not support this processor"));
+  SINTER_RETURN_UNLESS(xnn_initialize(&kAllocator) == xnn_status_success,
+                       unsupported("XNNPACK does not support this processor"));
   return ok_status();
 }
 

@@ -27,18 +27,18 @@ int bit_of(DType t) {
 
 Status check_dtypes(const OpCall& call, int dtypes) {
   const int first = bit_of(call.in(0).dtype);
-  SINTER_CHECK((dtypes & kFloats) != kFloat16 || first != kFloat32,
-               unsupported("used for float16 only; other backends are faster in float32"));
+  SINTER_RETURN_UNLESS((dtypes & kFloats) != kFloat16 || first != kFloat32,
+                       unsupported("used for float16 only; other backends are faster in float32"));
   if ((dtypes & kFloats) == 0) {
-    SINTER_CHECK((first & dtypes) != 0, unsupported("only int8 from int8"));
+    SINTER_RETURN_UNLESS((first & dtypes) != 0, unsupported("only int8 from int8"));
     return ok_status();  // the weights' functions check the others
   }
   for (const auto views : {call.inputs, call.outputs})
     for (const TensorView& v : views) {
       if (!v.present()) continue;
-      SINTER_CHECK((bit_of(v.dtype) & dtypes) != 0, unsupported("only float32 and float16 operands"));
-      SINTER_CHECK((dtypes & kMixed) != 0 || v.dtype == call.in(0).dtype,
-                   unsupported("only operands of one type"));
+      SINTER_RETURN_UNLESS((bit_of(v.dtype) & dtypes) != 0, unsupported("only float32 and float16 operands"));
+      SINTER_RETURN_UNLESS((dtypes & kMixed) != 0 || v.dtype == call.in(0).dtype,
+                           unsupported("only operands of one type"));
     }
   return ok_status();
 }
@@ -55,7 +55,7 @@ Status check_strides(const OpCall& call) {
     fit = fit && fits(call.in(i), i == 0 && info.in_strides == Strides::kPixel);
   for (size_t i = 0; i < call.outputs.size(); ++i)
     fit = fit && fits(call.out(i), i == 0 && info.out_strides == Strides::kPixel);
-  SINTER_CHECK(fit, unsupported("only dense operands with elements"));
+  SINTER_RETURN_UNLESS(fit, unsupported("only dense operands with elements"));
   return ok_status();
 }
 
@@ -64,7 +64,7 @@ Status check_strides(const OpCall& call) {
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
   const Capability* row = row_of(kCapabilities, call.op);
-  SINTER_CHECK(row != nullptr, unsupported("the library has no such operator"));
+  SINTER_RETURN_UNLESS(row != nullptr, unsupported("the library has no such operator"));
   SINTER_RETURN_IF_ERROR(check_dtypes(call, row->dtypes));
   SINTER_RETURN_IF_ERROR(check_strides(call));
   return row->accept({target, call, static_cast<size_t>(std::max(threads, 1))}, workspace);
@@ -83,7 +83,8 @@ bool computes_float16(const Target& target) { return target.architecture == Arch
 
 Status accept_planned(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   SINTER_RETURN_IF_ERROR(accept(target, call, threads, workspace));
-  SINTER_CHECK(!is_half(call) || computes_float16(target), unsupported("float16 kernels are for 64-bit ARM"));
+  SINTER_RETURN_UNLESS(!is_half(call) || computes_float16(target),
+                       unsupported("float16 kernels are for 64-bit ARM"));
   return ok_status();
 }
 

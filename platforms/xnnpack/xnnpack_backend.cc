@@ -49,8 +49,8 @@ constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 
 Status run(void* state, const OpCall&, RunContext&) {
   const Step& step = *static_cast<const Step*>(state);
-  SINTER_CHECK(xnn_run_operator(step.op, step.threads) == xnn_status_success,
-               error(Code::kInternal, "XNNPACK could not run a prepared operator"));
+  SINTER_RETURN_UNLESS(xnn_run_operator(step.op, step.threads) == xnn_status_success,
+                       error(Code::kInternal, "XNNPACK could not run a prepared operator"));
   return ok_status();
 }
 
@@ -60,12 +60,12 @@ Status run(void* state, const OpCall&, RunContext&) {
 Status XnnpackBackend::open(BumpArena&, BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
-  SINTER_CHECK(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
   constexpr Target kHost{.architecture = kHostArchitecture};
   SINTER_RETURN_IF_ERROR(xnnpack::accept(kHost, call, threads, &needs->workspace));
   const xnnpack::Operator& row = *xnnpack::row_of(xnnpack::kOperators, call.op);
-  SINTER_CHECK(!xnnpack::is_half(call) || row.work == xnnpack::kMoves || xnnpack::computes_in_half(),
-               unsupported("this processor has no float16 arithmetic"));
+  SINTER_RETURN_UNLESS(!xnnpack::is_half(call) || row.work == xnnpack::kMoves || xnnpack::computes_in_half(),
+                       unsupported("this processor has no float16 arithmetic"));
   xnnpack::Creation creation;
   xnnpack::Built built;
   SINTER_RETURN_IF_ERROR(row.build({call, nullptr, creation, &built}));
@@ -84,7 +84,7 @@ Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs
 
 Status XnnpackBackend::pack(const OpCall& call, std::span<std::byte> packed, ThreadPool*) {
   const xnnpack::Operator* row = xnnpack::row_of(xnnpack::kOperators, call.op);
-  SINTER_CHECK(row != nullptr, error(Code::kInternal, "measuring and packing disagree"));
+  SINTER_RETURN_UNLESS(row != nullptr, error(Code::kInternal, "measuring and packing disagree"));
   xnnpack::Creation creation(packed);
   xnnpack::Built built;
   const Status status = row->build({call, nullptr, creation, &built});
@@ -95,7 +95,8 @@ Status XnnpackBackend::pack(const OpCall& call, std::span<std::byte> packed, Thr
 Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* out) {
   const xnnpack::Operator* row = xnnpack::row_of(xnnpack::kOperators, call.op);
   void* at = with.prepared.allocate(xnnpack::kStepBytes, kBufferAlignment);
-  SINTER_CHECK(row != nullptr && at != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
+  SINTER_RETURN_UNLESS(row != nullptr && at != nullptr,
+                       error(Code::kInternal, "measuring and preparing disagree"));
   auto* step = new (at) xnnpack::Step();
   step->threads = with.threads != nullptr ? static_cast<pthreadpool_t>(with.threads->native()) : nullptr;
   xnnpack::Built built;
@@ -103,9 +104,10 @@ Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, Prep
     xnnpack::Creation creation(&with.prepared, with.packed, with.scratch);
     SINTER_RETURN_IF_ERROR(row->build({call, step->threads, creation, &built}));
   }
-  SINTER_CHECK(built.workspace <= with.workspace.size(),
-               error(Code::kInternal, "XNNPACK needs %a bytes of workspace, not %b",
-                     static_cast<int64_t>(built.workspace), static_cast<int64_t>(with.workspace.size())));
+  SINTER_RETURN_UNLESS(
+      built.workspace <= with.workspace.size(),
+      error(Code::kInternal, "XNNPACK needs %a bytes of workspace, not %b",
+            static_cast<int64_t>(built.workspace), static_cast<int64_t>(with.workspace.size())));
   step->op = built.op;
   SINTER_RETURN_IF_ERROR(row->set_up({call, built.op, with.workspace.data()}));
   *out = {xnnpack::run, step};

@@ -16,18 +16,18 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 
 Status KernelBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
-  SINTER_CHECK(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
   const Kernel* kernel = find(kernels_, call.op);
-  SINTER_CHECK(kernel != nullptr && kernel->run != nullptr,
-               unsupported("the backend has no kernel for this operation"));
+  SINTER_RETURN_UNLESS(kernel != nullptr && kernel->run != nullptr,
+                       unsupported("the backend has no kernel for this operation"));
   if (kernel->accept != nullptr) SINTER_RETURN_IF_ERROR(kernel->accept(call));
   return kernel->workspace != nullptr ? kernel->workspace(call, threads, &needs->workspace) : ok_status();
 }
 
 Status KernelBackend::prepare(const OpCall& call, const Preparation&, PreparedStep* step) {
   const Kernel* kernel = find(kernels_, call.op);
-  SINTER_CHECK(kernel != nullptr && kernel->run != nullptr,
-               unsupported("the backend has no kernel for this operation"));
+  SINTER_RETURN_UNLESS(kernel != nullptr && kernel->run != nullptr,
+                       unsupported("the backend has no kernel for this operation"));
   step->run = run_kernel;
   step->state = const_cast<Kernel*>(kernel);
   return ok_status();

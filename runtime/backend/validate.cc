@@ -9,20 +9,21 @@ constexpr size_t kMaxOutputs = 64;
 
 Status check_arity(const OpCall& call) {
   const OpInfo* info = op_info(call.op);
-  SINTER_CHECK(info != nullptr,
-               corrupt("operation number %a is unknown to this build", static_cast<int64_t>(call.op)));
+  SINTER_RETURN_UNLESS(info != nullptr, corrupt("operation number %a is unknown to this build",
+                                                static_cast<int64_t>(call.op)));
   const auto inputs = static_cast<int64_t>(call.inputs.size()),
              outputs = static_cast<int64_t>(call.outputs.size());
-  SINTER_CHECK(inputs >= info->min_inputs && (info->max_inputs < 0 || inputs <= info->max_inputs),
-               invalid("%a inputs are not what the operation takes", inputs));
-  SINTER_CHECK(outputs >= info->min_outputs && (info->max_outputs < 0 || outputs <= info->max_outputs),
-               invalid("%a outputs are not what the operation gives", outputs));
+  SINTER_RETURN_UNLESS(inputs >= info->min_inputs && (info->max_inputs < 0 || inputs <= info->max_inputs),
+                       invalid("%a inputs are not what the operation takes", inputs));
+  SINTER_RETURN_UNLESS(
+      outputs >= info->min_outputs && (info->max_outputs < 0 || outputs <= info->max_outputs),
+      invalid("%a outputs are not what the operation gives", outputs));
   for (int64_t i = 0; i < info->min_inputs && (info->traits & kControl) == 0; ++i)
-    SINTER_CHECK(call.inputs[i].present(), invalid("input %a is missing", i));
+    SINTER_RETURN_UNLESS(call.inputs[i].present(), invalid("input %a is missing", i));
   // A kernel writes its only result without checking whether it is used.
   bool any = outputs == 0 || (info->traits & kControl) != 0;
   for (size_t i = 0; i < call.outputs.size(); ++i) any = any || wanted(call, i);
-  SINTER_CHECK(any, invalid("none of the operation's outputs is used"));
+  SINTER_RETURN_UNLESS(any, invalid("none of the operation's outputs is used"));
   return ok_status();
 }
 
@@ -31,16 +32,16 @@ Status check_arity(const OpCall& call) {
 Status infer(OpCall& call, KernelTable kernels) {
   SINTER_RETURN_IF_ERROR(check_arity(call));
   const int row = op_index(call.op);
-  SINTER_CHECK(row < static_cast<int>(kernels.size()) && kernels[row] != nullptr,
-               unsupported("no kernel for this operation is linked"));
+  SINTER_RETURN_UNLESS(row < static_cast<int>(kernels.size()) && kernels[row] != nullptr,
+                       unsupported("no kernel for this operation is linked"));
   return kernels[row]->infer(call);
 }
 
 Status validate(const OpCall& call, KernelTable kernels) {
   TensorView expected[kMaxOutputs];
   const auto outputs = static_cast<int64_t>(call.outputs.size());
-  SINTER_CHECK(outputs <= static_cast<int64_t>(kMaxOutputs),
-               unsupported("a step has %a outputs, too many", outputs));
+  SINTER_RETURN_UNLESS(outputs <= static_cast<int64_t>(kMaxOutputs),
+                       unsupported("a step has %a outputs, too many", outputs));
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!call.outputs[i].present()) expected[i].rank = kUnwantedRank;
   OpCall again = call;
@@ -48,9 +49,10 @@ Status validate(const OpCall& call, KernelTable kernels) {
   SINTER_RETURN_IF_ERROR(infer(again, kernels));
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.outputs[i].present()) continue;
-    SINTER_CHECK(expected[i].dtype == call.outputs[i].dtype && expected[i].same_shape(call.outputs[i]),
-                 corrupt("output %a does not have the type or shape that the operation gives",
-                         static_cast<int64_t>(i)));
+    SINTER_RETURN_UNLESS(
+        expected[i].dtype == call.outputs[i].dtype && expected[i].same_shape(call.outputs[i]),
+        corrupt("output %a does not have the type or shape that the operation gives",
+                static_cast<int64_t>(i)));
   }
   return ok_status();
 }

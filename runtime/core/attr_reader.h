@@ -39,8 +39,8 @@ class AttrReader {
 
   // kCorrupt unless the lists held the attributes and nothing more.
   Status finish() const {
-    SINTER_CHECK(good_ && rest_.ints.empty() && rest_.floats.empty() && rest_.bytes.empty(),
-                 corrupt("the attribute lists do not fit the operation"));
+    SINTER_RETURN_UNLESS(good_ && rest_.ints.empty() && rest_.floats.empty() && rest_.bytes.empty(),
+                         corrupt("the attribute lists do not fit the operation"));
     return ok_status();
   }
 

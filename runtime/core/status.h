@@ -106,9 +106,9 @@ class [[nodiscard]] Result {
     if (!sinter_status_.ok()) return sinter_status_; \
   } while (false)
 
-// Returns an error of the given kind unless `condition` holds: SINTER_CHECK(rank == 4, invalid("rank is %a,
-// not 4", rank)).
-#define SINTER_CHECK(condition, failure) \
-  do {                                   \
-    if (!(condition)) return (failure);  \
+// Returns an error of the given kind unless `condition` holds: SINTER_RETURN_UNLESS(rank == 4, invalid("rank
+// is %a, not 4", rank)).
+#define SINTER_RETURN_UNLESS(condition, failure) \
+  do {                                           \
+    if (!(condition)) return (failure);          \
   } while (false)

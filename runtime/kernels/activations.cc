@@ -111,7 +111,7 @@ Status run_softplus(const OpCall& call, RunContext&) {
 
 Status infer_clamp(OpCall& call) {
   const auto& a = call.attrs<ClampAttrs>();
-  SINTER_CHECK(a.min == a.min && a.max == a.max, invalid("a bound is not a number"));
+  SINTER_RETURN_UNLESS(a.min == a.min && a.max == a.max, invalid("a bound is not a number"));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(call.in(0).dtype)));
   return infer_like_input(call);
 }

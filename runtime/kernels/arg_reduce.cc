@@ -25,7 +25,8 @@ Status infer_arg_reduce(OpCall& call) {
       SINTER_RETURN_IF_ERROR(dims.push(1));
     }
   }
-  SINTER_CHECK(empty || x.dims[a.axis] > 0, invalid("axis %a is empty: no element has an index", a.axis));
+  SINTER_RETURN_UNLESS(empty || x.dims[a.axis] > 0,
+                       invalid("axis %a is empty: no element has an index", a.axis));
   return give_output(call, 0, DType::kInt64, dims.span());
 }
 

@@ -30,20 +30,21 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(a.causal, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.rule, 4));
   for (size_t i = 0; i < 3; ++i) {
-    SINTER_CHECK(call.in(i).rank == 4,
-                 invalid("input %a has rank %b, not 4", static_cast<int64_t>(i), call.in(i).rank));
+    SINTER_RETURN_UNLESS(call.in(i).rank == 4,
+                         invalid("input %a has rank %b, not 4", static_cast<int64_t>(i), call.in(i).rank));
     SINTER_RETURN_IF_ERROR(check_dims(call.in(i)));
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
   }
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(q.dtype)));
   const Extent e = extent(call);
-  SINTER_CHECK(k.dims[0] == e.batch && v.dims[0] == e.batch,
-               invalid("queries, keys and values differ in batch"));
-  SINTER_CHECK(v.dims[1] == e.groups && v.dims[2] == e.keys,
-               invalid("keys and values differ in heads or length"));
-  SINTER_CHECK(k.dims[3] == e.key_size, invalid("a key has %a values, a query %b", k.dims[3], e.key_size));
-  SINTER_CHECK(e.groups >= 1 ? e.heads % e.groups == 0 : e.heads == 0,
-               invalid("%a query heads are not a multiple of %b key heads", e.heads, e.groups));
+  SINTER_RETURN_UNLESS(k.dims[0] == e.batch && v.dims[0] == e.batch,
+                       invalid("queries, keys and values differ in batch"));
+  SINTER_RETURN_UNLESS(v.dims[1] == e.groups && v.dims[2] == e.keys,
+                       invalid("keys and values differ in heads or length"));
+  SINTER_RETURN_UNLESS(k.dims[3] == e.key_size,
+                       invalid("a key has %a values, a query %b", k.dims[3], e.key_size));
+  SINTER_RETURN_UNLESS(e.groups >= 1 ? e.heads % e.groups == 0 : e.heads == 0,
+                       invalid("%a query heads are not a multiple of %b key heads", e.heads, e.groups));
   if (call.has_input(3)) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 3, 0));
     const int64_t scores[] = {e.batch, e.heads, e.queries, e.keys};
@@ -66,8 +67,8 @@ bool scratch(const Extent& e, size_t* bytes) {
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   size_t each = 0;
-  SINTER_CHECK(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
+                       invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 
@@ -131,8 +132,8 @@ Status run(const OpCall& call, RunContext& context) {
   size_t each = 0;
   const int64_t rows = call.out(0).size() == 0 ? 0 : e.batch * e.heads * e.queries;
   if (rows == 0) return ok_status();
-  SINTER_CHECK(scratch(e, &each) && context.workspace.size() >= each,
-               error(Code::kOutOfMemory, "the workspace is too small"));
+  SINTER_RETURN_UNLESS(scratch(e, &each) && context.workspace.size() >= each,
+                       error(Code::kOutOfMemory, "the workspace is too small"));
   const int64_t threads = threads_of(context.threads);
   const int64_t most = each == 0 ? threads : static_cast<int64_t>(context.workspace.size() / each);
   const int64_t slots = std::min(rows, std::clamp<int64_t>(threads, 1, most));

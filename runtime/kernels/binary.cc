@@ -23,9 +23,9 @@ Status infer_numbers(OpCall& call) {
 template <class Attrs>
 Status infer_arithmetic(OpCall& call) {
   const auto& a = call.attrs<Attrs>();
-  SINTER_CHECK(a.act_min == a.act_min && a.act_max == a.act_max, invalid("a bound is not a number"));
-  SINTER_CHECK(!is_integer(call.in(0).dtype) || (std::isinf(a.act_min) && std::isinf(a.act_max)),
-               unsupported("a fused activation needs floating-point operands"));
+  SINTER_RETURN_UNLESS(a.act_min == a.act_min && a.act_max == a.act_max, invalid("a bound is not a number"));
+  SINTER_RETURN_UNLESS(!is_integer(call.in(0).dtype) || (std::isinf(a.act_min) && std::isinf(a.act_max)),
+                       unsupported("a fused activation needs floating-point operands"));
   return infer_numbers(call);
 }
 template <class Attrs, class F>
@@ -98,7 +98,7 @@ struct DivOf {  // integers: towards zero, x / 0 = 0, lowest / -1 wraps
 Status infer_mod(OpCall& call) {
   const auto& a = call.attrs<ModAttrs>();
   SINTER_RETURN_IF_ERROR(check_code(a.fmod, 2));
-  SINTER_CHECK(a.fmod == 1 || !is_float(call.in(0).dtype), invalid("Mod of floats needs fmod = 1"));
+  SINTER_RETURN_UNLESS(a.fmod == 1 || !is_float(call.in(0).dtype), invalid("Mod of floats needs fmod = 1"));
   return infer_numbers(call);
 }
 Status run_mod(const OpCall& call, RunContext&) {

@@ -9,8 +9,8 @@ namespace {
 
 Status infer_cast(OpCall& call) {
   const auto& a = call.attrs<CastAttrs>();
-  SINTER_CHECK(a.to > 0 && a.to < static_cast<int64_t>(DType::kCount),
-               invalid("%a is not an element type", a.to));
+  SINTER_RETURN_UNLESS(a.to > 0 && a.to < static_cast<int64_t>(DType::kCount),
+                       invalid("%a is not an element type", a.to));
   SINTER_RETURN_IF_ERROR(check_code(a.saturate, 2));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, bit_width(call.in(0).dtype) > 0));
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());

@@ -12,8 +12,8 @@ Status infer_check_length(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(call.attrs<CheckLengthAttrs>().rule, kLengthRules));
   for (size_t i = 0; i < 3; ++i) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == DType::kInt64));
-    SINTER_CHECK(call.in(i).rank == 0, invalid("input %a is not a scalar", static_cast<int64_t>(i))
-                                           .at(Where::kInput, static_cast<int32_t>(i)));
+    SINTER_RETURN_UNLESS(call.in(i).rank == 0, invalid("input %a is not a scalar", static_cast<int64_t>(i))
+                                                   .at(Where::kInput, static_cast<int32_t>(i)));
   }
   return give_output(call, 0, DType::kInt64, {});
 }
@@ -25,23 +25,24 @@ Status run_check_length(const OpCall& call, RunContext&) {
   const bool within = found >= 0 && found <= limit;
   switch (static_cast<LengthRule>(call.attrs<CheckLengthAttrs>().rule)) {
     case LengthRule::kMeet:
-      SINTER_CHECK(found == limit, fails("lengths of %a and %b meet in one axis"));
+      SINTER_RETURN_UNLESS(found == limit, fails("lengths of %a and %b meet in one axis"));
       break;
     case LengthRule::kElements:
-      SINTER_CHECK(found == limit, fails("%a elements do not fit a shape of %b"));
+      SINTER_RETURN_UNLESS(found == limit, fails("%a elements do not fit a shape of %b"));
       break;
     case LengthRule::kWithin:
-      SINTER_CHECK(within, fails("a part of %a elements is not within an axis of %b"));
+      SINTER_RETURN_UNLESS(within, fails("a part of %a elements is not within an axis of %b"));
       break;
     case LengthRule::kPlanned:
-      SINTER_CHECK(within, fails("a length of %a, where the plan has room for 0 to %b; convert with a larger "
+      SINTER_RETURN_UNLESS(within,
+                           fails("a length of %a, where the plan has room for 0 to %b; convert with a larger "
                                  "--bound NODE=N"));
       break;
     case LengthRule::kPart:
-      SINTER_CHECK(found == limit,
-                   error(Code::kOutOfRange,
-                         "a slice from %a on has fewer than the %b elements that are needed behind it",
-                         length, limit));
+      SINTER_RETURN_UNLESS(
+          found == limit, error(Code::kOutOfRange,
+                                "a slice from %a on has fewer than the %b elements that are needed behind it",
+                                length, limit));
       break;
   }
   store<int64_t>(call.out(0).data, length);

@@ -24,7 +24,7 @@ inline Status conv_workspace(const OpCall& call, const WindowGeometry& g, int th
 }
 
 inline Status conv_lead(const OpCall& call, const WindowGeometry& g, size_t* bytes) {
-  SINTER_CHECK(g.group == 1, unsupported("the groups are computed one after the other"));
+  SINTER_RETURN_UNLESS(g.group == 1, unsupported("the groups are computed one after the other"));
   SINTER_RETURN_IF_ERROR(check_in_order(conv_product(g), call.in(1).dtype));
   return windows_lead(call, g, kTile - 1, bytes);
 }

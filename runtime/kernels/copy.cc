@@ -6,8 +6,8 @@ namespace sinter {
 namespace {
 
 Status check_rank(const IntList& dims) {
-  SINTER_CHECK(dims.size() <= kMaxRank,
-               unsupported("a value has %a axes, more than %b", dims.size(), kMaxRank));
+  SINTER_RETURN_UNLESS(dims.size() <= kMaxRank,
+                       unsupported("a value has %a axes, more than %b", dims.size(), kMaxRank));
   return ok_status();
 }
 
@@ -19,17 +19,18 @@ Status infer_view(OpCall& call) {
   if (a.dtype != -1) {
     SINTER_RETURN_IF_ERROR(check_code(a.dtype, static_cast<int64_t>(DType::kCount)));
     dtype = static_cast<DType>(a.dtype);
-    SINTER_CHECK(dtype != DType::kNone, invalid("a view needs an element type"));
+    SINTER_RETURN_UNLESS(dtype != DType::kNone, invalid("a view needs an element type"));
   }
   int64_t bytes_in = 0, bytes_out = 0;
-  SINTER_CHECK(checked_bytes(x.dtype, x.shape(), &bytes_in), invalid("the input is too large"));
-  SINTER_CHECK(checked_bytes(dtype, a.dims.span(), &bytes_out), invalid("the result is too large"));
-  SINTER_CHECK(bytes_in == bytes_out, invalid("a view has %a bytes, its operand %b", bytes_out, bytes_in));
+  SINTER_RETURN_UNLESS(checked_bytes(x.dtype, x.shape(), &bytes_in), invalid("the input is too large"));
+  SINTER_RETURN_UNLESS(checked_bytes(dtype, a.dims.span(), &bytes_out), invalid("the result is too large"));
+  SINTER_RETURN_UNLESS(bytes_in == bytes_out,
+                       invalid("a view has %a bytes, its operand %b", bytes_out, bytes_in));
   if (bit_width(dtype) == bit_width(x.dtype)) {  // packed types: the last byte may be partly used
     int64_t n_in = 1, n_out = 1;
     for (const int64_t d : x.shape()) n_in *= d;
     for (const int64_t d : a.dims.span()) n_out *= d;
-    SINTER_CHECK(n_in == n_out, invalid("a view has %a elements, its operand %b", n_out, n_in));
+    SINTER_RETURN_UNLESS(n_in == n_out, invalid("a view has %a elements, its operand %b", n_out, n_in));
   }
   return give_output(call, 0, dtype, a.dims.span());
 }
@@ -45,7 +46,8 @@ Status run_view(const OpCall& call, RunContext&) { return copy_bytes(call.out(0)
 Status run_copy(const OpCall& call, RunContext&) {
   const TensorView &x = call.in(0), &y = call.out(0);
   if (is_sub_byte(x.dtype)) {
-    SINTER_CHECK(x.dense() && y.dense(), unsupported("packed elements are copied only where they are dense"));
+    SINTER_RETURN_UNLESS(x.dense() && y.dense(),
+                         unsupported("packed elements are copied only where they are dense"));
     return copy_bytes(y, x);
   }
   return copy_elements(y, x);

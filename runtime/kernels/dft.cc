@@ -51,17 +51,18 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
   SINTER_RETURN_IF_ERROR(check_code(a.inverse, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.onesided, 2));
-  SINTER_CHECK(x.rank >= 2, invalid("a signal must have at least two axes, not %a", x.rank));
+  SINTER_RETURN_UNLESS(x.rank >= 2, invalid("a signal must have at least two axes, not %a", x.rank));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank - 1));
   const int64_t parts = x.dims[x.rank - 1], in = x.dims[a.axis];
-  SINTER_CHECK(parts == 1 || parts == 2, invalid("the last axis holds one or two parts, not %a", parts));
+  SINTER_RETURN_UNLESS(parts == 1 || parts == 2,
+                       invalid("the last axis holds one or two parts, not %a", parts));
   if (a.onesided != 0)
-    SINTER_CHECK(parts == (a.inverse != 0 ? 2 : 1),
-                 invalid("a one-sided transform reads real signals, its inverse complex ones"));
-  SINTER_CHECK(in <= kMaxLength && a.length >= 0 && a.length <= kMaxLength,
-               unsupported("a transform of length %a is too long", std::max(in, a.length)));
+    SINTER_RETURN_UNLESS(parts == (a.inverse != 0 ? 2 : 1),
+                         invalid("a one-sided transform reads real signals, its inverse complex ones"));
+  SINTER_RETURN_UNLESS(in <= kMaxLength && a.length >= 0 && a.length <= kMaxLength,
+                       unsupported("a transform of length %a is too long", std::max(in, a.length)));
   const Plan p = plan(call);
-  SINTER_CHECK(p.n >= 1, invalid("the transform's length %a is not positive", p.n));
+  SINTER_RETURN_UNLESS(p.n >= 1, invalid("the transform's length %a is not positive", p.n));
   Dims dims(x.shape());
   dims.d[a.axis] = a.onesided != 0 && a.inverse == 0 ? p.n / 2 + 1 : p.n;
   dims.d[x.rank - 1] = real_output(a) ? 1 : 2;

@@ -17,8 +17,8 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
   if (call.has_input(2)) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
-    SINTER_CHECK(call.in(2).rank == 1 && call.in(2).dims[0] == w.dims[0],
-                 invalid("the bias is not one value per row of the weights"));
+    SINTER_RETURN_UNLESS(call.in(2).rank == 1 && call.in(2).dims[0] == w.dims[0],
+                         invalid("the bias is not one value per row of the weights"));
   }
   Dims dims(x.shape());
   dims.d[x.rank - 1] = w.dims[0];

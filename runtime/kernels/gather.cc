@@ -56,11 +56,12 @@ Status infer_gather_elements(OpCall& call) {
   const TensorView &x = call.in(0), &indices = call.in(1);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_index_type(indices.dtype)));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(indices.rank == x.rank,
-               invalid("the indices have rank %a, the data rank %b", indices.rank, x.rank));
+  SINTER_RETURN_UNLESS(indices.rank == x.rank,
+                       invalid("the indices have rank %a, the data rank %b", indices.rank, x.rank));
   for (int i = 0; i < x.rank; ++i)
-    SINTER_CHECK(i == a.axis || indices.dims[i] <= x.dims[i],
-                 invalid("the indices have %a rows, the axis %b elements", indices.dims[i], x.dims[i]));
+    SINTER_RETURN_UNLESS(
+        i == a.axis || indices.dims[i] <= x.dims[i],
+        invalid("the indices have %a rows, the axis %b elements", indices.dims[i], x.dims[i]));
   return give_output(call, 0, x.dtype, indices.shape());
 }
 
@@ -88,18 +89,18 @@ Status infer_gather_nd(OpCall& call) {
   const int64_t batch = call.attrs<GatherNdAttrs>().batch_dims;
   const TensorView &x = call.in(0), &indices = call.in(1);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_index_type(indices.dtype)));
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       x.rank >= 1 && indices.rank >= 1,
       invalid("data of rank %a and indices of rank %b must have an axis each", x.rank, indices.rank));
-  SINTER_CHECK(batch >= 0 && batch < std::min(x.rank, indices.rank),
-               invalid("%a batch axes are too many", batch));
+  SINTER_RETURN_UNLESS(batch >= 0 && batch < std::min(x.rank, indices.rank),
+                       invalid("%a batch axes are too many", batch));
   const int64_t depth = indices.dims[indices.rank - 1];
-  SINTER_CHECK(depth >= 1 && depth <= x.rank - batch,
-               invalid("index tuples have %a elements for %b axes", depth, x.rank - batch));
+  SINTER_RETURN_UNLESS(depth >= 1 && depth <= x.rank - batch,
+                       invalid("index tuples have %a elements for %b axes", depth, x.rank - batch));
   Dims dims;
   for (int i = 0; i < indices.rank - 1; ++i) {
-    SINTER_CHECK(i >= batch || indices.dims[i] == x.dims[i],
-                 invalid("batch dims %a and %b differ", indices.dims[i], x.dims[i]));
+    SINTER_RETURN_UNLESS(i >= batch || indices.dims[i] == x.dims[i],
+                         invalid("batch dims %a and %b differ", indices.dims[i], x.dims[i]));
     SINTER_RETURN_IF_ERROR(dims.push(indices.dims[i]));
   }
   for (auto i = static_cast<int>(batch + depth); i < x.rank; ++i)

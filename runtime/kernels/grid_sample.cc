@@ -22,22 +22,22 @@ Status infer_grid_sample(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(a.mode, 3));
   SINTER_RETURN_IF_ERROR(check_code(a.padding_mode, 3));
   SINTER_RETURN_IF_ERROR(check_code(a.align_corners, 2));
-  SINTER_CHECK(x.rank >= 3 && grid.rank == x.rank,
-               invalid("the input has rank %a, the grid rank %b", x.rank, grid.rank));
+  SINTER_RETURN_UNLESS(x.rank >= 3 && grid.rank == x.rank,
+                       invalid("the input has rank %a, the grid rank %b", x.rank, grid.rank));
   const int n = x.rank - 2;
-  SINTER_CHECK(grid.dims[0] == x.dims[0],
-               invalid("%a grids do not match %b images", grid.dims[0], x.dims[0]));
-  SINTER_CHECK(grid.dims[n + 1] == n,
-               invalid("the grid has %a coordinates for %b axes", grid.dims[n + 1], n));
+  SINTER_RETURN_UNLESS(grid.dims[0] == x.dims[0],
+                       invalid("%a grids do not match %b images", grid.dims[0], x.dims[0]));
+  SINTER_RETURN_UNLESS(grid.dims[n + 1] == n,
+                       invalid("the grid has %a coordinates for %b axes", grid.dims[n + 1], n));
   Dims dims(x.shape());
   bool empty = false;
   for (int i = 1; i <= n; ++i) {
-    SINTER_CHECK(x.dims[i] < int64_t{1} << 40, unsupported("axis %a of %b elements", i, x.dims[i]));
+    SINTER_RETURN_UNLESS(x.dims[i] < int64_t{1} << 40, unsupported("axis %a of %b elements", i, x.dims[i]));
     dims.d[i] = grid.dims[i];
     if (x.dims[i] == 0) empty = true;
   }
-  SINTER_CHECK(!empty || a.padding_mode == static_cast<int64_t>(SamplePadding::kZeros),
-               invalid("an empty image has no border"));
+  SINTER_RETURN_UNLESS(!empty || a.padding_mode == static_cast<int64_t>(SamplePadding::kZeros),
+                       invalid("an empty image has no border"));
   return give_output(call, 0, x.dtype, dims.span());
 }
 

@@ -22,15 +22,16 @@ Status infer_group_norm(OpCall& call) {
   const auto& a = call.attrs<GroupNormAttrs>();
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
-  SINTER_CHECK(x.rank >= 2, invalid("rank %a has no batch and channels", x.rank));
+  SINTER_RETURN_UNLESS(x.rank >= 2, invalid("rank %a has no batch and channels", x.rank));
   const int64_t c = x.dims[x.rank - 1];
-  SINTER_CHECK(a.groups >= 1 && c % a.groups == 0,
-               invalid("%a channels do not divide into %b groups", c, a.groups));
-  SINTER_CHECK(a.epsilon >= 0, invalid("epsilon is negative or not a number"));
+  SINTER_RETURN_UNLESS(a.groups >= 1 && c % a.groups == 0,
+                       invalid("%a channels do not divide into %b groups", c, a.groups));
+  SINTER_RETURN_UNLESS(a.epsilon >= 0, invalid("epsilon is negative or not a number"));
   for (size_t i = 1; i < 3; ++i) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
-    SINTER_CHECK(call.in(i).rank == 1 && call.in(i).dims[0] == c,
-                 invalid("input %a is not one number for each of %b channels", static_cast<int64_t>(i), c));
+    SINTER_RETURN_UNLESS(
+        call.in(i).rank == 1 && call.in(i).dims[0] == c,
+        invalid("input %a is not one number for each of %b channels", static_cast<int64_t>(i), c));
   }
   return infer_like_input(call);
 }
@@ -76,8 +77,8 @@ Status run_group_norm(const OpCall& call, RunContext&) {
 Status infer_lrn(OpCall& call) {
   const auto& a = call.attrs<LrnAttrs>();
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(call.in(0).dtype)));
-  SINTER_CHECK(call.in(0).rank >= 2, invalid("rank %a has no batch and channels", call.in(0).rank));
-  SINTER_CHECK(a.size >= 1, invalid("the window's size %a is not positive", a.size));
+  SINTER_RETURN_UNLESS(call.in(0).rank >= 2, invalid("rank %a has no batch and channels", call.in(0).rank));
+  SINTER_RETURN_UNLESS(a.size >= 1, invalid("the window's size %a is not positive", a.size));
   return infer_like_input(call);
 }
 

@@ -15,8 +15,8 @@ inline int64_t load_index(const std::byte* p, DType t) {
 inline Status read_index(const std::byte* p, DType t, int64_t dim, int64_t* index) {
   const int64_t given = load_index(p, t);
   *index = given < 0 ? given + dim : given;
-  SINTER_CHECK(*index >= 0 && *index < dim,
-               error(Code::kOutOfRange, "index %a is outside an axis of %b elements", given, dim));
+  SINTER_RETURN_UNLESS(*index >= 0 && *index < dim,
+                       error(Code::kOutOfRange, "index %a is outside an axis of %b elements", given, dim));
   return ok_status();
 }
 
@@ -29,8 +29,8 @@ inline int64_t product(const TensorView& v, int begin, int end) {
 
 // Refuses elements of less than a byte.
 inline Status check_whole_bytes(DType t) {
-  SINTER_CHECK(byte_width(t) != 0,
-               unsupported("elements of packed type number %a are not moved", static_cast<int64_t>(t)));
+  SINTER_RETURN_UNLESS(byte_width(t) != 0, unsupported("elements of packed type number %a are not moved",
+                                                       static_cast<int64_t>(t)));
   return ok_status();
 }
 

@@ -12,7 +12,7 @@ Status check_operands(const OpCall& call, int64_t axis, double epsilon) {
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
   SINTER_RETURN_IF_ERROR(check_axis(axis, x.rank));
-  SINTER_CHECK(epsilon >= 0, invalid("epsilon is negative or not a number"));
+  SINTER_RETURN_UNLESS(epsilon >= 0, invalid("epsilon is negative or not a number"));
   for (size_t i = 1; i < call.inputs.size(); ++i) {
     if (!call.has_input(i)) continue;
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));

@@ -13,7 +13,7 @@ inline Status windows_lead(const WindowGeometry& g, int64_t in_pixel_bytes, int6
                            int64_t ahead, size_t* bytes) {
   constexpr int64_t kMostLines = 1 << 16;
   int64_t lines = 0;
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       checked_mul(g.batch, g.out[0], &lines) && checked_mul(lines, g.out[1], &lines) && lines <= kMostLines,
       unsupported("too many lines to follow"));
   const int64_t in_line = g.in[2] * in_pixel_bytes, out_line = g.out[2] * out_pixel_bytes;
@@ -37,7 +37,7 @@ inline Status windows_lead(const OpCall& call, const WindowGeometry& g, int64_t 
 }
 
 inline Status pool_lead(const OpCall& call, const pool::Window& w, size_t* bytes) {
-  SINTER_CHECK(w.axes <= kMaxWindowAxes, unsupported("more than three spatial axes"));
+  SINTER_RETURN_UNLESS(w.axes <= kMaxWindowAxes, unsupported("more than three spatial axes"));
   WindowGeometry g;
   const TensorView& x = call.in(0);
   g.batch = x.dims[0];

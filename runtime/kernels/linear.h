@@ -120,7 +120,7 @@ class Direct {
 };
 
 inline Status check_bounds(double min, double max) {
-  SINTER_CHECK(min <= max, invalid("act_min is above act_max, or one of them is not a number"));
+  SINTER_RETURN_UNLESS(min <= max, invalid("act_min is above act_max, or one of them is not a number"));
   return ok_status();
 }
 
@@ -129,7 +129,8 @@ inline Status check_bounds(double min, double max) {
 inline Status check_dims(DType dtype, std::span<const int64_t> dims) {
   int64_t n = std::max(bit_width(dtype), 8);
   for (const int64_t d : dims)
-    SINTER_CHECK(d >= 0 && checked_mul(n, std::max<int64_t>(d, 1), &n), invalid("a tensor is too large"));
+    SINTER_RETURN_UNLESS(d >= 0 && checked_mul(n, std::max<int64_t>(d, 1), &n),
+                         invalid("a tensor is too large"));
   return ok_status();
 }
 inline Status check_dims(const TensorView& t) { return check_dims(t.dtype, t.shape()); }
@@ -148,12 +149,13 @@ double dot(const double* a, const T* b, int64_t n) {
 // The shapes of a fully connected layer's x [..., K] and weights [N, K].
 inline Status check_connected(const OpCall& call) {
   const TensorView &x = call.in(0), &w = call.in(1);
-  SINTER_CHECK(x.rank >= 1 && w.rank == 2,
-               invalid("x needs an axis and the weights two, not %a and %b", x.rank, w.rank));
+  SINTER_RETURN_UNLESS(x.rank >= 1 && w.rank == 2,
+                       invalid("x needs an axis and the weights two, not %a and %b", x.rank, w.rank));
   SINTER_RETURN_IF_ERROR(check_dims(x));
   SINTER_RETURN_IF_ERROR(check_dims(w));
-  SINTER_CHECK(w.dims[1] == x.dims[x.rank - 1],
-               invalid("the weights read %a values of each row of %b", w.dims[1], x.dims[x.rank - 1]));
+  SINTER_RETURN_UNLESS(
+      w.dims[1] == x.dims[x.rank - 1],
+      invalid("the weights read %a values of each row of %b", w.dims[1], x.dims[x.rank - 1]));
   return ok_status();
 }
 

@@ -19,20 +19,20 @@ Status infer_call(OpCall& call) {
       check_dtype(call, 1, is_unsigned || w.dtype == DType::kInt4 || w.dtype == DType::kInt8));
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
   SINTER_RETURN_IF_ERROR(check_bounds(a.act_min, a.act_max));
-  SINTER_CHECK(a.block_size >= 1, invalid("block size %a is out of range", a.block_size));
+  SINTER_RETURN_UNLESS(a.block_size >= 1, invalid("block size %a is out of range", a.block_size));
   const int64_t blocks = w.dims[1] / a.block_size + (w.dims[1] % a.block_size != 0 ? 1 : 0);
-  SINTER_CHECK(scales.rank == 2 && scales.dims[0] == w.dims[0] && scales.dims[1] == blocks,
-               invalid("the scales are not %a for each row of the weights", blocks));
+  SINTER_RETURN_UNLESS(scales.rank == 2 && scales.dims[0] == w.dims[0] && scales.dims[1] == blocks,
+                       invalid("the scales are not %a for each row of the weights", blocks));
   if (call.has_input(3)) {
     const TensorView& zeros = call.in(3);
     SINTER_RETURN_IF_ERROR(
         check_dtype(call, 3, zeros.dtype == w.dtype || (is_unsigned && zeros.dtype == x.dtype)));
-    SINTER_CHECK(zeros.same_shape(scales), invalid("zero points and scales differ in shape"));
+    SINTER_RETURN_UNLESS(zeros.same_shape(scales), invalid("zero points and scales differ in shape"));
   }
   if (call.has_input(4)) {
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 4, 0));
-    SINTER_CHECK(call.in(4).rank == 1 && call.in(4).dims[0] == w.dims[0],
-                 invalid("the bias is not one value per row of the weights"));
+    SINTER_RETURN_UNLESS(call.in(4).rank == 1 && call.in(4).dims[0] == w.dims[0],
+                         invalid("the bias is not one value per row of the weights"));
   }
   Dims dims(x.shape());
   dims.d[x.rank - 1] = w.dims[0];

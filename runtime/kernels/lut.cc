@@ -11,7 +11,8 @@ Status infer_lut(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1,
                                      byte_width(table.dtype) == 1 || table.dtype == DType::kInt16 ||
                                          table.dtype == DType::kUint16 || table.dtype == DType::kFloat32));
-  SINTER_CHECK(table.rank == 1 && table.dims[0] == 256, invalid("the table does not have 256 elements"));
+  SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == 256,
+                       invalid("the table does not have 256 elements"));
   return give_output(call, 0, table.dtype, x.shape());
 }
 

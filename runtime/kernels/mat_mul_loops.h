@@ -19,13 +19,13 @@ inline Product mat_mul_product(const OpCall& call, Transposes t) {
 inline Status mat_mul_dims(const OpCall& call, Transposes t, Dims* dims) {
   const TensorView& a = call.in(0);
   const TensorView& b = call.in(1);
-  SINTER_CHECK(a.rank >= 2 && b.rank >= 2,
-               invalid("matrices must have at least two axes, not %a and %b", a.rank, b.rank));
+  SINTER_RETURN_UNLESS(a.rank >= 2 && b.rank >= 2,
+                       invalid("matrices must have at least two axes, not %a and %b", a.rank, b.rank));
   SINTER_RETURN_IF_ERROR(check_dims(a));
   SINTER_RETURN_IF_ERROR(check_dims(b));
   const Product p = mat_mul_product(call, t);
   const int64_t b_depth = b.dims[b.rank - (t.b ? 1 : 2)];
-  SINTER_CHECK(p.depth == b_depth, invalid("rows have %a values, columns %b", p.depth, b_depth));
+  SINTER_RETURN_UNLESS(p.depth == b_depth, invalid("rows have %a values, columns %b", p.depth, b_depth));
   *dims = Dims(a.shape().first(static_cast<size_t>(a.rank) - 2));
   SINTER_RETURN_IF_ERROR(broadcast_into(dims, b.shape().first(static_cast<size_t>(b.rank) - 2)));
   SINTER_RETURN_IF_ERROR(dims->push(p.rows));

@@ -11,7 +11,8 @@ namespace {
 Status check_threshold(const OpCall& call, size_t i) {
   if (!call.has_input(i)) return ok_status();
   SINTER_RETURN_IF_ERROR(check_dtype(call, i, is_compute_float(call.in(i).dtype)));
-  for (const int64_t d : call.in(i).shape()) SINTER_CHECK(d == 1, invalid("a threshold is not one element"));
+  for (const int64_t d : call.in(i).shape())
+    SINTER_RETURN_UNLESS(d == 1, invalid("a threshold is not one element"));
   return ok_status();
 }
 
@@ -21,17 +22,18 @@ Status infer_nms(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(boxes.dtype)));
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
   SINTER_RETURN_IF_ERROR(check_code(a.center_point_box, 2));
-  SINTER_CHECK(boxes.rank == 3 && scores.rank == 3,
-               invalid("boxes have rank %a and scores rank %b; both must be 3", boxes.rank, scores.rank));
-  SINTER_CHECK(boxes.dims[2] == 4, invalid("a box has %a numbers, not 4", boxes.dims[2]));
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
+      boxes.rank == 3 && scores.rank == 3,
+      invalid("boxes have rank %a and scores rank %b; both must be 3", boxes.rank, scores.rank));
+  SINTER_RETURN_UNLESS(boxes.dims[2] == 4, invalid("a box has %a numbers, not 4", boxes.dims[2]));
+  SINTER_RETURN_UNLESS(
       boxes.dims[0] == scores.dims[0] && boxes.dims[1] == scores.dims[2],
       invalid("the scores are not one for each of %a batches of %b boxes", boxes.dims[0], boxes.dims[1]));
   SINTER_RETURN_IF_ERROR(check_threshold(call, 2));
   SINTER_RETURN_IF_ERROR(check_threshold(call, 3));
   int64_t rows = std::clamp<int64_t>(a.max_per_class, 0, boxes.dims[1]);
-  SINTER_CHECK(checked_mul(rows, scores.dims[0], &rows) && checked_mul(rows, scores.dims[1], &rows),
-               invalid("the result is too large"));
+  SINTER_RETURN_UNLESS(checked_mul(rows, scores.dims[0], &rows) && checked_mul(rows, scores.dims[1], &rows),
+                       invalid("the result is too large"));
   const int64_t dims[] = {rows, 3};
   SINTER_RETURN_IF_ERROR(give_output(call, 0, DType::kInt64, dims));
   return give_output(call, 1, DType::kInt64, {});
@@ -39,8 +41,8 @@ Status infer_nms(OpCall& call) {
 
 // The candidates' order, and those kept of one class.
 Status nms_workspace(const OpCall& call, int, size_t* bytes) {
-  SINTER_CHECK(checked_mul(static_cast<size_t>(call.in(0).dims[1]), 2 * sizeof(int64_t), bytes),
-               unsupported("too many boxes"));
+  SINTER_RETURN_UNLESS(checked_mul(static_cast<size_t>(call.in(0).dims[1]), 2 * sizeof(int64_t), bytes),
+                       unsupported("too many boxes"));
   return ok_status();
 }
 

@@ -10,7 +10,7 @@ Status infer_non_zero(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(x.dtype) || x.dtype == DType::kBool));
   int64_t size = 1;
   for (const int64_t d : x.shape())
-    SINTER_CHECK(checked_mul(size, d, &size), invalid("the input is too large"));
+    SINTER_RETURN_UNLESS(checked_mul(size, d, &size), invalid("the input is too large"));
   const int64_t dims[] = {x.rank, size};
   SINTER_RETURN_IF_ERROR(give_output(call, 0, DType::kInt64, dims));
   return give_output(call, 1, DType::kInt64, {});

@@ -11,20 +11,23 @@ Status infer_pad(OpCall& call) {
   const auto& a = call.attrs<PadAttrs>();
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_code(a.mode, 4));
-  SINTER_CHECK(a.pads.size() == 2 * x.rank, invalid("%a pads are given for rank %b", a.pads.size(), x.rank));
+  SINTER_RETURN_UNLESS(a.pads.size() == 2 * x.rank,
+                       invalid("%a pads are given for rank %b", a.pads.size(), x.rank));
   Dims dims(x.shape());
   for (int i = 0; i < x.rank; ++i) {
     const int64_t begin = a.pads[i], end = a.pads[x.rank + i];
-    SINTER_CHECK(begin >= 0 && end >= 0, invalid("pads %a and %b must not be negative", begin, end));
-    SINTER_CHECK(checked_add(dims.d[i], begin, &dims.d[i]) && checked_add(dims.d[i], end, &dims.d[i]),
-                 invalid("the result is too large"));
-    SINTER_CHECK(a.mode == static_cast<int64_t>(PadMode::kConstant) || x.dims[i] > 0 || dims.d[i] == 0,
-                 invalid("an empty axis has nothing to pad with"));
+    SINTER_RETURN_UNLESS(begin >= 0 && end >= 0, invalid("pads %a and %b must not be negative", begin, end));
+    SINTER_RETURN_UNLESS(checked_add(dims.d[i], begin, &dims.d[i]) && checked_add(dims.d[i], end, &dims.d[i]),
+                         invalid("the result is too large"));
+    SINTER_RETURN_UNLESS(
+        a.mode == static_cast<int64_t>(PadMode::kConstant) || x.dims[i] > 0 || dims.d[i] == 0,
+        invalid("an empty axis has nothing to pad with"));
   }
   if (call.has_input(1)) {
     const TensorView& fill = call.in(1);
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
-    for (const int64_t d : fill.shape()) SINTER_CHECK(d == 1, invalid("the fill value is not one element"));
+    for (const int64_t d : fill.shape())
+      SINTER_RETURN_UNLESS(d == 1, invalid("the fill value is not one element"));
   }
   return give_output(call, 0, x.dtype, dims.span());
 }

@@ -92,7 +92,7 @@ Status run_max_pool(const OpCall& call, RunContext& context) {
 }
 
 Status max_pool_lead(const OpCall& call, size_t* bytes) {
-  SINTER_CHECK(call.has_output(0) && !call.has_output(1), unsupported("indices are written as well"));
+  SINTER_RETURN_UNLESS(call.has_output(0) && !call.has_output(1), unsupported("indices are written as well"));
   Window w;
   SINTER_RETURN_IF_ERROR(pool_window(call.attrs<MaxPoolAttrs>(), call.in(0), true, &w));
   return pool_lead(call, w, bytes);
@@ -174,8 +174,8 @@ Status infer_q_avg_pool(OpCall& call) {
   SINTER_RETURN_IF_ERROR(pool_window(a, call.in(0), a.count_include_pad == 0, &w));
   int64_t elements = 1;
   for (int i = 0; i < w.axes; ++i)
-    SINTER_CHECK(checked_mul(elements, w.axis[i].kernel, &elements) && elements <= most,
-                 unsupported("the window has more than %a elements", most));
+    SINTER_RETURN_UNLESS(checked_mul(elements, w.axis[i].kernel, &elements) && elements <= most,
+                         unsupported("the window has more than %a elements", most));
   return give_output(call, 0, t, output_dims(call.in(0), w).span());
 }
 

@@ -37,12 +37,13 @@ struct Window {
 
 template <class A>
 Status read_window(const A& a, const TensorView& x, Window* w) {
-  SINTER_CHECK(x.rank >= 3, invalid("a value of rank %a cannot be pooled", x.rank));
+  SINTER_RETURN_UNLESS(x.rank >= 3, invalid("a value of rank %a cannot be pooled", x.rank));
   const int n = w->axes = x.rank - 2;
-  SINTER_CHECK(a.kernel.size() == n,
-               invalid("the window has %a axes, the input %b spatial ones", a.kernel.size(), n));
-  SINTER_CHECK(window_lists_fit(a, n),
-               invalid("strides, dilations or pads do not have one entry for each of %a spatial axes", n));
+  SINTER_RETURN_UNLESS(a.kernel.size() == n,
+                       invalid("the window has %a axes, the input %b spatial ones", a.kernel.size(), n));
+  SINTER_RETURN_UNLESS(
+      window_lists_fit(a, n),
+      invalid("strides, dilations or pads do not have one entry for each of %a spatial axes", n));
   for (int i = 0; i < n; ++i) {
     static_cast<WindowAxis&>(w->axis[i]) = window_axis(a, nullptr, n, i);
     w->axis[i].in = x.dims[i + 1];
@@ -53,16 +54,18 @@ Status read_window(const A& a, const TensorView& x, Window* w) {
 // Sets out. `skips_padding`: padding has no value, so every window must hold an element.
 inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) {
   constexpr int64_t kLimit = int64_t{1} << 40;  // sums and products of three below cannot overflow
-  SINTER_CHECK(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->pad >= 0 && k->end_pad >= 0,
-               invalid("window size %a and stride %b must be positive", k->kernel, k->stride));
+  SINTER_RETURN_UNLESS(k->kernel >= 1 && k->stride >= 1 && k->dilation >= 1 && k->pad >= 0 && k->end_pad >= 0,
+                       invalid("window size %a and stride %b must be positive", k->kernel, k->stride));
   int64_t extent = 0;
-  SINTER_CHECK(checked_mul(k->kernel - 1, k->dilation, &extent) && extent < kLimit && k->in < kLimit &&
-                   k->pad < kLimit && k->end_pad < kLimit && k->stride < kLimit && k->dilation < kLimit,
-               unsupported("a window, pad or axis is 2^40 or larger"));
+  SINTER_RETURN_UNLESS(checked_mul(k->kernel - 1, k->dilation, &extent) && extent < kLimit &&
+                           k->in < kLimit && k->pad < kLimit && k->end_pad < kLimit && k->stride < kLimit &&
+                           k->dilation < kLimit,
+                       unsupported("a window, pad or axis is 2^40 or larger"));
   ++extent;
   const int64_t room = k->in + k->pad + k->end_pad - extent;
-  SINTER_CHECK(room >= 0 || ceil_mode || k->in == 0,
-               invalid("a window of %a exceeds %b elements with their padding", extent, room + extent));
+  SINTER_RETURN_UNLESS(
+      room >= 0 || ceil_mode || k->in == 0,
+      invalid("a window of %a exceeds %b elements with their padding", extent, room + extent));
   if (ceil_mode) {
     k->out = (room + k->stride + k->stride - 1) / k->stride;
     if (room + k->stride <= 0) k->out = 0;
@@ -74,12 +77,12 @@ inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) 
   if (!skips_padding || k->out == 0) return ok_status();
   const bool proved = k->pad < extent && k->end_pad < extent && k->dilation <= k->in;
   if (proved) return ok_status();
-  SINTER_CHECK(k->out <= kMaxWindowsProved,
-               unsupported("%a windows over an axis of %b are too many to check", k->out, k->in));
+  SINTER_RETURN_UNLESS(k->out <= kMaxWindowsProved,
+                       unsupported("%a windows over an axis of %b are too many to check", k->out, k->in));
   for (int64_t o = 0; o < k->out; ++o) {
     int64_t first = 0, last = 0;
     k->taps(o, &first, &last);
-    SINTER_CHECK(first < last, unsupported("window %a holds nothing but padding", o));
+    SINTER_RETURN_UNLESS(first < last, unsupported("window %a holds nothing but padding", o));
   }
   return ok_status();
 }

@@ -174,12 +174,13 @@ inline int64_t gathered_bytes(const Product& p, DType x, bool in_place) {
 // For `threads` threads. `in_place`: every row is contiguous.
 inline Status product_workspace(const Product& p, DType x, bool in_place, int threads, size_t* bytes) {
   int64_t n = 0;
-  SINTER_CHECK(checked_mul<int64_t>(p.depth, kTile * int64_t{sizeof(double)}, &n) &&
-                   checked_add<int64_t>(n, kBufferAlignment, &n),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(checked_mul<int64_t>(p.depth, kTile * int64_t{sizeof(double)}, &n) &&
+                           checked_add<int64_t>(n, kBufferAlignment, &n),
+                       invalid("the operation needs more workspace than the step has"));
   n = static_cast<int64_t>(align_up(static_cast<size_t>(gathered_bytes(p, x, in_place)), kBufferAlignment));
-  SINTER_CHECK(checked_mul<size_t>(static_cast<size_t>(n), static_cast<size_t>(std::max(threads, 1)), bytes),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(
+      checked_mul<size_t>(static_cast<size_t>(n), static_cast<size_t>(std::max(threads, 1)), bytes),
+      invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 
@@ -255,7 +256,7 @@ void multiply(const Product& p, int64_t pieces, const N& numerics, RunContext& c
 
 // Rows are taken four at a time, in order, if the columns are met in one go.
 inline Status check_in_order(const Product& p, DType weights) {
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       p.depth <= kCached && chunk_of(p.depth * static_cast<int64_t>(byte_width(weights))) >= p.columns,
       unsupported("rows are read more than once"));
   return ok_status();

@@ -21,9 +21,9 @@ Status infer_add(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_zero_point(t, a.a_zero));
   SINTER_RETURN_IF_ERROR(check_zero_point(t, a.b_zero));
   for (const int64_t m : {a.a_multiplier, a.b_multiplier})
-    SINTER_CHECK(m >= -kMaxAddMultiplier && m <= kMaxAddMultiplier,
-                 invalid("multiplier %a is not within %b", m, kMaxAddMultiplier));
-  SINTER_CHECK(a.shift >= 0 && a.shift <= kMaxAddShift, invalid("shift %a is out of range", a.shift));
+    SINTER_RETURN_UNLESS(m >= -kMaxAddMultiplier && m <= kMaxAddMultiplier,
+                         invalid("multiplier %a is not within %b", m, kMaxAddMultiplier));
+  SINTER_RETURN_UNLESS(a.shift >= 0 && a.shift <= kMaxAddShift, invalid("shift %a is out of range", a.shift));
   SINTER_RETURN_IF_ERROR(check_narrow_result(a, t));
   return infer_pair(call);
 }
@@ -88,7 +88,7 @@ Status infer_prelu(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_zero_point(x.dtype, a.x_zero));
   SINTER_RETURN_IF_ERROR(check_int8_multiplier(a.multiplier));
   SINTER_RETURN_IF_ERROR(check_narrow_result(a, x.dtype));
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       slopes.rank == 1 && (slopes.dims[0] == 1 || (x.rank > 0 && slopes.dims[0] == x.dims[x.rank - 1])),
       invalid("the slopes are neither one nor one for each channel"));
   return infer_like_input(call);

@@ -22,8 +22,8 @@ Status infer_call(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
   SINTER_RETURN_IF_ERROR(check_zero_point(t, a.x_zero));
   SINTER_RETURN_IF_ERROR(check_zero_point(t, a.b_zero));
-  SINTER_CHECK(a.multiplier >= 0 && a.multiplier <= std::numeric_limits<float>::max(),
-               invalid("the multiplier is negative or not a finite float32"));
+  SINTER_RETURN_UNLESS(a.multiplier >= 0 && a.multiplier <= std::numeric_limits<float>::max(),
+                       invalid("the multiplier is negative or not a finite float32"));
   DType result = DType::kNone;
   SINTER_RETURN_IF_ERROR(check_quantized_range(call, quantized_settings(a), &result));
   Dims dims;

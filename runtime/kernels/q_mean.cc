@@ -18,8 +18,8 @@ Status infer_mean(OpCall& call) {
   SINTER_RETURN_IF_ERROR(reduced_dims(x, a.axes, a.keepdims, &dims));
   int64_t count = 1;
   for (const int64_t axis : a.axes)
-    SINTER_CHECK(checked_mul(count, x.dims[axis], &count) && count <= most && count > 0,
-                 unsupported("the mean covers no elements, or more than %a", most));
+    SINTER_RETURN_UNLESS(checked_mul(count, x.dims[axis], &count) && count <= most && count > 0,
+                         unsupported("the mean covers no elements, or more than %a", most));
   return give_output(call, 0, x.dtype, dims.span());
 }
 

@@ -10,7 +10,7 @@ Status check_shape(const OpCall& call, size_t i, DType dtype, std::initializer_l
   if (!call.has_input(i)) return ok_status();
   SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == dtype));
   const auto shape = call.in(i).shape();
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       std::equal(shape.begin(), shape.end(), dims.begin(), dims.end()),
       invalid("input %a does not have the shape that X, W and hidden_size require", static_cast<int64_t>(i))
           .at(Where::kInput, static_cast<int32_t>(i)));
@@ -98,11 +98,12 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, q_settings(call.attrs<A>()), &l));
   int64_t n = 0;
-  SINTER_CHECK(checked_mul<int64_t>(unit_numbers(l), sizeof(int32_t), &n) &&
-                   checked_add<int64_t>(n, kBufferAlignment, &n) &&
-                   checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
-                                       static_cast<size_t>(std::max(threads, 1)), bytes),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(
+      checked_mul<int64_t>(unit_numbers(l), sizeof(int32_t), &n) &&
+          checked_add<int64_t>(n, kBufferAlignment, &n) &&
+          checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
+                              static_cast<size_t>(std::max(threads, 1)), bytes),
+      invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 
@@ -115,7 +116,8 @@ Status run(const OpCall& call, RunContext& context) {
   const QRecurrentResult result = s.result();
   const int64_t rows = l.gates * l.hidden, units = l.directions * l.batch;
   const size_t each = align_up(static_cast<size_t>(unit_numbers(l)) * sizeof(int32_t), kBufferAlignment);
-  SINTER_CHECK(context.workspace.size() >= each, error(Code::kInternal, "the workspace is too small"));
+  SINTER_RETURN_UNLESS(context.workspace.size() >= each,
+                       error(Code::kInternal, "the workspace is too small"));
   const int64_t threads = threads_of(context.threads);
   const int64_t slots =
       std::min(units, std::clamp<int64_t>(threads, 1, static_cast<int64_t>(context.workspace.size() / each)));
@@ -176,16 +178,17 @@ Status resolve(const OpCall& call, const QSettings& s, Layout* l) {
   SINTER_RETURN_IF_ERROR(check_narrow(call, kX));
   SINTER_RETURN_IF_ERROR(check_zero_point(x.dtype, s.x_zero));
   const auto to = static_cast<DType>(s.to);
-  SINTER_CHECK(s.to == static_cast<int64_t>(DType::kFloat32) || s.to == static_cast<int64_t>(DType::kInt8) ||
-                   s.to == static_cast<int64_t>(DType::kInt16),
-               invalid("element type number %a is not int8, int16 or float32", s.to));
+  SINTER_RETURN_UNLESS(s.to == static_cast<int64_t>(DType::kFloat32) ||
+                           s.to == static_cast<int64_t>(DType::kInt8) ||
+                           s.to == static_cast<int64_t>(DType::kInt16),
+                       invalid("element type number %a is not int8, int16 or float32", s.to));
   SINTER_RETURN_IF_ERROR(check_int8_multiplier(s.multiplier));
   if (to != DType::kFloat32) {
     SINTER_RETURN_IF_ERROR(check_zero_point(to, s.y_zero));
     SINTER_RETURN_IF_ERROR(check_result_bounds(to, s.q_min, s.q_max));
   }
-  SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3 && tables.rank == 3,
-               invalid("X, W, R and the tables must have three axes each"));
+  SINTER_RETURN_UNLESS(x.rank == 3 && w.rank == 3 && r.rank == 3 && tables.rank == 3,
+                       invalid("X, W, R and the tables must have three axes each"));
   SINTER_RETURN_IF_ERROR(set_sizes(call, s, l));
   const int64_t d = l->directions, h = l->hidden, rows = s.gates * h;
   const int64_t first = l->batch_first ? l->batch : d, second = l->batch_first ? d : l->batch;

@@ -8,8 +8,9 @@ namespace {
 Status infer_requantize(OpCall& call) {
   const auto& a = call.attrs<QRequantizeAttrs>();
   SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
-  SINTER_CHECK(a.to == static_cast<int64_t>(DType::kInt8) || a.to == static_cast<int64_t>(DType::kInt16),
-               unsupported("element type number %a is not an integer", a.to));
+  SINTER_RETURN_UNLESS(
+      a.to == static_cast<int64_t>(DType::kInt8) || a.to == static_cast<int64_t>(DType::kInt16),
+      unsupported("element type number %a is not an integer", a.to));
   const auto to = static_cast<DType>(a.to);
   SINTER_RETURN_IF_ERROR(check_zero_point(call.in(0).dtype, a.x_zero));
   SINTER_RETURN_IF_ERROR(check_int8_multiplier(a.multiplier));
@@ -39,8 +40,8 @@ Status infer_table(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, x.dtype == DType::kInt16));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, table.dtype == DType::kInt32));
   const int64_t n = table.rank == 1 ? table.dims[0] - 1 : 0;
-  SINTER_CHECK(n >= 256 && n <= 4096 && (n & (n - 1)) == 0,
-               invalid("the table does not have 2^k + 1 elements with k from 8 to 12"));
+  SINTER_RETURN_UNLESS(n >= 256 && n <= 4096 && (n & (n - 1)) == 0,
+                       invalid("the table does not have 2^k + 1 elements with k from 8 to 12"));
   SINTER_RETURN_IF_ERROR(check_result_bounds(DType::kInt16, a.q_min, a.q_max));
   return give_output(call, 0, DType::kInt16, x.shape());
 }

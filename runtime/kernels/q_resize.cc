@@ -9,12 +9,14 @@ namespace {
 Status infer_resize(OpCall& call) {
   const TensorView &x = call.in(0), &rows = call.in(1), &columns = call.in(2);
   SINTER_RETURN_IF_ERROR(check_narrow(call, 0));
-  SINTER_CHECK(x.rank == 4, invalid("x has rank %a, not 4", x.rank));
+  SINTER_RETURN_UNLESS(x.rank == 4, invalid("x has rank %a, not 4", x.rank));
   for (size_t i : {1, 2}) {
     SINTER_RETURN_IF_ERROR(check_dtype(call, i, call.in(i).dtype == DType::kInt32));
-    SINTER_CHECK(call.in(i).rank == 2 && call.in(i).dims[1] == 2,
-                 invalid("input %a is not a pair of numbers for each element", static_cast<int64_t>(i)));
-    SINTER_CHECK(x.dims[i] > 0 || call.in(i).dims[0] == 0, invalid("an empty axis cannot become longer"));
+    SINTER_RETURN_UNLESS(
+        call.in(i).rank == 2 && call.in(i).dims[1] == 2,
+        invalid("input %a is not a pair of numbers for each element", static_cast<int64_t>(i)));
+    SINTER_RETURN_UNLESS(x.dims[i] > 0 || call.in(i).dims[0] == 0,
+                         invalid("an empty axis cannot become longer"));
   }
   const int64_t dims[] = {x.dims[0], rows.dims[0], columns.dims[0], x.dims[3]};
   return give_output(call, 0, x.dtype, dims);

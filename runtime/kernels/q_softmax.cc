@@ -10,13 +10,14 @@ Status infer_softmax(OpCall& call) {
   const TensorView &x = call.in(0), &table = call.in(1);
   SINTER_RETURN_IF_ERROR(check_int8(call, 0));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, table.dtype == DType::kUint32));
-  SINTER_CHECK(table.rank == 1 && table.dims[0] == 256, invalid("the table does not have 256 elements"));
+  SINTER_RETURN_UNLESS(table.rank == 1 && table.dims[0] == 256,
+                       invalid("the table does not have 256 elements"));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(x.dims[a.axis] <= kMaxSoftmaxLength,
-               unsupported("the axis has more than %a elements", kMaxSoftmaxLength));
-  SINTER_CHECK(a.multiplier >= 1 && a.multiplier <= kMaxSoftmaxMultiplier && a.shift >= 0 &&
-                   a.shift <= kMaxSoftmaxShift,
-               invalid("multiplier %a or shift %b is out of range", a.multiplier, a.shift));
+  SINTER_RETURN_UNLESS(x.dims[a.axis] <= kMaxSoftmaxLength,
+                       unsupported("the axis has more than %a elements", kMaxSoftmaxLength));
+  SINTER_RETURN_UNLESS(a.multiplier >= 1 && a.multiplier <= kMaxSoftmaxMultiplier && a.shift >= 0 &&
+                           a.shift <= kMaxSoftmaxShift,
+                       invalid("multiplier %a or shift %b is out of range", a.multiplier, a.shift));
   SINTER_RETURN_IF_ERROR(check_int8_result(a));
   return infer_like_input(call);
 }

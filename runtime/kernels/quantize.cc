@@ -26,29 +26,29 @@ Status check_parameters(const OpCall& call, int64_t axis, int64_t block_size) {
   const TensorView &x = call.in(0), &scale = call.in(1);
   SINTER_RETURN_IF_ERROR(
       check_dtype(call, 1, is_compute_float(scale.dtype) || scale.dtype == DType::kFloat8E8M0));
-  SINTER_CHECK(block_size >= 0, invalid("block size %a is out of range", block_size));
+  SINTER_RETURN_UNLESS(block_size >= 0, invalid("block size %a is out of range", block_size));
   const auto single = [](const TensorView& v) {
     return std::all_of(v.dims, v.dims + v.rank, [](int64_t d) { return d == 1; });
   };
   if (block_size > 0 && scale.rank > 0) {
     SINTER_RETURN_IF_ERROR(check_axis(axis, x.rank));
-    SINTER_CHECK(
+    SINTER_RETURN_UNLESS(
         scale.rank == x.rank,
         invalid("blocks of a value of rank %b need scales of that rank, not %a", scale.rank, x.rank));
     for (int i = 0; i < x.rank; ++i) {
       const int64_t blocks = x.dims[i] / block_size + (x.dims[i] % block_size != 0 ? 1 : 0);
       const int64_t want = i == axis ? blocks : x.dims[i];
-      SINTER_CHECK(scale.dims[i] == want,
-                   invalid("there are %a scales, but the blocks need %b", scale.dims[i], want));
+      SINTER_RETURN_UNLESS(scale.dims[i] == want,
+                           invalid("there are %a scales, but the blocks need %b", scale.dims[i], want));
     }
   } else if (!single(scale)) {
     SINTER_RETURN_IF_ERROR(check_axis(axis, x.rank));
-    SINTER_CHECK(scale.rank == 1 && scale.dims[0] == x.dims[axis],
-                 invalid("the scale is neither one number nor one for each of %a", x.dims[axis]));
+    SINTER_RETURN_UNLESS(scale.rank == 1 && scale.dims[0] == x.dims[axis],
+                         invalid("the scale is neither one number nor one for each of %a", x.dims[axis]));
   }
   if (call.has_input(2))
-    SINTER_CHECK(call.in(2).same_shape(scale) || (single(call.in(2)) && single(scale)),
-                 invalid("zero points and scales differ in shape"));
+    SINTER_RETURN_UNLESS(call.in(2).same_shape(scale) || (single(call.in(2)) && single(scale)),
+                         invalid("zero points and scales differ in shape"));
   return ok_status();
 }
 
@@ -56,7 +56,7 @@ Status infer_quantize(OpCall& call) {
   const auto& a = call.attrs<QuantizeAttrs>();
   const DType x = call.in(0).dtype;
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x) || x == DType::kInt32));
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       a.to > 0 && a.to < static_cast<int64_t>(DType::kCount) && is_quantized(static_cast<DType>(a.to)),
       unsupported("%A is not a type to quantize to", a.to));
   SINTER_RETURN_IF_ERROR(check_code(a.saturate, 2));
@@ -70,8 +70,8 @@ Status infer_dequantize(OpCall& call) {
   const auto& a = call.attrs<DequantizeAttrs>();
   const DType x = call.in(0).dtype;
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_quantized(x) || x == DType::kInt32));
-  SINTER_CHECK(a.to > 0 && a.to <= static_cast<int64_t>(DType::kBFloat16),
-               unsupported("%A is not a type to dequantize to", a.to));
+  SINTER_RETURN_UNLESS(a.to > 0 && a.to <= static_cast<int64_t>(DType::kBFloat16),
+                       unsupported("%A is not a type to dequantize to", a.to));
   SINTER_RETURN_IF_ERROR(check_parameters(call, a.axis, a.block_size));
   if (call.has_input(2)) SINTER_RETURN_IF_ERROR(check_same_dtype(call, 2, 0));
   return give_output(call, 0, static_cast<DType>(a.to), call.in(0).shape());

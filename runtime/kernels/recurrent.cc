@@ -30,8 +30,8 @@ constexpr int64_t kFunctions = sizeof(kParameters) / sizeof(kParameters[0]);
 Status resolve_activations(const Settings& s, Layout* l) {
   const int each = static_cast<int>(s.defaults.size());
   const int count = each * static_cast<int>(l->directions);
-  SINTER_CHECK(s.activations.empty() || s.activations.size() == count,
-               invalid("%a activations are given where %b are needed", s.activations.size(), count));
+  SINTER_RETURN_UNLESS(s.activations.empty() || s.activations.size() == count,
+                       invalid("%a activations are given where %b are needed", s.activations.size(), count));
   int alphas = 0, betas = 0;
   for (int i = 0; i < count; ++i) {
     const int64_t code =
@@ -44,8 +44,8 @@ Status resolve_activations(const Settings& s, Layout* l) {
     if (p.beta && betas < s.beta.size()) a.beta = s.beta[betas];
     alphas += p.alpha, betas += p.beta;
   }
-  SINTER_CHECK((alphas == 0 || s.alpha.size() <= alphas) && (betas == 0 || s.beta.size() <= betas),
-               invalid("more alphas or betas are given than the activations take"));
+  SINTER_RETURN_UNLESS((alphas == 0 || s.alpha.size() <= alphas) && (betas == 0 || s.beta.size() <= betas),
+                       invalid("more alphas or betas are given than the activations take"));
   l->per_direction = each;
   return ok_status();
 }
@@ -54,7 +54,7 @@ Status check_operand(const OpCall& call, size_t i, std::initializer_list<int64_t
   if (!call.has_input(i)) return ok_status();
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
   const auto shape = call.in(i).shape();
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       std::equal(shape.begin(), shape.end(), dims.begin(), dims.end()),
       invalid("input %a does not have the shape that X, W and hidden_size require", static_cast<int64_t>(i))
           .at(Where::kInput, static_cast<int32_t>(i)));
@@ -104,16 +104,17 @@ Status set_sizes(const OpCall& call, const LayerSettings& s, Layout* l) {
   l->hidden = s.hidden_size, l->gates = s.gates;
   l->directions = s.direction == static_cast<int64_t>(RnnDirection::kBidirectional) ? 2 : 1;
   l->first_is_reverse = s.direction == static_cast<int64_t>(RnnDirection::kReverse);
-  SINTER_CHECK(l->hidden >= 1 && l->hidden < (int64_t{1} << 40),
-               invalid("hidden_size %a is out of range", l->hidden));
+  SINTER_RETURN_UNLESS(l->hidden >= 1 && l->hidden < (int64_t{1} << 40),
+                       invalid("hidden_size %a is out of range", l->hidden));
   return ok_status();
 }
 
 Status resolve(const OpCall& call, const Settings& s, Layout* l) {
   const TensorView &x = call.in(0), &w = call.in(1), &r = call.in(2);
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
-  SINTER_CHECK(x.rank == 3 && w.rank == 3 && r.rank == 3, invalid("X, W and R must have three axes each"));
-  SINTER_CHECK(s.clip >= 0, invalid("clip is negative or not a number"));
+  SINTER_RETURN_UNLESS(x.rank == 3 && w.rank == 3 && r.rank == 3,
+                       invalid("X, W and R must have three axes each"));
+  SINTER_RETURN_UNLESS(s.clip >= 0, invalid("clip is negative or not a number"));
   l->clip = s.clip == 0 ? kInfinity : s.clip;
   SINTER_RETURN_IF_ERROR(set_sizes(call, s, l));
   SINTER_RETURN_IF_ERROR(resolve_activations(s, l));
@@ -126,8 +127,9 @@ Status resolve(const OpCall& call, const Settings& s, Layout* l) {
   SINTER_RETURN_IF_ERROR(check_operand(call, 6, {first, second, h}));
   SINTER_RETURN_IF_ERROR(check_operand(call, 7, {d, 3 * h}));
   if (call.has_input(4))
-    SINTER_CHECK(call.in(4).dtype == DType::kInt32 && call.in(4).rank == 1 && call.in(4).dims[0] == l->batch,
-                 invalid("sequence_lens is not one int32 per sample"));
+    SINTER_RETURN_UNLESS(
+        call.in(4).dtype == DType::kInt32 && call.in(4).rank == 1 && call.in(4).dims[0] == l->batch,
+        invalid("sequence_lens is not one int32 per sample"));
   return ok_status();
 }
 
@@ -151,12 +153,12 @@ Status recurrent_workspace(const OpCall& call, const Settings& s, int threads, s
   Layout l;
   SINTER_RETURN_IF_ERROR(resolve(call, s, &l));
   int64_t n = 0;
-  SINTER_CHECK(checked_add(l.input, (l.gates + 3) * l.hidden, &n) &&
-                   checked_mul<int64_t>(n, sizeof(double), &n) &&
-                   checked_add<int64_t>(n, kBufferAlignment, &n) &&
-                   checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
-                                       static_cast<size_t>(std::max(threads, 1)), bytes),
-               invalid("the operation needs more workspace than the step has"));
+  SINTER_RETURN_UNLESS(
+      checked_add(l.input, (l.gates + 3) * l.hidden, &n) && checked_mul<int64_t>(n, sizeof(double), &n) &&
+          checked_add<int64_t>(n, kBufferAlignment, &n) &&
+          checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
+                              static_cast<size_t>(std::max(threads, 1)), bytes),
+      invalid("the operation needs more workspace than the step has"));
   return ok_status();
 }
 
@@ -164,8 +166,9 @@ Status check_lengths(const OpCall& call, const Layout& l, size_t operand) {
   if (!call.has_input(operand)) return ok_status();
   for (int64_t b = 0; b < l.batch; ++b) {
     const int64_t length = call.in(operand).as<int32_t>()[b];
-    SINTER_CHECK(length >= 0 && length <= l.steps,
-                 error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", length, l.steps));
+    SINTER_RETURN_UNLESS(
+        length >= 0 && length <= l.steps,
+        error(Code::kOutOfRange, "a sequence has length %a, the input %b steps", length, l.steps));
   }
   return ok_status();
 }

@@ -12,7 +12,7 @@ inline Status axes_mask(const IntList& axes, int rank, uint32_t* mask) {
   *mask = 0;
   for (const int64_t axis : axes) {
     SINTER_RETURN_IF_ERROR(check_axis(axis, rank));
-    SINTER_CHECK((*mask >> axis & 1) == 0, invalid("axis %a is listed twice", axis));
+    SINTER_RETURN_UNLESS((*mask >> axis & 1) == 0, invalid("axis %a is listed twice", axis));
     *mask |= 1u << axis;
   }
   return ok_status();

@@ -68,16 +68,17 @@ inline Status check_narrow(const OpCall& call, size_t i) {
 }
 // Zero points of int16 are 0.
 inline Status check_zero_point(DType t, int64_t v) {
-  SINTER_CHECK(t == DType::kInt16 ? v == 0 : v >= -128 && v <= 127,
-               invalid("zero point %a does not fit element type number %b", v, static_cast<int64_t>(t)));
+  SINTER_RETURN_UNLESS(
+      t == DType::kInt16 ? v == 0 : v >= -128 && v <= 127,
+      invalid("zero point %a does not fit element type number %b", v, static_cast<int64_t>(t)));
   return ok_status();
 }
 inline Status check_result_bounds(DType t, int64_t q_min, int64_t q_max) {
   const int64_t most = t == DType::kInt16 ? 32767 : 127;
   for (const int64_t v : {q_min, q_max})
-    SINTER_CHECK(v >= -most - 1 && v <= most,
-                 invalid("bound %a does not fit element type number %b", v, static_cast<int64_t>(t)));
-  SINTER_CHECK(q_min <= q_max, invalid("the bounds %a and %b cross", q_min, q_max));
+    SINTER_RETURN_UNLESS(v >= -most - 1 && v <= most,
+                         invalid("bound %a does not fit element type number %b", v, static_cast<int64_t>(t)));
+  SINTER_RETURN_UNLESS(q_min <= q_max, invalid("the bounds %a and %b cross", q_min, q_max));
   return ok_status();
 }
 template <class A>
@@ -90,7 +91,7 @@ inline Status check_int8(const OpCall& call, size_t i) {
   return check_dtype(call, i, call.in(i).dtype == DType::kInt8);
 }
 inline Status check_int8_number(int64_t v) {
-  SINTER_CHECK(v >= -128 && v <= 127, invalid("zero point or bound %a is not an int8", v));
+  SINTER_RETURN_UNLESS(v >= -128 && v <= 127, invalid("zero point or bound %a is not an int8", v));
   return ok_status();
 }
 template <class A>
@@ -98,12 +99,13 @@ Status check_int8_result(const A& a) {
   SINTER_RETURN_IF_ERROR(check_int8_number(a.y_zero));
   SINTER_RETURN_IF_ERROR(check_int8_number(a.q_min));
   SINTER_RETURN_IF_ERROR(check_int8_number(a.q_max));
-  SINTER_CHECK(a.q_min <= a.q_max, invalid("the bounds %a and %b cross", a.q_min, a.q_max));
+  SINTER_RETURN_UNLESS(a.q_min <= a.q_max, invalid("the bounds %a and %b cross", a.q_min, a.q_max));
   return ok_status();
 }
 inline Status check_int8_multiplier(double m) {
-  SINTER_CHECK(m >= 0 && m <= kMaxIntegerMultiplier, invalid("a multiplier is not a number from 0 to %a",
-                                                             static_cast<int64_t>(kMaxIntegerMultiplier)));
+  SINTER_RETURN_UNLESS(
+      m >= 0 && m <= kMaxIntegerMultiplier,
+      invalid("a multiplier is not a number from 0 to %a", static_cast<int64_t>(kMaxIntegerMultiplier)));
   return ok_status();
 }
 

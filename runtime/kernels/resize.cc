@@ -50,24 +50,25 @@ Status infer_resize(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_code(a.antialias, 2));
   const bool nearest = a.mode == static_cast<int64_t>(ResizeMode::kNearest);
   const bool crop = a.coordinates == static_cast<int64_t>(ResizeCoordinates::kTfCropAndResize);
-  SINTER_CHECK(!nearest || a.antialias == 0, invalid("mode nearest cannot be antialiased"));
+  SINTER_RETURN_UNLESS(!nearest || a.antialias == 0, invalid("mode nearest cannot be antialiased"));
   if (!nearest) SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_number(x.dtype)));
-  SINTER_CHECK(a.sizes.size() == x.rank && a.scales.size() == x.rank,
-               invalid("%a sizes are not one for each axis of rank %b", a.sizes.size(), x.rank));
-  SINTER_CHECK(crop ? a.roi.size() == 2 * x.rank : (a.roi.empty() || a.roi.size() == 2 * x.rank),
-               invalid("%a numbers do not give a region of a value of rank %b", a.roi.size(), x.rank));
-  for (const double r : a.roi) SINTER_CHECK(std::isfinite(r), invalid("the region is not finite"));
-  SINTER_CHECK(std::isfinite(a.cubic_coeff_a), invalid("the cubic coefficient is not finite"));
+  SINTER_RETURN_UNLESS(a.sizes.size() == x.rank && a.scales.size() == x.rank,
+                       invalid("%a sizes are not one for each axis of rank %b", a.sizes.size(), x.rank));
+  SINTER_RETURN_UNLESS(
+      crop ? a.roi.size() == 2 * x.rank : (a.roi.empty() || a.roi.size() == 2 * x.rank),
+      invalid("%a numbers do not give a region of a value of rank %b", a.roi.size(), x.rank));
+  for (const double r : a.roi) SINTER_RETURN_UNLESS(std::isfinite(r), invalid("the region is not finite"));
+  SINTER_RETURN_UNLESS(std::isfinite(a.cubic_coeff_a), invalid("the cubic coefficient is not finite"));
   for (int i = 0; i < x.rank; ++i) {
-    SINTER_CHECK(std::isfinite(a.scales[i]) && a.scales[i] > 0,
-                 invalid("the scale of axis %a is not positive", i));
-    SINTER_CHECK(a.antialias == 0 || a.scales[i] >= 0x1p-20,
-                 unsupported("axis %a shrinks too far to antialias", i));
-    SINTER_CHECK(a.sizes[i] >= 0 && a.sizes[i] < int64_t{1} << 40,
-                 invalid("axis %a of %b elements", i, a.sizes[i]));
-    SINTER_CHECK(x.dims[i] < int64_t{1} << 40, unsupported("axis %a of %b elements", i, x.dims[i]));
-    SINTER_CHECK(x.dims[i] > 0 || a.sizes[i] == 0,
-                 invalid("an empty axis cannot become %a elements long", a.sizes[i]));
+    SINTER_RETURN_UNLESS(std::isfinite(a.scales[i]) && a.scales[i] > 0,
+                         invalid("the scale of axis %a is not positive", i));
+    SINTER_RETURN_UNLESS(a.antialias == 0 || a.scales[i] >= 0x1p-20,
+                         unsupported("axis %a shrinks too far to antialias", i));
+    SINTER_RETURN_UNLESS(a.sizes[i] >= 0 && a.sizes[i] < int64_t{1} << 40,
+                         invalid("axis %a of %b elements", i, a.sizes[i]));
+    SINTER_RETURN_UNLESS(x.dims[i] < int64_t{1} << 40, unsupported("axis %a of %b elements", i, x.dims[i]));
+    SINTER_RETURN_UNLESS(x.dims[i] > 0 || a.sizes[i] == 0,
+                         invalid("an empty axis cannot become %a elements long", a.sizes[i]));
   }
   return give_output(call, 0, x.dtype, a.sizes.span());
 }
@@ -83,7 +84,7 @@ Status resize_workspace(const OpCall& call, int thread_count, size_t* bytes) {
       for (int t = 0; t < std::max(1, thread_count); ++t)
         arena.allocate_array<double>(static_cast<size_t>(plan.row_in));
   }
-  SINTER_CHECK(!arena.exhausted(), unsupported("the tables of this resize are too large"));
+  SINTER_RETURN_UNLESS(!arena.exhausted(), unsupported("the tables of this resize are too large"));
   *bytes = arena.used();
   return ok_status();
 }

@@ -22,16 +22,17 @@ Status infer_roi_align(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_index_type(batches.dtype)));
   SINTER_RETURN_IF_ERROR(check_code(a.mode, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.half_pixel, 2));
-  SINTER_CHECK(x.rank == 4, invalid("the feature map has rank %a, not 4", x.rank));
-  SINTER_CHECK(rois.rank == 2 && rois.dims[1] == 4, invalid("the regions are not [number, 4]"));
-  SINTER_CHECK(batches.rank == 1 && batches.dims[0] == rois.dims[0],
-               invalid("the batch indices are not one for each of %a regions", rois.dims[0]));
-  SINTER_CHECK(a.out_height >= 1 && a.out_width >= 1,
-               invalid("%a by %b bins are out of range", a.out_height, a.out_width));
-  SINTER_CHECK(a.sampling_ratio >= 0 && a.sampling_ratio <= kMaxPoints,
-               invalid("%a points per bin are out of range", a.sampling_ratio));
-  SINTER_CHECK(std::isfinite(a.spatial_scale), invalid("the spatial scale is not finite"));
-  SINTER_CHECK((x.dims[1] > 0 && x.dims[2] > 0) || rois.dims[0] == 0, invalid("the feature map is empty"));
+  SINTER_RETURN_UNLESS(x.rank == 4, invalid("the feature map has rank %a, not 4", x.rank));
+  SINTER_RETURN_UNLESS(rois.rank == 2 && rois.dims[1] == 4, invalid("the regions are not [number, 4]"));
+  SINTER_RETURN_UNLESS(batches.rank == 1 && batches.dims[0] == rois.dims[0],
+                       invalid("the batch indices are not one for each of %a regions", rois.dims[0]));
+  SINTER_RETURN_UNLESS(a.out_height >= 1 && a.out_width >= 1,
+                       invalid("%a by %b bins are out of range", a.out_height, a.out_width));
+  SINTER_RETURN_UNLESS(a.sampling_ratio >= 0 && a.sampling_ratio <= kMaxPoints,
+                       invalid("%a points per bin are out of range", a.sampling_ratio));
+  SINTER_RETURN_UNLESS(std::isfinite(a.spatial_scale), invalid("the spatial scale is not finite"));
+  SINTER_RETURN_UNLESS((x.dims[1] > 0 && x.dims[2] > 0) || rois.dims[0] == 0,
+                       invalid("the feature map is empty"));
   const int64_t dims[] = {rois.dims[0], a.out_height, a.out_width, x.dims[3]};
   return give_output(call, 0, x.dtype, dims);
 }
@@ -52,7 +53,7 @@ Status make_span(const RoiAlignAttrs& a, R from, R to, int64_t bins, Span<R>* sp
   if (a.half_pixel == 0) length = std::max<R>(length, 1);
   span->bin = length / static_cast<R>(bins);
   const R points = a.sampling_ratio > 0 ? static_cast<R>(a.sampling_ratio) : std::ceil(span->bin);
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       std::isfinite(span->start) && std::isfinite(length) && points <= static_cast<R>(kMaxPoints),
       error(Code::kOutOfRange, "a region is not finite or has more than %a points per bin", kMaxPoints));
   span->points = points > 0 ? static_cast<int64_t>(points) : 0;
@@ -142,8 +143,8 @@ Status run_roi_align(const OpCall& call, RunContext&) {
       using R = typename decltype(roi_tag)::type;
       for (int64_t r = 0; r < rois.dims[0]; ++r) {
         const int64_t batch = load_index(batches.data + r * index_width, batches.dtype);
-        SINTER_CHECK(batch >= 0 && batch < x.dims[0],
-                     error(Code::kOutOfRange, "a region is of image %a of %b", batch, x.dims[0]));
+        SINTER_RETURN_UNLESS(batch >= 0 && batch < x.dims[0],
+                             error(Code::kOutOfRange, "a region is of image %a of %b", batch, x.dims[0]));
         SINTER_RETURN_IF_ERROR(align_region<T>(a, x, rois.as<R>() + r * 4, batch, y.as<T>() + r * region));
       }
       return ok_status();

@@ -16,10 +16,10 @@ Status infer_call(OpCall& call) {
   const TensorView& x = call.in(0);
   SINTER_RETURN_IF_ERROR(check_code(a.interleaved, 2));
   SINTER_RETURN_IF_ERROR(check_dtype(call, 0, is_compute_float(x.dtype)));
-  SINTER_CHECK(x.rank >= 1, invalid("a scalar cannot be rotated"));
+  SINTER_RETURN_UNLESS(x.rank >= 1, invalid("a scalar cannot be rotated"));
   const int64_t r = rotated(call), size = x.dims[x.rank - 1];
-  SINTER_CHECK(r >= 0 && r <= size && r % 2 == 0,
-               invalid("%a of %b values cannot be rotated in pairs", r, size));
+  SINTER_RETURN_UNLESS(r >= 0 && r <= size && r % 2 == 0,
+                       invalid("%a of %b values cannot be rotated in pairs", r, size));
   Dims pairs(x.shape());
   pairs.d[x.rank - 1] = r / 2;
   for (size_t i = 1; i < 3; ++i) {

@@ -71,12 +71,14 @@ Status infer_scatter_elements(OpCall& call) {
   const TensorView &x = call.in(0), &indices = call.in(1);
   SINTER_RETURN_IF_ERROR(check_scatter(call, a.reduction));
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
-  SINTER_CHECK(indices.rank == x.rank,
-               invalid("the indices have rank %a, the data rank %b", indices.rank, x.rank));
-  SINTER_CHECK(call.in(2).same_shape(indices), invalid("the updates have another shape than the indices"));
+  SINTER_RETURN_UNLESS(indices.rank == x.rank,
+                       invalid("the indices have rank %a, the data rank %b", indices.rank, x.rank));
+  SINTER_RETURN_UNLESS(call.in(2).same_shape(indices),
+                       invalid("the updates have another shape than the indices"));
   for (int i = 0; i < x.rank; ++i)
-    SINTER_CHECK(i == a.axis || indices.dims[i] <= x.dims[i],
-                 invalid("the indices have %a rows, the axis %b elements", indices.dims[i], x.dims[i]));
+    SINTER_RETURN_UNLESS(
+        i == a.axis || indices.dims[i] <= x.dims[i],
+        invalid("the indices have %a rows, the axis %b elements", indices.dims[i], x.dims[i]));
   return infer_like_input(call);
 }
 
@@ -110,17 +112,18 @@ Status run_scatter_elements(const OpCall& call, RunContext&) {
 Status infer_scatter_nd(OpCall& call) {
   const TensorView &x = call.in(0), &indices = call.in(1), &updates = call.in(2);
   SINTER_RETURN_IF_ERROR(check_scatter(call, call.attrs<ScatterNdAttrs>().reduction));
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       x.rank >= 1 && indices.rank >= 1,
       invalid("data of rank %a and indices of rank %b must have an axis each", x.rank, indices.rank));
   const int64_t depth = indices.dims[indices.rank - 1];
-  SINTER_CHECK(depth >= 0 && depth <= x.rank,
-               invalid("index tuples have %a elements for rank %b", depth, x.rank));
+  SINTER_RETURN_UNLESS(depth >= 0 && depth <= x.rank,
+                       invalid("index tuples have %a elements for rank %b", depth, x.rank));
   Dims expected;
   for (int i = 0; i < indices.rank - 1; ++i) SINTER_RETURN_IF_ERROR(expected.push(indices.dims[i]));
   for (auto i = static_cast<int>(depth); i < x.rank; ++i) SINTER_RETURN_IF_ERROR(expected.push(x.dims[i]));
-  SINTER_CHECK(std::equal(updates.dims, updates.dims + updates.rank, expected.d, expected.d + expected.rank),
-               invalid("the updates do not have the shape that indices and data give"));
+  SINTER_RETURN_UNLESS(
+      std::equal(updates.dims, updates.dims + updates.rank, expected.d, expected.d + expected.rank),
+      invalid("the updates do not have the shape that indices and data give"));
   return infer_like_input(call);
 }
 

@@ -11,9 +11,9 @@ Status infer_reverse_sequence(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_dtype(call, 1, is_index_type(lengths.dtype)));
   SINTER_RETURN_IF_ERROR(check_axis(a.time_axis, x.rank));
   SINTER_RETURN_IF_ERROR(check_axis(a.batch_axis, x.rank));
-  SINTER_CHECK(a.time_axis != a.batch_axis, invalid("axis %a is both time and batch", a.time_axis));
-  SINTER_CHECK(lengths.rank == 1 && lengths.dims[0] == x.dims[a.batch_axis],
-               invalid("the lengths are not one for each of %a rows", x.dims[a.batch_axis]));
+  SINTER_RETURN_UNLESS(a.time_axis != a.batch_axis, invalid("axis %a is both time and batch", a.time_axis));
+  SINTER_RETURN_UNLESS(lengths.rank == 1 && lengths.dims[0] == x.dims[a.batch_axis],
+                       invalid("the lengths are not one for each of %a rows", x.dims[a.batch_axis]));
   return infer_like_input(call);
 }
 
@@ -24,8 +24,8 @@ Status run_reverse_sequence(const OpCall& call, RunContext&) {
   const int64_t batches = x.dims[a.batch_axis], steps = x.dims[a.time_axis];
   for (int64_t b = 0; b < batches; ++b) {
     const int64_t length = load_index(lengths.data + b * lengths.strides[0], lengths.dtype);
-    SINTER_CHECK(length >= 0 && length <= steps,
-                 error(Code::kOutOfRange, "a sequence has %a steps, the axis %b", length, steps));
+    SINTER_RETURN_UNLESS(length >= 0 && length <= steps,
+                         error(Code::kOutOfRange, "a sequence has %a steps, the axis %b", length, steps));
     if (y.size() == 0) continue;
     TensorView to = y, from = x;
     to.dims[a.batch_axis] = from.dims[a.batch_axis] = 1;
@@ -51,19 +51,21 @@ Status infer_cache_update(OpCall& call) {
   const auto& a = call.attrs<CacheUpdateAttrs>();
   const TensorView &past = call.in(0), &update = call.in(1);
   SINTER_RETURN_IF_ERROR(check_same_dtype(call, 1, 0));
-  SINTER_CHECK(past.rank >= 2 && update.rank == past.rank,
-               invalid("a cache of rank %a and an update of rank %b do not match", past.rank, update.rank));
-  SINTER_CHECK(a.axis >= 1 && a.axis < past.rank,
-               invalid("axis %a is outside a cache of rank %b", a.axis, past.rank));
+  SINTER_RETURN_UNLESS(
+      past.rank >= 2 && update.rank == past.rank,
+      invalid("a cache of rank %a and an update of rank %b do not match", past.rank, update.rank));
+  SINTER_RETURN_UNLESS(a.axis >= 1 && a.axis < past.rank,
+                       invalid("axis %a is outside a cache of rank %b", a.axis, past.rank));
   SINTER_RETURN_IF_ERROR(check_code(a.circular, 2));
   for (int i = 0; i < past.rank; ++i)
-    SINTER_CHECK(i == a.axis ? update.dims[i] <= past.dims[i] : update.dims[i] == past.dims[i],
-                 invalid("an update has %a elements along an axis of %b", update.dims[i], past.dims[i]));
+    SINTER_RETURN_UNLESS(
+        i == a.axis ? update.dims[i] <= past.dims[i] : update.dims[i] == past.dims[i],
+        invalid("an update has %a elements along an axis of %b", update.dims[i], past.dims[i]));
   if (call.has_input(2)) {
     const TensorView& at = call.in(2);
     SINTER_RETURN_IF_ERROR(check_dtype(call, 2, is_index_type(at.dtype)));
-    SINTER_CHECK(at.rank == 1 && at.dims[0] == past.dims[0],
-                 invalid("the write indices are not one for each of %a rows", past.dims[0]));
+    SINTER_RETURN_UNLESS(at.rank == 1 && at.dims[0] == past.dims[0],
+                         invalid("the write indices are not one for each of %a rows", past.dims[0]));
   }
   return infer_like_input(call);
 }
@@ -88,8 +90,9 @@ Status run_cache_update(const OpCall& call, RunContext&) {
       start %= capacity;  // capacity >= steps > 0
       if (start < 0) start += capacity;
     } else {
-      SINTER_CHECK(start >= 0 && start <= capacity - steps,
-                   error(Code::kOutOfRange, "an update at %a exceeds a cache of %b", start, capacity));
+      SINTER_RETURN_UNLESS(
+          start >= 0 && start <= capacity - steps,
+          error(Code::kOutOfRange, "an update at %a exceeds a cache of %b", start, capacity));
     }
     const int64_t first = std::min(steps, capacity - start);  // up to the end; the rest goes to the beginning
     if (block == 0) continue;

@@ -8,19 +8,19 @@ namespace {
 Status infer_slice(OpCall& call) {
   const auto& a = call.attrs<SliceAttrs>();
   const TensorView& x = call.in(0);
-  SINTER_CHECK(a.starts.size() == x.rank && a.steps.size() == x.rank && a.sizes.size() == x.rank,
-               invalid("starts, steps and sizes are not one per axis of rank %a", x.rank));
+  SINTER_RETURN_UNLESS(a.starts.size() == x.rank && a.steps.size() == x.rank && a.sizes.size() == x.rank,
+                       invalid("starts, steps and sizes are not one per axis of rank %a", x.rank));
   for (int i = 0; i < x.rank; ++i) {
     const int64_t size = a.sizes[i], start = a.starts[i];
-    SINTER_CHECK(size >= 0, invalid("a slice's size %a is negative", size));
+    SINTER_RETURN_UNLESS(size >= 0, invalid("a slice's size %a is negative", size));
     if (size == 0) continue;
     int64_t last = 0;
-    SINTER_CHECK(start >= 0 && start < x.dims[i],
-                 invalid("a slice starts at %a in an axis of %b elements", start, x.dims[i]));
-    SINTER_CHECK(size == 1 || a.steps[i] != 0, invalid("a slice has step 0"));
-    SINTER_CHECK(size == 1 || (checked_mul(size - 1, a.steps[i], &last) && checked_add(last, start, &last) &&
-                               last >= 0 && last < x.dims[i]),
-                 invalid("a slice of %a elements exceeds an axis of %b", size, x.dims[i]));
+    SINTER_RETURN_UNLESS(start >= 0 && start < x.dims[i],
+                         invalid("a slice starts at %a in an axis of %b elements", start, x.dims[i]));
+    SINTER_RETURN_UNLESS(size == 1 || a.steps[i] != 0, invalid("a slice has step 0"));
+    SINTER_RETURN_UNLESS(size == 1 || (checked_mul(size - 1, a.steps[i], &last) &&
+                                       checked_add(last, start, &last) && last >= 0 && last < x.dims[i]),
+                         invalid("a slice of %a elements exceeds an axis of %b", size, x.dims[i]));
   }
   return give_output(call, 0, x.dtype, a.sizes.span());
 }
@@ -46,17 +46,18 @@ Status infer_concat(OpCall& call) {
   Dims dims(first.shape());
   for (size_t i = 1; i < call.inputs.size(); ++i) {
     const TensorView& x = call.in(i);
-    SINTER_CHECK(x.present(), invalid("input %a is missing", static_cast<int64_t>(i)));
+    SINTER_RETURN_UNLESS(x.present(), invalid("input %a is missing", static_cast<int64_t>(i)));
     SINTER_RETURN_IF_ERROR(check_same_dtype(call, i, 0));
-    SINTER_CHECK(x.rank == first.rank, invalid("rank %a cannot be joined with rank %b", x.rank, first.rank));
+    SINTER_RETURN_UNLESS(x.rank == first.rank,
+                         invalid("rank %a cannot be joined with rank %b", x.rank, first.rank));
     for (int k = 0; k < x.rank; ++k) {
       if (k == a.axis) continue;
-      SINTER_CHECK(x.dims[k] == first.dims[k],
-                   invalid("dims %a and %b differ and cannot be joined", x.dims[k], first.dims[k])
-                       .at(Where::kInput, static_cast<int32_t>(i)));
+      SINTER_RETURN_UNLESS(x.dims[k] == first.dims[k],
+                           invalid("dims %a and %b differ and cannot be joined", x.dims[k], first.dims[k])
+                               .at(Where::kInput, static_cast<int32_t>(i)));
     }
-    SINTER_CHECK(checked_add(dims.d[a.axis], x.dims[a.axis], &dims.d[a.axis]),
-                 invalid("the result is too large"));
+    SINTER_RETURN_UNLESS(checked_add(dims.d[a.axis], x.dims[a.axis], &dims.d[a.axis]),
+                         invalid("the result is too large"));
   }
   return give_output(call, 0, first.dtype, dims.span());
 }
@@ -78,12 +79,12 @@ Status run_concat(const OpCall& call, RunContext&) {
 Status infer_tile(OpCall& call) {
   const auto& a = call.attrs<TileAttrs>();
   const TensorView& x = call.in(0);
-  SINTER_CHECK(a.repeats.size() == x.rank,
-               invalid("%a repeats are given for rank %b", a.repeats.size(), x.rank));
+  SINTER_RETURN_UNLESS(a.repeats.size() == x.rank,
+                       invalid("%a repeats are given for rank %b", a.repeats.size(), x.rank));
   Dims dims(x.shape());
   for (int i = 0; i < x.rank; ++i)
-    SINTER_CHECK(a.repeats[i] >= 0 && checked_mul(x.dims[i], a.repeats[i], &dims.d[i]),
-                 invalid("%a elements repeated %b times are too many", x.dims[i], a.repeats[i]));
+    SINTER_RETURN_UNLESS(a.repeats[i] >= 0 && checked_mul(x.dims[i], a.repeats[i], &dims.d[i]),
+                         invalid("%a elements repeated %b times are too many", x.dims[i], a.repeats[i]));
   return give_output(call, 0, x.dtype, dims.span());
 }
 

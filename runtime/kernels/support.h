@@ -344,7 +344,7 @@ struct Dims {
     std::copy(shape.begin(), shape.end(), d);
   }
   Status push(int64_t dim) {
-    SINTER_CHECK(rank < kMaxRank, unsupported("the result has more than %a axes", kMaxRank));
+    SINTER_RETURN_UNLESS(rank < kMaxRank, unsupported("the result has more than %a axes", kMaxRank));
     d[rank++] = dim;
     return ok_status();
   }
@@ -356,28 +356,30 @@ struct Dims {
 inline Status give_output(OpCall& call, size_t i, DType dtype, std::span<const int64_t> dims) {
   int64_t n = 1;
   for (const int64_t d : dims)
-    SINTER_CHECK(d >= 0 && checked_mul(n, std::max<int64_t>(d, 1), &n), invalid("the result is too large"));
+    SINTER_RETURN_UNLESS(d >= 0 && checked_mul(n, std::max<int64_t>(d, 1), &n),
+                         invalid("the result is too large"));
   int64_t bits = 0;
-  SINTER_CHECK(dims.size() <= kMaxRank && checked_mul<int64_t>(n, 64, &bits),
-               invalid("the result is too large"));
+  SINTER_RETURN_UNLESS(dims.size() <= kMaxRank && checked_mul<int64_t>(n, 64, &bits),
+                       invalid("the result is too large"));
   set_output(call, i, dtype, dims);
   return ok_status();
 }
 
 inline Status check_axis(int64_t axis, int rank) {
-  SINTER_CHECK(axis >= 0 && axis < rank, invalid("axis %a is outside a value of rank %b", axis, rank));
+  SINTER_RETURN_UNLESS(axis >= 0 && axis < rank,
+                       invalid("axis %a is outside a value of rank %b", axis, rank));
   return ok_status();
 }
 // `value` is one of 0 .. count - 1.
 inline Status check_code(int64_t value, int64_t count) {
-  SINTER_CHECK(value >= 0 && value < count, invalid("code %a is not below %b", value, count));
+  SINTER_RETURN_UNLESS(value >= 0 && value < count, invalid("code %a is not below %b", value, count));
   return ok_status();
 }
 inline Status check_same_dtype(const OpCall& call, size_t i, size_t j) {
-  SINTER_CHECK(call.in(i).dtype == call.in(j).dtype,
-               invalid("input %a has another element type than input %b", static_cast<int64_t>(i),
-                       static_cast<int64_t>(j))
-                   .at(Where::kInput, static_cast<int32_t>(i)));
+  SINTER_RETURN_UNLESS(call.in(i).dtype == call.in(j).dtype,
+                       invalid("input %a has another element type than input %b", static_cast<int64_t>(i),
+                               static_cast<int64_t>(j))
+                           .at(Where::kInput, static_cast<int32_t>(i)));
   return ok_status();
 }
 // Float types that activations may have in a graph (they compute after widening).
@@ -386,9 +388,9 @@ constexpr bool is_compute_float(DType t) {
 }
 constexpr bool is_number(DType t) { return is_compute_float(t) || is_integer(t); }
 inline Status check_dtype(const OpCall& call, size_t i, bool allowed) {
-  SINTER_CHECK(allowed, unsupported("its type %A is not one that the operation takes",
-                                    static_cast<int64_t>(call.in(i).dtype))
-                            .at(Where::kInput, static_cast<int32_t>(i)));
+  SINTER_RETURN_UNLESS(allowed, unsupported("its type %A is not one that the operation takes",
+                                            static_cast<int64_t>(call.in(i).dtype))
+                                    .at(Where::kInput, static_cast<int32_t>(i)));
   return ok_status();
 }
 
@@ -400,7 +402,7 @@ inline Status broadcast_into(Dims* dims, std::span<const int64_t> shape) {
   for (int i = 0; i < result.rank; ++i) {
     const int from_a = i - (result.rank - dims->rank), from_b = i - (result.rank - own);
     const int64_t a = from_a < 0 ? 1 : dims->d[from_a], b = from_b < 0 ? 1 : shape[from_b];
-    SINTER_CHECK(a == b || a == 1 || b == 1, invalid("dims %a and %b do not broadcast", a, b));
+    SINTER_RETURN_UNLESS(a == b || a == 1 || b == 1, invalid("dims %a and %b do not broadcast", a, b));
     result.d[i] = a == 1 ? b : a;
   }
   *dims = result;
@@ -410,8 +412,8 @@ inline Status broadcast_into(Dims* dims, std::span<const int64_t> shape) {
 inline Status check_broadcasts_to(std::span<const int64_t> shape, std::span<const int64_t> dims) {
   Dims joint(dims);
   SINTER_RETURN_IF_ERROR(broadcast_into(&joint, shape));
-  SINTER_CHECK(std::equal(dims.begin(), dims.end(), joint.d, joint.d + joint.rank),
-               invalid("the value does not broadcast one way"));
+  SINTER_RETURN_UNLESS(std::equal(dims.begin(), dims.end(), joint.d, joint.d + joint.rank),
+                       invalid("the value does not broadcast one way"));
   return ok_status();
 }
 // Output 0 is like input 0.

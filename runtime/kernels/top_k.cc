@@ -13,8 +13,8 @@ Status infer_top_k(OpCall& call) {
   SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
   SINTER_RETURN_IF_ERROR(check_code(a.largest, 2));
   SINTER_RETURN_IF_ERROR(check_code(a.sorted, 2));
-  SINTER_CHECK(a.k >= 0 && a.k <= x.dims[a.axis],
-               invalid("%a of %b elements cannot be selected", a.k, x.dims[a.axis]));
+  SINTER_RETURN_UNLESS(a.k >= 0 && a.k <= x.dims[a.axis],
+                       invalid("%a of %b elements cannot be selected", a.k, x.dims[a.axis]));
   Dims dims(x.shape());
   dims.d[a.axis] = a.k;
   SINTER_RETURN_IF_ERROR(give_output(call, 0, x.dtype, dims.span()));
@@ -23,7 +23,8 @@ Status infer_top_k(OpCall& call) {
 
 Status top_k_workspace(const OpCall& call, int, size_t* bytes) {
   const int64_t n = call.in(0).dims[call.attrs<TopKAttrs>().axis];
-  SINTER_CHECK(checked_mul(static_cast<size_t>(n), sizeof(int64_t), bytes), invalid("the line is too long"));
+  SINTER_RETURN_UNLESS(checked_mul(static_cast<size_t>(n), sizeof(int64_t), bytes),
+                       invalid("the line is too long"));
   return ok_status();
 }
 

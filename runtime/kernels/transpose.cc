@@ -12,13 +12,13 @@ constexpr int64_t kGrainElements = 1 << 15;
 Status infer_transpose(OpCall& call) {
   const auto& a = call.attrs<TransposeAttrs>();
   const TensorView& x = call.in(0);
-  SINTER_CHECK(a.perm.size() == x.rank,
-               invalid("the permutation has %a axes for rank %b", a.perm.size(), x.rank));
+  SINTER_RETURN_UNLESS(a.perm.size() == x.rank,
+                       invalid("the permutation has %a axes for rank %b", a.perm.size(), x.rank));
   uint32_t seen = 0;
   Dims dims;
   for (const int64_t axis : a.perm) {
     SINTER_RETURN_IF_ERROR(check_axis(axis, x.rank));
-    SINTER_CHECK((seen >> axis & 1) == 0, invalid("axis %a appears twice in the permutation", axis));
+    SINTER_RETURN_UNLESS((seen >> axis & 1) == 0, invalid("axis %a appears twice in the permutation", axis));
     seen |= 1u << axis;
     SINTER_RETURN_IF_ERROR(dims.push(x.dims[axis]));
   }

@@ -28,7 +28,7 @@ Status infer_unique(OpCall& call) {
   if (a.axis != -1) SINTER_RETURN_IF_ERROR(check_axis(a.axis, x.rank));
   int64_t size = 1;
   for (const int64_t d : x.shape())
-    SINTER_CHECK(checked_mul(size, d, &size), invalid("the input is too large"));
+    SINTER_RETURN_UNLESS(checked_mul(size, d, &size), invalid("the input is too large"));
   const int64_t items[] = {a.axis < 0 ? size : x.dims[a.axis]};
   SINTER_RETURN_IF_ERROR(
       give_output(call, 0, x.dtype, a.axis < 0 ? std::span<const int64_t>(items) : x.shape()));
@@ -41,8 +41,8 @@ constexpr int64_t kLists = 4;
 
 Status unique_workspace(const OpCall& call, int, size_t* bytes) {
   const Items s = split(call.in(0), call.attrs<UniqueAttrs>().axis);
-  SINTER_CHECK(checked_mul(static_cast<size_t>(s.items), size_t{kLists * sizeof(int64_t)}, bytes),
-               unsupported("too many elements"));
+  SINTER_RETURN_UNLESS(checked_mul(static_cast<size_t>(s.items), size_t{kLists * sizeof(int64_t)}, bytes),
+                       unsupported("too many elements"));
   return ok_status();
 }
 

@@ -37,7 +37,7 @@ FileMap::~FileMap() {
 
 Result<FileMap> FileMap::open(const char* path, Mode mode) {
   const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
-  SINTER_CHECK(fd >= 0, invalid("the file cannot be opened (error %a)", errno));
+  SINTER_RETURN_UNLESS(fd >= 0, invalid("the file cannot be opened (error %a)", errno));
   FileMap map;
   struct stat info {};
   Status status;

@@ -43,10 +43,11 @@ struct Layout {
 // A key that this build cannot check must not be taken for one that was checked.
 Status check_key(const OpenOptions& options) {
   if (options.public_key.data() == nullptr && options.public_key.empty()) return ok_status();
-  SINTER_CHECK(signature::available(), unsupported("this build of Sinter cannot check signatures"));
-  SINTER_CHECK(options.public_key.size() == signature::kPublicKeyBytes,
-               invalid("a public key has %b bytes, not %a", static_cast<int64_t>(options.public_key.size()),
-                       static_cast<int64_t>(signature::kPublicKeyBytes)));
+  SINTER_RETURN_UNLESS(signature::available(), unsupported("this build of Sinter cannot check signatures"));
+  SINTER_RETURN_UNLESS(
+      options.public_key.size() == signature::kPublicKeyBytes,
+      invalid("a public key has %b bytes, not %a", static_cast<int64_t>(options.public_key.size()),
+              static_cast<int64_t>(signature::kPublicKeyBytes)));
   return ok_status();
 }
 
@@ -55,11 +56,11 @@ Result<format::Header> plausible_header(std::span<const std::byte> file) {
   const Result<format::Header> header = format::read_header(file);
   if (!header.ok()) return header;
   const format::Header& h = header.value();
-  SINTER_CHECK(h.flatbuffer_bytes <= file.size() && h.flatbuffer_bytes < (uint64_t{1} << 31) - 1,
-               corrupt("the file is shorter than its header states"));
+  SINTER_RETURN_UNLESS(h.flatbuffer_bytes <= file.size() && h.flatbuffer_bytes < (uint64_t{1} << 31) - 1,
+                       corrupt("the file is shorter than its header states"));
   // Scratch is what the structure needs, a small multiple of its size.
-  SINTER_CHECK(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536,
-               corrupt("the scratch size is out of range"));
+  SINTER_RETURN_UNLESS(h.scratch_bytes <= 512 * h.flatbuffer_bytes + 65536,
+                       corrupt("the scratch size is out of range"));
   return header;
 }
 
@@ -95,27 +96,27 @@ Result<size_t> Model::open_bytes(std::span<const std::byte> file, const OpenOpti
   if (!header.ok()) return header.status();
   BumpArena arena;
   Layout{header.value(), !options.stable, arena};
-  SINTER_CHECK(!arena.exhausted(), corrupt("the file is too large for this machine"));
+  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file is too large for this machine"));
   return arena.used();
 }
 
 Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> memory,
                           const OpenOptions& options) {
-  SINTER_CHECK(reinterpret_cast<uintptr_t>(file.data()) % kBufferAlignment == 0 &&
-                   reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
-               invalid("the file and the memory must be aligned to %a bytes", kBufferAlignment));
+  SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(file.data()) % kBufferAlignment == 0 &&
+                           reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
+                       invalid("the file and the memory must be aligned to %a bytes", kBufferAlignment));
   SINTER_RETURN_IF_ERROR(check_key(options));
   const Result<format::Header> header = plausible_header(file);
   if (!header.ok()) return header.status();
   const format::Header h = header.value();
   const Result<size_t> needed = open_bytes(file, options);
   if (!needed.ok()) return needed.status();
-  SINTER_CHECK(memory.size() >= needed.value(),
-               error(Code::kOutOfMemory, "opening needs %a bytes of memory and got %b",
-                     static_cast<int64_t>(needed.value()), static_cast<int64_t>(memory.size())));
+  SINTER_RETURN_UNLESS(memory.size() >= needed.value(),
+                       error(Code::kOutOfMemory, "opening needs %a bytes of memory and got %b",
+                             static_cast<int64_t>(needed.value()), static_cast<int64_t>(memory.size())));
   BumpArena arena(memory);
   const Layout at(h, !options.stable, arena);
-  SINTER_CHECK(!arena.exhausted(), corrupt("the file changes while it is read"));
+  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file changes while it is read"));
 
   const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
   std::memcpy(head.data(), file.data(), head.size());
@@ -126,9 +127,10 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   const Result<format::Envelope> envelope = format::read_envelope(file, head);
   if (!envelope.ok()) return envelope.status();
   const format::Envelope& e = envelope.value();
-  SINTER_CHECK(e.header.flatbuffer_bytes == h.flatbuffer_bytes && e.header.scratch_bytes == h.scratch_bytes &&
-                   e.header.segment_count == h.segment_count,
-               corrupt("the file changes while it is read"));
+  SINTER_RETURN_UNLESS(e.header.flatbuffer_bytes == h.flatbuffer_bytes &&
+                           e.header.scratch_bytes == h.scratch_bytes &&
+                           e.header.segment_count == h.segment_count,
+                       corrupt("the file changes while it is read"));
   for (uint32_t i = 0; i < h.segment_count; ++i) at.segments[i] = e.segment(i);
   std::span<const std::byte> structure = e.flatbuffer;
   if (!options.stable) {
@@ -141,10 +143,10 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   }
 
   const auto* bytes = reinterpret_cast<const uint8_t*>(structure.data());
-  SINTER_CHECK(structure.size() >= 16, corrupt("the model has no structure"));
+  SINTER_RETURN_UNLESS(structure.size() >= 16, corrupt("the model has no structure"));
   flatbuffers::Verifier verifier(bytes, structure.size(), /*max_depth=*/16,
                                  /*max_tables=*/static_cast<flatbuffers::uoffset_t>(structure.size() / 4));
-  SINTER_CHECK(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
+  SINTER_RETURN_UNLESS(fb::VerifyModelBuffer(verifier), corrupt("the model's structure is damaged"));
 
   ModelState& state = *at.state;
   state.root = fb::GetModel(bytes);

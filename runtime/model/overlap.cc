@@ -82,7 +82,7 @@ Status prove_disjoint(std::span<const Box> boxes, BumpArena& scratch) {
   const size_t n = boxes.size();
   if (n == 0) return ok_status();
   const Scratch s(n, scratch);
-  SINTER_CHECK(s.nodes != nullptr, corrupt("the file states too little scratch memory"));
+  SINTER_RETURN_UNLESS(s.nodes != nullptr, corrupt("the file states too little scratch memory"));
   for (size_t i = 0; i < n; ++i) {
     s.ends[2 * i] = boxes[i].begin;
     s.ends[2 * i + 1] = boxes[i].end;

@@ -74,7 +74,7 @@ Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
         for (const fb::Placement* q : *plan->placements()) add(length(q->strides()));
     }
   }
-  SINTER_CHECK(total <= flatbuffer_bytes, corrupt("the model's lists overlap"));
+  SINTER_RETURN_UNLESS(total <= flatbuffer_bytes, corrupt("the model's lists overlap"));
   return ok_status();
 }
 
@@ -101,7 +101,7 @@ Status check_alignments(const fb::Model& root) {
       for (const fb::ProgramPlan* plan : *p->plans())
         if (plan->placements() != nullptr)
           for (const fb::Placement* q : *plan->placements()) good = good && aligned(q->strides());
-  SINTER_CHECK(good, corrupt("a list of numbers is not aligned"));
+  SINTER_RETURN_UNLESS(good, corrupt("a list of numbers is not aligned"));
   return ok_status();
 }
 
@@ -109,19 +109,20 @@ Status check_constants(const ModelState& model) {
   for (const fb::Constant* c : *model.root->constants()) {
     const auto dtype = static_cast<DType>(c->dtype());
     int64_t bytes = 0;
-    SINTER_CHECK(bit_width(dtype) > 0 && length(c->dims()) <= kMaxRank &&
-                     checked_bytes(dtype, items(c->dims()), &bytes),
-                 corrupt("a constant has an impossible type or shape"));
-    SINTER_CHECK(c->segment() < model.segments.size(),
-                 corrupt("a constant refers to a segment that does not exist"));
+    SINTER_RETURN_UNLESS(bit_width(dtype) > 0 && length(c->dims()) <= kMaxRank &&
+                             checked_bytes(dtype, items(c->dims()), &bytes),
+                         corrupt("a constant has an impossible type or shape"));
+    SINTER_RETURN_UNLESS(c->segment() < model.segments.size(),
+                         corrupt("a constant refers to a segment that does not exist"));
     const format::Segment& segment = model.segments[c->segment()];
-    SINTER_CHECK(segment.kind == static_cast<uint32_t>(format::SegmentKind::kWeights),
-                 corrupt("a constant refers to a segment that does not hold weights"));
+    SINTER_RETURN_UNLESS(segment.kind == static_cast<uint32_t>(format::SegmentKind::kWeights),
+                         corrupt("a constant refers to a segment that does not hold weights"));
     uint64_t end = 0;
-    SINTER_CHECK(c->offset() % format::kAlignment == 0 &&
-                     checked_add<uint64_t>(c->offset(), static_cast<uint64_t>(bytes), &end) &&
-                     checked_add<uint64_t>(end, format::kSegmentPadding, &end) && end <= segment.bytes,
-                 corrupt("a constant extends beyond its segment"));
+    SINTER_RETURN_UNLESS(c->offset() % format::kAlignment == 0 &&
+                             checked_add<uint64_t>(c->offset(), static_cast<uint64_t>(bytes), &end) &&
+                             checked_add<uint64_t>(end, format::kSegmentPadding, &end) &&
+                             end <= segment.bytes,
+                         corrupt("a constant extends beyond its segment"));
   }
   return ok_status();
 }
@@ -136,11 +137,11 @@ Status find_owners(const ModelState& model, ProgramFacts* facts) {
       const auto wrong = [&](const char* why) { return corrupt(why).at_step(s, i); };
       const fb::Step& step = *steps->Get(s);
       const uint32_t expected = step_op(step) == Op::kIf ? 2 : step_op(step) == Op::kLoop ? 1 : 0;
-      SINTER_CHECK(length(step.subprograms()) == expected,
-                   wrong("the step does not have the subprograms that its operation takes"));
+      SINTER_RETURN_UNLESS(length(step.subprograms()) == expected,
+                           wrong("the step does not have the subprograms that its operation takes"));
       for (const uint32_t sub : items(step.subprograms())) {
-        SINTER_CHECK(sub < programs.size() && facts[sub].owner == nullptr,
-                     wrong("a subprogram does not exist or belongs to two steps"));
+        SINTER_RETURN_UNLESS(sub < programs.size() && facts[sub].owner == nullptr,
+                             wrong("a subprogram does not exist or belongs to two steps"));
         facts[sub].owner = programs.Get(i);
         facts[sub].owner_index = i;
         facts[sub].owner_step = &step;
@@ -152,8 +153,9 @@ Status find_owners(const ModelState& model, ProgramFacts* facts) {
     int depth = 0;
     uint32_t p = i;
     for (; facts[p].owner != nullptr; p = facts[p].owner_index)
-      SINTER_CHECK(++depth <= kMaxNesting,
-                   corrupt("subprograms are nested too deeply").at(Where::kProgram, static_cast<int32_t>(i)));
+      SINTER_RETURN_UNLESS(
+          ++depth <= kMaxNesting,
+          corrupt("subprograms are nested too deeply").at(Where::kProgram, static_cast<int32_t>(i)));
     facts[i].entry = p;
   }
   return ok_status();
@@ -176,17 +178,18 @@ uint64_t open_scratch_bytes(const fb::Model* root) {
 
 Status verify(const ModelState& model, std::span<std::byte> memory) {
   const fb::Model& root = *model.root;
-  SINTER_CHECK(length(root.programs()) > 0 && length(root.profiles()) > 0 && root.constants() != nullptr,
-               corrupt("the model lacks programs, profiles or its list of constants"));
-  SINTER_CHECK(root.profiles()->size() <= kMaxProfiles,
-               unsupported("the model has more than %a profiles", kMaxProfiles));
+  SINTER_RETURN_UNLESS(
+      length(root.programs()) > 0 && length(root.profiles()) > 0 && root.constants() != nullptr,
+      corrupt("the model lacks programs, profiles or its list of constants"));
+  SINTER_RETURN_UNLESS(root.profiles()->size() <= kMaxProfiles,
+                       unsupported("the model has more than %a profiles", kMaxProfiles));
   SINTER_RETURN_IF_ERROR(check_total_lengths(root, model.flatbuffer_bytes));
   SINTER_RETURN_IF_ERROR(check_alignments(root));
   SINTER_RETURN_IF_ERROR(check_constants(model));
 
   BumpArena arena(memory);
   const Scratch scratch(root, arena);
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       scratch.facts != nullptr && !scratch.short_of_memory && memory.size() >= open_scratch_bytes(&root),
       corrupt("the file states too little scratch memory"));
   SINTER_RETURN_IF_ERROR(find_owners(model, scratch.facts));
@@ -202,8 +205,9 @@ Status verify(const ModelState& model, std::span<std::byte> memory) {
   for (uint32_t i = 0; i < root.profiles()->size(); ++i)
     SINTER_RETURN_IF_ERROR(verify_profile(model, i, {scratch.facts, programs}, arena));
   for (uint32_t i = 0; i < programs; ++i)
-    SINTER_CHECK(scratch.facts[i].planned != 0,
-                 corrupt("no profile plans the program").at(Where::kProgram, static_cast<int32_t>(i)));
+    SINTER_RETURN_UNLESS(
+        scratch.facts[i].planned != 0,
+        corrupt("no profile plans the program").at(Where::kProgram, static_cast<int32_t>(i)));
   return ok_status();
 }
 

@@ -113,11 +113,11 @@ Status find_blocks(PlanView& view) {
       }
       const fb::Placement* next =
           p.alias_of() >= 0 ? find_placement(view.plan, static_cast<uint32_t>(p.alias_of())) : nullptr;
-      SINTER_CHECK(next != nullptr && next->region() == p.region(),
-                   corrupt("value %a is an alias of nothing", p.value()));
+      SINTER_RETURN_UNLESS(next != nullptr && next->region() == p.region(),
+                           corrupt("value %a is an alias of nothing", p.value()));
       at = index_of(view.plan, next);
     }
-    SINTER_CHECK(s.state[at] == 2, corrupt("aliases form a cycle"));
+    SINTER_RETURN_UNLESS(s.state[at] == 2, corrupt("aliases form a cycle"));
     const int32_t root = s.block[at];
     for (at = i; s.state[at] == 1;) {
       s.block[at] = root;
@@ -151,7 +151,7 @@ Status check_blocks(PlanView& view) {
         if (life(a).last < life(b).first) continue;
         s.active[kept++] = a;
         if (far_apart(*list->Get(a), *list->Get(b)) && ++apart % kCheap != 0) continue;
-        SINTER_CHECK(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
+        SINTER_RETURN_UNLESS(view.budget-- > 0, unsupported("the plan is too entangled to verify"));
         const bool together = life(a).first == life(b).first;
         if (!s.written[list->Get(b)->value()] && !(together && s.written[list->Get(a)->value()])) continue;
         const Place pa = view.place(*list->Get(a)), pb = view.place(*list->Get(b));

@@ -37,8 +37,9 @@ class MemoryVerifier {
 
   Status check_ports(const flatbuffers::Vector<flatbuffers::Offset<fb::Port>>* ports, Where where) const {
     for (uint32_t i = 0; i < length(ports); ++i)
-      SINTER_CHECK(memory_of(ports->Get(i)->value()) == 0,
-                   corrupt("an input or output is not host memory").at(where, static_cast<int32_t>(i)));
+      SINTER_RETURN_UNLESS(
+          memory_of(ports->Get(i)->value()) == 0,
+          corrupt("an input or output is not host memory").at(where, static_cast<int32_t>(i)));
     return ok_status();
   }
 
@@ -48,11 +49,11 @@ class MemoryVerifier {
       const auto at = [&](Status status) { return status.at(Where::kValue, static_cast<int32_t>(i)); };
       if (value.extents() != nullptr)
         for (const fb::Extent* e : *value.extents())
-          SINTER_CHECK(memory_of(static_cast<uint32_t>(e->value())) == 0,
-                       at(corrupt("an extent is not in host memory")));
+          SINTER_RETURN_UNLESS(memory_of(static_cast<uint32_t>(e->value())) == 0,
+                               at(corrupt("an extent is not in host memory")));
       if (value.kind() == fb::ValueKind::State && value.update() >= 0)
-        SINTER_CHECK(memory_of(i) == memory_of(static_cast<uint32_t>(value.update())),
-                     at(corrupt("a state and its update are in different memories")));
+        SINTER_RETURN_UNLESS(memory_of(i) == memory_of(static_cast<uint32_t>(value.update())),
+                             at(corrupt("a state and its update are in different memories")));
     }
     return ok_status();
   }
@@ -82,27 +83,28 @@ class MemoryVerifier {
           touched.add(memory_of(static_cast<uint32_t>(value)));
     const bool mixed = touched.host && touched.device != 0;
     if (plan.workspace_bytes() > 0) touched.add(kind(plan.workspace_region()));
-    SINTER_CHECK(!touched.several, corrupt("a step touches the memory of two devices"));
+    SINTER_RETURN_UNLESS(!touched.several, corrupt("a step touches the memory of two devices"));
     if (touched.device == 0) return check_host_step(plan);
 
-    SINTER_CHECK(!is_control(step), corrupt("an operand of a control step is not host memory"));
-    SINTER_CHECK(!plan.in_order(), corrupt("a step is planned in order in a device's memory"));
+    SINTER_RETURN_UNLESS(!is_control(step), corrupt("an operand of a control step is not host memory"));
+    SINTER_RETURN_UNLESS(!plan.in_order(), corrupt("a step is planned in order in a device's memory"));
     const auto candidates = items(plan.candidates());
-    SINTER_CHECK(candidates.size() == 1 && candidates[0] == touched.device - 1,
-                 corrupt("a step in the memory of backend %a must name it alone", touched.device - 1));
+    SINTER_RETURN_UNLESS(
+        candidates.size() == 1 && candidates[0] == touched.device - 1,
+        corrupt("a step in the memory of backend %a must name it alone", touched.device - 1));
     if (!touched.host) return ok_status();
-    SINTER_CHECK(mixed && step_op(step) == Op::kCopy && plan.workspace_bytes() == 0,
-                 corrupt("a step that is not a transfer uses both host memory and device memory"));
+    SINTER_RETURN_UNLESS(mixed && step_op(step) == Op::kCopy && plan.workspace_bytes() == 0,
+                         corrupt("a step that is not a transfer uses both host memory and device memory"));
     for (const auto* list : {step.inputs(), step.outputs()})
-      SINTER_CHECK(v_.place_of(static_cast<uint32_t>(items(list)[0])).view.dense(),
-                   corrupt("a transfer's operand is not dense"));
+      SINTER_RETURN_UNLESS(v_.place_of(static_cast<uint32_t>(items(list)[0])).view.dense(),
+                           corrupt("a transfer's operand is not dense"));
     return ok_status();
   }
 
   Status check_host_step(const fb::StepPlan& plan) const {
     for (const uint8_t c : items(plan.candidates()))
       for (const fb::Region* r : *v_.entry_plan.regions())
-        SINTER_CHECK(
+        SINTER_RETURN_UNLESS(
             r->memory_kind() != c + 1,
             corrupt("backend %a, which has memory of its own, is a candidate for a step on the host", c));
     return ok_status();

@@ -28,28 +28,29 @@ class PlanVerifier : PlanView {
  private:
   // The regions, and that what is given here fits what surrounds it.
   Status check_frame() const {
-    SINTER_CHECK(length(plan.steps()) == steps_, corrupt("a plan does not belong to its program"));
-    SINTER_CHECK(length(plan.regions()) <= (entry() ? kMaxRegions : 1),
-                 entry() ? unsupported("a program has more than %a regions", kMaxRegions)
-                         : corrupt("a subprogram has more than one region"));
+    SINTER_RETURN_UNLESS(length(plan.steps()) == steps_, corrupt("a plan does not belong to its program"));
+    SINTER_RETURN_UNLESS(length(plan.regions()) <= (entry() ? kMaxRegions : 1),
+                         entry() ? unsupported("a program has more than %a regions", kMaxRegions)
+                                 : corrupt("a subprogram has more than one region"));
     uint64_t sum = 0;
     for (uint32_t i = 0; i < length(plan.regions()); ++i) {
       const fb::Region& r = *plan.regions()->Get(i);
-      SINTER_CHECK(r.memory_kind() <= length(profile.backends()),
-                   corrupt("a region is in the memory of a backend that the profile does not list"));
-      SINTER_CHECK(r.memory_kind() == 0 || i > 0, corrupt("the first region is not host memory"));
-      SINTER_CHECK(r.bytes() >= kReadPadding && r.bytes() % kBufferAlignment == 0,
-                   corrupt("a region has %a bytes, which leave no padding or are not a multiple of %b",
-                           static_cast<int64_t>(r.bytes()), kBufferAlignment));
-      SINTER_CHECK(
+      SINTER_RETURN_UNLESS(r.memory_kind() <= length(profile.backends()),
+                           corrupt("a region is in the memory of a backend that the profile does not list"));
+      SINTER_RETURN_UNLESS(r.memory_kind() == 0 || i > 0, corrupt("the first region is not host memory"));
+      SINTER_RETURN_UNLESS(
+          r.bytes() >= kReadPadding && r.bytes() % kBufferAlignment == 0,
+          corrupt("a region has %a bytes, which leave no padding or are not a multiple of %b",
+                  static_cast<int64_t>(r.bytes()), kBufferAlignment));
+      SINTER_RETURN_UNLESS(
           r.bytes() <= kMostBytes && checked_add<uint64_t>(sum, r.bytes(), &sum) && sum <= kMostBytes,
           corrupt("the regions are too large"));
     }
     if (entry()) return ok_status();
     const fb::ProgramPlan& outer = *find_plan(profile, f_.owner_index);
-    SINTER_CHECK(f_.owner_step_index < length(outer.steps()) &&
-                     outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= sum,
-                 corrupt("a subprogram does not fit its step's workspace"));
+    SINTER_RETURN_UNLESS(f_.owner_step_index < length(outer.steps()) &&
+                             outer.steps()->Get(f_.owner_step_index)->workspace_bytes() >= sum,
+                         corrupt("a subprogram does not fit its step's workspace"));
     return ok_status();
   }
 
@@ -78,23 +79,23 @@ class PlanVerifier : PlanView {
     uint32_t next = 0;
     for (uint32_t v = 0; v < length(f_.program->values()); ++v) {
       const bool here = next < placements() && plan.placements()->Get(next)->value() == v;
-      SINTER_CHECK(here == needs_place(v),
-                   corrupt("the value's placement is missing or needless, or out of order")
-                       .at(Where::kValue, static_cast<int32_t>(v)));
+      SINTER_RETURN_UNLESS(here == needs_place(v),
+                           corrupt("the value's placement is missing or needless, or out of order")
+                               .at(Where::kValue, static_cast<int32_t>(v)));
       if (!here) continue;
       const Status status = check_placement(*plan.placements()->Get(next), end);
       if (!status.ok()) return status.at(Where::kValue, static_cast<int32_t>(v));
       ++next;
     }
-    SINTER_CHECK(next == placements(), corrupt("a plan places values that do not exist"));
+    SINTER_RETURN_UNLESS(next == placements(), corrupt("a plan places values that do not exist"));
     return ok_status();
   }
 
   Status check_placement(const fb::Placement& p, int32_t end) {
     const TensorView dense = value_view(value(p.value()));
     const auto width = static_cast<int64_t>(byte_width(dense.dtype));
-    SINTER_CHECK(p.strides() == nullptr || length(p.strides()) == dense.rank,
-                 corrupt("a placement has too few strides"));
+    SINTER_RETURN_UNLESS(p.strides() == nullptr || length(p.strides()) == dense.rank,
+                         corrupt("a placement has too few strides"));
     // Extent of the inner axes, from the last one outwards.
     uint64_t extent = static_cast<uint64_t>(width);
     bool empty = false;
@@ -103,27 +104,31 @@ class PlanVerifier : PlanView {
           p.strides() != nullptr ? items(p.strides())[static_cast<size_t>(i)] : dense.strides[i];
       if (dense.dims[i] == 0) empty = true;
       if (dense.dims[i] <= 1 || empty) {
-        SINTER_CHECK(stride >= 0 && stride % width == 0 && static_cast<uint64_t>(stride) <= kMostBytes,
-                     corrupt("a placement's strides are impossible"));
+        SINTER_RETURN_UNLESS(
+            stride >= 0 && stride % width == 0 && static_cast<uint64_t>(stride) <= kMostBytes,
+            corrupt("a placement's strides are impossible"));
         continue;
       }
       uint64_t span = 0;
-      SINTER_CHECK(
+      SINTER_RETURN_UNLESS(
           stride > 0 && stride % width == 0 && static_cast<uint64_t>(stride) >= extent &&
               checked_mul(static_cast<uint64_t>(stride), static_cast<uint64_t>(dense.dims[i] - 1), &span) &&
               checked_add(extent, span, &extent) && extent <= kMostBytes,
           corrupt("a placement's strides are impossible"));
     }
     if (empty) extent = 0;
-    SINTER_CHECK(p.bytes() == extent, corrupt("a placement has %a bytes, not %b",
-                                              static_cast<int64_t>(p.bytes()), static_cast<int64_t>(extent)));
-    SINTER_CHECK(p.offset() % (p.alias_of() == -1 ? kBufferAlignment : static_cast<uint64_t>(width)) == 0,
-                 corrupt("a placement is not aligned"));
-    SINTER_CHECK(inside(p.region(), p.offset(), p.bytes()), corrupt("a placement extends beyond its region"));
+    SINTER_RETURN_UNLESS(p.bytes() == extent,
+                         corrupt("a placement has %a bytes, not %b", static_cast<int64_t>(p.bytes()),
+                                 static_cast<int64_t>(extent)));
+    SINTER_RETURN_UNLESS(
+        p.offset() % (p.alias_of() == -1 ? kBufferAlignment : static_cast<uint64_t>(width)) == 0,
+        corrupt("a placement is not aligned"));
+    SINTER_RETURN_UNLESS(inside(p.region(), p.offset(), p.bytes()),
+                         corrupt("a placement extends beyond its region"));
     const Life& life = f_.lives[p.value()];
-    SINTER_CHECK(p.first_step() >= -1 && p.first_step() <= life.first && p.last_step() >= life.last &&
-                     p.last_step() <= end && p.first_step() <= p.last_step(),
-                 corrupt("a placement does not cover the value's life"));
+    SINTER_RETURN_UNLESS(p.first_step() >= -1 && p.first_step() <= life.first && p.last_step() >= life.last &&
+                             p.last_step() <= end && p.first_step() <= p.last_step(),
+                         corrupt("a placement does not cover the value's life"));
     Box& box = s_.boxes[boxes_++];
     box = {place(p).begin, place(p).end, p.first_step(), p.last_step(), 0, static_cast<int32_t>(p.value())};
     return ok_status();
@@ -141,11 +146,12 @@ class PlanVerifier : PlanView {
 
   Status check_step(const fb::Step& step, const fb::StepPlan& p, int32_t s) {
     for (const uint8_t c : items(p.candidates()))
-      SINTER_CHECK(c < length(profile.backends()), corrupt("a candidate is not a backend of the profile"));
+      SINTER_RETURN_UNLESS(c < length(profile.backends()),
+                           corrupt("a candidate is not a backend of the profile"));
     if (p.workspace_bytes() > 0) {
-      SINTER_CHECK(p.workspace_offset() % kBufferAlignment == 0 &&
-                       inside(p.workspace_region(), p.workspace_offset(), p.workspace_bytes()),
-                   corrupt("a workspace extends beyond its region"));
+      SINTER_RETURN_UNLESS(p.workspace_offset() % kBufferAlignment == 0 &&
+                               inside(p.workspace_region(), p.workspace_offset(), p.workspace_bytes()),
+                           corrupt("a workspace extends beyond its region"));
       const uint64_t begin = base(p.workspace_region()) + p.workspace_offset();
       s_.boxes[boxes_++] = {begin, begin + p.workspace_bytes(), s, s, static_cast<int32_t>(placements()) + s,
                             -1};
@@ -159,10 +165,11 @@ class PlanVerifier : PlanView {
     };
     const auto ins = items(step.inputs()), outs = items(step.outputs());
     for (size_t i = 0; i < ins.size(); ++i)
-      SINTER_CHECK(usable(ins[i], info.in_strides, i == 0), corrupt("value %a must be dense here", ins[i]));
+      SINTER_RETURN_UNLESS(usable(ins[i], info.in_strides, i == 0),
+                           corrupt("value %a must be dense here", ins[i]));
     for (size_t i = 0; i < outs.size(); ++i) {
-      SINTER_CHECK(usable(outs[i], info.out_strides, i == 0),
-                   corrupt("value %a must be dense here", outs[i]));
+      SINTER_RETURN_UNLESS(usable(outs[i], info.out_strides, i == 0),
+                           corrupt("value %a must be dense here", outs[i]));
       if (outs[i] >= 0) s_.written[outs[i]] = 1;
     }
     return ok_status();
@@ -170,8 +177,8 @@ class PlanVerifier : PlanView {
 
   Status check_elided(const fb::Step& step) {
     const auto ins = items(step.inputs());
-    SINTER_CHECK(length(step.outputs()) == 1 && items(step.outputs())[0] >= 0 && !ins.empty(),
-                 corrupt("the step cannot be elided"));
+    SINTER_RETURN_UNLESS(length(step.outputs()) == 1 && items(step.outputs())[0] >= 0 && !ins.empty(),
+                         corrupt("the step cannot be elided"));
     const Place out = place_of(static_cast<uint32_t>(items(step.outputs())[0]));
     AttrStorage attrs;
     SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
@@ -179,13 +186,14 @@ class PlanVerifier : PlanView {
     uint64_t offset = out.begin;
     for (size_t i = 0; i < ins.size(); ++i) {
       const Place in = ins[i] >= 0 ? place_of(static_cast<uint32_t>(ins[i])) : Place{};
-      SINTER_CHECK(in.placement != nullptr && in.placement->region() == out.placement->region(), wrong);
+      SINTER_RETURN_UNLESS(in.placement != nullptr && in.placement->region() == out.placement->region(),
+                           wrong);
       switch (step_op(step)) {
         case Op::kView:
-          SINTER_CHECK(in.begin == out.begin && in.view.dense() && out.view.dense(), wrong);
+          SINTER_RETURN_UNLESS(in.begin == out.begin && in.view.dense() && out.view.dense(), wrong);
           break;
         case Op::kCopy:
-          SINTER_CHECK(in.begin == out.begin && same_strides(in.view, out.view), wrong);
+          SINTER_RETURN_UNLESS(in.begin == out.begin && same_strides(in.view, out.view), wrong);
           break;
         case Op::kSlice: {
           const auto& a = *reinterpret_cast<const SliceAttrs*>(&attrs);
@@ -193,16 +201,18 @@ class PlanVerifier : PlanView {
           for (int d = 0; d < in.view.rank; ++d) {
             if (out.view.size() == 0) break;
             begin += static_cast<uint64_t>(a.starts[d]) * static_cast<uint64_t>(in.view.strides[d]);
-            SINTER_CHECK(out.view.dims[d] <= 1 ||
-                             (a.steps[d] > 0 && out.view.strides[d] == in.view.strides[d] * a.steps[d]),
-                         wrong);
+            SINTER_RETURN_UNLESS(
+                out.view.dims[d] <= 1 ||
+                    (a.steps[d] > 0 && out.view.strides[d] == in.view.strides[d] * a.steps[d]),
+                wrong);
           }
-          SINTER_CHECK(out.view.size() == 0 || out.begin == begin, wrong);
+          SINTER_RETURN_UNLESS(out.view.size() == 0 || out.begin == begin, wrong);
           break;
         }
         case Op::kConcat: {
           const int64_t axis = reinterpret_cast<const ConcatAttrs*>(&attrs)->axis;
-          SINTER_CHECK(in.view.size() == 0 || (in.begin == offset && same_strides(in.view, out.view)), wrong);
+          SINTER_RETURN_UNLESS(in.view.size() == 0 || (in.begin == offset && same_strides(in.view, out.view)),
+                               wrong);
           offset += static_cast<uint64_t>(in.view.dims[axis]) * static_cast<uint64_t>(out.view.strides[axis]);
           break;
         }
@@ -217,18 +227,19 @@ class PlanVerifier : PlanView {
     for (const auto* ports : {f_.program->inputs(), f_.program->outputs()})
       for (uint32_t i = 0; i < length(ports); ++i) {
         const Place at = place_of(ports->Get(i)->value());
-        SINTER_CHECK(at.placement == nullptr || at.view.dense(),
-                     corrupt("an input or output is not dense")
-                         .at(Where::kValue, static_cast<int32_t>(ports->Get(i)->value())));
+        SINTER_RETURN_UNLESS(at.placement == nullptr || at.view.dense(),
+                             corrupt("an input or output is not dense")
+                                 .at(Where::kValue, static_cast<int32_t>(ports->Get(i)->value())));
       }
     for (uint32_t v = 0; v < length(f_.program->values()); ++v) {
       if (value(v).kind() != fb::ValueKind::State) continue;
-      SINTER_CHECK(place_of(v).view.dense(),
-                   corrupt("a state is not dense").at(Where::kValue, static_cast<int32_t>(v)));
+      SINTER_RETURN_UNLESS(place_of(v).view.dense(),
+                           corrupt("a state is not dense").at(Where::kValue, static_cast<int32_t>(v)));
       if (value(v).update() < 0) continue;
       const Place at = place_of(static_cast<uint32_t>(value(v).update()));
-      SINTER_CHECK(at.placement == nullptr || at.view.dense(),
-                   corrupt("a state's update is not dense").at(Where::kValue, static_cast<int32_t>(v)));
+      SINTER_RETURN_UNLESS(
+          at.placement == nullptr || at.view.dense(),
+          corrupt("a state's update is not dense").at(Where::kValue, static_cast<int32_t>(v)));
     }
     return ok_status();
   }
@@ -242,9 +253,9 @@ class PlanVerifier : PlanView {
       if (target.placement == nullptr) return corrupt("a parameter has no place");
       if (result.placement != nullptr && result.begin == target.begin) continue;
       for (uint32_t k = i + 1; k < n; ++k) {
-        SINTER_CHECK(budget-- > 0, unsupported("the plan is too entangled to verify"));
+        SINTER_RETURN_UNLESS(budget-- > 0, unsupported("the plan is too entangled to verify"));
         const Place other = place_of(from(k));
-        SINTER_CHECK(
+        SINTER_RETURN_UNLESS(
             k == i || other.placement == nullptr || other.end <= target.begin || target.end <= other.begin,
             corrupt("value %a would be overwritten while results are copied", other.placement->value()));
       }
@@ -286,7 +297,7 @@ void measure_plan(uint32_t values, uint32_t steps, BumpArena& scratch) {
 Status verify_plan(const ModelState& model, const fb::Profile& profile, const ProgramFacts& facts,
                    BumpArena arena) {
   PlanScratch scratch(length(facts.program->values()), length(facts.program->steps()), arena);
-  SINTER_CHECK(!arena.exhausted(), corrupt("the file states too little scratch memory"));
+  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file states too little scratch memory"));
   return PlanVerifier({model, profile, *find_plan(profile, facts.index), *find_plan(profile, facts.entry),
                        facts, scratch})
       .run();

@@ -22,8 +22,8 @@ class ProfileVerifier {
  private:
   Status check_name() const {
     for (uint32_t i = 0; i + 1 < mark_; ++i)
-      SINTER_CHECK(std::strcmp(text(root_.profiles()->Get(i)->name()), text(profile_.name())) != 0,
-                   corrupt("two profiles have the same name"));
+      SINTER_RETURN_UNLESS(std::strcmp(text(root_.profiles()->Get(i)->name()), text(profile_.name())) != 0,
+                           corrupt("two profiles have the same name"));
     return ok_status();
   }
 
@@ -31,8 +31,8 @@ class ProfileVerifier {
     uint32_t next = 0;  // the first program that may come
     for (uint32_t i = 0; i < length(profile_.plans()); ++i) {
       const uint32_t program = profile_.plans()->Get(i)->program();
-      SINTER_CHECK(program >= next && program < facts_.size(),
-                   corrupt("a plan is out of order or of a program that does not exist"));
+      SINTER_RETURN_UNLESS(program >= next && program < facts_.size(),
+                           corrupt("a plan is out of order or of a program that does not exist"));
       next = program + 1;
       facts_[program].planned = mark_;
     }
@@ -42,19 +42,19 @@ class ProfileVerifier {
   Status check_entries() {
     const auto entries = items(profile_.entries());
     const auto first = items(root_.profiles()->Get(0)->entries());
-    SINTER_CHECK(!entries.empty() && entries.size() == first.size(),
-                 corrupt("a profile has %a entries and the first one has %b",
-                         static_cast<int64_t>(entries.size()), static_cast<int64_t>(first.size())));
+    SINTER_RETURN_UNLESS(!entries.empty() && entries.size() == first.size(),
+                         corrupt("a profile has %a entries and the first one has %b",
+                                 static_cast<int64_t>(entries.size()), static_cast<int64_t>(first.size())));
     for (size_t i = 0; i < entries.size(); ++i) {
-      SINTER_CHECK(
+      SINTER_RETURN_UNLESS(
           entries[i] < facts_.size() && facts_[entries[i]].owner == nullptr &&
               facts_[entries[i]].planned == mark_ && facts_[entries[i]].listed != mark_,
           corrupt("an entry of a profile is a part of a program, is not planned, or is listed twice"));
       facts_[entries[i]].listed = mark_;
       const fb::Program &program = *facts_[entries[i]].program, &model = *facts_[first[i]].program;
-      SINTER_CHECK(same_ports(program, program.inputs(), model, model.inputs()) &&
-                       same_ports(program, program.outputs(), model, model.outputs()),
-                   corrupt("a profile has other inputs or outputs than the first one"));
+      SINTER_RETURN_UNLESS(same_ports(program, program.inputs(), model, model.inputs()) &&
+                               same_ports(program, program.outputs(), model, model.outputs()),
+                           corrupt("a profile has other inputs or outputs than the first one"));
     }
     return ok_status();
   }
@@ -83,12 +83,13 @@ class ProfileVerifier {
     for (uint32_t i = 0; i < length(profile_.plans()); ++i) {
       const ProgramFacts& f = facts_[profile_.plans()->Get(i)->program()];
       const auto at = [&](Status s) { return s.at(Where::kProgram, static_cast<int32_t>(f.index)); };
-      SINTER_CHECK(
+      SINTER_RETURN_UNLESS(
           f.owner == nullptr ? f.listed == mark_ : facts_[f.owner_index].planned == mark_,
           at(corrupt("a profile plans a program that is neither an entry nor a part of a planned one")));
       for (uint32_t s = 0; s < length(f.program->steps()); ++s)
         for (const uint32_t sub : items(f.program->steps()->Get(s)->subprograms()))
-          SINTER_CHECK(facts_[sub].planned == mark_, at(corrupt("a profile does not plan a subprogram")));
+          SINTER_RETURN_UNLESS(facts_[sub].planned == mark_,
+                               at(corrupt("a profile does not plan a subprogram")));
     }
     return ok_status();
   }

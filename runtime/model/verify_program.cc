@@ -21,15 +21,15 @@ bool dims_fit(DType dtype, std::span<const int64_t> dims) {
 Status check_value(const ModelState& model, const fb::Program& program, bool entry, const fb::Value& value) {
   const auto dtype = static_cast<DType>(value.dtype());
   const auto dims = items(value.dims());
-  SINTER_CHECK(bit_width(dtype) > 0 && dims.size() <= kMaxRank && dims_fit(dtype, dims),
-               corrupt("the value has an impossible type or shape"));
-  SINTER_CHECK(value.kind() <= fb::ValueKind::Prepared, corrupt("unknown kind of value"));
-  SINTER_CHECK(!is_sub_byte(dtype) || value.kind() == fb::ValueKind::Constant,
-               corrupt("only constants can have a packed type"));
+  SINTER_RETURN_UNLESS(bit_width(dtype) > 0 && dims.size() <= kMaxRank && dims_fit(dtype, dims),
+                       corrupt("the value has an impossible type or shape"));
+  SINTER_RETURN_UNLESS(value.kind() <= fb::ValueKind::Prepared, corrupt("unknown kind of value"));
+  SINTER_RETURN_UNLESS(!is_sub_byte(dtype) || value.kind() == fb::ValueKind::Constant,
+                       corrupt("only constants can have a packed type"));
   // The comparison is false for NaN, too.
-  SINTER_CHECK(value.scale() >= 0 && value.scale() <= std::numeric_limits<float>::max() &&
-                   (value.scale() == 0 || is_integer(dtype)),
-               corrupt("the value has an impossible scale"));
+  SINTER_RETURN_UNLESS(value.scale() >= 0 && value.scale() <= std::numeric_limits<float>::max() &&
+                           (value.scale() == 0 || is_integer(dtype)),
+                       corrupt("the value has an impossible scale"));
   const auto matches = [&](int32_t index) {
     if (index < 0 || static_cast<uint32_t>(index) >= model.root->constants()->size()) return false;
     const fb::Constant& c = *model.root->constants()->Get(static_cast<uint32_t>(index));
@@ -39,22 +39,23 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
     return true;
   };
   if (value.kind() == fb::ValueKind::Constant)
-    SINTER_CHECK(matches(value.constant()), corrupt("the value does not have its constant's type and shape"));
+    SINTER_RETURN_UNLESS(matches(value.constant()),
+                         corrupt("the value does not have its constant's type and shape"));
   if (value.kind() == fb::ValueKind::State) {
-    SINTER_CHECK(entry, unsupported("a subprogram holds state"));
-    SINTER_CHECK(value.initial() == -1 || matches(value.initial()),
-                 corrupt("a state does not have its initial value's type and shape"));
+    SINTER_RETURN_UNLESS(entry, unsupported("a subprogram holds state"));
+    SINTER_RETURN_UNLESS(value.initial() == -1 || matches(value.initial()),
+                         corrupt("a state does not have its initial value's type and shape"));
   }
   const uint32_t values = length(program.values());
   if (value.extents() != nullptr)
     for (const fb::Extent* e : *value.extents()) {
-      SINTER_CHECK(e->dim() >= 0 && static_cast<size_t>(e->dim()) < dims.size() && e->value() >= 0 &&
-                       static_cast<uint32_t>(e->value()) < values,
-                   corrupt("an extent names no dim or value"));
+      SINTER_RETURN_UNLESS(e->dim() >= 0 && static_cast<size_t>(e->dim()) < dims.size() && e->value() >= 0 &&
+                               static_cast<uint32_t>(e->value()) < values,
+                           corrupt("an extent names no dim or value"));
       const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->value()));
-      SINTER_CHECK(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
-                   corrupt("an extent is not an int64 scalar"));
-      SINTER_CHECK(count.kind() != fb::ValueKind::Prepared, corrupt("an extent is a prepared value"));
+      SINTER_RETURN_UNLESS(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
+                           corrupt("an extent is not an int64 scalar"));
+      SINTER_RETURN_UNLESS(count.kind() != fb::ValueKind::Prepared, corrupt("an extent is a prepared value"));
     }
   return ok_status();
 }
@@ -79,20 +80,21 @@ Status check_ports(const fb::Program& program, bool entry,
   for (uint32_t i = 0; i < length(ports); ++i) {
     const fb::Port& port = *ports->Get(i);
     const auto index = static_cast<int32_t>(i);
-    SINTER_CHECK(port.value() < length(program.values()), corrupt("a port names no value").at(where, index));
-    SINTER_CHECK(program.values()->Get(port.value())->kind() != fb::ValueKind::Prepared,
-                 corrupt("a prepared value is read by more than steps").at(where, index));
-    SINTER_CHECK(!entry || (port.name() != nullptr && port.name()->size() > 0),
-                 corrupt("an input or output has no name").at(where, index));
+    SINTER_RETURN_UNLESS(port.value() < length(program.values()),
+                         corrupt("a port names no value").at(where, index));
+    SINTER_RETURN_UNLESS(program.values()->Get(port.value())->kind() != fb::ValueKind::Prepared,
+                         corrupt("a prepared value is read by more than steps").at(where, index));
+    SINTER_RETURN_UNLESS(!entry || (port.name() != nullptr && port.name()->size() > 0),
+                         corrupt("an input or output has no name").at(where, index));
     const TensorView view = value_view(*program.values()->Get(port.value()));
-    SINTER_CHECK(!is_sub_byte(view.dtype),
-                 unsupported("an input or output has a packed type").at(where, index));
+    SINTER_RETURN_UNLESS(!is_sub_byte(view.dtype),
+                         unsupported("an input or output has a packed type").at(where, index));
     if (port.dims() != nullptr) {
       const auto dims = items(port.dims());
       int64_t bytes = 0;
-      SINTER_CHECK(dims.size() <= kMaxRank && dims_fit(view.dtype, dims) &&
-                       checked_bytes(view.dtype, dims, &bytes) && bytes == view.dense_bytes(),
-                   corrupt("the public dims do not fit the value").at(where, index));
+      SINTER_RETURN_UNLESS(dims.size() <= kMaxRank && dims_fit(view.dtype, dims) &&
+                               checked_bytes(view.dtype, dims, &bytes) && bytes == view.dense_bytes(),
+                           corrupt("the public dims do not fit the value").at(where, index));
     }
   }
   return ok_status();
@@ -103,8 +105,8 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
   AttrStorage attrs;
   TensorView* views = f.views;
   const uint32_t inputs = length(step.inputs()), outputs = length(step.outputs());
-  SINTER_CHECK(inputs + uint64_t{outputs} <= kMaxOperands,
-               unsupported("a step has more than %a operands", kMaxOperands));
+  SINTER_RETURN_UNLESS(inputs + uint64_t{outputs} <= kMaxOperands,
+                       unsupported("a step has more than %a operands", kMaxOperands));
   SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
   for (uint32_t i = 0; i < inputs; ++i) {
     views[i] = {};
@@ -133,24 +135,25 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
   const bool loop = step_op(step) == Op::kLoop;
   if (loop) {
     const auto& a = *reinterpret_cast<const LoopAttrs*>(&attrs);
-    SINTER_CHECK(a.max_trips >= 0 && a.carried >= 0 && static_cast<uint64_t>(a.carried) < uint64_t{1} << 30,
-                 corrupt("a loop's attributes are impossible"));
+    SINTER_RETURN_UNLESS(
+        a.max_trips >= 0 && a.carried >= 0 && static_cast<uint64_t>(a.carried) < uint64_t{1} << 30,
+        corrupt("a loop's attributes are impossible"));
   }
   const ControlShape shape = control_shape(step);
-  SINTER_CHECK(ins.size() >= shape.captured, corrupt("a control step lacks operands"));
+  SINTER_RETURN_UNLESS(ins.size() >= shape.captured, corrupt("a control step lacks operands"));
   for (size_t i = 0; i < ins.size(); ++i)
-    SINTER_CHECK(ins[i] >= 0 || (loop && i < 2), corrupt("an operand of a control step is missing"));
+    SINTER_RETURN_UNLESS(ins[i] >= 0 || (loop && i < 2), corrupt("an operand of a control step is missing"));
   if (loop) {
-    SINTER_CHECK(ins[0] < 0 || is_scalar(value_at(program, ins[0]), DType::kInt64),
-                 corrupt("the trip count is not an int64 scalar"));
-    SINTER_CHECK(ins[1] < 0 || is_scalar(value_at(program, ins[1]), DType::kBool),
-                 corrupt("the loop's condition is not a bool scalar"));
-    SINTER_CHECK(outs.size() > shape.carried, corrupt("a loop lacks outputs"));
-    SINTER_CHECK(outs.back() < 0 || is_scalar(value_at(program, outs.back()), DType::kInt64),
-                 corrupt("the number of trips is not an int64 scalar"));
+    SINTER_RETURN_UNLESS(ins[0] < 0 || is_scalar(value_at(program, ins[0]), DType::kInt64),
+                         corrupt("the trip count is not an int64 scalar"));
+    SINTER_RETURN_UNLESS(ins[1] < 0 || is_scalar(value_at(program, ins[1]), DType::kBool),
+                         corrupt("the loop's condition is not a bool scalar"));
+    SINTER_RETURN_UNLESS(outs.size() > shape.carried, corrupt("a loop lacks outputs"));
+    SINTER_RETURN_UNLESS(outs.back() < 0 || is_scalar(value_at(program, outs.back()), DType::kInt64),
+                         corrupt("the number of trips is not an int64 scalar"));
   } else {
-    SINTER_CHECK(is_scalar(value_at(program, ins[0]), DType::kBool),
-                 corrupt("the condition is not a bool scalar"));
+    SINTER_RETURN_UNLESS(is_scalar(value_at(program, ins[0]), DType::kBool),
+                         corrupt("the condition is not a bool scalar"));
   }
 
   for (const uint32_t sub : items(step.subprograms())) {
@@ -162,32 +165,33 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
       return *body.values()->Get(body.outputs()->Get(i)->value());
     };
     const size_t captured = ins.size() - shape.captured;
-    SINTER_CHECK(length(body.inputs()) == shape.own + captured,
-                 corrupt("a subprogram does not take what its step gives"));
+    SINTER_RETURN_UNLESS(length(body.inputs()) == shape.own + captured,
+                         corrupt("a subprogram does not take what its step gives"));
     for (uint32_t i = 0; i < captured; ++i)
-      SINTER_CHECK(same_type(in_value(shape.own + i), value_at(program, ins[shape.captured + i])),
-                   corrupt("captured value %a has another type or shape in the subprogram", i));
+      SINTER_RETURN_UNLESS(same_type(in_value(shape.own + i), value_at(program, ins[shape.captured + i])),
+                           corrupt("captured value %a has another type or shape in the subprogram", i));
     if (!loop) {
-      SINTER_CHECK(length(body.outputs()) == outs.size(),
-                   corrupt("a branch does not give what its step gives"));
+      SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
+                           corrupt("a branch does not give what its step gives"));
       for (uint32_t i = 0; i < outs.size(); ++i)
-        SINTER_CHECK(outs[i] < 0 || same_type(out_value(i), value_at(program, outs[i])),
-                     corrupt("result %a has another type or shape in the branch", i));
+        SINTER_RETURN_UNLESS(outs[i] < 0 || same_type(out_value(i), value_at(program, outs[i])),
+                             corrupt("result %a has another type or shape in the branch", i));
       continue;
     }
     // Body results: condition, carried, scanned; step outputs: carried, scanned, trips.
-    SINTER_CHECK(length(body.outputs()) == outs.size(),
-                 corrupt("a loop's body does not give what its step gives"));
-    SINTER_CHECK(is_scalar(in_value(0), DType::kInt64) && is_scalar(in_value(1), DType::kBool) &&
-                     is_scalar(out_value(0), DType::kBool),
-                 corrupt("a loop's body has a wrong iteration number or condition"));
+    SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
+                         corrupt("a loop's body does not give what its step gives"));
+    SINTER_RETURN_UNLESS(is_scalar(in_value(0), DType::kInt64) && is_scalar(in_value(1), DType::kBool) &&
+                             is_scalar(out_value(0), DType::kBool),
+                         corrupt("a loop's body has a wrong iteration number or condition"));
     const int64_t max_trips = items(step.ints())[0];
     for (uint32_t i = 0; i + 1 < outs.size(); ++i) {
       const fb::Value& result = out_value(1 + i);
       if (i < shape.carried) {
-        SINTER_CHECK(same_type(result, in_value(2 + i)) && same_type(result, value_at(program, ins[2 + i])) &&
-                         (outs[i] < 0 || same_type(result, value_at(program, outs[i]))),
-                     corrupt("carried value %a changes its type or shape", i));
+        SINTER_RETURN_UNLESS(same_type(result, in_value(2 + i)) &&
+                                 same_type(result, value_at(program, ins[2 + i])) &&
+                                 (outs[i] < 0 || same_type(result, value_at(program, outs[i]))),
+                             corrupt("carried value %a changes its type or shape", i));
         continue;
       }
       if (outs[i] < 0) continue;
@@ -196,7 +200,7 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
                   items(scanned.dims())[0] == max_trips;
       for (uint32_t d = 0; good && d < length(result.dims()); ++d)
         good = items(scanned.dims())[d + 1] == items(result.dims())[d];
-      SINTER_CHECK(good, corrupt("scanned output %a does not fit what the body gives", i));
+      SINTER_RETURN_UNLESS(good, corrupt("scanned output %a does not fit what the body gives", i));
     }
   }
   return ok_status();
@@ -207,22 +211,22 @@ Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::V
   const auto known = [&](int32_t v) { return static_cast<size_t>(v) < f.lives.size(); };
   for (const int32_t v : items(step.inputs())) {
     if (v == -1) continue;
-    SINTER_CHECK(known(v), corrupt("an operand does not exist"));
+    SINTER_RETURN_UNLESS(known(v), corrupt("an operand does not exist"));
     Life& life = f.lives[v];
-    SINTER_CHECK(life.first != Life::kNever, corrupt("value %a is read before it is given", v));
+    SINTER_RETURN_UNLESS(life.first != Life::kNever, corrupt("value %a is read before it is given", v));
     const fb::ValueKind from = value_at(*f.program, v).kind();
-    SINTER_CHECK(kind != fb::ValueKind::Prepared || from == fb::ValueKind::Constant || from == kind,
-                 corrupt("a prepare step reads a value that runs give"));
-    SINTER_CHECK(from != fb::ValueKind::Prepared || !is_control(step),
-                 corrupt("a prepared value is read by more than steps"));
+    SINTER_RETURN_UNLESS(kind != fb::ValueKind::Prepared || from == fb::ValueKind::Constant || from == kind,
+                         corrupt("a prepare step reads a value that runs give"));
+    SINTER_RETURN_UNLESS(from != fb::ValueKind::Prepared || !is_control(step),
+                         corrupt("a prepared value is read by more than steps"));
     if (kind == fb::ValueKind::Temporary && from != fb::ValueKind::Prepared && s > life.last) life.last = s;
   }
   for (const int32_t v : items(step.outputs())) {
     if (v == -1) continue;
-    SINTER_CHECK(known(v), corrupt("an operand does not exist"));
+    SINTER_RETURN_UNLESS(known(v), corrupt("an operand does not exist"));
     Life& life = f.lives[v];
-    SINTER_CHECK(life.first == Life::kNever && value_at(*f.program, v).kind() == kind,
-                 corrupt("value %a is given twice or by the wrong list of steps", v));
+    SINTER_RETURN_UNLESS(life.first == Life::kNever && value_at(*f.program, v).kind() == kind,
+                         corrupt("value %a is given twice or by the wrong list of steps", v));
     life.first = life.last = kind == fb::ValueKind::Temporary ? s : -1;
   }
   return ok_status();
@@ -231,12 +235,14 @@ Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::V
 Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step& step, int32_t s,
                   fb::ValueKind kind) {
   const OpInfo* info = op_info(step_op(step));
-  SINTER_CHECK(info != nullptr, unsupported("operation number %a is unknown to this build", step.op()));
-  SINTER_CHECK(step.op_version() >= 1 && step.op_version() <= info->version,
-               unsupported("version %a of the operation is newer than this build", step.op_version()));
+  SINTER_RETURN_UNLESS(info != nullptr,
+                       unsupported("operation number %a is unknown to this build", step.op()));
+  SINTER_RETURN_UNLESS(
+      step.op_version() >= 1 && step.op_version() <= info->version,
+      unsupported("version %a of the operation is newer than this build", step.op_version()));
   SINTER_RETURN_IF_ERROR(check_order(f, step, s, kind));
   if (!is_control(step)) return check_operands(model, f, step);
-  SINTER_CHECK(kind == fb::ValueKind::Temporary, corrupt("a prepare list holds control flow"));
+  SINTER_RETURN_UNLESS(kind == fb::ValueKind::Temporary, corrupt("a prepare list holds control flow"));
   return check_control(model, *f.program, step);
 }
 
@@ -245,14 +251,15 @@ Status check_step(const ModelState& model, const ProgramFacts& f, const fb::Step
 Status check_prepare_chain(const ProgramFacts& f, const fb::Step& step, int32_t s) {
   const int32_t first = items(f.program->prepare()->Get(0)->outputs())[0];
   const auto outs = items(step.outputs());
-  SINTER_CHECK(outs.size() == 1 && first >= 0 && outs[0] == first + s,
-               corrupt("prepared values are not numbered as their steps"));
+  SINTER_RETURN_UNLESS(outs.size() == 1 && first >= 0 && outs[0] == first + s,
+                       corrupt("prepared values are not numbered as their steps"));
   int32_t start = s;
   for (const int32_t v : items(step.inputs()))
     if (v >= 0 && value_at(*f.program, v).kind() == fb::ValueKind::Prepared && f.lives[v].last < start)
       start = f.lives[v].last;
-  SINTER_CHECK(s - start < kMaxPrepareChain,
-               unsupported("a prepared value depends on more than %a steps before it", kMaxPrepareChain));
+  SINTER_RETURN_UNLESS(
+      s - start < kMaxPrepareChain,
+      unsupported("a prepared value depends on more than %a steps before it", kMaxPrepareChain));
   f.lives[outs[0]].last = start;
   return ok_status();
 }
@@ -263,8 +270,8 @@ Status verify_values(const ModelState& model, ProgramFacts& f) {
   const fb::Program& program = *f.program;
   const bool entry = f.owner == nullptr;
   const auto end = static_cast<int32_t>(length(program.steps()));
-  SINTER_CHECK(length(program.steps()) < INT32_MAX && length(program.values()) < INT32_MAX,
-               corrupt("a program is too long"));
+  SINTER_RETURN_UNLESS(length(program.steps()) < INT32_MAX && length(program.values()) < INT32_MAX,
+                       corrupt("a program is too long"));
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
     const Status status = check_value(model, program, entry, value);
@@ -285,22 +292,24 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     // The owner's step is checked with the owner; here only what the own part needs. Attributes may be bad
     // still.
     if (step_op(*f.owner_step) == Op::kLoop)
-      SINTER_CHECK(length(f.owner_step->ints()) == 2 && items(f.owner_step->ints())[1] >= 0 &&
-                       items(f.owner_step->ints())[1] < (int64_t{1} << 30),
-                   corrupt("a loop's attributes are impossible"));
+      SINTER_RETURN_UNLESS(length(f.owner_step->ints()) == 2 && items(f.owner_step->ints())[1] >= 0 &&
+                               items(f.owner_step->ints())[1] < (int64_t{1} << 30),
+                           corrupt("a loop's attributes are impossible"));
     f.own_inputs = control_shape(*f.owner_step).own;
-    SINTER_CHECK(f.own_inputs <= length(program.inputs()), corrupt("a subprogram lacks inputs"));
+    SINTER_RETURN_UNLESS(f.own_inputs <= length(program.inputs()), corrupt("a subprogram lacks inputs"));
   }
   for (uint32_t i = 0; i < length(program.inputs()); ++i) {
     const uint32_t v = program.inputs()->Get(i)->value();
-    SINTER_CHECK(program.values()->Get(v)->kind() == fb::ValueKind::Input && f.lives[v].first == Life::kNever,
-                 at_value(corrupt("an input is listed twice or is not an input"), v));
+    SINTER_RETURN_UNLESS(
+        program.values()->Get(v)->kind() == fb::ValueKind::Input && f.lives[v].first == Life::kNever,
+        at_value(corrupt("an input is listed twice or is not an input"), v));
     f.lives[v] = {-1, -1};
     f.ports[v] = i >= f.own_inputs ? 1 : 0;
   }
-  SINTER_CHECK(length(program.prepare()) < INT32_MAX &&
-                   (length(program.prepare()) == 0 || length(program.prepare()->Get(0)->outputs()) == 1),
-               corrupt("prepared values are not numbered as their steps"));
+  SINTER_RETURN_UNLESS(
+      length(program.prepare()) < INT32_MAX &&
+          (length(program.prepare()) == 0 || length(program.prepare()->Get(0)->outputs()) == 1),
+      corrupt("prepared values are not numbered as their steps"));
   for (int32_t s = 0; s < static_cast<int32_t>(length(program.prepare())); ++s) {
     const fb::Step& step = *program.prepare()->Get(static_cast<uint32_t>(s));
     Status status = check_step(model, f, step, s, fb::ValueKind::Prepared);
@@ -313,17 +322,17 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     if (!status.ok()) return status.at_step(static_cast<uint32_t>(s), f.index);
   }
   for (uint32_t v = 0; v < length(program.values()); ++v)
-    SINTER_CHECK(f.lives[v].first != Life::kNever, at_value(corrupt("no step gives the value"), v));
+    SINTER_RETURN_UNLESS(f.lives[v].first != Life::kNever, at_value(corrupt("no step gives the value"), v));
   if (program.outputs() != nullptr)
     for (const fb::Port* port : *program.outputs()) f.lives[port->value()].last = end;
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
     if (value.kind() != fb::ValueKind::State || value.update() == -1) continue;
-    SINTER_CHECK(static_cast<uint32_t>(value.update()) < length(program.values()) &&
-                     same_type(value, value_at(program, value.update())) &&
-                     value_at(program, value.update()).kind() != fb::ValueKind::State &&
-                     value_at(program, value.update()).kind() != fb::ValueKind::Prepared,
-                 at_value(corrupt("a state's update does not fit it"), v));
+    SINTER_RETURN_UNLESS(static_cast<uint32_t>(value.update()) < length(program.values()) &&
+                             same_type(value, value_at(program, value.update())) &&
+                             value_at(program, value.update()).kind() != fb::ValueKind::State &&
+                             value_at(program, value.update()).kind() != fb::ValueKind::Prepared,
+                         at_value(corrupt("a state's update does not fit it"), v));
     f.lives[static_cast<uint32_t>(value.update())].last = end;
   }
   return ok_status();

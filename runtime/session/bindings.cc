@@ -31,7 +31,8 @@ bool in_model(const ModelState& model, const Range& range) {
 }  // namespace
 
 Status Creator::resolve_bindings() {
-  SINTER_CHECK(options_.bindings.size() <= kMaxBindings, invalid("more than %a bindings", kMaxBindings));
+  SINTER_RETURN_UNLESS(options_.bindings.size() <= kMaxBindings,
+                       invalid("more than %a bindings", kMaxBindings));
   bound_count_ = 0;
   for (const Binding& b : options_.bindings) SINTER_RETURN_IF_ERROR(resolve_binding(b));
   return bound_count_ > 0 ? check_blocks() : ok_status();
@@ -41,34 +42,36 @@ Status Creator::resolve_binding(const Binding& b) {
   const fb::Program& program = *program_;
   const char* name = b.name != nullptr ? b.name : "";
   const int in = model_.find_input(name, options_.entry), out = model_.find_output(name, options_.entry);
-  SINTER_CHECK(in >= 0 || out >= 0,
-               invalid("a binding names '%s', which is not an input or output of the model", name_of(name)));
+  SINTER_RETURN_UNLESS(
+      in >= 0 || out >= 0,
+      invalid("a binding names '%s', which is not an input or output of the model", name_of(name)));
   const auto at = [&](Status status) {
     return in >= 0 ? status.at(Where::kInput, in) : status.at(Where::kOutput, out);
   };
   const fb::Port& port = in >= 0 ? *program.inputs()->Get(static_cast<uint32_t>(in))
                                  : *program.outputs()->Get(static_cast<uint32_t>(out));
   const fb::Placement* p = find_placement(*plan_, port.value());
-  SINTER_CHECK(p != nullptr && p->alias_of() == -1 &&
-                   program.values()->Get(port.value())->kind() != fb::ValueKind::State,
-               at(unsupported("the plan lets another value share this memory; it cannot be bound")));
-  SINTER_CHECK(reinterpret_cast<uintptr_t>(b.buffer.data()) % kBufferAlignment == 0,
-               at(invalid("a bound buffer must be aligned to %a bytes", kBufferAlignment)));
-  SINTER_CHECK(b.buffer.size() >= p->bytes(),
-               at(invalid("a bound buffer needs %a bytes and has %b", static_cast<int64_t>(p->bytes()),
-                          static_cast<int64_t>(b.buffer.size()))));
+  SINTER_RETURN_UNLESS(p != nullptr && p->alias_of() == -1 &&
+                           program.values()->Get(port.value())->kind() != fb::ValueKind::State,
+                       at(unsupported("the plan lets another value share this memory; it cannot be bound")));
+  SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(b.buffer.data()) % kBufferAlignment == 0,
+                       at(invalid("a bound buffer must be aligned to %a bytes", kBufferAlignment)));
+  SINTER_RETURN_UNLESS(b.buffer.size() >= p->bytes(),
+                       at(invalid("a bound buffer needs %a bytes and has %b",
+                                  static_cast<int64_t>(p->bytes()), static_cast<int64_t>(b.buffer.size()))));
   const Bound fresh{port.value(), b.buffer.data(), static_cast<size_t>(p->bytes()), text(port.name())};
   const Range range(fresh.data, fresh.bytes);
   for (size_t k = 0; k < bound_count_; ++k) {
     const Bound& other = bound_[k];
-    SINTER_CHECK(other.value != fresh.value,
-                 at(invalid("'%s' and '%t' are the same value, which is bound twice; leave one binding out",
-                            name_of(fresh.name), name_of(other.name))));
-    SINTER_CHECK(!range.overlaps({other.data, other.bytes}),
-                 at(invalid("the buffers bound to '%s' and '%t' overlap; give each its own bytes",
-                            name_of(fresh.name), name_of(other.name))));
+    SINTER_RETURN_UNLESS(
+        other.value != fresh.value,
+        at(invalid("'%s' and '%t' are the same value, which is bound twice; leave one binding out",
+                   name_of(fresh.name), name_of(other.name))));
+    SINTER_RETURN_UNLESS(!range.overlaps({other.data, other.bytes}),
+                         at(invalid("the buffers bound to '%s' and '%t' overlap; give each its own bytes",
+                                    name_of(fresh.name), name_of(other.name))));
   }
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       !in_model(*model_.state(), range),
       at(invalid("the buffer bound to '%s' overlaps the model's memory or its file; give it bytes of its "
                  "own",
@@ -93,7 +96,7 @@ Status Creator::check_blocks() const {
     if (!bound_at(root)) continue;
     const bool inside = p.offset() >= root.offset() && p.offset() - root.offset() <= root.bytes() &&
                         p.bytes() <= root.bytes() - (p.offset() - root.offset());
-    SINTER_CHECK(
+    SINTER_RETURN_UNLESS(
         inside && program.values()->Get(p.value())->kind() != fb::ValueKind::State,
         unsupported("the plan lets value %a, which lives on or needs more room, share the memory of a "
                     "bound one; that one cannot be bound",
@@ -104,9 +107,9 @@ Status Creator::check_blocks() const {
     for (const int32_t v : items(program.steps()->Get(s)->outputs())) {
       if (v < 0) continue;
       const fb::Placement& root = root_of(plan, *find_placement(plan, static_cast<uint32_t>(v)));
-      SINTER_CHECK(!bound_at(root) || root.value() == static_cast<uint32_t>(v) ||
-                       program.values()->Get(root.value())->kind() != fb::ValueKind::Input,
-                   unsupported("the plan overwrites a bound input").at_step(s, program_index_));
+      SINTER_RETURN_UNLESS(!bound_at(root) || root.value() == static_cast<uint32_t>(v) ||
+                               program.values()->Get(root.value())->kind() != fb::ValueKind::Input,
+                           unsupported("the plan overwrites a bound input").at_step(s, program_index_));
     }
   }
   return ok_status();
@@ -115,14 +118,15 @@ Status Creator::check_blocks() const {
 // `memory`: the bytes that the session takes.
 Status Creator::check_memory(std::span<const std::byte> memory) const {
   const Range range(memory.data(), memory.size());
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       !in_model(*model_.state(), range),
       invalid("the session's memory overlaps the model's memory or its file; give the session what begins "
               "retained_bytes() into the model's memory, or memory of its own"));
   for (size_t k = 0; k < bound_count_; ++k)
-    SINTER_CHECK(!range.overlaps({bound_[k].data, bound_[k].bytes}),
-                 invalid("the buffer bound to '%s' overlaps the session's memory; give it bytes of its own",
-                         name_of(bound_[k].name)));
+    SINTER_RETURN_UNLESS(
+        !range.overlaps({bound_[k].data, bound_[k].bytes}),
+        invalid("the buffer bound to '%s' overlaps the session's memory; give it bytes of its own",
+                name_of(bound_[k].name)));
   return ok_status();
 }
 

@@ -38,7 +38,7 @@ Status Creator::take_pools() {
   if (count == 0) return ok_status();
   auto* parts = control_.allocate_array<PartOfPool>(count);
   if (!building()) return ok_status();
-  SINTER_CHECK(parts != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(parts != nullptr, kDisagree);
   session_->parts = parts;
   int threads = thread_count();
   for (size_t i = 0; i < count; ++i) new (parts + i) PartOfPool(options_.threads, threads /= 2);

@@ -26,9 +26,10 @@ Status run_loop(void* state, const OpCall&, RunContext&) {
   copy_all(s.initial);
   int64_t i = 0;
   for (; i < trip_count && condition; ++i) {
-    SINTER_CHECK(i < s.max_trips,
-                 error(Code::kOutOfRange,
-                       "the loop would go on after the %a trips that its plan has room for", s.max_trips));
+    SINTER_RETURN_UNLESS(
+        i < s.max_trips,
+        error(Code::kOutOfRange, "the loop would go on after the %a trips that its plan has room for",
+              s.max_trips));
     if (s.iteration != nullptr) std::memcpy(s.iteration, &i, sizeof(i));
     if (s.condition_parameter != nullptr) *s.condition_parameter = std::byte{1};
     SINTER_RETURN_IF_ERROR(run_steps(*s.session, *s.steps));

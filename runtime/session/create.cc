@@ -14,11 +14,11 @@ bool same(const char* a, const char* b) { return std::strcmp(a, b) == 0; }
 Status Creator::resolve_profile() {
   const fb::Model& root = *model_.state()->root;
   const int named = options_.profile != nullptr ? model_.find_profile(options_.profile) : 0;
-  SINTER_CHECK(named >= 0, invalid("the file has no profile '%s'", name_of(options_.profile)));
+  SINTER_RETURN_UNLESS(named >= 0, invalid("the file has no profile '%s'", name_of(options_.profile)));
   profile_index_ = options_.profile != nullptr ? static_cast<uint32_t>(named) : model_.default_profile();
   profile_ = root.profiles()->Get(profile_index_);
   const auto entries = items(profile_->entries());
-  SINTER_CHECK(
+  SINTER_RETURN_UNLESS(
       options_.entry < entries.size(),
       invalid("the model has no entry %a; it has %b", options_.entry, static_cast<int64_t>(entries.size())));
   program_index_ = entries[options_.entry];
@@ -29,7 +29,8 @@ Status Creator::resolve_profile() {
 
 Status Creator::resolve() {
   const ModelState& model = *model_.state();
-  SINTER_CHECK(options_.backends.size() <= kMaxBackends, invalid("more than %a backends", kMaxBackends));
+  SINTER_RETURN_UNLESS(options_.backends.size() <= kMaxBackends,
+                       invalid("more than %a backends", kMaxBackends));
   SINTER_RETURN_IF_ERROR(resolve_profile());
 
   const auto given = [&](const char* name) -> Backend* {
@@ -42,21 +43,22 @@ Status Creator::resolve() {
   if (override_) {
     if (!same(options_.backend, "reference")) {
       Backend* backend = given(options_.backend);
-      SINTER_CHECK(backend != nullptr, invalid("no backend has that name"));
+      SINTER_RETURN_UNLESS(backend != nullptr, invalid("no backend has that name"));
       slots_[slot_count_++] = {backend};
     }
   } else {
-    SINTER_CHECK(length(profile_->backends()) <= kMaxBackends,
-                 unsupported("more than %a backends", kMaxBackends));
+    SINTER_RETURN_UNLESS(length(profile_->backends()) <= kMaxBackends,
+                         unsupported("more than %a backends", kMaxBackends));
     if (profile_->backends() != nullptr)
       for (const flatbuffers::String* name : *profile_->backends())
         slots_[slot_count_++] = {given(name->c_str())};
   }
   local_reference_ = KernelBackend("reference", model.kernels);
   slots_[slot_count_++] = {&local_reference_};
-  SINTER_CHECK(options_.packed_weights == nullptr ||
-                   (options_.packed_weights->valid() && options_.packed_weights->state()->model == &model),
-               invalid("the packed weights are not of this model; pack them with the same Model"));
+  SINTER_RETURN_UNLESS(
+      options_.packed_weights == nullptr ||
+          (options_.packed_weights->valid() && options_.packed_weights->state()->model == &model),
+      invalid("the packed weights are not of this model; pack them with the same Model"));
   SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
 }
@@ -106,10 +108,11 @@ Status Creator::measure_pass(Requirements* needs) {
   needs->arena = arena_bytes_;
   needs->prepared = align_up(prepared.used(), kBufferAlignment);
   needs->packed = packed_bytes_;
-  SINTER_CHECK(checked_add(needs->control, needs->arena, &needs->bytes) &&
-                   checked_add(needs->bytes, needs->prepared, &needs->bytes) && !prepared_.exhausted() &&
-                   prepared_peak_ != SIZE_MAX && !prepared.exhausted() && !control_.exhausted(),
-               error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  SINTER_RETURN_UNLESS(checked_add(needs->control, needs->arena, &needs->bytes) &&
+                           checked_add(needs->bytes, needs->prepared, &needs->bytes) &&
+                           !prepared_.exhausted() && prepared_peak_ != SIZE_MAX && !prepared.exhausted() &&
+                           !control_.exhausted(),
+                       error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
   needs->device_count = device_count_;
   for (uint32_t d = 0; d < device_count_; ++d)
     SINTER_RETURN_IF_ERROR(require(devices_[d], &needs->devices[d]));
@@ -123,14 +126,14 @@ Status Creator::measure(Requirements* needs) {
 
 Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_IF_ERROR(resolve());
-  SINTER_CHECK(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
-               invalid("a session's memory must be aligned to %a bytes", kBufferAlignment));
+  SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
+                       invalid("a session's memory must be aligned to %a bytes", kBufferAlignment));
   memory_ = memory;
   Requirements needs;
   SINTER_RETURN_IF_ERROR(measure_pass(&needs));
-  SINTER_CHECK(memory.size() >= needs.bytes,
-               error(Code::kOutOfMemory, "the session needs %a bytes of memory and got %b",
-                     static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
+  SINTER_RETURN_UNLESS(memory.size() >= needs.bytes,
+                       error(Code::kOutOfMemory, "the session needs %a bytes of memory and got %b",
+                             static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
   SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes)));
 
   const size_t list_bytes = used_slots() * sizeof(Backend*);
@@ -145,7 +148,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   BumpArena prepared(memory.subspan(needs.control + needs.arena, needs.prepared));
   if (needs.prepared == 0) prepared = BumpArena({region, 0});
   session_ = control_.allocate_array<SessionState>(1);
-  SINTER_CHECK(session_ != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(session_ != nullptr, kDisagree);
   *out = session_;
   session_->model = model_;
   SINTER_RETURN_IF_ERROR(take_devices(needs));
@@ -160,7 +163,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   for (size_t i = 0; i < slot_count_; ++i) {
     if (!slots_[i].used) continue;
     void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
-    SINTER_CHECK(own != nullptr, kDisagree);
+    SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
     BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
     std::byte nothing[1];
     BumpArena on_device(std::span<std::byte>(nothing, 0));
@@ -174,11 +177,11 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
     session_->backends[session_->backend_count++] = slots_[i].backend;
   }
   void* rest = prepared.allocate(0, kBufferAlignment);
-  SINTER_CHECK(rest != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(rest != nullptr, kDisagree);
   prepared_ = BumpArena({static_cast<std::byte*>(rest), needs.prepared - prepared.used()});
   prepared_end_ = static_cast<std::byte*>(rest) + (needs.prepared - prepared.used());
   SINTER_RETURN_IF_ERROR(walk_entry());
-  SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(), kDisagree);
+  SINTER_RETURN_UNLESS(!control_.exhausted() && !prepared_.exhausted(), kDisagree);
   return ok_status();
 }
 

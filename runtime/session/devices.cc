@@ -112,8 +112,9 @@ Status Creator::resolve_devices() {
     if (backend->memory() == nullptr)
       return missing(kind, "backend %s has no memory of its own here, as the plan of this step needs");
     for (uint32_t other = 0; other < d; ++other)
-      SINTER_CHECK(slots_[devices_[other].slot].backend != backend,
-                   unsupported("the profile has two memories of backend %s", name_of(backend->name())));
+      SINTER_RETURN_UNLESS(
+          slots_[devices_[other].slot].backend != backend,
+          unsupported("the profile has two memories of backend %s", name_of(backend->name())));
     ++device_count_;
   }
   return ok_status();
@@ -209,13 +210,14 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
   if (needs.workspace > plan.workspace_bytes())
     return error(Code::kOutOfMemory, "the device needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
-  SINTER_CHECK(needs.packing.bytes == 0,
-               error(Code::kInternal, "backend %s packs constants of its own memory in host memory",
-                     name_of(backend.name())));
+  SINTER_RETURN_UNLESS(needs.packing.bytes == 0,
+                       error(Code::kInternal, "backend %s packs constants of its own memory in host memory",
+                             name_of(backend.name())));
   for (size_t i = 0; i < call.inputs.size(); ++i)
-    SINTER_CHECK(!call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
-                 error(Code::kInternal, "backend %s does not take a constant into its own memory",
-                       name_of(backend.name())));
+    SINTER_RETURN_UNLESS(
+        !call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
+        error(Code::kInternal, "backend %s does not take a constant into its own memory",
+              name_of(backend.name())));
   choice->slot = device.slot;
   choice->prepared = needs.prepared;
   choice->device_prepared = needs.device_prepared;
@@ -232,16 +234,16 @@ Status Creator::require(const Device& device, DeviceRequirements* needs) const {
   needs->backend = slots_[device.slot].backend->name();
   needs->arena = device.arena;
   needs->prepared = align_up(taken.used(), kBufferAlignment);
-  SINTER_CHECK(!device.prepared.exhausted() && !taken.exhausted() &&
-                   checked_add(needs->arena, needs->prepared, &needs->bytes),
-               error(Code::kOutOfMemory, "the session does not fit the device's address space"));
+  SINTER_RETURN_UNLESS(!device.prepared.exhausted() && !taken.exhausted() &&
+                           checked_add(needs->arena, needs->prepared, &needs->bytes),
+                       error(Code::kOutOfMemory, "the session does not fit the device's address space"));
   return ok_status();
 }
 
 // A block for each device, the caller's or a new one.
 Status Creator::take_devices(const Requirements& needs) {
   DeviceState* states = control_.allocate_array<DeviceState>(device_count_);
-  SINTER_CHECK(states != nullptr || device_count_ == 0, kDisagree);
+  SINTER_RETURN_UNLESS(states != nullptr || device_count_ == 0, kDisagree);
   session_->devices = states;
   for (uint32_t d = 0; d < device_count_; ++d) {
     Device& device = devices_[d];
@@ -253,9 +255,9 @@ Status Creator::take_devices(const Requirements& needs) {
     for (const DeviceBlock& b : options_.devices)
       if (b.backend != nullptr && same(b.backend, need.backend)) brought = &b;
     if (brought != nullptr) {
-      SINTER_CHECK(reinterpret_cast<uintptr_t>(brought->block.data()) % kBufferAlignment == 0,
-                   at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
-      SINTER_CHECK(
+      SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(brought->block.data()) % kBufferAlignment == 0,
+                           at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
+      SINTER_RETURN_UNLESS(
           brought->block.size() >= need.bytes,
           at(error(Code::kOutOfMemory, "the session needs %a bytes of the device's memory and got %b", bytes,
                    static_cast<int64_t>(brought->block.size()))));
@@ -263,7 +265,7 @@ Status Creator::take_devices(const Requirements& needs) {
     } else {
       const Status status =
           states[d].backend->memory()->allocate(need.bytes, kBufferAlignment, &device.block);
-      SINTER_CHECK(
+      SINTER_RETURN_UNLESS(
           status.ok(),
           status.code == Code::kOutOfMemory
               ? at(error(Code::kOutOfMemory,

@@ -29,7 +29,7 @@ SessionOptions packing_options(const SessionOptions& options) {
 }  // namespace
 
 Result<size_t> PackedWeights::requirements(const Model& model, const SessionOptions& options) {
-  SINTER_CHECK(model.valid(), invalid("the model is empty"));
+  SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
   const SessionOptions packing = packing_options(options);
   size_t bytes = 0;
   SINTER_RETURN_IF_ERROR(Creator(model, packing).measure_packed(&bytes));
@@ -38,7 +38,7 @@ Result<size_t> PackedWeights::requirements(const Model& model, const SessionOpti
 
 Result<PackedWeights> PackedWeights::create(const Model& model, std::span<std::byte> memory,
                                             const SessionOptions& options) {
-  SINTER_CHECK(model.valid(), invalid("the model is empty"));
+  SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
   const SessionOptions packing = packing_options(options);
   PackedWeights packed;
   SINTER_RETURN_IF_ERROR(Creator(model, packing).create_packed(memory, &packed.state_));
@@ -75,9 +75,10 @@ Status Creator::measure_packings(size_t* control, size_t* bytes) {
   SINTER_RETURN_IF_ERROR(walk_packings());
   *control = align_up(control_.used(), kBufferAlignment);
   const size_t prepared = align_up(std::max(prepared_.used(), prepared_peak_), kBufferAlignment);
-  SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted() && prepared_peak_ != SIZE_MAX &&
-                   checked_add(*control, prepared, bytes),
-               error(Code::kOutOfMemory, "the packed weights do not fit this machine's address space"));
+  SINTER_RETURN_UNLESS(
+      !control_.exhausted() && !prepared_.exhausted() && prepared_peak_ != SIZE_MAX &&
+          checked_add(*control, prepared, bytes),
+      error(Code::kOutOfMemory, "the packed weights do not fit this machine's address space"));
   return ok_status();
 }
 
@@ -87,21 +88,21 @@ Status Creator::measure_packed(size_t* bytes) {
 }
 
 Status Creator::create_packed(std::span<std::byte> memory, const PackedState** out) {
-  SINTER_CHECK(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
-               invalid("the memory of packed weights must be aligned to %a bytes", kBufferAlignment));
+  SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
+                       invalid("the memory of packed weights must be aligned to %a bytes", kBufferAlignment));
   size_t control = 0, bytes = 0;
   SINTER_RETURN_IF_ERROR(measure_packings(&control, &bytes));
-  SINTER_CHECK(memory.size() >= bytes,
-               error(Code::kOutOfMemory, "the packed weights need %a bytes of memory and got %b",
-                     static_cast<int64_t>(bytes), static_cast<int64_t>(memory.size())));
+  SINTER_RETURN_UNLESS(memory.size() >= bytes,
+                       error(Code::kOutOfMemory, "the packed weights need %a bytes of memory and got %b",
+                             static_cast<int64_t>(bytes), static_cast<int64_t>(memory.size())));
   control_ = BumpArena(memory.first(control));
   prepared_ = BumpArena(memory.subspan(control, bytes - control));
   if (bytes == control) prepared_ = BumpArena({memory.data() + control, 0});
   prepared_end_ = memory.data() + bytes;
   PackedState* state = control_.allocate_array<PackedState>(1);
-  SINTER_CHECK(state != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(state != nullptr, kDisagree);
   SINTER_RETURN_IF_ERROR(walk_packings());
-  SINTER_CHECK(!control_.exhausted() && !prepared_.exhausted(), kDisagree);
+  SINTER_RETURN_UNLESS(!control_.exhausted() && !prepared_.exhausted(), kDisagree);
   const std::span<PackedEntry> entries(entries_, packed_count_);
   std::sort(entries.begin(), entries.end(),
             [](const PackedEntry& a, const PackedEntry& b) { return a.hash < b.hash; });
@@ -166,7 +167,7 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
                                         call.inputs, &scratch));
   void* at = prepared_.allocate(packing.bytes, kBufferAlignment);
   if (!building()) return ok_status();
-  SINTER_CHECK(entry != nullptr && at != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(entry != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), packing.bytes);
   SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, options_.threads));
   *entry = {key, key.hash(), bytes.data()};

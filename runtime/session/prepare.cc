@@ -78,7 +78,8 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     for (const int32_t v : items(program.prepare()->Get(i)->inputs())) {
       if (!is_prepared(program, v)) continue;
       const uint32_t from = static_cast<uint32_t>(v) - base, back = index - from;
-      SINTER_CHECK(from < i && back < static_cast<uint32_t>(kMaxPrepareChain), kDisagree);  // verified
+      SINTER_RETURN_UNLESS(from < i && back < static_cast<uint32_t>(kMaxPrepareChain),
+                           kDisagree);  // verified
       if (!needed[back]) needed[back] = true, reader[back] = i;
       chain->first = std::min(chain->first, from);
     }
@@ -98,11 +99,11 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     if (!status.ok()) return status.at_step(i, frame.index, Where::kPrepareStep);
     chain->workspace_bytes[k] = needs.workspace;
     if (needs.workspace > 0) {
-      SINTER_CHECK(needs.workspace <= kMostScratch, kTooLarge);
+      SINTER_RETURN_UNLESS(needs.workspace <= kMostScratch, kTooLarge);
       chain->workspace[k] = blocks.add(align_up(needs.workspace, kBufferAlignment), i, i);
     }
   }
-  SINTER_CHECK(blocks.fits, kTooLarge);
+  SINTER_RETURN_UNLESS(blocks.fits, kTooLarge);
   for (size_t i = 0; i < blocks.count; ++i) chain->bytes = std::max(chain->bytes, blocks.blocks[i].end);
   return ok_status();
 }
@@ -155,7 +156,7 @@ Status Creator::keep(Frame& frame, uint32_t index, std::byte* scratch, size_t us
   if (index < kFollowed) frame.kept[index / 64] |= uint64_t{1} << (index % 64);
   auto* at = static_cast<std::byte*>(prepared_.allocate(prepared_bytes(frame, index), kBufferAlignment));
   if (!building()) return ok_status();
-  SINTER_CHECK(at != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
   frame.prepared[index] = at;
   PrepareChain chain;
   SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
@@ -165,7 +166,7 @@ Status Creator::keep(Frame& frame, uint32_t index, std::byte* scratch, size_t us
 Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
   const uint32_t count = length(frame.program->prepare());
   frame.prepared = control_.allocate_array<std::byte*>(count);
-  SINTER_CHECK(!building() || frame.prepared != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(!building() || frame.prepared != nullptr, kDisagree);
   frame.kept = kept;
   for (uint32_t i = kFollowed; i < count; ++i) {
     PrepareChain chain;
@@ -199,10 +200,10 @@ Creator::Bring Creator::bring_of(const Choice& choice) {
     if (is_kept(frame, index)) continue;
     SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
     if (packs(i)) used += prepared_bytes(frame, index);
-    SINTER_CHECK(used <= kMostScratch, kTooLarge);
+    SINTER_RETURN_UNLESS(used <= kMostScratch, kTooLarge);
     peak = std::max(peak, used + chain.bytes);
   }
-  SINTER_CHECK(bring.scratch <= kMostScratch, kTooLarge);
+  SINTER_RETURN_UNLESS(bring.scratch <= kMostScratch, kTooLarge);
   peak = std::max(peak, used + align_up(bring.scratch, kBufferAlignment));
   std::byte* memory = building() ? scratch(peak) : nullptr;
   used = 0;

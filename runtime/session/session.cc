@@ -21,14 +21,14 @@ Session& Session::operator=(Session&& other) noexcept {
 
 Result<Requirements> Session::requirements(const Model& model, const SessionOptions& options) {
   Requirements needs;
-  SINTER_CHECK(model.valid(), invalid("the model is empty"));
+  SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
   SINTER_RETURN_IF_ERROR(Creator(model, options).measure(&needs));
   return needs;
 }
 
 Result<Session> Session::create(const Model& model, std::span<std::byte> memory,
                                 const SessionOptions& options) {
-  SINTER_CHECK(model.valid(), invalid("the model is empty"));
+  SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
   Session session;
   SINTER_RETURN_IF_ERROR(Creator(model, options).create(memory, &session.state_));
   session.reset();

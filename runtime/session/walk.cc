@@ -120,7 +120,8 @@ Status Creator::walk_entry() {
   TensorView* views =
       control_.allocate_array<TensorView>(most_operands_ > kStackOperands ? most_operands_ : 0);
   if (!building()) return ok_status();
-  SINTER_CHECK(ports != nullptr && copies != nullptr && extents != nullptr && views != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(ports != nullptr && copies != nullptr && extents != nullptr && views != nullptr,
+                       kDisagree);
   session_->ports = ports;
   session_->inputs = inputs, session_->outputs = outputs;
   session_->extents = extents, session_->extent_count = extent_count;
@@ -186,11 +187,11 @@ Creator::Choice* Creator::note(size_t at) const {
 Status Creator::walk(Frame& frame) {
   const uint32_t count = steps_to_run(*frame.plan) + extra_steps(frame);
   size_t at = align_up(control_.used(), alignof(RunStep)), bytes = 0;
-  SINTER_CHECK(checked_mul<size_t>(count, sizeof(RunStep), &bytes),
-               error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
+  SINTER_RETURN_UNLESS(checked_mul<size_t>(count, sizeof(RunStep), &bytes),
+                       error(Code::kOutOfMemory, "the session does not fit this machine's address space"));
   // Not initialised: the first pass has left notes here.
   auto* run = static_cast<RunStep*>(control_.allocate(bytes, alignof(RunStep)));
-  SINTER_CHECK(!building() || run != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(!building() || run != nullptr, kDisagree);
   uint64_t kept[kFollowed / 64] = {};
   if (length(frame.program->prepare()) > 0) SINTER_RETURN_IF_ERROR(walk_prepare(frame, kept));
   frame.steps->steps = run;
@@ -235,10 +236,10 @@ Status Creator::take_parts(const fb::Step& step, CallUse use, StepParts* parts) 
     parts->operands = control_.allocate_array<Operand>(count);
   }
   parts->attributes = control_.allocate(kept || bytes <= kKeptAttrBytes ? bytes : 0, 8);
-  SINTER_CHECK(!building() ||
-                   ((kept ? parts->kept != nullptr && parts->views != nullptr : parts->operands != nullptr) &&
-                    parts->attributes != nullptr),
-               kDisagree);
+  SINTER_RETURN_UNLESS(!building() || ((kept ? parts->kept != nullptr && parts->views != nullptr
+                                             : parts->operands != nullptr) &&
+                                       parts->attributes != nullptr),
+                       kDisagree);
   return ok_status();
 }
 
@@ -304,7 +305,7 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, 
   void* at = here ? prepared_.allocate(choice.packed_bytes, kBufferAlignment) : packed_earlier(choice);
   if (here) packed_bytes_ += choice.packed_bytes;
   if (!building()) return ok_status();
-  SINTER_CHECK(note != nullptr && at != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(note != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), choice.packed_bytes);
   if (here) SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, session_->threads_of(choice.pool)));
   note_packed(frame, s, bytes.data(), note);
@@ -341,7 +342,7 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, 
     if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
     return ok_status();
   }
-  SINTER_CHECK(note(at) == static_cast<void*>(run), kDisagree);
+  SINTER_RETURN_UNLESS(note(at) == static_cast<void*>(run), kDisagree);
   choice = *note(at);
   SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
   describe(frame, s, choice.call, choice.pool, parts, run);
@@ -357,13 +358,13 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, int devic
                              std::span<const std::byte> packed, std::byte* scratch, RunStep* run) {
   Backend* backend = slots_[choice.slot].backend;
   void* own = prepared_.allocate(choice.prepared, kBufferAlignment);
-  SINTER_CHECK(own != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
   PreparedStep prepared;
   BumpArena on_device({static_cast<std::byte*>(own), 0});  // none
   if (device >= 0) {
     void* at = devices_[device].prepared.allocate(choice.device_prepared, kBufferAlignment);
-    SINTER_CHECK(at != nullptr, kDisagree);
+    SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
     on_device = BumpArena({static_cast<std::byte*>(at), choice.device_prepared});
   }
   SINTER_RETURN_IF_ERROR(backend->prepare(call,
@@ -378,8 +379,8 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, int devic
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;
   run->state = prepared.state;
-  SINTER_CHECK(run->run != nullptr && !arena.exhausted() && !on_device.exhausted(),
-               error(Code::kInternal, "a backend prepared less than a step"));
+  SINTER_RETURN_UNLESS(run->run != nullptr && !arena.exhausted() && !on_device.exhausted(),
+                       error(Code::kInternal, "a backend prepared less than a step"));
   return ok_status();
 }
 

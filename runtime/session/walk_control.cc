@@ -18,7 +18,7 @@ Frame Creator::body_of(const Frame& owner, uint32_t s, uint32_t program) const {
 Status Creator::walk_body(Frame& owner, uint32_t s, uint32_t program, std::byte* workspace, Frame& frame,
                           StepList& measured) {
   StepList* list = control_.allocate_array<StepList>(1);
-  SINTER_CHECK(!building() || list != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(!building() || list != nullptr, kDisagree);
   frame = body_of(owner, s, program);
   frame.base = workspace;
   frame.steps = building() ? list : &measured;
@@ -48,7 +48,7 @@ Status Creator::walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep*
     const auto outs = items(step.outputs());
     CopyItem* copies = control_.allocate_array<CopyItem>(outs.size());
     if (!building()) continue;
-    SINTER_CHECK(state != nullptr && copies != nullptr, kDisagree);
+    SINTER_RETURN_UNLESS(state != nullptr && copies != nullptr, kDisagree);
     state->steps[b] = branch.steps;
     state->results[b] = {copies, outs.size()};
     for (uint32_t i = 0; i < outs.size(); ++i)
@@ -75,7 +75,7 @@ Status Creator::walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunSte
   const auto scans = static_cast<uint32_t>(outs.size()) - carried - 1;
   CopyItem* copies = control_.allocate_array<CopyItem>(3 * size_t{carried} + scans);
   if (!building()) return ok_status();
-  SINTER_CHECK(state != nullptr && copies != nullptr, kDisagree);
+  SINTER_RETURN_UNLESS(state != nullptr && copies != nullptr, kDisagree);
 
   const auto parameter = [&](uint32_t i) { return view_of(body, body.program->inputs()->Get(i)->value()); };
   const auto result = [&](uint32_t i) { return view_of(body, body.program->outputs()->Get(i)->value()); };

@@ -153,11 +153,11 @@ Status FarBackend::open(BumpArena&, BumpArena& device_prepared) {
 Status FarBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   *needs = {};
   SINTER_RETURN_IF_ERROR(refusal);
-  SINTER_CHECK(takes(call.op), unsupported("it is not one of its operations"));
+  SINTER_RETURN_UNLESS(takes(call.op), unsupported("it is not one of its operations"));
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& v = call.in(i);
     if (is_constant(v)) {
-      SINTER_CHECK(v.memory == 0 && i < 32, unsupported("a constant that is not the host's"));
+      SINTER_RETURN_UNLESS(v.memory == 0 && i < 32, unsupported("a constant that is not the host's"));
       if (!keeps_constants) needs->packed |= 1u << i;
       needs->device_prepared += room_for(v);
     } else if (v.present() && v.memory == 0 && !is_transfer(call)) {
@@ -167,7 +167,8 @@ Status FarBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   for (const TensorView& v : call.outputs)
     if (v.present() && v.memory == 0 && !is_transfer(call)) return unsupported("a result in host memory");
   const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(call.op))];
-  SINTER_CHECK(kernel != nullptr && kernel->run != nullptr, unsupported("no kernel for this operation"));
+  SINTER_RETURN_UNLESS(kernel != nullptr && kernel->run != nullptr,
+                       unsupported("no kernel for this operation"));
   if (kernel->accept != nullptr) SINTER_RETURN_IF_ERROR(kernel->accept(call));
   if (kernel->workspace != nullptr) SINTER_RETURN_IF_ERROR(kernel->workspace(call, 1, &needs->workspace));
   needs->prepared = align_up(sizeof(Step), 64) +
@@ -184,7 +185,8 @@ Status FarBackend::prepare(const OpCall& call, const Preparation& with, Prepared
   auto* memory = with.prepared.allocate(sizeof(Step), 64);
   auto* views = static_cast<TensorView*>(with.prepared.allocate(count * sizeof(TensorView), 64));
   auto* attributes = with.prepared.allocate(attrs_bytes(call.op), 64);
-  SINTER_CHECK(memory != nullptr && views != nullptr && attributes != nullptr, wrong("too little memory"));
+  SINTER_RETURN_UNLESS(memory != nullptr && views != nullptr && attributes != nullptr,
+                       wrong("too little memory"));
   auto* step = new (memory) Step();
   // Lists among the attributes refer to the model's file, which stays.
   std::memcpy(attributes, call.attributes, attrs_bytes(call.op));
@@ -195,15 +197,16 @@ Status FarBackend::prepare(const OpCall& call, const Preparation& with, Prepared
     if (!v.present()) continue;
     if (is_constant(v)) {
       auto* at = static_cast<std::byte*>(with.device_prepared.allocate(room_for(v), kBufferAlignment));
-      SINTER_CHECK(at != nullptr && v.data != nullptr && !is_far(v.data), wrong("a constant without data"));
+      SINTER_RETURN_UNLESS(at != nullptr && v.data != nullptr && !is_far(v.data),
+                           wrong("a constant without data"));
       SINTER_RETURN_IF_ERROR(upload(at, v.data, static_cast<size_t>(v.dense_bytes())));
       --counts_.uploads, counts_.bytes_up -= v.dense_bytes();  // no part of any run
       views[i].data = behind(at);
     } else if (v.memory != 0) {
-      SINTER_CHECK(within_block(v.data, extent(v)), wrong("an operand outside of the device"));
+      SINTER_RETURN_UNLESS(within_block(v.data, extent(v)), wrong("an operand outside of the device"));
       views[i].data = behind(v.data);
     } else {
-      SINTER_CHECK(is_transfer(call) && !is_far(v.data), wrong("an operand of another memory"));
+      SINTER_RETURN_UNLESS(is_transfer(call) && !is_far(v.data), wrong("an operand of another memory"));
     }
   }
   step->device = this;
@@ -212,8 +215,8 @@ Status FarBackend::prepare(const OpCall& call, const Preparation& with, Prepared
       call.op, attributes, {views, call.inputs.size()}, {views + call.inputs.size(), call.outputs.size()}};
   step->number = with.step;
   if (!with.workspace.empty()) {
-    SINTER_CHECK(within_block(with.workspace.data(), with.workspace.size()),
-                 wrong("a workspace of the host"));
+    SINTER_RETURN_UNLESS(within_block(with.workspace.data(), with.workspace.size()),
+                         wrong("a workspace of the host"));
     step->context.workspace = {behind(with.workspace.data()), with.workspace.size()};
   }
   out->run = run_step;

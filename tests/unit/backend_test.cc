@@ -23,7 +23,7 @@ class FakeBackend final : public Backend {
   }
   void close() override { ++closed; }
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override {
-    SINTER_CHECK(call.op == Op::kClamp, unsupported("only Clamp"));
+    SINTER_RETURN_UNLESS(call.op == Op::kClamp, unsupported("only Clamp"));
     *needs = {prepared, workspace * static_cast<size_t>(threads)};
     return ok_status();
   }
@@ -31,7 +31,7 @@ class FakeBackend final : public Backend {
     ++steps_prepared;
     threads_prepared = with.threads != nullptr ? with.threads->thread_count() : 1;
     auto* value = with.prepared.allocate_array<float>(1);
-    SINTER_CHECK(value != nullptr && call.in(0).data != nullptr, error(Code::kInternal, "memory"));
+    SINTER_RETURN_UNLESS(value != nullptr && call.in(0).data != nullptr, error(Code::kInternal, "memory"));
     *value = 42;
     step->state = value;
     step->run = [](void* state, const OpCall& c, RunContext&) {

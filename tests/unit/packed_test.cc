@@ -23,7 +23,7 @@ class CountingBackend final : public Backend {
   void close() override {}
   Status measure(const OpCall& call, int, StepNeeds* needs) override {
     ++measured;
-    SINTER_CHECK(call.op == Op::kMul && call.in(1).constant, unsupported("only Mul by a constant"));
+    SINTER_RETURN_UNLESS(call.op == Op::kMul && call.in(1).constant, unsupported("only Mul by a constant"));
     *needs = {};
     needs->prepared = sizeof(float);
     needs->packed = 0b10;
@@ -36,8 +36,8 @@ class CountingBackend final : public Backend {
     ++packed;
     StepNeeds needs;
     SINTER_RETURN_IF_ERROR(measure(call, 1, &needs));
-    SINTER_CHECK(call.in(1).data != nullptr && to.size() == needs.packing.bytes,
-                 error(Code::kInternal, "packing"));
+    SINTER_RETURN_UNLESS(call.in(1).data != nullptr && to.size() == needs.packing.bytes,
+                         error(Code::kInternal, "packing"));
     for (int64_t i = 0; i < call.in(1).size(); ++i)
       reinterpret_cast<float*>(to.data())[i] =
           call.in(1).as<const float>()[i] * (needs.packing.parameters[1] != 0 ? -1.0f : 1.0f);
@@ -48,7 +48,7 @@ class CountingBackend final : public Backend {
   };
   Status prepare(const OpCall&, const Preparation& with, PreparedStep* step) override {
     ++prepared;
-    SINTER_CHECK(!with.packed.empty(), error(Code::kInternal, "nothing is packed"));
+    SINTER_RETURN_UNLESS(!with.packed.empty(), error(Code::kInternal, "nothing is packed"));
     step->state = const_cast<std::byte*>(with.packed.data());
     step->run = [](void* state, const OpCall& c, RunContext&) {
       for (int64_t i = 0; i < c.out(0).size(); ++i)

@@ -21,20 +21,20 @@ class PackingBackend final : public Backend {
   Status open(BumpArena&, BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int, StepNeeds* needs) override {
-    SINTER_CHECK(call.op == Op::kMul && call.in(1).constant, unsupported("only Mul by a constant"));
+    SINTER_RETURN_UNLESS(call.op == Op::kMul && call.in(1).constant, unsupported("only Mul by a constant"));
     if (packs) *needs = {static_cast<size_t>(call.in(1).dense_bytes()), 0, 0b10};
     return ok_status();
   }
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override {
     ++prepared;
-    SINTER_CHECK(call.in(1).data != nullptr, error(Code::kInternal, "no data"));
+    SINTER_RETURN_UNLESS(call.in(1).data != nullptr, error(Code::kInternal, "no data"));
     if (packs) {
       const auto bytes = static_cast<size_t>(call.in(1).dense_bytes());
       step->state = with.prepared.allocate(bytes, 64);
       std::memcpy(step->state, call.in(1).data, bytes);
     }
     step->run = [](void* state, const OpCall& c, RunContext&) {
-      SINTER_CHECK(state != nullptr || c.in(1).data != nullptr, error(Code::kInternal, "no data"));
+      SINTER_RETURN_UNLESS(state != nullptr || c.in(1).data != nullptr, error(Code::kInternal, "no data"));
       const float* w = state != nullptr ? static_cast<const float*>(state) : c.in(1).as<const float>();
       for (int64_t i = 0; i < c.out(0).size(); ++i) c.out(0).as<float>()[i] = c.in(0).as<float>()[i] * w[i];
       return ok_status();

@@ -18,7 +18,8 @@ bool takes_wide_weights(const Target& target) {
 }  // namespace
 
 Status accept_broadcast(const Request& r, size_t*) {
-  for (const TensorView& v : r.call.inputs) SINTER_CHECK(v.rank <= kMaxAxes, unsupported("more than 6 axes"));
+  for (const TensorView& v : r.call.inputs)
+    SINTER_RETURN_UNLESS(v.rank <= kMaxAxes, unsupported("more than 6 axes"));
   return ok_status();
 }
 
@@ -28,50 +29,52 @@ Status accept_clamp(const Request& r, size_t*) {
   const auto holds = [](double v) {
     return v == kInfinity || v == -kInfinity || (v >= -kLargestHalf && v <= kLargestHalf);
   };
-  SINTER_CHECK(holds(a.min) && holds(a.max) && a.min < a.max,
-               unsupported("the bounds are not float16 numbers"));
+  SINTER_RETURN_UNLESS(holds(a.min) && holds(a.max) && a.min < a.max,
+                       unsupported("the bounds are not float16 numbers"));
   return ok_status();
 }
 
 Status accept_cast(const Request& r, size_t*) {
-  SINTER_CHECK(r.call.in(0).dtype != r.call.out(0).dtype, unsupported("only between float32 and float16"));
+  SINTER_RETURN_UNLESS(r.call.in(0).dtype != r.call.out(0).dtype,
+                       unsupported("only between float32 and float16"));
   return ok_status();
 }
 
 Status accept_pad(const Request& r, size_t*) {
   const OpCall& call = r.call;
-  SINTER_CHECK(static_cast<PadMode>(call.attrs<PadAttrs>().mode) == PadMode::kConstant &&
-                   call.in(0).rank >= 1 && call.in(0).rank <= kMaxAxes &&
-                   (!call.has_input(1) || call.in(1).constant),
-               unsupported("only constant padding of up to 6 axes"));
+  SINTER_RETURN_UNLESS(static_cast<PadMode>(call.attrs<PadAttrs>().mode) == PadMode::kConstant &&
+                           call.in(0).rank >= 1 && call.in(0).rank <= kMaxAxes &&
+                           (!call.has_input(1) || call.in(1).constant),
+                       unsupported("only constant padding of up to 6 axes"));
   return ok_status();
 }
 
 Status accept_transpose(const Request& r, size_t*) {
-  SINTER_CHECK(r.call.in(0).rank >= 1 && r.call.in(0).rank <= kMaxAxes, unsupported("only 1 to 6 axes"));
+  SINTER_RETURN_UNLESS(r.call.in(0).rank >= 1 && r.call.in(0).rank <= kMaxAxes,
+                       unsupported("only 1 to 6 axes"));
   return ok_status();
 }
 
 Status accept_float_weights(const Request& r, double act_min, double act_max) {
   const OpCall& call = r.call;
-  SINTER_CHECK(call.in(1).constant && (!call.has_input(2) || call.in(2).constant),
-               unsupported("weights must be constant"));
-  SINTER_CHECK(static_cast<float>(act_min) < static_cast<float>(act_max),
-               unsupported("the clamp's bounds are equal or crossed"));
+  SINTER_RETURN_UNLESS(call.in(1).constant && (!call.has_input(2) || call.in(2).constant),
+                       unsupported("weights must be constant"));
+  SINTER_RETURN_UNLESS(static_cast<float>(act_min) < static_cast<float>(act_max),
+                       unsupported("the clamp's bounds are equal or crossed"));
   return ok_status();
 }
 
 Status accept_integer_weights(const Request& r, const IntegerLimits& limits) {
   const OpCall& call = r.call;
   for (size_t i = 1; i < call.inputs.size(); ++i)
-    SINTER_CHECK(!call.has_input(i) || call.in(i).constant, unsupported("weights must be constant"));
-  SINTER_CHECK(limits.to == static_cast<int64_t>(DType::kInt8), unsupported("only int8 from int8"));
-  SINTER_CHECK(!call.has_input(4), unsupported("the weights have zero points"));
-  SINTER_CHECK(call.in(3).dims[0] == call.in(2).dims[0],
-               unsupported("the output channels share one multiplier"));
-  SINTER_CHECK(limits.q_min < limits.q_max, unsupported("the clamp's bounds are equal"));
-  SINTER_CHECK(limits.wide_weights == 0 || takes_wide_weights(r.target),
-               unsupported("the kernels for ARM do not take weights of -128"));
+    SINTER_RETURN_UNLESS(!call.has_input(i) || call.in(i).constant, unsupported("weights must be constant"));
+  SINTER_RETURN_UNLESS(limits.to == static_cast<int64_t>(DType::kInt8), unsupported("only int8 from int8"));
+  SINTER_RETURN_UNLESS(!call.has_input(4), unsupported("the weights have zero points"));
+  SINTER_RETURN_UNLESS(call.in(3).dims[0] == call.in(2).dims[0],
+                       unsupported("the output channels share one multiplier"));
+  SINTER_RETURN_UNLESS(limits.q_min < limits.q_max, unsupported("the clamp's bounds are equal"));
+  SINTER_RETURN_UNLESS(limits.wide_weights == 0 || takes_wide_weights(r.target),
+                       unsupported("the kernels for ARM do not take weights of -128"));
   return ok_status();
 }
 
@@ -83,7 +86,7 @@ Status accept_mat_mul(const Request& r, size_t* workspace) {
   size_t bytes = align_up(p.n, kWidestTile) * sizeof(float);
   bool fits = checked_mul(bytes, p.k + 1, &bytes);
   for (int i = 0; i < p.batch_rank; ++i) fits = fits && checked_mul(bytes, p.batch_b[i], &bytes);
-  SINTER_CHECK(fits, unsupported("the product is too large"));
+  SINTER_RETURN_UNLESS(fits, unsupported("the product is too large"));
   *workspace = align_up(bytes, kBufferAlignment);
   return ok_status();
 }

@@ -46,8 +46,8 @@ Status accept_resize(const Request& r, size_t* workspace);
 template <class A>
 Status accept_arithmetic(const Request& r, size_t* workspace) {
   const auto& a = r.call.attrs<A>();
-  SINTER_CHECK(a.act_min == -kInfinity && a.act_max == kInfinity,
-               unsupported("arithmetic has no clamp here"));
+  SINTER_RETURN_UNLESS(a.act_min == -kInfinity && a.act_max == kInfinity,
+                       unsupported("arithmetic has no clamp here"));
   return accept_broadcast(r, workspace);
 }
 

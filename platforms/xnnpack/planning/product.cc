@@ -13,15 +13,15 @@ Status fully_connected_product(const OpCall& call, Product* p) {
   p->k = static_cast<size_t>(b.dims[1]);
   p->n = static_cast<size_t>(b.dims[0]);
   p->rows = static_cast<size_t>(a.size()) / p->k;
-  SINTER_CHECK(pixel_step(a, &p->in_step) && pixel_step(call.out(0), &p->out_step),
-               unsupported("rows are not evenly spaced"));
+  SINTER_RETURN_UNLESS(pixel_step(a, &p->in_step) && pixel_step(call.out(0), &p->out_step),
+                       unsupported("rows are not evenly spaced"));
   return ok_status();
 }
 
 Status mat_mul_product(const OpCall& call, Product* p) {
   const TensorView &a = call.in(0), &b = call.in(1);
   const auto& attrs = call.attrs<MatMulAttrs>();
-  SINTER_CHECK(attrs.transpose_a == 0, unsupported("the first operand may not be transposed"));
+  SINTER_RETURN_UNLESS(attrs.transpose_a == 0, unsupported("the first operand may not be transposed"));
   p->transposed = attrs.transpose_b != 0;
   p->k = static_cast<size_t>(a.dims[a.rank - 1]);
   p->n = static_cast<size_t>(b.dims[b.rank - (p->transposed ? 2 : 1)]);
@@ -33,7 +33,7 @@ Status mat_mul_product(const OpCall& call, Product* p) {
   }
   p->rows = static_cast<size_t>(a.dims[a.rank - 2]);
   p->batch_rank = std::max(a.rank, b.rank) - 2;
-  SINTER_CHECK(p->batch_rank <= kMaxAxes, unsupported("more than 6 batch axes"));
+  SINTER_RETURN_UNLESS(p->batch_rank <= kMaxAxes, unsupported("more than 6 batch axes"));
   const auto batch = [&](const TensorView& v, int i) {
     const int axis = i - (p->batch_rank - (v.rank - 2));
     return axis < 0 ? size_t{1} : static_cast<size_t>(v.dims[axis]);

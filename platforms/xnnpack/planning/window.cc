@@ -40,11 +40,12 @@ bool pixel_step(const TensorView& v, size_t* step) {
 
 Status set_window(const OpCall& call, const WindowAxis& height, const WindowAxis& width, Window* w) {
   const TensorView &x = call.in(0), &y = call.out(0);
-  SINTER_CHECK(spatial_axes(x, &w->in_h, &w->in_w) && spatial_axes(y, &w->out_h, &w->out_w),
-               unsupported("only one or two spatial axes of up to 2^20 elements"));
-  SINTER_CHECK(pixel_step(x, &w->in_step) && pixel_step(y, &w->out_step),
-               unsupported("pixels are not evenly spaced"));
-  SINTER_CHECK(in_range(height) && in_range(width), unsupported("the window is out of the library's range"));
+  SINTER_RETURN_UNLESS(spatial_axes(x, &w->in_h, &w->in_w) && spatial_axes(y, &w->out_h, &w->out_w),
+                       unsupported("only one or two spatial axes of up to 2^20 elements"));
+  SINTER_RETURN_UNLESS(pixel_step(x, &w->in_step) && pixel_step(y, &w->out_step),
+                       unsupported("pixels are not evenly spaced"));
+  SINTER_RETURN_UNLESS(in_range(height) && in_range(width),
+                       unsupported("the window is out of the library's range"));
   w->batch = static_cast<size_t>(x.dims[0]);
   w->in_c = static_cast<size_t>(x.dims[x.rank - 1]);
   w->out_c = static_cast<size_t>(y.dims[y.rank - 1]);
@@ -59,8 +60,8 @@ Status set_window(const OpCall& call, const WindowAxis& height, const WindowAxis
 }
 
 Status set_group(int64_t group, Window* w) {
-  SINTER_CHECK(group >= 1 && group <= INT32_MAX,
-               unsupported("the number of groups is out of the library's range"));
+  SINTER_RETURN_UNLESS(group >= 1 && group <= INT32_MAX,
+                       unsupported("the number of groups is out of the library's range"));
   w->group = static_cast<uint32_t>(group);
   return ok_status();
 }

@@ -37,9 +37,9 @@ void set_pool_padding(Window* w);
 template <WindowAttrs A>
 Status window_of(const OpCall& call, Window* w) {
   const int axes = call.in(0).rank - 2;
-  SINTER_CHECK(axes == 1 || axes == 2, unsupported("only one or two spatial axes"));
+  SINTER_RETURN_UNLESS(axes == 1 || axes == 2, unsupported("only one or two spatial axes"));
   const auto& a = call.attrs<A>();
-  SINTER_CHECK(window_lists_fit(a, axes), unsupported("the window does not fit the input"));
+  SINTER_RETURN_UNLESS(window_lists_fit(a, axes), unsupported("the window does not fit the input"));
   SINTER_RETURN_IF_ERROR(set_window(call, axes == 2 ? window_axis<A>(call, 0) : WindowAxis{},
                                     window_axis<A>(call, axes - 1), w));
   if constexpr (kPoolWindow<A>) {
