@@ -132,7 +132,7 @@ nlohmann::json layer_json(const LayerNoise::Row& row, const Difference& differen
   if (n.all.appeared > 0) json["appeared"] = n.all.appeared;
   json["low"] = n.all.low, json["high"] = n.all.high;
   if (n.params) {
-    json["scale"] = n.params->scale, json["zero_point"] = n.params->zero;
+    json["scale"] = n.params->scale, json["zero_point"] = n.params->zero_point;
     json["levels"] = n.levels(), json["levels_used"] = n.levels_used();
     json["clipped"] = n.clipped_share();
   }

@@ -47,7 +47,7 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
   for (const Node& node : graph->nodes)
     if (const auto params = quant_params(*graph, node)) {
       Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);
-      if (!q.constant) q.unit = params->scale, q.zero = params->zero;
+      if (!q.constant) q.scale = params->scale, q.zero_point = params->zero_point;
     }
   Graph wide = to_float64(*graph);
   remove_dead_nodes(wide);

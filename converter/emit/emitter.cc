@@ -150,8 +150,8 @@ class ModelWriter {
                                                     : fb::ValueKind::Temporary;
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
     return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
-                           names_.add(v.name, {}, v.order), static_cast<float>(v.unit),
-                           static_cast<int32_t>(v.zero));
+                           names_.add(v.name, {}, v.order), static_cast<float>(v.scale),
+                           static_cast<int32_t>(v.zero_point));
   }
 
   Offset<fb::Step> step(FlatBufferBuilder& b, const Node& node, const std::vector<uint32_t>& subprograms) {

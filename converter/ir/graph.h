@@ -45,9 +45,10 @@ struct Value {
   std::vector<std::pair<int, ValueId>> extents;
   // Dim i is axis order[i] of the ONNX value of that name; empty: all in the same order.
   std::vector<int> order = {};
-  // An integer q that is known to represent the number (q - zero) * unit; 0: it does not, or is not known to.
-  double unit = 0;
-  int64_t zero = 0;
+  // An integer q that is known to represent the number (q - zero_point) * scale; 0: it does not, or is not
+  // known to.
+  double scale = 0;
+  int64_t zero_point = 0;
   // The type that the model gives it, where the converter computes it in another one; kNone: `dtype`.
   DType model_dtype = DType::kNone;
   // `dtype` is what the user asked for (--prefer-float16).

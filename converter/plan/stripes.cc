@@ -144,7 +144,7 @@ class Rewriter {
       if (result == kAbsent || graph_.value(result).dims != dims) return kAbsent;
       const Value& whole = graph_.value(node.outputs[0]);
       Value& rows = graph_.value(result);
-      rows.order = whole.order, rows.unit = whole.unit, rows.zero = whole.zero;
+      rows.order = whole.order, rows.scale = whole.scale, rows.zero_point = whole.zero_point;
       if (!whole.name.empty()) rows.name = fmt::format("{}.rows{}", whole.name, number);
       made[node.outputs[0]] = {result, stripe[i]};
     }

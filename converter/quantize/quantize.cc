@@ -108,7 +108,7 @@ QuantizeSummary Quantizer::run() {
   spare_recurrent(seen);
   if (rewrite()) {
     seen = observe_plan();
-    plan_.recurrent = same_layers(recurrent_grids(plan_.graph, seen));
+    plan_.recurrent = same_layers(recurrent_scales(plan_.graph, seen));
   }
   begin(phase::kWeighingRules);
   choose(seen);
@@ -180,7 +180,7 @@ QuantizationPlan Quantizer::on_half(const Graph& graph, const Observations& half
   QuantizationPlan plan;
   plan.graph = graph;
   plan.left = plan_.left;
-  plan.recurrent = same_layers(recurrent_grids(graph, half));
+  plan.recurrent = same_layers(recurrent_scales(graph, half));
   Observations seen;
   for (const ValueId id : values_to_round(graph, assign_roles(graph, plan.left)))
     if (const TensorSummary* tensor = half.find(id)) seen.values.emplace(id, *tensor);

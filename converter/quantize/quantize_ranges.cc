@@ -17,7 +17,7 @@ constexpr size_t kMostRulesMixed = 5;  // that a single value is tried with
 constexpr double kWideMargin = 0.25;   // int16 has steps to spare for what was not seen
 
 bool alike(const QuantParams& a, const QuantParams& b) {
-  return std::fabs(a.scale / b.scale - 1) < 0.02 && std::abs(a.zero - b.zero) <= 1;
+  return std::fabs(a.scale / b.scale - 1) < 0.02 && std::abs(a.zero_point - b.zero_point) <= 1;
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ std::map<ValueId, QuantParams> Quantizer::ranges(const RangeRule& rule, const Ob
   std::map<ValueId, QuantParams> params;
   for (const auto& [id, tensor] : useful.values)
     if (tensor.elements > 0 && tensor.not_finite == 0) params[id] = rule.params(tensor);
-  const Grids grids(plan_.graph, roles, {values.begin(), values.end()}, params);
+  const ValueScales scales(plan_.graph, roles, {values.begin(), values.end()}, params);
   for (auto& [id, p] : params)
-    if (const QuantParams* own = grids.find(id)) p = *own;
+    if (const QuantParams* own = scales.find(id)) p = *own;
   return params;
 }
 
@@ -114,7 +114,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   order.resize(few_samples() ? 1 : std::min(order.size(), kMostRulesMixed));
   std::map<ValueId, std::vector<QuantParams>> candidates;
   std::map<ValueId, std::vector<size_t>> rule_of;
-  for (const ValueId id : values_with_grids(plan_.graph, roles))
+  for (const ValueId id : scaled_values(plan_.graph, roles))
     for (const size_t r : order) {
       auto& list = candidates[id];
       const QuantParams& params = halves[r].at(id);
@@ -124,7 +124,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
       rule_of[id].push_back(r);
     }
   const std::map<ValueId, size_t> chosen =
-      choose_grids(*trials_, Part::kOdd, plan_.graph, candidates, &sensitivity_, step(phase::kRanges));
+      choose_scales(*trials_, Part::kOdd, plan_.graph, candidates, &sensitivity_, step(phase::kRanges));
   share_noise(values);
   plan_.params = whole[rule], half_params_ = halves[rule];
   estimators_.rules = rules, estimators_.rule = rule;

@@ -29,7 +29,8 @@ void Quantizer::refit(IntegerGraph* built) {
     for (auto& [id, wide] : plan_.wide)
       if (const auto at = fine_.find(id); at != fine_.end()) wide.params = at->second;
   }
-  for (const auto& [id, grid] : same_layers(recurrent_grids(plan_.graph, seen))) plan_.recurrent[id] = grid;
+  for (const auto& [id, scale] : same_layers(recurrent_scales(plan_.graph, seen)))
+    plan_.recurrent[id] = scale;
   if (estimators_.weights) plan_.weights = estimators_.weights(Part::kAll);
   if (estimators_.correct) plan_.correct = estimators_.correct(Part::kAll);
   IntegerGraph refitted = build(plan_);

@@ -23,22 +23,22 @@ constexpr size_t kFewestToRun = 16;
 
 }  // namespace
 
-RecurrentGrids Quantizer::recurrent_grids(const Graph& graph, const Observations& seen) const {
-  RecurrentGrids grids;
+RecurrentScales Quantizer::recurrent_scales(const Graph& graph, const Observations& seen) const {
+  RecurrentScales scales;
   for (const Node& node : graph.nodes) {
     const ValueId result = recurrent_result(node);
     if (result == kAbsent || plan_.left.contains(result) || !no_integer_form(graph, node).empty()) continue;
     if (!plan_.left.asks_for_integers() && !gains_on_integers(plan_.left.cpu, graph, node)) continue;
     const TensorSummary* x = seen.find(node.inputs[0]);
     if (x != nullptr && x->elements > 0 && x->not_finite == 0)
-      grids[result] = recurrent_grid(graph, node, x->all.min, x->all.max);
+      scales[result] = recurrent_scale(graph, node, x->all.min, x->all.max);
   }
-  return grids;
+  return scales;
 }
 
-RecurrentGrids Quantizer::same_layers(RecurrentGrids grids) const {
-  std::erase_if(grids, [&](const auto& grid) { return !plan_.recurrent.contains(grid.first); });
-  return grids;
+RecurrentScales Quantizer::same_layers(RecurrentScales scales) const {
+  std::erase_if(scales, [&](const auto& entry) { return !plan_.recurrent.contains(entry.first); });
+  return scales;
 }
 
 void Quantizer::spare_recurrent(const Observations& seen) {
@@ -47,18 +47,18 @@ void Quantizer::spare_recurrent(const Observations& seen) {
   for (const Node& node : plan_.graph.nodes)
     if (const ValueId result = recurrent_result(node); result != kAbsent && !plan_.left.contains(result))
       all.insert(result);
-  const auto measured = [&](const RecurrentGrids& grids, const std::set<ValueId>& skipped) {
+  const auto measured = [&](const RecurrentScales& scales, const std::set<ValueId>& skipped) {
     Graph graph = plan_.graph;
-    integer_recurrent(graph, grids);
+    integer_recurrent(graph, scales);
     WeightOnlyOptions recurrent;
     recurrent.recurrent_only = true;
     recurrent.skipped = skipped;
     narrow_weights(graph, recurrent);
     return trials_->measure(graph, few_).worst_db();
   };
-  plan_.recurrent = recurrent_grids(plan_.graph, seen);
+  plan_.recurrent = recurrent_scales(plan_.graph, seen);
   if (all.empty() || measured(plan_.recurrent, {}) >= least) return;
-  std::erase_if(plan_.recurrent, [&](const auto& grid) { return measured({grid}, all) < least; });
+  std::erase_if(plan_.recurrent, [&](const auto& scale) { return measured({scale}, all) < least; });
   for (const ValueId id : all) {
     if (plan_.recurrent.contains(id)) continue;
     std::set<ValueId> skipped = all;

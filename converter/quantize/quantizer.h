@@ -61,9 +61,9 @@ class Quantizer {
   // too much with these keep all in float.
   void spare_recurrent(const Observations& seen);
   // Of recurrent layers that have an integer form.
-  RecurrentGrids recurrent_grids(const Graph& graph, const Observations& seen) const;
+  RecurrentScales recurrent_scales(const Graph& graph, const Observations& seen) const;
   // Those of the plan's, as other observations have them.
-  RecurrentGrids same_layers(RecurrentGrids grids) const;
+  RecurrentScales same_layers(RecurrentScales scales) const;
   // Weights are chosen on one half of the samples, measured on the other, and then chosen on all of them.
   void round_weights();
   void correct_by_means();

@@ -68,7 +68,7 @@ std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
   const double by = step_of(arena, 5);
   for (double b = 0; b <= arena * 1.001; b += by)
     out += fmt::format(
-        "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"tick right\" x=\"{:.1f}\" "
+        "<path class=\"scale\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text class=\"tick right\" x=\"{:.1f}\" "
         "y=\"{:.1f}\">{}</text>\n",
         kLeft, y_of(b), kWidth - kRight, kLeft - 8, y_of(b) + 4, bytes_words(b));
   const double every = std::max(1.0, step_of(static_cast<double>(steps.size()), 12));

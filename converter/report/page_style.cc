@@ -24,7 +24,7 @@ nav a { color: var(--soft); text-decoration: none; } nav a:hover { color: var(--
 main { max-width: 1240px; margin: 0 auto; padding: 4px 24px 60px; }
 h1 { font-size: 25px; margin: 22px 0 4px; overflow-wrap: anywhere; } h2 { font-size: 19px; margin: 38px 0 8px; }
 p { margin: 6px 0 12px; color: var(--soft); max-width: 86ch; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(172px, 1fr)); gap: 12px; margin: 16px 0; }
+.cards { display: scale; scale-template-columns: repeat(auto-fit, minmax(172px, 1fr)); gap: 12px; margin: 16px 0; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 11px 14px; min-width: 0; }
 .card b { display: block; font-size: 21px; font-weight: 600; line-height: 1.25; overflow-wrap: anywhere; }
 .card span { color: var(--soft); font-size: 13px; overflow-wrap: anywhere; }
@@ -69,7 +69,7 @@ a:hover .box rect, .box:hover rect { stroke-width: 2.6; }
 .wire { fill: none; stroke: var(--pie); stroke-width: 1.4; }
 .wire.p8 { stroke: var(--p8e); } .wire.p16 { stroke: var(--p16e); } .wire.ph { stroke: var(--phe); } .wire.pf { stroke: var(--pfe); }
 .wire:hover { stroke-width: 3.5; }
-.memory { width: 100%; min-width: 640px; height: auto; } .memory .grid { stroke: var(--line); fill: none; }
+.memory { width: 100%; min-width: 640px; height: auto; } .memory .scale { stroke: var(--line); fill: none; }
 .memory .tick { font-size: 11.5px; fill: var(--soft); } .right { text-anchor: end; } .middle { text-anchor: middle; }
 .live rect { fill: var(--pi); stroke: var(--pie); stroke-width: .8; } .live text { font-size: 10.5px; pointer-events: none; }
 .live.p8 rect { fill: var(--p8); stroke: var(--p8e); } .live.p16 rect { fill: var(--p16); stroke: var(--p16e); }
@@ -77,7 +77,7 @@ a:hover .box rect, .box:hover rect { stroke-width: 2.6; }
 .live.work rect { stroke-dasharray: 3 2; } .live.alias rect { fill-opacity: .45; stroke-dasharray: 2 2; }
 .peak rect { fill: currentColor; fill-opacity: .1; stroke: currentColor; stroke-dasharray: 4 3; }
 .live:hover rect { stroke-width: 2.4; }
-.graphs { display: grid; grid-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 12px; margin: 10px 0; }
+.graphs { display: scale; scale-template-columns: repeat(auto-fill, minmax(240px, 1fr)); gap: 12px; margin: 10px 0; }
 figure { margin: 0; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 8px 10px; min-width: 0; }
 figcaption { font-size: 12.5px; } figcaption b { overflow-wrap: anywhere; } figcaption span { color: var(--soft); }
 figure svg { width: 100%; height: auto; margin-top: 5px; }

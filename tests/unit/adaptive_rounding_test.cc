@@ -1,4 +1,5 @@
-// Rounded weights are on a grid that nothing rounds again, and give less error than the nearest ones.
+// Rounded weights are multiples of a scale, which nothing rounds again, and give less error than the nearest
+// ones.
 #include "converter/quantize/weights/adaptive_rounding.h"
 
 #include <gtest/gtest.h>
@@ -156,7 +157,7 @@ TEST(AdaptiveRounding, CostGrowsWithTheSquareOfRows) {
   EXPECT_GT(a, 64 * 64 * 200);
 }
 
-TEST(AdaptiveRounding, ChosenStepsAreOnAGrid) {
+TEST(AdaptiveRounding, ChosenWeightsAreIntegersOfTheirScale) {
   Sketch s;
   const ValueId x = s.input({8, 32});
   std::vector<double> w = s.fill({4, 32}, -1, 1)->as_doubles();

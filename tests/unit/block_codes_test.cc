@@ -1,4 +1,4 @@
-// Weights as integers with scales: never worse than the plain grid, close to the best that there is.
+// Weights as integers with scales: never worse than the plain scale, close to the best that there is.
 #include "converter/quantize/weights/block_codes.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ double decoded(const BlockCodes& c, const BlockShape& shape, size_t i) {
   return (c.q[i] - (c.zeros.empty() ? 0 : c.zeros[at])) * static_cast<double>(c.scales[at]);
 }
 
-// The error of a grid without a zero point.
+// The error of a scale without a zero point.
 double error_of(std::span<const float> w, double scale, int low, int high) {
   double sum = 0;
   for (const double v : w) {
@@ -98,7 +98,7 @@ TEST(BlockCodes, ZerosAndTheSmallest) {
   EXPECT_EQ(zeros.db(), 999);
 }
 
-TEST(BlockCodes, RowsOf8BitsAreNeverWorseThanThePlainGrid) {
+TEST(BlockCodes, RowsOf8BitsAreNeverWorseThanThePlainScale) {
   const std::vector<float> w = normals(200 * 20);
   for (size_t row = 0; row < 20; ++row) {
     const std::span<const float> items = std::span(w).subspan(200 * row, 200);

@@ -47,12 +47,12 @@ Data laplace() {
 
 // Mean square error of the values themselves.
 double measured(const Data& d, const Range& range, const Levels& levels) {
-  const Grid g = grid_of(range, levels);
+  const QuantScale g = scale_of(range, levels);
   double sum = 0;
   for (const float x : d.values) {
-    const double q = std::clamp(std::nearbyint(x / g.scale) + static_cast<double>(g.zero), 0.0,
+    const double q = std::clamp(std::nearbyint(x / g.scale) + static_cast<double>(g.zero_point), 0.0,
                                 static_cast<double>(levels.count - 1));
-    const double e = (q - static_cast<double>(g.zero)) * g.scale - x;
+    const double e = (q - static_cast<double>(g.zero_point)) * g.scale - x;
     sum += e * e;
   }
   return sum / static_cast<double>(d.values.size());
@@ -71,15 +71,15 @@ TEST(Calibrators, ExpectedErrorIsTheErrorOfQuantizing) {
 
 TEST(Calibrators, ZeroIsALevelAndTheRangeIsCovered) {
   for (const Range& r : {Range{-1, 3}, Range{0, 6}, Range{-2, 0}, Range{-1e-9, 1e9}, Range{0, 0}}) {
-    const Grid g = grid_of(r, kInt8Levels);
-    EXPECT_GE(g.zero, 0);
-    EXPECT_LE(g.zero, 255);
+    const QuantScale g = scale_of(r, kInt8Levels);
+    EXPECT_GE(g.zero_point, 0);
+    EXPECT_LE(g.zero_point, 255);
     EXPECT_GT(g.scale, 0);
     EXPECT_LE(g.low, r.low + g.scale / 2 + 1e-12);
     EXPECT_GE(g.high, r.high - g.scale / 2 - 1e-12);
   }
-  const Grid s = grid_of({-1, 3}, kInt16Levels);
-  EXPECT_EQ(s.zero, 32767);
+  const QuantScale s = scale_of({-1, 3}, kInt16Levels);
+  EXPECT_EQ(s.zero_point, 32767);
   EXPECT_DOUBLE_EQ(s.high, 3);
   EXPECT_DOUBLE_EQ(s.low, -3);
 }

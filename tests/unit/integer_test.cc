@@ -23,7 +23,7 @@ std::vector<std::string> ops(const Graph& graph) {
 
 constexpr QuantParams kNarrow = {DType::kInt8, 0.05, 3}, kWide = {DType::kInt16, 0.0005, 0};
 
-// Rounds all that is to be rounded on one grid, except as `of` states.
+// Rounds all that is to be rounded on one scale, except as `of` states.
 void quantize(Sketch& s, const QuantParams& all = kNarrow, const std::map<ValueId, QuantParams>& of = {}) {
   const std::vector<Role> roles = assign_roles(s.graph);
   std::map<ValueId, QuantParams> params = of;
@@ -58,7 +58,7 @@ TEST(IntegerForm, ChainsOfProductsAndWhatLiesBetween) {
   EXPECT_EQ(s.graph.value(s.graph.outputs[0]).name, "out");
 }
 
-TEST(IntegerForm, WeightsOnAGridStayThere) {
+TEST(IntegerForm, WeightsThatAreIntegersOfAScaleStayThere) {
   Sketch s;
   const ValueId x = s.input({1, 3});
   // In the first row 101 steps of 0.013 at most, in the second no steps.

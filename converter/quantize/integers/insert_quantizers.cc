@@ -94,7 +94,7 @@ Kind kind_of(const Graph& g, const Node& node, bool function) {
     default:
       break;
   }
-  return keeps_grid(g, node) && data(g, x) ? Kind::kMovement : Kind::kFloat;
+  return keeps_scale(g, node) && data(g, x) ? Kind::kMovement : Kind::kFloat;
 }
 
 // Steps of weights that keep biases and multipliers within their types: channels that (nearly) nothing passes
@@ -281,10 +281,10 @@ std::vector<ValueId> values_to_round(const Graph& g, const std::vector<Role>& ro
   return {values.begin(), values.end()};
 }
 
-std::vector<ValueId> values_with_grids(const Graph& g, const std::vector<Role>& roles) {
+std::vector<ValueId> scaled_values(const Graph& g, const std::vector<Role>& roles) {
   std::set<ValueId> moved;
   for (size_t n = 0; n < g.nodes.size(); ++n)
-    if (roles[n] == Role::kInteger && keeps_grid(g, g.nodes[n])) moved.insert(g.nodes[n].outputs[0]);
+    if (roles[n] == Role::kInteger && keeps_scale(g, g.nodes[n])) moved.insert(g.nodes[n].outputs[0]);
   std::vector<ValueId> values = values_to_round(g, roles);
   std::erase_if(values, [&](ValueId id) { return moved.contains(id); });
   return values;
@@ -295,7 +295,7 @@ std::map<ValueId, ValueId> with_moved(const Graph& g, const std::vector<Role>& r
   std::map<ValueId, ValueId> result;
   for (const ValueId id : values) result[id] = id;
   for (size_t n = 0; !result.empty() && n < g.nodes.size(); ++n) {
-    if (roles[n] != Role::kInteger || !keeps_grid(g, g.nodes[n])) continue;
+    if (roles[n] != Role::kInteger || !keeps_scale(g, g.nodes[n])) continue;
     const auto from = result.find(g.nodes[n].inputs[0]);
     if (from != result.end()) result[g.nodes[n].outputs[0]] = from->second;
   }
@@ -309,15 +309,15 @@ void round_weights(Graph& g, const std::vector<Role>& roles) {
 
 namespace {
 
-// The number that padding has, on the grid of what is padded.
-void round_fill(Graph& g, Node& node, const QuantParams* grid) {
+// The number that padding has, on the scale of what is padded.
+void round_fill(Graph& g, Node& node, const QuantParams* params) {
   const auto* pad = node.as<PadAttrs>();
-  if (pad == nullptr || grid == nullptr || static_cast<PadMode>(pad->mode) != PadMode::kConstant ||
+  if (pad == nullptr || params == nullptr || static_cast<PadMode>(pad->mode) != PadMode::kConstant ||
       node.inputs.size() < 2 || !is_scalar(g, node.inputs[1]))
     return;
   const double fill = g.value(node.inputs[1]).constant->as_doubles()[0],
-               near = static_cast<double>(grid->quantize(fill) - grid->zero) * grid->scale;
-  if (std::fabs(near - fill) > grid->scale / 2 * 1.001) return;
+               near = static_cast<double>(params->quantize(fill) - params->zero_point) * params->scale;
+  if (std::fabs(near - fill) > params->scale / 2 * 1.001) return;
   node.inputs[1] =
       g.add_constant(Constant::scalar(DType::kFloat32, near)->reshaped(g.value(node.inputs[1]).dims));
 }
@@ -328,7 +328,7 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
   const std::vector<ValueId> roots = function_roots(g);
   const std::vector<ValueId> read = values_to_round(g, roles);
   const std::set<ValueId> wanted(read.begin(), read.end());
-  const Grids grids(g, roles, wanted, params);
+  const ValueScales scales(g, roles, wanted, params);
   std::vector<Node> old = std::move(g.nodes), nodes;
   g.nodes.clear();
   Builder builder(g);
@@ -337,15 +337,15 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
   std::set<ValueId> integer_made;
   const auto round = [&](ValueId id, const Builder::Origin& origin) {
     if (!params.contains(id) || !wanted.contains(id)) return;
-    const QuantParams& p = *grids.find(id);
+    const QuantParams& p = *scales.find(id);
     builder.set_origin(origin);
-    const std::vector<ValueId> grid = {g.add_constant(Constant::scalar(DType::kFloat32, p.scale)),
-                                       g.add_constant(Constant::scalar_int(p.type, p.zero))};
+    const std::vector<ValueId> scale = {g.add_constant(Constant::scalar(DType::kFloat32, p.scale)),
+                                        g.add_constant(Constant::scalar_int(p.type, p.zero_point))};
     std::vector<ValueId> q, d;
     QuantizeAttrs quantize{};
     quantize.to = static_cast<int64_t>(p.type);
-    if (!builder.emit(quantize, {id, grid[0], grid[1]}, 1, &q).ok() ||
-        !builder.emit(DequantizeAttrs{}, {q[0], grid[0], grid[1]}, 1, &d).ok())
+    if (!builder.emit(quantize, {id, scale[0], scale[1]}, 1, &q).ok() ||
+        !builder.emit(DequantizeAttrs{}, {q[0], scale[0], scale[1]}, 1, &d).ok())
       throw std::logic_error("a value cannot be quantized");
     g.value(q[0]).name = g.value(id).name.empty() ? "" : g.value(id).name + "." + dtype_name(p.type);
     g.value(q[0]).order = g.value(d[0]).order = g.value(id).order;
@@ -369,11 +369,11 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
       if (const auto at = rounded.find(id);
           at != rounded.end() && (integer || integer_made.contains(id)) && !reads_inner(roots, node, id))
         id = at->second;
-    if (integer) round_fill(g, node, grids.find(moved));
-    if (integer) round_constants(g, node, grids.find(moved), grids.find(node.outputs[0]));
+    if (integer) round_fill(g, node, scales.find(moved));
+    if (integer) round_constants(g, node, scales.find(moved), scales.find(node.outputs[0]));
     const Builder::Origin origin{node.name, node.origin};
-    // What only moves the elements of one value keeps that value's grid.
-    const bool moves = integer && keeps_grid(g, node);
+    // What only moves the elements of one value keeps that value's scale.
+    const bool moves = integer && keeps_scale(g, node);
     nodes.push_back(std::move(node));
     if (integer) integer_made.insert(nodes.back().outputs[0]);
     if (moves) continue;

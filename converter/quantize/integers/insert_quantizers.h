@@ -15,7 +15,7 @@ namespace sinter::convert {
 enum class Reason {
   kNone,      // it does not
   kNoKernel,  // nothing computes it on integers
-  kRange,     // its numbers fit no grid: not finite, or never seen
+  kRange,     // its numbers fit no scale: not finite, or never seen
   kAccuracy,  // too much of the outputs' noise came from it
   kSlower,    // integers cost more there than they save
   kUser,      // --keep-float
@@ -57,9 +57,10 @@ std::vector<Role> assign_roles(const Graph& graph, const LeftMap& left = {},
                                std::vector<LayerFate>* fates = nullptr);
 // The float values, no constants, that are to be rounded for their readers.
 std::vector<ValueId> values_to_round(const Graph& graph, const std::vector<Role>& roles);
-// Those of them that get a grid of their own: what only moves elements keeps the grid of what it moves.
-std::vector<ValueId> values_with_grids(const Graph& graph, const std::vector<Role>& roles);
-// These values and all that keep their grids because they are only moved from them: with what they come from.
+// Those of them that get a scale of their own: what only moves elements keeps the scale of what it moves.
+std::vector<ValueId> scaled_values(const Graph& graph, const std::vector<Role>& roles);
+// These values and all that keep their scales because they are only moved from them: with what they come
+// from.
 std::map<ValueId, ValueId> with_moved(const Graph& graph, const std::vector<Role>& roles,
                                       const std::vector<ValueId>& values);
 // The axis of the output channels in the weights of a product with constant weights; -1: it is none.

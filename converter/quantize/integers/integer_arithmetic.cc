@@ -14,7 +14,7 @@ namespace {
 // The result's zero point and bounds in an integer row's attributes, with the float row's clamp.
 template <class Q>
 void give_result(Q& q, const QuantParams& y, double act_min = -kInfinity, double act_max = kInfinity) {
-  q.y_zero = y.zero;
+  q.y_zero = y.zero_point;
   q.q_min = act_min == -kInfinity ? quant_range(y.type).min : y.quantize(act_min);
   q.q_max = act_max == kInfinity ? quant_range(y.type).max : y.quantize(act_max);
 }
@@ -42,7 +42,7 @@ std::optional<QAddAttrs> sum_of(double a, double b) {
 
 std::optional<QuantParams> IntegerForm::common_result(const QuantParams& y,
                                                       std::span<const QuantizedValue* const> operands) {
-  const auto symmetric = [](const QuantParams& p) { return p.type == DType::kInt8 || p.zero == 0; };
+  const auto symmetric = [](const QuantParams& p) { return p.type == DType::kInt8 || p.zero_point == 0; };
   bool wide = y.type == DType::kInt16, possible = symmetric(y);
   for (const QuantizedValue* x : operands)
     wide |= x->params.type == DType::kInt16, possible &= symmetric(x->params);
@@ -123,7 +123,7 @@ bool IntegerForm::arithmetic(int n) {
     const double m = a->params.scale * b->params.scale / y.scale;
     if (!usable(m)) return false;
     QMulAttrs q{};
-    q.a_zero = a->params.zero, q.b_zero = b->params.zero, q.multiplier = static_cast<float>(m);
+    q.a_zero = a->params.zero_point, q.b_zero = b->params.zero_point, q.multiplier = static_cast<float>(m);
     give_result(q, y, mul->act_min, mul->act_max);
     return give(n, consumer, q, {a->q, b->q});
   }
@@ -131,7 +131,7 @@ bool IntegerForm::arithmetic(int n) {
   const auto* sub = node.as<SubAttrs>();
   auto q = sum_of(a->params.scale / y.scale, (add != nullptr ? 1 : -1) * b->params.scale / y.scale);
   if (!q) return false;
-  q->a_zero = a->params.zero, q->b_zero = b->params.zero;
+  q->a_zero = a->params.zero_point, q->b_zero = b->params.zero_point;
   give_result(*q, y, add != nullptr ? add->act_min : sub->act_min,
               add != nullptr ? add->act_max : sub->act_max);
   return give(n, consumer, *q, {a->q, b->q});
@@ -163,12 +163,12 @@ bool IntegerForm::mean(int n) {
     QAvgPoolAttrs q{};
     q.kernel = pool->kernel, q.strides = pool->strides, q.dilations = pool->dilations, q.pads = pool->pads;
     q.ceil_mode = pool->ceil_mode, q.count_include_pad = pool->count_include_pad;
-    q.x_zero = x.params.zero, q.multiplier = m;
+    q.x_zero = x.params.zero_point, q.multiplier = m;
     give_result(q, y);
     return give(n, consumer, q, {x.q});
   }
   QMeanAttrs q{};
-  q.axes = reduce->axes, q.keepdims = reduce->keepdims, q.x_zero = x.params.zero, q.multiplier = m;
+  q.axes = reduce->axes, q.keepdims = reduce->keepdims, q.x_zero = x.params.zero_point, q.multiplier = m;
   give_result(q, y);
   return give(n, consumer, q, {x.q});
 }
@@ -182,7 +182,7 @@ bool IntegerForm::prelu(int n) {
   const Value slope = e.value(node.inputs[1]);
   const int64_t count = slope.constant->size();
   QPReluAttrs q{};
-  q.x_zero = x.params.zero, q.multiplier = static_cast<float>(x.params.scale / y.scale);
+  q.x_zero = x.params.zero_point, q.multiplier = static_cast<float>(x.params.scale / y.scale);
   if (!usable(q.multiplier)) return false;
   std::vector<float> slopes;
   for (const double s : slope.constant->as_doubles()) {

@@ -31,7 +31,7 @@ int IntegerForm::int8_quantizer(int n) {
 void IntegerForm::note(ValueId q, const QuantParams& params) {
   Value& v = e.graph().value(q);
   if (v.constant) return;
-  v.unit = params.scale, v.zero = params.zero;
+  v.scale = params.scale, v.zero_point = params.zero_point;
 }
 
 void IntegerForm::settle(int quantize, ValueId q) {
@@ -47,7 +47,7 @@ void IntegerForm::settle(int quantize, ValueId q) {
 
 void IntegerForm::dequantize(int n, ValueId q, const QuantParams& p) {
   const ValueId scale = e.constant(Constant::scalar(DType::kFloat32, p.scale));
-  const ValueId zero = e.constant(Constant::scalar_int(p.type, p.zero));
+  const ValueId zero = e.constant(Constant::scalar_int(p.type, p.zero_point));
   e.replace(n, DequantizeAttrs{}, {q, scale, zero});
   note(q, p);
   Value& made = e.graph().value(q);

@@ -32,7 +32,7 @@ struct Interpolation {
 };
 std::optional<Interpolation> interpolation(const Graph& graph, const Node& node);
 // Whether the result has the scale and zero point of the first operand, on integers.
-bool keeps_grid(const Graph& graph, const Node& node);
+bool keeps_scale(const Graph& graph, const Node& node);
 
 // What the rules of the pass share.
 class IntegerForm {

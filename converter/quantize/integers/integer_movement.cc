@@ -28,7 +28,7 @@ bool IntegerForm::sink(int n) {
     const auto fill = inputs.size() > 1 && inputs[1] >= 0 ? e.scalar(inputs[1]) : 0.0;
     if (!fill) return false;
     const int64_t q = params.quantize(*fill);
-    const double error = static_cast<double>(q - params.zero) * params.scale - *fill;
+    const double error = static_cast<double>(q - params.zero_point) * params.scale - *fill;
     if (std::fabs(error) > 1e-6 * params.scale + 0x1p-23 * std::fabs(*fill)) return false;
     inputs.resize(1);
     inputs.push_back(e.constant(Constant::scalar_int(params.type, q)));
@@ -39,7 +39,7 @@ bool IntegerForm::sink(int n) {
   return true;
 }
 
-bool keeps_grid(const Graph& graph, const Node& node) {
+bool keeps_scale(const Graph& graph, const Node& node) {
   if (!joined_operands(node).empty()) return false;
   return selected_operands(node) == 1 || interpolation(graph, node).has_value();
 }
@@ -79,7 +79,7 @@ ValueId IntegerForm::quantized_constant(ValueId id, const QuantParams& y) {
   std::vector<int64_t> q;
   for (const double x : e.value(id).constant->as_doubles()) {
     const double steps = static_cast<double>(static_cast<float>(x) / static_cast<float>(y.scale));
-    q.push_back(std::isnan(x) ? y.zero : QuantParams{y.type, 1, y.zero}.quantize(steps));
+    q.push_back(std::isnan(x) ? y.zero_point : QuantParams{y.type, 1, y.zero_point}.quantize(steps));
   }
   std::vector<ConstantPtr> narrow;
   if (!evaluate(CastAttrs{static_cast<int64_t>(y.type), 1},

@@ -66,7 +66,7 @@ class IntegerForm::Pointwise {
   // Follows tables back to what they were looked up with.
   ConstantPtr leaf(const QuantizedValue& known) {
     if (known.params.type == DType::kInt16) {
-      if (known.params.zero != 0 || (root_ != kAbsent && root_ != known.q)) return nullptr;
+      if (known.params.zero_point != 0 || (root_ != kAbsent && root_ != known.q)) return nullptr;
       root_ = known.q;
       std::vector<float> numbers;
       for (int64_t i = -32768; i <= 32768; ++i)
@@ -81,7 +81,7 @@ class IntegerForm::Pointwise {
     root_ = root;
     std::vector<float> numbers;
     for (const int8_t item : q)
-      numbers.push_back(static_cast<float>(item - known.params.zero) *
+      numbers.push_back(static_cast<float>(item - known.params.zero_point) *
                         static_cast<float>(known.params.scale));
     return Constant::of<float>(DType::kFloat32, {kEntries}, numbers);
   }
@@ -130,7 +130,7 @@ std::vector<int32_t> interpolated(const std::vector<double>& steps) {
 // To or from int16.
 bool IntegerForm::wide_pointwise(int n, int consumer, ValueId root, const ConstantPtr& values) {
   const QuantParams y = params_of(consumer);
-  if (y.type == DType::kInt16 && y.zero != 0) return false;
+  if (y.type == DType::kInt16 && y.zero_point != 0) return false;
   const QuantParams fine = y.type == DType::kInt16 ? y : finer(y);
   std::vector<double> steps;
   for (const double v : values->as_doubles()) {
@@ -170,7 +170,8 @@ bool IntegerForm::pointwise(int n) {
   for (const double v : values->as_doubles()) {
     // As the Quantize would: in float32; NaN is the zero point.
     const float x = static_cast<float>(v) / static_cast<float>(y.scale);
-    table.push_back(static_cast<int8_t>(std::isnan(x) ? y.zero : QuantParams{y.type, 1, y.zero}.quantize(x)));
+    table.push_back(
+        static_cast<int8_t>(std::isnan(x) ? y.zero_point : QuantParams{y.type, 1, y.zero_point}.quantize(x)));
   }
   const ValueId q = look_up(n, function.root(), table);
   if (q == kAbsent) return false;
@@ -183,7 +184,7 @@ ValueId IntegerForm::requantized(int n, const QuantizedValue& x, const QuantPara
   if (x.params == y) return x.q;
   if (x.params.type != DType::kInt8 || y.type != DType::kInt8) {
     QRequantizeAttrs q{};
-    q.x_zero = x.params.zero, q.y_zero = y.zero, q.to = static_cast<int64_t>(y.type);
+    q.x_zero = x.params.zero_point, q.y_zero = y.zero_point, q.to = static_cast<int64_t>(y.type);
     q.q_min = quant_range(y.type).min, q.q_max = quant_range(y.type).max;
     q.multiplier = static_cast<float>(x.params.scale / y.scale);
     const bool fits = q.multiplier > 0 && q.multiplier <= kMaxIntegerMultiplier;
@@ -192,9 +193,9 @@ ValueId IntegerForm::requantized(int n, const QuantizedValue& x, const QuantPara
   const auto at = tables_.find(x.q);
   std::vector<int8_t> table;
   for (const int8_t q : at != tables_.end() ? at->second.table : all_int8()) {
-    const float number = static_cast<float>(q - x.params.zero) * static_cast<float>(x.params.scale);
-    table.push_back(
-        static_cast<int8_t>(QuantParams{y.type, 1, y.zero}.quantize(number / static_cast<float>(y.scale))));
+    const float number = static_cast<float>(q - x.params.zero_point) * static_cast<float>(x.params.scale);
+    table.push_back(static_cast<int8_t>(
+        QuantParams{y.type, 1, y.zero_point}.quantize(number / static_cast<float>(y.scale))));
   }
   return look_up(n, at != tables_.end() ? at->second.root : x.q, table);
 }

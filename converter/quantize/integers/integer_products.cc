@@ -84,16 +84,16 @@ bool IntegerForm::product(int n) {
   std::vector<double> bias(channels, 0);
   if (has_bias) bias = e.value(node.inputs[2]).constant->as_doubles();
   std::vector<double> scales = w->scales;
-  const double reach = static_cast<double>(std::max(quant_range(x->params.type).max - x->params.zero,
-                                                    x->params.zero - quant_range(x->params.type).min));
+  const double reach = static_cast<double>(std::max(quant_range(x->params.type).max - x->params.zero_point,
+                                                    x->params.zero_point - quant_range(x->params.type).min));
 
   Integers i;
-  i.x_zero = x->params.zero, i.wide = w->wide ? 1 : 0;
+  i.x_zero = x->params.zero_point, i.wide = w->wide ? 1 : 0;
   QuantParams y;
   y.type = DType::kFloat32;
   if (consumer >= 0) {
     y = params_of(consumer);
-    i.y_zero = y.zero;
+    i.y_zero = y.zero_point;
     i.q_min = p->act_min == -kInfinity ? quant_range(y.type).min : y.quantize(p->act_min);
     i.q_max = p->act_max == kInfinity ? quant_range(y.type).max : y.quantize(p->act_max);
   }
@@ -160,10 +160,10 @@ bool IntegerForm::matrix_product(int n) {
   QMatMulAttrs q{};
   if (consumer >= 0) {
     y = params_of(consumer);
-    q.y_zero = y.zero, q.q_min = quant_range(y.type).min, q.q_max = quant_range(y.type).max;
+    q.y_zero = y.zero_point, q.q_min = quant_range(y.type).min, q.q_max = quant_range(y.type).max;
   }
   q.transpose_a = m->transpose_a, q.transpose_b = m->transpose_b;
-  q.x_zero = a->params.zero, q.b_zero = b->params.zero, q.to = static_cast<int64_t>(y.type);
+  q.x_zero = a->params.zero_point, q.b_zero = b->params.zero_point, q.to = static_cast<int64_t>(y.type);
   q.multiplier = static_cast<float>(a->params.scale * b->params.scale / y.scale);
   if (consumer >= 0 && !is_product_multiplier(q.multiplier)) return false;
   const std::vector<ValueId> inputs = {a->q, b->q};

@@ -108,7 +108,7 @@ WeightRows weights_of(const Graph& g, const Node& node, size_t i) {
 
 double reach_of(const QuantParams& x) {
   const QuantRange range = quant_range(x.type);
-  return static_cast<double>(std::max(range.max - x.zero, x.zero - range.min));
+  return static_cast<double>(std::max(range.max - x.zero_point, x.zero_point - range.min));
 }
 
 // What the kernel adds to the products of W's rows, then of R's.
@@ -128,14 +128,14 @@ std::optional<std::pair<ValueId, QuantParams>> integers_of(const Graph& g, const
   const Node& node = g.nodes[static_cast<size_t>(n)];
   const auto params = quant_params(g, node);
   if (!params || (params->type != DType::kInt8 && params->type != DType::kInt16) ||
-      (params->type == DType::kInt16 && params->zero != 0))
+      (params->type == DType::kInt16 && params->zero_point != 0))
     return std::nullopt;
   return std::pair{node.inputs[0], *params};
 }
 
 OpAttrs integer_layer_attrs(const Node& node, const LayerForm& f, const QuantParams& x) {
   const auto with = [&](auto q) {
-    q.hidden_size = f.hidden, q.direction = f.direction, q.layout = f.layout, q.x_zero = x.zero;
+    q.hidden_size = f.hidden, q.direction = f.direction, q.layout = f.layout, q.x_zero = x.zero_point;
     q.to = static_cast<int64_t>(DType::kFloat32), q.multiplier = kHiddenUnit;
     return q;
   };
@@ -220,7 +220,7 @@ bool gains_on_integers(Cpu cpu, const Graph& g, const Node& node) {
   return int8_cost(cpu, g, node) + cast < float_cost(cpu, g, node);
 }
 
-QuantParams recurrent_grid(const Graph& g, const Node& node, double low, double high) {
+QuantParams recurrent_scale(const Graph& g, const Node& node, double low, double high) {
   // Samples that nothing has seen may reach further, and 16 bits have a step to spare.
   constexpr double kRoom = 2;
   const double most = std::max({std::fabs(low), std::fabs(high), 1e-30});
@@ -229,16 +229,16 @@ QuantParams recurrent_grid(const Graph& g, const Node& node, double low, double 
   return {DType::kInt8, static_cast<float>(most / 127), 0};
 }
 
-void integer_recurrent(Graph& g, const RecurrentGrids& grids) {
-  if (grids.empty()) return;
+void integer_recurrent(Graph& g, const RecurrentScales& scales) {
+  if (scales.empty()) return;
   const Uses uses(g);
   std::vector<Node> old = std::move(g.nodes), nodes;
   g.nodes = old;  // as `uses` lists them
   Builder builder(g);
   builder.set_target(&nodes);
   for (Node& node : old) {
-    const auto grid = grids.find(recurrent_result(node));
-    if (grid == grids.end() || !no_integer_form(g, node).empty()) {
+    const auto input = scales.find(recurrent_result(node));
+    if (input == scales.end() || !no_integer_form(g, node).empty()) {
       nodes.push_back(std::move(node));
       continue;
     }
@@ -250,18 +250,18 @@ void integer_recurrent(Graph& g, const RecurrentGrids& grids) {
       x.reset();
       builder.set_origin({node.name, node.origin});
       QuantizeAttrs quantize{};
-      quantize.to = static_cast<int64_t>(grid->second.type);
+      quantize.to = static_cast<int64_t>(input->second.type);
       std::vector<ValueId> q;
       if (!builder
                .emit(quantize,
-                     {node.inputs[0], g.add_constant(Constant::scalar(DType::kFloat32, grid->second.scale)),
-                      g.add_constant(Constant::scalar_int(grid->second.type, grid->second.zero))},
+                     {node.inputs[0], g.add_constant(Constant::scalar(DType::kFloat32, input->second.scale)),
+                      g.add_constant(Constant::scalar_int(input->second.type, input->second.zero_point))},
                      1, &q)
                .ok())
         throw std::logic_error("the input of a recurrent layer cannot be quantized");
-      inputs = integer_operands(g, node, form, q[0], grid->second);
+      inputs = integer_operands(g, node, form, q[0], input->second);
     }
-    node.attrs = integer_layer_attrs(node, form, x ? x->second : grid->second);
+    node.attrs = integer_layer_attrs(node, form, x ? x->second : input->second);
     node.inputs = std::move(inputs);
     nodes.push_back(std::move(node));
   }

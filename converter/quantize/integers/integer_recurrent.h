@@ -20,14 +20,14 @@ std::string no_integer_form(const Graph& graph, const Node& node);
 // Whether integers take less time there by cost.h's table, the cast of the input included.
 bool gains_on_integers(Cpu cpu, const Graph& graph, const Node& node);
 
-// The grid of a layer's input, seen between these numbers: int16, or int8 where sums of int16 may not fit 32
+// The scale of a layer's input, seen between these numbers: int16, or int8 where sums of int16 may not fit 32
 // bits.
-QuantParams recurrent_grid(const Graph& graph, const Node& node, double low, double high);
+QuantParams recurrent_scale(const Graph& graph, const Node& node, double low, double high);
 
-// By a layer's first result: the grid of what it reads.
-using RecurrentGrids = std::map<ValueId, QuantParams>;
+// By a layer's first result: the scale of what it reads.
+using RecurrentScales = std::map<ValueId, QuantParams>;
 
 // These layers compute on integers. Where the input is known by its integers already, these are read.
-void integer_recurrent(Graph& graph, const RecurrentGrids& grids);
+void integer_recurrent(Graph& graph, const RecurrentScales& scales);
 
 }  // namespace sinter::convert

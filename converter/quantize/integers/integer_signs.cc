@@ -56,7 +56,7 @@ bool IntegerForm::make_signed(int n) {
   const Node node = e.node(n);
   const auto params = quant_params(e.graph(), node);
   if (!params || params->type != DType::kUint8) return false;
-  const ValueId zero = e.constant(Constant::scalar_int(DType::kInt8, params->zero - kMove));
+  const ValueId zero = e.constant(Constant::scalar_int(DType::kInt8, params->zero_point - kMove));
   const ValueId scale = e.constant(Constant::scalar(DType::kFloat32, params->scale));
   if (node.as<DequantizeAttrs>() != nullptr) {
     const ValueId q = signed_integers(n, node.inputs[0]);

@@ -23,44 +23,44 @@ std::pair<ValueId, double> scaled(const Graph& g, const Node& node) {
 
 }  // namespace
 
-Grids::Grids(const Graph& graph, const std::vector<Role>& roles, const std::set<ValueId>& wanted,
-             const std::map<ValueId, QuantParams>& observed)
+ValueScales::ValueScales(const Graph& graph, const std::vector<Role>& roles, const std::set<ValueId>& wanted,
+                         const std::map<ValueId, QuantParams>& observed)
     : g_(graph), roles_(roles), wanted_(wanted), observed_(observed) {
   settle();
   tie();
   settle();
 }
 
-void Grids::observe(ValueId id) {
+void ValueScales::observe(ValueId id) {
   const auto at = observed_.find(id);
-  if (at != observed_.end() && wanted_.contains(id)) grids_[id] = at->second;
+  if (at != observed_.end() && wanted_.contains(id)) scales_[id] = at->second;
 }
 
-void Grids::settle() {
-  grids_.clear();
+void ValueScales::settle() {
+  scales_.clear();
   for (const ValueId id : g_.inputs) observe(id);
   for (size_t n = 0; n < g_.nodes.size(); ++n) {
     const Node& node = g_.nodes[n];
     for (const ValueId id : node.outputs) observe(id);
     if (!integer(static_cast<int>(n))) continue;
     const ValueId y = node.outputs[0];
-    if (keeps_grid(g_, node)) {
-      grids_.erase(y);
-      if (const QuantParams* x = find(node.inputs[0])) grids_[y] = *x;
+    if (keeps_scale(g_, node)) {
+      scales_.erase(y);
+      if (const QuantParams* x = find(node.inputs[0])) scales_[y] = *x;
       continue;
     }
     const QuantParams* own = find(y);
     if (own == nullptr) continue;
     if (node.as<SoftmaxAttrs>() != nullptr && own->type == DType::kInt8) {
-      grids_[y] = kProbability;
+      scales_[y] = kProbability;
     } else if (const auto [from, factor] = scaled(g_, node); from != kAbsent) {
       if (const QuantParams* x = find(from); x != nullptr && x->type == own->type)
-        grids_[y] = {x->type, static_cast<double>(static_cast<float>(x->scale * factor)), x->zero};
+        scales_[y] = {x->type, static_cast<double>(static_cast<float>(x->scale * factor)), x->zero_point};
     }
   }
 }
 
-void Grids::tie() {
+void ValueScales::tie() {
   const Uses uses(g_);
   for (size_t n = g_.nodes.size(); n-- > 0;) {
     const Node& node = g_.nodes[n];
@@ -70,14 +70,14 @@ void Grids::tie() {
     for (ValueId id : node.inputs) {
       const auto maker = [&] { return uses.producer[static_cast<size_t>(id)]; };
       while (uses.single_reader(id) && integer(maker()) &&
-             keeps_grid(g_, g_.nodes[static_cast<size_t>(maker())]))
+             keeps_scale(g_, g_.nodes[static_cast<size_t>(maker())]))
         id = g_.nodes[static_cast<size_t>(maker())].inputs[0];
       if (!uses.single_reader(id) || !integer(maker()) ||
           g_.nodes[static_cast<size_t>(maker())].as<SoftmaxAttrs>() != nullptr)
         continue;
       const QuantParams* x = find(id);
       if (x != nullptr && x->type == y->type && x->scale <= y->scale && x->scale >= kAlike * y->scale)
-        observed_[id] = grids_[id] = *y;
+        observed_[id] = scales_[id] = *y;
     }
   }
 }

@@ -9,18 +9,18 @@
 
 namespace sinter::convert {
 
-// The grids of all values that are rounded and of what is moved from them.
+// The scales of all values that are rounded and of what is moved from them.
 //   moved           that of what is moved
 //   softmax         256 steps from 0 to 1
 //   c * x, c > 0    x's, scaled: the integers stay what they are
 //   joined          values with nearly the steps of the whole take these
-class Grids {
+class ValueScales {
  public:
-  Grids(const Graph& graph, const std::vector<Role>& roles, const std::set<ValueId>& wanted,
-        const std::map<ValueId, QuantParams>& observed);
+  ValueScales(const Graph& graph, const std::vector<Role>& roles, const std::set<ValueId>& wanted,
+              const std::map<ValueId, QuantParams>& observed);
   const QuantParams* find(ValueId id) const {
-    const auto at = grids_.find(id);
-    return at == grids_.end() ? nullptr : &at->second;
+    const auto at = scales_.find(id);
+    return at == scales_.end() ? nullptr : &at->second;
   }
 
  private:
@@ -32,7 +32,7 @@ class Grids {
   const Graph& g_;
   const std::vector<Role>& roles_;
   const std::set<ValueId>& wanted_;
-  std::map<ValueId, QuantParams> observed_, grids_;
+  std::map<ValueId, QuantParams> observed_, scales_;
 };
 
 }  // namespace sinter::convert

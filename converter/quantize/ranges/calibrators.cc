@@ -50,19 +50,19 @@ double mean_of_squares(double a, double b) { return (a * a + a * b + b * b) / 3;
 
 }  // namespace
 
-Grid grid_of(const Range& range, const Levels& levels) {
-  Grid g;
+QuantScale scale_of(const Range& range, const Levels& levels) {
+  QuantScale g;
   const double steps = static_cast<double>(levels.count - 1);
   if (levels.symmetric) {
-    g.zero = (levels.count - 1) / 2;
+    g.zero_point = (levels.count - 1) / 2;
     const double reach = std::max(-range.low, range.high);
-    if (reach > 0) g.scale = reach / static_cast<double>(g.zero);
+    if (reach > 0) g.scale = reach / static_cast<double>(g.zero_point);
   } else if (range.high > range.low) {
     g.scale = (range.high - range.low) / steps;
-    g.zero = static_cast<int64_t>(std::clamp(std::nearbyint(-range.low / g.scale), 0.0, steps));
+    g.zero_point = static_cast<int64_t>(std::clamp(std::nearbyint(-range.low / g.scale), 0.0, steps));
   }
-  g.low = -static_cast<double>(g.zero) * g.scale;
-  g.high = static_cast<double>(levels.count - 1 - g.zero) * g.scale;
+  g.low = -static_cast<double>(g.zero_point) * g.scale;
+  g.high = static_cast<double>(levels.count - 1 - g.zero_point) * g.scale;
   return g;
 }
 
@@ -77,7 +77,7 @@ namespace {
 RangeError error_of(const Histogram& histogram, const Range& range, const Levels& levels) {
   RangeError e;
   if (histogram.total == 0) return e;
-  const Grid g = grid_of(range, levels);
+  const QuantScale g = scale_of(range, levels);
   RoundingIntegrals rounding;
   // The outermost values take what rounds to them, and clipping is measured from them.
   for (const Histogram::Bin& bin : histogram.bins) {

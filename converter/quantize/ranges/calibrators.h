@@ -27,12 +27,12 @@ struct Range {
 };
 
 // x is stored as round(x / scale) + zero, in 0 .. levels.count - 1.
-struct Grid {
+struct QuantScale {
   double scale = 1;
-  int64_t zero = 0;
+  int64_t zero_point = 0;
   double low = 0, high = 0;  // the smallest and the largest value that has an integer
 };
-Grid grid_of(const Range& range, const Levels& levels);
+QuantScale scale_of(const Range& range, const Levels& levels);
 
 // Mean square errors, and of the values themselves.
 struct RangeError {

@@ -55,7 +55,7 @@ std::optional<QuantParams> quant_params(const Graph& graph, const Node& node) {
   if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
     const ConstantPtr zero = single(2);
     if (!zero) return std::nullopt;
-    p.zero = zero->as_int64s()[0];
+    p.zero_point = zero->as_int64s()[0];
   }
   return p;
 }

@@ -10,7 +10,7 @@ namespace sinter::convert {
 struct QuantParams {
   DType type = DType::kNone;  // of q
   double scale = 1;           // a float32 number
-  int64_t zero = 0;
+  int64_t zero_point = 0;
   bool operator==(const QuantParams&) const = default;
 
   // The q of a number: rounded half to even, saturated.

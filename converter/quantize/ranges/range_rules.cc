@@ -7,11 +7,11 @@ constexpr int64_t kInt8Lowest = -128;
 
 QuantParams params_of(const Range& range, DType type) {
   if (type == DType::kInt16) {
-    const Grid grid = grid_of(range, kInt16Levels);
-    return {type, static_cast<double>(static_cast<float>(grid.scale)), 0};
+    const QuantScale s = scale_of(range, kInt16Levels);
+    return {type, static_cast<double>(static_cast<float>(s.scale)), 0};
   }
-  const Grid grid = grid_of(range, kInt8Levels);
-  return {DType::kInt8, static_cast<double>(static_cast<float>(grid.scale)), grid.zero + kInt8Lowest};
+  const QuantScale s = scale_of(range, kInt8Levels);
+  return {DType::kInt8, static_cast<double>(static_cast<float>(s.scale)), s.zero_point + kInt8Lowest};
 }
 
 }  // namespace

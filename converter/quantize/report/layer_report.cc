@@ -39,14 +39,14 @@ std::vector<Pair> pairs_of(const Graph& exact, const Graph& rounded) {
       bool rescaled = false;
       const std::string name = exact_name(v.name, &rescaled);
       const auto at = by_name.find(name);
-      const bool integers = v.unit > 0 && quant_range(v.dtype).max != 0;
+      const bool integers = v.scale > 0 && quant_range(v.dtype).max != 0;
       if (name.empty() || at == by_name.end() || (!integers && v.dtype != DType::kFloat32)) continue;
       const Value& x = exact.value(at->second);
       bytes += sizeof(float) * static_cast<uint64_t>(element_count(x.dims));
       if (x.dims != v.dims || x.order != v.order || !x.extents.empty() || bytes > kMostCopied) continue;
       Pair pair;
       pair.rounded = id, pair.exact = at->second, pair.node = &node;
-      if (integers) pair.params = QuantParams{v.dtype, v.unit, v.zero};
+      if (integers) pair.params = QuantParams{v.dtype, v.scale, v.zero_point};
       pair.rescaled = rescaled;
       pair.moved = selected_operands(node) > 0;
       pair.shown = seen.insert(name).second || node.as<DequantizeAttrs>() == nullptr;
@@ -153,8 +153,8 @@ std::vector<LayerReport> report_layers(const Graph& exact, const Graph& rounded,
     double low = static_cast<double>(seen.all.min), high = static_cast<double>(seen.all.max);
     if (p.params) {
       const QuantRange range = quant_range(p.params->type);
-      r.low = static_cast<double>(range.min - p.params->zero) * p.params->scale;
-      r.high = static_cast<double>(range.max - p.params->zero) * p.params->scale;
+      r.low = static_cast<double>(range.min - p.params->zero_point) * p.params->scale;
+      r.high = static_cast<double>(range.max - p.params->zero_point) * p.params->scale;
       low = std::min(low, r.low), high = std::max(high, r.high);
     }
     r.bins = linear_bins(seen.histogram, low, high, kReportBins);
@@ -177,7 +177,7 @@ nlohmann::json to_json(const LayerReport& r) {
                       {"cause", cause_of(n)}};
   if (n.rescaled) json["rescaled"] = true;
   if (n.params) {
-    json["scale"] = n.params->scale, json["zero_point"] = n.params->zero;
+    json["scale"] = n.params->scale, json["zero_point"] = n.params->zero_point;
     json["levels"] = n.levels(), json["levels_used"] = n.levels_used();
     json["clipped"] = n.clipped_share();
     json["chosen_low"] = r.low, json["chosen_high"] = r.high;

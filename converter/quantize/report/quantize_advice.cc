@@ -28,7 +28,7 @@ void Quantizer::advise(const Graph& rounded) {
   if (worst_of(summary_.outputs) >= summary_.wanted_db) return;
   const Graph& graph = plan_.graph;
   const std::vector<Role> roles = assign_roles(graph, plan_.left);
-  const std::vector<ValueId> grids = values_with_grids(graph, roles);
+  const std::vector<ValueId> scales = scaled_values(graph, roles);
   const Uses uses(graph);
   const std::vector<Sample> samples = judging().samples(Part::kAll);
   SampleList list(samples);
@@ -46,7 +46,7 @@ void Quantizer::advise(const Graph& rounded) {
       low.loudest = {node == nullptr ? "" : node->name, node == nullptr ? "input" : op_info(node->op())->name,
                      weights ? "" : exact_name(graph.value(id).name), db, weights};
     };
-    for (const ValueId id : grids) {
+    for (const ValueId id : scales) {
       const auto at = sensitivity_.values.find(id);
       // What has 16 bits by now is not heard.
       if (at != sensitivity_.values.end() && !plan_.wide.contains(id)) weigh(id, at->second, false);

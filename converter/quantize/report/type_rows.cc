@@ -48,22 +48,22 @@ class Rows {
 
   void value(const Node& node, const Value& v) {
     const QuantRange range = quant_range(v.dtype);
-    if (!(v.unit > 0) || range.max == 0 || had(v)) return;
-    const auto number = [&](int64_t q) { return static_cast<double>(q - v.zero) * v.unit; };
+    if (!(v.scale > 0) || range.max == 0 || had(v)) return;
+    const auto number = [&](int64_t q) { return static_cast<double>(q - v.zero_point) * v.scale; };
     bool rescaled = false;
     std::string name = exact_name(v.name, &rescaled);
     file(node, std::move(name), v.dtype, TypeRule::kQuantizeValues,
          fmt::format("{:.5g} to {:.5g} in {} steps, chosen from {} samples{}", number(range.min),
                      number(range.max), range.max - range.min, samples_,
                      rescaled ? "; channels are held with factors of their own" : ""),
-         TypeEffect::kQuantized, v.unit, v.unit, v.zero);
+         TypeEffect::kQuantized, v.scale, v.scale, v.zero_point);
   }
 
   // What is joined with integers, padded with, looked up.
   void constant(const Node& node, const Value& v) {
     if (!is_integer(v.dtype) || !floats_.contains(v.name) || v.name.empty()) return;
     file(node, v.name, v.dtype, TypeRule::kQuantizeConstants, "an operand of an operation on integers",
-         TypeEffect::kRetyped, v.unit, v.unit, v.zero);
+         TypeEffect::kRetyped, v.scale, v.scale, v.zero_point);
   }
 
   void weights(const Node& node) {
@@ -71,7 +71,7 @@ class Rows {
     const auto before = products_.find(node.name);
     if (before == products_.end() || value_of(1).dtype != DType::kInt8) return;
     const Value &x = value_of(0), &y = graph_.value(node.outputs[0]);
-    const double factor = x.unit > 0 ? (y.dtype == DType::kFloat32 ? 1 : y.unit) / x.unit : 0;
+    const double factor = x.scale > 0 ? (y.dtype == DType::kFloat32 ? 1 : y.scale) / x.scale : 0;
     double least = 0, most = 0;
     const std::vector<double> multipliers = value_of(3).constant->as_doubles();
     for (const double m : multipliers) {
@@ -86,7 +86,7 @@ class Rows {
     const std::string& own = exact_.value(inputs[2]).name;
     file(node, own.empty() ? value_of(2).name : own, value_of(2).dtype, TypeRule::kQuantizeBias,
          "added to sums of integers: a step is the operand's times the weights'", TypeEffect::kRetyped,
-         least * x.unit, most * x.unit);
+         least * x.scale, most * x.scale);
   }
 
   const Graph &exact_, &graph_;

@@ -96,7 +96,7 @@ class Leaving {
         noise.outputs[i] = std::max(0.0, noise.outputs[i] - at->second.outputs[i]);
     }
     if (plan_.wide.empty() && also < 0) return noise;
-    for (const ValueId id : values_with_grids(graph_, roles))
+    for (const ValueId id : scaled_values(graph_, roles))
       if ((id == also || plan_.wide.contains(id)) && sensitivity_.values.contains(id)) finer(id);
     return noise;
   }
@@ -146,7 +146,7 @@ class Leaving {
   }
   std::vector<Action> actions() const {
     std::vector<std::pair<double, Action>> list;
-    for (const ValueId id : values_with_grids(graph_, roles_)) {
+    for (const ValueId id : scaled_values(graph_, roles_)) {
       const auto at = sensitivity_.values.find(id);
       if (at == sensitivity_.values.end()) continue;
       std::set<int> nodes;

@@ -100,7 +100,7 @@ bool has_numbers(DType t) {
 void read_numbers(const TensorView& v, const std::optional<QuantParams>& p, std::vector<double>* out) {
   out->resize(static_cast<size_t>(v.size()));
   const double scale = integers_of(v, p) ? p->scale : 1;
-  const double zero = integers_of(v, p) ? static_cast<double>(p->zero) : 0;
+  const double zero = integers_of(v, p) ? static_cast<double>(p->zero_point) : 0;
   with_type(v.dtype, [&](auto type) {
     each_element(v, [&](const std::byte* at, int64_t i) {
       decltype(type) item;
@@ -252,8 +252,8 @@ void NoiseMeter::sum(const A* exact, const B* rounded, int64_t count, double sca
   if (noise_.params && !rescaled) {
     const QuantParams& p = *noise_.params;
     const QuantRange range = quant_range(p.type);
-    least = (static_cast<double>(range.min - p.zero) - 0.5) * p.scale;
-    most = (static_cast<double>(range.max - p.zero) + 0.5) * p.scale;
+    least = (static_cast<double>(range.min - p.zero_point) - 0.5) * p.scale;
+    most = (static_cast<double>(range.max - p.zero_point) + 0.5) * p.scale;
   }
   const auto channels = static_cast<int64_t>(std::max<size_t>(noise_.channels.size(), 1));
   NoiseSums* const sums = noise_.channels.empty() ? &noise_.all : noise_.channels.data();
@@ -309,7 +309,7 @@ void NoiseMeter::add(const TensorView& exact, const TensorView& rounded) {
   };
   const bool integers = noise_.params && rounded.dtype == noise_.params->type;
   const double scale = integers ? noise_.params->scale : 1;
-  const double zero = integers ? static_cast<double>(noise_.params->zero) : 0;
+  const double zero = integers ? static_cast<double>(noise_.params->zero_point) : 0;
   with(exact, [&](const auto* x) { with(rounded, [&](const auto* y) { sum(x, y, count, scale, zero); }); });
 }
 

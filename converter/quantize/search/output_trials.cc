@@ -275,8 +275,8 @@ Trials::Probe::Halves Trials::Probe::round(ValueId value, const QuantParams& par
   const ValueId watched[] = {value};
   runner_.watch(watched);
   const QuantRange range = quant_range(params.type);
-  const auto low = static_cast<float>(range.min - params.zero),
-             high = static_cast<float>(range.max - params.zero);
+  const auto low = static_cast<float>(range.min - params.zero_point),
+             high = static_cast<float>(range.max - params.zero_point);
   const auto scale = static_cast<float>(params.scale);
   // Later steps read the rounded numbers.
   const auto round = [&](ValueId, const TensorView& view) {

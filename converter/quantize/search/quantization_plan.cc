@@ -87,11 +87,11 @@ IntegerGraph build(const QuantizationPlan& plan) {
   for (const auto& [id, wide] : plan.wide) params[id] = wide.params;
   result.rounded = place_quantizers(result.graph, roles, params);
   if (plan.correct) plan.correct(result.graph, plan.graph);
-  RecurrentGrids grids = plan.recurrent;
-  std::erase_if(grids, [&](const auto& grid) { return plan.left.contains(grid.first); });
-  integer_recurrent(result.graph, grids);
+  RecurrentScales scales = plan.recurrent;
+  std::erase_if(scales, [&](const auto& entry) { return plan.left.contains(entry.first); });
+  integer_recurrent(result.graph, scales);
   for (LayerFate& layer : result.layers)
-    if (grids.contains(layer.output)) layer.integer = true, layer.left = {};
+    if (scales.contains(layer.output)) layer.integer = true, layer.left = {};
   // Other recurrent layers compute in float, with weights that the file holds in 8 bits.
   WeightOnlyOptions recurrent;
   recurrent.recurrent_only = true;

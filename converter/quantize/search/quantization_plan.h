@@ -10,7 +10,7 @@
 
 namespace sinter::convert {
 
-// Weights that are on an integer grid already, and the bias that goes with them.
+// Weights that are multiples of their scale already, and the bias that goes with them.
 struct RoundedWeights {
   ConstantPtr weights, bias;  // bias: null if there is none
 };
@@ -28,7 +28,7 @@ struct QuantizationPlan {
   Graph graph;                            // float; what a technique rewrites
   std::map<ValueId, QuantParams> params;  // of every value that may be rounded
   std::map<ValueId, WideValue> wide;      // instead of these
-  RecurrentGrids recurrent;               // recurrent layers on integers, unless they are left
+  RecurrentScales recurrent;              // recurrent layers on integers, unless they are left
   LeftMap left;                           // operations that are kept float
   // Of products, by what they compute: instead of the graph's own wherever they run on integers.
   std::map<ValueId, RoundedWeights> weights;

@@ -6,11 +6,11 @@
 namespace sinter::convert {
 namespace {
 
-constexpr double kBudget = 1.5e9;      // for the grids, in run_cost's unit
+constexpr double kBudget = 1.5e9;      // for the scales, in run_cost's unit
 constexpr double kWeightBudget = 1e9;  // for the weights
 constexpr double kBuild = 3e6;         // what making a runner costs, and for each byte of weights:
 constexpr double kBuildByte = 2;
-constexpr double kWorth = 0.8;   // another grid than the first must have less than this share of its noise
+constexpr double kWorth = 0.8;   // another scale than the first must have less than this share of its noise
 constexpr double kMinor = 0.05;  // weights below this share of all noise are not distinguished
 
 double total(const Noise& noise) { return std::accumulate(noise.outputs.begin(), noise.outputs.end(), 0.0); }
@@ -46,9 +46,9 @@ double run_cost(const Graph& g) {
   return sum;
 }
 
-std::map<ValueId, size_t> choose_grids(const Trials& trials, Part part, const Graph& graph,
-                                       const std::map<ValueId, std::vector<QuantParams>>& candidates,
-                                       Sensitivity* sensitivity, const Step& step) {
+std::map<ValueId, size_t> choose_scales(const Trials& trials, Part part, const Graph& graph,
+                                        const std::map<ValueId, std::vector<QuantParams>>& candidates,
+                                        Sensitivity* sensitivity, const Step& step) {
   Trials::Probe probe(trials, graph);
   size_t attempts = 0, values = 0;
   for (const auto& [id, list] : candidates) attempts += list.size(), ++values;
@@ -68,7 +68,7 @@ std::map<ValueId, size_t> choose_grids(const Trials& trials, Part part, const Gr
       tried.push_back(probe.round(id, list[c], samples, part));
       if (step) step(++done, all);
     }
-    // Both halves of the samples must agree that another grid is better.
+    // Both halves of the samples must agree that another scale is better.
     size_t taken = 0;
     double least = kWorth;
     for (size_t c = 1; c < tried.size(); ++c) {
@@ -125,7 +125,7 @@ void measure_weights(const Trials& trials, const Graph& graph, const std::vector
 
 Noise predict(const Sensitivity& sensitivity, const Graph& graph, const std::vector<Role>& roles) {
   Noise sum;
-  for (const ValueId id : values_with_grids(graph, roles))
+  for (const ValueId id : scaled_values(graph, roles))
     if (const auto at = sensitivity.values.find(id); at != sensitivity.values.end()) sum += at->second;
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     if (roles[n] != Role::kInteger) continue;

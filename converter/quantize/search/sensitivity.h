@@ -18,7 +18,7 @@ double run_cost(const Graph& graph);
 double run_cost(const Graph& graph, const Node& node);
 
 struct Sensitivity {
-  std::map<ValueId, Noise> values;   // each rounded to its grid
+  std::map<ValueId, Noise> values;   // each rounded to its scale
   std::map<ValueId, Noise> weights;  // by the layer's output
   size_t samples = 0;                // that were run
 };
@@ -27,9 +27,9 @@ using Step = std::function<void(int64_t done, int64_t total)>;
 
 // For every value the number of the candidate (its first one is preferred) that adds the smallest noise to
 // the outputs on samples of `part`: those that the candidates were not made from.
-std::map<ValueId, size_t> choose_grids(const Trials& trials, Part part, const Graph& graph,
-                                       const std::map<ValueId, std::vector<QuantParams>>& candidates,
-                                       Sensitivity* sensitivity, const Step& step = {});
+std::map<ValueId, size_t> choose_scales(const Trials& trials, Part part, const Graph& graph,
+                                        const std::map<ValueId, std::vector<QuantParams>>& candidates,
+                                        Sensitivity* sensitivity, const Step& step = {});
 
 // Of the operations that `roles` computes on integers.
 void measure_weights(const Trials& trials, const Graph& graph, const std::vector<Role>& roles,

@@ -1,5 +1,6 @@
-// Weights on their integer grid in the float graph, chosen for what the product gives rather than weight by
-// weight. place_quantizers leaves weights alone that are on a grid of at most 127 steps a side already.
+// Weights rounded to multiples of their scale in the float graph, chosen for what the product gives rather
+// than weight by weight. place_quantizers leaves weights alone that are on a scale of at most 127 steps a
+// side already.
 #pragma once
 
 #include <cstdint>
