@@ -312,7 +312,7 @@ Arrays HostSession::outputs() const {
     SliceAttrs cut;
     bool cuts = false;
     for (int axis = 0; axis < view.rank; ++axis) {
-      const int64_t used = session_.output_extent(i, axis);
+      const int64_t used = session_.output_length(i, axis);
       cuts |= used != view.dims[axis];
       cut.starts.push(0), cut.steps.push(1), cut.sizes.push(used);
     }

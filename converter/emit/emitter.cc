@@ -141,15 +141,15 @@ class ModelWriter {
   Offset<fb::Value> value(FlatBufferBuilder& b, const Graph& graph, ValueId id, bool prepared) {
     const Value& v = graph.value(id);
     const auto dims = b.CreateVector(v.dims);
-    std::vector<fb::Extent> extents;
-    for (const auto& [axis, count] : v.extents) extents.emplace_back(axis, count);
-    const auto extent_list = extents.empty() ? 0 : b.CreateVectorOfStructs(extents);
+    std::vector<fb::BoundedDim> bounded;
+    for (const auto& [axis, count] : v.bounded_dims) bounded.emplace_back(axis, count);
+    const auto bounded_dims = bounded.empty() ? 0 : b.CreateVectorOfStructs(bounded);
     const fb::ValueKind kind = prepared             ? fb::ValueKind::Prepared
                                : v.constant         ? fb::ValueKind::Constant
                                : graph.is_input(id) ? fb::ValueKind::Input
                                                     : fb::ValueKind::Temporary;
     const int32_t constant = v.constant && !prepared ? pool_.add(v.constant) : -1;
-    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, extent_list,
+    return fb::CreateValue(b, static_cast<uint8_t>(v.dtype), dims, kind, constant, -1, -1, bounded_dims,
                            names_.add(v.name, {}, v.order), static_cast<float>(v.scale),
                            static_cast<int32_t>(v.zero_point));
   }

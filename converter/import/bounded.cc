@@ -27,7 +27,9 @@ ConstantPtr fill_constant(DType t, double number) {
 
 Bounded::Bounded(NodeLowering& n) : n_(n), lengths_(n.parent().lengths()) {}
 
-bool Bounded::is_bounded(ValueId v) const { return v >= 0 && !n_.parent().graph().value(v).extents.empty(); }
+bool Bounded::is_bounded(ValueId v) const {
+  return v >= 0 && !n_.parent().graph().value(v).bounded_dims.empty();
+}
 
 ValueId Bounded::emit(OpAttrs attrs, std::vector<ValueId> inputs) {
   return n_.emit_padded(std::move(attrs), std::move(inputs), {true})[0];
@@ -45,7 +47,7 @@ Dims Bounded::maxima(const std::vector<LengthId>& all) {
 
 ValueId Bounded::with_lengths(ValueId v, std::vector<LengthId> all) {
   if (v < 0) return v;
-  std::vector<std::pair<int, ValueId>> extents;
+  std::vector<BoundedDim> bounded;
   if (n_.dims(v).size() != all.size())
     return n_.refuse("its result of {} has lengths for {} axes", to_string(n_.dims(v)), all.size()), kUnknown;
   for (size_t i = 0; i < all.size() && v >= 0; ++i) {
@@ -53,14 +55,14 @@ ValueId Bounded::with_lengths(ValueId v, std::vector<LengthId> all) {
     const int64_t dim = n_.dims(v)[i], high = std::max<int64_t>(lengths_.high(all[i]), 0);
     if (high < dim) v = cut(v, axis, high);
     if (high > dim) all[i] = lengths_.min(all[i], lengths_.constant(dim));
-    if (!lengths_.known(all[i])) extents.emplace_back(static_cast<int>(i), lengths_.value(all[i]));
+    if (!lengths_.known(all[i])) bounded.push_back({static_cast<int>(i), lengths_.value(all[i])});
   }
   if (v < 0) return v;
-  n_.parent().graph().value(v).extents = extents;
+  n_.parent().graph().value(v).bounded_dims = bounded;
   // No constant is bounded: its elements would count as known.
-  if (extents.empty() || !n_.constant(v)) return v;
+  if (bounded.empty() || !n_.constant(v)) return v;
   const ValueId zeroed = filled(v, 0);
-  if (zeroed >= 0) n_.parent().graph().value(zeroed).extents = extents;
+  if (zeroed >= 0) n_.parent().graph().value(zeroed).bounded_dims = bounded;
   return zeroed;
 }
 
@@ -84,7 +86,7 @@ ValueId Bounded::filled(ValueId v, const std::vector<int64_t>& axes, double numb
   if (mask == kAbsent) return v;
   const ValueId number_value = n_.add_constant(fill_constant(n_.dtype(v), number));
   const ValueId result = emit(WhereAttrs{}, {mask, v, number_value});
-  if (result >= 0) n_.parent().graph().value(result).extents = n_.parent().graph().value(v).extents;
+  if (result >= 0) n_.parent().graph().value(result).bounded_dims = n_.parent().graph().value(v).bounded_dims;
   return result;
 }
 
@@ -138,7 +140,7 @@ ValueId Bounded::section(ValueId v, int64_t axis, LengthId start, int64_t step, 
 
 ValueId Bounded::indices(ValueId v, LengthId length, int64_t dim, int64_t invalid) {
   const auto known = lengths_.known(length);
-  const auto extents = n_.parent().graph().value(v).extents;
+  const auto bounded = n_.parent().graph().value(v).bounded_dims;
   if (!known || *known != dim) {
     v = n_.cast(v, DType::kInt64);
     const ValueId zero = n_.add_constant(Constant::scalar_int(DType::kInt64, 0)),
@@ -150,8 +152,8 @@ ValueId Bounded::indices(ValueId v, LengthId length, int64_t dim, int64_t invali
                                   emit(comparing(CompareFn::kGreaterOrEqual), {v, count})});
     v = emit(WhereAttrs{}, {outside, n_.add_constant(Constant::scalar_int(DType::kInt64, invalid)), v});
   }
-  if (v < 0 || extents.empty()) return v;
-  n_.parent().graph().value(v).extents = extents;
+  if (v < 0 || bounded.empty()) return v;
+  n_.parent().graph().value(v).bounded_dims = bounded;
   return filled(v, 0);
 }
 

@@ -70,9 +70,9 @@ std::optional<LengthId> Bounded::with_maximum(LengthId length) {
 ValueId Bounded::fixed(ValueId v, std::optional<int64_t> only) {
   if (v < 0) return v;
   const Value value = n_.parent().graph().value(v);
-  if (const ValueId form = lengths_.fixed_form(v); form >= 0 && value.extents.size() == 1)
-    return !only || *only == value.extents[0].first ? form : v;
-  for (const auto& [axis, count] : value.extents) {
+  if (const ValueId form = lengths_.fixed_form(v); form >= 0 && value.bounded_dims.size() == 1)
+    return !only || *only == value.bounded_dims[0].axis ? form : v;
+  for (const auto& [axis, count] : value.bounded_dims) {
     if (only && axis != *only) continue;
     const LengthId length = lengths_.of_axis(v, axis);
     const auto size = lengths_.expected(length);

@@ -116,8 +116,8 @@ class BoundedEmitter : private BoundedOperands {
   ValueId tuples(ValueId v, int64_t first, const LengthList& data, const Dims dims) {
     const auto count = n_.dims(v).back();
     const auto axis = static_cast<int64_t>(n_.dims(v).size()) - 1;
-    const auto extents = n_.parent().graph().value(v).extents;
-    bool any = !extents.empty();
+    const auto bounded = n_.parent().graph().value(v).bounded_dims;
+    bool any = !bounded.empty();
     for (int64_t k = 0; k < count; ++k) any |= !lengths_.known(data[static_cast<size_t>(first + k)]);
     if (!any) return v;
     Ids parts;
@@ -153,7 +153,7 @@ class BoundedEmitter : private BoundedOperands {
   // `indices` with those of padding replaced by `number`.
   ValueId aside(ValueId indices, ValueId like, int64_t number) {
     if (indices < 0) return indices;
-    n_.parent().graph().value(indices).extents = n_.parent().graph().value(like).extents;
+    n_.parent().graph().value(indices).bounded_dims = n_.parent().graph().value(like).bounded_dims;
     return b_.filled(indices, static_cast<double>(number));
   }
   void one_length_for_updates(size_t axes) {

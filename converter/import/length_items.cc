@@ -62,7 +62,7 @@ std::optional<std::vector<LengthId>> Lengths::items(ValueId v) {
   if (v < 0) return std::nullopt;
   if (const auto it = items_.find(v); it != items_.end()) return it->second;
   const Value& value = owner_.graph().value(v);
-  if (!followed(value.dtype) || !value.extents.empty() || element_count(value.dims) > kMostItems)
+  if (!followed(value.dtype) || !value.bounded_dims.empty() || element_count(value.dims) > kMostItems)
     return std::nullopt;
   std::optional<std::vector<LengthId>> all;
   if (value.constant) {

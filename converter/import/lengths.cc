@@ -247,7 +247,7 @@ ValueId Lengths::vector(const std::vector<LengthId>& lengths) {
 
 LengthId Lengths::of_axis(ValueId v, int64_t axis) {
   const Value& value = owner_.graph().value(v);
-  for (const auto& [at, count] : value.extents)
+  for (const auto& [at, count] : value.bounded_dims)
     if (at == axis) {
       const auto it = items_.find(count);
       return it != items_.end() ? it->second[0] : symbol(count, {0, value.dims[static_cast<size_t>(axis)]});

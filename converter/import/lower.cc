@@ -81,11 +81,11 @@ ValueId GraphLowering::capture(ValueId outside, const std::string& name) {
   graph_.inputs.push_back(inside);
   captures_.push_back(outside);
   Lengths& outer = outer_->lengths();
-  for (const auto& [axis, count] : std::vector(value.extents)) {
+  for (const auto& [axis, count] : std::vector(value.bounded_dims)) {
     const ValueId own = capture(count, {});
     const LengthId length = outer.of_axis(outside, axis), symbol = lengths_.symbol(own, outer.range(length));
     if (const auto size = outer.expected(length)) lengths_.expect_size(symbol, *size);
-    graph_.value(inside).extents.emplace_back(axis, own);
+    graph_.value(inside).bounded_dims.push_back({axis, own});
   }
   return inside;
 }
@@ -219,7 +219,7 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
         "keep it in a type that its values can be cast to");
     return kUnknown;
   }
-  graph_.value(cast[0]).extents = graph_.value(value).extents;
+  graph_.value(cast[0]).bounded_dims = graph_.value(value).bounded_dims;
   ledger().add({name,
                 "",
                 "",
@@ -274,10 +274,10 @@ void GraphLowering::lower_node(const ImportedNode& given) {
                                    node.op_type);
   for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !misplaced; ++i) {
     ValueId& v = lowering.inputs_[i];
-    if (v < 0 || graph_.value(v).extents.empty() || rule->has(kTakesBounded)) continue;
+    if (v < 0 || graph_.value(v).bounded_dims.empty() || rule->has(kTakesBounded)) continue;
     v = Bounded(lowering).fixed(v);
-    if (v < 0 || graph_.value(v).extents.empty()) continue;
-    const int axis = graph_.value(v).extents[0].first;
+    if (v < 0 || graph_.value(v).bounded_dims.empty()) continue;
+    const int axis = graph_.value(v).bounded_dims[0].axis;
     misplaced = !lowering.refuse_advising(
         "compute it after the model, or export the model so that the length is fixed",
         "dimension {} of operand '{}' is bounded (at most {}), which {} does not take", axis, node.inputs[i],

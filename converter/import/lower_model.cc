@@ -165,7 +165,7 @@ void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
 void forget_inner_lengths(Graph& graph, const std::vector<ValueId>& outputs) {
   for (size_t i = 0; i < graph.values.size(); ++i)
     if (std::find(outputs.begin(), outputs.end(), static_cast<ValueId>(i)) == outputs.end())
-      graph.values[i].extents.clear();
+      graph.values[i].bounded_dims.clear();
   for (Node& node : graph.nodes)
     for (const auto& body : node.bodies) forget_inner_lengths(*body, {});
 }
@@ -319,7 +319,7 @@ void separate_outputs(Graph& graph) {
     if (seen.count(id) != 0 || graph.is_constant(id)) {
       const ValueId copy = graph.add_value({}, graph.value(id).dtype, graph.value(id).dims);
       graph.nodes.push_back({CopyAttrs{}, {id}, {copy}, graph.value(id).name, "", {}});
-      graph.value(copy).extents = graph.value(id).extents;
+      graph.value(copy).bounded_dims = graph.value(id).bounded_dims;
       id = copy;
     }
     seen.insert(id);

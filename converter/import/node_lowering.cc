@@ -223,7 +223,7 @@ bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vect
 std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId> inputs,
                                              const std::vector<bool>& wanted) {
   for (const ValueId v : inputs)
-    if (v >= 0 && !parent_.graph().value(v).extents.empty())
+    if (v >= 0 && !parent_.graph().value(v).bounded_dims.empty())
       return emit_bounded(*this, attrs, std::move(inputs), wanted);
   return emit_padded(std::move(attrs), std::move(inputs), wanted);
 }

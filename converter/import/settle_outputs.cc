@@ -48,7 +48,7 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
         lowering.builder()
             .emit(CastAttrs{static_cast<int64_t>(declared), 1}, {graph.outputs[i]}, 1, &cast)
             .ok()) {
-      graph.value(cast[0]).extents = graph.value(graph.outputs[i]).extents;
+      graph.value(cast[0]).bounded_dims = graph.value(graph.outputs[i]).bounded_dims;
       graph.outputs[i] = cast[0];
       lowering.ledger().add({name,
                              name,

@@ -98,14 +98,14 @@ Uses::Uses(const Graph& graph) : producer(graph.values.size(), -1), readers(grap
   }
   for (const ValueId id : graph.outputs) readers[static_cast<size_t>(id)].push_back(-1);
   for (const Value& v : graph.values)
-    for (const auto& [axis, id] : v.extents) readers[static_cast<size_t>(id)].push_back(-1);
+    for (const auto& [axis, id] : v.bounded_dims) readers[static_cast<size_t>(id)].push_back(-1);
 }
 
 void replace_uses(Graph& graph, ValueId from, ValueId to) {
   for (Node& node : graph.nodes) std::replace(node.inputs.begin(), node.inputs.end(), from, to);
   std::replace(graph.outputs.begin(), graph.outputs.end(), from, to);
   for (Value& v : graph.values)
-    for (auto& [axis, id] : v.extents)
+    for (auto& [axis, id] : v.bounded_dims)
       if (id == from) id = to;
 }
 
@@ -114,7 +114,7 @@ int remove_dead_nodes(Graph& graph) {
   const auto need = [&](ValueId id, const auto& self) -> void {
     if (id < 0 || needed[static_cast<size_t>(id)]) return;
     needed[static_cast<size_t>(id)] = true;
-    for (const auto& [axis, extent] : graph.value(id).extents) self(extent, self);
+    for (const auto& [axis, length] : graph.value(id).bounded_dims) self(length, self);
   };
   for (const ValueId id : graph.outputs) need(id, need);
   std::vector<bool> keep(graph.nodes.size());
@@ -144,7 +144,7 @@ void compact_values(Graph& graph) {
   const auto use = [&](ValueId id, const auto& self) -> void {
     if (id < 0 || used[static_cast<size_t>(id)]) return;
     used[static_cast<size_t>(id)] = true;
-    for (const auto& [axis, extent] : graph.value(id).extents) self(extent, self);
+    for (const auto& [axis, length] : graph.value(id).bounded_dims) self(length, self);
   };
   for (const ValueId id : graph.inputs) use(id, use);
   for (const ValueId id : graph.outputs) use(id, use);
@@ -176,7 +176,7 @@ void compact_values(Graph& graph) {
       for (ValueId& id : node.outputs) renumber(id);
     }
   for (Value& v : graph.values)
-    for (auto& [axis, id] : v.extents) renumber(id);
+    for (auto& [axis, id] : v.bounded_dims) renumber(id);
 }
 
 std::string check(const Graph& graph) {

@@ -36,13 +36,19 @@ EncodedAttrs encode_attrs(const OpAttrs& attrs);
 // "strides=[1,1] group=1", for people.
 std::string to_string(const OpAttrs& attrs);
 
+// A dimension whose length depends on data (docs/bounded.md): `dims[axis]` of its value is the maximum.
+struct BoundedDim {
+  int axis = 0;
+  ValueId length = -1;  // the int64 scalar that holds the length while running
+  bool operator==(const BoundedDim&) const = default;
+};
+
 struct Value {
   std::string name;  // the ONNX name where one exists, else made from the node's
   DType dtype = DType::kNone;
   Dims dims;
   ConstantPtr constant;  // set: the value is known
-  // Axes whose used length may be smaller than in `dims`, with the int64 scalar that holds it while running.
-  std::vector<std::pair<int, ValueId>> extents;
+  std::vector<BoundedDim> bounded_dims;
   // Dim i is axis order[i] of the ONNX value of that name; empty: all in the same order.
   std::vector<int> order = {};
   // An integer q that is known to represent the number (q - zero_point) * scale; 0: it does not, or is not
@@ -99,8 +105,8 @@ struct Graph {
   bool is_output(ValueId id) const;
 };
 
-// Who makes and who reads each value; valid until the graph changes. Graph outputs and extents count as
-// readers (-1).
+// Who makes and who reads each value; valid until the graph changes. Graph outputs and lengths of bounded
+// dimensions count as readers (-1).
 struct Uses {
   explicit Uses(const Graph& graph);
   std::vector<int> producer;  // node index, or -1
@@ -109,7 +115,7 @@ struct Uses {
   bool single_reader(ValueId id) const { return readers[static_cast<size_t>(id)].size() == 1; }
 };
 
-// Makes every reader of `from` (nodes after import, outputs, extents) read `to`.
+// Makes every reader of `from` (nodes after import, outputs, lengths of bounded dimensions) read `to`.
 void replace_uses(Graph& graph, ValueId from, ValueId to);
 // Removes nodes whose results have no readers, in bodies too; control nodes go if none of their outputs is
 // read. Returns how many went.

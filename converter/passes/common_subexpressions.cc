@@ -70,14 +70,15 @@ int share_common_subexpressions(Graph& graph) {
     const Node& before = graph.nodes[first->second];
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] >= 0)
-        replaceable &= graph.value(node.outputs[i]).extents == graph.value(before.outputs[i]).extents;
+        replaceable &=
+            graph.value(node.outputs[i]).bounded_dims == graph.value(before.outputs[i]).bounded_dims;
     if (!replaceable) continue;
     for (size_t i = 0; i < node.outputs.size(); ++i)
       if (node.outputs[i] >= 0) now[static_cast<size_t>(node.outputs[i])] = before.outputs[i];
     ++changes;
   }
   for (Value& v : graph.values)
-    for (auto& [axis, id] : v.extents) id = now[static_cast<size_t>(id)];
+    for (auto& [axis, id] : v.bounded_dims) id = now[static_cast<size_t>(id)];
   remove_dead_nodes(graph);
   return changes;
 }

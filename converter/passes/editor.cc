@@ -17,7 +17,7 @@ Editor::Editor(Graph& graph)
   }
   for (const ValueId id : graph.outputs) ++reads_[static_cast<size_t>(id)];
   for (const Value& v : graph.values)
-    for (const auto& [axis, id] : v.extents) ++reads_[static_cast<size_t>(id)];
+    for (const auto& [axis, id] : v.bounded_dims) ++reads_[static_cast<size_t>(id)];
 }
 
 void Editor::count(const Node& node, int by) {

@@ -28,7 +28,7 @@ class Editor {
     const int n = producer(id);
     return n >= 0 && node(n).as<A>() != nullptr ? n : -1;
   }
-  // Operands that read it, graph outputs and extents counted.
+  // Operands that read it, graph outputs and lengths of bounded dimensions counted.
   int reads(ValueId id) const { return known(id) ? reads_[static_cast<size_t>(id)] : 0; }
   bool single_read(ValueId id) const { return reads(id) == 1; }
 

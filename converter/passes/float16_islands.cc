@@ -162,7 +162,7 @@ class Islands {
       result = own;
     } else {
       result = graph_.add_value(value.name, DType::kFloat16, value.dims);
-      graph_.value(result).extents = value.extents, graph_.value(result).order = value.order;
+      graph_.value(result).bounded_dims = value.bounded_dims, graph_.value(result).order = value.order;
       graph_.value(result).requested = true;
       graph_.nodes.push_back(
           {CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {id}, {result}, reader.name, "", {}});
@@ -204,7 +204,7 @@ class Islands {
 
   void split(Node& node, const Float16Split& parts) {
     const ValueId between = graph_.add_value({}, DType::kFloat16, graph_.value(node.outputs[0]).dims);
-    graph_.value(between).extents = graph_.value(node.outputs[0]).extents;
+    graph_.value(between).bounded_dims = graph_.value(node.outputs[0]).bounded_dims;
     graph_.value(between).requested = true;
     const ValueId x = node.inputs[0];
     const bool silu = node.op() == Op::kSilu;
@@ -221,7 +221,7 @@ class Islands {
       if (id < 0 || graph_.value(id).dtype != DType::kFloat32) continue;
       const Value value = graph_.value(id);
       const ValueId fresh = graph_.add_value(value.name, DType::kFloat16, value.dims);
-      graph_.value(fresh).extents = value.extents, graph_.value(fresh).order = value.order;
+      graph_.value(fresh).bounded_dims = value.bounded_dims, graph_.value(fresh).order = value.order;
       graph_.value(fresh).requested = true;
       half_[static_cast<size_t>(id)] = fresh;
       record(node, value.name, DType::kFloat32, DType::kFloat16,

@@ -149,15 +149,16 @@ bool fold_into(Editor& e, int consumer) {
     const ValueId y = next.inputs[side];
     int n = e.producer(y);
     if (n < 0 || !e.single_read(y) || !same_dims(e.graph(), y, next.outputs[0]) ||
-        !e.value(y).extents.empty())
+        !e.value(y).bounded_dims.empty())
       continue;
     // Perhaps other dims before the channels.
     const int view = e.node(n).as<ViewAttrs>() != nullptr && e.value(y).dtype == DType::kFloat32 ? n : -1;
     if (view >= 0) {
       const ValueId from = e.node(view).inputs[0];
       n = e.producer(from);
-      if (n < 0 || !e.single_read(from) || !e.value(from).extents.empty() || e.value(from).dims.empty() ||
-          e.value(y).dims.empty() || e.value(from).dims.back() != e.value(y).dims.back())
+      if (n < 0 || !e.single_read(from) || !e.value(from).bounded_dims.empty() ||
+          e.value(from).dims.empty() || e.value(y).dims.empty() ||
+          e.value(from).dims.back() != e.value(y).dims.back())
         continue;
     }
     const auto shape = linear(e, e.node(n));

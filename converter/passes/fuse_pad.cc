@@ -56,7 +56,7 @@ int fuse_pad(Graph& graph) {
     const IntList& pad = e.node(p).as<PadAttrs>()->pads;
     const ValueId x = e.node(p).inputs[0];
     const auto rank = static_cast<int>(e.value(x).dims.size());
-    if (!spatial_only(pad, rank) || !e.value(x).extents.empty()) continue;
+    if (!spatial_only(pad, rank) || !e.value(x).bounded_dims.empty()) continue;
     OpAttrs attrs = node.attrs;
     Node changed{attrs, {}, {}, {}, {}, {}};
     IntList& pads = *pads_of(changed);

@@ -64,7 +64,7 @@ class Relayout {
   int rank(ValueId id) const { return static_cast<int>(old(id).dims.size()); }
 
   bool unbounded(const Node& node) const {
-    const auto open = [&](ValueId id) { return id >= 0 && !old(id).extents.empty(); };
+    const auto open = [&](ValueId id) { return id >= 0 && !old(id).bounded_dims.empty(); };
     return !std::any_of(node.inputs.begin(), node.inputs.end(), open) &&
            !std::any_of(node.outputs.begin(), node.outputs.end(), open);
   }
@@ -259,7 +259,7 @@ class Relayout {
       if (now != id) stand_in(id, now);
     }
     for (Value& v : graph_.values)
-      for (auto& [axis, id] : v.extents) id = own(id, old_.nodes.back());
+      for (auto& [axis, id] : v.bounded_dims) id = own(id, old_.nodes.back());
     remove_dead_nodes(graph_);
     keep_names();
   }

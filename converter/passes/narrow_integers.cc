@@ -86,7 +86,7 @@ class NarrowIntegers {
     return found != known_.end() ? found->second : known_[id] = look(id, depth);
   }
   std::optional<Range> look(ValueId id, int depth) {
-    if (id < 0 || depth == 0 || !e_.value(id).extents.empty()) return std::nullopt;
+    if (id < 0 || depth == 0 || !e_.value(id).bounded_dims.empty()) return std::nullopt;
     if (const ConstantPtr& c = e_.value(id).constant) {
       if (c->size() > kMostLookedAt || c->size() == 0) return std::nullopt;
       const std::vector<int64_t> items = c->as_int64s();

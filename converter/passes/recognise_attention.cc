@@ -40,7 +40,7 @@ std::optional<Scores> scores(Editor& e, ValueId id) {
   Scores s;
   for (int steps = 0; steps < 3; ++steps) {
     const int n = e.producer(id);
-    if (n < 0 || !e.single_read(id) || !e.value(id).extents.empty()) return std::nullopt;
+    if (n < 0 || !e.single_read(id) || !e.value(id).bounded_dims.empty()) return std::nullopt;
     const Node& node = e.node(n);
     if (const auto* mm = node.as<MatMulAttrs>()) {
       if (mm->transpose_a != 0) return std::nullopt;
@@ -128,7 +128,7 @@ void match(Editor& e, int n) {
   for (const ValueId id : {s->q, s->k, v}) {
     const Value& operand = e.value(id);
     if (operand.dims.size() != 4 || operand.dims[0] != e.value(p).dims[0] ||
-        operand.dims[1] != e.value(p).dims[1] || !operand.extents.empty())
+        operand.dims[1] != e.value(p).dims[1] || !operand.bounded_dims.empty())
       return;
   }
   if (s->mask >= 0) {
@@ -141,7 +141,7 @@ void match(Editor& e, int n) {
         e.insert(n, WhereAttrs{}, {s->mask, s->mask_hides ? hidden : none, s->mask_hides ? none : hidden});
     if (s->bias < 0) return;
   }
-  if (s->bias >= 0 && (e.value(s->bias).dims.size() > 4 || !e.value(s->bias).extents.empty())) return;
+  if (s->bias >= 0 && (e.value(s->bias).dims.size() > 4 || !e.value(s->bias).bounded_dims.empty())) return;
   // Without keys, products give zeros; without a bias, no rule differs.
   if (e.value(p).dims[3] == 0) return;
   if (s->bias == kAbsent && rule == AttentionRule::kAdds) rule = AttentionRule::kHides;

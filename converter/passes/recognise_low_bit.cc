@@ -92,8 +92,8 @@ class LowBitRecogniser {
     const ValueId y = e_.insert(n, std::move(attrs), std::move(inputs));
     if (y == kAbsent) return false;
     const int last = static_cast<int>(e_.value(*x).dims.size()) - 1;
-    for (const auto& extent : e_.value(*x).extents)
-      if (extent.first < last) e_.graph().value(y).extents.push_back(extent);
+    for (const BoundedDim& dim : e_.value(*x).bounded_dims)
+      if (dim.axis < last) e_.graph().value(y).bounded_dims.push_back(dim);
     *x = y;
     return true;
   }

@@ -130,7 +130,7 @@ class NormRecogniser {
     const Dims tail(dims.begin() + axis, dims.end());
     Dims own = e_.value(id).dims;
     while (own.size() > tail.size() && own.front() == 1) own.erase(own.begin());
-    if (own != tail || !e_.value(id).extents.empty()) return std::nullopt;
+    if (own != tail || !e_.value(id).bounded_dims.empty()) return std::nullopt;
     if (own == e_.value(id).dims) return id;
     const ValueId view = e_.insert(n, ViewAttrs{IntList(std::span<const int64_t>(tail))}, {id});
     return view < 0 ? std::nullopt : std::optional(view);

@@ -17,7 +17,7 @@ class RecognisePairRope {
   int run() {
     for (int n = 0; n < e_.size(); ++n) {
       const ValueId y = e_.node(n).outputs.empty() ? kAbsent : e_.node(n).outputs[0];
-      if (y < 0 || !is_wide_float(e_.value(y).dtype) || !e_.value(y).extents.empty()) continue;
+      if (y < 0 || !is_wide_float(e_.value(y).dtype) || !e_.value(y).bounded_dims.empty()) continue;
       if (unclamped(e_.node(n).as<AddAttrs>()))
         sum(n);
       else if (e_.node(n).as<ConcatAttrs>() != nullptr)
@@ -51,7 +51,7 @@ class RecognisePairRope {
     const ValueId from = e_.node(n).inputs[0];
     const auto& a = *e_.node(n).as<SliceAttrs>();
     const size_t last = dims(from).size() - 1;
-    if (dims(from).empty() || dims(from)[last] % 2 != 0 || !e_.value(from).extents.empty()) return {};
+    if (dims(from).empty() || dims(from)[last] % 2 != 0 || !e_.value(from).bounded_dims.empty()) return {};
     const int64_t half = dims(from)[last] / 2, start = a.starts[last];
     for (size_t i = 0; i < last; ++i)
       if (a.starts[i] != 0 || a.steps[i] != 1 || a.sizes[i] != dims(from)[i]) return {};

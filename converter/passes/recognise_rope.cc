@@ -137,7 +137,7 @@ class RecogniseRope {
 
   bool turn(int n, ValueId x, ValueId cos, ValueId sin) {
     const Value &v = e_.value(x), &y = e_.value(e_.node(n).outputs[0]);
-    if (v.dtype != DType::kFloat32 || v.dims != y.dims || !y.extents.empty()) return false;
+    if (v.dtype != DType::kFloat32 || v.dims != y.dims || !y.bounded_dims.empty()) return false;
     for (const ValueId id : {cos, sin})
       if (last_of(e_.value(id).dims) != v.dims.back() || !halves_alike(id, kRopeDepth)) return false;
     const ValueId half_cos = first_half(n, cos), half_sin = first_half(n, sin);

@@ -90,7 +90,7 @@ void cheaper(Editor& e, int n) {
   }
   if (const auto* outer = node.as<SliceAttrs>()) {
     const int before = e.made_by<SliceAttrs>(node.inputs[0]);
-    if (before < 0 || !e.value(node.inputs[0]).extents.empty()) return;
+    if (before < 0 || !e.value(node.inputs[0]).bounded_dims.empty()) return;
     const SliceAttrs& inner = *e.node(before).as<SliceAttrs>();
     SliceAttrs both = *outer;
     for (int i = 0; i < both.starts.size(); ++i) {
@@ -123,7 +123,7 @@ int sweep(Graph& graph) {
     const ValueId same = unchanged(e, node);
     if (same < 0) {
       cheaper(e, n);
-    } else if (e.value(same).extents == e.value(node.outputs[0]).extents) {
+    } else if (e.value(same).bounded_dims == e.value(node.outputs[0]).bounded_dims) {
       e.bypass(n, same);
     }
   }

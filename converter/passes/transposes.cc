@@ -35,7 +35,7 @@ int sweep_transposes(Graph& graph) {
     const auto* t = node.as<TransposeAttrs>();
     const auto* view = node.as<ViewAttrs>();
     if (t == nullptr && view == nullptr) continue;
-    if (!e.value(node.outputs[0]).extents.empty()) continue;
+    if (!e.value(node.outputs[0]).bounded_dims.empty()) continue;
     const ValueId x = node.inputs[0];
     if (graph.is_constant(x) && t != nullptr && !graph.is_output(node.outputs[0])) {
       const ValueId folded = e.insert(n, *t, {x});
@@ -59,12 +59,12 @@ int sweep_transposes(Graph& graph) {
     }
     if (const int before = e.made_by<ViewAttrs>(x);
         before >= 0 && (view->dtype < 0 || e.value(x).dtype == e.value(e.node(before).inputs[0]).dtype) &&
-        e.node(before).as<ViewAttrs>()->dtype < 0 && e.value(x).extents.empty()) {
+        e.node(before).as<ViewAttrs>()->dtype < 0 && e.value(x).bounded_dims.empty()) {
       const ViewAttrs joined{view->dims, view->dtype};
       e.replace(n, joined, {e.node(before).inputs[0]});
     }
     const Value &in = e.value(node.inputs[0]), &out = e.value(node.outputs[0]);
-    if (in.dims == out.dims && in.dtype == out.dtype && in.extents.empty()) e.bypass(n, node.inputs[0]);
+    if (in.dims == out.dims && in.dtype == out.dtype && in.bounded_dims.empty()) e.bypass(n, node.inputs[0]);
   }
   return e.commit();
 }

@@ -91,7 +91,7 @@ class Retyping {
     std::vector<ValueId> result;
     if (!builder_.emit(CastAttrs{static_cast<int64_t>(to), 1}, {id}, 1, &result).ok())
       throw std::logic_error("a cast cannot be emitted");
-    graph_.value(result[0]).extents = graph_.value(id).extents;
+    graph_.value(result[0]).bounded_dims = graph_.value(id).bounded_dims;
     return result[0];
   }
 
@@ -114,7 +114,7 @@ class Retyping {
       const auto fresh = [&](ValueId old) {
         const Value v = body->value(old);
         const ValueId id = body->add_value(v.name, DType::kFloat32, v.dims);
-        body->value(id).extents = v.extents;
+        body->value(id).bounded_dims = v.bounded_dims;
         body->value(id).model_dtype = v.dtype;
         return id;
       };
@@ -162,7 +162,7 @@ class Retyping {
       record(node, graph_.value(id));
       const Value v = graph_.value(id);
       const ValueId fresh = graph_.add_value(v.name, DType::kFloat32, v.dims);
-      graph_.value(fresh).extents = v.extents;
+      graph_.value(fresh).bounded_dims = v.bounded_dims;
       graph_.value(fresh).order = v.order;
       graph_.value(fresh).model_dtype = v.dtype;
       wide_[static_cast<size_t>(id)] = fresh;

@@ -100,7 +100,7 @@ class ProgramCheck {
         return fmt::format("value {} has no region", i);
       if (memory(static_cast<ValueId>(i)) != graph_.values[i].memory)
         return fmt::format("value {} is in the wrong memory", i);
-      for (const auto& [axis, count] : graph_.values[i].extents)
+      for (const auto& [axis, count] : graph_.values[i].bounded_dims)
         if (memory(count) != 0) return fmt::format("value {} has a length that the host does not see", i);
     }
     for (const auto* list : {&graph_.inputs, &graph_.outputs})

@@ -39,7 +39,7 @@ class ModelPlanner {
     const auto first = graph->inputs.begin() + static_cast<ptrdiff_t>(carried_first);
     std::vector<ValueId> held(first, first + static_cast<ptrdiff_t>(carried_count));
     for (const Value& v : graph->values)
-      for (const auto& [axis, id] : v.extents) held.push_back(id);
+      for (const auto& [axis, id] : v.bounded_dims) held.push_back(id);
     PlannedProgram program = arranged(graph, steps, own_inputs, held);
     // The choices of strides are greedy: another start may lead further, even with larger workspaces.
     bool wider = false;

@@ -75,7 +75,7 @@ class Storing {
       }
       const Value y = graph_.value(node.outputs[0]);
       const ValueId rows = graph_.add_value(y.name, table->dtype(), y.dims);
-      graph_.value(rows).extents = y.extents;
+      graph_.value(rows).bounded_dims = y.bounded_dims;
       graph_.value(rows).order = y.order;
       ValueId& leaf = leaf_value(table);
       if (leaf == kAbsent) leaf = graph_.add_constant(table, leaf_name(graph_.value(node.inputs[0]).name));
@@ -112,7 +112,7 @@ class Storing {
       if (!node.bodies.empty())
         for (const ValueId id : node.inputs) fix(id);
     for (const Value& v : graph_.values)
-      for (const auto& [axis, id] : v.extents) fix(id);
+      for (const auto& [axis, id] : v.bounded_dims) fix(id);
     return fixed;
   }
 

@@ -7,7 +7,7 @@
 namespace sinter::convert {
 
 // Fills graph.prepare and renumbers values; what the steps read keeps its constant, so that planning goes on
-// as before. Values that are public, extents or captured stay as they are.
+// as before. Values that are public, captured, or the length of a bounded dimension stay as they are.
 void store_weights(Graph& graph);
 
 }  // namespace sinter::convert

@@ -207,7 +207,7 @@ bool has_rows(const Graph& graph, const Node& node) {
     return false;
   const Value &x = graph.value(node.inputs[0]), &y = graph.value(node.outputs[0]);
   const auto plain = [](const Value& v) {
-    return v.dims.size() >= 3 && v.dims[0] == 1 && element_count(v.dims) > 0 && v.extents.empty() &&
+    return v.dims.size() >= 3 && v.dims[0] == 1 && element_count(v.dims) > 0 && v.bounded_dims.empty() &&
            v.memory == 0;
   };
   if (!plain(y) || y.constant != nullptr) return false;
@@ -217,8 +217,8 @@ bool has_rows(const Graph& graph, const Node& node) {
       if (id == kAbsent) return true;
       const Value& v = graph.value(id);
       const size_t rank = v.dims.size();
-      return v.extents.empty() && (rank == y.dims.size() || rank + 1 < y.dims.size() ||
-                                   (rank + 1 == y.dims.size() && v.dims[0] == 1));
+      return v.bounded_dims.empty() && (rank == y.dims.size() || rank + 1 < y.dims.size() ||
+                                        (rank + 1 == y.dims.size() && v.dims[0] == 1));
     });
   }
   if (!plain(x)) return false;

@@ -53,7 +53,7 @@ Status check_total_lengths(const fb::Model& root, uint64_t flatbuffer_bytes) {
     add(uint64_t{length(p->inputs())} + length(p->outputs()));
     if (total > flatbuffer_bytes) break;
     if (p->values() != nullptr)
-      for (const fb::Value* v : *p->values()) add(uint64_t{length(v->dims())} + length(v->extents()));
+      for (const fb::Value* v : *p->values()) add(uint64_t{length(v->dims())} + length(v->bounded_dims()));
     for (const auto* steps : {p->steps(), p->prepare()}) {
       if (steps == nullptr) continue;
       for (const fb::Step* s : *steps)

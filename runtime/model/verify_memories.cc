@@ -47,10 +47,10 @@ class MemoryVerifier {
     for (uint32_t i = 0; i < length(program_.values()); ++i) {
       const fb::Value& value = v_.value(i);
       const auto at = [&](Status status) { return status.at(Where::kValue, static_cast<int32_t>(i)); };
-      if (value.extents() != nullptr)
-        for (const fb::Extent* e : *value.extents())
-          SINTER_RETURN_UNLESS(memory_of(static_cast<uint32_t>(e->value())) == 0,
-                               at(corrupt("an extent is not in host memory")));
+      if (value.bounded_dims() != nullptr)
+        for (const fb::BoundedDim* e : *value.bounded_dims())
+          SINTER_RETURN_UNLESS(memory_of(static_cast<uint32_t>(e->length())) == 0,
+                               at(corrupt("the length of a bounded dimension is not in host memory")));
       if (value.kind() == fb::ValueKind::State && value.update() >= 0)
         SINTER_RETURN_UNLESS(memory_of(i) == memory_of(static_cast<uint32_t>(value.update())),
                              at(corrupt("a state and its update are in different memories")));

@@ -47,15 +47,16 @@ Status check_value(const ModelState& model, const fb::Program& program, bool ent
                          corrupt("a state does not have its initial value's type and shape"));
   }
   const uint32_t values = length(program.values());
-  if (value.extents() != nullptr)
-    for (const fb::Extent* e : *value.extents()) {
-      SINTER_RETURN_UNLESS(e->dim() >= 0 && static_cast<size_t>(e->dim()) < dims.size() && e->value() >= 0 &&
-                               static_cast<uint32_t>(e->value()) < values,
-                           corrupt("an extent names no dim or value"));
-      const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->value()));
+  if (value.bounded_dims() != nullptr)
+    for (const fb::BoundedDim* e : *value.bounded_dims()) {
+      SINTER_RETURN_UNLESS(e->axis() >= 0 && static_cast<size_t>(e->axis()) < dims.size() &&
+                               e->length() >= 0 && static_cast<uint32_t>(e->length()) < values,
+                           corrupt("a bounded dimension names an axis or a value that does not exist"));
+      const fb::Value& count = *program.values()->Get(static_cast<uint32_t>(e->length()));
       SINTER_RETURN_UNLESS(static_cast<DType>(count.dtype()) == DType::kInt64 && length(count.dims()) == 0,
-                           corrupt("an extent is not an int64 scalar"));
-      SINTER_RETURN_UNLESS(count.kind() != fb::ValueKind::Prepared, corrupt("an extent is a prepared value"));
+                           corrupt("the length of a bounded dimension is not an int64 scalar"));
+      SINTER_RETURN_UNLESS(count.kind() != fb::ValueKind::Prepared,
+                           corrupt("the length of a bounded dimension is a prepared value"));
     }
   return ok_status();
 }

@@ -71,13 +71,13 @@ TensorView Session::output(const char* name) const {
   return output(static_cast<uint32_t>(state_->model.find_output(name, state_->entry)));
 }
 
-int64_t Session::output_extent(uint32_t i, int axis) const {
+int64_t Session::output_length(uint32_t i, int axis) const {
   const TensorView output = output_at(i);
   if (axis < 0 || axis >= output.rank) return 0;
   const int64_t planned = output.dims[axis];
   const std::byte* used = nullptr;
-  for (uint32_t e = 0; e < state_->extent_count; ++e)
-    if (state_->extents[e].output == i && state_->extents[e].axis == axis) used = state_->extents[e].used;
+  for (uint32_t e = 0; e < state_->length_count; ++e)
+    if (state_->lengths[e].output == i && state_->lengths[e].axis == axis) used = state_->lengths[e].used;
   if (used == nullptr) return planned;
   int64_t n = 0;
   std::memcpy(&n, used, sizeof(n));

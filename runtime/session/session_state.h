@@ -103,7 +103,7 @@ struct CopyItem {
 };
 
 // The address of the used length of an output's axis (int64).
-struct OutputExtent {
+struct OutputLength {
   const std::byte* used = nullptr;
   uint32_t output = 0;
   int32_t axis = 0;
@@ -125,10 +125,10 @@ struct SessionState {
   StepList main;
   Operand* ports = nullptr;  // inputs, then outputs, with public dims
   uint32_t inputs = 0, outputs = 0;
-  OutputExtent* extents = nullptr;
+  OutputLength* lengths = nullptr;
   CopyItem* copies = nullptr;        // state, on reset (from null: zeros), then when a run ends
   uint32_t states = 0, updates = 0;  // in host memory
-  uint32_t extent_count = 0;
+  uint32_t length_count = 0;
   uint32_t backend_count = 0;
   Backend** backends = nullptr;  // those that compute a step
   const StepObserver* observer = nullptr;

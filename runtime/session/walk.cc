@@ -108,23 +108,23 @@ Status Creator::walk_entry() {
 
   const uint32_t inputs = length(program.inputs()), outputs = length(program.outputs());
   Operand* ports = control_.allocate_array<Operand>(size_t{inputs} + outputs);
-  uint32_t states = 0, updates = 0, extent_count = 0;
+  uint32_t states = 0, updates = 0, length_count = 0;
   for (uint32_t v = 0; v < length(program.values()); ++v) {
     const fb::Value& value = *program.values()->Get(v);
     if (value.kind() == fb::ValueKind::State) ++states, updates += value.update() >= 0;
   }
   for (uint32_t i = 0; i < outputs; ++i)
-    extent_count += length(program.values()->Get(program.outputs()->Get(i)->value())->extents());
+    length_count += length(program.values()->Get(program.outputs()->Get(i)->value())->bounded_dims());
   CopyItem* copies = control_.allocate_array<CopyItem>(size_t{states} + updates);
-  OutputExtent* extents = control_.allocate_array<OutputExtent>(extent_count);
+  OutputLength* lengths = control_.allocate_array<OutputLength>(length_count);
   TensorView* views =
       control_.allocate_array<TensorView>(most_operands_ > kStackOperands ? most_operands_ : 0);
   if (!building()) return ok_status();
-  SINTER_RETURN_UNLESS(ports != nullptr && copies != nullptr && extents != nullptr && views != nullptr,
+  SINTER_RETURN_UNLESS(ports != nullptr && copies != nullptr && lengths != nullptr && views != nullptr,
                        kDisagree);
   session_->ports = ports;
   session_->inputs = inputs, session_->outputs = outputs;
-  session_->extents = extents, session_->extent_count = extent_count;
+  session_->lengths = lengths, session_->length_count = length_count;
   session_->copies = copies;
   session_->views = views;
   for (uint32_t i = 0; i < inputs + outputs; ++i) {
@@ -135,10 +135,10 @@ Status Creator::walk_entry() {
       ports[i].dims = offset_of(port.dims()->Data());
       ports[i].strides = 0;
     }
-    const auto* bounded = i < inputs ? nullptr : program.values()->Get(port.value())->extents();
+    const auto* bounded = i < inputs ? nullptr : program.values()->Get(port.value())->bounded_dims();
     for (uint32_t e = 0; e < length(bounded); ++e) {
-      const fb::Extent& extent = *bounded->Get(e);
-      *extents++ = {operand_of(frame, static_cast<uint32_t>(extent.value())).data, i - inputs, extent.dim()};
+      const fb::BoundedDim& dim = *bounded->Get(e);
+      *lengths++ = {operand_of(frame, static_cast<uint32_t>(dim.length())).data, i - inputs, dim.axis()};
     }
   }
   CopyItem* end = copies;

@@ -19,7 +19,7 @@ namespace fb {
 struct Constant;
 struct ConstantBuilder;
 
-struct Extent;
+struct BoundedDim;
 
 struct Value;
 struct ValueBuilder;
@@ -93,28 +93,28 @@ inline const char *EnumNameValueKind(ValueKind e) {
   return EnumNamesValueKind()[index];
 }
 
-FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) Extent FLATBUFFERS_FINAL_CLASS {
+FLATBUFFERS_MANUALLY_ALIGNED_STRUCT(4) BoundedDim FLATBUFFERS_FINAL_CLASS {
  private:
-  int32_t dim_;
-  int32_t value_;
+  int32_t axis_;
+  int32_t length_;
 
  public:
-  Extent()
-      : dim_(0),
-        value_(0) {
+  BoundedDim()
+      : axis_(0),
+        length_(0) {
   }
-  Extent(int32_t _dim, int32_t _value)
-      : dim_(::flatbuffers::EndianScalar(_dim)),
-        value_(::flatbuffers::EndianScalar(_value)) {
+  BoundedDim(int32_t _axis, int32_t _length)
+      : axis_(::flatbuffers::EndianScalar(_axis)),
+        length_(::flatbuffers::EndianScalar(_length)) {
   }
-  int32_t dim() const {
-    return ::flatbuffers::EndianScalar(dim_);
+  int32_t axis() const {
+    return ::flatbuffers::EndianScalar(axis_);
   }
-  int32_t value() const {
-    return ::flatbuffers::EndianScalar(value_);
+  int32_t length() const {
+    return ::flatbuffers::EndianScalar(length_);
   }
 };
-FLATBUFFERS_STRUCT_END(Extent, 8);
+FLATBUFFERS_STRUCT_END(BoundedDim, 8);
 
 struct Constant FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   typedef ConstantBuilder Builder;
@@ -212,7 +212,7 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
     VT_CONSTANT = 10,
     VT_INITIAL = 12,
     VT_UPDATE = 14,
-    VT_EXTENTS = 16,
+    VT_BOUNDED_DIMS = 16,
     VT_NAME = 18,
     VT_SCALE = 20,
     VT_ZERO_POINT = 22
@@ -235,8 +235,8 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
   int32_t update() const {
     return GetField<int32_t>(VT_UPDATE, -1);
   }
-  const ::flatbuffers::Vector<const sinter::fb::Extent *> *extents() const {
-    return GetPointer<const ::flatbuffers::Vector<const sinter::fb::Extent *> *>(VT_EXTENTS);
+  const ::flatbuffers::Vector<const sinter::fb::BoundedDim *> *bounded_dims() const {
+    return GetPointer<const ::flatbuffers::Vector<const sinter::fb::BoundedDim *> *>(VT_BOUNDED_DIMS);
   }
   int32_t name() const {
     return GetField<int32_t>(VT_NAME, -1);
@@ -256,8 +256,8 @@ struct Value FLATBUFFERS_FINAL_CLASS : private ::flatbuffers::Table {
            VerifyField<int32_t>(verifier, VT_CONSTANT, 4) &&
            VerifyField<int32_t>(verifier, VT_INITIAL, 4) &&
            VerifyField<int32_t>(verifier, VT_UPDATE, 4) &&
-           VerifyOffset(verifier, VT_EXTENTS) &&
-           verifier.VerifyVector(extents()) &&
+           VerifyOffset(verifier, VT_BOUNDED_DIMS) &&
+           verifier.VerifyVector(bounded_dims()) &&
            VerifyField<int32_t>(verifier, VT_NAME, 4) &&
            VerifyField<float>(verifier, VT_SCALE, 4) &&
            VerifyField<int32_t>(verifier, VT_ZERO_POINT, 4) &&
@@ -287,8 +287,8 @@ struct ValueBuilder {
   void add_update(int32_t update) {
     fbb_.AddElement<int32_t>(Value::VT_UPDATE, update, -1);
   }
-  void add_extents(::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::Extent *>> extents) {
-    fbb_.AddOffset(Value::VT_EXTENTS, extents);
+  void add_bounded_dims(::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::BoundedDim *>> bounded_dims) {
+    fbb_.AddOffset(Value::VT_BOUNDED_DIMS, bounded_dims);
   }
   void add_name(int32_t name) {
     fbb_.AddElement<int32_t>(Value::VT_NAME, name, -1);
@@ -318,7 +318,7 @@ inline ::flatbuffers::Offset<Value> CreateValue(
     int32_t constant = -1,
     int32_t initial = -1,
     int32_t update = -1,
-    ::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::Extent *>> extents = 0,
+    ::flatbuffers::Offset<::flatbuffers::Vector<const sinter::fb::BoundedDim *>> bounded_dims = 0,
     int32_t name = -1,
     float scale = 0.0f,
     int32_t zero_point = 0) {
@@ -326,7 +326,7 @@ inline ::flatbuffers::Offset<Value> CreateValue(
   builder_.add_zero_point(zero_point);
   builder_.add_scale(scale);
   builder_.add_name(name);
-  builder_.add_extents(extents);
+  builder_.add_bounded_dims(bounded_dims);
   builder_.add_update(update);
   builder_.add_initial(initial);
   builder_.add_constant(constant);
@@ -344,12 +344,12 @@ inline ::flatbuffers::Offset<Value> CreateValueDirect(
     int32_t constant = -1,
     int32_t initial = -1,
     int32_t update = -1,
-    const std::vector<sinter::fb::Extent> *extents = nullptr,
+    const std::vector<sinter::fb::BoundedDim> *bounded_dims = nullptr,
     int32_t name = -1,
     float scale = 0.0f,
     int32_t zero_point = 0) {
   auto dims__ = dims ? _fbb.CreateVector<int64_t>(*dims) : 0;
-  auto extents__ = extents ? _fbb.CreateVectorOfStructs<sinter::fb::Extent>(*extents) : 0;
+  auto bounded_dims__ = bounded_dims ? _fbb.CreateVectorOfStructs<sinter::fb::BoundedDim>(*bounded_dims) : 0;
   return sinter::fb::CreateValue(
       _fbb,
       dtype,
@@ -358,7 +358,7 @@ inline ::flatbuffers::Offset<Value> CreateValueDirect(
       constant,
       initial,
       update,
-      extents__,
+      bounded_dims__,
       name,
       scale,
       zero_point);

@@ -54,7 +54,7 @@ TEST(Memories, RegionsBelongToBackends) {
   EXPECT_REFUSED(padding.b, "leave no padding");
 }
 
-TEST(Memories, PortsExtentsAndConstantsAreTheHosts) {
+TEST(Memories, PortsLengthsAndConstantsAreTheHosts) {
   Mixed input;
   input.b.place(input.x).region = 1;
   EXPECT_REFUSED(input.b, "an input or output is not host memory");
@@ -164,7 +164,7 @@ TEST(Memories, ControlStepsAreTheHosts) {
 }
 
 // Counts that runs give are read by the host.
-TEST(Memories, ExtentsAreToldInHostMemory) {
+TEST(Memories, LengthsAreHeldInHostMemory) {
   ModelBuilder b;
   b.backends = {"gpu"};
   b.regions = {0, 1};
@@ -178,8 +178,8 @@ TEST(Memories, ExtentsAreToldInHostMemory) {
   b.step(CopyAttrs{}, {u}, {y}).candidates = {0};
   b.output("y", y);
   EXPECT_TRUE(opened(b).ok()) << opened(b).message;
-  b.program().values[static_cast<size_t>(y)].extents = {{0, n}};
-  EXPECT_REFUSED(b, "an extent is not in host memory");
+  b.program().values[static_cast<size_t>(y)].bounded_dims = {{0, n}};
+  EXPECT_REFUSED(b, "the length of a bounded dimension is not in host memory");
 }
 
 }  // namespace

@@ -95,7 +95,7 @@ struct ValueSpec {
   int32_t constant = -1, initial = -1, update = -1;
   PlaceSpec place;
   float scale = 0;
-  std::vector<fb::Extent> extents;
+  std::vector<fb::BoundedDim> bounded_dims;
 };
 struct StepSpec {
   uint16_t op = 0, version = 1;
@@ -348,7 +348,7 @@ inline AlignedBytes ModelBuilder::build() {
     for (const ValueSpec& v : p.values)
       values.push_back(fb::CreateValue(
           fbb, static_cast<uint8_t>(v.dtype), fbb.CreateVector(v.dims), v.kind, v.constant, v.initial,
-          v.update, v.extents.empty() ? 0 : fbb.CreateVectorOfStructs(v.extents), -1, v.scale));
+          v.update, v.bounded_dims.empty() ? 0 : fbb.CreateVectorOfStructs(v.bounded_dims), -1, v.scale));
     program_list.push_back(fb::CreateProgram(fbb, fbb.CreateVector(values), make_steps(p.steps),
                                              make_steps(p.prepare), make_ports(p.inputs),
                                              make_ports(p.outputs)));

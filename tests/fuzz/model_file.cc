@@ -17,7 +17,7 @@ const TableType kValue{"Value",
                         {"constant", Type::kI32},
                         {"initial", Type::kI32},
                         {"update", Type::kI32},
-                        {"extents", Type::kExtent, true},
+                        {"bounded_dims", Type::kBoundedDim, true},
                         {"name", Type::kI32},
                         {"scale", Type::kF32},
                         {"zero_point", Type::kI32}}};
@@ -87,7 +87,7 @@ uint64_t read(const uint8_t* at, size_t width) {
 int64_t extended(uint64_t bits, Type t) {
   return t == Type::kI32 ? static_cast<int32_t>(static_cast<uint32_t>(bits)) : static_cast<int64_t>(bits);
 }
-size_t alignment_of(Type t) { return t == Type::kExtent ? 4 : width_of(t); }
+size_t alignment_of(Type t) { return t == Type::kBoundedDim ? 4 : width_of(t); }
 
 // The buffer has passed FlatBuffers' verifier: offsets need no checks.
 const uint8_t* target(const uint8_t* at) { return at + read(at, 4); }

@@ -214,7 +214,7 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
       for (size_t b = 0; b < static_cast<size_t>(v.dense_bytes()); ++b)
         sum += reinterpret_cast<const uint8_t*>(v.data)[b];
       for (int axis = 0; axis < v.rank; ++axis) {
-        const int64_t n = session.output_extent(i, axis);
+        const int64_t n = session.output_length(i, axis);
         if (n < 0 || n > v.dims[axis]) broken("an output is longer than its bound");
       }
     }

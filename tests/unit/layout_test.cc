@@ -117,9 +117,9 @@ TEST(Layout, ValuesWithAnOpenLengthStay) {
   s.graph.inputs.push_back(count);
   s.feeds.push_back(Constant::scalar_int(DType::kInt64, 2));
   const ValueId x = s.emit(TransposeAttrs{kToFirst}, {s.input({1, 4, 5, 3})});
-  s.graph.value(x).extents = {{2, count}};
+  s.graph.value(x).bounded_dims = {{2, count}};
   const ValueId y = relu(s, x);
-  s.graph.value(y).extents = {{2, count}};
+  s.graph.value(y).bounded_dims = {{2, count}};
   s.output(y);
   apply(assign_layout, s);
   ASSERT_EQ(s.graph.nodes.size(), 2u);

@@ -302,8 +302,8 @@ TEST(Lowering, LengthsThatDependOnDataAreFollowedOrRefused) {
   ASSERT_TRUE(graph) << d.to_text();
   const Value& rows = graph->value(graph->outputs[0]);
   EXPECT_EQ(rows.dims, (Dims{5, 1}));
-  ASSERT_EQ(rows.extents.size(), 1u);
-  EXPECT_EQ(rows.extents[0].first, 0);
+  ASSERT_EQ(rows.bounded_dims.size(), 1u);
+  EXPECT_EQ(rows.bounded_dims[0].axis, 0);
 
   Model bad;
   bad.input("x", DType::kFloat32, {5});
@@ -318,7 +318,7 @@ TEST(Lowering, LengthsThatDependOnDataAreFollowedOrRefused) {
   const auto lengths = shape.lower(&told);
   ASSERT_TRUE(lengths) << told.to_text();
   EXPECT_EQ(lengths->value(lengths->outputs[0]).dims, (Dims{2}));
-  EXPECT_TRUE(lengths->value(lengths->outputs[0]).extents.empty());
+  EXPECT_TRUE(lengths->value(lengths->outputs[0]).bounded_dims.empty());
 }
 
 // Only the model's outputs keep their lengths: passes may ignore those of other values.
@@ -332,7 +332,7 @@ TEST(Lowering, InnerValuesHaveNoLengths) {
   const auto graph = m.lower(&d);
   ASSERT_TRUE(graph) << d.to_text();
   for (size_t i = 0; i < graph->values.size(); ++i)
-    EXPECT_EQ(graph->values[i].extents.size(), graph->is_output(static_cast<ValueId>(i)) ? 1u : 0u) << i;
+    EXPECT_EQ(graph->values[i].bounded_dims.size(), graph->is_output(static_cast<ValueId>(i)) ? 1u : 0u) << i;
 }
 
 TEST(Lowering, NonZeroOfAConstantHasItsLength) {

@@ -154,10 +154,10 @@ TEST_F(PlaceMemories, LengthsComeToTheHost) {
   std::vector<ValueId> out;
   ASSERT_TRUE(builder.emit(NonZeroAttrs{}, {x}, 2, &out).ok());
   const ValueId rows = emit(NegAttrs{}, {out[0]});
-  graph->value(rows).extents = {{1, out[1]}};
+  graph->value(rows).bounded_dims = {{1, out[1]}};
   const PlannedProgram& p = plan({rows});
   EXPECT_EQ(steps(), ">1 NonZero1 Neg1 <1 <1");
-  for (const auto& [axis, count] : p.graph->value(p.graph->outputs[0]).extents)
+  for (const auto& [axis, count] : p.graph->value(p.graph->outputs[0]).bounded_dims)
     EXPECT_EQ(p.graph->value(count).memory, 0);
 }
 

@@ -175,7 +175,7 @@ TEST(Stripes, OnlyRowsOfOneImage) {
   Sketch s;
   const ValueId many = s.input({2, 8, 4, 2}), flat = s.input({8, 4}), image = s.input({1, 8, 4, 2});
   const ValueId open = s.input({1, 8, 4, 2});
-  s.graph.value(open).extents = {{1, s.input({})}};
+  s.graph.value(open).bounded_dims = {{1, s.input({})}};
   for (const ValueId id : {many, flat, open}) s.emit(AbsAttrs{}, {id});
   s.emit(SoftmaxAttrs{1}, {image});
   s.emit(ReduceAttrs{0, {1}, 1}, {image});

@@ -29,7 +29,8 @@ ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
 inline constexpr int64_t kLongestAxis = int64_t{1} << 28;
 // [0, 1, ... length - 1] in int64; kUnknown (refused) where that is longer.
 ValueId index_row(NodeLowering& n, int64_t length);
-// A bounded value with a known count is cut to it; otherwise its axis gets the count as extent.
+// A bounded value with a known count is cut to it; otherwise its axis is bounded, with the count as its
+// length.
 ValueId bounded(NodeLowering& n, ValueId v, int64_t axis, ValueId count);
 // Warns where results of small integers, or differences of unsigned ones, leave their type although a Cast or
 // another reader takes them as more.

@@ -44,8 +44,8 @@ struct OpenAxes {
 OpenAxes open_axes(const Value& a, const Value& b) {
   OpenAxes open;
   const auto bounded = [](const Value& v, size_t axis) {
-    return std::any_of(v.extents.begin(), v.extents.end(),
-                       [&](const auto& e) { return e.first == static_cast<int>(axis); });
+    return std::any_of(v.bounded_dims.begin(), v.bounded_dims.end(),
+                       [&](const auto& e) { return e.axis == static_cast<int>(axis); });
   };
   for (size_t i = 0; i < a.dims.size(); ++i) {
     open.dims.push_back(std::max(a.dims[i], b.dims[i]));
@@ -60,11 +60,12 @@ bool give_lengths(Graph& graph, size_t result, const OpenAxes& open, const Build
   builder.set_origin(origin);
   const Value v = graph.value(graph.outputs[result]);
   for (const int axis : open.axes) {
-    const auto own =
-        std::find_if(v.extents.begin(), v.extents.end(), [&](const auto& e) { return e.first == axis; });
+    const auto own = std::find_if(v.bounded_dims.begin(), v.bounded_dims.end(),
+                                  [&](const auto& e) { return e.axis == axis; });
     const int64_t dim = v.dims[static_cast<size_t>(axis)];
-    graph.outputs.push_back(
-        own != v.extents.end() ? own->second : graph.add_constant(Constant::scalar_int(DType::kInt64, dim)));
+    graph.outputs.push_back(own != v.bounded_dims.end()
+                                ? own->length
+                                : graph.add_constant(Constant::scalar_int(DType::kInt64, dim)));
   }
   if (v.dims == open.dims) return true;
   PadAttrs pad;
@@ -264,7 +265,7 @@ bool lower_if(NodeLowering& n) {
                                "the branches give different types",
                                TypeEffect::kCast,
                                {}});
-      g->value(cast[0]).extents = g->value(g->outputs[i]).extents;
+      g->value(cast[0]).bounded_dims = g->value(g->outputs[i]).bounded_dims;
       g->outputs[i] = cast[0];
     }
     facts.push_back({*common, open.dims});

@@ -52,8 +52,8 @@ bool settle_carried(NodeLowering& n, const PlannedLoop& loop, const Value& resul
   bool settled = true;
   for (size_t i = 0; i < shape->dims.size(); ++i) {
     const auto axis = static_cast<int>(i);
-    const bool bounded = std::any_of(result.extents.begin(), result.extents.end(),
-                                     [&](const auto& e) { return e.first == axis; });
+    const bool bounded = std::any_of(result.bounded_dims.begin(), result.bounded_dims.end(),
+                                     [&](const auto& e) { return e.axis == axis; });
     const int64_t growth = result.dims[i] - shape->dims[i];
     if ((growth != 0 || bounded) && shape->open.insert(axis).second) settled = false;
     if (growth <= 0 || !shape->grown.insert(axis).second) continue;
@@ -85,9 +85,9 @@ bool hold_carried(NodeLowering& n, Graph& graph, ValueId* result, const CarriedS
   };
   for (const int axis : shape.open) {
     const auto i = static_cast<size_t>(axis);
-    const auto own =
-        std::find_if(v.extents.begin(), v.extents.end(), [&](const auto& e) { return e.first == axis; });
-    ValueId length = own != v.extents.end() ? own->second : number(v.dims[i]);
+    const auto own = std::find_if(v.bounded_dims.begin(), v.bounded_dims.end(),
+                                  [&](const auto& e) { return e.axis == axis; });
+    ValueId length = own != v.bounded_dims.end() ? own->length : number(v.dims[i]);
     if (shape.grown.count(axis) != 0) {
       **peaks = emit(MaxAttrs{}, {**peaks, length});
       length = emit(MinAttrs{}, {length, number(shape.dims[i])});
@@ -124,7 +124,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   for (const ValueId v : loop.carried) {
     if (v < 0) return std::nullopt;  // refused before
     shapes.push_back({n.dims(v), {}, {}, {}});
-    for (const auto& [axis, length] : n.parent().graph().value(v).extents) shapes.back().open.insert(axis);
+    for (const auto& [axis, length] : n.parent().graph().value(v).bounded_dims)
+      shapes.back().open.insert(axis);
   }
   // Types and lengths only ever widen, so this ends.
   for (bool again = true; again;) {
@@ -147,7 +148,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
               const LengthId symbol =
                   inner.lengths().symbol(length, {0, shapes[i].dims[static_cast<size_t>(axis)]});
               if (const auto size = shapes[i].expected(axis)) inner.lengths().expect_size(symbol, *size);
-              inner.graph().value(inner.graph().inputs[2 + i]).extents.emplace_back(axis, length);
+              inner.graph().value(inner.graph().inputs[2 + i]).bounded_dims.push_back({axis, length});
             }
           for (size_t i = 0; i < loop.stacked.size(); ++i)
             if (loop.stacked[i])
@@ -229,7 +230,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                              "a carried value keeps the type that it starts with",
                              TypeEffect::kCast,
                              {}});
-    graph.value(cast[0]).extents = graph.value(result).extents;
+    graph.value(cast[0]).bounded_dims = graph.value(result).bounded_dims;
     result = cast[0];
   }
   size_t open = 0, growing = 0;
@@ -273,8 +274,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
   const size_t held = carried + lengths.size();
   for (size_t i = 1; i < graph.outputs.size(); ++i) {
     const Value& v = graph.value(graph.outputs[i]);
-    if (i > held && !v.extents.empty()) {
-      const auto axis = static_cast<size_t>(v.extents[0].first);
+    if (i > held && !v.bounded_dims.empty()) {
+      const auto axis = static_cast<size_t>(v.bounded_dims[0].axis);
       diagnostics.refuse(
           n.node().name, n.node().op_type,
           fmt::format("result {} of its body is collected over all trips, but its dimension {} is "

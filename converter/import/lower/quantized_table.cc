@@ -72,7 +72,7 @@ ValueId gather(NodeLowering& n, const Table& t, int64_t axis, ValueId indices) {
   const Graph& graph = n.parent().graph();
   const Dims& dims = t.data->dims();
   const bool single = !t.blocked() && t.scale->size() == 1;
-  if (indices < 0 || n.constant(indices) || !graph.value(indices).extents.empty() ||
+  if (indices < 0 || n.constant(indices) || !graph.value(indices).bounded_dims.empty() ||
       n.size(indices) > dims[static_cast<size_t>(axis)] || (t.blocked() && t.axis == axis))
     return kAbsent;
   const Dims chosen = n.dims(indices);

@@ -53,7 +53,7 @@ ValueId stacked(NodeLowering& n, const std::vector<ValueId>& items) {
   std::vector<ValueId> all = items;
   for (const ValueId item : items) {
     if (item < 0) return kUnknown;
-    if (!n.parent().graph().value(item).extents.empty()) return refuse_bounded_tensors(n), kUnknown;
+    if (!n.parent().graph().value(item).bounded_dims.empty()) return refuse_bounded_tensors(n), kUnknown;
     if (n.dims(item) != n.dims(items[0]))
       return n.refuse_shapes(
                  "the tensors of a sequence whose number or position depends on data must have "
@@ -150,7 +150,7 @@ bool stack_at(NodeLowering& n, ValueId stack, ValueId position) {
 bool stack_insert(NodeLowering& n, ValueId stack, ValueId tensor, ValueId position) {
   if (stack < 0) return false;
   if (tensor < 0) return n.refuse("has no tensor to insert");
-  if (!n.parent().graph().value(tensor).extents.empty()) return refuse_bounded_tensors(n);
+  if (!n.parent().graph().value(tensor).bounded_dims.empty()) return refuse_bounded_tensors(n);
   Dims dims = n.dims(stack);
   dims.erase(dims.begin());
   if (n.dims(tensor) != dims)

@@ -81,7 +81,7 @@ void IntegerForm::visit(int n) {
     if (const ValueId q = requantized(n, *x, *params); q != kAbsent) settle(n, q);
     return;
   }
-  if (!e.value(node.outputs[0]).extents.empty()) return;
+  if (!e.value(node.outputs[0]).bounded_dims.empty()) return;
   // Tables first: they also replace sums and products of one value with itself.
   using Rule = bool (IntegerForm::*)(int);
   static constexpr Rule kRules[] = {

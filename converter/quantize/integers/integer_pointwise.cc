@@ -49,7 +49,7 @@ class IntegerForm::Pointwise {
     if (v.constant) return v.constant->size() == 1 ? v.constant->reshaped({}) : nullptr;
     if (const QuantizedValue* known = f_.known(id)) return leaf(*known);
     const int n = e.producer(id);
-    if (n < 0 || e.erased(n) || !v.extents.empty() || ++nodes_ > kMostTableNodes) return nullptr;
+    if (n < 0 || e.erased(n) || !v.bounded_dims.empty() || ++nodes_ > kMostTableNodes) return nullptr;
     const Node& node = e.node(n);
     const bool quantizes = quant_params(e.graph(), node).has_value();
     if (node.outputs.size() != 1 || !node.bodies.empty() || (!quantizes && !is_elementwise(node.op())))

@@ -24,7 +24,7 @@ std::vector<ValueId> function_roots(const Graph& g) {
     const Value& out = g.value(node.outputs[0]);
     ValueId root = kAbsent;
     std::set<size_t> nodes = {n};
-    bool one = out.extents.empty() && element_count(out.dims) > 0;
+    bool one = out.bounded_dims.empty() && element_count(out.dims) > 0;
     for (const ValueId id : node.inputs) {
       if (!one) break;
       one = id >= 0 && (scalar(g.value(id)) || g.value(id).dims == out.dims);
@@ -34,7 +34,8 @@ std::vector<ValueId> function_roots(const Graph& g) {
       root = own;
       nodes.insert(parts[static_cast<size_t>(id)].begin(), parts[static_cast<size_t>(id)].end());
     }
-    if (!one || root == kAbsent || g.value(root).dtype != DType::kFloat32 || !g.value(root).extents.empty())
+    if (!one || root == kAbsent || g.value(root).dtype != DType::kFloat32 ||
+        !g.value(root).bounded_dims.empty())
       continue;
     if (nodes.size() > kMostNodes) continue;
     roots[static_cast<size_t>(node.outputs[0])] = root;

@@ -26,7 +26,7 @@ QuantRange quant_range(DType type) {
 
 int64_t QuantParams::quantize(double x) const {
   const auto [low, high] = quant_range(type);
-  const double q = std::nearbyint(x / scale) + static_cast<double>(zero);
+  const double q = std::nearbyint(x / scale) + static_cast<double>(zero_point);
   return static_cast<int64_t>(std::clamp(q, static_cast<double>(low), static_cast<double>(high)));
 }
 

@@ -43,7 +43,7 @@ std::vector<Pair> pairs_of(const Graph& exact, const Graph& rounded) {
       if (name.empty() || at == by_name.end() || (!integers && v.dtype != DType::kFloat32)) continue;
       const Value& x = exact.value(at->second);
       bytes += sizeof(float) * static_cast<uint64_t>(element_count(x.dims));
-      if (x.dims != v.dims || x.order != v.order || !x.extents.empty() || bytes > kMostCopied) continue;
+      if (x.dims != v.dims || x.order != v.order || !x.bounded_dims.empty() || bytes > kMostCopied) continue;
       Pair pair;
       pair.rounded = id, pair.exact = at->second, pair.node = &node;
       if (integers) pair.params = QuantParams{v.dtype, v.scale, v.zero_point};

@@ -29,7 +29,7 @@ ChannelScales::ChannelScales(const Graph& graph, const Observations& seen)
     const Value& v = graph.values[i];
     if (v.constant || v.dtype != DType::kFloat32 || v.dims.empty() || v.dims.back() == 0) continue;
     place(static_cast<ValueId>(i), static_cast<int>(v.dims.size()) - 1);
-    if (!v.extents.empty()) fix(static_cast<ValueId>(i));
+    if (!v.bounded_dims.empty()) fix(static_cast<ValueId>(i));
   }
   for (const ValueId id : graph.inputs) fix(id);
   for (size_t n = 0; n < graph.nodes.size(); ++n)

@@ -241,7 +241,8 @@ class Narrowing {
     const Value y = e_.value(node.outputs[0]);
     const int64_t rows = c->dims()[0], columns = rows == 0 ? 0 : c->size() / rows;
     if (node.as<GatherAttrs>()->axis != 0) return file(n, false, "not looked up by rows");
-    if (e_.graph().is_constant(node.inputs[1]) || !y.extents.empty() || element_count(y.dims) > c->size())
+    if (e_.graph().is_constant(node.inputs[1]) || !y.bounded_dims.empty() ||
+        element_count(y.dims) > c->size())
       return file(n, false, "not looked up by rows, or as much as the table has");
     if (columns < 8) return file(n, false, "rows of less than 8");
     BlockShape shape{rows, columns, columns};

@@ -156,7 +156,7 @@ class Session {
   const { return output_at(static_cast<uint32_t>(i)); }
   // How many entries of an output's axis the last run used: fewer than its dim where the length depends on
   // data (the others are zero).
-  int64_t output_extent(uint32_t i, int axis) const;
+  int64_t output_length(uint32_t i, int axis) const;
   // dtype kNone if no port has that name.
   TensorView input(const char* name) const;
   TensorView output(const char* name) const;
