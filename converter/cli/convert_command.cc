@@ -228,10 +228,10 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   options->quantization.disabled = a.disabled_techniques;
   options->quantization.adaptive_rounding = a.adaptive_rounding;
   for (const std::string& name : a.disabled_techniques) {
-    const auto all = quantization_techniques();
-    if (std::none_of(all.begin(), all.end(), [&](const Technique& t) { return name == t.name; }))
+    const std::span all = kTechniques;
+    if (std::none_of(all.begin(), all.end(), [&](const Technique* t) { return name == t->name; }))
       throw UsageError(fmt::format("--disable-technique {}: not a technique; the techniques are {}", name,
-                                   listed(all, [](const Technique& t) { return t.name; })));
+                                   listed(all, [](const Technique* t) { return t->name; })));
   }
   options->evaluate = a.evaluate_data, options->label = a.label;
   if (!a.max_drop.empty()) {
@@ -521,8 +521,7 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("--samples", a->samples, "Calibrate with N samples, spread over the data")
       ->check(CLI::Range(1, 1 << 30));
   std::string techniques = "Leave out what is done for --quantize's accuracy, of:";
-  for (const Technique& t : quantization_techniques())
-    techniques += fmt::format("\n{:>22}  {}", t.name, t.description);
+  for (const Technique* t : kTechniques) techniques += fmt::format("\n{:>22}  {}", t->name, t->description);
   c->add_option(
        "--min-sqnr", a->min_sqnr,
        "SQNR (signal-to-quantization-noise ratio), in dB, that every output must have (20: usable, 30: "

@@ -5,6 +5,7 @@
 
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/builder.h"
+#include "converter/ir/deep_copy.h"
 #include "converter/quantize/ranges/quant_params.h"
 
 namespace sinter::convert {
@@ -53,7 +54,7 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
   remove_dead_nodes(wide);
   compact_values(wide);
   const TemporaryFile file(".sinter");
-  emit_model(plan_model(std::make_shared<Graph>(std::move(wide)), {}), file.path());
+  emit_model(plan_model(deep_copy(wide), {}), file.path());
   return std::make_unique<OpenModel>(file.path());
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <type_traits>
 
 #include "converter/ir/builder.h"
@@ -179,7 +180,51 @@ void compact_values(Graph& graph) {
     for (auto& [axis, id] : v.bounded_dims) renumber(id);
 }
 
+const char* stage_name(Stage stage) {
+  return stage == Stage::kLowered ? "lowered" : stage == Stage::kRewritten ? "rewritten" : "planned";
+}
+
+void advance(Graph& graph, Stage stage) {
+  if (graph.stage > stage)
+    throw std::logic_error(fmt::format("a graph that is {} cannot become one that is {}",
+                                       stage_name(graph.stage), stage_name(stage)));
+  graph.stage = stage;
+  for (const Node& node : graph.nodes)
+    for (const auto& body : node.bodies) advance(*body, stage);
+}
+
+void require_stage(const Graph& graph, Stage stage, const char* who) {
+  if (graph.stage != stage)
+    throw std::logic_error(fmt::format("{} takes a graph that is {}, but this one is {}", who,
+                                       stage_name(stage), stage_name(graph.stage)));
+}
+
+namespace {
+
+// What belongs to a later stage than the graph's; empty: nothing.
+std::string check_stage(const Graph& graph) {
+  const auto early = [&](const char* what, const std::string& name) {
+    return fmt::format("'{}' has {}, but the graph is {}", name, what, stage_name(graph.stage));
+  };
+  for (const Value& v : graph.values) {
+    if (graph.stage < Stage::kRewritten && !v.order.empty()) return early("a layout of its own", v.name);
+    if (graph.stage < Stage::kRewritten && v.requested) return early("a type that was requested", v.name);
+    if (graph.stage < Stage::kPlanned && v.memory != 0) return early("a memory", v.name);
+  }
+  if (graph.stage < Stage::kPlanned && !graph.prepare.empty())
+    return early("a step that prepares it", graph.prepare.front().name);
+  for (const Node& node : graph.nodes)
+    for (const auto& body : node.bodies)
+      if (body->stage != graph.stage)
+        return fmt::format("a body of '{}' is {}, but the graph around it is {}", node.name,
+                           stage_name(body->stage), stage_name(graph.stage));
+  return {};
+}
+
+}  // namespace
+
 std::string check(const Graph& graph) {
+  if (std::string fault = check_stage(graph); !fault.empty()) return fault;
   std::vector<bool> defined(graph.values.size());
   const auto valid = [&](ValueId id) { return id >= 0 && static_cast<size_t>(id) < graph.values.size(); };
   for (size_t i = 0; i < graph.values.size(); ++i) {

@@ -85,8 +85,17 @@ struct Node {
   }
 };
 
+// How far a graph has come. Each stage may hold what the stages before it may not; no graph goes back.
+enum class Stage : uint8_t {
+  kLowered,    // from ONNX: operations of the device, dimensions in ONNX's order
+  kRewritten,  // by passes and by quantization: layouts, integers, types that the user requested
+  kPlanned,    // for one target: values in memories, steps that prepare constants. Nothing rewrites it
+};
+const char* stage_name(Stage stage);  // "lowered", "rewritten", "planned"
+
 struct Graph {
   std::string name;
+  Stage stage = Stage::kLowered;  // a body's is that of the graph around it
   // What was decided about types so far; bodies share it with the graph around them. Never null.
   std::shared_ptr<TypeLedger> ledger = std::make_shared<TypeLedger>();
   std::vector<Value> values;
@@ -123,8 +132,14 @@ int remove_dead_nodes(Graph& graph);
 // Drops values that nothing refers to and renumbers the others, in bodies too. Ids from before are void.
 void compact_values(Graph& graph);
 // Empty if the graph is well formed: ids in range, single producers, order, dtypes and dims as inference
-// gives them, bodies matching their nodes. Otherwise the first fault in words.
+// gives them, bodies matching their nodes, and nothing that belongs to a later stage. Otherwise the first
+// fault in words.
 std::string check(const Graph& graph);
+// Moves the graph and its bodies on to `stage`, or leaves them there. std::logic_error where it has come
+// further.
+void advance(Graph& graph, Stage stage);
+// std::logic_error, with `who`, unless the graph is at `stage`.
+void require_stage(const Graph& graph, Stage stage, const char* who);
 // A readable listing.
 std::string dump(const Graph& graph);
 

@@ -252,6 +252,7 @@ class Islands {
 }  // namespace
 
 Float16Summary compute_in_float16(Graph& graph, const AcceptCall& accept, const Reached& reached) {
+  require_stage(graph, Stage::kRewritten, "computing in float16");
   return Islands(graph, accept, reached).run();
 }
 

@@ -45,8 +45,9 @@ struct PassReport {
   std::vector<Entry> entries;
 };
 
-// Runs every enabled pass over the graph and its bodies; throws std::logic_error where a pass leaves a graph
-// that is not well formed (a bug). Unknown names in the options throw UsageError.
+// Runs every enabled pass over a lowered graph and its bodies, which is rewritten then; throws
+// std::logic_error where a pass leaves a graph that is not well formed (a bug). Unknown names in the options
+// throw UsageError.
 PassReport run_passes(Graph& graph, const PassOptions& options);
 
 // Computes float64 values in float32, public inputs and outputs excepted; returns the number of changed

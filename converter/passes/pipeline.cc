@@ -92,6 +92,7 @@ void require(const Graph& graph, const char* when) {
 int run_pass(Graph& graph, const char* name) {
   for (const Pass& pass : all_passes()) {
     if (std::string_view(pass.name) != name) continue;
+    advance(graph, Stage::kRewritten);
     const int changes = run_everywhere(pass, graph);
     require(graph, pass.name);
     return changes;
@@ -114,7 +115,9 @@ PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
     if (!known(name)) refuse("--disable-pass", name);
   if (!options.dump_after.empty() && !known(options.dump_after)) refuse("--dump-after", options.dump_after);
   PassReport report;
+  require_stage(graph, Stage::kLowered, "the list of passes");
   require(graph, "before the passes");
+  advance(graph, Stage::kRewritten);
   int number = 0;
   for (const Pass& pass : all_passes()) {
     if (options.stop_after >= 0 && number++ >= options.stop_after) break;

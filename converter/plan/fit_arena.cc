@@ -5,6 +5,7 @@
 #include <set>
 
 #include "converter/ir/call_view.h"
+#include "converter/ir/deep_copy.h"
 #include "converter/plan/cost.h"
 #include "converter/plan/covered.h"
 #include "converter/plan/stripes.h"
@@ -40,7 +41,7 @@ class Draft {
     options.thorough = options.strides = options.stored_weights = false;
     options.seconds = 0;
     options.target.cores = 1;
-    model_ = plan_model(std::make_shared<Graph>(graph), options);
+    model_ = plan_model(deep_copy(graph), options);
     const PlannedProgram& p = model_.programs.front();
     for (size_t n = 0; n < p.steps.size(); ++n)
       for (const ValueId id : p.graph->nodes[n].outputs)
@@ -294,7 +295,7 @@ Graph in_order_of(const PlannedModel& model, const Graph& graph) {
 
 FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t limit) {
   FittedPlan best;
-  best.model = plan_model(std::make_shared<Graph>(graph), options);
+  best.model = plan_model(deep_copy(graph), options);
   best.fits = arena_of(best.model) <= limit;
   if (best.fits) return best;
   const Graph ordered = in_order_of(best.model, graph);
@@ -306,7 +307,7 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
   const auto attempt = [&](uint64_t target) {
     const StripedGraph state = fitter.reach(target);
     FittedPlan plan;
-    plan.model = plan_model(std::make_shared<Graph>(state.graph), striped);
+    plan.model = plan_model(deep_copy(state.graph), striped);
     double more = 0;
     for (const Striping& s : state.stripings) {
       more += repeated_work(ordered, s.region, s.stripes);

@@ -19,7 +19,7 @@ void place_memories(Graph& graph, const PlanOptions& options);
 
 // Brings its operand from host memory to another one, or back.
 bool is_transfer(const Graph& graph, const Node& node);
-// The memory that a step works in; of a transfer: the one that is not the host's.
+// The memory that a step works in; of a transfer: the device memory.
 uint8_t memory_of(const Graph& graph, const Node& node);
 
 }  // namespace sinter::convert

@@ -379,6 +379,8 @@ PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options
   model.architecture = options.target.architecture;
   for (const Platform* p : options.platforms) model.backends.emplace_back(p->name);
   model.backends.emplace_back("reference");
+  if (graph->stage == Stage::kPlanned) throw std::logic_error("a graph is planned for the second time");
+  advance(*graph, Stage::kPlanned);
   limit_operands(*graph);
   if (options.stored_weights) store_weights(*graph);
   place_memories(*graph, options);

@@ -37,7 +37,9 @@ struct Accepted {
 // Best first.
 std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call, int threads);
 
-// The graph must be well formed (check()). Throws std::logic_error for what only a bug can cause.
+// The graph must be well formed (check()) and not planned yet; it becomes a part of the result, with its
+// bodies, which no other graph may share (deep_copy()). Throws std::logic_error for what only a bug can
+// cause.
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options);
 
 // Independent of how the plan was made: no two values that are live together share a byte unless an elided

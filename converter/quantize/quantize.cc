@@ -17,20 +17,6 @@
 namespace sinter::convert {
 namespace {
 
-constexpr Technique kTechniques[] = {
-    {"equalize", "rescale channels between products so that all of them use the steps that they share"},
-    {"depthwise-scales", "rescale channels in front of depthwise convolutions, where that is free"},
-    {"smooth", "move outlier channels into the weights of the products that read them"},
-    {"function-ranges", "cut ranges to where the functions that read a value are not flat"},
-    {"measured-ranges", "of several ranges for a value, take the one that costs the outputs least"},
-    {"weight-steps", "cut single large weights that the inputs hardly use, where that makes finer steps"},
-    {"adaptive-rounding", "round weights up or down so that they make up for each other's errors"},
-    {"bias-correction", "take back what rounding shifts the means of channels by"},
-    {"wide-activations", "give 16 bits to values that cost the outputs most, where time or flags allow"},
-    {"leave-float", "leave in float what costs the outputs most and time little"},
-    {"refit", "estimate ranges and roundings from the judges, too, once these have judged"},
-};
-
 // For measuring once, in run_cost's unit: where dozens of plans are measured, and where hundreds are.
 constexpr double kTrialBudget = 0.4e9, kSmallTrialBudget = 0.1e9;
 constexpr size_t kFewestInTrial = 8;
@@ -62,8 +48,9 @@ Quantizer::Quantizer(Graph& graph, SampleSource& samples, const QuantizeOptions&
   summary_.cpu = options.cpu;
 }
 
-bool Quantizer::enabled(const char* technique) const {
-  return std::find(options_.disabled.begin(), options_.disabled.end(), technique) == options_.disabled.end();
+bool Quantizer::enabled(const Technique& technique) const {
+  return std::find(options_.disabled.begin(), options_.disabled.end(), technique.name) ==
+         options_.disabled.end();
 }
 
 Step Quantizer::step(const Phase& phase) const {
@@ -275,9 +262,8 @@ Evaluation evaluate_noise(const Graph& exact, const Graph& rounded, SampleSource
   return result;
 }
 
-std::span<const Technique> quantization_techniques() { return kTechniques; }
-
 QuantizeSummary quantize_graph(Graph& graph, SampleSource& samples, const QuantizeOptions& options) {
+  require_stage(graph, Stage::kRewritten, "quantization");
   // Rounded weights and their integers take 5 bytes for 4; those of a plan, and of some of another.
   size_t bytes = 0;
   for (const Value& v : graph.values) bytes += v.constant ? v.constant->byte_size() : 0;

@@ -16,14 +16,9 @@
 #include "converter/quantize/ranges/observe.h"
 #include "converter/quantize/search/output_trials.h"
 #include "converter/quantize/search/quantization_plan.h"
+#include "converter/quantize/techniques.h"
 
 namespace sinter::convert {
-
-// What is done for accuracy; each can be left out (--disable-technique).
-struct Technique {
-  const char *name, *description;
-};
-std::span<const Technique> quantization_techniques();
 
 // SQNR of an output against the float graph, over the samples that were measured.
 struct OutputNoise {
@@ -43,7 +38,7 @@ struct QuantizeOptions {
   DType activations = DType::kInt8;  // or kInt16 (int8x16): symmetric, beside weights of 8 bits
   CalibratorOptions calibrator;
   RunnerOptions runner;
-  std::vector<std::string> disabled;    // techniques
+  std::vector<std::string> disabled;    // names of techniques
   std::vector<std::string> keep_float;  // names of nodes, or of what they compute
   bool adaptive_rounding = false;       // however long it takes
   bool force_int8 = false;              // also where float is faster

@@ -20,13 +20,13 @@ constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
 void Quantizer::leave() {
   // Where integers are required, whatever they cost, 16 bits come first.
   const bool wanted = options_.force_int8 || options_.require_int8;
-  if (wanted && !fine_.empty()) leave_by("wide-activations", Remedy::kWide);
+  if (wanted && !fine_.empty()) leave_by(technique::kWideActivations, Remedy::kWide);
   const bool asked = options_.min_sqnr || options_.max_drop;
   if (asked && wanted && !fine_.empty() && summary_.reached) return;
-  leave_by("leave-float", wanted ? Remedy::kFloat : Remedy::kCheaper);
+  leave_by(technique::kLeaveFloat, wanted ? Remedy::kFloat : Remedy::kCheaper);
 }
 
-void Quantizer::leave_by(const char* technique, Remedy remedy) {
+void Quantizer::leave_by(const Technique& technique, Remedy remedy) {
   const double before = now_.worst_db();
   const size_t left = plan_.left.size(), wide = plan_.wide.size();
   const MeasurePlan measure = [&](const QuantizationPlan& plan) { return foresee(plan, fewer_); };
@@ -51,7 +51,7 @@ void Quantizer::leave_by(const char* technique, Remedy remedy) {
   if (plan_.left.size() > left) what = fmt::format("{} operations", plan_.left.size() - left);
   if (plan_.wide.size() > wide)
     what += fmt::format("{}{} values of 16 bits", what.empty() ? "" : ", ", plan_.wide.size() - wide);
-  summary_.techniques.push_back({technique, what, before, now_.worst_db(), true});
+  summary_.techniques.push_back({technique.name, what, before, now_.worst_db(), true});
 }
 
 void Quantizer::leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach) {

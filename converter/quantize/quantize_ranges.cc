@@ -72,7 +72,7 @@ std::map<ValueId, QuantParams> Quantizer::ranges(const RangeRule& rule, const Ob
 
 void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>& roles) {
   const std::vector<ValueId> values = values_to_round(plan_.graph, roles);
-  const bool several = enabled("measured-ranges");
+  const bool several = enabled(technique::kMeasuredRanges);
   const bool open = options_.calibrator.rule == Calibrator::kBest;
   const std::vector<RangeRule> rules = rules_to_try(asked_rule(), several && open);
   const double surely = few_samples() ? kSurelyBetterOfFew : kSurelyBetter;
@@ -100,13 +100,14 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
     RangeRule without_cut = asked_rule();
     without_cut.cut = Cut::kNone;
     const double without = worth(ranges(without_cut, *half(), roles)), with = worth(halves[0]);
-    if (with != without) summary_.techniques.push_back({"function-ranges", "", without, with, true});
+    if (with != without)
+      summary_.techniques.push_back({technique::kFunctionRanges.name, "", without, with, true});
   }
   std::vector<size_t> order(rules.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return db[a] > db[b]; });
   const size_t rule = db[order[0]] > db[0] + surely ? order[0] : 0;
-  if (options_.activations == DType::kInt8 && enabled("wide-activations"))
+  if (options_.activations == DType::kInt8 && enabled(technique::kWideActivations))
     fine_ = ranges(wide_rule(), seen, roles);
   // Single values may do better with another one of the best rules, if there are samples enough to show it.
   std::erase(order, rule);

@@ -16,7 +16,7 @@ int64_t integer_layers(const IntegerGraph& graph) {
 }  // namespace
 
 void Quantizer::refit(IntegerGraph* built) {
-  if (!judges_ || !enabled("refit")) return;
+  if (!judges_ || !enabled(technique::kRefit)) return;
   trials_->join(std::move(*judges_));
   judges_.reset();
   half_.reset();
@@ -40,7 +40,7 @@ void Quantizer::refit(IntegerGraph* built) {
                after = trials_->measure(refitted.graph, few_).worst_db();
   const bool kept = after > before - kWorse && integer_layers(refitted) >= integer_layers(*built) &&
                     keeps_targets(refitted.graph);
-  summary_.techniques.push_back({"refit", "", before, after, kept});
+  summary_.techniques.push_back({technique::kRefit.name, "", before, after, kept});
   if (!kept) {
     plan_ = judged;
     return;

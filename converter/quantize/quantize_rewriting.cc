@@ -14,6 +14,16 @@ namespace {
 constexpr double kSame = 1e-3;      // of a channel's reach: it is what it was
 constexpr double kSmoothing = 0.5;  // the outliers' share that goes to the weights, as a power
 
+int smooth_outliers(Graph& graph, const Observations& seen) { return smooth(graph, seen, kSmoothing); }
+
+// Changes a float graph, but not what it computes; returns the number of groups of channels.
+using Rewriting = int (*)(Graph&, const Observations&);
+constexpr std::pair<const Technique*, Rewriting> kRewritings[] = {
+    {&technique::kEqualize, equalize},
+    {&technique::kDepthwiseScales, scale_before_depthwise},
+    {&technique::kSmooth, smooth_outliers},
+};
+
 // A float graph and what half of the samples makes of it.
 struct Attempt {
   Graph graph;
@@ -24,11 +34,8 @@ struct Attempt {
 
 bool Quantizer::rewrite() {
   std::vector<std::pair<const char*, Rewriting>> list;
-  for (const auto& [name, function] : std::initializer_list<std::pair<const char*, Rewriting>>{
-           {"equalize", equalize},
-           {"depthwise-scales", scale_before_depthwise},
-           {"smooth", [](Graph&g, const Observations&seen) { return smooth(g, seen, kSmoothing); }}})
-    if (enabled(name)) list.push_back({name, function});
+  for (const auto& [technique, function] : kRewritings)
+    if (enabled(*technique)) list.push_back({technique->name, function});
   const auto observe = [&](Attempt& a) {
     if (!a.seen) a.seen = std::make_shared<const Observations>(observe_half(a.graph));
   };

@@ -81,10 +81,10 @@ void Quantizer::round_weights() {
     round_adaptively(graph, trials_->samples(part), rounding);
   };
   std::vector<std::pair<const char*, Rounding>> list;
-  if (enabled("weight-steps")) list.push_back({"weight-steps", steps});
-  if (enabled("adaptive-rounding") &&
+  if (enabled(technique::kWeightSteps)) list.push_back({technique::kWeightSteps.name, steps});
+  if (enabled(technique::kAdaptiveRounding) &&
       (options_.adaptive_rounding || adaptive_rounding_cost(plan_.graph, rounding) < kRoundingBudget))
-    list.push_back({"adaptive-rounding", adaptively});
+    list.push_back({technique::kAdaptiveRounding.name, adaptively});
   std::optional<double> before;
   for (const auto& [name, function] : list) {
     const auto chosen = [this, function = function](Part part) {
@@ -108,7 +108,7 @@ void Quantizer::round_weights() {
 
 void Quantizer::correct_by_means() {
   now_ = foresee(plan_, few_);
-  if (!enabled("bias-correction")) return;
+  if (!enabled(technique::kBiasCorrection)) return;
   std::vector<ValueId> read;
   for (const Node& node : plan_.graph.nodes)
     if (weight_axis(plan_.graph, node) >= 0) read.push_back(node.inputs[0]);
@@ -121,14 +121,14 @@ void Quantizer::correct_by_means() {
   plan.correct = half_correct_ = by_means(Part::kEven);
   const Noise noise = foresee(plan, few_);
   const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
-  summary_.techniques.push_back(
-      {"bias-correction", "by what was seen of the inputs", now_.worst_db(), noise.worst_db(), kept});
+  summary_.techniques.push_back({technique::kBiasCorrection.name, "by what was seen of the inputs",
+                                 now_.worst_db(), noise.worst_db(), kept});
   if (kept) plan_.correct = by_means(Part::kAll), estimators_.correct = by_means, now_ = noise;
 }
 
 void Quantizer::correct_by_runs() {
   // What the accuracy was measured of stays as it is.
-  if (!enabled("bias-correction") || options_.max_drop) return;
+  if (!enabled(technique::kBiasCorrection) || options_.max_drop) return;
   size_t products = 0;
   for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;
   const size_t samples = std::min(few_, trials_->size());
@@ -171,7 +171,7 @@ void Quantizer::correct_by_runs() {
       now_ = foresee(plan_, few_);
     }
   }
-  summary_.techniques.push_back({"bias-correction", "by running", before, after, kept});
+  summary_.techniques.push_back({technique::kBiasCorrection.name, "by running", before, after, kept});
   if (!kept) return;
   for (TechniqueGain& gain : summary_.techniques)
     if (!weights && (gain.name == "adaptive-rounding" || gain.name == "weight-steps")) gain.kept = false;

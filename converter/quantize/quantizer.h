@@ -37,7 +37,6 @@ class Quantizer {
   void list_sources();
 
   // ---- quantize_rewriting.cc: techniques that change the float graph, but not what it computes
-  using Rewriting = int (*)(Graph&, const Observations&);
   // Whether the float graph changed. One after the other is tried on the graph so far; then all of them, as
   // one alone may show nothing while another's noise is larger.
   bool rewrite();
@@ -73,7 +72,7 @@ class Quantizer {
 
   // ---- quantize_leaving.cc: what stays float, or gets 16 bits
   void leave();
-  void leave_by(const char* technique, Remedy remedy);
+  void leave_by(const Technique& technique, Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);
   void leave_by_judges(const std::function<bool(const LeaveTarget&)>& reach);
 
@@ -90,14 +89,14 @@ class Quantizer {
   void measure_remedies(bool leaving);
 
   // ---- shared
-  bool enabled(const char* technique) const;
+  bool enabled(const Technique& technique) const;
   // Whether min_sqnr is decided by samples that nothing else is chosen by: those of
   // QuantizeOptions::evaluate, or those that were held out.
   bool has_judges() const { return options_.evaluate || judges_; }
   // The worst output's SQNR on them.
   double judge(const Graph& rounded);
   const Trials& judging() const { return judges_ ? *judges_ : *trials_; }
-  Cut cut() const { return enabled("function-ranges") ? Cut::kFlat : Cut::kNone; }
+  Cut cut() const { return enabled(technique::kFunctionRanges) ? Cut::kFlat : Cut::kNone; }
   // Few kept samples are weak evidence of how far values reach: nothing is clipped then, unless that gains
   // much.
   bool few_samples() const { return trials_->size() < kManySamples; }

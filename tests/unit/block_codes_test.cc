@@ -38,7 +38,7 @@ double error_of(std::span<const float> w, double scale, int low, int high) {
   return sum;
 }
 
-TEST(BlockCodes, NoiseIsWhatTheIntegersSay) {
+TEST(BlockCodes, NoiseIsThatOfTheIntegers) {
   const BlockShape shape{6, 70, 32};  // the last block of a row has 6
   const std::vector<float> w = normals(420, 0.3f);
   for (const auto& [bits, zeros] : {std::pair(4, false), std::pair(4, true), std::pair(8, false)}) {

@@ -84,7 +84,7 @@ TEST(Calibrators, ZeroIsALevelAndTheRangeIsCovered) {
   EXPECT_DOUBLE_EQ(s.low, -3);
 }
 
-TEST(Calibrators, EachRuleDoesWhatItsNameSays) {
+TEST(Calibrators, EachRuleDoesWhatItsNameStates) {
   Data d = gaussian();
   const auto range = [&](Calibrator rule, double p = 99.9) {
     return propose_range(d.summary, rule, p, kInt8Levels);

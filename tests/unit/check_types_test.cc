@@ -15,6 +15,7 @@ ValueId cast(Sketch& s, ValueId id, DType to) { return s.emit(CastAttrs{static_c
 // x -> Cast to `type` -> Add with itself -> Cast to float32, all casts the model's.
 Sketch sum_in(DType type) {
   Sketch s;
+  advance(s.graph, Stage::kRewritten);
   const ValueId x = cast(s, s.input({4}), type);
   s.output(cast(s, s.emit(AddAttrs{}, {x, x}), DType::kFloat32));
   for (Node& node : s.graph.nodes)

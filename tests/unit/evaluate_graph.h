@@ -93,6 +93,7 @@ inline int apply(int (*pass)(Graph&), Sketch& s, double tolerance = 1e-12) {
   const auto before = evaluate_graph(s.graph, s.feeds);
   std::vector<std::string> names;
   for (const ValueId id : s.graph.outputs) names.push_back(s.graph.value(id).name);
+  advance(s.graph, Stage::kRewritten);
   const int changes = pass(s.graph);
   EXPECT_EQ(check(s.graph), "") << dump(s.graph);
   const auto after = evaluate_graph(s.graph, s.feeds);

@@ -42,7 +42,7 @@ ValueId conv(Sketch& s, ValueId x, int64_t in, int64_t out, int64_t kernel = 1) 
   return s.emit(a, {x, s.constant({out, kernel, kernel, in}), s.constant({out})});
 }
 
-TEST(IntegerForm, ChainsOfProductsAndWhatLiesBetween) {
+TEST(IntegerForm, ChainsOfProductsAndWhatIsBetween) {
   Sketch s;
   const ValueId x = s.input({1, 6, 6, 3});
   const ValueId a = conv(s, x, 3, 8, 3), b = conv(s, a, 8, 8);

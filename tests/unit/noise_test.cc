@@ -69,7 +69,7 @@ TEST(Noise, NamesClippingOutliersAndShifts) {
   EXPECT_NE(cause_of(shifted).find("constant shift per channel"), std::string::npos) << cause_of(shifted);
 }
 
-TEST(Noise, KnowsAFactorPerChannelFromAnError) {
+TEST(Noise, DistinguishesAFactorPerChannelFromAnError) {
   std::vector<float> x, y;
   std::mt19937 bits(6);
   std::normal_distribution<double> normal;
@@ -112,7 +112,7 @@ TEST(Noise, OfARescaledValueIsItsDistanceFromTheBestLine) {
   EXPECT_NEAR(held[1], factors[1] * x[1] + shifts[1], 0.02);
 }
 
-TEST(Noise, KnowsNamesOfRoundedValues) {
+TEST(Noise, ListsNamesOfRoundedValues) {
   bool rescaled = false;
   EXPECT_EQ(exact_name("a.scaled.int8", &rescaled), "a");
   EXPECT_TRUE(rescaled);

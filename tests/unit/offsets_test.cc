@@ -154,7 +154,7 @@ TEST(Offsets, NothingTakesNothing) {
   EXPECT_EQ(assign_offsets(empty, {}).bytes, 0u);
 }
 
-TEST(Offsets, TheSearchFindsTheLeastOfSmallInstances) {
+TEST(Offsets, TheSearchFindsTheMinimumOfSmallInstances) {
   std::minstd_rand random(11);
   for (int round = 0; round < 300; ++round) {
     std::vector<MemoryBlock> blocks =
@@ -167,7 +167,7 @@ TEST(Offsets, TheSearchFindsTheLeastOfSmallInstances) {
   }
 }
 
-TEST(Offsets, TheLeastIsProvedWhereItIsAboveTheSumOfLiveBytes) {
+TEST(Offsets, TheMinimumIsProvedWhereItIsAboveTheSumOfLiveBytes) {
   for (std::vector<MemoryBlock> blocks : kAboveTheSum) {
     const uint64_t least = least_by_trying(blocks), sum = memory_lower_bound(blocks, 1);
     EXPECT_GT(least, sum);
@@ -194,7 +194,7 @@ TEST(Offsets, SameInputSameResult) {
   }
 }
 
-TEST(Offsets, OthersLieInTheHolesOfPieces) {
+TEST(Offsets, OthersArePlacedInTheHolesOfPieces) {
   // A block whose lower half is free in the beginning and whose upper half is free in the end.
   std::vector<MemoryBlock> blocks{
       {128, 0, 3, 0, {{0, 1, 64, 128}, {2, 3, 0, 64}}}, {64, 0, 1, 0}, {64, 2, 3, 0}};

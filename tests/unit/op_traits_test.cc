@@ -92,7 +92,7 @@ void each_op(const Visit& visit) {
   }
 }
 
-TEST(OpTraits, FunctionsOfOneValueAreWithinOneWhereARowSaysSo) {
+TEST(OpTraits, FunctionsOfOneValueAreWithinOneWhereARowStatesIt) {
   std::vector<float> items;
   for (int i = -400; i <= 400; ++i) items.push_back(static_cast<float>(i) / 8);
   int checked = 0;

@@ -200,7 +200,7 @@ TEST_F(PlaceMemories, TheFirstBackendThatTakesAStepDecides) {
   EXPECT_EQ(p.steps[0].candidates, (std::vector<uint8_t>{0, 2}));  // not the one that cannot see its operands
 }
 
-TEST_F(PlaceMemories, TheCheckerFindsWhatLiesInTheWrongMemory) {
+TEST_F(PlaceMemories, TheCheckerFindsWhatIsPlacedInTheWrongMemory) {
   first_takes = {Op::kExp};
   const ValueId x = input({1, 16});
   const ValueId a = emit(ExpAttrs{}, {emit(AbsAttrs{}, {x})});

@@ -259,6 +259,7 @@ TEST(StoreWeights, EqualWeightsArePreparedOnce) {
     products.push_back(y[0]);
   }
   g.outputs = products;
+  advance(g, Stage::kPlanned);
   store_weights(g);
   EXPECT_EQ(check(g), "");
   ASSERT_EQ(g.prepare.size(), 2u);
@@ -270,7 +271,7 @@ TEST(StoreWeights, EqualWeightsArePreparedOnce) {
   EXPECT_EQ(g.value(g.prepare[0].inputs[0]).name, "w.stored");
 }
 
-TEST(StoreWeights, TablesAreLookedUpNarrow) {
+TEST(StoreWeights, TablesAreReadNarrow) {
   Graph g;
   const ValueId ids = g.add_value("ids", DType::kInt64, {5});
   g.inputs = {ids};
@@ -280,6 +281,7 @@ TEST(StoreWeights, TablesAreLookedUpNarrow) {
       b.emit(to(DType::kFloat32), {g.add_constant(random(DType::kFloat16, {40, 30}), "table")}, 1, &w).ok());
   ASSERT_TRUE(b.emit(GatherAttrs{0}, {w[0], ids}, 1, &y).ok());
   g.outputs = {y[0]};
+  advance(g, Stage::kPlanned);
   store_weights(g);
   EXPECT_EQ(check(g), "");
   EXPECT_TRUE(g.prepare.empty());
@@ -298,6 +300,7 @@ TEST(StoreWeights, PublicConstantsStayAsTheyAre) {
   ASSERT_TRUE(b.emit(to(DType::kFloat32), {g.add_constant(random(DType::kBFloat16, {40, 30}))}, 1, &w).ok());
   ASSERT_TRUE(b.emit(MulAttrs{}, {x, w[0]}, 1, &y).ok());
   g.outputs = {y[0], w[0]};
+  advance(g, Stage::kPlanned);
   store_weights(g);
   EXPECT_TRUE(g.prepare.empty());
 }

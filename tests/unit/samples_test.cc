@@ -238,7 +238,7 @@ TEST_F(Warnings, TheSameSampleAgain) {
   EXPECT_THAT(told(x, kImage), HasSubstr("all 4 samples are the same"));
 }
 
-TEST_F(Warnings, ScalesThatLookWrong) {
+TEST_F(Warnings, ScalesThatAreProbablyWrong) {
   auto bytes = noise(48 * 6, 0, 255);
   for (float& v : bytes) v = std::floor(v);
   EXPECT_THAT(told(bytes, kImage), HasSubstr("like unscaled bytes"));
@@ -361,7 +361,7 @@ TEST_F(Commands, OneNpzPerSample) {
             (std::vector<double>{0, 10, 20}));
 }
 
-TEST_F(Commands, WhatGoesWrongIsSaid) {
+TEST_F(Commands, WhatGoesWrongIsReported) {
   save("x.npy", {{"", counting({1, 3, 4, 4})}});
   save("stack.npy", {{"", counting({7, 3, 4, 4})}});
   save("pair.npz", {{"pair", counting({2, 3})}});

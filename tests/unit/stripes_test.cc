@@ -225,7 +225,7 @@ TEST(FitArena, StripesOnlyWhereTheyAreNeeded) {
   EXPECT_LT(work, 0.5);
 }
 
-TEST(FitArena, SaysTheLeastThatItFound) {
+TEST(FitArena, ReportsTheMinimumThatItFound) {
   Sketch s = bottlenecks();
   const FittedPlan none = plan_to_fit(s.graph, {}, 1000);
   EXPECT_FALSE(none.fits);

@@ -49,7 +49,7 @@ TEST(UsefulRanges, EndWhereFunctionsAreFlat) {
   EXPECT_NEAR(static_cast<double>(seen.values[moved].all.max), 9, 1);
 }
 
-TEST(UsefulRanges, NoiseIsLeastWhereLittleIsLost) {
+TEST(UsefulRanges, NoiseIsMinimalWhereLittleIsLost) {
   Sketch s;
   const ValueId x = s.input({2, 3});
   s.output(s.emit(SigmoidAttrs{}, {x}));

@@ -51,7 +51,7 @@ TEST(WeightMemory, RemembersWhileItLives) {
   EXPECT_EQ(sums.made, 4);
 }
 
-TEST(WeightMemory, TellsConstantsApartThatLieInTheSamePlace) {
+TEST(WeightMemory, DistinguishesConstantsInTheSamePlace) {
   const WeightMemory memory;
   Sums sums;
   for (int i = 0; i < 100; ++i) {

@@ -63,7 +63,7 @@ void Quantizer::advise(const Graph& rounded) {
                     : "no single rounding";
     summary_.low.push_back(std::move(low));
   }
-  measure_remedies(!options_.min_sqnr && (options_.max_drop || !enabled("leave-float")));
+  measure_remedies(!options_.min_sqnr && (options_.max_drop || !enabled(technique::kLeaveFloat)));
 }
 
 void Quantizer::measure_remedies(bool leaving) {

@@ -379,6 +379,7 @@ class Narrowing {
 }  // namespace
 
 WeightOnlySummary narrow_weights(Graph& graph, const WeightOnlyOptions& options) {
+  require_stage(graph, Stage::kRewritten, "narrowing weights");
   WeightOnlySummary summary;
   summary.bytes_before = constant_bytes(graph);
   Narrowing(graph, options, &summary).run();
