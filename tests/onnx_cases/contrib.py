@@ -55,6 +55,14 @@ def diffusion():
         yield simple(f"nhwcconv_{name}", ms("NhwcConv", "x w b", "y", **p), {"x": image},
                      constants={"w": kernel, "b": plain["b"]},
                      twin=(twin(conv) + [node("Identity", "v", "y")], plain, 17))
+    pixels = np.random.default_rng(5).integers(-128, 128, size=(2, 9, 7, 5))
+    for dtype, shift in {"int8": 0, "uint8": 128}.items():
+        for name, pool in {"plain": {"kernel_shape": [2, 2], "strides": [2, 2]},
+                        "padded": {"kernel_shape": [3, 2], "pads": [1, 0, 1, 1], "dilations": [1, 2]},
+                        "same": {"kernel_shape": [3, 3], "strides": [2, 2], "auto_pad": "SAME_UPPER"},
+                        "ceiling": {"kernel_shape": [2, 2], "strides": [3, 3], "ceil_mode": 1}}.items():
+            yield simple(f"nhwcmaxpool_{dtype}_{name}", ms("NhwcMaxPool", "x", "y", **pool),
+                         {"x": (pixels + shift).astype(dtype)}, {"int8": "y:c", "uint8": "y:B"}[dtype])
     yield simple("nhwcfusedconv", ms("NhwcFusedConv", "x w b z", "y", activation="LeakyRelu", activation_params=[0.25], **p),
                  ports, constants={"w": w, "b": plain["b"]},
                  twin=(twin(conv) + [node("Add", "v z", "s"), node("LeakyRelu", "s", "y", alpha=0.25)], plain, 17))

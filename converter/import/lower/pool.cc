@@ -27,6 +27,18 @@ bool lower_max_pool(NodeLowering& n) {
   return n.output(0, n.to_channels_first(y[0]));
 }
 
+// com.microsoft NhwcMaxPool: MaxPool of channels-last values, which have one result.
+bool lower_nhwc_max_pool(NodeLowering& n) {
+  const ValueId x = n.input(0);
+  SpatialAttrs s;
+  if (!pool_operand(n, x)) return false;
+  const Dims dims = n.dims(x), spatial(dims.begin() + 1, dims.end() - 1);
+  if (!read_spatial(n, spatial, {}, &s)) return false;
+  MaxPoolAttrs a{as_list(s.kernel), as_list(s.strides), as_list(s.dilations), as_list(s.pads)};
+  a.ceil_mode = n.attr_int("ceil_mode", 0);
+  return n.output(0, n.emit(a, {x}));
+}
+
 ValueId average(NodeLowering& n, ValueId x, const SpatialAttrs& s, bool ceil_mode, bool count_pads) {
   const AvgPoolAttrs a{as_list(s.kernel), as_list(s.strides), as_list(s.dilations),
                        as_list(s.pads),   ceil_mode,          count_pads};
@@ -141,6 +153,7 @@ bool lower_max_unpool(NodeLowering& n) {
 std::span<const OnnxOperator> pool_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"MaxPool", 1, lower_max_pool, "N", kTakesBounded},
+      {"NhwcMaxPool", 1, lower_nhwc_max_pool, "N", kTakesBounded, kMicrosoft},
       {"AveragePool", 1, lower_average_pool, "F", kTakesBounded},
       {"LpPool", 1, lower_lp_pool, "F", kNoTraits},
       {"GlobalAveragePool", 1, lower_global_average, "F", kTakesBounded},
