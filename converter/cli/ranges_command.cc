@@ -71,7 +71,7 @@ void run_ranges(const RangesArguments& a, Outcome& outcome) {
   if (!a.common.quiet) std::fputs(diagnostics.to_text(Severity::kNote).c_str(), stderr);
   nlohmann::json rows = nlohmann::json::array();
   if (!a.common.json && !a.common.quiet)
-    fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "least", "most", "low", "high",
+    fmt::print("{:>8} {:>10} {:>10} {:>10} {:>10}  {:<15} value\n", "dB", "min", "max", "low", "high",
                "rule");
   for (const auto& [id, s] : seen.values) {
     const ChosenRange c = choose_range(s, *rule);

@@ -65,7 +65,7 @@ struct PreparedStep {
   void* state = nullptr;
 };
 
-// Memory of a backend that is not the host's: its addresses mean nothing to the host. Can be used as long as
+// Device memory of a backend: its addresses mean nothing to the host. Can be used as long as
 // the backend exists, open or not.
 //
 // allocate and free are called before the first and after the last of all others, never in a run. The others

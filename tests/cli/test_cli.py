@@ -66,7 +66,7 @@ class Case(unittest.TestCase):
     def path(cls, name):
         return os.path.join(cls.dir, name)
 
-    def says(self, code, *args, words=(), lines=None):
+    def expect(self, code, *args, words=(), lines=None):
         """The program ends with this code, never by a signal, and prints these words."""
         codes = code if isinstance(code, tuple) else (code,)
         r = cli.call(SINTER, *args, timeout=60)
@@ -87,7 +87,7 @@ class Case(unittest.TestCase):
 
     def refused(self, name, model, *words, code=3, flags=()):
         out = self.path("refused.sinter")
-        r = self.says(code, "convert", self.save(name, model), "-o", out, *flags, words=words)
+        r = self.expect(code, "convert", self.save(name, model), "-o", out, *flags, words=words)
         self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("refused.sinter")], [])
         return r
 
@@ -95,9 +95,9 @@ class Case(unittest.TestCase):
 class Usage(Case):
     def test_help(self):
         for c in COMMANDS:
-            r = self.says(0, c, "--help", words=("json",))
+            r = self.expect(0, c, "--help", words=("json",))
             self.assertTrue(r.out)
-        self.says(0, "--help", words=COMMANDS)
+        self.expect(0, "--help", words=COMMANDS)
 
     def test_wrong_usage_is_2(self):
         out = self.path("u.sinter")
@@ -112,10 +112,10 @@ class Usage(Case):
                      ["run", self.digits, "--inputs", self.path("x.npz"), "--backend", "abacus"],
                      ["compare", self.digits, self.digits, "--inputs", self.path("x.npz"), "--rtol", "big"]):
             with self.subTest(args=args):
-                self.says(2, *args)
+                self.expect(2, *args)
                 self.assertFalse(os.path.exists(out))
 
-    def test_wrong_usage_says_where_and_what_to_do(self):
+    def test_wrong_usage_states_where_and_what_to_do(self):
         x, out = ["--inputs", self.path("x.npz")], ["-o", self.path("u.sinter")]
         for args, words in ((["frobnicate"], ("no command 'frobnicate'", "convert, inspect")),
                             (["conver", DIGITS], ("'conver'", "give 'convert'")), ([], ("no command", "convert, inspect")),
@@ -131,7 +131,7 @@ class Usage(Case):
                             (["compare", self.digits, self.digits, *x, "--rtol", "-1"], ("--rtol", "-1")),
                             (["bench", self.digits, "--backend", "abacus"], ("--backend abacus", "reference"))):
             with self.subTest(args=args):
-                self.says(2, *args, words=words, lines=1)
+                self.expect(2, *args, words=words, lines=1)
                 self.assertFalse(os.path.exists(self.path("u.sinter")))
 
     def test_wrong_use_of_quantization(self):
@@ -161,36 +161,36 @@ class Usage(Case):
                 (["--label", "top1"], [*int8, "--metric", "sqnr", "--evaluate", test, "--label", "digit"]),
                 (["--min-sqnr", "top1"], [*int8, "--metric", "sqnr", "--evaluate", test, "--max-drop", "1%"]),
                 (["nothing", "--report"], [*int8, "--keep-float", "nothing"])):
-            self.says(2, "convert", DIGITS, "-o", out, *flags, words=words, lines=4)
+            self.expect(2, "convert", DIGITS, "-o", out, *flags, words=words, lines=4)
             self.assertFalse(os.path.exists(out), flags)
         for flag in (["--min-sqnr", "30"], ["--max-drop", "1%"], ["--keep-float", "x"], ["--require-int8"], ["--force-int8"],
                      ["--disable-technique", "smooth"], ["--adaptive-rounding"]):
-            self.says(2, "convert", DIGITS, "-o", out, "--quantize", "int8w", *flag, words=[flag[0], "int8x16"], lines=2)
+            self.expect(2, "convert", DIGITS, "-o", out, "--quantize", "int8w", *flag, words=[flag[0], "int8x16"], lines=2)
         for mode in ([], int8):
-            self.says(5, "convert", DIGITS, "-o", out, *mode, "--evaluate", test, "--label", "digits",
+            self.expect(5, "convert", DIGITS, "-o", out, *mode, "--evaluate", test, "--label", "digits",
                       words=["digits", "'digit'", "'image'"], lines=2)
             self.assertFalse(os.path.exists(out))
 
     def test_names_that_the_model_lacks(self):
         out = self.path("n.sinter")
-        self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--shape", "nosuch=1,1,8,8", words=("nosuch",))
-        self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--dim", "nosuch=3", words=("nosuch",))
+        self.expect((2, 3, 5), "convert", DIGITS, "-o", out, "--shape", "nosuch=1,1,8,8", words=("nosuch",))
+        self.expect((2, 3, 5), "convert", DIGITS, "-o", out, "--dim", "nosuch=3", words=("nosuch",))
         np.save(self.path("c.npy"), np.zeros(3, np.float32))
-        self.says((2, 3, 5), "convert", DIGITS, "-o", out, "--const", f"nosuch={self.path('c.npy')}",
+        self.expect((2, 3, 5), "convert", DIGITS, "-o", out, "--const", f"nosuch={self.path('c.npy')}",
                   words=("nosuch",))
-        self.says((1, 2, 3, 5), "explain", self.digits, "nosuch", words=("nosuch",))
+        self.expect((1, 2, 3, 5), "explain", self.digits, "nosuch", words=("nosuch",))
         self.assertFalse(os.path.exists(out))
 
     def test_wrong_constants(self):
         out = self.path("w.sinter")
         for kind, a in (("shape", np.zeros((1, 1, 7, 8), np.float32)), ("type", np.zeros((1, 1, 8, 8), np.int64))):
             np.save(self.path(f"{kind}.npy"), a)
-            self.says((3, 5), "convert", DIGITS, "-o", out, "--const", f"image={self.path(f'{kind}.npy')}",
+            self.expect((3, 5), "convert", DIGITS, "-o", out, "--const", f"image={self.path(f'{kind}.npy')}",
                       words=("image",))
-        self.says(6, "convert", DIGITS, "-o", out, "--const", f"image={self.path('none.npy')}", words=("none.npy",))
+        self.expect(6, "convert", DIGITS, "-o", out, "--const", f"image={self.path('none.npy')}", words=("none.npy",))
         with open(self.path("bad.npy"), "wb") as f:
             f.write(b"\x93NUMPY\x01\x00\xff\xff{'descr'")
-        self.says(5, "convert", DIGITS, "-o", out, "--const", f"image={self.path('bad.npy')}")
+        self.expect(5, "convert", DIGITS, "-o", out, "--const", f"image={self.path('bad.npy')}")
         self.assertFalse(os.path.exists(out))
 
 
@@ -203,17 +203,17 @@ class Files(Case):
                      ["run", self.digits, "--inputs", self.path("none.npz")],
                      ["compare", DIGITS, self.path("none.sinter"), "--inputs", self.path("x.npz")]):
             with self.subTest(args=args):
-                self.says(6, *args, words=("none.",), lines=2)
+                self.expect(6, *args, words=("none.",), lines=2)
 
     def test_places_that_cannot_be_written_are_6(self):
         os.mkfifo(self.path("pipe"))
         for out in (self.path("no/where.sinter"), self.path("pipe"), self.dir):
             with self.subTest(out=out):
-                self.says(6, "convert", DIGITS, "-o", out)
+                self.expect(6, "convert", DIGITS, "-o", out)
         # Something that is not a plain file is never replaced by one (think of -o /dev/null, as root).
         self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
-        self.says(6, "run", self.digits, "--inputs", self.path("x.npz"), "--outputs", self.path("no/where.npz"))
-        self.says(6, "convert", self.dir, "-o", self.path("a.sinter"))
+        self.expect(6, "run", self.digits, "--inputs", self.path("x.npz"), "--outputs", self.path("no/where.npz"))
+        self.expect(6, "convert", self.dir, "-o", self.path("a.sinter"))
 
     def test_results_never_replace_what_is_read(self):
         model, arrays, key = self.path("mine.onnx"), self.path("mine.npz"), self.path("mine.key")
@@ -231,9 +231,9 @@ class Files(Case):
                      ["inspect", self.digits, "--memory", "--html", self.digits],
                      ["sign", self.digits, "--key", key, "-o", key]):
             with self.subTest(args=args):
-                self.says(2, *args, words=("would be lost", "name another"), lines=1)
+                self.expect(2, *args, words=("would be lost", "name another"), lines=1)
                 self.assertEqual(before, [contents(p) for p in (model, arrays, key)])
-        self.says(0, "inspect", self.digits)
+        self.expect(0, "inspect", self.digits)
 
     def test_results_never_replace_external_data(self):
         for weights, args in (("weights.bin", ["-o", self.path("./weights.bin")]),
@@ -241,18 +241,18 @@ class Files(Case):
             with self.subTest(args=args):
                 onnx.save(onnx.load(DIGITS), self.path("split.onnx"), save_as_external_data=True, location=weights, size_threshold=0)
                 before = contents(self.path(weights))
-                self.says(2, "convert", self.path("split.onnx"), *args, words=("external data", "would be lost"))
+                self.expect(2, "convert", self.path("split.onnx"), *args, words=("external data", "would be lost"))
                 self.assertEqual(before, contents(self.path(weights)))
-        self.says(0, "convert", self.path("split.onnx"), "-o", self.path("split.sinter"))
+        self.expect(0, "convert", self.path("split.onnx"), "-o", self.path("split.sinter"))
 
     def test_a_report_without_a_place_is_found_before_the_work(self):
         out = self.path("early.sinter")
-        self.says(6, "convert", DIGITS, "-o", out, "--report", self.path("no/r.json"), words=("folder", "create it"), lines=1)
+        self.expect(6, "convert", DIGITS, "-o", out, "--report", self.path("no/r.json"), words=("folder", "create it"), lines=1)
         self.assertFalse(os.path.exists(out))
 
     def test_files_of_the_other_kind(self):
-        self.says(3, "convert", self.digits, "-o", self.path("again.sinter"), words=(".sinter file", "give the ONNX model"))
-        self.says(4, "inspect", DIGITS, words=("not a Sinter model file", "sinter convert"), lines=1)
+        self.expect(3, "convert", self.digits, "-o", self.path("again.sinter"), words=(".sinter file", "give the ONNX model"))
+        self.expect(4, "inspect", DIGITS, words=("not a Sinter model file", "sinter convert"), lines=1)
 
     def test_a_long_chain_behind_an_if(self):
         """Results of two ranks: what their readers read is followed back, however far."""
@@ -267,7 +267,7 @@ class Files(Case):
             [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
             [helper.make_tensor("axis", TensorProto.INT64, [1], [0]), helper.make_tensor("s0", TensorProto.INT64, [2], [2, 2])])
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), self.path("chain.onnx"))
-        self.says(0, "convert", self.path("chain.onnx"), "-o", self.path("chain.sinter"), "--quiet")
+        self.expect(0, "convert", self.path("chain.onnx"), "-o", self.path("chain.sinter"), "--quiet")
 
     def test_broken_onnx_files(self):
         good = contents(DIGITS)
@@ -287,25 +287,25 @@ class Files(Case):
                            "longer": good + b"\0", "text": b"hello world\n", **flips}.items():
             with self.subTest(name=name):
                 path = self.save("damaged.sinter", data)
-                self.says(4, "run", path, "--inputs", self.path("x.npz"), lines=2)
-                self.says(4, "inspect", path, lines=2)
+                self.expect(4, "run", path, "--inputs", self.path("x.npz"), lines=2)
+                self.expect(4, "inspect", path, lines=2)
 
     def test_an_older_file_survives_a_refusal(self):
         out = self.path("keep.sinter")
         with open(out, "wb") as f:
             f.write(b"precious")
-        self.says((3, 4), "convert", self.save("bad.onnx", b"nothing"), "-o", out)
+        self.expect((3, 4), "convert", self.save("bad.onnx", b"nothing"), "-o", out)
         with open(out, "rb") as f:
             self.assertEqual(f.read(), b"precious")
 
     def test_no_rubbish_beside_the_result(self):
         place = self.path("clean")
         os.makedirs(place)
-        self.says(0, "convert", DIGITS, "-o", os.path.join(place, "m.sinter"))
+        self.expect(0, "convert", DIGITS, "-o", os.path.join(place, "m.sinter"))
         self.assertEqual(os.listdir(place), ["m.sinter"])
 
     def test_same_input_same_bytes(self):
-        self.says(0, "convert", DIGITS, "-o", self.path("again.sinter"))
+        self.expect(0, "convert", DIGITS, "-o", self.path("again.sinter"))
         with open(self.digits, "rb") as a, open(self.path("again.sinter"), "rb") as b:
             self.assertEqual(a.read(), b.read())
 
@@ -313,21 +313,21 @@ class Files(Case):
 class Run(Case):
     def test_inspect_shows_every_profile(self):
         file = os.path.join(cli.REPO, "tests", "format", "corpus", "v3_profiles.sinter")
-        shown = json.loads(self.says(0, "inspect", file, "--json").out)
+        shown = json.loads(self.expect(0, "inspect", file, "--json").out)
         self.assertEqual([(p["name"], p["target"], p["step_count"], p["default"]) for p in shown["profiles"]],
                          [("branches", "elsewhere", 1, False), ("selects", "here", 3, True)])
         self.assertEqual(shown["step_count"], 3)
         for name, operations in (("branches", ["If", "Add", "Mul"]), ("selects", ["Add", "Mul", "Where"])):
-            steps = json.loads(self.says(0, "inspect", file, "--steps", "--target", name, "--json").out)["steps"]
+            steps = json.loads(self.expect(0, "inspect", file, "--steps", "--target", name, "--json").out)["steps"]
             self.assertEqual([s["op"] for s in steps], operations)
-        self.says(0, "inspect", file, words=("branches: 1 steps", "selects: 3 steps", "run here"))
-        self.says(5, "inspect", file, "--target", "nothing", words=("no profile", "'nothing'", "branches, selects"), lines=1)
+        self.expect(0, "inspect", file, words=("branches: 1 steps", "selects: 3 steps", "run here"))
+        self.expect(5, "inspect", file, "--target", "nothing", words=("no profile", "'nothing'", "branches, selects"), lines=1)
 
     def outputs(self, *extra, source="x.npz", code=0):
         out = self.path("y.npz")
         if os.path.exists(out):
             os.unlink(out)
-        self.says(code, "run", self.digits, "--inputs", self.path(source), "--outputs", out, *extra)
+        self.expect(code, "run", self.digits, "--inputs", self.path(source), "--outputs", out, *extra)
         return cli.load_npz(out) if code == 0 else self.assertFalse(os.path.exists(out))
 
     def test_outputs_are_named_as_in_the_onnx_file(self):
@@ -370,7 +370,7 @@ class Run(Case):
         self.assertGreater(float(np.abs(y[0] - y[1]).max()), 0)
 
     def test_summary(self):
-        r = self.says(0, "run", self.digits, "--inputs", self.path("x.npz"), words=("probabilities",))
+        r = self.expect(0, "run", self.digits, "--inputs", self.path("x.npz"), words=("probabilities",))
         self.assertIn("probabilities", r.out)
 
     def test_wrong_inputs_are_5(self):
@@ -380,10 +380,10 @@ class Run(Case):
         for name, arrays in bad.items():
             with self.subTest(name=name):
                 cli.save_npz(self.path(f"{name}.npz"), arrays)
-                self.says(5, "run", self.digits, "--inputs", self.path(f"{name}.npz"), words=("image",), lines=3)
+                self.expect(5, "run", self.digits, "--inputs", self.path(f"{name}.npz"), words=("image",), lines=3)
                 self.outputs(source=f"{name}.npz", code=5)
-        self.says(5, "run", self.digits, "--inputs", self.path("shape.npz"), words=("8", "7"))
-        self.says(5, "run", self.digits, "--inputs", self.path("type.npz"), words=("int32", "float32"))
+        self.expect(5, "run", self.digits, "--inputs", self.path("shape.npz"), words=("8", "7"))
+        self.expect(5, "run", self.digits, "--inputs", self.path("type.npz"), words=("int32", "float32"))
 
     def test_broken_array_files_are_5(self):
         good = contents(self.path("x.npz"))
@@ -396,7 +396,7 @@ class Run(Case):
         for name, data in broken.items():
             with self.subTest(name=name):
                 self.save(name, data)
-                self.says(5, "run", self.digits, "--inputs", self.path(name), lines=3)
+                self.expect(5, "run", self.digits, "--inputs", self.path(name), lines=3)
 
 
 class Signatures(Case):
@@ -428,13 +428,13 @@ class Signatures(Case):
     def test_keys(self):
         self.assertEqual(stat.S_IMODE(os.stat(self.path("ours.key")).st_mode), 0o600)
         before = contents(self.path("ours.key")), contents(self.path("ours.pub"))
-        self.says(6, "keygen", self.path("ours"), words=("already there",), lines=1)
+        self.expect(6, "keygen", self.path("ours"), words=("already there",), lines=1)
         os.unlink(self.path("theirs.key"))  # a pair that is half there
-        self.says(6, "keygen", self.path("theirs"), words=("already there",), lines=1)
+        self.expect(6, "keygen", self.path("theirs"), words=("already there",), lines=1)
         self.assertFalse(os.path.exists(self.path("theirs.key")))
         self.assertEqual((contents(self.path("ours.key")), contents(self.path("ours.pub"))), before)
-        self.says(6, "keygen", self.path("no/where"))
-        r = self.says(0, "keygen", self.path("third"), "--json")
+        self.expect(6, "keygen", self.path("no/where"))
+        r = self.expect(0, "keygen", self.path("third"), "--json")
         key = json.loads(r.out)
         self.assertEqual(key["key_id"], key["public_key"][:16])
         self.assertIn(key["public_key"], contents(self.path("third.pub")).decode())
@@ -443,8 +443,8 @@ class Signatures(Case):
     def test_signed_files_pass_with_their_key(self):
         for args in self.opening(self.signed):
             with self.subTest(args=args):
-                self.says(0, *args)
-                self.says(0, *args, "--public-key", self.path("ours.pub"))
+                self.expect(0, *args)
+                self.expect(0, *args, "--public-key", self.path("ours.pub"))
 
     def test_others_are_refused(self):
         with open(self.path("other.pub"), "w") as f:
@@ -456,27 +456,27 @@ class Signatures(Case):
         for (name, model, key), why in cases.items():
             for args in self.opening(model):
                 with self.subTest(name=name, args=args):
-                    self.says(4, *args, "--public-key", self.path(key), words=(why, os.path.basename(model)), lines=1)
+                    self.expect(4, *args, "--public-key", self.path(key), words=(why, os.path.basename(model)), lines=1)
 
     def test_every_byte_of_the_head(self):
         good = contents(self.signed)
         for n in list(range(0, 64)) + list(range(64, 512, 13)):
             path = self.save("head.sinter", good[:n] + bytes([good[n] ^ 0x10]) + good[n + 1:])
-            self.says(4, "inspect", path, "--public-key", self.path("ours.pub"), lines=1)
+            self.expect(4, "inspect", path, "--public-key", self.path("ours.pub"), lines=1)
 
     def test_inspect_tells(self):
-        facts = lambda *args: json.loads(self.says(0, "inspect", *args, "--json").out)  # noqa: E731
+        facts = lambda *args: json.loads(self.expect(0, "inspect", *args, "--json").out)  # noqa: E731
         self.assertFalse(facts(self.digits)["signed"])
         key = contents(self.path("ours.pub")).decode().split()[-1]
         f = facts(self.signed)
         self.assertEqual((f["signed"], f["public_key"], f["key_id"], f["trusted"]), (True, key, key[:16], False))
         self.assertTrue(facts(self.signed, "--public-key", self.path("ours.pub"))["trusted"])
-        self.says(0, "inspect", self.signed, words=("signed", key[:16], "give --public-key"))
-        self.says(0, "inspect", self.digits, words=("signed    no",))
+        self.expect(0, "inspect", self.signed, words=("signed", key[:16], "give --public-key"))
+        self.expect(0, "inspect", self.digits, words=("signed    no",))
 
     def test_convert_signs_the_same_bytes_as_sign(self):
         out = self.path("converted.sinter")
-        r = self.says(0, "convert", DIGITS, "-o", out, "--sign", self.path("ours.key"), "--json")
+        r = self.expect(0, "convert", DIGITS, "-o", out, "--sign", self.path("ours.key"), "--json")
         self.assertEqual(contents(out), contents(self.signed))
         self.assertEqual(json.loads(r.out)["key_id"], contents(self.path("ours.pub")).decode().split()[-1][:16])
         self.assertNotIn(self.secret(), r.out + r.err)
@@ -485,9 +485,9 @@ class Signatures(Case):
         place = self.path("place")
         os.makedirs(place)
         model = self.save("place/m.sinter", contents(self.digits))
-        self.says(0, "sign", model, "--key", self.path("ours.key"))
+        self.expect(0, "sign", model, "--key", self.path("ours.key"))
         self.assertEqual(contents(model), contents(self.signed))
-        self.says(0, "sign", model, "--key", self.path("ours.key"), "--quiet")
+        self.expect(0, "sign", model, "--key", self.path("ours.key"), "--quiet")
         self.assertEqual(contents(model), contents(self.signed))
         self.assertEqual(os.listdir(place), ["m.sinter"])
 
@@ -496,11 +496,11 @@ class Signatures(Case):
         out = self.path("out.sinter")
         for data in (b"", b"hello", good[:-1], good[:700] + bytes([good[700] ^ 1]) + good[701:]):
             model = self.save("broken.sinter", data)
-            self.says(4, "sign", model, "--key", self.path("ours.key"), "-o", out, lines=1)
-            self.says(4, "sign", model, "--key", self.path("ours.key"), lines=1)
+            self.expect(4, "sign", model, "--key", self.path("ours.key"), "-o", out, lines=1)
+            self.expect(4, "sign", model, "--key", self.path("ours.key"), lines=1)
             self.assertEqual(contents(model), data)
-        self.says(6, "sign", self.digits, "--key", self.path("ours.key"), "-o", self.path("no/where.sinter"))
-        self.says(6, "sign", self.path("none.sinter"), "--key", self.path("ours.key"), "-o", out)
+        self.expect(6, "sign", self.digits, "--key", self.path("ours.key"), "-o", self.path("no/where.sinter"))
+        self.expect(6, "sign", self.path("none.sinter"), "--key", self.path("ours.key"), "-o", out)
         self.assertEqual([f for f in os.listdir(self.dir) if f.startswith("out.sinter")], [])
 
     def test_wrong_keys(self):
@@ -512,13 +512,13 @@ class Signatures(Case):
                 f.write(text)
         for name, word in tell.items():
             for args in (["sign", self.digits, "-o", out, "--key"], ["convert", DIGITS, "-o", out, "--sign"]):
-                r = self.says(5, *args, self.path(name), words=(word,), lines=1)
+                r = self.expect(5, *args, self.path(name), words=(word,), lines=1)
                 self.assertNotIn(self.secret()[:20], r.out + r.err)
-        self.says(6, "sign", self.digits, "-o", out, "--key", self.path("none.key"), words=("none.key",), lines=1)
-        r = self.says(5, "inspect", self.signed, "--public-key", self.path("ours.key"), words=("secret",), lines=1)
+        self.expect(6, "sign", self.digits, "-o", out, "--key", self.path("none.key"), words=("none.key",), lines=1)
+        r = self.expect(5, "inspect", self.signed, "--public-key", self.path("ours.key"), words=("secret",), lines=1)
         self.assertNotIn(self.secret()[:20], r.out + r.err)
-        self.says(6, "inspect", self.signed, "--public-key", self.path("none.pub"), lines=1)
-        self.says(2, "sign", self.digits)
+        self.expect(6, "inspect", self.signed, "--public-key", self.path("none.pub"), lines=1)
+        self.expect(2, "sign", self.digits)
         self.assertFalse(os.path.exists(out))
 
 
@@ -546,7 +546,7 @@ for x in np.load(sys.argv[1])["image"]:
             f.write(cls.GENERATOR)
 
     def ranges(self, data, *more):
-        r = self.says(0, "ranges", DIGITS, "--calibrate", data, "--json", "--quiet", *more)
+        r = self.expect(0, "ranges", DIGITS, "--calibrate", data, "--json", "--quiet", *more)
         return json.loads(r.out)
 
     def test_every_form_gives_the_same_ranges(self):
@@ -577,7 +577,7 @@ for x in np.load(sys.argv[1])["image"]:
                 self.assertGreaterEqual(v["high"], 0)
                 if rule in ("best", "mse", "minmax"):
                     self.assertGreater(v["sqnr_db"], 25, rule)
-        self.says(2, "ranges", DIGITS, "--calibrate", self.path("many.npz"), "--calibrator", "median")
+        self.expect(2, "ranges", DIGITS, "--calibrate", self.path("many.npz"), "--calibrator", "median")
 
     def test_wrong_data_is_5(self):
         nan = self.images.copy()
@@ -587,11 +587,11 @@ for x in np.load(sys.argv[1])["image"]:
                                    ("shape", self.images[:, :, :7], ("image", "[6,1,7,8]", "[N,1,8,8]")),
                                    ("nan", nan, ("image", "sample 3", "[0,0,2,1]"))):
             np.savez(self.path(name + ".npz"), image=array)
-            self.says(5, "ranges", DIGITS, "--calibrate", self.path(name + ".npz"), words=words)
+            self.expect(5, "ranges", DIGITS, "--calibrate", self.path(name + ".npz"), words=words)
         np.savez(self.path("name.npz"), imago=self.images)
-        self.says(5, "ranges", DIGITS, "--calibrate", self.path("name.npz"), words=("'image'", "'imago'"))
-        self.says(5, "ranges", DIGITS, "--calibrate", "cmd:echo hello", words=("neither .npz nor .npy",))
-        self.says(6, "ranges", DIGITS, "--calibrate", self.path("absent.npz"))
+        self.expect(5, "ranges", DIGITS, "--calibrate", self.path("name.npz"), words=("'image'", "'imago'"))
+        self.expect(5, "ranges", DIGITS, "--calibrate", "cmd:echo hello", words=("neither .npz nor .npy",))
+        self.expect(6, "ranges", DIGITS, "--calibrate", self.path("absent.npz"))
 
 
 class Arenas(Case):
@@ -604,36 +604,36 @@ class Arenas(Case):
         cli.save_npz(self.path("unet.npz"), {given.name: noise})
 
     def memory(self, file):
-        return json.loads(self.says(0, "inspect", file, "--memory", "--json").out)["memory"]
+        return json.loads(self.expect(0, "inspect", file, "--memory", "--json").out)["memory"]
 
     def arena(self, file):
         return self.memory(file)["regions"][0]["bytes"]
 
     def results(self, file, *flags):
-        self.says(0, "run", file, "--inputs", self.path("unet.npz"), "--outputs", self.path("y.npz"), *flags)
+        self.expect(0, "run", file, "--inputs", self.path("unet.npz"), "--outputs", self.path("y.npz"), *flags)
         return [array.tobytes() for array in np.load(self.path("y.npz")).values()]
 
     def test_threads_do_not_raise_the_arena(self):
         arena, results = {}, []
         for planned in (1, 8):
             file = self.path(f"unet{planned}.sinter")
-            self.says(0, "convert", self.UNET, "-o", file, "--plan-threads", planned)
+            self.expect(0, "convert", self.UNET, "-o", file, "--plan-threads", planned)
             arena[planned] = self.arena(file)
             for threads in (1, 2, 4, 7, 8):  # also more than there is workspace for
                 results += self.results(file, "--threads", threads)
         self.assertEqual(arena[1], arena[8])
         self.assertEqual(len(set(results)), 1)
         for wrong in (0, "many"):
-            self.says(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--plan-threads", wrong)
+            self.expect(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--plan-threads", wrong)
 
     def test_steps_in_stripes_need_less(self):
         whole, striped = self.path("whole.sinter"), self.path("striped.sinter")
         for target in ("x86_64", "portable"):
             with self.subTest(target=target):
                 convert = ("convert", self.UNET, "--target", target)
-                self.says(0, *convert, "-o", whole)
+                self.expect(0, *convert, "-o", whole)
                 limit = self.arena(whole) * 3 // 4
-                told = json.loads(self.says(0, *convert, "-o", striped, "--max-arena", limit, "--json").out)
+                told = json.loads(self.expect(0, *convert, "-o", striped, "--max-arena", limit, "--json").out)
                 self.assertGreaterEqual(len(told["stripes"]), 1)
                 self.assertEqual(set(told["stripes"][0]), {"first", "last", "steps", "parts"})
                 self.assertLess(told["extra_work"], 1)
@@ -642,25 +642,25 @@ class Arenas(Case):
                 self.assertEqual(self.memory(striped)["packed_bytes"], self.memory(whole)["packed_bytes"])
                 for flags in ([], ["--backend", "reference"], ["--threads", 2]):
                     self.assertEqual(self.results(whole, *flags), self.results(striped, *flags))
-                facts = json.loads(self.says(0, "inspect", striped, "--json").out)
-                timed = json.loads(self.says(0, "run", striped, "--inputs", self.path("unet.npz"), "--profile", "--json").out)
+                facts = json.loads(self.expect(0, "inspect", striped, "--json").out)
+                timed = json.loads(self.expect(0, "run", striped, "--inputs", self.path("unet.npz"), "--profile", "--json").out)
                 sizes = ("session_bytes", "packed_bytes", "packed_weights_bytes", "sharing_session_bytes")
                 self.assertEqual([facts[k] for k in sizes], [timed[k] for k in sizes])
                 self.assertGreaterEqual(facts["packed_weights_bytes"], facts["packed_bytes"])
                 self.assertLessEqual(facts["sharing_session_bytes"], facts["session_bytes"] - facts["packed_bytes"])
                 # What fits is not touched.
-                self.says(0, *convert, "-o", striped, "--max-arena", self.arena(whole))
+                self.expect(0, *convert, "-o", striped, "--max-arena", self.arena(whole))
                 self.assertEqual(contents(striped), contents(whole))
 
     def test_too_small_an_arena(self):
         out = self.path("small.sinter")
-        r = self.says(1, "convert", self.UNET, "-o", out, "--max-arena", 1000, words=("--max-arena 1000", "smallest arena"))
+        r = self.expect(1, "convert", self.UNET, "-o", out, "--max-arena", 1000, words=("--max-arena 1000", "smallest arena"))
         self.assertFalse(os.path.exists(out))
         least = re.search(r"has (\d+) bytes", r.err).group(1)
-        self.says(0, "convert", self.UNET, "-o", out, "--max-arena", least, words=("stripes", "session"))
+        self.expect(0, "convert", self.UNET, "-o", out, "--max-arena", least, words=("stripes", "session"))
         self.assertLessEqual(self.arena(out), int(least))
         for wrong in (-5, "much"):
-            self.says(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--max-arena", wrong)
+            self.expect(2, "convert", self.UNET, "-o", self.path("no.sinter"), "--max-arena", wrong)
 
 
 class Backends(Case):
@@ -688,7 +688,7 @@ class Backends(Case):
         cli.save_npz(cls.path("wave.npz"), {"x": rng.standard_normal((5, 32)).astype(np.float32)})
 
     def json(self, *args):
-        return json.loads(self.says(0, *args, "--json").out)
+        return json.loads(self.expect(0, *args, "--json").out)
 
     @unittest.skipUnless(platform.machine() == "x86_64", "SINTER_CPU_CAP names instruction sets of x86-64")
     def test_a_cap_limits_the_instruction_set(self):
@@ -703,29 +703,29 @@ class Backends(Case):
     def test_a_target_without_a_backend_is_refused(self):
         out = self.path("t.sinter")
         for target in ("cuda", "pdp11"):
-            self.says(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
+            self.expect(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
                       words=(f"--target {target}", "x86_64", "aarch64", "armv7", "cortex-m4", "portable"))
         for target, word in (("x86_64+neon", "avx2"), ("aarch64+", "dotprod"), ("armv7+z80", "neon"), ("cortex-m4+avx2", "alone")):
-            self.says(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
+            self.expect(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
                       words=(f"--target {target}", "has no feature", word))
-        self.says(2, "convert", DIGITS, "-o", out, "--target", "aarch64,aarch64+dotprod", lines=1, words=("given twice",))
+        self.expect(2, "convert", DIGITS, "-o", out, "--target", "aarch64,aarch64+dotprod", lines=1, words=("given twice",))
         self.assertFalse(os.path.exists(out))
 
     def test_several_targets_share_one_file(self):
         one, both = self.path("one.sinter"), self.path("both.sinter")
-        self.says(0, "convert", DIGITS, "-o", one, "--target", "x86_64")
-        r = self.says(0, "convert", DIGITS, "-o", both, "--target", "portable,aarch64+neon,x86_64", "--json")
+        self.expect(0, "convert", DIGITS, "-o", one, "--target", "x86_64")
+        r = self.expect(0, "convert", DIGITS, "-o", both, "--target", "portable,aarch64+neon,x86_64", "--json")
         profiles = [p["target"] for p in json.loads(r.out)["profiles"]]
         self.assertEqual(profiles, ["aarch64+neon", "x86_64", "portable"])
         self.assertLess(os.path.getsize(both), os.path.getsize(one) + 64 * 1024)
         inputs = self.path("in.npz")
         np.savez(inputs, image=np.load(os.path.join(os.path.dirname(DIGITS), "digits_eval.npz"))["image"][:1])
         for file in (one, both):
-            self.says(0, "run", file, "--inputs", inputs, "--outputs", file + ".npz")
+            self.expect(0, "run", file, "--inputs", inputs, "--outputs", file + ".npz")
         with np.load(one + ".npz") as a, np.load(both + ".npz") as b:
             for name in a.files:
                 self.assertEqual(a[name].tobytes(), b[name].tobytes())
-        shown = {p: json.loads(self.says(0, "inspect", both, "--target", p, "--json").out)["backends"] for p in profiles}
+        shown = {p: json.loads(self.expect(0, "inspect", both, "--target", p, "--json").out)["backends"] for p in profiles}
         self.assertEqual(set(shown["portable"]), {"reference"})
         self.assertNotEqual(set(shown["x86_64"]), {"reference"})
 
@@ -733,7 +733,7 @@ class Backends(Case):
         out = self.path("narrow.sinter")
         for given, allowed in (("simd", {"simd", "reference"}), ("xnnpack", {"xnnpack", "reference"}),
                                ("simd,xnnpack", {"xnnpack", "simd", "reference"}), ("reference", {"reference"})):
-            self.says(0, "convert", self.path("convs.onnx"), "-o", out, "--target", "x86_64", "--backends", given)
+            self.expect(0, "convert", self.path("convs.onnx"), "-o", out, "--target", "x86_64", "--backends", given)
             steps = [s for s in self.json("inspect", out, "--steps")["steps"] if not s["elided"]]
             self.assertEqual({c for s in steps for c in s["candidates"]}, allowed, given)
             conv = next(s for s in steps if s["op"] == "Conv")
@@ -741,32 +741,32 @@ class Backends(Case):
             if given != "reference":
                 self.assertNotEqual(conv["candidates"][0], "reference", given)
         for given, words in (("abacus", ("abacus", "xnnpack, simd, reference")), ("simd,onednn", ("onednn",))):
-            self.says(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--backends", given, words=words, lines=1)
-        self.says(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--target", "portable", "--backends", "simd",
+            self.expect(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--backends", given, words=words, lines=1)
+        self.expect(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--target", "portable", "--backends", "simd",
                   words=("portable", "reference"), lines=1)
         self.assertFalse(os.path.exists(self.path("no.sinter")))
 
     def test_nothing_falls_back_as_planned(self):
         inputs = ("--inputs", self.path("wave.npz"))
         for flags in ([], ["--backend", "reference"]):
-            r = self.says(0, "run", self.wave, *inputs, *flags)
+            r = self.expect(0, "run", self.wave, *inputs, *flags)
             self.assertEqual(r.err, "")
             self.assertEqual(self.json("run", self.wave, *inputs, *flags)["fallbacks"], [])
         facts = self.json("inspect", self.wave)
         self.assertEqual(facts["fallbacks"], [])
         self.assertEqual(sum(facts["backends"].values()), sum(not s["elided"] for s in
                                                               self.json("inspect", self.wave, "--steps")["steps"]))
-        self.says(0, "inspect", self.wave, words=("fallbacks none",))
+        self.expect(0, "inspect", self.wave, words=("fallbacks none",))
 
     def test_what_falls_back_is_shown(self):
         inputs = ("--inputs", self.path("wave.npz"))
         other = ("--backend", "simd")
-        r = self.says(0, "run", self.wave, *inputs, *other)
+        r = self.expect(0, "run", self.wave, *inputs, *other)
         line = r.err.strip().splitlines()
         self.assertEqual(len(line), 1, r.err)
         for words in ("1 of 2 steps falls back", "Trig from simd to reference", "the simd backend has no kernel"):
             self.assertIn(words, line[0])
-        self.assertEqual(self.says(0, "run", self.wave, *inputs, *other, "--quiet").err, "")
+        self.assertEqual(self.expect(0, "run", self.wave, *inputs, *other, "--quiet").err, "")
         lists = [self.json("run", self.wave, *inputs, *other)["fallbacks"],
                  self.json("run", self.wave, *inputs, *other, "--profile")["fallbacks"],
                  self.json("bench", self.wave, "--seconds", 0, *other)["fallbacks"],
@@ -777,17 +777,17 @@ class Backends(Case):
                          [("Trig", "wave", "simd", "reference")])
         self.assertIn("the simd backend has no kernel", lists[0][0]["reason"])
         for args in (("run", self.wave, *inputs, *other, "--profile"), ("inspect", self.wave, *other, "--steps")):
-            noted = [x for x in self.says(0, *args).out.splitlines() if "[not simd: the simd backend has no kernel" in x]
+            noted = [x for x in self.expect(0, *args).out.splitlines() if "[not simd: the simd backend has no kernel" in x]
             self.assertEqual(len(noted), 1, args)
             self.assertIn("Trig", noted[0])
-        self.says(0, "inspect", self.wave, *other, words=("fallbacks 1 of 2", "Trig"))
+        self.expect(0, "inspect", self.wave, *other, words=("fallbacks 1 of 2", "Trig"))
         steps = self.json("inspect", self.wave, *other, "--steps")["steps"]
         self.assertEqual([s["op"] for s in steps if "fallback" in s], ["Trig"])
 
     def test_the_arena_has_room_for_later_candidates(self):
         """A convolution that is planned for XNNPACK runs on simd, too, where that costs no memory."""
         out = self.path("room.sinter")
-        self.says(0, "convert", self.path("convs.onnx"), "-o", out, "--target", "x86_64")
+        self.expect(0, "convert", self.path("convs.onnx"), "-o", out, "--target", "x86_64")
         steps = {s["name"]: s for s in self.json("inspect", out, "--steps", "--backend", "simd")["steps"]}
         self.assertEqual(steps["small"]["candidates"], ["xnnpack", "simd", "reference"])
         self.assertEqual(steps["small"]["backend"], "simd")
@@ -801,26 +801,26 @@ class Memories(Case):
     FILE = os.path.join(cli.REPO, "tests", "format", "corpus", "v3_memories.sinter")
 
     def test_inspect_names_them(self):
-        self.says(0, "inspect", self.FILE, "--memory", words=("far",))
-        facts = json.loads(self.says(0, "inspect", self.FILE, "--memory", "--json").out)["memory"]
+        self.expect(0, "inspect", self.FILE, "--memory", words=("far",))
+        facts = json.loads(self.expect(0, "inspect", self.FILE, "--memory", "--json").out)["memory"]
         self.assertEqual([(r["memory"], r["bytes"]) for r in facts["regions"]], [("host", 320), ("far", 192)])
         self.assertEqual([v["region"] for v in facts["placements"]], [0, 0, 1, 1, 0, 0])
         page = self.path("memories.html")
-        self.says(0, "inspect", self.FILE, "--memory", "--html", page)
+        self.expect(0, "inspect", self.FILE, "--memory", "--html", page)
         self.assertIn(b"far", contents(page))
 
     def test_run_needs_the_backend(self):
         np.savez(self.path("far.npz"), x=np.arange(6, dtype=np.float32).reshape(2, 3) - 2)
         inputs = ("--inputs", self.path("far.npz"))
-        self.says(4, "run", self.FILE, *inputs, words=("backend far", "step 1", "request another one"))
-        self.says(0, "run", self.FILE, *inputs, "--backend", "reference", "--outputs", self.path("y.npz"))
+        self.expect(4, "run", self.FILE, *inputs, words=("backend far", "step 1", "request another one"))
+        self.expect(0, "run", self.FILE, *inputs, "--backend", "reference", "--outputs", self.path("y.npz"))
         y = np.load(self.path("y.npz"))["y"]
         self.assertEqual(y.tolist(), [[-4, -2, 0], [-2, -4, -6]])
 
 
 class Json(Case):
     def json(self, *args, code=0):
-        r = self.says(code, *args, "--json")
+        r = self.expect(code, *args, "--json")
         try:
             parsed = json.loads(r.out)
         except ValueError:
@@ -844,27 +844,27 @@ class Json(Case):
         self.assertLessEqual(b["min_ms"], b["median_ms"])
 
     def test_report_file(self):
-        self.says(0, "convert", DIGITS, "-o", self.path("r.sinter"), "--report", self.path("r.json"))
+        self.expect(0, "convert", DIGITS, "-o", self.path("r.sinter"), "--report", self.path("r.json"))
         with open(self.path("r.json"), encoding="utf-8") as f:
             self.assertIsInstance(json.load(f), (dict, list))
 
     def test_quiet_and_no_colour(self):
-        r = self.says(0, "convert", DIGITS, "-o", self.path("q.sinter"), "--quiet")
+        r = self.expect(0, "convert", DIGITS, "-o", self.path("q.sinter"), "--quiet")
         self.assertEqual((r.out, r.err), ("", ""))
-        r = self.says(0, "inspect", self.digits)
+        r = self.expect(0, "inspect", self.digits)
         self.assertNotIn("\x1b", r.out + r.err)
 
 
 class Compare(Case):
     def test_equal_and_unequal(self):
-        self.says(0, "compare", DIGITS, self.digits, "--inputs", self.path("x.npz"))
-        self.says(0, "compare", self.digits, self.digits, "--inputs", self.path("x.npz"), "--rtol", 0, "--atol", 0)
+        self.expect(0, "compare", DIGITS, self.digits, "--inputs", self.path("x.npz"))
+        self.expect(0, "compare", self.digits, self.digits, "--inputs", self.path("x.npz"), "--rtol", 0, "--atol", 0)
         other = onnx.load(DIGITS)
         for i in other.graph.initializer:
             if i.name == "head.bias":
                 i.CopyFrom(onnx.numpy_helper.from_array(np.arange(10, dtype=np.float32), i.name))
-        self.says(0, "convert", self.save("other.onnx", other), "-o", self.path("other.sinter"))
-        self.says(1, "compare", DIGITS, self.path("other.sinter"), "--inputs", self.path("x.npz"))
+        self.expect(0, "convert", self.save("other.onnx", other), "-o", self.path("other.sinter"))
+        self.expect(1, "compare", DIGITS, self.path("other.sinter"), "--inputs", self.path("x.npz"))
 
 
 class NotFinite(Case):
@@ -895,8 +895,8 @@ class NotFinite(Case):
         cli.save_npz(cls.path("negative.npz"), {"x": -np.ones((1, 8), np.float32)})
 
     def compared(self, code, name, inputs="eight.npz", *more):
-        self.says(0, "convert", self.path(f"{name}.onnx"), "-o", self.path("n.sinter"), "--no-trial")
-        r = self.says(code, "compare", self.path(f"{name}.onnx"), self.path("n.sinter"), "--inputs",
+        self.expect(0, "convert", self.path(f"{name}.onnx"), "-o", self.path("n.sinter"), "--no-trial")
+        r = self.expect(code, "compare", self.path(f"{name}.onnx"), self.path("n.sinter"), "--inputs",
                       self.path(inputs), "--json", *more)
         return json.loads(r.out)
 
@@ -921,24 +921,24 @@ class NotFinite(Case):
         out = self.path("tried.sinter")
         for name, place in (("over", "output 'y'"), ("hidden", "inside the network")):
             model = self.path(f"{name}.onnx")
-            r = self.says(0, "convert", model, "-o", out, "--json", words=["warning: node 'twice' (Mul)", place])
+            r = self.expect(0, "convert", model, "-o", out, "--json", words=["warning: node 'twice' (Mul)", place])
             trial = json.loads(r.out)["trial"]
             self.assertEqual((True, "twice", "Mul"), (trial["done"], trial["step"], trial["op"]))
             self.assertGreater(trial["not_finite"], 0)
             os.remove(out)
-            self.says(1, "convert", model, "-o", out, "--strict", words=["--strict"])
+            self.expect(1, "convert", model, "-o", out, "--strict", words=["--strict"])
             self.assertFalse(os.path.exists(out))
-            r = self.says(0, "convert", model, "-o", out, "--strict", "--no-trial", "--json")
+            r = self.expect(0, "convert", model, "-o", out, "--strict", "--no-trial", "--json")
             self.assertEqual(False, json.loads(r.out)["trial"]["done"])
         # What the model gives in float64 too is its own.
-        r = self.says(0, "convert", self.path("log.onnx"), "-o", out, "--strict", "--json")
+        r = self.expect(0, "convert", self.path("log.onnx"), "-o", out, "--strict", "--json")
         self.assertEqual({"done": True, "not_finite": 0}, json.loads(r.out)["trial"])
 
     def test_what_is_too_much_work_is_not_tried(self):
         w = onnx.numpy_helper.from_array(np.zeros((2048, 2048), np.float32), "w")
         nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
         model = self.save("much.onnx", model_of(nodes, [value("x", [128, 2048])], [value("y", [128, 2048])], [w]))
-        r = self.says(0, "convert", model, "-o", self.path("much.sinter"), "--json")
+        r = self.expect(0, "convert", model, "-o", self.path("much.sinter"), "--json")
         trial = json.loads(r.out)["trial"]
         self.assertFalse(trial["done"])
         self.assertIn("multiply-adds", trial["note"])
@@ -947,7 +947,7 @@ class NotFinite(Case):
         table = onnx.numpy_helper.from_array(np.ones((1, 4), np.float32), "table")  # index 1 is out of range
         model = model_of([helper.make_node("Gather", ["table", "i"], ["y"])],
                          [value("i", [3], TensorProto.INT64)], [value("y", [3, 4])], [table])
-        r = self.says(0, "convert", self.save("rows.onnx", model), "-o", self.path("rows.sinter"), "--json")
+        r = self.expect(0, "convert", self.save("rows.onnx", model), "-o", self.path("rows.sinter"), "--json")
         self.assertTrue(json.loads(r.out)["trial"]["done"])
 
 
@@ -971,9 +971,9 @@ class Layers(Case):
                          [value("x", [1, n, n, n])], [value("y", [1, n, n, n])], [weights("w1"), weights("w2")])
         onnx.save(model, self.path("cube.onnx"))
         cli.save_npz(self.path("cube.npz"), {"x": rng.standard_normal((1, n, n, n)).astype(np.float32)})
-        self.says(0, "convert", self.path("cube.onnx"), "-o", self.path("cube.sinter"))
+        self.expect(0, "convert", self.path("cube.onnx"), "-o", self.path("cube.sinter"))
         for first in ("cube.onnx", "cube.sinter"):
-            r = self.says(0, "compare", self.path(first), self.path("cube.sinter"), "--inputs", self.path("cube.npz"),
+            r = self.expect(0, "compare", self.path(first), self.path("cube.sinter"), "--inputs", self.path("cube.npz"),
                             "--per-layer", "--json")
             layers = {x["name"]: x["within"] for x in json.loads(r.out)["layers"]}
             self.assertLessEqual({"c1", "s1", "a1", "c2", "g", "m"}, set(layers))
@@ -1000,7 +1000,7 @@ class Flags(Case):
 
     def convert(self, code, *flags, words=()):
         out = self.path("flags.sinter")
-        r = self.says(code, "convert", self.model, "-o", out, *flags, words=words)
+        r = self.expect(code, "convert", self.model, "-o", out, *flags, words=words)
         self.assertEqual(code == 0, os.path.exists(out))
         if code == 0:
             os.remove(out)
@@ -1049,37 +1049,37 @@ class Flags(Case):
     def test_arrays_go_to_npz(self):
         given = self.path("x.npz")
         for name in ("out.json", "out", "out.txt"):
-            self.says(2, "run", self.digits, "--inputs", given, "--outputs", self.path(name), words=["--outputs", ".npz"])
+            self.expect(2, "run", self.digits, "--inputs", given, "--outputs", self.path(name), words=["--outputs", ".npz"])
             self.assertFalse(os.path.exists(self.path(name)))
         for name in ("out.npz", "out.npy"):
-            self.says(0, "run", self.digits, "--inputs", given, "--outputs", self.path(name))
+            self.expect(0, "run", self.digits, "--inputs", given, "--outputs", self.path(name))
 
     def test_float32_for_float16_inputs(self):
         m = model_of([helper.make_node("Add", ["x", "x"], ["y"])], [value("x", [3], TensorProto.FLOAT16)],
                      [value("y", [3], TensorProto.FLOAT16)])
         half = self.path("half.sinter")
-        self.says(0, "convert", self.save("half.onnx", m), "-o", half)
+        self.expect(0, "convert", self.save("half.onnx", m), "-o", half)
         x = np.array([0.1, -3, 1000.3], np.float32)
         cli.save_npz(self.path("half.npz"), {"x": x})
-        self.says(0, "run", half, "--inputs", self.path("half.npz"), "--outputs", self.path("half_out.npz"))
+        self.expect(0, "run", half, "--inputs", self.path("half.npz"), "--outputs", self.path("half_out.npz"))
         np.testing.assert_array_equal(cli.load_npz(self.path("half_out.npz"))["y"], x.astype(np.float16) * np.float16(2))
         cli.save_npz(self.path("half.npz"), {"x": np.array([1, 2, 1e6], np.float32)})
-        self.says(5, "run", half, "--inputs", self.path("half.npz"), words=["'x'", "1000000", "float16"])
+        self.expect(5, "run", half, "--inputs", self.path("half.npz"), words=["'x'", "1000000", "float16"])
 
 
 class Explain(Case):
     """Every node of the ONNX file has an answer, and so have every value that a node gives and every initializer."""
 
     def explained(self, model, target, *flags):
-        self.says(0, "convert", model, "-o", target, *flags)
+        self.expect(0, "convert", model, "-o", target, *flags)
         fates = {}
         graph = onnx.load(model).graph
         names = [n for node in graph.node for n in (node.name, *node.output) if n]
         for name in names + [i.name for i in graph.initializer]:
-            r = self.says(0, "explain", target, name, "--json")
+            r = self.expect(0, "explain", target, name, "--json")
             answer = json.loads(r.out)
             self.assertTrue(answer["nodes"] or answer["steps"] or answer["values"] or "constant" in answer, name)
-            self.says(0, "explain", target, name)
+            self.expect(0, "explain", target, name)
             fates[name] = answer
         return fates
 
@@ -1117,9 +1117,9 @@ class Explain(Case):
                 self.assertEqual(reader, fates[name]["constant"]["readers"])
         for name in ("conv", "norm", "relu", "scale", "w"):  # all lead to the step that does it
             self.assertEqual(["conv"], [s["name"] for s in fates[name]["steps"] if s["op"] == "Conv"], fates[name])
-        self.says(0, "explain", self.path("went.sinter"), "var", words=["'var' (float32[4])", "node 'norm'", "'conv'"])
-        self.says(0, "explain", self.path("went.sinter"), "idle", words=["dropped", "no node reads it"])
-        self.says(5, "explain", self.path("went.sinter"), "nobody", words=["nobody"])
+        self.expect(0, "explain", self.path("went.sinter"), "var", words=["'var' (float32[4])", "node 'norm'", "'conv'"])
+        self.expect(0, "explain", self.path("went.sinter"), "idle", words=["dropped", "no node reads it"])
+        self.expect(5, "explain", self.path("went.sinter"), "nobody", words=["nobody"])
 
     def test_attention_and_quantized(self):
         rng = np.random.default_rng(6)
@@ -1178,7 +1178,7 @@ class Working(Case):
 class Pages(Case):
     def drawing(self, model, *flags):
         page = self.path("page.html")
-        self.says(0, "convert", model, "-o", self.path("p.sinter"), "--report", page, *flags)
+        self.expect(0, "convert", model, "-o", self.path("p.sinter"), "--report", page, *flags)
         with open(page, encoding="utf-8") as f:
             text = f.read()
         return text[text.index('<svg class="network"'):text.index("</svg>") + 6]
@@ -1231,8 +1231,8 @@ class Refusals(Case):
                      [value("x", ["N", "H", 3]), value("z", [1, "W"])], [value("y", None), value("w", None)])
         self.refused("open.onnx", m, "H", "W")
         path = self.path("open.onnx")
-        self.says(0, "convert", path, "-o", self.path("o.sinter"), "--dim", "H=4", "--dim", "W=5")
-        self.says(0, "convert", path, "-o", self.path("o.sinter"), "--shape", "x=2,4,3", "--shape", "z=1,5")
+        self.expect(0, "convert", path, "-o", self.path("o.sinter"), "--dim", "H=4", "--dim", "W=5")
+        self.expect(0, "convert", path, "-o", self.path("o.sinter"), "--shape", "x=2,4,3", "--shape", "z=1,5")
 
     def test_equal_reasons_are_one_line(self):
         names = [f"part_{i}" for i in range(7)]

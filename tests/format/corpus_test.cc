@@ -158,7 +158,7 @@ TEST(Corpus, SignedModelOfVersion3) {
   EXPECT_EQ(code(false, kKey), expected);
 }
 
-TEST(FileMap, TellsWhatIsWrong) {
+TEST(FileMap, ReportsWhatIsWrong) {
   EXPECT_EQ(FileMap::open("/", FileMap::Mode::kCopied).status().code, Code::kInvalidArgument);
   EXPECT_EQ(FileMap::open("/nonexistent/file").status().code, Code::kInvalidArgument);
   EXPECT_EQ(FileMap::open("/").status().code, Code::kInvalidArgument);

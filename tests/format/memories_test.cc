@@ -63,7 +63,7 @@ TEST(Memories, PortsLengthsAndConstantsAreTheHosts) {
   EXPECT_REFUSED(output.b, "an input or output is not host memory");
 }
 
-TEST(Memories, StatesLieWhereTheirUpdatesLie) {
+TEST(Memories, StatesArePlacedWhereTheirUpdatesAre) {
   Mixed host;
   host.b.place(host.s).region = 0;
   EXPECT_REFUSED(host.b, "a state and its update are in different memories");
@@ -73,7 +73,7 @@ TEST(Memories, StatesLieWhereTheirUpdatesLie) {
   EXPECT_REFUSED(constant.b, "a state and its update are in different memories");
 }
 
-TEST(Memories, StepsLieInOneMemory) {
+TEST(Memories, StepsUseOneMemory) {
   Mixed crossing;  // a kernel that reads the device's memory and writes the host's
   crossing.b.place(crossing.g).region = 0;
   crossing.b.program().values[static_cast<size_t>(crossing.s)].update = -1;

@@ -40,7 +40,7 @@ ModelBuilder small_model() {
   return ::testing::Message() << text;
 }
 
-TEST(Open, SmallModelTellsItsPorts) {
+TEST(Open, SmallModelListsItsPorts) {
   const AlignedBytes file = small_model().build();
   const Opened o = open(file);
   ASSERT_TRUE(o.status.ok()) << explain(o.status);

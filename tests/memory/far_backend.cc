@@ -157,7 +157,7 @@ Status FarBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorView& v = call.in(i);
     if (is_constant(v)) {
-      SINTER_RETURN_UNLESS(v.memory == 0 && i < 32, unsupported("a constant that is not the host's"));
+      SINTER_RETURN_UNLESS(v.memory == 0 && i < 32, unsupported("a constant in device memory"));
       if (!keeps_constants) needs->packed |= 1u << i;
       needs->device_prepared += room_for(v);
     } else if (v.present() && v.memory == 0 && !is_transfer(call)) {

@@ -116,7 +116,7 @@ TEST(Conv, LengthsOfTheOutput) {
       tensor<float>({1, 3, 2}, {4, 5, 4, 5, 4, 5}));
 }
 
-TEST(Conv, ClampsWhatTheActivationSays) {
+TEST(Conv, ClampsAsTheActivationStates) {
   ConvAttrs a;
   a.strides = {1}, a.dilations = {1}, a.pads = {0, 0}, a.act_min = -1.5, a.act_max = 6;
   const Tensor x = tensor<float>({1, 4, 1}, {-2, -1, 5, 7});

@@ -145,7 +145,7 @@ TEST(SimdProducts, MatMul) {
 }
 
 // Sums that leave int32, multipliers that are NaN: as the reference kernels have it.
-TEST(SimdProducts, NumbersOfFilesThatLie) {
+TEST(SimdProducts, NumbersOfFilesThatAreWrong) {
   for (const int64_t to : {kInt8Code, kInt16Code, kFloatCode}) {
     QFullyConnectedAttrs a{.x_zero = -128, .to = to};
     Operands o = quantized::operands<int8_t>({3, 64}, {40, 64}, 40, 1000, 1);
