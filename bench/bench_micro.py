@@ -34,7 +34,7 @@ TWINS = [
     ('mlperf-ad float', 'mlperf-ad/ad-autoenc-fp32.onnx', 'mlperf-ad/ad01_fp32.tflite', False),
     ('hello-sine float', 'hello-sine/hello-sine-fp32.onnx', 'hello-sine/hello_world_float.tflite', False),
 ]
-HEADING = '## Beside TensorFlow Lite Micro'
+HEADING = '## Comparison with TensorFlow Lite Micro'
 TFLM = '''
 import sys
 from tflite_micro.python.tflite_micro import runtime
