@@ -1,5 +1,5 @@
-// A plan with memory of several kinds: where values may be placed, which backend each step belongs to, and
-// that data cross from one memory to another only in transfers. schemas/FORMAT.md, "Memory of several kinds".
+// A plan with device memory: where values may be placed, which backend each step belongs to, and
+// that data cross from one memory to another only in transfers. schemas/FORMAT.md, "Device memory".
 #include "runtime/model/plan_view.h"
 
 namespace sinter::detail {

@@ -1,4 +1,4 @@
-// Plans with memory of several kinds: what the verifier lets pass, and every rule broken (FORMAT.md).
+// Plans with device memory: what the verifier lets pass, and every rule broken (FORMAT.md).
 #include "tests/format/refusal.h"
 
 namespace sinter::testing {
