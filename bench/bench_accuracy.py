@@ -8,7 +8,7 @@ FOLDER holds what bench/accuracy_data.py made: for each model calib.npz, eval.np
 meta.json; --nets adds the networks of tests/quantize/nets. Every setting is calibrated on the same samples; signal over
 noise is that of the worst output over all evaluated samples, against the float model in onnxruntime; accuracy is the
 share of samples whose largest output is the label's. --without adds what each of Sinter's techniques gains: dB and points
-lost where it is left out (--disable-technique), with nothing left in float for accuracy. --reuse takes onnxruntime's
+lost where it is left out (--disable-technique), with nothing kept in float for accuracy. --reuse takes onnxruntime's
 columns from an earlier --json FILE.
 "Best" and "NNCF" are constants: the best 8-bit setting of seven quantizers, measured elsewhere on other photographs and
 speech (bert-toy: other ids); and the best of NNCF on this data.
@@ -250,7 +250,7 @@ def gain(a, b):
 
 def technique_table(rows, names):
     """Whatever is missing, `leave-float` makes up for by leaving more in float: the others are judged without it."""
-    out = ["| model | default | nothing left in float | " + " | ".join(names) + " |", "| --- |" + " --- |" * (len(names) + 2)]
+    out = ["| model | default | nothing kept in float | " + " | ".join(names) + " |", "| --- |" + " --- |" * (len(names) + 2)]
     for r in rows:
         base = r["without"][LEAVE]
         out.append(f"| {r['model']} | {cell(r['sinter'])} | {cell(base)} | " +

@@ -33,12 +33,11 @@ constexpr double kAllowedByUnit = 65504.0 / 16, kAllowedByBytes = 65504;
 void prefer_float16(Graph& graph, const Target& target, const std::vector<Backend*>& backends,
                     Diagnostics& diagnostics) {
   if (!has_float16_kernels(target)) {
-    diagnostics.warn(
-        "", "",
-        fmt::format("--prefer-float16: target '{}' has no kernels that compute in float16 (64-bit "
-                    "ARM has); float32 it is",
-                    target_text(target)),
-        "float16 weights stay float16 in the file without it");
+    diagnostics.warn("", "",
+                     fmt::format("--prefer-float16: target '{}' has no kernels that compute in float16 "
+                                 "(64-bit ARM has); the model computes in float32",
+                                 target_text(target)),
+                     "without the option, float16 weights stay float16 in the file");
     return;
   }
   RunnerOptions runner;
@@ -51,14 +50,16 @@ void prefer_float16(Graph& graph, const Target& target, const std::vector<Backen
       [&](const OpCall& call, size_t* workspace) { return accept_in_float16(target, call, workspace); },
       reached);
   if (done.computed == 0)
-    diagnostics.warn("", "", "--prefer-float16: nothing in this model can compute in float16; float32 it is",
-                     "sinter inspect --types has the reasons");
+    diagnostics.warn(
+        "", "",
+        "--prefer-float16: no operation of this model can compute in float16; the model computes in float32",
+        "sinter inspect --types lists the reasons");
   if (done.unproven > 0)
     diagnostics.warn(done.first_unproven, done.first_op,
-                     fmt::format("--prefer-float16: {} of {} operations in float16, this one first, are not "
-                                 "proven to stay below 65504, beyond which they become infinite",
+                     fmt::format("--prefer-float16: {} of {} operations in float16, the first of them this "
+                                 "one, are not proven to stay below 65504; larger values become infinite",
                                  done.unproven, done.computed),
-                     "try typical inputs with sinter compare, or leave the option out");
+                     "test typical inputs with sinter compare, or remove the option");
 }
 
 QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSource* evaluated,
@@ -127,16 +128,15 @@ std::unique_ptr<SampleSource> open_evaluation(const std::string& data,
 std::string short_of(const QuantizeSummary& summary, const ConversionOptions& options) {
   if (!summary.reached && options.quantization.max_drop)
     return fmt::format(
-        "--max-drop {:.2g}%: at most {:.2f} % are right with any choice of operations kept in float, {:.2f} "
-        "% in "
-        "float; more samples, or samples more like the labelled ones, may help",
+        "--max-drop {:.2g}%: with any choice of operations kept in float at most {:.2f} % of the answers are "
+        "right, {:.2f} % in float; more samples, or samples more like the labelled ones, may help",
         100 * *options.quantization.max_drop, 100 * summary.accuracy.value_or(0),
         100 * summary.float_accuracy.value_or(0));
   if (!summary.reached && summary.evaluation)
     return fmt::format(
-        "--min-sqnr {:g}: no choice of operations kept in float gives this SQNR on the data of "
-        "--evaluate; the last one that was tried gives {:.1f} dB there in the worst output, and {:.1f} dB on "
-        "{} of --calibrate's samples{}",
+        "--min-sqnr {:g}: no choice of operations kept in float gives this SQNR on the data of --evaluate; "
+        "the last one tried gives {:.1f} dB there in the worst output, and {:.1f} dB on {} of --calibrate's "
+        "samples{}",
         *options.quantization.min_sqnr, worst_of(summary.evaluation->outputs), worst_of(summary.outputs),
         summary.measured,
         worst_of(summary.outputs) >= *options.quantization.min_sqnr
@@ -144,8 +144,8 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
             : "");
   if (!summary.reached)
     return fmt::format(
-        "--min-sqnr {:g}: no choice of operations kept in float gives this SQNR; the best one that was "
-        "found gives {:.1f} dB in the worst output",
+        "--min-sqnr {:g}: no choice of operations kept in float gives this SQNR; the best one found gives "
+        "{:.1f} dB in the worst output",
         *options.quantization.min_sqnr, worst_of(summary.outputs));
   if (!options.require_int8) return {};
   std::string list;
@@ -153,17 +153,17 @@ std::string short_of(const QuantizeSummary& summary, const ConversionOptions& op
     if (!l.integer)
       list += fmt::format("\n  {} '{}': {}{}{}", l.op, l.name, reason_name(l.left.reason),
                           l.left.detail.empty() ? "" : ", ", l.left.detail);
-  return list.empty() ? "" : "--require-int8: these operations stay float:" + list;
+  return list.empty() ? "" : "--require-int8: these operations are kept in float:" + list;
 }
 
 std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
-  std::string how = "and no steps that could be computed in stripes of rows would change that";
+  std::string how = "and computing steps in stripes of rows does not reduce it";
   if (const size_t groups = fitted.stripes.size(); groups > 0)
     how = fmt::format("with {} group{} of steps in stripes of rows and {:.0f} % more work", groups,
                       groups == 1 ? "" : "s", 100 * fitted.extra_work);
   return fmt::format(
-      "--max-arena {}: the smallest arena that was found has {} bytes, {}; '{}' needs the most. Allow that "
-      "many, or make the model's input smaller",
+      "--max-arena {}: the smallest arena found has {} bytes, {}; '{}' needs the most. Allow this size, or "
+      "make the model's input smaller",
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }
 
@@ -254,10 +254,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
     const bool chooses = options.quantize == "int8" || options.quantize == "int8x16";
     if (const int64_t count = samples->count(); chooses && count >= 0 && SampleSplit(count).judges() == 0)
       diagnostics.warn("", "",
-                       fmt::format("calibration data: of {} sample{} none can be held out, so that the SQNR "
-                                   "is measured on what chose the ranges",
+                       fmt::format("calibration data: none of {} sample{} can be held out, so the SQNR is "
+                                   "measured on the samples that chose the ranges",
                                    count, count == 1 ? "" : "s"),
-                       fmt::format("give 5 samples or more, better {}", 5 * kManyJudges));
+                       fmt::format("give at least 5 samples, preferably {}", 5 * kManyJudges));
   }
   std::unique_ptr<SampleSource> evaluated;
   if (!options.quantize.empty() && !options.evaluate.empty() && options.label.empty())

@@ -50,7 +50,7 @@ Arrays made_up_inputs(const Model& model) {
     ConstantPtr wide = Constant::of<double>(DType::kFloat64, dims, items);
     std::vector<ConstantPtr> cast;
     if (!evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 1}, {wide}, 1, &cast).ok())
-      throw std::runtime_error("no input can be made up; give --inputs");
+      throw std::runtime_error("the inputs cannot be generated; give --inputs");
     arrays.emplace_back(port.name, cast[0]);
   }
   return arrays;
@@ -101,9 +101,9 @@ void run_bench(const BenchArguments& a) {
     return;
   }
   fmt::print(
-      "median    {:.4f} ms ({} runs, {} thread{})\nfastest   {:.4f} ms\nload      {:.3f} ms (file to ready)\n"
-      "first     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, the program "
-      "included\n",
+      "median    {:.4f} ms ({} runs, {} thread{})\nfastest   {:.4f} ms\nload      {:.3f} ms (file to "
+      "ready)\nfirst     {:.3f} ms (file to first result)\narena     {} bytes\nmemory    {} at most, "
+      "including the program\n",
       times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", times.front(), load_ms,
       first_ms, host.requirements().arena, readable_bytes(peak_rss_bytes()));
 }
@@ -114,10 +114,10 @@ void add_bench(CLI::App& app, Outcome&) {
   auto a = std::make_shared<BenchArguments>();
   CLI::App* c = app.add_subcommand("bench", "Measure a .sinter file: time per run, time to load, memory");
   c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are made up");
-  c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
+  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are generated");
+  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can");
-  c->add_option("--seconds", a->seconds, "How long to measure")->check(CLI::Range(0.0, 3600.0));
+  c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_bench(*a); });

@@ -19,7 +19,7 @@ WrittenCheck check_written(const std::filesystem::path& file, std::span<const Pl
   check.arena_bytes = need.value().arena, check.session_bytes = need.value().bytes;
   if (check.session_bytes + loaded.file().size() > kMostCheckedBytes) {
     check.trial.note =
-        fmt::format("no session was created: it and its file take {} MB, more than {}",
+        fmt::format("no session was created: the session and its file take {} MB, more than {}",
                     (check.session_bytes + loaded.file().size()) >> 20, kMostCheckedBytes >> 20);
     return check;
   }
@@ -27,7 +27,7 @@ WrittenCheck check_written(const std::filesystem::path& file, std::span<const Pl
   check.session_created = true;
   const PlannedModel& plan = plans[session.session().profile()];
   if (const double work = trial_work(plan); !options.trial)
-    check.trial.note = "left out by --no-trial";
+    check.trial.note = "skipped by --no-trial";
   else if (work > kMostTrialWork)
     check.trial.note =
         fmt::format("one run takes the time of {:.2g} multiply-adds, more than {:.2g}", work, kMostTrialWork);

@@ -16,7 +16,7 @@ struct CommonOptions {
   bool quiet = false;
   void add_to(CLI::App& command) {
     command.add_flag("--json", json, "Print the result as one JSON object on stdout");
-    command.add_flag("--quiet", quiet, "Print nothing but errors and the output of --json");
+    command.add_flag("--quiet", quiet, "Print only errors and the output of --json");
   }
 };
 

@@ -196,7 +196,7 @@ void print_layers(const LayerNoise& noise, bool all) {
   }
   if (!all && rows.size() > kMostRows)
     fmt::print("               and {} more (--all)\n", rows.size() - kMostRows);
-  fmt::print("SQNR in dB; own: with exact operands, all: with those that the layer gets\n");
+  fmt::print("SQNR in dB; own: with exact operands, all: with the model's own operands\n");
 }
 
 void run_compare(CompareArguments a, Outcome& outcome) {
@@ -307,23 +307,23 @@ void add_compare(CLI::App& app, Outcome& outcome) {
   CLI::App* c =
       app.add_subcommand("compare", "Compare two models' outputs; an ONNX model is computed in float64");
   c->add_option("A", a->a, "The reference: an .onnx or .sinter file")->required();
-  c->add_option("B", a->b, "The .sinter file to judge")->required();
+  c->add_option("B", a->b, "The .sinter file to compare with it")->required();
   c->add_option("--inputs", a->inputs, "Arrays as for run")->required();
   c->add_flag("--per-layer", a->per_layer,
-              "Rank the layers by the noise that they add to exact operands; why, in words");
+              "Rank the layers by the noise that they add to exact operands, with causes");
   c->add_flag("--all", a->all, "With --per-layer: every layer")->needs("--per-layer");
   c->add_flag("--each", a->each,
               "The arrays are stacks of samples (inferred from their shapes where these differ)");
-  c->add_option("--samples", a->samples, "Of a stack of samples, compare only the first N")
+  c->add_option("--samples", a->samples, "Compare only the first N samples of a stack")
       ->check(CLI::Range(1, 1 << 30));
   c->add_option("--rtol", a->rtol,
                 "Allowed difference relative to each element (default 1e-3; integers: exact)");
   c->add_option("--atol", a->atol, "Allowed absolute difference (default 1e-5 of the largest element)");
   c->add_option("--min-sqnr", a->min_sqnr,
-                "Judge by SQNR (signal-to-quantization-noise ratio) in dB instead");
+                "The required SQNR (signal-to-quantization-noise ratio) in dB, instead of tolerances");
   a->trust.add_to(*c);
   a->common.add_to(*c);
-  c->footer("Exit code 0: the same within the tolerance; 1: not.");
+  c->footer("Exit code 0: equal within the tolerance; 1: different.");
   c->callback([a, &outcome] { run_compare(*a, outcome); });
 }
 

@@ -50,7 +50,7 @@ struct ConvertArguments {
 std::pair<std::string, std::string> split(const std::string& text, const char* flag, const char* form) {
   const size_t at = text.rfind('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    throw UsageError(fmt::format("{} {}: the form is {} {}", flag, text, flag, form));
+    throw UsageError(fmt::format("{} {}: the argument must have the form {} {}", flag, text, flag, form));
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
@@ -58,7 +58,7 @@ int64_t number(std::string_view text, const std::string& where) {
   int64_t n = -1;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
   if (fault != std::errc() || end != text.data() + text.size() || n < 0)
-    throw UsageError(fmt::format("{}: '{}' is not a size; give a whole number from 0 on", where, text));
+    throw UsageError(fmt::format("{}: '{}' is not a valid size; give an integer of at least 0", where, text));
   return n;
 }
 
@@ -75,7 +75,7 @@ template <class Map>
 void enter(Map& map, const char* flag, const std::string& name, typename Map::mapped_type value) {
   const auto [at, fresh] = map.emplace(name, value);
   if (!fresh && at->second != value)
-    throw UsageError(fmt::format("{} {} is given twice, with different values; give it once", flag, name));
+    throw UsageError(fmt::format("{} {} is given twice with different values; give it once", flag, name));
 }
 
 LoweringOptions lowering_options(const ConvertArguments& a) {
@@ -106,7 +106,7 @@ LoweringOptions lowering_options(const ConvertArguments& a) {
     const DType dtype = named_dtype(type);
     if (dtype == DType::kNone)
       throw UsageError(fmt::format(
-          "--keep {}: there is no type '{}'; give one such as float32, bfloat16 or int64", item, type));
+          "--keep {}: '{}' is not a type; give one such as float32, bfloat16 or int64", item, type));
     enter(options.keep, "--keep", name, dtype);
   }
   for (const std::string& item : a.trips) {
@@ -129,7 +129,7 @@ double fraction(std::string_view text, const char* flag) {
   if (percent) x /= 100;
   if (fault != std::errc() || end != digits.data() + digits.size() || !(x >= 0 && x <= 1))
     throw UsageError(
-        fmt::format("{} {}: not a share of the samples; give one such as 0.5% or 0.005", flag, text));
+        fmt::format("{} {}: this is not a share of the samples; give one such as 0.5% or 0.005", flag, text));
   if (!percent && x >= 0.5)
     throw UsageError(fmt::format("{} {}: that is {:g} % of the samples; write {}% for per cent", flag, text,
                                  100 * x, text));
@@ -145,7 +145,7 @@ void check_passes(const ConvertArguments& a) {
   int number = 0;
   for (const Pass& pass : all_passes())
     if (++number > a.stop_after && a.stop_after >= 0 && a.dump_after == pass.name)
-      throw UsageError(fmt::format("--dump-after {}: it is pass {}, and --stop-after {} ends before it",
+      throw UsageError(fmt::format("--dump-after {}: this is pass {}, and --stop-after {} stops before it",
                                    a.dump_after, number, a.stop_after));
 }
 
@@ -179,13 +179,12 @@ void check_flags(const ConvertArguments& a) {
     for (const auto& [given, flag] : integers)
       if (given)
         throw UsageError(
-            fmt::format("{} is for --quantize int8 and int8x16: with {} activations stay float, and nothing "
-                        "is chosen by it",
+            fmt::format("{} is for --quantize int8 and int8x16: with {} activations are kept in float, and "
+                        "the option has no effect",
                         flag, a.quantize));
   }
   if (a.samples >= 0 && a.calibrate.empty())
-    throw UsageError(
-        "--samples limits the samples of --calibrate, which is missing; give --calibrate DATA, too");
+    throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
 }
 
 void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
@@ -193,15 +192,15 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   if (a.quantize.empty()) return;
   const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
   if (a.calibrate.empty() && !weights_only)
-    throw UsageError(fmt::format(
-        "--quantize {} needs --calibrate DATA: samples of what the model will see, as .npz (an array "
-        "for each input, its first axis counts the samples), a folder of such files, or cmd:COMMAND; "
-        "without any, --quantize int8w rounds the weights alone",
-        a.quantize));
+    throw UsageError(
+        fmt::format("--quantize {} needs --calibrate DATA: representative inputs as .npz (an array for each "
+                    "input, whose first axis counts the samples), a folder of such files, or cmd:COMMAND; "
+                    "without samples, --quantize int8w rounds only the weights",
+                    a.quantize));
   if (a.prefer_float16) throw UsageError("--quantize and --prefer-float16 exclude each other");
   if (weights_only && !a.calibrator.empty())
     throw UsageError(
-        fmt::format("--calibrator chooses ranges of activations, which stay float with --quantize {}; "
+        fmt::format("--calibrator chooses ranges of activations, which are kept in float with --quantize {}; "
                     "--calibrate alone measures the result",
                     a.quantize));
   if (!weights_only && a.block != 0) throw UsageError("--block is for --quantize int8w and int4w");
@@ -212,7 +211,7 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
   if (!rule)
     throw UsageError(
-        fmt::format("--calibrator {}: not a rule; the rules are best, minmax, moving-average, "
+        fmt::format("--calibrator {}: this is not a rule; the rules are best, minmax, moving-average, "
                     "percentile[=50 to 100], entropy and mse",
                     a.calibrator));
   options->quantize = a.quantize;
@@ -230,8 +229,8 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   for (const std::string& name : a.disabled_techniques) {
     const std::span all = kTechniques;
     if (std::none_of(all.begin(), all.end(), [&](const Technique* t) { return name == t->name; }))
-      throw UsageError(fmt::format("--disable-technique {}: not a technique; the techniques are {}", name,
-                                   listed(all, [](const Technique* t) { return t->name; })));
+      throw UsageError(fmt::format("--disable-technique {}: this is not a technique; the techniques are {}",
+                                   name, listed(all, [](const Technique* t) { return t->name; })));
   }
   options->evaluate = a.evaluate_data, options->label = a.label;
   if (!a.max_drop.empty()) {
@@ -239,10 +238,9 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
       throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
     if (a.metric == "sqnr")
       throw UsageError(
-          "--max-drop is about right answers, --metric sqnr about noise: give --min-sqnr DB with it, or "
-          "--max-drop with --evaluate DATA --label NAME --metric top1");
-    if (a.min_sqnr)
-      throw UsageError("--max-drop and --min-sqnr both limit what may be lost; give one of them");
+          "--max-drop limits the loss of right answers, --metric sqnr measures noise: give --min-sqnr DB "
+          "with it, or --max-drop with --evaluate DATA --label NAME --metric top1");
+    if (a.min_sqnr) throw UsageError("--max-drop and --min-sqnr both limit the loss; give one of them");
     options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
   }
 }
@@ -265,10 +263,10 @@ Arrays labelled_data(const ConvertArguments& a) {
   Arrays data = read_arrays(a.evaluate_data);
   const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
   if (a.label.empty())
-    throw UsageError(fmt::format(
-        "--evaluate needs --label NAME: the array of right answers, one of {} in {}; without any, "
-        "--metric sqnr measures what --quantize does to the outputs",
-        names, a.evaluate_data));
+    throw UsageError(
+        fmt::format("--evaluate needs --label NAME: the array of right answers, one of {} in {}; without "
+                    "labels, --metric sqnr measures the effect of --quantize on the outputs",
+                    names, a.evaluate_data));
   if (!find_array(data, a.label))
     throw DataError(
         fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
@@ -280,14 +278,14 @@ void check_metric(const ConvertArguments& a) {
   if (a.metric != "sqnr") return;
   if (a.quantize.empty())
     throw UsageError(
-        "--metric sqnr measures what --quantize does to the outputs: add --quantize int8 (or int8x16, int8w, "
-        "int4w); sinter compare does so for any two models");
+        "--metric sqnr measures the effect of --quantize on the outputs: add --quantize int8 (or int8x16, "
+        "int8w, int4w); sinter compare compares any two models");
   if (a.evaluate_data.empty())
     throw UsageError("--metric sqnr needs --evaluate DATA: samples to measure the SQNR of the outputs with");
   if (!a.label.empty())
     throw UsageError(
-        "--metric sqnr compares outputs with those of the float model: leave --label out, or give --metric "
-        "top1 to count right answers");
+        "--metric sqnr compares outputs with those of the float model: remove --label, or give --metric top1 "
+        "to count right answers");
 }
 
 // Fraction of samples whose largest output has the label's index.
@@ -347,7 +345,7 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
 void run_convert(const ConvertArguments& a, Outcome& outcome) {
   keep_freed_memory();
   if (a.evaluate_data.empty() && !a.label.empty())
-    throw UsageError("--label is for --evaluate DATA, one array of which it names");
+    throw UsageError("--label names an array of --evaluate DATA, which is missing; add --evaluate DATA");
   check_metric(a);
   check_passes(a);
   ConversionOptions options;
@@ -402,7 +400,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     try {
       check = check_written(file, plans, {a.model, options.lowering, signer, !a.no_trial}, diagnostics);
     } catch (const std::bad_alloc&) {
-      throw FileError(fmt::format("{}: this machine lacks the memory to check it", a.model));
+      throw FileError(fmt::format("{}: this machine does not have enough memory to check it", a.model));
     } catch (const std::exception& e) {
       throw std::logic_error(fmt::format("the written file does not verify: {}", e.what()));
     }
@@ -426,7 +424,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
       if (a.common.json)
         fmt::print("{}\n", nlohmann::json{{"refused", true}, {"diagnostics", diagnostics.to_json()}}.dump(2));
     } else {
-      std::fputs("sinter: --strict: the warnings above refuse the model\n", stderr);
+      std::fputs("sinter: --strict: the model is refused because of the warnings above\n", stderr);
       outcome.exit_code = 1;
     }
     return;
@@ -439,7 +437,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     json["withheld"] = report->withheld;
     if (a.common.json) fmt::print("{}\n", json.dump(2));
     if (report->quantized && !a.common.json && !a.common.quiet) fmt::print("{}", to_text(*report->quantized));
-    fmt::print(stderr, "sinter: {}\n        nothing is written\n", report->withheld);
+    fmt::print(stderr, "sinter: {}\n        no file is written\n", report->withheld);
     outcome.exit_code = 1;
     return;
   }
@@ -456,7 +454,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
     if (json.contains("top1") && !(report->quantized && report->quantized->accuracy))
       fmt::print("accuracy  {:.2f} %\n", 100 * json["top1"].get<double>());
     if (!report->stripes.empty() && sizes.contains("session_bytes"))
-      fmt::print("session   {} bytes on this machine, weights that are packed for each stripe included\n",
+      fmt::print("session   {} bytes on this machine, including weights packed for each stripe\n",
                  sizes["session_bytes"].get<size_t>());
     if (signer) fmt::print("signed    with key {}\n", signer->id());
     fmt::print("wrote     {}\n", a.out);
@@ -482,68 +480,68 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option("-o,--output", a->out, "The file to write")->required();
   c->add_option(
        "--target", a->targets,
-       fmt::format("NAME[+FEATURE...][,...], such as x86_64+avx2: what the file is for. It runs on every "
-                   "machine of that name; features describe the one whose times decide between kernels, "
-                   "and where --quantize uses integers (those of the first name). Several names give a "
-                   "plan for each; a session takes the first that fits its machine.{}\nDefault: {}",
-                   target_help(), a->targets.front()))
+       fmt::format(
+           "NAME[+FEATURE...][,...], such as x86_64+avx2: the machine that runs the file. The file runs on "
+           "every machine of that architecture; features describe the processor whose timings decide between "
+           "kernels, and where --quantize uses integers (those of the first name). Several names give a plan "
+           "for each; a session takes the first that fits its machine.{}\nDefault: {}",
+           target_help(), a->targets.front()))
       ->delimiter(',')
       ->allow_extra_args(false);
-  c->add_option(
-       "--backends", a->backends,
-       "LIST, such as simd or xnnpack,simd: plan for these of the target's backends only, those that the "
-       "application links; the reference kernels are always there")
+  c->add_option("--backends", a->backends,
+                "LIST, such as simd or xnnpack,simd: plan only for these backends of the target, the ones "
+                "that the application links; the reference kernels are always included")
       ->delimiter(',')
       ->allow_extra_args(false);
-  c->add_option("--shape", a->shapes, "INPUT=1,3,224,224: the shape of an input whose dimensions are open");
+  c->add_option("--shape", a->shapes, "INPUT=1,3,224,224: the shape of an input with open dimensions");
   c->add_option("--dim", a->dims, "NAME=N: the size of a named dimension");
   c->add_option("--const", a->constants, "NAME=FILE.npy: turns an input into a constant");
-  c->add_option("--max-trips", a->trips, "NODE=N: the most iterations that a Loop node can make");
-  c->add_option("--bound", a->bounds,
-                "NODE=N: the maximum of the dimension that depends on data in the node's results");
+  c->add_option("--max-trips", a->trips, "NODE=N: the maximum number of iterations of a Loop node");
+  c->add_option("--bound", a->bounds, "NODE=N: the maximum of the bounded dimension in the node's results");
   c->add_option(
        "--quantize", a->quantize,
-       "int8: computes products, and what is between them, on integers of 8 bits, with ranges taken from "
-       "--calibrate's samples. int8x16: the same with activations of 16 bits, which lose much less and "
-       "take more time. int8w, int4w: weights in 8 bits, or in 4 where that makes sense, and "
-       "activations in float; needs no samples. The closing table gives the SQNR, and what to "
-       "try "
-       "where it is too little")
+       "int8: computes products, and the operations between them, on 8-bit integers, with ranges from "
+       "--calibrate's samples. int8x16: the same with 16-bit activations, which are more accurate and "
+       "slower. int8w, int4w: weights in 8 bits, or in 4 where that suffices, and activations in float; "
+       "needs no samples. The closing table gives the SQNR, and remedies if it is too low")
       ->check(CLI::IsMember({"int8", "int8x16", "int8w", "int4w"}));
-  c->add_option("--block", a->block, "int8w, int4w: N weights share a scale (32), an even number")
+  c->add_option("--block", a->block,
+                "int8w, int4w: the number of weights that share a scale (default 32), an even number")
       ->check(CLI::Range(16, 65536));
   c->add_option("--calibrate", a->calibrate,
                 "Samples for --quantize: .npz, .npy, a folder of these, or cmd:COMMAND that writes them. "
-                "int8w and int4w are measured with them");
+                "int8w and int4w are only measured with them");
   c->add_option("--calibrator", a->calibrator,
                 "How ranges are chosen: best (the smallest expected error), minmax, moving-average, "
                 "percentile[=99.99], entropy or mse");
-  c->add_option("--samples", a->samples, "Calibrate with N samples, spread over the data")
+  c->add_option("--samples", a->samples, "Calibrate with N samples, spread evenly over the data")
       ->check(CLI::Range(1, 1 << 30));
-  std::string techniques = "Leave out what is done for --quantize's accuracy, of:";
+  std::string techniques = "Turn off a technique for the accuracy of --quantize:";
   for (const Technique* t : kTechniques) techniques += fmt::format("\n{:>22}  {}", t->name, t->description);
   c->add_option(
        "--min-sqnr", a->min_sqnr,
-       "SQNR (signal-to-quantization-noise ratio), in dB, that every output must have (20: usable, 30: "
-       "good, 40: close to float): the fewest operations are kept in float for it (exit code 1 and "
-       "no file if it cannot be). Judged on --calibrate's samples, or on --evaluate's with --metric sqnr")
+       "SQNR (signal-to-quantization-noise ratio), in dB, that every output must have (20: usable, 30: good, "
+       "40: close to float). As few operations as possible are kept in float for it (exit code 1 and no file "
+       "if it cannot be reached). Measured on --calibrate's samples, or on --evaluate's with --metric sqnr")
       ->check(CLI::Range(0.0, 200.0));
-  c->add_option("--max-drop", a->max_drop,
-                "How much accuracy quantization may lose on --evaluate's data, such as 0.5%: the fewest "
-                "operations are kept in float for it (exit code 1 and no file if it cannot be)");
+  c->add_option(
+      "--max-drop", a->max_drop,
+      "The accuracy that quantization may lose on --evaluate's data, such as 0.5%. As few operations as "
+      "possible are kept in float for it (exit code 1 and no file if it cannot be reached)");
   c->add_option(
       "--keep-float", a->keep_float,
-      "NODE: an operation, or what computes this value, is kept in float (names: --report FILE.json)");
+      "NODE: keep in float this operation, or the one that computes this value (names: --report FILE.json)");
+  c->add_flag("--require-int8", a->require_int8,
+              "If operations are kept in float, write no file and list them with their reasons (exit code "
+              "1). Where 8 bits are too few, 16-bit activations count as integers and are tried first");
   c->add_flag(
-      "--require-int8", a->require_int8,
-      "If operations are kept in float, write nothing and list them with their reasons (exit code 1). Where "
-      "8 bits are too few, activations of 16 count as integers and are tried first");
-  c->add_flag("--adaptive-rounding", a->adaptive_rounding,
-              "Try adaptive rounding of weights however long it takes, not only where it takes seconds");
-  c->add_flag("--force-int8", a->force_int8, "Integers also where float is faster by the table of costs");
+      "--adaptive-rounding", a->adaptive_rounding,
+      "Try adaptive rounding of weights without a time limit, instead of only where it takes seconds");
+  c->add_flag("--force-int8", a->force_int8,
+              "Use integers even where the cost table expects float to be faster");
   c->add_option("--disable-technique", a->disabled_techniques, techniques);
   c->add_option("--evaluate", a->evaluate_data,
-                "Data (.npz, layout of run --each) to measure the result with: labelled, or any with "
+                "Data (.npz, layout of run --each) to measure the result with: labelled, or unlabelled with "
                 "--metric sqnr");
   c->add_option("--label", a->label, "The array of --evaluate's data that holds the right answers");
   c->add_option("--metric", a->metric,
@@ -553,42 +551,42 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option(
        "--weights", a->weights,
        "stored: weights keep their narrow type (float16, float8, int4 with scales, ...) in the file and are "
-       "widened when a session is created (default); widened: in the file")
+       "widened when a session is created (default); widened: the file holds the widened weights")
       ->check(CLI::IsMember({"stored", "widened"}));
-  c->add_option(
-       "--plan-seconds", a->plan_seconds,
-       "Search for a smaller arena for S seconds where it may not be minimal (the result may then depend on "
-       "this machine)")
+  c->add_option("--plan-seconds", a->plan_seconds,
+                "Search for a smaller arena for up to S seconds if it may not be minimal (the result may "
+                "then depend on this machine)")
       ->check(CLI::Range(0.0, 86400.0));
   c->add_option("--plan-threads", a->plan_threads,
-                "Plan workspaces for sessions of N threads (8); fewer may need less memory, and steps "
-                "of larger sessions then run on one thread where theirs is too small")
+                "Plan workspaces for sessions of up to N threads (default 8); fewer threads may need less "
+                "memory. Steps with too small a workspace use fewer threads")
       ->check(CLI::Range(1, 1024));
   c->add_option(
        "--max-arena", a->max_arena,
-       "BYTES that activations and workspaces may take: steps that need more are computed in stripes of "
-       "rows, some of them twice. Exit code 1, and the smallest arena found, if that is not enough")
+       "The maximum BYTES of activations and workspaces: steps that need more are computed in stripes of "
+       "rows, some rows twice. If that is not enough, the smallest arena found is reported (exit code 1)")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 60));
-  c->add_flag("--no-trial", a->no_trial,
-              "Do not run the result once on made-up inputs, to find NaN and infinity that the model lacks");
-  c->add_flag("--strict", a->strict, "Refuse a model that gives any warning (exit code 1)");
+  c->add_flag(
+      "--no-trial", a->no_trial,
+      "Skip the trial run on synthetic inputs, which finds NaN and infinity that the model does not produce");
+  c->add_flag("--strict", a->strict, "Treat every warning as an error (exit code 1)");
   c->add_option("--float64", a->float64,
-                "auto: float64 stays where float32 could lose something; keep: everywhere; narrow: nowhere")
+                "auto: float64 is kept where float32 could lose accuracy; keep: everywhere; narrow: nowhere")
       ->check(CLI::IsMember({"auto", "keep", "narrow"}));
-  c->add_option("--keep", a->keep, "TENSOR=TYPE: a value is computed and kept in this type");
+  c->add_option("--keep", a->keep, "TENSOR=TYPE: compute and keep a value in this type");
   c->add_flag("--prefer-float16", a->prefer_float16,
-              "Compute in float16 what the model has in float16, or all of a float32 model, where the target "
-              "has kernels for it (aarch64) and the rules of docs/types.md allow it");
+              "Compute in float16 the values that are float16 in the model (all values of a float32 model), "
+              "where the target has kernels for it (aarch64) and the rules of docs/types.md allow it");
   c->add_option("--sign", a->sign, "SECRET: sign the file with this key (sinter keygen)");
-  c->add_flag("--strip", a->strip, "Leave names of values and steps out of the file");
+  c->add_flag("--strip", a->strip, "Omit the names of values and steps from the file");
   c->add_option("--report", a->report,
-                "FILE.json, .jsonl or .html: everything that the conversion did and decided");
-  std::string passes = "Leave out a pass, of:";
+                "FILE.json, .jsonl or .html: a report of every decision of the conversion");
+  std::string passes = "Skip a pass:";
   for (const Pass& p : all_passes()) passes += fmt::format("\n{:>22}  {}", p.name, p.description);
   c->add_option("--disable-pass", a->disabled, passes);
   c->add_option("--dump-after", a->dump_after, "Print the graph on stderr after this pass");
   c->add_option("--stop-after", a->stop_after,
-                "Run only the first N passes, to find which one changes a result")
+                "Run only the first N passes, to find the one that changes a result")
       ->check(CLI::Range(0, 1000));
   a->common.add_to(*c);
   c->footer(

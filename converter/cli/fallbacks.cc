@@ -43,7 +43,7 @@ std::string fallbacks_text(const HostSession& host) {
   for (size_t i = 0; i < std::min(groups.size(), kShown); ++i)
     text += fmt::format("{}{} {}", i > 0 ? ", " : "", groups[i].second, groups[i].first);
   if (groups.size() > kShown)
-    text += fmt::format(", and {} more kinds; sinter inspect --steps shows each", groups.size() - kShown);
+    text += fmt::format(", and {} more kinds; sinter inspect --steps lists them", groups.size() - kShown);
   return text;
 }
 

@@ -94,7 +94,7 @@ LoadedModel::LoadedModel(const std::filesystem::path& path, const std::optional<
   const auto fail = [&](const Status& s) {
     throw ModelFileError(
         fmt::format("{}: {}{}", path.string(), describe(s),
-                    path.extension() == ".onnx" ? "; sinter convert makes one of an ONNX model" : ""));
+                    path.extension() == ".onnx" ? "; sinter convert creates one from an ONNX model" : ""));
   };
   if (reading == Reading::kInPieces) {
     options.check_digests = false;
@@ -141,8 +141,8 @@ ConstantPtr rounded(const ConstantPtr& array, const PortInfo& port) {
   const std::vector<double> before = array->as_doubles(), after = cast[0]->as_doubles();
   for (size_t i = 0; i < before.size(); ++i)
     if (std::isfinite(before[i]) && !std::isfinite(after[i]))
-      throw DataError(fmt::format("input '{}' holds {}, which {} does not reach; scale the data", port.name,
-                                  before[i], dtype_name(port.dtype)));
+      throw DataError(fmt::format("input '{}' contains {}, which is outside the range of {}; scale the data",
+                                  port.name, before[i], dtype_name(port.dtype)));
   return cast[0];
 }
 

@@ -247,7 +247,7 @@ std::string backends_text(const HostSession& host) {
   std::string text;
   for (const auto& [backend, count] : host.backend_counts())
     text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", backend, count);
-  return text.empty() ? "none, as nothing is left to compute" : text;
+  return text.empty() ? "none, because there are no steps" : text;
 }
 
 void run_inspect(const InspectArguments& a) {
@@ -291,13 +291,9 @@ void run_inspect(const InspectArguments& a) {
     fmt::print("{}{}", ports_text(loaded.model()), profiles_text(loaded.model()));
     fmt::print(
         "target    {}\nsigned    {}\nsteps     {}, computed by {}\nfallbacks {}\nfile      {} bytes\nweights "
-        "  {} bytes, {} of them "
-        "widened when a "
-        "session is "
-        "created\narena     {} bytes\nprepared  {} bytes on this "
-        "machine, {} of them packed weights\n"
-        "session   {} bytes in all\n"
-        "sharing   {} bytes of packed weights for all sessions, and {} bytes for each\n",
+        "  {} bytes, {} of them widened when a session is created\narena     {} bytes\nprepared  {} bytes on "
+        "this machine, {} of them packed weights\nsession   {} bytes in total\nsharing   {} bytes of packed "
+        "weights for all sessions, and {} bytes for each\n",
         loaded.model().profile_target(profile), signer_text(signer, trusted),
         loaded.model().step_count(view.entry()), backends_text(host),
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
@@ -385,7 +381,7 @@ void run_explain(const InspectArguments& a) {
   if (found.empty() && values.empty() && types.empty() && fates.empty() && constant.is_null())
     throw DataError(
         fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
-                    "--steps lists what is there; --strip leaves names out)",
+                    "--steps lists the steps; --strip omits names)",
                     a.model, a.name));
   if (a.common.json) {
     nlohmann::json json{
@@ -411,17 +407,17 @@ void run_explain(const InspectArguments& a) {
 
 void add_inspect(CLI::App& app, Outcome&) {
   auto a = std::make_shared<InspectArguments>();
-  CLI::App* c = app.add_subcommand("inspect", "Show what is in a .sinter file");
+  CLI::App* c = app.add_subcommand("inspect", "Show the contents of a .sinter file");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_flag("--steps", a->steps, "Every step: operation, operands, kernel");
-  c->add_flag("--memory", a->memory, "Every region, and every value's place and life");
-  c->add_option("--html", a->html, "Write --memory as a page with a picture: time by address")
+  c->add_flag("--memory", a->memory, "Every region, and every value's offset and live range");
+  c->add_option("--html", a->html, "Write --memory as a page with a drawing: time by address")
       ->needs("--memory");
   c->add_flag("--types", a->types, "Every value's type and shape");
-  c->add_option("--threads", a->threads, "Of a session on N threads")->check(CLI::Range(1, 1024));
-  c->add_option("--backend", a->backend, "Of a session that uses this backend wherever it can");
+  c->add_option("--threads", a->threads, "For a session on N threads")->check(CLI::Range(1, 1024));
+  c->add_option("--backend", a->backend, "For a session that uses this backend wherever it can");
   c->add_option("--target", a->target,
-                "Of the profile that is planned for this target, instead of the one that runs here");
+                "For the profile planned for this target, instead of the one that runs on this machine");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_inspect(*a); });
@@ -429,8 +425,7 @@ void add_inspect(CLI::App& app, Outcome&) {
 
 void add_explain(CLI::App& app, Outcome&) {
   auto a = std::make_shared<InspectArguments>();
-  CLI::App* c =
-      app.add_subcommand("explain", "Report where a tensor or node comes from and what became of it");
+  CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
   a->trust.add_to(*c);

@@ -52,11 +52,11 @@ std::string bytes_table(const Requirements& need, const WeightBytes& weights) {
   const auto row = [](const char* what, uint64_t bytes, const char* remark) {
     return fmt::format("<tr><td>{}</td><td class=\"right\">{}</td><td>{}</td></tr>\n", what, bytes, remark);
   };
-  return "<table>\n<tr><th>what</th><th>bytes</th><th></th></tr>\n" +
+  return "<table>\n<tr><th>part</th><th>bytes</th><th></th></tr>\n" +
          row("arena", need.arena, "values and workspaces, as planned; the same on every machine") +
          row("control", need.control, "lists of steps and operands") +
-         row("prepared", need.prepared, "packed and widened weights, kernels' own; of this machine") +
-         row("session", need.bytes, "all of these, exactly") +
+         row("prepared", need.prepared, "packed and widened weights, memory of kernels; on this machine") +
+         row("session", need.bytes, "exact total") +
          row("weights", weights.all, "in the file, used in place") + "</table>\n";
 }
 
@@ -173,9 +173,9 @@ std::string memory_page(const FileView& view, const std::string& name, const Req
   return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n"
          "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>" +
          title + "</title>\n<style>" + kPageStyle + "</style>\n</head>\n<body>\n<main>\n<h1>" + title +
-         "</h1>\n<section>\n<p>Every value at its place in the arena, from the step that makes it to the "
-         "last "
-         "one that reads it. Hover for names; the marked step needs the most.</p>\n<div class=\"keys\">" +
+         "</h1>\n<section>\n<p>Every value at its offset in the arena, from the step that computes it to the "
+         "last one that reads it. Hover for names; the marked step needs the most memory.</p>\n<div "
+         "class=\"keys\">" +
          type_keys() + "</div>\n" + memory_drawings(drawn(view)) +
          bytes_table(need, WeightBytes(view.root())) + "</section>\n</main>\n</body>\n</html>\n";
 }

@@ -24,13 +24,13 @@ nlohmann::json debug_lines(const Model& model) {
     const std::byte* data = model.state()->file.data() + segment.offset;
     uint64_t size = 0;
     std::memcpy(&size, data, 8);
-    if (size > kMostText || size / 1100 > segment.bytes) throw DataError("the file's debug data are damaged");
+    if (size > kMostText || size / 1100 > segment.bytes) throw DataError("the file's debug data is damaged");
     std::string text(size, '\0');
     uLongf length = size;
     if (uncompress(reinterpret_cast<Bytef*>(text.data()), &length, reinterpret_cast<const Bytef*>(data + 8),
                    segment.bytes - 8) != Z_OK ||
         length != size)
-      throw DataError("the file's debug data are damaged");
+      throw DataError("the file's debug data is damaged");
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {
       nlohmann::json entry = nlohmann::json::parse(line, nullptr, false);

@@ -46,7 +46,7 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char*
     if (wanted.empty())
       return say(2, fmt::format("no command is given; give one of {}", fmt::join(commands, ", ")).c_str());
     const std::string* near = nearest_name(commands, wanted);
-    return say(2, fmt::format("there is no command '{}'; give {}", wanted,
+    return say(2, fmt::format("'{}' is not a command; give {}", wanted,
                               near != nullptr ? "'" + *near + "', or see sinter --help"
                                               : fmt::format("one of {}", fmt::join(commands, ", ")))
                       .c_str());
@@ -67,7 +67,7 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char*
 
 // FileError's texts name the file and the fault; the remedy of most is the same.
 std::string with_remedy(std::string text) {
-  return text.find(';') == std::string::npos ? text + "; check the path and who may read or write it" : text;
+  return text.find(';') == std::string::npos ? text + "; check the path and its permissions" : text;
 }
 
 }  // namespace
@@ -77,10 +77,10 @@ int main(int argc, char** argv) {
   remove_unfinished_on_signals();
   cap_instruction_sets();
   CLI::App app{
-      "Sinter turns an ONNX model into a compact file with a fixed memory plan, and runs it.\n\n"
-      "  sinter convert net.onnx -o net.sinter        convert\n"
-      "  sinter run net.sinter --inputs in.npz        run on arrays named as the model's inputs\n"
-      "  sinter inspect net.sinter --steps            see what was planned"};
+      "Sinter turns an ONNX model into a compact file with a fixed memory plan, and runs it.\n\n  sinter "
+      "convert net.onnx -o net.sinter        convert\n  sinter run net.sinter --inputs in.npz        run on "
+      "arrays with the names of the model's inputs\n  sinter inspect net.sinter --steps            show the "
+      "plan"};
   app.require_subcommand(1);
   app.set_version_flag("--version", "sinter " SINTER_VERSION);
   Outcome outcome;

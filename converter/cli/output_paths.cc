@@ -25,8 +25,9 @@ void check_outputs(const std::vector<NamedFile>& written, const std::vector<Name
     check_place(out.path);
     const auto refuse_same = [&](const NamedFile& other) {
       if (!other.path.empty() && same_file(out.path, other.path))
-        throw UsageError(fmt::format("{} {}: this is the file of {}, which would be lost; name another one",
-                                     out.what, out.path, other.what));
+        throw UsageError(
+            fmt::format("{} {}: this is the file of {}, which would be overwritten; give another name",
+                        out.what, out.path, other.what));
     };
     for (const NamedFile& other : read) refuse_same(other);
     for (size_t k = 0; k < i; ++k) refuse_same(written[k]);

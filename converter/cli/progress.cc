@@ -75,7 +75,7 @@ std::string Progress::line() const {
   text += fmt::format("; {} so far", duration(spent));
   const double f = fraction();
   if (spent >= kLeastSeconds && f >= kLeastFraction && f < 1)
-    text += fmt::format(", about {} left in all", duration(spent * (1 - f) / f));
+    text += fmt::format(", about {} left", duration(spent * (1 - f) / f));
   return text;
 }
 

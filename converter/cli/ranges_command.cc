@@ -113,9 +113,9 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
       ->required();
   c->add_option("--calibrator", a->calibrator,
                 "best, minmax, moving-average, percentile[=99.99], entropy or mse");
-  c->add_option("--samples", a->samples, "Use N samples, spread over the data")
+  c->add_option("--samples", a->samples, "Use N samples, spread evenly over the data")
       ->check(CLI::Range(1, 1 << 30));
-  c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
+  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can: reference, xnnpack, simd");
   c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times");
   a->common.add_to(*c);

@@ -105,8 +105,8 @@ class Profiler {
                              .dump(2));
     else
       fmt::print(
-          "session {} bytes, {} of them packed weights; where sessions share these: {} bytes, and {} bytes "
-          "for each session\n",
+          "session {} bytes, {} of them packed weights; if sessions share these: {} bytes, and {} bytes for "
+          "each session\n",
           need.bytes, need.packed, sharing.packed_weights, sharing.session);
   }
 
@@ -137,7 +137,7 @@ Arrays stacked(const std::vector<Arrays>& samples) {
     for (const Arrays& sample : samples) {
       if (sample[i].second->dims() != first->dims())
         throw DataError(
-            fmt::format("output '{}' has another length in each sample; they cannot be stacked", name));
+            fmt::format("output '{}' has a different length in each sample; these cannot be stacked", name));
       const LoadedBytes loaded = sample[i].second->load();
       bytes.insert(bytes.end(), loaded.bytes.begin(), loaded.bytes.end());
     }
@@ -201,11 +201,11 @@ void add_run(CLI::App& app, Outcome&) {
       "--outputs", a->outputs,
       "Where to write the outputs (.npz, or .npy for a single one); without it a summary is printed");
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
-  c->add_option("--threads", a->threads, "How many threads to use")->check(CLI::Range(1, 1024));
+  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can: reference, xnnpack, simd");
-  c->add_flag("--profile", a->profile, "Print where the time goes, step by step");
+  c->add_flag("--profile", a->profile, "Print the time of each step");
   c->add_flag("--copy", a->copied,
-              "Read the model into memory instead of mapping it: the file may then change or go");
+              "Read the model into memory instead of mapping it; the file may then change or be removed");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->footer("Example: sinter run net.sinter --inputs in.npz --outputs out.npz");

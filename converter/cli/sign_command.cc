@@ -22,7 +22,7 @@ struct SignArguments {
 void run_keygen(const SignArguments& a) {
   const std::filesystem::path secret = a.name + ".key", open = a.name + ".pub";
   if (std::filesystem::exists(open))
-    throw FileError(fmt::format("{}: is already there; keys are never replaced", open.string()));
+    throw FileError(fmt::format("{}: already exists; keys are never replaced", open.string()));
   const SecretKey key = SecretKey::generate();
   key.write(secret);
   try {
@@ -40,8 +40,8 @@ void run_keygen(const SignArguments& a) {
                                       {"public_file", open.string()}}
                            .dump(2));
   else if (!a.common.quiet)
-    fmt::print("key       {}\nsecret    {} (keep it: whoever has it can sign)\npublic    {}\n", shown.id(),
-               secret.string(), open.string());
+    fmt::print("key       {}\nsecret    {} (keep it secret: whoever has it can sign)\npublic    {}\n",
+               shown.id(), secret.string(), open.string());
 }
 
 void run_sign(const SignArguments& a) {
@@ -55,7 +55,7 @@ void run_sign(const SignArguments& a) {
     sign_model(loaded.file(), out, key, [&](const std::filesystem::path& file) { LoadedModel(file, open); });
   } catch (const ModelFileError& e) {
     throw ModelFileError(
-        fmt::format("{}: changed while it was signed; nothing is written ({})", a.model, e.what()));
+        fmt::format("{}: changed while it was signed; no file is written ({})", a.model, e.what()));
   }
   const auto bytes = std::filesystem::file_size(out);
   if (a.common.json)
@@ -72,8 +72,8 @@ void run_sign(const SignArguments& a) {
 void add_keygen(CLI::App& app, Outcome&) {
   auto a = std::make_shared<SignArguments>();
   CLI::App* c =
-      app.add_subcommand("keygen", "Make a pair of keys to sign models with: NAME.key and NAME.pub");
-  c->add_option("name", a->name, "Writes NAME.key, the secret, and NAME.pub")->required();
+      app.add_subcommand("keygen", "Generate a pair of keys for signing models: NAME.key and NAME.pub");
+  c->add_option("name", a->name, "Writes NAME.key, the secret key, and NAME.pub, the public key")->required();
   a->common.add_to(*c);
   c->callback([a] { run_keygen(*a); });
 }
@@ -83,7 +83,7 @@ void add_sign(CLI::App& app, Outcome&) {
   CLI::App* c = app.add_subcommand("sign", "Sign a .sinter file, so that --public-key accepts it");
   c->add_option("model", a->model, "The .sinter file")->required();
   c->add_option("--key", a->key, "The secret key file (sinter keygen)")->required();
-  c->add_option("-o,--output", a->out, "The file to write; without it the model is replaced");
+  c->add_option("-o,--output", a->out, "The file to write; by default the model is replaced");
   a->common.add_to(*c);
   c->footer(
       "Example: sinter keygen ours; sinter sign net.sinter --key ours.key\n"

@@ -205,14 +205,14 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
   try {
     first = run_on_made_up_inputs(model, session);
   } catch (const DataError& e) {
-    trial.note = fmt::format("the made-up inputs do not suit the model: {}", e.what());
+    trial.note = fmt::format("the synthetic inputs do not suit the model: {}", e.what());
     return trial;
   }
   trial.done = true;
   if (!first.suspicious) return trial;
   const auto leave_open = [&](const std::string& why) {
     trial.note = fmt::format(
-        "made-up inputs give NaN or infinity; whether the model gives them too was not computed: {}", why);
+        "synthetic inputs give NaN or infinity; whether the model gives them too was not computed: {}", why);
     diagnostics.note("", "", trial.note);
     return trial;
   };
@@ -231,14 +231,12 @@ TrialRun try_once(const std::filesystem::path& onnx, const LoweringOptions& lowe
   if (trial.not_finite > 0)
     diagnostics.warn(
         trial.step, trial.op,
-        fmt::format(
-            "on made-up inputs {} of {} are NaN or infinite, but finite where the model is computed in "
-            "float64; this step's result is the first with one",
-            trial.not_finite == 1 ? "1 element" : fmt::format("{} elements", trial.not_finite),
-            trial.output.empty() ? "the values inside the network"
-                                 : fmt::format("output '{}'", trial.output)),
-        "see sinter compare --per-layer with inputs of your own; --keep VALUE=float32 computes a value in a "
-        "wider "
+        fmt::format("on synthetic inputs {} of {} are NaN or infinite, but finite if the model is computed "
+                    "in float64; this step's result is the first with one",
+                    trial.not_finite == 1 ? "1 element" : fmt::format("{} elements", trial.not_finite),
+                    trial.output.empty() ? "the values inside the network"
+                                         : fmt::format("output '{}'", trial.output)),
+        "use sinter compare --per-layer with real inputs; --keep VALUE=float32 computes a value in a wider "
         "type");
   return trial;
 }

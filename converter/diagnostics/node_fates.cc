@@ -228,9 +228,9 @@ std::string fate_words(const nlohmann::json& line) {
                           : by.starts_with("--") ? fmt::format(" by {}", by)
                                                  : fmt::format(" by pass {}", by);
   const std::string value = into.empty() ? "another value" : fmt::format("'{}'", into);
-  if (became == "step") return "computed by steps of its name";
+  if (became == "step") return "computed by steps with its name";
   if (became == "constant") return fmt::format("folded into a constant{}", how);
-  if (became == "value") return fmt::format("removed{}; what read its result reads {}", how, value);
+  if (became == "value") return fmt::format("removed{}; the readers of its result read {}", how, value);
   if (became == "fused")
     return fmt::format("fused{} into node {}", how, into.empty() ? "without a name" : value);
   return fmt::format("dropped{}: no output needs it", how);
@@ -243,7 +243,7 @@ std::string constant_words(const nlohmann::json& line) {
   if (readers.empty()) return fmt::format("{} was dropped at import: no node reads it", what);
   std::string names;
   for (const std::string& reader : readers) names += fmt::format("{}'{}'", names.empty() ? "" : ", ", reader);
-  return fmt::format("{} left no value of its name: it went into what became of its reader{} {}", what,
+  return fmt::format("{} left no value of its name: it was merged into the steps of its reader{} {}", what,
                      readers.size() == 1 ? "," : "s,",
                      readers.size() == 1 ? "node " + names : "nodes " + names);
 }

@@ -31,8 +31,8 @@ inline void check_place(const std::filesystem::path& out) {
 inline void check_output(const std::filesystem::path& out) {
   check_place(out);
   if (std::filesystem::exists(out) && !std::filesystem::is_regular_file(out))
-    throw FileError(fmt::format("{}: is not a regular file, and would be replaced by one; write elsewhere",
-                                out.string()));
+    throw FileError(
+        fmt::format("{}: is not a regular file and would be replaced by one; write elsewhere", out.string()));
 }
 
 class PendingFile {

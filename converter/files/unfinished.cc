@@ -43,7 +43,7 @@ void on_signal(int number) {
   for (const Slot& slot : slots)
     if (slot.used) ::unlink(slot.path);
   if (number == SIGBUS) {
-    constexpr char kText[] = "sinter: a file became shorter or could not be read while it was in use\n";
+    constexpr char kText[] = "sinter: a file was truncated or could not be read while it was in use\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
     ::_exit(6);
   }

@@ -60,7 +60,7 @@ Arrays read_npz(std::span<const std::byte> bytes, const std::string& what) {
     const zip_int64_t got = file ? zip_fread(file, entry.data(), entry.size()) : -1;
     const bool clean = file && zip_fclose(file) == 0;
     if (got < 0 || static_cast<size_t>(got) != entry.size() || !clean)
-      throw DataError(fmt::format("{}: '{}' in it is damaged", what, name));
+      throw DataError(fmt::format("{}: its array '{}' is damaged", what, name));
     if (name.size() > 4 && name.ends_with(".npy")) name.resize(name.size() - 4);
     arrays.emplace_back(name, parse_npy(entry, fmt::format("{}: '{}'", what, name)));
   }
@@ -138,11 +138,12 @@ void check_arrays_path(const std::string& flag, const std::filesystem::path& pat
   std::error_code error;
   const bool special = std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error);
   if (special || path.extension() == ".npz" || (path.extension() == ".npy" && count == 1)) return;
-  throw UsageError(path.extension() == ".npy"
-                       ? fmt::format("{} {}: a .npy file holds one array, and there are {}; name it .npz",
-                                     flag, path.string(), count)
-                       : fmt::format("{} {}: arrays are written as .npz{}; name the file so", flag,
-                                     path.string(), count == 1 ? " or .npy" : ""));
+  throw UsageError(
+      path.extension() == ".npy"
+          ? fmt::format("{} {}: a .npy file holds one array, but there are {}; give a name that ends in .npz",
+                        flag, path.string(), count)
+          : fmt::format("{} {}: arrays are written as .npz{}; give a name with this ending", flag,
+                        path.string(), count == 1 ? " or .npy" : ""));
 }
 
 void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
@@ -153,7 +154,7 @@ void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
   zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
   zip_source_keep(target);
   zip_t* zip = zip_open_from_source(target, ZIP_TRUNCATE, &error);
-  if (zip == nullptr) throw std::runtime_error("no zip archive can be made");
+  if (zip == nullptr) throw std::runtime_error("the zip archive cannot be created");
   std::vector<Bytes> entries;  // alive until zip_close
   entries.reserve(arrays.size());
   for (const auto& [name, array] : arrays) {

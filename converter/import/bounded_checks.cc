@@ -47,7 +47,7 @@ LengthId Bounded::equal(LengthId a, LengthId b) {
   if (a == b) return a;
   if (lengths_.known(a)) std::swap(a, b);
   if (lengths_.known(lengths_.combine(LengthFn::kEqual, a, b)) == 0) {
-    n_.refuse_shapes("lengths that meet in one axis differ: one has at most {} elements, the other {}",
+    n_.refuse_shapes("lengths of one axis differ: one has at most {} elements, the other {}",
                      lengths_.high(a), lengths_.high(b));
     return a;
   }

@@ -34,7 +34,7 @@ BoundedOperands::Ids BoundedOperands::refuse() {
       if (open(i, static_cast<int64_t>(axis)))
         return n_.refuse_advising(
                    "compute it after the model, or export the model so that the length is fixed",
-                   "dimension {} of {} is bounded (at most {}), which {} cannot follow", axis,
+                   "dimension {} of {} is bounded (at most {}), which {} does not support", axis,
                    to_string(n_.dtype(in_[i]), n_.dims(in_[i])), dim(i, static_cast<int64_t>(axis)),
                    op_name(op_of(attrs_))),
                Ids(wanted_.size(), kUnknown);

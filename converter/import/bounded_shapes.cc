@@ -61,7 +61,7 @@ ValueId Bounded::reshaped(ValueId v, std::vector<LengthId> to) {
   if (before != after) {
     const LengthId same = lengths_.combine(LengthFn::kEqual, before, after);
     if (lengths_.known(same) == 0 || to.empty())
-      return n_.refuse_shapes("{} elements do not fit a shape of {}", lengths_.high(before),
+      return n_.refuse_shapes("{} elements do not fit the shape {}", lengths_.high(before),
                               lengths_.high(after)),
              kUnknown;
     // One length carries the check.
@@ -116,7 +116,7 @@ ValueId Bounded::viewed(ValueId v, const Dims& to) {
   for (const int64_t dim : to) all.push_back(lengths_.constant(dim));
   size_t i = 0, j = 0;
   const auto unclear = [&] {
-    return n_.refuse("how {} with a length that depends on data becomes {} is not clear", to_string(dims),
+    return n_.refuse("a reshape of {}, whose length depends on data, to {} is ambiguous", to_string(dims),
                      to_string(to)),
            kUnknown;
   };

@@ -16,7 +16,7 @@ namespace {
 
 using Names = std::unordered_set<std::string>;
 
-constexpr const char* kRename = "rename one of them in the model, and what reads it";
+constexpr const char* kRename = "rename one of them and its readers in the model";
 
 // Names that a graph reads and does not define.
 void free_names(const ImportedGraph& g, Names* out) {
@@ -99,7 +99,7 @@ class Checker {
           refuse(n,
                  fmt::format(
                      "its input '{}' is not produced by a node, and is not an input or an initializer", name),
-                 "declare it as an input of the model, or restore what made it");
+                 "declare it as an input of the model, or restore the node that computes it");
         }
       }
     }
@@ -113,7 +113,7 @@ class Checker {
       if (given.count(v.name) == 0 && producer.count(v.name) == 0 &&
           (outer == nullptr || !outer->has(v.name)))
         diagnostics_->refuse({}, {}, fmt::format("graph output '{}' is produced by no node", v.name),
-                             "remove it from the model's outputs, or restore what made it");
+                             "remove it from the model's outputs, or restore the node that computes it");
     }
     if (g.outputs.empty() && outer == nullptr)
       diagnostics_->refuse({}, {}, "the graph has no outputs", "declare its results as outputs of the model");

@@ -17,13 +17,13 @@ void refuse_name(const char* flag, const std::string& name, const char* kind, co
   const std::string* nearest = nearest_name(names, name);
   std::string remedy;
   if (names.empty())
-    remedy = "leave the option out";
+    remedy = "remove the option";
   else if (names.size() <= kMostListed)
     remedy = fmt::format("there {} {}", names.size() == 1 ? "is" : "are", fmt::join(names, ", "));
   else if (nearest != nullptr)
     remedy = fmt::format("the nearest of {} is '{}'", names.size(), *nearest);
   else
-    remedy = fmt::format("there are {}, '{}' the first", names.size(), names.front());
+    remedy = fmt::format("there are {}; the first is '{}'", names.size(), names.front());
   diagnostics.refuse("", "", fmt::format("{} {}: the model has no {} of this name", flag, name, kind),
                      std::move(remedy));
 }
@@ -94,18 +94,18 @@ void check_options(const ImportedModel& model, const LoweringOptions& options, D
   for (const auto& [name, shape] : options.shapes) {
     if (has(constants, name) && !has(inputs, name))
       diagnostics.refuse("", "", fmt::format("--shape {}: the model holds this input's value", name),
-                         "leave the option out, or replace the value with --const NAME=FILE.npy");
+                         "remove the option, or replace the value with --const NAME=FILE.npy");
     else if (!has(inputs, name))
       refuse_name("--shape", name, "input", inputs, diagnostics);
     else if (options.constants.count(name) != 0)
       diagnostics.refuse("", "", fmt::format("--shape {}: --const gives this input's value and shape", name),
-                         "leave one of the two out");
+                         "remove one of the two");
     else if (std::find(shape.begin(), shape.end(), 0) != shape.end())
-      diagnostics.warn("", "",
-                       fmt::format("--shape {}={}: a size of 0 makes the input empty, and all that is "
-                                   "computed from it",
-                                   name, fmt::join(shape, ",")),
-                       "give the size that the input has when the model runs");
+      diagnostics.warn(
+          "", "",
+          fmt::format("--shape {}={}: a size of 0 makes the input and everything computed from it empty",
+                      name, fmt::join(shape, ",")),
+          "give the size that the input has when the model runs");
   }
   for (const auto& [name, constant] : options.constants)
     if (!has(inputs, name) && !has(constants, name))

@@ -56,7 +56,7 @@ std::string GraphLowering::fixing_advice(ValueId value) const {
   if (!data.empty())
     return fmt::format("export the model so that this does not depend on the data of {}",
                        fmt::join(data, ", "));
-  if (carried) return "export the model so that this does not change from trip to trip of a loop";
+  if (carried) return "export the model so that this is the same in every trip of the loop";
   if (flags.empty()) return "export the model with a constant here";
   return fmt::format("give {}", fmt::join(flags, " "));
 }

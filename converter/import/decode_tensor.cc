@@ -118,7 +118,7 @@ ImportedTensor TensorDecoder::decode(const onnx_pb::TensorProto& proto, const st
   const auto refused = [&](std::string reason) {
     t.problem = std::move(reason);
     diagnostics_->refuse(place, op, fmt::format("tensor '{}': {}", t.name, t.problem),
-                         "export the model again, with all files of its data");
+                         "export the model again, with all of its data files");
     return t;
   };
   for (const int64_t d : t.dims)

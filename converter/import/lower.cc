@@ -134,7 +134,7 @@ void GraphLowering::lower_nodes(const ImportedGraph& source) {
     }
     if (holds_nan(*tensor.data))
       diagnostics_.warn("", "",
-                        fmt::format("initializer '{}' ({}) holds nan, which no arithmetic removes",
+                        fmt::format("initializer '{}' ({}) holds nan, which propagates to the results",
                                     tensor.name, to_string(tensor.data->dtype(), tensor.data->dims())));
     define(tensor.name, kept(tensor.name, graph_.add_constant(tensor.data, tensor.name)));
   }
@@ -191,7 +191,7 @@ ValueId GraphLowering::stack(ValueId value) const {
 void GraphLowering::refuse_sequence(const std::string& name, ValueId value) {
   if (is_sequence(value))
     diagnostics_.refuse("", "", fmt::format("result '{}' is a sequence; only tensors can be results", name),
-                        "give its tensors as outputs of their own");
+                        "make its tensors separate outputs");
 }
 
 void GraphLowering::define_unusable(const std::string& name, std::string type, std::string why) {
@@ -216,7 +216,7 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
     diagnostics_.refuse(
         name, "",
         fmt::format("--keep {}: {} cannot become {}", name, dtype_name(before), dtype_name(it->second)),
-        "keep it in a type that its values can be cast to");
+        "give a type that its values can be cast to");
     return kUnknown;
   }
   graph_.value(cast[0]).bounded_dims = graph_.value(value).bounded_dims;
@@ -240,8 +240,8 @@ constexpr int kMostNesting = 8;
 std::string unknown_operator_advice(std::string_view domain) {
   // Layouts for the machine at hand, which only onnxruntime's highest levels of optimization write.
   if (domain == "com.microsoft.nchwc" || domain == "com.ms.internal.nhwc")
-    return "give the model as it was before onnxruntime optimized it, or save it at a lower level "
-           "(ORT_ENABLE_EXTENDED or ORT_ENABLE_BASIC): this operator fits one machine's vectors";
+    return "use the model from before onnxruntime optimized it, or save it at a lower level "
+           "(ORT_ENABLE_EXTENDED or ORT_ENABLE_BASIC): this operator is specific to one machine";
   return "export the model with operators that docs/ops.md lists, or compute this one before or after it";
 }
 
@@ -280,12 +280,12 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     const int axis = graph_.value(v).bounded_dims[0].axis;
     misplaced = !lowering.refuse_advising(
         "compute it after the model, or export the model so that the length is fixed",
-        "dimension {} of operand '{}' is bounded (at most {}), which {} does not take", axis, node.inputs[i],
-        graph_.value(v).dims[static_cast<size_t>(axis)], node.op_type);
+        "dimension {} of operand '{}' is bounded (at most {}), which {} does not support", axis,
+        node.inputs[i], graph_.value(v).dims[static_cast<size_t>(axis)], node.op_type);
   }
   bool done = false;
   if (early && rule != nullptr)
-    lowering.warn("{} came with opset {}, but the model imports {}; it is taken as it was in {}",
+    lowering.warn("{} was introduced with opset {}, but the model imports {}; it is read as in opset {}",
                   node.op_type, since, given.opset, since);
   if (rule == nullptr) {
     lowering.refuse_advising(unknown_operator_advice(node.domain), "operator {}{}{} is not supported",
@@ -294,7 +294,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     // The reader has refused the model for it.
   } else if (node.opset > kNewestOpset) {
     lowering.refuse_advising(fmt::format("export the model with version {} or older", kNewestOpset),
-                             "version {} of operator set '{}' is newer than {}, the newest that is known",
+                             "version {} of operator set '{}' is newer than {}, the newest supported version",
                              node.opset, node.domain, kNewestOpset);
   } else if (!misplaced && (!unknown_operand || rule->has(kTakesUnknown))) {
     try {
@@ -304,13 +304,13 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     } catch (const std::bad_alloc&) {
       // Where not even this is left, it is the machine's fault and not the model's: this throws again.
       ::operator delete(::operator new (size_t{64} << 20));
-      done = lowering.refuse_advising("convert it where there is more memory",
-                                      "its constants do not fit memory");
+      done = lowering.refuse_advising("convert it on a machine with more memory",
+                                      "its constants do not fit into memory");
     }
     for (size_t i = 0; i < node.attributes.size() && done; ++i) {
       if (lowering.attr_read_[i]) continue;
       done = lowering.refuse_advising("remove the attribute, or export the model with the opset that has it",
-                                      "attribute '{}' is not one that {} has", node.attributes[i].name,
+                                      "attribute '{}' is not an attribute of {}", node.attributes[i].name,
                                       node.op_type);
     }
   }
@@ -318,7 +318,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     if (!lowering.input_read_[i] && lowering.inputs_[i] != kAbsent)
       done =
           lowering.refuse_advising("remove the operand, or export the model with the opset that has it",
-                                   "input {} ('{}') is not one that {} has", i, node.inputs[i], node.op_type);
+                                   "input {} ('{}') is not an input of {}", i, node.inputs[i], node.op_type);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     define(node.outputs[i], done ? kept(node.outputs[i], lowering.outputs_[i]) : kUnknown);
   check_folding(node);
@@ -326,7 +326,7 @@ void GraphLowering::lower_node(const ImportedNode& given) {
   enter_fate(node, lowering.outputs_, nodes_before);
   for (size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && lowering.outputs_[i] == kUnknown)
-      lowering.refuse_advising("remove what reads this output from the model",
+      lowering.refuse_advising("remove the readers of this output from the model",
                                "output {} ('{}') is not supported", i, node.outputs[i]);
 }
 
@@ -337,7 +337,7 @@ void GraphLowering::check_folding(const ImportedNode& node) {
              too_large = kept > cost_.kept_before && kept - cost_.kept_before > cost_.most_kept;
   if (!too_many && !too_large) return;
   cost_.refusal =
-      fmt::format("folding the model's constants {} more than {} MB up to here",
+      fmt::format("folding the model's constants {} more than {} MB up to this node",
                   too_many ? "computes" : "keeps", (too_many ? cost_.most_computed : cost_.most_kept) >> 20);
   cost_.node = node.name, cost_.op = node.op_type;
 }

@@ -116,7 +116,7 @@ void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
                              claim.dtype,
                              value.dtype,
                              TypeRule::kClaimMetadata,
-                             "the file's value_info names another type than the operators give",
+                             "the file's value_info declares a type other than the operators give",
                              TypeEffect::kDeclared,
                              {}});
       ++types;
@@ -130,8 +130,8 @@ void check_claims(const ImportedGraph& source, GraphLowering& lowering) {
   if (types + shapes > 0)
     lowering.diagnostics().note(
         "", "",
-        fmt::format("the file's value_info is wrong about {} types and {} shapes; it was not relied upon",
-                    types, shapes));
+        fmt::format("the file's value_info is wrong about {} types and {} shapes; it is ignored", types,
+                    shapes));
 }
 
 // Arrays of --const take the place of inputs.
@@ -239,7 +239,7 @@ std::optional<Graph> lower_once(const ImportedModel& model, const LoweringOption
   }
   if (!cost.refusal.empty()) {
     diagnostics.refuse(cost.node, cost.op, cost.refusal,
-                       "compute what grows from small constants from an input instead, or store its result");
+                       "compute large results of small constants from an input, or store them");
     return std::nullopt;
   }
   // Nodes that read such an input have been refused; here are those that none reads.

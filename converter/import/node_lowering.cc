@@ -31,10 +31,9 @@ NodeLowering::NodeLowering(GraphLowering& parent, const ImportedNode& node)
 }
 
 std::string type_advice(std::string_view type) {
-  if (type.starts_with("string")) return "encode text before the model, and give it the numbers";
-  if (type.starts_with("complex"))
-    return "give real and imaginary parts as floating-point values of their own";
-  return "give it as a tensor of numbers of one byte or more";
+  if (type.starts_with("string")) return "encode text before the model, and pass it numbers";
+  if (type.starts_with("complex")) return "pass real and imaginary parts as separate floating-point values";
+  return "pass it as a tensor of numbers of at least one byte";
 }
 
 // Operators of com.microsoft that share a name with ONNX follow its newest form.
@@ -213,7 +212,7 @@ bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vect
                           from,
                           to,
                           TypeRule::kConstRetype,
-                          "no value of less than a byte exists while running",
+                          "values of less than a byte do not exist at run time",
                           TypeEffect::kRetyped,
                           {}});
   }
@@ -241,7 +240,7 @@ std::vector<ValueId> NodeLowering::emit_padded(OpAttrs attrs, std::vector<ValueI
         return emit_padded(std::move(attrs), std::move(inputs), wanted);
     for (const ValueId id : results)
       if (id >= 0 && is_sub_byte(dtype(id)) && !constant(id))
-        return refuse("gives {} while running; types of less than a byte exist as constants only",
+        return refuse("gives {} at run time; types of less than a byte exist as constants only",
                       dtype_name(dtype(id))),
                unknown;
     return results;
@@ -411,7 +410,7 @@ std::string NodeLowering::shape_advice() const {
   const bool computed =
       std::any_of(inputs_.begin(), inputs_.end(), [&](ValueId v) { return v >= 0 && !constant(v); });
   return std::string("correct the model so that these shapes agree") +
-         (computed ? ", or give its inputs others with --shape INPUT=D1,D2,..." : "");
+         (computed ? ", or give its inputs other shapes with --shape INPUT=D1,D2,..." : "");
 }
 
 bool NodeLowering::refuse_text(std::string message, std::string advice) {

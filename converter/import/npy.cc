@@ -89,7 +89,7 @@ size_t npy_header_bytes(std::span<const std::byte> bytes, const std::string& wha
 NpyHeader parse_npy_header(std::span<const std::byte> bytes, const std::string& what) {
   NpyHeader h;
   h.header_bytes = npy_header_bytes(bytes, what);
-  if (h.header_bytes > bytes.size()) throw DataError(what + " is cut off");
+  if (h.header_bytes > bytes.size()) throw DataError(what + " is truncated");
   const size_t start = static_cast<uint8_t>(bytes[6]) >= 2 ? 12 : 10;
   const std::string_view header(reinterpret_cast<const char*>(bytes.data()) + start, h.header_bytes - start);
   std::string_view descr = field(header, "descr", what);
@@ -114,7 +114,7 @@ ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what)
   const NpyHeader h = parse_npy_header(bytes, what);
   const std::span<const std::byte> data = bytes.subspan(h.header_bytes);
   if (data.size() < h.data_bytes)
-    throw DataError(fmt::format("{} is cut off: {} bytes of {}", what, data.size(), h.data_bytes));
+    throw DataError(fmt::format("{} is truncated: {} bytes of {}", what, data.size(), h.data_bytes));
   return npy_in_rows(h, data.first(h.data_bytes));
 }
 

@@ -55,7 +55,7 @@ namespace {
 
 using Kind = ImportedAttribute::Kind;
 
-constexpr const char* kDamaged = "check how the file came here, or export the model again";
+constexpr const char* kDamaged = "check how the file was copied, or export the model again";
 
 std::string clean_domain(const std::string& domain) { return domain == "ai.onnx" ? std::string() : domain; }
 
@@ -73,9 +73,10 @@ class Reader {
     if (m.opsets.empty()) {
       m.opsets[""] = 1;
       if (m.ir_version >= 3)
-        diagnostics_->refuse(
-            {}, {}, "the model imports no operator set (opset_import), so its operators' meaning is open",
-            "export it again");
+        diagnostics_->refuse({}, {},
+                             "the model does not import an operator set (opset_import), so the meaning of "
+                             "its operators is undefined",
+                             "export it again");
     }
     names_.clear();
     m.graph = graph(proto.graph(), m.opsets);
@@ -96,7 +97,7 @@ class Reader {
       if (!is_new && at->second != entry.version()) {
         diagnostics_->warn(
             {}, {},
-            fmt::format("{} imports operator set '{}' as version {} and as version {}; the newer is taken",
+            fmt::format("{} imports operator set '{}' as version {} and as version {}; the newer is used",
                         who, domain.empty() ? "ai.onnx" : domain, at->second, entry.version()));
         at->second = std::max(at->second, entry.version());
       }
@@ -255,7 +256,7 @@ class Reader {
       } else if (info.dtype != DType::kNone && info.dtype != found->second->dtype) {
         diagnostics_->warn(
             {}, {},
-            fmt::format("'{}' is declared {} and its data is {}: the data's type is taken", info.name,
+            fmt::format("'{}' is declared {} and its data is {}: the data's type is used", info.name,
                         onnx_type_name(info.onnx_type), onnx_type_name(found->second->onnx_type)));
       }
     }

@@ -140,7 +140,7 @@ bool scan_model(std::span<const std::byte> bytes, std::string* lean, std::string
   // A file of another kind fails to parse before a graph begins, or never has one.
   *fault = scanner.saw_graph       ? scanner.fault
            : scanner.fault.empty() ? "not an ONNX model: it has no graph"
-                                   : "not an ONNX file, or one that is cut off before its graph begins";
+                                   : "not an ONNX file, or one that is truncated before its graph begins";
   return false;
 }
 

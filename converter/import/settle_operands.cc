@@ -201,8 +201,8 @@ bool NodeLowering::settle_operands() {
     if (rules.sums && retyped && is_float(s.type) && !is_float(facts[i].dtype) &&
         bit_width(facts[i].dtype) <= 8 && facts[i].constant->dims().size() >= 2)
       warn_text(
-          fmt::format("weights '{}' are {} without any scale and are taken as plain integers; a "
-                      "DequantizeLinear seems lost",
+          fmt::format("weights '{}' are {} without a scale and are used as plain integers; a "
+                      "DequantizeLinear seems to be missing",
                       node_.inputs[i], dtype_name(facts[i].dtype)));
   }
   return true;

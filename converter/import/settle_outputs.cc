@@ -29,15 +29,16 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
     if (declared == DType::kNone || declared == computed) continue;
     if (byte_width(declared) == 0) {
       if (is_sub_byte(declared) && is_integer(computed))
-        lowering.ledger().add({name,
-                               "",
-                               "",
-                               declared,
-                               computed,
-                               TypeRule::kOutputDeclared,
-                               "no value of less than a byte exists while running; the numbers are the same",
-                               TypeEffect::kDeclared,
-                               {}});
+        lowering.ledger().add(
+            {name,
+             "",
+             "",
+             declared,
+             computed,
+             TypeRule::kOutputDeclared,
+             "values of less than a byte do not exist at run time; the numbers are the same",
+             TypeEffect::kDeclared,
+             {}});
       continue;
     }
     const bool whole = (declared == DType::kBool || is_integer(declared)) && !is_float(computed);
@@ -62,8 +63,8 @@ void settle_output_types(const ImportedGraph& source, GraphLowering& lowering) {
       if (silent) continue;
       lowering.diagnostics().warn(
           "", "",
-          fmt::format("output '{}' is declared {} but computed as {}; a cast is added, which {} what the "
-                      "declared type does not hold",
+          fmt::format("output '{}' is declared {} but computed as {}; a cast is added, which {} values that "
+                      "the declared type does not hold",
                       name, dtype_name(declared), dtype_name(computed),
                       declared == DType::kBool ? "loses"
                       : is_float(declared)     ? "rounds"

@@ -207,12 +207,12 @@ std::string check_stage(const Graph& graph) {
     return fmt::format("'{}' has {}, but the graph is {}", name, what, stage_name(graph.stage));
   };
   for (const Value& v : graph.values) {
-    if (graph.stage < Stage::kRewritten && !v.order.empty()) return early("a layout of its own", v.name);
-    if (graph.stage < Stage::kRewritten && v.requested) return early("a type that was requested", v.name);
+    if (graph.stage < Stage::kRewritten && !v.order.empty()) return early("its own layout", v.name);
+    if (graph.stage < Stage::kRewritten && v.requested) return early("a requested type", v.name);
     if (graph.stage < Stage::kPlanned && v.memory != 0) return early("a memory", v.name);
   }
   if (graph.stage < Stage::kPlanned && !graph.prepare.empty())
-    return early("a step that prepares it", graph.prepare.front().name);
+    return early("a prepare step", graph.prepare.front().name);
   for (const Node& node : graph.nodes)
     for (const auto& body : node.bodies)
       if (body->stage != graph.stage)
@@ -271,7 +271,7 @@ std::string check(const Graph& graph) {
       if (node.outputs[i] == kAbsent) continue;
       const Value& v = graph.value(node.outputs[i]);
       if (v.dtype != expected[i].dtype || v.dims != expected[i].dims)
-        return fmt::format("{} output {} is {} but the operation gives {}", who, i,
+        return fmt::format("{} output {} is {}, but the operation gives {}", who, i,
                            to_string(v.dtype, v.dims), to_string(expected[i].dtype, expected[i].dims));
     }
   }

@@ -78,7 +78,7 @@ class DropSubnormals {
                             c->dtype(),
                             TypeRule::kWeightTiny,
                             std::to_string(count) +
-                                " numbers below 1.2e-38 become 0: they change no sum by " +
+                                " numbers below 1.2e-38 become 0: they do not change any sum by " +
                                 "more than 1e-30, and slow every run",
                             TypeEffect::kReplaced,
                             {}});

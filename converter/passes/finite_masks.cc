@@ -77,7 +77,7 @@ class FiniteMasks {
                             c->dtype(),
                             c->dtype(),
                             TypeRule::kMaskInf,
-                            "infinity would give NaN before the softmax; 1e30 masks as well",
+                            "infinity would give NaN before the softmax; 1e30 masks equally well",
                             TypeEffect::kReplaced,
                             {}});
     node.inputs[i] = e_.constant(finite);

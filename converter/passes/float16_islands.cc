@@ -114,7 +114,7 @@ class Islands {
       if (!half_node_[n] || worth[at(root(static_cast<int>(n)))]) continue;
       half_node_[n] = false;
       if (!moves_by_attributes(graph_.nodes[n].attrs))
-        refusals_[n] = "no convolution or matrix product beside it computes in float16";
+        refusals_[n] = "no neighbouring convolution or matrix product computes in float16";
     }
   }
 
@@ -167,7 +167,7 @@ class Islands {
       graph_.nodes.push_back(
           {CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {id}, {result}, reader.name, "", {}});
       record(reader, value.name, DType::kFloat32, DType::kFloat16,
-             "rounded once for what computes in float16", TypeEffect::kCast);
+             "rounded once for the operations that compute in float16", TypeEffect::kCast);
     }
     return half_[static_cast<size_t>(id)] = result;
   }

@@ -275,9 +275,9 @@ void Float16Rules::find_wide() {
     const Node& node = graph_.nodes[n];
     const char* why = nullptr;
     if (node.as<SoftmaxAttrs>() != nullptr)
-      why = "it goes into a softmax, before which nothing is rounded to float16";
+      why = "it enters a softmax, whose operands are not rounded to float16";
     else if (node.as<TrigAttrs>() != nullptr || node.as<ExpAttrs>() != nullptr)
-      why = "an exponential or angle is made of it";
+      why = "an exponential or an angle is computed from it";
     else if (elementwise(node) && !node.outputs.empty() && node.outputs[0] >= 0)
       why = wide_[static_cast<size_t>(node.outputs[0])];
     if (why == nullptr) continue;
@@ -301,7 +301,8 @@ void Float16Rules::find_wide() {
 
 std::string Float16Rules::refusal(int n) const {
   const Node& node = graph_.nodes[static_cast<size_t>(n)];
-  if (!has_traits(node.op(), kFloat16Suffices)) return fmt::format("{} stays in float32", op_name(node.op()));
+  if (!has_traits(node.op(), kFloat16Suffices))
+    return fmt::format("{} is kept in float32", op_name(node.op()));
   for (const auto& list : {node.inputs, node.outputs})
     for (const ValueId id : list)
       if (id >= 0 && !is_float32(graph_, id)) return "an operand is not floating-point";
@@ -309,7 +310,7 @@ std::string Float16Rules::refusal(int n) const {
   for (const ValueId id : product ? node.inputs : node.outputs) {
     if (id < 0) continue;
     if (from_integers_[static_cast<size_t>(id)])
-      return "it is computed from integers, which float16 may not hold";
+      return "it is computed from integers that float16 may not hold";
     if (!product && wide_[static_cast<size_t>(id)] != nullptr) return wide_[static_cast<size_t>(id)];
   }
   if (const int64_t count = terms(graph_, node); count > kMostTerms)
@@ -318,7 +319,7 @@ std::string Float16Rules::refusal(int n) const {
   for (const auto& list : {node.inputs, node.outputs})
     for (const ValueId id : list)
       if (const auto it = reached_.find(id); it != reached_.end() && !(it->second <= 1))
-        return fmt::format("on trial inputs {} comes near float16's range or leaves it",
+        return fmt::format("in the trial run {} approaches or exceeds float16's range",
                            id == node.outputs[0] ? "the result" : "an operand");
   const Float16Split split = split_for_float16(node);
   if (split.first) {
@@ -349,9 +350,9 @@ std::string Float16Rules::refusal_of_operands(const Node& node) const {
   for (const double b : {low, high})
     if (std::isfinite(b) && std::fabs(b) > kLargestFloat16)
       return fmt::format("the bound {:g} is beyond float16's range", b);
-  if (node.op() == Op::kMul && node.inputs[0] == node.inputs[1]) return "squares stay in float32";
+  if (node.op() == Op::kMul && node.inputs[0] == node.inputs[1]) return "squares are kept in float32";
   if (is_product(node.op()) && !graph_.is_constant(node.inputs[1]))
-    return "a product of two computed values stays in float32";
+    return "a product of two computed values is kept in float32";
   for (size_t i = 0; i < node.inputs.size(); ++i)
     if (graph_.is_constant(node.inputs[i]))
       if (std::string why = refusal_of_constant(node, i); !why.empty()) return why;

@@ -32,17 +32,16 @@ int remove_dead(Graph& graph) { return remove_dead_nodes(graph); }
 
 std::span<const Pass> all_passes() {
   static constexpr Pass kPasses[] = {
-      {"dead-code", "drops what no output needs", remove_dead},
+      {"dead-code", "drops operations that no output needs", remove_dead},
       {"widen",
        "computes float16 and bfloat16 values in float32, with casts where the model's own types are public",
        widen_narrow_floats},
       {"finite-masks", "masks with large finite numbers where infinity would give NaN", make_masks_finite},
       {"simplify", "drops operations that change nothing and replaces others by exactly equal, cheaper ones",
        simplify},
-      {"common-subexpressions", "computes equal things once", share_common_subexpressions},
-      {"narrow-integers", "does int64 arithmetic in int32 where it is proven to fit", narrow_integers},
-      {"drop-roundings", "does not round what is normalized on its way from float32 to float32",
-       drop_roundings},
+      {"common-subexpressions", "computes equal subexpressions once", share_common_subexpressions},
+      {"narrow-integers", "computes int64 arithmetic in int32 where it is proven to fit", narrow_integers},
+      {"drop-roundings", "drops roundings of normalized values between float32 operations", drop_roundings},
       {"recognise-activations", "finds GELU, SiLU, HardSigmoid and HardSwish in elementary operations",
        recognise_activations},
       {"recognise-norms", "finds layer and root-mean-square normalizations in elementary operations",
@@ -53,15 +52,16 @@ std::span<const Pass> all_passes() {
        recognise_low_bit},
       {"layout", "holds values channels-last wherever that leaves the fewest bytes to transpose",
        assign_layout},
-      {"fold-batch-norm", "folds what scales and shifts output channels into weights and bias", fold_scale},
-      {"fuse-pad", "gives a Pad's zeros to the convolution or average behind it", fuse_pad},
+      {"fold-batch-norm", "folds operations that scale and shift output channels into weights and bias",
+       fold_scale},
+      {"fuse-pad", "merges a Pad of zeros into the convolution or average after it", fuse_pad},
       {"fuse-clamp", "lets operations clamp their own results", fuse_clamp},
-      {"integer", "computes on integers what is between dequantizing and quantizing", integer_form},
-      {"drop-subnormals", "makes weights 0 that are too small to count and slow to compute with",
+      {"integer", "computes operations between Dequantize and Quantize on integers", integer_form},
+      {"drop-subnormals", "sets weights to 0 that are too small to matter and slow to compute with",
        drop_subnormals},
       {"simplify-last", "as simplify, after the fusions", simplify},
       {"common-subexpressions-last", "as before, after the fusions", share_common_subexpressions},
-      {"dead-code-last", "drops what earlier passes left over", remove_dead},
+      {"dead-code-last", "drops operations that earlier passes left unused", remove_dead},
   };
   return kPasses;
 }
@@ -109,7 +109,7 @@ PassReport run_all(Graph& graph, const PassOptions& options, NodeFates* fates) {
   };
   const auto refuse = [](const char* flag, const std::string& name) {
     throw UsageError(
-        fmt::format("{} {}: there is no such pass; sinter convert --help lists them", flag, name));
+        fmt::format("{} {}: this is not a pass; sinter convert --help lists the passes", flag, name));
   };
   for (const std::string& name : options.disabled)
     if (!known(name)) refuse("--disable-pass", name);

@@ -135,7 +135,7 @@ class LowBitRecogniser {
     std::string reason = fmt::format("the weights stay packed in {} bits, {} to a scale", bit_width(w.dtype),
                                      std::min(o.block, w.dims[1] - o.padding));
     if (o.order != kAbsent) reason += ", columns in the order of their groups";
-    if (o.rounded) reason += "; what the model rounds to 16 bits while unpacking is not rounded";
+    if (o.rounded) reason += "; the model's roundings to 16 bits during unpacking are omitted";
     e_.graph().ledger->add({e_.value(id).name,
                             e_.node(n).name,
                             e_.node(n).origin,

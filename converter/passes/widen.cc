@@ -181,22 +181,22 @@ class Retyping {
     const bool wider = affected_ == narrow;
     // Where float16's range or bfloat16's few bits would be lost in a sum.
     const bool sum = wider && accumulates(node.op()) && !value.constant;
-    graph_.ledger->add(
-        {value.name,
-         node.name,
-         node.origin,
-         value.dtype,
-         DType::kFloat32,
-         !wider ? TypeRule::kNarrowF64
-         : sum  ? TypeRule::kAccumulateWide
-                : TypeRule::kPromoteFloat,
-         !wider ? "requested on the command line"
-         : sum  ? "sums are kept in float32, which neither overflows nor stalls where the model's type would"
-                : "computed in float32, which holds every value of the model's type",
-         value.constant ? TypeEffect::kRetyped
-         : wider        ? TypeEffect::kWidened
-                        : TypeEffect::kNarrowed,
-         {}});
+    graph_.ledger->add({value.name,
+                        node.name,
+                        node.origin,
+                        value.dtype,
+                        DType::kFloat32,
+                        !wider ? TypeRule::kNarrowF64
+                        : sum  ? TypeRule::kAccumulateWide
+                               : TypeRule::kPromoteFloat,
+                        !wider ? "requested on the command line"
+                        : sum ? "sums are computed in float32, which neither overflows nor loses terms where "
+                                "the model's type would"
+                              : "computed in float32, which holds every value of the model's type",
+                        value.constant ? TypeEffect::kRetyped
+                        : wider        ? TypeEffect::kWidened
+                                       : TypeEffect::kNarrowed,
+                        {}});
   }
 
   Graph& graph_;

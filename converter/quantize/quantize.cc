@@ -124,8 +124,8 @@ void Quantizer::keep_what_the_user_wants() {
     }
     if (!found)
       throw UsageError(
-          fmt::format("--keep-float {}: after all rewriting no operation has this name, and "
-                      "none computes it (--report lists the names)",
+          fmt::format("--keep-float {}: after rewriting, no operation has or computes this name (--report "
+                      "lists the names)",
                       name));
   }
 }

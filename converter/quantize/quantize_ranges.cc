@@ -147,7 +147,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   summary_.techniques.push_back(
       {"measured-ranges",
        fmt::format("{}, margin {:.2f}{}", to_string(rules[rule].calibrator), rules[rule].margin,
-                   rules[rule].cut == Cut::kNoise ? ", cut for the smallest noise" : ""),
+                   rules[rule].cut == Cut::kNoise ? ", clipped for the smallest noise" : ""),
        first, after, after > first});
 }
 

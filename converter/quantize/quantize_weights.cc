@@ -64,7 +64,7 @@ void Quantizer::spare_recurrent(const Observations& seen) {
     std::set<ValueId> skipped = all;
     skipped.erase(id);
     if (const double db = measured({}, skipped); db < least)
-      plan_.left[id] = {Reason::kAccuracy, fmt::format("its weights in 8 bits alone leave {:.1f} dB", db)};
+      plan_.left[id] = {Reason::kAccuracy, fmt::format("its weights in 8 bits alone give {:.1f} dB", db)};
   }
 }
 
@@ -121,8 +121,8 @@ void Quantizer::correct_by_means() {
   plan.correct = half_correct_ = by_means(Part::kEven);
   const Noise noise = foresee(plan, few_);
   const bool kept = noise.worst_db() > now_.worst_db() + kWorthCorrecting;
-  summary_.techniques.push_back({technique::kBiasCorrection.name, "by what was seen of the inputs",
-                                 now_.worst_db(), noise.worst_db(), kept});
+  summary_.techniques.push_back(
+      {technique::kBiasCorrection.name, "by the observed inputs", now_.worst_db(), noise.worst_db(), kept});
   if (kept) plan_.correct = by_means(Part::kAll), estimators_.correct = by_means, now_ = noise;
 }
 

@@ -10,28 +10,29 @@ struct Technique {
 
 namespace technique {
 inline constexpr Technique kEqualize{
-    "equalize", "rescale channels between products so that all of them use the steps that they share"};
+    "equalize", "rescale channels between products so that all of them use their common steps"};
 inline constexpr Technique kDepthwiseScales{
-    "depthwise-scales", "rescale channels in front of depthwise convolutions, where that is free"};
+    "depthwise-scales", "rescale channels before depthwise convolutions, where that is free"};
 inline constexpr Technique kSmooth{"smooth",
                                    "move outlier channels into the weights of the products that read them"};
-inline constexpr Technique kFunctionRanges{
-    "function-ranges", "cut ranges to where the functions that read a value are not flat"};
+inline constexpr Technique kFunctionRanges{"function-ranges",
+                                           "clip ranges where the functions that read a value become flat"};
 inline constexpr Technique kMeasuredRanges{
     "measured-ranges",
-    "of several ranges for a value, take the one that adds the smallest noise to the outputs"};
+    "choose, of several ranges for a value, the one with the smallest noise at the outputs"};
 inline constexpr Technique kWeightSteps{
-    "weight-steps", "cut single large weights that the inputs hardly use, where that makes finer steps"};
-inline constexpr Technique kAdaptiveRounding{
-    "adaptive-rounding", "round weights up or down so that they make up for each other's errors"};
+    "weight-steps", "clip single large weights that the inputs hardly use, where that makes the steps finer"};
+inline constexpr Technique kAdaptiveRounding{"adaptive-rounding",
+                                             "round weights up or down so that their errors cancel"};
 inline constexpr Technique kBiasCorrection{"bias-correction",
-                                           "take back what rounding shifts the means of channels by"};
+                                           "correct the shift that rounding causes in the means of channels"};
 inline constexpr Technique kWideActivations{
-    "wide-activations", "give 16 bits to values that cost the outputs most, where time or flags allow"};
-inline constexpr Technique kLeaveFloat{"leave-float",
-                                       "keep in float what costs the outputs most and time little"};
+    "wide-activations",
+    "give 16 bits to the values that add most noise to the outputs, where time or flags allow"};
+inline constexpr Technique kLeaveFloat{
+    "leave-float", "keep in float the operations that add most noise to the outputs and take little time"};
 inline constexpr Technique kRefit{
-    "refit", "estimate ranges and roundings from the judges, too, once these have judged"};
+    "refit", "estimate ranges and roundings again from all samples, including those held out"};
 }  // namespace technique
 
 inline constexpr const Technique* kTechniques[] = {&technique::kEqualize,

@@ -57,7 +57,8 @@ std::string types_text(const ConversionReport& r) {
   for (const auto& [rule, count] : r.ledger->by_rule())
     rules += fmt::format("{}{} {}", rules.empty() ? "" : ", ", rule, count);
   return fmt::format(
-      "types     {} decisions: {}\n          (sinter explain FILE NAME shows one, --report FILE.jsonl all)\n",
+      "types     {} decisions: {}\n          (sinter explain FILE NAME shows one, --report FILE.jsonl all of "
+      "them)\n",
       r.ledger->size(), rules);
 }
 
@@ -142,7 +143,7 @@ std::string to_text(const ConversionReport& r) {
                 100.0 * (static_cast<double>(r.arena_bytes) / static_cast<double>(r.arena_lower_bound) - 1),
                 r.arena_lower_bound);
   if (r.given_order_arena_bytes > r.arena_bytes)
-    text += fmt::format("          {} bytes less than in the order that the steps came in\n",
+    text += fmt::format("          {} bytes less than in the model's order of steps\n",
                         r.given_order_arena_bytes - r.arena_bytes);
   for (const ProfileReport& p : r.profiles)
     if (r.profiles.size() > 1)

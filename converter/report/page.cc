@@ -133,8 +133,8 @@ std::string sources(const Json& r) {
         : value.empty()           ? "its result"
                                   : escaped(value));
   }
-  return "<h3>Noise in the outputs</h3>\n<p>The SQNR that the worst output would have if only "
-         "this were rounded; the largest noise first.</p>\n<div class=\"scroll tall\"><table><thead><tr><th "
+  return "<h3>Noise in the outputs</h3>\n<p>The SQNR of the worst output if only this were rounded; the "
+         "largest noise first.</p>\n<div class=\"scroll tall\"><table><thead><tr><th "
          "class=\"n\">rank</th><th "
          "class=\"n\">alone</th><th>op</th><th>node</th><th>rounded</th></tr></thead><tbody>\n" +
          rows + "</tbody></table></div>\n";
@@ -145,7 +145,7 @@ std::string left_in_float(const Json& r) {
   std::map<std::string, std::vector<const Json*>> by_reason;
   for (const Json& l : r.at("quantized").at("layers"))
     if (!l.at("integer").get<bool>()) by_reason[reason_of(l)].push_back(&l);
-  if (by_reason.empty()) return "<p>Nothing stays float.</p>\n";
+  if (by_reason.empty()) return "<p>No operation is kept in float.</p>\n";
   std::string rows;
   for (const auto& [reason, layers] : by_reason) {
     std::string names;
@@ -154,9 +154,8 @@ std::string left_in_float(const Json& r) {
     rows += fmt::format("<tr><td>{}</td><td class=\"n\">{}</td><td class=\"w\">{}</td></tr>\n",
                         escaped(reason.empty() ? "not given" : reason), layers.size(), escaped(names));
   }
-  return "<h3>Left in float</h3>\n<div class=\"scroll tall\"><table><thead><tr><th>reason</th><th "
-         "class=\"n\">operations</th>"
-         "<th>which</th></tr></thead><tbody>\n" +
+  return "<h3>Kept in float</h3>\n<div class=\"scroll tall\"><table><thead><tr><th>reason</th><th "
+         "class=\"n\">operations</th><th>names</th></tr></thead><tbody>\n" +
          rows + "</tbody></table></div>\n";
 }
 
@@ -293,16 +292,15 @@ std::string types(const Json& r) {
           escaped(text_of(a, "name")), escaped(text_of(b, "name")));
     }
     if (rows.empty())
-      out += "<p>No value changes its type while the model runs.</p>\n";
+      out += "<p>No value changes its type at run time.</p>\n";
     else
       out +=
-          "<h3>Casts that run</h3>\n<div class=\"scroll tall\"><table><thead><tr><th "
-          "class=\"n\">step</th><th>op</th>"
-          "<th>types</th><th>of</th><th>gives</th></tr></thead><tbody>\n" +
+          "<h3>Casts at run time</h3>\n<div class=\"scroll tall\"><table><thead><tr><th "
+          "class=\"n\">step</th><th>op</th><th>types</th><th>of</th><th>gives</th></tr></thead><tbody>\n" +
           rows + "</tbody></table></div>\n";
   }
   const Json& ledger = r.at("types");
-  if (ledger.empty()) return out + "<p>No type had to be decided.</p>\n";
+  if (ledger.empty()) return out + "<p>No types had to be decided.</p>\n";
   std::map<std::string, int> rules;
   for (const Json& t : ledger) ++rules[text_of(t, "rule")];
   std::string counts, rows;
@@ -317,7 +315,7 @@ std::string types(const Json& r) {
         escaped(text_of(t, "reason")));
   }
   if (ledger.size() > kMostTypeRows)
-    rows += fmt::format("<tr><td colspan=\"6\">and {} more (--report FILE.jsonl has all)</td></tr>\n",
+    rows += fmt::format("<tr><td colspan=\"6\">and {} more (--report FILE.jsonl has all of them)</td></tr>\n",
                         ledger.size() - kMostTypeRows);
   out += fmt::format(
       "<h3>Decisions about types</h3>\n<p>{} decisions: {}.</p>\n<details{}><summary>all of "
@@ -477,28 +475,26 @@ std::string as_page(const Json& r) {
   };
   const std::vector<const Json*> rows = ranked(r);
   section("network-part", "Network",
-          "Steps from top to bottom, each below what it reads; numbers are the SQNR in dB. Hover "
-          "for types, kernels and reasons; a click "
-          "leads to the "
-          "layer's row. Dashed: costs nothing.",
+          "Steps from top to bottom, each below its operands; numbers are the SQNR in dB. Hover for types, "
+          "kernels and reasons; click to go to the layer's row. Dashed: free at run time.",
           network(r));
   section("low", "Low SQNR", "Outputs whose noise is too large for the target, or for most uses.",
           low_outputs(r));
   section("layers", "Noise by layer",
-          "SQNR against the float model, on calibration samples. Own: the layer alone, given "
-          "exact operands; "
-          "all: with the operands that it really gets. Worst first.",
+          "SQNR against the float model, on calibration samples. Own: the layer alone, given exact operands; "
+          "all: with its actual operands. Worst first.",
           rows.empty() ? std::string() : layers_table(rows) + sources(r));
-  section("techniques", "Done for accuracy", "SQNR of the worst output, before and after.", techniques(r));
+  section("techniques", "Techniques for accuracy", "SQNR of the worst output, before and after.",
+          techniques(r));
   section("float", "Precision", "", left_in_float(r));
   section("ranges", "Values and ranges",
           "How often values occur (logarithms of the counts). Shaded: the range that the integers cover; "
-          "red: what it cuts off.",
+          "red: clipped values.",
           histograms(rows));
   section("types", "Types and casts", "", types(r));
   section("memory", "Memory over time",
-          "Every value at its place in the arena, from the step that makes it to the last one that reads it. "
-          "Hover for names.",
+          "Every value at its offset in the arena, from the step that computes it to the last one that reads "
+          "it. Hover for names.",
           r.contains("placements") && !r.at("placements").empty()
               ? "<div class=\"keys\">" + type_keys() + "</div>\n" + memory_drawings(r)
               : std::string());

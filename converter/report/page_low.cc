@@ -27,8 +27,8 @@ std::string low_outputs(const nlohmann::json& report) {
                                                      : text(low, "value"),
         low.at("alone_db") >= 999 ? "" : db(low, "alone_db"), text(low, "cause"));
   std::string page =
-      "<div class=\"scroll\"><table><thead><tr><th>output</th><th class=\"n\">has</th><th>loudest in "
-      "it</th><th class=\"n\">alone</th><th>cause</th></tr></thead><tbody>\n" +
+      "<div class=\"scroll\"><table><thead><tr><th>output</th><th class=\"n\">has</th><th>largest "
+      "noise</th><th class=\"n\">alone</th><th>cause</th></tr></thead><tbody>\n" +
       rows + "</tbody></table></div>\n";
   rows.clear();
   for (const auto& r : q.at("remedies"))
@@ -39,8 +39,8 @@ std::string low_outputs(const nlohmann::json& report) {
   if (!rows.empty())
     page +=
         "<h3>What to try</h3>\n<p>Measured on the same samples, in the worst output.</p>\n<div "
-        "class=\"scroll\"><table><thead><tr><th>option</th><th class=\"n\">wins</th><th "
-        "class=\"n\">gives</th><th>how</th></tr></thead><tbody>\n" +
+        "class=\"scroll\"><table><thead><tr><th>option</th><th class=\"n\">gain</th><th "
+        "class=\"n\">SQNR</th><th>change</th></tr></thead><tbody>\n" +
         rows + "</tbody></table></div>\n";
   return page;
 }

@@ -108,7 +108,7 @@ std::string memory_drawing(const nlohmann::json& report, uint32_t region) {
     box(type_class(v.at("type").get<std::string>()) + (alias ? " alias" : ""), first, last, offset, bytes,
         fmt::format("{}\n{}{}\n{} at {}, steps {} to {}{}", name, v.at("type").get<std::string>(),
                     v.at("shape").dump(), bytes_words(bytes), bytes_words(offset), p.at("first_step").dump(),
-                    p.at("last_step").dump(), alias ? "\nshares its place with another value" : ""),
+                    p.at("last_step").dump(), alias ? "\nshares its memory with another value" : ""),
         name);
   }
   for (size_t s = 0; s < steps.size(); ++s)

@@ -62,7 +62,7 @@ std::string reasons_text(const QuantizeSummary& q) {
   std::string text;
   for (size_t i = 0; i < ranked.size() && i < kMostReasons; ++i)
     text += fmt::format("{}{} {}", i == 0 ? "" : ", ", ranked[i].second, ranked[i].first);
-  if (ranked.size() > kMostReasons) text += ", ... (--report has all)";
+  if (ranked.size() > kMostReasons) text += ", ... (--report has all of them)";
   return text;
 }
 
@@ -73,11 +73,11 @@ std::string advice(const QuantizeSummary& q) {
   const bool any =
       std::any_of(q.layers.begin(), q.layers.end(), [](const LayerFate& l) { return l.integer; });
   if (!any && !q.layers.empty() && q.bytes_before == 0)
-    return "nothing computes on integers: --force-int8 does so where it is slower; --quantize int8w makes "
-           "all weights small";
-  if (q.bytes_before == 0 && q.samples < 32) return "more samples: these are few to choose ranges from";
+    return "no operation computes on integers: --force-int8 uses integers even where they are slower; "
+           "--quantize int8w makes all weights small";
+  if (q.bytes_before == 0 && q.samples < 32) return "more samples: these are too few to choose ranges from";
   if (kept_for_accuracy)
-    return "--require-int8 lists what stays float and why; --min-sqnr sets another target";
+    return "--require-int8 lists the operations kept in float with reasons; --min-sqnr sets another target";
   return {};
 }
 
@@ -140,8 +140,8 @@ std::string remedies_text(const QuantizeSummary& q) {
                         evaluated, r.what);
   }
   if (!text.empty()) return text;
-  if (!useless.empty()) text = fmt::format("no gain was measured of {}; ", useless);
-  return text + "sinter compare --per-layer shows where it is lost";
+  if (!useless.empty()) text = fmt::format("no gain was measured for {}; ", useless);
+  return text + "sinter compare --per-layer shows the layers that lose it";
 }
 
 // Of all outputs on the data of --evaluate, the worst one.
@@ -278,19 +278,18 @@ std::string to_text(const QuantizeSummary& q) {
                               outputs[i].db < kLittleSignal ? ": too little for most uses" : "");
   if (!outputs.empty() && q.held_out && q.bytes_before == 0)
     text +=
-        fmt::format("          for data of this kind: other data can have less{}\n",
+        fmt::format("          for data of this kind; other data can give less{}\n",
                     q.refitted > 0 ? fmt::format("; the file was then fitted to all {} samples", q.refitted)
                                    : std::string());
   if (!outputs.empty() && q.measured < kManyJudges)
-    text += fmt::format("          few samples: with {} or more for --calibrate the interval is narrower\n",
+    text += fmt::format("          few samples: with at least {} for --calibrate the interval is narrower\n",
                         5 * kManyJudges);
   if (outputs.size() > kMostOutputs)
     text += fmt::format("          {} other outputs have more\n", outputs.size() - kMostOutputs);
   if (q.variation && *q.variation < kLittleVariation)
     text += fmt::format(
-        "data      from sample to sample the outputs differ by {:.2g} % of their size only: check that "
-        "--calibrate is "
-        "scaled as the model was trained\n",
+        "data      the outputs of different samples differ by only {:.2g} % of their size: check that "
+        "--calibrate is scaled as in training\n",
         100 * *q.variation);
   std::string loudest;
   for (size_t i = 0; q.low.empty() && i < q.sources.size() && i < kMostSources; ++i)

@@ -24,7 +24,7 @@ void require_signatures() {
 #ifdef SINTER_WITH_SODIUM
   if (sodium_init() < 0) throw std::runtime_error("libsodium cannot be initialised");
 #else
-  throw UsageError("this build cannot sign (it was made without libsodium: SINTER_SIGNATURES)");
+  throw UsageError("this build cannot sign (it was built without libsodium: SINTER_SIGNATURES)");
 #endif
 }
 
@@ -64,7 +64,7 @@ void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (
   const int fault = got < 0 ? errno : 0;
   ::close(fd);
   if (fault != 0) throw FileError(fmt::format("{}: cannot be read: {}", path.string(), std::strerror(fault)));
-  if (text.bytes == text.data.size()) bad("is not a key file: it is too long; sinter keygen makes them");
+  if (text.bytes == text.data.size()) bad("is not a key file: it is too long; sinter keygen generates them");
 
   bool found = false;
   for (std::string_view rest = text.view(); !rest.empty();) {
@@ -74,22 +74,24 @@ void read_key(const std::filesystem::path& path, std::string_view tag, uint8_t (
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.remove_suffix(1);
     if (line.empty() || line.front() == '#') continue;
     if (line.starts_with(tag == kPublicTag ? kSecretTag : kPublicTag))
-      bad(tag == kPublicTag ? "holds a secret key; the public one is wanted"
-                            : "holds a public key; the secret one is wanted");
-    if (!line.starts_with(tag)) bad("is not a key file; sinter keygen makes them");
+      bad(tag == kPublicTag ? "holds a secret key; give the public one"
+                            : "holds a public key; give the secret one");
+    if (!line.starts_with(tag)) bad("is not a key file; sinter keygen generates them");
     line.remove_prefix(tag.size());
     while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
     if (found || line.size() != 64)
-      bad("is not a key file: it does not hold one key of 64 hexadecimal digits; sinter keygen makes them");
+      bad("is not a key file: it does not hold one key of 64 hexadecimal digits; sinter keygen generates "
+          "them");
     found = true;
     for (size_t i = 0; i < 32; ++i) {
       const int high = digit_of(line[2 * i]), low = digit_of(line[2 * i + 1]);
       if (high < 0 || low < 0)
-        bad("is not a key file: it does not hold one key of 64 hexadecimal digits; sinter keygen makes them");
+        bad("is not a key file: it does not hold one key of 64 hexadecimal digits; sinter keygen generates "
+            "them");
       key[i] = static_cast<uint8_t>(16 * high + low);
     }
   }
-  if (!found) bad("is not a key file: it does not hold a key; sinter keygen makes them");
+  if (!found) bad("is not a key file: it does not hold a key; sinter keygen generates them");
 }
 
 void append(KeyText& text, std::string_view more) {
@@ -107,7 +109,7 @@ void write_new(const std::filesystem::path& path, const KeyText& text, mode_t mo
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0)
     throw FileError(errno == EEXIST
-                        ? fmt::format("{}: is already there; keys are never replaced", path.string())
+                        ? fmt::format("{}: already exists; keys are never replaced", path.string())
                         : fmt::format("{}: cannot be written: {}", path.string(), std::strerror(errno)));
   bool whole = true;
   for (size_t at = 0; whole && at < text.bytes;) {

@@ -73,7 +73,7 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
     if (known == std::end(kFeatures) || (row->features & known->feature) == 0) {
       const std::string some = feature_names(*row);
       *fault = fmt::format("target {} has no feature '{}'; {}", row->name, feature,
-                           some.empty() ? "give the name alone" : "give some of " + some);
+                           some.empty() ? "give the name alone" : "give any of " + some);
       return std::nullopt;
     }
     target.features |= known->feature | known->implied;

@@ -74,17 +74,16 @@ class Solver {
       if (!f.constant)
         return decide(
             i, DType::kInt64, TypeRule::kInputTable,
-            fmt::format("{} is an index but comes as {}; fractions are cut off", f.name, name(f.dtype)),
+            fmt::format("{} is an index but has type {}; fractions are cut off", f.name, name(f.dtype)),
             true);
       for (const double v : f.constant->as_doubles())
         // Whole numbers beyond int64 end up at its ends: "as far as there is".
         if (v != std::trunc(v) || std::isinf(v))
-          return refuse(
-              fmt::format("{} must hold whole numbers but is {} and holds {}", f.name, name(f.dtype), v),
-              "round it in the model, and store it as int64");
+          return refuse(fmt::format("{} must hold integers but is {} and holds {}", f.name, name(f.dtype), v),
+                        "round it in the model, and store it as int64");
     }
     if (f.dtype == DType::kUint64 && f.constant && !survives(*f.constant, DType::kInt64, true))
-      return refuse(fmt::format("{} is uint64 and holds more than int64 can, as which it is read", f.name),
+      return refuse(fmt::format("{} is uint64 and holds numbers beyond int64, as which it is read", f.name),
                     "store it as int64");
     decide(i, DType::kInt64, TypeRule::kInputTable, "an index, an axis or a count");
   }
@@ -96,9 +95,10 @@ class Solver {
       if (const auto fraction = fraction_as_truth(*f.constant))
         return decide(
             i, DType::kBool, TypeRule::kInputTable,
-            fmt::format("{} is a truth value and holds {}; what is not zero is true", f.name, *fraction),
+            fmt::format("{} is a truth value and holds {}; every number but zero is true", f.name, *fraction),
             true);
-    decide(i, DType::kBool, TypeRule::kInputTable, "a truth value is required: what is not zero is true");
+    decide(i, DType::kBool, TypeRule::kInputTable,
+           "a truth value is required: every number but zero is true");
   }
 
   void lead(size_t i, char word) {
@@ -184,7 +184,7 @@ class Solver {
                     "round it in the model, or cast the other operands to a floating-point type");
     if (f.constant) return explain(i, to);
     decide(i, to, TypeRule::kInputTable,
-           fmt::format("{} comes as {}; fractions are cut off", f.name, name(f.dtype)), true);
+           fmt::format("{} has type {}; fractions are cut off", f.name, name(f.dtype)), true);
   }
 
   // The first value that is lost.
@@ -325,9 +325,9 @@ class Solver {
                                 name(f.dtype), name(to)),
                     true);
     if (f.constant && literal(i))
-      return decide(i, to, TypeRule::kLiteralWeak, "a lone number takes the type of what it meets");
+      return decide(i, to, TypeRule::kLiteralWeak, "a single number takes the type of the other operand");
     if (f.constant)
-      return decide(i, to, TypeRule::kConstRetype, "rounded once from the stored type for this node alone");
+      return decide(i, to, TypeRule::kConstRetype, "rounded once from the stored type for this node only");
     if (f.dtype == DType::kFloat64 && is_float(to))
       return decide(i, to, TypeRule::kNarrowF64,
                     f.bounded ? "its size is bounded and the other operands are no more precise"

@@ -55,7 +55,7 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
-  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));
   const Kernel* kernel = kernel_of(call);
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));

@@ -17,7 +17,7 @@ Status negate(void*, const OpCall& call, RunContext&) {
 // The planning side answers for the device as well, so that what was planned is what runs.
 Status TemplateBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
-  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));
   return template_platform.accept({.architecture = kHostArchitecture}, call, threads, &needs->workspace);
 }
 

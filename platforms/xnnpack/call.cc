@@ -21,7 +21,7 @@ Status set_up_outcome(xnn_status status) {
 }
 
 Status same_size(const Window& w, size_t h, size_t width) {
-  SINTER_RETURN_UNLESS(h == w.out_h && width == w.out_w, unsupported("XNNPACK gives another size"));
+  SINTER_RETURN_UNLESS(h == w.out_h && width == w.out_w, unsupported("XNNPACK gives a different size"));
   return ok_status();
 }
 

@@ -60,7 +60,7 @@ Status run(void* state, const OpCall&, RunContext&) {
 Status XnnpackBackend::open(BumpArena&, BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
-  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));
   constexpr Target kHost{.architecture = kHostArchitecture};
   SINTER_RETURN_IF_ERROR(xnnpack::accept(kHost, call, threads, &needs->workspace));
   const xnnpack::Operator& row = *xnnpack::row_of(xnnpack::kOperators, call.op);
@@ -89,7 +89,8 @@ Status XnnpackBackend::pack(const OpCall& call, std::span<std::byte> packed, Thr
   xnnpack::Built built;
   const Status status = row->build({call, nullptr, creation, &built});
   if (creation.packed()) return ok_status();  // what comes after the weights may not fit a dry run
-  return status.ok() ? error(Code::kInternal, "XNNPACK packs other bytes than it measured") : status;
+  return status.ok() ? error(Code::kInternal, "XNNPACK packs a different number of bytes than it measured")
+                     : status;
 }
 
 Status XnnpackBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* out) {

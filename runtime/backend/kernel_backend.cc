@@ -16,7 +16,7 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
 
 Status KernelBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
-  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in a device's memory"));
+  SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));
   const Kernel* kernel = find(kernels_, call.op);
   SINTER_RETURN_UNLESS(kernel != nullptr && kernel->run != nullptr,
                        unsupported("the backend has no kernel for this operation"));

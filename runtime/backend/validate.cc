@@ -14,10 +14,10 @@ Status check_arity(const OpCall& call) {
   const auto inputs = static_cast<int64_t>(call.inputs.size()),
              outputs = static_cast<int64_t>(call.outputs.size());
   SINTER_RETURN_UNLESS(inputs >= info->min_inputs && (info->max_inputs < 0 || inputs <= info->max_inputs),
-                       invalid("%a inputs are not what the operation takes", inputs));
+                       invalid("%a inputs do not match the operation", inputs));
   SINTER_RETURN_UNLESS(
       outputs >= info->min_outputs && (info->max_outputs < 0 || outputs <= info->max_outputs),
-      invalid("%a outputs are not what the operation gives", outputs));
+      invalid("%a outputs do not match the operation", outputs));
   for (int64_t i = 0; i < info->min_inputs && (info->traits & kControl) == 0; ++i)
     SINTER_RETURN_UNLESS(call.inputs[i].present(), invalid("input %a is missing", i));
   // A kernel writes its only result without checking whether it is used.
@@ -41,7 +41,7 @@ Status validate(const OpCall& call, KernelTable kernels) {
   TensorView expected[kMaxOutputs];
   const auto outputs = static_cast<int64_t>(call.outputs.size());
   SINTER_RETURN_UNLESS(outputs <= static_cast<int64_t>(kMaxOutputs),
-                       unsupported("a step has %a outputs, too many", outputs));
+                       unsupported("a step has too many outputs: %a", outputs));
   for (size_t i = 0; i < call.outputs.size(); ++i)
     if (!call.outputs[i].present()) expected[i].rank = kUnwantedRank;
   OpCall again = call;

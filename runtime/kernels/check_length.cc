@@ -25,24 +25,24 @@ Status run_check_length(const OpCall& call, RunContext&) {
   const bool within = found >= 0 && found <= limit;
   switch (static_cast<LengthRule>(call.attrs<CheckLengthAttrs>().rule)) {
     case LengthRule::kMeet:
-      SINTER_RETURN_UNLESS(found == limit, fails("lengths of %a and %b meet in one axis"));
+      SINTER_RETURN_UNLESS(found == limit, fails("lengths %a and %b of one axis differ"));
       break;
     case LengthRule::kElements:
-      SINTER_RETURN_UNLESS(found == limit, fails("%a elements do not fit a shape of %b"));
+      SINTER_RETURN_UNLESS(found == limit, fails("%a elements do not fit a shape of %b elements"));
       break;
     case LengthRule::kWithin:
       SINTER_RETURN_UNLESS(within, fails("a part of %a elements is not within an axis of %b"));
       break;
     case LengthRule::kPlanned:
-      SINTER_RETURN_UNLESS(within,
-                           fails("a length of %a, where the plan has room for 0 to %b; convert with a larger "
-                                 "--bound NODE=N"));
+      SINTER_RETURN_UNLESS(
+          within,
+          fails("a length of %a is outside the planned 0 to %b; convert with a larger --bound NODE=N"));
       break;
     case LengthRule::kPart:
       SINTER_RETURN_UNLESS(
-          found == limit, error(Code::kOutOfRange,
-                                "a slice from %a on has fewer than the %b elements that are needed behind it",
-                                length, limit));
+          found == limit,
+          error(Code::kOutOfRange, "a slice that starts at %a has fewer than the required %b elements",
+                length, limit));
       break;
   }
   store<int64_t>(call.out(0).data, length);

@@ -21,7 +21,7 @@ Status infer_pad(OpCall& call) {
                          invalid("the result is too large"));
     SINTER_RETURN_UNLESS(
         a.mode == static_cast<int64_t>(PadMode::kConstant) || x.dims[i] > 0 || dims.d[i] == 0,
-        invalid("an empty axis has nothing to pad with"));
+        invalid("an empty axis has no elements to pad with"));
   }
   if (call.has_input(1)) {
     const TensorView& fill = call.in(1);

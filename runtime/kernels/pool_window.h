@@ -82,7 +82,7 @@ inline Status check_axis_of_window(Axis* k, bool ceil_mode, bool skips_padding) 
   for (int64_t o = 0; o < k->out; ++o) {
     int64_t first = 0, last = 0;
     k->taps(o, &first, &last);
-    SINTER_RETURN_UNLESS(first < last, unsupported("window %a holds nothing but padding", o));
+    SINTER_RETURN_UNLESS(first < last, unsupported("window %a contains only padding", o));
   }
   return ok_status();
 }

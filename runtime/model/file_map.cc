@@ -59,7 +59,7 @@ Result<FileMap> FileMap::open(const char* path, Mode mode) {
       } else {
         map.bytes_ = {static_cast<const std::byte*>(p), size};
         if (copies && !read_all(fd, static_cast<std::byte*>(p), size))
-          status = invalid("the file cannot be read, or has become shorter (error %a)", errno);
+          status = invalid("the file cannot be read, or was truncated (error %a)", errno);
       }
     }
   }

@@ -164,14 +164,13 @@ Status check_signature(std::span<const std::byte> head, std::span<const uint8_t>
   const Result<Header> read = read_header(head);
   if (!read.ok()) return read.status();
   const Header& h = read.value();
-  SINTER_RETURN_UNLESS(
-      h.signature_bytes != 0,
-      corrupt("the file is not signed, and only one that is signed with the given key is accepted"));
+  SINTER_RETURN_UNLESS(h.signature_bytes != 0,
+                       corrupt("the file is not signed; only a file signed with the given key is accepted"));
   const Signature s = read_signature(head).value();
   SINTER_RETURN_UNLESS(
       public_key.empty() || (public_key.size() == sizeof(s.public_key) &&
                              std::memcmp(s.public_key, public_key.data(), sizeof(s.public_key)) == 0),
-      corrupt("the file is signed with another key than the given one"));
+      corrupt("the file is signed with a key other than the given one"));
   SINTER_RETURN_UNLESS(s.algorithm == static_cast<uint32_t>(SignatureAlgorithm::kEd25519),
                        unsupported("unknown signature algorithm %a", s.algorithm));
   SINTER_RETURN_UNLESS(
@@ -206,7 +205,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const 
                          corrupt("padding in the file is not zero"));
   }
   SINTER_RETURN_UNLESS(h.file_bytes == file.size(),
-                       corrupt("the file must have %a bytes and has %b", static_cast<int64_t>(h.file_bytes),
+                       corrupt("the file must have %a bytes but has %b", static_cast<int64_t>(h.file_bytes),
                                static_cast<int64_t>(file.size())));
 
   // Each part starts at the next multiple of 64 after the one before; the bytes between are zero.
@@ -233,7 +232,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const 
     const Status placed = take(s.offset, s.bytes);
     if (!placed.ok()) return placed.at(Where::kSegment, index);
   }
-  SINTER_RETURN_UNLESS(end == file.size(), corrupt("the file goes on after its last part"));
+  SINTER_RETURN_UNLESS(end == file.size(), corrupt("the file continues after its last part"));
   return e;
 }
 
@@ -241,7 +240,7 @@ namespace {
 Status check_algorithm(const Envelope& e) {
   SINTER_RETURN_UNLESS(
       can_digest(static_cast<DigestAlgorithm>(e.header.digest_algorithm)),
-      unsupported("the file is signed, and this build of Sinter cannot compute the BLAKE2b digests of it"));
+      unsupported("the file is signed, and this build of Sinter cannot compute its BLAKE2b digests"));
   return ok_status();
 }
 }  // namespace

@@ -112,11 +112,11 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   const Result<size_t> needed = open_bytes(file, options);
   if (!needed.ok()) return needed.status();
   SINTER_RETURN_UNLESS(memory.size() >= needed.value(),
-                       error(Code::kOutOfMemory, "opening needs %a bytes of memory and got %b",
+                       error(Code::kOutOfMemory, "opening needs %a bytes of memory but got %b",
                              static_cast<int64_t>(needed.value()), static_cast<int64_t>(memory.size())));
   BumpArena arena(memory);
   const Layout at(h, !options.stable, arena);
-  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file changes while it is read"));
+  SINTER_RETURN_UNLESS(!arena.exhausted(), corrupt("the file changed while it was read"));
 
   const std::span<std::byte> head(at.head, static_cast<size_t>(format::head_bytes(h)));
   std::memcpy(head.data(), file.data(), head.size());
@@ -130,7 +130,7 @@ Result<Model> Model::open(std::span<const std::byte> file, std::span<std::byte> 
   SINTER_RETURN_UNLESS(e.header.flatbuffer_bytes == h.flatbuffer_bytes &&
                            e.header.scratch_bytes == h.scratch_bytes &&
                            e.header.segment_count == h.segment_count,
-                       corrupt("the file changes while it is read"));
+                       corrupt("the file changed while it was read"));
   for (uint32_t i = 0; i < h.segment_count; ++i) at.segments[i] = e.segment(i);
   std::span<const std::byte> structure = e.flatbuffer;
   if (!options.stable) {

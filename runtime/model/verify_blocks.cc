@@ -114,7 +114,7 @@ Status find_blocks(PlanView& view) {
       const fb::Placement* next =
           p.alias_of() >= 0 ? find_placement(view.plan, static_cast<uint32_t>(p.alias_of())) : nullptr;
       SINTER_RETURN_UNLESS(next != nullptr && next->region() == p.region(),
-                           corrupt("value %a is an alias of nothing", p.value()));
+                           corrupt("value %a is an alias of a value that does not exist", p.value()));
       at = index_of(view.plan, next);
     }
     SINTER_RETURN_UNLESS(s.state[at] == 2, corrupt("aliases form a cycle"));

@@ -87,7 +87,7 @@ class MemoryVerifier {
     if (touched.device == 0) return check_host_step(plan);
 
     SINTER_RETURN_UNLESS(!is_control(step), corrupt("an operand of a control step is not host memory"));
-    SINTER_RETURN_UNLESS(!plan.in_order(), corrupt("a step is planned in order in a device's memory"));
+    SINTER_RETURN_UNLESS(!plan.in_order(), corrupt("a step is planned in order in device memory"));
     const auto candidates = items(plan.candidates());
     SINTER_RETURN_UNLESS(
         candidates.size() == 1 && candidates[0] == touched.device - 1,
@@ -106,7 +106,7 @@ class MemoryVerifier {
       for (const fb::Region* r : *v_.entry_plan.regions())
         SINTER_RETURN_UNLESS(
             r->memory_kind() != c + 1,
-            corrupt("backend %a, which has memory of its own, is a candidate for a step on the host", c));
+            corrupt("backend %a, which has device memory, is a candidate for a step on the host", c));
     return ok_status();
   }
 

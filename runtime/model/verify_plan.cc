@@ -80,7 +80,7 @@ class PlanVerifier : PlanView {
     for (uint32_t v = 0; v < length(f_.program->values()); ++v) {
       const bool here = next < placements() && plan.placements()->Get(next)->value() == v;
       SINTER_RETURN_UNLESS(here == needs_place(v),
-                           corrupt("the value's placement is missing or needless, or out of order")
+                           corrupt("the value's placement is missing, superfluous or out of order")
                                .at(Where::kValue, static_cast<int32_t>(v)));
       if (!here) continue;
       const Status status = check_placement(*plan.placements()->Get(next), end);
@@ -128,7 +128,7 @@ class PlanVerifier : PlanView {
     const Life& life = f_.lives[p.value()];
     SINTER_RETURN_UNLESS(p.first_step() >= -1 && p.first_step() <= life.first && p.last_step() >= life.last &&
                              p.last_step() <= end && p.first_step() <= p.last_step(),
-                         corrupt("a placement does not cover the value's life"));
+                         corrupt("a placement does not cover the value's live range"));
     Box& box = s_.boxes[boxes_++];
     box = {place(p).begin, place(p).end, p.first_step(), p.last_step(), 0, static_cast<int32_t>(p.value())};
     return ok_status();
@@ -182,7 +182,7 @@ class PlanVerifier : PlanView {
     const Place out = place_of(static_cast<uint32_t>(items(step.outputs())[0]));
     AttrStorage attrs;
     SINTER_RETURN_IF_ERROR(decode_attrs(step, &attrs));
-    const auto wrong = corrupt("an elided step's operands are not placed where it needs them");
+    const auto wrong = corrupt("an elided step's operands are not at the required offsets");
     uint64_t offset = out.begin;
     for (size_t i = 0; i < ins.size(); ++i) {
       const Place in = ins[i] >= 0 ? place_of(static_cast<uint32_t>(ins[i])) : Place{};
@@ -250,7 +250,7 @@ class PlanVerifier : PlanView {
   Status check_copy_targets(uint32_t n, To&& to, From&& from) {
     for (uint32_t i = 0; i < n; ++i) {
       const Place target = place_of(to(i)), result = place_of(from(i));
-      if (target.placement == nullptr) return corrupt("a parameter has no place");
+      if (target.placement == nullptr) return corrupt("a parameter has no placement");
       if (result.placement != nullptr && result.begin == target.begin) continue;
       for (uint32_t k = i + 1; k < n; ++k) {
         SINTER_RETURN_UNLESS(budget-- > 0, unsupported("the plan is too entangled to verify"));

@@ -54,7 +54,7 @@ class ProfileVerifier {
       const fb::Program &program = *facts_[entries[i]].program, &model = *facts_[first[i]].program;
       SINTER_RETURN_UNLESS(same_ports(program, program.inputs(), model, model.inputs()) &&
                                same_ports(program, program.outputs(), model, model.outputs()),
-                           corrupt("a profile has other inputs or outputs than the first one"));
+                           corrupt("a profile's inputs or outputs differ from those of the first one"));
     }
     return ok_status();
   }

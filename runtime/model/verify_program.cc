@@ -82,7 +82,7 @@ Status check_ports(const fb::Program& program, bool entry,
     const fb::Port& port = *ports->Get(i);
     const auto index = static_cast<int32_t>(i);
     SINTER_RETURN_UNLESS(port.value() < length(program.values()),
-                         corrupt("a port names no value").at(where, index));
+                         corrupt("a port does not name a value").at(where, index));
     SINTER_RETURN_UNLESS(program.values()->Get(port.value())->kind() != fb::ValueKind::Prepared,
                          corrupt("a prepared value is read by more than steps").at(where, index));
     SINTER_RETURN_UNLESS(!entry || (port.name() != nullptr && port.name()->size() > 0),
@@ -167,13 +167,13 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
     };
     const size_t captured = ins.size() - shape.captured;
     SINTER_RETURN_UNLESS(length(body.inputs()) == shape.own + captured,
-                         corrupt("a subprogram does not take what its step gives"));
+                         corrupt("a subprogram's inputs do not match its step's operands"));
     for (uint32_t i = 0; i < captured; ++i)
       SINTER_RETURN_UNLESS(same_type(in_value(shape.own + i), value_at(program, ins[shape.captured + i])),
                            corrupt("captured value %a has another type or shape in the subprogram", i));
     if (!loop) {
       SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
-                           corrupt("a branch does not give what its step gives"));
+                           corrupt("a branch's results do not match its step's results"));
       for (uint32_t i = 0; i < outs.size(); ++i)
         SINTER_RETURN_UNLESS(outs[i] < 0 || same_type(out_value(i), value_at(program, outs[i])),
                              corrupt("result %a has another type or shape in the branch", i));
@@ -181,7 +181,7 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
     }
     // Body results: condition, carried, scanned; step outputs: carried, scanned, trips.
     SINTER_RETURN_UNLESS(length(body.outputs()) == outs.size(),
-                         corrupt("a loop's body does not give what its step gives"));
+                         corrupt("the results of a loop's body do not match its step's results"));
     SINTER_RETURN_UNLESS(is_scalar(in_value(0), DType::kInt64) && is_scalar(in_value(1), DType::kBool) &&
                              is_scalar(out_value(0), DType::kBool),
                          corrupt("a loop's body has a wrong iteration number or condition"));
@@ -201,7 +201,7 @@ Status check_control(const ModelState& model, const fb::Program& program, const 
                   items(scanned.dims())[0] == max_trips;
       for (uint32_t d = 0; good && d < length(result.dims()); ++d)
         good = items(scanned.dims())[d + 1] == items(result.dims())[d];
-      SINTER_RETURN_UNLESS(good, corrupt("scanned output %a does not fit what the body gives", i));
+      SINTER_RETURN_UNLESS(good, corrupt("scanned output %a does not match the body's result", i));
     }
   }
   return ok_status();
@@ -214,10 +214,10 @@ Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::V
     if (v == -1) continue;
     SINTER_RETURN_UNLESS(known(v), corrupt("an operand does not exist"));
     Life& life = f.lives[v];
-    SINTER_RETURN_UNLESS(life.first != Life::kNever, corrupt("value %a is read before it is given", v));
+    SINTER_RETURN_UNLESS(life.first != Life::kNever, corrupt("value %a is read before it is computed", v));
     const fb::ValueKind from = value_at(*f.program, v).kind();
     SINTER_RETURN_UNLESS(kind != fb::ValueKind::Prepared || from == fb::ValueKind::Constant || from == kind,
-                         corrupt("a prepare step reads a value that runs give"));
+                         corrupt("a prepare step reads a value that runs compute"));
     SINTER_RETURN_UNLESS(from != fb::ValueKind::Prepared || !is_control(step),
                          corrupt("a prepared value is read by more than steps"));
     if (kind == fb::ValueKind::Temporary && from != fb::ValueKind::Prepared && s > life.last) life.last = s;
@@ -227,7 +227,7 @@ Status check_order(const ProgramFacts& f, const fb::Step& step, int32_t s, fb::V
     SINTER_RETURN_UNLESS(known(v), corrupt("an operand does not exist"));
     Life& life = f.lives[v];
     SINTER_RETURN_UNLESS(life.first == Life::kNever && value_at(*f.program, v).kind() == kind,
-                         corrupt("value %a is given twice or by the wrong list of steps", v));
+                         corrupt("value %a is computed twice or by the wrong list of steps", v));
     life.first = life.last = kind == fb::ValueKind::Temporary ? s : -1;
   }
   return ok_status();
@@ -323,7 +323,8 @@ Status verify_program(const ModelState& model, ProgramFacts& f) {
     if (!status.ok()) return status.at_step(static_cast<uint32_t>(s), f.index);
   }
   for (uint32_t v = 0; v < length(program.values()); ++v)
-    SINTER_RETURN_UNLESS(f.lives[v].first != Life::kNever, at_value(corrupt("no step gives the value"), v));
+    SINTER_RETURN_UNLESS(f.lives[v].first != Life::kNever,
+                         at_value(corrupt("no step computes the value"), v));
   if (program.outputs() != nullptr)
     for (const fb::Port* port : *program.outputs()) f.lives[port->value()].last = end;
   for (uint32_t v = 0; v < length(program.values()); ++v) {

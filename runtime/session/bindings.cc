@@ -51,13 +51,14 @@ Status Creator::resolve_binding(const Binding& b) {
   const fb::Port& port = in >= 0 ? *program.inputs()->Get(static_cast<uint32_t>(in))
                                  : *program.outputs()->Get(static_cast<uint32_t>(out));
   const fb::Placement* p = find_placement(*plan_, port.value());
-  SINTER_RETURN_UNLESS(p != nullptr && p->alias_of() == -1 &&
-                           program.values()->Get(port.value())->kind() != fb::ValueKind::State,
-                       at(unsupported("the plan lets another value share this memory; it cannot be bound")));
+  SINTER_RETURN_UNLESS(
+      p != nullptr && p->alias_of() == -1 &&
+          program.values()->Get(port.value())->kind() != fb::ValueKind::State,
+      at(unsupported("this value cannot be bound: another value shares its planned memory")));
   SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(b.buffer.data()) % kBufferAlignment == 0,
                        at(invalid("a bound buffer must be aligned to %a bytes", kBufferAlignment)));
   SINTER_RETURN_UNLESS(b.buffer.size() >= p->bytes(),
-                       at(invalid("a bound buffer needs %a bytes and has %b",
+                       at(invalid("a bound buffer needs %a bytes but has %b",
                                   static_cast<int64_t>(p->bytes()), static_cast<int64_t>(b.buffer.size()))));
   const Bound fresh{port.value(), b.buffer.data(), static_cast<size_t>(p->bytes()), text(port.name())};
   const Range range(fresh.data, fresh.bytes);
@@ -65,16 +66,15 @@ Status Creator::resolve_binding(const Binding& b) {
     const Bound& other = bound_[k];
     SINTER_RETURN_UNLESS(
         other.value != fresh.value,
-        at(invalid("'%s' and '%t' are the same value, which is bound twice; leave one binding out",
+        at(invalid("'%s' and '%t' are the same value, which is bound twice; remove one binding",
                    name_of(fresh.name), name_of(other.name))));
     SINTER_RETURN_UNLESS(!range.overlaps({other.data, other.bytes}),
-                         at(invalid("the buffers bound to '%s' and '%t' overlap; give each its own bytes",
+                         at(invalid("the buffers bound to '%s' and '%t' overlap; give each its own memory",
                                     name_of(fresh.name), name_of(other.name))));
   }
   SINTER_RETURN_UNLESS(
       !in_model(*model_.state(), range),
-      at(invalid("the buffer bound to '%s' overlaps the model's memory or its file; give it bytes of its "
-                 "own",
+      at(invalid("the buffer bound to '%s' overlaps the model's memory or its file; give it separate memory",
                  name_of(fresh.name))));
   bound_[bound_count_++] = fresh;
   return ok_status();
@@ -96,11 +96,10 @@ Status Creator::check_blocks() const {
     if (!bound_at(root)) continue;
     const bool inside = p.offset() >= root.offset() && p.offset() - root.offset() <= root.bytes() &&
                         p.bytes() <= root.bytes() - (p.offset() - root.offset());
-    SINTER_RETURN_UNLESS(
-        inside && program.values()->Get(p.value())->kind() != fb::ValueKind::State,
-        unsupported("the plan lets value %a, which lives on or needs more room, share the memory of a "
-                    "bound one; that one cannot be bound",
-                    p.value()));
+    SINTER_RETURN_UNLESS(inside && program.values()->Get(p.value())->kind() != fb::ValueKind::State,
+                         unsupported("a bound value cannot be bound: it shares its planned memory with value "
+                                     "%a, which lives longer or is larger",
+                                     p.value()));
   }
   for (uint32_t s = 0; s < length(program.steps()); ++s) {
     if (plan.steps()->Get(s)->elided()) continue;
@@ -118,14 +117,13 @@ Status Creator::check_blocks() const {
 // `memory`: the bytes that the session takes.
 Status Creator::check_memory(std::span<const std::byte> memory) const {
   const Range range(memory.data(), memory.size());
-  SINTER_RETURN_UNLESS(
-      !in_model(*model_.state(), range),
-      invalid("the session's memory overlaps the model's memory or its file; give the session what begins "
-              "retained_bytes() into the model's memory, or memory of its own"));
+  SINTER_RETURN_UNLESS(!in_model(*model_.state(), range),
+                       invalid("the session's memory overlaps the model's memory or its file; give the "
+                               "session the part from retained_bytes() on, or separate memory"));
   for (size_t k = 0; k < bound_count_; ++k)
     SINTER_RETURN_UNLESS(
         !range.overlaps({bound_[k].data, bound_[k].bytes}),
-        invalid("the buffer bound to '%s' overlaps the session's memory; give it bytes of its own",
+        invalid("the buffer bound to '%s' overlaps the session's memory; give it separate memory",
                 name_of(bound_[k].name)));
   return ok_status();
 }

@@ -7,7 +7,7 @@
 namespace sinter::detail {
 namespace {
 
-const Status kNotItsMemory = error(Code::kInternal, "a backend without memory of its own requests some");
+const Status kNotItsMemory = error(Code::kInternal, "a backend without device memory requests some");
 const Status kInOrder =
     unsupported("the plan places the result over its operand, which only the reference kernels compute");
 
@@ -59,13 +59,14 @@ Status Creator::try_backend(size_t i, const OpCall& call, const fb::StepPlan& pl
                             Packing* packing, bool last) {
   Slot& slot = slots_[i];
   if (slot.backend == nullptr) return unsupported("the application does not link it");
-  if (slot.backend->memory() != nullptr) return unsupported("the backend computes in memory of its own");
+  if (slot.backend->memory() != nullptr) return unsupported("the backend computes in device memory");
   SINTER_RETURN_IF_ERROR(open_slot(slot));
   StepNeeds needs;
   SINTER_RETURN_IF_ERROR(measure_step(*slot.backend, call, plan, &needs, &choice->pool));
   if (needs.workspace > plan.workspace_bytes()) {
     if (!last)
-      return unsupported("the kernel needs more workspace than planned; convert --backends plans for it");
+      return unsupported(
+          "the kernel needs more workspace than planned; convert with --backends plans for it");
     return error(Code::kOutOfMemory, "the kernel needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
   }
@@ -119,7 +120,7 @@ Status Creator::note_fallback(const Frame& frame, uint32_t s, const fb::StepPlan
   ++fallbacks_;
   if (options_.on_fallback.report != nullptr)
     options_.on_fallback.report(options_.on_fallback.context, {frame.index, s, expected, chosen, refusal});
-  return options_.require_planned ? unsupported("backend %s is to compute this step and does not: %t",
+  return options_.require_planned ? unsupported("backend %s must compute this step but does not: %t",
                                                 name_of(expected), name_of(refusal.message))
                                   : ok_status();
 }

@@ -28,8 +28,7 @@ Status run_loop(void* state, const OpCall&, RunContext&) {
   for (; i < trip_count && condition; ++i) {
     SINTER_RETURN_UNLESS(
         i < s.max_trips,
-        error(Code::kOutOfRange, "the loop would go on after the %a trips that its plan has room for",
-              s.max_trips));
+        error(Code::kOutOfRange, "the loop would continue after its planned %a trips", s.max_trips));
     if (s.iteration != nullptr) std::memcpy(s.iteration, &i, sizeof(i));
     if (s.condition_parameter != nullptr) *s.condition_parameter = std::byte{1};
     SINTER_RETURN_IF_ERROR(run_steps(*s.session, *s.steps));

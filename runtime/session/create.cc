@@ -43,7 +43,7 @@ Status Creator::resolve() {
   if (override_) {
     if (!same(options_.backend, "reference")) {
       Backend* backend = given(options_.backend);
-      SINTER_RETURN_UNLESS(backend != nullptr, invalid("no backend has that name"));
+      SINTER_RETURN_UNLESS(backend != nullptr, invalid("no backend has this name"));
       slots_[slot_count_++] = {backend};
     }
   } else {
@@ -58,7 +58,7 @@ Status Creator::resolve() {
   SINTER_RETURN_UNLESS(
       options_.packed_weights == nullptr ||
           (options_.packed_weights->valid() && options_.packed_weights->state()->model == &model),
-      invalid("the packed weights are not of this model; pack them with the same Model"));
+      invalid("the packed weights belong to another model; pack them with the same Model"));
   SINTER_RETURN_IF_ERROR(resolve_devices());
   return resolve_bindings();
 }
@@ -132,7 +132,7 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   Requirements needs;
   SINTER_RETURN_IF_ERROR(measure_pass(&needs));
   SINTER_RETURN_UNLESS(memory.size() >= needs.bytes,
-                       error(Code::kOutOfMemory, "the session needs %a bytes of memory and got %b",
+                       error(Code::kOutOfMemory, "the session needs %a bytes of memory but got %b",
                              static_cast<int64_t>(needs.bytes), static_cast<int64_t>(memory.size())));
   SINTER_RETURN_IF_ERROR(check_memory(memory.first(needs.bytes)));
 

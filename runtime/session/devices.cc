@@ -107,14 +107,14 @@ Status Creator::resolve_devices() {
     Backend* backend = slots_[devices_[d].slot].backend;
     if (backend == nullptr)
       return missing(kind,
-                     "backend %s, in whose memory this step is planned, is missing; pass it, or request "
-                     "another one by name (\"reference\")");
+                     "backend %s, in whose device memory this step is planned, is missing; pass it, or "
+                     "request another one by name (\"reference\")");
     if (backend->memory() == nullptr)
-      return missing(kind, "backend %s has no memory of its own here, as the plan of this step needs");
+      return missing(kind, "backend %s does not have the device memory that this step's plan needs");
     for (uint32_t other = 0; other < d; ++other)
       SINTER_RETURN_UNLESS(
           slots_[devices_[other].slot].backend != backend,
-          unsupported("the profile has two memories of backend %s", name_of(backend->name())));
+          unsupported("the profile has two device memories of backend %s", name_of(backend->name())));
     ++device_count_;
   }
   return ok_status();
@@ -204,19 +204,20 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
   StepNeeds needs;
   const Status status = backend.measure(call, 1, &needs);
   if (status.code == Code::kUnsupported)
-    return unsupported("backend %s, in whose memory the plan has this step, refuses it: %t",
+    return unsupported("backend %s, in whose device memory this step is planned, refuses it: %t",
                        name_of(backend.name()), name_of(status.message));
   SINTER_RETURN_IF_ERROR(status);
   if (needs.workspace > plan.workspace_bytes())
     return error(Code::kOutOfMemory, "the device needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
-  SINTER_RETURN_UNLESS(needs.packing.bytes == 0,
-                       error(Code::kInternal, "backend %s packs constants of its own memory in host memory",
-                             name_of(backend.name())));
+  SINTER_RETURN_UNLESS(
+      needs.packing.bytes == 0,
+      error(Code::kInternal, "backend %s packs constants of its device memory in host memory",
+            name_of(backend.name())));
   for (size_t i = 0; i < call.inputs.size(); ++i)
     SINTER_RETURN_UNLESS(
         !call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
-        error(Code::kInternal, "backend %s does not take a constant into its own memory",
+        error(Code::kInternal, "backend %s does not accept a constant in its device memory",
               name_of(backend.name())));
   choice->slot = device.slot;
   choice->prepared = needs.prepared;
@@ -259,7 +260,7 @@ Status Creator::take_devices(const Requirements& needs) {
                            at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
       SINTER_RETURN_UNLESS(
           brought->block.size() >= need.bytes,
-          at(error(Code::kOutOfMemory, "the session needs %a bytes of the device's memory and got %b", bytes,
+          at(error(Code::kOutOfMemory, "the session needs %a bytes of device memory but got %b", bytes,
                    static_cast<int64_t>(brought->block.size()))));
       device.block = brought->block.data();
     } else {
@@ -269,7 +270,7 @@ Status Creator::take_devices(const Requirements& needs) {
           status.ok(),
           status.code == Code::kOutOfMemory
               ? at(error(Code::kOutOfMemory,
-                         "the session needs %a bytes of the device's memory, which has fewer left", bytes))
+                         "the session needs %a bytes of device memory, but fewer are left", bytes))
               : at(status));
       states[d].owned = true;
     }

@@ -194,7 +194,7 @@ Status Creator::pack(const Choice& choice, const OpCall& call, std::span<std::by
   for (size_t i = 0; i < call.inputs.size() && i < 32; ++i)
     SINTER_RETURN_UNLESS(
         (choice.packing_inputs >> i & 1) == 0 || !call.has_input(i) || call.in(i).data != nullptr,
-        error(Code::kInternal, "operand %a is to be packed and has no data", static_cast<int64_t>(i)));
+        error(Code::kInternal, "operand %a must be packed but has no data", static_cast<int64_t>(i)));
   return slots_[choice.slot].backend->pack(call, bytes, threads);
 }
 

@@ -93,7 +93,7 @@ Status Creator::create_packed(std::span<std::byte> memory, const PackedState** o
   size_t control = 0, bytes = 0;
   SINTER_RETURN_IF_ERROR(measure_packings(&control, &bytes));
   SINTER_RETURN_UNLESS(memory.size() >= bytes,
-                       error(Code::kOutOfMemory, "the packed weights need %a bytes of memory and got %b",
+                       error(Code::kOutOfMemory, "the packed weights need %a bytes of memory but got %b",
                              static_cast<int64_t>(bytes), static_cast<int64_t>(memory.size())));
   control_ = BumpArena(memory.first(control));
   prepared_ = BumpArena(memory.subspan(control, bytes - control));

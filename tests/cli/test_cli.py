@@ -231,7 +231,7 @@ class Files(Case):
                      ["inspect", self.digits, "--memory", "--html", self.digits],
                      ["sign", self.digits, "--key", key, "-o", key]):
             with self.subTest(args=args):
-                self.expect(2, *args, words=("would be lost", "name another"), lines=1)
+                self.expect(2, *args, words=("would be overwritten", "give another name"), lines=1)
                 self.assertEqual(before, [contents(p) for p in (model, arrays, key)])
         self.expect(0, "inspect", self.digits)
 
@@ -241,7 +241,7 @@ class Files(Case):
             with self.subTest(args=args):
                 onnx.save(onnx.load(DIGITS), self.path("split.onnx"), save_as_external_data=True, location=weights, size_threshold=0)
                 before = contents(self.path(weights))
-                self.expect(2, "convert", self.path("split.onnx"), *args, words=("external data", "would be lost"))
+                self.expect(2, "convert", self.path("split.onnx"), *args, words=("external data", "would be overwritten"))
                 self.assertEqual(before, contents(self.path(weights)))
         self.expect(0, "convert", self.path("split.onnx"), "-o", self.path("split.sinter"))
 
@@ -428,9 +428,9 @@ class Signatures(Case):
     def test_keys(self):
         self.assertEqual(stat.S_IMODE(os.stat(self.path("ours.key")).st_mode), 0o600)
         before = contents(self.path("ours.key")), contents(self.path("ours.pub"))
-        self.expect(6, "keygen", self.path("ours"), words=("already there",), lines=1)
+        self.expect(6, "keygen", self.path("ours"), words=("already exists",), lines=1)
         os.unlink(self.path("theirs.key"))  # a pair that is half there
-        self.expect(6, "keygen", self.path("theirs"), words=("already there",), lines=1)
+        self.expect(6, "keygen", self.path("theirs"), words=("already exists",), lines=1)
         self.assertFalse(os.path.exists(self.path("theirs.key")))
         self.assertEqual((contents(self.path("ours.key")), contents(self.path("ours.pub"))), before)
         self.expect(6, "keygen", self.path("no/where"))
@@ -452,7 +452,7 @@ class Signatures(Case):
         flipped = contents(self.signed)
         flipped = flipped[:-9] + bytes([flipped[-9] ^ 1]) + flipped[-8:]
         cases = {("unsigned", self.digits, "ours.pub"): "not signed", ("other key", self.signed, "other.pub"):
-                 "another key", ("changed", self.save("flipped.sinter", flipped), "ours.pub"): "does not match"}
+                 "a key other", ("changed", self.save("flipped.sinter", flipped), "ours.pub"): "does not match"}
         for (name, model, key), why in cases.items():
             for args in self.opening(model):
                 with self.subTest(name=name, args=args):

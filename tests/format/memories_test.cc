@@ -107,7 +107,7 @@ TEST(Memories, TransfersAreDenseCopies) {
   EXPECT_REFUSED(other.b, "a step that is not a transfer uses");
   Mixed elided;
   elided.step(Mixed::kUp).elided = true;
-  EXPECT_REFUSED(elided.b, "are not placed where it needs them");
+  EXPECT_REFUSED(elided.b, "are not at the required offsets");
 }
 
 TEST(Memories, StepsNameTheirBackendAlone) {
@@ -125,7 +125,7 @@ TEST(Memories, StepsNameTheirBackendAlone) {
 TEST(Memories, InOrderIsForHostMemory) {
   Mixed m;
   m.step(Mixed::kNeg).in_order = true;
-  EXPECT_REFUSED(m.b, "in order in a device's memory");
+  EXPECT_REFUSED(m.b, "in order in device memory");
 }
 
 TEST(Memories, LiveRangesHoldInEveryRegion) {

@@ -150,17 +150,17 @@ TEST(Verify, OperandOutOfRange) {
 TEST(Verify, ReadBeforeGiven) {
   ModelBuilder b = small_model();
   std::swap(b.program().steps[0], b.program().steps[1]);
-  EXPECT_REFUSED(b, "before it is given");
+  EXPECT_REFUSED(b, "before it is computed");
 }
 TEST(Verify, GivenTwice) {
   ModelBuilder b = small_model();
   b.program().steps[1].outputs[0] = b.program().steps[0].outputs[0];
-  EXPECT_REFUSED(b, "given twice");
+  EXPECT_REFUSED(b, "computed twice");
 }
 TEST(Verify, NeverGiven) {
   ModelBuilder b = small_model();
   b.value(DType::kFloat32, {1});
-  EXPECT_REFUSED(b, "no step gives the value");
+  EXPECT_REFUSED(b, "no step computes the value");
 }
 // Its kernel would write to nowhere.
 TEST(Verify, NothingWanted) {
@@ -257,14 +257,14 @@ TEST(Plan, OverlapIsFound) {
 TEST(Plan, LifeMustCoverUses) {
   ModelBuilder b = small_model();
   b.place(2).first = 1;
-  EXPECT_REFUSED(b, "cover the value's life");
+  EXPECT_REFUSED(b, "cover the value's live range");
   b.place(2).first = 0;
   b.place(2).last = 0;
-  EXPECT_REFUSED(b, "cover the value's life");
+  EXPECT_REFUSED(b, "cover the value's live range");
   b.place(2).last = 1;
   EXPECT_TRUE(open(b.build()).status.ok());
   b.place(3).last = 1;  // outputs live to the end: 2
-  EXPECT_REFUSED(b, "cover the value's life");
+  EXPECT_REFUSED(b, "cover the value's live range");
 }
 TEST(Plan, InPlaceNeedsAnAliasAndADyingOperand) {
   ModelBuilder b = small_model();
@@ -287,7 +287,7 @@ TEST(Plan, AliasesMustLeadSomewhere) {
   b.place(2).offset = 128, b.place(3).offset = 128;
   EXPECT_REFUSED(b, "cycle");
   b.place(3).alias_of = 1;
-  EXPECT_REFUSED(b, "alias of nothing");
+  EXPECT_REFUSED(b, "alias of a value that does not exist");
 }
 TEST(Plan, PlacementsStayInsideRegions) {
   ModelBuilder b = small_model();
@@ -303,7 +303,7 @@ TEST(Plan, PlacementsStayInsideRegions) {
   EXPECT_REFUSED(b, "not aligned");
   b = small_model();
   b.place(3).none = true;
-  EXPECT_REFUSED(b, "missing or needless");
+  EXPECT_REFUSED(b, "missing, superfluous");
 }
 TEST(Plan, StridesAreChecked) {
   for (const std::vector<int64_t>& strides :

@@ -30,16 +30,16 @@ TEST(PrepareList, AChainOpens) {
 TEST(PrepareList, StepsReadOnlyWhatIsThere) {
   Chain input;
   input.prepare(0).inputs = {input.x};
-  EXPECT_REFUSED(input.b, "a prepare step reads a value that runs give");
+  EXPECT_REFUSED(input.b, "a prepare step reads a value that runs compute");
   Chain temporary;
   temporary.prepare(1).inputs = {temporary.y};
-  EXPECT_REFUSED(temporary.b, "read before it is given");
+  EXPECT_REFUSED(temporary.b, "read before it is computed");
   Chain self;
   self.prepare(0).inputs = {self.p0};
-  EXPECT_REFUSED(self.b, "read before it is given");
+  EXPECT_REFUSED(self.b, "read before it is computed");
   Chain circle;
   circle.prepare(0).inputs = {circle.p1};
-  EXPECT_REFUSED(circle.b, "read before it is given");
+  EXPECT_REFUSED(circle.b, "read before it is computed");
   Chain nowhere;
   nowhere.prepare(0).inputs = {100};
   EXPECT_REFUSED(nowhere.b, "an operand does not exist");
@@ -48,7 +48,7 @@ TEST(PrepareList, StepsReadOnlyWhatIsThere) {
 TEST(PrepareList, StepsStandInOrder) {
   Chain m;
   std::swap(m.prepare(0), m.prepare(1));
-  EXPECT_REFUSED(m.b, "read before it is given");
+  EXPECT_REFUSED(m.b, "read before it is computed");
   Chain numbers;  // independent of each other, so only their numbers are wrong
   numbers.prepare(1).inputs = {numbers.c};
   std::swap(numbers.prepare(0), numbers.prepare(1));
@@ -58,19 +58,19 @@ TEST(PrepareList, StepsStandInOrder) {
 TEST(PrepareList, EveryValueIsGivenOnceByItsList) {
   Chain twice;
   twice.prepare(1).outputs = {twice.p0};
-  EXPECT_REFUSED(twice.b, "given twice or by the wrong list");
+  EXPECT_REFUSED(twice.b, "computed twice or by the wrong list");
   Chain missing;
   missing.b.program().prepare.pop_back();
-  EXPECT_REFUSED(missing.b, "is read before it is given");
+  EXPECT_REFUSED(missing.b, "is read before it is computed");
   Chain none;
   none.b.program().prepare.clear();
-  EXPECT_REFUSED(none.b, "is read before it is given");
+  EXPECT_REFUSED(none.b, "is read before it is computed");
   Chain wrong;
   wrong.prepare(0).outputs = {wrong.y};
-  EXPECT_REFUSED(wrong.b, "given twice or by the wrong list");
+  EXPECT_REFUSED(wrong.b, "computed twice or by the wrong list");
   Chain main;
   main.b.step(AbsAttrs{}, {main.x}, {main.p1});
-  EXPECT_REFUSED(main.b, "given twice or by the wrong list");
+  EXPECT_REFUSED(main.b, "computed twice or by the wrong list");
   Chain empty;
   empty.prepare(0).outputs = {};
   EXPECT_FALSE(opened(empty.b).ok());

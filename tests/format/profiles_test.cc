@@ -61,11 +61,11 @@ TEST(Profiles, InputsAndOutputsAreTheSame) {
     change(b.programs[3]);
     return b;
   };
-  EXPECT_REFUSED(changed([](ProgramSpec& p) { p.inputs[1].name = "z"; }), "other inputs or outputs");
+  EXPECT_REFUSED(changed([](ProgramSpec& p) { p.inputs[1].name = "z"; }), "inputs or outputs differ");
   EXPECT_REFUSED(changed([](ProgramSpec& p) { std::swap(p.inputs[0], p.inputs[1]); }),
-                 "other inputs or outputs");
-  EXPECT_REFUSED(changed([](ProgramSpec& p) { p.inputs[1].dims = {1, 4}; }), "other inputs or outputs");
-  EXPECT_REFUSED(changed([](ProgramSpec& p) { p.outputs.pop_back(); }), "other inputs or outputs");
+                 "inputs or outputs differ");
+  EXPECT_REFUSED(changed([](ProgramSpec& p) { p.inputs[1].dims = {1, 4}; }), "inputs or outputs differ");
+  EXPECT_REFUSED(changed([](ProgramSpec& p) { p.outputs.pop_back(); }), "inputs or outputs differ");
   ModelBuilder same = changed([](ProgramSpec& p) { p.inputs[1].dims = {4}; });
   EXPECT_TRUE(opened(same).ok()) << opened(same).message;
 }

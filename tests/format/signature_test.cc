@@ -112,7 +112,7 @@ TEST_F(Signed, SameKeySameBytesAndASecondSignatureReplacesTheFirst) {
   const AlignedBytes theirs = signed_copy(file_, other);
   EXPECT_EQ(theirs.size(), file_.size());
   EXPECT_TRUE(status_of(theirs, other.public_key()).ok());
-  EXPECT_THAT(status_of(theirs, open_).message, HasSubstr("another key"));
+  EXPECT_THAT(status_of(theirs, open_).message, HasSubstr("a key other"));
 }
 
 TEST_F(Signed, UnsignedFilesAndOtherKeysAreRefused) {
@@ -120,7 +120,7 @@ TEST_F(Signed, UnsignedFilesAndOtherKeysAreRefused) {
   EXPECT_EQ(status_of(plain_, open_).code, Code::kCorrupt);
   EXPECT_THAT(status_of(plain_, open_).message, HasSubstr("not signed"));
   EXPECT_THAT(status_of(plain_, open_, false).message, HasSubstr("not signed"));
-  EXPECT_THAT(status_of(file_, SecretKey::generate().public_key()).message, HasSubstr("another key"));
+  EXPECT_THAT(status_of(file_, SecretKey::generate().public_key()).message, HasSubstr("a key other"));
 }
 
 TEST_F(Signed, KeysOfAnotherLengthAreTheCallersMistake) {
@@ -195,7 +195,7 @@ TEST_F(Signed, AttackersWhoRepairTheDigestsAreRefused) {
       [&](AlignedBytes&, Parts& p) {
         std::copy_n(mine.public_key().bytes.begin(), 32, p.signature.public_key);
       },
-      "another key");
+      "a key other");
   attack(
       "the owner's key beside the attacker's signature",
       [&](AlignedBytes& f, Parts& p) {

@@ -107,8 +107,8 @@ def slices():
     # Near the end there are fewer elements.
     yield simple("bounded_running_start", [*cut, node("Relu", "cut", "y")], start[0], constants=three, more=start[1:])
     # ... which what follows does not take: the run fails, and names the step.
-    few = "fewer than the 3 elements that are needed behind it (CheckLength 'cut_out')"
-    ends = [(feed, f"a slice from {k} on has {few}") for feed in start for k in feed["at"] if k in (9, 10, -1, -12, 99)]
+    few = "fewer than the required 3 elements (CheckLength 'cut_out')"
+    ends = [(feed, f"a slice that starts at {k} has {few}") for feed in start for k in feed["at"] if k in (9, 10, -1, -12, 99)]
     for name, needs, constants in (
             ("add", node("Add", "cut c", "y"), {"c": floats("c", 3, 3)}),
             ("reshape", node("Reshape", "cut s", "y"), {"s": arr64(9)}),
@@ -121,11 +121,11 @@ def slices():
     yield simple("bounded_running_start_fixed_later", [*cut, node("Exp", "cut", "e"), node("Mul", "e two", "m"),
                                                        node("Trilu", "m", "y", name="upper")], start[0],
                  constants={**three, "two": np.float32(2)}, more=start[1:3],
-                 fails=[(start[3], "1 elements do not fit a shape of 3 (CheckLength 'upper')")])
+                 fails=[(start[3], "1 elements do not fit a shape of 3 elements (CheckLength 'upper')")])
     yield simple("bounded_running_start_fixed_conv", [*cut, node("Unsqueeze", "cut a", "u"),
                                                       node("Conv", "u w", "y", name="along")], start[0],
                  constants={**three, "w": floats("w", 2, 3, 2)}, more=start[1:3],
-                 fails=[(start[3], "1 elements do not fit a shape of 3 (CheckLength 'along')")])
+                 fails=[(start[3], "1 elements do not fit a shape of 3 elements (CheckLength 'along')")])
     step = [{"x": floats("rs", 10, 3), "at": np.array([k], np.int64)} for k in (0, 4, 6, 8, -6)]
     yield simple("bounded_running_start_step", [node("Add", "at four", "end"), node("Slice", "x at end a k", "y")], step[0],
                  constants={"four": arr64(4), "a": arr64(0), "k": arr64(3)}, more=step[1:])
@@ -286,7 +286,7 @@ def control():
     yield simple("bounded_windows_scanned_beyond", loop("", [*window, node("Identity", "a_in", "a")],
                                                         {"front": arr64(0), "two": arr64(2)}, ["a"], ["w"], "n", ["start"]),
                  {**x, "n": np.array(7)}, "ya yw", {"start": np.float32(0)}, flags=("--max-trips", "around=8"),
-                 fails=[({**x, "n": np.array(8)}, "a slice from 7 on has fewer than the 2 elements")])
+                 fails=[({**x, "n": np.array(8)}, "a slice that starts at 7 has fewer than the required 2 elements")])
     at = [{**x, "at": np.array([k]), "c": np.array(c)} for k, c in ((0, True), (5, True), (4, False))]
     ends = [node("Add", "at three", "end")]
     taken = [branch([node("Slice", f"{a} at end front", b)], b) for a, b in (("x", "f1"), ("x2", "f2"))]
@@ -333,10 +333,10 @@ def refusals():
     more = [{"n": np.array(k, np.int64)} for k in (0, 1, 8)]
     yield simple("bounded_flag", body, free, "y:l", numbers, flags=("--bound", "count_up=8"), more=more)
     yield simple("bounded_flag_exceeded", body, free, "y:l", numbers, flags=("--bound", "count_up=8"),
-                 fails=[({"n": np.array(9, np.int64)}, "a length of 9, where the plan has room for 0 to 8; convert with a larger --bound "
+                 fails=[({"n": np.array(9, np.int64)}, "a length of 9 is outside the planned 0 to 8; convert with a larger --bound "
                          "NODE=N (CheckLength 'count_up')")])
     yield rows("lengths_differ", node("Add", "rows c", "y", name="meets"), constants={"c": floats("fixed", N, 4)},
-               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "lengths of 3 and 6 meet in one axis (CheckLength 'meets')")])
+               keeps={"all": KEEPS["all"]}, fails=[(feeds("lengths_differ")[3], "lengths 3 and 6 of one axis differ (CheckLength 'meets')")])
     yield rows("gather_beyond", node("Gather", "rows i", "y"), constants={"i": arr64(2)}, keeps={"some": KEEPS["some"]},
                fails=[(feeds("gather_beyond")[1], "outside an axis")])
     yield rows("topk_beyond", node("TopK", "rows k", "y z", axis=0, name="top"), "y z:l", {"k": arr64(2)}, keeps={"some": KEEPS["some"]},

@@ -106,7 +106,7 @@ def running_sequences():
     yield simple("stack_length", [*append, node("SequenceLength", "s", "y")], runs[0], "y:l", constants=k,
                  more=[*runs[1:], {"x": x, "n": np.array(0)}], flags=flags)
     yield simple("stack_beyond", [*append, node("ConcatFromSequence", "s", "y", axis=0)], runs[0], constants=k, flags=("--max-trips", "around=2"),
-                 fails=[(runs[1], "the 2 trips that its plan has room for (Loop 'around')")])
+                 fails=[(runs[1], "its planned 2 trips (Loop 'around')")])
     at = [{**run, "p": np.array(p)} for run in runs for p in (0, -1)] + [{**runs[2], "p": np.array(4)}]
     yield simple("stack_at", [*append, node("SequenceAt", "s p", "y")], at[0], constants=k, more=at[1:], flags=flags,
                  fails=[({**runs[1], "p": np.array(3)}, "outside an axis")])

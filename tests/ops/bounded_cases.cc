@@ -174,7 +174,7 @@ TEST(CheckLength, GivesTheLengthThatKeepsTheRule) {
 // Both numbers are in the status, so that a message can name them.
 TEST(CheckLength, ReportsBothNumbers) {
   const Status meets = run_status(rule(LengthRule::kMeet), lengths(2, 2, 6));
-  EXPECT_EQ(sentence(meets), "lengths of 2 and 6 meet in one axis");
+  EXPECT_EQ(sentence(meets), "lengths 2 and 6 of one axis differ");
   const Status part = run_status(rule(LengthRule::kPart), lengths(9, 1, 3));
   EXPECT_EQ(part.a, 9);
   EXPECT_EQ(part.b, 3);

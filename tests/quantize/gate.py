@@ -65,7 +65,7 @@ def target_sqnr(s):
         s.check("sources are ranked", len(sources) > 3 and [x["alone_db"] for x in sources] == sorted(x["alone_db"] for x in sources))
     s.check("a higher target keeps more in float", counts[0] < counts[1], counts)
     code, answer, result = s.convert("attention", "--min-sqnr", "190")
-    s.check("what cannot be is refused", code == 1 and "nothing is written" in result and "--min-sqnr" in result, result)
+    s.check("what cannot be is refused", code == 1 and "no file is written" in result and "--min-sqnr" in result, result)
     s.check("and nothing is written", not s.written())
 
 
@@ -178,7 +178,7 @@ def users_choice(s):
     code, _, result = s.convert("unet", "--keep-float", "no such layer")
     s.check("a layer that is not there is wrong usage", code == 2 and "no such layer" in result, result)
     code, answer, result = s.convert("unet", "--require-int8", "--keep-float", layers[1])
-    s.check("--require-int8 lists what stays float", code == 1 and layers[1] in result and "user" in result, result)
+    s.check("--require-int8 lists operations kept in float", code == 1 and layers[1] in result and "user" in result, result)
     s.check("and nothing is written then", not s.written())
     code, _, result = s.convert("unet", "--disable-technique", "magic")
     s.check("a technique that is not there is wrong usage", code == 2 and "magic" in result, result)

@@ -108,7 +108,7 @@ def run(s):
                 h["high"] >= x["chosen_high"] - 1e-6 and abs(x["chosen_high"] - x["chosen_low"] - 255 * x["scale"]) < 1e-3, x)
     s.check("a graph of every range", text.count("<figure>") == sum("scale" in x for x in data["noise"]))
     s.check("the float layer has its reason", all(x["reason"] in words for x in data["quantized"]["layers"] if not x["integer"]))
-    s.check("casts are listed", any(p["op"] == "Quantize" for p in data["plan"]) and "Casts that run" in words)
+    s.check("casts are listed", any(p["op"] == "Quantize" for p in data["plan"]) and "Casts at run time" in words)
     s.page("--quantize", "int8w")
     lines = s.report(".jsonl", "--quantize", "int8", "--calibrate", s.path("d.npz")).splitlines()
     s.check("lines of JSON", all(json.loads(x) is not None for x in lines) and any("own_sqnr_db" in x for x in lines))

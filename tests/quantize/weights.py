@@ -205,7 +205,7 @@ def whole(s):
 def usage(s):
     made = model([node("Gemm", "x", "w", transB=1)], normal(1, 64), (1, 64), w=normal(64, 64))
     for what, word, *flags in [
-            ("a calibrator", "stay float", "--quantize", "int4w", "--calibrator", "mse"),
+            ("a calibrator", "kept in float", "--quantize", "int4w", "--calibrator", "mse"),
             ("an odd block", "even", "--quantize", "int4w", "--block", "33"),
             ("a block for int8", "--block is for", "--quantize", "int8", "--block", "32", "--calibrate", "c.npz"),
             ("a block for nothing", "--block is for", "--block", "32"),

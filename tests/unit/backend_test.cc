@@ -187,7 +187,7 @@ TEST(Session, FallbacksCanBeRefused) {
     EXPECT_EQ(
         r.why(),
         "step 1: backend fake is to compute this step and does not: the kernel needs more workspace than "
-        "planned; convert --backends plans for it");
+        "planned; convert with --backends plans for it");
   }
   EXPECT_EQ(fake.opened, fake.closed);
   b.program().steps[1].workspace = 64;

@@ -202,8 +202,9 @@ TEST(Lowering, TakesOperatorsNewerThanTheirOpsetAsTheyWereFirst) {
   const auto graph = m.lower(&d);
   ASSERT_TRUE(graph) << d.to_text();
   EXPECT_EQ(graph->nodes.at(0).op(), Op::kGelu);
-  EXPECT_THAT(d.to_text(Severity::kWarning),
-              HasSubstr("Gelu came with opset 20, but the model imports 12; it is taken as it was in 20"));
+  EXPECT_THAT(
+      d.to_text(Severity::kWarning),
+      HasSubstr("Gelu was introduced with opset 20, but the model imports 12; it is read as in opset 20"));
 }
 
 TEST(Lowering, OldBroadcastAttributes) {

@@ -131,7 +131,7 @@ TEST(Noise, CountsWhatIsNotFiniteApart) {
   EXPECT_EQ(meter.result().db(), -999);
   EXPECT_EQ(cause_of(meter.result()),
             "1 element is NaN or infinite, and finite in the reference; 1 element is NaN or infinite in the "
-            "reference, and another number here");
+            "reference, and a different number here");
   // Where the reference has no number, the other elements still count.
   NoiseMeter without(0);
   x.pop_back(), y.pop_back();

@@ -305,7 +305,7 @@ TEST(Packed, WhatDoesNotAgreeIsPackedAgain) {
   // The same file, opened again: its constants are elsewhere.
   Running other(b, options);
   EXPECT_EQ(other.status.code, Code::kInvalidArgument);
-  EXPECT_EQ(other.why(), "the packed weights are not of this model; pack them with the same Model");
+  EXPECT_EQ(other.why(), "the packed weights belong to another model; pack them with the same Model");
   const PackedWeights empty;
   options.packed_weights = &empty;
   EXPECT_EQ(Session::requirements(alone.model, options).status().code, Code::kInvalidArgument);

@@ -261,7 +261,7 @@ TEST_F(Warnings, OneOutlierOfMany) {
   auto x = noise(48 * 32, -1, 1);
   x[48 * 17 + 5] = 40;
   EXPECT_THAT(told(x, kImage), AllOf(HasSubstr("1 of 32 samples reach 40"), HasSubstr("sample 17"),
-                                     HasSubstr("leave them out")));
+                                     HasSubstr("remove outliers")));
   // Levels that differ by nature: sound from loud to silent.
   auto levels = noise(48 * 32, -1, 1);
   for (size_t i = 0; i < levels.size(); ++i) levels[i] *= std::ldexp(1.0f, -static_cast<int>(i / 48 % 7));
@@ -329,7 +329,7 @@ TEST_F(Samples, AHeaderMayPromiseNothingThatIsNotThere) {
   header.resize(118, ' ');
   const std::string text = std::string("\x93NUMPY\x01\x00\x76\x00", 10) + header + "few bytes";
   std::ofstream(path("a.npy"), std::ios::binary) << text;
-  EXPECT_THAT(refusal(path("a.npy").string(), {kImage}), HasSubstr("cut off"));
+  EXPECT_THAT(refusal(path("a.npy").string(), {kImage}), HasSubstr("truncated"));
 }
 
 struct Commands : Samples {
@@ -370,7 +370,7 @@ TEST_F(Commands, WhatGoesWrongIsReported) {
   EXPECT_THAT(refusal(command("echo hello"), {kImage}), HasSubstr("neither .npz nor .npy"));
   EXPECT_THAT(refusal(command("cat stack.npy"), {kImage}), HasSubstr("float32[7,3,4,4]"));
   EXPECT_THAT(refusal(command("cat pair.npz"), {kImage}), HasSubstr("input 'x'"));
-  EXPECT_THAT(refusal(command("head -c 100 x.npy"), {kImage}), HasSubstr("cut off"));
+  EXPECT_THAT(refusal(command("head -c 100 x.npy"), {kImage}), HasSubstr("truncated"));
   const auto late = open_samples(command("cat x.npy && exit 9"), {kImage});
   Sample s;
   EXPECT_TRUE(late->next(&s));

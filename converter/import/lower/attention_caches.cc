@@ -29,7 +29,7 @@ Caches append(NodeLowering& n, MicrosoftAttention& h, Caches past, ValueId count
   if (const ConstantPtr known = n.constant(count)) {
     h.past = known->as_int64s()[0];
     if (h.past < 0 || h.past > pd[2] - kd[2])
-      return n.refuse_shapes("caches of {} rows have no room for {} behind {}", pd[2], kd[2], h.past),
+      return n.refuse_shapes("caches of {} rows have no room for {} after {}", pd[2], kd[2], h.past),
              Caches{kUnknown, kUnknown};
     h.k = n.slice(present.keys, 2, 0, h.past + kd[2]);
     h.v = n.slice(present.values, 2, 0, h.past + kd[2]);

@@ -34,7 +34,7 @@ void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   const ConstantPtr to = n.constant(result);
   if (!to || !is_float(to->dtype()) || from.size() > kMostLookedAt) return;
   if (is_integer(from.dtype()) && !survives(from, to->dtype(), true))
-    n.warn("{} numbers of '{}' are not all {} numbers, and are rounded as it is written",
+    n.warn("{} numbers of '{}' are not all {} numbers; the Cast rounds them as written",
            dtype_name(from.dtype()), n.node().inputs[0], dtype_name(to->dtype()));
   if (!is_float(from.dtype())) return;
   const std::vector<double> before = from.as_doubles(), after = to->as_doubles();
@@ -47,19 +47,18 @@ void report_losses(NodeLowering& n, const Constant& from, ValueId result) {
   }
   const auto report = [&](size_t count, const char* what) {
     if (count > 0)
-      n.warn("makes {} of its numbers {} in {}, {} for one; so it is written, and so it stays", count, what,
+      n.warn("makes {} of its numbers {} in {}, for example {}; the Cast is applied as written", count, what,
              dtype_name(to->dtype()), before[last]);
   };
-  report(infinite, "infinite"), report(nan, "NaN"), report(cut, "no more than the largest");
+  report(infinite, "infinite"), report(nan, "NaN"), report(cut, "the largest number");
 }
 
 // ONNX's complex128 has the number of PyTorch's bfloat16.
 std::string unsupported_advice(int64_t number) {
   constexpr int64_t kComplex128 = 15;
   if (number != kComplex128) return type_advice(onnx_type_name(number));
-  return "if the model is meant to be bfloat16, this is a known fault of exporters, which write PyTorch's "
-         "number of "
-         "that type (15) where ONNX has 16: correct the attribute, or export in float32; " +
+  return "if the model is meant to be bfloat16, this is a known exporter bug, which writes PyTorch's number "
+         "of that type (15) instead of ONNX's (16): correct the attribute, or export in float32; " +
          type_advice("complex128");
 }
 

@@ -7,7 +7,7 @@ namespace {
 // The model's own constant; NaN gets a warning.
 bool give(NodeLowering& n, const ConstantPtr& constant) {
   if (holds_nan(*constant))
-    n.warn("constant '{}' ({}) holds nan, which no arithmetic removes",
+    n.warn("constant '{}' ({}) holds nan, which propagates to the results",
            n.node().outputs.empty() ? std::string() : n.node().outputs[0],
            to_string(constant->dtype(), constant->dims()));
   return n.output(0, n.add_constant(constant));
@@ -37,7 +37,7 @@ bool lower_constant(NodeLowering& n) {
     return false;
   }
   const char* name = n.has_attr("sparse_value") ? "sparse_value" : "value";
-  if (!n.has_attr(name)) return n.refuse("attribute '{}' gives no number", n.node().attributes[0].name);
+  if (!n.has_attr(name)) return n.refuse("attribute '{}' is not a number", n.node().attributes[0].name);
   const ConstantPtr tensor = n.attr_tensor(name);
   return tensor && give(n, tensor);
 }

@@ -25,7 +25,7 @@ std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
   if (const ConstantPtr c = n.constant(v)) {
     if (c->size() != 1) return std::nullopt;
     if (const auto fraction = fraction_as_truth(*c))
-      n.warn("the condition is {}; what is not zero is true", *fraction);
+      n.warn("the condition is {}; every number but zero is true", *fraction);
     return c->as_doubles()[0] != 0;
   }
   // A question about lengths whose answer is proven.

@@ -18,7 +18,7 @@ ValueId crop_negative_pads(NodeLowering& n, ValueId x, std::vector<int64_t>* pad
     if (before + after == 0) continue;
     const auto axis = static_cast<int64_t>(i) + 1;
     const int64_t left = n.dims(x)[i + 1] - before - after;
-    if (left < 0) return n.refuse_shapes("negative pads crop more than there is"), kUnknown;
+    if (left < 0) return n.refuse_shapes("negative pads crop more than the input has"), kUnknown;
     x = n.slice(x, axis, before, left);
     (*pads)[i] = std::max<int64_t>(0, (*pads)[i]),
     (*pads)[axes + i] = std::max<int64_t>(0, (*pads)[axes + i]);

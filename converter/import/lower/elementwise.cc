@@ -78,9 +78,8 @@ bool lower_pow(NodeLowering& n) {
     }
     if (!whole)
       n.warn(
-          "an integer base ('{}', {}) with a {} exponent ('{}', {}) gives integers, as the standard demands; "
-          "cast "
-          "the base to float if fractions are meant",
+          "an integer base ('{}', {}) with a {} exponent ('{}', {}) gives integers, as the standard "
+          "requires; cast the base to float if fractions are intended",
           n.node().inputs[0], dtype_name(n.dtype(base)), is_float(n.dtype(exponent)) ? "float" : "negative",
           n.node().inputs[1], dtype_name(n.dtype(exponent)));
   } else if (is_float(n.dtype(base)) && is_float(n.dtype(exponent)) && n.dtype(base) != n.dtype(exponent)) {

@@ -149,7 +149,7 @@ bool lower_group_query_attention(NodeLowering& n) {
   // Without a cache all keys are of this call.
   if (room == 0 && !total) total = queries;
   if (total && (*total < queries || (room == 0 && *total != queries)))
-    return n.refuse_shapes("total_sequence_length is {}, for {} queries behind a cache of {} rows", *total,
+    return n.refuse_shapes("total_sequence_length is {}, for {} queries after a cache of {} rows", *total,
                            queries, room);
   const int64_t rows = std::max(room, total.value_or(queries));
   if (rows < queries) return n.refuse_shapes("a cache of {} rows has no room for {} queries", rows, queries);

@@ -187,8 +187,7 @@ class Branches {
       const Value &x = a.value(a.outputs[i]), &y = b.value(b.outputs[i]);
       return n_.refuse_advising(
           n_.parent().fixing_advice(n_.input(0)) + ", and convert once for each branch",
-          "result '{}' is {} in one branch and {} in the other; it must have one rank where "
-          "it leaves the graph",
+          "result '{}' is {} in one branch and {} in the other; it must have one rank at the graph's output",
           name(i), to_string(x.dtype, x.dims), to_string(y.dtype, y.dims));
     }
     readers_ = *all, moved_ = true;

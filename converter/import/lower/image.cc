@@ -42,7 +42,7 @@ bool lower_affine_grid(NodeLowering& n) {
   const bool align = n.attr_int("align_corners", 0) != 0;
   const ValueId theta = n.input(0);
   if (size->size() != 4 && size->size() != 5)
-    return n.refuse("size has {} numbers; 4 or 5 are known", size->size());
+    return n.refuse("size has {} numbers; 4 or 5 are supported", size->size());
   const Dims spatial(size->begin() + 2, size->end());
   const size_t axes = spatial.size();
   if (n.dims(theta) != Dims{(*size)[0], static_cast<int64_t>(axes), static_cast<int64_t>(axes) + 1})

@@ -79,9 +79,9 @@ std::optional<Trips> trips_of(NodeLowering& n) {
 
 // Filed without ending this node as n.refuse() does: a trial goes on behind it.
 bool refuse_unbounded(NodeLowering& n) {
-  n.parent().diagnostics().refuse(
-      n.node().name, n.node().op_type, "its trip count is not known at conversion",
-      fmt::format("give the most that it can make with --max-trips {}=N", n.node().name));
+  n.parent().diagnostics().refuse(n.node().name, n.node().op_type,
+                                  "its trip count is not known at conversion",
+                                  fmt::format("give the maximum with --max-trips {}=N", n.node().name));
   return false;
 }
 
@@ -121,7 +121,7 @@ bool lower_loop(NodeLowering& n) {
     stacks |= n.parent().stack(loop.carried.back()) != kAbsent;
   }
   if (source->inputs.size() != 2 + loop.carried.size() || source->outputs.size() < 1 + loop.carried.size())
-    return n.refuse_shapes("its body takes {} values and gives {}, which does not fit {} carried values",
+    return n.refuse_shapes("its body takes {} values and gives {}, which does not match {} carried values",
                            source->inputs.size(), source->outputs.size(), loop.carried.size());
   for (const ImportedValueInfo& in : source->inputs) loop.names.push_back(in.name);
   const auto given = trips_of(n);

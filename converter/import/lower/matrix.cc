@@ -19,10 +19,9 @@ bool square(NodeLowering& n, ValueId x) {
     return n.refuse_advising("compute this one before or after the model", "X is {}, too large to be folded",
                              to_string(d));
   if (n.constant(x) || d.back() <= kMostComputed) return true;
-  return n.refuse_advising(
-      "give it a constant, or compute this one before or after the model",
-      "X is {} and computed while running, where matrices of up to {} x {} are supported", to_string(d),
-      kMostComputed, kMostComputed);
+  return n.refuse_advising("give it a constant, or compute this one before or after the model",
+                           "X is {} and computed at run time, where matrices of up to {} x {} are supported",
+                           to_string(d), kMostComputed, kMostComputed);
 }
 
 // Gauss's elimination with row exchanges, in place, of one matrix [size, columns] with columns >= size: the

@@ -36,7 +36,7 @@ bool lower_concat(NodeLowering& n) {
   for (const ValueId v : inputs) vectors |= n.rank(v) == 1;
   for (ValueId& v : inputs) {
     if (n.rank(v) > 0 || !vectors) continue;
-    n.warn("joins a scalar with vectors; the scalar is taken as a vector of one");
+    n.warn("joins a scalar with vectors; the scalar is read as a vector of one element");
     v = n.reshape(v, {1});
   }
   int64_t axis = n.attr_int("axis", 1);
@@ -114,7 +114,7 @@ std::optional<int64_t> scatter_reduction(NodeLowering& n) {
   constexpr std::string_view kNames[] = {"none", "add", "mul", "max", "min"};
   for (size_t i = 0; i < std::size(kNames); ++i)
     if (name == kNames[i]) return static_cast<int64_t>(i);
-  n.refuse("reduction '{}' is unknown", name);
+  n.refuse("reduction '{}' is not known", name);
   return std::nullopt;
 }
 

@@ -123,8 +123,8 @@ bool batch_statistics(NodeLowering& n, BatchNorm* b) {
   const DType inner = n.constant(b->x) || t == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   if (!n.constant(b->x))
     n.warn(
-        "is in training mode: it normalizes by the statistics of the values at hand, as it is written; "
-        "for inference export it with the statistics of its training");
+        "is in training mode: as written, it normalizes by the statistics of its input; for inference export "
+        "it with the statistics from training");
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < n.rank(b->x); ++i)
     if (i != 1) axes.push_back(i);

@@ -180,7 +180,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
         diagnostics.refuse(
             n.node().name, n.node().op_type,
             fmt::format("carried value {} starts as {} and becomes {}: its shape must stay the same, or the "
-                        "trip count be a constant of at most {}",
+                        "trip count must be a constant of at most {}",
                         i, to_string(n.dims(loop.carried[i])), to_string(result.dims), kMostUnrolled));
         return std::nullopt;
       }
@@ -253,7 +253,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                before,
                                DType::kBool,
                                TypeRule::kInputTable,
-                               "a truth value is wanted: what is not zero is true",
+                               "a truth value is required: every number but zero is true",
                                TypeEffect::kCast,
                                {}});
       graph.outputs[0] = truth[0];
@@ -263,7 +263,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                graph.value(graph.outputs[0]).dtype != DType::kBool)) {
     diagnostics.refuse(
         n.node().name, n.node().op_type,
-        fmt::format("its body's condition is {}, not one truth",
+        fmt::format("its body's condition is {}, not a single truth value",
                     to_string(graph.value(graph.outputs[0]).dtype, graph.value(graph.outputs[0]).dims)));
     return std::nullopt;
   }

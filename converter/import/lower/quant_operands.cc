@@ -38,9 +38,8 @@ void report_float8_zero(NodeLowering& n, DType data, ValueId zero_point) {
   if (!c || !is_float8(data)) return;
   for (const double v : c->as_doubles())
     if (v != 0)
-      return n.warn(
-          "zero point '{}' of {} data holds {}, where only 0 is usual; it is computed with as written",
-          n.parent().graph().value(zero_point).name, dtype_name(data), v);
+      return n.warn("zero point '{}' of {} data holds {}, where only 0 is usual; it is used as written",
+                    n.parent().graph().value(zero_point).name, dtype_name(data), v);
 }
 
 }  // namespace
@@ -71,7 +70,7 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
   };
   const ConstantPtr c = n.constant(*zero_point);
   if (!c) {
-    decide("a zero point that is computed while running is subtracted as a number", DType::kFloat32);
+    decide("a zero point that is computed at run time is subtracted as a number", DType::kFloat32);
     return *as_numbers = true;
   }
   const auto [low, high] = quantized_range(data);
@@ -95,9 +94,7 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
     fits = false;
   }
   if (!fits) {
-    n.warn(
-        "zero point '{}' is the middle of uint8, but its data are int8; is the data's type what was meant?",
-        name);
+    n.warn("zero point '{}' is the middle of uint8, but its data is int8; check the data's type", name);
     decide("the zero point is outside the data's type and is subtracted as a number", DType::kFloat32);
     return *as_numbers = true;
   }
@@ -119,7 +116,7 @@ bool settle_zero_point_of_result(NodeLowering& n, DType to, ValueId* zero_point)
   const DType given = n.dtype(*zero_point);
   const ConstantPtr c = n.constant(*zero_point);
   if (!c)
-    return n.refuse("zero point '{}' is {} and computed while running, but the result is {}", name,
+    return n.refuse("zero point '{}' is {} and computed at run time, but the result is {}", name,
                     dtype_name(given), dtype_name(to));
   const auto [low, high] = is_float(to) ? std::pair(0.0, 0.0) : quantized_range(to);
   for (const double v : c->as_doubles())
@@ -146,7 +143,7 @@ DType result_type(NodeLowering& n, ValueId zero_point) {
     for (const double v : c->as_doubles())
       if (v < 0) to = DType::kInt8;
     n.warn(
-        "zero point '{}' is {}, a type that no quantized value has; {} is taken; give output_dtype to "
+        "zero point '{}' is {}, which is not a type of quantized values; {} is used; give output_dtype to "
         "confirm it",
         n.parent().graph().value(zero_point).name, dtype_name(given), dtype_name(to));
   }

@@ -20,7 +20,7 @@ ValueId dequantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point
   const bool plain = !quantized_type(data) && data != DType::kInt32;
   const DType number = plain && is_integer(data) ? DType::kFloat64 : DType::kFloat32;
   if (is_wide_float(data) || data == DType::kFloat16 || data == DType::kBFloat16)
-    n.warn("its data are {} already, and are scaled as numbers", dtype_name(data));
+    n.warn("its data is {} already, and is scaled as numbers", dtype_name(data));
   bool as_numbers = plain;
   if (!plain && !settle_zero_point(n, data, &zero_point, &as_numbers)) {
     return kUnknown;
@@ -60,7 +60,7 @@ ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, 
                            to,
                            stored,
                            TypeRule::kQuantTypes,
-                           "no value of less than a byte exists while running",
+                           "values of less than a byte do not exist at run time",
                            TypeEffect::kWidened,
                            {}});
   const double steps = std::ldexp(1.0, bit_width(to));
@@ -106,9 +106,8 @@ bool lower_quantize(NodeLowering& n) {
     to = declared != DType::kNone && !quantized_type(n.dtype(n.input(2))) ? declared
                                                                           : result_type(n, n.input(2));
     if (declared != DType::kNone && declared != to)
-      return n.refuse_advising("make both the type that is meant",
-                               "output_dtype is {} and the zero point is {}", dtype_name(declared),
-                               dtype_name(to));
+      return n.refuse_advising("give both the intended type", "output_dtype is {} and the zero point is {}",
+                               dtype_name(declared), dtype_name(to));
   }
   return n.output(
       0, quantize(n, n.input(0), n.input(1), n.input(2), axis, block_size, to, n.attr_int("saturate", 1)));

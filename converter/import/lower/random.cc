@@ -37,8 +37,8 @@ bool random_constant(NodeLowering& n, Dims dims, DType fallback) {
   if (!is_float(t)) return n.refuse("gives floating-point numbers, not {}", dtype_name(t));
   if (!n.has_attr("seed"))
     return n.refuse_advising(
-        "give its attribute seed a value, which makes it a constant, or make its result an input of the "
-        "model",
+        "give its attribute seed a value, which makes the result a constant, or make its result an input of "
+        "the model",
         "draws random numbers without a seed");
   const double seed = n.attr_float("seed", 0);
   if (!plausible_dims(t, dims) || element_count(dims) > kMostDrawn)

@@ -31,9 +31,8 @@ bool with_fractions(NodeLowering& n, Compute compute) {
   // may be.
   if (wide == DType::kFloat64)
     n.warn(
-        "'{}' is {}, of which {} gives whole numbers; the result is read or declared as floating point, and "
-        "is "
-        "computed so",
+        "'{}' is {}, for which {} gives integers; the result is read or declared as floating point, and is "
+        "computed in floating point",
         n.node().inputs[0], dtype_name(n.dtype(x)), n.node().op_type);
   return n.output(0, n.cast(compute(n.cast(x, wide)), DType::kFloat32));
 }

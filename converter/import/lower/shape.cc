@@ -142,7 +142,7 @@ bool lower_squeeze(NodeLowering& n) {
     const bool named = std::find(axes.begin(), axes.end(), static_cast<int64_t>(i)) != axes.end();
     const bool open = !b.lengths().known(from[i]);
     if (!given && open)
-      return n.refuse_advising("name the axes that go",
+      return n.refuse_advising("name the axes to remove",
                                "dimension {} of {} is bounded (at most {}) and may be 1", i, to_string(d),
                                d[i]);
     if (named && d[i] != 1 && !open) return n.refuse_shapes("axis {} of {} is not 1", i, to_string(d));
@@ -381,7 +381,7 @@ bool lower_dropout(NodeLowering& n) {
     const auto ratio = has_ratio ? n.constant_double(1) : std::optional<double>(0.5);
     if (!ratio) return false;
     if (*training != 0 && *ratio != 0)
-      return n.refuse("training mode drops at random; export it for inference");
+      return n.refuse("training mode drops elements at random; export the model for inference");
   }
   if (n.wants_output(1)) {
     const DType t = n.opset() < 10 ? n.dtype(x) : DType::kBool;

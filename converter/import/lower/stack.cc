@@ -49,7 +49,7 @@ ValueId stack_of(NodeLowering& n, size_t i, bool wanted) {
 }
 
 ValueId stacked(NodeLowering& n, const std::vector<ValueId>& items) {
-  if (items.empty()) return n.refuse("the shape of the tensors of an empty sequence is not known"), kUnknown;
+  if (items.empty()) return n.refuse("the shape of the tensors of an empty sequence is unknown"), kUnknown;
   std::vector<ValueId> all = items;
   for (const ValueId item : items) {
     if (item < 0) return kUnknown;
@@ -130,11 +130,10 @@ bool stack_carried(NodeLowering& n, const ImportedGraph& source, PlannedLoop* lo
   for (size_t i = 0; i < count; ++i) {
     if (!empty[i]) continue;
     if (!tensors[i])
-      return n.refuse_advising(
-          "let the sequence start with a tensor of the shape that all have",
-          "carries a sequence that starts empty ('{}'), and its body does not give the shape of "
-          "its tensors",
-          loop->names[2 + i]);
+      return n.refuse_advising("start the sequence with a tensor of the common shape",
+                               "carries a sequence that starts empty ('{}'), and its body does not determine "
+                               "the shape of its tensors",
+                               loop->names[2 + i]);
     loop->carried[i] = empty_stack(n, *tensors[i]);
   }
   return true;

@@ -251,7 +251,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
       else if (kinds[n] == Kind::kSteep)
         fate.left = {Reason::kRange, "steep near zero, where int8 has few steps"};
       else
-        fate.left = {Reason::kSlower, kinds[n] == Kind::kProduct ? "its result stays float"
+        fate.left = {Reason::kSlower, kinds[n] == Kind::kProduct ? "its result is kept in float"
                                                                  : "not between integer operations"};
     }
     fates->push_back(std::move(fate));

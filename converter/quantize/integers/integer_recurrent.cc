@@ -206,7 +206,7 @@ std::string no_integer_form(const Graph& g, const Node& node) {
   if (operand_of(node, 7) >= 0) return "it has peepholes";
   if (const auto* a = node.as<LstmAttrs>(); a != nullptr && a->input_forget != 0)
     return "its input and forget gates are coupled";
-  if (!activations_of(*f)) return "an activation is none of Sigmoid, Tanh and Softsign";
+  if (!activations_of(*f)) return "an activation is not Sigmoid, Tanh or Softsign";
   for (const size_t i : {size_t{1}, size_t{2}})
     for (const double v : g.value(node.inputs[i]).constant->as_doubles())
       if (!std::isfinite(v)) return "a weight is not finite";

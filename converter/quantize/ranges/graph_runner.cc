@@ -43,7 +43,7 @@ std::string said(const Status& status) {
 std::shared_ptr<const MappedFile> write_and_map(const PlannedModel& plan) {
   std::string folder = (std::filesystem::temp_directory_path() / "sinter-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr)
-    throw FileError(fmt::format("{}: cannot be made: {}", folder, std::strerror(errno)));
+    throw FileError(fmt::format("{}: cannot be created: {}", folder, std::strerror(errno)));
   struct Remove {
     const std::string& path;
     ~Remove() {

@@ -53,7 +53,7 @@ std::string cause_of(const NoiseSource& source, const std::vector<LayerReport>& 
         if (std::string cause = weights_cause(*graph.value(node.inputs[1]).constant, axis); !cause.empty())
           return cause;
     }
-    return "255 steps a channel are too few for its weights";
+    return "255 steps per channel are too few for its weights";
   }
   for (const LayerReport& layer : layers) {
     if (source.value.empty() || layer.value != exact_name(source.value) || !layer.noise.params) continue;
@@ -62,7 +62,7 @@ std::string cause_of(const NoiseSource& source, const std::vector<LayerReport>& 
     return fmt::format("range of {:.3g} over a step of {:.3g}: {} levels are too few for it",
                        all.high - all.low, layer.noise.params->scale, layer.noise.levels());
   }
-  return "its steps are too few for what is made of it";
+  return "its steps are too few for its readers";
 }
 
 std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, const Graph& rounded,
@@ -90,7 +90,7 @@ std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, co
     low.cause = "too few bits for them";
     for (const LayerFate& fate : fates)
       if (fate.integer && fate.name == low.loudest.layer) low.cause = fate.left.detail;
-    if (low.loudest.layer.empty()) low.cause = "no single layer: the sum of what all lose";
+    if (low.loudest.layer.empty()) low.cause = "no single layer: the sum of the losses of all layers";
     result.push_back(std::move(low));
   }
   return result;

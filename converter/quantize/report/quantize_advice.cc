@@ -57,10 +57,11 @@ void Quantizer::advise(const Graph& rounded) {
       if (const auto at = sensitivity_.weights.find(id); at != sensitivity_.weights.end())
         weigh(id, at->second, true);
     }
-    low.cause = low.loudest.db < 999 ? cause_of(low.loudest, layers, graph)
-                : std::none_of(roles.begin(), roles.end(), [](Role r) { return r == Role::kInteger; })
-                    ? "nothing computes on integers: this is what float32 itself and weights in 8 bits lose"
-                    : "no single rounding";
+    low.cause =
+        low.loudest.db < 999 ? cause_of(low.loudest, layers, graph)
+        : std::none_of(roles.begin(), roles.end(), [](Role r) { return r == Role::kInteger; })
+            ? "no operation computes on integers: this is the loss of float32 itself and of weights in 8 bits"
+            : "no single rounding";
     summary_.low.push_back(std::move(low));
   }
   measure_remedies(!options_.min_sqnr && (options_.max_drop || !enabled(technique::kLeaveFloat)));

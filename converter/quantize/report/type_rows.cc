@@ -55,7 +55,7 @@ class Rows {
     file(node, std::move(name), v.dtype, TypeRule::kQuantizeValues,
          fmt::format("{:.5g} to {:.5g} in {} steps, chosen from {} samples{}", number(range.min),
                      number(range.max), range.max - range.min, samples_,
-                     rescaled ? "; channels are held with factors of their own" : ""),
+                     rescaled ? "; channels have factors of their own" : ""),
          TypeEffect::kQuantized, v.scale, v.scale, v.zero_point);
   }
 

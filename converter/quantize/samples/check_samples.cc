@@ -72,7 +72,7 @@ class InputWatch {
     if (low == high) {
       const std::string message = fmt::format("every number is {:g}", low);
       if (!few)
-        warn(message, "give data like the model's inputs in use, or ranges will be too small");
+        warn(message, "give representative data, or ranges will be too small");
       else if (samples_ > 1)
         diagnostics.note("", "", text(message));
       return;
@@ -143,14 +143,13 @@ class InputWatch {
           constant.emplace_back("...");
       }
     if (constant.empty()) return;
-    const std::string message = fmt::format("along axis {}, these of {} channels never change: {}{}", axis_,
-                                            low_.size(), fmt::join(constant, ", "),
-                                            zero > 0 ? "; a zero channel may be one that "
-                                                       "loading lost"
-                                                     : "");
+    const std::string message =
+        fmt::format("along axis {}, these of {} channels never change: {}{}", axis_, low_.size(),
+                    fmt::join(constant, ", "),
+                    zero > 0 ? "; a zero channel may have been lost when the data was loaded" : "");
     // Columns of a table and border pixels of a flattened image may well be constant.
     if (input_.dims.size() > 2)
-      warn(message, "check how the data were made");
+      warn(message, "check how the data was made");
     else
       diagnostics.note("", "", fmt::format("calibration data, input '{}': {}", input_.name, message));
   }
@@ -173,7 +172,7 @@ class InputWatch {
           fmt::format("{} of {} samples reach {:g} or more where the others reach {:g} at most (sample {} is "
                       "one of them)",
                       n - usual, n, reach(usual), rest, order[usual]),
-          "repair outliers or leave them out: one of them makes the steps of every range too large");
+          "repair or remove outliers: one of them makes the steps of every range too large");
       return true;
     }
     return false;
@@ -238,7 +237,7 @@ void check_samples(SampleSource& samples, const std::vector<SampleInput>& inputs
   for (const InputWatch& watch : watches) watch.report(diagnostics);
   if (equal && count > 1)
     diagnostics.warn("", "", fmt::format("calibration data: all {} samples are the same", count),
-                     "a range needs samples that differ");
+                     "ranges need samples that differ");
 }
 
 }  // namespace sinter::convert

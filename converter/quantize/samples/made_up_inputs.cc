@@ -27,7 +27,7 @@ ConstantPtr MadeUpInputs::next(DType dtype, const Dims& dims, double low, double
   if (dtype == DType::kFloat32) return floats;
   std::vector<ConstantPtr> cast;
   if (!evaluate(CastAttrs{static_cast<int64_t>(dtype), 1}, {floats}, 1, &cast).ok())
-    throw DataError("an input cannot be made up");
+    throw DataError("an input cannot be generated");
   return cast[0];
 }
 

@@ -124,7 +124,7 @@ class Matcher {
       return fmt::format(
           "a single number (rank 0) is not a stack: numpy.full({}, value) gives one for N samples",
           want.empty() ? "N" : fmt::format("(N, {})", fmt::join(want, ", ")));
-    if (a.dims == want) return "this is one sample: add an axis in front, x[numpy.newaxis]";
+    if (a.dims == want) return "this is one sample: add a leading axis, x[numpy.newaxis]";
     if (const std::string order = order_hint(input, a.dims); !order.empty()) return order;
     if (const std::string open = symbol_hint(input, a); !open.empty()) return open;
     // As many elements a sample, only differently arranged.
@@ -224,7 +224,7 @@ class Matcher {
     for (size_t i = batch ? 1 : 0; i < input.dims.size(); ++i) {
       const int64_t d = a.dims[i + *shift];
       if (d == input.dims[i] || input.symbols[i].empty()) continue;
-      return fmt::format("its dimension '{}' is {} in this conversion: --dim {}={} converts for this data",
+      return fmt::format("its dimension '{}' is {} in this conversion: use --dim {}={} for this data",
                          input.symbols[i], input.dims[i], input.symbols[i], d);
     }
     return {};

@@ -42,7 +42,7 @@ class Pipe final : public ByteStream {
     if (status == 0) return;
     throw DataError(WIFEXITED(status)
                         ? fmt::format("'{}' ended with exit code {}", command_, WEXITSTATUS(status))
-                        : fmt::format("'{}' was ended by signal {}", command_, WTERMSIG(status)));
+                        : fmt::format("'{}' was terminated by signal {}", command_, WTERMSIG(status)));
   }
 
  private:
@@ -121,7 +121,7 @@ class ZipReader {
       throw DataError(what +
                       " was written without its size; write the .npz to an io.BytesIO first, then its bytes");
     if ((flags & 1) != 0 || (method != 0 && method != 8))
-      throw DataError(what + " is packed in an unknown way");
+      throw DataError(what + " has an unknown compression");
     if (size > largest_)
       throw DataError(fmt::format(
           "{} has {} bytes, more than one sample of any input: write one .npz per sample", what, size));
@@ -178,7 +178,8 @@ class CommandSamples final : public SampleSource {
     start();
     taken_ = 0;
     ended_ = !read(&first_);
-    if (ended_) throw DataError(fmt::format("'{}' wrote no samples when it was started again", command_));
+    if (ended_)
+      throw DataError(fmt::format("'{}' wrote no samples when it was started a second time", command_));
   }
   bool next(Sample* sample) override {
     if (most_ >= 0 && taken_ >= most_) return false;
@@ -207,7 +208,7 @@ class CommandSamples final : public SampleSource {
       return false;
     }
     const std::string what = fmt::format("sample {} of '{}'", read_, command_);
-    if (got < 4) throw DataError(what + " is cut off");
+    if (got < 4) throw DataError(what + " is truncated");
     pipe_->unread(magic);
     std::vector<std::pair<std::string, ConstantPtr>> arrays;
     if (little(magic, 0, 4) == kLocal) {
@@ -215,10 +216,10 @@ class CommandSamples final : public SampleSource {
     } else if (magic[0] == std::byte{0x93} && std::memcmp(&magic[1], "NUM", 3) == 0) {
       for (const SampleInput& input : inputs_) arrays.emplace_back(input.name, array(what, input));
     } else {
-      throw DataError(fmt::format(
-          "'{}' wrote neither .npz nor .npy (it begins with bytes {:02x} {:02x} {:02x} {:02x}); text "
-          "belongs on its standard error",
-          command_, magic[0], magic[1], magic[2], magic[3]));
+      throw DataError(
+          fmt::format("'{}' wrote neither .npz nor .npy (it begins with bytes {:02x} {:02x} {:02x} {:02x}); "
+                      "write text to standard error",
+                      command_, magic[0], magic[1], magic[2], magic[3]));
     }
     std::vector<ArrayFact> facts;
     for (const auto& [name, a] : arrays) facts.push_back({name, a->dtype(), a->dims(), {}});

@@ -135,7 +135,8 @@ std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
     zip_stat_t stat;
     if (zip_stat_index(archive.get(), index, 0, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE) != 0 &&
         stat.size < array.header.data_bytes)
-      array.problem = fmt::format("{} is cut off: {} bytes of {}", what, stat.size, array.header.data_bytes);
+      array.problem =
+          fmt::format("{} is truncated: {} bytes of {}", what, stat.size, array.header.data_bytes);
     arrays.push_back(std::move(array));
   }
   return arrays;
@@ -144,7 +145,7 @@ std::vector<OpenArray> open_npz(const std::filesystem::path& path) {
 }  // namespace
 
 void read_whole(ByteStream& from, void* to, size_t bytes, const std::string& what) {
-  if (from.read(to, bytes) != bytes) throw DataError(what + " is cut off");
+  if (from.read(to, bytes) != bytes) throw DataError(what + " is truncated");
 }
 
 NpyHeader read_npy_header(ByteStream& from, const std::string& what, Bytes begun) {
@@ -172,7 +173,7 @@ std::vector<OpenArray> open_arrays(const std::filesystem::path& path) {
     const NpyHeader& h = arrays.back().header;
     if (!unknown && size < h.data_bytes)
       throw DataError(
-          fmt::format("{} is cut off: {} bytes of {}", what, size, h.data_bytes + h.header_bytes));
+          fmt::format("{} is truncated: {} bytes of {}", what, size, h.data_bytes + h.header_bytes));
   } else if (extension == ".pb") {
     for (const auto& [name, array] : read_arrays(path)) arrays.push_back(in_memory(name, array, what));
   } else {
@@ -228,9 +229,8 @@ void refuse_not_finite(const SampleInput& input, const Bytes& bytes, int64_t sam
     ++bad, nan += std::isnan(x[i]), first = i;
   }
   throw DataError(fmt::format(
-      "input '{}', sample {}: {} of {} numbers {} finite ({} NaN, {} infinite; the first at "
-      "[{}]); ranges can only be "
-      "measured on finite data: repair or leave out this sample",
+      "input '{}', sample {}: {} of {} numbers {} finite ({} NaN, {} infinite; the first at [{}]); ranges "
+      "can only be measured on finite data: repair or remove this sample",
       input.name, sample, bad, n, bad == 1 ? "is not" : "are not", nan, bad - nan, place_of(input, first)));
 }
 

@@ -177,7 +177,7 @@ std::vector<SampleInput> sample_inputs(const Graph& graph, const ImportedGraph* 
 
 std::unique_ptr<SampleSource> open_samples(const std::string& data, std::vector<SampleInput> inputs,
                                            const SampleOptions& options) {
-  if (inputs.empty()) throw DataError("the model has no inputs, so there is nothing to calibrate with");
+  if (inputs.empty()) throw DataError("the model has no inputs, so it cannot be calibrated");
   if (options.most == 0) throw DataError("--samples is 0; give 1 or more");
   if (data.starts_with("cmd:")) return detail::open_command(data.substr(4), std::move(inputs), options);
   std::error_code unknown;

@@ -140,7 +140,7 @@ LeftMap slower_on_integers(const Graph& g, const LeftMap& left) {
     if (variable[n] != MinCut::kZero && !labels[static_cast<size_t>(variable[n])])
       result[g.nodes[n].outputs[0]] = {
           Reason::kSlower,
-          fmt::format("integers would cost more here than they save on {}", cpu_name(left.cpu))};
+          fmt::format("integers would take more time here than they save on {}", cpu_name(left.cpu))};
   LeftMap all = left;
   all.insert(result.begin(), result.end());
   const double before = placement_cost(left.cpu, g, roles),

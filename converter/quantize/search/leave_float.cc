@@ -155,18 +155,18 @@ class Leaving {
       list.push_back({at->second.worst(),
                       {id,
                        {nodes.begin(), nodes.end()},
-                       fmt::format("'{}' rounded to 8 bits alone would leave {:.1f} dB",
-                                   graph_.value(id).name, at->second.worst_db())}});
+                       fmt::format("'{}' rounded to 8 bits alone would give {:.1f} dB", graph_.value(id).name,
+                                   at->second.worst_db())}});
     }
     for (size_t n = 0; remedy_ != Remedy::kWide && n < graph_.nodes.size(); ++n) {
       if (roles_[n] != Role::kInteger) continue;
       const auto at = sensitivity_.weights.find(graph_.nodes[n].outputs[0]);
       if (at == sensitivity_.weights.end()) continue;
-      list.push_back({at->second.worst(),
-                      {kAbsent,
-                       {static_cast<int>(n)},
-                       fmt::format("its weights rounded to 8 bits alone would leave {:.1f} dB",
-                                   at->second.worst_db())}});
+      list.push_back(
+          {at->second.worst(),
+           {kAbsent,
+            {static_cast<int>(n)},
+            fmt::format("its weights rounded to 8 bits alone would give {:.1f} dB", at->second.worst_db())}});
     }
     std::stable_sort(list.begin(), list.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
@@ -217,7 +217,7 @@ class Leaving {
       const double gets = wide ? expected(roles_, chosen->value).worst_db()
                                : expected(assign_roles(graph_, with(*chosen))).worst_db();
       chosen->why = fmt::format("{}; {} the outputs go from about {:.1f} to {:.1f} dB", chosen->why,
-                                wide ? "with int16 activations" : "left in float", had, gets);
+                                wide ? "with int16 activations" : "kept in float", had, gets);
       if (wide)
         plan_.wide[chosen->value] = {fine_.at(chosen->value), chosen->why};
       else

@@ -352,10 +352,10 @@ std::string cause_of(const ValueNoise& n) {
   if (n.all.appeared > 0) say(elements(n.all.appeared) + " NaN or infinite, and finite in the reference");
   if (n.all.not_finite > n.all.appeared)
     say(elements(n.all.not_finite - n.all.appeared) +
-        " NaN or infinite in the reference, and another number here");
+        " NaN or infinite in the reference, and a different number here");
   if (n.all.noise == 0) return text;
   if (n.scaled()) {
-    say(fmt::format("held with a factor of its own per channel ({:.1f} dB but for these)", n.fitted_db()));
+    say(fmt::format("held with a separate factor per channel ({:.1f} dB without these)", n.fitted_db()));
     return text;
   }
   const double clipped = n.all.clipped_noise / n.all.noise;

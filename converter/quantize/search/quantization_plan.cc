@@ -53,7 +53,7 @@ void tell_float(const Graph& graph, std::vector<LayerFate>* layers) {
   for (LayerFate& layer : *layers)
     if (layer.integer && floats.contains({layer.output, layer.op})) {
       layer.integer = false, layer.wide.clear();
-      layer.left = {Reason::kNoKernel, "its numbers fit no integer kernel"};
+      layer.left = {Reason::kNoKernel, "its numbers do not fit an integer kernel"};
     }
 }
 

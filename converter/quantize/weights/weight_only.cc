@@ -138,7 +138,7 @@ class Narrowing {
     const Node& node = e_.node(n);
     const auto rank = static_cast<int64_t>(c->dims().size());
     if (!may_be_weights(node.op(), i)) {
-      file(n, false, "no weights of a product");
+      file(n, false, "not weights of a product");
     } else if (node.op() == Op::kFullyConnected) {
       row_product(n, c, w);
     } else if (const auto* m = node.as<MatMulAttrs>()) {
@@ -181,7 +181,7 @@ class Narrowing {
       if (best.codes.db() >= kLeast4) return best;
       best.note = fmt::format(": 4 bits give only {:.1f} dB", best.codes.db());
     } else if (options_.bits == 4) {
-      best.note = !four ? ": no product of rows" : ": rows of no even length";
+      best.note = !four ? ": not a product of rows" : ": rows of odd length";
     }
     best.scheme = {8, 0, false};
     best.codes = coded(best.scheme);
@@ -244,7 +244,7 @@ class Narrowing {
     if (e_.graph().is_constant(node.inputs[1]) || !y.bounded_dims.empty() ||
         element_count(y.dims) > c->size())
       return file(n, false, "not looked up by rows, or as much as the table has");
-    if (columns < 8) return file(n, false, "rows of less than 8");
+    if (columns < 8) return file(n, false, "rows of fewer than 8");
     BlockShape shape{rows, columns, columns};
     const Coded coded = code(w, shape, true, true, false);
     const Scheme& s = coded.scheme;
@@ -280,7 +280,7 @@ class Narrowing {
     DequantizeAttrs attrs{};
     attrs.axis = static_cast<int64_t>(e_.value(found).dims.size()) - 1, attrs.block_size = block;
     const ValueId numbers = e_.insert(n, attrs, {found, scales});
-    if (numbers == kAbsent) return file(n, false, "its rows cannot be taken from packed integers");
+    if (numbers == kAbsent) return file(n, false, "its rows cannot be read from packed integers");
     done(n, 0, q->dtype(), describe(coded));
     e_.replace(n, ViewAttrs{list(y.dims), -1}, {numbers});
   }
@@ -311,7 +311,7 @@ class Narrowing {
                                                  scales_constant(dims, coded.codes.scales)});
       if (wide && wide->recipe()) s.value = add(wide, e_.value(e_.node(n).inputs[operand]).name, "");
     }
-    if (s.value == kAbsent) return file(n, false, "small: its scales would take as much");
+    if (s.value == kAbsent) return file(n, false, "small: its scales would take as many bytes");
     std::vector<ValueId> inputs = e_.node(n).inputs;
     inputs[operand] = s.value;
     done(n, operand, s.type, s.how + ", widened when a session is created");

@@ -192,7 +192,7 @@ TEST(FarRefusals, GiveBackWhatWasTaken) {
   Backend* const backends[] = {&far, &other};
   Running r(b, {.backends = backends});
   EXPECT_EQ(r.status.code, Code::kOutOfMemory);
-  EXPECT_EQ(r.why(), "backend 1: the session needs 128 bytes of the device's memory, which has fewer left");
+  EXPECT_EQ(r.why(), "backend 1: the session needs 128 bytes of device memory, but fewer are left");
   EXPECT_EQ(far.allocated() + other.allocated(), 0u);
   EXPECT_EQ(far.counts().opened, far.counts().closed);
 
