@@ -10,7 +10,6 @@
 #include "converter/import/reader.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/passes/follow_nodes.h"
-#include "converter/plan/cost.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/sample_split.h"
@@ -21,6 +20,7 @@
 #include "converter/target/target_platforms.h"
 #include "converter/types/check_types.h"
 #include "runtime/backend/backend.h"
+#include "runtime/backend/cpu.h"
 
 namespace sinter::convert {
 

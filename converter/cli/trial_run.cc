@@ -10,9 +10,9 @@
 
 #include "converter/cli/layer_noise.h"
 #include "converter/cli/reference_model.h"
+#include "converter/cost/work.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/ir/call_view.h"
-#include "converter/plan/cost.h"
 #include "converter/quantize/samples/made_up_inputs.h"
 
 namespace sinter::convert {
@@ -143,7 +143,7 @@ double work_of(const PlannedModel& plan, size_t program, double reference_factor
     const bool reference =
         step.candidates.empty() || plan.backends[step.candidates.front()] == std::string_view("reference");
     if (step.subprograms.empty())
-      sum += estimated_work(CallView(*p.graph, node).call) * (reference ? reference_factor : 1);
+      sum += estimated_work(CallShape(*p.graph, node)) * (reference ? reference_factor : 1);
   }
   return sum;
 }

@@ -4,9 +4,9 @@
 #include <map>
 #include <set>
 
+#include "converter/cost/work.h"
 #include "converter/ir/call_view.h"
 #include "converter/ir/deep_copy.h"
-#include "converter/plan/cost.h"
 #include "converter/plan/covered.h"
 #include "converter/plan/stripes.h"
 
@@ -21,7 +21,7 @@ constexpr int64_t kParts[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96};
 double work_of(const Graph& graph) {
   double sum = 0;
   for (const Node& node : graph.nodes)
-    if (node.bodies.empty()) sum += estimated_work(CallView(graph, node).call);
+    if (node.bodies.empty()) sum += estimated_work(CallShape(graph, node));
   return sum;
 }
 
@@ -142,7 +142,7 @@ double repeated_work(const Graph& graph, const StripeRegion& region, const std::
     int64_t rows = 0;
     for (const Stripe& stripe : stripes) rows += stripe[i].count();
     const auto all = static_cast<double>(graph.value(node.outputs[0]).dims[1]);
-    work += estimated_work(CallView(graph, node).call) * (static_cast<double>(rows) - all) / all;
+    work += estimated_work(CallShape(graph, node)) * (static_cast<double>(rows) - all) / all;
   }
   return work;
 }

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <set>
 
+#include "converter/cost/threads.h"
 #include "converter/ir/call_view.h"
-#include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
 
 namespace sinter::convert {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "converter/cost/kernel_order.h"
+#include "converter/cost/threads.h"
 #include "converter/ir/call_view.h"
-#include "converter/plan/cost.h"
 #include "converter/plan/elide.h"
 #include "converter/plan/grow_workspaces.h"
 #include "converter/plan/limit_operands.h"
@@ -285,7 +286,7 @@ class ModelPlanner {
       return;
     }
     const CallView view(graph, node);
-    step.max_threads = worthwhile_threads(view.call);
+    step.max_threads = worthwhile_threads(options_.target, view.call);
     if (const uint8_t memory = memory_of(graph, node); memory > 0) {
       step.candidates = {static_cast<uint8_t>(memory - 1)};
       size_t workspace = 0;  // none where a step is elided that the backend would not take
@@ -326,7 +327,7 @@ class ModelPlanner {
   // Those for the most first. A session with more threads than there is workspace for halves their number.
   std::vector<uint64_t> for_more_threads(const Platform& platform, const OpCall& call) const {
     std::vector<uint64_t> wider;
-    for (int threads = planned_threads(call, options_.target.cores); threads > 1; threads /= 2) {
+    for (int threads = planned_threads(options_.target, call); threads > 1; threads /= 2) {
       size_t workspace = 0;
       if (platform.accept(options_.target, call, threads, &workspace).ok()) wider.push_back(workspace);
     }
@@ -361,16 +362,18 @@ class ModelPlanner {
 }  // namespace
 
 std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call, int threads) {
-  std::vector<Accepted> first, last;
+  const Cpu cpu = cpu_of(options.target);
+  std::vector<Accepted> best_first;
   for (size_t p = 0; p < options.platforms.size(); ++p) {
     const Platform& platform = *options.platforms[p];
     size_t workspace = 0;
     if (!platform.accept(options.target, call, threads, &workspace).ok()) continue;
-    const bool yields = platform.yields != nullptr && platform.yields(options.target, call);
-    (yields ? last : first).push_back({p, workspace});
+    auto at = best_first.end();
+    while (at != best_first.begin() && is_preferred(platform, *options.platforms[at[-1].platform], cpu, call))
+      --at;
+    best_first.insert(at, {p, workspace});
   }
-  first.insert(first.end(), last.begin(), last.end());
-  return first;
+  return best_first;
 }
 
 PlannedModel plan_model(std::shared_ptr<Graph> graph, const PlanOptions& options) {

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "converter/plan/cost.h"
 #include "converter/plan/planned_model.h"
 #include "runtime/backend/platform.h"
 

@@ -14,6 +14,13 @@ bool serves(const Target& target) {
          target.architecture == Architecture::kArmv7;
 }
 
+constexpr KernelTime kTimes[] = {
+#define SINTER_KERNEL_TIME(op, calls, cpu, time, provenance) \
+  {Op::k##op, CallClass::k##calls, Cpu::k##cpu, time, Provenance::k##provenance},
+#include "platforms/simd/kernel_times.def"
+#undef SINTER_KERNEL_TIME
+};
+
 // What the kernels need is the same on every instruction set, but for Conv.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
@@ -31,6 +38,6 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
 
 }  // namespace
 
-const Platform simd_platform = {.name = "simd", .serves = serves, .accept = accept};
+const Platform simd_platform = {.name = "simd", .serves = serves, .accept = accept, .times = kTimes};
 
 }  // namespace sinter

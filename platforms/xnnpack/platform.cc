@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "platforms/xnnpack/planning/accept.h"
-#include "platforms/xnnpack/planning/yields.h"
 
 namespace sinter {
 namespace xnnpack {
@@ -13,6 +12,13 @@ struct Capability {
   Op op;
   int dtypes;
   Status (*accept)(const Request& r, size_t* workspace);
+};
+
+constexpr KernelTime kTimes[] = {
+#define SINTER_KERNEL_TIME(op, calls, cpu, time, provenance) \
+  {Op::k##op, CallClass::k##calls, Cpu::k##cpu, time, Provenance::k##provenance},
+#include "platforms/xnnpack/planning/kernel_times.def"
+#undef SINTER_KERNEL_TIME
 };
 
 constexpr Capability kCapabilities[] = {
@@ -95,7 +101,8 @@ constexpr Platform xnnpack_platform = {
     .name = "xnnpack",
     .serves = xnnpack::serves,
     .accept = xnnpack::accept_planned,
-    .yields = xnnpack::yields,
+    .takes_much_memory = xnnpack::has_many_pointers,
+    .times = xnnpack::kTimes,
     .computes_float16 = xnnpack::computes_float16,
 };
 

@@ -2,7 +2,10 @@
 // platform's library is there. The converter chooses kernels and plans workspaces by it.
 #pragma once
 
+#include <span>
+
 #include "runtime/backend/kernel.h"
+#include "runtime/backend/kernel_time.h"
 #include "runtime/backend/target.h"
 
 namespace sinter {
@@ -15,8 +18,12 @@ struct Platform {
   // ok: takes the call, whose small constants have data, and needs at most *workspace bytes in a run of up to
   // `threads` threads on any machine of the target's architecture. kUnsupported: why not.
   Status (*accept)(const Target& target, const OpCall& call, int threads, size_t* workspace) = nullptr;
-  // Whether the platforms behind it in platforms.def are faster for a call that it accepts; null: never.
-  bool (*yields)(const Target& target, const OpCall& call) = nullptr;
+  // Whether its kernel takes tens of megabytes of prepared memory besides packed weights for a call that it
+  // accepts: platforms whose kernels do not are then preferred, whatever the times. Null: never.
+  bool (*takes_much_memory)(const OpCall& call) = nullptr;
+  // Where two platforms list a time for a call that both accept, the lower one is preferred; else the order
+  // of platforms.def decides.
+  std::span<const KernelTime> times = {};
   // Whether some of its kernels compute in float16 on processors of this kind that do; null: none.
   bool (*computes_float16)(const Target& target) = nullptr;
   // Its steps work in device memory of its own.

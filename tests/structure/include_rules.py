@@ -48,11 +48,12 @@ AREAS = [
     ("converter/types/", BASE + CORE),
     ("converter/import/", BASE + CORE + ("converter/types/",)),
     ("converter/passes/", BASE + CORE),
-    ("converter/plan/", BASE + CORE + ("converter/target/",)),
+    ("converter/cost/", BASE + ("converter/ir/",)),
+    ("converter/plan/", BASE + CORE + ("converter/target/", "converter/cost/")),
     ("converter/sign/", BASE + CORE),
     ("converter/emit/", BASE + CORE + ("converter/plan/", "converter/sign/")),
     # Quantization tries what it proposes: it plans and writes graphs, and runs them on samples that it reads as arrays.
-    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/import/", "converter/passes/",
+    ("converter/quantize/", BASE + CORE + ("converter/target/", "converter/cost/", "converter/import/", "converter/passes/",
                                            "converter/plan/", "converter/emit/")),
     # What conversion and quantization report, for people.
     ("converter/report/", BASE + CORE + ("converter/convert.h", "converter/plan/", "converter/quantize/")),

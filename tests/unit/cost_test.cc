@@ -1,7 +1,17 @@
-// The cost table: what is known to be cheaper is, and the costs grow with the work.
-#include "converter/quantize/search/cost.h"
-
+// Tables of costs: what is known to be cheaper is, costs grow with the work, and every number has a
+// provenance. Times of kernels decide between platforms.
 #include <gtest/gtest.h>
+
+#include <map>
+#include <tuple>
+
+#include "converter/cost/kernel_order.h"
+#include "converter/cost/node_cost.h"
+#include "converter/cost/tables.h"
+#include "converter/cost/threads.h"
+#include "converter/cost/work.h"
+#include "converter/ir/call_view.h"
+#include "platforms/platforms.h"
 
 namespace sinter::convert {
 namespace {
@@ -48,7 +58,7 @@ TEST(Cost, FollowsTheInstructionSet) {
 }
 
 TEST(Cost, MultiplyAddsOfEveryProduct) {
-  const auto of = [](const Case& c) { return multiply_adds(c.graph, c.node); };
+  const auto of = [](const Case& c) { return multiply_adds(CallShape(c.graph, c.node)); };
   EXPECT_EQ(of(conv(56, 64, 32, 3)), 56 * 56 * 32 * 64 * 9);
   EXPECT_EQ(of(case_of(DepthwiseConvAttrs{}, {{1, 8, 8, 16}, {3, 3, 16}}, {1, 8, 8, 16})), 8 * 8 * 16 * 9);
   EXPECT_EQ(of(case_of(FullyConnectedAttrs{}, {{5, 64}, {10, 64}}, {5, 10})), 5 * 64 * 10);
@@ -74,7 +84,7 @@ TEST(Cost, RecurrentLayersGainWithTheirWidth) {
   EXPECT_NEAR(int8_cost(Cpu::kAvx512Vnni, c.graph, c.node), 819e3, 100e3);
   // Its first result may be absent.
   c.node.outputs = {kAbsent, c.node.outputs[0]};
-  EXPECT_EQ(multiply_adds(c.graph, c.node), 20 * 4 * 512 * (256 + 512));
+  EXPECT_EQ(multiply_adds(CallShape(c.graph, c.node)), 20 * 4 * 512 * (256 + 512));
 }
 
 TEST(Cost, SmallStepsCostTheirOverhead) {
@@ -110,6 +120,129 @@ TEST(Cost, GroupsCountTheirOwnChannelsOnly) {
 
 TEST(Cost, TablesBeatFunctions) {
   EXPECT_LT(ratio(case_of(SigmoidAttrs{}, {{1, 56, 56, 64}}, {1, 56, 56, 64})), 0.2);
+}
+
+// ---- provenance
+
+TEST(CostTables, StateWhereTheirNumbersComeFrom) {
+  for (const Cpu cpu : kCpus) {
+    const CostTable& t = cost_table(cpu);
+    bool measured = t.far_float.provenance == Provenance::kMeasured;
+    for (const Rates* rates :
+         {&t.conv, &t.depthwise, &t.conv_transpose, &t.one_row, &t.mat_mul, &t.recurrent, &t.arithmetic,
+          &t.function, &t.cheap_function, &t.prelu, &t.pool, &t.movement, &t.resize, &t.other})
+      for (const Rate& rate : {rates->float32, rates->int8, rates->int16}) {
+        measured |= rate.provenance == Provenance::kMeasured;
+        EXPECT_GT(rate.step, 0);
+      }
+    for (const char* text : {t.origin.machine, t.origin.date, t.origin.program})
+      EXPECT_EQ(std::string_view(text).empty(), !measured) << cpu_name(cpu);
+  }
+}
+
+// ---- threads
+
+TEST(Threads, ASecondOneStartsForLongSteps) {
+  const auto threads = [](const Case& c) {
+    return worthwhile_threads({Architecture::kX86_64, Feature::kAvx2}, CallView(c.graph, c.node).call);
+  };
+  EXPECT_EQ(threads(conv(8, 16, 16, 3)), 1u);   // 147456 multiply-adds
+  EXPECT_EQ(threads(conv(14, 16, 16, 3)), 0u);  // 451584
+  EXPECT_EQ(threads(case_of(SigmoidAttrs{}, {{31000}}, {31000})), 1u);
+  EXPECT_EQ(threads(case_of(SigmoidAttrs{}, {{32000}}, {32000})), 0u);
+  EXPECT_EQ(threads(case_of(AbsAttrs{}, {{124000}}, {124000})), 1u);
+  EXPECT_EQ(threads(case_of(AbsAttrs{}, {{126000}}, {126000})), 0u);
+  // Six channels become one: 1350000 multiply-adds, not the 37500 of as many channels as there are results.
+  EXPECT_EQ(threads(case_of(ConvTransposeAttrs{}, {{1, 50, 50, 60}, {1, 3, 3, 60}}, {1, 52, 52, 1})), 0u);
+}
+
+// ---- times of kernels
+
+const Platform& platform_named(std::string_view name) {
+  for (const Platform* p : all_platforms())
+    if (p->name == name) return *p;
+  ADD_FAILURE() << name;
+  return *all_platforms().front();
+}
+
+TEST(KernelTimes, EveryRowHasOneToCompareItWith) {
+  std::map<std::tuple<Op, CallClass, Cpu>, std::vector<KernelTime>> rows;
+  for (const Platform* p : all_platforms()) {
+    std::map<std::tuple<Op, CallClass, Cpu>, int> own;
+    for (const KernelTime& row : p->times) {
+      EXPECT_GT(row.time, 0);
+      EXPECT_EQ(++own[std::tuple(row.op, row.calls, row.cpu)], 1) << p->name << ' ' << op_name(row.op);
+      rows[std::tuple(row.op, row.calls, row.cpu)].push_back(row);
+    }
+  }
+  for (const auto& [key, times] : rows) {
+    EXPECT_GE(times.size(), 2u) << op_name(std::get<0>(key));
+    for (const KernelTime& t : times) EXPECT_EQ(t.provenance, times[0].provenance) << op_name(t.op);
+  }
+}
+
+// Constant weights, as convolutions and fully connected layers have them.
+template <class A>
+bool simd_is_preferred(Cpu cpu, const A& attrs, const std::vector<Dims>& inputs, const Dims& output,
+                       bool computed = false) {
+  Case c = case_of(attrs, inputs, output);
+  CallView view(c.graph, c.node);
+  for (size_t i = 1; i < view.inputs.size(); ++i) view.inputs[i].constant = !computed;
+  return is_preferred(platform_named("simd"), platform_named("xnnpack"), cpu, view.call);
+}
+
+TEST(KernelTimes, DecideBetweenPlatforms) {
+  for (const Cpu cpu : kCpus) {
+    const bool x86 = cpu == Cpu::kAvx512Vnni || cpu == Cpu::kAvx2;
+    const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1) {
+      ConvAttrs a;
+      a.group = group;
+      return simd_is_preferred(cpu, a, {{1, 9, 9, 16}, {channels, kernel, kernel, 16 / group}},
+                               {1, 9, 9, channels});
+    };
+    EXPECT_EQ(conv_to(4, 3), x86);
+    EXPECT_FALSE(conv_to(5, 3));
+    EXPECT_FALSE(conv_to(4, 1));
+    EXPECT_FALSE(conv_to(4, 3, 4));
+    const auto depthwise = [&](int64_t channels) {
+      return simd_is_preferred(cpu, DepthwiseConvAttrs{}, {{1, 9, 9, channels}, {3, 3, channels}},
+                               {1, 9, 9, channels});
+    };
+    EXPECT_EQ(depthwise(16), x86);
+    EXPECT_FALSE(depthwise(17));
+    const auto to_channels = [&](int64_t channels, int64_t group) {
+      QConvAttrs a;
+      a.group = group;
+      return simd_is_preferred(cpu, a, {{1, 9, 9, 16}, {channels, 3, 3, 16 / group}}, {1, 9, 9, channels});
+    };
+    EXPECT_EQ(to_channels(17, 1), x86);
+    EXPECT_FALSE(to_channels(16, 1));
+    EXPECT_FALSE(to_channels(32, 2));
+    const auto rows_by_bytes = [&](int64_t rows) {
+      return simd_is_preferred(cpu, QFullyConnectedAttrs{}, {{rows, 64}, {32, 64}}, {rows, 32});
+    };
+    EXPECT_EQ(rows_by_bytes(5), x86);
+    EXPECT_FALSE(rows_by_bytes(4));
+    const auto product = [&](int64_t rows, bool computed) {
+      return simd_is_preferred(cpu, MatMulAttrs{}, {{1, rows, 64}, {1, 64, 32}}, {1, rows, 32}, computed);
+    };
+    EXPECT_TRUE(product(1, true));
+    EXPECT_FALSE(product(1, false));
+    EXPECT_FALSE(product(2, true));
+    EXPECT_EQ(simd_is_preferred(cpu, FullyConnectedAttrs{}, {{1, 64}, {32, 64}}, {1, 32}), x86);
+    EXPECT_EQ(simd_is_preferred(cpu, ConvTransposeAttrs{}, {{1, 8, 8, 4}, {4, 2, 2, 4}}, {1, 16, 16, 4}),
+              x86);
+    EXPECT_EQ(simd_is_preferred(cpu, AvgPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}), x86);
+    EXPECT_EQ(simd_is_preferred(cpu, QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {3, 3, 32}}, {1, 9, 9, 32}), x86);
+    EXPECT_FALSE(simd_is_preferred(cpu, MaxPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}));
+    EXPECT_FALSE(simd_is_preferred(cpu, AddAttrs{}, {{8}, {8}}, {8}));
+    // 32 MB of pointers, one short of it.
+    const auto side = [&](int64_t height) {
+      return simd_is_preferred(cpu, ConvAttrs{}, {{1, height, 2048, 8}, {8, 1, 1, 8}}, {1, height, 2048, 8});
+    };
+    EXPECT_TRUE(side(2048));
+    EXPECT_FALSE(side(2047));
+  }
 }
 
 }  // namespace

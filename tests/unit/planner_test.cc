@@ -96,15 +96,19 @@ TEST(Planner, ThreadsOfTheFirstCandidateComeBeforeLaterCandidates) {
   EXPECT_EQ(second_step({&first, &much}), kBytes);
 }
 
-TEST(Planner, ACandidateThatYieldsIsTheLast) {
+TEST(Planner, TheFasterKernelIsTheFirstCandidate) {
+  static constexpr KernelTime kSlow[] = {
+      {Op::kExp, CallClass::kUsual, Cpu::kAvx2, 300, Provenance::kMeasured},
+      {Op::kAbs, CallClass::kUsual, Cpu::kAvx2, 100, Provenance::kMeasured}};
+  static constexpr KernelTime kFast[] = {
+      {Op::kExp, CallClass::kUsual, Cpu::kAvx2, 200, Provenance::kMeasured},
+      {Op::kAbs, CallClass::kUsual, Cpu::kAvx2, 200, Provenance::kMeasured}};
   Fixture f({1, 16});
   const ValueId a = f.emit(ExpAttrs{}, {f.input}), b = f.emit(AbsAttrs{}, {a});
   f.graph->outputs = {b};
   PlanOptions options;
-  const Platform first{.name = "first",
-                       .accept = takes_all<0>,
-                       .yields = [](const Target&, const OpCall& call) { return call.op == Op::kExp; }};
-  const Platform second{.name = "second", .accept = takes_all<0>};
+  const Platform first{.name = "first", .accept = takes_all<0>, .times = kSlow};
+  const Platform second{.name = "second", .accept = takes_all<0>, .times = kFast};
   options.platforms = {&first, &second};
   const PlannedProgram p = plan_model(f.graph, options).programs[0];
   EXPECT_EQ(p.steps[0].candidates, (std::vector<uint8_t>{1, 0, 2}));

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "converter/quantize/search/cost.h"
 #include "converter/target/target_names.h"
 #include "converter/target/target_platforms.h"
 #include "platforms/platforms.h"
+#include "runtime/backend/cpu.h"
 
 namespace sinter::convert {
 namespace {

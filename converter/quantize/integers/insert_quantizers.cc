@@ -5,6 +5,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "converter/cost/node_cost.h"
+#include "converter/cost/work.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
@@ -13,7 +15,6 @@
 #include "converter/quantize/integers/table_functions.h"
 #include "converter/quantize/integers/unsuited_operations.h"
 #include "converter/quantize/integers/value_scales.h"
-#include "converter/quantize/search/cost.h"
 #include "converter/quantize/weights/integer_weights.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "runtime/core/op_enums.h"
@@ -234,7 +235,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     const ValueId result = is_recurrent(node.op()) ? recurrent_result(node) : node.outputs[0];
     if (!float_value(g, result)) continue;
     LayerFate fate{node.name, op_info(node.op())->name, result, roles[n] == Role::kInteger, {}};
-    fate.multiply_adds = multiply_adds(g, node);
+    fate.multiply_adds = multiply_adds(CallShape(g, node));
     fate.float_time = float_cost(left.cpu, g, node), fate.integer_time = int8_cost(left.cpu, g, node);
     if (!fate.integer) {
       const auto asked = left.find(result);

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "converter/cost/node_cost.h"
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
-#include "converter/quantize/search/cost.h"
 #include "converter/quantize/weights/weight_only.h"
 #include "runtime/kernels/q_recurrent.h"
 

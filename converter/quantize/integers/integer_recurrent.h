@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "converter/cost/node_cost.h"
 #include "converter/quantize/ranges/quant_params.h"
-#include "converter/quantize/search/cost.h"
 
 namespace sinter::convert {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "converter/cost/node_cost.h"
 #include "converter/passes/min_cut.h"
 #include "converter/quantize/integers/table_functions.h"
-#include "converter/quantize/search/cost.h"
 
 namespace sinter::convert {
 namespace {

@@ -1,0 +1,255 @@
+#include "bench/device/op_cases.h"
+
+#include "runtime/backend/validate.h"
+#include "runtime/core/op.h"
+#include "runtime/core/op_enums.h"
+#include "runtime/kernels/reference.h"
+
+namespace sinter::bench {
+namespace {
+
+using Dims = std::vector<int64_t>;
+
+struct alignas(kBufferAlignment) Block {
+  std::byte bytes[kBufferAlignment] = {};
+};
+struct Memory {
+  std::vector<Block> blocks;
+  explicit Memory(size_t bytes) : blocks(bytes / sizeof(Block) + 4) {}
+  std::byte* data() { return blocks.data()->bytes; }
+};
+
+// The first input is computed, the others are constant unless `all_computed`; `types` of the first operands,
+// the others are float32.
+template <class A>
+class Prepared : public PreparedCase {
+ public:
+  Prepared(Backend& backend, const A& attrs) : backend_(backend), attrs_(attrs) {}
+  ~Prepared() override {
+    if (ready_) backend_.release(step_);
+  }
+  Prepared(const Prepared&) = delete;
+  Prepared& operator=(const Prepared&) = delete;
+
+  Status prepare(const std::vector<Dims>& dims, bool all_computed, const std::vector<DType>& types) {
+    for (const Dims& d : dims) {
+      TensorView v;
+      v.dtype = in_.size() < types.size() ? types[in_.size()] : DType::kFloat32;
+      v.set_shape(d);
+      v.data = take(static_cast<size_t>(v.dense_bytes()));
+      fill(v, in_.size());
+      v.constant = !all_computed && !in_.empty();
+      in_.push_back(v);
+    }
+    call_ = {A::kOp, &attrs_, in_, out_};
+    SINTER_RETURN_IF_ERROR(infer(call_, reference_kernels()));
+    out_[0].data = take(static_cast<size_t>(out_[0].dense_bytes()));
+    BumpArena none;
+    StepNeeds needs;
+    SINTER_RETURN_IF_ERROR(backend_.open(none, none));
+    SINTER_RETURN_IF_ERROR(backend_.measure(call_, 1, &needs));
+    const std::span<std::byte> packed(take(needs.packing.bytes), needs.packing.bytes),
+        scratch(take(needs.scratch), needs.scratch);
+    if (!packed.empty()) SINTER_RETURN_IF_ERROR(backend_.pack(call_, packed, nullptr));
+    arena_ = BumpArena({take(needs.prepared), needs.prepared});
+    context_.workspace = {take(needs.workspace), needs.workspace};
+    SINTER_RETURN_IF_ERROR(
+        backend_.prepare(call_, {arena_, none, context_.workspace, nullptr, -1, packed, scratch}, &step_));
+    ready_ = true;
+    return ok_status();
+  }
+  Status run() override { return step_.run(step_.state, call_, context_); }
+
+ private:
+  std::byte* take(size_t bytes) { return memory_.emplace_back(bytes).data(); }
+  static void fill(const TensorView& v, size_t operand) {
+    if (v.dtype == DType::kInt32) return;
+    for (int64_t i = 0; v.dtype != DType::kFloat32 && i < v.dense_bytes(); ++i)
+      v.data[i] = static_cast<std::byte>(i * 37 % 251);
+    for (int64_t i = 0; v.dtype == DType::kFloat32 && i < v.size(); ++i)
+      v.as<float>()[i] = operand == 3 ? 0.001f : static_cast<float>(i * 37 % 101) / 50 - 1.01f;
+  }
+
+  Backend& backend_;
+  const A attrs_;
+  std::vector<Memory> memory_;
+  std::vector<TensorView> in_, out_ = std::vector<TensorView>(1);
+  OpCall call_;
+  BumpArena arena_;
+  RunContext context_{};
+  PreparedStep step_;
+  bool ready_ = false;
+};
+
+std::vector<OpCase>& list() {
+  static std::vector<OpCase> cases;
+  return cases;
+}
+
+template <class A>
+void add(const std::string& name, const A& attrs, const std::vector<Dims>& dims, bool all_computed = false,
+         const std::vector<DType>& types = {}) {
+  list().push_back({A::kOp, name, [=](Backend& backend) -> std::unique_ptr<PreparedCase> {
+                      auto prepared = std::make_unique<Prepared<A>>(backend, attrs);
+                      if (!prepared->prepare(dims, all_computed, types).ok()) return nullptr;
+                      return prepared;
+                    }});
+}
+
+ConvAttrs conv(int64_t stride, int64_t pad, int64_t group = 1) {
+  ConvAttrs a;
+  a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {pad, pad, pad, pad}, a.group = group;
+  return a;
+}
+DepthwiseConvAttrs depthwise(int64_t stride, int64_t pad) {
+  DepthwiseConvAttrs a;
+  a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {pad, pad, pad, pad};
+  return a;
+}
+template <class A>
+A pool(int64_t kernel, int64_t stride) {
+  A a;
+  a.kernel = {kernel, kernel}, a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+  return a;
+}
+
+// A product in float32 and in integers, with results of int8 and of float32.
+template <class A, class Q>
+void add_twins(const std::string& name, const A& attrs, Q q, const std::vector<Dims>& dims) {
+  const std::vector<Dims> integer = {dims[0], dims[1], dims[2], dims[2]};
+  const std::vector<DType> types = {DType::kInt8, DType::kInt8, DType::kInt32};
+  q.x_zero = 3;
+  add(name, attrs, dims);
+  add(name + " int8", q, integer, false, types);
+  q.to = static_cast<int64_t>(DType::kFloat32);
+  add(name + " float", q, integer, false, types);
+}
+void add_conv_twins(const std::string& name, const ConvAttrs& a, const std::vector<Dims>& dims) {
+  add_twins(name, a,
+            QConvAttrs{.strides = a.strides, .dilations = a.dilations, .pads = a.pads, .group = a.group},
+            dims);
+}
+void add_depthwise_twins(const std::string& name, const DepthwiseConvAttrs& a,
+                         const std::vector<Dims>& dims) {
+  add_twins(name, a, QDepthwiseConvAttrs{.strides = a.strides, .dilations = a.dilations, .pads = a.pads},
+            dims);
+}
+
+void add_all() {
+  add_conv_twins("3x3 32x32x16", conv(1, 1), {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}});
+  add_conv_twins("3x3 56x56x64", conv(1, 1), {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}});
+  add_conv_twins("3x3 s2 112x112x3", conv(2, 1), {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});
+  add_conv_twins("3x3 14x14x256", conv(1, 1), {{1, 14, 14, 256}, {256, 3, 3, 256}, {256}});
+  add_conv_twins("1x1 56x56x24-144", conv(1, 0), {{1, 56, 56, 24}, {144, 1, 1, 24}, {144}});
+  add_conv_twins("1x1 7x7x320-1280", conv(1, 0), {{1, 7, 7, 320}, {1280, 1, 1, 320}, {1280}});
+  add_conv_twins("1x1 60x80x16", conv(1, 0), {{1, 60, 80, 16}, {16, 1, 1, 16}, {16}});
+  add_conv_twins("1x1 28x28x96-16", conv(1, 0), {{1, 28, 28, 96}, {16, 1, 1, 96}, {16}});
+  add_conv_twins("1x1 30x40x16-1", conv(1, 0), {{1, 30, 40, 16}, {1, 1, 1, 16}, {1}});
+  add_conv_twins("3x3 112x112x32-3", conv(1, 1), {{1, 112, 112, 32}, {3, 3, 3, 32}, {3}});
+  add_conv_twins("3x3 g4 28x28x64", conv(1, 1, 4), {{1, 28, 28, 64}, {64, 3, 3, 16}, {64}});
+  add_depthwise_twins("3x3 60x80x16", depthwise(1, 1), {{1, 60, 80, 16}, {3, 3, 16}, {16}});
+  add_depthwise_twins("3x3 56x56x144", depthwise(1, 1), {{1, 56, 56, 144}, {3, 3, 144}, {144}});
+  add_depthwise_twins("3x3 s2 48x48x16", depthwise(2, 1), {{1, 48, 48, 16}, {3, 3, 16}, {16}});
+  add_depthwise_twins("3x3 14x14x512", depthwise(1, 1), {{1, 14, 14, 512}, {3, 3, 512}, {512}});
+  add_depthwise_twins("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
+  add_twins("1x640-128", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
+  add_twins("1x1280-1000", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 1280}, {1000, 1280}, {1000}});
+  add_twins("1x64-12", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 64}, {12, 64}, {12}});
+  add_twins("64x256-256", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{64, 256}, {256, 256}, {256}});
+  add("1x1 60x80x16-16", conv(1, 0), {{1, 60, 80, 16}, {16, 1, 1, 16}, {16}});
+  add("1x1 60x80x16-24", conv(1, 0), {{1, 60, 80, 16}, {24, 1, 1, 16}, {24}});
+  add("1x1 s2 28x28x32-64", conv(2, 0), {{1, 28, 28, 32}, {64, 1, 1, 32}, {64}});
+  add("3x3 s2 120x160x3-16", conv(2, 1), {{1, 120, 160, 3}, {16, 3, 3, 3}, {16}});
+  add("5x5 112x112x1-64", conv(1, 2), {{1, 112, 112, 1}, {64, 5, 5, 1}, {64}});
+  add("3x3 112x112x32-9", conv(1, 1), {{1, 112, 112, 32}, {9, 3, 3, 32}, {9}});
+  add("3x3 112x112x64-32", conv(1, 1), {{1, 112, 112, 64}, {32, 3, 3, 64}, {32}});
+  add("3x3 8x8x64-64", conv(1, 1), {{1, 8, 8, 64}, {64, 3, 3, 64}, {64}});
+  add("3x3 704x704x8", conv(1, 1), {{1, 704, 704, 8}, {8, 3, 3, 8}, {8}});
+  add("3x3 30x40x32", depthwise(1, 1), {{1, 30, 40, 32}, {3, 3, 32}, {32}});
+  add("3x3 30x40x64", depthwise(1, 1), {{1, 30, 40, 64}, {3, 3, 64}, {64}});
+  add("3x3 28x28x24", depthwise(1, 1), {{1, 28, 28, 24}, {3, 3, 24}, {24}});
+  add("3x3 28x28x48", depthwise(1, 1), {{1, 28, 28, 48}, {3, 3, 48}, {48}});
+  // What is between products, on 200704 elements.
+  const Dims field = {1, 56, 56, 64};
+  const std::vector<DType> bytes = {DType::kInt8, DType::kInt8};
+  add("56x56x64", QAddAttrs{.a_multiplier = 9000, .b_multiplier = 8000, .shift = 14}, {field, field}, true,
+      bytes);
+  add("56x56x64", QMulAttrs{.multiplier = 0.01}, {field, field}, true, bytes);
+  add("56x56x64", QPReluAttrs{}, {field, {64}}, false, {DType::kInt8});
+  add("56x56x64", LutAttrs{}, {field, {256}}, false, bytes);
+  add("56x56x64", QuantizeAttrs{.to = static_cast<int64_t>(DType::kInt8)}, {field, {1}, {1}}, false,
+      {DType::kFloat32, DType::kFloat32, DType::kInt8});
+  add("56x56x64", DequantizeAttrs{}, {field, {1}, {1}}, false, {DType::kInt8, DType::kFloat32, DType::kInt8});
+  add("56x56x64", SigmoidAttrs{}, {field});
+  add("56x56x64", ClampAttrs{.min = 0}, {field});
+  add("2x2 s2 56x56x64", pool<QAvgPoolAttrs>(2, 2), {field}, true, bytes);
+  add("2x2 s2 56x56x64 int8", pool<MaxPoolAttrs>(2, 2), {field}, true, bytes);
+  add("2x2 s2 56x56x64", pool<MaxPoolAttrs>(2, 2), {field});
+  add("nchw 56x56x64", TransposeAttrs{.perm = {0, 3, 1, 2}}, {field});
+  add("nchw 56x56x64 int8", TransposeAttrs{.perm = {0, 3, 1, 2}}, {field}, true, bytes);
+  ConvTransposeAttrs up;
+  up.strides = {2, 2}, up.dilations = {1, 1}, up.pads = {0, 0, 0, 0}, up.output_padding = {0, 0};
+  add("2x2 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 2, 2, 64}, {32}});
+  up.pads = {1, 1, 1, 1};
+  add("4x4 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 4, 4, 64}, {32}});
+  for (const int64_t rows : {1, 4, 32}) {
+    const std::string size = std::to_string(rows) + "x2048-2048";
+    add(size, FullyConnectedAttrs{}, {{rows, 2048}, {2048, 2048}});
+    for (const DType t : {DType::kUint4, DType::kUint8})
+      add(size + " " + dtype_name(t), LowBitFullyConnectedAttrs{.block_size = 32},
+          {{rows, 2048}, {2048, 2048}, {2048, 64}}, false, {DType::kFloat32, t});
+  }
+  MatMulAttrs plain, transposed;
+  transposed.transpose_b = 1;
+  add("64x64x64 computed", plain, {{4, 64, 64}, {4, 64, 64}}, true);
+  add("64x64x64 computed t", transposed, {{4, 64, 64}, {4, 64, 64}}, true);
+  add("1x128x128 computed", plain, {{1, 1, 128}, {1, 128, 128}}, true);
+  add("128x256x256 constant", plain, {{128, 256}, {256, 256}});
+  add("3x3 s2 112x112x32", pool<MaxPoolAttrs>(3, 2), {{1, 112, 112, 32}});
+  add("2x2 s2 60x80x16", pool<MaxPoolAttrs>(2, 2), {{1, 60, 80, 16}});
+  add("2x2 s2 56x56x64", pool<AvgPoolAttrs>(2, 2), {{1, 56, 56, 64}});
+  add("7x7 7x7x1280", pool<AvgPoolAttrs>(7, 7), {{1, 7, 7, 1280}});
+  add("8x8 8x8x64", pool<AvgPoolAttrs>(8, 8), {{1, 8, 8, 64}});
+  add("56x56x64", AddAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("8x8x64", AddAttrs{}, {{1, 8, 8, 64}, {1, 8, 8, 64}}, true);
+  add("channel 56x56x64", AddAttrs{}, {{1, 56, 56, 64}, {64}});
+  add("scalar 56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1}});
+  add("gate 56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1, 1, 1, 64}}, true);
+  add("56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("56x56x64", SubAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("56x56x64", DivAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
+  add("channel 56x56x64", PReluAttrs{}, {{1, 56, 56, 64}, {64}});
+  add("channel 24x24x16", PReluAttrs{}, {{1, 24, 24, 16}, {16}});
+}
+
+}  // namespace
+
+const std::vector<OpCase>& op_cases() {
+  if (list().empty()) add_all();
+  return list();
+}
+
+const std::vector<Representative>& representatives() {
+#define REPRESENTED_BY(op, calls, name) \
+  { Op::k##op, CallClass::k##calls, #op, #calls, name }
+  static const std::vector<Representative> rows = {
+      REPRESENTED_BY(Conv, Usual, "3x3 56x56x64"),
+      REPRESENTED_BY(Conv, FewChannels, "3x3 112x112x32-3"),
+      REPRESENTED_BY(DepthwiseConv, Usual, "3x3 56x56x144"),
+      REPRESENTED_BY(DepthwiseConv, FewChannels, "3x3 60x80x16"),
+      REPRESENTED_BY(ConvTranspose, Usual, "4x4 s2 28x28x64-32"),
+      REPRESENTED_BY(FullyConnected, Usual, "1x640-128"),
+      REPRESENTED_BY(MatMul, Usual, "128x256x256 constant"),
+      REPRESENTED_BY(MatMul, OneRow, "1x128x128 computed"),
+      REPRESENTED_BY(AvgPool, Usual, "7x7 7x7x1280"),
+      REPRESENTED_BY(MaxPool, Usual, "3x3 s2 112x112x32"),
+      REPRESENTED_BY(QConv, Usual, "1x1 60x80x16 int8"),
+      REPRESENTED_BY(QConv, ManyChannels, "3x3 56x56x64 int8"),
+      REPRESENTED_BY(QDepthwiseConv, Usual, "3x3 56x56x144 int8"),
+      REPRESENTED_BY(QFullyConnected, ManyRows, "64x256-256 int8"),
+  };
+#undef REPRESENTED_BY
+  return rows;
+}
+
+}  // namespace sinter::bench

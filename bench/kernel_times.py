@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Times of each platform's kernels by class of call, in the form of platforms/*/kernel_times.def.
+
+    bench/kernel_times.py [--cpu avx512vnni|avx2|dotprod|neon] [--runs N] [--program PROGRAM] [--platform NAME]
+
+avx512vnni and avx2 are measured on this machine, the latter with SINTER_CPU_CAP=avx2: the lowest time of N runs, in
+nanoseconds, and the lowest of nine processes. dotprod and neon are instructions of one run, counted under qemu on the
+processors below: instructions are not cycles. Calls that a platform refuses, or that all compute in the same time but
+for 5 %, have no row. The last lines, comments, compare the platforms.
+
+Needs the program of the machine, and for ARM qemu-aarch64 and the counter of the folder that SINTER_SHARED names
+(by default ../shared), tools/insn_count.c:
+
+    cmake --preset dev && cmake --build build/dev --target sinter_time_ops
+    cmake --preset aarch64 && cmake --build build/aarch64 --target sinter_time_ops
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SHARED = pathlib.Path(os.environ.get('SINTER_SHARED', ROOT.parent / 'shared'))
+COLUMNS = {'avx512vnni': 'Avx512Vnni', 'avx2': 'Avx2', 'dotprod': 'Dotprod', 'neon': 'Neon'}
+EMULATED = {'dotprod': 'cortex-a76', 'neon': 'cortex-a72'}
+PROCESSES = 9
+TIE = 1.05
+
+
+def platforms():
+    rows = (ROOT / 'platforms/platforms.def').read_text()
+    return re.findall(r'^SINTER_PLATFORM\((\w+),', rows, re.M)
+
+
+class Program:
+    """sinter_time_ops on one processor."""
+
+    def __init__(self, args, plugin):
+        self.runs, self.plugin = args.runs, plugin
+        self.counts = args.cpu in EMULATED
+        build = 'aarch64' if self.counts else 'dev'
+        self.command = [str(args.program or ROOT / f'build/{build}/bench/device/sinter_time_ops')]
+        if self.counts:
+            self.command = ['qemu-aarch64', '-cpu', EMULATED[args.cpu], '-L', '/usr/aarch64-linux-gnu', '-plugin',
+                            str(plugin), *self.command]
+        self.environment = {**os.environ, **({'SINTER_CPU_CAP': 'avx2'} if args.cpu == 'avx2' else {})}
+
+    def __call__(self, *arguments):
+        """None where the backend refuses the case."""
+        r = subprocess.run([*self.command, *map(str, arguments)], capture_output=True, text=True, env=self.environment)
+        if r.returncode not in (0, 3):
+            sys.exit(f'{" ".join(self.command)} {" ".join(map(str, arguments))}: {r.stderr.strip()}')
+        return None if r.returncode else r
+
+    def instructions(self, *case):
+        r = self(*case)
+        return r and int(re.search(r'instructions: (\d+)', r.stderr).group(1))
+
+    def cost(self, *case):
+        """Of one run, in nanoseconds or instructions; None: refused."""
+        if self.counts:
+            once = self.instructions(*case, 1)
+            return once and (self.instructions(*case, 3) - once) // 2
+        r = self(*case, self.runs)
+        return r and int(r.stdout)
+
+    def costs(self, op, case, names):
+        """By platform; in alternation, so that what else runs on the machine meets them all."""
+        rounds = [[self.cost(op, case, name) for name in names] for _ in range(1 if self.counts else PROCESSES)]
+        return [None if None in column else min(column) for column in zip(*rounds)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--cpu', choices=COLUMNS, default='avx512vnni')
+    parser.add_argument('--runs', type=int, default=200, help='in each of the processes, of which the lowest counts')
+    parser.add_argument('--program')
+    parser.add_argument('--platform', action='append', help='(default: all of platforms.def)')
+    args = parser.parse_args()
+    names = args.platform or platforms()
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = pathlib.Path(folder) / 'insn_count.so'
+        if args.cpu in EMULATED:
+            subprocess.run(['gcc', '-O2', '-shared', '-fPIC', '-o', plugin, SHARED / 'tools/insn_count.c'], check=True)
+        program = Program(args, plugin)
+        calls = [line.split('\t') for line in program().stdout.splitlines()]
+        costs = {}
+        for op, kind, case in calls:
+            for name, cost in zip(names, program.costs(op, case, names)):
+                costs[op, kind, name] = cost
+    provenance = 'Counted' if args.cpu in EMULATED else 'Measured'
+    def differ(op, kind):
+        both = [costs[op, kind, name] for name in names]
+        return None not in both and max(both) >= TIE * min(both)
+
+    for name in names:
+        print(f'// {name}, {args.cpu}')
+        for op, kind, _ in calls:
+            if differ(op, kind):
+                print(f'SINTER_KERNEL_TIME({op}, {kind}, {COLUMNS[args.cpu]}, {costs[op, kind, name]}, {provenance})')
+    for op, kind, case in calls:
+        both = [costs[op, kind, name] for name in names]
+        if None not in both and len(both) > 1:
+            print(f'// {op} {kind}, {case}: ' + ', '.join(f'{n} {c / both[0]:.2f}' for n, c in zip(names, both)))
+
+
+if __name__ == '__main__':
+    main()

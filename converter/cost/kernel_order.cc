@@ -1,0 +1,57 @@
+#include "converter/cost/kernel_order.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr int64_t kFewConvChannels = 4, kFewDepthwiseChannels = 16, kManyChannels = 16, kManyRows = 4;
+
+int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
+
+bool has_window(const TensorView& weights) {
+  for (int i = 1; i + 1 < weights.rank; ++i)
+    if (weights.dims[i] != 1) return true;
+  return false;
+}
+
+bool has_one_row(const TensorView& matrix) { return matrix.rank >= 2 && matrix.dims[matrix.rank - 2] == 1; }
+
+}  // namespace
+
+CallClass class_of(const OpCall& call) {
+  switch (call.op) {
+    case Op::kConv: {
+      const TensorView &weights = call.in(1), &y = call.out(0);
+      const bool few = channels(y) <= kFewConvChannels && call.attrs<ConvAttrs>().group == 1;
+      return few && has_window(weights) ? CallClass::kFewChannels : CallClass::kUsual;
+    }
+    case Op::kDepthwiseConv:
+      return channels(call.out(0)) <= kFewDepthwiseChannels ? CallClass::kFewChannels : CallClass::kUsual;
+    case Op::kQConv:
+      return channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group ? CallClass::kManyChannels
+                                                                                    : CallClass::kUsual;
+    case Op::kMatMul:
+      return !call.in(1).constant && has_one_row(call.in(0)) ? CallClass::kOneRow : CallClass::kUsual;
+    case Op::kQFullyConnected:
+      return call.in(0).size() > kManyRows * channels(call.in(0)) ? CallClass::kManyRows : CallClass::kUsual;
+    default:
+      return CallClass::kUsual;
+  }
+}
+
+const KernelTime* listed_time(const Platform& platform, Cpu cpu, const OpCall& call) {
+  const CallClass calls = class_of(call);
+  for (const KernelTime& row : platform.times)
+    if (row.op == call.op && row.calls == calls && row.cpu == cpu) return &row;
+  return nullptr;
+}
+
+bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call) {
+  const auto takes_much = [&](const Platform& p) {
+    return p.takes_much_memory != nullptr && p.takes_much_memory(call);
+  };
+  if (takes_much(a) != takes_much(b)) return takes_much(b);
+  const KernelTime *time = listed_time(a, cpu, call), *other = listed_time(b, cpu, call);
+  return time != nullptr && other != nullptr && time->time < other->time;
+}
+
+}  // namespace sinter::convert

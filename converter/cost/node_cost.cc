@@ -1,0 +1,169 @@
+#include "converter/cost/node_cost.h"
+
+#include <algorithm>
+
+#include "converter/cost/tables.h"
+#include "converter/cost/work.h"
+#include "converter/ir/op_table.h"
+
+namespace sinter::convert {
+namespace {
+
+constexpr double kFarWeights = 1 << 20;  // elements: read from outer caches
+constexpr double kFewRows = 4;           // of a product whose weights are read once
+
+// The row of a table for each operation; null: it costs nothing.
+using Row = Rates CostTable::*;
+constexpr OpRow<Row> kRows[] = {
+    {Op::kView, nullptr},
+    {WorkKind::kNothing, &CostTable::other},
+    {WorkKind::kMovement, &CostTable::movement},
+    {WorkKind::kRepetition, &CostTable::other},
+    {WorkKind::kScatter, &CostTable::other},
+    {WorkKind::kConversion, &CostTable::other},
+    {WorkKind::kLogic, &CostTable::other},
+    {WorkKind::kArithmetic, &CostTable::arithmetic},
+    {Op::kPRelu, &CostTable::prelu},
+    {WorkKind::kCheapFunction, &CostTable::cheap_function},
+    {Op::kSign, &CostTable::other},
+    {Op::kRound, &CostTable::other},
+    {WorkKind::kFunction, &CostTable::function},
+    {Op::kSqrt, &CostTable::other},
+    {Op::kRsqrt, &CostTable::other},
+    {Op::kTrig, &CostTable::other},
+    {Op::kPow, &CostTable::other},
+    {WorkKind::kReduction, &CostTable::other},
+    {Op::kReduce, &CostTable::pool},
+    {WorkKind::kNormalization, &CostTable::other},
+    {WorkKind::kSearch, &CostTable::other},
+    {WorkKind::kPool, &CostTable::pool},
+    {WorkKind::kProduct, &CostTable::conv},
+    {Op::kLowBitFullyConnected, &CostTable::other},
+    {WorkKind::kDepthwiseProduct, &CostTable::depthwise},
+    {WorkKind::kTransposedProduct, &CostTable::conv_transpose},
+    {WorkKind::kMatrixProduct, &CostTable::mat_mul},
+    {WorkKind::kAttention, &CostTable::other},
+    {WorkKind::kRotation, &CostTable::other},
+    {WorkKind::kResize, &CostTable::resize},
+    {WorkKind::kSampling, &CostTable::other},
+    {WorkKind::kRecurrent, &CostTable::recurrent},
+    {Op::kRnn, &CostTable::other},
+    {WorkKind::kTransform, &CostTable::other},
+    {WorkKind::kControl, &CostTable::other},
+    // A model's own operations on integers stay what they are, in either graph.
+    {Op::kLut, &CostTable::other},
+    {Op::kQTable, &CostTable::other},
+    {Op::kQAdd, &CostTable::other},
+    {Op::kQMul, &CostTable::other},
+    {Op::kQPRelu, &CostTable::other},
+    {Op::kQAvgPool, &CostTable::other},
+    {Op::kQConv, &CostTable::other},
+    {Op::kQFullyConnected, &CostTable::other},
+    {Op::kQDepthwiseConv, &CostTable::other},
+    {Op::kQConvTranspose, &CostTable::other},
+    {Op::kQMatMul, &CostTable::other},
+    {Op::kQResize, &CostTable::other},
+    {Op::kQLstm, &CostTable::other},
+    {Op::kQGru, &CostTable::other},
+};
+static_assert(unanswered(kRows) == Op{}, "every operation has a row of the tables of costs");
+
+double whole(double n, double unit) {
+  return static_cast<double>(static_cast<int64_t>((n + unit - 1) / unit)) * unit;
+}
+
+// Rates and multiplications of a call, those of whole vectors of output channels.
+struct Work {
+  Rates rates;
+  double float_products = 0, int8_products = 0;
+};
+
+// Every output is a sum over `depth`, of `group` groups of output channels.
+Work product(const CostTable& t, const CallShape& call, const Rates& rates, double group) {
+  const double outputs = call.outputs[0].size(), channels = call.outputs[0].last_dim();
+  const double depth = outputs > 0 ? multiply_adds(call) / outputs : 0, rows = outputs / channels;
+  Work w{rates};
+  if (call.op == Op::kFullyConnected && rows <= kFewRows) {
+    w.rates = t.one_row;
+    if (depth * channels > kFarWeights) w.rates.float32.product = t.far_float.product;
+  }
+  w.float_products = rows * group * whole(channels / group, t.vector) * depth;
+  w.int8_products = rows * group * whole(channels / group, t.vector) * whole(depth, t.dot);
+  return w;
+}
+
+// Every step of a sequence multiplies one row by W's and one by R's [directions, gates, columns].
+Work recurrent(const CostTable& t, const CallShape& call) {
+  const CallShape::Operand &x = call.inputs[0], &weights = call.inputs[1];
+  const double steps = x.size() / x.last_dim();
+  const auto of_steps = [&](const Rate& rate) {
+    const double each = rate.step + rate.output * static_cast<double>(weights.dims[1]);
+    return Rate{steps * static_cast<double>(weights.dims[0]) * each, rate.product, 0, rate.input,
+                rate.provenance};
+  };
+  Work w;
+  w.rates = {of_steps(t.recurrent.float32), of_steps(t.recurrent.int8), of_steps(t.recurrent.int16)};
+  if (weights.size() + call.inputs[2].size() > kFarWeights) w.rates.float32.product = t.far_float.product;
+  w.float_products = w.int8_products = multiply_adds(call);
+  return w;
+}
+
+// Elements that a pool reads.
+template <class A>
+double reads(const CallShape& call) {
+  const IntList& kernel = call.attrs<A>().kernel;
+  double taps = call.outputs[0].size();
+  for (int i = 0; i < kernel.size(); ++i) taps *= static_cast<double>(kernel[i]);
+  return taps;
+}
+
+Work work_on(const CostTable& t, const CallShape& call) {
+  const Row row = answer_for(kRows, call.op);
+  if (row == nullptr) return {};
+  if (row == &CostTable::recurrent) return recurrent(t, call);
+  if (!call.has_output()) return {t.other};
+  if (row == &CostTable::conv) {
+    const int64_t group = call.op == Op::kConv ? call.attrs<ConvAttrs>().group : 1;
+    return product(t, call, t.conv, static_cast<double>(std::max<int64_t>(group, 1)));
+  }
+  if (row == &CostTable::mat_mul) return product(t, call, t.mat_mul, 1);
+  double products = 0;
+  if (row == &CostTable::depthwise || row == &CostTable::conv_transpose) products = multiply_adds(call);
+  if (call.op == Op::kMaxPool) products = reads<MaxPoolAttrs>(call);
+  if (call.op == Op::kAvgPool) products = reads<AvgPoolAttrs>(call);
+  return {t.*row, products, products};
+}
+
+double cost(const CallShape& call, const Rate& rate, double products) {
+  double in = 0, out = 0;
+  for (const CallShape::Operand& o : call.inputs) in += o.constant ? 0 : o.size();
+  for (const CallShape::Operand& o : call.outputs) out += o.size();
+  return rate.step + rate.product * products + rate.output * out + rate.input * in;
+}
+
+}  // namespace
+
+double float_cost(Cpu cpu, const Graph& graph, const Node& node) {
+  const CallShape call(graph, node);
+  const Work w = work_on(cost_table(cpu), call);
+  return cost(call, w.rates.float32, w.float_products);
+}
+
+double int8_cost(Cpu cpu, const Graph& graph, const Node& node) {
+  const CallShape call(graph, node);
+  const Work w = work_on(cost_table(cpu), call);
+  return cost(call, w.rates.int8, w.int8_products);
+}
+
+double int16_cost(Cpu cpu, const Graph& graph, const Node& node) {
+  const CallShape call(graph, node);
+  const Work w = work_on(cost_table(cpu), call);
+  return cost(call, w.rates.int16, w.int8_products);
+}
+
+double boundary_cost(Cpu cpu, int64_t elements) {
+  const Rate& rate = cost_table(cpu).boundary;
+  return rate.step + rate.output * static_cast<double>(elements);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,10 @@
+#include "converter/cost/tables.h"
+
+namespace sinter::convert {
+
+const CostTable& cost_table(Cpu cpu) {
+  constexpr const CostTable* kTables[] = {&kAvx512VnniCosts, &kAvx2Costs, &kDotprodCosts, &kNeonCosts};
+  return *kTables[static_cast<int>(cpu)];
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,50 @@
+// The tables of costs, one for each processor: what an operation takes in float32, on int8 and on int16, and
+// from which work on a second thread pays. Times of each platform's kernels, by which one of them is chosen,
+// are in the platform's folder, for the same processors (runtime/backend/kernel_time.h).
+//
+// docs/costs.md: what is measured, where, and how to measure it again.
+#pragma once
+
+#include "runtime/backend/cpu.h"
+#include "runtime/backend/kernel_time.h"
+
+namespace sinter::convert {
+
+// Nanoseconds for a step, and for each: multiplication (of whole vectors of output channels), output, input.
+struct Rate {
+  double step, product, output, input;
+  Provenance provenance = Provenance::kUnmeasured;
+};
+struct Rates {
+  Rate float32, int8, int16;
+};
+
+// Where the measured numbers of a table come from; "": none is measured.
+struct Origin {
+  const char *machine, *date, *program;
+};
+
+struct CostTable {
+  Origin origin;
+  double vector, dot;  // channels that a vector holds, and multiplications that one instruction sums
+  Rates conv, depthwise, conv_transpose;
+  Rates one_row;   // weights that are read once
+  Rate far_float;  // `product`: one in float32 with weights from outer caches
+  Rates mat_mul;   // of two computed matrices
+  // For each step of a sequence in one direction, multiplication, and (as `output`) row of gates.
+  Rates recurrent;
+  // What is computed element by element; a table for one-input functions.
+  Rates arithmetic, function, cheap_function, prelu, pool, movement, resize, other;
+  Rate boundary;  // Quantize and Dequantize
+  // Below this work (work.h) waking a second thread takes longer than the step.
+  struct {
+    double work;
+    Provenance provenance;
+  } second_thread;
+};
+
+extern const CostTable kAvx512VnniCosts, kAvx2Costs, kDotprodCosts, kNeonCosts;
+
+const CostTable& cost_table(Cpu cpu);
+
+}  // namespace sinter::convert

@@ -1,0 +1,42 @@
+// How much work a call is: counts, which do not depend on the processor.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "converter/ir/graph.h"
+#include "runtime/backend/kernel.h"
+
+namespace sinter::convert {
+
+// An operation, its attributes and the dims of its operands, which stay the caller's.
+struct CallShape {
+  struct Operand {
+    std::span<const int64_t> dims;
+    bool present = false, constant = false;
+
+    double size() const;      // elements; 0: absent
+    double last_dim() const;  // 1 for scalars and dims of 0
+  };
+  Op op;
+  const void* attributes;
+  std::vector<Operand> inputs, outputs;
+
+  explicit CallShape(const OpCall& call);
+  CallShape(const Graph& graph, const Node& node);
+
+  template <class A>
+  const A& attrs() const {
+    return *static_cast<const A*>(attributes);
+  }
+  bool has_output() const { return !outputs.empty() && outputs[0].present; }
+};
+
+// Products of two numbers that are summed up: convolutions, products of matrices, recurrent layers,
+// attention.
+double multiply_adds(const CallShape& call);
+
+// All that a call does, in multiply-adds: products as they are, elements by what they are worth.
+double estimated_work(const CallShape& call);
+
+}  // namespace sinter::convert

@@ -1,0 +1,39 @@
+// Times of kernels, as data: a platform lists those of its own, and the converter takes the kernel with the
+// lower one. Printed by bench/kernel_times.py in the form in which they are listed.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/backend/cpu.h"
+#include "runtime/core/op.h"
+
+namespace sinter {
+
+// Where a number of a cost table comes from.
+enum class Provenance : uint8_t {
+  kMeasured,    // a time on a machine
+  kCounted,     // instructions that an emulator executed: not cycles
+  kUnmeasured,  // an estimate
+};
+
+// Calls of one operation between which the faster kernel differs. Those that no other class names are usual.
+enum class CallClass : uint8_t {
+  kUsual,
+  kFewChannels,   // of output: Conv with a window and one group, up to 4; DepthwiseConv, up to 16
+  kManyChannels,  // of output: QConv, more than 16 a group
+  kOneRow,        // MatMul: one row by a computed matrix
+  kManyRows,      // QFullyConnected: more than 4
+};
+
+// The time of a representative call of its class, on one thread. Rows of the same operation, class and
+// processor have the same representative call (bench/representative_calls.cc) and unit, whatever platform
+// lists them.
+struct KernelTime {
+  Op op;
+  CallClass calls;
+  Cpu cpu;
+  double time;  // nanoseconds; instructions where they are counted
+  Provenance provenance;
+};
+
+}  // namespace sinter
