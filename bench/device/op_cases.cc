@@ -59,11 +59,12 @@ class Prepared : public PreparedCase {
     return ok_status();
   }
   Status run() override { return step_.run(step_.state, call_, context_); }
+  const OpCall& call() const override { return call_; }
 
  private:
   std::byte* take(size_t bytes) { return memory_.emplace_back(bytes).data(); }
   static void fill(const TensorView& v, size_t operand) {
-    if (v.dtype == DType::kInt32) return;
+    if (v.dtype == DType::kInt32 || v.dtype == DType::kInt64) return;
     for (int64_t i = 0; v.dtype != DType::kFloat32 && i < v.dense_bytes(); ++i)
       v.data[i] = static_cast<std::byte>(i * 37 % 251);
     for (int64_t i = 0; v.dtype == DType::kFloat32 && i < v.size(); ++i)
@@ -113,7 +114,8 @@ A pool(int64_t kernel, int64_t stride) {
   return a;
 }
 
-// A product in float32 and in integers, with results of int8 and of float32.
+// A product in float32 and in integers, with operands and results of int8 and of int16, and of int8 with
+// results of float32.
 template <class A, class Q>
 void add_twins(const std::string& name, const A& attrs, Q q, const std::vector<Dims>& dims) {
   const std::vector<Dims> integer = {dims[0], dims[1], dims[2], dims[2]};
@@ -123,6 +125,8 @@ void add_twins(const std::string& name, const A& attrs, Q q, const std::vector<D
   add(name + " int8", q, integer, false, types);
   q.to = static_cast<int64_t>(DType::kFloat32);
   add(name + " float", q, integer, false, types);
+  q.to = static_cast<int64_t>(DType::kInt16), q.x_zero = 0, q.q_min = -32768, q.q_max = 32767;
+  add(name + " int16", q, integer, false, {DType::kInt16, DType::kInt8, DType::kInt64});
 }
 void add_conv_twins(const std::string& name, const ConvAttrs& a, const std::vector<Dims>& dims) {
   add_twins(name, a,

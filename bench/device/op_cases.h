@@ -16,6 +16,7 @@ class PreparedCase {
  public:
   virtual ~PreparedCase() = default;
   virtual Status run() = 0;
+  virtual const OpCall& call() const = 0;
 };
 
 struct OpCase {

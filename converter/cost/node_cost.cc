@@ -68,25 +68,46 @@ constexpr OpRow<Row> kRows[] = {
 };
 static_assert(unanswered(kRows) == Op{}, "every operation has a row of the tables of costs");
 
+struct RowName {
+  Row row;
+  const char* name;
+};
+constexpr RowName kRowNames[] = {
+    {&CostTable::conv, "conv"},
+    {&CostTable::depthwise, "depthwise"},
+    {&CostTable::conv_transpose, "conv_transpose"},
+    {&CostTable::one_row, "one_row"},
+    {&CostTable::mat_mul, "mat_mul"},
+    {&CostTable::recurrent, "recurrent"},
+    {&CostTable::arithmetic, "arithmetic"},
+    {&CostTable::function, "function"},
+    {&CostTable::cheap_function, "cheap_function"},
+    {&CostTable::prelu, "prelu"},
+    {&CostTable::pool, "pool"},
+    {&CostTable::movement, "movement"},
+    {&CostTable::resize, "resize"},
+    {&CostTable::other, "other"},
+};
+
 double whole(double n, double unit) {
   return static_cast<double>(static_cast<int64_t>((n + unit - 1) / unit)) * unit;
 }
 
 // Rates and multiplications of a call, those of whole vectors of output channels.
 struct Work {
-  Rates rates;
+  Row row = nullptr;
+  Rates rates = {};
   double float_products = 0, int8_products = 0;
 };
 
 // Every output is a sum over `depth`, of `group` groups of output channels.
-Work product(const CostTable& t, const CallShape& call, const Rates& rates, double group) {
+Work product(const CostTable& t, const CallShape& call, Row row, double group) {
   const double outputs = call.outputs[0].size(), channels = call.outputs[0].last_dim();
   const double depth = outputs > 0 ? multiply_adds(call) / outputs : 0, rows = outputs / channels;
-  Work w{rates};
-  if (call.op == Op::kFullyConnected && rows <= kFewRows) {
-    w.rates = t.one_row;
-    if (depth * channels > kFarWeights) w.rates.float32.product = t.far_float.product;
-  }
+  if (call.op == Op::kFullyConnected && rows <= kFewRows) row = &CostTable::one_row;
+  Work w{row, t.*row};
+  if (row == &CostTable::one_row && depth * channels > kFarWeights)
+    w.rates.float32.product = t.far_float.product;
   w.float_products = rows * group * whole(channels / group, t.vector) * depth;
   w.int8_products = rows * group * whole(channels / group, t.vector) * whole(depth, t.dot);
   return w;
@@ -101,7 +122,7 @@ Work recurrent(const CostTable& t, const CallShape& call) {
     return Rate{steps * static_cast<double>(weights.dims[0]) * each, rate.product, 0, rate.input,
                 rate.provenance};
   };
-  Work w;
+  Work w{&CostTable::recurrent};
   w.rates = {of_steps(t.recurrent.float32), of_steps(t.recurrent.int8), of_steps(t.recurrent.int16)};
   if (weights.size() + call.inputs[2].size() > kFarWeights) w.rates.float32.product = t.far_float.product;
   w.float_products = w.int8_products = multiply_adds(call);
@@ -117,28 +138,36 @@ double reads(const CallShape& call) {
   return taps;
 }
 
+double inputs_of(const CallShape& call) {
+  double sum = 0;
+  for (const CallShape::Operand& o : call.inputs) sum += o.constant ? 0 : o.size();
+  return sum;
+}
+double outputs_of(const CallShape& call) {
+  double sum = 0;
+  for (const CallShape::Operand& o : call.outputs) sum += o.size();
+  return sum;
+}
+
 Work work_on(const CostTable& t, const CallShape& call) {
   const Row row = answer_for(kRows, call.op);
   if (row == nullptr) return {};
   if (row == &CostTable::recurrent) return recurrent(t, call);
-  if (!call.has_output()) return {t.other};
+  if (!call.has_output()) return {&CostTable::other, t.other};
   if (row == &CostTable::conv) {
     const int64_t group = call.op == Op::kConv ? call.attrs<ConvAttrs>().group : 1;
-    return product(t, call, t.conv, static_cast<double>(std::max<int64_t>(group, 1)));
+    return product(t, call, row, static_cast<double>(std::max<int64_t>(group, 1)));
   }
-  if (row == &CostTable::mat_mul) return product(t, call, t.mat_mul, 1);
+  if (row == &CostTable::mat_mul) return product(t, call, row, 1);
   double products = 0;
   if (row == &CostTable::depthwise || row == &CostTable::conv_transpose) products = multiply_adds(call);
   if (call.op == Op::kMaxPool) products = reads<MaxPoolAttrs>(call);
   if (call.op == Op::kAvgPool) products = reads<AvgPoolAttrs>(call);
-  return {t.*row, products, products};
+  return {row, t.*row, products, products};
 }
 
 double cost(const CallShape& call, const Rate& rate, double products) {
-  double in = 0, out = 0;
-  for (const CallShape::Operand& o : call.inputs) in += o.constant ? 0 : o.size();
-  for (const CallShape::Operand& o : call.outputs) out += o.size();
-  return rate.step + rate.product * products + rate.output * out + rate.input * in;
+  return rate.step + rate.product * products + rate.output * outputs_of(call) + rate.input * inputs_of(call);
 }
 
 }  // namespace
@@ -159,6 +188,16 @@ double int16_cost(Cpu cpu, const Graph& graph, const Node& node) {
   const CallShape call(graph, node);
   const Work w = work_on(cost_table(cpu), call);
   return cost(call, w.rates.int16, w.int8_products);
+}
+
+Counts counts_of(Cpu cpu, const CallShape& call) {
+  const Work w = work_on(cost_table(cpu), call);
+  static constexpr Rates kNothing = {};
+  for (const RowName& row : kRowNames)
+    if (row.row == w.row)
+      return {row.name,        &(cost_table(cpu).*w.row), w.float_products,
+              w.int8_products, outputs_of(call),          inputs_of(call)};
+  return {"", &kNothing, w.float_products, w.int8_products, outputs_of(call), inputs_of(call)};
 }
 
 double boundary_cost(Cpu cpu, int64_t elements) {

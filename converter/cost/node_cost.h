@@ -3,7 +3,8 @@
 // so that a conversion gives the same on every machine. Nanoseconds of one core; only ratios mean something.
 #pragma once
 
-#include "converter/ir/graph.h"
+#include "converter/cost/tables.h"
+#include "converter/cost/work.h"
 #include "runtime/backend/cpu.h"
 
 namespace sinter::convert {
@@ -13,6 +14,13 @@ double float_cost(Cpu cpu, const Graph& graph, const Node& node);
 double int8_cost(Cpu cpu, const Graph& graph, const Node& node);
 // The same with activations of 16 bits.
 double int16_cost(Cpu cpu, const Graph& graph, const Node& node);
+// What a table's rates are multiplied by for a call of a float operation, and the name of its row: "one_row".
+struct Counts {
+  const char* row;
+  const Rates* rates;  // of that row
+  double float_products, int8_products, outputs, inputs;
+};
+Counts counts_of(Cpu cpu, const CallShape& call);
 // Quantize, Dequantize or Requantize of this many elements; the last costs most.
 double boundary_cost(Cpu cpu, int64_t elements);
 

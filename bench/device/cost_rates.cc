@@ -1,0 +1,182 @@
+// sinter_cost_rates: the rates of the converter's tables of costs (docs/costs.md), measured on this machine.
+//
+//     sinter_cost_rates avx512vnni|avx2 [RUNS]        avx2 with SINTER_CPU_CAP=avx2
+//
+// Computes every case of op_cases.cc on the backend that is faster, in float32, on int8 and on int16, and
+// prints for each row of the table the rates that fit its cases best, in the form of
+// converter/cost/table_*.cc. Each case follows as a comment, with the time that the fitted and the checked-in
+// rates give. A row with fewer cases than rates leaves some of them 0; a row without cases is not printed.
+// Times are the lowest of RUNS (200).
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "bench/device/op_cases.h"
+#include "bench/device/setup.h"
+#include "converter/cost/node_cost.h"
+#include "converter/cost/tables.h"
+#include "converter/ir/op_traits.h"
+#include "platforms/simd/simd_kernels.h"
+
+namespace {
+
+using namespace sinter;
+using bench::OpCase;
+using bench::PreparedCase;
+using convert::CallShape;
+using convert::Counts;
+
+constexpr int kTypes = 3;
+constexpr const char* kTypeNames[kTypes] = {"float32", "int8", "int16"};
+using Terms = std::array<double, 4>;  // step, product, output, input
+
+struct Sample {
+  std::string name;
+  Terms counts;
+  double time;
+};
+
+double lowest_time(PreparedCase& prepared, int runs) {
+  using Clock = std::chrono::steady_clock;
+  double lowest = INFINITY;
+  for (int i = 0; i < runs; ++i) {
+    const auto start = Clock::now();
+    if (const Status status = prepared.run(); !status.ok()) device::fail("the run failed", status);
+    lowest = std::min(lowest, std::chrono::duration<double, std::nano>(Clock::now() - start).count());
+  }
+  return lowest;
+}
+
+// Of the backend that is faster; infinite: none computes it.
+double fastest(const OpCase& c, int runs) {
+  double lowest = INFINITY;
+  for (Backend* backend : all_backends())
+    if (const auto prepared = c.prepare(*backend)) lowest = std::min(lowest, lowest_time(*prepared, runs));
+  return lowest;
+}
+
+const OpCase* case_named(Op op, const std::string& name) {
+  for (const OpCase& c : bench::op_cases())
+    if (c.op == op && c.name == name) return &c;
+  return nullptr;
+}
+
+double given(const Terms& rates, const Terms& counts) {
+  double sum = 0;
+  for (size_t i = 0; i < rates.size(); ++i) sum += rates[i] * counts[i];
+  return sum;
+}
+
+// Solves the normal equations of relative errors for the terms of `subset`; false: singular.
+bool solve(const std::vector<Sample>& samples, unsigned subset, Terms* rates) {
+  double a[4][5] = {};
+  for (const Sample& s : samples)
+    for (size_t i = 0; i < 4; ++i) {
+      for (size_t j = 0; j < 4; ++j) a[i][j] += s.counts[i] * s.counts[j] / (s.time * s.time);
+      a[i][4] += s.counts[i] / s.time;
+    }
+  for (size_t i = 0; i < 4; ++i)
+    if ((subset >> i & 1) == 0) {
+      for (size_t j = 0; j < 5; ++j) a[i][j] = 0;
+      for (auto& row : a) row[i] = 0;
+      a[i][i] = 1;
+    }
+  for (size_t i = 0; i < 4; ++i) {
+    size_t pivot = i;
+    for (size_t k = i; k < 4; ++k)
+      if (std::abs(a[k][i]) > std::abs(a[pivot][i])) pivot = k;
+    if (std::abs(a[pivot][i]) < 1e-12) return false;
+    std::swap(a[i], a[pivot]);
+    for (size_t k = 0; k < 4; ++k)
+      if (k != i)
+        for (size_t j = 5; j-- > i;) a[k][j] -= a[i][j] * a[k][i] / a[i][i];
+  }
+  for (size_t i = 0; i < 4; ++i) (*rates)[i] = a[i][4] / a[i][i];
+  return true;
+}
+
+// None of them negative; of as many terms as there are cases, at most.
+Terms fit(const std::vector<Sample>& samples) {
+  Terms best = {};
+  double least = INFINITY;
+  for (unsigned subset = 1; subset < 16; ++subset) {
+    Terms rates;
+    if (static_cast<size_t>(__builtin_popcount(subset)) > samples.size() || !solve(samples, subset, &rates) ||
+        *std::min_element(rates.begin(), rates.end()) < 0)
+      continue;
+    double error = 0;
+    for (const Sample& s : samples) error += std::pow(given(rates, s.counts) / s.time - 1, 2);
+    if (error < least - 1e-9) least = error, best = rates;
+  }
+  return best;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Cpu* cpu = std::find_if(std::begin(kCpus), std::end(kCpus),
+                                [&](Cpu c) { return argc > 1 && std::strcmp(argv[1], cpu_name(c)) == 0; });
+  if (cpu == std::end(kCpus)) {
+    std::fprintf(stderr, "usage: sinter_cost_rates avx512vnni|avx2 [RUNS]\n");
+    return 2;
+  }
+  const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : 200;
+  if (const char* cap = std::getenv("SINTER_CPU_CAP"); cap != nullptr) set_simd_cap(cap);
+  std::map<std::string, std::array<std::vector<Sample>, kTypes>> rows;
+  std::map<std::string, const convert::Rates*> checked_in;
+  // Quantize and Dequantize have one rate, which is not for a type.
+  const convert::Rates boundary = {convert::cost_table(*cpu).boundary, {}, {}};
+  for (const OpCase& c : bench::op_cases()) {
+    const convert::IntegerRow integers = convert::integer_row(c.op);
+    std::unique_ptr<PreparedCase> prepared;
+    for (Backend* backend : all_backends())
+      if (prepared == nullptr) prepared = c.prepare(*backend);
+    if (prepared == nullptr || prepared->call().in(0).dtype != DType::kFloat32) continue;
+    Counts counts = counts_of(*cpu, CallShape(prepared->call()));
+    if (convert::work_kind(c.op) == convert::WorkKind::kConversion)
+      counts.row = "boundary", counts.rates = &boundary, counts.inputs = 0;
+    checked_in[counts.row] = counts.rates;
+    const auto add = [&](int type, const OpCase* of) {
+      const double time = of == nullptr ? INFINITY : fastest(*of, runs);
+      if (std::isfinite(time))
+        rows[counts.row][static_cast<size_t>(type)].push_back(
+            {std::string(op_name(of->op)) + " " + of->name,
+             {1, type == 0 ? counts.float_products : counts.int8_products, counts.outputs, counts.inputs},
+             time});
+    };
+    add(0, &c);
+    const Op twin = integers.kind == convert::IntegerRow::kTable  ? Op::kLut
+                    : integers.kind == convert::IntegerRow::kNone ? Op{}
+                    : integers.kind == convert::IntegerRow::kSame ? c.op
+                                                                  : integers.row;
+    const OpCase* plain = twin == c.op ? nullptr : case_named(twin, c.name);
+    const OpCase* int8 = case_named(twin, c.name + " int8");
+    add(1, int8 != nullptr ? int8 : plain);
+    add(2, case_named(twin, c.name + " int16"));
+  }
+  for (const auto& [row, types] : rows) {
+    const convert::Rates& old = *checked_in[row];
+    const convert::Rate* olds[kTypes] = {&old.float32, &old.int8, &old.int16};
+    std::array<Terms, kTypes> fitted;
+    std::printf("    .%s = {", row.c_str());
+    for (size_t t = 0; t < kTypes; ++t) {
+      const bool measured = !types[t].empty();
+      fitted[t] =
+          measured ? fit(types[t]) : Terms{olds[t]->step, olds[t]->product, olds[t]->output, olds[t]->input};
+      std::printf("%s{%.0f, %.3g, %.3g, %.3g, %s}", t > 0 ? ", " : "", fitted[t][0], fitted[t][1],
+                  fitted[t][2], fitted[t][3], measured ? "kMeasured" : "kUnmeasured");
+    }
+    std::printf("},\n");
+    for (size_t t = 0; t < kTypes; ++t)
+      for (const Sample& s : types[t])
+        std::printf("    //   %-40s %-8s %10.0f ns; fitted %10.0f, checked in %10.0f\n", s.name.c_str(),
+                    kTypeNames[t], s.time, given(fitted[t], s.counts),
+                    given({olds[t]->step, olds[t]->product, olds[t]->output, olds[t]->input}, s.counts));
+  }
+  return 0;
+}
