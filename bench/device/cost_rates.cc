@@ -66,6 +66,8 @@ const OpCase* case_named(Op op, const std::string& name) {
   return nullptr;
 }
 
+Terms terms_of(const convert::Rate& rate) { return {rate.step, rate.product, rate.output, rate.input}; }
+
 double given(const Terms& rates, const Terms& counts) {
   double sum = 0;
   for (size_t i = 0; i < rates.size(); ++i) sum += rates[i] * counts[i];
@@ -162,21 +164,20 @@ int main(int argc, char** argv) {
   for (const auto& [row, types] : rows) {
     const convert::Rates& old = *checked_in[row];
     const convert::Rate* olds[kTypes] = {&old.float32, &old.int8, &old.int16};
-    std::array<Terms, kTypes> fitted;
-    std::printf("    .%s = {", row.c_str());
-    for (size_t t = 0; t < kTypes; ++t) {
+    std::array<Terms, kTypes> fitted = {};
+    const bool single = row == "boundary";
+    std::printf("    .%s = %s", row.c_str(), single ? "" : "{");
+    for (size_t t = 0; t < (single ? 1 : kTypes); ++t) {
       const bool measured = !types[t].empty();
-      fitted[t] =
-          measured ? fit(types[t]) : Terms{olds[t]->step, olds[t]->product, olds[t]->output, olds[t]->input};
+      fitted[t] = measured ? fit(types[t]) : terms_of(*olds[t]);
       std::printf("%s{%.0f, %.3g, %.3g, %.3g, %s}", t > 0 ? ", " : "", fitted[t][0], fitted[t][1],
                   fitted[t][2], fitted[t][3], measured ? "kMeasured" : "kUnmeasured");
     }
-    std::printf("},\n");
+    std::printf("%s,\n", single ? "" : "}");
     for (size_t t = 0; t < kTypes; ++t)
       for (const Sample& s : types[t])
         std::printf("    //   %-40s %-8s %10.0f ns; fitted %10.0f, checked in %10.0f\n", s.name.c_str(),
-                    kTypeNames[t], s.time, given(fitted[t], s.counts),
-                    given({olds[t]->step, olds[t]->product, olds[t]->output, olds[t]->input}, s.counts));
+                    kTypeNames[t], s.time, given(fitted[t], s.counts), given(terms_of(*olds[t]), s.counts));
   }
   return 0;
 }
