@@ -1,9 +1,9 @@
-// The fast kernels that this build of Sinter has, ready to hand to a session.
+// The backends of this build of Sinter, ready to pass to a session.
 //
 //   auto session = sinter::Session::create(model, memory, {.backends = sinter::all_backends()});
 //
-// Links all of them. An application that needs only some of them makes these itself
-// (platforms/simd/simd_kernels.h, platforms/xnnpack/xnnpack_backend.h), and leaves the others out of the
+// Links all of them. An application that needs only some of them creates these itself
+// (platforms/simd/simd_kernels.h, platforms/xnnpack/xnnpack_backend.h), which keeps the others out of the
 // program.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace sinter {
 
-// XNNPACK, where it was built, and the Highway kernels ("simd"). Any number of sessions may share them, on
-// any threads; they live as long as the program.
+// XNNPACK, if it was built, and the Highway kernels ("simd"). Any number of sessions may share them, on any
+// threads; they live as long as the program.
 std::span<Backend* const> all_backends();
 
 }  // namespace sinter

@@ -3,8 +3,8 @@
 //   auto bytes = sinter::Model::open_bytes(file);                  // memory that opening needs
 //   auto model = sinter::Model::open(file, memory, {.kernels = sinter::reference_kernels()});
 //
-// The file's bytes must stay where they are, unchanged, as long as the model and its sessions live: constants
-// are used in place. They must be aligned to kBufferAlignment (a mapped file is).
+// The file's bytes must stay at their address, unchanged, as long as the model and its sessions live:
+// constants are used in place. They must be aligned to kBufferAlignment (a mapped file is).
 #pragma once
 
 #include <cstddef>
@@ -20,22 +20,22 @@ struct ModelState;
 }
 
 struct OpenOptions {
-  // The kernels that check what the steps claim and that compute what no backend takes: reference_kernels(),
-  // or a table with just those that the application's models need.
+  // The kernels that verify the steps' types and shapes and compute the steps that no backend accepts:
+  // reference_kernels(), or a table with only the kernels that the application's models need.
   KernelTable kernels;
-  // Off: trust the storage. The structure is verified in any case. Has no effect where a public_key is given.
+  // False: trust the storage. The structure is always verified. Has no effect if a public_key is given.
   bool check_digests = true;
   // The file is in memory that cannot change (flash, ROM): its FlatBuffer is read in place instead of
   // copied.
   bool stable = false;
   // 32 bytes of an Ed25519 public key: a file that is not signed with this key is refused before anything but
-  // its header is read. Without a key every sound file opens, signed by anybody or not at all. Builds without
-  // SINTER_SIGNATURES refuse (kUnsupported) every file where a key is given, and signed files unless
-  // check_digests is off.
+  // its header is read. Without a key every valid file opens, whether signed or not. Builds without
+  // SINTER_SIGNATURES refuse (kUnsupported) every file if a key is given, and signed files unless
+  // check_digests is false.
   std::span<const uint8_t> public_key = {};
 };
 
-// A public input or output as the model's author named it.
+// A public input or output, with its name in the model.
 struct PortInfo {
   const char* name = "";
   DType dtype = DType::kNone;
@@ -44,13 +44,13 @@ struct PortInfo {
 
 class Model {
  public:
-  Model() = default;  // empty: nothing but valid() may be called
+  Model() = default;  // empty: only valid() may be called
 
   // Bytes of memory that open() needs for this file. Reads the header only.
   static Result<size_t> open_bytes(std::span<const std::byte> file, const OpenOptions& options = {});
   // Verifies the file completely. `memory` is aligned to kBufferAlignment; its first retained_bytes() bytes
-  // belong to the model as long as it or a session of it lives, the rest is free afterwards. Copies of a
-  // Model are handles to the same thing.
+  // belong to the model as long as it or a session of it lives, the rest is free after open(). Copies of a
+  // Model are handles to the same state.
   static Result<Model> open(std::span<const std::byte> file, std::span<std::byte> memory,
                             const OpenOptions& options);
 
@@ -72,17 +72,17 @@ class Model {
   const char* profile_name(uint32_t profile) const;
   const char* profile_target(uint32_t profile) const;
   int find_profile(const char* name) const;  // or -1
-  // The one that sessions run unless they name another: the first that is planned for this machine's
-  // architecture or for any, else the first.
+  // The profile that sessions run by default: the first that is planned for this machine's architecture or
+  // for any architecture, else the first.
   uint32_t default_profile() const;
   const char* producer() const;
 
-  // Programs are what entries consist of: each entry of a profile is one, with the bodies of its control
-  // flow. Messages, StepInfo and Fallback count them over all profiles.
+  // Each entry of a profile is a program, and so is each body of its control flow. Messages, StepInfo and
+  // Fallback number the programs of all profiles consecutively.
   uint32_t program_count() const;
   uint32_t entry_program(uint32_t entry, uint32_t profile) const;
   uint32_t entry_program() const { return entry_program(0, default_profile()); }
-  // For people: the op and name of a step (or "" where names are stripped). Without a program: of
+  // For information: the op and name of a step (or "" if names are stripped). Without a program: of
   // entry_program().
   uint32_t step_count(uint32_t program) const;
   uint32_t step_count() const { return step_count(entry_program()); }

@@ -6,12 +6,12 @@
 //   auto first = sinter::Session::create(model, memory_1, options);
 //   auto second = sinter::Session::create(model, memory_2, options);
 //
-// Each of these sessions then needs its arena, its control structures and what its steps keep for themselves
+// Each of these sessions then needs its arena, its control structures and the private memory of its steps
 // (Session::requirements). A session without PackedWeights packs into its own prepared memory.
 //
-// A session takes what agrees with its own steps: the same constants, packed by the same backend in the same
-// way. What it does not find, because it was created with other backends, another instruction set or another
-// program, it packs into its own memory, and requirements() states that. Results do not depend on it.
+// A session uses the packings that its steps need: the same constants, packed by the same backend in the same
+// way. It packs missing ones (because it was created with other backends, another instruction set or another
+// program) into its own memory, as requirements() states. Results do not depend on this.
 #pragma once
 
 #include "sinter/session.h"
@@ -22,19 +22,18 @@ namespace detail {
 struct PackedState;
 }
 
-// A handle; copies refer to the same bytes. After create() nothing is written, so that sessions on any
+// A handle; copies refer to the same bytes. After create() the bytes are read-only, so sessions on any
 // threads can be created and run at the same time.
 class PackedWeights {
  public:
-  PackedWeights() = default;  // empty: nothing but valid() may be called
+  PackedWeights() = default;  // empty: only valid() may be called
 
-  // Bytes of one block that create() needs with the same options on this machine, exactly.
-  // Of the options `bindings`, `devices`, `packed_weights`, `require_planned` and `on_fallback` have no
-  // effect.
+  // Exact bytes of the block that create() needs with the same options on this machine. The options
+  // `bindings`, `devices`, `packed_weights`, `require_planned` and `on_fallback` have no effect.
   static Result<size_t> requirements(const Model& model, const SessionOptions& options);
-  // Packs on options.threads. `memory` is aligned to kBufferAlignment; its required bytes belong to the
-  // result as long as a session that was created with it lives, and so does the model. kOutOfMemory with the
-  // bytes needed if it is too small.
+  // Packs on options.threads. `memory` is aligned to kBufferAlignment. Its required bytes and the model must
+  // live as long as a session that was created with the result. kOutOfMemory with the bytes needed if
+  // `memory` is too small.
   static Result<PackedWeights> create(const Model& model, std::span<std::byte> memory,
                                       const SessionOptions& options);
 

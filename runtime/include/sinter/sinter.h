@@ -1,5 +1,5 @@
-// Everything that an application needs to run models with the portable kernels. Platforms add backends in
-// headers of their own.
+// Everything that an application needs to run models with the portable kernels. Platforms declare their
+// backends in separate headers.
 #pragma once
 
 #include "runtime/kernels/reference.h"

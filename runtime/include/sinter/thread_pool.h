@@ -9,8 +9,8 @@
 
 namespace sinter {
 
-// Starts threads - 1 threads, since the caller works too; 0: one per processor. If threads cannot be started,
-// the pool has one. May be shared by sessions that do not run at the same time, and must outlive them.
+// Starts threads - 1 threads, because the caller works too; 0: one thread per processor. If no threads can be
+// started, the pool has one. Sessions that do not run at the same time may share it; it must outlive them.
 // Creating one allocates; using it does not.
 class PthreadPool final : public ThreadPool {
  public:
