@@ -28,7 +28,7 @@ struct ConversionOptions {
   LoweringOptions lowering;
   PassOptions passes;
   EmitOptions emit;
-  // A plan for each. The first one's times decide what quantization leaves in float.
+  // A plan for each. The first one's timings decide what quantization keeps in float.
   std::vector<Target> targets = {host_target()};
   bool strict = false;                // warnings refuse
   bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
@@ -39,7 +39,7 @@ struct ConversionOptions {
   std::optional<uint64_t> max_arena;  // bytes that the arena may have: plan/fit_arena.h
   // Of the target's platforms only these are planned for, besides the reference kernels; null: all.
   std::optional<std::vector<std::string>> plan_backends;
-  // What this program can run a model with while converting it, best first.
+  // The backends that this program can use during a conversion, best first.
   std::vector<Backend*> backends;
   // --quantize: "int8", "int8x16", or "int8w" or "int4w" (weights only, in blocks of `block`). `calibrate`
   // holds samples (see quantize/samples/samples.h), `samples` of which are used (-1: all); weights alone need

@@ -1,5 +1,5 @@
-// What is done with a file before it takes its name: it is read back as a device reads it, with the device's
-// verifier; a session is created on it where that takes little memory, and runs once where that takes little
+// Checks of a file before it gets its final name: it is read back as on a device, with the device's
+// verifier; a session is created if that takes little memory, and runs once if that takes little
 // time.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Values that elided steps give: no kernel runs for them and no observer is called, yet they are in memory
-// like any other from the moment at which the last of their parts was written.
+// Results of elided steps: no kernel runs for them and no observer is called, but they are in memory like any
+// other value as soon as the last of their parts is written.
 #pragma once
 
 #include <cstdint>

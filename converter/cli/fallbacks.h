@@ -1,4 +1,4 @@
-// Steps that another backend computes than expected, as the commands show them.
+// Fallback steps, as the commands show them.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -63,7 +63,7 @@ std::vector<Backend*> host_backends(const std::string& name);
 // Names, best first, with "reference".
 std::vector<std::string> host_backend_names();
 
-// A step that another backend computes than expected (sinter::Fallback), with its names.
+// A fallback step (sinter::Fallback), with its names.
 struct FallbackStep {
   uint32_t program = 0, step = 0;
   std::string op, name, expected, backend, reason;

@@ -1,5 +1,5 @@
-// What sinter inspect --memory shows: regions, every value's place and live range, and what is live in each
-// step.
+// The output of sinter inspect --memory: regions, every value's offset and live range, and the live values of
+// each step.
 #pragma once
 
 #include <nlohmann/json.hpp>

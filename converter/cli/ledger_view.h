@@ -11,7 +11,7 @@ namespace sinter::convert {
 // The entries that conversion left in the file, in order; none if they were stripped. Throws DataError where
 // they are damaged.
 nlohmann::json ledger_of(const Model& model);
-// What became of the ONNX node of this name, or the one that gave a value of this name, if it is not a step
+// The fate of the ONNX node of this name, or the one that gave a value of this name, if it is not a step
 // with all of its results: a chain of entries (diagnostics/node_fates.h) that ends with something that the
 // file has.
 nlohmann::json fates_of(const Model& model, const std::string& name);

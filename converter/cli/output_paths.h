@@ -1,4 +1,4 @@
-// Looks at the names of files that a command is to write, before it works.
+// Checks the names of the files that a command writes, before any work.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What this process has taken from the machine.
+// The resources that this process has used.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How far a long command is, on stderr: one line that changes on a terminal, a line every 20 seconds
-// elsewhere. A thread of its own writes it, so that time goes on where the work does not report.
+// The progress of a long command, on stderr: one line that changes on a terminal, a line every 20 seconds
+// elsewhere. A separate thread writes it, so that the time advances while the work does not report.
 #pragma once
 
 #include <chrono>

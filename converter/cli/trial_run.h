@@ -1,5 +1,5 @@
-// The first run of a converted file: on made-up inputs, to find NaN and infinity that the ONNX model does not
-// give.
+// The first run of a converted file: on synthetic inputs, to find NaN and infinity that the ONNX model does
+// not produce.
 //
 // The inputs are those of converter/quantize/samples/made_up_inputs.h: floating-point numbers between -1 and
 // 1, bytes from 0 to 255, other integers 0 or 1 (all 1, then all 0, where the model refuses these). What the
@@ -28,7 +28,7 @@ struct TrialRun {
 // Multiply-adds of one run, and what takes as long as these: steps that only the reference kernels compute
 // count kReferenceFactor times.
 double trial_work(const PlannedModel& plan);
-// A longer run is left out: it would slow the conversion noticeably.
+// A longer run is skipped: it would slow the conversion noticeably.
 inline constexpr double kMostTrialWork = 2e8;
 inline constexpr double kReferenceFactor = 16;
 

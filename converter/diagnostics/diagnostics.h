@@ -33,8 +33,8 @@ std::string to_line(const Diagnostic& d);
 // ...".
 std::string to_line(const std::vector<const Diagnostic*>& equal);
 
-// Keeps the order of filing; the same diagnostic twice is kept once. Of more than ten thousand the rest is
-// only counted: a small file can hold calls that expand to many faults.
+// Keeps the order in which diagnostics were added; equal diagnostics are kept once. Beyond ten thousand they
+// are only counted: a small file can hold calls that expand to many faults.
 class Diagnostics {
  public:
   void add(Diagnostic d);

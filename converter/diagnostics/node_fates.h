@@ -1,4 +1,4 @@
-// What became of each ONNX node: a step of its own, a constant, a part of another node's step, or nothing;
+// The fate of each ONNX node: its own step, a constant, a part of another node's step, or nothing;
 // and which nodes read each initializer, which go with them where they leave no value of their name.
 //
 // The import enters every node that it lowers, and every initializer. A rewriting does not report what it

@@ -182,7 +182,7 @@ class NodeLowering {
   bool refused_ = false;
 };
 
-// What to do about a type that has no place here ("string", "complex64"); may be empty.
+// The remedy for an unsupported type ("string", "complex64"); may be empty.
 std::string type_advice(std::string_view type);
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// What is known of an ONNX operator: one row, in the family file that lowers it
+// The facts about an ONNX operator: one row, in the family file that lowers it
 // (converter/import/lower/*.cc).
 //
 //   {"ReduceSum", 1, lower_reduce<ReduceFn::kSum>, "N i", kTakesBounded | kGrows},
@@ -44,7 +44,7 @@ using LowerFunction = bool (*)(NodeLowering&);
 
 struct OnnxOperator {
   std::string_view op_type;
-  // The operator-set version with which it came; 1 for those of the first set, of other domains, and for
+  // The operator-set version that introduced it; 1 for those of the first set, of other domains, and for
   // operators that files used before they were standard.
   int since;
   LowerFunction lower;

@@ -24,7 +24,7 @@ struct MappedFile {
   std::span<const std::byte> bytes;
 };
 
-// To how many nodes a model's functions may expand, at the most.
+// The maximum number of nodes that a model's functions may expand to.
 inline constexpr size_t kMostInlined = 500'000;
 
 // The whole front end: read, inline functions, check, sort. Everything wrong is filed; nothing is returned

@@ -85,7 +85,8 @@ struct Node {
   }
 };
 
-// How far a graph has come. Each stage may hold what the stages before it may not; no graph goes back.
+// The stage of a graph. Each stage allows properties that earlier stages do not; no graph returns to an
+// earlier stage.
 enum class Stage : uint8_t {
   kLowered,    // from ONNX: operations of the device, dimensions in ONNX's order
   kRewritten,  // by passes and by quantization: layouts, integers, types that the user requested
@@ -96,7 +97,7 @@ const char* stage_name(Stage stage);  // "lowered", "rewritten", "planned"
 struct Graph {
   std::string name;
   Stage stage = Stage::kLowered;  // a body's is that of the graph around it
-  // What was decided about types so far; bodies share it with the graph around them. Never null.
+  // The decisions about types so far; bodies share the ledger with the enclosing graph. Never null.
   std::shared_ptr<TypeLedger> ledger = std::make_shared<TypeLedger>();
   std::vector<Value> values;
   std::vector<Node> nodes;
@@ -114,8 +115,8 @@ struct Graph {
   bool is_output(ValueId id) const;
 };
 
-// Who makes and who reads each value; valid until the graph changes. Graph outputs and lengths of bounded
-// dimensions count as readers (-1).
+// The producer and the readers of each value; valid until the graph changes. Graph outputs and lengths of
+// bounded dimensions count as readers (-1).
 struct Uses {
   explicit Uses(const Graph& graph);
   std::vector<int> producer;  // node index, or -1

@@ -1,5 +1,5 @@
-// What integers a value can hold: proven from constants, from where it was cast from, and from what is
-// computed of such.
+// The range of integers that a value can hold: proven from constants, from the source type of a cast, and
+// through operations on these.
 #pragma once
 
 #include <optional>

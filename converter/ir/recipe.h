@@ -1,4 +1,4 @@
-// Recipe: how a constant comes from smaller ones. A float32 weight that was folded from a bfloat16
+// Recipe: how a constant is computed from smaller ones. A float32 weight that was folded from a bfloat16
 // initializer, or from 4-bit integers with scales, is written as these, with the operations that widen it
 // (rule store.narrow).
 #pragma once

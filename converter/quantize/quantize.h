@@ -48,8 +48,8 @@ struct QuantizeOptions {
   // SQNR that every output must have, in dB, on samples that the ranges were not chosen by;
   // operations are left in float until it does.
   std::optional<double> min_sqnr;
-  // How much of the accuracy that the float graph has may be lost, as a fraction, by what `accuracy`
-  // measures.
+  // The fraction of the float graph's accuracy that may be lost, as `accuracy` measures
+  // it.
   std::optional<double> max_drop;
   std::function<double(const Graph& graph)> accuracy;
   // Measures on data of its own; it is what min_sqnr is judged by, then.
@@ -57,7 +57,7 @@ struct QuantizeOptions {
   PhaseProgress progress;
 };
 
-// What a technique did to the worst output.
+// The effect of a technique on the worst output.
 struct TechniqueGain {
   std::string name, what;
   double before_db = 0, after_db = 0;
@@ -81,7 +81,7 @@ struct LowOutput {
   std::string cause;    // in words
 };
 
-// What other settings give, measured on the same samples.
+// The results of other settings, measured on the same samples.
 struct Suggestion {
   std::string flags, what;             // of sinter convert; what they do
   double before_db = 0, after_db = 0;  // of the worst output

@@ -10,7 +10,7 @@
 namespace sinter::convert {
 
 nlohmann::json to_json(const ConversionReport& report, const Diagnostics& diagnostics);
-// What only --report shows: layers, steps and memory.
+// The parts that only --report shows: layers, steps and memory.
 nlohmann::json details_json(const ConversionReport& report);
 std::string to_text(const ConversionReport& report);
 

@@ -1,4 +1,4 @@
-// The report of a quantization: for scripts, and in a dozen lines for people.
+// The report of a quantization: as JSON, and as text of a dozen lines.
 #pragma once
 
 #include <nlohmann/json.hpp>

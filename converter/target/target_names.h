@@ -1,4 +1,4 @@
-// Targets as people write them: NAME[+FEATURE...], such as x86_64+avx2 or aarch64+dotprod.
+// Targets as written on the command line: NAME[+FEATURE...], such as x86_64+avx2 or aarch64+dotprod.
 #pragma once
 
 #include <optional>

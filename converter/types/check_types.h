@@ -1,4 +1,4 @@
-// What must hold of types once a graph is finished, checked in every conversion.
+// The type invariants of a finished graph, checked in every conversion.
 #pragma once
 
 #include <string>

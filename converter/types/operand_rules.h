@@ -1,5 +1,5 @@
-// What element types an ONNX operator's operands may have, operand by operand (rule input.table). The rows of
-// the operators (converter/import/onnx_operator.h) hold the words.
+// The element types that an ONNX operator's operands may have, operand by operand (rule input.table). The
+// rows of the operators (converter/import/onnx_operator.h) hold the words.
 //
 // One short word per operand:
 //   N F B I   leads a group: the operands of one node that lead meet in one type. N takes numbers (and bool

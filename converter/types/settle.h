@@ -16,7 +16,7 @@
 
 namespace sinter::convert {
 
-// What is known of an operand.
+// The facts about an operand.
 struct OperandFact {
   std::string name;             // "operand 0 ('x')", for messages
   DType dtype = DType::kNone;   // kNone: absent or unknown
@@ -28,7 +28,7 @@ struct OperandFact {
       false;  // enters sums of many products, where float32 rounding of the operand is lost in the sum's own
 };
 
-// What becomes of the node's result.
+// The use of the node's result.
 struct ResultFact {
   DType declared = DType::kNone;  // set: it is an output of the model of this type
   bool fractions = false;         // it is declared or read as a floating-point number

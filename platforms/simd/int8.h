@@ -1,4 +1,4 @@
-// What the int8 kernels share outside the instruction-set specific parts.
+// Common parts of the int8 kernels that do not depend on the instruction set.
 #pragma once
 
 #include "platforms/simd/reduce_plan.h"

@@ -1,4 +1,5 @@
-// Kernels written once with Highway: x86 from SSE2 to AVX-512 and NEON, chosen when they run.
+// Kernels written once with Highway for x86 (SSE2 to AVX-512) and NEON; the instruction set is chosen at run
+// time.
 //
 // A table with entries where these are faster than the reference kernels. They compute in float32: within a
 // few units in the last place of the exact result for one-input functions (see math-inl.h), 1e-6 of the
@@ -14,22 +15,22 @@ namespace sinter {
 
 // The kernels of the machine that this is built for.
 KernelTable simd_kernels();
-// Whether the operation's kernel gives what this page promises on the architecture. NEON of 32-bit ARM
-// divides and takes roots by approximation: not to the last bit, and wrongly for extreme operands. It also
-// flushes subnormal numbers to zero, where Quantize, Dequantize and Compare guarantee the reference's bits.
+// Whether the operation's kernel has the stated accuracy on the architecture. NEON of 32-bit ARM approximates
+// divisions and roots: not to the last bit, and wrongly for extreme operands. It also flushes subnormal
+// numbers to zero, where Quantize, Dequantize and Compare guarantee the reference's bits.
 constexpr bool is_exact_simd(Op op, Architecture architecture) {
   return architecture != Architecture::kArmv7 ||
          (op != Op::kDiv && op != Op::kSqrt && op != Op::kRsqrt && op != Op::kQuantize &&
           op != Op::kDequantize && op != Op::kCompare);
 }
 
-// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", or null for all that
-// there are. Returns false, and changes nothing, if this machine or build has none of that name. Before
-// sessions are created.
+// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", or null for all.
+// Returns false, and changes nothing, if this machine or build does not have it. Call it before sessions are
+// created.
 bool set_simd_cap(const char* name);
 // The best one in use.
 const char* simd_target();
-// A number for it: weights that were packed for another one are of no use.
+// Its number: weights packed for another instruction set cannot be used.
 int64_t simd_instruction_set();
 
 }  // namespace sinter

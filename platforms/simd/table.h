@@ -1,4 +1,4 @@
-// What the simd kernels share outside the instruction-set specific parts.
+// Common parts of the simd kernels that do not depend on the instruction set.
 #pragma once
 
 #include <algorithm>

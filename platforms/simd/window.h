@@ -51,7 +51,7 @@ WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
   return w;
 }
 
-// What AvgPool divides a window's sum by.
+// The divisor of a window's sum in AvgPool.
 template <class T>
 int64_t pool_divisor(const Geometry& g, const WindowOf<T>& w, bool with_padding) {
   if (!with_padding) return w.taps();

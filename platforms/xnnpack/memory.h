@@ -1,6 +1,6 @@
-// XNNPACK's allocator is one per process and given once. Ours serves the creation in progress: from a
-// session's prepared memory, or, in a dry run, by adding up the requests. Outside of a creation it has no
-// memory, so that a run cannot allocate; allocations are never freed one by one.
+// XNNPACK has one allocator per process, which is set once. Ours serves the creation in progress: from a
+// session's prepared memory, or, in a dry run, by adding up the requests. Outside a creation it has no
+// memory, so a run cannot allocate; allocations are never freed one by one.
 //
 // Packed weights go through the library's weights cache, which is ours too: they are measured, packed into
 // given memory, or found there by an operator that is prepared.

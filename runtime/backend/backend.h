@@ -1,5 +1,5 @@
-// Backend: what a platform gives to a session. Kernel tables (reference, simd), libraries (XNNPACK) and
-// devices with memory of their own (a GPU) have this one interface.
+// Backend: the interface between a platform and a session. Kernel tables (reference, simd), libraries
+// (XNNPACK) and devices with device memory (a GPU) implement it.
 //
 // Creating a session asks each step's planned backend, in order:
 //   measure(call)  -> accept with exact bytes, or refuse with a reason (kUnsupported: the next backend is
@@ -15,7 +15,7 @@
 
 namespace sinter {
 
-// What run() reads of its call.
+// The parts of its call that run() reads.
 enum class CallUse : uint8_t {
   kLaidOut,  // everything, laid out anew for every run (some tens of nanoseconds): takes least memory
   kKept,     // everything, kept as it is: about 150 bytes an operand
@@ -36,7 +36,7 @@ struct Packing {
 struct StepNeeds {
   size_t prepared = 0;   // handles, tables: lives as long as the session; kBufferAlignment-aligned
   size_t workspace = 0;  // scratch during run, shared between steps; in the memory of the step's operands
-  // Bit i: run() does not read input i, a constant, because prepare() takes what it needs of it. What the
+  // Bit i: run() does not read input i, a constant, because prepare() takes what it needs from it. What the
   // session has made for this step only (a widened weight) need not stay then, and the operand has no data in
   // a run. Steps in a backend's own memory take all their constants so.
   uint32_t packed = 0;
@@ -65,7 +65,7 @@ struct PreparedStep {
   void* state = nullptr;
 };
 
-// Device memory of a backend: its addresses mean nothing to the host. Can be used as long as
+// Device memory of a backend: the host cannot use its addresses. Can be used as long as
 // the backend exists, open or not.
 //
 // allocate and free are called before the first and after the last of all others, never in a run. The others
@@ -73,7 +73,7 @@ struct PreparedStep {
 // memory that they read or write belongs to the device until finish().
 class DeviceMemory {
  public:
-  // One block. kOutOfMemory if there is not that much.
+  // One block. kOutOfMemory if less memory is left.
   virtual Status allocate(size_t bytes, size_t alignment, std::byte** block) = 0;
   virtual void free(std::byte* block) = 0;
   virtual Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) = 0;
@@ -85,8 +85,8 @@ class DeviceMemory {
   ~DeviceMemory() = default;
 };
 
-// Backends with memory of their own. A step is theirs if all its placed operands and its workspace are in
-// that memory (TensorView::memory), or if it is a transfer: a Copy between dense host memory and that memory.
+// Backends with device memory. A step is theirs if all its placed operands and its workspace are in that
+// memory (TensorView::memory), or if it is a transfer: a Copy between dense host memory and that memory.
 // PreparedStep::run starts the work and may return before it is done; what is started is done in order. The
 // session waits, by finish(), before anything else uses host memory that a transfer reads or writes, and
 // before a run returns.
@@ -94,9 +94,9 @@ class Backend {
  public:
   // As profiles and `--backend` write it: "reference", "simd", "xnnpack".
   virtual const char* name() const = 0;
-  // Called before anything else but memory(), once per session, and whenever weights are packed apart from
-  // one; `prepared` measures or gives host memory for what the backend needs for itself, `device_prepared`
-  // memory of its own, if it has that. Undone by close(). pack() works where both only measure.
+  // Called first (except for memory()), once per session, and whenever weights are packed without a session;
+  // `prepared` measures or gives the backend's private host memory, `device_prepared` its private device
+  // memory, if it has any. Undone by close(). pack() works where both only measure.
   virtual Status open(BumpArena& prepared, BumpArena& device_prepared) = 0;
   virtual void close() = 0;
   // `call` has final dtypes, dims, strides and, for constant operands, data, unless the session has still to
@@ -115,10 +115,10 @@ class Backend {
   // Frees what prepare made outside prepared memory, if anything.
   virtual void release(PreparedStep& step) = 0;
 
-  // Null: computes in host memory.
+  // Null: the backend computes in host memory.
   virtual DeviceMemory* memory() { return nullptr; }
-  // Waits until all that was started is done. Gives, and forgets, the first error that was found since the
-  // last call; steps behind a failed one may be left out or compute anything within their operands.
+  // Waits until all started work is done. Returns and clears the first error since the last call; steps after
+  // a failed one may be skipped or compute anything within their operands.
   virtual Status finish() { return ok_status(); }
   // While a session is created: the steps prepared since the last call, or the first, are started by every
   // run one right behind the other, in this order and with nothing between that the device or the host has to
@@ -131,7 +131,7 @@ class Backend {
   ~Backend() = default;
 };
 
-// A backend made of a kernel table: needs nothing but workspace. `call` is passed to the kernel as it is.
+// A backend made from a kernel table: needs only workspace. `call` is passed to the kernel unchanged.
 class KernelBackend final : public Backend {
  public:
   constexpr KernelBackend(const char* name, KernelTable kernels) : name_(name), kernels_(kernels) {}

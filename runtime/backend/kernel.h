@@ -1,8 +1,8 @@
-// The kernel interface: how a step is described to whoever computes it.
+// The kernel interface: how a step is described to the code that computes it.
 //
 // A kernel's life: infer (converter and verifier) -> workspace -> run, any number of times. Kernels never
-// allocate. validate(call) below is "infer again and compare", so that what a file claims is what the op
-// gives.
+// allocate. validate(call) below is "infer again and compare", so that a file's types and shapes are those of
+// the op.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct OpCall {
   }
 };
 
-// What a run may use besides its operands. The workspace is aligned to kBufferAlignment.
+// What a run may use in addition to its operands. The workspace is aligned to kBufferAlignment.
 struct RunContext {
   std::span<std::byte> workspace;
   ThreadPool* threads = nullptr;
@@ -61,8 +61,8 @@ struct Kernel {
   // Computes. Operands are verified; kUnsupported for dtypes that the kernel does not compute in (narrow
   // floats).
   Status (*run)(const OpCall& call, RunContext& context) = nullptr;
-  // Whether this kernel computes this call (dtypes, layouts, attributes); null: whatever infer accepts in
-  // float32, float64 and the integer types. Kernels of other tables than the reference have accept and leave
+  // Whether this kernel computes this call (dtypes, layouts, attributes); null: everything that infer accepts
+  // in float32, float64 and the integer types. Kernels outside the reference table have accept and leave
   // infer null.
   Status (*accept)(const OpCall& call) = nullptr;
   // For kernels that go through their output in order: the minimum number of bytes by which input 0 must
@@ -71,7 +71,7 @@ struct Kernel {
   Status (*lead)(const OpCall& call, size_t* bytes) = nullptr;
 };
 
-// Marks an output that the caller of infer does not want.
+// Marks an output that the caller of infer does not need.
 inline constexpr uint8_t kUnwantedRank = 255;
 inline bool wanted(const OpCall& call, size_t i) {
   return i < call.outputs.size() && call.outputs[i].rank != kUnwantedRank;

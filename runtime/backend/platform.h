@@ -26,7 +26,7 @@ struct Platform {
   std::span<const KernelTime> times = {};
   // Whether some of its kernels compute in float16 on processors of this kind that do; null: none.
   bool (*computes_float16)(const Target& target) = nullptr;
-  // Its steps work in device memory of its own.
+  // Its steps compute in its device memory.
   bool own_memory = false;
 };
 

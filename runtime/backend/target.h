@@ -1,7 +1,7 @@
 // A machine that a model is planned for, as a value. Platforms accept calls and bound their needs for a
 // target without running on it.
 //
-// A plan holds on every machine of the architecture. Features describe the processor whose times decide
+// A plan holds on every machine of the architecture. Features describe the processor whose timings decide
 // between kernels, and between float and integers; no plan relies on them.
 #pragma once
 
@@ -24,10 +24,10 @@ struct Feature {
   };
 };
 
-// Threads that workspaces are planned for where nothing else is asked for.
+// The number of threads that workspaces are planned for by default.
 inline constexpr int kPlannedCores = 8;
 
-// What this code is compiled for.
+// The architecture that this code is compiled for.
 inline constexpr Architecture kHostArchitecture =
 #if defined(__x86_64__)
     Architecture::kX86_64;

@@ -1,4 +1,4 @@
-// What any kernel table can check about a call before it runs.
+// Checks of a call that are the same for every kernel table.
 #pragma once
 
 #include "runtime/backend/kernel.h"

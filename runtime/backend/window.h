@@ -1,5 +1,5 @@
 // The window of a convolution, a transposed convolution or a pool, decoded from its attributes and the dims
-// of its weights. Kernels, platforms and converter derive from it what they need.
+// of its weights. Kernels, platforms and converter use this decoded form.
 #pragma once
 
 #include "runtime/backend/kernel.h"

@@ -10,8 +10,8 @@
 
 namespace sinter {
 
-// In measuring mode (no memory) only the sizes are added up, so that one code path both states and takes what
-// it needs.
+// In measuring mode (no memory) only the sizes are added up, so that one code path both states and takes the
+// memory.
 class BumpArena {
  public:
   BumpArena() = default;  // measures

@@ -1,4 +1,4 @@
-// Op, its row's facts, and one attribute struct per op, all made from schemas/ops.def.
+// Op, the facts of its row, and one attribute struct per op, all generated from schemas/ops.def.
 //
 //   const ConvAttrs& a = call.attrs<ConvAttrs>();   a.strides[0], a.group, a.act_min
 //
@@ -56,8 +56,8 @@ struct AttrList {
 using IntList = AttrList<int64_t>;
 using FloatList = AttrList<double>;
 
-// Text or bytes of an attribute, in the memory of whoever gives them: a file's attributes point into the
-// model's FlatBuffer. Text is not terminated, and holds no zero byte; encoding: UTF-8, not verified.
+// Text or bytes of an attribute, in the memory of their owner: a file's attributes point into the model's
+// FlatBuffer. Text is not terminated, and holds no zero byte; encoding: UTF-8, not verified.
 template <class T>
 struct AttrView {
   const T* data = nullptr;

@@ -1,4 +1,4 @@
-// ThreadPool: how a kernel spreads work; the application hands one in, or none.
+// ThreadPool: distributes a kernel's work; the application provides one, or none.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ class ThreadPool {
   // are done.
   virtual void parallel_for(Task task, void* context, int64_t count, int64_t grain) = 0;
   virtual int thread_count() const = 0;
-  // The pthreadpool_t beneath, for libraries that take one; null if there is none.
+  // The underlying pthreadpool_t, for libraries that take one; null if there is none.
   virtual void* native() { return nullptr; }
 
  protected:
@@ -38,7 +38,7 @@ void parallel_for(ThreadPool* pool, int64_t count, int64_t grain, F&& f) {
                      &f, count, grain);
 }
 
-// Shares 0 .. count - 1 among `slots`, each of which has workspace of its own: f(slot, begin, end), once for
+// Divides 0 .. count - 1 among `slots`, each of which has its own workspace: f(slot, begin, end), once for
 // each slot, with parts of nearly equal size in order.
 template <class F>
 void parallel_slots(ThreadPool* pool, int64_t slots, int64_t count, F&& f) {

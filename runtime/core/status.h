@@ -1,4 +1,4 @@
-// Status: what went wrong, as a small value that can be copied anywhere and costs no memory.
+// Status: an error or success as a small value that can be copied anywhere and needs no memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class Code : uint8_t {
   kInternal,         // a bug
 };
 
-// What `Status::index` counts.
+// The meaning of `Status::index`.
 enum class Where : uint8_t {
   kNone,
   kStep,

@@ -1,4 +1,4 @@
-// What kernels with index operands share: reading an index of either width and checking it where it is used.
+// For kernels with index operands: reads an index of either width and checks it where it is used.
 #pragma once
 
 #include "runtime/kernels/support.h"

@@ -1,5 +1,5 @@
-// What Conv, FullyConnected, MatMul and their kin share: element types, the fused clamp, checks. The loops
-// are in product.h.
+// Common parts of Conv, FullyConnected, MatMul and similar ops: element types, the fused clamp, checks. The
+// loops are in product.h.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace sinter::linear {
 
-// Floats sum in double; integers wrap, which only unsigned arithmetic does by definition.
+// Floats sum in double; integers wrap, which is defined for unsigned arithmetic only.
 template <class T>
 using Accumulator = std::conditional_t<kIsFloatElement<T>, double,
                                        std::make_unsigned_t<std::conditional_t<kIsFloatElement<T>, int, T>>>;

@@ -1,4 +1,4 @@
-// What Lstm, Gru and Rnn share: shapes, activation functions, and the walk over directions, samples and
+// Common parts of Lstm, Gru and Rnn: shapes, activation functions, and the walk over directions, samples and
 // steps.
 //
 // One sample in one direction is a unit of work of one thread. State and gates are kept in double over the

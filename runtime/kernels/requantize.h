@@ -1,5 +1,5 @@
-// How the integer kernels come back to int8: y = clamp(rne(value) + y_zero, q_min, q_max), and to int16,
-// which has no zero points. docs/numerics.md.
+// The conversion of the integer kernels' sums to int8: y = clamp(rne(value) + y_zero, q_min, q_max), and to
+// int16, which has no zero points. docs/numerics.md.
 #pragma once
 
 #include "runtime/core/integer_limits.h"

@@ -1,5 +1,5 @@
-// What the reference kernels share: element access, dtype dispatch, loops over strided operands, and the
-// checks that inference is made of. Header-only; needs no memory.
+// Common parts of the reference kernels: element access, dtype dispatch, loops over strided operands, and the
+// checks used by inference. Header-only; needs no memory.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What an opened model is made of, for the runtime's own parts and for tools that inspect files.
+// The state of an opened model, for the runtime's own parts and for tools that inspect files.
 #pragma once
 
 #include <span>
@@ -67,7 +67,7 @@ inline TensorView value_view(const fb::Value& value) {
   return view;
 }
 
-// As the model's author has them.
+// As in the ONNX model.
 inline std::span<const int64_t> port_dims(const fb::Port& port, const fb::Value& value) {
   return port.dims() != nullptr ? items(port.dims()) : items(value.dims());
 }

@@ -1,4 +1,4 @@
-// The proof that no two values are in one place at one time.
+// The proof that no two values use the same memory at the same time.
 //
 // Every planned thing is a box: a byte range, a range of steps, and a block (values that aliases connect
 // share one). A sweep over the steps keeps, in a segment tree over the byte ranges' ends, which block

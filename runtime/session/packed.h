@@ -1,4 +1,4 @@
-// Packed constants of a model: their identity, and the block that PackedWeights is.
+// Packed constants of a model: their identity, and the memory block of PackedWeights.
 #pragma once
 
 #include "runtime/backend/backend.h"
@@ -27,7 +27,7 @@ struct PackedEntry {
   const std::byte* data = nullptr;
 };
 
-// What a PackedWeights is made of: this, the entries, the bytes.
+// The state of PackedWeights: this struct, then the entries, then the bytes.
 struct PackedState {
   const ModelState* model = nullptr;
   std::span<const PackedEntry> entries;  // by hash

@@ -1,5 +1,5 @@
-// What a session is made of. Everything is in the caller's memory: control structures, then the planned
-// regions, then prepared memory.
+// The state of a session. Everything is in the caller's memory: control structures, then the planned regions,
+// then prepared memory.
 //
 // Control structures are small: a step holds what is not decided before creation (functions, addresses) and
 // refers to the model's FlatBuffer for the rest. A kernel gets the operands and attributes of its step as an
@@ -13,7 +13,7 @@ namespace sinter::detail {
 
 inline constexpr size_t kMaxBackends = 16;  // of a profile, and given by the application
 inline constexpr size_t kMaxBindings = 64;
-// Creation has come to another size than requirements() had.
+// Creation has computed a size that differs from that of requirements().
 inline constexpr Status kDisagree = error(Code::kInternal, "measuring and creating disagree");
 
 // An operand: the address of its data, and the position of its dims and strides in the model's FlatBuffer
@@ -30,7 +30,7 @@ struct Operand {
 // Attributes of at most this many bytes stay decoded; larger ones have lists, and are decoded for every run.
 inline constexpr size_t kKeptAttrBytes = 64;
 
-// What a kernel gets, where it is kept (CallUse::kKept).
+// The call that a kernel gets, if it is kept (CallUse::kKept).
 struct KeptCall {
   OpCall call;
   RunContext context;
@@ -64,7 +64,7 @@ struct RunStep {
   static constexpr uint32_t kNoStep = UINT32_MAX;  // run() waits for a device, or has it update states
 };
 
-// A part of the caller's threads, for steps that have workspace for no more. Libraries that take a
+// A part of the caller's threads, for steps whose workspace suffices for no more. Libraries that take a
 // pthreadpool_t would use all of its threads, and so get none.
 class PartOfPool final : public ThreadPool {
  public:
@@ -156,7 +156,7 @@ const std::byte* flatbuffer_start(const Model& model);
 Status run_steps(SessionState& session, const StepList& list);
 // Waits for every device; the first error of them.
 Status finish_devices(SessionState& session);
-// Starts bringing states on devices to their initial values.
+// Starts setting states on devices to their initial values.
 void reset_devices(SessionState& session);
 // RunStep::run of steps that the plan has none for; the state is a DeviceState.
 Status run_wait(void* state, const OpCall& call, RunContext& context);

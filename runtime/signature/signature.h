@@ -1,4 +1,4 @@
-// What a signed file needs of cryptography: BLAKE2b-256 and the check of an Ed25519 signature. Built from
+// The cryptography of signed files: BLAKE2b-256 and the check of an Ed25519 signature. Built from
 // sodium.cc (libsodium, CMake option SINTER_SIGNATURES) or from none.cc, which has neither and returns an
 // error. Nothing here takes heap memory.
 #pragma once

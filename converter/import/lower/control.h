@@ -1,4 +1,4 @@
-// What If, Loop and Scan share: nodes that own bodies, and a loop whose body is planned once for all
+// Common parts of If, Loop and Scan: nodes that own bodies, and a loop whose body is planned once for all
 // iterations.
 #pragma once
 

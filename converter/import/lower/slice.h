@@ -1,4 +1,4 @@
-// What Slice shares with its form whose start is known only while running.
+// Common parts of Slice and its form whose start is computed at run time.
 #pragma once
 
 #include "converter/import/lowering.h"

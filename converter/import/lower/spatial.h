@@ -1,4 +1,4 @@
-// What convolutions and pools share: spatial attributes with ONNX's defaults, auto_pad resolved.
+// Common parts of convolutions and pools: spatial attributes with ONNX's defaults, auto_pad resolved.
 #pragma once
 
 #include <vector>

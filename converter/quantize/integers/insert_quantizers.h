@@ -11,7 +11,7 @@
 
 namespace sinter::convert {
 
-// Why an operation stays float.
+// Why an operation is kept in float.
 enum class Reason {
   kNone,      // it does not
   kNoKernel,  // nothing computes it on integers
@@ -26,7 +26,7 @@ struct LeftFloat {
   Reason reason = Reason::kNone;
   std::string detail;
 };
-// Operations that must stay float, by their first output.
+// Operations that must be kept in float, by their first output.
 struct LeftMap : std::map<ValueId, LeftFloat> {
   bool force_int8 = false;     // nothing else stays float for being slower on integers
   bool require_int8 = false;   // nor for having integers on one side only
@@ -35,7 +35,7 @@ struct LeftMap : std::map<ValueId, LeftFloat> {
   bool asks_for_integers() const { return force_int8 || require_int8; }
 };
 
-// What became of an operation that takes or gives float32.
+// The fate of an operation that takes or gives float32.
 struct LayerFate {
   std::string name, op;
   ValueId output = kAbsent;

@@ -1,4 +1,4 @@
-// Operations that int8 does not suit whatever the ranges are.
+// Operations that int8 does not suit, whatever the ranges are.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What is kept of a tensor's values while samples stream by: exact extremes and sums (per channel too), and a
+// Statistics of a tensor's values over a stream of samples: exact extremes and sums (per channel too), and a
 // histogram of a fixed size.
 //
 // The bins are spaced as floating-point numbers are: 64 for every power of two, the same for every tensor.

@@ -1,4 +1,4 @@
-// Runs a float graph on samples and hands out what its values are on the way.
+// Runs a float graph on samples and passes its intermediate values to observers.
 //
 // The graph is planned and run as a device would run it, so that what is observed is what will run. Values
 // are read in place, right after the step that makes them (or the last of the steps, where a value that costs

@@ -1,4 +1,4 @@
-// What an integer tensor means: the number (q - zero_point) * scale.
+// The meaning of an integer tensor: the number (q - zero_point) * scale.
 #pragma once
 
 #include <optional>

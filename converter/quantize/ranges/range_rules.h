@@ -1,4 +1,4 @@
-// How the range of a value is made from what was seen of it, and the rules that are tried.
+// How the range of a value is derived from its observations, and the rules that are tried.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace sinter::convert {
 
-// A rule, and what its ranges are widened by for what was not seen.
+// A rule, and the margin of its ranges for values that were not observed.
 struct RangeRule {
   CalibratorOptions calibrator;
   DType type = DType::kInt8;

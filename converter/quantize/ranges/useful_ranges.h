@@ -1,5 +1,5 @@
-// Ranges cut by what follows: where only functions read a value, and these are flat (sigmoid, SiLU, clamps),
-// the numbers there need no integers of their own.
+// Ranges clipped by their readers: where only functions read a value, and these are flat (sigmoid, SiLU,
+// clamps), the numbers there need no integers of their own.
 #pragma once
 
 #include "converter/quantize/ranges/observe.h"
@@ -12,7 +12,7 @@ enum class Cut {
   kNoise,  // where the results are expected to have the smallest noise
 };
 
-// As if the values had been cut to what is of use. Through what only moves elements, too.
+// As if the values had been clipped to the useful range. Also through operations that only move elements.
 void cut_to_useful(const Graph& graph, Cut cut, Observations* seen);
 
 }  // namespace sinter::convert

@@ -1,4 +1,4 @@
-// Made-up inputs: the same numbers every time, of a kind that most models can take.
+// Synthetic inputs: the same numbers every time, of a kind that most models accept.
 //
 // Floating-point numbers are spread evenly over a range. Bytes (uint8) are anything from 0 to 255, as pixels
 // are. Other integers and bool are 0 or 1: an index of every axis with two entries, a length, or a mask.

@@ -1,5 +1,5 @@
-// Which of the given samples choose (ranges, rewritings, what stays float) and which judge the result: the
-// reported SQNR is that of samples by which nothing was chosen.
+// Which of the given samples choose (ranges, rewritings, operations kept in float) and which judge the
+// result: the reported SQNR is that of samples by which nothing was chosen.
 //
 // One sample in five judges, 128 at most. Judges come in runs: neighbours are often frames of one film or
 // parts of one picture, and a judge between two of these has as good as been seen. Of a known number there

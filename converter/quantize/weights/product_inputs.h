@@ -1,5 +1,5 @@
-// What the inputs of products are like: for each weight of an output channel the numbers that it is
-// multiplied with, and how these vary together.
+// Statistics of the inputs of products: for each weight of an output channel the numbers that it is
+// multiplied by, and their covariances.
 #pragma once
 
 #include <algorithm>

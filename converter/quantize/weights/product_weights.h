@@ -1,4 +1,4 @@
-// What products with constant weights have in common: which output and which input channel a weight joins.
+// Common parts of products with constant weights: the output and the input channel that a weight joins.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// What was worked out of constants, for as long as these live: trials round the same weights again and again.
+// A cache of results computed from constants, for as long as these live: trials round the same weights
+// repeatedly.
 //
 // Results are functions of the constant alone, so that remembering them changes nothing but the time. The
 // least recently used is forgotten first.

@@ -1,7 +1,7 @@
-// What the library takes, as plain data: no library is needed, so that the converter asks the same question
-// for another machine. Each function completes the check of a row of operators.def: operand dtypes and
-// strides have been checked, *workspace is 0, and becomes what a run needs at most on any instruction set of
-// the architecture.
+// The calls that the library supports, as plain data: the library is not needed, so the converter can plan
+// for other machines. Each function completes the check of a row of operators.def: operand dtypes and strides
+// have been checked, *workspace is 0, and becomes what a run needs at most on any instruction set of the
+// architecture.
 #pragma once
 
 #include "platforms/xnnpack/planning/product.h"
