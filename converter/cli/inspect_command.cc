@@ -1,4 +1,4 @@
-// sinter inspect and sinter explain: what a file holds, without running it.
+// sinter inspect and sinter explain: the contents of a file, without running it.
 #include <fmt/format.h>
 
 #include <algorithm>

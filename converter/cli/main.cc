@@ -1,4 +1,4 @@
-// sinter: the command line. Exit codes: 0 done; 1 the answer is no; 2 wrong usage; 3 model refused; 4 model
+// sinter: the command line. Exit codes: 0 done; 1 negative result; 2 wrong usage; 3 model refused; 4 model
 // file corrupt, foreign or too new; 5 input or calibration data wrong; 6 the system failed.
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// sinter ranges: what calibration measures, for finding the layer that int8 does not suit.
+// sinter ranges: the measurements of calibration, to find the layer that int8 does not suit.
 #include <fmt/format.h>
 
 #include <chrono>

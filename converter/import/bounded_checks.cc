@@ -1,4 +1,4 @@
-// Checks of lengths while running: what is emitted where two lengths are not proven to fit.
+// Run-time checks of lengths: the steps that are emitted where two lengths are not proven to agree.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Unique among a number of items that depends on data. Padding repeats the first item: it adds nothing but to
-// that one's count, and where there is none.
+// Unique among a number of items that depends on data. Padding repeats the first item, so it only adds to the
+// count of that item.
 #include <algorithm>
 
 #include "converter/import/bounded_operands.h"

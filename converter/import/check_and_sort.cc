@@ -1,5 +1,5 @@
-// What a graph must be before its nodes are lowered one by one: names defined once and somewhere, no cycle.
-// Nodes are put in an order in which every input exists, else left where they were.
+// The requirements on a graph before its nodes are lowered one by one: every name is defined exactly once,
+// and there are no cycles. Nodes are sorted so that every input exists; otherwise their order stays.
 
 #include <fmt/format.h>
 

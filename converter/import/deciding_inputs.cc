@@ -1,4 +1,4 @@
-// Which inputs of the model decide a value: what a refusal advises to fix.
+// The model inputs that determine a value, which a refusal advises to make constant.
 #include <algorithm>
 #include <set>
 

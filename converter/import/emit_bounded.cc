@@ -1,5 +1,5 @@
-// How each operation treats lengths: it keeps the elements along a bounded axis apart, so that its result has
-// the length too, or padding is filled with what changes nothing before it.
+// How each operation treats lengths: either it keeps the elements along a bounded axis apart, so that its
+// result has the same length, or padding is filled with neutral values before it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Before an operator is lowered its operands' types are settled (converter/types/settle.h): here the facts
-// are gathered from the graph and the decisions applied and entered into the ledger.
+// are gathered from the graph, and the decisions are applied and recorded in the ledger.
 #include <algorithm>
 #include <set>
 #include <string_view>

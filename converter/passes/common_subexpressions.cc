@@ -1,5 +1,5 @@
-// common-subexpressions: equal constants are one value, and what was computed once from the same operands is
-// not computed again.
+// common-subexpressions: equal constants become one value, and equal operations on the same operands are
+// computed once.
 #include <string>
 #include <unordered_map>
 

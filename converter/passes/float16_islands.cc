@@ -1,6 +1,6 @@
-// On request, what the target computes in float16 does: chains of such operations keep float16 values
-// between them, with Casts at the borders only (rule compute.float16). Runs behind all passes, on a graph
-// that computes in float32.
+// On request, computes in float16 where the target can: chains of such operations keep float16 values between
+// them, with Casts only at the borders (rule compute.float16). Runs after all passes, on a graph that
+// computes in float32.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// fold-scale: what multiplies or adds per output channel behind a linear operation (a batch normalization, a
-// bias) goes into its weights and bias. Everything is computed in double and rounded once. Shifts that would
+// fold-scale: factors and addends per output channel after a linear operation (a batch normalization, a bias)
+// are merged into its weights and bias. Everything is computed in double and rounded once. Shifts that would
 // swallow the bias (masks of -1e9) are not part of an affine function and stay.
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-// fuse-clamp: a Clamp behind an operation that can clamp its own result goes into that operation.
+// fuse-clamp: merges a Clamp into the operation before it, if that can clamp its own result.
 #include <algorithm>
 
 #include "converter/passes/editor.h"

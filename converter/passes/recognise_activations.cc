@@ -1,5 +1,5 @@
-// recognise-activations: GELU (erf and tanh forms), SiLU, HardSigmoid and HardSwish written out in elementary
-// operations become the one operation that they are.
+// recognise-activations: GELU (erf and tanh forms), SiLU, HardSigmoid and HardSwish written in elementary
+// operations become a single operation.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// simplify: operations that change nothing go, and those that are another, cheaper one become it. No result
-// changes by a bit, signs of zero included.
+// simplify: removes operations that change nothing, and replaces others by equivalent, cheaper ones. Results
+// stay bit-identical, signs of zero included.
 #include <cmath>
 
 #include "converter/passes/editor.h"

@@ -1,5 +1,5 @@
-// transposes: Transposes and Views that follow each other become one, those that do nothing go, and a
-// Transpose that moves only axes of size 1 becomes a View.
+// transposes: merges consecutive Transposes and Views, removes those that do nothing, and turns a Transpose
+// that moves only axes of size 1 into a View.
 #include "converter/passes/editor.h"
 #include "converter/passes/pass.h"
 

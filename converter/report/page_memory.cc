@@ -1,5 +1,5 @@
-// Memory over time: every value of the plan as a rectangle, from the step that makes it to the last one that
-// reads it, at its place in the arena.
+// Memory over time: every value of the plan as a rectangle, from the step that computes it to the last one
+// that reads it, at its offset in the arena.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// All that some kernel is compiled for.
+// All instruction sets that a kernel is compiled for.
 #define SINTER_SIMD_BYTE_TABLES
 
 #include "platforms/simd/simd_kernels.h"

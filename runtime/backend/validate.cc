@@ -1,4 +1,5 @@
-// What any kernel table can check; apart from the reference table, so that using it links no kernels.
+// Checks that are the same for every kernel table; separate from the reference table, so that using them does
+// not link kernels.
 #include "runtime/backend/validate.h"
 
 namespace sinter {

@@ -1,4 +1,4 @@
-// Cast between any two dtypes; see write_run for what becomes of numbers that do not fit.
+// Cast between any two dtypes; write_run defines the conversion of numbers that do not fit.
 #include "runtime/core/float_formats.h"
 #include "runtime/kernels/convert.h"
 #include "runtime/kernels/reference.h"

@@ -1,4 +1,4 @@
-// CheckLength: a length that depends on data is held against another one, or against what is planned.
+// CheckLength: compares a length that depends on data with another length, or with the planned maximum.
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/reference.h"
 #include "runtime/kernels/support.h"

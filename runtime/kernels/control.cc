@@ -1,5 +1,5 @@
-// If and Loop own subprograms, which only a session (or the converter, for shapes) can enter; here are their
-// rows.
+// If and Loop own subprograms, which only a session (or the converter, for shapes) can enter; this file has
+// their rows.
 #include "runtime/kernels/reference.h"
 
 namespace sinter {

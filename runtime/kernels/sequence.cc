@@ -1,4 +1,4 @@
-// ReverseSequence, CacheUpdate: operations along a time axis that each batch row places for itself.
+// ReverseSequence, CacheUpdate: operations along a time axis, with a position for each batch row.
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
 

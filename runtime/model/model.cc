@@ -1,4 +1,4 @@
-// Opening: copy what could change, check digests, then everything else.
+// Opening: copies the parts that could change, checks digests, then everything else.
 #include "sinter/model.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// What shares memory in a plan: blocks of aliases, and that nothing in a block is written over while it
-// lives.
+// Shared memory in a plan: blocks of aliases, and the proof that no value in a block is overwritten while it
+// is live.
 #include <algorithm>
 
 #include "runtime/model/plan_view.h"

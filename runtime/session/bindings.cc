@@ -1,4 +1,4 @@
-// Inputs and outputs in the caller's memory: that the plan allows it, and that no byte serves twice.
+// Inputs and outputs in the caller's memory: checks that the plan allows it, and that no two buffers overlap.
 #include "runtime/session/creator.h"
 
 namespace sinter::detail {

@@ -1,5 +1,5 @@
-// Which backend computes a step: the first of its candidates that takes it, or the one that the caller asks
-// for; the reference kernels where none does. What is computed by another than the first is a fallback.
+// Chooses the backend of a step: the first candidate that accepts it, or the one that the caller requests;
+// the reference kernels if none does. A step that is not computed by the first one is a fallback.
 #include <cstring>
 
 #include "runtime/session/creator.h"

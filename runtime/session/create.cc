@@ -1,4 +1,4 @@
-// Creating a session: what it is made from, and the two passes. The walk over the programs is in walk.cc, the
+// Creates a session: its inputs, and the two passes. The walk over the programs is in walk.cc, the
 // choice of a backend for each step in choose.cc.
 #include <cstring>
 

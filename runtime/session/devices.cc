@@ -1,4 +1,4 @@
-// Backends with memory of their own: which steps are theirs, where a run waits for them, what they are given.
+// Backends with device memory: their steps, the waits of a run, and the memory that they get.
 //
 // A session has one block of each such memory: the regions that the plan has there, what the backend takes
 // for itself, then what its steps take when they are prepared. A run goes through the steps in their order

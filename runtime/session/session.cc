@@ -1,4 +1,4 @@
-// The public face of a session, and run().
+// The public functions of a session, and run().
 #include "sinter/session.h"
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// The walk over If and Loop: their bodies, and what is copied between these and their owner.
+// The walk over If and Loop: their bodies, and the copies between these and their owner.
 #include "runtime/session/creator.h"
 
 namespace sinter::detail {

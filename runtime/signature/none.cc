@@ -1,4 +1,4 @@
-// A build without libsodium: nothing verifies.
+// A build without libsodium: no signature can be verified.
 #include "runtime/signature/signature.h"
 
 namespace sinter::signature {

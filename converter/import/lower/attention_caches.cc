@@ -1,4 +1,4 @@
-// Keys and values of earlier calls, and the rotation of queries and keys by their position behind them.
+// Keys and values of earlier calls, and the rotation of queries and keys by their positions after these.
 #include <cmath>
 
 #include "converter/import/lower/common.h"

@@ -1,5 +1,5 @@
-// Control flow: what If, Loop and Scan share. What is known at conversion is folded or unrolled; the rest
-// becomes a planned body.
+// Control flow: common parts of If, Loop and Scan. Conditions and counts known at conversion are folded or
+// unrolled; others become a planned body.
 #include "converter/import/lower/control.h"
 
 #include "converter/import/lower/common.h"

@@ -1,4 +1,4 @@
-// If with a condition that is known only while running.
+// If with a condition that is computed at run time.
 #include <algorithm>
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-// How many elements a Slice takes whose start is known only while running.
+// The number of elements of a Slice whose start is computed at run time.
 #include <algorithm>
 #include <unordered_map>
 

@@ -1,5 +1,5 @@
-// Sequences of tensors. Where number and positions are known at conversion they are lists of values, which no
-// step of the device ever sees (unoptimised exports split and take apart with them); else stacks (stack.h).
+// Sequences of tensors. If their number and positions are known at conversion, they are lists of values that
+// never reach the device (unoptimised exports split values with them); else stacks (stack.h).
 #include <algorithm>
 
 #include "converter/import/lower.h"

@@ -1,4 +1,5 @@
-// Sums, differences and products of integers that leave their type before something reads them as more.
+// Sums, differences and products of integers that overflow their type before an operator reads them as a
+// wider type.
 #include <algorithm>
 #include <array>
 #include <set>

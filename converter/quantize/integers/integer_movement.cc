@@ -1,4 +1,4 @@
-// What only moves elements, or picks the largest or smallest, is done on the integers.
+// Operations that only move elements, or select the largest or smallest, are computed on the integers.
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// uint8 becomes int8 by moving the zero point by 128: the device computes with signed integers. What is
-// public or read by others stays uint8, behind a table.
+// uint8 becomes int8 by moving the zero point by 128: the device computes with signed integers. Values that
+// are public or read by others stay uint8, after a table.
 #include "converter/ir/op_traits.h"
 #include "converter/quantize/integers/integer_form.h"
 

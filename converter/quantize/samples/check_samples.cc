@@ -1,4 +1,4 @@
-// What may be a mistake in data that fits, with the numbers, for the user to judge.
+// Possible mistakes in data that fits the model, with the numbers, for the user to judge.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Which array is which input, and what is wrong with those that fit none.
+// Matches arrays with inputs, and reports the faults of arrays that do not fit any input.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What each operation does with scales of channels; see channel_scales.h.
+// The effect of each operation on scales of channels; see channel_scales.h.
 #include <algorithm>
 #include <numeric>
 
