@@ -341,7 +341,7 @@ void run_explain(const InspectArguments& a) {
   HostSession host(loaded, session_here(view, {}));
   const nlohmann::json constant = constant_of(loaded.model(), a.name);
   nlohmann::json fates = fates_of(loaded.model(), a.name);
-  // The nodes whose steps do the work of the requested one, and the values read instead of one that is gone.
+  // The nodes whose steps do the work of the requested one, and the values read instead of a removed one.
   // Of a constant that left no value: the same of its readers.
   std::set<std::string> nodes{a.name}, names{a.name};
   if (constant.is_object())

@@ -15,7 +15,7 @@ namespace sinter::convert {
 
 namespace {
 
-// The lines of the file's debug text, whatever they are about.
+// The lines of the file's debug text, of any kind.
 nlohmann::json debug_lines(const Model& model) {
   nlohmann::json entries = nlohmann::json::array();
   constexpr uint64_t kMostText = uint64_t{1} << 30;

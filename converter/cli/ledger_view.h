@@ -18,7 +18,7 @@ nlohmann::json fates_of(const Model& model, const std::string& name);
 // The entry of an initializer, or of an input that --const made constant, that left no value of its name;
 // null for other names.
 nlohmann::json constant_of(const Model& model, const std::string& name);
-// One entry for people, on one line.
+// One entry as a line of text.
 std::string ledger_line(const nlohmann::json& entry);
 
 }  // namespace sinter::convert

@@ -10,7 +10,7 @@ namespace sinter::convert {
 
 // Inputs and outputs: name, type, shape.
 nlohmann::json ports_json(const Model& model);
-// One line each, for people.
+// One line of text each.
 std::string ports_text(const Model& model);
 
 // "1.2 MB", "345 kB", "12 B".

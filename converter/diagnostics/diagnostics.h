@@ -27,7 +27,7 @@ struct Diagnostic {
   bool operator==(const Diagnostic&) const = default;
 };
 
-// "refused: node 'conv_3' (Conv): ...; ..." on one line, whatever bytes the names hold.
+// "refused: node 'conv_3' (Conv): ...; ..." on one line, for any bytes in the names.
 std::string to_line(const Diagnostic& d);
 // Several that differ in node, op and operands only, on one line: "refused: 3 nodes, 'a', 'b', 'c' (Conv):
 // ...".

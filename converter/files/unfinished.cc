@@ -80,7 +80,7 @@ void Unfinished::finish() {
 void remove_unfinished_on_signals() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGBUS}) {
     struct sigaction before = {}, action = {};
-    // What ignores hang-ups (nohup) goes on ignoring them.
+    // A process that ignores hang-ups (nohup) keeps ignoring them.
     if (::sigaction(number, nullptr, &before) != 0 || before.sa_handler == SIG_IGN) continue;
     action.sa_handler = on_signal;
     action.sa_flags = static_cast<int>(SA_RESETHAND);

@@ -1,4 +1,4 @@
-// What the rules of emit_bounded.cc are made of: an operation's operands with their lengths, and results that
+// The parts of the rules of emit_bounded.cc: an operation's operands with their lengths, and results that
 // have the lengths which follow.
 #pragma once
 

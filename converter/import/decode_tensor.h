@@ -26,7 +26,7 @@ class TensorDecoder {
       : owner_(std::move(owner)), file_(file), folder_(std::move(folder)), diagnostics_(&diagnostics) {}
 
   // `place` is the node (or empty) that a refusal names. Data that is wrong is refused at once; element types
-  // that Sinter lacks are left in `problem`, to be refused by whoever uses them.
+  // that Sinter lacks are left in `problem`, to be refused where they are used.
   ImportedTensor decode(const onnx_pb::TensorProto& proto, const std::string& place, const std::string& op);
   ImportedTensor decode(const onnx_pb::SparseTensorProto& proto, const std::string& place,
                         const std::string& op);

@@ -59,7 +59,7 @@ class Lengths {
   int64_t high(LengthId id) const { return range(id).high; }
   // The number, where only one is possible.
   std::optional<int64_t> known(LengthId id) const;
-  // Is `a` at most `b`, whatever the data?
+  // Is `a` at most `b` for all data?
   bool never_above(LengthId a, LengthId b) const;
   // What a length should be: a slice from a running start to a constant behind it has `size` elements but
   // near the end. Operations that need a fixed size take that one, and the run fails where it is not met.

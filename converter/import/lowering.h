@@ -13,7 +13,7 @@
 //   }
 //
 // Failing steps file a refusal (with the node's name) once and give kUnknown; emitting with a kUnknown
-// operand gives kUnknown without another word, so a rule may simply go on. What a refused node should have
+// operand gives kUnknown without another word, so a rule may simply continue. What a refused node should have
 // produced is unknown to its readers, which are then silent too: every refusal of a model comes in one run,
 // and only the root causes.
 #pragma once

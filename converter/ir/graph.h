@@ -22,7 +22,7 @@ namespace sinter::convert {
 using ValueId = int32_t;
 inline constexpr ValueId kAbsent = -1;  // an optional operand that is not given
 
-// Text and bytes are views; whoever sets them keeps what they refer to for as long as a graph has them.
+// Text and bytes are views; their owner keeps the data alive for as long as a graph has them.
 using OpAttrs = std::variant<
 #define SINTER_OP(name, ...) name##Attrs,
 #include "schemas/ops.def"
@@ -33,7 +33,7 @@ Op op_of(const OpAttrs& attrs);
 // The struct that OpCall::attributes points to.
 const void* attrs_pointer(const OpAttrs& attrs);
 EncodedAttrs encode_attrs(const OpAttrs& attrs);
-// "strides=[1,1] group=1", for people.
+// "strides=[1,1] group=1", for display.
 std::string to_string(const OpAttrs& attrs);
 
 // A dimension whose length depends on data (docs/bounded.md): `dims[axis]` of its value is the maximum.

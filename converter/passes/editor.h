@@ -61,7 +61,7 @@ class Editor {
   std::vector<std::vector<Node>> inserted_;
 };
 
-// Runs a sweep over the graph until it finds nothing more (or goes on suspiciously long); returns all
+// Runs a sweep over the graph until it finds nothing more (or continues suspiciously long); returns all
 // changes.
 int until_stable(Graph& graph, int (*sweep)(Graph&));
 

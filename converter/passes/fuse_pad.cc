@@ -34,7 +34,7 @@ bool spatial_only(const IntList& pads, int rank) {
          pads[2 * rank - 1] == 0;
 }
 
-// Beyond these an average has windows of nothing but pads, which the operation may refuse.
+// Beyond these an average has windows of pads only, which the operation may refuse.
 bool within_kernel(const Node& node, const IntList& pads) {
   const auto* a = node.as<AvgPoolAttrs>();
   if (a == nullptr) return true;

@@ -1,5 +1,5 @@
 // recognise-low-bit: products whose constant weights come from integers of 4 or 8 bits with scales and zero
-// points per block keep them so, whatever the model unpacked them with (rule unpack.lowbit).
+// points per block keep them so, however the model unpacked them (rule unpack.lowbit).
 #include <fmt/format.h>
 
 #include <map>

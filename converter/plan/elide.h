@@ -18,7 +18,7 @@ struct PartialJoin {
   uint64_t bytes;          // of those
 };
 
-// What a program's values are to its memory, whatever the order of its steps is.
+// The memory relations of a program's values, for any order of its steps.
 class Storage {
  public:
   // Whether step n takes its operands with the strides that the storage gives them.

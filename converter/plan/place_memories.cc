@@ -123,7 +123,7 @@ class MemoryPlacing {
     return static_cast<ValueId>(graph_.values.size() - 1);
   }
 
-  // Where a value is in host memory at all it keeps its id there, so that whoever names it finds it there.
+  // A value that is in host memory at all keeps its id there, so that references to it stay valid.
   void insert_transfers() {
     const size_t values = graph_.values.size(), end = graph_.nodes.size();
     std::vector<std::vector<Node>> down(end + 1), up(end + 1);  // before node n

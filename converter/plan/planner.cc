@@ -61,7 +61,7 @@ class ModelPlanner {
   }
 
  private:
-  // A step's workspace serves each of its candidates: whatever a session chooses among them runs.
+  // A step's workspace suffices for each of its candidates: any of them that a session chooses can run.
   static void keep_candidates_with_room(PlannedProgram& program) {
     for (PlannedStep& step : program.steps) {
       std::vector<uint8_t> kept;
@@ -184,7 +184,7 @@ class ModelPlanner {
   }
 
   // A step takes strided operands where its op's row does, and so does the kernel that computes it otherwise;
-  // element by element any kernel but the reference one will do. Memories of their own hold dense values
+  // element by element any kernel but the reference one will do. Device memory holds dense values
   // only.
   Storage::Takes takes(const Graph& graph, const std::vector<PlannedStep>& steps) const {
     return [&graph, &steps, this](size_t n, const Storage& storage) {

@@ -21,7 +21,7 @@ struct PlanOptions {
   bool overlap = false;
   bool strides = true;    // Slices and Concats are also elided where that makes operands strided
   bool thorough = false;  // search for the minimum of memory: order of steps, offsets
-  // The search goes on for this long where it has not proved that nothing is left to gain. The result may
+  // The search goes on for this long if the result is not proved to be minimal. The result may
   // then depend on the machine.
   double seconds = 0;
   bool islands =

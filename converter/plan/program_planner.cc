@@ -66,7 +66,7 @@ class ProgramPlanner {
     return sum;
   }
 
-  // Whether nothing but `in` lives from step n on in bytes [begin, end) of its block. n never falls.
+  // Whether only `in` lives from step n on in bytes [begin, end) of its block. n never falls.
   bool free_but_for(ValueId in, int n, uint64_t begin, uint64_t end) {
     std::vector<ValueId>& living = living_[static_cast<size_t>(blocks().root(in))];
     std::erase_if(living, [&](ValueId m) { return at(m).last_step < n; });

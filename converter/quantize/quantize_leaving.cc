@@ -18,7 +18,7 @@ constexpr double kLeastStepDb = 1, kLastJudgedDb = 240;
 }  // namespace
 
 void Quantizer::leave() {
-  // Where integers are required, whatever they cost, 16 bits come first.
+  // Where integers are required, at any cost, 16 bits come first.
   const bool wanted = options_.force_int8 || options_.require_int8;
   if (wanted && !fine_.empty()) leave_by(technique::kWideActivations, Remedy::kWide);
   const bool asked = options_.min_sqnr || options_.max_drop;

@@ -1,4 +1,4 @@
-// The conversion's report: as text for a terminal, as JSON for scripts, as a page for people.
+// The conversion's report: as text for a terminal, as JSON for scripts, as an HTML page.
 #pragma once
 
 #include <filesystem>

@@ -97,7 +97,7 @@ std::string reason_of(const Json& layer) {
   return detail.empty() ? reason : reason.empty() ? detail : reason + ": " + detail;
 }
 
-// What was done for accuracy, with what it brought.
+// The techniques for accuracy, with their gains.
 std::string techniques(const Json& r) {
   if (!r.contains("quantized") || r.at("quantized").value("techniques", Json::array()).empty()) return {};
   std::string rows;

@@ -1,4 +1,4 @@
-// The conversion's report as one page for people: nothing is loaded from elsewhere, and it is readable
+// The conversion's report as one HTML page: nothing is loaded from elsewhere, and it is readable
 // without scripts. Made from the report's JSON alone.
 #pragma once
 
@@ -22,7 +22,7 @@ std::string type_keys();
 std::string low_outputs(const nlohmann::json& report);  // empty: none has a low SQNR
 extern const char kPageStyle[], kPageScript[];
 
-// Text as XML takes it, whatever bytes it holds.
+// Text escaped for XML, for any bytes.
 std::string escaped(const std::string& text);
 // Its start and its end, in at most `most` letters.
 std::string shortened(const std::string& text, size_t most);

@@ -18,7 +18,7 @@ namespace sinter::convert {
 struct PublicKey {
   std::array<uint8_t, 32> bytes{};
   std::string hex() const;
-  std::string id() const;  // the first 16 digits, for people
+  std::string id() const;  // the first 16 digits, for display
   // Throws FileError (no such file) or DataError (no public key in it).
   static PublicKey read(const std::filesystem::path& path);
 };

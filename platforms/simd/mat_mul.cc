@@ -5,7 +5,7 @@
 namespace sinter::simd {
 namespace {
 
-// So few rows that packing a computed b costs more than it brings.
+// So few rows that packing a computed b costs more than it gains.
 constexpr int64_t kFewRows = 4;
 
 Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copies, size_t* bytes) {
@@ -88,7 +88,7 @@ Matrices matrices(const OpCall& call) {
   for (int i = 0; i + 2 < y.rank; ++i) m.batch *= y.dims[i];
   return m;
 }
-// Matrices that are worked on at a time; each has scratch of its own.
+// Matrices that are worked on at a time; each has its own scratch.
 int64_t slots_of(const Matrices& m, int64_t threads) {
   return m.batch >= threads && threads > 1 ? threads : 1;
 }

@@ -88,7 +88,7 @@ void run_compare_row(DType type, CompareFn fn, const CompareRow& row, size_t n) 
   return compare_as<int64_t>(fn, row, n);
 }
 
-// A condition is whatever is not zero.
+// A condition is true for every number but zero.
 template <class D>
 HWY_INLINE hn::Mask<D> holds(D d, const uint8_t* p) {
   if constexpr (sizeof(hn::TFromD<D>) == 1)

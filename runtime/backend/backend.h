@@ -4,7 +4,7 @@
 // Creating a session asks each step's planned backend, in order:
 //   measure(call)  -> accept with exact bytes, or refuse with a reason (kUnsupported: the next backend is
 //                     asked; the last is always the reference kernels)
-//   pack(call)     -> brings constant operands into the form that the kernel reads, once for all steps and
+//   pack(call)     -> converts constant operands to the form that the kernel reads, once for all steps and
 //                     sessions that read the same
 //   prepare(call)  -> binds the step's final addresses and its packed constants
 // and run() calls the function pointer that prepare gave: no look-up, no virtual call, no allocation.
@@ -108,8 +108,8 @@ class Backend {
   virtual Status pack(const OpCall&, std::span<std::byte>, ThreadPool*) {
     return error(Code::kInternal, "the backend does not pack constants");
   }
-  // `call` has final addresses for every operand; what it refers to is gone when prepare returns, but for the
-  // operands' data; those of `packed` operands are gone as well. Operands of Packing::inputs may have no
+  // `call` has final addresses for every operand; everything that it refers to except the operands' data is
+  // invalid after prepare, and so is the data of `packed` operands. Operands of Packing::inputs may have no
   // data, because they were packed before.
   virtual Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) = 0;
   // Frees what prepare made outside prepared memory, if anything.

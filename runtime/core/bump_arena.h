@@ -1,4 +1,4 @@
-// BumpArena: hands out aligned pieces of one block of memory, front to back; nothing is ever freed.
+// BumpArena: allocates aligned pieces of one block of memory, front to back; nothing is ever freed.
 #pragma once
 
 #include <cstddef>

@@ -33,7 +33,7 @@ enum class ScatterReduction { kNone = 0, kAdd, kMul, kMax, kMin };
 enum class AttentionRule {
   // A key whose bias is -inf has no weight, whatever its score; a query without any other key gives zeros.
   kHides = 0,
-  // Added to the score; softmax as it is written, NaN where nothing but -inf is left.
+  // Added to the score; softmax as it is written, NaN where only -inf is left.
   kAdds,
   // Takes the score's place unless it is 0; softmax as it is written.
   kReplaces,

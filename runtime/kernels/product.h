@@ -162,7 +162,7 @@ void for_tiles(const Tiling& t, RunContext& context, F&& f) {
 inline int64_t kept_bytes(DType x) {
   return x == DType::kFloat16 ? int64_t{sizeof(float)} : static_cast<int64_t>(byte_width(x));
 }
-// Whether dot_tile takes them: int8 and int16, which nothing but Quantized computes in.
+// Whether dot_tile takes them: int8 and int16, which only Quantized computes in.
 inline bool is_dots(DType x) { return x == DType::kInt8 || x == DType::kInt16; }
 
 // Scratch of one thread.

@@ -216,7 +216,7 @@ Status infer_dynamic_quantize(OpCall& call) {
   return give_output(call, 2, DType::kUint8, {});
 }
 
-// The range always holds zero; a range of nothing but zero has scale 1. NaN counts for nothing in the range.
+// The range always holds zero; a range of zero only has scale 1. NaN does not affect the range.
 Status run_dynamic_quantize(const OpCall& call, RunContext&) {
   return for_float(call.in(0).dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

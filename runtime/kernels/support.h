@@ -15,7 +15,7 @@
 
 namespace sinter {
 
-// ---- element access: any alignment, any aliasing; a bool is whatever is not zero.
+// ---- element access: any alignment, any aliasing; a bool is true unless it is zero.
 
 template <class T>
 inline T load(const std::byte* p) {
@@ -113,7 +113,7 @@ Status for_width(size_t bytes, F&& f) {
 
 // ---- nests: loops over N operands of the same (broadcast) dims
 
-// The dims are collapsed: those of 1 are gone and neighbours that every operand walks as one are merged.
+// The dims are collapsed: those of 1 are removed and neighbours that every operand walks as one are merged.
 // If a dim is 0, `empty` is set.
 template <int N>
 struct Nest {

@@ -125,7 +125,7 @@ Result<Header> read_header(std::span<const std::byte> file);
 // proves nothing about where the file is from.
 Status check_signature(std::span<const std::byte> head, std::span<const uint8_t> public_key);
 
-// The signature record, or nothing where the file is not signed. For people; verifies nothing.
+// The signature record, or nothing where the file is not signed. For display; verifies nothing.
 Result<Signature> read_signature(std::span<const std::byte> file);
 
 // Checks the envelope. `head` is the file's first head_bytes() bytes, or a copy of them that cannot change:

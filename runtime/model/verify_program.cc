@@ -10,7 +10,7 @@ namespace {
 
 Status at_value(Status status, uint32_t v) { return status.at(Where::kValue, static_cast<int32_t>(v)); }
 
-// No product of dims leaves 63 bits, whatever zeros are among them, so that strides can be computed plainly.
+// No product of dims exceeds 63 bits, even with zeros among them, so that strides can be computed plainly.
 bool dims_fit(DType dtype, std::span<const int64_t> dims) {
   int64_t product = byte_width(dtype) > 0 ? static_cast<int64_t>(byte_width(dtype)) : 1;
   for (const int64_t d : dims)

@@ -2,7 +2,7 @@
 //
 // A session has one block of each such memory: the regions that the plan has there, what the backend takes
 // for itself, then what its steps take when they are prepared. A run goes through the steps in their order
-// without asking where they are computed; that it waits for a device is a step of its own, put into the list
+// without asking where they are computed; a wait for a device is a separate step, put into the list
 // when the session is created.
 #include <bit>
 #include <cstring>

@@ -114,7 +114,7 @@ struct DeviceState {
   Backend* backend = nullptr;
   std::byte* block = nullptr;
   bool open = false;
-  bool owned = false;                 // taken from the backend, not brought by the caller
+  bool owned = false;                 // taken from the backend, not provided by the caller
   std::span<const CopyItem> initial;  // states; from null: zeros
   std::span<const CopyItem> updates;  // of states, when a run ends
   Status late;                        // of reset(), returned by the next run

@@ -77,7 +77,7 @@ std::optional<Trips> trips_of(NodeLowering& n) {
   return trips;
 }
 
-// Filed without ending this node as n.refuse() does: a trial goes on behind it.
+// Filed without ending this node as n.refuse() does: a trial continues after it.
 bool refuse_unbounded(NodeLowering& n) {
   n.parent().diagnostics().refuse(n.node().name, n.node().op_type,
                                   "its trip count is not known at conversion",
@@ -161,7 +161,7 @@ bool lower_loop(NodeLowering& n) {
     return refuse_unbounded(n);
   }
   for (const Diagnostic& d : reasons.all()) n.parent().diagnostics().add(d);
-  if (!loop.assumed.empty()) {  // refused above; a trial goes on behind it
+  if (!loop.assumed.empty()) {  // refused above; a trial continues after it
     std::vector<ValueId> results;
     for (const ValueFact& f : loop.assumed)
       results.push_back(n.parent().graph().add_value({}, f.dtype, f.dims));

@@ -78,7 +78,7 @@ class Terms {
 }  // namespace
 
 SliceRange slice_range(int64_t start, int64_t end, int64_t step, int64_t dim) {
-  // A step beyond the axis takes one element, whatever its size.
+  // A step beyond the axis takes one element, for any size.
   step = std::clamp<int64_t>(step, -(dim + 1), dim + 1);
   int64_t begin = start < 0 ? start + dim : start;
   end = end < 0 ? end + dim : end;

@@ -88,7 +88,7 @@ std::optional<std::vector<ValueId>> scan(NodeLowering& n, const ImportedGraph& b
   return results;
 }
 
-// Scan-8: a batch axis in front of everything, sequence lengths that must be absent; one scan per batch
+// Scan-8: a leading batch axis everywhere, sequence lengths that must be absent; one scan per batch
 // entry.
 bool lower_scan_8(NodeLowering& n, const ImportedGraph& body) {
   if (n.has_input(0)) return n.refuse("sequence_lens of Scan-8 is not supported");

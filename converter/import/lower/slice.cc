@@ -128,7 +128,7 @@ bool slice_bounded(NodeLowering& n, ValueId x, const std::vector<int64_t>& start
     const LengthId begin = step > 0 ? within(first[i], zero, length) : within(first[i], before, top);
     const LengthId end = step > 0 ? within(last[i], zero, length) : within(last[i], before, top);
     LengthId span = step > 0 ? lengths.sub(end, begin) : lengths.sub(begin, end);
-    // What the ends are apart bounds it, whatever the length.
+    // The distance of the ends bounds it, for any length.
     if (step > 0 && lengths.range(first[i]).low >= 0 && lengths.range(last[i]).low >= 0)
       span = lengths.min(span, lengths.sub(last[i], first[i]));
     const bool runs = extents[i] > 0 && extents[i] <= dim && step > 0 && lengths.known(length);

@@ -208,8 +208,8 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
                        [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; });
   };
   // A product whose result stays float: its operand must be rounded for it if nothing else is, or else
-  // brought back to float if it does not compute on integers. Transposed convolutions and several outputs per
-  // channel have no fast kernel that gives float32.
+  // converted back to float if it does not compute on integers. Transposed convolutions and several outputs
+  // per channel have no fast kernel that gives float32.
   const auto slow = [&](const Node& node) {
     if (left.force_int8 || read(node)) return false;
     const Dims &x = g.value(node.inputs[0]).dims, &y = g.value(node.outputs[0]).dims;

@@ -57,7 +57,7 @@ std::vector<Role> assign_roles(const Graph& graph, const LeftMap& left = {},
                                std::vector<LayerFate>* fates = nullptr);
 // The float values, no constants, that are to be rounded for their readers.
 std::vector<ValueId> values_to_round(const Graph& graph, const std::vector<Role>& roles);
-// Those of them that get a scale of their own: what only moves elements keeps the scale of what it moves.
+// Those of them that get their own scale: operations that only move elements keep the scale of the operand.
 std::vector<ValueId> scaled_values(const Graph& graph, const std::vector<Role>& roles);
 // These values and all that keep their scales because they are only moved from them: with what they come
 // from.

@@ -1,4 +1,4 @@
-// Which arithmetic has an integer operation of its own (QAdd, QMul, QMatMul, QMean, QAvgPool, QPRelu,
+// The arithmetic that has its own integer operation (QAdd, QMul, QMatMul, QMean, QAvgPool, QPRelu,
 // QSoftmax), as far as attributes, dimensions and constants decide. Scales decide the rest (integer_form.h).
 //
 // Asked where a graph is rounded and where integer operations are emitted, so that nothing is rounded for an

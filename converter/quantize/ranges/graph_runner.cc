@@ -39,7 +39,7 @@ std::string said(const Status& status) {
   return text;
 }
 
-// The plan as a mapped file that is already gone from its folder.
+// The plan as a mapped file that is already removed from its folder.
 std::shared_ptr<const MappedFile> write_and_map(const PlannedModel& plan) {
   std::string folder = (std::filesystem::temp_directory_path() / "sinter-XXXXXX").string();
   if (::mkdtemp(folder.data()) == nullptr)

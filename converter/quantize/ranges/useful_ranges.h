@@ -1,5 +1,5 @@
 // Ranges clipped by their readers: where only functions read a value, and these are flat (sigmoid, SiLU,
-// clamps), the numbers there need no integers of their own.
+// clamps), the numbers there do not need separate integers.
 #pragma once
 
 #include "converter/quantize/ranges/observe.h"

@@ -230,7 +230,7 @@ class Matcher {
     return {};
   }
 
-  // A named dimension has one size, whatever the inputs that share it.
+  // A named dimension has one size in all inputs that share it.
   void named_dims() {
     std::map<std::string, std::pair<const SampleInput*, int64_t>> sizes;
     for (size_t i = 0; i < inputs_.size(); ++i) {

@@ -56,7 +56,7 @@ class ChoosingSamples final : public SampleSource {
   bool next(Sample* sample) override;
   void rewind() override;
   bool is_file() const override { return source_.is_file(); }
-  // From now on the judges are handed out, too.
+  // From now on the judges are returned, too.
   void include_judges() { with_judges_ = true; }
   // What was kept, once; nothing is kept from then on.
   std::vector<Sample> take_choosing();

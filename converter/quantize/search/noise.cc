@@ -17,7 +17,7 @@ namespace {
 // Thresholds of cause_of.
 constexpr double kFewLevels = 8, kMostLevelsOfFew = 64, kOutlier = 25, kMuchClipped = 1e-3, kSomeShare = 0.1,
                  kLargeShare = 0.4;
-constexpr double kScaledGain = 12;  // dB that a factor per channel has to bring
+constexpr double kScaledGain = 12;  // dB that a factor per channel has to gain
 
 void join(NoiseSums& a, const NoiseSums& b) {
   if (b.elements > 0) {

@@ -14,7 +14,7 @@ Status check_pool(const Window& w) {
   const uint32_t reach_h = (w.kernel_h - 1) * w.dilation_h + 1, reach_w = (w.kernel_w - 1) * w.dilation_w + 1;
   SINTER_RETURN_UNLESS(w.kernel_size() > 1 && w.stride_h <= w.kernel_h && w.stride_w <= w.kernel_w,
                        unsupported("the library has no windows of one element or with gaps between them"));
-  // The library fills a dilated window that leaves the input with pixels of its own choice.
+  // The library fills a dilated window that leaves the input with arbitrary pixels.
   SINTER_RETURN_UNLESS(!w.padded() || (w.dilation_h == 1 && w.dilation_w == 1),
                        unsupported("dilated pooling may not be padded here"));
   SINTER_RETURN_UNLESS(w.top < reach_h && w.bottom < reach_h && w.left < reach_w && w.right < reach_w,

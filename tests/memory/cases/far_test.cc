@@ -1,4 +1,4 @@
-// A session with steps on a device that has memory of its own: results, transfers, waits, bytes, nothing
+// A session with steps on a device with device memory: results, transfers, waits, bytes, nothing
 // taken in runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
