@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Who may include whom: the dependency rules of docs/design.md, as a table.
+"""The include rules of docs/design.md, as a table.
 
     include_rules.py SOURCE_ROOT     check the tree, print every breach, exit 1 if there is one
     include_rules.py --self-test     check that the checker finds what it should

@@ -43,7 +43,7 @@ struct LayerFate {
   LeftFloat left;
   std::string wide = {};  // integers of 16 bits, because
   double multiply_adds = 0;
-  double float_time = 0, integer_time = 0;  // estimates by cost.h
+  double float_time = 0, integer_time = 0;  // estimates by node_cost.h
 };
 
 enum class Role {

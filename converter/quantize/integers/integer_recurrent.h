@@ -17,7 +17,7 @@ ValueId recurrent_result(const Node& node);
 // Why a recurrent layer has no integer form; empty: it has one.
 std::string no_integer_form(const Graph& graph, const Node& node);
 
-// Whether integers take less time there by cost.h's table, the cast of the input included.
+// Whether integers take less time there by node_cost.h's table, the cast of the input included.
 bool gains_on_integers(Cpu cpu, const Graph& graph, const Node& node);
 
 // The scale of a layer's input, seen between these numbers: int16, or int8 where sums of int16 may not fit 32

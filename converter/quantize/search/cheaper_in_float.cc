@@ -12,7 +12,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr double kUnits = 100;  // of the cut, in one of cost.h's
+constexpr double kUnits = 100;  // of the cut, in one of node_cost.h's
 // What is won by less float would not show: in the whole run's time, and in nanoseconds.
 constexpr double kLeastSlowShare = 0.05, kLeastTime = 3000;
 // A product gives float32 as it gives int8, unless both are needed.
