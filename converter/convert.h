@@ -64,7 +64,7 @@ struct ConversionOptions {
   std::function<void(const char* stage)> progress;
 };
 
-// What the file holds for one target.
+// The contents of the file for one target.
 struct ProfileReport {
   std::string target;
   size_t steps = 0;

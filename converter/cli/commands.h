@@ -10,7 +10,7 @@
 
 namespace sinter::convert {
 
-// What every command takes.
+// The options of every command.
 struct CommonOptions {
   bool json = false;
   bool quiet = false;

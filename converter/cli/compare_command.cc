@@ -27,7 +27,7 @@ struct CompareArguments {
   std::optional<double> rtol, atol, min_sqnr;
 };
 
-// How arrays differ, over all samples.
+// The differences of arrays, over all samples.
 struct Difference {
   double largest = 0;  // absolute
   double peak = 0;     // largest magnitude of the first

@@ -17,7 +17,7 @@ nlohmann::json fallbacks_json(const HostSession& host);
 // ..." The most frequent first, a handful at most. Empty if nothing falls back.
 std::string fallbacks_text(const HostSession& host);
 
-// What the line of a step gets behind it: "[not simd: no simd kernel for this operation]".
+// The suffix of a step's line: "[not simd: no simd kernel for this operation]".
 std::string fallback_note(const FallbackStep& fallback);
 
 // fallbacks_text() on stderr, as a warning of a command that runs the model.

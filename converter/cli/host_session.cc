@@ -43,7 +43,7 @@ AlignedMemory::AlignedMemory(size_t bytes)
 
 namespace {
 
-// What Model::open checks before the structure.
+// The checks of Model::open before the structure.
 Status check_in_pieces(std::span<const std::byte> file, const std::optional<PublicKey>& key) {
   constexpr uint64_t kPiece = 8 << 20;
   const Result<format::Header> header = format::read_header(file);

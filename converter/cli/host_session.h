@@ -94,12 +94,12 @@ class HostSession {
   const FallbackStep* fallback(uint32_t program, uint32_t step) const;
   // Name of the backend that computes a step; "elided" if nothing has to be done, "session" for If and Loop.
   std::string step_backend(uint32_t program, uint32_t step) const;
-  // How many steps of all programs each backend computes, "elided" and "session" left out.
+  // The number of steps that each backend computes in all programs, without "elided" and "session".
   std::map<std::string, size_t> backend_counts() const;
   // Copies the arrays into the model's inputs. Sample `each` of stacked arrays if >= 0. Throws DataError
   // naming the input, what it is and what the model takes.
   void set_inputs(const Arrays& arrays, int64_t each = -1);
-  // How many samples the arrays hold for --each. Throws DataError where they disagree.
+  // The number of samples in the arrays for --each. Throws DataError where they disagree.
   int64_t sample_count(const Arrays& arrays) const;
   // Throws DataError where the data made the run fail.
   void run();

@@ -48,7 +48,7 @@ const char* kind_name(fb::ValueKind kind) {
   }
 }
 
-// What a prepared value is in the file: the type behind the first operands of its steps, with what scales it.
+// The stored form of a prepared value: the type of the first operands of its steps, with its scaling.
 nlohmann::json stored_form(const fb::Program& program, int32_t id) {
   nlohmann::json form;
   const int32_t first = program.prepare()->Get(0)->outputs()->Get(0);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kBar = 50;
 
-// What memory_drawing() reads of a conversion's report, from the file.
+// The fields of a conversion's report that memory_drawing() reads, from the file.
 nlohmann::json drawn(const FileView& view) {
   const fb::Program& program = view.entry_program();
   const fb::ProgramPlan& plan = view.entry_plan();

@@ -145,7 +145,7 @@ Arrays LayerNoise::run(HostSession& session, const ExactLayers& exact, const Jud
     me.elided_.after(info, call, [&](uint32_t step, Op op, const TensorView& v) { me.look(step, 0, op, v); });
   };
   const StepObserver observer{this, nullptr, after};
-  // What the run overwrites are the session's inputs, too.
+  // The run also overwrites the session's inputs.
   std::vector<Bytes> inputs;
   Session& s = session.session();
   for (uint32_t i = 0; i < s.input_count(); ++i) {
@@ -193,7 +193,7 @@ void LayerNoise::look(uint32_t step, size_t output, Op op, const TensorView& v) 
       if (*judge_) (*judge_)(row, {x_, y_, v.dtype});
     } else if (row.own) {
       row.own->add(x, y);
-      // What is held with other factors cannot be replaced; what reads it gets it as it came.
+      // Values held with other factors cannot be replaced; their readers get them unchanged.
       if (row.own->result().scaled() || !row.accumulated.certain()) return;
     }
     if (forcing_) row.accumulated.rescale(x_);

@@ -31,7 +31,7 @@ void cap_instruction_sets() {
   if (cap != nullptr) sinter::set_simd_cap(std::string_view(cap) == "sse41" ? "sse4" : cap);
 }
 
-// What the parser did not understand: which command, what is wrong, what to do.
+// A parser error: the command, what is wrong, what to do.
 int say_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   using sinter::convert::nearest_name;
   const std::vector<CLI::App*> chosen = app.get_subcommands();

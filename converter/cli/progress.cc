@@ -40,7 +40,7 @@ void Progress::step(const Phase& phase, int64_t done, int64_t total) {
   const std::lock_guard lock(mutex_);
   if (phase_ != &phase || done < done_) {
     within_ = std::max(within_ + (until_ - within_) * part(), phase.begin);
-    // How much follows is unknown: each phase without an end takes half of the rest.
+    // The remaining work is unknown: each phase without an end takes half of the rest.
     until_ = phase.end > 0 ? std::max(within_, phase.end) : within_ + (1 - within_) / 2;
   }
   phase_ = &phase, done_ = done, total_ = total;

@@ -44,7 +44,7 @@ std::unique_ptr<OpenModel> open_reference(const std::filesystem::path& onnx, con
                                           Diagnostics& diagnostics) {
   std::optional<Graph> graph = load_graph(onnx, lowering, diagnostics);
   if (!graph || diagnostics.refused()) return nullptr;
-  // What its integers represent, as far as single nodes show.
+  // The numbers that its integers represent, as far as single nodes show.
   for (const Node& node : graph->nodes)
     if (const auto params = quant_params(*graph, node)) {
       Value& q = graph->value(node.as<QuantizeAttrs>() != nullptr ? node.outputs[0] : node.inputs[0]);

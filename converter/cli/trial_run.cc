@@ -68,7 +68,7 @@ uint64_t count_appeared(const std::vector<double>& exact, const std::vector<doub
   return count;
 }
 
-// What `after` does for every result of the main list's steps.
+// The work of `after` for every result of the main list's steps.
 class StepResults {
  public:
   using Use = std::function<void(uint32_t step, size_t output, const TensorView& v)>;

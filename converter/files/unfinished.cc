@@ -12,8 +12,8 @@
 namespace sinter::convert {
 namespace {
 
-// What a signal handler can read: plain memory. A path that is too long or one slot too many stays after a
-// signal.
+// Data that a signal handler can read: plain memory. A path that is too long or one slot too many stays after
+// a signal.
 constexpr int kSlots = 8;
 struct Slot {
   std::atomic<bool> taken{false}, used{false};

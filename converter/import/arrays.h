@@ -19,7 +19,7 @@ using Arrays = std::vector<std::pair<std::string, ConstantPtr>>;
 // The array of that name, or null.
 ConstantPtr find_array(const Arrays& arrays, const std::string& name);
 
-// How many samples an array holds as a stack of `sample`: [N, d1, ...] for [1, d1, ...], else [N] and the
+// The number of samples in an array as a stack of `sample`: [N, d1, ...] for [1, d1, ...], else [N] and the
 // sample's dims. nullopt: it is none.
 std::optional<int64_t> stacked_samples(const Dims& array, const Dims& sample);
 

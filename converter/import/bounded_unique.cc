@@ -37,7 +37,7 @@ class BoundedUnique : private BoundedOperands {
     Ids r = n_.emit_padded(along, {x}, wanted);
     if (r[4] < 0) return r;
     if (!lengths_.known(items)) {
-      // What the padding added to the first item's count, which its place among the items finds.
+      // The padding's share of the first item's count, found by its place among the items.
       const LengthId some = lengths_.min(items, lengths_.constant(1));
       const ValueId added = lengths_.value(lengths_.sub(lengths_.constant(dim), items));
       const ValueId first = b_.emit(CompareAttrs{static_cast<int64_t>(CompareFn::kEqual)},

@@ -80,7 +80,7 @@ class Checker {
       }
     }
 
-    // Who waits for whom.
+    // The nodes that wait for each node.
     std::vector<std::vector<size_t>> readers(g.nodes.size());
     std::vector<size_t> waiting(g.nodes.size());
     bool in_order = true;

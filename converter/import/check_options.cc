@@ -32,7 +32,7 @@ bool has(const NameList& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What --keep can name: values that are made somewhere, inputs and constants.
+// The names that --keep accepts: results of nodes, inputs and constants.
 NameList value_names(const ImportedModel& model) {
   NameList names;
   for (const ImportedValueInfo& input : model.graph.inputs) names.push_back(input.name);

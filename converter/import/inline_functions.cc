@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 64;
 // for every kBytesOfANode bytes that a copy takes.
 constexpr size_t kBytesOfANode = 256;
 
-// What a copy of it takes, tensors' data (which is shared) and subgraphs' contents left out. Names grow by
+// The size of a copy, without tensors' data (which is shared) and subgraphs' contents. Names grow by
 // `prefix`.
 size_t bytes_of(const std::string& s, size_t prefix = 0) { return sizeof(std::string) + prefix + s.size(); }
 

@@ -71,7 +71,7 @@ std::optional<std::vector<LengthId>> Lengths::items(ValueId v) {
   } else {
     all = computed_items(v);
     const auto type = range_of_type(owner_.graph().value(v).dtype);
-    // What leaves the type has wrapped.
+    // Numbers beyond the type have wrapped.
     const bool fits = all && std::all_of(all->begin(), all->end(), [&](LengthId id) {
                         return !type || (type->low <= range(id).low && range(id).high <= type->high);
                       });

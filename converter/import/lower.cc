@@ -15,7 +15,7 @@ namespace sinter::convert {
 
 namespace {
 
-// What folding may do to one model, in bytes: for each operation that it may have, and for each byte of its
+// The limit of folding for one model, in bytes: for each operation that it may have, and for each byte of its
 // own constants. A weight is computed in several steps, each of which may compute the ones before it again.
 constexpr uint64_t kFoldedPerOperation = 4096, kComputedPerByte = 1024, kKeptPerByte = 16;
 
@@ -234,7 +234,7 @@ ValueId GraphLowering::kept(const std::string& name, ValueId value) {
 
 namespace {
 
-// What the loader takes (schemas/FORMAT.md).
+// The limits of the loader (schemas/FORMAT.md).
 constexpr int kMostNesting = 8;
 
 std::string unknown_operator_advice(std::string_view domain) {

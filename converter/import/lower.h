@@ -67,7 +67,7 @@ class GraphLowering {
   ValueId kept(const std::string& name, ValueId value);
   // A value that no operator can use (a string); only a reader of it has a problem.
   void define_unusable(const std::string& name, std::string type, std::string why);
-  // What is wrong with such a value; null for others.
+  // The fault of such a value; null for others.
   struct Unusable {
     std::string type, why;
   };
@@ -80,7 +80,7 @@ class GraphLowering {
   // axis, which is bounded. kAbsent: `value` is none. A stack that was refused remains so.
   ValueId add_stack(ValueId stack);
   ValueId stack(ValueId value) const;
-  // What a user can do so that a value is known at conversion: the inputs of the model that decide it, as
+  // The remedy by which a value becomes known at conversion: the inputs of the model that decide it, as
   // arguments of --const, or why that is not possible.
   std::string fixing_advice(ValueId value) const;
   // Refuses results that are sequences: only tensors leave a graph.
@@ -121,7 +121,7 @@ class GraphLowering {
   void lower_early(const ImportedNode& node);
   // A node of source() has been lowered elsewhere, and gave these.
   void set_done(const ImportedNode& node) { done_.back().insert(&node); }
-  // What this graph and those around and in it have cost so far.
+  // The cost so far of this graph and of those around and in it.
   struct Cost {
     size_t operations = 0;
     uint64_t computed_before = 0, kept_before = 0;  // bytes of other models' constants

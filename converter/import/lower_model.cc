@@ -149,7 +149,7 @@ void define_given(const ImportedGraph& source, const LoweringOptions& options, G
   }
 }
 
-// What callers reach by name has one.
+// Inputs and outputs must have names: callers find them by these.
 void check_port_names(const ImportedGraph& graph, Diagnostics& diagnostics) {
   const auto check = [&](const std::vector<ImportedValueInfo>& ports, const char* what) {
     for (size_t i = 0; i < ports.size(); ++i)

@@ -377,7 +377,7 @@ std::string NodeLowering::sequence_text(ValueId v) const {
   return fmt::format("a sequence of at most {}", dims(parent_.stack(v))[0]);
 }
 
-// What the model hands to the node, for a refusal: "'x' float32[2,3], 'w' string".
+// The node's operands in the model, for a refusal: "'x' float32[2,3], 'w' string".
 std::string NodeLowering::operands_text() {
   constexpr size_t kMost = 8;
   std::string text;
@@ -395,7 +395,7 @@ std::string NodeLowering::operands_text() {
   return text;
 }
 
-// What inference of the device's operation finds of its operands.
+// The faults that inference of the device's operation finds in its operands.
 bool NodeLowering::refuse_status(const Status& status, Op op) {
   return refuse_text(
       fmt::format("{} ({})", status_text(status), op_name(op)),

@@ -12,7 +12,7 @@ namespace sinter::convert {
 ConstantPtr parse_npy(std::span<const std::byte> bytes, const std::string& what);
 Bytes make_npy(const Constant& array);
 
-// What precedes the data.
+// The header before the data.
 struct NpyHeader {
   DType dtype = DType::kNone;
   Dims dims;

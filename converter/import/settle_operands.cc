@@ -210,7 +210,7 @@ bool NodeLowering::settle_operands() {
 
 namespace {
 
-// Who reads a value: calls `see(node, operand)` for nodes of the graph and of the bodies within it.
+// The readers of a value: calls `see(node, operand)` for nodes of the graph and of the bodies within it.
 template <class See>
 void each_reader(const ImportedGraph& source, const std::string& name, const See& see) {
   for (const ImportedNode& node : source.nodes) {

@@ -64,7 +64,7 @@ class Prover {
     }
     const Node* node = producer_[static_cast<size_t>(id)];
     if (node == nullptr || depth == 0) return all;
-    // What leaves the type has wrapped.
+    // Numbers beyond the type have wrapped.
     const Range made = computed(*node, depth - 1);
     return made && inside(*made, *all) ? made : all;
   }

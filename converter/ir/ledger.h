@@ -37,7 +37,7 @@ enum class TypeEffect {
 };
 const char* effect_name(TypeEffect effect);
 
-// What one operand of the reader requested.
+// The request of one operand of the reader.
 struct TypeRequest {
   std::string operand;  // "a 'x'": its place and its value
   DType has = DType::kNone;
@@ -78,7 +78,7 @@ class TypeLedger {
   size_t size() const { return items_.size(); }
   // Forgets what was decided since: a body that is typed again.
   void rewind(size_t size);
-  // How often each rule decided, by id.
+  // The number of decisions of each rule, by id.
   std::map<std::string, size_t> by_rule() const;
 
  private:

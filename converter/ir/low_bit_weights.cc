@@ -117,7 +117,7 @@ std::optional<Blocks> sorted_blocks(const Matrix& m) {
   return std::nullopt;
 }
 
-// How the integers are written: `offset` is taken from q and z alike.
+// The form of the integers: `offset` is subtracted from both q and z.
 struct Coding {
   DType type = DType::kNone;
   int64_t offset = 0;

@@ -11,7 +11,7 @@ struct Facts {
   IntegerRow integers;
 };
 
-// What the column `integers` may hold: the name of a row, or one of these.
+// The values of the column `integers`: the name of a row, or one of these.
 namespace forms {
 constexpr IntegerRow kNone{IntegerRow::kNone}, kSame{IntegerRow::kSame}, kTable{IntegerRow::kTable};
 #define SINTER_OP(name, ...) constexpr IntegerRow k##name{IntegerRow::kRow, Op::k##name};

@@ -38,7 +38,7 @@ enum class WorkKind : uint8_t {
   kControl,            // subprograms
 };
 
-// What the elements of output 0 are (column `elements`).
+// The elements of output 0 (column `elements`).
 enum class Elements : uint8_t {
   kMoved,       // operand 0's, at places that the attributes give
   kPicked,      // operand 0's, at places that another operand gives
@@ -54,7 +54,7 @@ enum class Elements : uint8_t {
   kComputed,    // any others
 };
 
-// What computes a row in an integer model (column `integers`).
+// The operation that computes a row in an integer model (column `integers`).
 struct IntegerRow {
   enum Kind : uint8_t {
     kNone,   // it is kept in float

@@ -49,7 +49,7 @@ ConstantPtr moved(const OpAttrs& attrs, const ConstantPtr& c) {
   return there ? evaluate_one(CastAttrs{static_cast<int64_t>(c->dtype()), 1}, {there}) : nullptr;
 }
 
-// What takes a number of few bits out of a word.
+// Operations that extract a number of few bits from a word.
 bool masks(const OpAttrs& attrs) {
   const Op op = op_of(attrs);
   return op == Op::kBitwise || op == Op::kDiv || op == Op::kMod || op == Op::kSub;
@@ -109,7 +109,7 @@ ConstantPtr apply(const OpAttrs& attrs, const std::vector<ConstantPtr>& inputs, 
   std::set<const void*> seen;
   count(inputs, &seen, &recipe);
   if (fewer(recipe.stored_bytes, result->byte_size()) && recipe.steps <= kMostRecipeSteps) {
-    // What is taken out of narrow numbers is narrower still.
+    // Numbers extracted from narrow numbers are narrower still.
     const Recipe* below = inputs[0] ? inputs[0]->recipe().get() : nullptr;
     const bool again =
         masks(attrs) && below && below->steps == 1 && std::holds_alternative<CastAttrs>(below->attrs);

@@ -61,7 +61,7 @@ bool is_float32(const Graph& graph, ValueId id) {
   return id >= 0 && graph.value(id).dtype == DType::kFloat32;
 }
 
-// What a result is a sum of.
+// The number of terms whose sum a result is.
 int64_t terms(const Graph& graph, const Node& node) {
   const auto of_weights = [&](size_t from) {
     const Dims& w = graph.value(node.inputs[1]).dims;

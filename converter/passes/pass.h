@@ -14,7 +14,7 @@ namespace sinter::convert {
 
 inline constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
 
-// What a pass did, for the report.
+// The effect of a pass, for the report.
 struct PassEffect {
   int changes = 0;
 };
@@ -54,7 +54,7 @@ PassReport run_passes(Graph& graph, const PassOptions& options);
 // nodes.
 int narrow_float64(Graph& graph);
 
-// What a target's kernels take: ok, or why not.
+// Whether a target's kernels accept a call: ok, or the reason why not.
 using AcceptCall = std::function<Status(const OpCall& call, size_t* workspace)>;
 
 // Lets what `accept` takes in float16 compute in it, where the rules of float16_rules.h allow that; the main

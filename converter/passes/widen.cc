@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// What is computed in float32 instead of itself.
+// Whether values of a type are computed in another one.
 using Affected = bool (*)(DType);
 bool narrow(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
 bool is_double(DType t) { return t == DType::kFloat64; }
@@ -33,7 +33,7 @@ class Retyping {
     for (Node& node : nodes) {
       builder_.set_origin({node.name, node.origin});
       if (!node.bodies.empty()) {
-        // What a loop carries from turn to turn is not rounded on the way either.
+        // Values that a loop carries between iterations are not rounded either.
         if (affected_ == narrow && widen_edges(node))
           widen(std::move(node));
         else

@@ -60,7 +60,7 @@ class Draft {
     return it == step_.end() ? 0 : live_[it->second];
   }
   uint64_t workspace(ValueId made) const { return program().steps[step_.at(made)].workspace_bytes; }
-  // What lives while `made` is computed, but for the values `without`, and `needed` as well.
+  // The values that are live while `made` is computed, except the values `without`, and also `needed`.
   uint64_t around(ValueId made, const std::set<ValueId>& without, const std::set<ValueId>& needed) const {
     const auto step = static_cast<int>(step_.at(made));
     Spans all = places(static_cast<size_t>(step), without);

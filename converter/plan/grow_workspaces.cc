@@ -12,7 +12,7 @@ struct Extent {
   uint64_t begin, end;
 };
 
-// What float32 takes of each byte; 0 for values that were not quantized.
+// The bytes that float32 takes for each byte; 0 for values that were not quantized.
 uint64_t float_factor(DType t) { return t == DType::kInt8 ? 4 : t == DType::kInt16 ? 2 : 0; }
 
 // Calls visit(n, values in host memory that are live in step n) for each step.

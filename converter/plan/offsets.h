@@ -23,8 +23,8 @@ struct MemoryBlock {
   uint64_t bytes = 0;
   int first = 0, last = 0;
   uint64_t offset = 0;  // the result, a multiple of the alignment
-  // What of it is taken when; empty: all bytes all the time. Other blocks may be placed where no piece is.
-  // Pieces are within bytes, first and last.
+  // The parts that are occupied, and when; empty: all bytes all the time. Other blocks may be placed where no
+  // piece is. Pieces are within bytes, first and last.
   std::vector<MemoryPiece> pieces = {};
 };
 

@@ -9,7 +9,7 @@
 
 namespace sinter::convert {
 
-// What to place first: the greatest by the first letter, ties by the next ones, then in the given order.
+// The order of placement: the greatest by the first letter, ties by the next ones, then in the given order.
 // z size, l length of life, a area (both multiplied), t traffic: the most bytes live in a step of its life,
 // e earliest start.
 struct GreedyOrder {

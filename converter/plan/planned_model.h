@@ -39,7 +39,7 @@ struct PlannedValue {
   std::vector<int64_t> strides;  // in bytes; empty: dense
 };
 
-// What the values of one memory and the workspaces of its steps take.
+// The memory of one kind that values and the workspaces of its steps take.
 struct PlannedRegion {
   uint8_t memory = 0;        // as in Value::memory
   uint64_t bytes = 0;        // padding included

@@ -250,8 +250,8 @@ class ModelPlanner {
     if (!overlap || std::none_of(steps.begin(), steps.end(),
                                  [](const PlannedStep& step) { return step.lead != PlannedStep::kNever; }))
       return best;
-    // What overlaps is tied together, and a long chain of such values wanders through memory. So only where
-    // it is needed: from wherever it helps at all to next to nowhere.
+    // Overlapping values are tied together, and a long chain of such values moves through memory. So only
+    // where it is needed: from wherever it helps at all to next to nowhere.
     constexpr uint64_t kTrials = 8;
     PlannedProgram other = attempt(0);
     const uint64_t most = best.regions[0].bytes, least = other.regions[0].lower_bound;

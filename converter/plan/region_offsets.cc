@@ -53,8 +53,8 @@ class RegionOffsets {
     return found;
   }
 
-  // What a block's values take when: where they do not live all the time, or not everywhere, other blocks may
-  // be placed in between.
+  // The occupation of a block over time: where they do not live all the time, or not everywhere, other blocks
+  // may be placed in between.
   MemoryBlock block_of(ValueId root) {
     const std::vector<ValueId>& members = members_[static_cast<size_t>(root)];
     const uint64_t start = at(root).offset;

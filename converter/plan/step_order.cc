@@ -42,7 +42,7 @@ bool any_above(const PerMemory& a, const PerMemory& b) {
   return a[0] > b[0] || !std::equal(a.begin() + 1, a.end(), b.begin() + 1, std::less_equal<>());
 }
 
-// What memory a step touches: the blocks of its operands.
+// The memory that a step touches: the blocks of its operands.
 struct Touch {
   size_t memory = 0;
   std::vector<ValueId> roots;
@@ -174,7 +174,7 @@ class Search {
     return overlap > 0 && leaves(done, i, node.inputs[0]) ? overlap : 0;
   }
 
-  // What the state's figures become by step i.
+  // The state's figures after step i.
   struct Effect {
     PerMemory live, peak;
   };

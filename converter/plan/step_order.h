@@ -21,8 +21,8 @@ struct StepOrder {
   bool proved = true;         // no other order has a smaller one
 };
 
-// What a step needs while it runs, and what it saves where output 0 may be placed over an operand 0 that dies
-// there.
+// The memory that a step needs while it runs, and the memory that it saves where output 0 may be placed over
+// an operand 0 that dies there.
 struct StepMemory {
   uint64_t workspace = 0, overlap = 0;
 };

@@ -74,7 +74,7 @@ bool read_by_rows(const Graph& graph, const std::vector<int>& readers, ValueId i
   });
 }
 
-// What computes the rows `out` alone.
+// The attributes with which a node computes only the rows `out`.
 std::optional<OpAttrs> attrs_for(const Graph& graph, const Node& node, RowRange out) {
   OpAttrs attrs = node.attrs;
   if (auto* slice = std::get_if<SliceAttrs>(&attrs)) slice->sizes[static_cast<int>(kRowAxis)] = out.count();

@@ -15,9 +15,9 @@ namespace sinter::convert {
 // Whether rows of the node's one result follow from rows of its operands.
 bool has_rows(const Graph& graph, const Node& node);
 
-// What a node with rows reads of an operand to compute the rows `out`, and along which axis of the operand (a
-// Transpose's may be another one). Nothing: all of it, whatever the rows. An empty range: the windows are in
-// the padding.
+// The part of an operand that a node with rows reads to compute the rows `out`, and along which axis of the
+// operand (a Transpose's may be another one). Nothing: all of it, whatever the rows. An empty range: the
+// windows are in the padding.
 struct RowsRead {
   RowRange rows;
   size_t axis = 1;

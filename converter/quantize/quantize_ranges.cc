@@ -11,7 +11,7 @@
 namespace sinter::convert {
 namespace {
 
-// What is measured on few samples must differ by this many dB to count.
+// Measurements on few samples must differ by this many dB to count.
 constexpr double kSurelyBetter = 1, kSurelyBetterOfFew = 3;
 constexpr size_t kMostRulesMixed = 5;  // that a single value is tried with
 constexpr double kWideMargin = 0.25;   // int16 has steps to spare for what was not seen
@@ -36,7 +36,7 @@ RangeRule Quantizer::wide_rule() const {
 
 void Quantizer::choose(const Observations& seen) {
   const Graph& graph = plan_.graph;
-  // What cannot be rounded leaves its readers float.
+  // The readers of a value that cannot be rounded are kept in float.
   const std::vector<Role> all_roles = assign_roles(graph, plan_.left);
   std::set<ValueId> bad;
   for (const ValueId id : values_to_round(graph, all_roles)) {
@@ -76,7 +76,7 @@ void Quantizer::choose_ranges(const Observations& seen, const std::vector<Role>&
   const bool open = options_.calibrator.rule == Calibrator::kBest;
   const std::vector<RangeRule> rules = rules_to_try(asked_rule(), several && open);
   const double surely = few_samples() ? kSurelyBetterOfFew : kSurelyBetter;
-  // What every rule makes of all samples, and of one half of those that are kept: which one is best is
+  // The ranges of every rule from all samples, and from one half of the kept ones: which one is best is
   // decided by the other half.
   std::vector<std::map<ValueId, QuantParams>> whole, halves;
   for (const RangeRule& each : rules) {

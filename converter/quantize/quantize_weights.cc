@@ -127,7 +127,7 @@ void Quantizer::correct_by_means() {
 }
 
 void Quantizer::correct_by_runs() {
-  // What the accuracy was measured of stays as it is.
+  // The graph whose accuracy was measured stays unchanged.
   if (!enabled(technique::kBiasCorrection) || options_.max_drop) return;
   size_t products = 0;
   for (const Node& node : plan_.graph.nodes) products += weight_axis(plan_.graph, node) >= 0;

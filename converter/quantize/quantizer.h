@@ -47,12 +47,12 @@ class Quantizer {
   void choose(const Observations& seen);
   void choose_ranges(const Observations& seen, const std::vector<Role>& roles);
   RangeRule wide_rule() const;
-  // What a rule makes of every value that is rounded.
+  // The ranges of a rule for every rounded value.
   std::map<ValueId, QuantParams> ranges(const RangeRule& rule, const Observations& seen,
                                         const std::vector<Role>& roles) const;
-  // What the rules that were chosen make of other observations.
+  // The ranges of the chosen rules from other observations.
   std::map<ValueId, QuantParams> fitted_ranges(const Observations& seen) const;
-  // What is moved is as loud as what it is moved from, should it ever be rounded by itself.
+  // A moved value has the range of its source, in case it is rounded by itself.
   void share_noise(const std::vector<ValueId>& values);
 
   // ---- quantize_weights.cc: how weights are rounded, and biases that make up for it
@@ -102,7 +102,7 @@ class Quantizer {
   bool few_samples() const { return trials_->size() < kManySamples; }
   RangeRule asked_rule() const;
   Step step(const Phase& phase) const;
-  // What one half of the kept samples makes of all values.
+  // The ranges of all values from one half of the kept samples.
   Observations observe_half(const Graph& graph) const;
   // Of the plan's graph, as long as that stays.
   const std::shared_ptr<const Observations>& half();
@@ -110,7 +110,7 @@ class Quantizer {
   QuantizationPlan on_half(const Graph& graph, const Observations& half, const RangeRule& rule) const;
   // The plan as one half of the kept samples would have made it, to be measured on the other half.
   QuantizationPlan from_half(const QuantizationPlan& plan) const;
-  // What is to be expected of a plan: of from_half(plan), on samples that it was not made from.
+  // The expected result of a plan: of from_half(plan), on samples that it was not made from.
   Noise foresee(const QuantizationPlan& plan, size_t most) const;
   // SQNR of the worst output, on few samples.
   double measured(const QuantizationPlan& plan, Part part = Part::kAll) const;

@@ -50,7 +50,7 @@ nlohmann::json to_json(const ConversionReport& r, const Diagnostics& diagnostics
 
 namespace {
 
-// How many decisions about types there were, by rule; nothing where there was none.
+// The number of decisions about types, by rule; empty if there was none.
 std::string types_text(const ConversionReport& r) {
   if (!r.ledger || r.ledger->size() == 0) return {};
   std::string rules;

@@ -115,7 +115,7 @@ std::string techniques(const Json& r) {
          rows + "</tbody></table></div>\n";
 }
 
-// What the worst output would have if only this were rounded.
+// The SQNR of the worst output if only this were rounded.
 std::string sources(const Json& r) {
   constexpr size_t kMostRows = 15;
   if (!r.contains("quantized") || r.at("quantized").value("noise", Json::array()).empty()) return {};

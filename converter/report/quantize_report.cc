@@ -24,7 +24,7 @@ std::string described(const NoiseSource& s) {
   return fmt::format("{} of {} '{}'", s.weights ? "weights" : "the result", s.op, s.layer);
 }
 
-// What computes on integers, as shares of 1.
+// The work on integers, as shares of 1.
 struct Shares {
   double multiply_adds = 0, time = 0;
 };
@@ -51,7 +51,7 @@ std::string measured_text(const QuantizeSummary& q) {
   return count + (q.held_out ? " held out" : " that also chose the ranges");
 }
 
-// How many operations stay float, by reason; the most frequent first.
+// The number of operations kept in float, by reason; the most frequent first.
 std::string reasons_text(const QuantizeSummary& q) {
   std::map<std::string, int> left;
   for (const LayerFate& l : q.layers)
@@ -118,7 +118,7 @@ std::string causes_text(const QuantizeSummary& q) {
   return text;
 }
 
-// What wins signal, and how much; the first to try first.
+// The settings that raise the SQNR, with their gains; the first to try first.
 std::string remedies_text(const QuantizeSummary& q) {
   std::string text, useless;
   size_t told = 0;

@@ -28,7 +28,7 @@ std::string joined(const Letters& letters, size_t from, size_t to) {
 
 bool separates(const std::string& letter) { return letter == "/" || letter == "." || letter == ":"; }
 
-// How many letters all names start with, up to the end of a part of the names.
+// The number of letters that all names start with, up to the end of a part of the names.
 size_t common_start(const std::vector<Letters>& names) {
   size_t same = names.front().size();
   for (const Letters& name : names)

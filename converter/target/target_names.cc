@@ -86,7 +86,7 @@ std::string target_text(const Target& target) {
   const NamedTarget& row = row_of(target.architecture);
   std::string text = row.name;
   if (target.features == row.usual_features) return text;
-  // What another one implies goes without saying.
+  // Features that another one implies are omitted.
   uint32_t implied = 0;
   for (const NamedFeature& f : kFeatures)
     if (target.has(f.feature)) implied |= f.implied;

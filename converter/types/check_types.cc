@@ -37,7 +37,7 @@ std::string unexplained(const Graph& graph, const Explained& explained) {
   return {};
 }
 
-// What moves or converts values may do so in any type; arithmetic is the solver's business.
+// Operations that move or convert values may do so in any type; the solver settles arithmetic.
 bool keeps_type(const Node& node) {
   const Op op = node.op();
   return has_traits(op, kMovement) || has_traits(op, kControl) || elements_of(op) == Elements::kConverted ||

@@ -16,7 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<uint8_t>;
 using V = hn::Vec<D>;
 
-// How whole vectors are looked up: Lookup(table)(indices).
+// The look-up of whole vectors: Lookup(table)(indices).
 #if HWY_TARGET == HWY_AVX3_DL
 #define SINTER_SIMD_LOOKUP 1
 // Two tables of 128 entries.

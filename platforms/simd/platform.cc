@@ -21,7 +21,7 @@ constexpr KernelTime kTimes[] = {
 #undef SINTER_KERNEL_TIME
 };
 
-// What the kernels need is the same on every instruction set, but for Conv.
+// The kernels' needs are the same on every instruction set, except for Conv.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
   SINTER_RETURN_UNLESS(is_exact_simd(call.op, target.architecture),

@@ -32,7 +32,7 @@ struct QPacked {
   float* multipliers = nullptr;
   int32_t* zeros = nullptr;  // null if all are 0
 };
-// What pack_q_panels reads; of one group.
+// The operands of pack_q_panels; of one group.
 struct QWeights {
   const int8_t* weights;  // column c, depth k: at weights[c * column_step + k * depth_step]
   int64_t column_step, depth_step;

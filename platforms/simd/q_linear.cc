@@ -67,7 +67,8 @@ bool packed_bytes(const Plan& p, int64_t* bytes) {
   return checked_add<int64_t>(p.runs.packed_depth(), 12, &depth) && checked_mul(p.wide(), depth, bytes);
 }
 
-// What one thread needs: the box's input, where its rows are stored, begin and sum up to, where runs begin.
+// The scratch of one thread: the box's input, where its rows are stored, begin and sum up to, where runs
+// begin.
 struct Scratch {
   int64_t* y_rows = nullptr;
   int32_t *rows = nullptr, *sums = nullptr, *runs = nullptr;

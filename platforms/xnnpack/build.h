@@ -9,7 +9,7 @@
 
 namespace sinter::xnnpack {
 
-// What a build gives. A dry run may stop when memory is refused; `extra` is then what the rest would have
+// The result of a build. A dry run may stop when memory is refused; `extra` is then what the rest would have
 // taken. Of operators with weights `parameters` has all that their packed form depends on besides constants.
 struct Built {
   xnn_operator_t op = nullptr;

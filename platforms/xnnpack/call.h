@@ -45,7 +45,7 @@ xnn_status call_any(DType dtype, Half* f16, Single* f32, Integer* qs8, Args... a
 #define SINTER_XNN_ANY(call, name, ...) \
   call_any(operand_dtype(call), name##_f16, name##_f32, name##_qs8_qc8w, __VA_ARGS__)
 
-// What a creation or reshaping came to. In a dry run a refused block is the expected end.
+// The outcome of a creation or reshaping. In a dry run a refused block is the expected end.
 Status outcome(xnn_status status, const Creation& creation, bool* stopped);
 // Of giving an operator its addresses.
 Status set_up_outcome(xnn_status status);

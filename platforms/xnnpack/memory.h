@@ -46,7 +46,7 @@ class Creation {
   // Whether all of the given memory has been packed.
   bool packed() const { return done_; }
 
-  // What to give as weights cache. With `claims` it claims in a dry run to have the weights already, for
+  // The weights cache to pass. With `claims` it claims in a dry run to have the weights already, for
   // operators that still report their size then.
   xnn_weights_cache_t cache(bool claims);
 

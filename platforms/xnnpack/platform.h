@@ -9,8 +9,8 @@ extern const Platform xnnpack_platform;
 
 namespace xnnpack {
 
-// What the library has kernels for on the target's architecture. The platform accepts less: float16 for
-// 64-bit ARM only, whose processors compute in it. `threads` and *workspace: as Platform::accept.
+// The calls that the library has kernels for on the target's architecture. The platform accepts less: float16
+// for 64-bit ARM only, whose processors compute in it. `threads` and *workspace: as Platform::accept.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace);
 
 // Whether the call's first operand is float16.

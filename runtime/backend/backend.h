@@ -32,7 +32,7 @@ struct Packing {
   int64_t parameters[kPackingParameters] = {};
 };
 
-// What a step needs. Exact: prepare takes no more than `prepared`, run no more than `workspace`.
+// The needs of a step. Exact: prepare takes no more than `prepared`, run no more than `workspace`.
 struct StepNeeds {
   size_t prepared = 0;   // handles, tables: lives as long as the session; kBufferAlignment-aligned
   size_t workspace = 0;  // scratch during run, shared between steps; in the memory of the step's operands
@@ -46,7 +46,7 @@ struct StepNeeds {
   size_t scratch = 0;          // for prepare alone; host memory
 };
 
-// What a step is prepared with.
+// The inputs of preparing a step.
 struct Preparation {
   BumpArena& prepared;         // StepNeeds::prepared bytes
   BumpArena& device_prepared;  // StepNeeds::device_prepared bytes; gives addresses of the device (nothing may

@@ -29,7 +29,7 @@ enum class SamplePadding { kZeros = 0, kBorder, kReflection };
 enum class RoiAlignMode { kAverage = 0, kMax };
 enum class PadMode { kConstant = 0, kReflect, kEdge, kWrap };
 enum class ScatterReduction { kNone = 0, kAdd, kMul, kMax, kMin };
-// What the bias of Attention does.
+// The effect of Attention's bias.
 enum class AttentionRule {
   // A key whose bias is -inf has no weight, whatever its score; a query without any other key gives zeros.
   kHides = 0,
@@ -40,7 +40,7 @@ enum class AttentionRule {
   // As kAdds; a query whose weights are NaN gives zeros.
   kAddsNanToZero,
 };
-// What CheckLength holds `found` to, by `limit`.
+// The rule by which CheckLength compares `found` with `limit`.
 enum class LengthRule {
   kMeet = 0,  // equal: both are lengths of one axis
   kElements,  // equal: a new shape has as many elements

@@ -6,7 +6,7 @@
 
 namespace sinter::linear {
 
-// What the attributes of a convolution state.
+// The attributes of a convolution.
 struct ConvSettings {
   WindowAxis axis[kMaxWindowAxes];
   bool lists_fit = false;  // false: `axis` is not set

@@ -41,7 +41,7 @@ Status infer_grid_sample(OpCall& call) {
   return give_output(call, 0, x.dtype, dims.span());
 }
 
-// What one axis contributes to one output position: elements (-1: a zero beyond the edge) and weights.
+// The contribution of one axis to one output position: elements (-1: a zero beyond the edge) and weights.
 struct Taps {
   int count = 1;
   int64_t index[kMaxTaps] = {};

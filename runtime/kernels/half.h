@@ -21,7 +21,7 @@ static_assert(sizeof(Half) == 2 && std::is_trivially_copyable_v<Half>);
 template <class T>
 inline constexpr bool kIsFloatElement = std::is_floating_point_v<T> || std::is_same_v<T, Half>;
 
-// What kernels compute in that have no wider accumulator: the element's own type, float for Half.
+// The type in which kernels without a wider accumulator compute: the element's own type, float for Half.
 template <class T>
 using Computed = std::conditional_t<std::is_same_v<T, Half>, float, T>;
 

@@ -1,10 +1,10 @@
 // The loops of a product of rows and columns over a depth, with hardly any scratch: operands are read in
 // place.
 //
-// What has to be laid out anew (the patches of a convolution; rows of floats, so that four sums fit a vector)
-// is gathered for four rows at a time. Every float result is summed by one thread in the order of the depth
-// index, in an accumulator that is wider than the element, and rounded once; integers wrap, so that their
-// order does not matter.
+// Data that has to be rearranged (the patches of a convolution; rows of floats, so that four sums fit a
+// vector) is gathered for four rows at a time. Every float result is summed by one thread in the order of the
+// depth index, in an accumulator that is wider than the element, and rounded once; integers wrap, so that
+// their order does not matter.
 #pragma once
 
 #include <utility>

@@ -59,7 +59,7 @@ inline int32_t gru_hidden(int32_t update, int32_t candidate, int32_t hidden) {
 inline int32_t hidden_of(float v) { return round_clamped(v * kHiddenOne, -kHiddenOne, kHiddenOne); }
 inline int32_t cell_of(float v) { return round_clamped(v * kCellOne, -kMostCell, kMostCell); }
 
-// How Y comes from hidden values.
+// The conversion of hidden values to Y.
 struct QRecurrentResult {
   DType to;
   float multiplier, low, high;
@@ -77,7 +77,7 @@ struct QRecurrentResult {
   }
 };
 
-// What the two rows have in common.
+// Common parts of the two rows.
 struct QSettings : LayerSettings {
   int64_t x_zero, y_zero, q_min, q_max, to;
   double multiplier;

@@ -13,7 +13,7 @@
 
 namespace sinter::linear {
 
-// What the rows of ops.def for integer products have in common.
+// Common parts of the rows of ops.def for integer products.
 struct QuantizedSettings {
   int64_t x_zero, y_zero, q_min, q_max, to;
 };

@@ -16,7 +16,7 @@ struct Activation {
 };
 double apply(const Activation& a, double x);
 
-// What every recurrent row has, the integer ones included.
+// The attributes of every recurrent row, including the integer ones.
 struct LayerSettings {
   int64_t hidden_size, direction, layout;
   int gates;  // rows of W and R per hidden unit

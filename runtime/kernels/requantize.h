@@ -109,7 +109,7 @@ inline Status check_int8_multiplier(double m) {
   return ok_status();
 }
 
-// What the value of one element of x is: its multiplier is divided by the divisor in double, then rounded.
+// The factor of one element of x: its multiplier is divided by the divisor in double, then rounded.
 inline float multiplier_per(double multiplier, int64_t divisor) {
   return static_cast<float>(multiplier / static_cast<double>(divisor));
 }

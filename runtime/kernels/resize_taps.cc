@@ -53,7 +53,7 @@ int64_t left_of(double x) {
   return static_cast<int64_t>(floor) - (x == floor ? 1 : 0);
 }
 
-// How far x is to the right of that element, in (0, 1].
+// The distance of x to the right of that element, in (0, 1].
 double ratio_of(double x) {
   const double floor = std::floor(x);
   return x == floor ? 1 : x - floor;

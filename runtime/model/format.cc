@@ -188,7 +188,7 @@ Result<Envelope> read_envelope(std::span<const std::byte> file, std::span<const 
   SINTER_RETURN_UNLESS(head_bytes(h) == head.size(), corrupt("the header's size is wrong"));
   const auto table = head.subspan(sizeof(Header), h.header_bytes - sizeof(Header));
   e.segment_table = table.data();
-  // What a signature covers must be covered by digests that are collision-resistant.
+  // Data covered by a signature must be covered by collision-resistant digests.
   const bool sign = h.signature_bytes != 0;
   const auto algorithm = static_cast<uint32_t>(sign ? DigestAlgorithm::kBlake2b : DigestAlgorithm::kXxh3);
   SINTER_RETURN_UNLESS(h.digest_algorithm == algorithm,

@@ -105,7 +105,8 @@ Status lay_out(Header& header, std::span<Segment> segments, bool sign = false);
 // all of the signature but the signature proper.
 void seal(Header& header, std::span<const Segment> segments, const Signature* signature = nullptr);
 
-// How many of the file's first bytes have to be read before its parts: header, segment table, signature.
+// The number of the file's first bytes that have to be read before its parts: header, segment table,
+// signature.
 inline uint64_t head_bytes(const Header& h) { return uint64_t{h.header_bytes} + h.signature_bytes; }
 
 // The file's parts, checked as far as the envelope goes.

@@ -58,7 +58,7 @@ class MemoryVerifier {
     return ok_status();
   }
 
-  // What the step touches.
+  // The memory that the step touches.
   struct Touched {
     bool host = false;
     uint8_t device = 0;

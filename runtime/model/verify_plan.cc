@@ -244,7 +244,7 @@ class PlanVerifier : PlanView {
     return ok_status();
   }
 
-  // What is copied when a body or a run ends, in order: result `from(i)` over `to(i)`, unless it is there
+  // The copies when a body or a run ends, in order: result `from(i)` over `to(i)`, unless it is there
   // already. A target shares no byte with a result that is copied later.
   template <class To, class From>
   Status check_copy_targets(uint32_t n, To&& to, From&& from) {

@@ -122,7 +122,7 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
   }
   OpCall call{step_op(step), &attrs, {views, inputs}, {views + inputs, outputs}};
   Status status = validate(call, model.kernels);
-  // What the caller of infer could have done wrong is, here, a mistake of the file.
+  // Faults of infer's caller are, here, faults of the file.
   if (status.code == Code::kInvalidArgument) status.code = Code::kCorrupt;
   return status;
 }

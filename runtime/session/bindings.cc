@@ -23,7 +23,7 @@ const fb::Placement& root_of(const fb::ProgramPlan& plan, const fb::Placement& m
   return *p;
 }
 
-// What the model keeps, and its file.
+// The memory that the model keeps, and its file.
 bool in_model(const ModelState& model, const Range& range) {
   return range.overlaps({&model, model.retained}) || range.overlaps({model.file.data(), model.file.size()});
 }
@@ -80,7 +80,7 @@ Status Creator::resolve_binding(const Binding& b) {
   return ok_status();
 }
 
-// What shares a bound value's memory goes where it goes: it must fit there, must not outlive a run, and must
+// Values that share a bound value's memory move with it: it must fit there, must not outlive a run, and must
 // not be written over a bound input.
 Status Creator::check_blocks() const {
   const fb::Program& program = *program_;

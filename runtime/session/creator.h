@@ -159,7 +159,7 @@ class Creator {
   Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
   Status run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch, std::byte* target);
   Status keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used);
-  // How the operands of a step that are prepared values are brought.
+  // The preparation of a step's operands that are prepared values.
   struct Bring {
     uint32_t packs = 0;   // those of these inputs into scratch memory
     uint32_t passes = 0;  // those of these inputs not at all

@@ -140,7 +140,7 @@ Creator::StepPlace Creator::place_of(const Frame& frame, const fb::Step& step,
   return place;
 }
 
-// How many states are placed on the device, or are updated there.
+// The number of states that are placed on the device, or are updated there.
 uint32_t Creator::states_on(uint32_t device, bool updates) const {
   const fb::Program& program = *program_;
   const fb::ProgramPlan& plan = *plan_;

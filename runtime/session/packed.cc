@@ -52,7 +52,7 @@ const std::byte* PackedState::find(const PackedKey& key) const {
   return nullptr;
 }
 
-// What is searched for, and what was found.
+// The key to search for, and the entry that was found.
 struct Creator::Search {
   PackedKey key;
   Op op = Op::kCopy;

@@ -15,7 +15,7 @@ using detail::Creator;
 
 namespace {
 
-// What does not matter where nothing is run.
+// Without the options that do not matter if nothing is run.
 SessionOptions packing_options(const SessionOptions& options) {
   SessionOptions packing = options;
   packing.bindings = {};

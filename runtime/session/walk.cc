@@ -243,7 +243,7 @@ Status Creator::take_parts(const fb::Step& step, CallUse use, StepParts* parts) 
   return ok_status();
 }
 
-// What a step that is not yet prepared consists of.
+// The parts of a step that is not yet prepared.
 void Creator::describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool, const StepParts& parts,
                        RunStep* run) const {
   const fb::Step& step = *frame.program->steps()->Get(s);
@@ -349,7 +349,7 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, 
   SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), call.inputs, &scratch));
   SINTER_RETURN_IF_ERROR(take_packed(frame, s, call, choice, &packed));
   SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, packed, scratch, run));
-  // What was in scratch memory goes; what was kept has its address by now.
+  // Values in scratch memory are dropped; kept ones have their address by now.
   describe_prepared(frame, step, run);
   return ok_status();
 }

@@ -20,7 +20,7 @@ ValueId heads_together(NodeLowering& n, ValueId v);
 ValueId rotated(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId positions, bool interleaved,
                 int64_t heads_axis = 1);
 
-// What is added to the scores, [B or 1, H or 1, S or 1, T or 1]: -inf hides a key.
+// The addend of the scores, [B or 1, H or 1, S or 1, T or 1]: -inf hides a key.
 class AttentionBias {
  public:
   AttentionBias(NodeLowering& n, DType type, int64_t batch, int64_t queries, int64_t keys)

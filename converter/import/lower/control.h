@@ -45,8 +45,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
                                                  bool body_gives_condition);
 // Replaces carried sequences by stacks (stack.h), so that the loop can be planned. False: refused.
 bool stack_carried(NodeLowering& n, const ImportedGraph& source, PlannedLoop* loop);
-// What is known of a Loop's condition from its body. That its result is the condition that it was given, or
-// the constant true:
+// The facts about a Loop's condition that follow from its body. That its result is the condition that it was
+// given, or the constant true:
 bool never_stops(const ImportedGraph& body);
 // That it is known in every trip: it follows from constants, the trip's number, shapes and lengths, and
 // carried values that start as constants and stay ones.

@@ -62,7 +62,7 @@ bool read_operands(NodeLowering& n, GroupQuery* g) {
   return g->q >= 0 && g->k >= 0;
 }
 
-// How many keys there are before this call.
+// The number of keys before this call.
 bool read_lengths(NodeLowering& n, GroupQuery* g, std::optional<int64_t> total) {
   const int64_t batch = n.dims(g->q)[0], queries = n.dims(g->q)[2];
   if (n.size(n.input(5)) != batch)

@@ -294,7 +294,7 @@ bool lower_if(NodeLowering& n) {
     give(n, both.name(i), y);
   }
   for (const ImportedNode* node : both.readers()) n.parent().set_done(*node);
-  // What only the readers read, in the branches, is not there any more.
+  // Values that only the readers read, in the branches, no longer exist.
   for (size_t i = 0; i < n.output_count() && both.moved(); ++i) n.absent_output(i);
   return true;
 }

@@ -47,7 +47,7 @@ std::optional<std::vector<ValueId>> unrolled_loop(NodeLowering& n, const Importe
   return out;
 }
 
-// What limits a loop's trips.
+// The limit of a loop's trips.
 struct Trips {
   std::optional<int64_t> number;  // known at conversion
   std::optional<int64_t> most;    // otherwise: by --max-trips, or the end of its range

@@ -142,7 +142,7 @@ ValueId attend(NodeLowering& n, MicrosoftAttention h) {
   }
   if (keep != kAbsent && swallows && allowed != kAbsent) keep = both(n, keep, allowed), allowed = kAbsent;
   if (keep != kAbsent) {
-    // What 16 bits cannot hold is added in float32, or takes the score's place.
+    // Numbers that 16 bits cannot hold are added in float32, or replace the score.
     const bool fits = filter >= lowest(t) || std::isinf(filter);
     if (bias != kAbsent && t != DType::kFloat64) t = DType::kFloat32;
     if (!fits && bias == kAbsent) rule = AttentionRule::kReplaces;

@@ -13,7 +13,7 @@
 namespace sinter::convert {
 namespace {
 
-// What the loop would give if its carried values could grow, with the trial's size where shapes differ.
+// The loop's results if its carried values could grow, with the trial's size where shapes differ.
 std::vector<ValueFact> assumed_results(NodeLowering& n, const Graph& body, const PlannedLoop& loop,
                                        size_t first) {
   const int64_t size = n.parent().options().assumed;
@@ -163,7 +163,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
             if (loop.stacked[i]) to_stack(end, &inner.graph().outputs[first + i], n.dims(loop.carried[i]));
           for (size_t i = 0; i < carried; ++i)
             shapes[i].given = expected_dims(inner, inner.graph().outputs[first + i]);
-          // What is collected over all trips has one size.
+          // Results collected over all trips have one size.
           for (size_t i = first + carried; i < inner.graph().outputs.size(); ++i)
             inner.graph().outputs[i] = Bounded(end).fixed(inner.graph().outputs[i]);
         });

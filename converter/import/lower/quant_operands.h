@@ -15,10 +15,10 @@ bool settle_zero_point(NodeLowering& n, DType data, ValueId* zero_point, bool* a
 ValueId real_scale(NodeLowering& n, ValueId scale);
 // Rule quant.zero for what is quantized to `to`: the zero point takes its type where its values fit.
 bool settle_zero_point_of_result(NodeLowering& n, DType to, ValueId* zero_point);
-// What a value is quantized to where its zero point's type is none that quantized values have: the declared
-// type of the result, the type of a zero point that it is dequantized with, else 8 bits by the sign.
+// The type that a value is quantized to if its zero point does not have a type of quantized values: the
+// declared type of the result, the type of a zero point that it is dequantized with, else 8 bits by the sign.
 DType result_type(NodeLowering& n, ValueId zero_point);
-// What is given per block of an axis, once for each element.
+// An operand given per block of an axis, repeated for each element.
 ValueId repeated(NodeLowering& n, ValueId v, int64_t axis, int64_t block_size, const Dims& full);
 // A single scale or zero point goes with all that there are of the other.
 bool same_shape(NodeLowering& n, ValueId* scale, ValueId* zero_point, int64_t* axis, int64_t block_size);

@@ -49,8 +49,8 @@ ValueId unpacked(NodeLowering& n, ValueId bytes, DType packed) {
   return n.reshape(all, dims);
 }
 
-// What `indices` (of rank 1) name along `axis`; integers of less than a byte come as whole ones. kAbsent
-// where they are not in whole bytes. `widen`: then as bytes.
+// The elements that `indices` (of rank 1) select along `axis`; integers of less than a byte come as whole
+// ones. kAbsent where they are not in whole bytes. `widen`: then as bytes.
 ValueId rows(NodeLowering& n, const ConstantPtr& c, int64_t axis, ValueId indices, bool widen) {
   const DType t = c->dtype();
   if (!is_sub_byte(t)) return n.emit(GatherAttrs{axis}, {n.add_constant(c), indices});
@@ -111,7 +111,7 @@ ValueId gather_dequantized(NodeLowering& n, ValueId table, int64_t axis, ValueId
   if (!c || !c->recipe()) return kAbsent;
   Table t;
   t.to = c->dtype();
-  // What Dequantize gives may have been cast, by the model or because it is computed in float32.
+  // The result of Dequantize may have been cast, by the model or because it is computed in float32.
   std::vector<DType> casts;
   while (std::holds_alternative<CastAttrs>(c->recipe()->attrs)) {
     if (c->recipe()->written) casts.push_back(c->dtype()), t.to = c->recipe()->inputs[0]->dtype();

@@ -31,7 +31,7 @@ bool float_value(const Graph& g, ValueId id) {
 bool data(const Graph& g, ValueId id) { return float_value(g, id) && !g.is_constant(id); }
 bool is_scalar(const Graph& g, ValueId id) { return g.is_constant(id) && g.value(id).constant->size() == 1; }
 
-// What division by a constant multiplies with; null: it is none, or not finite.
+// The factor of a division by a constant; null: it is not one, or not finite.
 ConstantPtr reciprocals(const Graph& g, ValueId id) {
   if (!g.is_constant(id) || g.value(id).dtype != DType::kFloat32) return nullptr;
   std::vector<float> items;
@@ -44,7 +44,7 @@ ConstantPtr reciprocals(const Graph& g, ValueId id) {
 
 constexpr double kFarConstant = 1e4;  // such as masks; a range that holds them has no steps left
 
-// What is joined with other values under one range: data, or constants that leave it steps.
+// Values joined with others under one range: data, or constants that leave enough steps.
 bool joinable(const Graph& g, ValueId id) {
   if (data(g, id)) return true;
   if (!float_value(g, id)) return false;
@@ -195,7 +195,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
   for (size_t n = 0; n < count; ++n)
     if (kinds[n] == Kind::kFloat || kinds[n] == Kind::kSteep || left_out(g.nodes[n])) roles[n] = Role::kFloat;
   const Uses uses(g);
-  // What has nothing integer before it, or nothing behind it, gains nothing from being rounded twice.
+  // An operation with no integer operation before or after it gains nothing from being rounded twice.
   const auto fed = [&](const Node& node) {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       const int p = id < 0 ? -1 : uses.producer[static_cast<size_t>(id)];
@@ -373,7 +373,7 @@ int place_quantizers(Graph& g, const std::vector<Role>& roles, const std::map<Va
     if (integer) round_fill(g, node, scales.find(moved));
     if (integer) round_constants(g, node, scales.find(moved), scales.find(node.outputs[0]));
     const Builder::Origin origin{node.name, node.origin};
-    // What only moves the elements of one value keeps that value's scale.
+    // Operations that only move the elements of one value keep that value's scale.
     const bool moves = integer && keeps_scale(g, node);
     nodes.push_back(std::move(node));
     if (integer) integer_made.insert(nodes.back().outputs[0]);

@@ -34,7 +34,7 @@ std::optional<Interpolation> interpolation(const Graph& graph, const Node& node)
 // Whether the result has the scale and zero point of the first operand, on integers.
 bool keeps_scale(const Graph& graph, const Node& node);
 
-// What the rules of the pass share.
+// The common state of the pass's rules.
 class IntegerForm {
  public:
   explicit IntegerForm(Graph& graph) : e(graph) {}
@@ -73,7 +73,7 @@ class IntegerForm {
   std::optional<QuantizedValue> integers(ValueId id, bool wide);
   bool any_wide(const std::vector<ValueId>& inputs) const;
   bool give(int n, int consumer, OpAttrs attrs, std::vector<ValueId> inputs);
-  // What a row that takes one type computes with: its result's parameters, int16 ones if the quantizer's or
+  // The parameters of a row that takes one type: its result's parameters, int16 ones if the quantizer's or
   // an operand is int16, and what has to become of the result. nullopt: a zero point is in the way.
   std::optional<QuantParams> common_result(const QuantParams& y,
                                            std::span<const QuantizedValue* const> operands);
@@ -87,7 +87,7 @@ class IntegerForm {
     int consumer = -1;
   };
   std::optional<OneOperand> one_operand(int n);
-  // What is looked up in a table with the integers of `root`, before node n.
+  // A look-up in a table with the integers of `root`, before node n.
   ValueId look_up(int n, ValueId root, const std::vector<int8_t>& table);
   ValueId requantized(int n, const QuantizedValue& x, const QuantParams& y);
   // Records in the value what its integers represent.

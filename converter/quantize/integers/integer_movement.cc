@@ -73,7 +73,7 @@ bool IntegerForm::joined(int n) {
   return give(n, consumer, node.attrs, inputs);
 }
 
-// What Quantize makes of a constant; kAbsent: it is none.
+// The result of Quantize for a constant; kAbsent: it is not a constant.
 ValueId IntegerForm::quantized_constant(ValueId id, const QuantParams& y) {
   if (!e.graph().is_constant(id) || e.value(id).dtype != DType::kFloat32) return kAbsent;
   std::vector<int64_t> q;

@@ -111,7 +111,7 @@ double reach_of(const QuantParams& x) {
   return static_cast<double>(std::max(range.max - x.zero_point, x.zero_point - range.min));
 }
 
-// What the kernel adds to the products of W's rows, then of R's.
+// The addends of the products of W's rows, then of R's.
 std::vector<float> biases(const Graph& g, const Node& node, size_t count) {
   std::vector<float> result(count, 0.0f);
   if (const ValueId b = operand_of(node, 3); b >= 0) {

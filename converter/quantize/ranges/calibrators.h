@@ -51,7 +51,7 @@ const char* calibrator_name(Calibrator calibrator);
 struct CalibratorOptions {
   Calibrator rule = Calibrator::kBest;
   double percentile = 99.99;  // of the values that stay inside; half of the others on either side
-  // How much worse a square of clipping is than one of rounding, to `best`. A clipped value is off in a way
+  // The weight of squared clipping errors against rounding errors in `best`. A clipped value is off in a way
   // that does not average out further on.
   double clipping_weight = 1;
 };
@@ -66,7 +66,7 @@ struct ChosenRange {
 };
 ChosenRange choose_range(const TensorSummary& summary, const CalibratorOptions& options,
                          const Levels& levels = kInt8Levels);
-// What one rule proposes (not kBest).
+// The range that one rule proposes (not kBest).
 Range propose_range(const TensorSummary& summary, Calibrator rule, double percentile, const Levels& levels);
 
 // The range as it would be if the value were cut to [low, high] (a fused activation behind it).

@@ -224,7 +224,7 @@ TensorSummary TensorStatistics::summary() const {
   };
   constexpr size_t kInfinite = (size_t{255} << 23) >> kShift;  // from here on nothing is finite
   for (size_t bin = kInfinite; --bin > 0;) put(-edge(bin + 1), -edge(bin), counts_[kSign + bin]);
-  // What is smaller than the smallest normal numbers is zero to every quantizer.
+  // Subnormal numbers are zero for every quantizer.
   put(0, 0, counts_[0] + counts_[kSign]);
   for (size_t bin = 1; bin < kInfinite; ++bin) put(edge(bin), edge(bin + 1), counts_[bin]);
   return s;

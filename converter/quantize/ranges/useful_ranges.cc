@@ -73,7 +73,7 @@ class Useful {
     return readers.empty() ? kAll : result;
   }
 
-  // What is cut and then moved is moved and then cut.
+  // Clipping before a movement equals clipping after it.
   bool picks(const Node& node) const {
     return selected_operands(node) == 1 && node.outputs.size() == 1 &&
            !(node.as<PadAttrs>() != nullptr && node.inputs.size() > 1);
@@ -161,7 +161,7 @@ class Useful {
     }
     double rounded(double v) const { return std::nearbyint(v / step) * step; }
     // Mean square error in the result's steps if only points low .. high are distinguished, in 255 steps.
-    // What is the same for many elements adds up further on.
+    // Errors that are equal for many elements add up further on.
     double noise(const std::vector<double>& weights, int64_t low, int64_t high) const {
       const double spread = static_cast<double>(high - low) / 255;  // of a step of x, in points
       double squares = 0, shift = 0, total = 0;

@@ -22,7 +22,7 @@ std::vector<LowOutput> low_by_layers(const std::vector<OutputNoise>& outputs, co
                                      const std::vector<LayerReport>& layers,
                                      const std::vector<LayerFate>& fates);
 
-// What reaches `wanted` comes first, in the given order; then what gains most.
+// Settings that reach `wanted` come first, in the given order; then those that gain most.
 void rank_remedies(double wanted, std::vector<Suggestion>* remedies);
 
 double worst_of(const std::vector<OutputNoise>& outputs);

@@ -19,7 +19,7 @@ constexpr double kEnough = 24;        // dB to suggest where the SQNR is low
 
 void Quantizer::advise(const Graph& rounded) {
   summary_.wanted_db = options_.min_sqnr && !summary_.reached ? *options_.min_sqnr : kLittleSignal;
-  // What is missed on other data than the kept samples has no output here to be explained.
+  // A loss on data other than the kept samples cannot be attributed to an output here.
   const bool elsewhere = options_.evaluate && worst_of(summary_.outputs) >= summary_.wanted_db;
   if ((options_.max_drop || elsewhere) && !summary_.reached) {
     measure_remedies(false);
@@ -48,7 +48,7 @@ void Quantizer::advise(const Graph& rounded) {
     };
     for (const ValueId id : scales) {
       const auto at = sensitivity_.values.find(id);
-      // What has 16 bits by now is not heard.
+      // Values that now have 16 bits add negligible noise.
       if (at != sensitivity_.values.end() && !plan_.wide.contains(id)) weigh(id, at->second, false);
     }
     for (size_t n = 0; n < graph.nodes.size(); ++n) {

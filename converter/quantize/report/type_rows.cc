@@ -59,7 +59,7 @@ class Rows {
          TypeEffect::kQuantized, v.scale, v.scale, v.zero_point);
   }
 
-  // What is joined with integers, padded with, looked up.
+  // Constants that are joined with integers, used for padding, or looked up.
   void constant(const Node& node, const Value& v) {
     if (!is_integer(v.dtype) || !floats_.contains(v.name) || v.name.empty()) return;
     file(node, v.name, v.dtype, TypeRule::kQuantizeConstants, "an operand of an operation on integers",

@@ -37,7 +37,7 @@ int channel_axis(const Dims& dims) {
   return n >= 2 && n <= kMostChannels ? axis : -1;
 }
 
-// What all samples of one float input showed.
+// The observations of all samples of one float input.
 class InputWatch {
  public:
   explicit InputWatch(const SampleInput& input) : input_(input), axis_(channel_axis(input.dims)) {

@@ -146,8 +146,8 @@ class Matcher {
     return dims;
   }
 
-  // How an array becomes a stack that has the same axes in another order, or other axes of one; empty: it has
-  // other axes.
+  // The change by which an array becomes a stack that has the same axes in another order, or other axes of
+  // one; empty: it has other axes.
   static std::string order_hint(const SampleInput& input, const Dims& array) {
     const Dims theirs = sample_dims(input), wanted = without_ones(theirs);
     if (wanted.empty()) return {};

@@ -58,7 +58,7 @@ class ChoosingSamples final : public SampleSource {
   bool is_file() const override { return source_.is_file(); }
   // From now on the judges are returned, too.
   void include_judges() { with_judges_ = true; }
-  // What was kept, once; nothing is kept from then on.
+  // The kept samples, once; nothing is kept from then on.
   std::vector<Sample> take_choosing();
   std::vector<Sample> take_judging();
 

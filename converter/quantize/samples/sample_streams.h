@@ -36,7 +36,7 @@ struct OpenArray {
 // The arrays of a .npz, .npy or .pb file. Throws FileError and DataError.
 std::vector<OpenArray> open_arrays(const std::filesystem::path& path);
 
-// How an input is filled from an array of this type: as it is, from bits, or rounded. nullopt: not at all.
+// The conversion of an array of this type to an input: as it is, from bits, or rounded. nullopt: not at all.
 enum class Filling { kSame, kBits, kRounded };
 std::optional<Filling> filling(DType given, DType wanted);
 // `bytes` are one sample of type `given`. Throws DataError naming the sample where it holds NaN,

@@ -13,7 +13,7 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kUnits = 100;  // of the cut, in one of node_cost.h's
-// What is won by less float would not show: in the whole run's time, and in nanoseconds.
+// Smaller gains are ignored: as a share of the whole run's time, and in nanoseconds.
 constexpr double kLeastSlowShare = 0.05, kLeastTime = 3000;
 // A product gives float32 as it gives int8, unless both are needed.
 constexpr double kFreeOften = 0.3;
@@ -56,7 +56,7 @@ class Borders {
       return wide.contains(root(y)) ? int16_cost(cpu_, g_, node) : int8_cost(cpu_, g_, node);
     if (weight_axis(g_, node) >= 0)
       return wide.contains(node.inputs[0]) ? int16_cost(cpu_, g_, node) : int8_cost(cpu_, g_, node);
-    // What meets 16 bits is widened first; what is to have 8 is narrowed then.
+    // Operands that meet 16 bits are widened first; results of 8 bits are narrowed afterwards.
     std::vector<ValueId> around = node.inputs;
     around.push_back(y);
     double others = 0;

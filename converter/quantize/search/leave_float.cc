@@ -199,7 +199,7 @@ class Leaving {
   bool may_widen(ValueId id) const {
     return remedy_ != Remedy::kFloat && id >= 0 && fine_.contains(id) && !no_kernel_.contains(id);
   }
-  // What an action wins for what it costs; 0: nothing, or too much.
+  // The gain of an action for its cost; 0: it gains nothing, or costs too much.
   double rate(double won, double cost, double layers) const {
     if (cost > (1 + target_.most_time) * whole_ || layers < (1 - target_.most_layers) * layers_) return 0;
     return won / (std::max(0.0, cost - spent_) / whole_ + (integers(roles_) - layers) / layers_ + kEpsilon);

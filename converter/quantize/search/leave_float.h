@@ -25,7 +25,7 @@ struct LeaveResult {
   bool reached = false;
 };
 
-// What a plan does to the outputs, on samples that its ranges were not made from.
+// The effect of a plan on the outputs, on samples that its ranges were not made from.
 using MeasurePlan = std::function<Noise(const QuantizationPlan& plan)>;
 
 // Adds to plan->left, with Reason::kAccuracy, and to plan->wide with the parameters of `fine`, for what runs

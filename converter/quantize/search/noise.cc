@@ -194,7 +194,7 @@ int64_t ValueNoise::levels() const {
 
 double ValueNoise::levels_used() const {
   if (!params || !(params->scale > 0) || all.elements == 0) return 0;
-  // What is beyond all integers is clipped and uses none.
+  // Numbers beyond all integers are clipped and do not use one.
   return static_cast<double>(params->quantize(all.high) - params->quantize(all.low) + 1);
 }
 

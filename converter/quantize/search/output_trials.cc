@@ -157,7 +157,7 @@ std::optional<Interval> sqnr_interval(std::span<const double> signal, std::span<
   for (const double db : without) squares += (db - mean) * (db - mean);
   const double error = std::sqrt(squares * static_cast<double>(n - 1) / static_cast<double>(n));
   const double whole = 10 * std::log10(all_signal / all_noise), reach = student_t(n - 1) * error;
-  // What was not seen: by the rule of three, of as many samples again three may be louder than the loudest
+  // Unobserved samples: by the rule of three, of as many samples again three may be louder than the loudest
   // one.
   const double unseen = kUnseen * louder_unseen(noise) * *std::max_element(noise.begin(), noise.end());
   const double low = std::min(whole - reach, 10 * std::log10(all_signal / (all_noise + unseen)));

@@ -47,7 +47,7 @@ enum class Part { kAll, kEven, kOdd };
 
 class Trials {
  public:
-  // How many samples of a graph may be kept: a few MB of inputs and outputs.
+  // The number of samples of a graph that may be kept: a few MB of inputs and outputs.
   static size_t most_samples(const Graph& exact);
 
   // The exact outputs are computed here. The graph is copied where it must be kept.
@@ -60,7 +60,7 @@ class Trials {
   // Whether there are enough for parts.
   bool halved() const;
   std::vector<Sample> samples(Part part) const;
-  // How far the exact outputs differ from sample to sample: see QuantizeSummary::variation. nullopt: of fewer
+  // The differences of the exact outputs between samples: see QuantizeSummary::variation. nullopt: of fewer
   // than 8 samples.
   std::optional<double> variation() const;
   // A graph with the same inputs and outputs, on `most` samples, evenly spread over the part.
@@ -86,7 +86,7 @@ class Trials {
     const Trials& trials_;
     GraphRunner runner_;
   };
-  // What the kept samples make of these values.
+  // The statistics of these values over the kept samples.
   Observations observe(const Graph& graph, std::span<const ValueId> values, bool channels,
                        Part part = Part::kAll) const;
 

@@ -40,7 +40,7 @@ void tell_wide(const QuantizationPlan& plan, const std::vector<Role>& roles, std
   }
 }
 
-// What the integer pass had no row for, or whose numbers did not fit it.
+// Operations for which the integer pass had no row, or whose numbers did not fit it.
 void tell_float(const Graph& graph, std::vector<LayerFate>* layers) {
   const auto number = [&](ValueId id) {
     return id >= 0 && !graph.is_constant(id) && graph.value(id).dtype == DType::kFloat32;

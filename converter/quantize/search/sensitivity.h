@@ -35,7 +35,7 @@ std::map<ValueId, size_t> choose_scales(const Trials& trials, Part part, const G
 void measure_weights(const Trials& trials, const Graph& graph, const std::vector<Role>& roles,
                      Sensitivity* sensitivity, const Step& step = {});
 
-// What the outputs' noise should be with these roles: the sum over what they round.
+// The expected noise of the outputs with these roles: the sum over what they round.
 Noise predict(const Sensitivity& sensitivity, const Graph& graph, const std::vector<Role>& roles);
 
 }  // namespace sinter::convert

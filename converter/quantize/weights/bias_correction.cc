@@ -110,8 +110,8 @@ SampleMeans sample_means(const Graph& graph, const std::vector<ValueId>& values,
   return result;
 }
 
-// How far the means are apart, less what may be chance: a shift within its own standard error counts as none.
-// Empty: something is not a number, or missing.
+// The distance of the means, less the part that may be chance: a shift within its own standard error counts
+// as none. Empty: something is not a number, or missing.
 std::vector<double> sure_shift(const std::vector<std::vector<double>>& want,
                                const std::vector<std::vector<double>>& got, size_t channels) {
   const size_t n = want.size();

@@ -41,7 +41,7 @@ std::vector<double> powers(const TensorSummary& seen) {
 ChannelBalance::ChannelBalance(const Graph& graph, const ChannelScales& channels, const Observations& seen)
     : channels_(channels), groups_(channels.groups().size()), importance_(groups_.size(), 0) {
   for (const Node& node : graph.nodes) {
-    // What only moves the channels of one value is not rounded again.
+    // Results of operations that only move the channels of one value are not rounded again.
     if (node.outputs.size() == 1 && selected_operands(node) != 1) look(graph, seen, node.outputs[0]);
     read(graph, node, seen);
   }

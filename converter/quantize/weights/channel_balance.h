@@ -46,7 +46,7 @@ class ChannelBalance {
     double share;  // over what it gives
     std::vector<Entry> entries;
   };
-  // What depends on each other's scales.
+  // Groups that depend on each other's scales.
   struct Part {
     std::vector<int> groups;
     std::vector<const Tensor*> tensors;

@@ -46,7 +46,7 @@ bool ChannelScales::visit(size_t n) {
       {Op::kTile, &Scales::moved},
       {Op::kBroadcast, &Scales::moved},
       {Op::kGather, &Scales::moved},
-      // What no rule is worth writing for, and what the scales of channels do not pass.
+      // Operations for which a rule is not worthwhile, and those that scales of channels do not pass.
       {Op::kQAdd, &Scales::no_rule},
       {Op::kQMul, &Scales::no_rule},
       {Op::kQPRelu, &Scales::no_rule},

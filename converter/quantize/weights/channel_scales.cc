@@ -10,7 +10,7 @@
 namespace sinter::convert {
 namespace {
 
-// How far beyond what was seen a channel may go before its scaled bound meets it.
+// The headroom of a channel beyond its observed values before its scaled bound is reached.
 constexpr double kMargin = 1.25;
 
 // The smallest scale that keeps what was seen of a channel inside bounds that stay as they are.

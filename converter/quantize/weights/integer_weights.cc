@@ -9,7 +9,7 @@
 namespace sinter::convert {
 namespace {
 
-// What broadcasts to the constant's dims, for each channel; nullopt: it differs within one.
+// An operand that broadcasts to the constant's dims, for each channel; nullopt: it differs within one.
 std::optional<std::vector<double>> per_channel(const ConstantPtr& c, const Dims& dims, int64_t axis,
                                                double absent) {
   const auto n = static_cast<size_t>(dims[static_cast<size_t>(axis)]);

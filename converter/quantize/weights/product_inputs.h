@@ -30,7 +30,7 @@ inline int64_t row_length(const ProductWeights& p) {
   return p.depthwise ? p.weights->size() / p.rows : p.row_size;
 }
 
-// How many patches suffice for this many inputs.
+// The number of patches that suffices for this many inputs.
 inline int64_t enough_patches(int64_t together) { return std::clamp<int64_t>(4 * together, 512, 4096); }
 
 // Collects patches of a product's input, evenly spread over what it reads, sample after sample.

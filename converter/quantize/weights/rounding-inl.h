@@ -67,7 +67,7 @@ SINTER_ROUNDING_TARGET void subtract_rows(double* below, const double* f, const 
     for (size_t i = 0; i < kPanel; ++i) below[j] -= f[i] * rows[i * stride + j];
 }
 
-// What each of kRoundingLanes steps loses.
+// The loss of each of kRoundingLanes steps.
 SINTER_ROUNDING_TARGET void sum_losses(const double* weights, const double* importance, size_t n,
                                        const double* steps, double* losses) {
   const Vector step = SINTER_GET(steps, 0);

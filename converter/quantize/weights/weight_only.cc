@@ -27,7 +27,7 @@ constexpr double kWorthBlocks = 6;    // dB that they must gain then
 constexpr double kWorthZeros = 0.75;  // dB that zero points must gain: what their bits are worth
 constexpr double kLeast4 = 15;        // dB; weights with less in 4 bits get 8
 
-// How a constant is coded.
+// The coding of a constant.
 struct Scheme {
   int bits = 8;
   int64_t block = 0;  // 0: one scale a row
