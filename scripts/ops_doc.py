@@ -67,7 +67,7 @@ NOTES = {
     "If": "a condition known at conversion: only that branch, in place; readers of results of two ranks move into the branches",
     "Loop": "planned once for all iterations; unrolled where that cannot be or a sequence is carried, and the count is "
             "known; a count without a maximum needs `--max-trips`",
-    "Slice": "starts or ends that are known only while running: Gather, of a bounded length",
+    "Slice": "starts or ends that are computed at run time: Gather, of a bounded length",
     **{f"Random{which}": "with a seed: a constant" for which in "Normal NormalLike Uniform UniformLike".split()},
     "Scan": "a Loop over the sequence",
     "ConcatFromSequence": "of a list or a stack", "SplitToSequence": "a list while converting; parts of one of a bounded axis: a stack",

@@ -10,7 +10,7 @@
 namespace sinter::convert {
 
 double float_cost(Cpu cpu, const Graph& graph, const Node& node);
-// As the integer operation that it becomes. Operations that stay float cost what they do.
+// As the integer operation that it becomes. Operations that are kept in float cost what they do.
 double int8_cost(Cpu cpu, const Graph& graph, const Node& node);
 // The same with activations of 16 bits.
 double int16_cost(Cpu cpu, const Graph& graph, const Node& node);

@@ -39,7 +39,7 @@ class Bounded {
   // beyond the length become `invalid`, and padding of the indices becomes 0.
   ValueId indices(ValueId v, LengthId length, int64_t dim, int64_t invalid);
 
-  // ---- checks while running (CheckLength). Each gives a length that fails the run unless the check holds:
+  // ---- run-time checks (CheckLength). Each gives a length that fails the run unless the check holds:
   // whoever reads it is held to it. Refused where it never holds.
 
   // `length`, which is within `range` if `found` keeps `rule` with `limit`.
@@ -48,7 +48,7 @@ class Bounded {
   LengthId at_most(LengthId length, int64_t most, LengthRule rule);
   LengthId not_above(LengthId a, LengthId b);
   LengthId equal(LengthId a, LengthId b);
-  // `length`, where the longest that it was while running is at most `most`, which is planned.
+  // `length`, where its maximum over the run is at most `most`, which is planned.
   LengthId held_to_plan(LengthId length, LengthId longest, int64_t most);
   // `length` with a maximum: its own, or that of --bound; refused (nullopt) where there is none.
   std::optional<LengthId> with_maximum(LengthId length);

@@ -11,7 +11,7 @@
 
 namespace sinter::convert {
 
-// Element by element: where each element of the result comes from is computed while running.
+// Element by element: where each element of the result comes from is computed at run time.
 ValueId Bounded::gathered(ValueId v, std::vector<LengthId> to) {
   const Dims dims = n_.dims(v), out = maxima(to);
   const std::vector<LengthId> from = of_axes(v);

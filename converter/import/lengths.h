@@ -1,5 +1,5 @@
 // Lengths that depend on data, as expressions: what is proven about them at conversion, and which value holds
-// each while running.
+// each at run time.
 //
 // An expression is a constant, a symbol (an int64 scalar of the graph with a proven range), or a function of
 // two others. Equal expressions have equal ids, so that two axes of one length are recognised. Shape
@@ -78,7 +78,7 @@ class Lengths {
   // The elements of an integer value or a truth in row-major order; nullopt for other types, for values of
   // more than kMostItems elements and for bounded ones.
   std::optional<std::vector<LengthId>> items(ValueId v);
-  // Whether it is constant, or something computes it: nothing is proven of what is given while running.
+  // Whether it is constant, or something computes it: nothing is proven of what is given at run time.
   bool computed(ValueId v);
   // All elements, where each is known.
   std::optional<std::vector<int64_t>> known_items(ValueId v);

@@ -190,7 +190,7 @@ std::vector<ValueId> NodeLowering::emit_many(OpAttrs attrs, std::vector<ValueId>
   return emit_many(std::move(attrs), std::move(inputs), std::vector<bool>(output_count, true));
 }
 
-// Constants of less than a byte, read by an operator that would give such values while running, as bytes.
+// Constants of less than a byte, read by an operator that would give such values at run time, as bytes.
 // False: there is none.
 bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands) {
   bool any = false;

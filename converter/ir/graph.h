@@ -39,7 +39,7 @@ std::string to_string(const OpAttrs& attrs);
 // A dimension whose length depends on data (docs/bounded.md): `dims[axis]` of its value is the maximum.
 struct BoundedDim {
   int axis = 0;
-  ValueId length = -1;  // the int64 scalar that holds the length while running
+  ValueId length = -1;  // the int64 scalar that holds the length at run time
   bool operator==(const BoundedDim&) const = default;
 };
 

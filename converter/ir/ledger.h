@@ -26,7 +26,7 @@ enum class TypeRule : uint8_t {
 const char* rule_id(TypeRule rule);
 
 enum class TypeEffect {
-  kCast,       // the value is converted for this reader while running
+  kCast,       // the value is converted for this reader at run time
   kRetyped,    // a constant is stored in another type for this reader
   kWidened,    // the value is computed in a wider type than the model declares
   kNarrowed,   // ... in a narrower one, whose range and precision suffice

@@ -46,7 +46,7 @@ struct QuantizeOptions {
   // Operations in float will be refused: integers that nothing gains by too, and rather 16 bits than float.
   bool require_int8 = false;
   // SQNR that every output must have, in dB, on samples that the ranges were not chosen by;
-  // operations are left in float until it does.
+  // operations are kept in float until it does.
   std::optional<double> min_sqnr;
   // The fraction of the float graph's accuracy that may be lost, as `accuracy` measures
   // it.

@@ -70,7 +70,7 @@ class Quantizer {
   // one half of the samples is measured on the other.
   void correct_by_runs();
 
-  // ---- quantize_leaving.cc: what stays float, or gets 16 bits
+  // ---- quantize_leaving.cc: what is kept in float, or gets 16 bits
   void leave();
   void leave_by(const Technique& technique, Remedy remedy);
   void leave_by_accuracy(const std::function<bool(const LeaveTarget&)>& reach);

@@ -91,7 +91,7 @@ std::string summary(const Json& r) {
   return "<div class=\"cards\">\n" + cards + "</div>\n";
 }
 
-// Why an operation stays float: the code, and what there is to add.
+// Why an operation is kept in float: the code, and what there is to add.
 std::string reason_of(const Json& layer) {
   const std::string reason = text_of(layer, "reason"), detail = text_of(layer, "detail");
   return detail.empty() ? reason : reason.empty() ? detail : reason + ": " + detail;

@@ -12,7 +12,7 @@ enum class Code : uint8_t {
   kCorrupt,          // the model file is damaged or hostile
   kUnsupported,      // a valid request that this build or kernel cannot serve
   kOutOfMemory,      // a region is too small; `a` bytes are needed, `b` were given
-  kOutOfRange,       // a value found while running (an index, a length) is outside its domain
+  kOutOfRange,       // a value found at run time (an index, a length) is outside its domain
   kInternal,         // a bug
 };
 

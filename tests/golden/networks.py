@@ -132,7 +132,7 @@ def functions(kind):
 
 
 def mixed(kind):
-    """Integers, a part that stays float, integers again."""
+    """Integers, a part that is kept in float, integers again."""
     n = Network(4, kind)
     a = n.conv(n.input(1, 4, 16, 16), 4, 16, (3, 3), x_scale=1 / 64, pads=[1, 1, 1, 1])
     b = n.rounded(n.node("Exp", n.node("Sin", n.node("InstanceNormalization", a, n.constant(np.ones(16, np.float32)),

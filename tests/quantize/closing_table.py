@@ -297,7 +297,7 @@ def costs_of_the_device(s):
         s.check(f"{flags}: the costs of {name}", q["cpu"] == name, q.get("cpu"))
         layers = [(x["node"], x["integer"]) for x in q["layers"]]
         s.check(f"{flags}: one choice for one table", kept.setdefault(name, layers) == layers, (kept[name], layers))
-    s.check("without dot products of bytes, depthwise convolutions stay float", sum(x for _, x in kept["avx512vnni"]) >
+    s.check("without dot products of bytes, depthwise convolutions are kept in float", sum(x for _, x in kept["avx512vnni"]) >
             sum(x for _, x in kept["avx2"]), kept)
     _, q = s.net("depthwise", "--quantize", "int8", "--target", "x86_64+avx2", "--force-int8")
     s.check("unless they are asked for", sum(x["integer"] for x in q["layers"]) >= 11, q["layers"])

@@ -79,7 +79,7 @@ def accuracy(s):
     off = [x for name in ("smooth", "measured-ranges", "bias-correction") for x in ("--disable-technique", name)]
     code, answer, result = s.convert("attention", "--max-drop", "0", *off, *evaluate)
     q = answer.get("quantized", {})
-    s.check("layers stay float until the accuracy is there", code == 0 and q["accuracy"] >= q["float_accuracy"], result)
+    s.check("layers are kept in float until the accuracy is there", code == 0 and q["accuracy"] >= q["float_accuracy"], result)
     code, _, result = s.convert("attention", "--max-drop", "0.5%")
     s.check("--max-drop without data is wrong usage", code == 2 and "--evaluate" in result, result)
     code, _, result = s.convert("attention", "--max-drop", "half", *evaluate)
@@ -200,7 +200,7 @@ def costs(s):
 
 
 def sixteen_bits(s):
-    """Where integers are required and 8 bits are too few, single values get 16 before an operation stays float."""
+    """Where integers are required and 8 bits are too few, single values get 16 before an operation is kept in float."""
     wanted = ["--require-int8", "--force-int8", "--min-sqnr", "33"]
     code, answer, result = s.convert("prelu", *wanted, "--disable-technique", "wide-activations")
     s.check("8 bits alone do not reach it", code == 1 and not s.written() and "PRelu" in result, result)

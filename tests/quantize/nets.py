@@ -26,7 +26,7 @@ import sinter_cli as cli  # noqa: E402
 import suite  # noqa: E402
 
 LOSS = 1.0  # points of accuracy that int8 may cost
-# What is left in float for accuracy decides on what is far above 25 dB (denoiser), and ends near it (outliers).
+# The choice of operations kept in float for accuracy affects results far above 25 dB (denoiser) and near it (outliers).
 # SQNR in dB that an output, or a part of it, must have.
 FLOORS = {("prelu", "output"): 26, ("lstm", "output"): 45, ("gru", "output"): 45, ("columns", "output"): 31,
           ("boxes", "boxes"): 44, ("boxes", "scores"): 39, ("unet", "output"): 35, ("denoiser", "output"): 27,

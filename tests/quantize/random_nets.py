@@ -29,7 +29,7 @@ LEAST_MIXED = 25  # dB between backends where some layers are float, whose round
 
 
 def operations(m, pick):
-    """Name -> what adds one operation (or a few) to values [1, 8, 8, 8]; and those that stay float."""
+    """Name -> what adds one operation (or a few) to values [1, 8, 8, 8]; and those that are kept in float."""
     r, number = m.rng, m.constant
 
     def unary(kind, **attributes):

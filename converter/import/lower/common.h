@@ -25,7 +25,7 @@ inline IntList int_list(std::span<const int64_t> items) { return IntList(items);
 ValueId flatten_to_2d(NodeLowering& n, ValueId x, int64_t axis);
 // A value of `channels` elements as [channels, 1, ...] so that it meets axis 1 of a value of this rank.
 ValueId along_axis(NodeLowering& n, ValueId v, int64_t axis, int64_t rank);
-// Of an axis along which positions are computed while running.
+// Of an axis along which positions are computed at run time.
 inline constexpr int64_t kLongestAxis = int64_t{1} << 28;
 // [0, 1, ... length - 1] in int64; kUnknown (refused) where that is longer.
 ValueId index_row(NodeLowering& n, int64_t length);

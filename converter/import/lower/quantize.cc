@@ -46,7 +46,7 @@ ValueId quantize(NodeLowering& n, ValueId x, ValueId scale, ValueId zero_point, 
   scale = real_scale(n, scale);
   if (!settle_zero_point_of_result(n, to, &zero_point)) return kUnknown;
   if (!same_shape(n, &scale, &zero_point, &axis, block_size)) return kUnknown;
-  // No value of less than a byte exists while running: a byte, within the same ends.
+  // No value of less than a byte exists at run time: a byte, within the same ends.
   const bool bits = is_sub_byte(to) && to != DType::kFloat4E2M1 && !n.constant(x);
   const bool is_signed = to == DType::kInt4 || to == DType::kInt2;
   const DType stored = !bits ? to : is_signed ? DType::kInt8 : DType::kUint8;

@@ -21,7 +21,7 @@ struct Table {
 };
 
 bool with_sign(DType t) { return t == DType::kInt8 || t == DType::kInt4 || t == DType::kInt2; }
-// The type of packed integers while running.
+// The type of packed integers at run time.
 DType in_bytes(DType t) { return !is_sub_byte(t) ? t : with_sign(t) ? DType::kInt8 : DType::kUint8; }
 
 // The numbers in bytes of packed ones, [..., bytes] -> [..., bytes * 8 / bits].

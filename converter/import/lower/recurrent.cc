@@ -101,7 +101,7 @@ bool lower_rnn(NodeLowering& n) {
 
 // com.microsoft: LSTM with weights [directions, columns, rows] in 8 bits, behind its operands their scales
 // and zero points, for each direction or for each of its rows. onnxruntime rounds x and h to 8 bits at every
-// step; here they stay float.
+// step; here they are kept in float.
 bool lower_dynamic_quantize_lstm(NodeLowering& n) {
   if (n.input_count() < 12 || !n.has_input(1) || !n.has_input(2) || n.rank(n.input(1)) != 3 ||
       n.rank(n.input(2)) != 3)

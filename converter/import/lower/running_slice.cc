@@ -8,7 +8,7 @@
 namespace sinter::convert {
 namespace {
 
-// An element of a value that was computed while running, plus a constant; without a root just the constant.
+// An element of a value that was computed at run time, plus a constant; without a root just the constant.
 struct Term {
   ValueId root = kAbsent;
   int64_t index = 0, offset = 0;

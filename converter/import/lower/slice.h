@@ -11,7 +11,7 @@ struct SliceRange {
 };
 SliceRange slice_range(int64_t start, int64_t end, int64_t step, int64_t dim);
 
-// The distance of each end of the node's Slice from its start, where that is computed while running and the
+// The distance of each end of the node's Slice from its start, where that is computed at run time and the
 // end is that start plus a constant; -1 elsewhere. Empty: starts and ends are not of that kind.
 std::vector<int64_t> running_extents(NodeLowering& n);
 

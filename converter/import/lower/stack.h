@@ -1,4 +1,4 @@
-// Sequences of tensors whose number, or a position in which, is known only while running: all tensors have
+// Sequences of tensors whose number, or a position in which, is computed at run time: all tensors have
 // one shape and are stacked along a first axis (GraphLowering::add_stack), which is bounded.
 #pragma once
 

@@ -207,7 +207,7 @@ std::vector<Role> assign_roles(const Graph& g, const LeftMap& left, std::vector<
     return std::any_of(readers.begin(), readers.end(),
                        [&](int r) { return r >= 0 && roles[static_cast<size_t>(r)] != Role::kFloat; });
   };
-  // A product whose result stays float: its operand must be rounded for it if nothing else is, or else
+  // A product whose result is kept in float: its operand must be rounded for it if nothing else is, or else
   // converted back to float if it does not compute on integers. Transposed convolutions and several outputs
   // per channel have no fast kernel that gives float32.
   const auto slow = [&](const Node& node) {

@@ -28,7 +28,7 @@ struct LeftFloat {
 };
 // Operations that must be kept in float, by their first output.
 struct LeftMap : std::map<ValueId, LeftFloat> {
-  bool force_int8 = false;     // nothing else stays float for being slower on integers
+  bool force_int8 = false;     // nothing else is kept in float for being slower on integers
   bool require_int8 = false;   // nor for having integers on one side only
   Cpu cpu = Cpu::kAvx512Vnni;  // whose costs decide what is slower
 
@@ -51,8 +51,8 @@ enum class Role {
   kReader,   // a product in float whose operand comes from integers
   kInteger,  // products with constant weights, and what is between them
 };
-// One for every node. An operation that could compute on integers and is not in `left` may still stay float
-// where that gains nothing.
+// One for every node. An operation that could use integers and is not in `left` may still be kept in float
+// where these gain nothing.
 std::vector<Role> assign_roles(const Graph& graph, const LeftMap& left = {},
                                std::vector<LayerFate>* fates = nullptr);
 // The float values, no constants, that are to be rounded for their readers.
@@ -69,7 +69,7 @@ int64_t weight_axis(const Graph& graph, const Node& node);
 void round_weights(Graph& graph, const std::vector<Role>& roles);
 
 // Rounds these values, and the constants of integer operations (weights to 255 symmetric steps per output
-// channel). Values without an entry stay float, and so do the operations that read them. Returns the count of
+// channel). Values without an entry are kept in float, and so are their readers. Returns the count of
 // values that are rounded.
 int place_quantizers(Graph& graph, const std::vector<Role>& roles,
                      const std::map<ValueId, QuantParams>& params);

@@ -20,7 +20,7 @@ constexpr double kEpsilon = 0.005;   // of the whole: what costs nothing is not 
 constexpr double kLeastShare = 0.1;  // of activations in what is measured
 constexpr double kWideNoise = 1e-4;  // of 16 bits, as a share of what 8 bits do
 
-// Operations that stay float together, because that leaves one value or one layer's weights unrounded; or,
+// Operations kept in float together, because that leaves one value or one layer's weights unrounded; or,
 // with no operations, the value gets 16 bits.
 struct Action {
   ValueId value = kAbsent;  // absent: weights

@@ -1,4 +1,4 @@
-// Which operations stay float, or which values get 16 bits, so that the outputs are as exact as required:
+// Operations kept in float, or values that get 16 bits, so that the outputs are as exact as required:
 // the fewest, by what each of them adds to the noise and what it costs in time.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace sinter::convert {
 
 struct LeaveTarget {
   double db = 0;  // of the worst output
-  // Time that may be added, and operations that may stay float, as shares of what there is at first.
+  // Time that may be added, and operations that may be kept in float, as shares of what there is at first.
   double most_time = 1e9, most_layers = 1;
 };
 enum class Remedy {
