@@ -45,11 +45,15 @@ const KernelTime* listed_time(const Platform& platform, Cpu cpu, const OpCall& c
   return nullptr;
 }
 
-bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call) {
-  const auto takes_much = [&](const Platform& p) {
-    return p.takes_much_memory != nullptr && p.takes_much_memory(call);
-  };
-  if (takes_much(a) != takes_much(b)) return takes_much(b);
+size_t kept_bytes(const Platform& platform, const OpCall& call) {
+  return platform.kept_bytes == nullptr ? 0 : platform.kept_bytes(call);
+}
+
+bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call, Preference preference) {
+  constexpr size_t kMuch = 32 << 20;
+  const size_t kept = kept_bytes(a, call), other_kept = kept_bytes(b, call);
+  if (preference == Preference::kMemory && kept != other_kept) return kept < other_kept;
+  if ((kept >= kMuch) != (other_kept >= kMuch)) return other_kept >= kMuch;
   const KernelTime *time = listed_time(a, cpu, call), *other = listed_time(b, cpu, call);
   return time != nullptr && other != nullptr && time->time < other->time;
 }

@@ -10,8 +10,16 @@ CallClass class_of(const OpCall& call);
 // The platform's row for this call; null: it lists none.
 const KernelTime* listed_time(const Platform& platform, Cpu cpu, const OpCall& call);
 
-// Whether b's kernel takes much memory and a's does not, or else both list a time for the call, and a's is
-// lower.
-bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call);
+// Platform::kept_bytes.
+size_t kept_bytes(const Platform& platform, const OpCall& call);
+
+// What decides between two platforms before their times.
+enum class Preference {
+  kTime,    // memory decides where one keeps tens of megabytes and the other does not
+  kMemory,  // the one that keeps less is preferred
+};
+
+// Whether a is preferred by memory, or else both list a time for the call, and a's is lower.
+bool is_preferred(const Platform& a, const Platform& b, Cpu cpu, const OpCall& call, Preference preference);
 
 }  // namespace sinter::convert

@@ -9,6 +9,7 @@
 #include "converter/ir/deep_copy.h"
 #include "converter/plan/covered.h"
 #include "converter/plan/stripes.h"
+#include "runtime/core/checked.h"
 
 namespace sinter::convert {
 namespace {
@@ -291,6 +292,22 @@ Graph in_order_of(const PlannedModel& model, const Graph& graph) {
   return ordered;
 }
 
+// What a session of the plan takes beside packed weights and control structures: its arena, and what the
+// first candidate of each step keeps.
+uint64_t kept_by(const PlannedModel& model, const std::vector<const Platform*>& platforms) {
+  uint64_t sum = arena_of(model);
+  for (const PlannedProgram& program : model.programs)
+    for (size_t n = 0; n < program.steps.size(); ++n) {
+      const PlannedStep& step = program.steps[n];
+      const Node& node = program.graph->nodes[n];
+      if (step.elided || !node.bodies.empty() || step.candidates[0] >= platforms.size()) continue;
+      const CallView view(*program.graph, node);
+      if (!checked_add<uint64_t>(sum, kept_bytes(*platforms[step.candidates[0]], view.call), &sum))
+        return UINT64_MAX;
+    }
+  return sum;
+}
+
 }  // namespace
 
 FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t limit) {
@@ -298,6 +315,7 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
   best.model = plan_model(deep_copy(graph), options);
   best.fits = arena_of(best.model) <= limit;
   if (best.fits) return best;
+  const uint64_t kept_whole = kept_by(best.model, options.platforms);
   const Graph ordered = in_order_of(best.model, graph);
   Fitter fitter(ordered, options);
   // Stripes are in a good order already, and so alike that the search for a better one finds no end.
@@ -320,6 +338,15 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
       plan.fullest = state.graph.nodes[static_cast<size_t>(fullest - state.live.begin())].name;
     plan.extra_work = work > 0 ? more / work : 0;
     plan.fits = arena_of(plan.model) <= limit;
+    // What kernels keep for each stripe must not undo what the stripes save.
+    if (plan.fits && kept_by(plan.model, options.platforms) > kept_whole) {
+      PlanOptions compact = striped;
+      compact.preference = Preference::kMemory;
+      PlannedModel other = plan_model(deep_copy(state.graph), compact);
+      if (arena_of(other) <= limit &&
+          kept_by(other, options.platforms) < kept_by(plan.model, options.platforms))
+        plan.model = std::move(other);
+    }
     if (arena_of(plan.model) < arena_of(best.model))
       best = std::move(plan);
     else if (best.fullest.empty())

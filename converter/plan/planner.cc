@@ -369,7 +369,8 @@ std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call
     size_t workspace = 0;
     if (!platform.accept(options.target, call, threads, &workspace).ok()) continue;
     auto at = best_first.end();
-    while (at != best_first.begin() && is_preferred(platform, *options.platforms[at[-1].platform], cpu, call))
+    while (at != best_first.begin() &&
+           is_preferred(platform, *options.platforms[at[-1].platform], cpu, call, options.preference))
       --at;
     best_first.insert(at, {p, workspace});
   }

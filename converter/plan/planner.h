@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "converter/cost/kernel_order.h"
 #include "converter/plan/planned_model.h"
 #include "runtime/backend/platform.h"
 
@@ -19,8 +20,9 @@ struct PlanOptions {
   // Results may be placed partly over the operand that they are made of, where only the reference kernels
   // compute a step; it then runs on one thread.
   bool overlap = false;
-  bool strides = true;    // Slices and Concats are also elided where that makes operands strided
-  bool thorough = false;  // search for the minimum of memory: order of steps, offsets
+  bool strides = true;  // Slices and Concats are also elided where that makes operands strided
+  Preference preference = Preference::kTime;  // between platforms
+  bool thorough = false;                      // search for the minimum of memory: order of steps, offsets
   // The search goes on for this long if the result is not proved to be minimal. The result may
   // then depend on the machine.
   double seconds = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "platforms/xnnpack/planning/accept.h"
+#include "platforms/xnnpack/planning/kept_bytes.h"
 
 namespace sinter {
 namespace xnnpack {
@@ -101,7 +102,7 @@ constexpr Platform xnnpack_platform = {
     .name = "xnnpack",
     .serves = xnnpack::serves,
     .accept = xnnpack::accept_planned,
-    .takes_much_memory = xnnpack::has_many_pointers,
+    .kept_bytes = xnnpack::kept_bytes,
     .times = xnnpack::kTimes,
     .computes_float16 = xnnpack::computes_float16,
 };

@@ -18,9 +18,9 @@ struct Platform {
   // ok: takes the call, whose small constants have data, and needs at most *workspace bytes in a run of up to
   // `threads` threads on any machine of the target's architecture. kUnsupported: why not.
   Status (*accept)(const Target& target, const OpCall& call, int threads, size_t* workspace) = nullptr;
-  // Whether its kernel takes tens of megabytes of prepared memory besides packed weights for a call that it
-  // accepts: platforms whose kernels do not are then preferred, whatever the times. Null: never.
-  bool (*takes_much_memory)(const OpCall& call) = nullptr;
+  // Bytes that a session keeps for its kernel of a call that it accepts, besides packed weights and the
+  // workspace: an estimate, the same on every machine. Null: hardly any.
+  size_t (*kept_bytes)(const OpCall& call) = nullptr;
   // Where two platforms list a time for a call that both accept, the lower one is preferred; else the order
   // of platforms.def decides.
   std::span<const KernelTime> times = {};

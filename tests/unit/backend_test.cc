@@ -186,7 +186,7 @@ TEST(Session, FallbacksCanBeRefused) {
     EXPECT_EQ(r.status.code, Code::kUnsupported);
     EXPECT_EQ(
         r.why(),
-        "step 1: backend fake is to compute this step and does not: the kernel needs more workspace than "
+        "step 1: backend fake must compute this step but does not: the kernel needs more workspace than "
         "planned; convert with --backends plans for it");
   }
   EXPECT_EQ(fake.opened, fake.closed);
@@ -199,7 +199,7 @@ TEST(Session, FallbacksCanBeRefused) {
   options.backends = {};
   Running absent(b, options);
   EXPECT_EQ(absent.why(),
-            "step 1: backend fake is to compute this step and does not: the application does not "
+            "step 1: backend fake must compute this step but does not: the application does not "
             "link it");
 }
 

@@ -188,7 +188,19 @@ bool simd_is_preferred(Cpu cpu, const A& attrs, const std::vector<Dims>& inputs,
   Case c = case_of(attrs, inputs, output);
   CallView view(c.graph, c.node);
   for (size_t i = 1; i < view.inputs.size(); ++i) view.inputs[i].constant = !computed;
-  return is_preferred(platform_named("simd"), platform_named("xnnpack"), cpu, view.call);
+  return is_preferred(platform_named("simd"), platform_named("xnnpack"), cpu, view.call, Preference::kTime);
+}
+
+TEST(KernelOrder, MemoryDecidesFirstWhereItIsTight) {
+  const Case c = case_of(ConvAttrs{}, {{1, 9, 9, 16}, {32, 3, 3, 16}}, {1, 9, 9, 32});
+  CallView view(c.graph, c.node);
+  view.inputs[1].constant = true;
+  const Platform &simd = platform_named("simd"), &xnnpack = platform_named("xnnpack");
+  EXPECT_EQ(kept_bytes(simd, view.call), 0u);
+  EXPECT_GE(kept_bytes(xnnpack, view.call), 9u * 9 * 9 * 8);  // the address of each tap
+  EXPECT_FALSE(is_preferred(simd, xnnpack, Cpu::kAvx512Vnni, view.call, Preference::kTime));
+  EXPECT_TRUE(is_preferred(simd, xnnpack, Cpu::kAvx512Vnni, view.call, Preference::kMemory));
+  EXPECT_FALSE(is_preferred(xnnpack, simd, Cpu::kAvx512Vnni, view.call, Preference::kMemory));
 }
 
 TEST(KernelTimes, DecideBetweenPlatforms) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "runtime/core/checked.h"
-
 namespace sinter::xnnpack {
 namespace {
 
@@ -38,17 +36,6 @@ bool pixel_step(const TensorView& v, size_t* step) {
   if (!v.evenly_spaced(&elements)) return false;
   *step = static_cast<size_t>(elements);
   return true;
-}
-
-bool has_many_pointers(const OpCall& call) {
-  constexpr int64_t kMany = int64_t{1} << 22;
-  if (call.op != Op::kConv) return false;
-  const TensorView &weights = call.in(1), &y = call.out(0);
-  int64_t pointers = 1;
-  for (int i = 1; i + 1 < y.rank; ++i)
-    if (!checked_mul(pointers, y.dims[i], &pointers) || !checked_mul(pointers, weights.dims[i], &pointers))
-      return true;
-  return pointers >= kMany;
 }
 
 Status set_window(const OpCall& call, const WindowAxis& height, const WindowAxis& width, Window* w) {

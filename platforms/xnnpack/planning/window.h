@@ -27,9 +27,6 @@ bool spatial_axes(const TensorView& v, size_t* h, size_t* w);
 // Elements from one pixel (or row) to the next; false where they are not evenly spaced.
 bool pixel_step(const TensorView& v, size_t* step);
 
-// Conv: the library keeps a pointer for each output pixel and tap of the window, here 32 MB of them or more.
-bool has_many_pointers(const OpCall& call);
-
 // Everything but the group. kUnsupported where a number exceeds the library's range.
 Status set_window(const OpCall& call, const WindowAxis& height, const WindowAxis& width, Window* w);
 Status set_group(int64_t group, Window* w);
