@@ -163,6 +163,8 @@ Status check_covers(const TensorView& v, const TensorView& x, int64_t axis) {
 
 Status accept_rows(const OpCall& call, int64_t axis) {
   SINTER_RETURN_IF_ERROR(accept_float_dense(call));
+  for (int64_t i = axis; i < call.in(0).rank; ++i)
+    SINTER_RETURN_UNLESS(call.in(0).dims[i] > 0, unsupported("the rows have no elements"));
   for (size_t i = 1; i < 3; ++i)
     if (call.has_input(i)) SINTER_RETURN_IF_ERROR(check_covers(call.in(i), call.in(0), axis));
   return ok_status();

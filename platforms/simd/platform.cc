@@ -21,6 +21,12 @@ constexpr KernelTime kTimes[] = {
 #undef SINTER_KERNEL_TIME
 };
 
+bool has_kernel(const Target& target, Op op) {
+  const int row = op_index(op);
+  return row >= 0 && is_exact_simd(op, target.architecture) &&
+         simd_kernels()[static_cast<size_t>(row)] != nullptr;
+}
+
 // The kernels' needs are the same on every instruction set, except for Conv.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
@@ -38,6 +44,7 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
 
 }  // namespace
 
-const Platform simd_platform = {.name = "simd", .serves = serves, .accept = accept, .times = kTimes};
+const Platform simd_platform = {
+    .name = "simd", .serves = serves, .has_kernel = has_kernel, .accept = accept, .times = kTimes};
 
 }  // namespace sinter

@@ -88,6 +88,11 @@ bool serves(const Target& target) {
 
 bool computes_float16(const Target& target) { return target.architecture == Architecture::kAarch64; }
 
+bool has_kernel(const Target& target, Op op) {
+  const Capability* row = row_of(kCapabilities, op);
+  return row != nullptr && (computes_float16(target) || (row->dtypes & (kFloat32 | kInt8)) != 0);
+}
+
 Status accept_planned(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   SINTER_RETURN_IF_ERROR(accept(target, call, threads, workspace));
   SINTER_RETURN_UNLESS(!is_half(call) || computes_float16(target),
@@ -101,6 +106,7 @@ Status accept_planned(const Target& target, const OpCall& call, int threads, siz
 constexpr Platform xnnpack_platform = {
     .name = "xnnpack",
     .serves = xnnpack::serves,
+    .has_kernel = xnnpack::has_kernel,
     .accept = xnnpack::accept_planned,
     .kept_bytes = xnnpack::kept_bytes,
     .times = xnnpack::kTimes,

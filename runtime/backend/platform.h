@@ -15,6 +15,8 @@ struct Platform {
   const char* name = nullptr;
   // Whether it has kernels for machines of this kind.
   bool (*serves)(const Target& target) = nullptr;
+  // Whether it has kernels for the operation on machines of this kind; accept refuses every call of others.
+  bool (*has_kernel)(const Target& target, Op op) = nullptr;
   // ok: takes the call, whose small constants have data, and needs at most *workspace bytes in a run of up to
   // `threads` threads on any machine of the target's architecture. kUnsupported: why not.
   Status (*accept)(const Target& target, const OpCall& call, int threads, size_t* workspace) = nullptr;

@@ -1,5 +1,8 @@
 #include "tests/op_harness/op_test.h"
 
+#include "tests/op_harness/backends.h"
+#include "tests/op_harness/tolerance.h"
+
 namespace sinter::test {
 namespace {
 
@@ -60,6 +63,50 @@ void check_unwanted(Op op, const void* attrs, const std::vector<Tensor>& inputs,
           EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(op) << " output " << i << " depends on others";
         }
     }
+}
+
+// Runs the reference kernel in every other layout: the bytes of `dense`.
+void check_reference(Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                     const std::vector<TensorView>& shapes, const std::vector<Tensor>& dense,
+                     const RunOptions& options) {
+  const size_t count = shapes.size();
+  std::vector<Tensor> other;
+  const auto compare = [&](Layout in, Layout out, int alias, const std::string& what) {
+    const Status s = run_once(op, attrs, inputs, shapes, in, out, alias, &other);
+    EXPECT_TRUE(s.ok()) << op_name(op) << " " << what << ": " << sentence(s);
+    if (!s.ok()) return;
+    for (size_t i = 0; i < count; ++i)
+      EXPECT_TRUE(equal_but_for_nan(other[i], dense[i]))
+          << op_name(op) << " output " << i << " differs " << what;
+  };
+  compare(Layout::kFront, Layout::kFront, -1, "behind a guard page");
+  if (count > 1) check_unwanted(op, attrs, inputs, shapes, dense);
+  const OpInfo* info = op_info(op);
+  const bool in_any = options.strided && info->in_strides == Strides::kAny;
+  const bool out_any = options.strided && info->out_strides == Strides::kAny;
+  if (in_any) {
+    compare(Layout::kGaps, Layout::kDense, -1, "with gaps in the inputs");
+    compare(Layout::kReversed, Layout::kDense, -1, "with reversed inputs");
+  }
+  if (out_any) {
+    compare(Layout::kDense, Layout::kGaps, -1, "with gaps in the outputs");
+    compare(Layout::kDense, Layout::kReversed, -1, "with reversed outputs");
+  }
+  const bool in_pixels = options.strided && info->in_strides == Strides::kPixel;
+  const bool out_pixels = options.strided && info->out_strides == Strides::kPixel;
+  if (in_pixels) compare(Layout::kPixels, Layout::kDense, -1, "with pixels apart in input 0");
+  if (out_pixels) compare(Layout::kDense, Layout::kPixels, -1, "with pixels apart in output 0");
+  if (in_pixels && out_pixels) compare(Layout::kPixels, Layout::kPixels, -1, "with pixels apart in both");
+  if (in_any && out_any) compare(Layout::kReversed, Layout::kGaps, -1, "with strange strides everywhere");
+  if (options.in_place && (info->traits & kInPlace) != 0 && count > 0 && shapes[0].rank != kUnwantedRank)
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Shape dims(shapes[0].shape().begin(), shapes[0].shape().end());
+      if (inputs[i].dims != dims || byte_width(inputs[i].dtype) != byte_width(shapes[0].dtype)) continue;
+      compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));
+    }
+  if (Tensor result; run_overlapped(op, attrs, inputs, shapes, &result)) {
+    EXPECT_EQ(result.bytes, dense[0].bytes) << op_name(op) << " differs where input 0 begins behind output 0";
+  }
 }
 
 }  // namespace
@@ -153,47 +200,13 @@ std::vector<Tensor> run_op(Op op, const void* attrs, const std::vector<Tensor>& 
   std::vector<TensorView> shapes;
   const Status inferred = infer_op(op, attrs, inputs, &shapes, options);
   EXPECT_TRUE(inferred.ok()) << op_name(op) << " infer: " << sentence(inferred);
-  const size_t count = shapes.size();
-  if (!inferred.ok()) return std::vector<Tensor>(count);
-  std::vector<Tensor> dense, other;
+  if (!inferred.ok()) return std::vector<Tensor>(shapes.size());
+  std::vector<Tensor> dense;
   const Status ran = run_once(op, attrs, inputs, shapes, Layout::kDense, Layout::kDense, -1, &dense);
   EXPECT_TRUE(ran.ok()) << op_name(op) << " run: " << sentence(ran);
-  if (!ran.ok()) return std::vector<Tensor>(count);
-  const auto compare = [&](Layout in, Layout out, int alias, const std::string& what) {
-    const Status s = run_once(op, attrs, inputs, shapes, in, out, alias, &other);
-    EXPECT_TRUE(s.ok()) << op_name(op) << " " << what << ": " << sentence(s);
-    if (!s.ok()) return;
-    for (size_t i = 0; i < count; ++i)
-      EXPECT_EQ(other[i].bytes, dense[i].bytes) << op_name(op) << " output " << i << " differs " << what;
-  };
-  compare(Layout::kFront, Layout::kFront, -1, "behind a guard page");
-  if (count > 1) check_unwanted(op, attrs, inputs, shapes, dense);
-  const OpInfo* info = op_info(op);
-  const bool in_any = options.strided && info->in_strides == Strides::kAny;
-  const bool out_any = options.strided && info->out_strides == Strides::kAny;
-  if (in_any) {
-    compare(Layout::kGaps, Layout::kDense, -1, "with gaps in the inputs");
-    compare(Layout::kReversed, Layout::kDense, -1, "with reversed inputs");
-  }
-  if (out_any) {
-    compare(Layout::kDense, Layout::kGaps, -1, "with gaps in the outputs");
-    compare(Layout::kDense, Layout::kReversed, -1, "with reversed outputs");
-  }
-  const bool in_pixels = options.strided && info->in_strides == Strides::kPixel;
-  const bool out_pixels = options.strided && info->out_strides == Strides::kPixel;
-  if (in_pixels) compare(Layout::kPixels, Layout::kDense, -1, "with pixels apart in input 0");
-  if (out_pixels) compare(Layout::kDense, Layout::kPixels, -1, "with pixels apart in output 0");
-  if (in_pixels && out_pixels) compare(Layout::kPixels, Layout::kPixels, -1, "with pixels apart in both");
-  if (in_any && out_any) compare(Layout::kReversed, Layout::kGaps, -1, "with strange strides everywhere");
-  if (options.in_place && (info->traits & kInPlace) != 0 && count > 0 && shapes[0].rank != kUnwantedRank)
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const Shape dims(shapes[0].shape().begin(), shapes[0].shape().end());
-      if (inputs[i].dims != dims || byte_width(inputs[i].dtype) != byte_width(shapes[0].dtype)) continue;
-      compare(Layout::kDense, Layout::kDense, static_cast<int>(i), "in place of input " + std::to_string(i));
-    }
-  if (Tensor result; run_overlapped(op, attrs, inputs, shapes, &result)) {
-    EXPECT_EQ(result.bytes, dense[0].bytes) << op_name(op) << " differs where input 0 begins behind output 0";
-  }
+  if (!ran.ok()) return std::vector<Tensor>(shapes.size());
+  if (!backends_are_limited()) check_reference(op, attrs, inputs, shapes, dense, options);
+  check_backends(op, attrs, inputs, shapes, dense, options);
   return dense;
 }
 

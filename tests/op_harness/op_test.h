@@ -1,4 +1,5 @@
-// Runs one op of the reference table as a model would, in every layout that its row allows.
+// Runs one op as a model would: on the reference kernels in every layout that its row allows, then on every
+// backend of this build that takes the call (backends.h).
 //
 //   auto y = run_op(AddAttrs{}, {tensor<float>({2}, {1, 2}), tensor<float>({}, {3})});
 //   expect_equal(y[0], tensor<float>({2}, {4, 5}));
@@ -7,7 +8,8 @@
 // run_op infers, validates, takes exactly the stated workspace, runs with guard pages and poison around every
 // operand, watched so that nothing is allocated, and repeats the run with strange strides (where the row has
 // Any or Pixel), in place (where it has InPlace) and with input 0 right behind output 0 (Kernel::lead); all
-// must give the same bytes as the dense run.
+// must give the same bytes as the dense run. Results are the reference kernel's, those of backends are
+// compared with them: a case states what the op gives, or nothing where the reference kernels define it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -34,7 +36,8 @@ struct RunOptions {
   int outputs = -1;                // -1: as few as the row allows
   std::vector<int> unwanted = {};  // outputs left out
   bool strided = true, in_place = true;
-  bool apart = false;  // simd: operands 0 have their pixels apart
+  bool in_float64 = true;  // false: the results depend on float32, in which backends must agree
+  std::vector<const char*> taken_by = {};  // backends that must take the call, where they are built
 };
 
 std::string sentence(const Status& s);
@@ -77,6 +80,15 @@ template <class A>
 std::vector<Tensor> run_op(const A& attrs, const std::vector<Tensor>& inputs,
                            const RunOptions& options = {}) {
   return run_op(A::kOp, &attrs, inputs, options);
+}
+
+// As run_op, and fails if `backend` refuses the call: where this build has it, and where it states that it
+// computes the operation on this machine. Other backends may refuse.
+template <class A>
+void check_taken_by(const char* backend, const A& attrs, const std::vector<Tensor>& inputs,
+                    RunOptions options = {}) {
+  options.taken_by = {backend};
+  run_op(A::kOp, &attrs, inputs, options);
 }
 
 // infer refuses.

@@ -5,27 +5,36 @@
 
 namespace sinter::test {
 
-Operand::Operand(DType dtype, const Shape& dims, Layout layout) {
-  view_.dtype = dtype;
-  view_.set_shape(dims);
+TensorView laid_out(DType dtype, const Shape& dims, Layout layout, int64_t* first, int64_t* span) {
+  TensorView view;
+  view.dtype = dtype;
+  view.set_shape(dims);
   const auto width = static_cast<int64_t>(byte_width(dtype));
-  int64_t span = view_.dense_bytes(), first = 0;
-  dense_ = is_dense(layout) || width == 0;
-  if (!dense_) {
+  int64_t bytes = view.dense_bytes(), offset = 0;
+  if (!is_dense(layout) && width != 0) {
     const bool pixels = layout == Layout::kPixels;
     int64_t step = pixels ? width : width * 2;  // a gap after every element and every row
-    for (int i = view_.rank - 1; i >= 0; --i) {
-      view_.strides[i] = step;
-      step = (view_.dims[i] == 0 ? 1 : view_.dims[i]) * step;
-      if (!pixels || i == view_.rank - 1) step += pixels ? 3 * width : width;
+    for (int i = view.rank - 1; i >= 0; --i) {
+      view.strides[i] = step;
+      step = (view.dims[i] == 0 ? 1 : view.dims[i]) * step;
+      if (!pixels || i == view.rank - 1) step += pixels ? 3 * width : width;
     }
-    span = step;
+    bytes = step;
     if (layout == Layout::kReversed)
-      for (int i = 0; i < view_.rank; ++i) {
-        if (view_.dims[i] > 1) first += (view_.dims[i] - 1) * view_.strides[i];
-        view_.strides[i] = -view_.strides[i];
+      for (int i = 0; i < view.rank; ++i) {
+        if (view.dims[i] > 1) offset += (view.dims[i] - 1) * view.strides[i];
+        view.strides[i] = -view.strides[i];
       }
   }
+  if (first != nullptr) *first = offset;
+  if (span != nullptr) *span = bytes;
+  return view;
+}
+
+Operand::Operand(DType dtype, const Shape& dims, Layout layout)
+    : dense_(is_dense(layout) || byte_width(dtype) == 0) {
+  int64_t first = 0, span = 0;
+  view_ = laid_out(dtype, dims, layout, &first, &span);
   const bool front = layout == Layout::kFront || layout == Layout::kGaps || layout == Layout::kPixels;
   memory_ = Guarded(static_cast<size_t>(span), front ? Flush::kStart : Flush::kEnd,
                     layout == Layout::kTight ? 0 : kReadPadding);

@@ -16,6 +16,11 @@ namespace sinter::test {
 enum class Layout { kDense, kFront, kTight, kGaps, kReversed, kPixels };
 constexpr bool is_dense(Layout l) { return l <= Layout::kTight; }
 
+// The dims and strides of an operand in this layout, without data. `first`: bytes from the lowest address to
+// the first element; `span`: bytes from the lowest address to the end. Both may be null.
+TensorView laid_out(DType dtype, const Shape& dims, Layout layout, int64_t* first = nullptr,
+                    int64_t* span = nullptr);
+
 // The view, and bytes around it that must not change.
 class Operand {
  public:

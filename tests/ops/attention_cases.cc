@@ -93,12 +93,13 @@ TEST(Attention, RulesForBiases) {
                v = tensor<float>({1, 1, 2, 1}, {1, 3});
   // Nothing masked, the first key, both by -inf, both by a number in which float32 loses the score.
   const Tensor bias = tensor<float>({4, 2}, {0, 0, -inf, 0, -inf, -inf, -1e9f, -1e9f});
+  const RunOptions lossy{.in_float64 = false};
   const float lost = 2;  // of -1e9 + 20 and -1e9 + 2, float32 leaves -1e9
-  expect_near(run_op(rule(AttentionRule::kAdds), {q, k, v, bias})[0],
+  expect_near(run_op(rule(AttentionRule::kAdds), {q, k, v, bias}, lossy)[0],
               tensor<float>({1, 1, 4, 1}, {1, 3, nan, lost}), 1e-6, 1e-6);
-  expect_near(run_op(rule(AttentionRule::kAddsNanToZero), {q, k, v, bias})[0],
+  expect_near(run_op(rule(AttentionRule::kAddsNanToZero), {q, k, v, bias}, lossy)[0],
               tensor<float>({1, 1, 4, 1}, {1, 3, 0, lost}), 1e-6, 1e-6);
-  expect_near(run_op(rule(AttentionRule::kReplaces), {q, k, v, bias})[0],
+  expect_near(run_op(rule(AttentionRule::kReplaces), {q, k, v, bias}, lossy)[0],
               tensor<float>({1, 1, 4, 1}, {1, 3, nan, 2}), 1e-6, 1e-6);
   expect_near(run_op(rule(AttentionRule::kHides),
                      {q, k, v, tensor<float>({4, 2}, {0, 0, -inf, 0, -inf, -inf, 0, 0})})[0],

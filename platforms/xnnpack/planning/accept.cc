@@ -1,6 +1,7 @@
 #include "platforms/xnnpack/planning/accept.h"
 
 #include "runtime/core/checked.h"
+#include "runtime/core/integer_limits.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::xnnpack {
@@ -72,6 +73,10 @@ Status accept_integer_weights(const Request& r, const IntegerLimits& limits) {
   SINTER_RETURN_UNLESS(!call.has_input(4), unsupported("the weights have zero points"));
   SINTER_RETURN_UNLESS(call.in(3).dims[0] == call.in(2).dims[0],
                        unsupported("the output channels share one multiplier"));
+  const TensorView& multipliers = call.in(3);
+  for (int64_t i = 0; multipliers.data != nullptr && i < multipliers.dims[0]; ++i)
+    SINTER_RETURN_UNLESS(is_product_multiplier(static_cast<double>(multipliers.as<float>()[i])),
+                         unsupported("a multiplier is not from 2^-32 to 256"));
   SINTER_RETURN_UNLESS(limits.q_min < limits.q_max, unsupported("the clamp's bounds are equal"));
   SINTER_RETURN_UNLESS(limits.wide_weights == 0 || takes_wide_weights(r.target),
                        unsupported("the kernels for ARM do not take weights of -128"));

@@ -76,7 +76,7 @@ Status accept_resize(const Request& r, size_t*) {
   for (int i = 1; i < x.rank - 1; ++i) {
     SINTER_RETURN_UNLESS(y.dims[i] > 1 || x.dims[i] == 1, unsupported("an axis is resized to one element"));
     // The library takes the scale from the sizes.
-    if (i < a.scales.size() && a.scales[i] != 0 && !corners) {
+    if (i < a.scales.size() && a.scales[i] != 0) {
       const double ratio = static_cast<double>(y.dims[i]) / static_cast<double>(x.dims[i]);
       SINTER_RETURN_UNLESS(static_cast<float>(a.scales[i]) == static_cast<float>(ratio),
                            unsupported("the scale is not the ratio of the sizes"));

@@ -1,8 +1,7 @@
-// Lstm, Gru and Transpose of the simd table against the reference.
+// Lstm, Gru and Transpose of many sizes.
 #include <cmath>
 
-#include "platforms/simd/simd_kernels.h"
-#include "tests/op_harness/simd_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {
@@ -39,37 +38,20 @@ void check_all(int64_t gates, int outputs, A a = {}) {
           SCOPED_TRACE(testing::Message()
                        << s.steps << " steps, hidden " << s.hidden << ", direction " << direction);
           a.hidden_size = s.hidden, a.direction = direction, a.layout = layout;
-          // The state is fed back: errors of the steps add up.
-          check_simd(a, operands(a, s, gates, all, {}), 2e-6, 2e-6, {.outputs = outputs});
+          check_taken_by("simd", a, operands(a, s, gates, all, {}), {.outputs = outputs});
         }
   const LayerSizes s{6, 3, 4, 9};
   a.hidden_size = s.hidden, a.direction = 2, a.layout = 0;
-  check_simd(a, operands(a, s, gates, true, {6, 0, 2}), 2e-6, 2e-6, {.outputs = outputs});
-  check_simd(a, operands(a, s, gates, true, {6, 0, 2}), 2e-6, 2e-6, {.outputs = outputs, .unwanted = {0}});
+  check_taken_by("simd", a, operands(a, s, gates, true, {6, 0, 2}), {.outputs = outputs});
+  check_taken_by("simd", a, operands(a, s, gates, true, {6, 0, 2}), {.outputs = outputs, .unwanted = {0}});
 }
 
-TEST(SimdLstm, AgreesWithTheReference) { check_all<LstmAttrs>(4, 3); }
-TEST(SimdGru, AgreesWithTheReference) {
+TEST(Lstm, AgreesWithTheReference) { check_all<LstmAttrs>(4, 3); }
+TEST(Gru, AgreesWithTheReference) {
   check_all<GruAttrs>(3, 2);
   GruAttrs a;
   a.linear_before_reset = 1;
   check_all<GruAttrs>(3, 2, a);
-}
-
-TEST(SimdLstm, LeavesTheRareToTheReference) {
-  const LayerSizes s{2, 1, 3, 2};
-  std::vector<Tensor> none;
-  const auto accepted = [&](auto change) {
-    LstmAttrs a;
-    a.hidden_size = 2;
-    change(a);
-    return run_simd(a, operands(a, s, 4, true, {}), nullptr, {}, &none);
-  };
-  EXPECT_TRUE(accepted([](LstmAttrs&) {}));
-  EXPECT_TRUE(accepted([](LstmAttrs& a) { a.activations = {0, 1, 1}; }));
-  EXPECT_FALSE(accepted([](LstmAttrs& a) { a.activations = {0, 1, 2}; }));
-  EXPECT_FALSE(accepted([](LstmAttrs& a) { a.clip = 1; }));
-  EXPECT_FALSE(accepted([](LstmAttrs& a) { a.input_forget = 1; }));
 }
 
 template <class T>
@@ -94,19 +76,11 @@ void check_transpose(const Shape& dims, const IntList& perm) {
     moved[i] = v[from];
   }
   want = tensor<T>(out, moved);
-  for (const char* tier : simd_tiers()) {
-    ASSERT_TRUE(set_simd_cap(tier));
-    std::vector<Tensor> one, many;
-    ReversedPool pool;
-    ASSERT_TRUE(run_simd(TransposeAttrs{.perm = perm}, {x}, nullptr, {}, &one));
-    ASSERT_TRUE(run_simd(TransposeAttrs{.perm = perm}, {x}, &pool, {}, &many));
-    EXPECT_EQ(one[0].bytes, want.bytes);
-    EXPECT_EQ(many[0].bytes, want.bytes);
-  }
-  set_simd_cap(nullptr);
+  RunOptions options{.taken_by = {"simd"}};
+  expect_equal(run_op(TransposeAttrs{.perm = perm}, {x}, options)[0], want);
 }
 
-TEST(SimdTranspose, MovesEveryElement) {
+TEST(Transpose, MovesEveryElement) {
   const std::pair<Shape, IntList> cases[] = {
       {{}, {}},
       {{5}, {0}},

@@ -1,10 +1,9 @@
-// Quantize and Dequantize of the simd table: the bits of the reference kernels, on every instruction set of
-// this machine and for any number of threads.
+// Quantize and Dequantize of every type, scale, axis and rounding case.
 #include <cmath>
 #include <limits>
 #include <string>
 
-#include "tests/op_harness/simd_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {
@@ -12,12 +11,12 @@ namespace {
 constexpr float kMostFloat = std::numeric_limits<float>::max();
 constexpr float kLeast = std::numeric_limits<float>::denorm_min();
 
-QuantizeAttrs simd_quantize(DType to, int64_t axis = 0) {
+QuantizeAttrs quantize_to(DType to, int64_t axis = 0) {
   QuantizeAttrs a;
   a.to = static_cast<int64_t>(to), a.axis = axis;
   return a;
 }
-DequantizeAttrs simd_dequantize(int64_t axis = 0) {
+DequantizeAttrs dequantize_along(int64_t axis = 0) {
   DequantizeAttrs a;
   a.to = static_cast<int64_t>(DType::kFloat32), a.axis = axis;
   return a;
@@ -46,18 +45,20 @@ void check_quantize_type() {
     SCOPED_TRACE(scale);
     const Tensor s = tensor<float>({}, {scale}),
                  x = edges(std::isfinite(scale) && scale < 1e32f ? scale : 1.0f);
-    check_simd_exact(simd_quantize(to), {x, s});
+    check_taken_by("simd", quantize_to(to), {x, s});
     for (const T zero : {kLow, static_cast<T>(3), kHigh})
-      check_simd_exact(simd_quantize(to), {x, s, tensor<T>({}, {zero})});
-    check_simd_exact(simd_quantize(to),
-                     {tensor<int32_t>({9}, {0, 1, -1, 5, 1000, -70000, 16777217, INT32_MAX, INT32_MIN}), s});
+      check_taken_by("simd", quantize_to(to), {x, s, tensor<T>({}, {zero})});
+    check_taken_by("simd", quantize_to(to),
+                   {tensor<int32_t>({9}, {0, 1, -1, 5, 1000, -70000, 16777217, INT32_MAX, INT32_MIN}), s});
   }
   for (int64_t n = 0; n < 140; ++n)
-    check_simd_exact(simd_quantize(to), {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)),
-                                         tensor<float>({1}, {1.7f}), tensor<T>({1}, {5})});
-  check_simd_exact(simd_quantize(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
-  check_simd_exact(simd_quantize(to), {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}),
-                                       tensor<T>({}, {kHigh / 2})});
+    check_taken_by("simd", quantize_to(to),
+                   {noise<float>({n}, -300, 300, static_cast<uint64_t>(n)), tensor<float>({1}, {1.7f}),
+                    tensor<T>({1}, {5})});
+  check_taken_by("simd", quantize_to(to), {noise<float>({}, -300, 300, 3), tensor<float>({}, {1.7f})});
+  check_taken_by(
+      "simd", quantize_to(to),
+      {noise<float>({3, 20011}, -40000, 40000, 4), tensor<float>({}, {0.7f}), tensor<T>({}, {kHigh / 2})});
 }
 
 // Quotients of bytes at and beside every half, among others that are far from one, by many scales.
@@ -74,20 +75,21 @@ void check_halves() {
                                std::nextafter(std::nextafter(x, kInf), kInf)})
         v.push_back(near);
     }
-    check_simd_exact(simd_quantize(dtype_of<T>()), {tensor<float>({static_cast<int64_t>(v.size())}, v),
-                                                    tensor<float>({}, {scale}), tensor<T>({}, {3})});
-    check_simd_exact(simd_quantize(dtype_of<T>()),
-                     {noise<float>({30000}, -280.0 * std::fabs(scale), 280.0 * std::fabs(scale), seed++),
-                      tensor<float>({}, {scale}), tensor<T>({}, {100})});
+    check_taken_by(
+        "simd", quantize_to(dtype_of<T>()),
+        {tensor<float>({static_cast<int64_t>(v.size())}, v), tensor<float>({}, {scale}), tensor<T>({}, {3})});
+    check_taken_by("simd", quantize_to(dtype_of<T>()),
+                   {noise<float>({30000}, -280.0 * std::fabs(scale), 280.0 * std::fabs(scale), seed++),
+                    tensor<float>({}, {scale}), tensor<T>({}, {100})});
   }
 }
 
-TEST(SimdQuantize, BytesNearHalves) {
+TEST(QuantizeShapes, BytesNearHalves) {
   check_halves<int8_t>();
   check_halves<uint8_t>();
 }
 
-TEST(SimdQuantize, PerTensor) {
+TEST(QuantizeShapes, PerTensor) {
   check_quantize_type<int8_t>();
   check_quantize_type<uint8_t>();
   check_quantize_type<int16_t>();
@@ -112,14 +114,14 @@ void check_axes() {
     const Shape own{dims[static_cast<size_t>(axis)]};
     const Tensor s = noise<float>(own, 0.01, 5, 7), z = noise<T>(own, low, high, 8);
     const Tensor x = noise<float>(dims, 2 * low - 100, 2 * high, 9), q = noise<T>(dims, low, high, 10);
-    check_simd_exact(simd_quantize(dtype_of<T>(), axis), {x, s, z});
-    check_simd_exact(simd_quantize(dtype_of<T>(), axis), {x, s});
-    check_simd_exact(simd_dequantize(axis), {q, s, z});
-    check_simd_exact(simd_dequantize(axis), {q, s});
+    check_taken_by("simd", quantize_to(dtype_of<T>(), axis), {x, s, z});
+    check_taken_by("simd", quantize_to(dtype_of<T>(), axis), {x, s});
+    check_taken_by("simd", dequantize_along(axis), {q, s, z});
+    check_taken_by("simd", dequantize_along(axis), {q, s});
   }
 }
 
-TEST(SimdQuantize, PerAxis) {
+TEST(QuantizeShapes, PerAxis) {
   check_axes<int8_t>();
   check_axes<uint8_t>();
   check_axes<int16_t>();
@@ -135,53 +137,33 @@ void check_dequantize_type() {
        {1.0f, 0.1f, 1e-40f, kLeast, 1.2e-38f, 1e36f, kMostFloat, 0.0f, -0.3f, kInf, kNan}) {
     SCOPED_TRACE(scale);
     const Tensor s = tensor<float>({}, {scale});
-    check_simd_exact(simd_dequantize(), {all, s});
+    check_taken_by("simd", dequantize_along(), {all, s});
     for (const T zero : {kLow, static_cast<T>(7), kHigh})
-      check_simd_exact(simd_dequantize(), {all, s, tensor<T>({}, {zero})});
+      check_taken_by("simd", dequantize_along(), {all, s, tensor<T>({}, {zero})});
   }
   for (int64_t n = 0; n < 70; ++n)
-    check_simd_exact(simd_dequantize(),
-                     {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
+    check_taken_by("simd", dequantize_along(),
+                   {iota<T>({n}, kLow), tensor<float>({1}, {0.3f}), tensor<T>({1}, {9})});
 }
 
-TEST(SimdDequantize, PerTensor) {
+TEST(DequantizeShapes, PerTensor) {
   check_dequantize_type<int8_t>();
   check_dequantize_type<uint8_t>();
   check_dequantize_type<int16_t>();
   check_dequantize_type<uint16_t>();
 }
 
-TEST(SimdDequantize, Int32WithoutZeroPoint) {
+TEST(DequantizeShapes, Int32WithoutZeroPoint) {
   std::vector<int32_t> v{0, 1, -1, INT32_MAX, INT32_MIN, 16777217, 16777219, -33554435, 2147483520};
   for (int32_t i = 0; i < 90; ++i) v.push_back(i * 23456789 - 1000000000);
   const Tensor x = tensor<int32_t>({static_cast<int64_t>(v.size())}, v);
   for (const float scale : {1.0f, 0.1f, 1e-40f, 3e38f}) {
-    check_simd_exact(simd_dequantize(), {x, tensor<float>({}, {scale})});
-    check_simd_exact(simd_dequantize(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
+    check_taken_by("simd", dequantize_along(), {x, tensor<float>({}, {scale})});
+    check_taken_by("simd", dequantize_along(), {x, tensor<float>({}, {scale}), tensor<int32_t>({}, {0})});
   }
-  check_simd_exact(simd_dequantize(1), {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2),
-                                        noise<float>({37}, 0, 1, 3), full<int32_t>({37}, 0)});
-  std::vector<Tensor> none;
-  EXPECT_FALSE(
-      run_simd(simd_dequantize(), {x, tensor<float>({}, {1}), tensor<int32_t>({}, {1})}, nullptr, {}, &none));
-}
-
-TEST(SimdQuantize, LeavesTheRestToTheReference) {
-  std::vector<Tensor> none;
-  const Tensor x = noise<float>({4, 4}, -1, 1, 1), one = tensor<float>({}, {1});
-  QuantizeAttrs blocks = simd_quantize(DType::kInt8);
-  blocks.block_size = 2;
-  EXPECT_FALSE(run_simd(blocks, {x, full<float>({2, 4}, 1)}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(simd_quantize(DType::kInt4), {x, one}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(simd_quantize(DType::kFloat8E4M3FN), {x, one}, nullptr, {}, &none));
-  EXPECT_FALSE(run_simd(simd_quantize(DType::kInt8), {x, tensor<double>({}, {1})}, nullptr, {}, &none));
-  EXPECT_FALSE(
-      run_simd(simd_quantize(DType::kInt8), {noise<double>({4}, -1, 1, 1), one}, nullptr, {}, &none));
-  DequantizeAttrs wide = simd_dequantize();
-  wide.to = static_cast<int64_t>(DType::kFloat64);
-  EXPECT_FALSE(run_simd(wide, {full<int8_t>({4}, 1), one}, nullptr, {}, &none));
-  EXPECT_FALSE(
-      run_simd(simd_dequantize(), {full<int8_t>({4}, 1), tensor<double>({}, {1})}, nullptr, {}, &none));
+  check_taken_by("simd", dequantize_along(1),
+                 {noise<int32_t>({3, 37}, INT32_MIN, INT32_MAX, 2), noise<float>({37}, 0, 1, 3),
+                  full<int32_t>({37}, 0)});
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// The int16 operations of the simd table: the bits of the reference kernels, on every instruction set of this
-// machine and for any number of threads.
+// The int16 operations on lengths, channels and shapes of many kinds.
 #include <cmath>
 #include <tuple>
 
 #include "runtime/core/op_enums.h"
-#include "tests/op_harness/simd_test.h"
+#include "tests/op_harness/op_test.h"
 #include "tests/ops/quantized_test.h"
 
 namespace sinter::test {
@@ -22,14 +21,14 @@ const std::pair<Shape, Shape> kWordPairs[] = {
 
 template <class A>
 void check_word_pairs(const A& a) {
-  for (int64_t n = 1; n < 80; ++n) check_simd_exact(a, {noisy_words({n}, 1), noisy_words({n}, 2)});
+  for (int64_t n = 1; n < 80; ++n) check_taken_by("simd", a, {noisy_words({n}, 1), noisy_words({n}, 2)});
   for (const auto& [left, right] : kWordPairs)
-    check_simd_exact(a, {noisy_words(left, 3), noisy_words(right, 4)});
-  check_simd_exact(a, {kAll, full<int16_t>({1}, -32768)});
-  check_simd_exact(a, {full<int16_t>({}, 32767), kAll});
+    check_taken_by("simd", a, {noisy_words(left, 3), noisy_words(right, 4)});
+  check_taken_by("simd", a, {kAll, full<int16_t>({1}, -32768)});
+  check_taken_by("simd", a, {full<int16_t>({}, 32767), kAll});
 }
 
-TEST(SimdInt16, AddAndMul) {
+TEST(Int16Shapes, AddAndMul) {
   for (const QAddAttrs& a :
        {QAddAttrs{0, 0, 1, 1, 1, 0, -32768, 32767}, QAddAttrs{0, 0, 1500000, -900001, 20, 0, -30000, 32767},
         QAddAttrs{0, 0, 1 << 21, 1 << 21, 0, 0, -32768, 32767}})
@@ -39,17 +38,18 @@ TEST(SimdInt16, AddAndMul) {
     check_word_pairs(a);
 }
 
-TEST(SimdInt16, PRelu) {
+TEST(Int16Shapes, PRelu) {
   const float nan = std::nanf(""), inf = HUGE_VALF;
   const QPReluAttrs a{0, 0, 0.77, -30000, 32767};
   for (const float slope : {0.25f, -0.1f, 16384.0f, 16385.0f, nan, -inf})
-    check_simd_exact(a, {kAll, tensor<float>({1}, {slope})});
-  for (int64_t c = 1; c < 40; ++c) check_simd_exact(a, {noisy_words({9, c}, 1), noise<float>({c}, -2, 2, 2)});
-  check_simd_exact(a, {noisy_words({40, 20, 3}, 1), tensor<float>({3}, {nan, 0.3f, -inf})});
-  check_simd_exact(a, {noisy_words({3, 700}, 1), noise<float>({700}, -2, 2, 2)});
+    check_taken_by("simd", a, {kAll, tensor<float>({1}, {slope})});
+  for (int64_t c = 1; c < 40; ++c)
+    check_taken_by("simd", a, {noisy_words({9, c}, 1), noise<float>({c}, -2, 2, 2)});
+  check_taken_by("simd", a, {noisy_words({40, 20, 3}, 1), tensor<float>({3}, {nan, 0.3f, -inf})});
+  check_taken_by("simd", a, {noisy_words({3, 700}, 1), noise<float>({700}, -2, 2, 2)});
 }
 
-TEST(SimdInt16, Means) {
+TEST(Int16Shapes, Means) {
   for (const auto& [dims, axes] : {std::pair<Shape, IntList>{{7}, {0}},
                                    {{5, 300}, {1}},
                                    {{5, 300}, {0}},
@@ -58,44 +58,45 @@ TEST(SimdInt16, Means) {
                                    {{3, 4, 5}, {}},
                                    {{65536}, {0}}}) {
     const QMeanAttrs a{axes, 1, 0, 0, 1.9, -32768, 30000};
-    check_simd_exact(a, {noisy_words(dims, 6)});
-    check_simd_exact(a, {full<int16_t>(dims, -32768)});
+    check_taken_by("simd", a, {noisy_words(dims, 6)});
+    check_taken_by("simd", a, {full<int16_t>(dims, -32768)});
   }
   for (const int64_t include : {0, 1})
     for (int64_t c = 1; c < 40; ++c) {
       const QAvgPoolAttrs a{{2, 3}, {2, 1}, {}, {1, 0, 0, 2}, 1, include, 0, 0, 0.93, -32000, 32767};
-      check_simd_exact(a, {noisy_words({2, 7, 9, c}, 5)});
+      check_taken_by("simd", a, {noisy_words({2, 7, 9, c}, 5)});
     }
 }
 
-TEST(SimdInt16, Resize) {
+TEST(Int16Shapes, Resize) {
   const Tensor rows = tensor<int32_t>({3, 2}, {0, 1000, 2, 2048, 99, 7}),
                columns = tensor<int32_t>({4, 2}, {0, 0, 3, 1024, -5, 2047, 6, 9999});
   for (int64_t c = 1; c < 40; ++c)
-    check_simd_exact(QResizeAttrs{}, {noisy_words({2, 5, 7, c}, 6), rows, columns});
+    check_taken_by("simd", QResizeAttrs{}, {noisy_words({2, 5, 7, c}, 6), rows, columns});
 }
 
-TEST(SimdInt16, Requantize) {
+TEST(Int16Shapes, Requantize) {
   for (const QRequantizeAttrs& a : {QRequantizeAttrs{0, 1.0 / 256, 3, -100, 127, kByte},
                                     QRequantizeAttrs{0, 0.731, 0, -32768, 32767, kWord},
                                     QRequantizeAttrs{0, 16384, 0, -32768, 32767, kWord},
                                     QRequantizeAttrs{0, 16384, -128, -128, 127, kByte}}) {
-    check_simd_exact(a, {kAll});
-    for (int64_t n = 0; n < 60; ++n) check_simd_exact(a, {noisy_words({n}, 1)});
+    check_taken_by("simd", a, {kAll});
+    for (int64_t n = 0; n < 60; ++n) check_taken_by("simd", a, {noisy_words({n}, 1)});
   }
   for (const QRequantizeAttrs& a :
        {QRequantizeAttrs{-5, 200.5, 0, -32768, 30000, kWord}, QRequantizeAttrs{7, 1.5, -9, -128, 127, kByte}})
-    for (int64_t n = 0; n < 600; n += 1 + n / 9) check_simd_exact(a, {noise<int8_t>({n}, -128, 128, 2)});
+    for (int64_t n = 0; n < 600; n += 1 + n / 9)
+      check_taken_by("simd", a, {noise<int8_t>({n}, -128, 128, 2)});
 }
 
-TEST(SimdInt16, Tables) {
+TEST(Int16Shapes, Tables) {
   for (const int64_t n : {256, 512, 4096}) {
     const Tensor table =
         noise<int32_t>({n + 1}, -static_cast<double>(n) * 16500, static_cast<double>(n) * 16500, 3);
-    check_simd_exact(QTableAttrs{-32768, 32767}, {kAll, table});
-    check_simd_exact(QTableAttrs{-20, 3000}, {kAll, full<int32_t>({n + 1}, INT32_MIN)});
+    check_taken_by("simd", QTableAttrs{-32768, 32767}, {kAll, table});
+    check_taken_by("simd", QTableAttrs{-20, 3000}, {kAll, full<int32_t>({n + 1}, INT32_MIN)});
     for (int64_t m = 0; m < 60; ++m)
-      check_simd_exact(QTableAttrs{-32768, 32767}, {noisy_words({m}, 1), table});
+      check_taken_by("simd", QTableAttrs{-32768, 32767}, {noisy_words({m}, 1), table});
   }
 }
 
@@ -108,23 +109,23 @@ void check_product(A a, const Shape& x, const Shape& w, int64_t columns, double 
                                       {DType::kInt8, -100, 127},
                                       {DType::kFloat32, 0, 0}}) {
     a.to = static_cast<int64_t>(to), a.q_min = low, a.q_max = high;
-    check_simd_exact(a, o.tensors());
+    check_taken_by("simd", a, o.tensors());
   }
 }
 
-TEST(SimdInt16, FullyConnected) {
+TEST(Int16Shapes, FullyConnected) {
   for (int64_t k = 1; k < 140; k += 1 + k / 8)
     for (const int64_t n : {1, 2, 7, 65}) check_product(QFullyConnectedAttrs{}, {5, k}, {n, k}, n, 1e5, 1);
   // Sums that leave int32, and biases that do.
   check_product(QFullyConnectedAttrs{}, {17, 9000}, {70, 9000}, 70, 1e7, 2);
   QFullyConnectedAttrs a{};
   a.to = kWord, a.q_min = -32768, a.q_max = 32767;
-  check_simd_exact(
-      a, {full<int16_t>({2, 9000}, -32768), full<int8_t>({3, 9000}, -128),
-          tensor<int64_t>({3}, {int64_t{1} << 50, 0, -(int64_t{1} << 50)}), full<float>({3}, 1e-9f)});
+  check_taken_by("simd", a,
+                 {full<int16_t>({2, 9000}, -32768), full<int8_t>({3, 9000}, -128),
+                  tensor<int64_t>({3}, {int64_t{1} << 50, 0, -(int64_t{1} << 50)}), full<float>({3}, 1e-9f)});
 }
 
-TEST(SimdInt16, Conv) {
+TEST(Int16Shapes, Conv) {
   for (const int64_t group : {1, 2, 4}) {
     QConvAttrs a{};
     a.strides = {1, 2}, a.dilations = {2, 1}, a.pads = {1, 0, 2, 1}, a.group = group;
@@ -139,7 +140,7 @@ TEST(SimdInt16, Conv) {
   check_product(a, {1, 4, 5, 6, 3}, {5, 3, 3, 3, 3}, 5, 1e5, 6);
 }
 
-TEST(SimdInt16, DepthwiseConv) {
+TEST(Int16Shapes, DepthwiseConv) {
   for (int64_t c = 1; c < 40; ++c) {
     QDepthwiseConvAttrs a{};
     a.strides = {2, 1}, a.dilations = {1, 2}, a.pads = {1, 2, 0, 1};
@@ -149,9 +150,10 @@ TEST(SimdInt16, DepthwiseConv) {
   QDepthwiseConvAttrs a{};
   a.strides = a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
   a.to = kWord, a.q_min = -32768, a.q_max = 32767;
-  check_simd_exact(
-      a, {noisy_words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
-          tensor<int64_t>({5}, {int64_t{1} << 50, 0, -5, 7, -(int64_t{1} << 31)}), full<float>({5}, 1e-4f)});
+  check_taken_by(
+      "simd", a,
+      {noisy_words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
+       tensor<int64_t>({5}, {int64_t{1} << 50, 0, -5, 7, -(int64_t{1} << 31)}), full<float>({5}, 1e-4f)});
 }
 
 }  // namespace

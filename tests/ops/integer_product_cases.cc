@@ -1,10 +1,9 @@
-// The integer products of the simd table: the bits of the reference kernels, on every instruction set of this
-// machine, for any number of threads, and with weights packed beforehand.
+// Integer products of random shapes, numbers and result types.
 #include <cmath>
 #include <random>
 
 #include "runtime/core/op_enums.h"
-#include "tests/op_harness/simd_test.h"
+#include "tests/op_harness/op_test.h"
 #include "tests/ops/quantized_test.h"
 
 namespace sinter::test {
@@ -51,7 +50,7 @@ Operands pick_operands(const Shape& x, const Shape& w, int64_t columns, double s
   return o;
 }
 
-TEST(SimdProducts, Conv) {
+TEST(IntegerProducts, Conv) {
   Draw r(5);
   for (int round = 0; round < 150; ++round) {
     SCOPED_TRACE(round);
@@ -66,24 +65,23 @@ TEST(SimdProducts, Conv) {
     const Operands o =
         pick_operands({r.pick(1, 2), r.pick(7, 12), r.pick(7, 12), ic * a.group},
                       {oc, point ? 1 : kh, point ? 1 : kw, ic}, oc, 3600 * std::sqrt(kh * kw * ic), r);
-    check_simd_exact(a, o.tensors());
-    if (round < 30) check_packed(a, o.tensors(), true);
+    check_taken_by("simd", a, o.tensors());
   }
 }
 
-TEST(SimdProducts, ConvOfOtherRanks) {
+TEST(IntegerProducts, ConvOfOtherRanks) {
   Draw r(6);
   for (int round = 0; round < 10; ++round) {
     QConvAttrs a{};
     a.strides = {2}, a.dilations = {1}, a.pads = {3, 1};
     pick_numbers(a, r);
-    check_simd_exact(a, pick_operands({2, 30, 5}, {9, 4, 5}, 9, 9000, r).tensors());
+    check_taken_by("simd", a, pick_operands({2, 30, 5}, {9, 4, 5}, 9, 9000, r).tensors());
     a.strides = {1, 2, 1}, a.dilations = {1, 1, 2}, a.pads = {1, 1, 1, 0, 1, 1};
-    check_simd_exact(a, pick_operands({1, 4, 6, 5, 3}, {33, 2, 3, 2, 3}, 33, 9000, r).tensors());
+    check_taken_by("simd", a, pick_operands({1, 4, 6, 5, 3}, {33, 2, 3, 2, 3}, 33, 9000, r).tensors());
   }
 }
 
-TEST(SimdProducts, DepthwiseConv) {
+TEST(IntegerProducts, DepthwiseConv) {
   Draw r(8);
   for (int round = 0; round < 120; ++round) {
     SCOPED_TRACE(round);
@@ -96,8 +94,7 @@ TEST(SimdProducts, DepthwiseConv) {
     Operands o = pick_operands({r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, c}, c,
                                3600 * std::sqrt(kh * kw), r);
     o.weight_zeros = {};
-    check_simd_exact(a, o.tensors());
-    if (round < 30) check_packed(a, o.tensors(), true);
+    check_taken_by("simd", a, o.tensors());
   }
   for (int round = 0; round < 10; ++round) {
     QDepthwiseConvAttrs a{};
@@ -105,15 +102,15 @@ TEST(SimdProducts, DepthwiseConv) {
     pick_numbers(a, r);
     Operands o = pick_operands({2, 30, 5}, {4, 5}, 5, 9000, r);
     o.weight_zeros = {};
-    check_simd_exact(a, o.tensors());
+    check_taken_by("simd", a, o.tensors());
     a.strides = {1, 2, 1}, a.dilations = {2, 1, 1}, a.pads = {1, 1, 1, 1, 1, 1};
     o = pick_operands({1, 5, 6, 5, 33}, {2, 3, 2, 33}, 33, 9000, r);
     o.weight_zeros = {};
-    check_simd_exact(a, o.tensors());
+    check_taken_by("simd", a, o.tensors());
   }
 }
 
-TEST(SimdProducts, FullyConnected) {
+TEST(IntegerProducts, FullyConnected) {
   Draw r(7);
   for (const int64_t k : {1, 3, 8, 64, 65, 300, 5000})
     for (const int64_t n : {1, 7, 16, 17, 32, 100})
@@ -123,12 +120,11 @@ TEST(SimdProducts, FullyConnected) {
         QFullyConnectedAttrs a{};
         pick_numbers(a, r);
         const Operands o = pick_operands({rows, k}, {n, k}, n, 4000 * std::sqrt(static_cast<double>(k)), r);
-        check_simd_exact(a, o.tensors());
-        check_packed(a, o.tensors(), true);
+        check_taken_by("simd", a, o.tensors());
       }
 }
 
-TEST(SimdProducts, MatMul) {
+TEST(IntegerProducts, MatMul) {
   Draw r(9);
   for (int round = 0; round < 60; ++round) {
     SCOPED_TRACE(round);
@@ -139,35 +135,36 @@ TEST(SimdProducts, MatMul) {
     a.multiplier = 1 / (3000 * std::sqrt(static_cast<double>(k)));
     const Tensor x = noise<int8_t>({2, 1, m, k}, -128, 128, 1);
     const Shape columns = a.transpose_b != 0 ? Shape{n, k} : Shape{k, n};
-    check_simd_exact(a, {x, noise<int8_t>({3, columns[0], columns[1]}, -128, 128, 2)});
-    check_simd_exact(a, {x, noise<int8_t>(columns, -128, 128, 2)});
+    check_taken_by("simd", a, {x, noise<int8_t>({3, columns[0], columns[1]}, -128, 128, 2)});
+    check_taken_by("simd", a, {x, noise<int8_t>(columns, -128, 128, 2)});
   }
 }
 
 // Sums that leave int32, multipliers that are NaN: as the reference kernels have it.
-TEST(SimdProducts, NumbersOfFilesThatAreWrong) {
+TEST(IntegerProducts, NumbersOfFilesThatAreWrong) {
   for (const int64_t to : {kInt8Code, kInt16Code, kFloatCode}) {
     QFullyConnectedAttrs a{.x_zero = -128, .to = to};
     Operands o = quantized::operands<int8_t>({3, 64}, {40, 64}, 40, 1000, 1);
     o.bias = noise<int32_t>({40}, -2147483647.0, 2147483647.0, 3);
-    check_simd_exact(a, o.tensors());
+    check_taken_by("simd", a, o.tensors());
     if (to == kFloatCode) continue;
     auto m = o.multipliers.values<float>();
     m[1] = std::nanf(""), m[2] = HUGE_VALF, m[3] = -HUGE_VALF, m[4] = -1, m[5] = 0, m[6] = -0.0f,
     m[7] = 3e38f;
     o.multipliers = tensor<float>({40}, m);
-    check_simd_exact(a, o.tensors());
+    check_taken_by("simd", a, o.tensors());
   }
 }
 
 // Every rounding case: products of all bytes by the multipliers of 1/2, 1/3, ... with both signs.
-TEST(SimdProducts, RoundsHalvesToEven) {
+TEST(IntegerProducts, RoundsHalvesToEven) {
   std::vector<int8_t> x, w;
   for (int i = -127; i <= 127; ++i) x.push_back(static_cast<int8_t>(i));
   for (int i = 1; i <= 127; ++i) w.push_back(static_cast<int8_t>(i));
   for (const float m : {0.5f, 0.25f, 0.125f, 1.0f / 3, 0.0078125f, 3e-5f, 255.0f})
-    check_simd_exact(QFullyConnectedAttrs{}, {tensor<int8_t>({255, 1}, x), tensor<int8_t>({127, 1}, w),
-                                              full<int32_t>({127}, 0), full<float>({127}, m)});
+    check_taken_by("simd", QFullyConnectedAttrs{},
+                   {tensor<int8_t>({255, 1}, x), tensor<int8_t>({127, 1}, w), full<int32_t>({127}, 0),
+                    full<float>({127}, m)});
 }
 
 }  // namespace

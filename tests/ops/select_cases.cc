@@ -1,8 +1,8 @@
-// Compare and Where of the simd table: the bits of the reference kernels.
+// Compare and Where of broadcast operands and extreme numbers.
 #include <cmath>
 #include <limits>
 
-#include "tests/op_harness/simd_test.h"
+#include "tests/op_harness/op_test.h"
 
 namespace sinter::test {
 namespace {
@@ -33,21 +33,21 @@ void check_compare() {
     for (const Shapes& s : kShapes) {
       SCOPED_TRACE(testing::PrintToString(s.a) + " with " + testing::PrintToString(s.b));
       const Tensor a = noise<T>(s.a, -3, 3, 1), b = noise<T>(s.b, -3, 3, 2);
-      check_simd_exact(attrs, {a, b});
-      check_simd_exact(attrs, {b, a});
+      check_taken_by("simd", attrs, {a, b});
+      check_taken_by("simd", attrs, {b, a});
     }
   }
   for (int64_t n = 0; n < 70; ++n)
-    check_simd_exact(CompareAttrs{.fn = 2}, {noise<T>({n}, -3, 3, 1), noise<T>({n}, -3, 3, 2)});
+    check_taken_by("simd", CompareAttrs{.fn = 2}, {noise<T>({n}, -3, 3, 1), noise<T>({n}, -3, 3, 2)});
 }
 
-TEST(SimdCompare, Broadcasts) {
+TEST(Compare, Broadcasts) {
   check_compare<float>();
   check_compare<int32_t>();
   check_compare<int64_t>();
 }
 
-TEST(SimdCompare, Extremes) {
+TEST(Compare, Extremes) {
   constexpr float kLeast = std::numeric_limits<float>::denorm_min();
   const std::vector<float> floats{
       0, -0.0f, kNan, kInf, -kInf, kLeast, -kLeast, 1, std::nextafter(1.0f, 2.0f)};
@@ -55,13 +55,10 @@ TEST(SimdCompare, Extremes) {
   const std::vector<int32_t> narrow{0, 1, -1, INT32_MAX, INT32_MIN};
   for (int64_t fn = 0; fn < 6; ++fn) {
     const CompareAttrs attrs{.fn = fn};
-    check_simd_exact(attrs, {tensor<float>({9, 1}, floats), tensor<float>({1, 9}, floats)});
-    check_simd_exact(attrs, {tensor<int64_t>({8, 1}, wide), tensor<int64_t>({1, 8}, wide)});
-    check_simd_exact(attrs, {tensor<int32_t>({5, 1}, narrow), tensor<int32_t>({1, 5}, narrow)});
+    check_taken_by("simd", attrs, {tensor<float>({9, 1}, floats), tensor<float>({1, 9}, floats)});
+    check_taken_by("simd", attrs, {tensor<int64_t>({8, 1}, wide), tensor<int64_t>({1, 8}, wide)});
+    check_taken_by("simd", attrs, {tensor<int32_t>({5, 1}, narrow), tensor<int32_t>({1, 5}, narrow)});
   }
-  std::vector<Tensor> none;
-  EXPECT_FALSE(
-      run_simd(CompareAttrs{}, {full<uint64_t>({3}, 1), full<uint64_t>({3}, 1)}, nullptr, {}, &none));
 }
 
 // Conditions, any byte that is not zero among them.
@@ -78,25 +75,29 @@ void check_where() {
   for (const Shapes& s : kShapes) {
     SCOPED_TRACE(testing::PrintToString(s.a) + ", " + testing::PrintToString(s.b) + ", " +
                  testing::PrintToString(s.c));
-    check_simd_exact(WhereAttrs{}, {conditions(s.a), noise<T>(s.b, 0, 100, 1), noise<T>(s.c, 0, 100, 2)});
-    check_simd_exact(WhereAttrs{}, {conditions(s.b), noise<T>(s.c, 0, 100, 1), noise<T>(s.a, 0, 100, 2)});
-    check_simd_exact(WhereAttrs{}, {conditions(s.c), noise<T>(s.a, 0, 100, 1), noise<T>(s.b, 0, 100, 2)});
+    check_taken_by("simd", WhereAttrs{},
+                   {conditions(s.a), noise<T>(s.b, 0, 100, 1), noise<T>(s.c, 0, 100, 2)});
+    check_taken_by("simd", WhereAttrs{},
+                   {conditions(s.b), noise<T>(s.c, 0, 100, 1), noise<T>(s.a, 0, 100, 2)});
+    check_taken_by("simd", WhereAttrs{},
+                   {conditions(s.c), noise<T>(s.a, 0, 100, 1), noise<T>(s.b, 0, 100, 2)});
   }
   for (int64_t n = 0; n < 140; ++n)
-    check_simd_exact(WhereAttrs{}, {conditions({n}), noise<T>({n}, 0, 100, 1), noise<T>({n}, 0, 100, 2)});
+    check_taken_by("simd", WhereAttrs{},
+                   {conditions({n}), noise<T>({n}, 0, 100, 1), noise<T>({n}, 0, 100, 2)});
 }
 
-TEST(SimdWhere, Broadcasts) {
+TEST(Where, Broadcasts) {
   check_where<uint8_t>();
   check_where<int16_t>();
   check_where<float>();
   check_where<int64_t>();
 }
 
-TEST(SimdWhere, KeepsTheBitsOfNan) {
+TEST(Where, KeepsTheBitsOfNan) {
   const Tensor odd = bits_tensor<uint32_t>(DType::kFloat32, {3}, {0x7f800001, 0xffc12345, 0x80000000});
-  check_simd_exact(WhereAttrs{}, {conditions({3}), odd, tensor<float>({}, {1})});
-  check_simd_exact(WhereAttrs{}, {tensor<bool>({}, {true}), odd, tensor<float>({}, {1})});
+  check_taken_by("simd", WhereAttrs{}, {conditions({3}), odd, tensor<float>({}, {1})});
+  check_taken_by("simd", WhereAttrs{}, {tensor<bool>({}, {true}), odd, tensor<float>({}, {1})});
 }
 
 }  // namespace

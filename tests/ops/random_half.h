@@ -1,0 +1,42 @@
+// Cases in float16, which XNNPACK takes on processors that compute in it.
+#pragma once
+
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "tests/op_harness/backends.h"
+#include "tests/op_harness/half_test.h"
+#if defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace sinter::test {
+
+inline bool computes_in_half() {
+#if defined(__aarch64__)
+  const char* cap = std::getenv("SINTER_CPU_CAP");
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDHP) != 0 && (cap == nullptr || std::string_view(cap) != "neon");
+#else
+  return false;
+#endif
+}
+
+inline std::vector<Tensor> halved(const std::vector<Tensor>& inputs) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : inputs) all.push_back(halved(t));
+  return all;
+}
+
+// The call in float16. Processors without float16 arithmetic refuse it.
+template <class A>
+void check_half(const A& attrs, const std::vector<Tensor>& inputs) {
+  const std::vector<Tensor> halves = halved(inputs);
+  if (computes_in_half())
+    check_taken_by("xnnpack", attrs, halves);
+  else
+    EXPECT_FALSE(takes("xnnpack", attrs, halves)) << op_name(A::kOp);
+}
+
+}  // namespace sinter::test
