@@ -1,5 +1,5 @@
 // Functions of float32 vectors. "Error" is a bound on the relative error against the exact result, in units
-// of 2^-24, over all finite inputs whose result is a normal number; tests/ops/simd_cases.cc checks it. NaN
+// of 2^-24, over all finite inputs whose result is a normal number; tests/ops checks it. NaN
 // gives NaN, infinities the limit.
 //
 // Per-target header: included again for every instruction set.

@@ -36,6 +36,7 @@ struct RunOptions {
   int outputs = -1;                // -1: as few as the row allows
   std::vector<int> unwanted = {};  // outputs left out
   bool strided = true, in_place = true;
+  bool backends = true;    // false: the case is about the reference kernels' own precision
   bool in_float64 = true;  // false: the results depend on float32, in which backends must agree
   std::vector<const char*> taken_by = {};  // backends that must take the call, where they are built
 };
