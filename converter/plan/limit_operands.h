@@ -5,9 +5,7 @@
 
 namespace sinter::convert {
 
-inline constexpr size_t kMostOperands = 100;  // the runtime's limit is 128, outputs counted
-
-// Splits every Concat with more inputs, in bodies too.
+// Splits every Concat with more operands than the runtime takes (kMaxOperands), in bodies too.
 void limit_operands(Graph& graph);
 
 }  // namespace sinter::convert

@@ -1,8 +1,8 @@
 // The kernel interface: how a step is described to the code that computes it.
 //
 // A kernel's life: infer (converter and verifier) -> workspace -> run, any number of times. Kernels never
-// allocate. validate(call) below is "infer again and compare", so that a file's types and shapes are those of
-// the op.
+// allocate. The verifier infers again and compares (verify_program.cc), so that a file's types and shapes are
+// those of the op.
 #pragma once
 
 #include <cstddef>

@@ -5,9 +5,6 @@
 namespace sinter {
 namespace {
 
-// Bound on outputs of one step that validate() copies on the stack in pieces; larger steps are refused.
-constexpr size_t kMaxOutputs = 64;
-
 Status check_arity(const OpCall& call) {
   const OpInfo* info = op_info(call.op);
   SINTER_RETURN_UNLESS(info != nullptr, corrupt("operation number %a is unknown to this build",
@@ -36,26 +33,6 @@ Status infer(OpCall& call, KernelTable kernels) {
   SINTER_RETURN_UNLESS(row < static_cast<int>(kernels.size()) && kernels[row] != nullptr,
                        unsupported("no kernel for this operation is linked"));
   return kernels[row]->infer(call);
-}
-
-Status validate(const OpCall& call, KernelTable kernels) {
-  TensorView expected[kMaxOutputs];
-  const auto outputs = static_cast<int64_t>(call.outputs.size());
-  SINTER_RETURN_UNLESS(outputs <= static_cast<int64_t>(kMaxOutputs),
-                       unsupported("a step has too many outputs: %a", outputs));
-  for (size_t i = 0; i < call.outputs.size(); ++i)
-    if (!call.outputs[i].present()) expected[i].rank = kUnwantedRank;
-  OpCall again = call;
-  again.outputs = {expected, call.outputs.size()};
-  SINTER_RETURN_IF_ERROR(infer(again, kernels));
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (!call.outputs[i].present()) continue;
-    SINTER_RETURN_UNLESS(
-        expected[i].dtype == call.outputs[i].dtype && expected[i].same_shape(call.outputs[i]),
-        corrupt("output %a does not have the type or shape that the operation gives",
-                static_cast<int64_t>(i)));
-  }
-  return ok_status();
 }
 
 bool takes_strides(Strides row, const TensorView& view, bool first) {

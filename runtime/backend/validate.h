@@ -7,9 +7,6 @@ namespace sinter {
 
 // Arity, then the op's own inference. Fills call.outputs.
 Status infer(OpCall& call, KernelTable kernels);
-// Fails unless the outputs' dtypes and dims are what the op gives for these inputs and attributes.
-// call.outputs is at most kMaxCheckedOutputs long.
-Status validate(const OpCall& call, KernelTable kernels);
 
 // Whether an op with `row` in its row takes an operand with these strides, its first one or another.
 bool takes_strides(Strides row, const TensorView& view, bool first);

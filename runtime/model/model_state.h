@@ -39,8 +39,12 @@ inline std::span<const std::byte> bytes_of(const flatbuffers::Vector<uint8_t>* l
   return std::as_bytes(items(list));
 }
 
-// Operands of one step that is not an If or Loop.
-inline constexpr uint32_t kMaxOperands = 128;
+// Operands of one step that is not an If or Loop. Creating a session keeps their views on the stack.
+inline constexpr uint32_t kMaxOperands = 16;
+#define SINTER_OP(name, id, version, min_inputs, max_inputs, min_outputs, max_outputs, ...) \
+  static_assert(max_inputs < 0 || max_outputs < 0 || max_inputs + max_outputs <= int{kMaxOperands});
+#include "schemas/ops.def"
+#undef SINTER_OP
 inline constexpr int kMaxNesting = 8;
 inline constexpr uint32_t kMaxRegions = 16;   // of a program
 inline constexpr uint32_t kMaxProfiles = 16;  // of a file

@@ -1,5 +1,6 @@
 // One program on its own: values, order of steps, operands against inference, control flow against its
 // bodies.
+#include <algorithm>
 #include <limits>
 
 #include "runtime/backend/validate.h"
@@ -101,6 +102,13 @@ Status check_ports(const fb::Program& program, bool entry,
   return ok_status();
 }
 
+bool is_as_inferred(const fb::Value& value, const TensorView& inferred) {
+  const auto dims = items(value.dims());
+  return static_cast<DType>(value.dtype()) == inferred.dtype && dims.size() == inferred.rank &&
+         std::equal(dims.begin(), dims.end(), inferred.dims);
+}
+
+// The outputs are inferred again.
 Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::Step& step) {
   const fb::Program& program = *f.program;
   AttrStorage attrs;
@@ -116,15 +124,20 @@ Status check_operands(const ModelState& model, const ProgramFacts& f, const fb::
     views[i] = value_view(value_at(program, v));
     views[i].constant = value_at(program, v).kind() == fb::ValueKind::Constant;
   }
+  const auto outs = items(step.outputs());
   for (uint32_t i = 0; i < outputs; ++i) {
-    const int32_t v = items(step.outputs())[i];
-    views[inputs + i] = v >= 0 ? value_view(value_at(program, v)) : TensorView{};
+    views[inputs + i] = {};
+    if (outs[i] < 0) views[inputs + i].rank = kUnwantedRank;
   }
   OpCall call{step_op(step), &attrs, {views, inputs}, {views + inputs, outputs}};
-  Status status = validate(call, model.kernels);
+  Status status = infer(call, model.kernels);
   // Faults of infer's caller are, here, faults of the file.
   if (status.code == Code::kInvalidArgument) status.code = Code::kCorrupt;
-  return status;
+  SINTER_RETURN_IF_ERROR(status);
+  for (uint32_t i = 0; i < outputs; ++i)
+    SINTER_RETURN_UNLESS(outs[i] < 0 || is_as_inferred(value_at(program, outs[i]), call.out(i)),
+                         corrupt("output %a does not have the type or shape that the operation gives", i));
+  return ok_status();
 }
 
 // Operands of If and Loop against their subprograms' ports.

@@ -60,24 +60,28 @@ Status Creator::resolve_binding(const Binding& b) {
   SINTER_RETURN_UNLESS(b.buffer.size() >= p->bytes(),
                        at(invalid("a bound buffer needs %a bytes but has %b",
                                   static_cast<int64_t>(p->bytes()), static_cast<int64_t>(b.buffer.size()))));
-  const Bound fresh{port.value(), b.buffer.data(), static_cast<size_t>(p->bytes()), text(port.name())};
-  const Range range(fresh.data, fresh.bytes);
+  const Range range(b.buffer.data(), static_cast<size_t>(p->bytes()));
   for (size_t k = 0; k < bound_count_; ++k) {
-    const Bound& other = bound_[k];
+    const Binding& other = options_.bindings[k];
     SINTER_RETURN_UNLESS(
-        other.value != fresh.value,
+        bound_[k] != port.value(),
         at(invalid("'%s' and '%t' are the same value, which is bound twice; remove one binding",
-                   name_of(fresh.name), name_of(other.name))));
-    SINTER_RETURN_UNLESS(!range.overlaps({other.data, other.bytes}),
+                   name_of(name), name_of(other.name))));
+    SINTER_RETURN_UNLESS(!range.overlaps({other.buffer.data(), bound_bytes(k)}),
                          at(invalid("the buffers bound to '%s' and '%t' overlap; give each its own memory",
-                                    name_of(fresh.name), name_of(other.name))));
+                                    name_of(name), name_of(other.name))));
   }
   SINTER_RETURN_UNLESS(
       !in_model(*model_.state(), range),
       at(invalid("the buffer bound to '%s' overlaps the model's memory or its file; give it separate memory",
-                 name_of(fresh.name))));
-  bound_[bound_count_++] = fresh;
+                 name_of(name))));
+  bound_[bound_count_++] = port.value();
   return ok_status();
+}
+
+// Of the value that the kth binding is for.
+size_t Creator::bound_bytes(size_t k) const {
+  return static_cast<size_t>(find_placement(*plan_, bound_[k])->bytes());
 }
 
 // Values that share a bound value's memory move with it: it must fit there, must not outlive a run, and must
@@ -87,7 +91,7 @@ Status Creator::check_blocks() const {
   const fb::ProgramPlan& plan = *plan_;
   const auto bound_at = [&](const fb::Placement& root) {
     bool bound = false;
-    for (size_t k = 0; k < bound_count_; ++k) bound = bound || bound_[k].value == root.value();
+    for (size_t k = 0; k < bound_count_; ++k) bound = bound || bound_[k] == root.value();
     return bound;
   };
   for (uint32_t i = 0; i < length(plan.placements()); ++i) {
@@ -122,9 +126,9 @@ Status Creator::check_memory(std::span<const std::byte> memory) const {
                                "session the part from retained_bytes() on, or separate memory"));
   for (size_t k = 0; k < bound_count_; ++k)
     SINTER_RETURN_UNLESS(
-        !range.overlaps({bound_[k].data, bound_[k].bytes}),
+        !range.overlaps({options_.bindings[k].buffer.data(), bound_bytes(k)}),
         invalid("the buffer bound to '%s' overlaps the session's memory; give it separate memory",
-                name_of(bound_[k].name)));
+                name_of(options_.bindings[k].name)));
   return ok_status();
 }
 

@@ -64,6 +64,12 @@ struct PrepareChain {
   size_t bytes = 0;
 };
 
+// Room for the call of one step that is not an If or Loop, on the stack while it is created.
+struct StepRoom {
+  TensorView views[kMaxOperands];
+  AttrStorage attributes;
+};
+
 // Creates a session, or packed weights, in two passes over the same code: the first measures, the second
 // takes memory and prepares.
 class Creator {
@@ -117,18 +123,13 @@ class Creator {
     int device = -1;
     bool transfer = false;
   };
-  struct Bound {
-    uint32_t value = 0;
-    std::byte* data = nullptr;
-    size_t bytes = 0;  // of the value
-    const char* name = "";
-  };
 
   Status resolve();
   Status resolve_profile();
   // Bindings (bindings.cc).
   Status resolve_bindings();
   Status resolve_binding(const Binding& binding);
+  size_t bound_bytes(size_t k) const;
   Status check_blocks() const;
   Status check_memory(std::span<const std::byte> memory) const;
   Status resolve_devices();
@@ -156,9 +157,10 @@ class Creator {
   // memory; one that is only packed is in scratch memory while that step is prepared.
   Status walk_prepare(Frame& frame, uint64_t* kept);
   size_t prepared_bytes(const Frame& frame, uint32_t index) const;
+  Status measure_prepare(const Frame& frame, uint32_t index, size_t* workspace);
   Status plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain);
   Status run_chain(const Frame& frame, const PrepareChain& chain, std::byte* scratch, std::byte* target);
-  Status keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used);
+  Status keep(Frame& frame, uint32_t index, const PrepareChain& chain, std::byte* scratch);
   // The preparation of a step's operands that are prepared values.
   struct Bring {
     uint32_t packs = 0;   // those of these inputs into scratch memory
@@ -167,8 +169,15 @@ class Creator {
     size_t scratch = 0;   // bytes that it needs besides while it is prepared
   };
   static Bring bring_of(const Choice& choice);
-  Status bring_operands(Frame& frame, const fb::Step& step, const Bring& bring, std::span<TensorView> inputs,
-                        std::byte** scratch_of_step);
+  struct Brought {
+    std::byte* inputs[kMaxOperands] = {};  // null: not brought
+    std::byte* scratch = nullptr;          // for the step
+    void give(const OpCall& call) const {
+      for (size_t i = 0; i < call.inputs.size(); ++i)
+        if (inputs[i] != nullptr) call.inputs[i].data = inputs[i];
+    }
+  };
+  Status bring_operands(Frame& frame, const fb::Step& step, const Bring& bring, Brought* brought);
   std::byte* scratch(size_t bytes) const;
   void need_scratch(size_t bytes, size_t own);
   Choice* note(size_t at) const;
@@ -183,7 +192,10 @@ class Creator {
   void describe(const Frame& frame, uint32_t s, CallUse use, uint8_t pool, const StepParts& parts,
                 RunStep* run) const;
   void describe_prepared(const Frame& frame, const fb::Step& step, RunStep* run) const;
-  Status walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
+  // A step that is not an If or Loop, in either pass. `at`: where its RunStep is in the control structures.
+  Status measure_step_at(Frame& frame, uint32_t s, StepPlace place, size_t at);
+  Status build_step_at(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
+  Status choose_step(const Frame& frame, uint32_t s, StepPlace place, Choice* choice, Packing* packing);
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
   Status walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
   Status walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
@@ -193,6 +205,9 @@ class Creator {
 
   // Fills the operands of a step and decodes its attributes.
   OpCall make_call(const Frame& frame, const fb::Step& step, TensorView* views, void* attributes) const;
+  OpCall make_call(const Frame& frame, const fb::Step& step, StepRoom* room) const {
+    return make_call(frame, step, room->views, &room->attributes);
+  }
   Operand operand_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, uint32_t value) const;
   TensorView view_of(const Frame& frame, int32_t value) const;  // -1: absent
@@ -216,8 +231,8 @@ class Creator {
   Status pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes,
               ThreadPool* threads) const;
   std::byte* packed_earlier(const Choice& choice) const;
-  Status take_packed(const Frame& frame, uint32_t s, const OpCall& call, const Choice& choice,
-                     std::span<const std::byte>* packed);
+  Status take_packed(const Frame& frame, uint32_t s, const Choice& choice, std::span<const std::byte>* packed,
+                     std::span<std::byte>* fresh);
   // Packed weights (packed_weights.cc).
   Status measure_packings(size_t* control, size_t* bytes);
   Status walk_packings();
@@ -238,8 +253,9 @@ class Creator {
                        const Status& refusal);
   Status try_backend(size_t slot, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
                      Packing* packing, bool last);
-  Status prepare_step(const OpCall& call, const Choice& choice, int device, std::span<const std::byte> packed,
-                      std::byte* scratch, RunStep* run);
+  Status prepare_step(const Frame& frame, const fb::Step& step, const Choice& choice, int device,
+                      const Brought& brought, std::span<const std::byte> packed, std::span<std::byte> fresh,
+                      RunStep* run);
   void close_all();
 
   const Model& model_;
@@ -253,8 +269,8 @@ class Creator {
   KernelBackend local_reference_{"reference", {}};
   Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one requested), then the reference
   size_t slot_count_ = 0;
-  bool override_ = false;  // slots_[0 .. slot_count_ - 2] are offered every step
-  Bound bound_[kMaxBindings];
+  bool override_ = false;         // slots_[0 .. slot_count_ - 2] are offered every step
+  uint32_t bound_[kMaxBindings];  // the value of each of options_.bindings
   size_t bound_count_ = 0;
 
   BumpArena control_, prepared_;

@@ -162,9 +162,10 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
   if (choice.from != Packed::kHere) return ok_status();
   PackedEntry* entry = control_.allocate_array<PackedEntry>(1);
   if (packed_count_++ == 0) entries_ = entry;
-  std::byte* scratch = nullptr;
-  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, {packing.inputs, ~packing.inputs, packing.bytes, 0},
-                                        call.inputs, &scratch));
+  Brought brought;
+  SINTER_RETURN_IF_ERROR(
+      bring_operands(frame, step, {packing.inputs, ~packing.inputs, packing.bytes, 0}, &brought));
+  brought.give(call);
   void* at = prepared_.allocate(packing.bytes, kBufferAlignment);
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(entry != nullptr && at != nullptr, kDisagree);

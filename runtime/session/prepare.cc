@@ -29,30 +29,40 @@ bool is_kept(const Frame& frame, uint32_t index) {
   return index >= kFollowed || (frame.kept[index / 64] >> (index % 64) & 1) != 0;
 }
 
-// The lowest place for `bytes` beside what lives; blocks may lie in any order.
-struct Blocks {
-  struct Block {
-    size_t begin, end;
-    uint32_t last;
-  };
-  Block blocks[2 * kMaxPrepareChain];
-  size_t count = 0;
-
-  // No block ends beyond kMostScratch; `fits`: whether that was enough.
-  bool fits = true;
-  size_t add(size_t bytes, uint32_t now, uint32_t last) {
+// Scratch memory while a chain is planned: each block gets the lowest place beside the values that are live.
+class ChainScratch {
+ public:
+  // For a step that is the `now`th from the last of the chain.
+  size_t place(size_t bytes, uint32_t now) {
     size_t at = 0;
-    if (bytes > kMostScratch) return fits = false, 0;
+    if (bytes > kMostScratch) return fits_ = false, 0;
     for (bool moved = true; moved;) {
       moved = false;
-      for (size_t i = 0; i < count; ++i)
-        if (blocks[i].last >= now && at < blocks[i].end && blocks[i].begin < at + bytes)
-          at = blocks[i].end, moved = true;
+      for (size_t i = 0; i < count_; ++i)
+        if (values_[i].last_reader <= now && at < values_[i].end && values_[i].begin < at + bytes)
+          at = values_[i].end, moved = true;
     }
-    if (at + bytes > kMostScratch) return fits = false, 0;
-    blocks[count++] = {at, at + bytes, last};
+    if (at + bytes > kMostScratch) return fits_ = false, 0;
+    end_ = std::max(end_, at + bytes);
     return at;
   }
+  // The same for a value, which is live until a later step has read it.
+  size_t place_value(size_t bytes, uint32_t now, uint32_t last_reader) {
+    const size_t at = place(bytes, now);
+    if (fits_) values_[count_++] = {at, at + bytes, last_reader};
+    return at;
+  }
+  bool fits() const { return fits_; }  // within kMostScratch
+  size_t end() const { return end_; }
+
+ private:
+  struct LiveValue {
+    size_t begin, end;
+    uint32_t last_reader;
+  };
+  LiveValue values_[kMaxPrepareChain];
+  size_t count_ = 0, end_ = 0;
+  bool fits_ = true;
 };
 
 }  // namespace
@@ -64,47 +74,53 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
   return align_up(static_cast<size_t>(value_view(value).dense_bytes()) + kReadPadding, kBufferAlignment);
 }
 
+// Bytes of workspace for a prepare step.
+[[gnu::noinline]] Status Creator::measure_prepare(const Frame& frame, uint32_t index, size_t* workspace) {
+  StepRoom room;
+  StepNeeds needs;
+  const OpCall call = make_call(frame, *frame.program->prepare()->Get(index), &room);
+  const Status status = slots_[slot_count_ - 1].backend->measure(call, 1, &needs);
+  *workspace = needs.workspace;
+  return status.ok() ? status : status.at_step(index, frame.index, Where::kPrepareStep);
+}
+
 [[gnu::noinline]] Status Creator::plan_chain(const Frame& frame, uint32_t index, PrepareChain* chain) {
   const fb::Program& program = *frame.program;
   const uint32_t base = first_value(program);
   *chain = {};
   chain->first = chain->last = index;
-  // Backwards: what is needed, and by whom it is read last.
-  bool needed[kMaxPrepareChain] = {};  // by distance from `index`
-  uint32_t reader[kMaxPrepareChain] = {};
-  needed[0] = true;
+  // Backwards: what is needed, and by whom it is read last, by distance from `index`.
+  uint64_t needed = 1;
+  uint8_t reader[kMaxPrepareChain] = {};
   for (uint32_t i = index; i + 1 > chain->first; --i) {
-    if (!needed[index - i]) continue;
+    if ((needed >> (index - i) & 1) == 0) continue;
     for (const int32_t v : items(program.prepare()->Get(i)->inputs())) {
       if (!is_prepared(program, v)) continue;
       const uint32_t from = static_cast<uint32_t>(v) - base, back = index - from;
       SINTER_RETURN_UNLESS(from < i && back < static_cast<uint32_t>(kMaxPrepareChain),
                            kDisagree);  // verified
-      if (!needed[back]) needed[back] = true, reader[back] = i;
+      if ((needed >> back & 1) == 0) reader[back] = static_cast<uint8_t>(index - i);
+      needed |= uint64_t{1} << back;
       chain->first = std::min(chain->first, from);
     }
     if (i == 0) break;
   }
-  Blocks blocks;
+  ChainScratch scratch;
   for (uint32_t i = chain->first; i <= index; ++i) {
-    if (!needed[index - i]) continue;
-    const uint32_t k = i - chain->first;
+    const uint32_t k = i - chain->first, back = index - i;
+    if ((needed >> back & 1) == 0) continue;
     chain->needed |= uint64_t{1} << k;
-    if (i != index) chain->value[k] = blocks.add(prepared_bytes(frame, i), i, reader[index - i]);
-    TensorView views[kMaxOperands];
-    AttrStorage storage;
-    StepNeeds needs;
-    const OpCall call = make_call(frame, *program.prepare()->Get(i), views, &storage);
-    const Status status = slots_[slot_count_ - 1].backend->measure(call, 1, &needs);
-    if (!status.ok()) return status.at_step(i, frame.index, Where::kPrepareStep);
-    chain->workspace_bytes[k] = needs.workspace;
-    if (needs.workspace > 0) {
-      SINTER_RETURN_UNLESS(needs.workspace <= kMostScratch, kTooLarge);
-      chain->workspace[k] = blocks.add(align_up(needs.workspace, kBufferAlignment), i, i);
+    if (i != index) chain->value[k] = scratch.place_value(prepared_bytes(frame, i), back, reader[back]);
+    size_t workspace = 0;
+    SINTER_RETURN_IF_ERROR(measure_prepare(frame, i, &workspace));
+    chain->workspace_bytes[k] = workspace;
+    if (workspace > 0) {
+      SINTER_RETURN_UNLESS(workspace <= kMostScratch, kTooLarge);
+      chain->workspace[k] = scratch.place(align_up(workspace, kBufferAlignment), back);
     }
   }
-  SINTER_RETURN_UNLESS(blocks.fits, kTooLarge);
-  for (size_t i = 0; i < blocks.count; ++i) chain->bytes = std::max(chain->bytes, blocks.blocks[i].end);
+  SINTER_RETURN_UNLESS(scratch.fits(), kTooLarge);
+  chain->bytes = scratch.end();
   return ok_status();
 }
 
@@ -117,9 +133,8 @@ size_t Creator::prepared_bytes(const Frame& frame, uint32_t index) const {
     const uint32_t k = i - chain.first;
     if ((chain.needed >> k & 1) == 0) continue;
     const fb::Step& step = *program.prepare()->Get(i);
-    TensorView views[kMaxOperands];
-    AttrStorage storage;
-    const OpCall call = make_call(frame, step, views, &storage);
+    StepRoom room;
+    const OpCall call = make_call(frame, step, &room);
     for (size_t in = 0; in < call.inputs.size(); ++in)
       if (const int32_t v = items(step.inputs())[in]; is_prepared(program, v))
         call.inputs[in].data = scratch + chain.value[static_cast<uint32_t>(v) - base - chain.first];
@@ -151,16 +166,14 @@ void Creator::need_scratch(size_t bytes, size_t own) {
   prepared_peak_ = std::max(prepared_peak_, peak);
 }
 
-// Into prepared memory. The first `used` bytes of scratch are taken.
-Status Creator::keep(Frame& frame, uint32_t index, std::byte* scratch, size_t used) {
+// Into prepared memory. `chain` is planned where there is memory.
+Status Creator::keep(Frame& frame, uint32_t index, const PrepareChain& chain, std::byte* scratch) {
   if (index < kFollowed) frame.kept[index / 64] |= uint64_t{1} << (index % 64);
   auto* at = static_cast<std::byte*>(prepared_.allocate(prepared_bytes(frame, index), kBufferAlignment));
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
   frame.prepared[index] = at;
-  PrepareChain chain;
-  SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
-  return run_chain(frame, chain, scratch + used, at);
+  return run_chain(frame, chain, scratch, at);
 }
 
 Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
@@ -171,7 +184,7 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
   for (uint32_t i = kFollowed; i < count; ++i) {
     PrepareChain chain;
     SINTER_RETURN_IF_ERROR(plan_chain(frame, i, &chain));
-    SINTER_RETURN_IF_ERROR(keep(frame, i, building() ? scratch(chain.bytes) : nullptr, 0));
+    SINTER_RETURN_IF_ERROR(keep(frame, i, chain, building() ? scratch(chain.bytes) : nullptr));
     need_scratch(chain.bytes, 0);
   }
   return ok_status();
@@ -185,7 +198,7 @@ Creator::Bring Creator::bring_of(const Choice& choice) {
 
 // Gives a step's prepared operands, and scratch memory, before it is prepared itself.
 [[gnu::noinline]] Status Creator::bring_operands(Frame& frame, const fb::Step& step, const Bring& bring,
-                                                 std::span<TensorView> inputs, std::byte** scratch_of_step) {
+                                                 Brought* brought) {
   const auto ins = frame.kept != nullptr ? items(step.inputs()) : std::span<const int32_t>();
   const auto packs = [&](size_t i) { return i < 32 && (bring.packs >> i & 1) != 0; };
   const auto wanted = [&](size_t i) {
@@ -210,19 +223,20 @@ Creator::Bring Creator::bring_of(const Choice& choice) {
   for (size_t i = 0; i < ins.size(); ++i) {
     if (!wanted(i)) continue;
     const uint32_t index = static_cast<uint32_t>(ins[i]) - first_value(*frame.program);
-    if (!is_kept(frame, index) && packs(i)) {
-      std::byte* at = memory + used;
+    const bool kept = is_kept(frame, index);
+    if (!kept && building()) SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
+    if (!kept && packs(i)) {
+      const size_t at = used;
       used += prepared_bytes(frame, index);
       if (!building()) continue;
-      SINTER_RETURN_IF_ERROR(plan_chain(frame, index, &chain));
-      SINTER_RETURN_IF_ERROR(run_chain(frame, chain, memory + used, at));
-      inputs[i].data = at;
+      SINTER_RETURN_IF_ERROR(run_chain(frame, chain, memory + used, memory + at));
+      brought->inputs[i] = memory + at;
       continue;
     }
-    if (!is_kept(frame, index)) SINTER_RETURN_IF_ERROR(keep(frame, index, memory, used));
-    if (building()) inputs[i].data = frame.prepared[index];
+    if (!kept) SINTER_RETURN_IF_ERROR(keep(frame, index, chain, building() ? memory + used : nullptr));
+    if (building()) brought->inputs[i] = frame.prepared[index];
   }
-  if (building() && memory != nullptr) *scratch_of_step = memory + used;
+  if (building() && memory != nullptr) brought->scratch = memory + used;
   need_scratch(peak, bring.own);
   return ok_status();
 }

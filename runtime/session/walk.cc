@@ -23,7 +23,8 @@ std::byte* Creator::address(const Frame& frame, const fb::Placement& p) const {
     const fb::Placement* root = &p;
     while (root->alias_of() >= 0) root = find_placement(*frame.plan, static_cast<uint32_t>(root->alias_of()));
     for (size_t i = 0; i < bound_count_; ++i)
-      if (bound_[i].value == root->value()) return bound_[i].data + (p.offset() - root->offset());
+      if (bound_[i] == root->value())
+        return options_.bindings[i].buffer.data() + (p.offset() - root->offset());
   }
   return regions_[p.region()] + p.offset();
 }
@@ -207,8 +208,9 @@ Status Creator::walk(Frame& frame) {
     SINTER_RETURN_IF_ERROR(end_group(&group, first != 0 ? -1 : place.device));
     add_extra(first, run_wait, frame, &at, &run);
     group = place.device;
-    const Status status =
-        is_control(step) ? walk_control(frame, s, run) : walk_step(frame, s, place, at, run);
+    const Status status = is_control(step) ? walk_control(frame, s, run)
+                          : building()     ? build_step_at(frame, s, place, at, run)
+                                           : measure_step_at(frame, s, place, at);
     if (!status.ok()) return status.at_step(s, frame.index);
     at += sizeof(RunStep);
     // destroy() releases those that are complete, should a later one fail.
@@ -294,10 +296,10 @@ void Creator::describe_prepared(const Frame& frame, const fb::Step& step, RunSte
   }
 }
 
-// Where the packed constants of a step are; packs them if this step is to. The order is that of both passes.
-Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, const Choice& choice,
-                            std::span<const std::byte>* packed) {
-  *packed = {};
+// Where the packed constants of a step are; `*fresh`: the same, if this step is to pack them. The order is
+// that of both passes.
+Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice,
+                            std::span<const std::byte>* packed, std::span<std::byte>* fresh) {
   if (choice.from == Packed::kNone) return ok_status();
   if (choice.from == Packed::kShared) return *packed = {choice.shared, choice.packed_bytes}, ok_status();
   auto* note = control_.allocate_array<PackedAt>(1);
@@ -307,56 +309,72 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const OpCall& call, 
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(note != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), choice.packed_bytes);
-  if (here) SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, session_->threads_of(choice.pool)));
   note_packed(frame, s, bytes.data(), note);
   *packed = bytes;
+  if (here) *fresh = bytes;
   return ok_status();
 }
 
-[[gnu::noinline]] Status Creator::walk_step(Frame& frame, uint32_t s, StepPlace place, size_t at,
-                                            RunStep* run) {
-  const fb::Step& step = *frame.program->steps()->Get(s);
+// Measuring: what computes the step, and how it packs constants.
+[[gnu::noinline]] Status Creator::choose_step(const Frame& frame, uint32_t s, StepPlace place, Choice* choice,
+                                              Packing* packing) {
   const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
-  TensorView views[kMaxOperands];
-  AttrStorage attributes;
-  const OpCall call = make_call(frame, step, views, &attributes);
+  StepRoom room;
+  const OpCall call = make_call(frame, *frame.program->steps()->Get(s), &room);
+  if (place.device >= 0) return choose_on(devices_[place.device], call, plan, choice);
+  Status refusal;
+  SINTER_RETURN_IF_ERROR(choose(call, plan, choice, packing, &refusal));
+  return note_fallback(frame, s, plan, *choice, refusal);
+}
+
+[[gnu::noinline]] Status Creator::measure_step_at(Frame& frame, uint32_t s, StepPlace place, size_t at) {
+  const fb::Step& step = *frame.program->steps()->Get(s);
   Choice choice;
+  Packing packing;
+  SINTER_RETURN_IF_ERROR(choose_step(frame, s, place, &choice, &packing));
+  SINTER_RETURN_IF_ERROR(find_packed(frame, s, packing, &choice));
   StepParts parts;
+  SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
+  Brought brought;
+  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), &brought));
   std::span<const std::byte> packed;
-  std::byte* scratch = nullptr;
-  if (!building()) {
-    if (place.device >= 0) {
-      SINTER_RETURN_IF_ERROR(choose_on(devices_[place.device], call, plan, &choice));
-    } else {
-      Status refusal;
-      Packing packing;
-      SINTER_RETURN_IF_ERROR(choose(call, plan, &choice, &packing, &refusal));
-      SINTER_RETURN_IF_ERROR(note_fallback(frame, s, plan, choice, refusal));
-      SINTER_RETURN_IF_ERROR(find_packed(frame, s, packing, &choice));
-    }
-    SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
-    SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), call.inputs, &scratch));
-    SINTER_RETURN_IF_ERROR(take_packed(frame, s, call, choice, &packed));
-    prepared_.allocate(choice.prepared, kBufferAlignment);
-    if (place.device >= 0) devices_[place.device].prepared.allocate(choice.device_prepared, kBufferAlignment);
-    if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
-    return ok_status();
-  }
+  std::span<std::byte> fresh;
+  SINTER_RETURN_IF_ERROR(take_packed(frame, s, choice, &packed, &fresh));
+  prepared_.allocate(choice.prepared, kBufferAlignment);
+  if (place.device >= 0) devices_[place.device].prepared.allocate(choice.device_prepared, kBufferAlignment);
+  if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
+  return ok_status();
+}
+
+[[gnu::noinline]] Status Creator::build_step_at(Frame& frame, uint32_t s, StepPlace place, size_t at,
+                                                RunStep* run) {
+  const fb::Step& step = *frame.program->steps()->Get(s);
   SINTER_RETURN_UNLESS(note(at) == static_cast<void*>(run), kDisagree);
-  choice = *note(at);
+  const Choice choice = *note(at);
+  StepParts parts;
   SINTER_RETURN_IF_ERROR(take_parts(step, choice.call, &parts));
   describe(frame, s, choice.call, choice.pool, parts, run);
-  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), call.inputs, &scratch));
-  SINTER_RETURN_IF_ERROR(take_packed(frame, s, call, choice, &packed));
-  SINTER_RETURN_IF_ERROR(prepare_step(call, choice, place.device, packed, scratch, run));
+  Brought brought;
+  SINTER_RETURN_IF_ERROR(bring_operands(frame, step, bring_of(choice), &brought));
+  std::span<const std::byte> packed;
+  std::span<std::byte> fresh;
+  SINTER_RETURN_IF_ERROR(take_packed(frame, s, choice, &packed, &fresh));
+  SINTER_RETURN_IF_ERROR(prepare_step(frame, step, choice, place.device, brought, packed, fresh, run));
   // Values in scratch memory are dropped; kept ones have their address by now.
   describe_prepared(frame, step, run);
   return ok_status();
 }
 
-Status Creator::prepare_step(const OpCall& call, const Choice& choice, int device,
-                             std::span<const std::byte> packed, std::byte* scratch, RunStep* run) {
+// Packs the constants in `fresh`, if there are any, and has the backend prepare the step.
+[[gnu::noinline]] Status Creator::prepare_step(const Frame& frame, const fb::Step& step, const Choice& choice,
+                                               int device, const Brought& brought,
+                                               std::span<const std::byte> packed, std::span<std::byte> fresh,
+                                               RunStep* run) {
   Backend* backend = slots_[choice.slot].backend;
+  StepRoom room;
+  const OpCall call = make_call(frame, step, &room);
+  brought.give(call);
+  if (!fresh.empty()) SINTER_RETURN_IF_ERROR(pack(choice, call, fresh, session_->threads_of(choice.pool)));
   void* own = prepared_.allocate(choice.prepared, kBufferAlignment);
   SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
@@ -374,7 +392,7 @@ Status Creator::prepare_step(const OpCall& call, const Choice& choice, int devic
                                            session_->threads_of(run->pool),
                                            static_cast<int32_t>(run->step),
                                            packed,
-                                           {scratch, choice.scratch}},
+                                           {brought.scratch, choice.scratch}},
                                           &prepared));
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;

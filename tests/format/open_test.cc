@@ -174,7 +174,22 @@ TEST(Verify, NothingWanted) {
 TEST(Verify, WrongShapeOfResult) {
   ModelBuilder b = small_model();
   b.program().values[2].dims = {3, 2};
-  EXPECT_REFUSED(b, "");
+  EXPECT_REFUSED(b, "does not have the type or shape");
+}
+
+// Concat takes any number, a step does not.
+TEST(Verify, OperandsOfAStep) {
+  for (const size_t inputs : {detail::kMaxOperands - 1, detail::kMaxOperands}) {
+    ModelBuilder b;
+    const int x = b.input("x", DType::kFloat32, {2, 3});
+    const int y = b.value(DType::kFloat32, {2 * static_cast<int64_t>(inputs), 3});
+    b.step(ConcatAttrs{0}, std::vector<int>(inputs, x), {y});
+    b.output("y", y);
+    if (inputs < detail::kMaxOperands)
+      EXPECT_TRUE(opened(b).ok());
+    else
+      EXPECT_REFUSED(b, "more than %a operands");
+  }
 }
 TEST(Verify, AttributeListsTooShortOrLong) {
   ModelBuilder b = small_model();

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int64_t kMostBytes = 1 << 20;   // of one value
 constexpr size_t kMostWeights = 1 << 19;  // of all constants
-constexpr size_t kMostOperands = 128;
 
 struct Fact {
   int64_t dtype = 0;
@@ -156,7 +155,7 @@ class Repair {
       floats.push_back(d);
     }
     const auto op = static_cast<Op>(s.get("op"));
-    if (op_info(op) == nullptr || ins.size() + outs.size() > kMostOperands) return 0;
+    if (op_info(op) == nullptr || ins.size() + outs.size() > detail::kMaxOperands) return 0;
     std::vector<uint64_t> storage(attrs_bytes(op) / 8 + 8);
     std::vector<std::byte> bytes;
     for (const uint64_t b : s["bytes"].numbers) bytes.push_back(static_cast<std::byte>(b));

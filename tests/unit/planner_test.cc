@@ -8,6 +8,7 @@
 
 #include "converter/ir/builder.h"
 #include "runtime/core/op_enums.h"
+#include "runtime/model/model_state.h"
 
 namespace sinter::convert {
 namespace {
@@ -278,7 +279,9 @@ TEST(Planner, WideJoinsBecomeTrees) {
   const ValueId a = f.emit(ExpAttrs{}, {f.input});
   const ValueId c = f.emit(ConcatAttrs{0}, std::vector<ValueId>(250, a));
   const PlannedProgram p = f.plan({c});
-  ASSERT_EQ(p.graph->nodes.size(), 5u);  // Exp, joins of 100, 100 and 50, their join
+  // Exp, 16 joins of 15 and one of 10, joins of 15 and 2 of these, their join.
+  ASSERT_EQ(p.graph->nodes.size(), 21u);
+  for (const Node& node : p.graph->nodes) EXPECT_LE(node.inputs.size() + 1, detail::kMaxOperands);
   EXPECT_EQ(check(*p.graph), "");
   EXPECT_EQ(p.graph->value(c).dims, (Dims{250, 4}));
 }

@@ -223,18 +223,8 @@ bool lower_microsoft_unique(NodeLowering& n) {
 }  // namespace
 
 ValueId joined(NodeLowering& n, std::vector<ValueId> parts, int64_t axis) {
-  constexpr size_t kMost = 128;  // operands of a step
-  while (parts.size() > 1 && !n.refused()) {
-    std::vector<ValueId> fewer;
-    for (size_t i = 0; i < parts.size(); i += kMost) {
-      const std::vector<ValueId> some(
-          parts.begin() + static_cast<std::ptrdiff_t>(i),
-          parts.begin() + static_cast<std::ptrdiff_t>(std::min(parts.size(), i + kMost)));
-      fewer.push_back(some.size() == 1 ? some[0] : n.emit(ConcatAttrs{axis}, some));
-    }
-    parts = std::move(fewer);
-  }
-  return n.refused() ? kUnknown : parts[0];
+  const ValueId whole = parts.size() == 1 ? parts[0] : n.emit(ConcatAttrs{axis}, std::move(parts));
+  return n.refused() ? kUnknown : whole;
 }
 
 std::span<const OnnxOperator> movement_rules() {
