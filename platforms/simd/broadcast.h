@@ -50,7 +50,8 @@ inline Status accept_pair_rows(const OpCall& call) {
 }
 
 inline constexpr int64_t kPairPiece = 16384;
-inline constexpr int64_t kPairRepeated = 1024;
+inline constexpr int64_t kPairRepeated = 896;  // at most, on the stack
+inline constexpr int64_t kShortRow = 256;
 
 // One operand (a or b) is a row of `length` numbers, the other has as many rows as the result.
 template <class A, class B, class Y, class Row>
@@ -95,7 +96,7 @@ void for_each_pair_row(const OpCall& call, ThreadPool* threads, Row row) {
                          axes.b[0] == length && b_step == 1;
   const bool repeats_b = axes.rank == 2 && axes.y[0] == length && axes.b[0] == 0 && b_step == 1 &&
                          axes.a[0] == length && a_step == 1;
-  if ((repeats_a || repeats_b) && length <= kPairRepeated / 4)
+  if ((repeats_a || repeats_b) && length <= kShortRow)
     return for_each_repeated_row<A, B, Y>(call, threads, repeats_a, length, row);
   // Long rows are cut into pieces, short ones gathered.
   const int64_t piece = std::min(length, kPairPiece), pieces = divide_up(length, piece);

@@ -241,9 +241,9 @@ int32_t zero_at(const TensorView& zero, int64_t i) {
   }
 }
 
-constexpr int64_t kPiece = 8192;    // elements that outweigh handing a piece to a thread
-constexpr int64_t kStretch = 1024;  // elements whose parameters are written out together
-constexpr int64_t kLongRow = 64;    // elements from which a row is worth a call of its own
+constexpr int64_t kPiece = 8192;   // elements that outweigh handing a piece to a thread
+constexpr int64_t kStretch = 896;  // 4-byte parameters that are written out together, on the stack
+constexpr int64_t kLongRow = 64;   // elements from which a row is worth a call of its own
 
 // axis: of the parameters, if they are not single.
 Status run_steps(const OpCall& call, RunContext& context, int64_t axis) {
@@ -278,27 +278,33 @@ Status run_steps(const OpCall& call, RunContext& context, int64_t axis) {
                  });
     return ok_status();
   }
-  // Several whole periods of parameters at once, or parts of one: units of one part go together.
+  // Several whole periods of parameters at once, or parts of one: units of one part go together. The scales
+  // of many channels are read where they are.
   const int64_t period = channels * inner;
-  const int64_t copies = std::max<int64_t>(kStretch / period, 1);
-  const int64_t parts = divide_up(period, kStretch), rows = divide_up(size, copies * period);
-  parallel_for(context.threads, parts * rows, kPiece / kStretch, [&](int64_t begin, int64_t end) {
-    float stretch_scales[kStretch];
-    int32_t stretch_zeros[kStretch];
+  const bool in_place = inner == 1 && period > kStretch / 2;
+  const int64_t stretch = in_place ? kStretch : kStretch / 2;
+  const int64_t copies = std::max<int64_t>(stretch / period, 1);
+  const int64_t parts = divide_up(period, stretch), rows = divide_up(size, copies * period);
+  parallel_for(context.threads, parts * rows, kPiece / stretch, [&](int64_t begin, int64_t end) {
+    alignas(64) std::byte room[kStretch * sizeof(int32_t)];
+    auto* stretch_zeros = reinterpret_cast<int32_t*>(room);
+    auto* stretch_scales = reinterpret_cast<float*>(room) + kStretch / 2;
     int64_t filled = -1;
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t part = unit / rows, row = unit % rows, first = part * kStretch;
-      const int64_t count = parts > 1 ? std::min(kStretch, period - first) : copies * period;
+      const int64_t part = unit / rows, row = unit % rows, first = part * stretch;
+      const int64_t count = parts > 1 ? std::min(stretch, period - first) : copies * period;
       if (part != filled) {
         int64_t c = first / inner, within = first % inner;
         for (int64_t i = 0; i < count; ++i) {
-          stretch_scales[i] = scales[c], stretch_zeros[i] = zero_at(zero, c);
+          if (!in_place) stretch_scales[i] = scales[c];
+          stretch_zeros[i] = zero_at(zero, c);
           if (++within == inner) within = 0, c = c + 1 == channels ? 0 : c + 1;
         }
         filled = part;
       }
       const int64_t at = row * copies * period + first;
-      piece(at, std::min(count, size - at), {stretch_scales, stretch_zeros, 0, 0});
+      piece(at, std::min(count, size - at),
+            {in_place ? scales + first : stretch_scales, stretch_zeros, 0, 0});
     }
   });
   return ok_status();
