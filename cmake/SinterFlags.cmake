@@ -66,3 +66,13 @@ add_library(sinter_device_flags INTERFACE)
 target_compile_options(sinter_device_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions> $<$<COMPILE_LANGUAGE:CXX>:-fno-rtti>
   $<$<COMPILE_LANGUAGE:CXX>:-fno-threadsafe-statics> -ffunction-sections -fdata-sections)
+# No function takes more of the stack. Without optimization and with sanitizers frames are larger.
+set(SINTER_STACK_LIMIT)
+if(CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo)$" AND NOT SINTER_SANITIZE)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(SINTER_STACK_LIMIT -Wstack-usage=4096)
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    set(SINTER_STACK_LIMIT -Wframe-larger-than=4096)
+  endif()
+  target_compile_options(sinter_device_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:${SINTER_STACK_LIMIT}>)
+endif()
