@@ -46,7 +46,7 @@ int say_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char*
     if (wanted.empty())
       return say(2, fmt::format("no command is given; give one of {}", fmt::join(commands, ", ")).c_str());
     const std::string* near = nearest_name(commands, wanted);
-    return say(2, fmt::format("'{}' is not a command; give {}", wanted,
+    return say(2, fmt::format("there is no command '{}'; give {}", wanted,
                               near != nullptr ? "'" + *near + "', or see sinter --help"
                                               : fmt::format("one of {}", fmt::join(commands, ", ")))
                       .c_str());
