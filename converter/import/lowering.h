@@ -31,6 +31,7 @@
 #include "converter/import/imported_graph.h"
 #include "converter/import/onnx_operator.h"
 #include "converter/ir/builder.h"
+#include "converter/types/settle.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -101,7 +102,10 @@ class NodeLowering {
   // Common short forms; each gives its argument back where nothing would change.
   ValueId reshape(ValueId v, Dims dims);
   ValueId transpose(ValueId v, std::vector<int64_t> perm);
+  // Casts other than those that the model wrote are entered into the ledger: the operator's own by rule
+  // op.compute.
   ValueId cast(ValueId v, DType to);
+  ValueId cast(ValueId v, DType to, TypeRule rule, std::string reason);
   ValueId slice(ValueId v, int64_t axis, int64_t start, int64_t size, int64_t step = 1);
   ValueId broadcast(ValueId v, Dims dims);
   ValueId unsqueeze(ValueId v, int64_t axis);
@@ -112,16 +116,12 @@ class NodeLowering {
   // [N, C, spatial...] <-> [N, spatial..., C]; values of rank < 3 come back unchanged.
   ValueId to_channels_last(ValueId v);
   ValueId to_channels_first(ValueId v);
-  // The operator's own casts are entered into the ledger (rule op.compute), those that the model wrote are
-  // not. Operands of differing numeric types are promoted to one (converter/types/promote.h). Unknown stays
-  // unknown.
-  bool promote(ValueId* a, ValueId* b);
 
   // Negative axes count from the end; out of range is refused.
   bool normalize_axis(int64_t* axis, int64_t rank);
   bool normalize_axes(std::vector<int64_t>* axes, int64_t rank);  // also refuses duplicates
 
-  // Declares an output of the node; false if v is kUnknown.
+  // Declares an output of the node, the first in the type that was settled for it; false if v is kUnknown.
   bool output(size_t i, ValueId v);
   // Nothing is left that reads output i; for one that has no value.
   void absent_output(size_t i) {
@@ -153,8 +153,13 @@ class NodeLowering {
   bool refused() const { return refused_; }
 
   // Gives the operands the types that the operator's row (onnx_operator.h) requires, and
-  // files it in the ledger. False: refused.
+  // files it in the ledger. False: refused. Called once, before the operator is lowered.
   bool settle_operands();
+  // The type that the operator computes in (Settlement::inner); kNone: its row leaves that to the operator.
+  DType inner_type() const { return inner_; }
+  // Gives the tensors of a sequence one type where they become one tensor, as operands of a Concat have it.
+  // Which tensors a sequence holds is known only where it is read, so that no row can request their types.
+  bool settle_tensors(std::vector<ValueId>* tensors);
   // Is output 0 meant to hold fractions: declared so as an output, or read where only floating-point numbers
   // go or beside one, by way of other operators too?
   bool wants_fractions();
@@ -171,6 +176,11 @@ class NodeLowering {
   void warn_text(std::string message);
   bool widen_sub_bytes(std::vector<ValueId>* inputs, const std::vector<ValueId>& operands);
   void drop_needless_bounds();
+  std::vector<OperandFact> facts_of(const std::vector<ValueId>& values, const std::vector<std::string>& names,
+                                    std::string_view what, bool long_sum);
+  ResultFact result_fact(const OperandRules& rules, const std::vector<OperandFact>& facts);
+  bool apply(const Settlement& settled, const std::vector<OperandFact>& facts,
+             const std::vector<std::string>& names, std::vector<ValueId>* values);
   bool read_as_fractions(const std::string& name, std::set<std::string>& seen);
   const ImportedAttribute* find(std::string_view name, bool mark);
 
@@ -179,6 +189,8 @@ class NodeLowering {
   std::vector<ValueId> inputs_, outputs_;
   std::vector<bool> attr_read_;
   mutable std::vector<bool> input_read_;
+  DType inner_ = DType::kNone;
+  OperandSettlement result_;  // what output 0 becomes
   bool refused_ = false;
 };
 

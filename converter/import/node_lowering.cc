@@ -4,7 +4,7 @@
 #include "converter/import/bounded.h"
 #include "converter/import/lower.h"
 #include "converter/import/reader.h"
-#include "converter/types/promote.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 namespace {
@@ -201,9 +201,7 @@ bool NodeLowering::widen_sub_bytes(std::vector<ValueId>* inputs, const std::vect
   for (ValueId& v : *inputs) {
     if (v < 0 || !is_sub_byte(dtype(v)) || !constant(v)) continue;
     const DType from = dtype(v);
-    const DType to = *convert::promote(from, from == DType::kFloat4E2M1 ? DType::kFloat32
-                                             : from == DType::kUint4 || from == DType::kUint2 ? DType::kUint8
-                                                                                              : DType::kInt8);
+    const DType to = computable(from);
     const std::string name = parent_.graph().value(v).name;
     v = emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
     parent_.ledger().add({name,
@@ -277,6 +275,11 @@ ValueId NodeLowering::transpose(ValueId v, std::vector<int64_t> perm) {
 }
 
 ValueId NodeLowering::cast(ValueId v, DType to) {
+  return cast(v, to, TypeRule::kOpCompute,
+              fmt::format("{} is computed in {} here", node_.op_type, dtype_name(to)));
+}
+
+ValueId NodeLowering::cast(ValueId v, DType to, TypeRule rule, std::string reason) {
   if (v < 0 || dtype(v) == to) return v;
   const ValueId result = emit(CastAttrs{static_cast<int64_t>(to), 1}, {v});
   if (result >= 0 && !constant(result))
@@ -285,8 +288,8 @@ ValueId NodeLowering::cast(ValueId v, DType to) {
                           node_.op_type,
                           dtype(v),
                           to,
-                          TypeRule::kOpCompute,
-                          fmt::format("{} is computed in {} here", node_.op_type, dtype_name(to)),
+                          rule,
+                          std::move(reason),
                           TypeEffect::kCast,
                           {}});
   return result;
@@ -331,16 +334,6 @@ ValueId NodeLowering::to_channels_first(ValueId v) {
   return transpose(v, perm);
 }
 
-bool NodeLowering::promote(ValueId* a, ValueId* b) {
-  if (*a < 0 || *b < 0) return false;
-  const auto common = convert::promote(dtype(*a), dtype(*b));
-  if (!common)
-    return refuse("operands of types {} and {} have no common type", dtype_name(dtype(*a)),
-                  dtype_name(dtype(*b)));
-  *a = cast(*a, *common), *b = cast(*b, *common);
-  return !refused_;
-}
-
 bool NodeLowering::normalize_axis(int64_t* axis, int64_t for_rank) {
   if (*axis < -for_rank || *axis >= for_rank)
     return refuse_shapes("axis {} does not exist in a value of rank {}", *axis, for_rank);
@@ -360,6 +353,8 @@ bool NodeLowering::normalize_axes(std::vector<int64_t>* axes, int64_t for_rank) 
 
 bool NodeLowering::output(size_t i, ValueId v) {
   if (v == kUnknown || refused_) return false;
+  if (i == 0 && result_.type != DType::kNone) v = cast(v, result_.type, result_.rule, result_.reason);
+  if (v == kUnknown) return false;
   if (i < outputs_.size()) outputs_[i] = v;
   return true;
 }

@@ -37,6 +37,8 @@ enum OnnxTrait : uint32_t {
   kTakesUnknown = 64,
   // Operands may be sequences (NodeLowering::sequence); others are refused ones.
   kTakesSequences = 128,
+  kInt32Sums = 256,  // OperandRules::int32_sums
+  kFractions = 512,  // OperandRules::fractions
 };
 
 // Emits operations for a node. Returns false if it refused (or met an unknown operand).
@@ -54,7 +56,8 @@ struct OnnxOperator {
 
   bool has(OnnxTrait trait) const { return (traits & trait) != 0; }
   OperandRules operand_rules() const {
-    return {op_type, operands, has(kSumsProducts), has(kDivides), has(kGrows)};
+    return {op_type,     operands,        has(kSumsProducts), has(kDivides),
+            has(kGrows), has(kInt32Sums), has(kFractions)};
   }
 };
 

@@ -7,7 +7,7 @@
 #include "converter/import/lower.h"
 #include "converter/ir/integer_range.h"
 #include "converter/ir/op_traits.h"
-#include "converter/types/settle.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 namespace {
@@ -142,70 +142,98 @@ void NodeLowering::drop_needless_bounds() {
   }
 }
 
+std::vector<OperandFact> NodeLowering::facts_of(const std::vector<ValueId>& values,
+                                                const std::vector<std::string>& names, std::string_view what,
+                                                bool long_sum) {
+  const Graph& graph = parent_.graph();
+  bool mixed = false;
+  std::vector<OperandFact> facts(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    facts[i].dtype = dtype(values[i]);
+    facts[i].constant = constant(values[i]);
+    facts[i].name = fmt::format("{} {} ('{}')", what, i, names[i]);
+    mixed |= facts[i].dtype != facts[0].dtype;
+  }
+  // The rest is expensive to find out, and nothing asks for it of operands that have one type.
+  for (size_t i = 0; i < values.size() && mixed; ++i) {
+    if (facts[i].constant) continue;
+    if (is_integer(facts[i].dtype)) facts[i].exact_in_float = exact_in_float(graph, values[i]);
+    if (facts[i].dtype == DType::kFloat64 && !parent_.options().keep_float64 &&
+        parent_.options().keep.count(names[i]) == 0) {
+      facts[i].bounded = bounded(graph, values[i]);
+      facts[i].long_sum = long_sum;
+    }
+  }
+  return facts;
+}
+
+ResultFact NodeLowering::result_fact(const OperandRules& rules, const std::vector<OperandFact>& facts) {
+  ResultFact result;
+  if (facts.empty() || node_.outputs.empty()) return result;
+  const auto any = [&](auto of) { return std::any_of(facts.begin(), facts.end(), of); };
+  const bool mixed = any([&](const OperandFact& f) { return f.dtype != facts[0].dtype; });
+  result.angle = mixed && any([](const OperandFact& f) { return f.dtype == DType::kFloat64; }) &&
+                 feeds_angle(parent_.source(), node_.outputs);
+  const bool power = rules.operands.find('e') != std::string_view::npos;
+  if ((mixed || rules.grows) && any([](const OperandFact& f) { return is_integer(f.dtype); }))
+    for (const ImportedValueInfo& output : parent_.source().outputs)
+      if (output.name == node_.outputs[0]) result.declared = output.dtype;
+  // Only sums of few bits, powers, means, roots and logarithms depend on it.
+  const bool few =
+      mixed && any([](const OperandFact& f) { return is_integer(f.dtype) && bit_width(f.dtype) <= 16; });
+  result.fractions = (few || ((power || rules.fractions) && !is_float(facts[0].dtype))) && wants_fractions();
+  return result;
+}
+
+bool NodeLowering::apply(const Settlement& settled, const std::vector<OperandFact>& facts,
+                         const std::vector<std::string>& names, std::vector<ValueId>* values) {
+  if (!settled.refusal.empty()) return refuse_text(settled.refusal, settled.advice);
+  if (!settled.warning.empty()) warn_text(settled.warning);
+  std::vector<TypeRequest> requests;
+  for (const OperandFact& f : facts)
+    if (f.dtype != DType::kNone) requests.push_back({f.name, f.dtype, f.constant != nullptr});
+  for (size_t i = 0; i < values->size(); ++i) {
+    const OperandSettlement& s = settled.operands[i];
+    if (s.type == DType::kNone) continue;
+    const bool retyped = facts[i].constant != nullptr;
+    (*values)[i] = emit(CastAttrs{static_cast<int64_t>(s.type), 1}, {(*values)[i]});
+    if (refused_) return false;
+    parent_.ledger().add({names[i], node_.name, node_.op_type, facts[i].dtype, s.type, s.rule, s.reason,
+                          retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
+    if (s.doubtful) warn_text(s.reason);
+  }
+  return true;
+}
+
 bool NodeLowering::settle_operands() {
   const OnnxOperator* op = find_operator(node_.domain, node_.op_type);
   if (op == nullptr || op->operands.empty()) return true;
   const OperandRules rules = op->operand_rules();
   drop_needless_bounds();
-  const Graph& graph = parent_.graph();
-  bool mixed = false, any_integer = false, any_double = false;
-  std::vector<OperandFact> facts(inputs_.size());
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    facts[i].dtype = dtype(inputs_[i]);
-    facts[i].constant = constant(inputs_[i]);
-    facts[i].name = fmt::format("operand {} ('{}')", i, node_.inputs[i]);
-    any_integer |= is_integer(facts[i].dtype), any_double |= facts[i].dtype == DType::kFloat64;
-    mixed |= i > 0 && facts[i].dtype != facts[0].dtype;
-  }
   const bool long_sum = rules.sums && (node_.op_type != "MatMul" && node_.op_type != "Gemm"
                                            ? true
                                            : rank(inputs_.empty() ? kAbsent : inputs_[0]) > 0 &&
                                                  dims(inputs_[0]).back() >= kLongSum);
-  for (size_t i = 0; i < inputs_.size() && mixed; ++i) {
-    if (facts[i].constant) continue;
-    if (any_integer && is_integer(facts[i].dtype))
-      facts[i].exact_in_float = exact_in_float(graph, inputs_[i]);
-    if (any_double && facts[i].dtype == DType::kFloat64 && !parent_.options().keep_float64 &&
-        parent_.options().keep.count(node_.inputs[i]) == 0) {
-      facts[i].bounded = bounded(graph, inputs_[i]);
-      facts[i].long_sum = long_sum;
-    }
-  }
-  ResultFact result;
-  result.angle = any_double && mixed && feeds_angle(parent_.source(), node_.outputs);
-  if ((mixed || rules.grows) && any_integer && !node_.outputs.empty()) {
-    for (const ImportedValueInfo& output : parent_.source().outputs)
-      if (output.name == node_.outputs[0]) result.declared = output.dtype;
-    // Only sums of few bits depend on it.
-    const bool few = std::any_of(facts.begin(), facts.end(), [](const OperandFact& f) {
-      return is_integer(f.dtype) && bit_width(f.dtype) <= 16;
-    });
-    result.fractions = mixed && few && wants_fractions();
-  }
-  const Settlement settled = settle(rules, facts, result);
-  if (!settled.refusal.empty()) return refuse_text(settled.refusal, settled.advice);
-  std::vector<TypeRequest> requests;
-  for (size_t i = 0; i < inputs_.size(); ++i)
-    if (facts[i].dtype != DType::kNone)
-      requests.push_back({facts[i].name, facts[i].dtype, facts[i].constant != nullptr});
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    const OperandSettlement& s = settled.operands[i];
-    if (s.type == DType::kNone) continue;
-    const bool retyped = facts[i].constant != nullptr;
-    inputs_[i] = emit(CastAttrs{static_cast<int64_t>(s.type), 1}, {inputs_[i]});
-    if (refused_) return false;
-    parent_.ledger().add({node_.inputs[i], node_.name, node_.op_type, facts[i].dtype, s.type, s.rule,
-                          s.reason, retyped ? TypeEffect::kRetyped : TypeEffect::kCast, requests});
-    if (s.doubtful) warn_text(s.reason);
-    // Rule store.scale.
-    if (rules.sums && retyped && is_float(s.type) && !is_float(facts[i].dtype) &&
+  const std::vector<OperandFact> facts = facts_of(inputs_, node_.inputs, "operand", long_sum);
+  const Settlement settled = settle(rules, facts, result_fact(rules, facts));
+  inner_ = settled.inner, result_ = settled.result;
+  if (!apply(settled, facts, node_.inputs, &inputs_)) return false;
+  // Rule store.scale.
+  for (size_t i = 0; i < inputs_.size() && rules.sums; ++i)
+    if (facts[i].constant && is_float(settled.operands[i].type) && !is_float(facts[i].dtype) &&
         bit_width(facts[i].dtype) <= 8 && facts[i].constant->dims().size() >= 2)
       warn_text(
           fmt::format("weights '{}' are {} without a scale and are used as plain integers; a "
                       "DequantizeLinear seems to be missing",
                       node_.inputs[i], dtype_name(facts[i].dtype)));
-  }
   return true;
+}
+
+bool NodeLowering::settle_tensors(std::vector<ValueId>* tensors) {
+  std::vector<std::string> names;
+  for (const ValueId v : *tensors) names.push_back(v < 0 ? std::string() : parent_.graph().value(v).name);
+  const std::vector<OperandFact> facts = facts_of(*tensors, names, "tensor", false);
+  return apply(settle({node_.op_type, "A+"}, facts), facts, names, tensors);
 }
 
 namespace {

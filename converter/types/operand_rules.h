@@ -7,6 +7,10 @@
 //   n f a     takes the group's type, without influence on it
 //   i         an index, an axis, a count: an integer; whole floating-point constants become int64
 //   b         a truth value; numbers become "is not zero"
+//   m         a mask: as n, but a truth value stays one
+//   p         a parameter of a norm: it stays. The operator computes in the type that the group and all of
+//             these meet in (Settlement::inner), and its result has the group's
+//   e         the exponent of a power; the base leads (rule pow.base)
 //   *         is the operator's own affair
 // A trailing '+' repeats the last word for all further operands. Operands beyond the words are '*'.
 #pragma once
@@ -24,6 +28,11 @@ struct OperandRules {
   bool divides = false;
   // Many integers of 8 or 16 bits make one that these do not hold.
   bool grows = false;
+  // Integers of fewer than 32 bits that lead together meet in int32: sums of their products, as in
+  // MatMulInteger.
+  bool int32_sums = false;
+  // Fractions of integers: means, roots, logarithms.
+  bool fractions = false;
 };
 
 // The word of operand i.

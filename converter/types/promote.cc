@@ -2,22 +2,10 @@
 
 #include <algorithm>
 
+#include "converter/types/representable.h"
+
 namespace sinter::convert {
 namespace {
-
-// Sub-byte integers count as int8 / uint8, 8-bit floats as float32 (nothing computes in them).
-DType computable(DType t) {
-  switch (t) {
-    case DType::kInt4:
-    case DType::kInt2:
-      return DType::kInt8;
-    case DType::kUint4:
-    case DType::kUint2:
-      return DType::kUint8;
-    default:
-      return is_float8(t) || t == DType::kFloat4E2M1 ? DType::kFloat32 : t;
-  }
-}
 
 DType signed_of_bits(int bits) {
   return bits <= 8 ? DType::kInt8 : bits <= 16 ? DType::kInt16 : bits <= 32 ? DType::kInt32 : DType::kInt64;
@@ -46,13 +34,6 @@ std::optional<DType> promote(DType a, DType b) {
   const DType s = signed_a ? a : b, u = signed_a ? b : a;
   if (u == DType::kUint64) return std::nullopt;
   return signed_of_bits(std::max(bit_width(s), 2 * bit_width(u)));
-}
-
-std::optional<DType> promote_values(DType a, DType b) {
-  const auto type = promote(a, b);
-  if (!type || a == b || is_float(a) == is_float(b)) return type;
-  const DType integer = is_float(a) ? b : a;
-  return integer != DType::kBool && bit_width(integer) > 16 ? DType::kFloat64 : type;
 }
 
 }  // namespace sinter::convert

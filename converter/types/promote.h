@@ -1,4 +1,4 @@
-// The type that operands of different types meet in (docs/types.md).
+// The lattice of types (docs/types.md). Only converter/types/ asks it: operands are settled there.
 #pragma once
 
 #include <optional>
@@ -12,9 +12,5 @@ namespace sinter::convert {
 // integer and a float meet in the float (int64, uint64, int32 and uint32 with a 16-bit float: float32).
 // nullopt where none exists.
 std::optional<DType> promote(DType a, DType b);
-
-// As promote(), for values of which nothing is known: float32 does not hold every integer of more than 16
-// bits, so these meet floating-point ones in float64 (rule promote.int-float).
-std::optional<DType> promote_values(DType a, DType b);
 
 }  // namespace sinter::convert

@@ -4,20 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <limits>
 #include <optional>
+#include <utility>
 
+#include "converter/types/power.h"
 #include "converter/types/promote.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 namespace {
 
-// From here on not every whole number is a float32.
-constexpr double kExactFloat32 = 16777216.0;
-
-bool number(DType t) { return is_float(t) || is_integer(t) || is_sub_byte(t); }
 bool narrow_float(DType t) { return is_float(t) && !is_wide_float(t); }
 
 std::string name(DType t) { return dtype_name(t); }
@@ -50,11 +47,21 @@ class Solver {
         case 'a':
           followers_.push_back(i);
           break;
+        case 'm':
+          if (facts_[i].dtype != DType::kBool) followers_.push_back(i);
+          break;
+        case 'p':
+          parameters_.push_back(i);
+          break;
+        case 'e':
+          exponent_ = i;
+          break;
         default:
           break;
       }
     }
     if (!leaders_.empty()) meet();
+    if (!leaders_.empty() && exponent_) settle_power(facts_, leaders_[0], *exponent_, wanted_, &result_);
     return std::move(result_);
   }
 
@@ -161,17 +168,40 @@ class Solver {
       return refuse(fmt::format("its operands have no common type: {}", types), common_type_advice());
     }
     if (wants_float_ && !is_float(*type)) type = DType::kFloat32;
-    // Nothing computes in 8 bits or less of floating point.
-    if (wants_number_ && (is_float8(*type) || is_sub_byte(*type)))
-      type = is_float(*type) ? DType::kFloat32
-                             : *promote(*type, DType::kBool == *type ? *type : smallest(*type));
+    if (wants_number_) type = computable(*type);
     if (wants_number_ && *type == DType::kBool) type = leaders_.size() == 1 ? DType::kInt64 : DType::kInt32;
     // No such operator takes integers of few bits, so its result is not meant to wrap in them, unless
     // declared.
     if (rules_.grows && is_integer(*type) && bit_width(*type) <= 16 && wanted_.declared != *type)
       type = bit_width(wanted_.declared) == 32 ? wanted_.declared : DType::kInt64;
+    if (rules_.int32_sums && leaders_.size() > 1 && is_integer(*type) && bit_width(*type) < 32)
+      type = DType::kInt32;
+    if (rules_.fractions && wanted_.fractions && is_integer(*type)) return give_fractions(*type);
     for (const size_t i : leaders_) explain(i, *type);
     for (const size_t i : followers_) follow(i, *type);
+    result_.inner = *type;
+    for (const size_t i : parameters_)
+      if (const auto wider = promote(result_.inner, facts_[i].dtype)) result_.inner = *wider;
+  }
+
+  // The operand of a mean, a root or a logarithm of integers whose result is meant to hold fractions. The
+  // standard's whole numbers are never intended for pictures and truth values; for counts and sums they may
+  // be.
+  void give_fractions(DType type) {
+    const OperandFact& f = facts_[leaders_[0]];
+    // Integers of more than 16 bits are not all float32 numbers.
+    const DType wide = bit_width(type) > 16 ? DType::kFloat64 : DType::kFloat32;
+    if (f.dtype == DType::kBool)
+      decide(leaders_[0], wide, TypeRule::kPromoteBool,
+             "0 and 1 as numbers; the result is meant to hold fractions");
+    else
+      decide(leaders_[0], wide, f.dtype == DType::kUint8 ? TypeRule::kImageU8 : TypeRule::kPromoteIntFloat,
+             fmt::format("{} is {}, for which {} gives integers; the result is read or declared as "
+                         "floating point, and is computed in floating point",
+                         f.name, name(f.dtype), rules_.op),
+             wide == DType::kFloat64);
+    result_.inner = wide;
+    result_.result = {DType::kFloat32, TypeRule::kPromoteIntFloat, "fractions of integers are float32"};
   }
 
   // An operand without influence on the type; an integer cannot hold fractions.
@@ -200,10 +230,6 @@ class Solver {
     if (wants_integer_ && real) return "cast the floating-point operands to an integer type in the model";
     return "if the values of one fit the other's type, cast it there (--keep TENSOR=TYPE, or a Cast in the "
            "model)";
-  }
-
-  static DType smallest(DType t) {
-    return t == DType::kUint4 || t == DType::kUint2 ? DType::kUint8 : DType::kInt8;
   }
 
   std::optional<DType> constants_alone(const std::vector<size_t>& constants) const {
@@ -343,7 +369,7 @@ class Solver {
           to == DType::kFloat64 ? "integers of this width are not all float32 numbers; " + what : what);
     }
     if (is_float(f.dtype)) return decide(i, to, TypeRule::kConstRetype, what);
-    if (rules_.grows)
+    if (rules_.grows || (rules_.int32_sums && bit_width(f.dtype) < 32))
       return decide(i, to, TypeRule::kPromoteInt,
                     fmt::format("results of many {} need more bits", name(f.dtype)));
     decide(i, to, TypeRule::kPromoteInt, what);
@@ -352,89 +378,17 @@ class Solver {
   const OperandRules& rules_;
   const std::vector<OperandFact>& facts_;
   const ResultFact& wanted_;
-  std::vector<size_t> leaders_, followers_;
+  std::vector<size_t> leaders_, followers_, parameters_;
+  std::optional<size_t> exponent_;
   bool wants_float_ = false, wants_integer_ = false, wants_number_ = false;
   Settlement result_;
 };
-
-double largest(DType t) {
-  switch (t) {
-    case DType::kFloat16:
-      return 65504.0;
-    case DType::kBFloat16:
-      return 3.3895313892515355e38;
-    case DType::kFloat32:
-      return 3.4028234663852886e38;
-    default:
-      return HUGE_VAL;
-  }
-}
 
 }  // namespace
 
 Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands,
                   const ResultFact& result) {
   return Solver(rules, operands, result).run();
-}
-
-std::optional<double> fraction_as_truth(const Constant& constant) {
-  if (!is_float(constant.dtype())) return std::nullopt;
-  for (const double v : constant.as_doubles())
-    if (v != std::trunc(v)) return v;
-  return std::nullopt;
-}
-
-bool survives(const Constant& constant, DType to, bool exact) {
-  const DType from = constant.dtype();
-  if (from == to || from == DType::kBool) return true;
-  if (is_float(to)) {
-    // Widening changes nothing: no need to check.
-    if (to == DType::kFloat64 && (is_float(from) || bit_width(from) <= 32)) return true;
-    if (to == DType::kFloat32 && (narrow_float(from) || (!is_float(from) && bit_width(from) <= 16)))
-      return true;
-    const auto same = [&](double v) {
-      if (to == DType::kFloat64) return true;
-      if (to == DType::kFloat32) return static_cast<double>(static_cast<float>(v)) == v;
-      const std::vector<double> back = Constant::scalar(to, v)->as_doubles();
-      return back[0] == v;
-    };
-    if (to == DType::kFloat64) {
-      for (const int64_t v : constant.as_int64s()) {
-        // 53 bits from the first to the last that is set (2^63 and more of uint64 are negative here).
-        const auto bits = static_cast<uint64_t>(v);
-        const uint64_t size = v < 0 && from != DType::kUint64 ? 0 - bits : bits;
-        if (size != 0 && size >> std::countr_zero(size) >= uint64_t{1} << 53) return false;
-      }
-      return true;
-    }
-    if (bit_width(from) == 64 && is_integer(from) && !survives(constant, DType::kFloat64, true)) return false;
-    for (const double v : constant.as_doubles()) {
-      if (std::isnan(v) || std::isinf(v)) continue;
-      if (std::abs(v) > largest(to)) return false;
-      if (same(v)) continue;
-      // A lone epsilon must not become 0, nor one of the few numbers that are left near it.
-      if (constant.size() == 1 && std::abs(v) < std::numeric_limits<float>::min()) return false;
-      if (exact || !is_float(from) || std::abs(v) >= kExactFloat32) return false;
-    }
-    return true;
-  }
-  if (!number(from) || byte_width(to) == 0 || to == DType::kBool) return false;
-  if (is_float(from)) {
-    for (const double v : constant.as_doubles()) {
-      if (!(v == std::trunc(v)) || std::abs(v) > 9e15) return false;
-      if (Constant::scalar_int(to, static_cast<int64_t>(v))->as_int64s()[0] != static_cast<int64_t>(v))
-        return false;
-    }
-    return true;
-  }
-  // Read as int64: the upper half of uint64 is negative.
-  const std::vector<int64_t> items = constant.as_int64s();
-  if (items.empty()) return true;
-  if (from == DType::kUint64 || to == DType::kUint64)
-    if (*std::min_element(items.begin(), items.end()) < 0) return false;
-  const auto [low, high] = std::minmax_element(items.begin(), items.end());
-  return Constant::scalar_int(to, *low)->as_int64s()[0] == *low &&
-         Constant::scalar_int(to, *high)->as_int64s()[0] == *high;
 }
 
 }  // namespace sinter::convert

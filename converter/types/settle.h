@@ -28,7 +28,7 @@ struct OperandFact {
       false;  // enters sums of many products, where float32 rounding of the operand is lost in the sum's own
 };
 
-// The use of the node's result.
+// The use of the node's first result.
 struct ResultFact {
   DType declared = DType::kNone;  // set: it is an output of the model of this type
   bool fractions = false;         // it is declared or read as a floating-point number
@@ -44,6 +44,13 @@ struct OperandSettlement {
 
 struct Settlement {
   std::vector<OperandSettlement> operands;  // one each
+  // What the node's first result becomes once it is computed.
+  OperandSettlement result;
+  // The type that the operator computes in: that of the operands which lead, or a wider one in which these
+  // meet the parameters of a norm (word p). kNone: no operand leads.
+  DType inner = DType::kNone;
+  // Set: what is doubtful about the node as a whole.
+  std::string warning;
   // Set: nothing that the operator could do with these (the sentence of a refusal).
   std::string refusal;
   std::string advice;  // what the user can do about it
@@ -53,12 +60,5 @@ struct Settlement {
 // precision of float64 operands beyond float32 is kept.
 Settlement settle(const OperandRules& rules, const std::vector<OperandFact>& operands,
                   const ResultFact& result = {});
-
-// Does every element of a constant survive in `to`? Floating-point ones may round (once) unless `exact`; none
-// may overflow, none of a magnitude where whole numbers matter (2^24 and above) may change, and a lone one
-// may not vanish below float32's normal range.
-bool survives(const Constant& constant, DType to, bool exact);
-// The first element that is not a whole number, where floating-point numbers represent truth values.
-std::optional<double> fraction_as_truth(const Constant& constant);
 
 }  // namespace sinter::convert

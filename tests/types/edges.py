@@ -135,6 +135,18 @@ def read_early():
                 [node("Cast", "x", "h", to=10), node("SequenceConstruct", "x h", "s"),
                  node("ConcatFromSequence", "s", "y", axis=0)], {"x": x}, "y",
                 np.concatenate([d(x), d(x.astype(f16))]))
+    # As a Concat of the same: an int64 is not always a float32 number.
+    large = np.array([2**24 + 1, 5])
+    yield match("concat_from_sequence_of_int64_and_f32", "promote.int-float",
+                [node("SequenceConstruct", "n x", "s"), node("ConcatFromSequence", "s", "y", axis=0)],
+                {"n": large, "x": np.array([0.5, 2], f32)}, "y:d", np.array([2**24 + 1, 5, 0.5, 2.0]))
+    small = np.array([[100, -100], [50, 127]], i8)
+    yield match("gemm_int8_declared_int32", "promote.int", node("Gemm", "a b", "y", transB=1), {"a": small, "b": small}, "y:i",
+                small.astype(i64) @ small.T.astype(i64), strict=None)
+    yield match("einsum_int8_declared_int32", "promote.int", node("Einsum", "a b", "y", equation="ij,kj->ik"),
+                {"a": small, "b": small}, "y:i", small.astype(i64) @ small.T.astype(i64), strict=None)
+    yield match("affine_of_int32", "promote.int-float", node("Affine", "n", "y", alpha=0.5, beta=0.25),
+                {"n": np.array([1, 2, 3], i32)}, "y", np.array([0.75, 1.25, 1.75]), opset=1, strict=None)
 
 
 def cases():

@@ -112,10 +112,11 @@ TEST(Lowering, RowsOfOperatorsAreWhole) {
       // One letter and one space in turn; the last may be a plus instead of a space.
       const std::string_view words = op.operands;
       for (size_t i = 0; i < words.size(); ++i)
-        EXPECT_TRUE(i % 2 == 0 ? std::string_view("NFBIAnfaib*").find(words[i]) != words.npos
+        EXPECT_TRUE(i % 2 == 0 ? std::string_view("NFBIAnfaibmpe*").find(words[i]) != words.npos
                                : words[i] == ' ' || (words[i] == '+' && i + 1 == words.size()))
             << op.op_type;
-      EXPECT_TRUE(!words.empty() || !(op.has(kDivides) || op.has(kGrows) || op.has(kSumsProducts)))
+      EXPECT_TRUE(!words.empty() || !(op.has(kDivides) || op.has(kGrows) || op.has(kSumsProducts) ||
+                                      op.has(kInt32Sums) || op.has(kFractions)))
           << op.op_type;
     }
 }
@@ -291,6 +292,15 @@ TEST(Lowering, WeakLiterals) {
   // Not every int32 is a float32 number.
   EXPECT_EQ(type_of_sum(DType::kInt32, Constant::scalar(DType::kFloat32, 0.5)), DType::kFloat64);
   EXPECT_EQ(type_of_sum(DType::kInt8, Constant::scalar_int(DType::kInt64, 300)), DType::kInt64);
+}
+
+TEST(Lowering, RefusalsNameTheNodeThatLacksAnOperand) {
+  for (const char* op : {"Conv", "ConvTranspose", "MatMul", "Gemm"}) {
+    Model m;
+    m.input("x", DType::kFloat32, {1, 2, 4, 4});
+    m.node(op, {"x"}, {"y"});
+    EXPECT_THAT(m.refusals(), HasSubstr(std::string("the_") + op));
+  }
 }
 
 TEST(Lowering, LengthsThatDependOnDataAreFollowedOrRefused) {

@@ -112,13 +112,90 @@ TEST(Settle, OperandsHaveTypesOfTheirOwn) {
   EXPECT_NE(settle(words_of("BitwiseAnd"), {active(DType::kInt32), active(DType::kFloat32)}).refusal, "");
 }
 
+TEST(Settle, APowerHasTheTypeOfItsBase) {
+  ResultFact fractions;
+  fractions.fractions = true;
+  const auto power = [](OperandFact base, OperandFact exponent, ResultFact result = {}) {
+    return settle(words_of("Pow"), {std::move(base), std::move(exponent)}, result);
+  };
+  const Settlement floats = power(active(DType::kFloat16), active(DType::kFloat32));
+  EXPECT_EQ(floats.operands[0].type, DType::kFloat32);
+  EXPECT_EQ(floats.operands[1].type, DType::kNone);
+  EXPECT_EQ(floats.result.type, DType::kFloat16);
+  // The kernel takes an exponent of another kind as it is.
+  const Settlement whole = power(active(DType::kInt32), constant(Constant::scalar(DType::kFloat32, 2)));
+  EXPECT_EQ(whole.operands[1].type, DType::kNone);
+  EXPECT_EQ(whole.warning, "");
+  const OperandFact half = constant(Constant::scalar(DType::kFloat32, 0.5));
+  EXPECT_NE(power(active(DType::kInt32), half).warning, "");
+  const Settlement root = power(active(DType::kInt32), half, fractions);
+  EXPECT_EQ(root.operands[0].type, DType::kFloat64);
+  EXPECT_EQ(root.operands[1].type, DType::kFloat64);
+  EXPECT_EQ(root.result.type, DType::kFloat32);
+  EXPECT_EQ(root.operands[0].rule, TypeRule::kPowBase);
+  EXPECT_EQ(root.warning, "");
+  EXPECT_EQ(power(active(DType::kUint8), half, fractions).operands[0].type, DType::kFloat32);
+  EXPECT_EQ(power(active(DType::kBool), active(DType::kInt64)).operands[0].type, DType::kInt32);
+}
+
+TEST(Settle, NormsComputeInTheTypeThatTheirParametersNeed) {
+  const auto norm = [](DType x, DType scale, DType bias) {
+    return settle(words_of("LayerNormalization"), {active(x), active(scale), active(bias)});
+  };
+  const Settlement wider = norm(DType::kFloat16, DType::kFloat32, DType::kFloat16);
+  EXPECT_EQ(wider.inner, DType::kFloat32);
+  for (const OperandSettlement& s : wider.operands) EXPECT_EQ(s.type, DType::kNone);
+  EXPECT_EQ(norm(DType::kFloat16, DType::kFloat16, DType::kBFloat16).inner, DType::kFloat32);
+  EXPECT_EQ(norm(DType::kFloat32, DType::kFloat16, DType::kNone).inner, DType::kFloat32);
+  const Settlement counts = norm(DType::kInt64, DType::kFloat64, DType::kFloat64);
+  EXPECT_EQ(counts.operands[0].type, DType::kFloat32);
+  EXPECT_EQ(counts.inner, DType::kFloat64);
+}
+
+TEST(Settle, SumsOfProductsOfIntegersAreInt32) {
+  for (const char* op : {"MatMul", "Gemm", "Einsum"}) {
+    EXPECT_EQ(meeting(op, {active(DType::kInt8), active(DType::kInt8)}), DType::kInt32) << op;
+    EXPECT_EQ(meeting(op, {active(DType::kUint8), active(DType::kInt16)}), DType::kInt32) << op;
+    EXPECT_EQ(meeting(op, {active(DType::kInt8), active(DType::kInt64)}), DType::kInt64) << op;
+  }
+  // One operand is not multiplied.
+  EXPECT_EQ(meeting("Einsum", {active(DType::kInt8)}), DType::kInt8);
+}
+
+TEST(Settle, MeansOfIntegersHoldFractionsWhereTheyAreMeant) {
+  ResultFact fractions;
+  fractions.fractions = true;
+  for (const char* op : {"ReduceMean", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp"}) {
+    EXPECT_EQ(settle(words_of(op), {active(DType::kInt64)}).operands[0].type, DType::kNone) << op;
+    const Settlement s = settle(words_of(op), {active(DType::kInt64)}, fractions);
+    EXPECT_EQ(s.operands[0].type, DType::kFloat64) << op;
+    EXPECT_TRUE(s.operands[0].doubtful) << op;
+    EXPECT_EQ(s.result.type, DType::kFloat32) << op;
+    const Settlement picture = settle(words_of(op), {active(DType::kUint8)}, fractions);
+    EXPECT_EQ(picture.operands[0].type, DType::kFloat32) << op;
+    EXPECT_FALSE(picture.operands[0].doubtful) << op;
+  }
+}
+
+TEST(Settle, MasksAreTruthsOrNumbersOfTheGroup) {
+  const auto mask = [](DType t) {
+    const std::vector<OperandFact> facts{active(DType::kFloat16), active(DType::kFloat16),
+                                         active(DType::kFloat16), active(t)};
+    return became(settle(words_of("Attention"), facts), facts, 3);
+  };
+  EXPECT_EQ(mask(DType::kBool), DType::kBool);
+  EXPECT_EQ(mask(DType::kFloat32), DType::kFloat16);
+  EXPECT_EQ(mask(DType::kInt32), DType::kFloat16);
+}
+
 // What is settled stays settled, whatever the operands were.
 TEST(Settle, DecidesNothingTheSecondTime) {
   constexpr DType kTypes[] = {DType::kFloat32, DType::kFloat64, DType::kFloat16, DType::kBFloat16,
                               DType::kInt8,    DType::kUint8,   DType::kInt16,   DType::kInt32,
                               DType::kInt64,   DType::kUint32,  DType::kBool,    DType::kFloat8E5M2};
-  constexpr const char* kOps[] = {"Add",  "Div",       "Where", "Concat",    "MatMul", "Conv",
-                                  "Less", "BitwiseOr", "Clip",  "ScatterND", "Einsum", "Mean"};
+  constexpr const char* kOps[] = {"Add",    "Div",  "Where",     "Concat",     "MatMul",
+                                  "Conv",   "Less", "BitwiseOr", "Clip",       "ScatterND",
+                                  "Einsum", "Mean", "Pow",       "ReduceMean", "BatchNormalization"};
   std::mt19937 random(7);
   int settled = 0;
   for (int round = 0; round < 4000; ++round) {

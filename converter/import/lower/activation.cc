@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "converter/import/lower/common.h"
-#include "converter/types/settle.h"
+#include "converter/types/representable.h"
 #include "runtime/core/op_enums.h"
 
 namespace sinter::convert {
@@ -12,7 +12,7 @@ namespace {
 template <class Attrs>
 bool lower_plain(NodeLowering& n) {
   ignore_legacy(n);
-  return n.output(0, n.emit(Attrs{}, {as_float(n, n.input(0))}));
+  return n.output(0, n.emit(Attrs{}, {n.input(0)}));
 }
 
 bool lower_relu(NodeLowering& n) {
@@ -61,16 +61,15 @@ bool lower_clip(NodeLowering& n) {
     }
     return n.output(0, n.emit(a, {x}));
   }
-  const DType t = n.dtype(x);
-  if (n.has_input(1)) x = n.emit(MaxAttrs{}, {x, n.reshape(n.cast(n.input(1), t), {})});
-  if (n.has_input(2)) x = n.emit(MinAttrs{}, {x, n.reshape(n.cast(n.input(2), t), {})});
+  if (n.has_input(1)) x = n.emit(MaxAttrs{}, {x, n.reshape(n.input(1), {})});
+  if (n.has_input(2)) x = n.emit(MinAttrs{}, {x, n.reshape(n.input(2), {})});
   return n.output(0, x);
 }
 
 bool lower_hard_sigmoid(NodeLowering& n) {
   ignore_legacy(n);
-  return n.output(0, n.emit(HardSigmoidAttrs{n.attr_float("alpha", 0.2), n.attr_float("beta", 0.5)},
-                            {as_float(n, n.input(0))}));
+  return n.output(
+      0, n.emit(HardSigmoidAttrs{n.attr_float("alpha", 0.2), n.attr_float("beta", 0.5)}, {n.input(0)}));
 }
 bool lower_gelu(NodeLowering& n) {
   const std::string approximate = n.attr_string("approximate", "none");
@@ -109,8 +108,9 @@ bool lower_leaky_relu(NodeLowering& n) {
 }
 bool lower_prelu(NodeLowering& n) {
   ignore_legacy(n);
-  ValueId x = n.input(0), slope = n.input(1);
-  if (!align_types(n, &x, &slope)) return false;
+  const ValueId x = n.input(0);
+  ValueId slope = n.input(1);
+  if (x == kAbsent || slope == kAbsent) return n.refuse("needs two inputs");
   const int64_t rank = n.rank(x);
   // Before opset 7 a slope of one dim went along the channels.
   if (n.opset() < 7 && n.rank(slope) == 1 && n.size(slope) > 1 && rank >= 2)
@@ -120,7 +120,7 @@ bool lower_prelu(NodeLowering& n) {
   return n.output(0, n.emit(PReluAttrs{}, {x, n.reshape(slope, d)}));
 }
 bool lower_softsign(NodeLowering& n) {
-  const ValueId x = as_float(n, n.input(0));
+  const ValueId x = n.input(0);
   return n.output(0, n.div(x, n.add(n.scalar(n.dtype(x), 1), n.emit(AbsAttrs{}, {x}))));
 }
 
@@ -212,9 +212,9 @@ std::span<const OnnxOperator> activation_rules() {
       {"Softsign", 1, lower_softsign, "F", kTakesBounded},
       {"Shrink", 9, lower_shrink, "N", kTakesBounded},
       {"ThresholdedRelu", 1, lower_thresholded_relu, "F", kTakesBounded},
-      {"Affine", 1, lower_affine, "", kNoTraits},
-      {"ScaledTanh", 1, lower_scaled_tanh, "", kNoTraits},
-      {"ParametricSoftplus", 1, lower_parametric_softplus, "", kNoTraits},
+      {"Affine", 1, lower_affine, "F", kNoTraits},
+      {"ScaledTanh", 1, lower_scaled_tanh, "F", kNoTraits},
+      {"ParametricSoftplus", 1, lower_parametric_softplus, "F", kNoTraits},
       {"Gelu", 1, lower_ms_gelu, "F", kTakesBounded, kMicrosoft},
       {"BiasGelu", 1, lower_bias_gelu, "F F", kTakesBounded, kMicrosoft},
       {"BiasSplitGelu", 1, lower_bias_split_gelu, "F F", kTakesBounded, kMicrosoft},

@@ -113,7 +113,7 @@ bool lower_microsoft_rotary(NodeLowering& n) {
 
 std::span<const OnnxOperator> attention_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Attention", 23, lower_attention, "F F F * F F", kSumsProducts},
+      {"Attention", 23, lower_attention, "F F F m F F", kSumsProducts},
       {"RotaryEmbedding", 23, lower_rotary, "F F F i", kSumsProducts},
       {"RotaryEmbedding", 1, lower_microsoft_rotary, "F i F F", kSumsProducts, kMicrosoft},
   };

@@ -36,7 +36,7 @@ ValueId rotated(NodeLowering& n, ValueId x, ValueId cos, ValueId sin, ValueId po
   RopeAttrs a;
   a.interleaved = interleaved;
   if (const int64_t pairs = n.dims(cos)[2]; 2 * pairs != n.dims(x)[3]) a.rotary_dim = 2 * pairs;
-  const auto table = [&](ValueId v) { return n.unsqueeze(n.cast(v, n.dtype(x)), heads_axis); };
+  const auto table = [&](ValueId v) { return n.unsqueeze(v, heads_axis); };
   return n.emit(a, {x, table(cos), table(sin)});
 }
 
@@ -69,7 +69,7 @@ void AttentionBias::allow(ValueId mask) {
 }
 
 void AttentionBias::add(ValueId bias) {
-  bias = n_.cast(padded(bias), type_);
+  bias = padded(bias);
   sum_ = sum_ == kAbsent ? bias : n_.add(sum_, bias);
 }
 
@@ -122,8 +122,8 @@ ValueId attention(NodeLowering& n, ValueId q, ValueId k, ValueId v, const Attent
   s.biased = form.bias == kAbsent ? s.capped : n.add(s.capped, form.bias);
   ValueId row = s.biased;
   if (form.sink != kAbsent) {
-    const ValueId last = n.broadcast(n.reshape(n.cast(form.sink, t), {1, n.size(form.sink), 1, 1}),
-                                     {batch, heads, queries, 1});
+    const ValueId last =
+        n.broadcast(n.reshape(form.sink, {1, n.size(form.sink), 1, 1}), {batch, heads, queries, 1});
     row = n.emit(ConcatAttrs{3}, {row, last});
   }
   const bool widened = form.in_float64 && t != DType::kFloat64;

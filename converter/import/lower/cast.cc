@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "converter/import/lower/common.h"
-#include "converter/types/settle.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 namespace {

@@ -5,50 +5,8 @@
 
 #include "converter/import/bounded.h"
 #include "converter/import/lower.h"
-#include "converter/types/promote.h"
 
 namespace sinter::convert {
-namespace {
-
-// v as a literal of type `to`, or kAbsent where its value would change.
-ValueId as_literal(NodeLowering& n, ValueId v, DType to, bool exact) {
-  const ConstantPtr c = n.constant(v);
-  if (!c || c->size() != 1 || byte_width(c->dtype()) == 0 || byte_width(to) == 0) return kAbsent;
-  ConstantPtr literal;
-  if (is_integer(c->dtype()) && is_integer(to)) {
-    const int64_t value = c->as_int64s()[0];
-    if (c->dtype() == DType::kUint64 || to == DType::kUint64) return kAbsent;
-    literal = Constant::scalar_int(to, value);
-    if (literal->as_int64s()[0] != value) return kAbsent;
-  } else {
-    const double value = c->as_doubles()[0];
-    if (!is_float(to) && (!std::isfinite(value) || std::abs(value) > 9e15)) return kAbsent;
-    literal = Constant::scalar(to, value);
-    const double back = literal->as_doubles()[0];
-    const bool rounds = is_float(to) && is_float(c->dtype()) && !exact;
-    if (back != value && !(std::isnan(back) && std::isnan(value)) && !(rounds && std::isfinite(back)))
-      return kAbsent;
-  }
-  return n.reshape(n.add_constant(literal), n.dims(v));
-}
-
-}  // namespace
-
-bool align_types(NodeLowering& n, ValueId* a, ValueId* b, bool exact) {
-  if (*a < 0 || *b < 0) return n.refuse("an operand is missing");
-  if (n.dtype(*a) == n.dtype(*b)) return true;
-  const bool a_known = n.constant(*a) != nullptr, b_known = n.constant(*b) != nullptr;
-  if (a_known != b_known) {
-    ValueId& known = a_known ? *a : *b;
-    const ValueId literal = as_literal(n, known, n.dtype(a_known ? *b : *a), exact);
-    if (literal >= 0) {
-      known = literal;
-      return true;
-    }
-  }
-  return n.promote(a, b);
-}
-
 void ignore_legacy(NodeLowering& n) {
   if (n.opset() < 7) n.ignore_attr("consumed_inputs");
 }
@@ -79,8 +37,6 @@ ValueId as_float(NodeLowering& n, ValueId v) {
   if (v < 0 || is_float(n.dtype(v))) return v;
   return n.cast(v, DType::kFloat32);
 }
-
-ValueId as_bool(NodeLowering& n, ValueId v) { return n.cast(v, DType::kBool); }
 
 bool read_axes(NodeLowering& n, size_t index, int64_t rank, std::vector<int64_t>* axes) {
   axes->clear();

@@ -9,15 +9,10 @@
 
 namespace sinter::convert {
 
-// Gives two operands one type: a one-element constant beside a value takes the value's type if it survives
-// there (rule literal.weak; `exact`: only unrounded, for comparisons), otherwise both are promoted.
-bool align_types(NodeLowering& n, ValueId* a, ValueId* b, bool exact = false);
 // Inputs 0 and 1, the second put where opset < 7's broadcast and axis attributes want it.
 bool binary_operands(NodeLowering& n, ValueId* a, ValueId* b);
-// Integers and booleans become float32 (rule image.u8), everything else stays.
+// Integers and booleans become float32, everything else stays.
 ValueId as_float(NodeLowering& n, ValueId v);
-// Nonzero is true.
-ValueId as_bool(NodeLowering& n, ValueId v);
 // The node's axes: attribute `axes` or input `index`, normalised; empty means not given.
 bool read_axes(NodeLowering& n, size_t index, int64_t rank, std::vector<int64_t>* axes);
 inline IntList int_list(std::span<const int64_t> items) { return IntList(items); }
@@ -50,7 +45,7 @@ ValueId activated(NodeLowering& n, ValueId y, std::string_view name, std::option
 ValueId activated_by_attributes(NodeLowering& n, ValueId y, std::string_view name);
 // Joins any number of values along an axis, in steps of as many operands as a step takes (movement.cc).
 ValueId joined(NodeLowering& n, std::vector<ValueId> parts, int64_t axis);
-// A matrix product by NumPy's rules (linear.cc).
+// A matrix product by NumPy's rules, of operands of one type (linear.cc).
 ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b);
 
 }  // namespace sinter::convert

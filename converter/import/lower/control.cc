@@ -3,8 +3,7 @@
 #include "converter/import/lower/control.h"
 
 #include "converter/import/lower/common.h"
-#include "converter/types/promote.h"
-#include "converter/types/settle.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 
@@ -31,12 +30,6 @@ std::optional<bool> known_truth(NodeLowering& n, ValueId v) {
   // A question about lengths whose answer is proven.
   const auto items = n.parent().lengths().known_items(v);
   return items && items->size() == 1 ? std::optional(items->front() != 0) : std::nullopt;
-}
-
-std::optional<DType> meet(const Value& a, const Value& b) {
-  if (a.constant && is_float(b.dtype) && survives(*a.constant, b.dtype, true)) return b.dtype;
-  if (b.constant && is_float(a.dtype) && survives(*b.constant, a.dtype, true)) return a.dtype;
-  return promote_values(a.dtype, b.dtype);
 }
 
 std::vector<std::optional<int64_t>> expected_dims(GraphLowering& graph, ValueId v) {

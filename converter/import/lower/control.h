@@ -16,10 +16,6 @@ std::vector<ValueId> add_control(NodeLowering& n, OpAttrs attrs, std::vector<Val
                                  const std::vector<ValueFact>& results);
 // The single truth that a condition is known to be, or nothing.
 std::optional<bool> known_truth(NodeLowering& n, ValueId v);
-// The type that two values meet in that take each other's place. A constant bends to the other's type if it
-// survives.
-std::optional<DType> meet(const Value& a, const Value& b);
-
 // The sizes that a value's axes have, or are expected to have (Lengths::expected).
 std::vector<std::optional<int64_t>> expected_dims(GraphLowering& graph, ValueId v);
 

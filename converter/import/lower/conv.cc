@@ -29,7 +29,7 @@ ValueId crop_negative_pads(NodeLowering& n, ValueId x, std::vector<int64_t>* pad
 }  // namespace
 
 ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
-  if (!n.promote(&x, &w)) return kUnknown;
+  if (x == kAbsent || w == kAbsent) return n.refuse("needs two inputs"), kUnknown;
   const Dims weights = n.dims(w);
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
     return n.refuse_shapes("X {} and W {} must have the same rank, 3 or more", to_string(n.dims(x)),
@@ -46,7 +46,6 @@ ValueId convolution(NodeLowering& n, ValueId x, ValueId w, ValueId bias) {
     return n.refuse_shapes("the bias is {} but there are {} output channels", to_string(n.dims(bias)),
                            outputs),
            kUnknown;
-  bias = n.cast(bias, n.dtype(x));
   x = crop_negative_pads(n, n.to_channels_last(x), &s.pads);
   const auto rank = static_cast<int64_t>(weights.size());
   std::vector<ValueId> operands;
@@ -109,8 +108,9 @@ bool lower_nhwc_conv(NodeLowering& n) {
 
 // ConvTranspose-1 to 22.
 bool lower_conv_transpose(NodeLowering& n) {
-  ValueId x = n.input(0), w = n.input(1), bias = n.input(2);
-  if (!n.promote(&x, &w)) return false;
+  const ValueId x = n.input(0), bias = n.input(2);
+  ValueId w = n.input(1);
+  if (x == kAbsent || w == kAbsent) return n.refuse("needs two inputs");
   const Dims weights = n.dims(w);  // [C, O / group, spatial...]
   if (n.rank(x) < 3 || weights.size() != n.dims(x).size())
     return n.refuse_shapes("X {} and W {} must have the same rank, 3 or more", to_string(n.dims(x)),
@@ -166,7 +166,7 @@ bool lower_conv_transpose(NodeLowering& n) {
   joined.push_back(channels / group);
   w = n.reshape(n.transpose(n.reshape(w, split), perm), joined);
   std::vector<ValueId> operands{n.to_channels_last(x), w};
-  if (bias != kAbsent) operands.push_back(n.cast(bias, n.dtype(x)));
+  if (bias != kAbsent) operands.push_back(bias);
   const ValueId y = n.emit(
       ConvTransposeAttrs{list(s.strides), list(s.dilations), list(s.pads), list(extra), group}, operands);
   return n.output(0, n.to_channels_first(y));

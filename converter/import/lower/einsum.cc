@@ -3,7 +3,6 @@
 #include <map>
 
 #include "converter/import/lowering.h"
-#include "converter/types/promote.h"
 
 namespace sinter::convert {
 namespace {
@@ -38,17 +37,9 @@ class Einsum {
     if (terms.size() != n_.input_count())
       return n_.refuse("equation '{}' has {} terms for {} operands", equation, terms.size(),
                        n_.input_count());
-    DType type = n_.dtype(n_.input(0));
-    for (size_t i = 1; i < terms.size(); ++i) {
-      const auto common = promote(type, n_.dtype(n_.input(i)));
-      if (!common) return n_.refuse("its operands have no common type");
-      type = *common;
-    }
-    // Sums of narrow integers are kept in int32, as in MatMul.
-    if (terms.size() > 1 && is_integer(type) && bit_width(type) < 32) type = DType::kInt32;
     std::vector<Labelled> operands;
     for (size_t i = 0; i < terms.size(); ++i) {
-      Labelled op{n_.cast(n_.input(i), type), {}};
+      Labelled op{n_.input(i), {}};
       if (op.value < 0 || !parse(terms[i], n_.rank(op.value), &op.labels) || !diagonal(op)) return false;
       operands.push_back(op);
     }
@@ -226,7 +217,7 @@ bool lower_einsum(NodeLowering& n) { return Einsum(n).lower(); }
 
 std::span<const OnnxOperator> einsum_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Einsum", 12, lower_einsum, "N+", kNoTraits},
+      {"Einsum", 12, lower_einsum, "N+", kInt32Sums},
   };
   return kRules;
 }

@@ -15,15 +15,15 @@ bool lower_number(NodeLowering& n) {
   ignore_legacy(n);
   return n.output(0, n.emit(Attrs{}, {n.input(0)}));
 }
-// Takes floats; integers are cast.
+// Takes floats.
 template <class Attrs>
 bool lower_float(NodeLowering& n) {
   ignore_legacy(n);
-  return n.output(0, n.emit(Attrs{}, {as_float(n, n.input(0))}));
+  return n.output(0, n.emit(Attrs{}, {n.input(0)}));
 }
 template <TrigFn Fn>
 bool lower_trig(NodeLowering& n) {
-  return n.output(0, n.emit(TrigAttrs{static_cast<int64_t>(Fn)}, {as_float(n, n.input(0))}));
+  return n.output(0, n.emit(TrigAttrs{static_cast<int64_t>(Fn)}, {n.input(0)}));
 }
 template <RoundFn Fn>
 bool lower_round(NodeLowering& n) {
@@ -34,17 +34,15 @@ bool lower_round(NodeLowering& n) {
 }
 bool lower_reciprocal(NodeLowering& n) {
   ignore_legacy(n);
-  const ValueId x = as_float(n, n.input(0));
+  const ValueId x = n.input(0);
   return n.output(0, n.div(n.scalar(n.dtype(x), 1), x));
 }
-bool lower_not(NodeLowering& n) { return n.output(0, n.emit(BitNotAttrs{}, {as_bool(n, n.input(0))})); }
-bool lower_is_nan(NodeLowering& n) {
-  return n.output(0, n.emit(ClassifyAttrs{kClassifyNan}, {as_float(n, n.input(0))}));
-}
+bool lower_not(NodeLowering& n) { return n.output(0, n.emit(BitNotAttrs{}, {n.input(0)})); }
+bool lower_is_nan(NodeLowering& n) { return n.output(0, n.emit(ClassifyAttrs{kClassifyNan}, {n.input(0)})); }
 bool lower_is_inf(NodeLowering& n) {
   const int64_t mask = (n.attr_int("detect_positive", 1) != 0 ? kClassifyPositiveInf : 0) |
                        (n.attr_int("detect_negative", 1) != 0 ? kClassifyNegativeInf : 0);
-  return n.output(0, n.emit(ClassifyAttrs{mask}, {as_float(n, n.input(0))}));
+  return n.output(0, n.emit(ClassifyAttrs{mask}, {n.input(0)}));
 }
 
 // ---- two inputs
@@ -52,49 +50,22 @@ bool lower_is_inf(NodeLowering& n) {
 template <class Attrs>
 bool lower_arithmetic(NodeLowering& n) {
   ValueId a, b;
-  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
+  if (!binary_operands(n, &a, &b)) return false;
   const ValueId y = n.emit(Attrs{}, {a, b});
   warn_of_wrapping(n, y);
   return n.output(0, y);
 }
 
-// Rule pow.base. An integer base with a fractional or negative exponent gives the standard's truncated
-// integer, with a warning.
+// Base and exponent may have different types (rule pow.base).
 bool lower_pow(NodeLowering& n) {
   ValueId base, exponent;
-  if (!binary_operands(n, &base, &exponent)) return false;
-  if (n.dtype(base) == DType::kBool) base = n.cast(base, DType::kInt32);
-  if (n.dtype(exponent) == DType::kBool) exponent = n.cast(exponent, DType::kInt32);
-  const ConstantPtr c = n.constant(exponent);
-  if (!is_float(n.dtype(base)) && (is_float(n.dtype(exponent)) || c)) {
-    bool whole = c != nullptr;
-    if (c)
-      for (const double v : c->as_doubles()) whole &= v == std::floor(v) && v >= 0;
-    if (!whole && n.wants_fractions()) {
-      // Integers of more than 16 bits are not all float32 numbers.
-      const DType wide = bit_width(n.dtype(base)) > 16 ? DType::kFloat64 : DType::kFloat32;
-      const ValueId y = n.emit(PowAttrs{}, {n.cast(base, wide), n.cast(exponent, wide)});
-      return n.output(0, n.cast(y, n.dtype(exponent) == DType::kFloat64 ? wide : DType::kFloat32));
-    }
-    if (!whole)
-      n.warn(
-          "an integer base ('{}', {}) with a {} exponent ('{}', {}) gives integers, as the standard "
-          "requires; cast the base to float if fractions are intended",
-          n.node().inputs[0], dtype_name(n.dtype(base)), is_float(n.dtype(exponent)) ? "float" : "negative",
-          n.node().inputs[1], dtype_name(n.dtype(exponent)));
-  } else if (is_float(n.dtype(base)) && is_float(n.dtype(exponent)) && n.dtype(base) != n.dtype(exponent)) {
-    // Both in the wider type, then back to the base's.
-    const DType to = n.dtype(base);
-    if (!n.promote(&base, &exponent)) return false;
-    return n.output(0, n.cast(n.emit(PowAttrs{}, {base, exponent}), to));
-  }
-  return n.output(0, n.emit(PowAttrs{}, {base, exponent}));
+  return binary_operands(n, &base, &exponent) && n.output(0, n.emit(PowAttrs{}, {base, exponent}));
 }
 
 // fmod 0 gives the divisor's sign; of floats since opset 28, from the truncated remainder.
 bool lower_mod(NodeLowering& n) {
   ValueId a, b;
-  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
+  if (!binary_operands(n, &a, &b)) return false;
   const int64_t fmod = n.attr_int("fmod", 0);
   if (fmod != 0 && fmod != 1) return n.refuse("attribute fmod is {}, not 0 or 1", fmod);
   if (fmod == 1 || !is_float(n.dtype(a))) return n.output(0, n.emit(ModAttrs{fmod}, {a, b}));
@@ -113,7 +84,7 @@ bool lower_mod(NodeLowering& n) {
 template <CompareFn Fn>
 bool lower_compare(NodeLowering& n) {
   ValueId a, b;
-  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b, true)) return false;
+  if (!binary_operands(n, &a, &b)) return false;
   return n.output(0, n.emit(CompareAttrs{static_cast<int64_t>(Fn)}, {a, b}));
 }
 
@@ -122,7 +93,7 @@ template <BitwiseFn Fn>
 bool lower_logic(NodeLowering& n) {
   ValueId a, b;
   if (!binary_operands(n, &a, &b)) return false;
-  const ValueId y = n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {as_bool(n, a), as_bool(n, b)});
+  const ValueId y = n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {a, b});
   if (y < 0 || n.constant(y) || Fn == BitwiseFn::kXor) return n.output(0, y);
   for (const ValueId side : {a, b}) {
     const ConstantPtr c = n.constant(side);
@@ -134,7 +105,7 @@ bool lower_logic(NodeLowering& n) {
 template <BitwiseFn Fn>
 bool lower_bitwise(NodeLowering& n) {
   ValueId a, b;
-  if (!binary_operands(n, &a, &b) || !align_types(n, &a, &b)) return false;
+  if (!binary_operands(n, &a, &b)) return false;
   return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(Fn)}, {a, b}));
 }
 bool lower_bit_shift(NodeLowering& n) {
@@ -143,15 +114,13 @@ bool lower_bit_shift(NodeLowering& n) {
   const std::string direction = n.attr_string("direction", "");
   if (direction != "LEFT" && direction != "RIGHT")
     return n.refuse("direction is '{}', not LEFT or RIGHT", direction);
-  b = n.cast(b, n.dtype(a));
   const BitwiseFn fn = direction == "LEFT" ? BitwiseFn::kShiftLeft : BitwiseFn::kShiftRight;
   return n.output(0, n.emit(BitwiseAttrs{static_cast<int64_t>(fn)}, {a, b}));
 }
 
 bool lower_where(NodeLowering& n) {
-  ValueId a = n.input(1), b = n.input(2);
-  if (!align_types(n, &a, &b)) return false;
-  return n.output(0, n.emit(WhereAttrs{}, {as_bool(n, n.input(0)), a, b}));
+  if (!n.has_input(0) || !n.has_input(1) || !n.has_input(2)) return n.refuse("needs three inputs");
+  return n.output(0, n.emit(WhereAttrs{}, {n.input(0), n.input(1), n.input(2)}));
 }
 
 // ---- any number of inputs
@@ -162,9 +131,8 @@ ValueId chain(NodeLowering& n) {
   ValueId result = n.input(0);
   if (result == kAbsent) return n.refuse("has no input"), kUnknown;
   for (size_t i = 1; i < n.input_count(); ++i) {
-    ValueId next = n.input(i);
-    if (!align_types(n, &result, &next)) return kUnknown;
-    result = n.emit(Attrs{}, {result, next});
+    if (!n.has_input(i)) return n.refuse("an operand is missing"), kUnknown;
+    result = n.emit(Attrs{}, {result, n.input(i)});
   }
   return result;
 }
@@ -206,13 +174,13 @@ std::span<const OnnxOperator> elementwise_rules() {
       {"Atanh", 9, lower_trig<TrigFn::kAtanh>, "F", kTakesBounded},
       {"Not", 1, lower_not, "b", kTakesBounded},
       {"BitwiseNot", 18, lower_number<BitNotAttrs>, "I", kTakesBounded},
-      {"IsNaN", 9, lower_is_nan, "", kTakesBounded},
-      {"IsInf", 10, lower_is_inf, "", kTakesBounded},
+      {"IsNaN", 9, lower_is_nan, "F", kTakesBounded},
+      {"IsInf", 10, lower_is_inf, "F", kTakesBounded},
       {"Add", 1, lower_arithmetic<AddAttrs>, "N N", kTakesBounded | kLinear},
       {"Sub", 1, lower_arithmetic<SubAttrs>, "N N", kTakesBounded | kLinear},
       {"Mul", 1, lower_arithmetic<MulAttrs>, "N N", kTakesBounded | kLinear},
       {"Div", 1, lower_arithmetic<DivAttrs>, "N N", kTakesBounded | kDivides | kLinear},
-      {"Pow", 1, lower_pow, "", kTakesBounded},
+      {"Pow", 1, lower_pow, "A e", kTakesBounded},
       {"Mod", 10, lower_mod, "N N", kTakesBounded},
       {"Equal", 1, lower_compare<CompareFn::kEqual>, "A A", kTakesBounded | kOwnType},
       {"Less", 1, lower_compare<CompareFn::kLess>, "N N", kTakesBounded | kOwnType},

@@ -56,8 +56,8 @@ bool read_operands(NodeLowering& n, GroupQuery* g) {
   if (n.has_input(14) != n.has_input(15)) return n.refuse("q_norm_weight and k_norm_weight belong together");
   const double epsilon = n.attr_float("qk_norm_epsilon", 1e-6);
   if (n.has_input(14)) {
-    g->q = n.emit(RmsNormAttrs{3, epsilon}, {g->q, n.cast(n.input(14), n.dtype(g->q))});
-    g->k = n.emit(RmsNormAttrs{3, epsilon}, {g->k, n.cast(n.input(15), n.dtype(g->k))});
+    g->q = n.emit(RmsNormAttrs{3, epsilon}, {g->q, n.input(14)});
+    g->k = n.emit(RmsNormAttrs{3, epsilon}, {g->k, n.input(15)});
   }
   return g->q >= 0 && g->k >= 0;
 }

@@ -9,8 +9,7 @@
 #include "converter/import/lower/if_readers.h"
 #include "converter/import/lower/stack.h"
 #include "converter/ir/dims.h"
-#include "converter/types/promote.h"
-#include "converter/types/settle.h"
+#include "converter/types/branch_edge.h"
 
 namespace sinter::convert {
 namespace {
@@ -243,7 +242,7 @@ bool lower_if(NodeLowering& n) {
     const Value x = a.value(a.outputs[i]), y = b.value(b.outputs[i]);  // copies: casts add values
     const OpenAxes open = open_axes(x, y);
     lengths.push_back(open);
-    const auto common = meet(x, y);
+    const auto common = meet_at_edge(x, y);
     if (!common)
       return n.refuse_advising("cast it in one of the branches",
                                "result {} is '{}' {} in one branch and '{}' {} in the other", i, x.name,

@@ -5,10 +5,7 @@ namespace sinter::convert {
 
 // A product with NumPy's rules for 1-D operands; constant 2-D B becomes a FullyConnected.
 ValueId matrix_product(NodeLowering& n, ValueId a, ValueId b) {
-  if (!n.promote(&a, &b)) return kUnknown;
-  // Sums of narrow integers are kept in int32, as in MatMulInteger.
-  if (is_integer(n.dtype(a)) && bit_width(n.dtype(a)) < 32)
-    a = n.cast(a, DType::kInt32), b = n.cast(b, DType::kInt32);
+  if (a == kAbsent || b == kAbsent) return n.refuse("needs two inputs"), kUnknown;
   const int64_t rank_a = n.rank(a), rank_b = n.rank(b);
   if (rank_a == 0 || rank_b == 0) return n.refuse_shapes("MatMul of a scalar"), kUnknown;
   if (rank_a == 1) a = n.unsqueeze(a, 0);
@@ -33,15 +30,14 @@ ValueId gemm(NodeLowering& n) {
   const bool trans_a = n.attr_int("transA", 0) != 0, trans_b = n.attr_int("transB", 0) != 0;
   n.ignore_attr("broadcast");
   ValueId a = n.input(0), b = n.input(1), c = n.input(2);
-  if (!n.promote(&a, &b)) return kUnknown;
+  if (a == kAbsent || b == kAbsent) return n.refuse("needs two inputs"), kUnknown;
   if (n.rank(a) != 2 || n.rank(b) != 2)
     return n.refuse_shapes("A and B must be matrices, not of rank {} and {}", n.rank(a), n.rank(b)), kUnknown;
   const DType t = n.dtype(a);
   if (trans_a) a = n.transpose(a, {1, 0});
   const int64_t outputs = n.dims(b)[trans_b ? 0 : 1];
-  if (c != kAbsent && beta != 1) c = n.mul(n.cast(c, t), n.scalar(t, beta));
+  if (c != kAbsent && beta != 1) c = n.mul(c, n.scalar(t, beta));
   if (beta == 0) c = kAbsent;
-  if (c != kAbsent) c = n.cast(c, t);
   const bool row_bias =
       c >= 0 && alpha == 1 && n.size(c) == outputs && (n.rank(c) == 1 || n.dims(c).back() == outputs);
   std::vector<ValueId> operands{a, trans_b ? b : n.transpose(b, {1, 0})};
@@ -64,8 +60,8 @@ bool lower_fused_gemm(NodeLowering& n) {
 
 std::span<const OnnxOperator> linear_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"MatMul", 1, lower_matmul, "N N", kTakesBounded | kSumsProducts},
-      {"Gemm", 1, lower_gemm, "N N N", kTakesBounded | kSumsProducts},
+      {"MatMul", 1, lower_matmul, "N N", kTakesBounded | kSumsProducts | kInt32Sums},
+      {"Gemm", 1, lower_gemm, "N N N", kTakesBounded | kSumsProducts | kInt32Sums},
       {"FusedGemm", 1, lower_fused_gemm, "F F F", kTakesBounded | kSumsProducts, kMicrosoft},
   };
   return kRules;

@@ -6,8 +6,6 @@
 #include "converter/import/lower/common.h"
 #include "converter/import/lower/control.h"
 #include "converter/ir/dims.h"
-#include "converter/types/promote.h"
-#include "converter/types/settle.h"
 
 namespace sinter::convert {
 namespace {

@@ -143,8 +143,7 @@ bool lower_cdist(NodeLowering& n) {
   if (metric != "sqeuclidean" && metric != "euclidean")
     return n.refuse("metric '{}' is not supported", metric);
   if (!n.has_input(1)) return n.refuse("needs two inputs");
-  ValueId a = n.input(0), b = n.input(1);
-  if (!n.promote(&a, &b)) return false;
+  const ValueId a = n.input(0), b = n.input(1);
   if (n.rank(a) != 2 || n.rank(b) != 2 || n.dims(a)[1] != n.dims(b)[1])
     return n.refuse_shapes("A {} and B {} must be matrices of rows of one length", to_string(n.dims(a)),
                            to_string(n.dims(b)));

@@ -133,7 +133,7 @@ bool lower_matmul_nbits(NodeLowering& n) {
     if (graph.value(w).name.empty()) graph.value(w).name = graph.value(n.input(1)).name;
   }
   std::vector<ValueId> operands{n.input(0), w};
-  if (n.has_input(5)) operands.push_back(n.cast(n.input(5), t));
+  if (n.has_input(5)) operands.push_back(n.input(5));
   return n.output(0, n.emit(FullyConnectedAttrs{}, operands));
 }
 
@@ -172,7 +172,7 @@ std::span<const OnnxOperator> microsoft_rules() {
       {"FusedMatMulActivation", 1, lower_fused_matmul_activation, "F F", kTakesBounded | kSumsProducts,
        kMicrosoft},
       {"TransposeMatMul", 1, lower_fused_matmul, "F F", kTakesBounded | kSumsProducts, kMicrosoft},
-      {"MatMulNBits", 1, lower_matmul_nbits, "", kTakesBounded, kMicrosoft},
+      {"MatMulNBits", 1, lower_matmul_nbits, "F * * * * f", kTakesBounded, kMicrosoft},
       {"EmbedLayerNormalization", 1, lower_embed_layer_norm, "i i F F F F F * i", kSumsProducts, kMicrosoft},
   };
   return kRules;

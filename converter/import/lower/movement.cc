@@ -46,9 +46,7 @@ bool lower_concat(NodeLowering& n) {
     if (n.rank(inputs[i]) != n.rank(inputs[0]))
       return n.refuse_shapes("inputs {} and {} have different ranks", to_string(n.dims(inputs[0])),
                              to_string(n.dims(inputs[i])));
-    if (n.dtype(inputs[i]) != n.dtype(inputs[0]) && !n.promote(&inputs[0], &inputs[i])) return false;
   }
-  for (ValueId& v : inputs) v = n.cast(v, n.dtype(inputs[0]));
   return n.output(0, joined(n, inputs, axis));
 }
 
@@ -125,9 +123,9 @@ bool lower_scatter_elements(NodeLowering& n) {
   if (!n.normalize_axis(&axis, n.rank(x))) return false;
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
-  return n.output(0, n.emit(ScatterElementsAttrs{axis, *reduction},
-                            {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]),
-                             n.cast(n.input(2), n.dtype(x))}));
+  return n.output(0,
+                  n.emit(ScatterElementsAttrs{axis, *reduction},
+                         {x, indices_for(n, n.input(1), n.dims(x)[static_cast<size_t>(axis)]), n.input(2)}));
 }
 
 bool lower_scatter_nd(NodeLowering& n) {
@@ -135,8 +133,8 @@ bool lower_scatter_nd(NodeLowering& n) {
   if (x == kAbsent || !n.has_input(2)) return n.refuse("needs three inputs");
   const auto reduction = scatter_reduction(n);
   if (!reduction) return false;
-  return n.output(0, n.emit(ScatterNdAttrs{*reduction},
-                            {x, indices_for(n, n.input(1), kAnyLength), n.cast(n.input(2), n.dtype(x))}));
+  return n.output(
+      0, n.emit(ScatterNdAttrs{*reduction}, {x, indices_for(n, n.input(1), kAnyLength), n.input(2)}));
 }
 
 bool lower_tensor_scatter(NodeLowering& n) {
@@ -146,7 +144,7 @@ bool lower_tensor_scatter(NodeLowering& n) {
   if (!n.normalize_axis(&axis, n.rank(past))) return false;
   const std::string mode = n.attr_string("mode", "linear");
   if (mode != "linear" && mode != "circular") return n.refuse("mode is '{}'", mode);
-  std::vector<ValueId> inputs{past, n.cast(n.input(1), n.dtype(past))};
+  std::vector<ValueId> inputs{past, n.input(1)};
   if (n.has_input(2)) inputs.push_back(n.input(2));
   return n.output(0, n.emit(CacheUpdateAttrs{axis, mode == "circular"}, inputs));
 }
@@ -179,7 +177,7 @@ bool lower_compress(NodeLowering& n) {
   if (n.rank(condition) != 1) return n.refuse("condition must have one dim, not {}", n.rank(condition));
   Bounded b(n);
   const int64_t length = std::min(n.size(condition), n.dims(x)[static_cast<size_t>(axis)]);
-  condition = b.cut(b.filled(as_bool(n, condition), 0), 0, length);
+  condition = b.cut(b.filled(condition, 0), 0, length);
   const std::vector<ValueId> r = n.emit_padded(NonZeroAttrs{}, {condition}, {true, true});
   ValueId index = n.reshape(r[0], {length});
   if (n.constant(r[1]) && n.constant(index))

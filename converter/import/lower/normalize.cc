@@ -9,30 +9,14 @@ namespace {
 
 constexpr double kEpsilon = 1e-5f;
 
-// x and its parameters in one type; the result is cast to what x was.
-struct Common {
-  ValueId x = kUnknown;
-  DType result = DType::kNone;
-  std::vector<ValueId> parameters;  // kAbsent stays
-};
-bool common_type(NodeLowering& n, ValueId x, std::vector<ValueId> parameters, Common* out) {
-  if (x < 0) return n.refuse("an operand is missing");
-  out->result = n.dtype(x);
-  for (ValueId& p : parameters)
-    if (p != kAbsent && n.dtype(p) != n.dtype(x) && !n.promote(&x, &p)) return false;
-  for (ValueId& p : parameters)
-    if (p != kAbsent) p = n.cast(p, n.dtype(x));
-  out->x = x;
-  out->parameters = std::move(parameters);
-  return true;
-}
+// Norms compute in the type that x and their parameters meet in, and give x's: inner_type() where the
+// parameters' words are p, otherwise all have one type.
 
 ValueId layer_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int64_t axis, double epsilon,
                    size_t mean_output, size_t deviation_output) {
-  Common c;
-  if (!common_type(n, x, {scale, bias}, &c)) return kUnknown;
-  std::vector<ValueId> inputs{c.x, c.parameters[0]};
-  if (c.parameters[1] != kAbsent) inputs.push_back(c.parameters[1]);
+  const DType inner = n.inner_type();
+  std::vector<ValueId> inputs{n.cast(x, inner), n.cast(scale, inner)};
+  if (bias != kAbsent) inputs.push_back(n.cast(bias, inner));
   const bool mean = n.wants_output(mean_output), deviation = n.wants_output(deviation_output);
   std::vector<bool> wanted{true};
   if (mean || deviation) wanted.push_back(mean);
@@ -40,7 +24,7 @@ ValueId layer_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int6
   const std::vector<ValueId> r = n.emit_many(LayerNormAttrs{axis, epsilon}, inputs, wanted);
   if (mean) n.output(mean_output, r[1]);
   if (deviation) n.output(deviation_output, r[2]);
-  return n.cast(r[0], c.result);
+  return n.cast(r[0], n.dtype(x));
 }
 
 bool lower_layer_norm(NodeLowering& n) {
@@ -53,9 +37,8 @@ bool lower_layer_norm(NodeLowering& n) {
 }
 
 ValueId rms_norm(NodeLowering& n, ValueId x, ValueId scale, int64_t axis, double epsilon) {
-  Common c;
-  if (!common_type(n, x, {scale}, &c)) return kUnknown;
-  return n.cast(n.emit(RmsNormAttrs{axis, epsilon}, {c.x, c.parameters[0]}), c.result);
+  const DType inner = n.inner_type();
+  return n.cast(n.emit(RmsNormAttrs{axis, epsilon}, {n.cast(x, inner), n.cast(scale, inner)}), n.dtype(x));
 }
 bool lower_rms_norm(NodeLowering& n) {
   n.ignore_attr("stash_type");
@@ -67,13 +50,12 @@ bool lower_rms_norm(NodeLowering& n) {
 
 // [N, C, ...] normalised in groups of channels.
 ValueId group_norm(NodeLowering& n, ValueId x, ValueId scale, ValueId bias, int64_t groups, double epsilon) {
-  Common c;
-  if (!common_type(n, x, {scale, bias}, &c)) return kUnknown;
-  if (n.rank(c.x) < 2)
-    return n.refuse_shapes("its input must have rank 2 or more, not {}", n.rank(c.x)), kUnknown;
-  const ValueId y =
-      n.emit(GroupNormAttrs{groups, epsilon}, {n.to_channels_last(c.x), c.parameters[0], c.parameters[1]});
-  return n.cast(n.to_channels_first(y), c.result);
+  if (n.rank(x) < 2)
+    return n.refuse_shapes("its input must have rank 2 or more, not {}", n.rank(x)), kUnknown;
+  const DType inner = n.inner_type();
+  const ValueId y = n.emit(GroupNormAttrs{groups, epsilon},
+                           {n.to_channels_last(n.cast(x, inner)), n.cast(scale, inner), n.cast(bias, inner)});
+  return n.cast(n.to_channels_first(y), n.dtype(x));
 }
 
 // Before opset 21 scale and bias belonged to groups.
@@ -166,16 +148,14 @@ bool lower_batch_norm(NodeLowering& n) {
     for (size_t i = 1; i < n.output_count(); ++i)
       if (n.wants_output(i)) n.output(i, n.input(i % 2 == 1 ? 3 : 4));
   }
-  DType t = n.dtype(x);
-  const DType result = t;
-  bool constant = true;
+  const DType result = n.dtype(x);
   ValueId p[4];
-  for (size_t i = 0; i < 4; ++i) {
-    p[i] = given.p[i];
-    constant = constant && n.constant(p[i]) != nullptr;
-    // Statistics may be kept wider than the activations: compute in that width.
-    if (!constant && is_float(n.dtype(p[i])) && bit_width(n.dtype(p[i])) > bit_width(t)) t = n.dtype(p[i]);
-  }
+  bool constant = true;
+  for (size_t i = 0; i < 4; ++i) p[i] = given.p[i], constant = constant && n.constant(p[i]) != nullptr;
+  // Constants fold to a and b, of x's type. Otherwise a and b are computed in the type that x meets them in,
+  // or that the statistics of training are computed in where this is the wider one.
+  DType t = constant ? result : n.inner_type();
+  if (!constant && training && t != DType::kFloat64) t = n.dtype(given.p[2]);
   const DType inner = constant ? DType::kFloat64 : t;
   for (ValueId& v : p) v = n.cast(v, inner);
   const ValueId deviation = n.emit(SqrtAttrs{}, {n.add(p[3], n.scalar(inner, given.epsilon))});
@@ -268,11 +248,11 @@ bool lower_microsoft_group_norm(NodeLowering& n) {
       return n.refuse_shapes("skip {} does not fit X {}", to_string(n.dims(n.input(3))), to_string(d));
     if (n.wants_output(1) && !n.output(1, last ? x : n.to_channels_first(x))) return false;
   }
-  Common c;
-  if (!common_type(n, x, {n.input(1), n.input(2)}, &c)) return false;
-  ValueId y = n.emit(GroupNormAttrs{groups, epsilon}, {c.x, c.parameters[0], c.parameters[1]});
+  const DType inner = n.inner_type();
+  ValueId y = n.emit(GroupNormAttrs{groups, epsilon},
+                     {n.cast(x, inner), n.cast(n.input(1), inner), n.cast(n.input(2), inner)});
   if (activation == 1) y = n.emit(SiluAttrs{1}, {y});
-  y = n.cast(y, c.result);
+  y = n.cast(y, n.dtype(x));
   return n.output(0, last ? y : n.to_channels_first(y));
 }
 
@@ -280,12 +260,11 @@ bool lower_microsoft_group_norm(NodeLowering& n) {
 
 bool lower_skip_norm(NodeLowering& n, bool simplified) {
   const double epsilon = n.attr_float("epsilon", 1e-12);
-  if (!n.has_input(2)) return n.refuse("needs three inputs");
-  ValueId x = n.input(0), skip = n.input(1);
-  if (!align_types(n, &x, &skip)) return false;
-  ValueId sum = n.add(x, skip);
+  for (size_t i = 0; i < 3; ++i)
+    if (!n.has_input(i)) return n.refuse("needs three inputs");
+  ValueId sum = n.add(n.input(0), n.input(1));
   const ValueId bias = n.input(simplified ? 3 : 4);
-  if (bias != kAbsent) sum = n.add(sum, n.cast(bias, n.dtype(sum)));
+  if (bias != kAbsent) sum = n.add(sum, bias);
   if (sum < 0) return false;
   n.output(3, sum);
   const int64_t axis = n.rank(sum) - 1;
@@ -299,20 +278,20 @@ bool lower_skip_rms_norm(NodeLowering& n) { return lower_skip_norm(n, true); }
 
 std::span<const OnnxOperator> normalize_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"LayerNormalization", 1, lower_layer_norm, "F * *", kTakesBounded},
-      {"RMSNormalization", 23, lower_rms_norm, "F *", kTakesBounded},
-      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F *", kNoTraits},
-      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F *", kTakesBounded, kMicrosoft},
-      {"LayerNormalization", 1, lower_layer_norm, "F * *", kTakesBounded, kMicrosoft},
+      {"LayerNormalization", 1, lower_layer_norm, "F p p", kTakesBounded},
+      {"RMSNormalization", 23, lower_rms_norm, "F p", kTakesBounded},
+      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F p", kNoTraits},
+      {"SimplifiedLayerNormalization", 1, lower_rms_norm, "F p", kTakesBounded, kMicrosoft},
+      {"LayerNormalization", 1, lower_layer_norm, "F p p", kTakesBounded, kMicrosoft},
       {"SkipLayerNormalization", 1, lower_skip_layer_norm, "F F F F F", kTakesBounded | kSumsProducts,
        kMicrosoft},
       {"SkipSimplifiedLayerNormalization", 1, lower_skip_rms_norm, "F F F F", kTakesBounded | kSumsProducts,
        kMicrosoft},
-      {"GroupNormalization", 18, lower_group_norm, "F * *", kNoTraits},
-      {"GroupNorm", 1, lower_microsoft_group_norm, "F * *", kNoTraits, kMicrosoft},
-      {"SkipGroupNorm", 1, lower_microsoft_group_norm, "F * * F F", kNoTraits, kMicrosoft},
+      {"GroupNormalization", 18, lower_group_norm, "F p p", kNoTraits},
+      {"GroupNorm", 1, lower_microsoft_group_norm, "F p p", kNoTraits, kMicrosoft},
+      {"SkipGroupNorm", 1, lower_microsoft_group_norm, "F p p F F", kNoTraits, kMicrosoft},
       {"InstanceNormalization", 1, lower_instance_norm, "F f f", kNoTraits},
-      {"BatchNormalization", 1, lower_batch_norm, "F * * * *", kTakesBounded},
+      {"BatchNormalization", 1, lower_batch_norm, "F p p p p", kTakesBounded},
       {"LRN", 1, lower_lrn, "F", kNoTraits},
       {"LpNormalization", 1, lower_lp_norm, "F", kNoTraits},
       {"MeanVarianceNormalization", 1, lower_mean_variance_norm, "F", kNoTraits},

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "converter/import/lower/common.h"
-#include "converter/types/settle.h"
+#include "converter/types/representable.h"
 
 namespace sinter::convert {
 namespace {
@@ -53,7 +53,7 @@ bool lower_pad(NodeLowering& n) {
     const auto given = n.constant_ints(1);
     if (!given) return n.refused() ? false : n.refuse("has no pads");
     pads = *given;
-    if (n.has_input(2)) value = n.reshape(n.cast(n.input(2), n.dtype(x)), {});
+    if (n.has_input(2)) value = n.reshape(n.input(2), {});
     if (n.has_input(3)) {
       auto axes = n.constant_ints(3);
       if (!axes || !n.normalize_axes(&*axes, static_cast<int64_t>(rank))) return false;
@@ -105,8 +105,7 @@ bool lower_nms(NodeLowering& n) {
   }
   a.center_point_box = n.attr_int("center_point_box", 0);
   std::vector<ValueId> operands{n.input(0), n.input(1)};
-  for (size_t i = 3; i < 5; ++i)
-    operands.push_back(n.has_input(i) ? n.reshape(n.cast(n.input(i), n.dtype(n.input(0))), {}) : kAbsent);
+  for (size_t i = 3; i < 5; ++i) operands.push_back(n.has_input(i) ? n.reshape(n.input(i), {}) : kAbsent);
   const std::vector<ValueId> results = n.emit_many(a, operands, 2);
   if (results[0] < 0) return false;
   return n.output(0, bounded(n, results[0], 0, results[1]));

@@ -7,8 +7,7 @@
 #include "converter/import/lower/control.h"
 #include "converter/import/lower/stack.h"
 #include "converter/ir/dims.h"
-#include "converter/types/promote.h"
-#include "converter/types/settle.h"
+#include "converter/types/branch_edge.h"
 
 namespace sinter::convert {
 namespace {
@@ -198,7 +197,7 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
         return std::nullopt;
       }
       if (result.dtype == n.dtype(loop.carried[i])) continue;
-      const auto common = meet(n.parent().graph().value(loop.carried[i]), result);
+      const auto common = meet_at_edge(n.parent().graph().value(loop.carried[i]), result);
       if (!common) {
         diagnostics.refuse(
             n.node().name, n.node().op_type,
@@ -209,7 +208,8 @@ std::optional<std::vector<ValueId>> planned_loop(NodeLowering& n, const Imported
       // Where the start's type is the wider one, the body's result is cast to it below.
       if (*common == n.dtype(loop.carried[i])) continue;
       lower_again();
-      loop.carried[i] = n.cast(loop.carried[i], *common);
+      loop.carried[i] = n.cast(loop.carried[i], *common, TypeRule::kBranchEdge,
+                               "the body gives this type to what it carries");
     }
   }
   Graph& graph = *body->graph;

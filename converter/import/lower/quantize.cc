@@ -280,8 +280,8 @@ bool lower_qlinear_where(NodeLowering& n) {
   if (!n.has_input(7)) return n.refuse("needs nine inputs");
   const ValueId a = real(n, n.input(1), n.input(2), n.input(3), 0),
                 b = real(n, n.input(4), n.input(5), n.input(6), 0);
-  return n.output(0, store(n, n.emit(WhereAttrs{}, {as_bool(n, n.input(0)), a, b}), n.input(7), n.input(8),
-                           n.dtype(n.input(1))));
+  return n.output(
+      0, store(n, n.emit(WhereAttrs{}, {n.input(0), a, b}), n.input(7), n.input(8), n.dtype(n.input(1))));
 }
 
 // A, a_scale, a_zero_point, B, b_scale, b_zero_point, C? (int32), y_scale?, y_zero_point?
@@ -346,7 +346,7 @@ std::span<const OnnxOperator> quantize_rules() {
       {"QLinearReduceMean", 1, lower_qlinear_reduce_mean, "", kNoTraits, kMicrosoft},
       {"QLinearSoftmax", 1, lower_qlinear_softmax, "", kNoTraits, kMicrosoft},
       {"QLinearConcat", 1, lower_qlinear_concat, "", kNoTraits, kMicrosoft},
-      {"QLinearWhere", 1, lower_qlinear_where, "", kNoTraits, kMicrosoft},
+      {"QLinearWhere", 1, lower_qlinear_where, "b", kNoTraits, kMicrosoft},
       {"QGemm", 1, lower_qgemm, "", kNoTraits, kMicrosoft},
       {"DynamicQuantizeMatMul", 1, lower_dynamic_quantize_matmul, "", kNoTraits, kMicrosoft},
       {"MatMulIntegerToFloat", 1, lower_matmul_integer_to_float, "", kNoTraits, kMicrosoft},

@@ -54,12 +54,12 @@ bool read_common(NodeLowering& n, A* a) {
   return true;
 }
 
-// Operands in their order, the lengths as int32 and everything else in X's type.
+// Operands in their order, the lengths as int32.
 std::vector<ValueId> operands(NodeLowering& n) {
   std::vector<ValueId> list;
   for (size_t i = 0; i < n.input_count(); ++i) {
     const ValueId v = n.input(i);
-    list.push_back(v == kAbsent ? v : n.cast(v, i == 4 ? DType::kInt32 : n.dtype(n.input(0))));
+    list.push_back(i == 4 ? n.cast(v, DType::kInt32) : v);
   }
   return list;
 }
@@ -124,9 +124,9 @@ bool lower_dynamic_quantize_lstm(NodeLowering& n) {
       v = n.cast(v, DType::kFloat32);
       if (n.has_input(scale + 1)) v = n.sub(v, shaped(n.input(scale + 1)));
       if (!n.has_input(scale)) return n.refuse("needs scales of its weights");
-      v = n.transpose(n.mul(v, shaped(n.input(scale))), {0, 2, 1});
+      v = n.cast(n.transpose(n.mul(v, shaped(n.input(scale))), {0, 2, 1}), t);
     }
-    list.push_back(v == kAbsent ? v : n.cast(v, i == 4 ? DType::kInt32 : t));
+    list.push_back(i == 4 ? n.cast(v, DType::kInt32) : v);
   }
   return finish(n, a, 3, list);
 }
@@ -138,7 +138,7 @@ std::span<const OnnxOperator> recurrent_rules() {
       {"LSTM", 1, lower_lstm, "F F F F i F F F", kTakesBounded | kSumsProducts},
       {"GRU", 1, lower_gru, "F F F F i F", kTakesBounded | kSumsProducts},
       {"RNN", 1, lower_rnn, "F F F F i F", kTakesBounded | kSumsProducts},
-      {"DynamicQuantizeLSTM", 1, lower_dynamic_quantize_lstm, "", kNoTraits, kMicrosoft},
+      {"DynamicQuantizeLSTM", 1, lower_dynamic_quantize_lstm, "F * * f i f f f", kNoTraits, kMicrosoft},
   };
   return kRules;
 }

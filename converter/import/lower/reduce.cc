@@ -20,41 +20,18 @@ ValueId reduce(NodeLowering& n, ReduceFn fn, ValueId x) {
   std::sort(axes.begin(), axes.end());
   return n.emit(ReduceAttrs{static_cast<int64_t>(fn), int_list(axes), keep}, {x});
 }
-// Means, roots and logarithms of integers are cut to integers, unless their reader takes fractions: then in
-// floating point, narrowed to float32 at the end.
-template <class Compute>
-bool with_fractions(NodeLowering& n, Compute compute) {
-  const ValueId x = n.input(0);
-  if (x < 0 || is_float(n.dtype(x)) || !n.wants_fractions()) return n.output(0, compute(x));
-  const DType wide = bit_width(n.dtype(x)) > 16 ? DType::kFloat64 : DType::kFloat32;
-  // The standard's whole numbers are never intended for pictures and truth values; for counts and sums they
-  // may be.
-  if (wide == DType::kFloat64)
-    n.warn(
-        "'{}' is {}, for which {} gives integers; the result is read or declared as floating point, and is "
-        "computed in floating point",
-        n.node().inputs[0], dtype_name(n.dtype(x)), n.node().op_type);
-  return n.output(0, n.cast(compute(n.cast(x, wide)), DType::kFloat32));
-}
 template <ReduceFn Fn>
 bool lower_reduce(NodeLowering& n) {
   return n.output(0, reduce(n, Fn, n.input(0)));
 }
-template <ReduceFn Fn>
-bool lower_reduce_fractions(NodeLowering& n) {
-  return with_fractions(n, [&](ValueId x) { return reduce(n, Fn, x); });
-}
+// Roots and logarithms of integers are cut to integers where the result is not meant to hold fractions.
 bool lower_reduce_l2(NodeLowering& n) {
-  return with_fractions(n, [&](ValueId x) {
-    const ValueId sum = reduce(n, ReduceFn::kSumSquare, x);
-    return n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), n.dtype(sum));
-  });
+  const ValueId sum = reduce(n, ReduceFn::kSumSquare, n.input(0));
+  return n.output(0, n.cast(n.emit(SqrtAttrs{}, {as_float(n, sum)}), n.dtype(sum)));
 }
 bool lower_reduce_log_sum(NodeLowering& n) {
-  return with_fractions(n, [&](ValueId x) {
-    const ValueId sum = reduce(n, ReduceFn::kSum, x);
-    return n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), n.dtype(sum));
-  });
+  const ValueId sum = reduce(n, ReduceFn::kSum, n.input(0));
+  return n.output(0, n.cast(n.emit(LogAttrs{}, {as_float(n, sum)}), n.dtype(sum)));
 }
 
 template <ArgReduceFn Fn>
@@ -150,15 +127,15 @@ bool lower_hardmax(NodeLowering& n) {
 std::span<const OnnxOperator> reduce_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"ReduceSum", 1, lower_reduce<ReduceFn::kSum>, "N i", kTakesBounded | kGrows},
-      {"ReduceMean", 1, lower_reduce_fractions<ReduceFn::kMean>, "N i", kTakesBounded},
+      {"ReduceMean", 1, lower_reduce<ReduceFn::kMean>, "N i", kTakesBounded | kFractions},
       {"ReduceMax", 1, lower_reduce<ReduceFn::kMax>, "* i", kTakesBounded},
       {"ReduceMin", 1, lower_reduce<ReduceFn::kMin>, "* i", kTakesBounded},
       {"ReduceProd", 1, lower_reduce<ReduceFn::kProd>, "N i", kTakesBounded | kGrows},
       {"ReduceSumSquare", 1, lower_reduce<ReduceFn::kSumSquare>, "N i", kTakesBounded | kGrows},
       {"ReduceL1", 1, lower_reduce<ReduceFn::kL1>, "N i", kTakesBounded | kGrows},
-      {"ReduceL2", 1, lower_reduce_l2, "N i", kTakesBounded},
-      {"ReduceLogSum", 1, lower_reduce_log_sum, "N i", kTakesBounded},
-      {"ReduceLogSumExp", 1, lower_reduce_fractions<ReduceFn::kLogSumExp>, "N i", kTakesBounded},
+      {"ReduceL2", 1, lower_reduce_l2, "N i", kTakesBounded | kFractions},
+      {"ReduceLogSum", 1, lower_reduce_log_sum, "N i", kTakesBounded | kFractions},
+      {"ReduceLogSumExp", 1, lower_reduce<ReduceFn::kLogSumExp>, "N i", kTakesBounded | kFractions},
       {"ArgMax", 1, lower_arg_reduce<ArgReduceFn::kMax>, "N", kTakesBounded | kOwnType},
       {"ArgMin", 1, lower_arg_reduce<ArgReduceFn::kMin>, "N", kTakesBounded | kOwnType},
       {"CumSum", 11, lower_cumulate<CumulateFn::kSum>, "N i", kTakesBounded | kGrows},

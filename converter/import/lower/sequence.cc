@@ -167,9 +167,8 @@ bool lower_concat_from_sequence(NodeLowering& n) {
     if (n.rank(items[i]) != n.rank(items[0]))
       return n.refuse_shapes("tensors {} and {} have different ranks", to_string(n.dims(items[0])),
                              to_string(n.dims(items[i])));
-    if (n.dtype(items[i]) != n.dtype(items[0]) && !n.promote(&items[0], &items[i])) return false;
   }
-  for (ValueId& item : items) item = n.cast(item, n.dtype(items[0]));
+  if (!n.settle_tensors(&items)) return false;
   if (fresh)
     for (ValueId& item : items) item = n.unsqueeze(item, axis);
   return n.output(0, joined(n, std::move(items), axis));

@@ -55,7 +55,7 @@ bool lower_stft(NodeLowering& n) {
     for (int64_t i = 0; i < length; ++i) at[static_cast<size_t>(f * length + i)] = f * *step + i;
   const ValueId index = n.add_constant(Constant::of<int64_t>(DType::kInt64, {frames, length}, at));
   ValueId x = n.emit(GatherAttrs{1}, {signal, index});  // [B, frames, length, 1 or 2]
-  if (n.has_input(2)) x = n.mul(x, n.reshape(n.cast(n.input(2), n.dtype(signal)), {length, 1}));
+  if (n.has_input(2)) x = n.mul(x, n.reshape(n.input(2), {length, 1}));
   DftAttrs a;
   a.axis = 2;
   a.onesided = n.attr_int("onesided", 1);

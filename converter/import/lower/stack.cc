@@ -61,10 +61,7 @@ ValueId stacked(NodeLowering& n, const std::vector<ValueId>& items) {
                  to_string(n.dims(items[0])), to_string(n.dims(item))),
              kUnknown;
   }
-  for (size_t i = 1; i < all.size(); ++i)
-    if (n.dtype(all[i]) != n.dtype(all[0]) && !n.promote(&all[0], &all[i])) return kUnknown;
-  for (ValueId& item : all) item = n.cast(item, n.dtype(all[0]));
-  return stack(n, all);
+  return n.settle_tensors(&all) ? stack(n, all) : kUnknown;
 }
 
 ValueId empty_stack(NodeLowering& n, const ValueFact& tensor) {
@@ -156,9 +153,11 @@ bool stack_insert(NodeLowering& n, ValueId stack, ValueId tensor, ValueId positi
     return n.refuse_shapes(
         "a tensor {} does not fit a sequence of {}, whose number of tensors depends on data",
         to_string(n.dims(tensor)), to_string(dims));
-  if (n.dtype(tensor) != n.dtype(stack) && !n.promote(&stack, &tensor)) return false;
+  std::vector<ValueId> both{stack, tensor};
+  if (!n.settle_tensors(&both)) return false;
+  stack = both[0];
   Bounded b(n);
-  const ValueId one = n.unsqueeze(tensor, 0);
+  const ValueId one = n.unsqueeze(both[1], 0);
   const LengthId count = b.lengths().of_axis(stack, 0);
   if (position == kAbsent) return n.output(0, n.parent().add_stack(b.concatenated({stack, one}, 0)));
   const auto at = place(n, position, count, count, count);

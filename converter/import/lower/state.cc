@@ -48,15 +48,14 @@ bool lower_causal_conv(NodeLowering& n) {
   const int64_t state = (wd[2] - 1) * dilation;
   ValueId all = x;
   if (state > 0) {
-    const ValueId past = n.has_input(3) ? first(n.cast(n.input(3), t)) : zeros(n, t, {d[0], d[1], state});
+    const ValueId past = n.has_input(3) ? first(n.input(3)) : zeros(n, t, {d[0], d[1], state});
     if (past >= 0 && n.dims(past) != Dims{d[0], d[1], state})
       return n.refuse_shapes("past_state {} does not hold {} positions", to_string(n.dims(n.input(3))),
                              state);
     all = n.emit(ConcatAttrs{2}, {past, x});
   }
-  std::vector<ValueId> operands{n.to_channels_last(all),
-                                n.reshape(n.transpose(n.cast(w, t), {2, 0, 1}), {wd[2], d[1]})};
-  if (n.has_input(2)) operands.push_back(n.cast(n.input(2), t));
+  std::vector<ValueId> operands{n.to_channels_last(all), n.reshape(n.transpose(w, {2, 0, 1}), {wd[2], d[1]})};
+  if (n.has_input(2)) operands.push_back(n.input(2));
   DepthwiseConvAttrs a;
   a.strides = {1}, a.dilations = {dilation}, a.pads = {0, 0};
   ValueId y = n.to_channels_first(n.emit(a, operands));
@@ -184,8 +183,8 @@ bool lower_deform_conv(NodeLowering& n) {
   // [N, cells, rows, columns, C] -> [N, rows, columns, C * cells]: channels are in the groups' order.
   y = n.transpose(n.reshape(y, {d[0], cells, rows, columns, channels}), {0, 2, 3, 4, 1});
   std::vector<ValueId> operands{n.reshape(y, {d[0], rows, columns, channels * cells}),
-                                n.reshape(n.cast(w, t), {wd[0], 1, 1, wd[1] * cells})};
-  if (n.has_input(3)) operands.push_back(n.cast(n.input(3), t));
+                                n.reshape(w, {wd[0], 1, 1, wd[1] * cells})};
+  if (n.has_input(3)) operands.push_back(n.input(3));
   ConvAttrs conv;
   conv.strides = {1, 1}, conv.dilations = {1, 1}, conv.pads = {0, 0, 0, 0}, conv.group = group;
   return n.output(0, n.to_channels_first(n.emit(conv, operands)));
