@@ -203,6 +203,12 @@ def powers():
     yield doubtful("reducemean_of_int64_declared_float", "promote.int-float",
                    node("ReduceMean", "x", "y", axes=[1], keepdims=0, name="here"), {"x": np.array([[1, 2], [3, 5]])}, "y",
                    np.array([1.5, 4]), words=["here", "ReduceMean", "x", "int64", "floating point"])
+    # Through a Pow, too.
+    yield doubtful("reducemean_of_int64_float_reader_behind_pow", "promote.int-float",
+                   [node("ReduceMean", "x", "m", axes=[1], keepdims=0, name="here"), node("Pow", "m e", "p"),
+                    node("Mul", "p c", "y")],
+                   {"x": np.array([[1, 2], [3, 5]])}, "y", np.array([1.5**2, 4**2]) * 0.5,
+                   {"e": np.int64(2), "c": np.array([0.5, 0.5], f32)}, ["here", "ReduceMean", "x", "int64"])
     yield match("pow_bool_base", "promote.bool", node("Pow", "x e", "y"), {"x": n > 5}, "y:i", np.array([0, 1, 1, 0]),
                 {"e": np.int64(2)})
     yield doubtful("pow_int64_minus_one_declared_int", "pow.base", node("Pow", "x e", "y", name="here"),

@@ -145,6 +145,10 @@ def read_early():
                 small.astype(i64) @ small.T.astype(i64), strict=None)
     yield match("einsum_int8_declared_int32", "promote.int", node("Einsum", "a b", "y", equation="ij,kj->ik"),
                 {"a": small, "b": small}, "y:i", small.astype(i64) @ small.T.astype(i64), strict=None)
+    yield match("microsoft_pad_f16_value_f32", "promote.float",
+                [node("Pad", "h p v", "t", domain="com.microsoft"), node("Cast", "t", "y", to=1)],
+                {"h": np.array([0.5, 2], f16)}, "y", np.array([0.25, 0.5, 2, 0.25]), {"p": i64([1, 1]), "v": f32(0.25)},
+                extra=[("com.microsoft", 1)], strict=None)
     yield match("affine_of_int32", "promote.int-float", node("Affine", "n", "y", alpha=0.5, beta=0.25),
                 {"n": np.array([1, 2, 3], i32)}, "y", np.array([0.75, 1.25, 1.75]), opset=1, strict=None)
 

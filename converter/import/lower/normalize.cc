@@ -152,10 +152,14 @@ bool lower_batch_norm(NodeLowering& n) {
   ValueId p[4];
   bool constant = true;
   for (size_t i = 0; i < 4; ++i) p[i] = given.p[i], constant = constant && n.constant(p[i]) != nullptr;
-  // Constants fold to a and b, of x's type. Otherwise a and b are computed in the type that x meets them in,
-  // or that the statistics of training are computed in where this is the wider one.
+  // Constants fold to a and b, of x's type. Otherwise these are computed in the type that x meets the
+  // parameters in. The running statistics do not enter y in training: there it is the type that the
+  // statistics of x are computed in, or float64 where scale or bias has that.
   DType t = constant ? result : n.inner_type();
-  if (!constant && training && t != DType::kFloat64) t = n.dtype(given.p[2]);
+  if (!constant && training) {
+    const bool wide = n.dtype(p[0]) == DType::kFloat64 || n.dtype(p[1]) == DType::kFloat64;
+    t = wide ? DType::kFloat64 : n.dtype(p[2]);
+  }
   const DType inner = constant ? DType::kFloat64 : t;
   for (ValueId& v : p) v = n.cast(v, inner);
   const ValueId deviation = n.emit(SqrtAttrs{}, {n.add(p[3], n.scalar(inner, given.epsilon))});

@@ -116,7 +116,7 @@ bool lower_nms(NodeLowering& n) {
 std::span<const OnnxOperator> pad_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Pad", 1, lower_pad, "A i A i", kTakesBounded},
-      {"Pad", 1, lower_pad, "", kNoTraits, kMicrosoft},
+      {"Pad", 1, lower_pad, "A i A i", kNoTraits, kMicrosoft},
       {"CenterCropPad", 18, lower_center_crop_pad, "* i", kNoTraits},
       {"NonMaxSuppression", 10, lower_nms, "F F i f f", kTakesBounded},
   };
