@@ -40,9 +40,8 @@ void settle_power(const std::vector<OperandFact>& operands, size_t base, size_t 
                          "the power is read or declared as floating point"};
     } else {
       settled->warning = fmt::format(
-          "an integer base ({}, {}) with a {} exponent ({}, {}) gives integers, as the standard demands; "
-          "cast "
-          "the base to float if fractions are intended",
+          "an integer base ({}, {}) with a {} exponent ({}, {}) gives integers, as the standard "
+          "requires; cast the base to float if fractions are intended",
           b.name, dtype_name(from), is_float(by) ? "float" : "negative", e.name, dtype_name(by));
     }
   }
