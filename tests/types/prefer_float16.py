@@ -4,7 +4,7 @@
     prefer_float16.py [--sinter PROGRAM] [--verbose]
 
 Values are compared with the same network in float64, on the reference kernels: they compute such files in float32 or
-wider and round each result once. The float16 kernels themselves are tested in tests/ops/xnnpack_half_cases.cc.
+wider and round each result once. The float16 kernels themselves are tested in tests/ops/random_cases.cc.
 """
 import argparse
 import json
