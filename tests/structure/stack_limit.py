@@ -20,15 +20,15 @@ PROBE = "void use(char*);\nvoid probe() {{\n  char room[{}];\n  use(room);\n}}\n
 
 
 def is_device_source(path, command):
-    """Generated lists of sources (unity builds) are in the build tree; their objects name the library."""
-    return "/tests/" not in path and any(
-        f"{side}/" in part and "sinter_" in part for side in ("runtime", "platforms") for part in command if part.endswith(".o"))
+    """Generated sources (unity builds) are in the build tree; the names of objects contain the library's."""
+    objects = [part for part in command if part.endswith(".o") and "sinter_" in part]
+    return "/tests/" not in path and any(f"{side}/" in part for side in ("runtime", "platforms") for part in objects)
 
 
 def flags_of(command):
     """The compiler and what decides about code and warnings."""
     kept = [command[1] if pathlib.Path(command[0]).name == "ccache" else command[0]]
-    kept += [part for part in command if part.startswith(("-O", "-W", "-f", "-m", "-std="))]
+    kept += [part for part in command if part.startswith(("-O", "-W", "-f", "-m", "-std=", "--target"))]
     return tuple(kept)
 
 
