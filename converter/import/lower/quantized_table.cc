@@ -27,6 +27,7 @@ DType in_bytes(DType t) { return !is_sub_byte(t) ? t : with_sign(t) ? DType::kIn
 // The numbers in bytes of packed ones, [..., bytes] -> [..., bytes * 8 / bits].
 ValueId unpacked(NodeLowering& n, ValueId bytes, DType packed) {
   const DType t = in_bytes(packed);
+  if (bytes < 0) return kUnknown;
   const int64_t bits = bit_width(packed), per = 8 / bits;
   const auto bitwise = [&](BitwiseFn fn, ValueId v, int64_t by) {
     return n.emit(BitwiseAttrs{static_cast<int64_t>(fn)}, {v, n.add_constant(Constant::scalar_int(t, by))});

@@ -133,16 +133,15 @@ TEST(FarRefusals, NameBackendAndStep) {
     Running r(b);
     EXPECT_EQ(r.status.code, Code::kUnsupported);
     EXPECT_EQ(r.why(),
-              "step 1: backend far, in whose memory this step is planned, is missing; pass it, or request "
-              "another "
-              "one by name (\"reference\")");
+              "step 1: backend far, in whose device memory this step is planned, is missing; pass it, or "
+              "request another one by name (\"reference\")");
   }
   {
     KernelBackend impostor("far", reference_kernels());
     Backend* const backends[] = {&impostor};
     Running r(b, {.backends = backends});
     EXPECT_EQ(r.status.code, Code::kUnsupported);
-    EXPECT_EQ(r.why(), "step 1: backend far has no memory of its own here, as the plan of this step needs");
+    EXPECT_EQ(r.why(), "step 1: backend far does not have the device memory that this step's plan needs");
   }
   FarBackend far;
   Backend* const backends[] = {&far};
@@ -150,9 +149,10 @@ TEST(FarRefusals, NameBackendAndStep) {
     far.accepts = {Op::kFullyConnected};
     Running r(b, {.backends = backends});
     EXPECT_EQ(r.status.code, Code::kUnsupported);
-    EXPECT_EQ(r.why(),
-              "step 3: backend far, in whose memory the plan has this step, refuses it: it is not one of its "
-              "operations");
+    EXPECT_EQ(
+        r.why(),
+        "step 3: backend far, in whose device memory this step is planned, refuses it: it is not one of "
+        "its operations");
   }
   far.accepts = {};
   {
@@ -166,7 +166,7 @@ TEST(FarRefusals, NameBackendAndStep) {
     far.keeps_constants = true;  // claims to read them in every run
     Running r(b, {.backends = backends});
     EXPECT_EQ(r.status.code, Code::kInternal);
-    EXPECT_THAT(r.why(), HasSubstr("step 2: backend far does not take a constant into its own memory"));
+    EXPECT_THAT(r.why(), HasSubstr("step 2: backend far does not accept a constant in its device memory"));
     far.keeps_constants = false;
   }
   {
@@ -201,7 +201,7 @@ TEST(FarRefusals, GiveBackWhatWasTaken) {
   same.output("y", same.down(same.up(sx)));
   same.output("z", same.down(same.up(sx, 1)));
   Running twice(same, {.backends = backends});
-  EXPECT_EQ(twice.why(), "the profile has two memories of backend far");
+  EXPECT_EQ(twice.why(), "the profile has two device memories of backend far");
 }
 
 // Host steps are never offered to a backend that cannot access host memory, not even where it is requested by
