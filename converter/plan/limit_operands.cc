@@ -1,7 +1,11 @@
 #include "converter/plan/limit_operands.h"
 
 #include <algorithm>
+#include <span>
+#include <stdexcept>
 
+#include "converter/ir/builder.h"
+#include "converter/ir/recipe.h"
 #include "runtime/model/model_state.h"
 
 namespace sinter::convert {
@@ -37,6 +41,28 @@ void limit_operands(Graph& graph) {
     nodes.push_back(std::move(node));
   }
   graph.nodes = std::move(nodes);
+}
+
+ConstantPtr limit_operands(const ConstantPtr& c) {
+  const Recipe& recipe = *c->recipe();
+  if (!std::holds_alternative<ConcatAttrs>(recipe.attrs) || recipe.inputs.size() <= kMostInputs) return c;
+  std::vector<ConstantPtr> joined;
+  const std::span all(recipe.inputs);
+  for (size_t at = 0; at < all.size(); at += kMostInputs) {
+    const auto part = all.subspan(at, std::min(kMostInputs, all.size() - at));
+    if (part.size() == 1) {
+      joined.push_back(part[0]);
+      continue;
+    }
+    const std::vector<ConstantPtr> inputs(part.begin(), part.end());
+    std::vector<ConstantPtr> result;
+    if (!evaluate(recipe.attrs, inputs, 1, &result).ok())
+      throw std::logic_error("a part of a Concat that was computed cannot be computed");
+    joined.push_back(
+        Constant::made(result[0], std::make_shared<const Recipe>(Recipe{recipe.attrs, inputs, 0, 1})));
+  }
+  return limit_operands(
+      Constant::made(c, std::make_shared<const Recipe>(Recipe{recipe.attrs, joined, 0, 1})));
 }
 
 }  // namespace sinter::convert

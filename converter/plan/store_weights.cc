@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "converter/ir/recipe.h"
+#include "converter/plan/limit_operands.h"
 
 namespace sinter::convert {
 namespace {
@@ -126,12 +127,13 @@ class Storing {
     }
     const auto [at, fresh] = chain_.emplace(c->recipe().get(), kAbsent);
     if (!fresh) return at->second;
+    const ConstantPtr limited = limit_operands(c);
+    const Recipe& recipe = *limited->recipe();
     Node node;
-    node.attrs = c->recipe()->attrs;
+    node.attrs = recipe.attrs;
     node.name = name;
-    for (const ConstantPtr& input : c->recipe()->inputs)
-      node.inputs.push_back(input ? widen(input, input == c->recipe()->inputs[0] ? name : std::string())
-                                  : kAbsent);
+    for (const ConstantPtr& input : recipe.inputs)
+      node.inputs.push_back(input ? widen(input, input == recipe.inputs[0] ? name : std::string()) : kAbsent);
     const ValueId id = kChain - static_cast<ValueId>(made_.size());
     made_.push_back({last ? name : std::string(), c->dtype(), c->dims(), c, {}});
     node.outputs = {id};
