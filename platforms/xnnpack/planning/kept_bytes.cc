@@ -12,20 +12,21 @@ namespace {
 
 constexpr uint64_t kOperator = 2048, kPointer = 8;
 
-// Windows of neighbouring output pixels share the addresses of the columns that they have in common where
-// each channel is computed by itself.
+// The addresses that output pixels have of their own. Windows of neighbouring pixels share columns where each
+// channel is computed by itself. Of a transposed window an output pixel reads every stride-th tap.
 template <WindowAttrs A>
 uint64_t pointers(const OpCall& call) {
   const WindowGeometry g = window_geometry<A>(call);
-  const auto n = [](int64_t v) { return static_cast<uint64_t>(std::max<int64_t>(v, 0)); };
-  uint64_t columns = n(g.out[2]), rows = n(g.out[0]);
-  uint64_t each = n(g.kernel[2]);
-  if constexpr (kDepthwiseWindow<A> || kPoolWindow<A>) each = std::min(each, n(g.stride[2]));
-  if (!checked_mul(rows, n(g.out[1]), &rows) || !checked_mul(rows, n(g.kernel[0]), &rows) ||
-      !checked_mul(rows, n(g.kernel[1]), &rows) || !checked_mul(columns, each, &columns) ||
-      !checked_mul(rows, columns, &rows))
-    return UINT64_MAX;
-  return rows;
+  uint64_t sum = 1;
+  for (int i = 0; i < kMaxWindowAxes; ++i) {
+    int64_t taps = g.kernel[i];
+    if constexpr (kTransposedWindow<A>) taps = (taps + g.stride[i] - 1) / g.stride[i];
+    if constexpr (kDepthwiseWindow<A> || kPoolWindow<A>)
+      if (i + 1 == kMaxWindowAxes) taps = std::min(taps, g.stride[i]);
+    for (const int64_t n : {g.out[i], taps})
+      if (!checked_mul(sum, static_cast<uint64_t>(std::max<int64_t>(n, 0)), &sum)) return UINT64_MAX;
+  }
+  return sum;
 }
 
 template <class A>
