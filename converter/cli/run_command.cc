@@ -58,15 +58,15 @@ std::string line(const nlohmann::json& s) {
 }
 
 // Time per step of the entry program, summed over runs.
-class Profiler {
+class StepTimes {
  public:
   void attach(Session& session) {
     observer_.context = this;
     observer_.before = [](void* self, const StepInfo&) {
-      static_cast<Profiler*>(self)->start_ = Clock::now();
+      static_cast<StepTimes*>(self)->start_ = Clock::now();
     };
     observer_.after = [](void* self, const StepInfo& info, const OpCall&) {
-      static_cast<Profiler*>(self)->add(info);
+      static_cast<StepTimes*>(self)->add(info);
     };
     session.set_observer(&observer_);
   }
@@ -157,9 +157,9 @@ void run_run(const RunArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
   HostSession session(loaded, {a.threads, a.backend});
-  Profiler profiler;
+  StepTimes times;
   if (!a.common.quiet) warn_of_fallbacks(session);
-  if (a.profile) profiler.attach(session.session());
+  if (a.profile) times.attach(session.session());
   Arrays outputs;
   if (a.each) {
     const int64_t n = session.sample_count(inputs);
@@ -177,7 +177,7 @@ void run_run(const RunArguments& a) {
     outputs = session.outputs();
   }
   if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
-  if (a.profile) profiler.print(session, loaded.model(), a.common.json);
+  if (a.profile) times.print(session, loaded.model(), a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));

@@ -40,8 +40,9 @@ struct Terms {
 };
 Terms terms_of(Op op, const void* attrs, const std::vector<Tensor>& in) {
   const auto weights = [&](int64_t outputs) {
-    const double bias = in.size() > 2 ? largest(in[2]) : 0;
-    return Terms{static_cast<double>(in[1].size()) / static_cast<double>(std::max<int64_t>(outputs, 1)),
+    const double bias = in.size() > 2 ? largest(in[2]) : 0;  // a term, too
+    return Terms{static_cast<double>(in[1].size()) / static_cast<double>(std::max<int64_t>(outputs, 1)) +
+                     (in.size() > 2 ? 1 : 0),
                  std::max(largest(in[0]) * largest(in[1]), bias)};
   };
   switch (op) {

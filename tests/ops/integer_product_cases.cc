@@ -1,4 +1,5 @@
 // Integer products of random shapes, numbers and result types.
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -38,12 +39,15 @@ void pick_numbers(A& a, Draw& r) {
     a.y_zero = r.pick(-128, 127), a.q_min = r.pick(-128, -20), a.q_max = r.pick(-20, 127);
 }
 
-// Weights of -128, zero points, one multiplier, multipliers beyond what the libraries take.
-Operands pick_operands(const Shape& x, const Shape& w, int64_t columns, double sum, Draw& r) {
+// Weights of -128, which the attributes state, zero points, one multiplier, multipliers beyond what the
+// libraries take.
+template <class A>
+Operands pick_operands(A& a, const Shape& x, const Shape& w, int64_t columns, double sum, Draw& r) {
   Operands o = quantized::operands<int8_t>(x, w, columns, sum, static_cast<uint64_t>(r.pick(1, 1 << 30)));
   if (r.chance(3))
     for (size_t i = 0; i < o.weights.bytes.size(); i += static_cast<size_t>(r.pick(1, 3)))
       o.weights.bytes[i] = std::byte{0x80};
+  a.wide_weights = std::count(o.weights.bytes.begin(), o.weights.bytes.end(), std::byte{0x80}) > 0;
   if (r.chance(3)) o.multipliers = full<float>({1}, 1.5f / static_cast<float>(sum));
   if (r.chance(8)) o.multipliers = full<float>({columns}, r.chance(2) ? 4000.0f : 0x1p-40f);
   if (r.chance(3)) o.weight_zeros = noise<int8_t>({r.chance(2) ? 1 : columns}, -128, 128, 77);
@@ -63,7 +67,7 @@ TEST(IntegerProducts, Conv) {
     pick_numbers(a, r);
     const bool point = r.chance(4);
     const Operands o =
-        pick_operands({r.pick(1, 2), r.pick(7, 12), r.pick(7, 12), ic * a.group},
+        pick_operands(a, {r.pick(1, 2), r.pick(7, 12), r.pick(7, 12), ic * a.group},
                       {oc, point ? 1 : kh, point ? 1 : kw, ic}, oc, 3600 * std::sqrt(kh * kw * ic), r);
     check_taken_by("simd", a, o.tensors());
   }
@@ -75,9 +79,9 @@ TEST(IntegerProducts, ConvOfOtherRanks) {
     QConvAttrs a{};
     a.strides = {2}, a.dilations = {1}, a.pads = {3, 1};
     pick_numbers(a, r);
-    check_taken_by("simd", a, pick_operands({2, 30, 5}, {9, 4, 5}, 9, 9000, r).tensors());
+    check_taken_by("simd", a, pick_operands(a, {2, 30, 5}, {9, 4, 5}, 9, 9000, r).tensors());
     a.strides = {1, 2, 1}, a.dilations = {1, 1, 2}, a.pads = {1, 1, 1, 0, 1, 1};
-    check_taken_by("simd", a, pick_operands({1, 4, 6, 5, 3}, {33, 2, 3, 2, 3}, 33, 9000, r).tensors());
+    check_taken_by("simd", a, pick_operands(a, {1, 4, 6, 5, 3}, {33, 2, 3, 2, 3}, 33, 9000, r).tensors());
   }
 }
 
@@ -91,8 +95,8 @@ TEST(IntegerProducts, DepthwiseConv) {
     a.pads = {r.pick(0, 5), r.pick(0, 9), r.pick(0, 2), r.pick(0, 9)};
     pick_numbers(a, r);
     const bool wide = r.chance(6);  // more than one box
-    Operands o = pick_operands({r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, c}, c,
-                               3600 * std::sqrt(kh * kw), r);
+    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, c},
+                               c, 3600 * std::sqrt(kh * kw), r);
     o.weight_zeros = {};
     check_taken_by("simd", a, o.tensors());
   }
@@ -100,11 +104,11 @@ TEST(IntegerProducts, DepthwiseConv) {
     QDepthwiseConvAttrs a{};
     a.strides = {2}, a.dilations = {1}, a.pads = {3, 1};
     pick_numbers(a, r);
-    Operands o = pick_operands({2, 30, 5}, {4, 5}, 5, 9000, r);
+    Operands o = pick_operands(a, {2, 30, 5}, {4, 5}, 5, 9000, r);
     o.weight_zeros = {};
     check_taken_by("simd", a, o.tensors());
     a.strides = {1, 2, 1}, a.dilations = {2, 1, 1}, a.pads = {1, 1, 1, 1, 1, 1};
-    o = pick_operands({1, 5, 6, 5, 33}, {2, 3, 2, 33}, 33, 9000, r);
+    o = pick_operands(a, {1, 5, 6, 5, 33}, {2, 3, 2, 33}, 33, 9000, r);
     o.weight_zeros = {};
     check_taken_by("simd", a, o.tensors());
   }
@@ -119,7 +123,8 @@ TEST(IntegerProducts, FullyConnected) {
         SCOPED_TRACE(testing::Message() << rows << " rows of " << k << " by " << n);
         QFullyConnectedAttrs a{};
         pick_numbers(a, r);
-        const Operands o = pick_operands({rows, k}, {n, k}, n, 4000 * std::sqrt(static_cast<double>(k)), r);
+        const Operands o =
+            pick_operands(a, {rows, k}, {n, k}, n, 4000 * std::sqrt(static_cast<double>(k)), r);
         check_taken_by("simd", a, o.tensors());
       }
 }
