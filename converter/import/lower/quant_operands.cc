@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "converter/import/lower/common.h"
+#include "runtime/core/checked.h"
 
 namespace sinter::convert {
 
@@ -151,17 +152,23 @@ DType result_type(NodeLowering& n, ValueId zero_point) {
 }
 
 ValueId repeated(NodeLowering& n, ValueId v, int64_t axis, int64_t block_size, const Dims& full) {
+  if (v < 0) return v;
   Dims dims = n.dims(v);
+  if (dims.size() != full.size())
+    return n.refuse("scales or zero points in blocks of {} have rank {}, but the data has rank {}",
+                    block_size, dims.size(), full.size()),
+           kUnknown;
   const auto at = static_cast<size_t>(axis);
   const int64_t blocks = dims[at], length = full[at];
+  int64_t all_blocks = 0;
+  if (!checked_mul(blocks, block_size, &all_blocks) || all_blocks != length)
+    return n.refuse("{} blocks of {} for {} elements", blocks, block_size, length), kUnknown;
   dims.insert(dims.begin() + axis + 1, 1);
   const ValueId split = n.reshape(v, dims);
   dims[at + 1] = block_size;
   const ValueId all = n.broadcast(split, dims);
   dims.erase(dims.begin() + axis + 1);
-  dims[at] = blocks * block_size;
-  if (blocks * block_size != length)
-    return n.refuse("{} blocks of {} for {} elements", blocks, block_size, length), kUnknown;
+  dims[at] = length;
   return n.reshape(all, dims);
 }
 
