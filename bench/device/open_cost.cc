@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-using sinter::device::fail;
+using sinter::device::must;
 using sinter::device::take;
 
 template <class F>
@@ -42,25 +42,20 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sinter_open_cost MODEL.sinter [RUNS]\n");
     return 2;
   }
-  const auto map = sinter::FileMap::open(argv[1]);
-  if (!map.ok()) fail(argv[1], map.status());
+  const sinter::FileMap map = must(argv[1], sinter::FileMap::open(argv[1]));
   sinter::OpenOptions waived{.kernels = sinter::reference_kernels(), .check_digests = false};
   sinter::OpenOptions checked{.kernels = sinter::reference_kernels()};
-  const auto bytes = sinter::Model::open_bytes(map.value().bytes(), checked);
-  if (!bytes.ok()) fail(argv[1], bytes.status());
-  const std::span<std::byte> memory = take(bytes.value());
+  const std::span<std::byte> memory = take(must(argv[1], sinter::Model::open_bytes(map.bytes(), checked)));
   const auto open_with = [&](const sinter::OpenOptions& options) {
     return median_us(runs, [&] {
-      const auto file = sinter::FileMap::open(argv[1]);
-      if (!file.ok()) fail(argv[1], file.status());
-      const auto model = sinter::Model::open(file.value().bytes(), memory, options);
-      if (!model.ok()) fail(argv[1], model.status());
+      const sinter::FileMap file = must(argv[1], sinter::FileMap::open(argv[1]));
+      must(argv[1], sinter::Model::open(file.bytes(), memory, options));
     });
   };
-  std::printf("file             %10zu bytes\n", map.value().bytes().size());
+  std::printf("file             %10zu bytes\n", map.bytes().size());
   std::printf("digests waived   %10.1f us\n", open_with(waived));
   std::printf("digests checked  %10.1f us\n", open_with(checked));
-  const auto signature = sinter::format::read_signature(map.value().bytes());
+  const auto signature = sinter::format::read_signature(map.bytes());
   if (signature.ok()) {
     sinter::OpenOptions keyed = checked;
     keyed.public_key = signature.value().public_key;
@@ -68,14 +63,10 @@ int main(int argc, char** argv) {
   }
 
   const sinter::SessionOptions options{.backends = sinter::all_backends()};
-  const auto model = sinter::Model::open(map.value().bytes(), memory, checked);
-  if (!model.ok()) fail(argv[1], model.status());
-  const auto need = sinter::Session::requirements(model.value(), options);
-  if (!need.ok()) fail(argv[1], need.status());
-  const std::span<std::byte> own = take(need.value().bytes);
+  const sinter::Model model = must(argv[1], sinter::Model::open(map.bytes(), memory, checked));
+  const std::span<std::byte> own = take(must(argv[1], sinter::Session::requirements(model, options)).bytes);
   std::printf("session created  %10.1f us\n", median_us(std::max(runs / 10, 3), [&] {
-                const auto session = sinter::Session::create(model.value(), own, options);
-                if (!session.ok()) fail(argv[1], session.status());
+                must(argv[1], sinter::Session::create(model, own, options));
               }));
   return 0;
 }

@@ -15,6 +15,7 @@
 namespace {
 
 using sinter::device::fail;
+using sinter::device::must;
 using sinter::device::take;
 
 void count_backends(const sinter::Session& session, uint32_t steps) {
@@ -33,26 +34,24 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sinter_run_model MODEL.sinter RUNS [INPUTS.bin [OUTPUTS.bin]]\n");
     return 2;
   }
-  auto map = sinter::FileMap::open(argv[1]);
-  if (!map.ok()) fail(argv[1], map.status());
+  const sinter::FileMap map = must(argv[1], sinter::FileMap::open(argv[1]));
   const sinter::OpenOptions options{.kernels = sinter::reference_kernels()};
-  auto open_bytes = sinter::Model::open_bytes(map->bytes(), options);
-  if (!open_bytes.ok()) fail("not a model", open_bytes.status());
-  auto model = sinter::Model::open(map->bytes(), take(*open_bytes), options);
-  if (!model.ok()) fail("the model was refused", model.status());
+  const size_t open_bytes = must("not a model", sinter::Model::open_bytes(map.bytes(), options));
+  const sinter::Model model =
+      must("the model was refused", sinter::Model::open(map.bytes(), take(open_bytes), options));
 
   const sinter::SessionOptions session_options{.backends = sinter::all_backends()};
-  auto need = sinter::Session::requirements(*model, session_options);
-  if (!need.ok()) fail("the session was refused", need.status());
-  auto session = sinter::Session::create(*model, take(need->bytes), session_options);
-  if (!session.ok()) fail("the session was refused", session.status());
-  std::printf("arena %zu, prepared %zu, session %zu bytes\n", need->arena, need->prepared, need->bytes);
-  count_backends(*session, model->step_count());
+  const sinter::Requirements need =
+      must("the session was refused", sinter::Session::requirements(model, session_options));
+  sinter::Session session =
+      must("the session was refused", sinter::Session::create(model, take(need.bytes), session_options));
+  std::printf("arena %zu, prepared %zu, session %zu bytes\n", need.arena, need.prepared, need.bytes);
+  count_backends(session, model.step_count());
 
   for (long run = std::atol(argv[2]); run > 0; --run) {
     std::FILE* in = argc > 3 ? std::fopen(argv[3], "rb") : nullptr;
-    for (uint32_t i = 0; i < session->input_count(); ++i) {
-      const sinter::TensorView x = session->input(i);
+    for (uint32_t i = 0; i < session.input_count(); ++i) {
+      const sinter::TensorView x = session.input(i);
       const auto bytes = static_cast<size_t>(x.dense_bytes());
       if (argc <= 3) {
         std::memset(x.data, 0x31, bytes);
@@ -62,13 +61,13 @@ int main(int argc, char** argv) {
       }
     }
     if (in != nullptr) std::fclose(in);
-    if (const sinter::Status status = session->run(); !status.ok()) fail("the run failed", status);
+    if (const sinter::Status status = session.run(); !status.ok()) fail("the run failed", status);
   }
   if (argc <= 4) return 0;
   std::FILE* out = std::fopen(argv[4], "wb");
   if (out == nullptr) return 6;
-  for (uint32_t i = 0; i < session->output_count(); ++i) {
-    const sinter::TensorView y = session->output(i);
+  for (uint32_t i = 0; i < session.output_count(); ++i) {
+    const sinter::TensorView y = session.output(i);
     std::fwrite(y.data, 1, static_cast<size_t>(y.dense_bytes()), out);
   }
   return std::fclose(out) == 0 ? 0 : 6;

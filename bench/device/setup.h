@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <span>
+#include <utility>
 
 #include "sinter/backends.h"
 #include "sinter/sinter.h"
@@ -17,10 +18,11 @@ namespace sinter::device {
   std::exit(1);
 }
 
+// The result's value; ends the program where there is an error instead.
 template <class T>
-T& must(const char* what, Result<T>& result) {
+T must(const char* what, Result<T> result) {
   if (!result.ok()) fail(what, result.status());
-  return result.value();
+  return std::move(result.value());
 }
 
 // Never freed.

@@ -11,6 +11,7 @@
 #include "sinter/file_map.h"
 
 using sinter::device::fail;
+using sinter::device::must;
 using sinter::device::take;
 
 int main(int argc, char** argv) {
@@ -18,18 +19,15 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sinter_stack_use MODEL.sinter [BACKEND]\n");
     return 2;
   }
-  auto map = sinter::FileMap::open(argv[1]);
-  if (!map.ok()) fail(argv[1], map.status());
+  const sinter::FileMap map = must(argv[1], sinter::FileMap::open(argv[1]));
   const sinter::OpenOptions open{.kernels = sinter::reference_kernels()};
-  auto open_bytes = sinter::Model::open_bytes(map->bytes(), open);
-  if (!open_bytes.ok()) fail(argv[1], open_bytes.status());
   sinter::device::PaintedStack stack;
 
-  const std::span<std::byte> memory = take(*open_bytes);
+  const std::span<std::byte> memory = take(must(argv[1], sinter::Model::open_bytes(map.bytes(), open)));
   sinter::Model model;
   sinter::Status status;
   const size_t opening = stack.used([&] {
-    auto opened = sinter::Model::open(map->bytes(), memory, open);
+    auto opened = sinter::Model::open(map.bytes(), memory, open);
     if (opened.ok())
       model = *opened;
     else
