@@ -339,13 +339,12 @@ FittedPlan plan_to_fit(const Graph& graph, const PlanOptions& options, uint64_t 
     plan.extra_work = work > 0 ? more / work : 0;
     plan.fits = arena_of(plan.model) <= limit;
     // What kernels keep for each stripe must not undo what the stripes save.
-    if (plan.fits && kept_by(plan.model, options.platforms) > kept_whole) {
+    const uint64_t kept = kept_by(plan.model, options.platforms);
+    if (plan.fits && kept > kept_whole) {
       PlanOptions compact = striped;
       compact.preference = Preference::kMemory;
       PlannedModel other = plan_model(deep_copy(state.graph), compact);
-      if (arena_of(other) <= limit &&
-          kept_by(other, options.platforms) < kept_by(plan.model, options.platforms))
-        plan.model = std::move(other);
+      if (arena_of(other) <= limit && kept_by(other, options.platforms) < kept) plan.model = std::move(other);
     }
     if (arena_of(plan.model) < arena_of(best.model))
       best = std::move(plan);
