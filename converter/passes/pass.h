@@ -14,11 +14,6 @@ namespace sinter::convert {
 
 inline constexpr size_t kLazyBytes = 1 << 20;  // larger weights are computed when they are written
 
-// The effect of a pass, for the report.
-struct PassEffect {
-  int changes = 0;
-};
-
 struct Pass {
   const char* name;         // as --disable-pass and --dump-after take it
   const char* description;  // one line, for --help and reports
