@@ -1,5 +1,5 @@
 // The requirements on a graph before its nodes are lowered one by one: every name is defined exactly once,
-// and there are no cycles. Nodes are sorted so that every input exists; otherwise their order stays.
+// and no node depends on itself. Nodes are sorted so that every input exists; otherwise their order stays.
 
 #include <fmt/format.h>
 

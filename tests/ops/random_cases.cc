@@ -24,9 +24,9 @@ bool check_some(uint64_t seed, const A& attrs, const std::vector<Tensor>& inputs
   return takes("xnnpack", attrs, inputs);
 }
 
-// Of calls of which XNNPACK, where it is there, has to take so many.
-void expect_taken(int taken, int least) {
-  EXPECT_TRUE(tested_backend("xnnpack") == nullptr || taken >= least);
+// XNNPACK, if it is built, must accept at least `minimum` calls.
+void expect_taken(int taken, int minimum) {
+  EXPECT_TRUE(tested_backend("xnnpack") == nullptr || taken >= minimum);
 }
 
 TEST(Random, Conv) {

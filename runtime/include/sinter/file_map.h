@@ -24,7 +24,7 @@ class FileMap {
   ~FileMap();
 
   // Fails with kInvalidArgument if the file cannot be opened or mapped; `a` is the system's error number.
-  // kOutOfMemory if there is no memory for a copy.
+  // kOutOfMemory if memory for a copy is not available.
   static Result<FileMap> open(const char* path, Mode mode = Mode::kMapped);
   // Page-aligned; empty for an empty file.
   std::span<const std::byte> bytes() const { return bytes_; }
