@@ -41,6 +41,11 @@ BoundedOperands::Ids BoundedOperands::refuse() {
   return Ids(wanted_.size(), kUnknown);
 }
 
+BoundedOperands::Ids BoundedOperands::as_given() {
+  n_.emit_padded(attrs_, given_, wanted_);
+  return n_.refused() ? Ids(wanted_.size(), kUnknown) : refuse();
+}
+
 BoundedOperands::Ids BoundedOperands::give(const LengthList& all) {
   Ids results = n_.emit_padded(attrs_, in_, wanted_);
   for (ValueId& v : results)
@@ -77,7 +82,15 @@ std::set<int64_t> BoundedOperands::axes_but(std::set<int64_t> left_out) const {
   return axes;
 }
 
+void BoundedOperands::fill(size_t input, const std::vector<int64_t>& axes, double number) {
+  for (const int64_t axis : axes)
+    if (!has(input, axis)) return;
+  in_[input] = b_.filled(in_[input], axes, number);
+}
+
 void BoundedOperands::fix_beside_fixed(const std::vector<std::pair<size_t, int64_t>>& axes) {
+  for (const auto& [input, axis] : axes)
+    if (!has(input, axis)) return;
   std::vector<std::pair<ValueId*, int64_t>> met;
   for (const auto& [input, axis] : axes) met.emplace_back(&in_[input], axis);
   const Ids before = in_;
@@ -107,7 +120,7 @@ LengthId BoundedOperands::joined(const std::vector<std::pair<size_t, int64_t>>& 
   }
   if (!all) return lengths_.constant(1);
   for (const auto& [input, axis] : axes)
-    if (dim(input, axis) > least) in_[input] = b_.cut(in_[input], axis, least);
+    if (has(input, axis) && dim(input, axis) > least) in_[input] = b_.cut(in_[input], axis, least);
   return lengths_.mul(*all, repeats);
 }
 

@@ -33,6 +33,12 @@ class BoundedEmitter : private BoundedOperands {
   using BoundedOperands::BoundedOperands;
 
   Ids run() {
+    Ids results = by_rule();
+    return axis_missing_ && !n_.refused() ? as_given() : results;
+  }
+
+ private:
+  Ids by_rule() {
     return std::visit(
         [&](const auto& a) {
           using A = std::decay_t<decltype(a)>;
@@ -43,8 +49,6 @@ class BoundedEmitter : private BoundedOperands {
         },
         attrs_);
   }
-
- private:
   Ids elementwise() {
     std::vector<size_t> all;
     for (size_t i = 0; i < in_.size(); ++i) all.push_back(i);
@@ -130,8 +134,11 @@ class BoundedEmitter : private BoundedOperands {
     return parts.size() == 1 ? parts[0] : n_.emit(ConcatAttrs{axis}, parts);
   }
   Ids rule(const GatherNdAttrs& a) {
+    if (rank(1) == 0) return as_given();
     const auto tuple = n_.dims(in_[1]).back();
     const auto last = static_cast<int64_t>(rank(1)) - 1;
+    if (a.batch_dims < 0 || a.batch_dims > last || a.batch_dims + tuple > static_cast<int64_t>(rank(0)))
+      return as_given();
     if (open(1, last)) return refuse();
     for (int64_t i = 0; i < a.batch_dims; ++i) {
       const LengthId both = joined({{0, i}, {1, i}});
@@ -170,6 +177,7 @@ class BoundedEmitter : private BoundedOperands {
     }
   }
   Ids rule(const ScatterElementsAttrs& a) {
+    if (rank(1) != rank(0) || rank(2) != rank(0)) return as_given();
     const int64_t whole = dim(0, a.axis);
     const bool padded = bounded(1) || bounded(2);
     if (padded) one_length_for_updates(rank(1));
@@ -189,8 +197,10 @@ class BoundedEmitter : private BoundedOperands {
     return {b_.with_lengths(b_.cut(y, a.axis, whole), of_[0])};
   }
   Ids rule(const ScatterNdAttrs&) {
+    if (rank(1) == 0) return as_given();
     const auto tuple = n_.dims(in_[1]).back();
     const auto last = static_cast<int64_t>(rank(1)) - 1;
+    if (tuple > static_cast<int64_t>(rank(0)) || static_cast<int64_t>(rank(2)) < last) return as_given();
     if (open(1, last)) return refuse();
     const bool padded = bounded(1) || bounded(2);
     if (padded) one_length_for_updates(static_cast<size_t>(last));
@@ -356,6 +366,7 @@ class BoundedEmitter : private BoundedOperands {
   Ids rule(const DequantizeAttrs&) { return keeping(whole_scale() ? axes_but({}) : std::set<int64_t>{}); }
   bool whole_scale() const { return n_.size(in_[1]) == 1; }
   Ids rule(const GridSampleAttrs&) {
+    if (rank(0) == 0) return as_given();
     for (size_t axis = 1; axis < rank(0); ++axis)
       if (open(0, static_cast<int64_t>(axis))) return refuse();
     LengthList all{joined({{0, 0}, {1, 0}})};
@@ -365,6 +376,7 @@ class BoundedEmitter : private BoundedOperands {
     return give(all);
   }
   Ids rule(const RoiAlignAttrs& a) {
+    if (rank(0) == 0) return as_given();
     if (bounded(0)) return refuse();
     const LengthId regions = joined({{1, 0}, {2, 0}});
     in_[1] = b_.filled(in_[1], 0), in_[2] = b_.filled(in_[2], 0);
