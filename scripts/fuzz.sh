@@ -9,8 +9,8 @@
 #   TARGET           model, onnx, arrays (all)
 #
 # What crashes, takes 20 s of processor time, 2 GiB or breaks a guarantee is a finding: its file is kept in
-# build/fuzz/findings, the script ends with 1. Ends with 77 and a message where there is no clang with libFuzzer. See
-# docs/security.md.
+# build/fuzz/findings, and in base64 in build/fuzz/findings.log; the script ends with 1. Ends with 77 and a message where
+# there is no clang with libFuzzer. See docs/security.md.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root"
@@ -37,6 +37,23 @@ fi
 configure_and_build fuzz --target fuzzers
 
 mkdir -p build/fuzz/findings
+findings=build/fuzz/findings.log
+rm -f "$findings"
+# report TARGET LOG: what the sanitizer reports of the finding, the frames of our own code, and the file.
+report() {
+  local file
+  file=$(sed -nE 's/.*Test unit written to //p' "$2" | tail -n 1)
+  {
+    echo "fuzz: $1: FOUND something"
+    grep -E 'runtime error:|^SUMMARY|libFuzzer: (timeout|out-of-memory|deadly)' "$2" | cut -c 1-300 | head -n 4 || true
+    grep -E '^ +#[0-9]+ 0x' "$2" | grep -oE '(converter|runtime|platforms|tests)/[a-z_0-9/]+\.(cc|h|def):[0-9]+' |
+      awk '!seen[$0]++ && ++n <= 6 { print "    " $0 }' || true
+    if [ -f "$file" ]; then
+      echo "$file, in base64:"
+      head -c 6000 "$file" | base64
+    fi
+  } | tee -a "$findings"
+}
 failed=''
 for target in "${targets[@]}"; do
   folders=("tests/fuzz/corpus/$target")
@@ -55,8 +72,7 @@ for target in "${targets[@]}"; do
     -artifact_prefix="build/fuzz/findings/$target-" "${folders[@]}" >"$log" 2>&1; then
     echo "fuzz: $target: $(sed -n 's/^fuzz: //p' "$log" | tail -n 1)"
   else
-    tail -n 60 "$log"
-    echo "fuzz: $target: FOUND something; the file is in build/fuzz/findings"
+    report "$target" "$log"
     failed=1
   fi
   [ -n "$corpus" ] || rm -rf "$scratch"
