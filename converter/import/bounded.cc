@@ -139,6 +139,7 @@ ValueId Bounded::section(ValueId v, int64_t axis, LengthId start, int64_t step, 
 }
 
 ValueId Bounded::indices(ValueId v, LengthId length, int64_t dim, int64_t invalid) {
+  if (v < 0) return v;
   const auto known = lengths_.known(length);
   const auto bounded = n_.parent().graph().value(v).bounded_dims;
   if (!known || *known != dim) {
