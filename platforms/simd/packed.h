@@ -9,7 +9,7 @@
 namespace sinter::simd {
 
 // The first parameter of a packing.
-enum PackingKind : int64_t { kFloatPanels = 1, kIntegerPanels, kIntegerDepthwise };
+enum PackingKind : int64_t { kFloatPanels = 1, kIntegerPanels, kIntegerDepthwise, kIntegerWinograd };
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.
 Status conv_bound(const OpCall& call, int threads, size_t* workspace);

@@ -59,6 +59,7 @@ HWY_INLINE Word word_at(const Element* p) {
 }
 
 int64_t q_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
+bool multiplies_bytes() { return sizeof(Element) == 1; }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   const int64_t width = q_panel_width(), length = packed.runs.packed_length(),
@@ -305,12 +306,14 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 
 HWY_EXPORT(q_panel_width);
+HWY_EXPORT(multiplies_bytes);
 HWY_EXPORT(pack_q_panels);
 HWY_EXPORT(load_q_box);
 HWY_EXPORT(sum_q_rows);
 HWY_EXPORT(multiply_q);
 
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
+bool multiplies_bytes() { return HWY_DYNAMIC_DISPATCH(multiplies_bytes)(); }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   HWY_DYNAMIC_DISPATCH(pack_q_panels)(w, x_zero, packed);

@@ -52,6 +52,8 @@ struct QRows {
 };
 
 int64_t q_panel_width();
+// Whether the instruction set in use has dot products of four bytes.
+bool multiplies_bytes();
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed);
 // Fills the buffer.
 void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer);

@@ -3,6 +3,7 @@
 #include "platforms/simd/packed.h"
 #include "platforms/simd/q16_product.h"
 #include "platforms/simd/q_gemm.h"
+#include "platforms/simd/q_winograd.h"
 
 namespace sinter::simd {
 namespace {
@@ -106,24 +107,63 @@ QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
   return packed;
 }
 
-void pack(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
+QWeights weights_of(const OpCall& call, const Plan& p, int64_t group) {
   const bool zeros = call.has_input(4);
   const int64_t multiplier_step = call.in(3).size() == 1 ? 0 : 1,
                 zero_step = zeros && call.in(4).size() > 1 ? 1 : 0;
+  const int64_t c = group * p.columns;
+  return {call.in(1).as<const int8_t>() + c * p.runs.depth(),
+          p.runs.depth(),
+          1,
+          call.in(2).as<const int32_t>() + c,
+          call.in(3).as<const float>() + c * multiplier_step,
+          multiplier_step,
+          zeros ? call.in(4).as<const int8_t>() + c * zero_step : nullptr,
+          zero_step};
+}
+
+void pack(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
   parallel_for(threads, p.g.group, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t group = begin; group < end; ++group) {
-      const int64_t c = group * p.columns;
-      const QWeights w{call.in(1).as<const int8_t>() + c * p.runs.depth(),
-                       p.runs.depth(),
-                       1,
-                       call.in(2).as<const int32_t>() + c,
-                       call.in(3).as<const float>() + c * multiplier_step,
-                       multiplier_step,
-                       zeros ? call.in(4).as<const int8_t>() + c * zero_step : nullptr,
-                       zero_step};
-      pack_q_panels(w, static_cast<int32_t>(p.x_zero), packed_at(p, group, zeros, memory));
+    for (int64_t group = begin; group < end; ++group)
+      pack_q_panels(weights_of(call, p, group), static_cast<int32_t>(p.x_zero),
+                    packed_at(p, group, call.has_input(4), memory));
+  });
+}
+
+// ---- Winograd, of constant weights
+
+bool fits_winograd(const OpCall& call, const Plan& p) {
+  return call.op == Op::kQConv && call.out(0).size() > 0 && winograd_fits(p.g, call.has_input(4));
+}
+
+void pack_winograd(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
+  const QWinograd w = q_winograd(p.g, p.x_zero);
+  const QWinogradPacked packed = q_winograd_packed(w, memory);
+  parallel_for(threads, divide_up(p.columns, q_panel_width()), 1, [&](int64_t begin, int64_t end) {
+    pack_q_winograd(w, weights_of(call, p, 0), packed, begin, end);
+  });
+}
+
+Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std::byte* memory) {
+  QWinograd w = q_winograd(p.g, p.x_zero);
+  w.x = call.in(0).as<const int8_t>(), w.result = p.result;
+  int64_t each = 0;
+  if (!q_winograd_scratch_bytes(w, &each)) return ok_status();
+  const QWinogradPacked packed = q_winograd_packed(w, memory);
+  const int64_t threads = threads_of(context.threads), panels = divide_up(p.columns, q_panel_width());
+  const int64_t blocks = divide_up(w.tiles, w.block);
+  // Where there are too few blocks, panels are shared out as well.
+  const int64_t parts = blocks >= threads ? 1 : std::min(panels, divide_up(threads, blocks));
+  const int64_t units = blocks * parts, slots = std::min(units, threads);
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t block = unit / parts, part = unit % parts;
+      run_q_winograd(w, packed, w.tiles * block / blocks, w.tiles * (block + 1) / blocks,
+                     panels * part / parts, panels * (part + 1) / parts,
+                     context.workspace.data() + slot * each);
     }
   });
+  return ok_status();
 }
 
 // Copies the box's input and notes where its rows begin, there and in the result.
@@ -210,7 +250,8 @@ Status run(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_product(call, context);
   size_t packed = 0, scratch = 0;
   SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
-  pack_q_product(call, context.workspace.data(), context.threads);
+  Plan p;
+  if (plan_of(call, &p)) pack(call, p, context.workspace.data(), context.threads);
   return run_with(call, context, context.workspace.data(), context.workspace.data() + packed);
 }
 
@@ -231,6 +272,22 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
     if (call.has_input(i) && !call.in(i).constant) return false;
   if (!needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p)) return false;
   const bool zeros = call.has_input(4);
+  if (fits_winograd(call, p)) {
+    // The workspace is planned for any instruction set.
+    const QWinograd w = q_winograd(p.g, p.x_zero);
+    int64_t filters = 0, scratch = 0;
+    if (!q_winograd_packed_bytes(w, &filters) || !q_winograd_scratch_bytes(w, &scratch) ||
+        !checked_mul<int64_t>(scratch, std::max(threads, 1), &scratch))
+      return false;
+    *workspace = std::max(*workspace, static_cast<size_t>(scratch));
+    if (winograd_gains()) {
+      *packing = {
+          static_cast<size_t>(filters),
+          zeros ? 0b11110u : 0b1110u,
+          {kIntegerWinograd, p.columns, p.g.in_channels, call.in(3).size(), zeros ? call.in(4).size() : 0}};
+      return true;
+    }
+  }
   *packing = {bytes,
               zeros ? 0b11110u : 0b1110u,
               {kIntegerPanels, p.g.group, p.columns, p.runs.count, p.runs.length, p.x_zero, call.in(3).size(),
@@ -240,10 +297,15 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
 
 void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   Plan p;
-  if (plan_of(call, &p)) pack(call, p, packed, threads);
+  if (!plan_of(call, &p)) return;
+  if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
+  pack(call, p, packed, threads);
 }
 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
+  Plan p;
+  if (plan_of(call, &p) && fits_winograd(call, p) && winograd_gains())
+    return run_winograd(call, p, context, static_cast<std::byte*>(packed));
   return run_with(call, context, static_cast<std::byte*>(packed), context.workspace.data());
 }
 

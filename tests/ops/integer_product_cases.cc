@@ -73,6 +73,38 @@ TEST(IntegerProducts, Conv) {
   }
 }
 
+// Sizes that some instruction sets compute by Winograd's algorithm, and next to them.
+TEST(IntegerProducts, ConvByTiles) {
+  Draw r(11);
+  for (int round = 0; round < 60; ++round) {
+    SCOPED_TRACE(round);
+    QConvAttrs a{};
+    const int64_t ic = r.pick(15, 50), oc = r.pick(15, 70);
+    a.strides = {1, 1}, a.dilations = {1, 1};
+    a.pads = {r.pick(0, 3), r.pick(0, 2), r.pick(0, 2), r.pick(0, 3)};
+    pick_numbers(a, r);
+    const Operands o = pick_operands(a, {r.pick(1, 3), r.pick(3, 13), r.pick(3, 13), ic}, {oc, 3, 3, ic}, oc,
+                                     3600 * std::sqrt(9 * ic), r);
+    check_taken_by("simd", a, o.tensors());
+  }
+}
+
+// The largest sums, with channels at the bound of what fits four times into int32, and one more.
+TEST(IntegerProducts, ConvByTilesOfLargestSums) {
+  for (const bool zeros : {false, true})
+    for (const int64_t beyond : {0, 1}) {
+      const int64_t ic = INT32_MAX / (4 * 9 * 255 * (zeros ? 255 : 128)) + beyond, oc = 16;
+      QConvAttrs a{};
+      a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {1, 1, 1, 1}, a.x_zero = 127, a.wide_weights = 1;
+      a.to = kFloatCode;
+      Operands o = quantized::operands<int8_t>({1, 4, 4, ic}, {oc, 3, 3, ic}, oc, 1, 5);
+      std::fill(o.x.bytes.begin(), o.x.bytes.end(), std::byte{0x80});
+      std::fill(o.weights.bytes.begin(), o.weights.bytes.end(), std::byte{0x80});
+      if (zeros) o.weight_zeros = full<int8_t>({oc}, 127);
+      check_taken_by("simd", a, o.tensors());
+    }
+}
+
 TEST(IntegerProducts, ConvOfOtherRanks) {
   Draw r(6);
   for (int round = 0; round < 10; ++round) {
