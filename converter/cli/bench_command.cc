@@ -6,15 +6,14 @@
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "converter/cli/commands.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/host_session.h"
+#include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
 #include "converter/import/arrays.h"
-#include "converter/ir/builder.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace sinter::convert {
@@ -33,28 +32,6 @@ struct BenchArguments {
   int threads = 1;
   double seconds = 1.0;
 };
-
-// Small numbers that are the same in every run: normal floats, integers and booleans of 0 and 1 (valid as
-// indices).
-Arrays made_up_inputs(const Model& model) {
-  Arrays arrays;
-  std::minstd_rand random(1);
-  for (uint32_t i = 0; i < model.input_count(); ++i) {
-    const PortInfo port = model.input(i);
-    const Dims dims(port.dims.begin(), port.dims.end());
-    std::vector<double> items(static_cast<size_t>(element_count(dims)));
-    for (double& x : items) {
-      const double unit = static_cast<double>(random() % 2001) / 1000.0 - 1.0;
-      x = is_float(port.dtype) ? unit : static_cast<double>(random() % 2);
-    }
-    ConstantPtr wide = Constant::of<double>(DType::kFloat64, dims, items);
-    std::vector<ConstantPtr> cast;
-    if (!evaluate(CastAttrs{static_cast<int64_t>(port.dtype), 1}, {wide}, 1, &cast).ok())
-      throw std::runtime_error("the inputs cannot be generated; give --inputs");
-    arrays.emplace_back(port.name, cast[0]);
-  }
-  return arrays;
-}
 
 void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();

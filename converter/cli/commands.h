@@ -46,5 +46,6 @@ void add_bench(CLI::App& app, Outcome& outcome);
 void add_ranges(CLI::App& app, Outcome& outcome);
 void add_keygen(CLI::App& app, Outcome& outcome);
 void add_sign(CLI::App& app, Outcome& outcome);
+void add_tune(CLI::App& app, Outcome& outcome);
 
 }  // namespace sinter::convert

@@ -90,6 +90,7 @@ int main(int argc, char** argv) {
   add_run(app, outcome);
   add_compare(app, outcome);
   add_bench(app, outcome);
+  add_tune(app, outcome);
   add_ranges(app, outcome);
   add_keygen(app, outcome);
   add_sign(app, outcome);

@@ -9,7 +9,7 @@
 #include "converter/cli/output_paths.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/files/pending_file.h"
-#include "converter/sign/sign_model.h"
+#include "converter/sign/rewrite_model.h"
 
 namespace sinter::convert {
 namespace {
@@ -52,7 +52,8 @@ void run_sign(const SignArguments& a) {
   const PublicKey open = key.public_key();
   const LoadedModel loaded(a.model);  // nothing that does not verify gets a signature
   try {
-    sign_model(loaded.file(), out, key, [&](const std::filesystem::path& file) { LoadedModel(file, open); });
+    rewrite_model(loaded.file(), {.key = &key}, out,
+                  [&](const std::filesystem::path& file) { LoadedModel(file, open); });
   } catch (const ModelFileError& e) {
     throw ModelFileError(
         fmt::format("{}: changed while it was signed; no file is written ({})", a.model, e.what()));

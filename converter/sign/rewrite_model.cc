@@ -1,4 +1,4 @@
-#include "converter/sign/sign_model.h"
+#include "converter/sign/rewrite_model.h"
 
 #include <vector>
 
@@ -7,8 +7,9 @@
 
 namespace sinter::convert {
 
-void sign_model(std::span<const std::byte> file, const std::filesystem::path& out, const SecretKey& key,
-                const std::function<void(const std::filesystem::path&)>& check) {
+void rewrite_model(std::span<const std::byte> file, const Rewriting& rewriting,
+                   const std::filesystem::path& out,
+                   const std::function<void(const std::filesystem::path&)>& check) {
   const auto header_of = format::read_header(file);
   if (!header_of.ok()) throw ModelFileError(header_of.status().message);
   const auto envelope =
@@ -16,28 +17,36 @@ void sign_model(std::span<const std::byte> file, const std::filesystem::path& ou
   if (!envelope.ok()) throw ModelFileError(envelope.status().message);
   const format::Envelope& e = envelope.value();
 
-  constexpr auto kAlgorithm = format::DigestAlgorithm::kBlake2b;
+  const std::span<const std::byte> structure =
+      rewriting.structure.empty() ? e.flatbuffer : rewriting.structure;
+  if (structure.size() != e.flatbuffer.size()) throw ModelFileError("the structure has another size");
+  const bool sign = rewriting.key != nullptr;
+  const auto algorithm = sign ? format::DigestAlgorithm::kBlake2b : format::DigestAlgorithm::kXxh3;
   std::vector<format::Segment> from(e.header.segment_count);
   for (uint32_t i = 0; i < e.header.segment_count; ++i) from[i] = e.segment(i);
   std::vector<format::Segment> segments = from;
   format::Header header = e.header;
-  if (!format::lay_out(header, segments, true).ok())
+  if (!format::lay_out(header, segments, sign).ok())
     throw ModelFileError("the model is too large for one file");
-  header.flatbuffer_digest = format::digest_of(e.flatbuffer, kAlgorithm);
+  header.flatbuffer_digest = format::digest_of(structure, algorithm);
 
   PendingFile pending(out);
   pending.pad_to(header.flatbuffer_offset);
-  pending.write(e.flatbuffer.data(), e.flatbuffer.size());
+  pending.write(structure.data(), structure.size());
   for (size_t i = 0; i < segments.size(); ++i) {
     const auto bytes = file.subspan(static_cast<size_t>(from[i].offset), static_cast<size_t>(from[i].bytes));
-    segments[i].digest = format::digest_of(bytes, kAlgorithm);
+    segments[i].digest = format::digest_of(bytes, algorithm);
     pending.pad_to(segments[i].offset);
     pending.write(bytes.data(), bytes.size());
   }
-  const format::Signature signature = sign_head(header, segments, key);
+  format::Signature signature{};
+  if (sign)
+    signature = sign_head(header, segments, *rewriting.key);
+  else
+    format::seal(header, segments);
   pending.rewrite_start(&header, sizeof(header));
   pending.write(segments.data(), segments.size() * sizeof(format::Segment));
-  pending.write(&signature, sizeof(signature));
+  if (sign) pending.write(&signature, sizeof(signature));
   pending.publish(check);
 }
 

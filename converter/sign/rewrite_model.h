@@ -1,16 +1,24 @@
-// Signs a model file that is already there.
+// Writes a model file that is already there again: signed, or with another structure.
 #pragma once
 
 #include <filesystem>
 #include <functional>
+#include <span>
 
 #include "converter/sign/keys.h"
 
 namespace sinter::convert {
 
-// Copies a sound model file with BLAKE2b digests and a signature (in place of an older one, if any), whole or
-// not at all. `check` as in EmitOptions. Throws FileError, or ModelFileError where the envelope is damaged.
-void sign_model(std::span<const std::byte> file, const std::filesystem::path& out, const SecretKey& key,
-                const std::function<void(const std::filesystem::path&)>& check);
+struct Rewriting {
+  std::span<const std::byte> structure =
+      {};                          // the FlatBuffer, of the same size and constants; empty: the file's own
+  const SecretKey* key = nullptr;  // null: the new file is not signed
+};
+
+// Copies a sound model file, whole or not at all; signed: with BLAKE2b digests. `check` as in EmitOptions.
+// Throws FileError, or ModelFileError where the envelope is damaged.
+void rewrite_model(std::span<const std::byte> file, const Rewriting& rewriting,
+                   const std::filesystem::path& out,
+                   const std::function<void(const std::filesystem::path&)>& check);
 
 }  // namespace sinter::convert

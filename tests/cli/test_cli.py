@@ -27,7 +27,7 @@ import sinter_cli as cli  # noqa: E402
 from onnx import TensorProto, helper  # noqa: E402
 
 DIGITS = os.path.join(cli.REPO, "examples", "digits", "digits.onnx")
-COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench", "ranges", "keygen", "sign")
+COMMANDS = ("convert", "inspect", "explain", "run", "compare", "bench", "ranges", "keygen", "sign", "tune")
 SINTER = None
 
 
@@ -520,6 +520,77 @@ class Signatures(Case):
         self.expect(6, "inspect", self.signed, "--public-key", self.path("none.pub"), lines=1)
         self.expect(2, "sign", self.digits)
         self.assertFalse(os.path.exists(out))
+
+
+class Tune(Case):
+    """Kernels chosen by times, which a file can give as well, so that what is chosen does not depend on this machine."""
+
+    def steps(self, model):
+        return json.loads(self.expect(0, "inspect", model, "--steps", "--json").out)["steps"]
+
+    def times(self, name, lines, profile=None):
+        if profile is None:
+            profile = json.loads(self.expect(0, "inspect", self.digits, "--json").out)["profiles"][0]["name"]
+        with open(self.path(name), "w") as f:
+            f.write(f"profile {profile}\n" + "".join(f"{line}\n" for line in lines))
+        return self.path(name)
+
+    def slower(self):
+        """The first step that several backends can compute, and times by which its last candidate is the fastest."""
+        for i, step in enumerate(self.steps(self.digits)):
+            c = step.get("candidates", [])
+            if len(c) > 1:
+                return i, c, [f"0 {i} {name} {1000 * (len(c) - n)}" for n, name in enumerate(c)]
+        raise AssertionError("no step has several candidates")
+
+    def test_times_decide(self):
+        i, candidates, lines = self.slower()
+        out = self.path("tuned.sinter")
+        r = self.expect(0, "tune", self.digits, "-o", out, "--times", self.times("t.txt", lines), "--json")
+        self.assertEqual([(c["step"], c["planned"], c["chosen"]) for c in json.loads(r.out)["changed"]],
+                         [(i, candidates[0], candidates[-1])])
+        before, after = self.steps(self.digits), self.steps(out)
+        self.assertEqual(after[i]["candidates"], [candidates[-1], *candidates[:-1]])
+        self.assertEqual([s["candidates"] for n, s in enumerate(after) if n != i and "candidates" in s],
+                         [s["candidates"] for n, s in enumerate(before) if n != i and "candidates" in s])
+        self.expect(0, "compare", self.digits, out, "--inputs", self.path("x.npz"))
+        self.expect(0, "run", out, "--inputs", self.path("x.npz"))
+
+    def test_noise_decides_nothing(self):
+        i, c, _ = self.slower()
+        lines = [f"0 {i} {c[0]} 100000", f"0 {i} {c[1]} 96000"]
+        r = self.expect(0, "tune", self.digits, "--times", self.times("n.txt", lines), words=("changed    0 steps",))
+        self.assertNotIn("wrote", r.out)
+
+    def test_measures_here(self):
+        out = self.path("here.sinter")
+        r = self.expect((0, 1), "tune", self.digits, "-o", out, "--seconds", "0.05", "--json")
+        facts = json.loads(r.out)
+        self.assertGreater(facts["timed_steps"], 0)
+        self.assertEqual(os.path.exists(out), r.code == 0)
+        if r.code == 0:
+            self.expect(0, "compare", self.digits, out, "--inputs", self.path("x.npz"))
+
+    def test_wrong_times(self):
+        before = contents(self.digits)
+        for name, lines, profile, word in (("a", ["0 1 simd"], None, "line 2"), ("b", ["0 1 simd -4"], None, "line 2"),
+                                           ("c", ["0 9999 simd 5"], None, "no step 9999"), ("d", ["7 0 simd 5"], None, "no step 0"),
+                                           ("e", [], "pdp11", "profile 'pdp11'"), ("f", ["0 1 simd 5 6"], None, "line 2")):
+            self.expect(5, "tune", self.digits, "--times", self.times(name, lines, profile), words=(word,), lines=1)
+        self.expect(6, "tune", self.digits, "--times", self.path("nowhere.txt"), lines=1)
+        self.expect(6, "tune", self.path("nowhere.sinter"), lines=1)
+        self.expect(4, "tune", self.path("x.npz"), lines=1)
+        self.assertEqual(contents(self.digits), before)
+
+    def test_signed(self):
+        if cli.call(SINTER, "keygen", self.path("k")).code != 0:
+            self.skipTest("this build has no signatures")
+        signed, out, times = self.path("s.sinter"), self.path("st.sinter"), self.times("s.txt", self.slower()[2])
+        self.expect(0, "sign", self.digits, "--key", self.path("k.key"), "-o", signed)
+        self.expect(2, "tune", signed, "-o", out, "--times", times, words=("--key",), lines=1)
+        self.assertFalse(os.path.exists(out))
+        self.expect(0, "tune", signed, "-o", out, "--times", times, "--key", self.path("k.key"))
+        self.expect(0, "inspect", out, "--public-key", self.path("k.pub"))
 
 
 class Ranges(Case):

@@ -11,7 +11,7 @@
 #include <fstream>
 
 #include "converter/diagnostics/errors.h"
-#include "converter/sign/sign_model.h"
+#include "converter/sign/rewrite_model.h"
 #include "sinter/sinter.h"
 #include "tests/format/sample_models.h"
 #include "tests/memory/watch.h"
@@ -36,7 +36,7 @@ AlignedBytes contents(const std::filesystem::path& path) {
 
 AlignedBytes signed_copy(const AlignedBytes& file, const SecretKey& key) {
   const auto path = scratch("model");
-  convert::sign_model(file.span(), path, key, {});
+  convert::rewrite_model(file.span(), {.key = &key}, path, {});
   AlignedBytes bytes = contents(path);
   std::filesystem::remove(path);
   return bytes;

@@ -1,0 +1,27 @@
+// The order of a step's candidates, by times that were measured.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/cli/file_view.h"
+#include "converter/cli/step_times.h"
+
+namespace sinter::convert {
+
+// A step for which another backend than the first one planned is faster.
+struct KernelChoice {
+  uint32_t program = 0, step = 0;
+  std::string planned, chosen;
+  double planned_ns = 0, chosen_ns = 0;
+};
+
+// Steps of which another candidate is faster by more than noise: by a twentieth of the planned one's time,
+// and by 100 ns. Throws DataError where a time belongs to a step that the profile does not plan.
+std::vector<KernelChoice> choose_kernels(const FileView& view, const std::vector<StepTime>& times);
+
+// The file's FlatBuffer with the chosen candidates first, the others in their order.
+std::vector<std::byte> with_choices(const LoadedModel& loaded, uint32_t profile,
+                                    const std::vector<KernelChoice>& choices);
+
+}  // namespace sinter::convert

@@ -1,0 +1,28 @@
+// The time of each step on each backend that can compute it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "converter/cli/host_session.h"
+
+namespace sinter::convert {
+
+// The lowest time of a step in one run, summed where a body runs several times.
+struct StepTime {
+  uint32_t program = 0, step = 0;
+  std::string backend;
+  double nanoseconds = 0;
+};
+
+// Runs the model on every backend of its profile that this program has, in turns, for about `seconds` in all.
+// The list is in the order of program, step, and the profile's backends.
+std::vector<StepTime> measure_steps(const LoadedModel& loaded, const Arrays& inputs, int threads,
+                                    double seconds);
+
+// Times that sinter_time_steps printed on another machine. Throws DataError naming the line, FileError.
+std::vector<StepTime> read_step_times(const std::filesystem::path& path, std::string* profile);
+
+}  // namespace sinter::convert

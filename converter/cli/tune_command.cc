@@ -1,0 +1,167 @@
+// sinter tune
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/host_session.h"
+#include "converter/cli/kernel_choice.h"
+#include "converter/cli/made_up_inputs.h"
+#include "converter/cli/output_paths.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/files/pending_file.h"
+#include "converter/sign/rewrite_model.h"
+#include "runtime/model/format.h"
+
+namespace sinter::convert {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct TuneArguments {
+  CommonOptions common;
+  TrustOption trust;
+  std::string model, out, inputs, times, key;
+  int threads = 1;
+  double seconds = 2.0;
+};
+
+// Ends the writing of a file that would be slower.
+struct Slower {};
+
+// The lowest times of a run with the file as it was and as it will be, in turns, in milliseconds.
+struct BothTimes {
+  double before = 0, after = 0;
+};
+BothTimes compare_files(const LoadedModel& before, const LoadedModel& after, const Arrays& inputs,
+                        int threads, double seconds) {
+  HostSession sessions[2] = {{before, {threads}}, {after, {threads}}};
+  double lowest[2] = {};
+  const auto begin = Clock::now();
+  for (int round = 0; round < 5 || std::chrono::duration<double>(Clock::now() - begin).count() < seconds;
+       ++round)
+    for (int i = 0; i < 2; ++i) {
+      sessions[i].set_inputs(inputs);
+      const auto start = Clock::now();
+      sessions[i].run();
+      const double ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+      lowest[i] = round == 0 ? ms : std::min(lowest[i], ms);
+    }
+  return {lowest[0], lowest[1]};
+}
+
+nlohmann::json choices_json(const Model& model, const std::vector<KernelChoice>& choices) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const KernelChoice& c : choices)
+    list.push_back({{"program", c.program},
+                    {"step", c.step},
+                    {"op", model.step_op(c.step, c.program)},
+                    {"name", model.step_name(c.step, c.program)},
+                    {"planned", c.planned},
+                    {"planned_us", c.planned_ns / 1e3},
+                    {"chosen", c.chosen},
+                    {"chosen_us", c.chosen_ns / 1e3}});
+  return list;
+}
+
+void run_tune(const TuneArguments& a, Outcome& outcome) {
+  const std::filesystem::path out = a.out.empty() ? a.model : a.out;
+  check_output(out);
+  check_outputs({{"-o", a.out}}, {{"--key", a.key}, {"--inputs", a.inputs}, {"--times", a.times}});
+  const std::unique_ptr<SecretKey> key(a.key.empty() ? nullptr : new SecretKey(SecretKey::read(a.key)));
+  const LoadedModel loaded(a.model, a.trust.key());
+  const Model& model = loaded.model();
+  const auto signature = format::read_signature(loaded.file());
+  if (signature.ok() && !key)
+    throw UsageError(
+        fmt::format("{}: is signed, which the tuned file would not be; give --key to sign it", a.model));
+
+  uint32_t profile = model.default_profile();
+  std::vector<StepTime> times;
+  const Arrays inputs = a.inputs.empty() ? made_up_inputs(model) : read_arrays(a.inputs);
+  if (a.times.empty()) {
+    times = measure_steps(loaded, inputs, a.threads, a.seconds);
+  } else {
+    std::string name;
+    times = read_step_times(a.times, &name);
+    for (profile = 0; profile < model.profile_count() && name != model.profile_name(profile);) ++profile;
+    if (profile == model.profile_count())
+      throw DataError(fmt::format("{}: measures profile '{}', which {} does not have; measure this file",
+                                  a.times, name, a.model));
+  }
+  const FileView view(model, profile);
+  const std::vector<KernelChoice> choices = choose_kernels(view, times);
+  const std::vector<std::byte> structure = with_choices(loaded, profile, choices);
+
+  BothTimes both;
+  bool slower = false;
+  const auto check = [&](const std::filesystem::path& file) {
+    const LoadedModel tuned(file, key ? std::optional(key->public_key()) : std::nullopt);
+    if (!a.times.empty() || choices.empty()) return;
+    both = compare_files(loaded, tuned, inputs, a.threads, a.seconds);
+    slower = both.after > both.before;
+    if (slower) throw Slower();
+  };
+  const bool writes = !choices.empty() || !a.out.empty();
+  try {
+    if (writes) rewrite_model(loaded.file(), {structure, key.get()}, out, check);
+  } catch (const Slower&) {
+    outcome.exit_code = 1;
+  }
+
+  if (a.common.json) {
+    nlohmann::json json{{"model", a.model},
+                        {"profile", model.profile_name(profile)},
+                        {"threads", a.threads},
+                        {"timed_steps", times.size()},
+                        {"changed", choices_json(model, choices)}};
+    if (both.before > 0) json["before_ms"] = both.before, json["after_ms"] = both.after;
+    if (writes && !slower) json["out"] = out.string();
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  if (slower)
+    fmt::print(stderr,
+               "sinter: the tuned file takes {:.4f} ms, the given one {:.4f} ms; nothing is written, run it "
+               "again on a "
+               "quiet machine\n",
+               both.after, both.before);
+  if (a.common.quiet) return;
+  for (const KernelChoice& c : choices)
+    fmt::print("step {:>4}  {:<16} {} {:.1f} us instead of {} {:.1f} us  {}\n", c.step,
+               model.step_op(c.step, c.program), c.chosen, c.chosen_ns / 1e3, c.planned, c.planned_ns / 1e3,
+               model.step_name(c.step, c.program));
+  fmt::print("changed    {} steps of profile {}\n", choices.size(), model.profile_name(profile));
+  if (both.before > 0 && !slower)
+    fmt::print("run        {:.4f} ms, before {:.4f} ms\n", both.after, both.before);
+  if (writes && !slower) fmt::print("wrote      {}\n", out.string());
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Outcome& outcome) {
+  auto a = std::make_shared<TuneArguments>();
+  CLI::App* c = app.add_subcommand(
+      "tune", "Measure the kernels of each step on this machine, and store the fastest in the .sinter file");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("-o,--output", a->out, "The file to write; by default the model is replaced");
+  c->add_option("--inputs", a->inputs, "Arrays as for run; without them small numbers are generated");
+  c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
+  c->add_option("--seconds", a->seconds, "The duration of each of the two measurements")
+      ->check(CLI::Range(0.0, 3600.0));
+  c->add_option("--times", a->times,
+                "Times from a board instead of this machine: the output of sinter_time_steps");
+  c->add_option("--key", a->key, "Sign the file with this secret key (sinter keygen)");
+  a->trust.add_to(*c);
+  a->common.add_to(*c);
+  c->footer(
+      "Example: sinter tune net.sinter -o net.tuned.sinter\n"
+      "         sinter_time_steps net.sinter > times.txt       on a board\n"
+      "         sinter tune net.sinter --times times.txt       on the workstation");
+  c->callback([a, &outcome] { run_tune(*a, outcome); });
+}
+
+}  // namespace sinter::convert
