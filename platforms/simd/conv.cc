@@ -1,10 +1,9 @@
 // Conv: image patches times filters, group by group; a filter of one tap over every pixel needs no patches.
 // DepthwiseConv: channels side by side in a vector.
-#include <cstring>
-
 #include "platforms/simd/gemm.h"
 #include "platforms/simd/narrow_conv.h"
 #include "platforms/simd/packed.h"
+#include "platforms/simd/patches.h"
 #include "platforms/simd/window.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -139,6 +138,12 @@ int64_t patch_floats(const Geometry& g) {
   return pointwise(g) ? 0 : kRowTile * g.taps() * (g.in_channels / g.group);
 }
 
+// Rows of a tile. Half as many leave room in the first cache for their patches, where the filters are few
+// enough to be read again from the second one for each tile.
+int64_t tile_rows(int64_t depth, int64_t filters) {
+  return depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile;
+}
+
 // No patches, no packing. The same choice on every instruction set, for workspaces are planned ahead.
 bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_takes(g); }
 
@@ -171,45 +176,6 @@ Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   return conv_bytes(g, !few_columns(g.out_channels / g.group), threads, bytes);
-}
-
-// Patches of output pixels first .. first + count - 1 (over the whole batch), group `group`.
-void gather_patches(const Geometry& g, const float* x, int64_t group, int64_t first, int64_t count,
-                    float* to) {
-  const int64_t channels = g.in_channels / g.group, pixels = g.out_pixels();
-  const auto bytes = static_cast<size_t>(channels) * sizeof(float);
-  for (int64_t row = first; row < first + count; ++row) {
-    const float* image = x + row / pixels * g.in_pixels() * g.in_pixel() + group * channels;
-    const int64_t pixel = row % pixels;
-    const int64_t s0 = pixel / (g.out[1] * g.out[2]) * g.stride[0] - g.pad[0];
-    const int64_t s1 = pixel / g.out[2] % g.out[1] * g.stride[1] - g.pad[1];
-    const int64_t s2 = pixel % g.out[2] * g.stride[2] - g.pad[2];
-    // Taps of the last axis that are adjacent in memory are copied in one piece.
-    const bool runs =
-        g.dilation[2] == 1 && g.in_pixel() == channels && s2 >= 0 && s2 + g.kernel[2] <= g.in[2];
-    for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
-      const int64_t i0 = s0 + t0 * g.dilation[0];
-      for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1) {
-        const int64_t i1 = s1 + t1 * g.dilation[1];
-        const auto line = static_cast<size_t>(g.kernel[2]) * bytes;
-        if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) {
-          std::memset(to, 0, line);
-        } else if (runs) {
-          std::memcpy(to, image + ((i0 * g.in[1] + i1) * g.in[2] + s2) * g.in_pixel(), line);
-        } else {
-          for (int64_t t2 = 0; t2 < g.kernel[2]; ++t2) {
-            const int64_t i2 = s2 + t2 * g.dilation[2];
-            if (i2 >= 0 && i2 < g.in[2])
-              std::memcpy(to + t2 * channels, image + ((i0 * g.in[1] + i1) * g.in[2] + i2) * g.in_pixel(),
-                          bytes);
-            else
-              std::memset(to + t2 * channels, 0, bytes);
-          }
-        }
-        to += g.kernel[2] * channels;
-      }
-    }
-  }
 }
 
 // `constant`: the filters of all groups, packed beforehand, or null.
@@ -251,15 +217,15 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     // A slot per thread: its own patches.
     const int64_t threads = threads_of(context.threads);
     const int64_t width = panel_width(), panels = divide_up(columns, width),
-                  tiles = divide_up(rows, kRowTile);
+                  tiles = divide_up(rows, tile_rows(depth, packed_size));
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
       float* patches = all_patches + slot * patch_floats(g);
       for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t row = unit / parts * kRowTile, part = unit % parts;
+        const int64_t t = unit / parts, row = rows * t / tiles, part = unit % parts;
         Gemm tile = all;
-        tile.rows = std::min(kRowTile, rows - row);
+        tile.rows = rows * (t + 1) / tiles - row;
         tile.y += row * g.out_pixel();
         if (pointwise(g)) {
           tile.a = x + row * g.in_pixel() + group * depth;

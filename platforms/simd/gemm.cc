@@ -12,88 +12,175 @@ namespace HWY_NAMESPACE {
 
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
-// kRows rows of one panel over one piece of the depth. `valid` columns are stored; kVectors is 1 where they
-// fit one vector, else 2.
+// Rows of the largest block: as many sums as there are registers beside those of the operands.
+template <int kVectors>
+constexpr int largest_block() {
+  if (kVectors == 1 || (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86)) return 12;
+  return HWY_ARCH_ARM_A64 ? 8 : 6;
+}
+
+// How the sums of one panel over one piece of the depth are stored.
+struct PanelEnd {
+  V bias0, bias1, low, high;
+  size_t tail;          // columns of the last vector
+  const float* addend;  // added to the sums: row 0 of the panel's columns, or null
+  int64_t addend_stride;
+};
+
+// One macro for each row, and the row whose pointer reaches it: three pointers and the row's own offset are
+// what the addressing modes of x86 hold.
+#define SINTER_ROWS(row)                                                                              \
+  row(0, 0) row(1, 0) row(2, 0) row(3, 3) row(4, 3) row(5, 3) row(6, 6) row(7, 6) row(8, 6) row(9, 9) \
+      row(10, 9) row(11, 9)
+
+// kRows rows of one panel over one piece of the depth, the first of them row `first` of g. kVectors is 1
+// where the panel's columns fit one vector, else 2. Out of line, so that each block has the registers to
+// itself.
 template <int kRows, int kVectors>
-HWY_INLINE void block(const Gemm& g, const float* a, const float* b, int64_t b_step, int64_t depth, float* y,
-                      size_t valid, const float* bias, bool first, bool last) {
+HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const float* b, int64_t b_step,
+                        int64_t depth, float* y, const PanelEnd& end) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  V c00 = hn::Zero(d), c01 = c00, c10 = c00, c11 = c00, c20 = c00, c21 = c00;
-  V c30 = c00, c31 = c00, c40 = c00, c41 = c00, c50 = c00, c51 = c00;
   const int64_t s = g.a_stride;
-  for (int64_t k = 0; k < depth; ++k, b += b_step) {
-    const V b0 = hn::LoadU(d, b), b1 = kVectors == 2 ? hn::LoadU(d, b + lanes) : b0;
-#define SINTER_ROW(r)                                                  \
+  a += first * s;
+#define SINTER_ROW(r, base) [[maybe_unused]] V c##r##0 = hn::Zero(d), c##r##1 = c##r##0;
+  SINTER_ROWS(SINTER_ROW)
+#undef SINTER_ROW
+  int64_t k = 0;
+#if HWY_ARCH_ARM_A64
+  // Four depths at a time: the factors of a row are the lanes of one register.
+  for (; k + 4 <= depth; k += 4) {
+#define SINTER_ROW(r, base) \
+  [[maybe_unused]] const V x##r = kRows > r ? hn::LoadU(d, a + (kRows > r ? r : 0) * s + k) : hn::Zero(d);
+    SINTER_ROWS(SINTER_ROW)
+#undef SINTER_ROW
+#define SINTER_LANE(r, lane)                                                                       \
+  if constexpr (kRows > r) {                                                                       \
+    c##r##0 = hn::MulAdd(b0, hn::BroadcastLane<lane>(x##r), c##r##0);                              \
+    if constexpr (kVectors == 2) c##r##1 = hn::MulAdd(b1, hn::BroadcastLane<lane>(x##r), c##r##1); \
+  }
+#define SINTER_ROW0(r, base) SINTER_LANE(r, 0)
+#define SINTER_ROW1(r, base) SINTER_LANE(r, 1)
+#define SINTER_ROW2(r, base) SINTER_LANE(r, 2)
+#define SINTER_ROW3(r, base) SINTER_LANE(r, 3)
+#define SINTER_DEPTH(rows)                                                      \
+  {                                                                             \
+    const V b0 = hn::LoadU(d, b);                                               \
+    [[maybe_unused]] const V b1 = kVectors == 2 ? hn::LoadU(d, b + lanes) : b0; \
+    SINTER_ROWS(rows)                                                           \
+    b += b_step;                                                                \
+  }
+    SINTER_DEPTH(SINTER_ROW0)
+    SINTER_DEPTH(SINTER_ROW1)
+    SINTER_DEPTH(SINTER_ROW2)
+    SINTER_DEPTH(SINTER_ROW3)
+#undef SINTER_DEPTH
+#undef SINTER_ROW3
+#undef SINTER_ROW2
+#undef SINTER_ROW1
+#undef SINTER_ROW0
+#undef SINTER_LANE
+  }
+#endif
+  const float* a0 = a + k;
+  [[maybe_unused]] const float* a3 = a0 + (kRows > 3 ? 3 * s : 0);
+  [[maybe_unused]] const float* a6 = a0 + (kRows > 6 ? 6 * s : 0);
+  [[maybe_unused]] const float* a9 = a0 + (kRows > 9 ? 9 * s : 0);
+  for (; k < depth; ++k, b += b_step) {
+    const V b0 = hn::LoadU(d, b);
+    [[maybe_unused]] const V b1 = kVectors == 2 ? hn::LoadU(d, b + lanes) : b0;
+#define SINTER_ROW(r, base)                                            \
   if constexpr (kRows > r) {                                           \
-    const V x = hn::Set(d, a[r * s + k]);                              \
+    const V x = hn::Set(d, a##base[(r - base) * s]);                   \
     c##r##0 = hn::MulAdd(x, b0, c##r##0);                              \
     if constexpr (kVectors == 2) c##r##1 = hn::MulAdd(x, b1, c##r##1); \
   }
-    SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5)
+    SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
+    ++a0;
+    if constexpr (kRows > 3) ++a3;
+    if constexpr (kRows > 6) ++a6;
+    if constexpr (kRows > 9) ++a9;
   }
-  const auto width = static_cast<size_t>(lanes);
-  const size_t n0 = valid < width ? valid : width, n1 = valid - n0;
-  const V low = set(g.min), high = set(g.max);
-  const auto finish = [&](V v, float* at, const float* shift, size_t n) SINTER_SIMD_LAMBDA {
-    if (n == width) {
-      if (!first) v = hn::Add(v, hn::LoadU(d, at));
-      if (last && shift != nullptr) v = hn::Add(v, hn::LoadU(d, shift));
-      if (last) v = clamp(v, low, high);
-      return hn::StoreU(v, d, at);
+  const bool whole = end.tail == static_cast<size_t>(lanes);
+  const float* addend = end.addend != nullptr ? end.addend + first * end.addend_stride : nullptr;
+  y += first * g.y_stride;
+  const auto store = [&](V v, V bias, int64_t row, int64_t column) SINTER_SIMD_LAMBDA {
+    float* to = y + row * g.y_stride + column;
+    const float* more = addend + (addend != nullptr ? row * end.addend_stride + column : 0);
+    if (whole || column + lanes < kVectors * lanes) {
+      if (addend != nullptr) v = hn::Add(v, hn::LoadU(d, more));
+      hn::StoreU(clamp(hn::Add(v, bias), end.low, end.high), d, to);
+    } else {
+      if (addend != nullptr) v = hn::Add(v, hn::LoadN(d, more, end.tail));
+      hn::StoreN(clamp(hn::Add(v, bias), end.low, end.high), d, to, end.tail);
     }
-    if (n == 0) return;
-    if (!first) v = hn::Add(v, hn::LoadN(d, at, n));
-    if (last && shift != nullptr) v = hn::Add(v, hn::LoadN(d, shift, n));
-    if (last) v = clamp(v, low, high);
-    hn::StoreN(v, d, at, n);
   };
-  const float* bias1 = bias != nullptr ? bias + n0 : nullptr;
-#define SINTER_ROW(r)                                                                    \
-  if constexpr (kRows > r) {                                                             \
-    finish(c##r##0, y + r * g.y_stride, bias, n0);                                       \
-    if constexpr (kVectors == 2) finish(c##r##1, y + r * g.y_stride + lanes, bias1, n1); \
+#define SINTER_ROW(r, base)                                           \
+  if constexpr (kRows > r) {                                          \
+    store(c##r##0, end.bias0, r, 0);                                  \
+    if constexpr (kVectors == 2) store(c##r##1, end.bias1, r, lanes); \
   }
-  SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5)
+  SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
 }
 
-// All rows of one panel. Out of line: inlined into its callers, this would take clang 20 minutes with
-// sanitizers.
+#undef SINTER_ROWS
+
+// All rows of one panel, in blocks that differ by one row at most.
 template <int kVectors>
 HWY_NOINLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_t step, int64_t depth,
-                             float* y, size_t valid, const float* bias, bool first, bool last) {
+                             float* y, const PanelEnd& end) {
+  constexpr int kLargest = largest_block<kVectors>();
   int64_t r = 0;
-  for (; r + 6 <= g.rows; r += 6, a += 6 * g.a_stride, y += 6 * g.y_stride)
-    block<6, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
-  switch (g.rows - r) {
-    case 1:
-      return block<1, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
-    case 2:
-      return block<2, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
-    case 3:
-      return block<3, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
-    case 4:
-      return block<4, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
-    case 5:
-      return block<5, kVectors>(g, a, b, step, depth, y, valid, bias, first, last);
-    default:
-      return;
+  for (int64_t blocks = divide_up(g.rows, kLargest); blocks > 0; --blocks) {
+    const int64_t rows = divide_up(g.rows - r, blocks);
+    switch (rows) {
+#define SINTER_BLOCK(n)                                                               \
+  case n:                                                                             \
+    if constexpr (n <= kLargest) block<n, kVectors>(g, r, a, b, step, depth, y, end); \
+    break;
+      SINTER_BLOCK(1)
+      SINTER_BLOCK(2)
+      SINTER_BLOCK(3)
+      SINTER_BLOCK(4)
+      SINTER_BLOCK(5)
+      SINTER_BLOCK(6)
+      SINTER_BLOCK(7)
+      SINTER_BLOCK(8)
+      SINTER_BLOCK(9)
+      SINTER_BLOCK(10)
+      SINTER_BLOCK(11)
+      SINTER_BLOCK(12)
+#undef SINTER_BLOCK
+    }
+    r += rows;
   }
 }
 
 HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b, int64_t b_step) {
   const F d;
-  const auto width = static_cast<int64_t>(2 * hn::Lanes(d));
+  const size_t lanes = hn::Lanes(d);
+  const auto width = static_cast<int64_t>(2 * lanes);
   const int64_t depth = g.depth - k0 < kDepthPiece ? g.depth - k0 : kDepthPiece;
-  const bool first = k0 == 0, last = k0 + depth >= g.depth;
+  const bool last = k0 + depth >= g.depth;
   const auto valid = static_cast<size_t>(g.columns - column < width ? g.columns - column : width);
-  const float* bias = g.bias != nullptr ? g.bias + column : nullptr;
-  if (valid <= static_cast<size_t>(hn::Lanes(d)))
-    panel_rows<1>(g, g.a + k0, b, b_step, depth, g.y + column, valid, bias, first, last);
+  const bool one = valid <= lanes;
+  float* y = g.y + column;
+  // Adding -0 changes nothing, not even the sign of a zero.
+  PanelEnd end = {
+      set(-0.0f),           set(-0.0f), set(-HUGE_VALF), set(HUGE_VALF), one ? valid : valid - lanes,
+      k0 > 0 ? y : nullptr, g.y_stride};
+  if (last) end.low = set(g.min), end.high = set(g.max);
+  if (last && g.bias != nullptr) {
+    const float* bias = g.bias + column;
+    end.bias0 = hn::LoadN(d, bias, one ? valid : lanes);
+    if (!one) end.bias1 = hn::LoadN(d, bias + lanes, end.tail);
+  }
+  if (one)
+    panel_rows<1>(g, g.a + k0, b, b_step, depth, y, end);
   else
-    panel_rows<2>(g, g.a + k0, b, b_step, depth, g.y + column, valid, bias, first, last);
+    panel_rows<2>(g, g.a + k0, b, b_step, depth, y, end);
 }
 
 void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b) {
@@ -192,6 +279,11 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace sinter::simd {
+namespace {
+
+constexpr int64_t kTileFloats = 8192;  // of the rows of a tile
+
+}  // namespace
 
 HWY_EXPORT(panel_width);
 HWY_EXPORT(gemm_columns);
@@ -222,16 +314,19 @@ void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, c
 
 void gemm_parallel(const Gemm& g, ThreadPool* threads) {
   const int64_t pool = threads_of(threads);
+  // As many rows as leave room for a panel in the first cache, and some for every thread.
+  const int64_t most = std::max(kRowTile, kTileFloats / std::max<int64_t>(g.depth, 1));
   const int64_t width = panel_width(), panels = divide_up(g.columns, width),
-                tiles = divide_up(g.rows, kRowTile);
+                tiles = std::max(divide_up(g.rows, most),
+                                 pool <= 1 ? 1 : std::min(divide_up(g.rows, kRowTile), 4 * pool));
   const int64_t groups = pool <= 1 ? 1
                                    : std::clamp<int64_t>(divide_up(3 * pool, std::max<int64_t>(tiles, 1)), 1,
                                                          std::max<int64_t>(panels, 1));
   parallel_for(threads, tiles * groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t row = unit / groups * kRowTile, group = unit % groups;
+      const int64_t t = unit / groups, row = g.rows * t / tiles, group = unit % groups;
       Gemm tile = g;
-      tile.rows = std::min(kRowTile, g.rows - row);
+      tile.rows = g.rows * (t + 1) / tiles - row;
       tile.a += row * g.a_stride, tile.y += row * g.y_stride;
       gemm_columns(tile, panels * group / groups * width, panels * (group + 1) / groups * width);
     }

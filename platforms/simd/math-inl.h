@@ -28,8 +28,12 @@ HWY_INLINE V set(float v) { return hn::Set(F(), v); }
 HWY_INLINE V keep_nan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 // Bounds, the upper one last, where they cross; NaN stays.
 HWY_INLINE V clamp(V x, V low, V high) {
+#if HWY_ARCH_X86  // where one is NaN, or both are zeros, the result is the second operand
+  return hn::Min(high, hn::Max(low, x));
+#else
   const V raised = hn::IfThenElse(hn::Lt(x, low), low, x);
   return hn::IfThenElse(hn::Gt(raised, high), high, raised);
+#endif
 }
 
 // 2^k for k in [-126, 127].
