@@ -156,6 +156,8 @@ void add_all() {
   add_depthwise_twins("3x3 s2 48x48x16", depthwise(2, 1), {{1, 48, 48, 16}, {3, 3, 16}, {16}});
   add_depthwise_twins("3x3 14x14x512", depthwise(1, 1), {{1, 14, 14, 512}, {3, 3, 512}, {512}});
   add_depthwise_twins("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
+  add_depthwise_twins("3x3 s2 112x112x96", depthwise(2, 1), {{1, 112, 112, 96}, {3, 3, 96}, {96}});
+  add_depthwise_twins("5x5 28x28x96", depthwise(1, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
   add_twins("1x640-128", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
   add_twins("1x1280-1000", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 1280}, {1000, 1280}, {1000}});
   add_twins("1x64-12", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 64}, {12, 64}, {12}});
@@ -173,6 +175,15 @@ void add_all() {
   add("3x3 30x40x64", depthwise(1, 1), {{1, 30, 40, 64}, {3, 3, 64}, {64}});
   add("3x3 28x28x24", depthwise(1, 1), {{1, 28, 28, 24}, {3, 3, 24}, {24}});
   add("3x3 28x28x48", depthwise(1, 1), {{1, 28, 28, 48}, {3, 3, 48}, {48}});
+  add("3x3 112x112x32", depthwise(1, 1), {{1, 112, 112, 32}, {3, 3, 32}, {32}});
+  add("3x3 7x7x960", depthwise(1, 1), {{1, 7, 7, 960}, {3, 3, 960}, {960}});
+  add("3x3 24x24x8", depthwise(1, 1), {{1, 24, 24, 8}, {3, 3, 8}, {8}});
+  add("5x5 14x14x480", depthwise(1, 2), {{1, 14, 14, 480}, {5, 5, 480}, {480}});
+  add("5x5 7x7x960", depthwise(1, 2), {{1, 7, 7, 960}, {5, 5, 960}, {960}});
+  DepthwiseConvAttrs dilated = depthwise(1, 2);
+  dilated.dilations = {2, 2};
+  add("3x3 d2 28x28x96", dilated, {{1, 28, 28, 96}, {3, 3, 96}, {96}});
+  add("7x7 28x28x96", depthwise(1, 3), {{1, 28, 28, 96}, {7, 7, 96}, {96}});
   // What is between products, on 200704 elements.
   const Dims field = {1, 56, 56, 64};
   const std::vector<DType> bytes = {DType::kInt8, DType::kInt8};
@@ -239,8 +250,9 @@ const std::vector<Representative>& representatives() {
   static const std::vector<Representative> rows = {
       REPRESENTED_BY(Conv, Usual, "3x3 56x56x64"),
       REPRESENTED_BY(Conv, FewChannels, "3x3 112x112x32-3"),
-      REPRESENTED_BY(DepthwiseConv, Usual, "3x3 56x56x144"),
-      REPRESENTED_BY(DepthwiseConv, FewChannels, "3x3 60x80x16"),
+      REPRESENTED_BY(DepthwiseConv, Usual, "3x3 30x40x64"),
+      REPRESENTED_BY(DepthwiseConv, OtherWindow, "3x3 d2 28x28x96"),
+      REPRESENTED_BY(DepthwiseConv, ManyTaps, "7x7 28x28x96"),
       REPRESENTED_BY(ConvTranspose, Usual, "4x4 s2 28x28x64-32"),
       REPRESENTED_BY(FullyConnected, Usual, "1x640-128"),
       REPRESENTED_BY(MatMul, Usual, "128x256x256 constant"),

@@ -1,9 +1,11 @@
 #include "converter/cost/kernel_order.h"
 
+#include "runtime/backend/window.h"
+
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewConvChannels = 4, kFewDepthwiseChannels = 16, kManyChannels = 16, kManyRows = 4;
+constexpr int64_t kFewConvChannels = 4, kManyChannels = 16, kManyRows = 4, kManyTaps = 25;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -15,6 +17,15 @@ bool has_window(const TensorView& weights) {
 
 bool has_one_row(const TensorView& matrix) { return matrix.rank >= 2 && matrix.dims[matrix.rank - 2] == 1; }
 
+// Few columns of output are computed like another window.
+CallClass depthwise_class(const WindowGeometry& g) {
+  const int64_t columns = g.kernel[2];
+  if (g.taps() > kManyTaps) return CallClass::kManyTaps;
+  const bool usual =
+      (columns == 3 || columns == 5) && g.stride[2] <= 2 && g.dilation[2] == 1 && g.out[2] >= 4;
+  return usual ? CallClass::kUsual : CallClass::kOtherWindow;
+}
+
 }  // namespace
 
 CallClass class_of(const OpCall& call) {
@@ -25,7 +36,7 @@ CallClass class_of(const OpCall& call) {
       return few && has_window(weights) ? CallClass::kFewChannels : CallClass::kUsual;
     }
     case Op::kDepthwiseConv:
-      return channels(call.out(0)) <= kFewDepthwiseChannels ? CallClass::kFewChannels : CallClass::kUsual;
+      return depthwise_class(window_geometry<DepthwiseConvAttrs>(call));
     case Op::kQConv:
       return channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group ? CallClass::kManyChannels
                                                                                     : CallClass::kUsual;

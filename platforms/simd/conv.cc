@@ -1,131 +1,12 @@
 // Conv: image patches times filters, group by group; a filter of one tap over every pixel needs no patches.
-// DepthwiseConv: channels side by side in a vector.
 #include "platforms/simd/gemm.h"
 #include "platforms/simd/narrow_conv.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/patches.h"
 #include "platforms/simd/window.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "platforms/simd/conv.cc"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
-#include "hwy/highway.h"
-#include "platforms/simd/math-inl.h"
-
-HWY_BEFORE_NAMESPACE();
-namespace sinter::simd {
-namespace HWY_NAMESPACE {
-
-// As many output as input channels. kVectors vectors of channels from `c` on, `count` of them valid.
-template <int kVectors>
-HWY_INLINE void depthwise_strip(const Geometry& g, const Window& w, const float* filter, const float* bias,
-                                float min, float max, int64_t c, size_t count, float* y) {
-  const F d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const bool partial = kVectors == 1 && count < static_cast<size_t>(lanes);
-  const auto load = [&](const float* p)
-                        SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
-  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  const float* x0 = w.x + c;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
-    const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_pixel()) {
-      const float* x2 = x1;
-      const float* f = filter + ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels + c;
-      for (int64_t t2 = w.first[2]; t2 < w.end[2];
-           ++t2, x2 += g.dilation[2] * g.in_pixel(), f += g.in_channels) {
-        s0 = hn::MulAdd(load(x2), load(f), s0);
-        if constexpr (kVectors == 4) {
-          s1 = hn::MulAdd(load(x2 + lanes), load(f + lanes), s1);
-          s2 = hn::MulAdd(load(x2 + 2 * lanes), load(f + 2 * lanes), s2);
-          s3 = hn::MulAdd(load(x2 + 3 * lanes), load(f + 3 * lanes), s3);
-        }
-      }
-    }
-  }
-  const V low = set(min), high = set(max);
-  const auto finish = [&](V s, int64_t at) SINTER_SIMD_LAMBDA {
-    if (bias != nullptr) s = hn::Add(s, load(bias + at));
-    s = clamp(s, low, high);
-    if (partial)
-      hn::StoreN(s, d, y + at, count);
-    else
-      hn::StoreU(s, d, y + at);
-  };
-  finish(s0, c);
-  if constexpr (kVectors == 4) finish(s1, c + lanes), finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
-}
-
-// Four neighbouring pixels with the same taps, one vector of channels.
-HWY_INLINE void depthwise_four(const Geometry& g, const Window& w, const float* filter, const float* bias,
-                               float min, float max, int64_t c, size_t count, float* y) {
-  const F d;
-  const bool partial = count < hn::Lanes(d);
-  const auto load = [&](const float* p)
-                        SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
-  const int64_t pixel = g.stride[2] * g.in_pixel();
-  V s0 = hn::Zero(d), s1 = s0, s2 = s0, s3 = s0;
-  const float* x0 = w.x + c;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
-    const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_pixel()) {
-      const float* x2 = x1;
-      const float* f = filter + ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels + c;
-      for (int64_t t2 = w.first[2]; t2 < w.end[2];
-           ++t2, x2 += g.dilation[2] * g.in_pixel(), f += g.in_channels) {
-        const V v = load(f);
-        s0 = hn::MulAdd(load(x2), v, s0);
-        s1 = hn::MulAdd(load(x2 + pixel), v, s1);
-        s2 = hn::MulAdd(load(x2 + 2 * pixel), v, s2);
-        s3 = hn::MulAdd(load(x2 + 3 * pixel), v, s3);
-      }
-    }
-  }
-  const V low = set(min), high = set(max);
-  const auto finish = [&](V s, int64_t at) SINTER_SIMD_LAMBDA {
-    if (bias != nullptr) s = hn::Add(s, load(bias + c));
-    s = clamp(s, low, high);
-    if (partial)
-      hn::StoreN(s, d, y + at, count);
-    else
-      hn::StoreU(s, d, y + at);
-  };
-  const int64_t next = g.out_pixel();
-  finish(s0, c), finish(s1, c + next), finish(s2, c + 2 * next), finish(s3, c + 3 * next);
-}
-
-// `pixels` neighbouring output pixels of one line whose windows cover the same taps; w is the first one's.
-void depthwise_pixels(const Geometry& g, Window w, int64_t pixels, const float* filter, const float* bias,
-                      float min, float max, float* y) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
-  for (; pixels >= 4; pixels -= 4) {
-    for (int64_t c = 0; c < g.in_channels; c += lanes)
-      depthwise_four(g, w, filter, bias, min, max, c,
-                     static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
-    w.x += 4 * g.stride[2] * g.in_pixel(), y += 4 * g.out_pixel();
-  }
-  for (; pixels > 0; --pixels) {
-    int64_t c = 0;
-    for (; c + 4 * lanes <= g.in_channels; c += 4 * lanes)
-      depthwise_strip<4>(g, w, filter, bias, min, max, c, static_cast<size_t>(lanes), y);
-    for (; c < g.in_channels; c += lanes)
-      depthwise_strip<1>(g, w, filter, bias, min, max, c,
-                         static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
-    w.x += g.stride[2] * g.in_pixel(), y += g.out_pixel();
-  }
-}
-
-}  // namespace HWY_NAMESPACE
-}  // namespace sinter::simd
-HWY_AFTER_NAMESPACE();
-
-#if HWY_ONCE
 namespace sinter::simd {
 namespace {
-
-HWY_EXPORT(depthwise_pixels);
-
-// ---- Conv
 
 // Every pixel of the input, in order, is a row.
 bool pointwise(const Geometry& g) {
@@ -248,41 +129,6 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
 
 Status run_conv(const OpCall& call, RunContext& context) { return run_conv_with(call, context, nullptr); }
 
-// ---- DepthwiseConv
-
-Status accept_depthwise(const OpCall& call) {
-  const TensorView &x = call.in(0), &y = call.out(0);
-  SINTER_RETURN_UNLESS(x.dims[x.rank - 1] == y.dims[y.rank - 1],
-                       unsupported("the simd kernel has one output channel per input channel"));
-  return accept_float_pixels(call);
-}
-
-Status run_depthwise(const OpCall& call, RunContext& context) {
-  const auto& attrs = call.attrs<DepthwiseConvAttrs>();
-  const Geometry g = window_geometry<DepthwiseConvAttrs>(call);
-  const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
-  const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
-  auto* y = call.out(0).as<float>();
-  const auto min = static_cast<float>(attrs.act_min), max = static_cast<float>(attrs.act_max);
-  // A line of the last axis at a time: first pixels whose windows begin in the padding, then those whose
-  // windows are inside.
-  const int64_t lines = g.batch * g.out[0] * g.out[1];
-  const int64_t work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2], 1);
-  const InsideRange inside = inside_range(g);
-  parallel_for(context.threads, lines, std::max<int64_t>(16384 / work, 1), [&](int64_t begin, int64_t end) {
-    const auto run = HWY_DYNAMIC_POINTER(depthwise_pixels);
-    for (int64_t line = begin; line < end; ++line) {
-      for (int64_t p = 0; p < g.out[2];) {
-        const int64_t count = p == inside.begin && inside.end > inside.begin ? inside.end - inside.begin : 1;
-        const int64_t row = line * g.out[2] + p;
-        run(g, window_at(g, x, row), count, w, bias, min, max, y + row * g.out_pixel());
-        p += count;
-      }
-    }
-  });
-  return ok_status();
-}
-
 }  // namespace
 
 Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
@@ -318,7 +164,5 @@ Status run_packed_conv(void* packed, const OpCall& call, RunContext& context) {
 }
 
 const Kernel kConvKernel = {Op::kConv, nullptr, conv_workspace, run_conv, accept_conv};
-const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, nullptr, nullptr, run_depthwise, accept_depthwise};
 
 }  // namespace sinter::simd
-#endif  // HWY_ONCE

@@ -27,11 +27,14 @@ HWY_INLINE V set(float v) { return hn::Set(F(), v); }
 // Lanes of x where it is NaN, of y elsewhere.
 HWY_INLINE V keep_nan(V x, V y) { return hn::IfThenElse(hn::IsNaN(x), x, y); }
 // Bounds, the upper one last, where they cross; NaN stays.
-HWY_INLINE V clamp(V x, V low, V high) {
-#if HWY_ARCH_X86  // where one is NaN, or both are zeros, the result is the second operand
-  return hn::Min(high, hn::Max(low, x));
+template <class W>
+HWY_INLINE W clamp(W x, W low, W high) {
+#if HWY_ARCH_X86
+  return hn::Min(high, hn::Max(low, x));  // these give the second operand if one of them is NaN
+#elif HWY_ARCH_ARM_A64
+  return W(vminq_f32(high.raw, vmaxq_f32(low.raw, x.raw)));  // unlike Highway's, these give NaN for NaN
 #else
-  const V raised = hn::IfThenElse(hn::Lt(x, low), low, x);
+  const W raised = hn::IfThenElse(hn::Lt(x, low), low, x);
   return hn::IfThenElse(hn::Gt(raised, high), high, raised);
 #endif
 }

@@ -19,10 +19,12 @@ enum class Provenance : uint8_t {
 // Calls of one operation between which the faster kernel differs. Those that no other class names are usual.
 enum class CallClass : uint8_t {
   kUsual,
-  kFewChannels,   // of output: Conv with a window and one group, up to 4; DepthwiseConv, up to 16
+  kFewChannels,   // of output: Conv with a window and one group, up to 4
   kManyChannels,  // of output: QConv, more than 16 a group
   kOneRow,        // MatMul: one row by a computed matrix
   kManyRows,      // QFullyConnected: more than 4
+  kOtherWindow,   // DepthwiseConv: not of 3 or 5 adjacent columns with a stride of 1 or 2; up to 25 taps
+  kManyTaps,      // DepthwiseConv: more than 25
 };
 
 // The time of a representative call of its class, on one thread. Rows of the same operation, class and

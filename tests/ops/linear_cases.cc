@@ -123,6 +123,12 @@ TEST(DepthwiseConv, Shapes) {
       {{1, 9, 30, 4}, {3, 3, 4}, {1, 3}, {1, 2}, {0, 0, 0, 0}},
       {{1, 4, 3, 4}, {3, 5, 4}, {1, 1}, {1, 2}, {1, 5, 1, 4}},
       {{1, 2, 2, 5}, {2, 2, 5}, {1, 1}, {3, 3}, {6, 6, 6, 6}},  // windows outside the input
+      {{2, 2, 2, 20}, {3, 3, 20}, {1, 1}, {1, 1}, {4, 4, 5, 6}},
+      {{1, 3, 4, 7, 18}, {2, 3, 5, 18}, {1, 2, 1}, {2, 1, 1}, {1, 1, 2, 1, 1, 2}},
+      {{1, 9, 12, 300}, {3, 3, 300}, {1, 1}, {2, 1}, {1, 1, 1, 1}},  // more channels than a block has
+      {{1, 5, 12, 530}, {5, 5, 530}, {2, 2}, {1, 1}, {2, 2, 2, 2}},
+      {{1, 36, 50, 96}, {3, 3, 96}, {1, 1}, {1, 1}, {1, 1, 1, 1}},  // larger than caches
+      {{1, 60, 60, 96}, {5, 3, 96}, {2, 2}, {1, 1}, {2, 0, 2, 1}},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(testing::PrintToString(c.x) + " by " + testing::PrintToString(c.w));
@@ -133,6 +139,28 @@ TEST(DepthwiseConv, Shapes) {
     a.act_min = -0.5, a.act_max = 0.5;
     check_taken_by("simd", a, {x, w, noise<float>({c.w.back()}, -1, 1, 3)});
   }
+}
+
+// Every number of columns that a block may have, with and without padding, and channels around whole vectors.
+TEST(DepthwiseConv, Blocks) {
+  const int64_t channels[] = {3, 4, 7, 8, 9, 15, 16, 17, 24, 31, 33, 50};
+  const int64_t pads[][2] = {{0, 0}, {1, 1}, {2, 2}, {2, 0}, {0, 1}};
+  size_t next = 0;
+  for (const int64_t kernel : {3, 5})
+    for (const int64_t stride : {1, 2, 3})
+      for (const int64_t width : {1, 2, 3, 4, 5, 6, 7, 8, 9, 18})
+        for (const auto& [before, after] : pads) {
+          if (width + before + after < kernel) continue;
+          const int64_t c = channels[next++ % std::size(channels)];
+          SCOPED_TRACE(testing::Message()
+                       << "kernel " << kernel << ", stride " << stride << ", width " << width << ", pads "
+                       << before << " and " << after << ", channels " << c);
+          DepthwiseConvAttrs a;
+          a.strides = {1, stride}, a.dilations = {1, 1}, a.pads = {1, before, 1, after};
+          check_taken_by("simd", a,
+                         {noise<float>({1, 4, width, c}, -1, 1, 1), noise<float>({3, kernel, c}, -1, 1, 2),
+                          noise<float>({c}, -1, 1, 3)});
+        }
 }
 
 TEST(ConvTranspose, Shapes) {

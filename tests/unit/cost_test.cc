@@ -216,12 +216,21 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_FALSE(conv_to(5, 3));
     EXPECT_FALSE(conv_to(4, 1));
     EXPECT_FALSE(conv_to(4, 3, 4));
-    const auto depthwise = [&](int64_t channels) {
-      return simd_is_preferred(cpu, DepthwiseConvAttrs{}, {{1, 9, 9, channels}, {3, 3, channels}},
-                               {1, 9, 9, channels});
+    const auto depthwise = [&](int64_t lines, int64_t columns, int64_t stride, int64_t dilation,
+                               int64_t width) {
+      DepthwiseConvAttrs a;
+      a.strides = {1, stride}, a.dilations = {1, dilation}, a.pads = {0, 0, 0, 0};
+      return simd_is_preferred(cpu, a, {{1, 9, 30, 32}, {lines, columns, 32}}, {1, 10 - lines, width, 32});
     };
-    EXPECT_EQ(depthwise(16), x86);
-    EXPECT_FALSE(depthwise(17));
+    EXPECT_TRUE(depthwise(3, 3, 1, 1, 28));
+    EXPECT_TRUE(depthwise(1, 5, 2, 1, 13));
+    EXPECT_TRUE(depthwise(2, 3, 1, 1, 4));
+    EXPECT_FALSE(depthwise(2, 3, 1, 1, 3));
+    EXPECT_FALSE(depthwise(3, 4, 1, 1, 27));
+    EXPECT_FALSE(depthwise(3, 3, 3, 1, 10));
+    EXPECT_FALSE(depthwise(3, 3, 1, 2, 26));
+    EXPECT_FALSE(depthwise(5, 5, 1, 2, 22));
+    EXPECT_EQ(depthwise(5, 7, 1, 1, 24), x86);
     const auto to_channels = [&](int64_t channels, int64_t group) {
       QConvAttrs a;
       a.group = group;

@@ -1,0 +1,77 @@
+// DepthwiseConv: divided into blocks if its window is one that blocks are for, else pixel by pixel.
+#include "platforms/simd/depthwise.h"
+
+namespace sinter::simd {
+namespace {
+
+constexpr int64_t kPieceWork = 16384;     // multiply-adds
+constexpr int64_t kMinPieceLines = 4;     // neighbouring lines read the same input
+constexpr int64_t kLargeBytes = 1 << 20;  // input and output that exceed a core's caches
+
+Status accept_depthwise(const OpCall& call) {
+  const TensorView &x = call.in(0), &y = call.out(0);
+  SINTER_RETURN_UNLESS(x.dims[x.rank - 1] == y.dims[y.rank - 1],
+                       unsupported("the simd kernel has one output channel per input channel"));
+  return accept_float_pixels(call);
+}
+
+// Part `index` of `parts` parts of 0 .. length - 1 that begin at multiples of `unit`.
+struct Part {
+  int64_t begin, end;
+};
+Part part_of(int64_t length, int64_t unit, int64_t index, int64_t parts) {
+  const int64_t units = divide_up(length, unit);
+  return {units * index / parts * unit, std::min(units * (index + 1) / parts * unit, length)};
+}
+
+// The lines of all blocks: planes, in each of them channels, then columns, then lines.
+void run_depthwise_blocks(const Depthwise& d, ThreadPool* threads) {
+  const Geometry& g = d.g;
+  constexpr int64_t kUnit = 16;  // channels: a line of the cache
+  const int64_t parts = divide_up(g.in_channels, kDepthwiseChannels);
+  const int64_t across = divide_up(g.out[2], kDepthwiseColumns);
+  const int64_t lines = g.batch * g.out[0] * parts * across * g.out[1];
+  const int64_t work = std::max<int64_t>(g.in_channels / parts * g.taps() * (g.out[2] / across), 1);
+  const int64_t bytes = (g.in_pixels() * g.in_pixel() + g.out_pixels() * g.out_pixel()) * 4;
+  parallel_for(threads, lines, std::max(kPieceWork / work, kMinPieceLines), [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t column = begin / g.out[1], channel = column / across;
+      const Part channels = part_of(g.in_channels, kUnit, channel % parts, parts);
+      const Part columns = part_of(g.out[2], 1, column % across, across);
+      DepthwiseBlock b;
+      b.plane = channel / parts;
+      b.line = begin % g.out[1], b.lines = std::min(g.out[1] - b.line, end - begin);
+      b.column = columns.begin, b.columns = columns.end - columns.begin;
+      b.channel = channels.begin, b.channels = channels.end - channels.begin;
+      b.fetch = parts == 1 && bytes > kLargeBytes;
+      compute_depthwise_block(d, b);
+      begin += b.lines;
+    }
+  });
+}
+
+Status run_depthwise(const OpCall& call, RunContext& context) {
+  if (call.out(0).size() == 0) return ok_status();
+  const auto& a = call.attrs<DepthwiseConvAttrs>();
+  Depthwise d;
+  d.g = window_geometry<DepthwiseConvAttrs>(call);
+  d.x = call.in(0).as<const float>(), d.filter = call.in(1).as<const float>();
+  d.bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  d.min = static_cast<float>(a.act_min), d.max = static_cast<float>(a.act_max);
+  d.y = call.out(0).as<float>();
+  const Geometry& g = d.g;
+  if (has_depthwise_blocks(g) && g.in_channels >= depthwise_channels()) {
+    run_depthwise_blocks(d, context.threads);
+    return ok_status();
+  }
+  const int64_t work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2], 1);
+  parallel_for(context.threads, g.batch * g.out[0] * g.out[1], std::max<int64_t>(kPieceWork / work, 1),
+               [&](int64_t begin, int64_t end) { compute_depthwise_lines(d, begin, end); });
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kDepthwiseConvKernel = {Op::kDepthwiseConv, nullptr, nullptr, run_depthwise, accept_depthwise};
+
+}  // namespace sinter::simd
