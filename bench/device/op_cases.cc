@@ -1,6 +1,7 @@
 #include "bench/device/op_cases.h"
 
 #include "runtime/backend/validate.h"
+#include "runtime/backend/winograd.h"
 #include "runtime/core/op.h"
 #include "runtime/core/op_enums.h"
 #include "runtime/kernels/reference.h"
@@ -139,7 +140,27 @@ void add_depthwise_twins(const std::string& name, const DepthwiseConvAttrs& a,
             dims);
 }
 
+// A case of Conv for each tile of Winograd's algorithm, and directly.
+void add_winograd(const std::string& name, const std::vector<Dims>& dims, bool direct = true) {
+  if (direct) add(name, conv(1, 1), dims);
+  for (const int64_t tile : kWinogradTiles) {
+    ConvAttrs a = conv(1, 1);
+    a.winograd = tile;
+    add(name + " winograd " + std::to_string(tile), a, dims);
+  }
+}
+
 void add_all() {
+  add_winograd("3x3 32x32x16", {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}}, false);
+  add_winograd("3x3 56x56x64", {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}}, false);
+  add_winograd("3x3 14x14x256", {{1, 14, 14, 256}, {256, 3, 3, 256}, {256}}, false);
+  add_winograd("3x3 112x112x64-32", {{1, 112, 112, 64}, {32, 3, 3, 64}, {32}});
+  add_winograd("3x3 8x8x64-64", {{1, 8, 8, 64}, {64, 3, 3, 64}, {64}});
+  add_winograd("3x3 28x28x128", {{1, 28, 28, 128}, {128, 3, 3, 128}, {128}});
+  add_winograd("3x3 7x7x512", {{1, 7, 7, 512}, {512, 3, 3, 512}, {512}});
+  add_winograd("3x3 56x56x16-64", {{1, 56, 56, 16}, {64, 3, 3, 16}, {64}});
+  add_winograd("3x3 112x112x32-9", {{1, 112, 112, 32}, {9, 3, 3, 32}, {9}});
+  add_winograd("3x3 112x112x3-32", {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});
   add_conv_twins("3x3 32x32x16", conv(1, 1), {{1, 32, 32, 16}, {16, 3, 3, 16}, {16}});
   add_conv_twins("3x3 56x56x64", conv(1, 1), {{1, 56, 56, 64}, {64, 3, 3, 64}, {64}});
   add_conv_twins("3x3 s2 112x112x3", conv(2, 1), {{1, 112, 112, 3}, {32, 3, 3, 3}, {32}});
@@ -167,9 +188,6 @@ void add_all() {
   add("1x1 s2 28x28x32-64", conv(2, 0), {{1, 28, 28, 32}, {64, 1, 1, 32}, {64}});
   add("3x3 s2 120x160x3-16", conv(2, 1), {{1, 120, 160, 3}, {16, 3, 3, 3}, {16}});
   add("5x5 112x112x1-64", conv(1, 2), {{1, 112, 112, 1}, {64, 5, 5, 1}, {64}});
-  add("3x3 112x112x32-9", conv(1, 1), {{1, 112, 112, 32}, {9, 3, 3, 32}, {9}});
-  add("3x3 112x112x64-32", conv(1, 1), {{1, 112, 112, 64}, {32, 3, 3, 64}, {32}});
-  add("3x3 8x8x64-64", conv(1, 1), {{1, 8, 8, 64}, {64, 3, 3, 64}, {64}});
   add("3x3 704x704x8", conv(1, 1), {{1, 704, 704, 8}, {8, 3, 3, 8}, {8}});
   add("3x3 30x40x32", depthwise(1, 1), {{1, 30, 40, 32}, {3, 3, 32}, {32}});
   add("3x3 30x40x64", depthwise(1, 1), {{1, 30, 40, 64}, {3, 3, 64}, {64}});

@@ -9,13 +9,25 @@
 namespace sinter::simd {
 
 // The first parameter of a packing.
-enum PackingKind : int64_t { kFloatPanels = 1, kIntegerPanels, kIntegerDepthwise, kIntegerWinograd };
+enum PackingKind : int64_t {
+  kFloatPanels = 1,
+  kIntegerPanels,
+  kIntegerDepthwise,
+  kWinogradPanels,
+  kIntegerWinogradPanels
+};
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.
 Status conv_bound(const OpCall& call, int threads, size_t* workspace);
 bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);
 void pack_conv(const OpCall& call, std::byte* packed, ThreadPool* threads);
 Status run_packed_conv(void* packed, const OpCall& call, RunContext& context);
+
+// Conv by Winograd's algorithm, where its attribute permits it. The workspace is the same on every
+// instruction set.
+bool winograd_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);
+void pack_winograd(const OpCall& call, std::byte* packed, ThreadPool* threads);
+Status run_winograd(void* packed, const OpCall& call, RunContext& context);
 
 bool connected_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);
 void pack_connected(const OpCall& call, std::byte* packed, ThreadPool* threads);

@@ -27,7 +27,7 @@ bool has_kernel(const Target& target, Op op) {
          simd_kernels()[static_cast<size_t>(row)] != nullptr;
 }
 
-// The kernels' needs are the same on every instruction set, except for Conv.
+// The kernels' needs are the same on every instruction set, except for the direct Conv.
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   *workspace = 0;
   SINTER_RETURN_UNLESS(is_exact_simd(call.op, target.architecture),
@@ -36,7 +36,8 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
   for (int n = 1; n <= threads; ++n) {
     StepNeeds needs;
     SINTER_RETURN_IF_ERROR(simd.measure(call, n, &needs));
-    if (call.op == Op::kConv) SINTER_RETURN_IF_ERROR(simd::conv_bound(call, n, &needs.workspace));
+    if (call.op == Op::kConv && needs.packing.parameters[0] != simd::kWinogradPanels)
+      SINTER_RETURN_IF_ERROR(simd::conv_bound(call, n, &needs.workspace));
     *workspace = std::max(*workspace, needs.workspace);
   }
   return ok_status();
@@ -44,7 +45,11 @@ Status accept(const Target& target, const OpCall& call, int threads, size_t* wor
 
 }  // namespace
 
-const Platform simd_platform = {
-    .name = "simd", .serves = serves, .has_kernel = has_kernel, .accept = accept, .times = kTimes};
+const Platform simd_platform = {.name = "simd",
+                                .serves = serves,
+                                .has_kernel = has_kernel,
+                                .accept = accept,
+                                .times = kTimes,
+                                .computes_winograd = true};
 
 }  // namespace sinter

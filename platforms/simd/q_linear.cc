@@ -281,10 +281,10 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
       return false;
     *workspace = std::max(*workspace, static_cast<size_t>(scratch));
     if (winograd_gains()) {
-      *packing = {
-          static_cast<size_t>(filters),
-          zeros ? 0b11110u : 0b1110u,
-          {kIntegerWinograd, p.columns, p.g.in_channels, call.in(3).size(), zeros ? call.in(4).size() : 0}};
+      *packing = {static_cast<size_t>(filters),
+                  zeros ? 0b11110u : 0b1110u,
+                  {kIntegerWinogradPanels, p.columns, p.g.in_channels, call.in(3).size(),
+                   zeros ? call.in(4).size() : 0}};
       return true;
     }
   }

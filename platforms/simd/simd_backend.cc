@@ -13,7 +13,9 @@ struct Packer {
   void (*pack)(const OpCall& call, std::byte* packed, ThreadPool* threads);
   Status (*run)(void* packed, const OpCall& call, RunContext& context);
 };
+// Of the rows of an operation the first one that packs the call.
 constexpr Packer kPackers[] = {
+    {Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd},
     {Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv},
     {Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected},
     {Op::kQConv, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
@@ -21,25 +23,20 @@ constexpr Packer kPackers[] = {
     {Op::kQDepthwiseConv, simd::q_depthwise_packing, simd::pack_q_depthwise, simd::run_packed_q_depthwise},
 };
 
-const Packer* packer_of(Op op) {
-  for (const Packer& p : kPackers)
-    if (p.op == op) return &p;
-  return nullptr;
-}
-
-// Whether the step reads packed weights; packing, workspace and packed inputs are set if so.
-bool reads_packed(const OpCall& call, int threads, StepNeeds* needs) {
-  const Packer* packer = packer_of(call.op);
+// Null if the step reads its weights as they are; else packing, workspace and packed inputs are set.
+const Packer* packer_of(const OpCall& call, int threads, StepNeeds* needs) {
+  if (call.inputs.size() < 2 || !call.in(1).constant) return nullptr;
   Packing& packing = needs->packing;
-  if (packer == nullptr || call.inputs.size() < 2 || !call.in(1).constant ||
-      !packer->packing(call, threads, &packing, &needs->workspace) || packing.bytes == 0) {
-    packing = {};
-    return false;
+  for (const Packer& p : kPackers) {
+    if (p.op != call.op || !p.packing(call, threads, &packing, &needs->workspace) || packing.bytes == 0)
+      continue;
+    packing.bytes = align_up(packing.bytes, kBufferAlignment);
+    packing.parameters[kPackingParameters - 1] = simd_instruction_set();
+    needs->packed = packing.inputs;
+    return &p;
   }
-  packing.bytes = align_up(packing.bytes, kBufferAlignment);
-  packing.parameters[kPackingParameters - 1] = simd_instruction_set();
-  needs->packed = packing.inputs;
-  return true;
+  packing = {};
+  return nullptr;
 }
 
 const Kernel* kernel_of(const OpCall& call) {
@@ -59,7 +56,7 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   const Kernel* kernel = kernel_of(call);
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
-  if (!reads_packed(call, threads, needs) && kernel->workspace != nullptr)
+  if (packer_of(call, threads, needs) == nullptr && kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
   needs->call = CallUse::kKept;  // these kernels are quick
   return ok_status();
@@ -67,20 +64,21 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
 
 Status SimdBackend::pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) {
   StepNeeds needs;
-  SINTER_RETURN_UNLESS(reads_packed(call, 1, &needs) && packed.size() == needs.packing.bytes,
+  const Packer* packer = packer_of(call, 1, &needs);
+  SINTER_RETURN_UNLESS(packer != nullptr && packed.size() == needs.packing.bytes,
                        error(Code::kInternal, "measuring and packing disagree"));
-  packer_of(call.op)->pack(call, packed.data(), threads);
+  packer->pack(call, packed.data(), threads);
   return ok_status();
 }
 
 Status SimdBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* step) {
   StepNeeds needs;
-  if (reads_packed(call, 1, &needs)) {
+  if (const Packer* packer = packer_of(call, 1, &needs); packer != nullptr) {
     SINTER_RETURN_UNLESS(
         with.packed.size() == needs.packing.bytes,
         error(Code::kInternal, "%a bytes of packed weights are needed, not %b",
               static_cast<int64_t>(needs.packing.bytes), static_cast<int64_t>(with.packed.size())));
-    step->run = packer_of(call.op)->run;
+    step->run = packer->run;
     step->state = const_cast<std::byte*>(with.packed.data());  // read only
     return ok_status();
   }

@@ -28,6 +28,8 @@ struct Platform {
   std::span<const KernelTime> times = {};
   // Whether some of its kernels compute in float16 on processors of this kind that do; null: none.
   bool (*computes_float16)(const Target& target) = nullptr;
+  // Whether its Conv uses Winograd's algorithm where the attribute permits it.
+  bool computes_winograd = false;
   // Its steps compute in its device memory.
   bool own_memory = false;
 };

@@ -1,4 +1,5 @@
-// Conv in the operands' own type.
+// Conv in the operands' own type, always directly.
+#include "runtime/backend/winograd.h"
 #include "runtime/kernels/conv_loops.h"
 #include "runtime/kernels/reference.h"
 
@@ -6,6 +7,20 @@ namespace sinter {
 namespace {
 
 using namespace linear;
+
+Status infer_direct_or_winograd(OpCall& call) {
+  SINTER_RETURN_IF_ERROR(infer_conv<ConvAttrs>(call));
+  const auto& a = call.attrs<ConvAttrs>();
+  if (a.winograd == 0) return ok_status();
+  WindowGeometry g;
+  SINTER_RETURN_IF_ERROR(conv_geometry<ConvAttrs>(call, &g));
+  SINTER_RETURN_UNLESS(is_winograd_tile(a.winograd),
+                       invalid("a Winograd tile of %a outputs is unknown", a.winograd));
+  SINTER_RETURN_UNLESS(
+      is_compute_float(call.in(0).dtype) && call.in(0).rank == 4 && winograd_fits(g),
+      invalid("Winograd tiles need floats and a window of 3x3 with stride 1, dilation 1 and one group"));
+  return ok_status();
+}
 
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   WindowGeometry g;
@@ -31,6 +46,6 @@ Status lead(const OpCall& call, size_t* bytes) {
 
 }  // namespace
 
-const Kernel kConvKernel = {Op::kConv, infer_conv<ConvAttrs>, workspace, run, nullptr, lead};
+const Kernel kConvKernel = {Op::kConv, infer_direct_or_winograd, workspace, run, nullptr, lead};
 
 }  // namespace sinter

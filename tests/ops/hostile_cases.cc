@@ -107,7 +107,7 @@ std::vector<Shape> fitting_shapes(Op op, const void* attrs, Random& r) {
     const int64_t in = 1 + r.below(3), out = 1 + r.below(3);
     Shape x = {1 + r.below(2)}, w = {out};
     for (int64_t i = 0, axes = 1 + r.below(3); i < axes; ++i)
-      x.push_back(1 + r.below(5)), w.push_back(1 + r.below(2));
+      x.push_back(1 + r.below(5)), w.push_back(1 + r.below(3));
     x.push_back(in), w.push_back(in);
     return {x, w, {out}, {out}, {1}};
   }

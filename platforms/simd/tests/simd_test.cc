@@ -7,6 +7,7 @@
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/backends.h"
 #include "tests/op_harness/instruction_sets.h"
+#include "tests/op_harness/tolerance.h"
 
 namespace sinter::test {
 namespace {
@@ -147,6 +148,38 @@ TEST(SimdSums, AreAddedInPieces) {
             << name << ", element " << i;
       }
     }
+  }
+  sets.limit(nullptr);
+}
+
+// Root mean squares of errors against float64: by Winograd's algorithm over direct sums, on every instruction
+// set. Tiles of 4x4 stay within what the converter allows (docs/numerics.md).
+TEST(SimdWinograd, ErrorsOfEachTile) {
+  const InstructionSets& sets = *InstructionSets::of("simd");
+  ConvAttrs a;
+  a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {1, 1, 1, 1};
+  const Shape image = {1, 13, 14, 64}, filters = {48, 3, 3, 64};
+  const Tensor x = noise<float>(image, -1, 1, 1), w = noise<float>(filters, -1, 1, 2);
+  std::vector<TensorView> shapes;
+  std::vector<Tensor> exact;
+  const std::vector<Tensor> wide = {widened(x), widened(w)};
+  ASSERT_TRUE(infer_op(a, wide, &shapes).ok());
+  ASSERT_TRUE(run_once(a, wide, shapes, Layout::kDense, Layout::kDense, -1, &exact).ok());
+  const auto want = exact[0].values<double>();
+  const auto error = [&](int64_t tile) {
+    a.winograd = tile;
+    const auto got = run_on("simd", a, {x, w}, true)[0].values<float>();
+    double sum = 0;
+    for (size_t i = 0; i < want.size(); ++i) sum += std::pow(static_cast<double>(got[i]) - want[i], 2);
+    return std::sqrt(sum / static_cast<double>(want.size()));
+  };
+  for (const char* name : sets.names()) {
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(sets.limit(name));
+    const double direct = error(0);
+    EXPECT_LT(error(2), 2 * direct);
+    EXPECT_LT(error(4), 4 * direct);
+    EXPECT_LT(error(6), 20 * direct);
   }
   sets.limit(nullptr);
 }

@@ -1,0 +1,284 @@
+#include "platforms/simd/winograd.h"
+
+#include <cstring>
+
+#include "platforms/simd/packed.h"
+#include "runtime/backend/winograd.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/winograd.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "platforms/simd/winograd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// The inputs of one tile at x, `row` and `pixel` floats apart, to `to`, position by position. Channels are
+// rounded up to whole vectors. `lines`: a vector for each position.
+template <int kPairs>
+HWY_NOINLINE void transform_input(const float* x, int64_t row, int64_t pixel, int64_t channels, float* lines,
+                                  float* to, int64_t position) {
+  constexpr int kInputs = Winograd<kPairs>::kInputs;
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
+  for (int64_t c = 0; c < channels; c += lanes) {
+    const int64_t left = channels - c;
+    if (left >= lanes) {
+      for (int64_t j = 0; j < kInputs; ++j)
+        store_line<kInputs>(transformed_input<kPairs>(load_line<kInputs>(load, x + j * pixel + c, row)),
+                            lines + j * lanes, kInputs * lanes);
+    } else {
+      const auto load_some = [&](const float* p)
+                                 SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, static_cast<size_t>(left)); };
+      for (int64_t j = 0; j < kInputs; ++j)
+        store_line<kInputs>(transformed_input<kPairs>(load_line<kInputs>(load_some, x + j * pixel + c, row)),
+                            lines + j * lanes, kInputs * lanes);
+    }
+    for (int64_t i = 0; i < kInputs; ++i)
+      store_line<kInputs>(
+          transformed_input<kPairs>(load_line<kInputs>(load, lines + i * kInputs * lanes, lanes)),
+          to + i * kInputs * position + c, position);
+  }
+}
+
+// One vector of outputs of a pixel, finished: `count` channels from the tile's channel c on.
+HWY_INLINE void store(V v, V bias, V low, V high, float* y, size_t count) {
+  const F d;
+  v = hn::Add(v, bias);
+  v = clamp(v, low, high);
+  if (count == hn::Lanes(d))
+    hn::StoreU(v, d, y);
+  else
+    hn::StoreN(v, d, y, count);
+}
+
+// The products of one tile at m, position by position, to its outputs.
+template <int kPairs>
+HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t channels, float* lines,
+                                   const WinogradStore& to) {
+  constexpr int kInputs = Winograd<kPairs>::kInputs, kTile = Winograd<kPairs>::kTile;
+  const F d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V low = set(to.min), high = set(to.max);
+  const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
+  for (int64_t c = 0; c < channels; c += lanes) {
+    const auto count = static_cast<size_t>(channels - c < lanes ? channels - c : lanes);
+    const bool whole = count == static_cast<size_t>(lanes);
+    const auto load_some = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, count); };
+    const V bias = to.bias == nullptr ? hn::Zero(d) : load_some(to.bias + c);
+    for (int64_t j = 0; j < kInputs; ++j) {
+      const float* from = m + j * position + c;
+      const WinogradLine line = whole ? load_line<kInputs>(load, from, kInputs * position)
+                                      : load_line<kInputs>(load_some, from, kInputs * position);
+      store_line<kTile>(transformed_output<kPairs>(line), lines + j * lanes, kInputs * lanes);
+    }
+    for (int64_t k = 0; k < to.rows; ++k) {
+      const WinogradLine y =
+          transformed_output<kPairs>(load_line<kInputs>(load, lines + k * kInputs * lanes, lanes));
+      float* at = to.y + k * to.row + c;
+#define SINTER_COLUMN(q)   \
+  if constexpr (kTile > q) \
+    if (q < to.columns) store(y.v[q], bias, low, high, at + q * to.pixel, count);
+      SINTER_COLUMN(0) SINTER_COLUMN(1) SINTER_COLUMN(2) SINTER_COLUMN(3) SINTER_COLUMN(4) SINTER_COLUMN(5)
+#undef SINTER_COLUMN
+    }
+  }
+}
+
+void transform_tile_input(int64_t tile, const float* x, int64_t row, int64_t pixel, int64_t channels,
+                          float* lines, float* to, int64_t position) {
+  if (tile == 2) return transform_input<1>(x, row, pixel, channels, lines, to, position);
+  if (tile == 4) return transform_input<2>(x, row, pixel, channels, lines, to, position);
+  return transform_input<3>(x, row, pixel, channels, lines, to, position);
+}
+
+void transform_tile_output(int64_t tile, const float* m, int64_t position, int64_t channels, float* lines,
+                           const WinogradStore& to) {
+  if (tile == 2) return transform_output<1>(m, position, channels, lines, to);
+  if (tile == 4) return transform_output<2>(m, position, channels, lines, to);
+  return transform_output<3>(m, position, channels, lines, to);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+namespace {
+
+HWY_EXPORT(transform_tile_input);
+HWY_EXPORT(transform_tile_output);
+
+constexpr int64_t kBlockFloats = 192 * 1024;  // about: inputs and products of a block, in an L2 cache of 1 MB
+constexpr int64_t kChunk = 64;
+constexpr int64_t kFewTiles = 12;  // rows of a product from which it is fast
+
+int64_t whole_vectors(int64_t channels) { return divide_up(channels, kWinogradVector) * kWinogradVector; }
+
+// The inputs of the tile whose first pixel is (top, left) of the image, with zeros around the image.
+void gather_tile(const Geometry& g, const float* image, int64_t inputs, int64_t top, int64_t left,
+                 float* to) {
+  const int64_t channels = g.in_channels;
+  const auto bytes = [&](int64_t pixels) { return static_cast<size_t>(pixels * channels) * sizeof(float); };
+  const int64_t first = std::clamp<int64_t>(-left, 0, inputs),
+                end = std::clamp<int64_t>(g.in[2] - left, first, inputs);
+  for (int64_t i = 0; i < inputs; ++i, to += inputs * channels) {
+    if (top + i < 0 || top + i >= g.in[1] || first == end) {
+      std::memset(to, 0, bytes(inputs));
+      continue;
+    }
+    const float* line = image + ((top + i) * g.in[2] + left + first) * g.in_pixel();
+    std::memset(to, 0, bytes(first));
+    if (g.in_pixel() == channels)
+      std::memcpy(to + first * channels, line, bytes(end - first));
+    else
+      for (int64_t j = first; j < end; ++j, line += g.in_pixel())
+        std::memcpy(to + j * channels, line, bytes(1));
+    std::memset(to + end * channels, 0, bytes(inputs - end));
+  }
+}
+
+// A tile's place: its image, and its first output pixel.
+struct TilePlace {
+  int64_t image, top, left;
+};
+TilePlace place_of(const WinogradPlan& p, int64_t tile) {
+  const int64_t in_image = tile % (p.rows * p.columns);
+  return {tile / (p.rows * p.columns), in_image / p.columns * p.tile, in_image % p.columns * p.tile};
+}
+
+// A thread's workspace.
+struct WinogradSlot {
+  float *lines, *patch, *inputs, *products;
+  WinogradSlot(const WinogradPlan& p, float* memory)
+      : lines(memory),
+        patch(lines + p.positions * kWinogradVector),
+        inputs(patch + p.positions * p.input_tile),
+        products(inputs + p.positions * p.input_position) {}
+};
+
+void transform_inputs(const Geometry& g, const WinogradPlan& p, int64_t block, const float* x,
+                      const WinogradSlot& slot) {
+  const auto transform = HWY_DYNAMIC_POINTER(transform_tile_input);
+  const int64_t first = p.first_tile(block), end = p.first_tile(block + 1);
+  for (int64_t t = first; t < end; ++t) {
+    const TilePlace at = place_of(p, t);
+    const int64_t top = at.top - g.pad[1], left = at.left - g.pad[2];
+    const float* image = x + at.image * g.in_pixels() * g.in_pixel();
+    float* to = slot.inputs + (t - first) * p.input_tile;
+    if (top >= 0 && top + p.inputs <= g.in[1] && left >= 0 && left + p.inputs <= g.in[2]) {
+      transform(p.tile, image + (top * g.in[2] + left) * g.in_pixel(), g.in[2] * g.in_pixel(), g.in_pixel(),
+                g.in_channels, slot.lines, to, p.input_position);
+    } else {
+      gather_tile(g, image, p.inputs, top, left, slot.patch);
+      transform(p.tile, slot.patch, p.inputs * g.in_channels, g.in_channels, g.in_channels, slot.lines, to,
+                p.input_position);
+    }
+  }
+}
+
+struct WinogradOperands {
+  const float *filters, *bias;
+  float min, max;
+  float* y;
+};
+
+// Output channels channel .. channel + count - 1 of a block whose inputs are transformed.
+void compute_chunk(const Geometry& g, const WinogradPlan& p, int64_t block, int64_t channel, int64_t count,
+                   const WinogradOperands& with, const WinogradSlot& slot) {
+  const auto transform = HWY_DYNAMIC_POINTER(transform_tile_output);
+  const int64_t first = p.first_tile(block), end = p.first_tile(block + 1);
+  Gemm product;
+  product.rows = end - first, product.columns = count, product.depth = g.in_channels;
+  product.a_stride = p.input_tile, product.y_stride = p.product_tile;
+  for (int64_t i = 0; i < p.positions; ++i) {
+    product.a = slot.inputs + i * p.input_position;
+    product.b = with.filters + i * p.filter_floats + channel * g.in_channels;
+    product.y = slot.products + i * p.product_position;
+    gemm_columns(product, 0, count);
+  }
+  for (int64_t t = first; t < end; ++t) {
+    const TilePlace at = place_of(p, t);
+    const int64_t pixel = (at.image * g.out[1] + at.top) * g.out[2] + at.left;
+    transform(p.tile, slot.products + (t - first) * p.product_tile, p.product_position, count, slot.lines,
+              {with.bias != nullptr ? with.bias + channel : nullptr, with.min, with.max,
+               with.y + pixel * g.out_pixel() + channel, g.out[2] * g.out_pixel(), g.out_pixel(),
+               std::min(p.tile, g.out[1] - at.top), std::min(p.tile, g.out[2] - at.left)});
+  }
+}
+
+}  // namespace
+
+bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPlan* plan) {
+  WinogradPlan& p = *plan;
+  p = {};
+  threads = std::max<int64_t>(threads, 1);
+  p.tile = tile, p.inputs = tile + 2, p.positions = p.inputs * p.inputs;
+  p.rows = divide_up(g.out[1], tile), p.columns = divide_up(g.out[2], tile);
+  p.tiles = g.batch * p.rows * p.columns;
+  p.chunk = std::min(kChunk, divide_up(g.out_channels, kMaxPanel) * kMaxPanel);
+  p.input_tile = whole_vectors(g.in_channels), p.product_tile = p.chunk;
+  const int64_t fit = kBlockFloats / (p.positions * (p.input_tile + p.product_tile)) / kFewTiles * kFewTiles;
+  p.blocks = divide_up(p.tiles, std::clamp(fit, kFewTiles, 8 * kFewTiles));
+  if (p.blocks < threads) p.blocks = std::max(p.blocks, std::min(threads, divide_up(p.tiles, kFewTiles)));
+  p.parts = p.blocks >= threads || p.blocks == 0
+                ? 1
+                : std::min(divide_up(g.out_channels, p.chunk), divide_up(threads, p.blocks));
+  p.slots = std::min(p.units(), threads);
+  // A vector more than the tiles, so that positions are not a power of two apart, which would make them share
+  // few lines of a cache.
+  const int64_t block_tiles = p.blocks > 0 ? divide_up(p.tiles, p.blocks) : 0;
+  p.input_position = block_tiles * p.input_tile + kWinogradVector;
+  p.product_position = block_tiles * p.product_tile + kWinogradVector;
+  const int64_t of_position = kWinogradVector + p.input_tile + p.input_position + p.product_position;
+  return packed_floats(g.out_channels, g.in_channels, &p.filter_floats) &&
+         checked_mul(p.positions, of_position, &p.slot_floats);
+}
+
+bool winograd_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
+  const auto& attrs = call.attrs<ConvAttrs>();
+  if (attrs.winograd == 0) return false;
+  const Geometry g = window_geometry<ConvAttrs>(call);
+  WinogradPlan p;
+  int64_t packed = 0, scratch = 0;
+  if (!plan_winograd(g, attrs.winograd, threads, &p) || !checked_mul(p.filter_floats, p.positions, &packed) ||
+      !checked_mul<int64_t>(packed, sizeof(float), &packed) ||
+      !checked_mul(p.slot_floats, p.slots, &scratch) ||
+      !checked_mul<int64_t>(scratch, sizeof(float), &scratch) ||
+      static_cast<uint64_t>(std::max(packed, scratch)) > SIZE_MAX / 2)
+    return false;
+  *packing = {
+      static_cast<size_t>(packed), 0b10, {kWinogradPanels, attrs.winograd, g.out_channels, g.in_channels}};
+  *workspace = static_cast<size_t>(scratch);
+  return true;
+}
+
+Status run_winograd(void* packed, const OpCall& call, RunContext& context) {
+  const auto& attrs = call.attrs<ConvAttrs>();
+  const Geometry g = window_geometry<ConvAttrs>(call);
+  WinogradPlan p;
+  if (!plan_winograd(g, attrs.winograd, threads_of(context.threads), &p))
+    return error(Code::kInternal, "a step that was measured cannot be planned");
+  const auto* x = call.in(0).as<const float>();
+  const WinogradOperands with{
+      static_cast<const float*>(packed), call.has_input(2) ? call.in(2).as<const float>() : nullptr,
+      static_cast<float>(attrs.act_min), static_cast<float>(attrs.act_max), call.out(0).as<float>()};
+  const int64_t chunks = divide_up(g.out_channels, p.chunk);
+  parallel_slots(context.threads, p.slots, p.units(), [&](int64_t number, int64_t begin, int64_t end) {
+    const WinogradSlot slot(p, reinterpret_cast<float*>(context.workspace.data()) + number * p.slot_floats);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t block = unit / p.parts, part = unit % p.parts;
+      if (unit == begin || part == 0) transform_inputs(g, p, block, x, slot);
+      for (int64_t c = chunks * part / p.parts; c < chunks * (part + 1) / p.parts; ++c)
+        compute_chunk(g, p, block, c * p.chunk, std::min(p.chunk, g.out_channels - c * p.chunk), with, slot);
+    }
+  });
+  return ok_status();
+}
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE
