@@ -10,6 +10,7 @@
 #include "converter/import/reader.h"
 #include "converter/ir/deep_copy.h"
 #include "converter/passes/follow_nodes.h"
+#include "converter/plan/choose_winograd.h"
 #include "converter/quantize/report/low_sqnr_outputs.h"
 #include "converter/quantize/report/type_rows.h"
 #include "converter/quantize/samples/sample_split.h"
@@ -183,8 +184,17 @@ std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph
   plan_options.thorough = true;
   plan_options.effort = options.plan_effort;
   plan_options.seconds = options.plan_seconds;
+  if (options.max_arena) plan_options.thread_arena = *options.max_arena;
+  if (options.winograd) {
+    // With a limit only as long as whole steps fit: the rows of a stripe would be on other tiles, and give
+    // other bits.
+    std::shared_ptr<Graph> permitted = options.max_arena ? deep_copy(*graph) : graph;
+    if (choose_winograd(*permitted, plan_options) > 0 && options.max_arena) {
+      PlannedModel whole = plan_model(std::move(permitted), plan_options);
+      if (whole.programs.front().arena_bytes <= *options.max_arena) return whole;
+    }
+  }
   if (!options.max_arena) return plan_model(std::move(graph), plan_options);
-  plan_options.thread_arena = *options.max_arena;
   FittedPlan fitted = plan_to_fit(*graph, plan_options, *options.max_arena);
   if (!fitted.fits) {
     report.withheld = does_not_fit(fitted, *options.max_arena);

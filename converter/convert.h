@@ -33,6 +33,7 @@ struct ConversionOptions {
   bool strict = false;                // warnings refuse
   bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
   bool prefer_float16 = false;        // compute in float16 where the target does
+  bool winograd = true;               // convolutions by Winograd's algorithm where that is faster
   bool stored_weights = true;         // narrow weights stay narrow in the file
   double plan_effort = 1;             // of the planner's budgets for searching
   double plan_seconds = 0;            // PlanOptions::seconds

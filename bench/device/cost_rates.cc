@@ -20,7 +20,9 @@
 #include "bench/device/setup.h"
 #include "converter/cost/node_cost.h"
 #include "converter/cost/tables.h"
+#include "converter/cost/winograd_cost.h"
 #include "converter/ir/op_traits.h"
+#include "platforms/platforms.h"
 #include "platforms/simd/simd_kernels.h"
 
 namespace {
@@ -33,7 +35,9 @@ using convert::Counts;
 
 constexpr int kTypes = 3;
 constexpr const char* kTypeNames[kTypes] = {"float32", "int8", "int16"};
-using Terms = std::array<double, 4>;  // step, product, output, input
+constexpr size_t kTerms = 5;
+// Step, product, output, input, and, of Winograd's algorithm only, filter.
+using Terms = std::array<double, kTerms>;
 
 struct Sample {
   std::string name;
@@ -60,13 +64,27 @@ double fastest(const OpCase& c, int runs) {
   return lowest;
 }
 
+// Outputs of a tile along an axis; 0: the call is not one of Winograd's algorithm.
+int64_t winograd_tile(const OpCall& call) {
+  return call.op == Op::kConv ? call.attrs<ConvAttrs>().winograd : 0;
+}
+
+// Of the backend that uses Winograd's algorithm.
+double winograd_time(const OpCase& c, int runs) {
+  for (const Platform* platform : all_platforms())
+    for (Backend* backend : all_backends())
+      if (platform->computes_winograd && std::strcmp(platform->name, backend->name()) == 0)
+        if (const auto prepared = c.prepare(*backend)) return lowest_time(*prepared, runs);
+  return INFINITY;
+}
+
 const OpCase* case_named(Op op, const std::string& name) {
   for (const OpCase& c : bench::op_cases())
     if (c.op == op && c.name == name) return &c;
   return nullptr;
 }
 
-Terms terms_of(const convert::Rate& rate) { return {rate.step, rate.product, rate.output, rate.input}; }
+Terms terms_of(const convert::Rate& rate) { return {rate.step, rate.product, rate.output, rate.input, 0}; }
 
 double given(const Terms& rates, const Terms& counts) {
   double sum = 0;
@@ -76,29 +94,29 @@ double given(const Terms& rates, const Terms& counts) {
 
 // Solves the normal equations of relative errors for the terms of `subset`; false: singular.
 bool solve(const std::vector<Sample>& samples, unsigned subset, Terms* rates) {
-  double a[4][5] = {};
+  double a[kTerms][kTerms + 1] = {};
   for (const Sample& s : samples)
-    for (size_t i = 0; i < 4; ++i) {
-      for (size_t j = 0; j < 4; ++j) a[i][j] += s.counts[i] * s.counts[j] / (s.time * s.time);
-      a[i][4] += s.counts[i] / s.time;
+    for (size_t i = 0; i < kTerms; ++i) {
+      for (size_t j = 0; j < kTerms; ++j) a[i][j] += s.counts[i] * s.counts[j] / (s.time * s.time);
+      a[i][kTerms] += s.counts[i] / s.time;
     }
-  for (size_t i = 0; i < 4; ++i)
+  for (size_t i = 0; i < kTerms; ++i)
     if ((subset >> i & 1) == 0) {
-      for (size_t j = 0; j < 5; ++j) a[i][j] = 0;
+      for (size_t j = 0; j < kTerms + 1; ++j) a[i][j] = 0;
       for (auto& row : a) row[i] = 0;
       a[i][i] = 1;
     }
-  for (size_t i = 0; i < 4; ++i) {
+  for (size_t i = 0; i < kTerms; ++i) {
     size_t pivot = i;
-    for (size_t k = i; k < 4; ++k)
+    for (size_t k = i; k < kTerms; ++k)
       if (std::abs(a[k][i]) > std::abs(a[pivot][i])) pivot = k;
     if (std::abs(a[pivot][i]) < 1e-12) return false;
     std::swap(a[i], a[pivot]);
-    for (size_t k = 0; k < 4; ++k)
+    for (size_t k = 0; k < kTerms; ++k)
       if (k != i)
-        for (size_t j = 5; j-- > i;) a[k][j] -= a[i][j] * a[k][i] / a[i][i];
+        for (size_t j = kTerms + 1; j-- > i;) a[k][j] -= a[i][j] * a[k][i] / a[i][i];
   }
-  for (size_t i = 0; i < 4; ++i) (*rates)[i] = a[i][4] / a[i][i];
+  for (size_t i = 0; i < kTerms; ++i) (*rates)[i] = a[i][kTerms] / a[i][i];
   return true;
 }
 
@@ -107,8 +125,9 @@ Terms fit(const std::vector<Sample>& samples) {
   Terms best = {};
   double least = INFINITY;
   // Those without a step first: from calls of one size it cannot be separated.
-  for (unsigned i = 1; i < 16; ++i) {
-    const unsigned subset = i < 8 ? i << 1 : (i - 8) << 1 | 1;
+  constexpr unsigned kSubsets = 1 << kTerms;
+  for (unsigned i = 1; i < kSubsets; ++i) {
+    const unsigned subset = i < kSubsets / 2 ? i << 1 : (i - kSubsets / 2) << 1 | 1;
     Terms rates;
     if (static_cast<size_t>(__builtin_popcount(subset)) > samples.size() || !solve(samples, subset, &rates) ||
         *std::min_element(rates.begin(), rates.end()) < 0)
@@ -135,12 +154,22 @@ int main(int argc, char** argv) {
   std::map<std::string, const convert::Rates*> checked_in;
   // Quantize and Dequantize have one rate, which is not for a type.
   const convert::Rates boundary = {convert::cost_table(*cpu).boundary, {}, {}};
+  std::vector<Sample> winograd;
   for (const OpCase& c : bench::op_cases()) {
     const convert::IntegerRow integers = convert::integer_row(c.op);
     std::unique_ptr<PreparedCase> prepared;
     for (Backend* backend : all_backends())
       if (prepared == nullptr) prepared = c.prepare(*backend);
     if (prepared == nullptr || prepared->call().in(0).dtype != DType::kFloat32) continue;
+    if (const int64_t tile = winograd_tile(prepared->call()); tile != 0) {
+      const auto dims = [](const TensorView& v) { return convert::Dims(v.shape().begin(), v.shape().end()); };
+      const convert::WinogradCounts n =
+          convert::winograd_counts(convert::cost_table(*cpu).vector, dims(prepared->call().in(1)),
+                                   dims(prepared->call().out(0)), tile);
+      winograd.push_back(
+          {"Conv " + c.name, {1, n.products, n.outputs, n.inputs, n.filters}, winograd_time(c, runs)});
+      continue;
+    }
     Counts counts = counts_of(*cpu, CallShape(prepared->call()));
     if (convert::work_kind(c.op) == convert::WorkKind::kConversion)
       counts.row = "boundary", counts.rates = &boundary, counts.inputs = 0;
@@ -151,7 +180,7 @@ int main(int argc, char** argv) {
       if (std::isfinite(time))
         rows[counts.row][static_cast<size_t>(type)].push_back(
             {std::string(op_name(of->op)) + " " + of->name,
-             {1, type == 0 ? counts.float_products : counts.int8_products, counts.outputs, counts.inputs},
+             {1, type == 0 ? counts.float_products : counts.int8_products, counts.outputs, counts.inputs, 0},
              time});
     };
     add(0, &c);
@@ -164,6 +193,14 @@ int main(int argc, char** argv) {
     add(1, int8 != nullptr ? int8 : plain);
     add(2, case_named(twin, c.name + " int16"));
   }
+  const Terms rates = fit(winograd);
+  const convert::WinogradRate& w = convert::cost_table(*cpu).winograd;
+  const Terms old_rates = {w.step, w.product, w.output, w.input, w.filter};
+  std::printf("    .winograd = {%.0f, %.3g, %.3g, %.3g, %.3g, kMeasured},\n", rates[0], rates[1], rates[3],
+              rates[2], rates[4]);
+  for (const Sample& s : winograd)
+    std::printf("    //   %-40s %-8s %10.0f ns; fitted %10.0f, checked in %10.0f\n", s.name.c_str(),
+                "float32", s.time, given(rates, s.counts), given(old_rates, s.counts));
   for (const auto& [row, types] : rows) {
     const convert::Rates& old = *checked_in[row];
     const convert::Rate* olds[kTypes] = {&old.float32, &old.int8, &old.int16};

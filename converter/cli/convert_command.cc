@@ -41,7 +41,7 @@ struct ConvertArguments {
   double plan_seconds = 0;
   int plan_threads = 0;  // as many as the target usually has cores
   std::optional<int64_t> max_arena;
-  bool strict = false, strip = false, prefer_float16 = false, no_trial = false;
+  bool strict = false, strip = false, prefer_float16 = false, no_trial = false, no_winograd = false;
   std::string float64 = "auto";
   std::vector<std::string> keep;
 };
@@ -356,6 +356,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   options.prefer_float16 = a.prefer_float16;
   options.backends = host_backends({});
   set_quantization(a, &options);
+  options.winograd = !a.no_winograd;
   options.stored_weights = a.weights == "stored";
   options.plan_seconds = a.plan_seconds;
   if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
@@ -569,6 +570,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_flag(
       "--no-trial", a->no_trial,
       "Skip the trial run on synthetic inputs, which finds NaN and infinity that the model does not produce");
+  c->add_flag("--no-winograd", a->no_winograd,
+              "Compute every convolution directly: slower, with less memory for weights and smaller errors");
   c->add_flag("--strict", a->strict, "Treat every warning as an error (exit code 1)");
   c->add_option("--float64", a->float64,
                 "auto: float64 is kept where float32 could lose accuracy; keep: everywhere; narrow: nowhere")

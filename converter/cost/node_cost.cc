@@ -9,8 +9,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr double kFarWeights = 1 << 20;  // elements: read from outer caches
-constexpr double kFewRows = 4;           // of a product whose weights are read once
+constexpr double kFewRows = 4;  // of a product whose weights are read once
 
 // The row of a table for each operation; null: it costs nothing.
 using Row = Rates CostTable::*;

@@ -20,6 +20,7 @@ constexpr CostTable kDotprodCosts = {
     .conv_transpose = {{600, 0.125, 0.5, 0.1, kUnmeasured},
                        {800, 0.031, 1, 0.2, kUnmeasured},
                        {1000, 1, 5, 1, kUnmeasured}},
+    .winograd = {2000, 0.15, 1, 1, 0.8, kUnmeasured},
     .one_row = {{120, 0.25, 0.3, 0.1, kUnmeasured},
                 {200, 0.063, 1, 0.1, kUnmeasured},
                 {200, 0.25, 3, 0.2, kUnmeasured}},

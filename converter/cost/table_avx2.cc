@@ -20,6 +20,7 @@ constexpr CostTable kAvx2Costs = {
     .conv_transpose = {{300, 0.042, 0.1, 0.05, kMeasured},
                        {400, 0.03, 0.36, 0.1, kUnmeasured},
                        {500, 2, 10, 2, kUnmeasured}},
+    .winograd = {252, 0.0232, 0.212, 0.314, 0.279, kMeasured},
     .one_row = {{60, 0.043, 0.1, 0.1, kMeasured},
                 {100, 0.026, 0.36, 0.1, kMeasured},
                 {100, 0.026, 20, 0.2, kUnmeasured}},

@@ -19,6 +19,7 @@ constexpr CostTable kAvx512VnniCosts = {
     .conv_transpose = {{300, 0.012, 0.1, 0.05, kMeasured},
                        {400, 0.008, 0.2, 0.1, kUnmeasured},
                        {500, 1, 5, 1, kUnmeasured}},
+    .winograd = {363, 0.012, 0.187, 0.198, 0.265, kMeasured},
     .one_row = {{60, 0.022, 0.1, 0.1, kMeasured},
                 {100, 0.0068, 0.3, 0.1, kMeasured},
                 {100, 0.013, 10, 0.1, kUnmeasured}},

@@ -10,6 +10,9 @@
 
 namespace sinter::convert {
 
+// Weights from which on they are read from outer caches, in elements.
+inline constexpr double kFarWeights = 1 << 20;
+
 // Nanoseconds for a step, and for each: multiplication (of whole vectors of output channels), output, input.
 struct Rate {
   double step, product, output, input;
@@ -17,6 +20,13 @@ struct Rate {
 };
 struct Rates {
   Rate float32, int8, int16;
+};
+
+// Of Winograd's algorithm in float32: nanoseconds for a step, and for each of what WinogradCounts counts
+// (winograd_cost.h).
+struct WinogradRate {
+  double step, product, input, output, filter;
+  Provenance provenance = Provenance::kUnmeasured;
 };
 
 // Where the measured numbers of a table come from; "": none is measured.
@@ -28,6 +38,7 @@ struct CostTable {
   Origin origin;
   double vector, dot;  // channels that a vector holds, and multiplications that one instruction sums
   Rates conv, depthwise, conv_transpose;
+  WinogradRate winograd;
   Rates one_row;   // weights that are read once
   Rate far_float;  // `product`: one in float32 with weights from outer caches
   Rates mat_mul;   // of two computed matrices

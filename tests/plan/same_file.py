@@ -40,6 +40,21 @@ def windows(path):
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
 
 
+def tiles(path):
+    """Convolutions of 3x3 for which the converter measures the rounding error of Winograd's algorithm: one that it may use, one
+    that it may not, and one of few channels."""
+    rng = np.random.default_rng(4)
+    exact = np.zeros((32, 32, 3, 3), np.float32)
+    exact[np.arange(32), np.arange(32), 1, 1] = 0.7
+    weights = [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate((
+        rng.standard_normal((32, 3, 3, 3)).astype(np.float32), rng.standard_normal((32, 32, 3, 3)).astype(np.float32), exact))]
+    nodes = [helper.make_node("Conv", [value, f"w{i}"], [result], pads=[1] * 4, name=f"conv{i}")
+             for i, (value, result) in enumerate((("x", "a"), ("a", "b"), ("b", "y")))]
+    graph = helper.make_graph(nodes, "tiles", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 64, 64])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+
+
 def products(path):
     """Products of computed matrices, for which the weights' panels are workspace."""
     shape = [2, 4, 9, 9]
@@ -63,8 +78,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         windows(os.path.join(folder, "windows.onnx"))
         products(os.path.join(folder, "products.onnx"))
-        models = [os.path.join(folder, "windows.onnx"), os.path.join(folder, "products.onnx"),
-                  os.path.join(cli.REPO, "examples", "digits", "digits.onnx")]
+        tiles(os.path.join(folder, "tiles.onnx"))
+        models = [os.path.join(folder, f"{name}.onnx") for name in ("windows", "products", "tiles")]
+        models.append(os.path.join(cli.REPO, "examples", "digits", "digits.onnx"))
         models += sorted(os.path.join(NETS, f) for f in os.listdir(NETS) if f.endswith(".onnx"))
         cases = [(m, t, []) for m in models for t in TARGETS]
         cases += [(m, "x86_64", flags) for m in models[:4] for flags in (["--quantize", "int8w"], ["--max-arena", "40000"])]
