@@ -1,0 +1,82 @@
+"""The Python environments of the race, below build/race: one for the rivals, one for onnx2tf. Standard library only."""
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = HERE.parent.parent / 'build' / 'race'
+VENV = WORK / 'venv'
+ONNX2TF = WORK / 'onnx2tf'
+MINIMUM_OF_ONNX2TF = (3, 12)
+
+# One thread for numpy's own products, and none of the libraries that report on their use to their makers.
+VARIABLES = {'OPENBLAS_NUM_THREADS': '1', 'NNCF_CI': '1', 'CI': '1', 'TF_CPP_MIN_LOG_LEVEL': '3',
+             'PYTHONDONTWRITEBYTECODE': '1'}
+
+
+def requirements(name):
+    lines = (HERE / name).read_text().splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith('#')]
+
+
+def python_for_onnx2tf():
+    """An interpreter that onnx2tf accepts, or None."""
+    found = [shutil.which(f'python3.{minor}') for minor in (12, 13)]
+    found += sorted(map(str, pathlib.Path.home().glob('.pyenv/versions/3.1[23].*/bin/python3')))
+    if sys.version_info >= MINIMUM_OF_ONNX2TF:
+        found.insert(0, sys.executable)
+    return next((path for path in found if path), None)
+
+
+def make(folder, python, wanted, options=()):
+    """Installs what is not yet there; the reasons of what could not be installed, by requirement."""
+    stamp = folder / 'installed.json'
+    key = hashlib.sha256('\n'.join([python, *wanted]).encode()).hexdigest()
+    if stamp.exists() and (state := json.loads(stamp.read_text()))['key'] == key:
+        return state['failed']
+    print(f'installing {len(wanted)} packages into {folder}', flush=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([python, '-m', 'venv', folder], check=True)
+    failed = {}
+    for one in wanted:
+        name, *flags = one.split()
+        done = subprocess.run([folder / 'bin/python', '-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', *flags,
+                               *options, name], capture_output=True, text=True)
+        if done.returncode:
+            failed[name] = (done.stderr.strip().splitlines() or ['pip failed'])[-1][:200]
+            print(f'{name}: {failed[name]}', flush=True)
+    # It would report each conversion to its makers.
+    subprocess.run([folder / 'bin/python', '-m', 'pip', 'uninstall', '--quiet', '--yes', 'openvino-telemetry'],
+                   capture_output=True)
+    stamp.write_text(json.dumps(dict(key=key, failed=failed)))
+    return failed
+
+
+def prepare():
+    """Makes both environments; the reasons of what could not be installed, by requirement."""
+    WORK.mkdir(parents=True, exist_ok=True)
+    wanted = requirements('requirements.txt')
+    failed = make(VENV, sys.executable, [*wanted, *(one + ' --no-deps' for one in requirements('requirements-pnnx.txt'))],
+                  ('--constraint', HERE / 'requirements.txt'))
+    python = python_for_onnx2tf()
+    if python is None:
+        return failed | {requirements('requirements-onnx2tf.txt')[0]: 'needs Python 3.12, which is not installed'}
+    return failed | make(ONNX2TF, python, requirements('requirements-onnx2tf.txt'))
+
+
+def enter():
+    """Restarts the program in the environment of the rivals, unless it runs there already."""
+    os.environ.update(VARIABLES)
+    if pathlib.Path(sys.prefix) == VENV:
+        return
+    failed = prepare()
+    os.environ['SINTER_RACE_NOT_INSTALLED'] = json.dumps(failed)
+    os.execv(VENV / 'bin/python', [str(VENV / 'bin/python'), *sys.argv])
+
+
+def not_installed():
+    return json.loads(os.environ.get('SINTER_RACE_NOT_INSTALLED', '{}'))

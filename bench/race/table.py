@@ -1,0 +1,188 @@
+"""The report of a race as Markdown: a section for each kind of CPU, which the next race on such a CPU replaces."""
+import collections
+import dataclasses
+import math
+import re
+
+
+@dataclasses.dataclass
+class Cell:
+    """One network with one number of threads; times in milliseconds."""
+    sinter: float
+    sinter_median: float
+    best: float
+    best_median: float
+    best_label: str
+    ratio: float
+    ratio_of_medians: float
+
+
+def right(entry, threads):
+    return entry['failure'] is None and str(threads) in {str(t) for t in entry['threads']}
+
+
+def times(entry, threads):
+    return entry['threads'].get(threads) or entry['threads'].get(str(threads))
+
+
+def cell(result, threads):
+    """None where Sinter or every rival fails."""
+    if 'skipped' in result or not right(result['entries'][0], threads):
+        return None
+    own = times(result['entries'][0], threads)
+    rivals = [(e, times(e, threads)) for e in result['entries'][1:] if right(e, threads)]
+    if not rivals:
+        return None
+    entry, best = min(rivals, key=lambda pair: pair[1]['min_ms'])
+    median = min(t['median_ms'] for _, t in rivals)
+    return Cell(own['min_ms'], own['median_ms'], best['min_ms'], median, entry['label'], best['min_ms'] / own['min_ms'],
+                median / own['median_ms'])
+
+
+def us(ms):
+    return sig(1e3 * ms)
+
+
+def sig(x):
+    return f'{x:.3g}' if x < 1000 else f'{x:,.0f}'
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float('nan')
+
+
+def score_rows(report):
+    rows = ['| precision, threads | networks | Sinter is the fastest on | geometric mean | lowest | of medians: geometric mean |',
+            '| --- | ---: | ---: | ---: | ---: | ---: |']
+    for precision, results in report['results'].items():
+        for t in report['threads']:
+            cells = [c for r in results if (c := cell(r, t))]
+            if cells:
+                ratios = [c.ratio for c in cells]
+                rows.append(f'| {precision}, {t} | {len(cells)} | {sum(r >= 1 for r in ratios)} | {geometric_mean(ratios):.2f} | '
+                            f'{min(ratios):.2f} | {geometric_mean([c.ratio_of_medians for c in cells]):.2f} |')
+    return rows
+
+
+def rival_rows(report):
+    rows = ['| runtime | version | library, MB |', '| --- | --- | ---: |']
+    head = [f'{p}, {t}' for p in report['results'] for t in report['threads']]
+    rows = ['| runtime | version | library, MB | ' + ' | '.join(head) + ' | no file or failed | wrong |',
+            '| --- | --- | ---: |' + ' ---: |' * (len(head) + 2)]
+    for name, about in report['contestants'].items():
+        cells, failed, wrong = [], 0, 0
+        for results in report['results'].values():
+            for t in report['threads']:
+                ratios = []
+                for result in results:
+                    if 'skipped' in result or not right(result['entries'][0], t):
+                        continue
+                    own = [times(e, t)['min_ms'] for e in result['entries'] if e['name'] == name and right(e, t)]
+                    if own:
+                        ratios.append(min(own) / times(result['entries'][0], t)['min_ms'])
+                cells.append(f'{geometric_mean(ratios):.2f} ({len(ratios)})' if ratios else '-')
+            for result in results:
+                entries = [e for e in result.get('entries', []) if e['name'] == name]
+                if entries and all(e['failure'] for e in entries):
+                    is_wrong = any(e['failure'].startswith('wrong') for e in entries)
+                    wrong, failed = wrong + is_wrong, failed + (not is_wrong)
+        version = re.sub(r'-\d+-\w+-releases.*|^sinter ', '', about['version'])
+        rows.append(f"| {name} | {version} | {about['library_bytes'] / 1e6:.1f} | " + ' | '.join(cells) + f' | {failed} | {wrong} |')
+    return rows
+
+
+def network_rows(report, precision):
+    head = '| network |'
+    for t in report['threads']:
+        plural = 'threads' if t > 1 else 'thread'
+        head += f' Sinter, {t} {plural}, us | best other | ratio |'
+    rows = [head, '| --- |' + ' ---: | --- | ---: |' * len(report['threads'])]
+    for result in report['results'][precision]:
+        cells = [cell(result, t) for t in report['threads']]
+        if any(cells):
+            rows.append(f"| {result['network']} | " + ' | '.join(
+                f'{us(c.sinter)} ({us(c.sinter_median)}) | {us(c.best)} ({us(c.best_median)}) {c.best_label} | {c.ratio:.2f}' if c
+                else '- | - | -' for c in cells) + ' |')
+    return rows
+
+
+def start_rows(report):
+    """File to ready, file to first result and added memory, of float32 on the first number of threads."""
+    t = report['threads'][0]
+    rows = ['| network | file to ready, ms: Sinter | best other | first result, ms: Sinter | best other | memory, MB: Sinter | '
+            'best other |', '| --- | ---: | --- | ---: | --- | ---: | --- |']
+    for result in report['results'].get('float', []):
+        if 'skipped' in result or not right(result['entries'][0], t):
+            continue
+        parts = []
+        for key, scale in (('load_ms', 1), ('first_ms', 1), ('added_bytes', 1e-6)):
+            own = times(result['entries'][0], t)[key]
+            others = [(times(e, t)[key], e['label']) for e in result['entries'][1:] if right(e, t)]
+            parts += [sig(scale * own), '{} {}'.format(sig(scale * min(others)[0]), min(others)[1]) if others else '-']
+        rows.append(f"| {result['network']} | " + ' | '.join(parts) + ' |')
+    return rows
+
+
+def loss_lines(report):
+    lines = []
+    for precision, results in report['results'].items():
+        for result in results:
+            lost = [(t, c) for t in report['threads'] if (c := cell(result, t)) and c.ratio < 1]
+            if lost:
+                cells = ', '.join(f'{c.ratio:.2f} of {c.best_label} with {t} thread{"s" if t > 1 else ""}' for t, c in lost)
+                lines.append(f"- {result['network']}, {precision}: {cells}. {result.get('costliest', '')}.")
+    return lines or ['- None.']
+
+
+def failure_lines(report):
+    """By contestant, the networks without a time, and why."""
+    by = collections.defaultdict(list)
+    for precision, results in report['results'].items():
+        for result in results:
+            if 'skipped' in result:
+                by['not raced'].append(f"{result['network']} ({precision}: {result['skipped']})")
+            for e in result.get('entries', []):
+                if e['failure']:
+                    by[e['label']].append(f"{result['network']} ({precision}: {e['failure'][:80].rstrip('. ')})")
+    lines = [f'- {name}: not installed: {why}' for name, why in report['absent'].items()]
+    return lines + [f"- {label}: {'; '.join(what)}." for label, what in by.items()]
+
+
+def heading(report):
+    return f"## Race on {report['cpu']}"
+
+
+def sections(report):
+    text = [heading(report), '', '    ' + report['command'], '',
+            f"At {report['commit']}, {report['cores']} cores, {report['rounds']} rounds of {report['seconds']} s, "
+            f"{report['minutes']:.0f} minutes, converted with `{report['target'] or 'the default target'}`.",
+            f"Other programs took {100 * report['others']:.0f} % of the machine's time meanwhile. Times are minima, in brackets "
+            'medians; ratios are the best',
+            "other runtime's minimum over Sinter's, so above 1 Sinter is faster. `bench/race/race.py --help` states how each "
+            'figure is measured.', '',
+            *score_rows(report), '',
+            'Each runtime over Sinter, geometric mean (number of networks that it computes right):', '', *rival_rows(report), '',
+            f"Sinter's library is `{report['sinter_library']}`, stripped, with all backends.", '']
+    for precision in report['results']:
+        text += ['### ' + ('float32' if precision == 'float' else precision) + f" on {report['cpu']}", '',
+                 *network_rows(report, precision), '']
+    if 'float' in report['results']:
+        text += [f"### First result and memory on {report['cpu']}", '',
+                 "One thread, float32; memory is the peak of resident memory that loading and one run add to the process (Sinter's: above a "
+                 'network of one Relu).', '', *start_rows(report), '']
+    text += [f"### Losses on {report['cpu']}", '', *loss_lines(report), '']
+    text += [f"### Without a time on {report['cpu']}", '', *failure_lines(report), '']
+    return '\n'.join(text)
+
+
+def replace(path, report, text):
+    """Puts the section of this CPU in the place of the last one, or before the first other section."""
+    written = path.read_text() if path.exists() else '# Benchmarks\n\n'
+    start = written.find(heading(report) + '\n')
+    if start >= 0:
+        end = written.find('\n## ', start)
+        path.write_text(written[:start] + text + (written[end:] if end >= 0 else ''))
+        return
+    first = written.find('\n## ')
+    before, after = (written, '') if first < 0 else (written[:first + 1], written[first:])
+    path.write_text(before + text + after)
