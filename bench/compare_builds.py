@@ -4,7 +4,7 @@
     bench/compare_builds.py OLD NEW [--only NAME]... [--targets x86_64,aarch64,armv7,portable] [--int8]
                             [--time] [--rounds 5] [--seconds 0.3] [--skip NAME]...
 
-OLD and NEW are `sinter` programs. The models are those of bench_models.py. Each is converted by both programs for every
+OLD and NEW are `sinter` programs. The models are those of model_list.py. Each is converted by both programs for every
 target and run on the same inputs; the outputs are compared byte for byte, and so are the bytes of the arena and the
 kernels that run. Plans for other targets run here as well, on the backends that this machine has. --int8 also converts to
 int8 with made-up samples, where all inputs are float32. --time then times the x86_64 plans, both programs in turns within

@@ -1,5 +1,6 @@
-"""Tables in the documents: puts one that was measured again in the place of the old one, and names the commit."""
+"""Tables in the documents: puts one that was measured again in the place of the old one; names the commit and the CPU."""
 import pathlib
+import platform
 import subprocess
 
 
@@ -10,6 +11,28 @@ def replace_table(path, heading, lines):
     start = text.index(first_columns, text.index(heading))
     end = text.find('\n\n', start)
     path.write_text(text[:start] + '\n'.join(lines) + (text[end:] if end >= 0 else '\n'))
+
+
+def replace_section(path, heading, text):
+    """In the file at `path` (pathlib), the section of `heading`, or, if it has none, a new one before its first section
+    that has the same level."""
+    written = path.read_text()
+    level = '\n' + heading.split(' ')[0] + ' '
+    start = written.find(heading + '\n')
+    if start < 0:
+        start = written.find(level) + 1 or len(written)
+        path.write_text(written[:start] + text + '\n' * (start < len(written)) + written[start:])
+        return
+    end = written.find(level, start)
+    path.write_text(written[:start] + text + (written[end:] if end >= 0 else ''))
+
+
+def cpu():
+    """The name that the processor gives itself."""
+    for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
+        if line.startswith('model name'):
+            return line.split(':')[1].strip()
+    return platform.machine()
 
 
 def commit():

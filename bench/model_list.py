@@ -1,4 +1,4 @@
-"""The models that bench_models.py times: their files, how they convert, what goes in.
+"""The models that are timed: their files, how they convert, what goes in.
 
 models() yields {'name', 'path', 'flags', 'inputs'}, or {'name', 'absent'} with the reason. The networks of
 SINTER_SHARED come from tests/models/models.tsv, whose recipes give flags and inputs.

@@ -149,7 +149,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : 200;
-  if (const char* cap = std::getenv("SINTER_CPU_CAP"); cap != nullptr) set_simd_cap(cap);
+  device::cap_instruction_sets();
   std::map<std::string, std::array<std::vector<Sample>, kTypes>> rows;
   std::map<std::string, const convert::Rates*> checked_in;
   // Quantize and Dequantize have one rate, which is not for a type.

@@ -178,6 +178,7 @@ void add_all() {
   add_depthwise_twins("3x3 14x14x512", depthwise(1, 1), {{1, 14, 14, 512}, {3, 3, 512}, {512}});
   add_depthwise_twins("5x5 s2 28x28x96", depthwise(2, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
   add_depthwise_twins("3x3 s2 112x112x96", depthwise(2, 1), {{1, 112, 112, 96}, {3, 3, 96}, {96}});
+  add_conv_twins("5x5 28x28x32", conv(1, 2), {{1, 28, 28, 32}, {32, 5, 5, 32}, {32}});
   add_depthwise_twins("5x5 28x28x96", depthwise(1, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
   add_twins("1x640-128", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
   add_twins("1x1280-1000", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 1280}, {1000, 1280}, {1000}});
@@ -214,6 +215,8 @@ void add_all() {
       {DType::kFloat32, DType::kFloat32, DType::kInt8});
   add("56x56x64", DequantizeAttrs{}, {field, {1}, {1}}, false, {DType::kInt8, DType::kFloat32, DType::kInt8});
   add("56x56x64", SigmoidAttrs{}, {field});
+  add("56x56x64", SiluAttrs{}, {field});
+  add("56x56x64", HardSwishAttrs{}, {field});
   add("56x56x64", ClampAttrs{.min = 0}, {field});
   add("2x2 s2 56x56x64", pool<QAvgPoolAttrs>(2, 2), {field}, true, bytes);
   add("2x2 s2 56x56x64 int8", pool<MaxPoolAttrs>(2, 2), {field}, true, bytes);
@@ -237,6 +240,7 @@ void add_all() {
   add("64x64x64 computed", plain, {{4, 64, 64}, {4, 64, 64}}, true);
   add("64x64x64 computed t", transposed, {{4, 64, 64}, {4, 64, 64}}, true);
   add("1x128x128 computed", plain, {{1, 1, 128}, {1, 128, 128}}, true);
+  add("4x128x64", AttentionAttrs{.scale = 0.125f}, {{1, 4, 128, 64}, {1, 4, 128, 64}, {1, 4, 128, 64}}, true);
   add("128x256x256 constant", plain, {{128, 256}, {256, 256}});
   add("3x3 s2 112x112x32", pool<MaxPoolAttrs>(3, 2), {{1, 112, 112, 32}});
   add("2x2 s2 60x80x16", pool<MaxPoolAttrs>(2, 2), {{1, 60, 80, 16}});

@@ -1,11 +1,14 @@
-// What the programs for boards share: memory, and the end of a program that failed.
+// What the programs for boards share: memory, the cap of instruction sets, and the end of a program that
+// failed.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <utility>
 
+#include "platforms/simd/simd_kernels.h"
 #include "sinter/backends.h"
 #include "sinter/sinter.h"
 
@@ -16,6 +19,19 @@ namespace sinter::device {
   format_status(status, text);
   std::fprintf(stderr, "%s: %s\n", what, text);
   std::exit(1);
+}
+
+// Limits the Highway kernels to what SINTER_CPU_CAP names, as the command line does; XNNPACK reads it by
+// itself and has its own name for SSE4. Returns the name, or "full".
+inline const char* cap_instruction_sets() {
+  const char* cap = std::getenv("SINTER_CPU_CAP");
+  if (cap == nullptr || *cap == '\0') return "full";
+  const char* name = std::strcmp(cap, "sse41") == 0 ? "sse4" : cap;
+  if (!set_simd_cap(name)) {
+    std::fprintf(stderr, "SINTER_CPU_CAP: '%s' is not an instruction set of this processor\n", cap);
+    std::exit(2);
+  }
+  return cap;
 }
 
 // The result's value; ends the program where there is an error instead.

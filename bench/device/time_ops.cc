@@ -14,7 +14,6 @@
 
 #include "bench/device/op_cases.h"
 #include "bench/device/setup.h"
-#include "platforms/simd/simd_kernels.h"
 
 namespace {
 
@@ -37,7 +36,7 @@ int time_case(const sinter::bench::OpCase& c, sinter::Backend& backend, long run
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (const char* cap = std::getenv("SINTER_CPU_CAP"); cap != nullptr) sinter::set_simd_cap(cap);
+  sinter::device::cap_instruction_sets();
   if (argc == 1) {
     for (const auto& r : sinter::bench::representatives())
       std::printf("%s\t%s\t%s\n", r.op_name, r.class_name, r.case_name);

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import numpy as np
 
@@ -111,7 +112,9 @@ class Sinter:
             if flavour == 'int8':
                 np.savez(folder / 'samples.npz', **network.samples_for_sinter)
                 flags.extend(['--quantize', 'int8', '--calibrate', folder / 'samples.npz'])
+            begin = time.perf_counter()
             self.call('convert', network.path, '-o', folder / 'model.sinter', '--quiet', *flags)
+            (folder / 'convert_ms').write_text(str(1e3 * (time.perf_counter() - begin)))
             (folder / 'samples.npz').unlink(missing_ok=True)
         return kept(digest('sinter', self.identity, flavour, network.identity, *flags), make)
 
@@ -121,7 +124,8 @@ class Sinter:
         r = json.loads(self.call('bench', folder / 'model.sinter', '--inputs', network.inputs_path, '--threads', threads,
                                  '--seconds', seconds, '--json', cores=cores))
         result = {key: r[key] for key in ('load_ms', 'first_ms', 'median_ms', 'min_ms', 'runs', 'arena_bytes', 'file_bytes')}
-        return result | dict(added_bytes=max(0, r['peak_rss_bytes'] - self.idle_bytes))
+        return result | dict(added_bytes=max(0, r['peak_rss_bytes'] - self.idle_bytes),
+                             convert_ms=float((folder / 'convert_ms').read_text()))
 
     def costliest(self, folder, network, count=2):
         """The operations that take most of one thread's time, as text."""

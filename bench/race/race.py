@@ -13,7 +13,8 @@ In each round every contestant takes a turn for each number of threads, in an or
 turn is a fresh process, pinned to as many cores as it has threads, that loads the file (file to ready), runs once (first
 result) and then runs for SECONDS. A contestant's time is the minimum over all rounds; the median over the rounds of the
 rounds' medians stands beside it. Outputs are compared with Sinter's float32 ones (judge.py): a wrong rival is listed and
-does not count, and of several kinds of int8 file the fastest right one counts. The score of a network is the fastest
+does not count, and of several kinds of int8 file the fastest right one counts. Files that are quantized already are
+raced as they are, with int8. The score of a network is the fastest
 rival's time over Sinter's: above 1 Sinter is faster.
 
 Times of rivals include a call from Python, about a microsecond. Load and memory leave Python and the import out.
@@ -54,6 +55,7 @@ class Network:
         np.savez(self.samples_path, **stacks)
         self.samples_for_sinter = subjects.for_sinter(stacks)
         subjects.with_fixed_shapes(self.path, self.inputs, self.fixed_path)
+        self.quantized = subjects.is_quantized(self.path)
         arrays = [a.tobytes() for a in stacks.values()]
         self.identity = contestants.digest(self.fixed_path, *map(hash_of, arrays))
 
@@ -89,7 +91,8 @@ def race(network, precision, field, args, folder):
     import contestants
     import judge
     import worker
-    entries = [Entry(c, flavour) for c in field for flavour in c.flavours(precision)]
+    as_it_is = 'float' if network.quantized else precision
+    entries = [Entry(c, flavour) for c in field for flavour in c.flavours(as_it_is)]
     want = None
 
     def fails(entry, reason):
@@ -138,13 +141,6 @@ def lost(result, thread_counts):
     return any((cell := table.cell(result, t)) and cell.ratio < 1 for t in thread_counts)
 
 
-def cpu():
-    for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
-        if line.startswith('model name'):
-            return line.split(':')[1].strip()
-    return platform.machine()
-
-
 def busy_seconds():
     """Seconds that all programs have computed, of all cores."""
     fields = pathlib.Path('/proc/stat').read_text().splitlines()[0].split()[1:]
@@ -189,7 +185,7 @@ def main():
     import contestants
     import subjects
     import table
-    from markdown_table import commit
+    from markdown_table import commit, cpu, replace_section
     field, absent = [contestants.Sinter(args.sinter)], environment.not_installed()
     for name in filter(None, args.rivals.split(',')):
         try:
@@ -207,8 +203,8 @@ def main():
         for model in subjects.networks(args.models):
             if args.only and not any(word in model['name'] for word in args.only):
                 continue
-            if 'absent' in model or (precision == 'int8' and subjects.is_quantized(model['path'])):
-                results.append(dict(network=model['name'], skipped=model.get('absent', 'its file is quantized already')))
+            if 'absent' in model or (precision == 'float' and subjects.is_quantized(model['path'])):
+                results.append(dict(network=model['name'], skipped=model.get('absent', 'a quantized file: see int8')))
                 continue
             with tempfile.TemporaryDirectory() as temporary:
                 folder = pathlib.Path(temporary)
@@ -222,7 +218,7 @@ def main():
         args.json.write_text(json.dumps(report, indent=1) + '\n')
     text = table.sections(report)
     if args.markdown:
-        table.replace(args.markdown, report, text)
+        replace_section(args.markdown, table.heading(report), text)
     else:
         print(text)
 

@@ -4,6 +4,8 @@ import dataclasses
 import math
 import re
 
+NAMES = {'float': 'float32', 'int8': 'int8'}
+
 
 @dataclasses.dataclass
 class Cell:
@@ -59,14 +61,13 @@ def score_rows(report):
             cells = [c for r in results if (c := cell(r, t))]
             if cells:
                 ratios = [c.ratio for c in cells]
-                rows.append(f'| {precision}, {t} | {len(cells)} | {sum(r >= 1 for r in ratios)} | {geometric_mean(ratios):.2f} | '
+                rows.append(f'| {NAMES[precision]}, {t} | {len(cells)} | {sum(r >= 1 for r in ratios)} | {geometric_mean(ratios):.2f} | '
                             f'{min(ratios):.2f} | {geometric_mean([c.ratio_of_medians for c in cells]):.2f} |')
     return rows
 
 
 def rival_rows(report):
-    rows = ['| runtime | version | library, MB |', '| --- | --- | ---: |']
-    head = [f'{p}, {t}' for p in report['results'] for t in report['threads']]
+    head = [f'{NAMES[p]}, {t}' for p in report['results'] for t in report['threads']]
     rows = ['| runtime | version | library, MB | ' + ' | '.join(head) + ' | no file or failed | wrong |',
             '| --- | --- | ---: |' + ' ---: |' * (len(head) + 2)]
     for name, about in report['contestants'].items():
@@ -92,17 +93,24 @@ def rival_rows(report):
 
 
 def network_rows(report, precision):
+    """With a column of Sinter's int8 over its float32 where both were raced."""
+    floats = {r['network']: r for r in report['results'].get('float', []) if precision == 'int8'}
+    first = report['threads'][0]
     head = '| network |'
     for t in report['threads']:
         plural = 'threads' if t > 1 else 'thread'
         head += f' Sinter, {t} {plural}, us | best other | ratio |'
-    rows = [head, '| --- |' + ' ---: | --- | ---: |' * len(report['threads'])]
+    rows = [head + ' int8 / float32 |' * bool(floats),
+            '| --- |' + ' ---: | --- | ---: |' * len(report['threads']) + ' ---: |' * bool(floats)]
     for result in report['results'][precision]:
         cells = [cell(result, t) for t in report['threads']]
         if any(cells):
             rows.append(f"| {result['network']} | " + ' | '.join(
                 f'{us(c.sinter)} ({us(c.sinter_median)}) | {us(c.best)} ({us(c.best_median)}) {c.best_label} | {c.ratio:.2f}' if c
                 else '- | - | -' for c in cells) + ' |')
+            if floats:
+                own, other = cell(floats.get(result['network'], dict(skipped='')), first), cells[0]
+                rows[-1] += f' {other.sinter / own.sinter:.2f} |' if own and other else ' - |'
     return rows
 
 
@@ -110,7 +118,7 @@ def start_rows(report):
     """File to ready, file to first result and added memory, of float32 on the first number of threads."""
     t = report['threads'][0]
     rows = ['| network | file to ready, ms: Sinter | best other | first result, ms: Sinter | best other | memory, MB: Sinter | '
-            'best other |', '| --- | ---: | --- | ---: | --- | ---: | --- |']
+            'best other | arena, kB | file, kB | convert, ms |', '| --- | ---: | --- | ---: | --- | ---: | --- | ---: | ---: | ---: |']
     for result in report['results'].get('float', []):
         if 'skipped' in result or not right(result['entries'][0], t):
             continue
@@ -119,6 +127,8 @@ def start_rows(report):
             own = times(result['entries'][0], t)[key]
             others = [(times(e, t)[key], e['label']) for e in result['entries'][1:] if right(e, t)]
             parts += [sig(scale * own), '{} {}'.format(sig(scale * min(others)[0]), min(others)[1]) if others else '-']
+        own = times(result['entries'][0], t)
+        parts += [f"{own['arena_bytes'] / 1e3:,.0f}", f"{own['file_bytes'] / 1e3:,.0f}", sig(own['convert_ms'])]
         rows.append(f"| {result['network']} | " + ' | '.join(parts) + ' |')
     return rows
 
@@ -130,22 +140,27 @@ def loss_lines(report):
             lost = [(t, c) for t in report['threads'] if (c := cell(result, t)) and c.ratio < 1]
             if lost:
                 cells = ', '.join(f'{c.ratio:.2f} of {c.best_label} with {t} thread{"s" if t > 1 else ""}' for t, c in lost)
-                lines.append(f"- {result['network']}, {precision}: {cells}. {result.get('costliest', '')}.")
+                lines.append(f"- {result['network']}, {NAMES[precision]}: {cells}. {result.get('costliest', '')}.")
     return lines or ['- None.']
 
 
 def failure_lines(report):
-    """By contestant, the networks without a time, and why."""
-    by = collections.defaultdict(list)
-    for precision, results in report['results'].items():
-        for result in results:
-            if 'skipped' in result:
-                by['not raced'].append(f"{result['network']} ({precision}: {result['skipped']})")
-            for e in result.get('entries', []):
-                if e['failure']:
-                    by[e['label']].append(f"{result['network']} ({precision}: {e['failure'][:80].rstrip('. ')})")
+    """By contestant: networks that it has no file for, cannot run, or computes wrong. The reasons are in the JSON."""
     lines = [f'- {name}: not installed: {why}' for name, why in report['absent'].items()]
-    return lines + [f"- {label}: {'; '.join(what)}." for label, what in by.items()]
+    for precision, results in report['results'].items():
+        kinds = collections.defaultdict(lambda: collections.defaultdict(list))
+        skipped = [f"{r['network']} ({r['skipped']})" for r in results if 'skipped' in r]
+        for result in results:
+            for e in result.get('entries', []):
+                why = e['failure']
+                if why:
+                    kind = 'no file' if why.startswith('no file') else 'wrong' if why.startswith('wrong') else 'fails'
+                    kinds[e['label']][kind].append(result['network'] + why.removeprefix('wrong:') * (kind == 'wrong'))
+        name = NAMES[precision]
+        lines += [f'- {name}, not raced: {", ".join(skipped)}.'] if skipped else []
+        lines += [f'- {name}, {label}: ' + '; '.join(f'{kind}: {", ".join(names)}' for kind, names in by.items()) + '.'
+                  for label, by in kinds.items()]
+    return lines or ['- None.']
 
 
 def heading(report):
@@ -164,7 +179,7 @@ def sections(report):
             'Each runtime over Sinter, geometric mean (number of networks that it computes right):', '', *rival_rows(report), '',
             f"Sinter's library is `{report['sinter_library']}`, stripped, with all backends.", '']
     for precision in report['results']:
-        text += ['### ' + ('float32' if precision == 'float' else precision) + f" on {report['cpu']}", '',
+        text += [f"### {NAMES[precision]} on {report['cpu']}", '',
                  *network_rows(report, precision), '']
     if 'float' in report['results']:
         text += [f"### First result and memory on {report['cpu']}", '',
@@ -174,15 +189,3 @@ def sections(report):
     text += [f"### Without a time on {report['cpu']}", '', *failure_lines(report), '']
     return '\n'.join(text)
 
-
-def replace(path, report, text):
-    """Puts the section of this CPU in the place of the last one, or before the first other section."""
-    written = path.read_text() if path.exists() else '# Benchmarks\n\n'
-    start = written.find(heading(report) + '\n')
-    if start >= 0:
-        end = written.find('\n## ', start)
-        path.write_text(written[:start] + text + (written[end:] if end >= 0 else ''))
-        return
-    first = written.find('\n## ')
-    before, after = (written, '') if first < 0 else (written[:first + 1], written[first:])
-    path.write_text(before + text + after)

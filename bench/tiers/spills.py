@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Lists the innermost loops of compiled kernels that keep vectors on the stack or copy them between registers.
 
-    bench/tiers/spills.py [--all] [--minimum N] [--only TEXT]... [--check] [--json FILE] [FILE]...
+    bench/tiers/spills.py [--all] [--minimum N] [--only TEXT]... [--tier NAME]... [--fail] [--json FILE] [FILE]...
 
 FILE: an object, an archive or a program for x86-64 or 64-bit ARM, with symbols (default: the kernels of build/dev and
 XNNPACK's). A loop is what a backward jump encloses within one function; an innermost one encloses no other. In it are
@@ -11,13 +11,13 @@ counted
                 are no multiply-adds
     stores      vectors written to the stack: an accumulator, or a value that another step of the loop needs
     loads       vectors read from the stack, operands of arithmetic included
-    moves       copies of a whole register to another
+    moves       copies of a whole register to another (not before AVX, whose instructions have two operands)
     pieces      extractions and insertions of single elements
 
 A loop is listed when it has at least N products (4 by default) and stores at least one vector, or has more than one
 move or piece to two products; --all lists every loop with products. The stack is %rsp, sp, and what `lea` made of them.
-The tier is read from the name that Highway or XNNPACK gave to the function. --check exits with 1 if a loop of a
-Highway kernel is listed for which `accepted.tsv` beside this file has no row.
+The tier is read from the name that Highway or XNNPACK gave to the function. --fail exits with 1 if a loop is listed,
+and with 2 if no loop with N products has one of the names: for kernels that are known to be clean.
 """
 import argparse
 import collections
@@ -28,7 +28,6 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-ACCEPTED = pathlib.Path(__file__).resolve().parent / 'accepted.tsv'
 DEFAULT = [*sorted(ROOT.glob('build/dev/platforms/*/lib*.a')), *sorted(ROOT.glob('build/deps/x86_64/lib/libsinter_xnnpack.a'))]
 
 # Of the two syntaxes that objdump prints, with what the code reads of each.
@@ -54,11 +53,10 @@ def architecture(path):
     return 'arm', 'aarch64-linux-gnu-objdump'
 
 
-def functions(path, tool):
+def functions_of(lines):
     """(name, [(address, instruction, operands)]) of every function; names as a programmer writes them."""
-    process = subprocess.Popen([tool, '-d', '-C', '--no-show-raw-insn', path], stdout=subprocess.PIPE, text=True)
     name, body = None, []
-    for line in process.stdout:
+    for line in lines:
         if header := HEADER.match(line):
             if body:
                 yield name, body
@@ -68,6 +66,11 @@ def functions(path, tool):
             body.append((int(match.group(1), 16), mnemonic, operands.split('#')[0] if '%' in operands else operands))
     if body:
         yield name, body
+
+
+def functions(path, tool):
+    process = subprocess.Popen([tool, '-d', '-C', '--no-show-raw-insn', path], stdout=subprocess.PIPE, text=True)
+    yield from functions_of(process.stdout)
     process.wait()
 
 
@@ -164,9 +167,47 @@ def loops_of(path):
                        **{k: n[k] for k in ('products', 'stores', 'loads', 'moves', 'pieces')})
 
 
-def spoiled(loop, minimum):
-    return loop['products'] >= minimum and (
-        loop['stores'] > 0 or 2 * max(loop['moves'], loop['pieces']) > loop['products'])
+def spoiled(loop):
+    return loop['stores'] > 0 or 2 * max(loop['moves'], loop['pieces']) > loop['products']
+
+
+SELF_TEST = """
+0000000000000000 <sinter::simd::N_AVX2::clean(float const*)>:
+   0:\tsub    $0x40,%rsp
+   4:\tlea    0x20(%rsp),%rdx
+   9:\tvmovaps %ymm1,0x10(%rsp)
+   f:\tvfmadd231ps (%rdi),%ymm0,%ymm1
+  14:\tvfmadd231ps 0x20(%rdi),%ymm0,%ymm2
+  1a:\tdec    %rcx
+  1d:\tjne    f <sinter::simd::N_AVX2::clean(float const*)+0xf>
+  1f:\tret
+0000000000000040 <sinter::simd::N_AVX3::spilled(float const*)>:
+  40:\tlea    0x20(%rsp),%rdx
+  44:\tvmovaps (%rdx),%zmm1
+  48:\tvfmadd231ps (%rdi),%zmm0,%zmm1
+  4e:\tvmovaps %zmm1,(%rdx)
+  54:\tvmovdqa64 %zmm1,%zmm3
+  58:\tdec    %rcx
+  5b:\tjne    44 <sinter::simd::N_AVX3::spilled(float const*)+0x4>
+  5d:\tjmp    40 <sinter::simd::N_AVX3::spilled(float const*)>
+"""
+
+
+def self_test():
+    found = {}
+    for name, body in functions_of(SELF_TEST.splitlines()):
+        (first, last), = innermost(body, 'x86')
+        found[short(name), tier_of(name)] = {k: n for k, n in count(body, first, last, 'x86').items() if n}
+    expected = {('clean', 'avx2'): dict(vectors=2, products=2),
+                ('spilled', 'avx512'): dict(vectors=4, products=1, loads=1, stores=1, moves=1)}
+    if found != expected:
+        sys.exit(f'the self-test found {found}, not {expected}')
+    print('the self-test found what it should')
+
+
+def fail_usage(text):
+    print(text, file=sys.stderr)
+    sys.exit(2)
 
 
 def main():
@@ -175,13 +216,20 @@ def main():
     parser.add_argument('--all', action='store_true', help='every loop with products')
     parser.add_argument('--minimum', type=int, default=4, help='products of a loop that is listed')
     parser.add_argument('--only', action='append', help='a part of a function name; may be repeated')
-    parser.add_argument('--check', action='store_true')
+    parser.add_argument('--tier', action='append', help='such as avx2; may be repeated')
+    parser.add_argument('--fail', action='store_true')
     parser.add_argument('--json', type=pathlib.Path)
+    parser.add_argument('--self-test', action='store_true')
     args = parser.parse_args()
+    if args.self_test:
+        return self_test()
     files = args.files or DEFAULT
-    rows = [loop for path in files for loop in loops_of(path)
-            if (loop['products'] >= args.minimum if args.all else spoiled(loop, args.minimum))
-            and (not args.only or any(text in loop['symbol'] for text in args.only))]
+    loops = [loop for path in files for loop in loops_of(path) if loop['products'] >= args.minimum
+             and (not args.only or any(text in loop['symbol'] for text in args.only))
+             and (not args.tier or loop['tier'] in args.tier)]
+    if not loops:
+        fail_usage(f'no innermost loop with {args.minimum} products has such a name; give other names to --only, or files')
+    rows = [loop for loop in loops if args.all or spoiled(loop)]
     rows.sort(key=lambda r: (r['file'], r['function'], r['tier'], r['loop']))
     print('| file | function | tier | offset | products | stores | loads | moves | pieces | instructions |')
     print('| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |')
@@ -190,6 +238,7 @@ def main():
               f"{r['moves']} | {r['pieces']} | {r['instructions']} |")
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + '\n')
+    return 1 if rows and args.fail else 0
 
 
 if __name__ == '__main__':

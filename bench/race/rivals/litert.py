@@ -1,10 +1,12 @@
 """LiteRT, whose interpreter takes XNNPACK by itself. Its files come from onnx2tf (builder of flat buffers, float32), which
-turns channels to the last place; int8 by AI Edge Quantizer, static, weights and activations of 8 bits."""
+turns channels to the last place; int8 by AI Edge Quantizer, static, weights and activations of 8 bits. Where XNNPACK
+refuses a file, LiteRT's own kernels compute it."""
 import subprocess
 import tempfile
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter
+import onnx
+from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 PACKAGE = 'ai-edge-litert'
 LIBRARIES = ['ai_edge_litert/libpywrap_litert_common.so', 'ai_edge_litert/_pywrap_litert_interpreter_wrapper.so']
@@ -17,7 +19,9 @@ def convert(flavour, source, samples, folder):
     if not program.exists():
         raise RuntimeError('onnx2tf is not installed')
     with tempfile.TemporaryDirectory() as temporary:
-        done = subprocess.run([program, '-i', source, '-o', temporary, '-tb', 'flatbuffer_direct', '-osd', '-n'],
+        prepared = environment.pathlib.Path(temporary) / 'prepared.onnx'
+        onnx.save(channels_first(onnx.load(source)), prepared)
+        done = subprocess.run([program, '-i', prepared, '-o', temporary, '-tb', 'flatbuffer_direct', '-osd', '-n'],
                               capture_output=True, text=True, cwd=temporary)
         made = [p for p in environment.pathlib.Path(temporary).glob('*_float32.tflite')]
         if done.returncode or not made:
@@ -25,6 +29,27 @@ def convert(flavour, source, samples, folder):
         (folder / 'model.tflite').write_bytes(made[0].read_bytes())
     if flavour == 'static':
         quantize(folder / 'model.tflite', samples)
+
+
+def channels_first(model):
+    """Moves each PRelu between transpositions before the first of them: onnx2tf knows slopes of channels in the second
+    place only, and removes both transpositions then."""
+    graph = model.graph
+    makers = {name: n for n in graph.node for name in n.output}
+    slopes = {t.name: t for t in graph.initializer}
+    for n in list(graph.node):
+        before = makers.get(n.input[0]) if n.op_type == 'PRelu' else None
+        perm = [list(a.ints) for a in before.attribute if a.name == 'perm'] if before and before.op_type == 'Transpose' else []
+        slope = slopes.get(n.input[1]) if perm == [[0, 2, 3, 1]] else None
+        if slope is None or list(slope.dims[:-1]) != [1, 1]:
+            continue
+        turned = onnx.numpy_helper.from_array(onnx.numpy_helper.to_array(slope).reshape(-1, 1, 1), slope.name + '/first')
+        graph.initializer.append(turned)
+        inner = n.output[0] + '/first'
+        after = onnx.helper.make_node('Transpose', [inner], [n.output[0]], perm=[0, 2, 3, 1])
+        n.input[0], n.input[1], n.output[0] = before.input[0], turned.name, inner
+        graph.node.insert(list(graph.node).index(n) + 1, after)
+    return model
 
 
 def quantize(path, samples):
@@ -84,8 +109,16 @@ def assign(details, inputs):
 
 class Model:
     def __init__(self, folder, inputs, threads):
-        self.interpreter = Interpreter(str(folder / 'model.tflite'), num_threads=threads)
-        self.interpreter.allocate_tensors()
+        path = str(folder / 'model.tflite')
+        try:
+            self.interpreter = Interpreter(path, num_threads=threads)
+            self.interpreter.allocate_tensors()
+        except RuntimeError as e:
+            if 'XNNPack delegate' not in str(e):
+                raise
+            self.interpreter = Interpreter(path, num_threads=threads,
+                                           experimental_op_resolver_type=OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+            self.interpreter.allocate_tensors()
         details = {d['name']: d for d in self.interpreter.get_input_details()}
         for name, array in assign(details, inputs).items():
             self.interpreter.set_tensor(details[name]['index'], array)

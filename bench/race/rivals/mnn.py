@@ -44,6 +44,8 @@ class Model:
             self.session = self.net.createSession({'backend': 'CPU', 'numThread': threads, 'precision': 'high'})
             self.feeds = []
             for name in self.net.getSessionInputAll(self.session):
+                if name not in inputs:  # an initializer that the file lists among the inputs
+                    continue
                 array = np.ascontiguousarray(inputs[name])
                 array = array.astype(np.int32) if array.dtype in (np.int64, np.bool_) else array
                 target = self.net.getSessionInput(self.session, name)
@@ -66,7 +68,8 @@ class Model:
         out = {}
         for name, tensor in self.net.getSessionOutputAll(self.session).items():
             shape, kind = tuple(tensor.getShape()), tensor.getDataType()
-            host = engine.Tensor(shape, kind, np.zeros(shape, np.float32), engine.Tensor_DimensionType_Caffe)
+            dtype = np.asarray(tensor.getNumpyData()).dtype
+            host = engine.Tensor(shape, kind, np.zeros(shape, dtype), engine.Tensor_DimensionType_Caffe)
             tensor.copyToHostTensor(host)
             out[name] = np.array(host.getNumpyData()).reshape(shape)
         return out
