@@ -156,7 +156,8 @@ class Rival:
         self.process = subprocess.Popen([sys.executable, HERE / 'worker.py', self.name], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         hello = self.answer(120)
-        self.version, self.library_bytes, self.of_precision = hello['version'], hello['library_bytes'], hello['flavours']
+        self.version, self.library_bytes = hello['version'], hello['library_bytes']
+        self.of_precision, self.borrowed = hello['flavours'], hello['borrowed']
 
     def answer(self, timeout):
         ready, _, _ = select.select([self.process.stdout], [], [], timeout)
@@ -182,10 +183,11 @@ class Rival:
 
     def convert(self, flavour, network):
         def make(folder):
-            self.ask(SECONDS_OF_CONVERSION, flavour=flavour, source=network.fixed_path, samples=network.samples_path,
-                     folder=folder)
-        sources = [HERE / 'rivals' / 'onnxruntime.py', HERE / 'rivals' / f'{self.name}.py']
-        return kept(digest(self.name, self.version, flavour, network.identity, *sources), make)
+            self.ask(SECONDS_OF_CONVERSION, maker=maker, flavour=flavour, source=network.fixed_path,
+                     samples=network.samples_path, folder=folder)
+        maker = self.borrowed.get(flavour, self.name)
+        sources = [HERE / 'rivals' / f'{maker}.py', *sorted(HERE.glob('requirements*.txt'))]
+        return kept(digest(maker, flavour, network.identity, *sources), make)
 
     def measure(self, folder, network, threads, cores, seconds, save=None):
         return self.ask(300, folder=folder, inputs=network.inputs_path, threads=threads, cores=cores, seconds=seconds, save=save)

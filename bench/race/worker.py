@@ -3,8 +3,8 @@
     worker.py RIVAL
 
 Reads one JSON object a line, prints one a line. A measurement: {"folder", "inputs", "threads", "cores", "seconds", "save"}
--> {"load_ms", "first_ms", "median_ms", "min_ms", "runs", "added_bytes"}; a conversion: {"flavour", "source", "samples",
-"folder"} -> {}. Where it fails: {"error"}. The times of the copy start when the rival has been imported, so that neither
+-> {"load_ms", "first_ms", "median_ms", "min_ms", "runs", "added_bytes"}; a conversion: {"maker", "flavour", "source",
+"samples", "folder"} -> {}. Where it fails: {"error"}. The times of the copy start when the rival has been imported, so that neither
 Python's start nor the import counts; `added_bytes` is the peak of resident memory above what it was then.
 """
 import glob
@@ -71,11 +71,12 @@ def measure(rival, job):
                 min_ms=1e3 * min(times), runs=len(times), added_bytes=added)
 
 
-def convert(rival, job):
+def convert(_, job):
     stacks = load_arrays(job['samples'])
     count = len(next(iter(stacks.values())))
     samples = [{name: stack[i] for name, stack in stacks.items()} for i in range(count)]
-    rival.convert(job['flavour'], pathlib.Path(job['source']), samples, pathlib.Path(job['folder']))
+    maker = importlib.import_module('rivals.' + job['maker'])
+    maker.convert(job['flavour'], pathlib.Path(job['source']), samples, pathlib.Path(job['folder']))
     return {}
 
 
@@ -134,7 +135,7 @@ def main():
         print(json.dumps(dict(error=f'{type(e).__name__}: {e}'[:300])), file=answers)
         return
     print(json.dumps(dict(version=importlib.metadata.version(rival.PACKAGE), library_bytes=stripped_bytes(rival.LIBRARIES),
-                          flavours=rival.FLAVOURS)), file=answers)
+                          flavours=rival.FLAVOURS, borrowed=getattr(rival, 'BORROWED', {}))), file=answers)
     for line in sys.stdin:
         print(json.dumps(in_a_copy(rival, json.loads(line))), file=answers)
 

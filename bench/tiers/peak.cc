@@ -27,10 +27,10 @@ constexpr int64_t kIterations = 20000;  // about 0.1 ms
 
 // Registers 0 to 11 are accumulators, 12 and 13 operands; `w` is x, y or z. The compiler knows the registers
 // by the names of their lowest part.
-#define SINTER_EACH_ACCUMULATOR(M, w)                                                                  \
-  M(w, "0")                                                                                            \
-  M(w, "1") M(w, "2") M(w, "3") M(w, "4") M(w, "5") M(w, "6") M(w, "7") M(w, "8") M(w, "9") M(w, "10") \
-      M(w, "11")
+#define SINTER_EACH_ACCUMULATOR(M, w) \
+  M(w, "0")                           \
+  M(w, "1")                           \
+  M(w, "2") M(w, "3") M(w, "4") M(w, "5") M(w, "6") M(w, "7") M(w, "8") M(w, "9") M(w, "10") M(w, "11")
 #define SINTER_PEAK_LOOP(name, clear, body, end)                                                         \
   void name(int64_t n) {                                                                                 \
     asm volatile(clear "\n1:\n" body "dec %0\njnz 1b\n" end                                              \

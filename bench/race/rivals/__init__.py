@@ -3,6 +3,7 @@
     PACKAGE            the package whose version is reported
     LIBRARIES          patterns of the files that an application needs, below site-packages
     FLAVOURS           for 'float' and 'int8', the kinds of file that are tried; the fastest right one counts
+    BORROWED           optional: flavours whose files another rival makes, {flavour: its module}
     convert(flavour, source, samples, folder)
                        makes the files of a flavour in `folder`, of the ONNX file `source`; `samples` is a list of
                        {input: array} for calibration; raises where it cannot

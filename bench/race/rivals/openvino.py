@@ -10,14 +10,12 @@ LIBRARIES = ['openvino/libs/libopenvino.so.*', 'openvino/libs/libopenvino_intel_
              'openvino/libs/libopenvino_onnx_frontend.so.*', 'openvino/libs/libopenvino_ir_frontend.so.*',
              'openvino/libs/libtbb.so.*']
 FLAVOURS = {'float': ['float'], 'int8': ['nncf', 'u8']}
+BORROWED = {'u8': 'onnxruntime'}
 
 
 def convert(flavour, source, samples, folder):
     if flavour == 'float':
         shutil.copy(source, folder / 'model.onnx')
-    elif flavour == 'u8':
-        from rivals import onnxruntime
-        onnxruntime.convert('u8', source, samples, folder)
     else:
         import nncf
         model = ov.Core().read_model(source)
