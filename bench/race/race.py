@@ -5,17 +5,16 @@
                        [--threads 1,2] [--rounds 3] [--seconds 0.1] [--models FOLDER] [--json FILE]
                        [--markdown docs/benchmarks.md]
 
-The first call installs the rivals (requirements.txt) into build/race/venv and starts again there; without a network a
-rival that is not installed is listed as such. Networks: those of SINTER_SHARED (bench/model_list.py), or the .onnx files
-of a FOLDER. Files of the rivals are made once and kept in build/race/files.
+The first call installs the rivals (requirements.txt) into build/race/venv and starts again there; a rival that cannot be
+installed is listed as such. Networks: those of SINTER_SHARED (bench/model_list.py) and six well-known ones with random
+weights (made_networks.py), or the .onnx files of a FOLDER. Files of the rivals are made once and kept in build/race/files.
 
 In each round every contestant takes a turn for each number of threads, in an order that changes from round to round; a
 turn is a fresh process, pinned to as many cores as it has threads, that loads the file (file to ready), runs once (first
 result) and then runs for SECONDS. A contestant's time is the minimum over all rounds; the median over the rounds of the
 rounds' medians stands beside it. Outputs are compared with Sinter's float32 ones (judge.py): a wrong rival is listed and
-does not count, and of several kinds of int8 file the fastest right one counts. Files that are quantized already are
-raced as they are, with int8. The score of a network is the fastest
-rival's time over Sinter's: above 1 Sinter is faster.
+does not count, and of several kinds of int8 file the fastest right one counts. Files that are quantized already are raced
+as they are, with int8. The score of a network is the fastest rival's time over Sinter's: above 1 Sinter is faster.
 
 Times of rivals include a call from Python, about a microsecond. Load and memory leave Python and the import out.
 """

@@ -1,4 +1,4 @@
-"""The networks of the race: those of bench/model_list.py, or the .onnx files of a folder."""
+"""The networks of the race: those of bench/model_list.py and made_networks.py, or the .onnx files of a folder."""
 import pathlib
 import sys
 import zlib
@@ -8,6 +8,7 @@ import onnx
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / 'bench'))
+import made_networks  # noqa: E402
 import model_list  # noqa: E402
 
 SAMPLES = 8
@@ -33,7 +34,13 @@ def of_folder(folder):
 
 
 def networks(folder=None):
-    return of_folder(folder) if folder else model_list.models()
+    if folder:
+        yield from of_folder(folder)
+        return
+    yield from model_list.models()
+    image = np.random.default_rng(1).standard_normal((1, 3, made_networks.PIXELS, made_networks.PIXELS)).astype(np.float32)
+    for name, path in made_networks.make(ROOT / 'build' / 'race' / 'networks'):
+        yield dict(name=name, path=path, flags=[], inputs=dict(x=image))
 
 
 def is_quantized(path):
