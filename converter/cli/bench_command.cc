@@ -9,12 +9,16 @@
 
 #include "converter/cli/commands.h"
 #include "converter/cli/fallbacks.h"
+#include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
 #include "converter/import/arrays.h"
+#include "converter/target/native_target.h"
+#include "converter/target/target_names.h"
 #include "platforms/simd/simd_kernels.h"
+#include "runtime/backend/cpu.h"
 
 namespace sinter::convert {
 namespace {
@@ -33,6 +37,22 @@ struct BenchArguments {
   double seconds = 1.0;
 };
 
+// Kernels are chosen by the times of the processor that the file is planned for.
+void warn_of_other_processor(const Model& model) {
+  std::string fault;
+  const FileView view(model);
+  const auto* text = view.profile().target();
+  const std::optional<Target> planned = text == nullptr ? std::nullopt : parse_target(text->str(), &fault);
+  if (!planned || planned->architecture != kHostArchitecture) return;
+  const Cpu here = cpu_of(native_target());
+  if (cpu_of(*planned) != here)
+    fmt::print(stderr,
+               "sinter: the kernels are chosen by times of {}, but this machine is {}; convert with --target "
+               "native, or "
+               "run sinter tune\n",
+               cpu_name(cpu_of(*planned)), cpu_name(here));
+}
+
 void run_bench(const BenchArguments& a) {
   const std::optional<PublicKey> key = a.trust.key();
   Arrays inputs;
@@ -45,7 +65,7 @@ void run_bench(const BenchArguments& a) {
   const LoadedModel loaded(a.model, key);
   HostSession host(loaded, {a.threads, a.backend});
   const double load_ms = ms_since(start);
-  if (!a.common.quiet) warn_of_fallbacks(host);
+  if (!a.common.quiet) warn_of_fallbacks(host), warn_of_other_processor(loaded.model());
   host.set_inputs(inputs);
   host.run();
   const double first_ms = ms_since(start);

@@ -469,6 +469,7 @@ std::string target_help() {
     help += fmt::format("\n{:>22}  {}{}", t.name, t.description,
                         features.empty() ? "" : fmt::format(" (features: {})", features));
   }
+  help += fmt::format("\n{:>22}  {}", kNativeTarget, "this machine, with the features of its processor");
   return help;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "converter/target/native_target.h"
+
 namespace sinter::convert {
 namespace {
 
@@ -53,6 +55,7 @@ const std::vector<NamedTarget>& named_targets() {
 }
 
 std::optional<Target> parse_target(std::string_view text, std::string* fault) {
+  if (text == kNativeTarget) return native_target();
   const size_t end = std::min(text.find('+'), text.size());
   const std::string_view name = text.substr(0, end);
   const auto row = std::find_if(named_targets().begin(), named_targets().end(),
@@ -60,8 +63,8 @@ std::optional<Target> parse_target(std::string_view text, std::string* fault) {
   if (row == named_targets().end()) {
     *fault = fmt::format(
         "this build has no backend for target '{}'; give one of {} (portable: any machine, on "
-        "the reference kernels)",
-        name, all_names());
+        "the reference kernels), or {} alone",
+        name, all_names(), kNativeTarget);
     return std::nullopt;
   }
   Target target{row->architecture, end == text.size() ? row->usual_features : 0, row->cores};

@@ -1,4 +1,5 @@
-// Targets as written on the command line: NAME[+FEATURE...], such as x86_64+avx2 or aarch64+dotprod.
+// Targets as written on the command line: NAME[+FEATURE...], such as x86_64+avx2 or aarch64+dotprod, or
+// "native".
 #pragma once
 
 #include <optional>
@@ -9,6 +10,9 @@
 #include "runtime/backend/target.h"
 
 namespace sinter::convert {
+
+// Stands for the machine that converts, with its features (native_target.h).
+inline constexpr std::string_view kNativeTarget = "native";
 
 struct NamedTarget {
   const char* name;

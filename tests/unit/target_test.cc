@@ -29,6 +29,13 @@ TEST(Targets, EveryNameIsReadAndWritten) {
   EXPECT_EQ(target_text(parsed("x86_64+avx512vnni+avx2")), "x86_64");
 }
 
+TEST(Targets, NativeIsThisMachine) {
+  const Target native = parsed("native");
+  EXPECT_EQ(native.architecture, kHostArchitecture);
+  EXPECT_NE(native.features, 0u);
+  EXPECT_EQ(parsed(target_text(native).c_str()).features, native.features);
+}
+
 TEST(Targets, AFeatureBringsThoseThatItImplies) {
   EXPECT_TRUE(parsed("x86_64+avx512vnni").has(Feature::kAvx2));
   EXPECT_FALSE(parsed("x86_64+avx2").has(Feature::kAvx512));
@@ -40,6 +47,7 @@ TEST(Targets, WhatIsNotOneIsRefusedWithWhatCanBeGiven) {
                                    {"cuda", "portable"},
                                    {"x86_64+", "avx2"},
                                    {"x86_64+dotprod", "avx512vnni"},
+                                   {"native+avx2", "native alone"},
                                    {"cortex-m4+neon", "alone"}}) {
     std::string fault;
     EXPECT_FALSE(parse_target(text, &fault).has_value()) << text;

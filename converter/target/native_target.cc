@@ -1,0 +1,42 @@
+#include "converter/target/native_target.h"
+
+#include "converter/target/target_names.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
+namespace sinter::convert {
+namespace {
+
+uint32_t processor_features() {
+#if defined(__x86_64__)
+  uint32_t features = Feature::kAvx2;
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512vl");
+  if (avx512) features |= Feature::kAvx512;
+  if (avx512 && __builtin_cpu_supports("avx512vnni")) features |= Feature::kAvx512Vnni;
+  return features;
+#elif defined(__aarch64__) && defined(__linux__)
+  uint32_t features = Feature::kNeon;
+  const unsigned long has = getauxval(AT_HWCAP), has2 = getauxval(AT_HWCAP2);
+  if ((has & HWCAP_ASIMDHP) != 0) features |= Feature::kFp16;
+  if ((has & HWCAP_ASIMDDP) != 0) features |= Feature::kDotprod;
+  if ((has & HWCAP_ASIMDDP) != 0 && (has2 & HWCAP2_I8MM) != 0) features |= Feature::kI8mm;
+  return features;
+#else
+  return host_target().features;
+#endif
+}
+
+}  // namespace
+
+Target native_target() {
+  Target target = host_target();
+  target.features = processor_features();
+  return target;
+}
+
+}  // namespace sinter::convert

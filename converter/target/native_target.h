@@ -1,0 +1,12 @@
+// The target that this machine is.
+#pragma once
+
+#include "runtime/backend/target.h"
+
+namespace sinter::convert {
+
+// This machine's architecture with the features of its processor; at least avx2 or neon, for which the lowest
+// costs are listed.
+Target native_target();
+
+}  // namespace sinter::convert
