@@ -23,7 +23,6 @@
 #include "converter/cost/winograd_cost.h"
 #include "converter/ir/op_traits.h"
 #include "platforms/platforms.h"
-#include "platforms/simd/simd_kernels.h"
 
 namespace {
 
