@@ -174,7 +174,7 @@ HWY_EXPORT(int8_extreme_row);
 
 namespace {
 
-constexpr int64_t kWork = 65536;  // elements of a piece of work
+constexpr int64_t kPoolWork = 65536;  // elements of a piece of work
 
 // Calls f(set, window, output) for every output pixel.
 template <class Attrs, class F>
@@ -185,7 +185,7 @@ void for_each_window(const OpCall& call, RunContext& context, F f) {
   if (call.out(0).size() == 0) return;
   const int64_t step2 = g.in_channels, step1 = g.in[2] * step2, step0 = g.in[1] * step1;
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
-  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(kWork / work, 1),
+  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(kPoolWork / work, 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t row = begin; row < end; ++row) {
                    const WindowOf<int8_t> w = window_at(g, x, row);
@@ -205,7 +205,7 @@ void for_each_set(const OpCall& call, RunContext& context, const ReducePlan& p, 
   const auto* x = call.in(0).as<const int8_t>();
   auto* y = call.out(0).as<int8_t>();
   if (p.inner == 1) {
-    parallel_for(context.threads, p.outer, std::max<int64_t>(kWork / p.length, 1),
+    parallel_for(context.threads, p.outer, std::max<int64_t>(kPoolWork / p.length, 1),
                  [&](int64_t begin, int64_t end) {
                    for (int64_t i = begin; i < end; ++i)
                      row(x + i * p.length, static_cast<size_t>(p.length), y + i);
@@ -214,7 +214,7 @@ void for_each_set(const OpCall& call, RunContext& context, const ReducePlan& p, 
   }
   const int64_t block = 256, blocks = divide_up(p.inner, block);
   parallel_for(context.threads, p.outer * blocks,
-               std::max<int64_t>(kWork / (std::min(block, p.inner) * p.length), 1),
+               std::max<int64_t>(kPoolWork / (std::min(block, p.inner) * p.length), 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t unit = begin; unit < end; ++unit) {
                    const int64_t at = unit / blocks, first = unit % blocks * block;
