@@ -108,12 +108,20 @@ nlohmann::json prepare_json(const FileView& view) {
       const fb::Step& step = *program.prepare()->Get(s);
       nlohmann::json entry{{"program", p}, {"step", s}};
       add_operands(view, program, step, &entry);
+      if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
       const int32_t in = detail::items(step.inputs())[0];
       if (in >= 0) entry["input_type"] = FileView::type(*program.values()->Get(static_cast<uint32_t>(in)));
       list.push_back(entry);
     }
   }
   return list;
+}
+
+// Outputs of a tile of Winograd's algorithm along an axis; 0: the step is computed directly.
+int64_t winograd_tile(const fb::Step& step) {
+  ConvAttrs attrs;
+  const bool decoded = detail::step_op(step) == Op::kConv && detail::decode_attrs(step, &attrs).ok();
+  return decoded ? attrs.winograd : 0;
 }
 
 nlohmann::json steps_json(const FileView& view, const HostSession& host) {
@@ -318,9 +326,11 @@ void run_inspect(const InspectArguments& a) {
                                     ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
                                                   s["transfer"]["to"].get<std::string>())
                                     : s["backend"].get<std::string>();
+      const int64_t tile = s.value("winograd", int64_t{0});
       const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
-      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}\n", s["program"].dump(), s["step"].get<int>(),
+      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}\n", s["program"].dump(), s["step"].get<int>(),
                  s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>(),
+                 tile == 0 ? "" : fmt::format("  winograd={}", tile),
                  fallback == nullptr ? "" : "  " + fallback_note(*fallback));
     }
   if (a.memory) fmt::print("{}", memory_text(view, need));
