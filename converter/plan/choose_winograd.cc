@@ -17,8 +17,9 @@ constexpr double kWorthwhile = 0.9;
 bool is_candidate(const Graph& graph, const Node& node) {
   if (node.op() != Op::kConv || !graph.is_constant(node.inputs[1])) return false;
   const CallView view(graph, node);
+  // Of few output channels most of the time would go into transforms.
   return view.call.in(0).dtype == DType::kFloat32 && view.call.in(0).rank == 4 &&
-         winograd_fits(window_geometry<ConvAttrs>(view.call));
+         class_of(view.call) == CallClass::kUsual && winograd_fits(window_geometry<ConvAttrs>(view.call));
 }
 
 // Whether the platform that comes first computes the node so.

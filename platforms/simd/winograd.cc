@@ -220,7 +220,7 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
   p.tile = tile, p.inputs = tile + 2, p.positions = p.inputs * p.inputs;
   p.rows = divide_up(g.out[1], tile), p.columns = divide_up(g.out[2], tile);
   p.tiles = g.batch * p.rows * p.columns;
-  p.chunk = std::min(kChunk, divide_up(g.out_channels, kMaxPanel) * kMaxPanel);
+  p.chunk = std::min(kChunk, std::max<int64_t>(divide_up(g.out_channels, kMaxPanel), 1) * kMaxPanel);
   p.input_tile = whole_vectors(g.in_channels), p.product_tile = p.chunk;
   const int64_t fit = kBlockFloats / (p.positions * (p.input_tile + p.product_tile)) / kFewTiles * kFewTiles;
   p.blocks = divide_up(p.tiles, std::clamp(fit, kFewTiles, 8 * kFewTiles));
