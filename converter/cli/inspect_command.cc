@@ -108,7 +108,6 @@ nlohmann::json prepare_json(const FileView& view) {
       const fb::Step& step = *program.prepare()->Get(s);
       nlohmann::json entry{{"program", p}, {"step", s}};
       add_operands(view, program, step, &entry);
-      if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
       const int32_t in = detail::items(step.inputs())[0];
       if (in >= 0) entry["input_type"] = FileView::type(*program.values()->Get(static_cast<uint32_t>(in)));
       list.push_back(entry);
@@ -140,6 +139,7 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
                            {"workspace_bytes", chosen.workspace_bytes()},
                            {"max_threads", chosen.max_threads()}};
       add_operands(view, program, step, &entry);
+      if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
       if (p == view.entry()) add_memories(view, step, chosen, &entry);
       entry["backend"] = host.step_backend(p, s);
       if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);
