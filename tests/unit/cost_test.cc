@@ -222,9 +222,9 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
       a.strides = {1, stride}, a.dilations = {1, dilation}, a.pads = {0, 0, 0, 0};
       return simd_is_preferred(cpu, a, {{1, 9, 30, 32}, {lines, columns, 32}}, {1, 10 - lines, width, 32});
     };
-    EXPECT_TRUE(depthwise(3, 3, 1, 1, 28));
-    EXPECT_TRUE(depthwise(1, 5, 2, 1, 13));
-    EXPECT_TRUE(depthwise(2, 3, 1, 1, 4));
+    EXPECT_EQ(depthwise(3, 3, 1, 1, 28), x86);
+    EXPECT_EQ(depthwise(1, 5, 2, 1, 13), x86);
+    EXPECT_EQ(depthwise(2, 3, 1, 1, 4), x86);
     EXPECT_FALSE(depthwise(2, 3, 1, 1, 3));
     EXPECT_FALSE(depthwise(3, 4, 1, 1, 27));
     EXPECT_FALSE(depthwise(3, 3, 3, 1, 10));
