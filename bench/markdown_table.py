@@ -27,12 +27,17 @@ def replace_section(path, heading, text):
     path.write_text(written[:start] + text + (written[end:] if end >= 0 else ''))
 
 
+# Flags of /proc/cpuinfo that divide processors of one name into kinds, the most telling first.
+KINDS = (('amx_int8', 'AMX'), ('avx512_vnni', 'AVX-512 and VNNI'), ('avx512bw', 'AVX-512'), ('avx_vnni', 'AVX2 and VNNI'),
+         ('avx2', 'AVX2'), ('i8mm', 'i8mm'), ('asimddp', 'dot product'))
+
+
 def cpu():
-    """The name that the processor gives itself."""
-    for line in pathlib.Path('/proc/cpuinfo').read_text().splitlines():
-        if line.startswith('model name'):
-            return line.split(':')[1].strip()
-    return platform.machine()
+    """The name that the processor gives itself, and its largest instruction set."""
+    text = pathlib.Path('/proc/cpuinfo').read_text()
+    names = [line.split(':')[1].strip() for line in text.splitlines() if line.startswith('model name')]
+    kind = next((kind for flag, kind in KINDS if flag in text.split()), None)
+    return (names[0] if names else platform.machine()) + (f', {kind}' if kind else '')
 
 
 def commit():

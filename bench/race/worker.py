@@ -24,7 +24,7 @@ import time
 import numpy as np
 
 WARM_RUNS = 3
-MINIMUM_RUNS = 3
+MINIMUM_RUNS = 2
 SECONDS_OF_CHILD = 240
 
 

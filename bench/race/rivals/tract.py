@@ -1,4 +1,5 @@
-"""tract, which computes on one thread whatever is asked for. int8: onnxruntime's QDQ file with signed activations."""
+"""tract, which computes on one thread whatever is asked for. It has no quantizer, and onnxruntime's QDQ files take it minutes
+to load or come out wrong, so there is no int8."""
 import shutil
 
 import numpy as np
@@ -6,8 +7,7 @@ import tract
 
 PACKAGE = 'tract'
 LIBRARIES = ['tract/tract.*.so']
-FLAVOURS = {'float': ['float'], 'int8': ['s8']}
-BORROWED = {'s8': 'onnxruntime'}
+FLAVOURS = {'float': ['float'], 'int8': []}
 
 
 def convert(flavour, source, samples, folder):
