@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import pathlib
-import platform
 import select
 import shutil
 import subprocess
@@ -49,27 +48,13 @@ def kept(key, make):
     return folder
 
 
-def cpu_feature():
-    """The feature of --target that describes this processor under SINTER_CPU_CAP, or None for the default."""
-    if platform.machine() != 'x86_64':
-        return None
-    flags = pathlib.Path('/proc/cpuinfo').read_text()
-    cap = os.environ.get('SINTER_CPU_CAP', '')
-    if 'avx512_vnni' in flags and cap in ('', 'avx512_vbmi', 'avx512_vnni'):
-        return 'avx512vnni'
-    if 'avx512f' in flags and cap.startswith(('avx512', '')) and cap != 'avx2':
-        return 'avx512'
-    return 'avx2' if 'avx2' in flags else None
-
-
 class Sinter:
     name = 'sinter'
 
     def __init__(self, program):
         self.program = str(pathlib.Path(program).resolve())
         self.version = subprocess.run([self.program, '--version'], capture_output=True, text=True).stdout.strip()
-        feature = cpu_feature()
-        self.target = ['--target', f'x86_64+{feature}'] if feature else []
+        self.target = ['--target', 'native']
         self.identity = digest(pathlib.Path(self.program))
         self.library_bytes, self.library = self.library_size()
         with tempfile.TemporaryDirectory() as folder:

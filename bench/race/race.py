@@ -20,6 +20,7 @@ Times of rivals include a call from Python, about a microsecond. Load and memory
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import platform
@@ -122,7 +123,7 @@ def race(network, precision, field, args, folder):
                         right, entry.sqnr = judge.agreement(worker.load_arrays(save), want, precision)
                         save.unlink()
                         if not right:
-                            fails(entry, f'wrong: {entry.sqnr:.0f} dB')
+                            fails(entry, 'wrong: ' + ('a shape, or not finite' if math.isinf(entry.sqnr) else f'{entry.sqnr:.0f} dB'))
                     entry.turns.setdefault(threads, []).append(turn)
                 except contestants.Failure as e:
                     fails(entry, e)

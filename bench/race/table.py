@@ -170,7 +170,7 @@ def heading(report):
 def sections(report):
     text = [heading(report), '', '    ' + report['command'], '',
             f"At {report['commit']}, {report['cores']} cores, {report['rounds']} rounds of {report['seconds']} s, "
-            f"{report['minutes']:.0f} minutes, converted with `{report['target'] or 'the default target'}`.",
+            f"{report['minutes']:.0f} minutes, converted with `{report['target']}`.",
             f"Other programs took {100 * report['others']:.0f} % of the machine's time meanwhile. Times are minima, in brackets "
             'medians; ratios are the best',
             "other runtime's minimum over Sinter's, so above 1 Sinter is faster. `bench/race/race.py --help` states how each "
