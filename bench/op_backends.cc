@@ -4,10 +4,8 @@
 //   sinter_bench --benchmark_filter='^op/' --benchmark_repetitions=5 --benchmark_report_aggregates_only
 #include <benchmark/benchmark.h>
 
-#include <cstdlib>
-
 #include "bench/device/op_cases.h"
-#include "platforms/simd/simd_kernels.h"
+#include "bench/device/setup.h"
 #include "runtime/core/op.h"
 #include "sinter/backends.h"
 
@@ -15,7 +13,7 @@ namespace sinter::bench {
 namespace {
 
 const bool registered = [] {
-  if (const char* cap = std::getenv("SINTER_CPU_CAP"); cap != nullptr) set_simd_cap(cap);
+  device::cap_instruction_sets();
   for (const OpCase& c : op_cases())
     for (Backend* backend : all_backends())
       benchmark::RegisterBenchmark(
