@@ -268,8 +268,8 @@ void GraphLowering::lower_node(const ImportedNode& given) {
     if (const Unusable* problem = lookup(name) == kUnknown ? unusable(name) : nullptr)
       lowering.refuse_advising(type_advice(problem->type), "operand '{}': {}", name, problem->why);
   bool misplaced = false;
-  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !rule->has(kTakesSequences); ++i)
-    if (is_sequence(lowering.inputs_[i]))
+  for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr; ++i)
+    if (is_sequence(lowering.inputs_[i]) && !rule->takes_sequence(i))
       misplaced = !lowering.refuse("operand '{}' is a sequence, where {} takes tensors", node.inputs[i],
                                    node.op_type);
   for (size_t i = 0; i < lowering.inputs_.size() && rule != nullptr && !misplaced; ++i) {

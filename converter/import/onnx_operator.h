@@ -35,10 +35,11 @@ enum OnnxTrait : uint32_t {
   // It accepts unknown operands or handles refused inputs itself (control flow); otherwise it is not lowered
   // when any given operand is unknown.
   kTakesUnknown = 64,
-  // Operands may be sequences (NodeLowering::sequence); others are refused ones.
-  kTakesSequences = 128,
-  kInt32Sums = 256,  // OperandRules::int32_sums
-  kFractions = 512,  // OperandRules::fractions
+  // Operand 0 may be a sequence (NodeLowering::sequence); other operands that are sequences are refused.
+  kTakesSequence = 128,
+  kInt32Sums = 256,          // OperandRules::int32_sums
+  kFractions = 512,          // OperandRules::fractions
+  kCarriesSequences = 1024,  // the same of all operands from 2 on: what a loop carries
 };
 
 // Emits operations for a node. Returns false if it refused (or met an unknown operand).
@@ -55,6 +56,9 @@ struct OnnxOperator {
   std::string_view domain = "";  // "" is ai.onnx
 
   bool has(OnnxTrait trait) const { return (traits & trait) != 0; }
+  bool takes_sequence(size_t operand) const {
+    return (operand == 0 && has(kTakesSequence)) || (operand >= 2 && has(kCarriesSequences));
+  }
   OperandRules operand_rules() const {
     return {op_type,     operands,        has(kSumsProducts), has(kDivides),
             has(kGrows), has(kInt32Sums), has(kFractions)};

@@ -136,8 +136,15 @@ bool fits_winograd(const OpCall& call, const Plan& p) {
   return call.op == Op::kQConv && call.out(0).size() > 0 && winograd_fits(p.g, call.has_input(4));
 }
 
+// About as much scratch as the direct convolution takes.
+QWinograd winograd_of(const Plan& p) {
+  int64_t each = 0;
+  if (!Scratch::bytes(p, &each)) each = 0;
+  return q_winograd(p.g, p.x_zero, each);
+}
+
 void pack_winograd(const OpCall& call, const Plan& p, std::byte* memory, ThreadPool* threads) {
-  const QWinograd w = q_winograd(p.g, p.x_zero);
+  const QWinograd w = winograd_of(p);
   const QWinogradPacked packed = q_winograd_packed(w, memory);
   parallel_for(threads, divide_up(p.columns, q_panel_width()), 1, [&](int64_t begin, int64_t end) {
     pack_q_winograd(w, weights_of(call, p, 0), packed, begin, end);
@@ -145,7 +152,7 @@ void pack_winograd(const OpCall& call, const Plan& p, std::byte* memory, ThreadP
 }
 
 Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std::byte* memory) {
-  QWinograd w = q_winograd(p.g, p.x_zero);
+  QWinograd w = winograd_of(p);
   w.x = call.in(0).as<const int8_t>(), w.result = p.result;
   int64_t each = 0;
   if (!q_winograd_scratch_bytes(w, &each)) return ok_status();
@@ -274,7 +281,7 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
   const bool zeros = call.has_input(4);
   if (fits_winograd(call, p)) {
     // The workspace is planned for any instruction set.
-    const QWinograd w = q_winograd(p.g, p.x_zero);
+    const QWinograd w = winograd_of(p);
     int64_t filters = 0, scratch = 0;
     if (!q_winograd_packed_bytes(w, &filters) || !q_winograd_scratch_bytes(w, &scratch) ||
         !checked_mul<int64_t>(scratch, std::max(threads, 1), &scratch))

@@ -253,7 +253,7 @@ namespace {
 constexpr int64_t kPositionCount = 16;
 // Below these the transforms cost what the products save.
 constexpr int64_t kMinChannels = 16, kMinPixels = 16;
-constexpr int64_t kBlockBytes = 98304, kMinTiles = 16, kMaxTiles = 64;
+constexpr int64_t kMinTiles = 8, kMaxTiles = 64;
 
 int64_t wide_columns(const QWinograd& w) { return divide_up(w.g.out_channels, kQPanel) * kQPanel; }
 
@@ -271,14 +271,14 @@ bool winograd_fits(const Geometry& g, bool weight_zeros) {
          g.in_channels <= INT32_MAX / most;
 }
 
-QWinograd q_winograd(const Geometry& g, int64_t x_zero) {
+QWinograd q_winograd(const Geometry& g, int64_t x_zero, int64_t scratch_bytes) {
   QWinograd w;
   w.g = g, w.x_zero = x_zero;
   w.depth = divide_up(g.in_channels, 2) * 2;
   w.down = divide_up(g.out[1], 2), w.across = divide_up(g.out[2], 2);
   w.tiles = g.batch * w.down * w.across;
   const int64_t each = kPositionCount * (w.depth * 2 + kQPanel * 4);
-  const int64_t most = std::clamp(kBlockBytes / each / 8 * 8, kMinTiles, kMaxTiles);
+  const int64_t most = std::clamp(scratch_bytes / each / 8 * 8, kMinTiles, kMaxTiles);
   w.block = std::min(w.tiles, most);
   return w;
 }

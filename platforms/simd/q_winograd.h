@@ -36,7 +36,8 @@ bool winograd_fits(const Geometry& g, bool weight_zeros);
 // Whether the instruction set in use gains by it.
 bool winograd_gains();
 
-QWinograd q_winograd(const Geometry& g, int64_t x_zero);
+// Blocks take about `scratch_bytes`, unless 8 tiles take more.
+QWinograd q_winograd(const Geometry& g, int64_t x_zero, int64_t scratch_bytes);
 // Of packed filters; false on overflow.
 [[nodiscard]] bool q_winograd_packed_bytes(const QWinograd& w, int64_t* bytes);
 QWinogradPacked q_winograd_packed(const QWinograd& w, std::byte* memory);

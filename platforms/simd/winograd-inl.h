@@ -48,10 +48,11 @@ HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
     y.v[1 + 2 * i] = hn::MulAdd(point, odd, even);                 \
     y.v[2 + 2 * i] = hn::NegMulAdd(point, odd, even);              \
   }
-  SINTER_PAIR(0)
-  SINTER_PAIR(1) SINTER_PAIR(2)
+  SINTER_PAIR(0);
+  SINTER_PAIR(1);
+  SINTER_PAIR(2);
 #undef SINTER_PAIR
-      return y;
+  return y;
 }
 
 // Output k of A^T m, from the sums and the differences of the pairs of m.
@@ -84,16 +85,21 @@ HWY_INLINE WinogradLine transformed_output(const WinogradLine& m) {
     sums[i] = hn::Add(m.v[1 + 2 * i], m.v[2 + 2 * i]);        \
     differences[i] = hn::Sub(m.v[1 + 2 * i], m.v[2 + 2 * i]); \
   }
-  SINTER_PAIR(0)
-  SINTER_PAIR(1) SINTER_PAIR(2)
+  SINTER_PAIR(0);
+  SINTER_PAIR(1);
+  SINTER_PAIR(2);
 #undef SINTER_PAIR
-      WinogradLine y;
+  WinogradLine y;
 #define SINTER_OUTPUT(k) \
   if constexpr (2 * kPairs > k) y.v[k] = winograd_output<kPairs, k>(m, sums, differences);
-  SINTER_OUTPUT(0)
-  SINTER_OUTPUT(1) SINTER_OUTPUT(2) SINTER_OUTPUT(3) SINTER_OUTPUT(4) SINTER_OUTPUT(5)
+  SINTER_OUTPUT(0);
+  SINTER_OUTPUT(1);
+  SINTER_OUTPUT(2);
+  SINTER_OUTPUT(3);
+  SINTER_OUTPUT(4);
+  SINTER_OUTPUT(5);
 #undef SINTER_OUTPUT
-      return y;
+  return y;
 }
 
 // v[i] = p[i * step], n of them; and back.

@@ -113,7 +113,9 @@ namespace {
 HWY_EXPORT(transform_tile_input);
 HWY_EXPORT(transform_tile_output);
 
-constexpr int64_t kBlockFloats = 192 * 1024;  // about: inputs and products of a block, in an L2 cache of 1 MB
+// About: transformed inputs and products of a block, in an L2 cache of 1 MB. No more than the operands take,
+// so that the workspace of a small call does not decide how large the arena is.
+constexpr int64_t kBlockFloats = 192 * 1024;
 constexpr int64_t kChunk = 64;
 constexpr int64_t kFewTiles = 12;  // rows of a product from which it is fast
 
@@ -222,7 +224,9 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
   p.tiles = g.batch * p.rows * p.columns;
   p.chunk = std::min(kChunk, std::max<int64_t>(divide_up(g.out_channels, kMaxPanel), 1) * kMaxPanel);
   p.input_tile = whole_vectors(g.in_channels), p.product_tile = p.chunk;
-  const int64_t fit = kBlockFloats / (p.positions * (p.input_tile + p.product_tile)) / kFewTiles * kFewTiles;
+  const int64_t operands = g.batch * (g.in_pixels() * g.in_channels + g.out_pixels() * g.out_channels);
+  const int64_t fit = std::min(kBlockFloats, operands) / (p.positions * (p.input_tile + p.product_tile)) /
+                      kFewTiles * kFewTiles;
   p.blocks = divide_up(p.tiles, std::clamp(fit, kFewTiles, 8 * kFewTiles));
   if (p.blocks < threads) p.blocks = std::max(p.blocks, std::min(threads, divide_up(p.tiles, kFewTiles)));
   p.parts = p.blocks >= threads || p.blocks == 0

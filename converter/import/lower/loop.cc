@@ -172,7 +172,7 @@ bool lower_loop(NodeLowering& n) {
 
 std::span<const OnnxOperator> loop_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"Loop", 1, lower_loop, "", kTakesBounded | kTakesUnknown | kTakesSequences},
+      {"Loop", 1, lower_loop, "", kTakesBounded | kTakesUnknown | kCarriesSequences},
   };
   return kRules;
 }

@@ -41,7 +41,6 @@ bool lower_construct(NodeLowering& n) {
   for (size_t i = 0; i < n.input_count(); ++i) {
     items.push_back(n.input(i));
     if (items.back() == kAbsent) return n.refuse("input {} is absent", i);
-    if (n.sequence(i) != nullptr) return n.refuse("input {} is a sequence itself", i);
   }
   return n.output_sequence(0, items);
 }
@@ -65,7 +64,7 @@ bool lower_insert(NodeLowering& n) {
   if (given == nullptr) return false;
   std::vector<ValueId> items = *given;
   const ValueId tensor = n.input(1);
-  if (tensor == kAbsent || n.sequence(1) != nullptr) return n.refuse("has no tensor to insert");
+  if (tensor == kAbsent) return n.refuse("has no tensor to insert");
   const auto count = static_cast<int64_t>(items.size());
   auto at = static_cast<size_t>(count);
   if (n.has_input(2)) {
@@ -178,14 +177,14 @@ bool lower_concat_from_sequence(NodeLowering& n) {
 
 std::span<const OnnxOperator> sequence_rules() {
   static constexpr OnnxOperator kRules[] = {
-      {"SequenceEmpty", 11, lower_empty, "", kTakesSequences},
-      {"SequenceConstruct", 11, lower_construct, "", kTakesBounded | kTakesSequences},
-      {"SequenceAt", 11, lower_at, "", kTakesBounded | kTakesSequences},
-      {"SequenceInsert", 11, lower_insert, "", kTakesBounded | kTakesSequences},
-      {"SequenceErase", 11, lower_erase, "", kTakesBounded | kTakesSequences},
-      {"SequenceLength", 11, lower_length, "", kTakesSequences},
-      {"SplitToSequence", 11, lower_split_to_sequence, "", kTakesBounded | kTakesSequences},
-      {"ConcatFromSequence", 11, lower_concat_from_sequence, "", kTakesBounded | kTakesSequences},
+      {"SequenceEmpty", 11, lower_empty, "", kNoTraits},
+      {"SequenceConstruct", 11, lower_construct, "", kTakesBounded},
+      {"SequenceAt", 11, lower_at, "", kTakesBounded | kTakesSequence},
+      {"SequenceInsert", 11, lower_insert, "", kTakesBounded | kTakesSequence},
+      {"SequenceErase", 11, lower_erase, "", kTakesBounded | kTakesSequence},
+      {"SequenceLength", 11, lower_length, "", kTakesSequence},
+      {"SplitToSequence", 11, lower_split_to_sequence, "", kTakesBounded},
+      {"ConcatFromSequence", 11, lower_concat_from_sequence, "", kTakesBounded | kTakesSequence},
   };
   return kRules;
 }

@@ -397,7 +397,7 @@ std::span<const OnnxOperator> shape_rules() {
   static constexpr OnnxOperator kRules[] = {
       {"Shape", 1, lower_shape, "", kTakesBounded},
       {"Size", 1, lower_size, "", kTakesBounded},
-      {"Identity", 1, lower_identity, "", kTakesBounded | kLinear | kTakesSequences},
+      {"Identity", 1, lower_identity, "", kTakesBounded | kLinear | kTakesSequence},
       {"Reshape", 1, lower_reshape, "* i", kTakesBounded | kLinear},
       {"Squeeze", 1, lower_squeeze, "* i", kTakesBounded | kLinear},
       {"Unsqueeze", 1, lower_unsqueeze, "* i", kTakesBounded | kLinear},
