@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 // Hides where a number comes from. Otherwise compilers compute the offsets of all columns ahead, outside the
 // loops; x86 has too few registers for them.
 template <class T>
-HWY_INLINE void hide_origin(T& v) {
+HWY_INLINE void hide_origin([[maybe_unused]] T& v) {
 #if HWY_ARCH_X86
   asm("" : "+r"(v));
 #endif
