@@ -60,7 +60,7 @@ HWY_INLINE V exp_reduced(V x, VI* k) {
 
 // 1 / d, d from 1 to 2^125. Error 1.
 HWY_INLINE V reciprocal(V d) {
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86  // 14 bits; a division takes as long as 16 products
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86  // 14 bits, and one step of Newton's method: less than a division
   const V y = hn::ApproximateReciprocal(d);
   return hn::MulAdd(y, hn::NegMulAdd(d, y, set(1.0f)), y);
 #else
