@@ -14,6 +14,7 @@
 #include "converter/cli/made_up_inputs.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/process_facts.h"
+#include "converter/cli/step_profile.h"
 #include "converter/import/arrays.h"
 #include "converter/target/native_target.h"
 #include "converter/target/target_names.h"
@@ -35,6 +36,7 @@ struct BenchArguments {
   std::string model, inputs, backend;
   int threads = 1;
   double seconds = 1.0;
+  bool profile = false;
 };
 
 // Kernels are chosen by the times of the processor that the file is planned for.
@@ -47,10 +49,22 @@ void warn_of_other_processor(const Model& model) {
   const Cpu here = cpu_of(native_target());
   if (cpu_of(*planned) != here)
     fmt::print(stderr,
-               "sinter: the kernels are chosen by times of {}, but this machine is {}; convert with --target "
-               "native, or "
-               "run sinter tune\n",
+               "sinter: the kernels are chosen by times of {}, but this machine is {}; convert with "
+               "--target native, or run sinter tune\n",
                cpu_name(cpu_of(*planned)), cpu_name(here));
+}
+
+// Milliseconds of each of at least five runs.
+std::vector<double> times_of_runs(HostSession& host, const Arrays& inputs, double seconds) {
+  std::vector<double> times;
+  const auto begin = Clock::now();
+  while (times.size() < 5 || (ms_since(begin) < 1000 * seconds && times.size() < 100000)) {
+    host.set_inputs(inputs);  // a run may use its inputs' memory; not part of the time
+    const auto t = Clock::now();
+    host.run();
+    times.push_back(ms_since(t));
+  }
+  return times;
 }
 
 void run_bench(const BenchArguments& a) {
@@ -70,29 +84,29 @@ void run_bench(const BenchArguments& a) {
   host.run();
   const double first_ms = ms_since(start);
 
-  std::vector<double> times;
-  const auto begin = Clock::now();
-  while (times.size() < 5 || (ms_since(begin) < 1000 * a.seconds && times.size() < 100000)) {
-    host.set_inputs(inputs);  // a run may use its inputs' memory; not part of the time
-    const auto t = Clock::now();
-    host.run();
-    times.push_back(ms_since(t));
-  }
+  std::vector<double> times = times_of_runs(host, inputs, a.seconds);
   std::sort(times.begin(), times.end());
-  const nlohmann::json json{{"model", a.model},
-                            {"backend", a.backend.empty() ? "planned" : a.backend},
-                            {"threads", a.threads},
-                            {"instruction_set", simd_target()},
-                            {"fallbacks", fallbacks_json(host)},
-                            {"runs", times.size()},
-                            {"median_ms", times[times.size() / 2]},
-                            {"min_ms", times.front()},
-                            {"load_ms", load_ms},
-                            {"first_ms", first_ms},
-                            {"arena_bytes", host.requirements().arena},
-                            {"session_bytes", host.requirements().bytes},
-                            {"file_bytes", loaded.file().size()},
-                            {"peak_rss_bytes", peak_rss_bytes()}};
+  StepProfile profile(StepProfile::Of::kLowest);
+  if (a.profile) {
+    profile.attach(host.session());
+    times_of_runs(host, inputs, a.seconds);
+    host.session().set_observer(nullptr);
+  }
+  nlohmann::json json{{"model", a.model},
+                      {"backend", a.backend.empty() ? "planned" : a.backend},
+                      {"threads", a.threads},
+                      {"instruction_set", simd_target()},
+                      {"fallbacks", fallbacks_json(host)},
+                      {"runs", times.size()},
+                      {"median_ms", times[times.size() / 2]},
+                      {"min_ms", times.front()},
+                      {"load_ms", load_ms},
+                      {"first_ms", first_ms},
+                      {"arena_bytes", host.requirements().arena},
+                      {"session_bytes", host.requirements().bytes},
+                      {"file_bytes", loaded.file().size()},
+                      {"peak_rss_bytes", peak_rss_bytes()}};
+  if (a.profile) json["profile"] = profile.json(host, loaded.model());
   if (a.common.json) {
     fmt::print("{}\n", json.dump(2));
     return;
@@ -103,6 +117,7 @@ void run_bench(const BenchArguments& a) {
       "including the program\n",
       times[times.size() / 2], times.size(), a.threads, a.threads == 1 ? "" : "s", times.front(), load_ms,
       first_ms, host.requirements().arena, readable_bytes(peak_rss_bytes()));
+  if (a.profile) fmt::print("{}", profile.text(host, loaded.model()));
 }
 
 }  // namespace
@@ -115,6 +130,8 @@ void add_bench(CLI::App& app, Outcome&) {
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend, "Use this backend wherever it can");
   c->add_option("--seconds", a->seconds, "The duration of the measurement")->check(CLI::Range(0.0, 3600.0));
+  c->add_flag("--profile", a->profile,
+              "Measure the steps in further runs, and print the lowest time of each");
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_bench(*a); });

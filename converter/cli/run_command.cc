@@ -2,10 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -15,6 +13,7 @@
 #include "converter/cli/host_session.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/step_profile.h"
 #include "converter/diagnostics/errors.h"
 #include "converter/import/arrays.h"
 
@@ -57,75 +56,25 @@ std::string line(const nlohmann::json& s) {
   return text;
 }
 
-// Time per step of the entry program, summed over runs.
-class StepTimes {
- public:
-  void attach(Session& session) {
-    observer_.context = this;
-    observer_.before = [](void* self, const StepInfo&) {
-      static_cast<StepTimes*>(self)->start_ = Clock::now();
-    };
-    observer_.after = [](void* self, const StepInfo& info, const OpCall&) {
-      static_cast<StepTimes*>(self)->add(info);
-    };
-    session.set_observer(&observer_);
+void print_profile(const StepProfile& profile, const HostSession& host, const Model& model, bool json) {
+  const HostSession::Sharing sharing = host.sharing();
+  const Requirements& need = host.requirements();
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"profile", profile.json(host, model)},
+                                      {"fallbacks", fallbacks_json(host)},
+                                      {"session_bytes", need.bytes},
+                                      {"packed_bytes", need.packed},
+                                      {"packed_weights_bytes", sharing.packed_weights},
+                                      {"sharing_session_bytes", sharing.session}}
+                           .dump(2));
+    return;
   }
-  void print(const HostSession& host, const Model& model, bool json) const {
-    double total = 0;
-    for (const auto& [step, t] : times_) total += t.seconds;
-    std::vector<std::pair<uint32_t, Time>> rows(times_.begin(), times_.end());
-    std::stable_sort(rows.begin(), rows.end(),
-                     [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& [step, t] : rows) {
-      const FallbackStep* fallback = host.fallback(0, step);
-      if (json) {
-        list.push_back({{"step", step},
-                        {"op", model.step_op(step)},
-                        {"name", model.step_name(step)},
-                        {"backend", t.backend},
-                        {"us", 1e6 * t.seconds}});
-        if (fallback != nullptr) list.back()["fallback"] = fallback_json(*fallback);
-      } else {
-        fmt::print("{:5.1f} %  {:10.1f} us  {:>4} {:<16} {:<10} {}{}\n",
-                   total > 0 ? 100 * t.seconds / total : 0, 1e6 * t.seconds, step, model.step_op(step),
-                   t.backend, model.step_name(step),
-                   fallback == nullptr ? "" : "  " + fallback_note(*fallback));
-      }
-    }
-    const HostSession::Sharing sharing = host.sharing();
-    const Requirements& need = host.requirements();
-    if (json)
-      fmt::print("{}\n", nlohmann::json{{"profile", list},
-                                        {"fallbacks", fallbacks_json(host)},
-                                        {"session_bytes", need.bytes},
-                                        {"packed_bytes", need.packed},
-                                        {"packed_weights_bytes", sharing.packed_weights},
-                                        {"sharing_session_bytes", sharing.session}}
-                             .dump(2));
-    else
-      fmt::print(
-          "session {} bytes, {} of them packed weights; if sessions share these: {} bytes, and {} bytes for "
-          "each session\n",
-          need.bytes, need.packed, sharing.packed_weights, sharing.session);
-  }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  struct Time {
-    double seconds = 0;
-    const char* backend = "";
-  };
-  void add(const StepInfo& info) {
-    if (info.in_body) return;  // a body's time belongs to its step, which is not observed from outside
-    Time& t = times_[info.step];
-    t.seconds += std::chrono::duration<double>(Clock::now() - start_).count();
-    t.backend = info.backend;
-  }
-  StepObserver observer_;
-  Clock::time_point start_;
-  std::map<uint32_t, Time> times_;
-};
+  fmt::print("{}", profile.text(host, model));
+  fmt::print(
+      "session {} bytes, {} of them packed weights; if sessions share these: {} bytes, and {} bytes for "
+      "each session\n",
+      need.bytes, need.packed, sharing.packed_weights, sharing.session);
+}
 
 // Outputs of several samples along a first axis, as --each writes them.
 Arrays stacked(const std::vector<Arrays>& samples) {
@@ -157,9 +106,9 @@ void run_run(const RunArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key(), a.copied ? Reading::kCopied : Reading::kMapped);
   if (!a.outputs.empty()) check_arrays_path("--outputs", a.outputs, loaded.model().output_count());
   HostSession session(loaded, {a.threads, a.backend});
-  StepTimes times;
+  StepProfile profile;
   if (!a.common.quiet) warn_of_fallbacks(session);
-  if (a.profile) times.attach(session.session());
+  if (a.profile) profile.attach(session.session());
   Arrays outputs;
   if (a.each) {
     const int64_t n = session.sample_count(inputs);
@@ -177,7 +126,7 @@ void run_run(const RunArguments& a) {
     outputs = session.outputs();
   }
   if (!a.outputs.empty()) write_arrays(a.outputs, outputs);
-  if (a.profile) times.print(session, loaded.model(), a.common.json);
+  if (a.profile) print_profile(profile, session, loaded.model(), a.common.json);
   if (!a.outputs.empty() && !a.common.json) return;
   nlohmann::json all = nlohmann::json::array();
   for (const auto& [name, array] : outputs) all.push_back(summary(name, *array));

@@ -914,6 +914,16 @@ class Json(Case):
             self.assertGreater(b[k], 0, k)
         self.assertEqual(b["threads"], 1)
         self.assertLessEqual(b["min_ms"], b["median_ms"])
+        self.assertNotIn("profile", b)
+
+    def test_bench_profile(self):
+        b = self.json("bench", self.digits, "--seconds", 0.01, "--profile")
+        steps = self.json("inspect", self.digits, "--steps")["steps"]
+        self.assertEqual(sorted(s["step"] for s in b["profile"]), list(range(len(steps))))
+        times = [s["us"] for s in b["profile"]]
+        self.assertEqual(times, sorted(times, reverse=True))
+        r = self.expect(0, "bench", self.digits, "--seconds", "0.01", "--profile")
+        self.assertEqual(r.stdout.count(" us "), len(steps))
 
     def test_report_file(self):
         self.expect(0, "convert", DIGITS, "-o", self.path("r.sinter"), "--report", self.path("r.json"))
