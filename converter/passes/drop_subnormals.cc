@@ -1,6 +1,9 @@
 // drop-subnormals: weights and biases below float32's normal range (training with weight decay leaves many)
-// become 0 where what they multiply is bounded, so that no sum can change by more than 1e-30 (rule
-// weight.tiny). Processors compute with such numbers many times more slowly than with others.
+// become 0 (rule weight.tiny), for processors compute with such numbers many times more slowly than with
+// others. Two reasons justify it. Where the multiplied values are bounded, no sum can change by more than
+// 1e-30. Where nothing bounds them, the tensor must have an ordinary weight: then no sum changes by more than
+// 1e-15 of the product of the largest weight and the largest value, less than the roundings of float32 change
+// it by (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 3.5).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -15,20 +18,27 @@ namespace sinter::convert {
 namespace {
 
 constexpr double kSmallestNormal = std::numeric_limits<float>::min();
-constexpr double kLargestChange = 1e-30;  // of any sum
+constexpr double kLargestChange = 1e-30;    // of any sum
+constexpr double kLargestRelative = 1e-15;  // of any sum, of the largest weight times the largest value
 constexpr int kDepth = 16;
 
 bool tiny(float v) { return v != 0 && std::fabs(static_cast<double>(v)) < kSmallestNormal; }
 
-int64_t count_tiny(const Constant& c) {
+struct Weights {
+  int64_t tiny = 0;
+  double largest = 0;
+};
+
+Weights survey(const Constant& c) {
   const LoadedBytes loaded = c.load();
-  int64_t n = 0;
+  Weights w;
   for (size_t i = 0; i + sizeof(float) <= loaded.bytes.size(); i += sizeof(float)) {
     float v;
     std::memcpy(&v, loaded.bytes.data() + i, sizeof v);
-    n += tiny(v) ? 1 : 0;
+    w.tiny += tiny(v) ? 1 : 0;
+    if (std::isfinite(v)) w.largest = std::max(w.largest, std::fabs(static_cast<double>(v)));
   }
-  return n;
+  return w;
 }
 
 ConstantPtr without_tiny(const ConstantPtr& c) {
@@ -52,24 +62,35 @@ class DropSubnormals {
 
   int run() {
     for (int n = 0; n < e_.size(); ++n) {
-      if (!is_weighted_product(e_.node(n).op())) continue;
-      const double bound = magnitude(e_.node(n).inputs[0], kDepth);
-      for (size_t i = 1; i < e_.node(n).inputs.size(); ++i) drop(n, i, bound);
+      const Op op = e_.node(n).op();
+      const bool product = is_product(op);
+      for (size_t i = 0; i < e_.node(n).inputs.size(); ++i) {
+        const bool bias = is_weighted_product(op) && i == 2;
+        if (bias)
+          drop(n, i, 1);
+        else if ((product || is_recurrent(op)) && may_be_weights(op, i))
+          drop(n, i, product ? magnitude(e_.node(n).inputs[i == 0 ? 1 : 0], kDepth) : kInfinity);
+      }
     }
     return e_.commit();
   }
 
  private:
+  // `bound` is that of what operand i multiplies.
   void drop(int n, size_t i, double bound) {
     const ValueId id = e_.node(n).inputs[i];
     if (id < 0) return;
     const Value value = e_.value(id);
     const ConstantPtr& c = value.constant;
     if (!c || c->dtype() != DType::kFloat32 || c->recipe()) return;
+    const Weights weights = survey(*c);
+    if (weights.tiny == 0) return;
     // A sum has no more terms than there are weights.
-    if (!(std::max(bound, 1.0) * static_cast<double>(c->size()) * kSmallestNormal <= kLargestChange)) return;
-    const int64_t count = count_tiny(*c);
-    if (count == 0) return;
+    const double change = static_cast<double>(c->size()) * kSmallestNormal;
+    const bool bounded = std::isfinite(bound);
+    if (bounded ? std::max(bound, 1.0) * change > kLargestChange
+                : change > kLargestRelative * weights.largest)
+      return;
     Node node = e_.node(n);
     e_.graph().ledger->add({value.name,
                             node.name,
@@ -77,9 +98,10 @@ class DropSubnormals {
                             c->dtype(),
                             c->dtype(),
                             TypeRule::kWeightTiny,
-                            std::to_string(count) +
-                                " numbers below 1.2e-38 become 0: they do not change any sum by " +
-                                "more than 1e-30, and slow every run",
+                            std::to_string(weights.tiny) +
+                                " numbers below 1.2e-38 become 0: they do not change any sum by more than " +
+                                (bounded ? "1e-30" : "1e-15 of its largest possible term") +
+                                ", and slow every run",
                             TypeEffect::kReplaced,
                             {}});
     node.inputs[i] = e_.constant(without_tiny(c));

@@ -67,12 +67,12 @@ TEST(FoldScale, LeavesWhatIsNotPerChannelOrReadElsewhere) {
 
 TEST(DropSubnormals, WhereWhatTheyMultiplyIsBounded) {
   Sketch s;
-  const auto weights = [&](float third) {
+  const auto weights = [&](float third, float first = 1.0f) {
     return s.graph.add_constant(
-        Constant::of<float>(DType::kFloat32, {2, 2}, std::vector<float>{1.0f, -1e-40f, third, 1.5e-38f}));
+        Constant::of<float>(DType::kFloat32, {2, 2}, std::vector<float>{first, -1e-40f, third, 1.5e-38f}));
   };
   const ValueId x = s.input({3, 2});
-  s.output(s.emit(FullyConnectedAttrs{}, {x, weights(1e-39f)}), "unbounded");
+  s.output(s.emit(FullyConnectedAttrs{}, {x, weights(1e-39f, 1e-23f)}), "unbounded");
   ValueId y = s.emit(FullyConnectedAttrs{.act_min = 0, .act_max = 6}, {x, weights(1e-39f)});
   y = s.emit(TransposeAttrs{{1, 0}}, {y});
   y = s.emit(TransposeAttrs{{1, 0}}, {y});
@@ -91,6 +91,31 @@ TEST(DropSubnormals, WhereWhatTheyMultiplyIsBounded) {
   EXPECT_EQ(numbers(4, 1), (std::vector<double>{1, 0, 0, normal}));
   EXPECT_EQ(numbers(4, 2), (std::vector<double>{0, 2}));
   EXPECT_EQ(s.graph.ledger->all().at(0).rule, TypeRule::kWeightTiny);
+}
+
+TEST(DropSubnormals, BesideWeightsOfOrdinarySize) {
+  Sketch s;
+  const auto weights = [&](Dims dims, float first) {
+    std::vector<float> numbers(static_cast<size_t>(element_count(dims)), 1e-40f);
+    numbers[0] = first;
+    return s.graph.add_constant(Constant::of<float>(DType::kFloat32, std::move(dims), numbers));
+  };
+  const ValueId x = s.input({3, 2});
+  s.output(s.emit(FullyConnectedAttrs{}, {x, weights({2, 2}, 0.5f)}), "product");
+  s.output(s.emit(MatMulAttrs{}, {x, weights({2, 4}, 0.5f)}), "matrix");
+  s.output(s.emit(MatMulAttrs{}, {weights({5, 3}, 0.5f), x}), "left");
+  s.output(s.emit(AddAttrs{}, {x, weights({3, 2}, 0.5f)}), "sum");
+  s.output(s.emit(FullyConnectedAttrs{}, {x, weights({2, 2}, 1e-24f)}), "small");
+  EXPECT_EQ(apply(drop_subnormals, s, 1e-30), 3);
+  const auto second = [&](size_t node, size_t input) {
+    return s.graph.value(s.graph.nodes[node].inputs[input]).constant->as_doubles()[1];
+  };
+  const double kept = static_cast<double>(1e-40f);
+  EXPECT_EQ(second(0, 1), 0);
+  EXPECT_EQ(second(1, 1), 0);
+  EXPECT_EQ(second(2, 0), 0);
+  EXPECT_EQ(second(3, 1), kept);
+  EXPECT_EQ(second(4, 1), kept);
 }
 
 TEST(FoldScale, AMaskDoesNotSwallowTheBias) {
