@@ -1,4 +1,4 @@
-// sinter_time_steps: the time of each step on each backend, where there is no sinter program.
+// sinter_time_steps: the time of each step on each backend, where the sinter program does not run.
 //
 //     sinter_time_steps MODEL.sinter [RUNS] > times.txt
 //
@@ -69,6 +69,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sinter_time_steps MODEL.sinter [RUNS]\n");
     return 2;
   }
+  sinter::device::cap_instruction_sets();
   const sinter::FileMap map = must(argv[1], sinter::FileMap::open(argv[1]));
   const sinter::OpenOptions options{.kernels = sinter::reference_kernels()};
   const size_t bytes = must(argv[1], sinter::Model::open_bytes(map.bytes(), options));
