@@ -25,7 +25,13 @@ struct PanelEnd {
   size_t tail;          // columns of the last vector
   const float* addend;  // added to the sums: row 0 of the panel's columns, or null
   int64_t addend_stride;
+  const float* next;  // what is multiplied after this panel: it is fetched meanwhile
 };
+
+// Whether blocks fetch the next panel, which is beyond the caches of a core where matrices are large: one
+// cache line at each depth.
+constexpr bool kFetches = HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2;
+constexpr int64_t kFetchedFloats = 16;
 
 // One macro for each row, and the row whose pointer reaches it: three pointers and the row's own offset are
 // what the addressing modes of x86 hold.
@@ -86,8 +92,13 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
   [[maybe_unused]] const float* a3 = a0 + (kRows > 3 ? 3 * s : 0);
   [[maybe_unused]] const float* a6 = a0 + (kRows > 6 ? 6 * s : 0);
   [[maybe_unused]] const float* a9 = a0 + (kRows > 9 ? 9 * s : 0);
+  [[maybe_unused]] const float* next = end.next;
   for (; k < depth; ++k, b += b_step) {
     const V b0 = hn::LoadU(d, b);
+    if constexpr (kFetches) {
+      __builtin_prefetch(next, 0, 2);
+      next += kFetchedFloats;
+    }
     [[maybe_unused]] const V b1 = kVectors == 2 ? hn::LoadU(d, b + lanes) : b0;
 #define SINTER_ROW(r, base)                                            \
   if constexpr (kRows > r) {                                           \
@@ -130,11 +141,15 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
 // All rows of one panel, in blocks that differ by one row at most.
 template <int kVectors>
 HWY_NOINLINE void panel_rows(const Gemm& g, const float* a, const float* b, int64_t step, int64_t depth,
-                             float* y, const PanelEnd& end) {
+                             float* y, PanelEnd end) {
   constexpr int kLargest = largest_block<kVectors>();
+  const int64_t parts = panel_width() / kFetchedFloats;
+  const float* const next = end.next;
   int64_t r = 0;
-  for (int64_t blocks = divide_up(g.rows, kLargest); blocks > 0; --blocks) {
+  for (int64_t blocks = divide_up(g.rows, kLargest), i = 0; blocks > 0; --blocks, ++i) {
     const int64_t rows = divide_up(g.rows - r, blocks);
+    // A block reaches a part of the panel; further blocks find it fetched.
+    if (kFetches && parts > 1) end.next = next + i % parts * depth * kFetchedFloats;
     switch (rows) {
 #define SINTER_BLOCK(n)                                                               \
   case n:                                                                             \
@@ -158,7 +173,9 @@ HWY_NOINLINE void panel_rows(const Gemm& g, const float* a, const float* b, int6
   }
 }
 
-HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b, int64_t b_step) {
+// `next` is the piece of a panel that follows, or b.
+HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b, int64_t b_step,
+                      const float* next) {
   const F d;
   const size_t lanes = hn::Lanes(d);
   const auto width = static_cast<int64_t>(2 * lanes);
@@ -168,9 +185,14 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
   const bool one = valid <= lanes;
   float* y = g.y + column;
   // Adding -0 changes nothing, not even the sign of a zero.
-  PanelEnd end = {
-      set(-0.0f),           set(-0.0f), set(-HUGE_VALF), set(HUGE_VALF), one ? valid : valid - lanes,
-      k0 > 0 ? y : nullptr, g.y_stride};
+  PanelEnd end = {set(-0.0f),
+                  set(-0.0f),
+                  set(-HUGE_VALF),
+                  set(HUGE_VALF),
+                  one ? valid : valid - lanes,
+                  k0 > 0 ? y : nullptr,
+                  g.y_stride,
+                  next};
   if (last) end.low = set(g.min), end.high = set(g.max);
   if (last && g.bias != nullptr) {
     const float* bias = g.bias + column;
@@ -184,7 +206,7 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
 }
 
 void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b) {
-  piece(g, column, k0, b, static_cast<int64_t>(2 * hn::Lanes(F())));
+  piece(g, column, k0, b, static_cast<int64_t>(2 * hn::Lanes(F())), b);
 }
 
 void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
@@ -193,10 +215,17 @@ void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
   // With nothing to sum there is still a bias to give.
   for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece)
     for (int64_t c = first_column; c < end; c += width) {
-      if (g.b_step == 0)
-        piece(g, c, k0, g.b + c * g.depth + k0 * width, width);
-      else
-        piece(g, c, k0, g.b + k0 * g.b_step + c, g.b_step);
+      if (g.b_step == 0) {
+        const float* b = g.b + c * g.depth + k0 * width;
+        const float* next = c + width < end ? b + g.depth * width
+                            : k0 + kDepthPiece < g.depth
+                                ? g.b + first_column * g.depth + (k0 + kDepthPiece) * width
+                                : b;
+        piece(g, c, k0, b, width, next);
+      } else {
+        const float* b = g.b + k0 * g.b_step + c;
+        piece(g, c, k0, b, g.b_step, b);
+      }
     }
 }
 
