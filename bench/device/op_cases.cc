@@ -272,6 +272,7 @@ const std::vector<Representative>& representatives() {
   static const std::vector<Representative> rows = {
       REPRESENTED_BY(Conv, Usual, "3x3 56x56x64"),
       REPRESENTED_BY(Conv, FewChannels, "3x3 112x112x32-3"),
+      REPRESENTED_BY(Conv, FewPixels, "3x3 14x14x256"),
       REPRESENTED_BY(DepthwiseConv, Usual, "3x3 30x40x64"),
       REPRESENTED_BY(DepthwiseConv, OtherWindow, "3x3 d2 28x28x96"),
       REPRESENTED_BY(DepthwiseConv, ManyTaps, "7x7 28x28x96"),
@@ -283,6 +284,7 @@ const std::vector<Representative>& representatives() {
       REPRESENTED_BY(MaxPool, Usual, "3x3 s2 112x112x32"),
       REPRESENTED_BY(QConv, Usual, "1x1 60x80x16 int8"),
       REPRESENTED_BY(QConv, ManyChannels, "3x3 56x56x64 int8"),
+      REPRESENTED_BY(QConv, Window, "3x3 32x32x16 int8"),
       REPRESENTED_BY(QDepthwiseConv, Usual, "3x3 56x56x144 int8"),
       REPRESENTED_BY(QFullyConnected, ManyRows, "64x256-256 int8"),
   };

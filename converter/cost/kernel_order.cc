@@ -5,7 +5,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewConvChannels = 4, kManyChannels = 16, kManyRows = 4, kManyTaps = 25;
+constexpr int64_t kFewConvChannels = 4, kFewPixels = 256, kManyChannels = 16, kManyRows = 4, kManyTaps = 25;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -33,13 +33,15 @@ CallClass class_of(const OpCall& call) {
     case Op::kConv: {
       const TensorView &weights = call.in(1), &y = call.out(0);
       const bool few = channels(y) <= kFewConvChannels && call.attrs<ConvAttrs>().group == 1;
-      return few && has_window(weights) ? CallClass::kFewChannels : CallClass::kUsual;
+      if (few && has_window(weights)) return CallClass::kFewChannels;
+      return y.size() <= kFewPixels * channels(y) ? CallClass::kFewPixels : CallClass::kUsual;
     }
     case Op::kDepthwiseConv:
       return depthwise_class(window_geometry<DepthwiseConvAttrs>(call));
     case Op::kQConv:
-      return channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group ? CallClass::kManyChannels
-                                                                                    : CallClass::kUsual;
+      if (channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group)
+        return CallClass::kManyChannels;
+      return has_window(call.in(1)) ? CallClass::kWindow : CallClass::kUsual;
     case Op::kMatMul:
       return !call.in(1).constant && has_one_row(call.in(0)) ? CallClass::kOneRow : CallClass::kUsual;
     case Op::kQFullyConnected:

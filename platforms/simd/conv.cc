@@ -56,7 +56,8 @@ Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
 
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
-  return conv_bytes(g, !few_columns(g.out_channels / g.group), threads, bytes);
+  const int64_t depth = g.taps() * (g.in_channels / g.group);
+  return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), threads, bytes);
 }
 
 // `constant`: the filters of all groups, packed beforehand, or null.
@@ -68,7 +69,7 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   const int64_t rows = g.batch * g.out_pixels();
-  const bool dots = few_columns(columns);
+  const bool dots = few_columns(columns, depth);
   if (reads_in_place(g)) {
     run_narrow_conv(g,
                     {x, w, bias, static_cast<float>(attrs.act_min), static_cast<float>(attrs.act_max),
@@ -139,7 +140,7 @@ bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* wor
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   int64_t floats = 0, patches = 0;
-  if (reads_in_place(g) || few_columns(columns) || !packed_floats(columns, depth, &floats) ||
+  if (reads_in_place(g) || few_columns(columns, depth) || !packed_floats(columns, depth, &floats) ||
       !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
       !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||
       !checked_mul<int64_t>(patches, sizeof(float), &patches))

@@ -33,8 +33,10 @@ struct Gemm {
 
 int64_t panel_width();
 // So few columns that a vector along the depth wastes less than one along the columns: gemv row by row,
-// unpacked.
-inline bool few_columns(int64_t columns) { return 4 * columns <= panel_width(); }
+// unpacked. A column of a row costs as much as 64 multiplications of vectors besides its own.
+inline bool few_columns(int64_t columns, int64_t depth) {
+  return 4 * columns <= panel_width() && columns * (2 * depth / panel_width() + 64) <= depth;
+}
 // Columns first .. end - 1 (whole panels) of the product, all rows.
 void gemm_columns(const Gemm& g, int64_t first, int64_t end);
 // Depth k0 .. k0 + kDepthPiece - 1 of one panel's columns, all rows; to be called for one piece after the
