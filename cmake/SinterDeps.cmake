@@ -1,6 +1,6 @@
 # Imported targets for what scripts/deps.sh built:
 #   sinter_deps::flatbuffers (headers), sinter_deps::xxhash (header), sinter_deps::hwy, sinter_deps::pthreadpool,
-#   sinter_deps::xnnpack (with cpuinfo and pthreadpool inside).
+#   sinter_deps::xnnpack (with cpuinfo and pthreadpool inside), and sinter_deps::onednn where it was built.
 # SINTER_DEPS_PREFIX (cache or environment) names the prefix; SINTER_FLATC is the schema compiler of this machine.
 
 if(NOT SINTER_DEPS_PREFIX)
@@ -64,3 +64,9 @@ target_link_libraries(sinter_deps::pthreadpool INTERFACE Threads::Threads)
 sinter_deps_archive(xnnpack libsinter_xnnpack.a)
 target_compile_options(sinter_deps::xnnpack INTERFACE -include sinter_deps_names.h)
 target_link_libraries(sinter_deps::xnnpack INTERFACE sinter_deps::pthreadpool m)
+# A C++ library, whose exceptions and RTTI stay inside. Its names are prefixed in the same way.
+if(EXISTS "${SINTER_DEPS_DIR}/lib/libsinter_onednn.a")
+  sinter_deps_archive(onednn libsinter_onednn.a)
+  target_compile_options(sinter_deps::onednn INTERFACE -include sinter_onednn_names.h)
+  target_link_libraries(sinter_deps::onednn INTERFACE Threads::Threads ${CMAKE_DL_LIBS} m)
+endif()

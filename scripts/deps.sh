@@ -3,7 +3,7 @@
 #
 #   scripts/deps.sh [--triple x86_64|aarch64|armv7]... [--only NAME]... [--fetch-only] [-h]
 #
-#   --only NAME   flatbuffers, xxhash, highway, xnnpack (these four if not given), flatc
+#   --only NAME   flatbuffers, xxhash, highway, xnnpack (these four if not given), flatc, onednn (x86_64; minutes)
 #
 # Prefix: ${SINTER_DEPS_PREFIX:-build/deps}/<triple>; tools that run here go to <prefix>/host/bin.
 # Sources: SINTER_DEPS_DIR, then ../shared/deps, then the system's Debian mirror. Each result carries a stamp
@@ -39,6 +39,7 @@ declare -A tarball=(
   [cpuinfo]='cpuinfo_0.0~git20250905.877328f.orig.tar.xz'
   [fxdiv]='fxdiv_0.0~git20200417.b408327.orig.tar.xz'
   [xnnpack]='xnnpack_0.0~git20241108.4ea82e5.orig.tar.xz'
+  [onednn]='onednn_3.7.2+ds.orig.tar.xz'
 )
 
 want_sha() { awk -v f="$1" '$2 == f { print $1 }' "$root/scripts/deps.sha256"; }
@@ -140,8 +141,9 @@ stamp_of() {  # NAME: what its result depends on
   {
     declare -f "build_$1" library keep_reachable rename_symbols set_triple
     [ "$1" != xnnpack ] || { printf '%s\n' "$xnnpack_left_out"; xnnpack_roots; }
+    [ "$1" != onednn ] || { printf '%s\n' "$onednn_left_out" "${onednn_hooks[@]}"; cat "$root"/third_party/onednn/*; }
     for source in $sources; do cat "$root/third_party/patches/$source"/*.patch 2>/dev/null || true; done
-    sha256sum <"$root/scripts/deps.sha256"
+    for source in $sources; do want_sha "${tarball[$source]:-}"; done
     [ -z "$cross" ] || cat "$root/toolchains/$toolchain.cmake"
     "${cross}gcc" --version | head -1
   } | sha256sum | cut -d' ' -f1
@@ -275,6 +277,52 @@ build_xnnpack() {
   cp "$src/include/xnnpack.h" "$pool/include/pthreadpool.h" "$info/include/cpuinfo.h" \
     "$build/sinter_deps_names.h" "$prefix/include/"
   cp "$build/libsinter_xnnpack.a" "$build/libsinter_pthreadpool.a" "$prefix/lib/"
+}
+
+# Sources of operations that platforms/onednn does not use. build_onednn fails where one of them is reachable.
+onednn_left_out='/(rnn|lrn|prelu|shuffle)/[^/]*|/(ref|simple|nchw|nhwc|ncsp|nspc)_(batch_norm|group_norm|layer_norm|lrn|pool|prelu'
+onednn_left_out+='|reduction|resampling|rnn|shuffle|softmax|deconv|concat|sum|binary)[^/]*|/ref_sparse_matmul|/jit_uni_sparse_matmul'
+onednn_left_out+='|/jit_uni_(tbb_)?(batch_norm|group_norm|instance_norm|layer_norm|pool|i8i8_pool|reduction|resampling|softmax|xf16_sum)'
+onednn_left_out+='[^/]*|/jit_uni_(binary|binary_kernel|eltwise|eltwise_int)|/jit_[^/]*deconv[^/]*|/jit_avx512_core_resampling'
+onednn_left_out+='|/jit_brgemm_conv_bwd[^/]*|/cpu_reorder_(comp_(bf16|f32)_s8|regular_(f16|f32_(f16|fp8|s32|s8|u8)|fp4|fp8|s32|s4|u4|u8))'
+
+# Functions that the library calls, and which of third_party/onednn/support.cc it calls instead.
+onednn_hooks=(malloc=malloc free=free posix_memalign=posix_memalign getenv=getenv _Znwm=new _Znam=new_array _ZdlPv=delete
+  _ZdaPv=delete_array _ZdlPvm=delete_sized _ZdaPvm=delete_array_sized)
+
+# By clang with -O1: a third of the time that g++ with -O2 takes. What decides the speed is generated at run time.
+build_onednn() {
+  local src build=$work/build/$triple/onednn flags='-O1 -DNDEBUG -ffp-contract=off -ffunction-sections -fdata-sections'
+  local hook hooks=() name roots=() missing kept
+  [ "$triple" = x86_64 ] && [ -z "$cross" ] || die "oneDNN is built on and for x86_64"
+  src=$(unpack onednn)
+  find "$src/src" -regextype posix-extended -regex ".*($onednn_left_out)\.cpp" -delete
+  cmake_build "$src" "$build" all -DCMAKE_C_COMPILER=clang -DCMAKE_CXX_COMPILER=clang++ -DONEDNN_LIBRARY_TYPE=STATIC \
+    -DONEDNN_BUILD_GRAPH=OFF -DONEDNN_BUILD_EXAMPLES=OFF -DONEDNN_BUILD_TESTS=OFF -DONEDNN_CPU_RUNTIME=THREADPOOL \
+    -DONEDNN_GPU_RUNTIME=NONE -DONEDNN_ENABLE_WORKLOAD=INFERENCE \
+    -DONEDNN_ENABLE_PRIMITIVE='CONVOLUTION;MATMUL;INNER_PRODUCT;REORDER' -DONEDNN_ENABLE_GEMM_KERNELS_ISA=NONE \
+    -DONEDNN_ENABLE_JIT_PROFILING=OFF -DONEDNN_ENABLE_ITT_TASKS=OFF -DONEDNN_VERBOSE=OFF \
+    -DONEDNN_ENABLE_PRIMITIVE_CACHE=OFF -DONEDNN_ARCH_OPT_FLAGS= -DCMAKE_DISABLE_FIND_PACKAGE_OpenMP=ON \
+    -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON -DCMAKE_C_FLAGS_RELEASE="$flags" -DCMAKE_CXX_FLAGS_RELEASE="$flags"
+  kept=$build/libsinter_onednn.a.o
+  while read -r name; do roots+=(-u "$name"); done < <(
+    nm --defined-only -g -j "$build/src/libdnnl.a" | grep '^dnnl_' | sort -u)
+  run_quiet "$build/log.txt" ld -r --gc-sections "${roots[@]}" -o "$kept" "$build/src/libdnnl.a"
+  missing=$(nm -u -C "$kept" | grep 'dnnl::' || true)
+  [ -z "$missing" ] || die "left out of oneDNN's build, but reachable (onednn_left_out): $missing"
+  for hook in "${onednn_hooks[@]}"; do hooks+=(--redefine-sym "${hook%%=*}=sinter_onednn_${hook#*=}"); done
+  run_quiet "$build/log.txt" objcopy --strip-unneeded "${hooks[@]}" "$kept"
+  rm -f "$build/libsinter_onednn.a"
+  ar rcs "$build/libsinter_onednn.a" "$kept"
+  rename_symbols "$build/sinter_onednn_names.h" "$build/libsinter_onednn.a" -- "$src/include/oneapi/dnnl"/*.h
+  mkdir -p "$prefix/lib" "$prefix/include/oneapi/dnnl"
+  cp "$src/include/oneapi/dnnl"/*.h "$src/include/oneapi/dnnl/dnnl_threadpool_iface.hpp" \
+    "$build/include/oneapi/dnnl"/*.h "$prefix/include/oneapi/dnnl/"
+  cp "$build/sinter_onednn_names.h" "$prefix/include/"
+  run_quiet "$build/log.txt" clang++ -std=c++20 -O2 -fPIC -Wall -Wextra -I"$root" -I"$prefix/include" \
+    -include sinter_onednn_names.h -c "$root/third_party/onednn/support.cc" -o "$build/support.o"
+  ar rcs "$build/libsinter_onednn.a" "$build/support.o"
+  cp "$build/libsinter_onednn.a" "$prefix/lib/"
 }
 
 build() {  # NAME
