@@ -5,8 +5,8 @@
 
 avx512vnni and avx2 are measured on this machine, the latter with SINTER_CPU_CAP=avx2: the lowest time of N runs, in
 nanoseconds, and the lowest of nine processes. dotprod and neon are instructions of one run, counted under qemu on the
-processors below: instructions are not cycles. Calls that a platform refuses, or that all compute in the same time but
-for 5 %, have no row. The last lines, comments, compare the platforms.
+processors below: instructions are not cycles. Calls that only one platform takes, or that all compute in the same time
+but for 5 %, have no row. The last lines, comments, compare the platforms.
 
 Needs the program of the machine, and for ARM qemu-aarch64 and the counter of the folder that SINTER_SHARED names
 (by default ../shared), tools/insn_count.c:
@@ -93,18 +93,18 @@ def main():
                 costs[op, kind, name] = cost
     provenance = 'Counted' if args.cpu in EMULATED else 'Measured'
     def differ(op, kind):
-        both = [costs[op, kind, name] for name in names]
-        return None not in both and max(both) >= TIE * min(both)
+        taken = [costs[op, kind, name] for name in names if costs[op, kind, name] is not None]
+        return len(taken) > 1 and max(taken) >= TIE * min(taken)
 
     for name in names:
         print(f'// {name}, {args.cpu}')
         for op, kind, _ in calls:
-            if differ(op, kind):
+            if costs[op, kind, name] is not None and differ(op, kind):
                 print(f'SINTER_KERNEL_TIME({op}, {kind}, {COLUMNS[args.cpu]}, {costs[op, kind, name]}, {provenance})')
     for op, kind, case in calls:
-        both = [costs[op, kind, name] for name in names]
-        if None not in both and len(both) > 1:
-            print(f'// {op} {kind}, {case}: ' + ', '.join(f'{n} {c / both[0]:.2f}' for n, c in zip(names, both)))
+        taken = [(name, costs[op, kind, name]) for name in names if costs[op, kind, name] is not None]
+        if len(taken) > 1:
+            print(f'// {op} {kind}, {case}: ' + ', '.join(f'{n} {c / taken[0][1]:.2f}' for n, c in taken))
 
 
 if __name__ == '__main__':
