@@ -173,7 +173,7 @@ std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph
                                      const ConversionOptions& options, ConversionReport& report) {
   PlanOptions plan_options;
   plan_options.target = target;
-  plan_options.platforms = platforms_for(target);
+  plan_options.platforms = options.plan_backends ? platforms_serving(target) : platforms_for(target);
   plan_options.overlap = plan_options.platforms.empty();
   if (options.plan_backends)
     std::erase_if(plan_options.platforms, [&](const Platform* p) {

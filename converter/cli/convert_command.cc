@@ -331,7 +331,7 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
                     [&](const Target& other) { return target_text(other) == target_text(*target); });
     if (twice) throw UsageError(fmt::format("--target {}: this target is given twice; give it once", text));
     options->targets.push_back(*target);
-    for (const Platform* p : platforms_for(*target))
+    for (const Platform* p : platforms_serving(*target))
       if (std::find(names.begin(), names.end(), p->name) == names.end()) names.emplace_back(p->name);
   }
   names.emplace_back("reference");
@@ -490,9 +490,10 @@ void add_convert(CLI::App& app, Outcome& outcome) {
            target_help(), a->targets.front()))
       ->delimiter(',')
       ->allow_extra_args(false);
-  c->add_option("--backends", a->backends,
-                "LIST, such as simd or xnnpack,simd: plan only for these backends of the target, the ones "
-                "that the application links; the reference kernels are always included")
+  c->add_option(
+       "--backends", a->backends,
+       "LIST, such as simd or onednn,xnnpack,simd: plan only for these backends of the target, the ones "
+       "that the application links; the reference kernels are always included, onednn only if named")
       ->delimiter(',')
       ->allow_extra_args(false);
   c->add_option("--shape", a->shapes, "INPUT=1,3,224,224: the shape of an input with open dimensions");

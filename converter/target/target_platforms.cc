@@ -11,10 +11,16 @@ bool computes_float16(const Platform& platform, const Target& target) {
 
 }  // namespace
 
-std::vector<const Platform*> platforms_for(const Target& target) {
+std::vector<const Platform*> platforms_serving(const Target& target) {
   std::vector<const Platform*> found;
   for (const Platform* p : all_platforms())
     if (p->serves(target)) found.push_back(p);
+  return found;
+}
+
+std::vector<const Platform*> platforms_for(const Target& target) {
+  std::vector<const Platform*> found = platforms_serving(target);
+  std::erase_if(found, [](const Platform* p) { return p->on_request; });
   return found;
 }
 

@@ -8,6 +8,8 @@
 namespace sinter::convert {
 
 // Those that have kernels for it, best first; none: the reference kernels compute everything.
+std::vector<const Platform*> platforms_serving(const Target& target);
+// The same without those that are planned on request only.
 std::vector<const Platform*> platforms_for(const Target& target);
 
 // Whether some kernels of the target compute in float16, given a processor that does.

@@ -75,6 +75,7 @@ NOT_ON_DEVICE = set("""
 # (area that alone may include it, pattern)
 THIRD_PARTY = [
     (("platforms/xnnpack/",), re.compile(r"^(xnnpack|cpuinfo)\.h$")),
+    (("platforms/onednn/",), re.compile(r"^(oneapi/|third_party/onednn/)")),
     (("runtime/signature/", "converter/sign/"), re.compile(r"^sodium(/|\.h$)")),
     (("platforms/",), re.compile(r"^pthreadpool\.h$")),
     (("platforms/",), re.compile(r"^hwy/")),
@@ -165,6 +166,7 @@ def self_test():
         ("platforms/simd/a.cc", '#include "platforms/xnnpack/b.h"', True),
         ("platforms/simd/a.cc", '#include "runtime/session/session.h"', True),
         ("platforms/simd/a.cc", "#include <xnnpack.h>", True),
+        ("platforms/simd/a.cc", "#include <oneapi/dnnl/dnnl.h>", True),
         ("converter/target/a.cc", '#include "platforms/platforms.h"', False),
         ("converter/passes/a.cc", '#include "platforms/platforms.h"', True),
         ("converter/passes/a.cc", '#include "converter/plan/planner.h"', True),

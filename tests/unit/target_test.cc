@@ -73,6 +73,15 @@ TEST(Targets, PlatformsServeThoseThatTheyHaveKernelsFor) {
   };
   for (const char* target : {"x86_64", "aarch64", "armv7"}) EXPECT_EQ(names(target), "xnnpack simd ");
   for (const char* target : {"portable", "cortex-m4"}) EXPECT_EQ(names(target), "");
+  // oneDNN is planned on request only.
+  const auto serving = [](const char* target) {
+    std::string all;
+    for (const Platform* p : platforms_serving(parsed(target))) all += std::string(p->name) + " ";
+    return all;
+  };
+  EXPECT_EQ(serving("x86_64"), "xnnpack simd onednn ");
+  EXPECT_EQ(serving("aarch64"), "xnnpack simd ");
+  EXPECT_EQ(serving("portable"), "");
   EXPECT_TRUE(has_float16_kernels(parsed("aarch64")));
   EXPECT_FALSE(has_float16_kernels(parsed("x86_64")));
 }

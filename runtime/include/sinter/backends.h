@@ -13,8 +13,8 @@
 
 namespace sinter {
 
-// XNNPACK, if it was built, and the Highway kernels ("simd"). Any number of sessions may share them, on any
-// threads; they live as long as the program.
+// XNNPACK and oneDNN, if they were built, and the Highway kernels ("simd"). Any number of sessions may share
+// them, on any threads; they live as long as the program.
 std::span<Backend* const> all_backends();
 
 }  // namespace sinter

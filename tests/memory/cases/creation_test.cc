@@ -21,6 +21,8 @@ TEST(Creation, TakesOnlyTheMemoryThatItIsGiven) {
     EXPECT_TRUE(seen.nothing()) << "opening: " << seen.text();
     for (const Use& use : backends.uses(model, {})) {
       SCOPED_TRACE(use.name);
+      // oneDNN creates its primitives on the heap (platforms/onednn/README.md).
+      if (use.options.backend != nullptr && std::string_view(use.options.backend) == "onednn") continue;
       Requirements needs;
       seen = watched(false, [&] { needs = Session::requirements(model, use.options).value(); });
       if (round > 0 ||

@@ -1,0 +1,32 @@
+// A problem in the library's terms: the primitive that computes it on this processor, and its packed weights.
+#pragma once
+
+#include "platforms/onednn/handle.h"
+#include "platforms/onednn/planning/problem.h"
+#include "runtime/core/status.h"
+
+namespace sinter::onednn {
+
+// The engine, which the first call creates and nothing destroys. kUnsupported: the processor has no AVX2.
+// SINTER_CPU_CAP (avx2, avx512) limits the instruction sets.
+Status engine_of_process(dnnl_engine_t* engine);
+
+struct Description {
+  PrimitiveDesc primitive;
+  size_t scratch = 0;       // bytes
+  size_t packed = 0;        // bytes of the packed weights
+  uint64_t layout[2] = {};  // equal for equal layouts of packed weights
+
+  // The description's own.
+  dnnl_memory_desc_t operand(dnnl_query_t what, int index = 0) const;
+};
+// kUnsupported: the library has only kernels that allocate in every run, or slow ones. Needs the engine.
+Status describe(const Problem& p, Description* d);
+
+// The weights as the model has them.
+Status describe_weights(const Problem& p, MemoryDesc* weights);
+
+// The library's answer as a status.
+Status outcome(dnnl_status_t status);
+
+}  // namespace sinter::onednn

@@ -1,0 +1,21 @@
+// The scratch memory of a primitive, bounded ahead.
+#pragma once
+
+#include <cstddef>
+
+#include "platforms/onednn/planning/problem.h"
+
+namespace sinter::onednn {
+
+// The library divides its work into this many parts, each with scratch memory of its own, whatever the number
+// of threads: how it divides decides the last bits of a result.
+inline constexpr int kParts = 4;
+
+// What the library allocates while a primitive runs (closures, tables of arguments).
+inline constexpr size_t kRunMemory = 16 << 10;
+
+// Bytes that no primitive exceeds on processors with AVX2 or AVX-512, as far as is known: a backend refuses a
+// call that needs more. Includes kRunMemory.
+size_t workspace_bound(const Problem& p);
+
+}  // namespace sinter::onednn

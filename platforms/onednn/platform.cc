@@ -1,0 +1,33 @@
+#include "platforms/onednn/platform.h"
+
+#include "platforms/onednn/planning/problem.h"
+#include "platforms/onednn/planning/workspace.h"
+
+namespace sinter {
+namespace onednn {
+namespace {
+
+bool serves(const Target& target) { return target.architecture == Architecture::kX86_64; }
+
+bool has_kernel(const Target& target, Op op) { return serves(target) && is_known(op); }
+
+// For any number of threads: the library always divides its work into kParts.
+Status accept(const Target& target, const OpCall& call, int, size_t* workspace) {
+  *workspace = 0;
+  SINTER_RETURN_UNLESS(serves(target), unsupported("oneDNN is for x86-64"));
+  Problem p;
+  SINTER_RETURN_IF_ERROR(problem_of(call, &p));
+  *workspace = workspace_bound(p);
+  return ok_status();
+}
+
+}  // namespace
+}  // namespace onednn
+
+constexpr Platform onednn_platform = {.name = "onednn",
+                                      .serves = onednn::serves,
+                                      .has_kernel = onednn::has_kernel,
+                                      .accept = onednn::accept,
+                                      .on_request = true};
+
+}  // namespace sinter

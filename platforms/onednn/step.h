@@ -1,0 +1,38 @@
+// A primitive of the library with its operands, ready to run.
+#pragma once
+
+#include "platforms/onednn/description.h"
+#include "platforms/onednn/planning/workspace.h"
+#include "runtime/backend/backend.h"
+#include "third_party/onednn/support.h"
+
+namespace sinter::onednn {
+
+// Runs the library's tasks on `context`, a ThreadPool or null.
+void run_on_threads(void* context, int count, void (*task)(void* closure, int index), void* closure);
+
+inline constexpr int kMaxOperands = 5;  // x, weights, bias, y, scratch memory
+
+// Stays in place: the stream refers to `threads`.
+struct Step {
+  sinter_onednn_threads threads{run_on_threads, nullptr, kParts, {}};
+  Stream stream;
+  Primitive primitive;
+  Memory memories[kMaxOperands];
+  dnnl_exec_arg_t operands[kMaxOperands] = {};
+  int count = 0;
+  std::byte* run_memory = nullptr;  // kRunMemory bytes, in the workspace
+};
+inline constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
+
+// `call` has final addresses. kRunMemory and d.scratch bytes of workspace are used.
+Status fill_step(const OpCall& call, const Description& d, const Preparation& with, Step* step);
+
+// PreparedStep::run of a Step.
+Status run_step(void* step, const OpCall&, RunContext& context);
+
+// Packs constant weights into `to`, all of whose bytes are written.
+Status pack_weights(dnnl_memory_desc_t from, const std::byte* weights, dnnl_memory_desc_t packed,
+                    std::span<std::byte> to, ThreadPool* threads);
+
+}  // namespace sinter::onednn

@@ -1,0 +1,99 @@
+// The device side: runs take nothing from the heap, and packed weights are shared where they are equal.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "platforms/onednn/onednn_backend.h"
+#include "tests/memory/watch.h"
+#include "tests/op_harness/backends.h"
+
+namespace sinter::test {
+namespace {
+
+constexpr size_t kBlock = size_t{1} << 20;
+
+struct Memory {
+  alignas(kBufferAlignment) std::byte bytes[kBlock];
+};
+
+TensorView floats(Memory& memory, std::initializer_list<int64_t> dims, bool constant = false) {
+  TensorView v;
+  v.dtype = DType::kFloat32, v.constant = constant, v.data = memory.bytes;
+  v.set_shape(std::span<const int64_t>(dims.begin(), dims.size()));
+  for (int64_t i = 0; i < v.size(); ++i) v.as<float>()[i] = static_cast<float>(i % 7) - 3;
+  return v;
+}
+
+ConvAttrs conv_attrs(int64_t top, int64_t bottom) {
+  ConvAttrs a;
+  a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {top, 1, bottom, 1};
+  a.act_min = 0;
+  return a;
+}
+
+class Onednn : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Status opened = backend.open(none, none);
+    if (opened.code == Code::kUnsupported) GTEST_SKIP() << opened.message;
+    ASSERT_TRUE(opened.ok());
+  }
+  OnednnBackend backend;
+  BumpArena none;
+};
+
+TEST_F(Onednn, RunsWithoutHeapLocksOrSystemCalls) {
+  static Memory x, w, y, prepared, workspace, packed;
+  TensorView in[2] = {floats(x, {1, 12, 12, 16}), floats(w, {24, 3, 3, 16}, true)};
+  TensorView out[1] = {floats(y, {1, 12, 12, 24})};
+  const ConvAttrs attrs = conv_attrs(1, 1);
+  const OpCall call{Op::kConv, &attrs, in, out};
+  StepNeeds needs;
+  ASSERT_TRUE(backend.measure(call, 1, &needs).ok());
+  ASSERT_LE(std::max({needs.prepared, needs.workspace, needs.packing.bytes}), kBlock);
+  const std::span<std::byte> bytes(packed.bytes, needs.packing.bytes);
+  ASSERT_TRUE(backend.pack(call, bytes, nullptr).ok());
+  BumpArena arena({prepared.bytes, needs.prepared});
+  const Preparation with{arena, none, {workspace.bytes, needs.workspace}, nullptr, -1, bytes};
+  PreparedStep step;
+  ASSERT_TRUE(backend.prepare(call, with, &step).ok());
+  EXPECT_EQ(arena.used(), needs.prepared);
+  RunContext context{{workspace.bytes, needs.workspace}, nullptr};
+  bool ok = true;
+  const Seen seen = watched(true, [&] {
+    for (int i = 0; i < 10; ++i) ok = ok && step.run(step.state, {}, context).ok();
+  });
+  EXPECT_TRUE(ok);
+  EXPECT_TRUE(seen.nothing()) << seen.text();
+  backend.release(step);
+
+  // A byte less is noticed.
+  BumpArena small({prepared.bytes, needs.prepared - 1});
+  const Preparation tight{small, none, {workspace.bytes, needs.workspace}, nullptr, -1, bytes};
+  EXPECT_EQ(backend.prepare(call, tight, &step).code, Code::kInternal);
+  EXPECT_EQ(backend.pack(call, bytes.first(bytes.size() - 64), nullptr).code, Code::kInternal);
+}
+
+TEST_F(Onednn, PacksEqualWeightsEqually) {
+  static Memory x, w, y;
+  const auto packing = [&](int64_t height, int64_t top, int64_t bottom, int64_t channels) {
+    TensorView in[2] = {floats(x, {1, height, 12, 8}), floats(w, {channels, 3, 3, 8}, true)};
+    TensorView out[1] = {floats(y, {1, height + top + bottom - 2, 12, channels})};
+    const ConvAttrs attrs = conv_attrs(top, bottom);
+    StepNeeds needs;
+    EXPECT_TRUE(backend.measure({Op::kConv, &attrs, in, out}, 1, &needs).ok());
+    return needs.packing;
+  };
+  const auto equal = [](const Packing& a, const Packing& b) {
+    return a.bytes == b.bytes && a.inputs == b.inputs &&
+           std::equal(std::begin(a.parameters), std::end(a.parameters), std::begin(b.parameters));
+  };
+  const Packing whole = packing(12, 1, 1, 16);
+  EXPECT_GT(whole.bytes, 0u);
+  EXPECT_TRUE(equal(whole, packing(12, 1, 1, 16)));
+  EXPECT_FALSE(equal(whole, packing(12, 1, 1, 17)));
+}
+
+}  // namespace
+}  // namespace sinter::test
