@@ -7,6 +7,13 @@ namespace sinter {
 namespace onednn {
 namespace {
 
+constexpr KernelTime kTimes[] = {
+#define SINTER_KERNEL_TIME(op, calls, cpu, time, provenance) \
+  {Op::k##op, CallClass::k##calls, Cpu::k##cpu, time, Provenance::k##provenance},
+#include "platforms/onednn/planning/kernel_times.def"
+#undef SINTER_KERNEL_TIME
+};
+
 bool serves(const Target& target) { return target.architecture == Architecture::kX86_64; }
 
 bool has_kernel(const Target& target, Op op) { return serves(target) && is_known(op); }
@@ -28,6 +35,7 @@ constexpr Platform onednn_platform = {.name = "onednn",
                                       .serves = onednn::serves,
                                       .has_kernel = onednn::has_kernel,
                                       .accept = onednn::accept,
+                                      .times = onednn::kTimes,
                                       .on_request = true};
 
 }  // namespace sinter
