@@ -113,16 +113,43 @@ Status describe_product(const Problem& p, dnnl_memory_desc_t weights, dnnl_memor
                                                                   bias, y.get(), attributes.get()));
 }
 
-// FNV-1a from two seeds, of the library's own form of a layout.
+// FNV-1a from two seeds, of numbers.
+class Hash {
+ public:
+  explicit Hash(uint64_t* hash) : hash_(hash) { hash[0] = 0xcbf29ce484222325, hash[1] = 0x84222325cbf29ce4; }
+  void add(int64_t number) {
+    for (int i = 0; i < 64; i += 8)
+      for (int k = 0; k < 2; ++k)
+        hash_[k] = (hash_[k] ^ (static_cast<uint64_t>(number) >> i & 255)) * 0x100000001b3;
+  }
+  void add(const dnnl_dims_t& numbers, int count) {
+    for (int i = 0; i < count; ++i) add(numbers[i]);
+  }
+
+ private:
+  uint64_t* hash_;
+};
+
+// Of what the library reports of a layout. Its own form of one has bytes that nothing sets.
 Status hash_layout(dnnl_memory_desc_t desc, uint64_t hash[2]) {
-  uint8_t bytes[1024];
-  size_t size = 0;
-  SINTER_DNNL(dnnl_memory_desc_get_blob(nullptr, &size, desc));
-  SINTER_RETURN_UNLESS(size <= sizeof bytes, unsupported("oneDNN's layout of the weights is too complex"));
-  SINTER_DNNL(dnnl_memory_desc_get_blob(bytes, &size, desc));
-  hash[0] = 0xcbf29ce484222325, hash[1] = 0x84222325cbf29ce4;
-  for (size_t i = 0; i < size; ++i)
-    for (int k = 0; k < 2; ++k) hash[k] = (hash[k] ^ bytes[i]) * 0x100000001b3;
+  int32_t rank = 0, blocks = 0;
+  dnnl_data_type_t type = dnnl_data_type_undef;
+  Hash h(hash);
+  SINTER_DNNL(dnnl_memory_desc_query(desc, dnnl_query_ndims_s32, &rank));
+  SINTER_DNNL(dnnl_memory_desc_query(desc, dnnl_query_inner_nblks_s32, &blocks));
+  SINTER_DNNL(dnnl_memory_desc_query(desc, dnnl_query_data_type, &type));
+  for (const int64_t number : {int64_t{rank}, int64_t{blocks}, static_cast<int64_t>(type)}) h.add(number);
+  struct List {
+    dnnl_query_t what;
+    int count;
+  };
+  for (const List& list : {List{dnnl_query_dims, rank}, List{dnnl_query_padded_dims, rank},
+                           List{dnnl_query_padded_offsets, rank}, List{dnnl_query_strides, rank},
+                           List{dnnl_query_inner_blks, blocks}, List{dnnl_query_inner_idxs, blocks}}) {
+    const dnnl_dims_t* numbers = nullptr;
+    SINTER_DNNL(dnnl_memory_desc_query(desc, list.what, &numbers));
+    h.add(*numbers, list.count);
+  }
   return ok_status();
 }
 
