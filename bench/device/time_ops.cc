@@ -5,7 +5,8 @@
 //     sinter_time_ops OP CASE BACKEND RUNS     computes one of them; prints the lowest time of a run, in ns
 //
 // SINTER_CPU_CAP limits the instruction sets, as for the command line. Under an emulator that counts
-// instructions, one run costs (count at 3 runs - count at 1) / 2. Status 3: the backend refuses the call.
+// instructions, one run costs (count at 3 runs - count at 1) / 2. Status 3: the backend refuses the call, or
+// the program does not have it.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -46,11 +47,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sinter_time_ops [OP CASE BACKEND RUNS]\n");
     return 2;
   }
-  for (const auto& c : sinter::bench::op_cases())
+  for (const auto& c : sinter::bench::op_cases()) {
+    if (std::strcmp(sinter::op_name(c.op), argv[1]) != 0 || c.name != argv[2]) continue;
     for (sinter::Backend* backend : sinter::all_backends())
-      if (std::strcmp(sinter::op_name(c.op), argv[1]) == 0 && c.name == argv[2] &&
-          std::strcmp(backend->name(), argv[3]) == 0)
+      if (std::strcmp(backend->name(), argv[3]) == 0)
         return time_case(c, *backend, std::max(1L, std::atol(argv[4])));
-  std::fprintf(stderr, "there is no case '%s' of %s on a backend '%s'\n", argv[2], argv[1], argv[3]);
+    return 3;
+  }
+  std::fprintf(stderr, "there is no case '%s' of %s\n", argv[2], argv[1]);
   return 2;
 }
