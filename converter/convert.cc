@@ -168,18 +168,30 @@ std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }
 
+// The named ones. Without names all but those on request, which only this machine's own plan takes, where
+// this program has them.
+std::vector<const Platform*> platforms_to_plan(const Target& target, const ConversionOptions& options) {
+  std::vector<const Platform*> platforms = platforms_serving(target);
+  const auto is_built = [&](const Platform& p) {
+    return std::any_of(options.backends.begin(), options.backends.end(),
+                       [&](const Backend* b) { return std::string_view(b->name()) == p.name; });
+  };
+  std::erase_if(platforms, [&](const Platform* p) {
+    if (options.plan_backends)
+      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
+             options.plan_backends->end();
+    return p->on_request && !(options.native_target == target && is_built(*p));
+  });
+  return platforms;
+}
+
 // nullopt: no plan fits --max-arena, and report.withheld states so.
 std::optional<PlannedModel> plan_for(const Target& target, std::shared_ptr<Graph> graph,
                                      const ConversionOptions& options, ConversionReport& report) {
   PlanOptions plan_options;
   plan_options.target = target;
-  plan_options.platforms = options.plan_backends ? platforms_serving(target) : platforms_for(target);
-  plan_options.overlap = plan_options.platforms.empty();
-  if (options.plan_backends)
-    std::erase_if(plan_options.platforms, [&](const Platform* p) {
-      return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
-             options.plan_backends->end();
-    });
+  plan_options.overlap = platforms_for(target).empty();
+  plan_options.platforms = platforms_to_plan(target, options);
   plan_options.stored_weights = options.stored_weights;
   plan_options.thorough = true;
   plan_options.effort = options.plan_effort;

@@ -30,6 +30,8 @@ struct ConversionOptions {
   EmitOptions emit;
   // A plan for each. The first one's timings decide what quantization keeps in float.
   std::vector<Target> targets = {host_target()};
+  // The one given as `native`: its plan also takes platforms on request that this program has.
+  std::optional<Target> native_target;
   bool strict = false;                // warnings refuse
   bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
   bool prefer_float16 = false;        // compute in float16 where the target does

@@ -355,6 +355,9 @@ if [ -n "$fetch_only" ]; then
 fi
 [ ${#triples[@]} -gt 0 ] || triples=("$(native_triple)")
 [ ${#only[@]} -gt 0 ] || only=(xxhash flatbuffers highway xnnpack)
+case " ${only[*]} " in *' onednn '*)
+  command -v clang++ >/dev/null || die 'oneDNN is built by clang++, which is missing (scripts/install.sh --fuzz installs it)' ;;
+esac
 
 exec 9>"$prefix_root/.lock"
 flock 9

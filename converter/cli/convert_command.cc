@@ -331,6 +331,7 @@ void set_targets(const ConvertArguments& a, ConversionOptions* options) {
                     [&](const Target& other) { return target_text(other) == target_text(*target); });
     if (twice) throw UsageError(fmt::format("--target {}: this target is given twice; give it once", text));
     options->targets.push_back(*target);
+    if (text == kNativeTarget) options->native_target = *target;
     for (const Platform* p : platforms_serving(*target))
       if (std::find(names.begin(), names.end(), p->name) == names.end()) names.emplace_back(p->name);
   }
@@ -493,7 +494,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_option(
        "--backends", a->backends,
        "LIST, such as simd or onednn,xnnpack,simd: plan only for these backends of the target, the ones "
-       "that the application links; the reference kernels are always included, onednn only if named")
+       "that the application links; the reference kernels are always included, onednn only if it is named or "
+       "the target is native")
       ->delimiter(',')
       ->allow_extra_args(false);
   c->add_option("--shape", a->shapes, "INPUT=1,3,224,224: the shape of an input with open dimensions");

@@ -368,10 +368,10 @@ std::vector<Accepted> accepted_by(const PlanOptions& options, const OpCall& call
     const Platform& platform = *options.platforms[p];
     size_t workspace = 0;
     if (!platform.accept(options.target, call, threads, &workspace).ok()) continue;
-    auto at = best_first.end();
-    while (at != best_first.begin() &&
-           is_preferred(platform, *options.platforms[at[-1].platform], cpu, call, options.preference))
-      --at;
+    // Also before one that lists no time, if that stands before a slower one.
+    const auto at = std::find_if(best_first.begin(), best_first.end(), [&](const Accepted& other) {
+      return is_preferred(platform, *options.platforms[other.platform], cpu, call, options.preference);
+    });
     best_first.insert(at, {p, workspace});
   }
   return best_first;

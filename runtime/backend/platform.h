@@ -32,7 +32,8 @@ struct Platform {
   bool computes_winograd = false;
   // Its steps compute in its device memory.
   bool own_memory = false;
-  // Planned only where a conversion names it (--backends): builds of the runtime need not have it.
+  // Planned only where a conversion names it (--backends), or is for this machine (--target native) by a
+  // program that has it: builds of the runtime need not have it.
   bool on_request = false;
 };
 

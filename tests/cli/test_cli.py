@@ -812,11 +812,28 @@ class Backends(Case):
             self.assertEqual(conv["candidates"][-1], "reference")
             if given != "reference":
                 self.assertNotEqual(conv["candidates"][0], "reference", given)
-        for given, words in (("abacus", ("abacus", "xnnpack, simd, reference")), ("simd,onednn", ("onednn",))):
+        for given, words in (("abacus", ("abacus", "xnnpack, simd, onednn, reference")), ("simd,mkl", ("mkl",))):
             self.expect(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--backends", given, words=words, lines=1)
         self.expect(2, "convert", DIGITS, "-o", self.path("no.sinter"), "--target", "portable", "--backends", "simd",
                   words=("portable", "reference"), lines=1)
         self.assertFalse(os.path.exists(self.path("no.sinter")))
+
+    def test_a_backend_on_request(self):
+        """oneDNN is planned where it is named, and for this machine where the program has it."""
+        def candidates(out, *flags):
+            self.expect(0, "convert", self.path("convs.onnx"), "-o", out, *flags)
+            steps = self.json("inspect", out, "--steps")["steps"]
+            return {c for s in steps if s["op"] == "Conv" for c in s["candidates"]}
+        here = platform.machine() == "x86_64" and "onednn" in self.expect(
+            2, "run", self.wave, "--inputs", self.path("wave.npz"), "--backend", "abacus").err
+        out, tuned = self.path("request.sinter"), self.path("request.tuned.sinter")
+        self.assertNotIn("onednn", candidates(out, "--target", "x86_64"))
+        self.assertEqual("onednn" in candidates(out, "--target", "native"), here)
+        self.assertIn("onednn", candidates(out, "--target", "x86_64", "--backends", "simd,onednn"))
+        if here:
+            facts = json.loads(self.expect((0, 1), "tune", out, "-o", tuned, "--seconds", "0.05", "--json").out)
+            steps = [s for s in self.json("inspect", out, "--steps")["steps"] if not s["elided"]]
+            self.assertGreater(facts["timed_steps"], 2 * sum("onednn" in s["candidates"] for s in steps))
 
     def test_nothing_falls_back_as_planned(self):
         inputs = ("--inputs", self.path("wave.npz"))

@@ -1,6 +1,7 @@
 // Which convolutions are computed by Winograd's algorithm: by cost, by error, and by what it computes at all.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "converter/cost/node_cost.h"
@@ -119,6 +120,22 @@ TEST(ChooseWinograd, PlansThePlatformThatComputesIt) {
   const PlannedModel model = plan_model(g.graph, options);
   const uint8_t first = model.programs[0].steps.back().candidates[0];
   EXPECT_TRUE(options.platforms.at(first)->computes_winograd);
+}
+
+// Its convolutions are direct, whatever times it lists.
+TEST(ChooseWinograd, LeavesNoneToOnednn) {
+  for (const uint32_t features : {0u + Feature::kAvx2, 0u + Feature::kAvx512Vnni}) {
+    WinogradGraph g = conv_of(56, 64, 64);
+    PlanOptions options = options_for(Architecture::kX86_64, features);
+    options.platforms = platforms_serving(options.target);
+    ASSERT_EQ(g.tile(options), 4);
+    advance(*g.graph, Stage::kRewritten);
+    const PlannedModel model = plan_model(g.graph, options);
+    const std::vector<uint8_t>& order = model.programs[0].steps.back().candidates;
+    EXPECT_EQ(model.backends.at(order[0]), "simd");
+    EXPECT_TRUE(
+        std::any_of(order.begin(), order.end(), [&](uint8_t i) { return model.backends[i] == "onednn"; }));
+  }
 }
 
 // docs/numerics.md has these.
