@@ -43,13 +43,23 @@ void create_engine() {
                  : unsupported("oneDNN's kernels need a processor with AVX2");
 }
 
+bool has_byte_products() {
+  const int set = dnnl_get_effective_cpu_isa();
+  for (const int with : {dnnl_cpu_isa_avx512_core_vnni, dnnl_cpu_isa_avx2_vnni})
+    if ((set & with) == with) return true;
+  return false;
+}
+
+dnnl_data_type_t operand_type(const Problem& p) { return p.integer ? dnnl_s8 : dnnl_f32; }
+
 // Dims in the library's order, channels first, with the strides of channels last.
 constexpr int kPixelRank = 4;
 
-Status describe_pixels(int64_t batch, int64_t channels, const int64_t* lengths, MemoryDesc* desc) {
+Status describe_pixels(int64_t batch, int64_t channels, const int64_t* lengths, dnnl_data_type_t type,
+                       MemoryDesc* desc) {
   const int64_t h = lengths[1], w = lengths[2];
   const dnnl_dims_t dims = {batch, channels, h, w}, strides = {h * w * channels, 1, w * channels, channels};
-  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), kPixelRank, dims, dnnl_f32, strides));
+  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), kPixelRank, dims, type, strides));
 }
 
 Status describe_matrix(int64_t rows, int64_t columns, MemoryDesc* desc) {
@@ -60,7 +70,8 @@ Status describe_matrix(int64_t rows, int64_t columns, MemoryDesc* desc) {
 Status describe_bias(const Problem& p, MemoryDesc* desc) {
   if (!p.bias) return ok_status();
   const dnnl_dims_t dims = {p.convolution ? p.window.out_channels : p.n}, strides = {1};
-  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), 1, dims, dnnl_f32, strides));
+  return outcome(
+      dnnl_memory_desc_create_with_strides(desc->out(), 1, dims, p.integer ? dnnl_s32 : dnnl_f32, strides));
 }
 
 // The dims of the weights; returns their number.
@@ -77,24 +88,39 @@ int weight_dims(const Problem& p, dnnl_dims_t dims) {
   return rank;
 }
 
-// User scratchpad, products in float32, the clamp.
+// The order in which docs/numerics.md has them: multiplied, rounded, clamped; the library adds y_zero last.
+Status add_integer_steps(const Problem& p, dnnl_post_ops_t steps) {
+  MemoryDesc multipliers;
+  SINTER_RETURN_IF_ERROR(describe_multipliers(p, &multipliers));
+  SINTER_DNNL(dnnl_post_ops_append_binary(steps, dnnl_binary_mul, multipliers.get()));
+  if (p.rounded) SINTER_DNNL(dnnl_post_ops_append_eltwise(steps, dnnl_eltwise_round, 0, 0));
+  return ok_status();
+}
+
+// User scratchpad, products in float32, what follows the sums.
 Status set_attributes(const Problem& p, Attributes* attributes) {
   SINTER_DNNL(dnnl_primitive_attr_create(attributes->out()));
   SINTER_DNNL(dnnl_primitive_attr_set_scratchpad_mode(attributes->get(), dnnl_scratchpad_mode_user));
   SINTER_DNNL(dnnl_primitive_attr_set_fpmath_mode(attributes->get(), dnnl_fpmath_mode_strict));
-  if (!p.clamped) return ok_status();
-  PostOps clamp;
-  SINTER_DNNL(dnnl_post_ops_create(clamp.out()));
-  SINTER_DNNL(dnnl_post_ops_append_eltwise(clamp.get(), dnnl_eltwise_clip, p.low, p.high));
-  return outcome(dnnl_primitive_attr_set_post_ops(attributes->get(), clamp.get()));
+  // Masks of 0: one zero point for all channels.
+  if (p.x_zero != 0)
+    SINTER_DNNL(dnnl_primitive_attr_set_zero_points_mask(attributes->get(), DNNL_ARG_SRC, 0));
+  if (p.y_zero != 0)
+    SINTER_DNNL(dnnl_primitive_attr_set_zero_points_mask(attributes->get(), DNNL_ARG_DST, 0));
+  if (!p.clamped && !p.integer) return ok_status();
+  PostOps steps;
+  SINTER_DNNL(dnnl_post_ops_create(steps.out()));
+  if (p.integer) SINTER_RETURN_IF_ERROR(add_integer_steps(p, steps.get()));
+  if (p.clamped) SINTER_DNNL(dnnl_post_ops_append_eltwise(steps.get(), dnnl_eltwise_clip, p.low, p.high));
+  return outcome(dnnl_primitive_attr_set_post_ops(attributes->get(), steps.get()));
 }
 
 Status describe_convolution(const Problem& p, dnnl_memory_desc_t weights, dnnl_memory_desc_t bias,
                             const Attributes& attributes, PrimitiveDesc* desc) {
   const WindowGeometry& g = p.window;
   MemoryDesc x, y;
-  SINTER_RETURN_IF_ERROR(describe_pixels(g.batch, g.in_channels, g.in, &x));
-  SINTER_RETURN_IF_ERROR(describe_pixels(g.batch, g.out_channels, g.out, &y));
+  SINTER_RETURN_IF_ERROR(describe_pixels(g.batch, g.in_channels, g.in, operand_type(p), &x));
+  SINTER_RETURN_IF_ERROR(describe_pixels(g.batch, g.out_channels, g.out, p.rounded ? dnnl_s8 : dnnl_f32, &y));
   const dnnl_dims_t strides = {g.stride[1], g.stride[2]}, begin = {g.pad[1], g.pad[2]},
                     end = {g.end_pad[1], g.end_pad[2]},
                     dilation = {g.dilation[1] - 1, g.dilation[2] - 1};  // the library counts gaps
@@ -182,18 +208,31 @@ Status engine_of_process(dnnl_engine_t* engine) {
   return created;
 }
 
+Status describe_multipliers(const Problem& p, MemoryDesc* desc) {
+  const dnnl_dims_t dims = {1, p.one_multiplier ? 1 : p.window.out_channels, 1, 1};
+  return outcome(dnnl_memory_desc_create_with_tag(desc->out(), kPixelRank, dims, dnnl_f32, dnnl_nhwc));
+}
+
+Status describe_number(MemoryDesc* desc) {
+  const dnnl_dims_t dims = {1}, strides = {1};
+  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), 1, dims, dnnl_s32, strides));
+}
+
 dnnl_memory_desc_t Description::operand(dnnl_query_t what, int index) const {
   return const_cast<dnnl_memory_desc_t>(dnnl_primitive_desc_query_md(primitive.get(), what, index));
 }
 
 Status describe(const Problem& p, Description* d) {
+  SINTER_RETURN_UNLESS(!p.integer || has_byte_products(),
+                       unsupported("int8 needs a processor with dot products of bytes"));
   SINTER_DNNL(dnnl_threadpool_interop_set_max_concurrency(kParts));
   Attributes attributes;
   MemoryDesc weights, bias;
   dnnl_dims_t dims;
   const int rank = weight_dims(p, dims);
   SINTER_RETURN_IF_ERROR(set_attributes(p, &attributes));
-  SINTER_DNNL(dnnl_memory_desc_create_with_tag(weights.out(), rank, dims, dnnl_f32, dnnl_format_tag_any));
+  SINTER_DNNL(
+      dnnl_memory_desc_create_with_tag(weights.out(), rank, dims, operand_type(p), dnnl_format_tag_any));
   SINTER_RETURN_IF_ERROR(describe_bias(p, &bias));
   SINTER_RETURN_IF_ERROR((p.convolution ? describe_convolution : describe_product)(
       p, weights.get(), bias.get(), attributes, &d->primitive));
@@ -208,17 +247,17 @@ Status describe(const Problem& p, Description* d) {
 Status describe_weights(const Problem& p, MemoryDesc* weights) {
   dnnl_dims_t dims;
   const int rank = weight_dims(p, dims);
-  dnnl_dims_t strides = {p.n_step, p.k_step};
+  dnnl_dims_t strides = {p.n_step, p.k_step, 1, 1};
   const WindowGeometry& g = p.window;
   const int64_t pixel = p.depthwise ? g.out_channels : g.in_channels;
   if (p.depthwise) {  // [spatial..., O]
     const dnnl_dims_t of_channels = {1, 1, 1, g.kernel[2] * pixel, pixel};
     std::memcpy(strides, of_channels, sizeof strides);
-  } else if (p.convolution) {  // [O, spatial..., I]
+  } else if (p.convolution && p.k == 0) {  // [O, spatial..., I]
     const dnnl_dims_t of_filters = {g.taps() * pixel, 1, g.kernel[2] * pixel, pixel};
     std::memcpy(strides, of_filters, sizeof strides);
   }
-  return outcome(dnnl_memory_desc_create_with_strides(weights->out(), rank, dims, dnnl_f32, strides));
+  return outcome(dnnl_memory_desc_create_with_strides(weights->out(), rank, dims, operand_type(p), strides));
 }
 
 }  // namespace sinter::onednn

@@ -26,6 +26,10 @@ Status describe(const Problem& p, Description* d);
 // The weights as the model has them.
 Status describe_weights(const Problem& p, MemoryDesc* weights);
 
+// The multipliers of a product of integers, and a zero point, as the library reads them in a run.
+Status describe_multipliers(const Problem& p, MemoryDesc* multipliers);
+Status describe_number(MemoryDesc* number);
+
 // The library's answer as a status.
 Status outcome(dnnl_status_t status);
 

@@ -32,6 +32,7 @@ Status OnednnBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   onednn::Problem p;
   onednn::Description d;
   SINTER_RETURN_IF_ERROR(onednn::describe_call(call, &p, &d));
+  SINTER_RETURN_IF_ERROR(onednn::check_constants(call, p));
   const size_t bound = onednn::workspace_bound(p);
   needs->prepared = onednn::kStepBytes;
   needs->workspace = onednn::kRunMemory + align_up(d.scratch, kBufferAlignment);
@@ -41,8 +42,8 @@ Status OnednnBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   needs->packed = onednn::kWeights;
   needs->packing = {align_up(d.packed, kBufferAlignment),
                     onednn::kWeights,
-                    {p.convolution, p.depthwise, p.k_step, static_cast<int64_t>(d.layout[0]),
-                     static_cast<int64_t>(d.layout[1])}};
+                    {p.convolution, p.depthwise, p.k_step, p.integer, p.x_zero != 0,
+                     static_cast<int64_t>(d.layout[0]), static_cast<int64_t>(d.layout[1])}};
   needs->call = CallUse::kUnused;
   return ok_status();
 }
@@ -67,7 +68,7 @@ Status OnednnBackend::prepare(const OpCall& call, const Preparation& with, Prepa
                            d.packed <= with.packed.size(),
                        onednn::kDisagree);
   *out = {onednn::run_step, new (at) onednn::Step()};
-  const Status status = onednn::fill_step(call, d, with, static_cast<onednn::Step*>(out->state));
+  const Status status = onednn::fill_step(call, p, d, with, static_cast<onednn::Step*>(out->state));
   if (!status.ok()) release(*out);
   return status;
 }

@@ -24,6 +24,10 @@ Status accept(const Target& target, const OpCall& call, int, size_t* workspace) 
   SINTER_RETURN_UNLESS(serves(target), unsupported("oneDNN is for x86-64"));
   Problem p;
   SINTER_RETURN_IF_ERROR(problem_of(call, &p));
+  // Without it the library's sums of int8 saturate.
+  SINTER_RETURN_UNLESS(!p.integer || target.has(Feature::kAvx512Vnni),
+                       unsupported("int8 needs a processor with dot products of bytes"));
+  SINTER_RETURN_IF_ERROR(check_constants(call, p));
   *workspace = workspace_bound(p);
   return ok_status();
 }

@@ -20,6 +20,27 @@ Status open_stream(Step* step) {
   return outcome(sinter_onednn_stream_create(step->stream.out(), engine, &step->threads));
 }
 
+// What a product of integers reads besides its operands.
+Status add_numbers(const OpCall& call, const Problem& p, Step* step) {
+  MemoryDesc multipliers, number;
+  SINTER_RETURN_IF_ERROR(describe_multipliers(p, &multipliers));
+  SINTER_RETURN_IF_ERROR(describe_number(&number));
+  step->x_zero = p.x_zero, step->y_zero = p.y_zero;
+  const void* at = &step->multiplier;
+  if (call.op == Op::kQMatMul)
+    step->multiplier = static_cast<float>(call.attrs<QMatMulAttrs>().multiplier);
+  else
+    at = call.in(3).data;
+  SINTER_RETURN_IF_ERROR(
+      add_operand(DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1, multipliers.get(), at, step));
+  constexpr int kZero = DNNL_ARG_ATTR_ZERO_POINTS;
+  if (p.x_zero != 0)
+    SINTER_RETURN_IF_ERROR(add_operand(kZero | DNNL_ARG_SRC, number.get(), &step->x_zero, step));
+  if (p.y_zero != 0)
+    SINTER_RETURN_IF_ERROR(add_operand(kZero | DNNL_ARG_DST, number.get(), &step->y_zero, step));
+  return ok_status();
+}
+
 }  // namespace
 
 void run_on_threads(void* context, int count, void (*task)(void* closure, int index), void* closure) {
@@ -28,7 +49,8 @@ void run_on_threads(void* context, int count, void (*task)(void* closure, int in
   });
 }
 
-Status fill_step(const OpCall& call, const Description& d, const Preparation& with, Step* step) {
+Status fill_step(const OpCall& call, const Problem& p, const Description& d, const Preparation& with,
+                 Step* step) {
   SINTER_RETURN_IF_ERROR(open_stream(step));
   SINTER_RETURN_IF_ERROR(outcome(dnnl_primitive_create(step->primitive.out(), d.primitive.get())));
   const auto add = [&](int name, dnnl_query_t what, const void* at, int index = 0) {
@@ -36,9 +58,9 @@ Status fill_step(const OpCall& call, const Description& d, const Preparation& wi
   };
   SINTER_RETURN_IF_ERROR(add(DNNL_ARG_SRC, dnnl_query_src_md, call.in(0).data));
   SINTER_RETURN_IF_ERROR(add(DNNL_ARG_WEIGHTS, dnnl_query_weights_md, with.packed.data()));
-  if (call.has_input(2))
-    SINTER_RETURN_IF_ERROR(add(DNNL_ARG_BIAS, dnnl_query_weights_md, call.in(2).data, 1));
+  if (p.bias) SINTER_RETURN_IF_ERROR(add(DNNL_ARG_BIAS, dnnl_query_weights_md, call.in(2).data, 1));
   SINTER_RETURN_IF_ERROR(add(DNNL_ARG_DST, dnnl_query_dst_md, call.out(0).data));
+  if (p.integer) SINTER_RETURN_IF_ERROR(add_numbers(call, p, step));
   step->run_memory = with.workspace.data();
   if (d.scratch == 0) return ok_status();
   return add(DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, with.workspace.data() + kRunMemory);

@@ -11,7 +11,7 @@ namespace sinter::onednn {
 // Runs the library's tasks on `context`, a ThreadPool or null.
 void run_on_threads(void* context, int count, void (*task)(void* closure, int index), void* closure);
 
-inline constexpr int kMaxOperands = 5;  // x, weights, bias, y, scratch memory
+inline constexpr int kMaxOperands = 8;  // x, weights, bias, y, scratch memory, multipliers, zero points
 
 // Stays in place: the stream refers to `threads`.
 struct Step {
@@ -22,11 +22,14 @@ struct Step {
   dnnl_exec_arg_t operands[kMaxOperands] = {};
   int count = 0;
   std::byte* run_memory = nullptr;  // kRunMemory bytes, in the workspace
+  int32_t x_zero = 0, y_zero = 0;
+  float multiplier = 0;  // of an operation that has it as an attribute
 };
 inline constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 
 // `call` has final addresses. kRunMemory and d.scratch bytes of workspace are used.
-Status fill_step(const OpCall& call, const Description& d, const Preparation& with, Step* step);
+Status fill_step(const OpCall& call, const Problem& p, const Description& d, const Preparation& with,
+                 Step* step);
 
 // PreparedStep::run of a Step.
 Status run_step(void* step, const OpCall&, RunContext& context);

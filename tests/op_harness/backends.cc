@@ -17,7 +17,17 @@
 namespace sinter::test {
 namespace {
 
-constexpr Target kHost{.architecture = kHostArchitecture};
+// This machine, with the one feature of its processor by which a platform takes a call or not.
+Target host() {
+  Target target{.architecture = kHostArchitecture};
+#if defined(__x86_64__)
+  if (std::getenv("SINTER_CPU_CAP") == nullptr && __builtin_cpu_supports("avx512vnni"))
+    target.features |= Feature::kAvx512Vnni;
+#endif
+  return target;
+}
+const Target kHost = host();
+
 constexpr int kPlannedThreads = 8;
 // By how much measure() may exceed what prepare() takes: rounding of one row of zeros.
 constexpr size_t kSlack = 512;

@@ -1,6 +1,8 @@
 // What oneDNN's planning side accepts follows from the target, whatever machine converts.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "platforms/onednn/planning/workspace.h"
@@ -12,13 +14,15 @@ namespace {
 using Dims = std::vector<int64_t>;
 
 constexpr Target kX86{.architecture = Architecture::kX86_64};
+constexpr Target kVnni{.architecture = Architecture::kX86_64, .features = Feature::kAvx512Vnni};
 
-TensorView floats(const Dims& dims, bool constant = false) {
+TensorView typed(DType type, const Dims& dims, bool constant = false) {
   TensorView v;
-  v.dtype = DType::kFloat32, v.constant = constant;
+  v.dtype = type, v.constant = constant;
   v.set_shape(dims);
   return v;
 }
+TensorView floats(const Dims& dims, bool constant = false) { return typed(DType::kFloat32, dims, constant); }
 
 struct Step {
   std::vector<TensorView> in, out;
@@ -74,8 +78,9 @@ TEST(OnednnPlanning, RefusesWithAReason) {
   apart.in[0].strides[2] *= 2;
   refused(apart, Op::kConv, &plain, "only dense operands with elements");
   Step doubles = conv_step();
-  doubles.in[0].dtype = doubles.in[1].dtype = doubles.out[0].dtype = DType::kFloat64;
-  refused(doubles, Op::kConv, &plain, "oneDNN is used for float32 only");
+  for (TensorView* v : {&doubles.in[0], &doubles.in[1], &doubles.out[0]})
+    *v = typed(DType::kFloat64, Dims(v->dims, v->dims + v->rank), v->constant);
+  refused(doubles, Op::kConv, &plain, "oneDNN is used for float32 and int8 only");
 
   ConvAttrs grouped = plain;
   grouped.group = 2;
@@ -119,6 +124,58 @@ TEST(OnednnPlanning, RefusesWithAReason) {
   const AddAttrs add;
   refused({{floats({4}), floats({4})}, {floats({4})}, 0}, Op::kAdd, &add,
           "oneDNN is not used for this operation");
+}
+
+// A layer of int8 with a bias of `bias` at every output.
+struct ByteLayer {
+  std::vector<int32_t> bias;
+  std::vector<float> multipliers;
+  Step step;
+
+  ByteLayer(int64_t depth, int64_t outputs, int32_t number)
+      : bias(static_cast<size_t>(outputs), number), multipliers(static_cast<size_t>(outputs), 0.01f) {
+    step = {{typed(DType::kInt8, {4, depth}), typed(DType::kInt8, {outputs, depth}, true),
+             typed(DType::kInt32, {outputs}, true), typed(DType::kFloat32, {outputs}, true)},
+            {typed(DType::kInt8, {4, outputs})},
+            0};
+    step.in[2].data = reinterpret_cast<std::byte*>(bias.data());
+    step.in[3].data = reinterpret_cast<std::byte*>(multipliers.data());
+  }
+  std::string refusal(const QFullyConnectedAttrs& a, const Target& target = kVnni) {
+    const Status s = step.accept(Op::kQFullyConnected, &a, target);
+    return s.ok() ? "" : s.message;
+  }
+};
+
+TEST(OnednnPlanning, TakesBytesOfProcessorsWithTheirDotProducts) {
+  ByteLayer layer(64, 8, 5);
+  EXPECT_EQ(layer.refusal({}), "");
+  EXPECT_EQ(layer.refusal({}, kX86), "int8 needs a processor with dot products of bytes");
+}
+
+// 2^24 is reached by 514 products of 255 and -128, and by 1024 of -128 and -128.
+TEST(OnednnPlanning, TakesBytesWhereFloat32HoldsTheSums) {
+  const QFullyConnectedAttrs lowest{.x_zero = -128};
+  const char* const kInexact = "sums of int8 may exceed what is exact in float32";
+  EXPECT_EQ(ByteLayer(514, 8, 5).refusal(lowest), "");
+  EXPECT_EQ(ByteLayer(515, 8, 5).refusal(lowest), kInexact);
+  EXPECT_EQ(ByteLayer(1024, 8, 5).refusal({}), "");
+  EXPECT_EQ(ByteLayer(1025, 8, 5).refusal({}), kInexact);
+  EXPECT_EQ(ByteLayer(64, 8, 1 << 24).refusal({}), "");
+  EXPECT_EQ(ByteLayer(64, 8, (1 << 24) + 1).refusal({}), kInexact);
+  EXPECT_EQ(ByteLayer(64, 8, INT32_MIN).refusal({}), kInexact);
+  // Without a bias they are rounded once.
+  EXPECT_EQ(ByteLayer(5000, 8, 0).refusal(lowest), "");
+
+  ByteLayer unseen(64, 8, 5);
+  unseen.step.in[2].data = nullptr;
+  EXPECT_EQ(unseen.refusal({}), "only biases that are small enough to be examined");
+  ByteLayer wild(64, 8, 5);
+  wild.multipliers[3] = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(wild.refusal({}), "a multiplier is not finite");
+  ByteLayer words(64, 8, 5);
+  words.step.in[0] = typed(DType::kInt16, {4, 64});
+  EXPECT_EQ(words.refusal({}), "of integers, oneDNN is used for int8 only");
 }
 
 }  // namespace

@@ -7,19 +7,29 @@
 namespace sinter::onednn {
 
 // A convolution of two spatial axes, of which missing ones have length 1, or a product rows x [k, n].
+// Products of integers are convolutions of 1x1 along a line of `rows` pixels.
 struct Problem {
   bool convolution = false, depthwise = false;
   WindowGeometry window;           // of convolutions; the first axis has length 1
   int64_t rows = 0, k = 0, n = 0;  // of products
   int64_t k_step = 0, n_step = 0;  // elements of the weights from one k, one n to the next
-  float low = 0, high = 0;         // of the clamp
+  float low = 0, high = 0;         // of the clamp; of integers before y_zero is added
   bool clamped = false, bias = false;
+
+  // Of operands of int8: float(sum of (x - x_zero) * w + bias) * multipliers[o], which is the result, or, in
+  // `rounded`, is rounded, clamped, and has y_zero added (docs/numerics.md).
+  bool integer = false, rounded = false;
+  int32_t x_zero = 0, y_zero = 0;
+  bool one_multiplier = false;  // for all channels
 };
 
 // Whether operators.def has a row for the operation.
 bool is_known(Op op);
 
-// kUnsupported: a call that is left to others, and why.
+// kUnsupported: a call that is left to others, and why. By types, dims and attributes alone.
 Status problem_of(const OpCall& call, Problem* p);
+
+// The same by the data of small constants: whether float32 holds what the library computes in it exactly.
+Status check_constants(const OpCall& call, const Problem& p);
 
 }  // namespace sinter::onednn

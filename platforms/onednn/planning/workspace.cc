@@ -8,11 +8,22 @@ constexpr size_t kPage = 4096;
 // Of a table of operands: for each tap an entry of 32 bytes, in at most two blocks of input channels.
 constexpr size_t kTapBytes = 64;
 
+// Two tables of int32 for each way in which a window may be cut off by the padding above and below, at each
+// column of results.
+size_t sums_of_weights(const WindowGeometry& g) {
+  if (g.pad[1] + g.end_pad[1] + g.pad[2] + g.end_pad[2] == 0) return 0;
+  constexpr size_t kBlock = 64;  // channels
+  const int64_t ways = 1 + g.pad[1] + g.end_pad[1];
+  return static_cast<size_t>(2 * ways * g.out[2]) * align_up(static_cast<size_t>(g.out_channels), kBlock) *
+         sizeof(int32_t);
+}
+
 }  // namespace
 
 size_t workspace_bound(const Problem& p) {
   const size_t taps = p.convolution ? static_cast<size_t>(p.window.taps()) : 1;
-  return kRunMemory + 2 * kPage + kParts * align_up(taps * kTapBytes, kPage);
+  const size_t bytes = kRunMemory + 2 * kPage + kParts * align_up(taps * kTapBytes, kPage);
+  return p.integer ? bytes + 3 * kPage + sums_of_weights(p.window) : bytes;
 }
 
 }  // namespace sinter::onednn
