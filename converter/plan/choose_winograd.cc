@@ -19,7 +19,8 @@ bool is_candidate(const Graph& graph, const Node& node) {
   const CallView view(graph, node);
   // Of few output channels most of the time would go into transforms.
   return view.call.in(0).dtype == DType::kFloat32 && view.call.in(0).rank == 4 &&
-         class_of(view.call) != CallClass::kFewChannels && winograd_fits(window_geometry<ConvAttrs>(view.call));
+         class_of(view.call) != CallClass::kFewChannels &&
+         winograd_fits(window_geometry<ConvAttrs>(view.call));
 }
 
 // Whether the platform that comes first computes the node so.
