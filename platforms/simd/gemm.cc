@@ -5,6 +5,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "platforms/simd/dot-inl.h"
+#include "platforms/simd/four_depths-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -16,12 +17,13 @@ int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 template <int kVectors>
 constexpr int largest_block() {
   if (kVectors == 1 || (HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86)) return 12;
-  return HWY_ARCH_ARM_A64 ? 8 : 6;
+  return HWY_ARCH_ARM_A64 ? 10 : 6;
 }
 
-// How the sums of one panel over one piece of the depth are stored.
+// Where the sums of one panel over one piece of the depth begin, and how they are stored.
 struct PanelEnd {
   V bias0, bias1, low, high;
+  bool clamps;
   size_t tail;          // columns of the last vector
   const float* addend;  // added to the sums: row 0 of the panel's columns, or null
   int64_t addend_stride;
@@ -49,43 +51,29 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t s = g.a_stride;
   a += first * s;
-#define SINTER_ROW(r, base) [[maybe_unused]] V c##r##0 = hn::Zero(d), c##r##1 = c##r##0;
+#define SINTER_ROW(r, base) [[maybe_unused]] V c##r##0 = end.bias0, c##r##1 = end.bias1;
   SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
   int64_t k = 0;
 #if HWY_ARCH_ARM_A64
-  // Four depths at a time: the factors of a row are the lanes of one register.
-  for (; k + 4 <= depth; k += 4) {
-#define SINTER_ROW(r, base) \
-  [[maybe_unused]] const V x##r = kRows > r ? hn::LoadU(d, a + (kRows > r ? r : 0) * s + k) : hn::Zero(d);
-    SINTER_ROWS(SINTER_ROW)
+#define SINTER_ROW(r, base) [[maybe_unused]] const float* p##r = a + (kRows > r ? r : 0) * s;
+  SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
-#define SINTER_LANE(r, lane)                                                                       \
-  if constexpr (kRows > r) {                                                                       \
-    c##r##0 = hn::MulAdd(b0, hn::BroadcastLane<lane>(x##r), c##r##0);                              \
-    if constexpr (kVectors == 2) c##r##1 = hn::MulAdd(b1, hn::BroadcastLane<lane>(x##r), c##r##1); \
-  }
-#define SINTER_ROW0(r, base) SINTER_LANE(r, 0)
-#define SINTER_ROW1(r, base) SINTER_LANE(r, 1)
-#define SINTER_ROW2(r, base) SINTER_LANE(r, 2)
-#define SINTER_ROW3(r, base) SINTER_LANE(r, 3)
-#define SINTER_DEPTH(rows)                                                      \
-  {                                                                             \
-    const V b0 = hn::LoadU(d, b);                                               \
-    [[maybe_unused]] const V b1 = kVectors == 2 ? hn::LoadU(d, b + lanes) : b0; \
-    SINTER_ROWS(rows)                                                           \
-    b += b_step;                                                                \
-  }
-    SINTER_DEPTH(SINTER_ROW0)
-    SINTER_DEPTH(SINTER_ROW1)
-    SINTER_DEPTH(SINTER_ROW2)
-    SINTER_DEPTH(SINTER_ROW3)
-#undef SINTER_DEPTH
-#undef SINTER_ROW3
-#undef SINTER_ROW2
-#undef SINTER_ROW1
-#undef SINTER_ROW0
-#undef SINTER_LANE
+  const auto add = [&](const FourDepths& f) SINTER_SIMD_LAMBDA {
+#define SINTER_PAIR(q, r)                                            \
+  if constexpr (kRows > r)                                           \
+    f.add<kVectors>(p##q, p##r, c##q##0, c##q##1, c##r##0, c##r##1); \
+  else if constexpr (kRows > q)                                      \
+    f.add<kVectors>(p##q, c##q##0, c##q##1);
+    SINTER_PAIR(0, 1)
+    SINTER_PAIR(2, 3) SINTER_PAIR(4, 5) SINTER_PAIR(6, 7) SINTER_PAIR(8, 9) SINTER_PAIR(10, 11)
+#undef SINTER_PAIR
+  };
+  FourDepths f;
+  if (kVectors == 2 && b_step == 2 * lanes) {
+    for (; k + 4 <= depth; k += 4) f.load_panel(b), add(f);
+  } else {
+    for (; k + 4 <= depth; k += 4) f.load<kVectors>(b, b_step), add(f);
   }
 #endif
   const float* a0 = a + k;
@@ -114,23 +102,42 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
     if constexpr (kRows > 9) ++a9;
   }
   const bool whole = end.tail == static_cast<size_t>(lanes);
-  const float* addend = end.addend != nullptr ? end.addend + first * end.addend_stride : nullptr;
   y += first * g.y_stride;
-  const auto store = [&](V v, V bias, int64_t row, int64_t column) SINTER_SIMD_LAMBDA {
+  if (whole && end.addend == nullptr) {
+    const auto store_rows = [&](auto finish) SINTER_SIMD_LAMBDA {
+      float* to = y;
+#define SINTER_ROW(r, base)                                                  \
+  if constexpr (kRows > r) {                                                 \
+    hn::StoreU(finish(c##r##0), d, to);                                      \
+    if constexpr (kVectors == 2) hn::StoreU(finish(c##r##1), d, to + lanes); \
+    to += g.y_stride;                                                        \
+  }
+      SINTER_ROWS(SINTER_ROW)
+#undef SINTER_ROW
+    };
+    const V low = end.low, high = end.high;
+    if (end.clamps)
+      store_rows([&](V v) SINTER_SIMD_LAMBDA { return clamp(v, low, high); });
+    else
+      store_rows([](V v) SINTER_SIMD_LAMBDA { return v; });
+    return;
+  }
+  const float* addend = end.addend != nullptr ? end.addend + first * end.addend_stride : nullptr;
+  const auto store = [&](V v, int64_t row, int64_t column) SINTER_SIMD_LAMBDA {
     float* to = y + row * g.y_stride + column;
     const float* more = addend + (addend != nullptr ? row * end.addend_stride + column : 0);
     if (whole || column + lanes < kVectors * lanes) {
       if (addend != nullptr) v = hn::Add(v, hn::LoadU(d, more));
-      hn::StoreU(clamp(hn::Add(v, bias), end.low, end.high), d, to);
+      hn::StoreU(clamp(v, end.low, end.high), d, to);
     } else {
       if (addend != nullptr) v = hn::Add(v, hn::LoadN(d, more, end.tail));
-      hn::StoreN(clamp(hn::Add(v, bias), end.low, end.high), d, to, end.tail);
+      hn::StoreN(clamp(v, end.low, end.high), d, to, end.tail);
     }
   };
-#define SINTER_ROW(r, base)                                           \
-  if constexpr (kRows > r) {                                          \
-    store(c##r##0, end.bias0, r, 0);                                  \
-    if constexpr (kVectors == 2) store(c##r##1, end.bias1, r, lanes); \
+#define SINTER_ROW(r, base)                                \
+  if constexpr (kRows > r) {                               \
+    store(c##r##0, r, 0);                                  \
+    if constexpr (kVectors == 2) store(c##r##1, r, lanes); \
   }
   SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
@@ -184,17 +191,14 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
   const auto valid = static_cast<size_t>(g.columns - column < width ? g.columns - column : width);
   const bool one = valid <= lanes;
   float* y = g.y + column;
-  // Adding -0 changes nothing, not even the sign of a zero.
-  PanelEnd end = {set(-0.0f),
-                  set(-0.0f),
-                  set(-HUGE_VALF),
-                  set(HUGE_VALF),
-                  one ? valid : valid - lanes,
-                  k0 > 0 ? y : nullptr,
-                  g.y_stride,
-                  next};
-  if (last) end.low = set(g.min), end.high = set(g.max);
-  if (last && g.bias != nullptr) {
+  PanelEnd end = {hn::Zero(d),          hn::Zero(d), set(-HUGE_VALF),
+                  set(HUGE_VALF),       false,       one ? valid : valid - lanes,
+                  k0 > 0 ? y : nullptr, g.y_stride,  next};
+  if (last) {
+    end.low = set(g.min), end.high = set(g.max);
+    end.clamps = g.min > -HUGE_VALF || g.max < HUGE_VALF;
+  }
+  if (k0 == 0 && g.bias != nullptr) {
     const float* bias = g.bias + column;
     end.bias0 = hn::LoadN(d, bias, one ? valid : lanes);
     if (!one) end.bias1 = hn::LoadN(d, bias + lanes, end.tail);
