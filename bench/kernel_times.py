@@ -2,6 +2,7 @@
 """Times of each platform's kernels by class of call, in the form of platforms/*/kernel_times.def.
 
     bench/kernel_times.py [--cpu avx512vnni|avx2|dotprod|neon] [--runs N] [--program PROGRAM] [--platform NAME]
+                          [--counts FILE]
 
 avx512vnni and avx2 are measured on this machine, the latter with SINTER_CPU_CAP=avx2: the lowest time of N runs, in
 nanoseconds, and the lowest of nine processes. dotprod and neon are instructions of one run, counted under qemu on the
@@ -73,19 +74,34 @@ class Program:
         return [None if None in column else min(column) for column in zip(*rounds)]
 
 
+def write_counts(program, names, path):
+    with open(path, 'w') as file:
+        for line in program('all').stdout.splitlines():
+            op, case = line.split('\t')
+            for name in names:
+                if (cost := program.cost(op, case, name)) is not None:
+                    print(op, case, name, cost, sep='\t', file=file, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--cpu', choices=COLUMNS, default='avx512vnni')
     parser.add_argument('--runs', type=int, default=200, help='in each of the processes, of which the lowest counts')
     parser.add_argument('--program')
     parser.add_argument('--platform', action='append', help='(default: all of platforms.def)')
+    parser.add_argument('--counts', help='with --cpu dotprod or neon: count every case, into this file')
     args = parser.parse_args()
+    if args.counts and args.cpu not in EMULATED:
+        parser.error('--counts needs --cpu dotprod or neon')
     names = args.platform or platforms()
     with tempfile.TemporaryDirectory() as folder:
         plugin = pathlib.Path(folder) / 'insn_count.so'
         if args.cpu in EMULATED:
             subprocess.run(['gcc', '-O2', '-shared', '-fPIC', '-o', plugin, SHARED / 'tools/insn_count.c'], check=True)
         program = Program(args, plugin)
+        if args.counts:
+            write_counts(program, names, args.counts)
+            return
         calls = [line.split('\t') for line in program().stdout.splitlines()]
         costs = {}
         for op, kind, case in calls:

@@ -1,12 +1,15 @@
-// sinter_cost_rates: the rates of the converter's tables of costs (docs/costs.md), measured on this machine.
+// sinter_cost_rates: the rates of the converter's tables of costs (docs/costs.md), measured on this machine,
+// or from instructions that bench/kernel_times.py counted under an emulator.
 //
 //     sinter_cost_rates avx512vnni|avx2 [RUNS]        avx2 with SINTER_CPU_CAP=avx2
+//     sinter_cost_rates dotprod|neon COUNTS           a file of lines: operation, case, backend, instructions
 //
 // Computes every case of op_cases.cc on the backend that is faster, in float32, on int8 and on int16, and
 // prints for each row of the table the rates that fit its cases best, in the form of
 // converter/cost/table_*.cc. Each case follows as a comment, with the time that the fitted and the checked-in
 // rates give. A row with fewer cases than rates leaves some of them 0; a row without cases is not printed.
-// Times are the lowest of RUNS (200).
+// Times are the lowest of RUNS (200). A counted instruction is taken for half a nanosecond: one each cycle of
+// 2 GHz.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -14,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 
 #include "bench/device/op_cases.h"
@@ -44,6 +48,24 @@ struct Sample {
   double time;
 };
 
+// By operation, case and backend, in nanoseconds; empty: this machine is measured.
+std::map<std::string, double> counted_times;
+constexpr double kInstruction = 0.5;
+
+std::string counted_key(const OpCase& c, const Backend& backend) {
+  return std::string(op_name(c.op)) + "\t" + c.name + "\t" + backend.name();
+}
+
+bool read_counts(const char* path) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    const size_t tab = line.rfind('\t');
+    if (tab == std::string::npos) return false;
+    counted_times[line.substr(0, tab)] = kInstruction * std::atof(line.c_str() + tab + 1);
+  }
+  return !counted_times.empty();
+}
+
 double lowest_time(PreparedCase& prepared, int runs) {
   using Clock = std::chrono::steady_clock;
   double lowest = INFINITY;
@@ -55,11 +77,20 @@ double lowest_time(PreparedCase& prepared, int runs) {
   return lowest;
 }
 
+// Infinite: the backend does not compute it.
+double time_of(const OpCase& c, Backend& backend, int runs) {
+  if (!counted_times.empty()) {
+    const auto found = counted_times.find(counted_key(c, backend));
+    return found == counted_times.end() ? INFINITY : found->second;
+  }
+  const auto prepared = c.prepare(backend);
+  return prepared == nullptr ? INFINITY : lowest_time(*prepared, runs);
+}
+
 // Of the backend that is faster; infinite: none computes it.
 double fastest(const OpCase& c, int runs) {
   double lowest = INFINITY;
-  for (Backend* backend : all_backends())
-    if (const auto prepared = c.prepare(*backend)) lowest = std::min(lowest, lowest_time(*prepared, runs));
+  for (Backend* backend : all_backends()) lowest = std::min(lowest, time_of(c, *backend, runs));
   return lowest;
 }
 
@@ -73,7 +104,7 @@ double winograd_time(const OpCase& c, int runs) {
   for (const Platform* platform : all_platforms())
     for (Backend* backend : all_backends())
       if (platform->computes_winograd && std::strcmp(platform->name, backend->name()) == 0)
-        if (const auto prepared = c.prepare(*backend)) return lowest_time(*prepared, runs);
+        return time_of(c, *backend, runs);
   return INFINITY;
 }
 
@@ -144,9 +175,15 @@ int main(int argc, char** argv) {
   const Cpu* cpu = std::find_if(std::begin(kCpus), std::end(kCpus),
                                 [&](Cpu c) { return argc > 1 && std::strcmp(argv[1], cpu_name(c)) == 0; });
   if (cpu == std::end(kCpus)) {
-    std::fprintf(stderr, "usage: sinter_cost_rates avx512vnni|avx2 [RUNS]\n");
+    std::fprintf(stderr, "usage: sinter_cost_rates avx512vnni|avx2 [RUNS] | dotprod|neon COUNTS\n");
     return 2;
   }
+  const bool counts_instructions = *cpu == Cpu::kDotprod || *cpu == Cpu::kNeon;
+  if (counts_instructions && (argc != 3 || !read_counts(argv[2]))) {
+    std::fprintf(stderr, "COUNTS must be a file that bench/kernel_times.py --counts has written\n");
+    return 2;
+  }
+  const char* provenance = counts_instructions ? "kCounted" : "kMeasured";
   const int runs = argc > 2 ? std::max(1, std::atoi(argv[2])) : 200;
   device::cap_instruction_sets();
   std::map<std::string, std::array<std::vector<Sample>, kTypes>> rows;
@@ -165,8 +202,9 @@ int main(int argc, char** argv) {
       const convert::WinogradCounts n =
           convert::winograd_counts(convert::cost_table(*cpu).vector, dims(prepared->call().in(1)),
                                    dims(prepared->call().out(0)), tile);
-      winograd.push_back(
-          {"Conv " + c.name, {1, n.products, n.outputs, n.inputs, n.filters}, winograd_time(c, runs)});
+      const double time = winograd_time(c, runs);
+      if (std::isfinite(time))
+        winograd.push_back({"Conv " + c.name, {1, n.products, n.outputs, n.inputs, n.filters}, time});
       continue;
     }
     Counts counts = counts_of(*cpu, CallShape(prepared->call()));
@@ -195,8 +233,8 @@ int main(int argc, char** argv) {
   const Terms rates = fit(winograd);
   const convert::WinogradRate& w = convert::cost_table(*cpu).winograd;
   const Terms old_rates = {w.step, w.product, w.output, w.input, w.filter};
-  std::printf("    .winograd = {%.0f, %.3g, %.3g, %.3g, %.3g, kMeasured},\n", rates[0], rates[1], rates[3],
-              rates[2], rates[4]);
+  std::printf("    .winograd = {%.0f, %.3g, %.3g, %.3g, %.3g, %s},\n", rates[0], rates[1], rates[3], rates[2],
+              rates[4], provenance);
   for (const Sample& s : winograd)
     std::printf("    //   %-40s %-8s %10.0f ns; fitted %10.0f, checked in %10.0f\n", s.name.c_str(),
                 "float32", s.time, given(rates, s.counts), given(old_rates, s.counts));
@@ -210,7 +248,7 @@ int main(int argc, char** argv) {
       const bool measured = !types[t].empty();
       fitted[t] = measured ? fit(types[t]) : terms_of(*olds[t]);
       std::printf("%s{%.0f, %.3g, %.3g, %.3g, %s}", t > 0 ? ", " : "", fitted[t][0], fitted[t][1],
-                  fitted[t][2], fitted[t][3], measured ? "kMeasured" : "kUnmeasured");
+                  fitted[t][2], fitted[t][3], measured ? provenance : "kUnmeasured");
     }
     std::printf("%s,\n", single ? "" : "}");
     for (size_t t = 0; t < kTypes; ++t)

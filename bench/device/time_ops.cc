@@ -2,6 +2,7 @@
 // makes the platforms' kernel_times.def of it.
 //
 //     sinter_time_ops                          lists the representative calls: operation, class and case
+//     sinter_time_ops all                      lists all cases: operation and case
 //     sinter_time_ops OP CASE BACKEND RUNS     computes one of them; prints the lowest time of a run, in ns
 //
 // SINTER_CPU_CAP limits the instruction sets, as for the command line. Under an emulator that counts
@@ -43,8 +44,13 @@ int main(int argc, char** argv) {
       std::printf("%s\t%s\t%s\n", r.op_name, r.class_name, r.case_name);
     return 0;
   }
+  if (argc == 2 && std::strcmp(argv[1], "all") == 0) {
+    for (const auto& c : sinter::bench::op_cases())
+      std::printf("%s\t%s\n", sinter::op_name(c.op), c.name.c_str());
+    return 0;
+  }
   if (argc != 5) {
-    std::fprintf(stderr, "usage: sinter_time_ops [OP CASE BACKEND RUNS]\n");
+    std::fprintf(stderr, "usage: sinter_time_ops [all | OP CASE BACKEND RUNS]\n");
     return 2;
   }
   for (const auto& c : sinter::bench::op_cases()) {

@@ -1,6 +1,9 @@
 // Which instruction sets are compiled: one per step that pays. Included before any header of Highway.
 //
 // SINTER_SIMD_BYTE_TABLES: for kernels that use table look-ups of bytes, AVX-512 with VBMI as well.
+// SINTER_SIMD_BYTE_DOTS: for kernels that use dot products of bytes, 64-bit ARM with them as well. Highway
+// has no target for that; HWY_NEON stands for it, which simd_kernels.cc takes only where the processor has
+// them.
 #pragma once
 
 #ifdef SINTER_SIMD_BYTE_TABLES
@@ -8,9 +11,14 @@
 #else
 #define SINTER_SIMD_UNUSED_AVX512 HWY_AVX3_DL
 #endif
-#define HWY_DISABLED_TARGETS                                                                       \
-  (HWY_SSSE3 | SINTER_SIMD_UNUSED_AVX512 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | HWY_NEON | \
-   HWY_NEON_BF16 | HWY_ALL_SVE)
+#if defined(SINTER_SIMD_BYTE_DOTS) && defined(__aarch64__)
+#define SINTER_SIMD_UNUSED_NEON 0
+#else
+#define SINTER_SIMD_UNUSED_NEON HWY_NEON
+#endif
+#define HWY_DISABLED_TARGETS                                                            \
+  (HWY_SSSE3 | SINTER_SIMD_UNUSED_AVX512 | HWY_AVX3_ZEN4 | HWY_AVX3_SPR | HWY_AVX10_2 | \
+   SINTER_SIMD_UNUSED_NEON | HWY_NEON_BF16 | HWY_ALL_SVE)
 
 // Of every lambda that takes or gives vectors. g++ at -O2 leaves large lambdas, and those with several
 // callers, out of line; a call then passes the vectors through memory.

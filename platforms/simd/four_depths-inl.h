@@ -1,6 +1,6 @@
 // Sums of products over four depths of one or two rows, on 64-bit ARM: the factors of a row are the lanes of
-// one register. In assembly, for compilers copy sums between registers, and load the rows so early that there
-// are not enough.
+// one register. A depth is a float32 number, or four of int8, whose products are summed as int32. In
+// assembly, for compilers copy sums between registers, and load rows so early that there are not enough.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_FOUR_DEPTHS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -10,108 +10,106 @@
 #define SINTER_PLATFORMS_SIMD_FOUR_DEPTHS_INL_H_
 #endif
 
-#include "platforms/simd/math-inl.h"
+#include "hwy/highway.h"
 
 #if HWY_ARCH_ARM_A64
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// sums += x[lane] b, for one vector or two.
-#define SINTER_LANE1(x, sums, lane) "fmla %[" #sums "0].4s, %[b" #lane "0].4s, %[" #x "].s[" #lane "]\n\t"
-#define SINTER_LANE2(x, sums, lane) \
-  SINTER_LANE1(x, sums, lane) "fmla %[" #sums "1].4s, %[b" #lane "1].4s, %[" #x "].s[" #lane "]\n\t"
-#define SINTER_ROW_LOAD(x, p) "ldr %q[" #x "], [%[" #p "]], #16\n\t"
-#define SINTER_ONE_ROW(lane) lane(x, s, 0) lane(x, s, 1) lane(x, s, 2) lane(x, s, 3)
-#define SINTER_TWO_ROWS(lane)                                                                       \
-  lane(x, s, 0) lane(y, t, 0) lane(x, s, 1) lane(y, t, 1) lane(x, s, 2) lane(y, t, 2) lane(x, s, 3) \
-      lane(y, t, 3)
-#define SINTER_FACTORS1 [b00] "w"(b00.raw), [b10] "w"(b10.raw), [b20] "w"(b20.raw), [b30] "w"(b30.raw)
-#define SINTER_FACTORS2                                                                                    \
-  [b00] "w"(r0), [b01] "w"(r1), [b10] "w"(r2), [b11] "w"(r3), [b20] "w"(r4), [b21] "w"(r5), [b30] "w"(r6), \
-      [b31] "w"(r7)
-// The registers of the factors of two vectors, and of the rows. Without these compilers move them about.
-#define SINTER_FACTOR_REGISTERS                                                                      \
-  register float32x4_t r0 asm("v24") = b00.raw, r1 asm("v25") = b01.raw, r2 asm("v26") = b10.raw,    \
-                          r3 asm("v27") = b11.raw, r4 asm("v28") = b20.raw, r5 asm("v29") = b21.raw, \
-                          r6 asm("v30") = b30.raw, r7 asm("v31") = b31.raw;
+// The registers of factors and rows. Not left to compilers, which move them about. An instruction loads four
+// registers in a row.
+#define SINTER_FACTORS(R)                                                                                    \
+  register R b00 asm("v24"), b01 asm("v25"), b10 asm("v26"), b11 asm("v27"), b20 asm("v28"), b21 asm("v29"), \
+      b30 asm("v30"), b31 asm("v31");
+#define SINTER_ROW_REGISTERS(R) [[maybe_unused]] register R x asm("v22"), y asm("v23");
+#define SINTER_TAKE_FACTORS \
+  b00 = v[0], b01 = v[1], b10 = v[2], b11 = v[3], b20 = v[4], b21 = v[5], b30 = v[6], b31 = v[7];
+#define SINTER_INPUTS1 "w"(b00), "w"(b10), "w"(b20), "w"(b30)
+#define SINTER_INPUTS2 SINTER_INPUTS1, "w"(b01), "w"(b11), "w"(b21), "w"(b31)
 
-// Factors of four depths: bK0 and bK1 are the vectors of depth K. With one vector, bK1 is not used.
-struct FourDepths {
-  V b00, b01, b10, b11, b20, b21, b30, b31;
+// Instructions. Depth `lane` of the row in register `row`, times vector 0 of the factors, or both.
+#define SINTER_FMLA(sum, factor, row, lane) "fmla %[" #sum "].4s, v" #factor ".4s, v" #row ".s[" #lane "]\n\t"
+#define SINTER_SDOT(sum, factor, row, lane) \
+  "sdot %[" #sum "].4s, v" #factor ".16b, v" #row ".4b[" #lane "]\n\t"
+#define SINTER_ONE_ROW1(op) op(s0, 24, 22, 0) op(s0, 26, 22, 1) op(s0, 28, 22, 2) op(s0, 30, 22, 3)
+#define SINTER_ONE_ROW2(op)                                                                 \
+  op(s0, 24, 22, 0) op(s1, 25, 22, 0) op(s0, 26, 22, 1) op(s1, 27, 22, 1) op(s0, 28, 22, 2) \
+      op(s1, 29, 22, 2) op(s0, 30, 22, 3) op(s1, 31, 22, 3)
+// The rows' products alternate, for one sum after another would be waited for.
+#define SINTER_TWO_ROWS1(op)                                                                \
+  op(s0, 24, 22, 0) op(t0, 24, 23, 0) op(s0, 26, 22, 1) op(t0, 26, 23, 1) op(s0, 28, 22, 2) \
+      op(t0, 28, 23, 2) op(s0, 30, 22, 3) op(t0, 30, 23, 3)
+#define SINTER_TWO_ROWS2_OF(op, first, second, lane) \
+  op(s0, first, 22, lane) op(s1, second, 22, lane) op(t0, first, 23, lane) op(t1, second, 23, lane)
+#define SINTER_TWO_ROWS2(op)         \
+  SINTER_TWO_ROWS2_OF(op, 24, 25, 0) \
+  SINTER_TWO_ROWS2_OF(op, 26, 27, 1) SINTER_TWO_ROWS2_OF(op, 28, 29, 2) SINTER_TWO_ROWS2_OF(op, 30, 31, 3)
 
-  // Of a packed panel at b, which moves on to the next depth.
-  HWY_INLINE void load_panel(const float*& b) {
-    // The instruction takes four registers in a row.
-    register float32x4_t r0 asm("v24"), r1 asm("v25"), r2 asm("v26"), r3 asm("v27");
-    register float32x4_t r4 asm("v28"), r5 asm("v29"), r6 asm("v30"), r7 asm("v31");
-    asm("ld1 {v24.4s, v25.4s, v26.4s, v27.4s}, [%[b]], #64\n\t"
-        "ld1 {v28.4s, v29.4s, v30.4s, v31.4s}, [%[b]], #64"
-        : "=w"(r0), "=w"(r1), "=w"(r2), "=w"(r3), "=w"(r4), "=w"(r5), "=w"(r6), "=w"(r7), [b] "+r"(b)
-        :
-        : "memory");
-    b00 = V(r0), b01 = V(r1), b10 = V(r2), b11 = V(r3);
-    b20 = V(r4), b21 = V(r5), b30 = V(r6), b31 = V(r7);
-  }
-  // Of a matrix at b, its depths `step` floats apart.
-  template <int kVectors>
-  HWY_INLINE void load(const float*& b, int64_t step) {
-    const F d;
-    b00 = hn::LoadU(d, b), b01 = kVectors == 2 ? hn::LoadU(d, b + 4) : b00, b += step;
-    b10 = hn::LoadU(d, b), b11 = kVectors == 2 ? hn::LoadU(d, b + 4) : b10, b += step;
-    b20 = hn::LoadU(d, b), b21 = kVectors == 2 ? hn::LoadU(d, b + 4) : b20, b += step;
-    b30 = hn::LoadU(d, b), b31 = kVectors == 2 ? hn::LoadU(d, b + 4) : b30, b += step;
-  }
+// R: four float32, or int32 and sixteen int8. D: the type of a row's numbers. Factors are two vectors for
+// each depth, or one, beside which the other is not used.
+#define SINTER_FOUR_DEPTHS(Name, R, S, D, op, extension)                                              \
+  struct Name {                                                                                       \
+    R v[8];                                                                                           \
+    /* Of a packed panel at b, which moves on to the next depth. */                                   \
+    HWY_INLINE void load_panel(const D*& b) {                                                         \
+      SINTER_FACTORS(R)                                                                               \
+      asm("ld1 {v24.4s, v25.4s, v26.4s, v27.4s}, [%[b]], #64\n\t"                                     \
+          "ld1 {v28.4s, v29.4s, v30.4s, v31.4s}, [%[b]], #64"                                         \
+          : "=w"(b00), "=w"(b01), "=w"(b10), "=w"(b11), "=w"(b20), "=w"(b21), "=w"(b30),              \
+            "=w"(b31), [b] "+r"(b)                                                                    \
+          :                                                                                           \
+          : "memory");                                                                                \
+      v[0] = b00, v[1] = b01, v[2] = b10, v[3] = b11, v[4] = b20, v[5] = b21, v[6] = b30, v[7] = b31; \
+    }                                                                                                 \
+    /* Of the row at p, which moves on to the next depth. */                                          \
+    template <int kVectors>                                                                           \
+    HWY_INLINE void add(const D*& p, S& s0, [[maybe_unused]] S& s1) const {                           \
+      SINTER_FACTORS(R)                                                                               \
+      SINTER_ROW_REGISTERS(R) SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                   \
+          extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW2(op)                                    \
+          : [s0] "+w"(s0), [s1] "+w"(s1), "=&w"(x), [p] "+r"(p)                                       \
+          : SINTER_INPUTS2                                                                            \
+          : "memory");                                                                                \
+      else asm(extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW1(op)                               \
+               : [s0] "+w"(s0), "=&w"(x), [p] "+r"(p)                                                 \
+               : SINTER_INPUTS1                                                                       \
+               : "memory");                                                                           \
+    }                                                                                                 \
+    /* Of the rows at p and q. */                                                                     \
+    template <int kVectors>                                                                           \
+    HWY_INLINE void add(const D*& p, const D*& q, S& s0, [[maybe_unused]] S& s1, S& t0,               \
+                        [[maybe_unused]] S& t1) const {                                               \
+      SINTER_FACTORS(R)                                                                               \
+      SINTER_ROW_REGISTERS(R) SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                   \
+          extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS2(op)           \
+          : [s0] "+w"(s0), [s1] "+w"(s1), [t0] "+w"(t0), [t1] "+w"(t1), "=&w"(x),                     \
+            "=&w"(y), [p] "+r"(p), [q] "+r"(q)                                                        \
+          : SINTER_INPUTS2                                                                            \
+          : "memory");                                                                                \
+      else asm(extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS1(op)      \
+               : [s0] "+w"(s0), [t0] "+w"(t0), "=&w"(x), "=&w"(y), [p] "+r"(p), [q] "+r"(q)           \
+               : SINTER_INPUTS1                                                                       \
+               : "memory");                                                                           \
+    }                                                                                                 \
+  };
 
-  // Of the row at p, which moves on by four floats.
-  template <int kVectors>
-  HWY_INLINE void add(const float*& p, V& s0, [[maybe_unused]] V& s1) const {
-    if constexpr (kVectors == 2) {
-      SINTER_FACTOR_REGISTERS
-      register float32x4_t x asm("v22");
-      asm(SINTER_ROW_LOAD(x, p) SINTER_ONE_ROW(SINTER_LANE2)
-          : [s0] "+w"(s0.raw), [s1] "+w"(s1.raw), [x] "=&w"(x), [p] "+r"(p)
-          : SINTER_FACTORS2
-          : "memory");
-    } else {
-      float32x4_t x;
-      asm(SINTER_ROW_LOAD(x, p) SINTER_ONE_ROW(SINTER_LANE1)
-          : [s0] "+w"(s0.raw), [x] "=&w"(x), [p] "+r"(p)
-          : SINTER_FACTORS1
-          : "memory");
-    }
-  }
+SINTER_FOUR_DEPTHS(FourFloats, float32x4_t, float32x4_t, float, SINTER_FMLA, "")
+SINTER_FOUR_DEPTHS(FourDots, int8x16_t, int32x4_t, int8_t, SINTER_SDOT, ".arch armv8.2-a+crypto+dotprod\n\t")
 
-  // Of the rows at p and q: their products alternate, for one sum after another would be waited for.
-  template <int kVectors>
-  HWY_INLINE void add(const float*& p, const float*& q, V& s0, [[maybe_unused]] V& s1, V& t0,
-                      [[maybe_unused]] V& t1) const {
-    if constexpr (kVectors == 2) {
-      SINTER_FACTOR_REGISTERS
-      register float32x4_t x asm("v22"), y asm("v23");
-      asm(SINTER_ROW_LOAD(x, p) SINTER_ROW_LOAD(y, q) SINTER_TWO_ROWS(SINTER_LANE2)
-          : [s0] "+w"(s0.raw), [s1] "+w"(s1.raw), [t0] "+w"(t0.raw), [t1] "+w"(t1.raw), [x] "=&w"(x),
-            [y] "=&w"(y), [p] "+r"(p), [q] "+r"(q)
-          : SINTER_FACTORS2
-          : "memory");
-    } else {
-      float32x4_t x, y;
-      asm(SINTER_ROW_LOAD(x, p) SINTER_ROW_LOAD(y, q) SINTER_TWO_ROWS(SINTER_LANE1)
-          : [s0] "+w"(s0.raw), [t0] "+w"(t0.raw), [x] "=&w"(x), [y] "=&w"(y), [p] "+r"(p), [q] "+r"(q)
-          : SINTER_FACTORS1
-          : "memory");
-    }
-  }
-};
-
-#undef SINTER_FACTOR_REGISTERS
-#undef SINTER_FACTORS2
-#undef SINTER_FACTORS1
-#undef SINTER_TWO_ROWS
-#undef SINTER_ONE_ROW
-#undef SINTER_ROW_LOAD
-#undef SINTER_LANE2
-#undef SINTER_LANE1
+#undef SINTER_FOUR_DEPTHS
+#undef SINTER_TWO_ROWS2
+#undef SINTER_TWO_ROWS2_OF
+#undef SINTER_TWO_ROWS1
+#undef SINTER_ONE_ROW2
+#undef SINTER_ONE_ROW1
+#undef SINTER_SDOT
+#undef SINTER_FMLA
+#undef SINTER_INPUTS2
+#undef SINTER_INPUTS1
+#undef SINTER_TAKE_FACTORS
+#undef SINTER_ROW_REGISTERS
+#undef SINTER_FACTORS
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

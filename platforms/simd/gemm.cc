@@ -59,21 +59,30 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
 #define SINTER_ROW(r, base) [[maybe_unused]] const float* p##r = a + (kRows > r ? r : 0) * s;
   SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
-  const auto add = [&](const FourDepths& f) SINTER_SIMD_LAMBDA {
-#define SINTER_PAIR(q, r)                                            \
-  if constexpr (kRows > r)                                           \
-    f.add<kVectors>(p##q, p##r, c##q##0, c##q##1, c##r##0, c##r##1); \
-  else if constexpr (kRows > q)                                      \
-    f.add<kVectors>(p##q, c##q##0, c##q##1);
+  const auto add = [&](const FourFloats& f) SINTER_SIMD_LAMBDA {
+#define SINTER_PAIR(q, r)                                                                    \
+  if constexpr (kRows > r)                                                                   \
+    f.add<kVectors>(p##q, p##r, (c##q##0).raw, (c##q##1).raw, (c##r##0).raw, (c##r##1).raw); \
+  else if constexpr (kRows > q)                                                              \
+    f.add<kVectors>(p##q, (c##q##0).raw, (c##q##1).raw);
     SINTER_PAIR(0, 1)
     SINTER_PAIR(2, 3) SINTER_PAIR(4, 5) SINTER_PAIR(6, 7) SINTER_PAIR(8, 9) SINTER_PAIR(10, 11)
 #undef SINTER_PAIR
   };
-  FourDepths f;
+  FourFloats f;
   if (kVectors == 2 && b_step == 2 * lanes) {
     for (; k + 4 <= depth; k += 4) f.load_panel(b), add(f);
   } else {
-    for (; k + 4 <= depth; k += 4) f.load<kVectors>(b, b_step), add(f);
+    for (; k + 4 <= depth; k += 4) {
+#define SINTER_DEPTH(i)             \
+  f.v[2 * i] = hn::LoadU(d, b).raw; \
+  f.v[2 * i + 1] = kVectors == 2 ? hn::LoadU(d, b + lanes).raw : f.v[2 * i], b += b_step;
+      SINTER_DEPTH(0)
+      SINTER_DEPTH(1)
+      SINTER_DEPTH(2) SINTER_DEPTH(3)
+#undef SINTER_DEPTH
+          add(f);
+    }
   }
 #endif
   const float* a0 = a + k;

@@ -76,18 +76,37 @@ struct Finish {
         zero(hn::Set(D32(), r.zero - 0x4b400000)) {}
 
   HWY_INLINE hn::Vec<hn::Rebind<T, D32>> operator()(V32 sum) const {
-    VF v = hn::Mul(hn::ConvertTo(DF(), sum), multiplier);
     if constexpr (hwy::IsFloat<T>()) {
-      return v;
+      return scaled(sum);
     } else {
-      // NaN gives the lower bound; on x86 the maximum does that.
-      v = HWY_ARCH_X86 ? hn::Max(v, low) : hn::IfThenElse(hn::Gt(v, low), v, low);
-      // 1.5 * 2^23: the last bits of the sum are the rounded number.
-      v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));
       using U = hwy::MakeUnsigned<T>;
-      const auto bits = hn::BitCast(hn::RebindToUnsigned<D32>(), hn::Add(hn::BitCast(D32(), v), zero));
+      const auto bits = hn::BitCast(hn::RebindToUnsigned<D32>(), rounded(sum));
       return hn::BitCast(hn::Rebind<T, D32>(), hn::TruncateTo(hn::Rebind<U, D32>(), bits));
     }
+  }
+  // Of int8: a vector of sums, and the one beside it, which `next` finishes.
+  HWY_INLINE hn::Vec<hn::Half<D8>> bytes(const Finish& next, V32 a, V32 b) const {
+    const D16 d;
+    const hn::Half<hn::RebindToUnsigned<D8>> to;
+    const V16 both = hn::ConcatEven(d, hn::BitCast(d, next.rounded(b)), hn::BitCast(d, rounded(a)));
+    return hn::BitCast(hn::Half<D8>(), hn::TruncateTo(to, hn::BitCast(hn::RebindToUnsigned<D16>(), both)));
+  }
+
+ private:
+  HWY_INLINE VF scaled(V32 sum) const { return hn::Mul(hn::ConvertTo(DF(), sum), multiplier); }
+  // As integers. NaN gives the lower bound.
+  HWY_INLINE V32 rounded(V32 sum) const {
+    VF v = scaled(sum);
+#if HWY_ARCH_X86
+    v = hn::Max(v, low);  // gives the second operand if one of them is NaN
+#elif HWY_ARCH_ARM_A64
+    v = VF(vmaxnmq_f32(v.raw, low.raw));  // gives the operand that is not NaN
+#else
+    v = hn::IfThenElse(hn::Gt(v, low), v, low);
+#endif
+    // 1.5 * 2^23: the last bits of the sum are the rounded number.
+    v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));
+    return hn::Add(hn::BitCast(D32(), v), zero);
   }
 };
 

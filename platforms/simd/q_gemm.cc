@@ -1,5 +1,6 @@
 // The instruction sets with dot products of bytes, too.
 #define SINTER_SIMD_BYTE_TABLES
+#define SINTER_SIMD_BYTE_DOTS
 #include "platforms/simd/q_gemm.h"
 
 #include <cstring>
@@ -8,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/q_gemm.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/int8-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,6 +17,8 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 #undef SINTER_Q_ROWS
+#undef SINTER_Q_COLUMNS
+// Rows hold x + kShift, or where kCentred x - x_zero.
 // kUnit depths are multiplied at a time: Element is how a row holds them, Word what is broadcast of a row.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 // Four unsigned by four signed bytes: x + 128, which the bias makes up for.
@@ -22,25 +26,47 @@ using Element = uint8_t;
 using Word = int32_t;
 using Weights = V8;
 #define SINTER_Q_ROWS 8
+#define SINTER_Q_COLUMNS 0
 constexpr int64_t kUnit = 4;
 constexpr int32_t kShift = 128;
+constexpr bool kCentred = false;
 HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
 HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
   return hn::SumOfMulQuadAccumulate(D32(), hn::BitCast(hn::ScalableTag<uint8_t>(), hn::Set(D32(), word)), w,
                                     sum);
 }
+#elif HWY_TARGET == HWY_NEON  // with dot products of bytes (config.h)
+using Element = int8_t;
+using Word = int32_t;
+using Weights = V8;
+#define SINTER_Q_ROWS 8
+#define SINTER_Q_COLUMNS 0
+constexpr int64_t kUnit = 4;
+constexpr int32_t kShift = 0;
+constexpr bool kCentred = false;
+HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
+HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
+  const V32 x = hn::Set(D32(), word);
+  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+      : "+w"(sum.raw)
+      : "w"(w.raw), "w"(x.raw));
+  return sum;
+}
 #else
 using Element = int16_t;
 using Weights = V16;
 constexpr int32_t kShift = 0;
+constexpr bool kCentred = true;
 #if HWY_TARGET_IS_NEON
 // Columns side by side: the lower and the upper half of them in a sum each.
 using Word = int16_t;
+#define SINTER_Q_COLUMNS 1
 #define SINTER_Q_ROWS (HWY_ARCH_ARM_A64 ? 8 : 4)
 constexpr int64_t kUnit = 1;
 #else
 // Pairs.
 using Word = int32_t;
+#define SINTER_Q_COLUMNS 0
 #define SINTER_Q_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
 constexpr int64_t kUnit = 2;
 HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
@@ -76,8 +102,7 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
         to[k / kUnit * width * kUnit + k % kUnit] = v;
         sum += static_cast<uint32_t>(v);
       }
-    // Rows hold x + kShift, or x - x_zero.
-    const uint32_t shift = kShift == 0 ? 0 : sum * static_cast<uint32_t>(kShift + x_zero);
+    const uint32_t shift = kCentred ? 0 : sum * static_cast<uint32_t>(kShift + x_zero);
     packed.bias[c] =
         valid ? static_cast<int32_t>((w.bias != nullptr ? static_cast<uint32_t>(w.bias[c]) : 0) - shift) : 0;
     packed.multipliers[c] = valid ? w.multipliers[c * w.multiplier_step] : 0.0f;
@@ -100,6 +125,12 @@ HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_z
     const auto rest = static_cast<size_t>(n - i);
     hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
   }
+#elif HWY_TARGET == HWY_NEON
+  const D8 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (n < lanes) return void(std::memcpy(to, x, static_cast<size_t>(n)));
+  for (; i + lanes < n; i += lanes) hn::StoreU(hn::LoadU(d, x + i), d, to + i);
+  hn::StoreU(hn::LoadU(d, x + n - lanes), d, to + n - lanes);  // may copy some again
 #else
   const D16 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -114,7 +145,7 @@ HWY_INLINE void fill(int64_t n, Element value, Element* to) {
 }
 
 void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
-  const auto nothing = static_cast<Element>(kShift == 0 ? 0 : x_zero + kShift);
+  const auto nothing = static_cast<Element>(kCentred ? 0 : x_zero + kShift);
   const auto zero = static_cast<int16_t>(x_zero);
   auto* to = reinterpret_cast<Element*>(buffer);
   const int64_t c = g.in_channels, reach = (g.kernel[1] - 1) * g.dilation[1];
@@ -140,7 +171,7 @@ void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_z
 
 void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums) {
   const auto offset =
-      static_cast<uint32_t>(runs.depth()) * static_cast<uint32_t>(kShift == 0 ? 0 : x_zero + kShift);
+      static_cast<uint32_t>(runs.depth()) * static_cast<uint32_t>(kCentred ? 0 : x_zero + kShift);
   for (int64_t r = 0; r < rows.count; ++r) {
     uint32_t sum = 0;
     for (int64_t t = 0; t < runs.count; ++t) {
@@ -179,7 +210,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(7)
 #undef SINTER_ROW
     int64_t k = 0;
-#if HWY_TARGET_IS_NEON
+#if SINTER_Q_COLUMNS
     for (; k < depth; ++k, b += step) {
       const V16 w = load_weights(b);
 #define SINTER_ROW(r)      \
@@ -187,6 +218,25 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     c##r##0 = hn::WidenMulAccumulate(d, hn::Set(D16(), word_at(a##r + k)), w, c##r##0, c##r##1);
 #else
     const int64_t half = step / 2;
+#if HWY_TARGET == HWY_NEON
+    for (FourDots f; k + 4 * kUnit <= depth; k += 4 * kUnit) {
+      f.load_panel(b);
+#define SINTER_PAIR(q, r)                                                             \
+  if constexpr (kRows > r)                                                            \
+    f.add<2>(a##q, a##r, (c##q##0).raw, (c##q##1).raw, (c##r##0).raw, (c##r##1).raw); \
+  else if constexpr (kRows > q)                                                       \
+    f.add<2>(a##q, (c##q##0).raw, (c##q##1).raw);
+      SINTER_PAIR(0, 1) SINTER_PAIR(2, 3) SINTER_PAIR(4, 5) SINTER_PAIR(6, 7)
+#undef SINTER_PAIR
+    }
+#define SINTER_ROW(r) a##r -= k;
+    SINTER_ROW(0)
+    SINTER_ROW(1)
+    SINTER_ROW(2)
+    SINTER_ROW(3)
+    SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+#undef SINTER_ROW
+#else
     if constexpr (kRows == 1) {
       for (; k + 4 * kUnit <= depth; k += 4 * kUnit, b += 4 * step) {
 #define SINTER_TURN(i)                                                                 \
@@ -197,7 +247,8 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
 #undef SINTER_TURN
       }
     }
-    for (; k < depth; k += kUnit, b += step) {
+#endif
+        for (; k < depth; k += kUnit, b += step) {
       const Weights w0 = load_weights(b);
       const Weights w1 = kVectors == 2 ? load_weights(b + half) : w0;
 #define SINTER_ROW(r)                                               \
@@ -255,6 +306,21 @@ HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* r
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const hn::Rebind<T, D32> to;
   Finish<T> value(result);
+#if HWY_ARCH_ARM_A64
+  // Both vectors of a panel at once.
+  if constexpr (sizeof(T) == 1) {
+    if (w.zeros == nullptr && valid == 2 * lanes) {
+      T* y = static_cast<T*>(result.y) + column;
+      Finish<T> upper = value;
+      value.multiplier = hn::LoadU(DF(), w.multipliers + column);
+      upper.multiplier = hn::LoadU(DF(), w.multipliers + column + lanes);
+      for (int64_t r = 0; r < n; ++r, sums += 2 * lanes)
+        hn::StoreU(value.bytes(upper, hn::LoadU(d, sums), hn::LoadU(d, sums + lanes)), hn::Half<D8>(),
+                   y + y_rows[r]);
+      return;
+    }
+  }
+#endif
   for (int64_t c = 0; c < valid; c += lanes, sums += lanes) {
     value.multiplier = hn::LoadU(DF(), w.multipliers + column + c);
     T* y = static_cast<T*>(result.y) + column + c;
@@ -285,7 +351,8 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
   for (int64_t panel = first_panel; panel < end_panel; ++panel) {
     const int64_t column = panel * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
-    const auto product_of = 2 * valid <= width && !HWY_TARGET_IS_NEON ? rows_block<1> : rows_block<2>;
+    const auto product_of =
+        2 * valid <= width && !SINTER_Q_COLUMNS && HWY_TARGET != HWY_NEON ? rows_block<1> : rows_block<2>;
     const auto finish_of = result.type == DType::kInt8      ? finish<int8_t>
                            : result.type == DType::kFloat32 ? finish<float>
                                                             : finish<int16_t>;

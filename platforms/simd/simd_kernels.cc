@@ -1,5 +1,6 @@
 // All instruction sets that a kernel is compiled for.
 #define SINTER_SIMD_BYTE_TABLES
+#define SINTER_SIMD_BYTE_DOTS
 
 #include "platforms/simd/simd_kernels.h"
 
@@ -8,6 +9,11 @@
 
 // After config.h, which table.h includes.
 #include "hwy/targets.h"
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 namespace sinter {
 namespace {
@@ -24,9 +30,9 @@ struct Tier {
   const char* name;
   int64_t best;  // highway counts down: better targets have lower bits
 };
-constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},           {"sse4", HWY_SSE4},
-                           {"avx2", HWY_AVX2},           {"avx512", HWY_AVX3},
-                           {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES}};
+constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},   {"sse4", HWY_SSE4},           {"avx2", HWY_AVX2},
+                           {"avx512", HWY_AVX3}, {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES},
+                           {"dotprod", HWY_NEON}};
 
 bool same(const char* a, const char* b) {
   for (; *a != '\0' && *a == *b; ++a) ++b;
@@ -37,9 +43,20 @@ bool same(const char* a, const char* b) {
 // and while it answers, what is disabled is chosen.
 int64_t chosen = 0;
 
+// What Highway would choose though the processor lacks what it stands for here (config.h).
+int64_t misnamed_targets() {
+#if defined(__aarch64__) && defined(__linux__)
+  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? 0 : HWY_NEON;
+#elif defined(__ARM_FEATURE_DOTPROD)
+  return 0;
+#else
+  return HWY_NEON;
+#endif
+}
+
 // The target is chosen here, not by the next call: two threads that call first could see it half chosen.
 int64_t choose_again() {
-  const int64_t all = hwy::SupportedTargets(), have = all & HWY_TARGETS;
+  const int64_t all = hwy::SupportedTargets() & ~misnamed_targets(), have = all & HWY_TARGETS;
   hwy::GetChosenTarget().Update(all);
   __atomic_store_n(&chosen, have & -have, __ATOMIC_RELEASE);
   return have & -have;
@@ -77,7 +94,8 @@ bool set_simd_cap(const char* name) {
   for (const Tier& tier : kTiers) {
     if (!same(tier.name, name)) continue;
     disable_targets(0);
-    return (hwy::SupportedTargets() & HWY_TARGETS & tier.best) != 0 && disable_targets(tier.best - 1);
+    return (hwy::SupportedTargets() & ~misnamed_targets() & HWY_TARGETS & tier.best) != 0 &&
+           disable_targets(tier.best - 1);
   }
   return false;
 }
