@@ -234,7 +234,8 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(1)
     SINTER_ROW(2)
     SINTER_ROW(3)
-    SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+    SINTER_ROW(4)
+    SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
 #undef SINTER_ROW
 #else
     if constexpr (kRows == 1) {
