@@ -235,7 +235,9 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_ROW(2)
     SINTER_ROW(3)
     SINTER_ROW(4)
-    SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+    SINTER_ROW(5)
+    SINTER_ROW(6)
+    SINTER_ROW(7)
 #undef SINTER_ROW
 #else
     if constexpr (kRows == 1) {
@@ -249,7 +251,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
       }
     }
 #endif
-        for (; k < depth; k += kUnit, b += step) {
+    for (; k < depth; k += kUnit, b += step) {
       const Weights w0 = load_weights(b);
       const Weights w1 = kVectors == 2 ? load_weights(b + half) : w0;
 #define SINTER_ROW(r)                                               \
