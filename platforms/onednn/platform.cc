@@ -16,7 +16,12 @@ constexpr KernelTime kTimes[] = {
 
 bool serves(const Target& target) { return target.architecture == Architecture::kX86_64; }
 
-bool has_kernel(const Target& target, Op op) { return serves(target) && is_known(op); }
+// Without dot products of bytes the library's sums of int8 saturate.
+bool takes_bytes(const Target& target) { return target.has(Feature::kAvx512Vnni); }
+
+bool has_kernel(const Target& target, Op op) {
+  return serves(target) && is_known(op) && (takes_bytes(target) || !is_of_integers(op));
+}
 
 // For any number of threads: the library always divides its work into kParts.
 Status accept(const Target& target, const OpCall& call, int, size_t* workspace) {
@@ -24,8 +29,7 @@ Status accept(const Target& target, const OpCall& call, int, size_t* workspace) 
   SINTER_RETURN_UNLESS(serves(target), unsupported("oneDNN is for x86-64"));
   Problem p;
   SINTER_RETURN_IF_ERROR(problem_of(call, &p));
-  // Without it the library's sums of int8 saturate.
-  SINTER_RETURN_UNLESS(!p.integer || target.has(Feature::kAvx512Vnni),
+  SINTER_RETURN_UNLESS(!p.integer || takes_bytes(target),
                        unsupported("int8 needs a processor with dot products of bytes"));
   SINTER_RETURN_IF_ERROR(check_constants(call, p));
   *workspace = workspace_bound(p);

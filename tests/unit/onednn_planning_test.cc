@@ -151,6 +151,10 @@ TEST(OnednnPlanning, TakesBytesOfProcessorsWithTheirDotProducts) {
   ByteLayer layer(64, 8, 5);
   EXPECT_EQ(layer.refusal({}), "");
   EXPECT_EQ(layer.refusal({}, kX86), "int8 needs a processor with dot products of bytes");
+  for (const Op op : {Op::kQConv, Op::kQFullyConnected, Op::kQMatMul}) {
+    EXPECT_TRUE(onednn_platform.has_kernel(kVnni, op));
+    EXPECT_FALSE(onednn_platform.has_kernel(kX86, op));
+  }
 }
 
 // 2^24 is reached by 514 products of 255 and -128, and by 1024 of -128 and -128.

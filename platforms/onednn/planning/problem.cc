@@ -198,6 +198,8 @@ bool is_known(Op op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
+bool is_of_integers(Op op) { return op == Op::kQConv || op == Op::kQFullyConnected || op == Op::kQMatMul; }
+
 Status problem_of(const OpCall& call, Problem* p) {
   *p = {};
   SINTER_RETURN_UNLESS(is_known(call.op), unsupported("oneDNN is not used for this operation"));

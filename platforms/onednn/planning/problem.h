@@ -25,6 +25,8 @@ struct Problem {
 
 // Whether operators.def has a row for the operation.
 bool is_known(Op op);
+// QConv and its like.
+bool is_of_integers(Op op);
 
 // kUnsupported: a call that is left to others, and why. By types, dims and attributes alone.
 Status problem_of(const OpCall& call, Problem* p);
