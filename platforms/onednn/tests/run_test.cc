@@ -17,10 +17,15 @@ struct Memory {
   alignas(kBufferAlignment) std::byte bytes[kBlock];
 };
 
-TensorView floats(Memory& memory, std::initializer_list<int64_t> dims, bool constant = false) {
+TensorView typed(DType type, Memory& memory, std::initializer_list<int64_t> dims, bool constant = false) {
   TensorView v;
-  v.dtype = DType::kFloat32, v.constant = constant, v.data = memory.bytes;
+  v.dtype = type, v.constant = constant, v.data = memory.bytes;
   v.set_shape(std::span<const int64_t>(dims.begin(), dims.size()));
+  return v;
+}
+
+TensorView floats(Memory& memory, std::initializer_list<int64_t> dims, bool constant = false) {
+  TensorView v = typed(DType::kFloat32, memory, dims, constant);
   for (int64_t i = 0; i < v.size(); ++i) v.as<float>()[i] = static_cast<float>(i % 7) - 3;
   return v;
 }
@@ -43,12 +48,10 @@ class Onednn : public testing::Test {
   BumpArena none;
 };
 
-TEST_F(Onednn, RunsWithoutHeapLocksOrSystemCalls) {
-  static Memory x, w, y, prepared, workspace, packed;
-  TensorView in[2] = {floats(x, {1, 12, 12, 16}), floats(w, {24, 3, 3, 16}, true)};
-  TensorView out[1] = {floats(y, {1, 12, 12, 24})};
-  const ConvAttrs attrs = conv_attrs(1, 1);
-  const OpCall call{Op::kConv, &attrs, in, out};
+// Prepares the call and runs it ten times; then the same with a byte less.
+void run_watched(OnednnBackend& backend, const OpCall& call) {
+  static Memory prepared, workspace, packed;
+  BumpArena none;
   StepNeeds needs;
   ASSERT_TRUE(backend.measure(call, 1, &needs).ok());
   ASSERT_LE(std::max({needs.prepared, needs.workspace, needs.packing.bytes}), kBlock);
@@ -68,11 +71,39 @@ TEST_F(Onednn, RunsWithoutHeapLocksOrSystemCalls) {
   EXPECT_TRUE(seen.nothing()) << seen.text();
   backend.release(step);
 
-  // A byte less is noticed.
   BumpArena small({prepared.bytes, needs.prepared - 1});
   const Preparation tight{small, none, {workspace.bytes, needs.workspace}, nullptr, -1, bytes};
   EXPECT_EQ(backend.prepare(call, tight, &step).code, Code::kInternal);
   EXPECT_EQ(backend.pack(call, bytes.first(bytes.size() - 64), nullptr).code, Code::kInternal);
+}
+
+TEST_F(Onednn, RunsWithoutHeapLocksOrSystemCalls) {
+  static Memory x, w, y;
+  TensorView in[2] = {floats(x, {1, 12, 12, 16}), floats(w, {24, 3, 3, 16}, true)};
+  TensorView out[1] = {floats(y, {1, 12, 12, 24})};
+  const ConvAttrs attrs = conv_attrs(1, 1);
+  run_watched(backend, {Op::kConv, &attrs, in, out});
+}
+
+// Zero points, a bias, multipliers for each channel, and a clamp: all that the library may be asked for.
+TEST_F(Onednn, RunsBytesWithoutHeapLocksOrSystemCalls) {
+  static Memory x, w, bias, multipliers, y;
+  TensorView in[4] = {typed(DType::kInt8, x, {1, 12, 12, 16}), typed(DType::kInt8, w, {24, 3, 3, 16}, true),
+                      typed(DType::kInt32, bias, {24}, true), floats(multipliers, {24}, true)};
+  TensorView out[1] = {typed(DType::kInt8, y, {1, 12, 12, 24})};
+  in[2].as<int32_t>()[5] = 77;
+  const QConvAttrs attrs{.strides = {1, 1},
+                         .dilations = {1, 1},
+                         .pads = {1, 1, 1, 1},
+                         .x_zero = 3,
+                         .y_zero = -5,
+                         .q_min = -100,
+                         .q_max = 100};
+  const OpCall call{Op::kQConv, &attrs, in, out};
+  StepNeeds needs;
+  const Status measured = backend.measure(call, 1, &needs);
+  if (measured.code == Code::kUnsupported) GTEST_SKIP() << measured.message;
+  run_watched(backend, call);
 }
 
 TEST_F(Onednn, PacksEqualWeightsEqually) {
