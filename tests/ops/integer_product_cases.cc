@@ -204,5 +204,30 @@ TEST(IntegerProducts, RoundsHalvesToEven) {
                     full<float>({127}, m)});
 }
 
+// Sums and biases of up to 2^24 each, and a little more: from there on float32 rounds them. With a row of
+// zeros the bias alone is multiplied, to halves in two of three channels.
+TEST(IntegerProducts, SumsThatFloat32JustHolds) {
+  constexpr int64_t kOutputs = 33;
+  for (const int64_t depth : {2, 512, 514, 515, 1024, 1025})
+    for (const int64_t zero : {-128, 0}) {
+      std::vector<int8_t> x = noise<int8_t>({4, depth}, -128, 128, 1).values<int8_t>(),
+                          w = noise<int8_t>({kOutputs, depth}, -128, 128, 2).values<int8_t>();
+      for (int64_t i = 0; i < depth; ++i) {
+        x[i] = static_cast<int8_t>(zero), x[depth + i] = 127, x[2 * depth + i] = -128;
+        w[i] = -128, w[depth + i] = 127;
+      }
+      std::vector<int32_t> bias;
+      std::vector<float> multipliers;
+      for (int32_t o = 0; o < kOutputs; ++o) {
+        bias.push_back(o < 2 ? (o == 0 ? -1 : 1) * (1 << 24)
+                             : (o - 17) * (1 << 17) + (o % 3 == 0 ? o % 2 : 0));
+        multipliers.push_back(o % 5 == 0 ? 3e-6f : 0x1p-18f);
+      }
+      check_taken_by("simd", QFullyConnectedAttrs{.x_zero = zero, .y_zero = 3},
+                     {tensor<int8_t>({4, depth}, x), tensor<int8_t>({kOutputs, depth}, w),
+                      tensor<int32_t>({kOutputs}, bias), tensor<float>({kOutputs}, multipliers)});
+    }
+}
+
 }  // namespace
 }  // namespace sinter::test
