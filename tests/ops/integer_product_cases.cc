@@ -229,5 +229,19 @@ TEST(IntegerProducts, SumsThatFloat32JustHolds) {
     }
 }
 
+// Products of 2^24 + 1 and a bias of 2^17 - 2^24 are a little more than half a step; rounded before they are
+// added, just half.
+TEST(IntegerProducts, SumsThatFloat32DoesNotHold) {
+  constexpr int64_t kDepth = 520;
+  std::vector<int8_t> x(2 * kDepth, 127), w(2 * kDepth, 127);
+  for (int64_t row = 1; row <= 2; ++row) {
+    x[row * kDepth - 1] = -126;
+    w[row * kDepth - 2] = 7, w[row * kDepth - 1] = 1;
+  }
+  check_taken_by("simd", QFullyConnectedAttrs{.x_zero = -128},
+                 {tensor<int8_t>({2, kDepth}, x), tensor<int8_t>({2, kDepth}, w),
+                  full<int32_t>({2}, (1 << 17) - (1 << 24)), full<float>({2}, 0x1p-18f)});
+}
+
 }  // namespace
 }  // namespace sinter::test
