@@ -66,7 +66,8 @@ namespace HWY_NAMESPACE {
     template <int kVectors>                                                                           \
     HWY_INLINE void add(const D*& p, S& s0, [[maybe_unused]] S& s1) const {                           \
       SINTER_FACTORS(R)                                                                               \
-      SINTER_ROW_REGISTERS(R) SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                   \
+      SINTER_ROW_REGISTERS(R)                                                                         \
+      SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                                           \
           extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW2(op)                                    \
           : [s0] "+w"(s0), [s1] "+w"(s1), "=&w"(x), [p] "+r"(p)                                       \
           : SINTER_INPUTS2                                                                            \
@@ -81,7 +82,8 @@ namespace HWY_NAMESPACE {
     HWY_INLINE void add(const D*& p, const D*& q, S& s0, [[maybe_unused]] S& s1, S& t0,               \
                         [[maybe_unused]] S& t1) const {                                               \
       SINTER_FACTORS(R)                                                                               \
-      SINTER_ROW_REGISTERS(R) SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                   \
+      SINTER_ROW_REGISTERS(R)                                                                         \
+      SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                                           \
           extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS2(op)           \
           : [s0] "+w"(s0), [s1] "+w"(s1), [t0] "+w"(t0), [t1] "+w"(t1), "=&w"(x),                     \
             "=&w"(y), [p] "+r"(p), [q] "+r"(q)                                                        \

@@ -79,9 +79,10 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
   f.v[2 * i + 1] = kVectors == 2 ? hn::LoadU(d, b + lanes).raw : f.v[2 * i], b += b_step;
       SINTER_DEPTH(0)
       SINTER_DEPTH(1)
-      SINTER_DEPTH(2) SINTER_DEPTH(3)
+      SINTER_DEPTH(2)
+      SINTER_DEPTH(3)
 #undef SINTER_DEPTH
-          add(f);
+      add(f);
     }
   }
 #endif
