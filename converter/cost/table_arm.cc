@@ -10,19 +10,21 @@ constexpr CostTable kDotprodCosts = {
     .origin = {"", "", ""},
     .vector = 8,
     .dot = 4,
-    .conv = {{0, 0.159, 1.17, 0, kCounted},
+    .conv = {{100, 0.159, 1.17, 0, kCounted},
              {5931, 0.0391, 1.39, 0, kCounted},
              {161434, 0.367, 32.5, 0, kCounted}},
     .depthwise = {{1505, 0.314, 0.41, 0.248, kCounted},
                   {500, 0.3, 1, 0.1, kUnmeasured},
-                  {0, 1.95, 19, 0, kCounted}},
+                  {100, 1.95, 19, 0, kCounted}},
     .conv_transpose = {{600, 0.125, 0.5, 0.1, kUnmeasured},
                        {800, 0.031, 1, 0.2, kUnmeasured},
                        {1000, 1, 5, 1, kUnmeasured}},
     .winograd = {27800, 0.147, 1.64, 2.78, 0.0656, kCounted},
-    .one_row = {{0, 0.239, 0, 0, kCounted}, {0, 0.0788, 0, 0, kCounted}, {200, 0.25, 3, 0.2, kUnmeasured}},
+    .one_row = {{100, 0.239, 0, 0, kCounted},
+                {100, 0.0788, 0, 0, kCounted},
+                {200, 0.25, 3, 0.2, kUnmeasured}},
     .far_float = {0, 0.4, 0, 0, kUnmeasured},
-    .mat_mul = {{0, 0.148, 4.02, 0, kCounted},
+    .mat_mul = {{100, 0.148, 4.02, 0, kCounted},
                 {500, 0.031, 1, 0.1, kUnmeasured},
                 {400, 2, 2, 0.2, kUnmeasured}},
     .recurrent = {{500, 0.25, 10, 0, kUnmeasured},
@@ -48,7 +50,7 @@ constexpr CostTable kDotprodCosts = {
 
 constexpr CostTable kNeonCosts = [] {
   CostTable t = kDotprodCosts;
-  t.conv.int8 = {0, 0.12, 2.9, 0, kCounted};
+  t.conv.int8 = {100, 0.12, 2.9, 0, kCounted};
   t.mat_mul.int8.product = t.conv_transpose.int8.product = 0.094;
   t.one_row.int8.product = 0.16;
   return t;

@@ -192,12 +192,12 @@ bool simd_is_preferred(Cpu cpu, const A& attrs, const std::vector<Dims>& inputs,
 }
 
 TEST(KernelOrder, MemoryDecidesFirstWhereItIsTight) {
-  const Case c = case_of(ConvAttrs{}, {{1, 9, 9, 16}, {32, 3, 3, 16}}, {1, 9, 9, 32});
+  const Case c = case_of(ConvAttrs{}, {{1, 17, 17, 16}, {32, 3, 3, 16}}, {1, 17, 17, 32});
   CallView view(c.graph, c.node);
   view.inputs[1].constant = true;
   const Platform &simd = platform_named("simd"), &xnnpack = platform_named("xnnpack");
   EXPECT_EQ(kept_bytes(simd, view.call), 0u);
-  EXPECT_GE(kept_bytes(xnnpack, view.call), 9u * 9 * 9 * 8);  // the address of each tap
+  EXPECT_GE(kept_bytes(xnnpack, view.call), 17u * 17 * 9 * 8);  // the address of each tap
   EXPECT_FALSE(is_preferred(simd, xnnpack, Cpu::kAvx512Vnni, view.call, Preference::kTime));
   EXPECT_TRUE(is_preferred(simd, xnnpack, Cpu::kAvx512Vnni, view.call, Preference::kMemory));
   EXPECT_FALSE(is_preferred(xnnpack, simd, Cpu::kAvx512Vnni, view.call, Preference::kMemory));
@@ -209,10 +209,10 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1) {
       ConvAttrs a;
       a.group = group;
-      return simd_is_preferred(cpu, a, {{1, 9, 9, 16}, {channels, kernel, kernel, 16 / group}},
-                               {1, 9, 9, channels});
+      return simd_is_preferred(cpu, a, {{1, 17, 17, 16}, {channels, kernel, kernel, 16 / group}},
+                               {1, 17, 17, channels});
     };
-    EXPECT_EQ(conv_to(4, 3), x86);
+    EXPECT_TRUE(conv_to(4, 3));
     EXPECT_FALSE(conv_to(5, 3));
     EXPECT_FALSE(conv_to(4, 1));
     EXPECT_FALSE(conv_to(4, 3, 4));
@@ -222,15 +222,15 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
       a.strides = {1, stride}, a.dilations = {1, dilation}, a.pads = {0, 0, 0, 0};
       return simd_is_preferred(cpu, a, {{1, 9, 30, 32}, {lines, columns, 32}}, {1, 10 - lines, width, 32});
     };
-    EXPECT_EQ(depthwise(3, 3, 1, 1, 28), x86);
-    EXPECT_EQ(depthwise(1, 5, 2, 1, 13), x86);
-    EXPECT_EQ(depthwise(2, 3, 1, 1, 4), x86);
+    EXPECT_TRUE(depthwise(3, 3, 1, 1, 28));
+    EXPECT_TRUE(depthwise(1, 5, 2, 1, 13));
+    EXPECT_TRUE(depthwise(2, 3, 1, 1, 4));
     EXPECT_FALSE(depthwise(2, 3, 1, 1, 3));
     EXPECT_FALSE(depthwise(3, 4, 1, 1, 27));
     EXPECT_FALSE(depthwise(3, 3, 3, 1, 10));
     EXPECT_FALSE(depthwise(3, 3, 1, 2, 26));
     EXPECT_FALSE(depthwise(5, 5, 1, 2, 22));
-    EXPECT_EQ(depthwise(5, 7, 1, 1, 24), x86);
+    EXPECT_TRUE(depthwise(5, 7, 1, 1, 24));
     const auto to_channels = [&](int64_t channels, int64_t group) {
       QConvAttrs a;
       a.group = group;
@@ -251,8 +251,7 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_FALSE(product(1, false));
     EXPECT_FALSE(product(2, true));
     EXPECT_EQ(simd_is_preferred(cpu, FullyConnectedAttrs{}, {{1, 64}, {32, 64}}, {1, 32}), x86);
-    EXPECT_EQ(simd_is_preferred(cpu, ConvTransposeAttrs{}, {{1, 8, 8, 4}, {4, 2, 2, 4}}, {1, 16, 16, 4}),
-              x86);
+    EXPECT_TRUE(simd_is_preferred(cpu, ConvTransposeAttrs{}, {{1, 8, 8, 4}, {4, 2, 2, 4}}, {1, 16, 16, 4}));
     EXPECT_EQ(simd_is_preferred(cpu, AvgPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}), x86);
     EXPECT_EQ(simd_is_preferred(cpu, QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {3, 3, 32}}, {1, 9, 9, 32}), x86);
     EXPECT_FALSE(simd_is_preferred(cpu, MaxPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}));
