@@ -1,5 +1,6 @@
 // Counted: instructions under qemu as Cortex-A76, or as Cortex-A72 without dot products, on the faster
-// platform, 2026-11-23, half a nanosecond each. Unmeasured: estimates of the same.
+// platform, 2026-11-23, half a nanosecond each. Unmeasured: estimates of the same, as are the 100 ns of a
+// step.
 #include "converter/cost/tables.h"
 
 namespace sinter::convert {

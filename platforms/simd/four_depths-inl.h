@@ -20,11 +20,12 @@ namespace HWY_NAMESPACE {
 // The registers of factors and rows. Not left to compilers, which move them about. An instruction loads four
 // registers in a row.
 #define SINTER_FACTORS(R)                                                                                    \
+  ;                                                                                                          \
   register R b00 asm("v24"), b01 asm("v25"), b10 asm("v26"), b11 asm("v27"), b20 asm("v28"), b21 asm("v29"), \
-      b30 asm("v30"), b31 asm("v31");
-#define SINTER_ROW_REGISTERS(R) [[maybe_unused]] register R x asm("v22"), y asm("v23");
+      b30 asm("v30"), b31 asm("v31")
+#define SINTER_ROW_REGISTERS(R) [[maybe_unused]] register R x asm("v22"), y asm("v23")
 #define SINTER_TAKE_FACTORS \
-  b00 = v[0], b01 = v[1], b10 = v[2], b11 = v[3], b20 = v[4], b21 = v[5], b30 = v[6], b31 = v[7];
+  b00 = v[0], b01 = v[1], b10 = v[2], b11 = v[3], b20 = v[4], b21 = v[5], b30 = v[6], b31 = v[7]
 #define SINTER_INPUTS1 "w"(b00), "w"(b10), "w"(b20), "w"(b30)
 #define SINTER_INPUTS2 SINTER_INPUTS1, "w"(b01), "w"(b11), "w"(b21), "w"(b31)
 
@@ -53,7 +54,7 @@ namespace HWY_NAMESPACE {
     R v[8];                                                                                           \
     /* Of a packed panel at b, which moves on to the next depth. */                                   \
     HWY_INLINE void load_panel(const D*& b) {                                                         \
-      SINTER_FACTORS(R)                                                                               \
+      SINTER_FACTORS(R);                                                                              \
       asm("ld1 {v24.4s, v25.4s, v26.4s, v27.4s}, [%[b]], #64\n\t"                                     \
           "ld1 {v28.4s, v29.4s, v30.4s, v31.4s}, [%[b]], #64"                                         \
           : "=w"(b00), "=w"(b01), "=w"(b10), "=w"(b11), "=w"(b20), "=w"(b21), "=w"(b30),              \
@@ -65,34 +66,38 @@ namespace HWY_NAMESPACE {
     /* Of the row at p, which moves on to the next depth. */                                          \
     template <int kVectors>                                                                           \
     HWY_INLINE void add(const D*& p, S& s0, [[maybe_unused]] S& s1) const {                           \
-      SINTER_FACTORS(R)                                                                               \
-      SINTER_ROW_REGISTERS(R)                                                                         \
-      SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                                           \
-          extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW2(op)                                    \
-          : [s0] "+w"(s0), [s1] "+w"(s1), "=&w"(x), [p] "+r"(p)                                       \
-          : SINTER_INPUTS2                                                                            \
-          : "memory");                                                                                \
-      else asm(extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW1(op)                               \
-               : [s0] "+w"(s0), "=&w"(x), [p] "+r"(p)                                                 \
-               : SINTER_INPUTS1                                                                       \
-               : "memory");                                                                           \
+      SINTER_FACTORS(R);                                                                              \
+      SINTER_ROW_REGISTERS(R);                                                                        \
+      SINTER_TAKE_FACTORS;                                                                            \
+      if constexpr (kVectors == 2)                                                                    \
+        asm(extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW2(op)                                  \
+            : [s0] "+w"(s0), [s1] "+w"(s1), "=&w"(x), [p] "+r"(p)                                     \
+            : SINTER_INPUTS2                                                                          \
+            : "memory");                                                                              \
+      else                                                                                            \
+        asm(extension "ldr q22, [%[p]], #16\n\t" SINTER_ONE_ROW1(op)                                  \
+            : [s0] "+w"(s0), "=&w"(x), [p] "+r"(p)                                                    \
+            : SINTER_INPUTS1                                                                          \
+            : "memory");                                                                              \
     }                                                                                                 \
     /* Of the rows at p and q. */                                                                     \
     template <int kVectors>                                                                           \
     HWY_INLINE void add(const D*& p, const D*& q, S& s0, [[maybe_unused]] S& s1, S& t0,               \
                         [[maybe_unused]] S& t1) const {                                               \
-      SINTER_FACTORS(R)                                                                               \
-      SINTER_ROW_REGISTERS(R)                                                                         \
-      SINTER_TAKE_FACTORS if constexpr (kVectors == 2) asm(                                           \
-          extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS2(op)           \
-          : [s0] "+w"(s0), [s1] "+w"(s1), [t0] "+w"(t0), [t1] "+w"(t1), "=&w"(x),                     \
-            "=&w"(y), [p] "+r"(p), [q] "+r"(q)                                                        \
-          : SINTER_INPUTS2                                                                            \
-          : "memory");                                                                                \
-      else asm(extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS1(op)      \
-               : [s0] "+w"(s0), [t0] "+w"(t0), "=&w"(x), "=&w"(y), [p] "+r"(p), [q] "+r"(q)           \
-               : SINTER_INPUTS1                                                                       \
-               : "memory");                                                                           \
+      SINTER_FACTORS(R);                                                                              \
+      SINTER_ROW_REGISTERS(R);                                                                        \
+      SINTER_TAKE_FACTORS;                                                                            \
+      if constexpr (kVectors == 2)                                                                    \
+        asm(extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS2(op)         \
+            : [s0] "+w"(s0), [s1] "+w"(s1), [t0] "+w"(t0), [t1] "+w"(t1), "=&w"(x),                   \
+              "=&w"(y), [p] "+r"(p), [q] "+r"(q)                                                      \
+            : SINTER_INPUTS2                                                                          \
+            : "memory");                                                                              \
+      else                                                                                            \
+        asm(extension "ldr q22, [%[p]], #16\n\tldr q23, [%[q]], #16\n\t" SINTER_TWO_ROWS1(op)         \
+            : [s0] "+w"(s0), [t0] "+w"(t0), "=&w"(x), "=&w"(y), [p] "+r"(p), [q] "+r"(q)              \
+            : SINTER_INPUTS1                                                                          \
+            : "memory");                                                                              \
     }                                                                                                 \
   };
 

@@ -192,12 +192,12 @@ bool simd_is_preferred(Cpu cpu, const A& attrs, const std::vector<Dims>& inputs,
 }
 
 TEST(KernelOrder, MemoryDecidesFirstWhereItIsTight) {
-  const Case c = case_of(ConvAttrs{}, {{1, 17, 17, 16}, {32, 3, 3, 16}}, {1, 17, 17, 32});
+  const Case c = case_of(ConvAttrs{}, {{1, 18, 18, 16}, {32, 3, 3, 16}}, {1, 18, 18, 32});
   CallView view(c.graph, c.node);
   view.inputs[1].constant = true;
   const Platform &simd = platform_named("simd"), &xnnpack = platform_named("xnnpack");
   EXPECT_EQ(kept_bytes(simd, view.call), 0u);
-  EXPECT_GE(kept_bytes(xnnpack, view.call), 17u * 17 * 9 * 8);  // the address of each tap
+  EXPECT_GE(kept_bytes(xnnpack, view.call), 9u * 18 * 18 * 8);  // the address of each tap
   EXPECT_FALSE(is_preferred(simd, xnnpack, Cpu::kAvx512Vnni, view.call, Preference::kTime));
   EXPECT_TRUE(is_preferred(simd, xnnpack, Cpu::kAvx512Vnni, view.call, Preference::kMemory));
   EXPECT_FALSE(is_preferred(xnnpack, simd, Cpu::kAvx512Vnni, view.call, Preference::kMemory));
@@ -206,16 +206,19 @@ TEST(KernelOrder, MemoryDecidesFirstWhereItIsTight) {
 TEST(KernelTimes, DecideBetweenPlatforms) {
   for (const Cpu cpu : kCpus) {
     const bool x86 = cpu == Cpu::kAvx512Vnni || cpu == Cpu::kAvx2;
-    const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1) {
+    const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1, int64_t lines = 257) {
       ConvAttrs a;
       a.group = group;
-      return simd_is_preferred(cpu, a, {{1, 17, 17, 16}, {channels, kernel, kernel, 16 / group}},
-                               {1, 17, 17, channels});
+      return simd_is_preferred(cpu, a, {{1, lines, 1, 16}, {channels, kernel, kernel, 16 / group}},
+                               {1, lines, 1, channels});
     };
     EXPECT_TRUE(conv_to(4, 3));
     EXPECT_FALSE(conv_to(5, 3));
     EXPECT_FALSE(conv_to(4, 1));
     EXPECT_FALSE(conv_to(4, 3, 4));
+    EXPECT_TRUE(conv_to(5, 3, 1, 256));
+    EXPECT_TRUE(conv_to(4, 1, 1, 256));
+    EXPECT_TRUE(conv_to(4, 3, 4, 256));
     const auto depthwise = [&](int64_t lines, int64_t columns, int64_t stride, int64_t dilation,
                                int64_t width) {
       DepthwiseConvAttrs a;
@@ -231,14 +234,17 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_FALSE(depthwise(3, 3, 1, 2, 26));
     EXPECT_FALSE(depthwise(5, 5, 1, 2, 22));
     EXPECT_TRUE(depthwise(5, 7, 1, 1, 24));
-    const auto to_channels = [&](int64_t channels, int64_t group) {
+    const auto to_channels = [&](int64_t channels, int64_t group, int64_t kernel) {
       QConvAttrs a;
       a.group = group;
-      return simd_is_preferred(cpu, a, {{1, 9, 9, 16}, {channels, 3, 3, 16 / group}}, {1, 9, 9, channels});
+      return simd_is_preferred(cpu, a, {{1, 9, 9, 16}, {channels, kernel, kernel, 16 / group}},
+                               {1, 9, 9, channels});
     };
-    EXPECT_EQ(to_channels(17, 1), x86);
-    EXPECT_EQ(to_channels(16, 1), x86);
-    EXPECT_EQ(to_channels(32, 2), x86);
+    EXPECT_EQ(to_channels(17, 1, 1), x86);
+    EXPECT_EQ(to_channels(17, 1, 3), x86);
+    EXPECT_FALSE(to_channels(16, 1, 1));
+    EXPECT_EQ(to_channels(16, 1, 3), cpu == Cpu::kAvx2);
+    EXPECT_EQ(to_channels(32, 2, 3), cpu == Cpu::kAvx2);
     const auto rows_by_bytes = [&](int64_t rows) {
       return simd_is_preferred(cpu, QFullyConnectedAttrs{}, {{rows, 64}, {32, 64}}, {rows, 32});
     };

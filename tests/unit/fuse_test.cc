@@ -73,7 +73,7 @@ TEST(DropSubnormals, WhereWhatTheyMultiplyIsBounded) {
   };
   const ValueId x = s.input({3, 2});
   s.output(s.emit(FullyConnectedAttrs{}, {x, weights(1e-39f, 1e-23f)}), "unbounded");
-  ValueId y = s.emit(FullyConnectedAttrs{.act_min = 0, .act_max = 6}, {x, weights(1e-39f)});
+  ValueId y = s.emit(FullyConnectedAttrs{.act_min = 0, .act_max = 6}, {x, weights(1e-39f, 1e-23f)});
   y = s.emit(TransposeAttrs{{1, 0}}, {y});
   y = s.emit(TransposeAttrs{{1, 0}}, {y});
   const ValueId bias =
