@@ -1,4 +1,4 @@
-// sinter_run_model: runs a model on one thread, where there is no sinter program.
+// sinter_run_model: runs a model on one thread, where the sinter program does not run.
 //
 //     sinter_run_model MODEL.sinter RUNS [INPUTS.bin [OUTPUTS.bin]]
 //

@@ -58,7 +58,7 @@ def with_fixed_shapes(path, inputs, to):
             for dim, size in zip(dims, inputs[port.name].shape):
                 dim.Clear()
                 dim.dim_value = size
-    for port in model.graph.output:  # may name dimensions that are no longer there
+    for port in model.graph.output:  # may name dimensions that have numbers now
         for dim in port.type.tensor_type.shape.dim:
             if dim.dim_param:
                 dim.Clear()

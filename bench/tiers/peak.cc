@@ -25,7 +25,7 @@ constexpr int kAccumulators = 12;
 constexpr int kTries = 25;
 constexpr int64_t kIterations = 20000;  // about 0.1 ms
 
-// Registers 0 to 11 are accumulators, 12 and 13 operands; `w` is x, y or z. The compiler knows the registers
+// Registers 0 to 11 are accumulators, 12 and 13 operands; `w` is x, y or z. The registers are stated to the compiler
 // by the names of their lowest part.
 #define SINTER_EACH_ACCUMULATOR(M, w) \
   M(w, "0")                           \

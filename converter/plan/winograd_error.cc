@@ -37,7 +37,7 @@ struct ErrorSums {
     most_direct = std::max(most_direct, std::fabs(direct_error));
     most_winograd = std::max(most_winograd, std::fabs(winograd_error));
   }
-  // 0 of 0 is no error.
+  // 0 of 0 counts as 0.
   static double ratio(double a, double b) { return a == 0 ? 0 : a / b; }
   WinogradError over_direct() const {
     return {std::sqrt(ratio(winograd, direct)), ratio(most_winograd, most_direct)};
