@@ -25,8 +25,8 @@ constexpr int kAccumulators = 12;
 constexpr int kTries = 25;
 constexpr int64_t kIterations = 20000;  // about 0.1 ms
 
-// Registers 0 to 11 are accumulators, 12 and 13 operands; `w` is x, y or z. The registers are stated to the compiler
-// by the names of their lowest part.
+// Registers 0 to 11 are accumulators, 12 and 13 operands; `w` is x, y or z. The registers are stated to the
+// compiler by the names of their lowest part.
 #define SINTER_EACH_ACCUMULATOR(M, w) \
   M(w, "0")                           \
   M(w, "1")                           \
