@@ -5,7 +5,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewConvChannels = 4, kFewPixels = 256, kManyChannels = 16, kManyRows = 4, kManyTaps = 25;
+constexpr int64_t kFewConvChannels = 4, kFewPixels = 256, kDeepWindow = 1024, kManyChannels = 16,
+                  kManyRows = 4, kManyTaps = 25;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -34,7 +35,9 @@ CallClass class_of(const OpCall& call) {
       const TensorView &weights = call.in(1), &y = call.out(0);
       const bool few = channels(y) <= kFewConvChannels && call.attrs<ConvAttrs>().group == 1;
       if (few && has_window(weights)) return CallClass::kFewChannels;
-      return y.size() <= kFewPixels * channels(y) ? CallClass::kFewPixels : CallClass::kUsual;
+      const bool deep = weights.size() >= kDeepWindow * channels(y);
+      const bool few_pixels = y.size() <= kFewPixels * channels(y) && (deep || !has_window(weights));
+      return few_pixels ? CallClass::kFewPixels : CallClass::kUsual;
     }
     case Op::kDepthwiseConv:
       return depthwise_class(window_geometry<DepthwiseConvAttrs>(call));

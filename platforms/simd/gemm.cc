@@ -20,6 +20,9 @@ constexpr int largest_block() {
   return HWY_ARCH_ARM_A64 ? 10 : 6;
 }
 
+// Whether sums begin with the bias, which saves instructions; added last, it takes part in one rounding only.
+constexpr bool kBiasFirst = HWY_ARCH_ARM_A64;
+
 // Where the sums of one panel over one piece of the depth begin, and how they are stored.
 struct PanelEnd {
   V bias0, bias1, low, high;
@@ -41,6 +44,8 @@ constexpr int64_t kFetchedFloats = 16;
   row(0, 0) row(1, 0) row(2, 0) row(3, 3) row(4, 3) row(5, 3) row(6, 6) row(7, 6) row(8, 6) row(9, 9) \
       row(10, 9) row(11, 9)
 
+HWY_INLINE V with_bias(V sum, [[maybe_unused]] V bias) { return kBiasFirst ? sum : hn::Add(sum, bias); }
+
 // kRows rows of one panel over one piece of the depth, the first of them row `first` of g. kVectors is 1
 // where the panel's columns fit one vector, else 2. Out of line, so that each block has the registers to
 // itself.
@@ -51,7 +56,9 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t s = g.a_stride;
   a += first * s;
-#define SINTER_ROW(r, base) [[maybe_unused]] V c##r##0 = end.bias0, c##r##1 = end.bias1;
+#define SINTER_ROW(r, base)                                          \
+  [[maybe_unused]] V c##r##0 = kBiasFirst ? end.bias0 : hn::Zero(d), \
+                     c##r##1 = kBiasFirst ? end.bias1 : hn::Zero(d);
   SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
   int64_t k = 0;
@@ -116,38 +123,38 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
   if (whole && end.addend == nullptr) {
     const auto store_rows = [&](auto finish) SINTER_SIMD_LAMBDA {
       float* to = y;
-#define SINTER_ROW(r, base)                                                  \
-  if constexpr (kRows > r) {                                                 \
-    hn::StoreU(finish(c##r##0), d, to);                                      \
-    if constexpr (kVectors == 2) hn::StoreU(finish(c##r##1), d, to + lanes); \
-    to += g.y_stride;                                                        \
+#define SINTER_ROW(r, base)                                                             \
+  if constexpr (kRows > r) {                                                            \
+    hn::StoreU(finish(c##r##0, end.bias0), d, to);                                      \
+    if constexpr (kVectors == 2) hn::StoreU(finish(c##r##1, end.bias1), d, to + lanes); \
+    to += g.y_stride;                                                                   \
   }
       SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
     };
     const V low = end.low, high = end.high;
     if (end.clamps)
-      store_rows([&](V v) SINTER_SIMD_LAMBDA { return clamp(v, low, high); });
+      store_rows([&](V v, V bias) SINTER_SIMD_LAMBDA { return clamp(with_bias(v, bias), low, high); });
     else
-      store_rows([](V v) SINTER_SIMD_LAMBDA { return v; });
+      store_rows([](V v, V bias) SINTER_SIMD_LAMBDA { return with_bias(v, bias); });
     return;
   }
   const float* addend = end.addend != nullptr ? end.addend + first * end.addend_stride : nullptr;
-  const auto store = [&](V v, int64_t row, int64_t column) SINTER_SIMD_LAMBDA {
+  const auto store = [&](V v, V bias, int64_t row, int64_t column) SINTER_SIMD_LAMBDA {
     float* to = y + row * g.y_stride + column;
     const float* more = addend + (addend != nullptr ? row * end.addend_stride + column : 0);
     if (whole || column + lanes < kVectors * lanes) {
       if (addend != nullptr) v = hn::Add(v, hn::LoadU(d, more));
-      hn::StoreU(clamp(v, end.low, end.high), d, to);
+      hn::StoreU(clamp(with_bias(v, bias), end.low, end.high), d, to);
     } else {
       if (addend != nullptr) v = hn::Add(v, hn::LoadN(d, more, end.tail));
-      hn::StoreN(clamp(v, end.low, end.high), d, to, end.tail);
+      hn::StoreN(clamp(with_bias(v, bias), end.low, end.high), d, to, end.tail);
     }
   };
-#define SINTER_ROW(r, base)                                \
-  if constexpr (kRows > r) {                               \
-    store(c##r##0, r, 0);                                  \
-    if constexpr (kVectors == 2) store(c##r##1, r, lanes); \
+#define SINTER_ROW(r, base)                                           \
+  if constexpr (kRows > r) {                                          \
+    store(c##r##0, end.bias0, r, 0);                                  \
+    if constexpr (kVectors == 2) store(c##r##1, end.bias1, r, lanes); \
   }
   SINTER_ROWS(SINTER_ROW)
 #undef SINTER_ROW
@@ -201,14 +208,22 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
   const auto valid = static_cast<size_t>(g.columns - column < width ? g.columns - column : width);
   const bool one = valid <= lanes;
   float* y = g.y + column;
-  PanelEnd end = {hn::Zero(d),          hn::Zero(d), set(-HUGE_VALF),
-                  set(HUGE_VALF),       false,       one ? valid : valid - lanes,
-                  k0 > 0 ? y : nullptr, g.y_stride,  next};
+  // Where the bias comes last, adding -0 changes nothing, not even the sign of a zero.
+  const V none = kBiasFirst ? hn::Zero(d) : set(-0.0f);
+  PanelEnd end = {none,
+                  none,
+                  set(-HUGE_VALF),
+                  set(HUGE_VALF),
+                  false,
+                  one ? valid : valid - lanes,
+                  k0 > 0 ? y : nullptr,
+                  g.y_stride,
+                  next};
   if (last) {
     end.low = set(g.min), end.high = set(g.max);
     end.clamps = g.min > -HUGE_VALF || g.max < HUGE_VALF;
   }
-  if (k0 == 0 && g.bias != nullptr) {
+  if ((kBiasFirst ? k0 == 0 : last) && g.bias != nullptr) {
     const float* bias = g.bias + column;
     end.bias0 = hn::LoadN(d, bias, one ? valid : lanes);
     if (!one) end.bias1 = hn::LoadN(d, bias + lanes, end.tail);

@@ -216,9 +216,9 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_FALSE(conv_to(5, 3));
     EXPECT_FALSE(conv_to(4, 1));
     EXPECT_FALSE(conv_to(4, 3, 4));
-    EXPECT_TRUE(conv_to(5, 3, 1, 256));
+    EXPECT_FALSE(conv_to(5, 3, 1, 256));
+    EXPECT_TRUE(conv_to(5, 8, 1, 256));
     EXPECT_TRUE(conv_to(4, 1, 1, 256));
-    EXPECT_TRUE(conv_to(4, 3, 4, 256));
     const auto depthwise = [&](int64_t lines, int64_t columns, int64_t stride, int64_t dilation,
                                int64_t width) {
       DepthwiseConvAttrs a;
