@@ -272,7 +272,7 @@ const std::vector<Representative>& representatives() {
   static const std::vector<Representative> rows = {
       REPRESENTED_BY(Conv, Usual, "3x3 56x56x64"),
       REPRESENTED_BY(Conv, FewChannels, "3x3 112x112x32-3"),
-      REPRESENTED_BY(Conv, FewPixels, "3x3 14x14x256"),
+      REPRESENTED_BY(Conv, NarrowImage, "3x3 14x14x256"),
       REPRESENTED_BY(DepthwiseConv, Usual, "3x3 30x40x64"),
       REPRESENTED_BY(DepthwiseConv, OtherWindow, "3x3 d2 28x28x96"),
       REPRESENTED_BY(DepthwiseConv, ManyTaps, "7x7 28x28x96"),

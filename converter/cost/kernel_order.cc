@@ -5,7 +5,7 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewConvChannels = 4, kFewPixels = 256, kDeepWindow = 1024, kManyChannels = 16,
+constexpr int64_t kFewConvChannels = 4, kNarrowColumns = 16, kDeepWindow = 1024, kManyChannels = 16,
                   kManyRows = 4, kManyTaps = 25;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
@@ -35,9 +35,10 @@ CallClass class_of(const OpCall& call) {
       const TensorView &weights = call.in(1), &y = call.out(0);
       const bool few = channels(y) <= kFewConvChannels && call.attrs<ConvAttrs>().group == 1;
       if (few && has_window(weights)) return CallClass::kFewChannels;
+      // By columns alone, so that stripes of lines are computed like the whole.
+      const bool narrow = y.rank >= 4 && y.dims[y.rank - 2] <= kNarrowColumns;
       const bool deep = weights.size() >= kDeepWindow * channels(y);
-      const bool few_pixels = y.size() <= kFewPixels * channels(y) && (deep || !has_window(weights));
-      return few_pixels ? CallClass::kFewPixels : CallClass::kUsual;
+      return narrow && (deep || !has_window(weights)) ? CallClass::kNarrowImage : CallClass::kUsual;
     }
     case Op::kDepthwiseConv:
       return depthwise_class(window_geometry<DepthwiseConvAttrs>(call));

@@ -20,7 +20,7 @@ enum class Provenance : uint8_t {
 enum class CallClass : uint8_t {
   kUsual,
   kFewChannels,   // of output: Conv with a window and one group, up to 4
-  kFewPixels,     // of output, up to 256: Conv without a window, or with at least 1024 weights a channel
+  kNarrowImage,   // of up to 16 columns: Conv without a window, or with at least 1024 weights a channel
   kManyChannels,  // of output: QConv, more than 16 a group
   kWindow,        // of more than one tap: QConv of up to 16 channels of output a group
   kOneRow,        // MatMul: one row by a computed matrix

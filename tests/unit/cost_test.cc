@@ -206,19 +206,19 @@ TEST(KernelOrder, MemoryDecidesFirstWhereItIsTight) {
 TEST(KernelTimes, DecideBetweenPlatforms) {
   for (const Cpu cpu : kCpus) {
     const bool x86 = cpu == Cpu::kAvx512Vnni || cpu == Cpu::kAvx2;
-    const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1, int64_t lines = 257) {
+    const auto conv_to = [&](int64_t channels, int64_t kernel, int64_t group = 1, int64_t columns = 17) {
       ConvAttrs a;
       a.group = group;
-      return simd_is_preferred(cpu, a, {{1, lines, 1, 16}, {channels, kernel, kernel, 16 / group}},
-                               {1, lines, 1, channels});
+      return simd_is_preferred(cpu, a, {{1, 9, columns, 16}, {channels, kernel, kernel, 16 / group}},
+                               {1, 9, columns, channels});
     };
     EXPECT_TRUE(conv_to(4, 3));
     EXPECT_FALSE(conv_to(5, 3));
     EXPECT_FALSE(conv_to(4, 1));
     EXPECT_FALSE(conv_to(4, 3, 4));
-    EXPECT_FALSE(conv_to(5, 3, 1, 256));
-    EXPECT_TRUE(conv_to(5, 8, 1, 256));
-    EXPECT_TRUE(conv_to(4, 1, 1, 256));
+    EXPECT_FALSE(conv_to(5, 3, 1, 16));
+    EXPECT_TRUE(conv_to(5, 8, 1, 16));
+    EXPECT_TRUE(conv_to(4, 1, 1, 16));
     const auto depthwise = [&](int64_t lines, int64_t columns, int64_t stride, int64_t dilation,
                                int64_t width) {
       DepthwiseConvAttrs a;
