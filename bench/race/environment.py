@@ -25,11 +25,15 @@ def requirements(name):
 
 def python_for_onnx2tf():
     """An interpreter that onnx2tf accepts, or None."""
-    found = [shutil.which(f'python3.{minor}') for minor in (12, 13)]
+    found = [sys.executable, *(shutil.which(f'python3.{minor}') for minor in (12, 13))]
     found += sorted(map(str, pathlib.Path.home().glob('.pyenv/versions/3.1[23].*/bin/python3')))
-    if sys.version_info >= MINIMUM_OF_ONNX2TF:
-        found.insert(0, sys.executable)
-    return next((path for path in found if path), None)
+    return next((path for path in found if path and version_of(path) >= MINIMUM_OF_ONNX2TF), None)
+
+
+def version_of(python):
+    """The version of an interpreter; (0, 0) for a program that cannot run, such as a launcher without one."""
+    done = subprocess.run([python, '-c', 'import sys; print(*sys.version_info[:2])'], capture_output=True, text=True)
+    return tuple(map(int, done.stdout.split())) if done.returncode == 0 else (0, 0)
 
 
 def make(folder, python, wanted, options=()):
