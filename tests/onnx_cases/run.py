@@ -18,7 +18,9 @@ import pinned  # noqa: E402
 pinned.require()
 import make_cases  # noqa: E402
 import numpy as np  # noqa: E402
+import onnx  # noqa: E402
 import sinter_cli as cli  # noqa: E402
+from exact_reference import without_saturation  # noqa: E402
 
 
 def reference(case, feeds=None):
@@ -31,6 +33,8 @@ def reference(case, feeds=None):
     options.log_severity_level = 4
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     m = case.twin if case.expect == "twin" else case.model
+    if isinstance(m, onnx.ModelProto):
+        m = without_saturation(m)
     feeds = {**(case.feeds if feeds is None else feeds), **case.consts}
     try:
         with tempfile.TemporaryDirectory(prefix="case-") as work:
