@@ -149,23 +149,27 @@ inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
   return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own];
 }
 
-// A nest over `dims`, to which every operand broadcasts.
-template <class... Views>
-Nest<sizeof...(Views)> make_nest(std::span<const int64_t> dims, const Views&... views) {
-  constexpr int kN = sizeof...(Views);
-  const TensorView* operands[kN] = {&views...};
-  Nest<kN> nest;
-  for (int k = 0; k < kN; ++k) nest.data[k] = operands[k]->data;
+// A nest over `dims`, to which every operand broadcasts. Compiled once per number of operands, as
+// Rows::next() is: the kernels' hundreds of loops would each have a copy.
+template <int N>
+[[gnu::noinline]] Nest<N> nest_of(std::span<const int64_t> dims, const TensorView* const (&operands)[N]) {
+  Nest<N> nest;
+  for (int k = 0; k < N; ++k) nest.data[k] = operands[k]->data;
   for (const int64_t d : dims)
     if (d == 0) nest.empty = true;
   if (nest.empty) return nest;
   const int rank = static_cast<int>(dims.size());
   for (int axis = 0; axis < rank; ++axis) {
-    int64_t step[kN];
-    for (int k = 0; k < kN; ++k) step[k] = broadcast_stride(*operands[k], rank, axis);
+    int64_t step[N];
+    for (int k = 0; k < N; ++k) step[k] = broadcast_stride(*operands[k], rank, axis);
     nest.push(dims[axis], step);
   }
   return nest;
+}
+template <class... Views>
+Nest<sizeof...(Views)> make_nest(std::span<const int64_t> dims, const Views&... views) {
+  const TensorView* const operands[] = {&views...};
+  return nest_of(dims, operands);
 }
 
 // `v`, which broadcasts to `dims`, with exactly these dims: stride 0 where it repeats.
@@ -196,31 +200,45 @@ Nest<sizeof...(Views)> make_nest_over(uint32_t axes, const TensorView& shape, co
   return nest;
 }
 
-// Calls f(pointers, strides, count) for each innermost row, in row-major order: std::byte* const
-// (&pointers)[N], const int64_t (&strides)[N] in bytes. A scalar is one row of one element.
-template <int N, class F>
-void for_each_row(const Nest<N>& nest, F&& f) {
-  if (nest.empty) return;
-  const int outer = nest.rank > 0 ? nest.rank - 1 : 0;
-  const int64_t count = nest.rank > 0 ? nest.dims[outer] : 1;
+// The innermost rows of a nest that is not empty, in row-major order. A scalar is one row of one element.
+template <int N>
+struct Rows {
+  const Nest<N>& nest;
+  int outer;  // axes outside the row
+  int64_t count;
   std::byte* at[N];
-  int64_t step[N];
-  for (int k = 0; k < N; ++k) {
-    at[k] = nest.data[k];
-    step[k] = nest.rank > 0 ? nest.strides[k][outer] : 0;
-  }
+  int64_t step[N];  // in bytes, along the row
   int64_t index[kMaxRank] = {};
-  for (;;) {
-    f(static_cast<std::byte* const(&)[N]>(at), static_cast<const int64_t(&)[N]>(step), count);
-    int axis = outer - 1;
-    for (; axis >= 0; --axis) {
+
+  explicit Rows(const Nest<N>& walked)
+      : nest(walked), outer(nest.rank > 0 ? nest.rank - 1 : 0), count(nest.rank > 0 ? nest.dims[outer] : 1) {
+    for (int k = 0; k < N; ++k) {
+      at[k] = nest.data[k];
+      step[k] = nest.rank > 0 ? nest.strides[k][outer] : 0;
+    }
+  }
+
+  // Moves to the next row; false after the last.
+  [[gnu::noinline]] bool next() {
+    for (int axis = outer - 1; axis >= 0; --axis) {
       for (int k = 0; k < N; ++k) at[k] += nest.strides[k][axis];
-      if (++index[axis] < nest.dims[axis]) break;
+      if (++index[axis] < nest.dims[axis]) return true;
       for (int k = 0; k < N; ++k) at[k] -= nest.strides[k][axis] * nest.dims[axis];
       index[axis] = 0;
     }
-    if (axis < 0) return;
+    return false;
   }
+};
+
+// Calls f(pointers, strides, count) for each innermost row: std::byte* const (&pointers)[N], const int64_t
+// (&strides)[N] in bytes.
+template <int N, class F>
+void for_each_row(const Nest<N>& nest, F&& f) {
+  if (nest.empty) return;
+  Rows<N> rows(nest);
+  do {
+    f(static_cast<std::byte* const(&)[N]>(rows.at), static_cast<const int64_t(&)[N]>(rows.step), rows.count);
+  } while (rows.next());
 }
 
 // Calls f(pointers) for each element, in row-major order.
