@@ -1,10 +1,9 @@
-// ConvTranspose: output pixels of one phase (position modulo the stride, per axis) are reached by the same
-// taps of the filter; each phase is a product of input patches and those taps, like Conv.
+// ConvTranspose: each phase is a product of input patches and the taps that reach it, like Conv.
 #include <cstring>
-#include <numeric>
 
 #include "platforms/simd/gemm.h"
 #include "platforms/simd/window.h"
+#include "runtime/backend/transposed_phase.h"
 
 namespace sinter::simd {
 namespace {
@@ -29,34 +28,8 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// One axis of a phase: output positions first, first + stride, ... (`count` of them), reached by taps tap,
-// tap + tap_step, ... (`taps` of them); position i under tap j reads the input at base + i - j * input_step.
-struct PhaseAxis {
-  int64_t first = 0, count = 0, tap = 0, tap_step = 1, taps = 0, base = 0, input_step = 0;
-};
-
-PhaseAxis phase_axis(const Geometry& g, int axis, int64_t phase) {
-  const int64_t stride = g.stride[axis], dilation = g.dilation[axis], divisor = std::gcd(stride, dilation);
-  PhaseAxis a;
-  a.first = phase;
-  a.count = divide_up(g.out[axis] - phase, stride);
-  a.tap_step = stride / divisor, a.input_step = dilation / divisor;
-  for (int64_t t = 0; t < std::min(a.tap_step, g.kernel[axis]); ++t) {
-    const int64_t offset = phase + g.pad[axis] - t * dilation;
-    if (offset % stride != 0) continue;
-    a.tap = t, a.base = offset / stride, a.taps = divide_up(g.kernel[axis] - t, a.tap_step);
-    break;
-  }
-  return a;
-}
-
-struct Phase {
-  PhaseAxis axis[3];
-  int64_t pixels() const { return axis[0].count * axis[1].count * axis[2].count; }
-  int64_t taps() const { return axis[0].taps * axis[1].taps * axis[2].taps; }
-};
-
-void pack_phase(const Geometry& g, const Phase& p, const float* w, float* packed, ThreadPool* threads) {
+void pack_phase(const Geometry& g, const TransposedPhase& p, const float* w, float* packed,
+                ThreadPool* threads) {
   const int64_t channels = g.in_channels / g.group, columns = g.out_channels / g.group,
                 depth = p.taps() * channels;
   const int64_t width = panel_width(), panels = divide_up(columns, width);
@@ -72,7 +45,7 @@ void pack_phase(const Geometry& g, const Phase& p, const float* w, float* packed
   });
 }
 
-void gather_patch(const Geometry& g, const Phase& p, const float* image, int64_t pixel, float* to) {
+void gather_patch(const Geometry& g, const TransposedPhase& p, const float* image, int64_t pixel, float* to) {
   const int64_t channels = g.in_channels / g.group, n1 = p.axis[1].count, n2 = p.axis[2].count;
   const int64_t at[3] = {p.axis[0].base + pixel / (n1 * n2), p.axis[1].base + pixel / n2 % n1,
                          p.axis[2].base + pixel % n2};
@@ -92,7 +65,8 @@ void gather_patch(const Geometry& g, const Phase& p, const float* image, int64_t
   }
 }
 
-void run_phase(const OpCall& call, const Geometry& g, const Phase& p, int64_t group, RunContext& context) {
+void run_phase(const OpCall& call, const Geometry& g, const TransposedPhase& p, int64_t group,
+               RunContext& context) {
   const auto& attrs = call.attrs<ConvTransposeAttrs>();
   const int64_t channels = g.in_channels / g.group, columns = g.out_channels / g.group,
                 depth = p.taps() * channels;
@@ -140,12 +114,9 @@ void run_phase(const OpCall& call, const Geometry& g, const Phase& p, int64_t gr
 Status run(const OpCall& call, RunContext& context) {
   const Geometry g = window_geometry<ConvTransposeAttrs>(call);
   if (call.out(0).size() == 0) return ok_status();
-  for (int64_t p0 = 0; p0 < std::min(g.stride[0], g.out[0]); ++p0)
-    for (int64_t p1 = 0; p1 < std::min(g.stride[1], g.out[1]); ++p1)
-      for (int64_t p2 = 0; p2 < std::min(g.stride[2], g.out[2]); ++p2) {
-        const Phase p = {{phase_axis(g, 0, p0), phase_axis(g, 1, p1), phase_axis(g, 2, p2)}};
-        for (int64_t group = 0; group < g.group; ++group) run_phase(call, g, p, group, context);
-      }
+  for_phases(g, [&](const TransposedPhase& p) {
+    for (int64_t group = 0; group < g.group; ++group) run_phase(call, g, p, group, context);
+  });
   return ok_status();
 }
 

@@ -2,6 +2,7 @@
 // quantized_linear.h).
 #pragma once
 
+#include "runtime/backend/transposed_phase.h"
 #include "runtime/kernels/conv_geometry.h"
 #include "runtime/kernels/lead.h"
 #include "runtime/kernels/product.h"
@@ -142,43 +143,7 @@ void depthwise(const OpCall& call, const WindowGeometry& g, const N& numerics, R
   });
 }
 
-// One axis of a phase: output positions first, first + stride, ... (count of them), and the taps that reach
-// them: tap, tap + tap_step, ... (taps of them). Position i under tap j reads the input at base + i - j *
-// input_step.
-struct PhaseAxis {
-  int64_t first = 0, count = 0, tap = 0, tap_step = 1, taps = 0, base = 0, input_step = 0;
-};
-
-inline int64_t gcd(int64_t a, int64_t b) {
-  while (b != 0) {
-    const int64_t r = a % b;
-    a = b, b = r;
-  }
-  return a;
-}
-
-// Output p reads input (p + pad - t * dilation) / stride where that is whole.
-inline PhaseAxis phase_axis(const WindowGeometry& g, int axis, int64_t phase) {
-  const int64_t stride = g.stride[axis], dilation = g.dilation[axis];
-  PhaseAxis a;
-  a.first = phase;
-  a.count = phase < g.out[axis] ? (g.out[axis] - 1 - phase) / stride + 1 : 0;
-  const int64_t divisor = gcd(stride, dilation);
-  a.tap_step = stride / divisor;
-  a.input_step = dilation / divisor;
-  const int64_t limit = std::min(a.tap_step, g.kernel[axis]);
-  for (int64_t t = 0; t < limit; ++t) {
-    const int64_t offset = phase + g.pad[axis] - t * dilation;
-    if (offset % stride != 0) continue;
-    a.tap = t, a.base = offset / stride;
-    a.taps = (g.kernel[axis] - 1 - t) / a.tap_step + 1;
-    break;
-  }
-  return a;
-}
-
-// ConvTranspose: output pixels of the same phase (position modulo the stride, per axis) are reached by the
-// same taps of the filter; each phase is a product of input patches and those taps.
+// ConvTranspose: each phase is a product of input patches and the taps that reach it.
 template <class N>
 class Transposed {
  public:
@@ -193,35 +158,31 @@ class Transposed {
         w_(call.in(1).as<Weight>()) {}
 
   void run() {
-    // Phases beyond the output's length hold no pixel.
-    for (int64_t p0 = 0; p0 < std::min(g_.stride[0], g_.out[0]); ++p0)
-      for (int64_t p1 = 0; p1 < std::min(g_.stride[1], g_.out[1]); ++p1)
-        for (int64_t p2 = 0; p2 < std::min(g_.stride[2], g_.out[2]); ++p2) {
-          axes_[0] = phase_axis(g_, 0, p0), axes_[1] = phase_axis(g_, 1, p1),
-          axes_[2] = phase_axis(g_, 2, p2);
-          for (int64_t group = 0; group < g_.group; ++group) run_phase(group);
-        }
+    for_phases(g_, [&](const TransposedPhase& phase) {
+      for (int64_t group = 0; group < g_.group; ++group) run_phase(phase, group);
+    });
   }
 
  private:
-  void run_phase(int64_t group) {
+  void run_phase(const TransposedPhase& phase, int64_t group) {
+    const PhaseAxis(&axes)[kMaxWindowAxes] = phase.axis;
     const int64_t c_in = g_.group_in(), c_out = g_.group_out(), taps = g_.taps();
-    const int64_t n1 = axes_[1].count, n2 = axes_[2].count, pixels = axes_[0].count * n1 * n2;
-    const int64_t k1 = axes_[1].taps, k2 = axes_[2].taps;
-    const Product p = {g_.batch * pixels, c_out, axes_[0].taps * k1 * k2 * c_in};
+    const int64_t n1 = axes[1].count, n2 = axes[2].count, pixels = phase.pixels();
+    const int64_t k1 = axes[1].taps, k2 = axes[2].taps;
+    const Product p = {g_.batch * pixels, c_out, phase.taps() * c_in};
     const auto place = [](int64_t) -> const Input* { return nullptr; };
     const auto gather = [&](int64_t row, auto* dst, int64_t step) {
       const Input* image = x_ + row / pixels * g_.in[0] * g_.in[1] * g_.in[2] * g_.in_step + group * c_in;
       const int64_t pixel = row % pixels;
-      const int64_t at[3] = {axes_[0].base + pixel / (n1 * n2), axes_[1].base + pixel / n2 % n1,
-                             axes_[2].base + pixel % n2};
-      for (int64_t t0 = 0; t0 < axes_[0].taps; ++t0) {
-        const int64_t i0 = at[0] - t0 * axes_[0].input_step;
+      const int64_t at[3] = {axes[0].base + pixel / (n1 * n2), axes[1].base + pixel / n2 % n1,
+                             axes[2].base + pixel % n2};
+      for (int64_t t0 = 0; t0 < axes[0].taps; ++t0) {
+        const int64_t i0 = at[0] - t0 * axes[0].input_step;
         for (int64_t t1 = 0; t1 < k1; ++t1) {
-          const int64_t i1 = at[1] - t1 * axes_[1].input_step;
+          const int64_t i1 = at[1] - t1 * axes[1].input_step;
           const bool inside = i0 >= 0 && i0 < g_.in[0] && i1 >= 0 && i1 < g_.in[1];
           for (int64_t t2 = 0; t2 < k2; ++t2, dst += c_in * step) {
-            const int64_t i2 = at[2] - t2 * axes_[2].input_step;
+            const int64_t i2 = at[2] - t2 * axes[2].input_step;
             const bool within = inside && i2 >= 0 && i2 < g_.in[2];
             spread(within ? image + ((i0 * g_.in[1] + i1) * g_.in[2] + i2) * g_.in_step : nullptr,
                    numerics_.padding(), c_in, dst, step);
@@ -230,21 +191,21 @@ class Transposed {
       }
     };
     const auto column = [&](int64_t c, int64_t tap) {
-      const int64_t t0 = axes_[0].tap + tap / (k1 * k2) * axes_[0].tap_step;
-      const int64_t t1 = axes_[1].tap + tap / k2 % k1 * axes_[1].tap_step;
-      const int64_t t2 = axes_[2].tap + tap % k2 * axes_[2].tap_step;
+      const int64_t t0 = axes[0].tap + tap / (k1 * k2) * axes[0].tap_step;
+      const int64_t t1 = axes[1].tap + tap / k2 % k1 * axes[1].tap_step;
+      const int64_t t2 = axes[2].tap + tap % k2 * axes[2].tap_step;
       return w_ + ((group * c_out + c) * taps + (t0 * g_.kernel[1] + t1) * g_.kernel[2] + t2) * c_in;
     };
     const auto reader = [&](int64_t c) { return numerics_.column_reader(group * c_out + c); };
     const auto store = [&](int64_t row, int64_t c, Acc sum) {
       const int64_t pixel = row % pixels, o = group * c_out + c;
-      const int64_t q0 = axes_[0].first + pixel / (n1 * n2) * g_.stride[0];
-      const int64_t q1 = axes_[1].first + pixel / n2 % n1 * g_.stride[1];
-      const int64_t q2 = axes_[2].first + pixel % n2 * g_.stride[2];
+      const int64_t q0 = axes[0].first + pixel / (n1 * n2) * g_.stride[0];
+      const int64_t q1 = axes[1].first + pixel / n2 % n1 * g_.stride[1];
+      const int64_t q2 = axes[2].first + pixel % n2 * g_.stride[2];
       const int64_t at = ((row / pixels * g_.out[0] + q0) * g_.out[1] + q1) * g_.out[2] + q2;
       numerics_.store(at * g_.out_step + o, o, sum);
     };
-    multiply(p, axes_[0].taps * k1 * k2, numerics_, context_, place, gather, column, reader, store);
+    multiply(p, phase.taps(), numerics_, context_, place, gather, column, reader, store);
   }
 
   const WindowGeometry& g_;
@@ -252,7 +213,6 @@ class Transposed {
   RunContext& context_;
   const Input* x_;
   const Weight* w_;
-  PhaseAxis axes_[3];
 };
 
 }  // namespace sinter::linear

@@ -90,6 +90,8 @@ TEST(QConvTranspose, AgreesWithTheFormula) {
                                .output_padding = a.output_padding,
                                .group = group};
     check(a, t, quantized::operands<int8_t>({2, 3, 4, 6}, {10, 3, 2, 6 / group}, 10, 60, 3), 0);
+    // A filter longer than the input.
+    check(a, t, quantized::operands<int8_t>({2, 2, 1, 6}, {10, 19, 9, 6 / group}, 10, 60, 3), 0);
   }
 }
 

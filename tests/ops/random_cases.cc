@@ -84,10 +84,14 @@ TEST(Random, ConvTranspose) {
     SCOPED_TRACE(seed);
     RandomCall r(seed);
     const int axes = seed % 4 == 0 ? 1 : 2;
-    Geometry g(r, axes, 4, 2);
+    const bool long_filter = seed % 5 == 0;  // longer than the input
+    Geometry g(r, axes, long_filter ? 12 : 4, 2);
+    if (long_filter)
+      for (int64_t& n : g.in) n = r.from(1, 3);
     ConvTransposeAttrs a;
     a.strides = g.strides, a.dilations = g.dilations;
-    for (int i = 0; i < 2 * axes; ++i) a.pads.push(r.half() ? 0 : r.from(0, g.kernel[i % axes] - 1));
+    for (int i = 0; i < 2 * axes; ++i)
+      a.pads.push(r.half() ? 0 : r.from(0, (g.kernel[i % axes] - 1) / (long_filter ? 2 : 1)));
     for (int i = 0; i < axes; ++i)
       a.output_padding.push(r.from(0, std::min<int64_t>(g.strides[i], g.dilations[i]) - 1));
     a.group = r.from(0, 4) == 0 ? 2 : 1;
