@@ -86,6 +86,15 @@ bool lower_linear_attention(NodeLowering& n) {
                            to_string(kd), to_string(vd), q_heads, heads);
   if (gated != n.has_input(4) || delta != n.has_input(5))
     return n.refuse_shapes("decay or beta does not fit update_rule {}", rule);
+  // Numbers for each position: one for each head, or for all of its keys (decay), or one for all heads.
+  const auto fits = [&](size_t i, int64_t most) {
+    const Dims d = n.dims(n.input(i));
+    return d.size() == 3 && d[0] == qd[0] && d[1] == qd[1] && (d[2] == 1 || d[2] == heads || d[2] == most);
+  };
+  if ((gated && !fits(4, kd[2])) || (delta && !fits(5, heads)))
+    return n.refuse_shapes("decay {} or beta {} does not fit key {} and {} heads",
+                           gated ? to_string(n.dims(n.input(4))) : "[]",
+                           delta ? to_string(n.dims(n.input(5))) : "[]", to_string(kd), heads);
   const int64_t batch = qd[0], steps = qd[1], group = q_heads / heads, k_size = kd[2] / heads,
                 v_size = vd[2] / heads;
   if (steps < 1 || steps > kMostSteps)
