@@ -301,6 +301,8 @@ void GraphLowering::lower_node(const ImportedNode& given) {
       done = lowering.settle_operands() && rule->lower(lowering) && !lowering.refused();
     } catch (const std::length_error& e) {
       done = lowering.refuse("{}", e.what());
+    } catch (const std::out_of_range&) {  // of Dims
+      done = lowering.refuse_shapes("an operand has fewer dimensions than it needs");
     } catch (const std::bad_alloc&) {
       // Where not even this is left, it is the machine's fault and not the model's: this throws again.
       ::operator delete(::operator new (size_t{64} << 20));

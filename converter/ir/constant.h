@@ -9,6 +9,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/dtype.h"
@@ -16,7 +17,15 @@
 
 namespace sinter::convert {
 
-using Dims = std::vector<int64_t>;
+// The lengths of a tensor's dimensions. An index that it does not have throws std::out_of_range: a rule that
+// takes a rank for granted refuses the model instead of reading memory that is not its own.
+class Dims : public std::vector<int64_t> {
+ public:
+  using std::vector<int64_t>::vector;
+  Dims(std::vector<int64_t> lengths) : std::vector<int64_t>(std::move(lengths)) {}
+  int64_t& operator[](size_t i) { return at(i); }
+  const int64_t& operator[](size_t i) const { return at(i); }
+};
 using Bytes = std::vector<std::byte>;
 
 class Constant;
