@@ -37,11 +37,10 @@ constexpr OpRow<Row> kRows[] = {
     {WorkKind::kSearch, &CostTable::other},
     {WorkKind::kPool, &CostTable::pool},
     {WorkKind::kProduct, &CostTable::conv},
-    {Op::kLowBitFullyConnected, &CostTable::other},
     {WorkKind::kDepthwiseProduct, &CostTable::depthwise},
     {WorkKind::kTransposedProduct, &CostTable::conv_transpose},
     {WorkKind::kMatrixProduct, &CostTable::mat_mul},
-    {WorkKind::kAttention, &CostTable::other},
+    {WorkKind::kAttention, &CostTable::mat_mul},
     {WorkKind::kRotation, &CostTable::other},
     {WorkKind::kResize, &CostTable::resize},
     {WorkKind::kSampling, &CostTable::other},
@@ -49,23 +48,30 @@ constexpr OpRow<Row> kRows[] = {
     {Op::kRnn, &CostTable::other},
     {WorkKind::kTransform, &CostTable::other},
     {WorkKind::kControl, &CostTable::other},
-    // A model's own operations on integers stay what they are, in either graph.
-    {Op::kLut, &CostTable::other},
-    {Op::kQTable, &CostTable::other},
-    {Op::kQAdd, &CostTable::other},
-    {Op::kQMul, &CostTable::other},
-    {Op::kQPRelu, &CostTable::other},
-    {Op::kQAvgPool, &CostTable::other},
-    {Op::kQConv, &CostTable::other},
-    {Op::kQFullyConnected, &CostTable::other},
-    {Op::kQDepthwiseConv, &CostTable::other},
-    {Op::kQConvTranspose, &CostTable::other},
-    {Op::kQMatMul, &CostTable::other},
-    {Op::kQResize, &CostTable::other},
-    {Op::kQLstm, &CostTable::other},
-    {Op::kQGru, &CostTable::other},
 };
 static_assert(unanswered(kRows) == Op{}, "every operation has a row of the tables of costs");
+
+// Quantization does not replace these, so they cost the same in a float graph and in an integer one.
+constexpr Op kKept[] = {Op::kAttention,
+                        Op::kLowBitFullyConnected,
+                        Op::kLut,
+                        Op::kQTable,
+                        Op::kQAdd,
+                        Op::kQMul,
+                        Op::kQPRelu,
+                        Op::kQAvgPool,
+                        Op::kQConv,
+                        Op::kQFullyConnected,
+                        Op::kQDepthwiseConv,
+                        Op::kQConvTranspose,
+                        Op::kQMatMul,
+                        Op::kQResize,
+                        Op::kQLstm,
+                        Op::kQGru};
+
+Row compared_row(Op op) {
+  return std::ranges::find(kKept, op) != std::end(kKept) ? &CostTable::other : answer_for(kRows, op);
+}
 
 struct RowName {
   Row row;
@@ -103,7 +109,8 @@ struct Work {
 Work product(const CostTable& t, const CallShape& call, Row row, double group) {
   const double outputs = call.outputs[0].size(), channels = call.outputs[0].last_dim();
   const double depth = outputs > 0 ? multiply_adds(call) / outputs : 0, rows = outputs / channels;
-  if (call.op == Op::kFullyConnected && rows <= kFewRows) row = &CostTable::one_row;
+  const bool layer = call.op == Op::kFullyConnected || call.op == Op::kQFullyConnected;
+  if (layer && rows <= kFewRows) row = &CostTable::one_row;
   Work w{row, t.*row};
   if (row == &CostTable::one_row && depth * channels > kFarWeights)
     w.rates.float32.product = t.far_float.product;
@@ -148,13 +155,14 @@ double outputs_of(const CallShape& call) {
   return sum;
 }
 
-Work work_on(const CostTable& t, const CallShape& call) {
-  const Row row = answer_for(kRows, call.op);
+Work work_on(const CostTable& t, const CallShape& call, Row row) {
   if (row == nullptr) return {};
   if (row == &CostTable::recurrent) return recurrent(t, call);
   if (!call.has_output()) return {&CostTable::other, t.other};
   if (row == &CostTable::conv) {
-    const int64_t group = call.op == Op::kConv ? call.attrs<ConvAttrs>().group : 1;
+    const int64_t group = call.op == Op::kConv    ? call.attrs<ConvAttrs>().group
+                          : call.op == Op::kQConv ? call.attrs<QConvAttrs>().group
+                                                  : 1;
     return product(t, call, row, static_cast<double>(std::max<int64_t>(group, 1)));
   }
   if (row == &CostTable::mat_mul) return product(t, call, row, 1);
@@ -173,24 +181,33 @@ double cost(const CallShape& call, const Rate& rate, double products) {
 
 double float_cost(Cpu cpu, const Graph& graph, const Node& node) {
   const CallShape call(graph, node);
-  const Work w = work_on(cost_table(cpu), call);
+  const Work w = work_on(cost_table(cpu), call, compared_row(call.op));
   return cost(call, w.rates.float32, w.float_products);
 }
 
 double int8_cost(Cpu cpu, const Graph& graph, const Node& node) {
   const CallShape call(graph, node);
-  const Work w = work_on(cost_table(cpu), call);
+  const Work w = work_on(cost_table(cpu), call, compared_row(call.op));
   return cost(call, w.rates.int8, w.int8_products);
 }
 
 double int16_cost(Cpu cpu, const Graph& graph, const Node& node) {
   const CallShape call(graph, node);
-  const Work w = work_on(cost_table(cpu), call);
+  const Work w = work_on(cost_table(cpu), call, compared_row(call.op));
   return cost(call, w.rates.int16, w.int8_products);
 }
 
+double step_cost(Cpu cpu, const OpCall& call) {
+  const CallShape shape(call);
+  const Work w = work_on(cost_table(cpu), shape, answer_for(kRows, call.op));
+  const DType x = call.inputs.empty() ? DType::kFloat32 : call.in(0).dtype;
+  if (x == DType::kInt8 || x == DType::kUint8) return cost(shape, w.rates.int8, w.int8_products);
+  if (x == DType::kInt16) return cost(shape, w.rates.int16, w.int8_products);
+  return cost(shape, w.rates.float32, w.float_products);
+}
+
 Counts counts_of(Cpu cpu, const CallShape& call) {
-  const Work w = work_on(cost_table(cpu), call);
+  const Work w = work_on(cost_table(cpu), call, compared_row(call.op));
   static constexpr Rates kNothing = {};
   for (const RowName& row : kRowNames)
     if (row.row == w.row)

@@ -14,6 +14,8 @@ double float_cost(Cpu cpu, const Graph& graph, const Node& node);
 double int8_cost(Cpu cpu, const Graph& graph, const Node& node);
 // The same with activations of 16 bits.
 double int16_cost(Cpu cpu, const Graph& graph, const Node& node);
+// Of a step of a plan, by the type of its first operand.
+double step_cost(Cpu cpu, const OpCall& call);
 // What a table's rates are multiplied by for a call of a float operation, and the name of its row: "one_row".
 struct Counts {
   const char* row;

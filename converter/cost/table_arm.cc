@@ -46,7 +46,7 @@ constexpr CostTable kDotprodCosts = {
     .resize = {{400, 0, 2, 0.1, kUnmeasured}, {600, 0, 2, 0.1, kUnmeasured}, {600, 0, 2, 0.1, kUnmeasured}},
     .other = {{120, 0, 1, 0.1, kUnmeasured}, {120, 0, 1, 0.1, kUnmeasured}, {120, 0, 1, 0.1, kUnmeasured}},
     .boundary = {120, 0, 0.75, 0, kUnmeasured},
-    .second_thread = {250e3, kUnmeasured},
+    .second_thread = {4000, kUnmeasured},
 };
 
 constexpr CostTable kNeonCosts = [] {

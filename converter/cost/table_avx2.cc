@@ -46,7 +46,7 @@ constexpr CostTable kAvx2Costs = {
     .resize = {{200, 0, 1, 0.1, kUnmeasured}, {300, 0, 1, 0.1, kUnmeasured}, {300, 0, 1, 0.1, kUnmeasured}},
     .other = {{60, 0, 0.4, 0.1, kUnmeasured}, {60, 0, 0.4, 0.1, kUnmeasured}, {60, 0, 0.4, 0.1, kUnmeasured}},
     .boundary = {60, 0, 0.19, 0, kMeasured},
-    .second_thread = {250e3, kUnmeasured},
+    .second_thread = {1500, kMeasured},
 };
 
 }  // namespace sinter::convert

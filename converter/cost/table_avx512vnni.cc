@@ -45,7 +45,7 @@ constexpr CostTable kAvx512VnniCosts = {
                {300, 0, 0.5, 0.05, kUnmeasured}},
     .other = {{60, 0, 0.3, 0.1, kUnmeasured}, {60, 0, 0.3, 0.1, kUnmeasured}, {60, 0, 0.3, 0.1, kUnmeasured}},
     .boundary = {60, 0, 0.1, 0, kMeasured},
-    .second_thread = {250e3, kUnmeasured},
+    .second_thread = {1500, kMeasured},
 };
 
 }  // namespace sinter::convert

@@ -47,9 +47,9 @@ struct CostTable {
   // What is computed element by element; a table for one-input functions.
   Rates arithmetic, function, cheap_function, prelu, pool, movement, resize, other;
   Rate boundary;  // Quantize and Dequantize
-  // Below this work (work.h) waking a second thread takes longer than the step.
+  // A step that takes less than this on one thread, in nanoseconds, gains nothing from a second one.
   struct {
-    double work;
+    double time;
     Provenance provenance;
   } second_thread;
 };

@@ -1,12 +1,13 @@
 #include "converter/cost/threads.h"
 
+#include "converter/cost/node_cost.h"
 #include "converter/cost/tables.h"
-#include "converter/cost/work.h"
 
 namespace sinter::convert {
 
 uint32_t worthwhile_threads(const Target& target, const OpCall& call) {
-  return estimated_work(CallShape(call)) < cost_table(cpu_of(target)).second_thread.work ? 1 : 0;
+  const Cpu cpu = cpu_of(target);
+  return step_cost(cpu, call) < cost_table(cpu).second_thread.time ? 1 : 0;
 }
 
 int planned_threads(const Target& target, const OpCall& call) {

@@ -142,18 +142,37 @@ TEST(CostTables, StateWhereTheirNumbersComeFrom) {
 
 // ---- threads
 
+uint32_t threads_with_avx2(const Case& c) {
+  return worthwhile_threads({Architecture::kX86_64, Feature::kAvx2}, CallView(c.graph, c.node).call);
+}
+
+// A microsecond and a half by the rates of AVX2.
 TEST(Threads, ASecondOneStartsForLongSteps) {
-  const auto threads = [](const Case& c) {
-    return worthwhile_threads({Architecture::kX86_64, Feature::kAvx2}, CallView(c.graph, c.node).call);
-  };
-  EXPECT_EQ(threads(conv(8, 16, 16, 3)), 1u);   // 147456 multiply-adds
-  EXPECT_EQ(threads(conv(14, 16, 16, 3)), 0u);  // 451584
-  EXPECT_EQ(threads(case_of(SigmoidAttrs{}, {{31000}}, {31000})), 1u);
-  EXPECT_EQ(threads(case_of(SigmoidAttrs{}, {{32000}}, {32000})), 0u);
-  EXPECT_EQ(threads(case_of(AbsAttrs{}, {{124000}}, {124000})), 1u);
-  EXPECT_EQ(threads(case_of(AbsAttrs{}, {{126000}}, {126000})), 0u);
+  EXPECT_EQ(threads_with_avx2(conv(8, 8, 8, 3)), 1u);    // 36864 multiply-adds
+  EXPECT_EQ(threads_with_avx2(conv(8, 16, 16, 3)), 0u);  // 147456
+  EXPECT_EQ(threads_with_avx2(case_of(SigmoidAttrs{}, {{2000}}, {2000})), 1u);
+  EXPECT_EQ(threads_with_avx2(case_of(SigmoidAttrs{}, {{12000}}, {12000})), 0u);
+  EXPECT_EQ(threads_with_avx2(case_of(AbsAttrs{}, {{4000}}, {4000})), 1u);
+  EXPECT_EQ(threads_with_avx2(case_of(AbsAttrs{}, {{40000}}, {40000})), 0u);
   // Six channels become one: 1350000 multiply-adds, not the 37500 of as many channels as there are results.
-  EXPECT_EQ(threads(case_of(ConvTransposeAttrs{}, {{1, 50, 50, 60}, {1, 3, 3, 60}}, {1, 52, 52, 1})), 0u);
+  EXPECT_EQ(
+      threads_with_avx2(case_of(ConvTransposeAttrs{}, {{1, 50, 50, 60}, {1, 3, 3, 60}}, {1, 52, 52, 1})), 0u);
+}
+
+TEST(Threads, OperationsOnIntegersHaveTheirOwnRates) {
+  const auto on = [](DType type, const auto& attrs, const std::vector<Dims>& inputs, const Dims& output) {
+    Case c = case_of(attrs, inputs, output);
+    c.graph.values[static_cast<size_t>(c.node.inputs[0])].dtype = type;
+    return step_cost(Cpu::kAvx512Vnni, CallView(c.graph, c.node).call);
+  };
+  const std::vector<Dims> operands = {{1, 28, 28, 64}, {64, 3, 3, 64}, {64}, {64}};
+  const Dims y = {1, 28, 28, 64};
+  const double of_float = on(DType::kFloat32, ConvAttrs{}, {operands[0], operands[1]}, y);
+  EXPECT_LT(on(DType::kInt8, QConvAttrs{}, operands, y), 0.5 * of_float);
+  EXPECT_GT(on(DType::kInt16, QConvAttrs{}, operands, y), of_float);
+  // Scores and sums of values, each 4 * 50 * 50 * 16 products.
+  EXPECT_GT(on(DType::kFloat32, AttentionAttrs{}, {{4, 50, 16}, {4, 50, 16}, {4, 50, 16}}, {4, 50, 16}),
+            on(DType::kFloat32, AddAttrs{}, {{4, 50, 16}, {4, 50, 16}}, {4, 50, 16}));
 }
 
 // ---- times of kernels
