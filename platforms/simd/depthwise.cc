@@ -24,28 +24,45 @@ Part part_of(int64_t length, int64_t unit, int64_t index, int64_t parts) {
   return {units * index / parts * unit, std::min(units * (index + 1) / parts * unit, length)};
 }
 
-// The lines of all blocks: planes, in each of them channels, then columns, then lines.
+constexpr int64_t kChannelUnit = 16;     // a line of the cache
+constexpr int64_t kFewestChannels = 32;  // of a thread
+
+// All blocks of some lines of a plane and some of their channels.
+void compute_band(const Depthwise& d, int64_t plane, Part lines, Part channels, bool fetch) {
+  const int64_t across = divide_up(d.g.out[2], kDepthwiseColumns);
+  const int64_t parts = divide_up(channels.end - channels.begin, kDepthwiseChannels);
+  DepthwiseBlock b;
+  b.plane = plane, b.line = lines.begin, b.lines = lines.end - lines.begin;
+  b.fetch = fetch;
+  for (int64_t i = 0; i < parts; ++i) {
+    const Part some = part_of(channels.end - channels.begin, kChannelUnit, i, parts);
+    b.channel = channels.begin + some.begin, b.channels = some.end - some.begin;
+    for (int64_t k = 0; k < across; ++k) {
+      const Part columns = part_of(d.g.out[2], 1, k, across);
+      b.column = columns.begin, b.columns = columns.end - columns.begin;
+      compute_depthwise_block(d, b);
+    }
+  }
+}
+
+// Each thread gets neighbouring lines, as in most other kernels, so that it finds what it wrote before in its
+// own caches. Channels are divided as well where there are fewer bands of lines than threads.
 void run_depthwise_blocks(const Depthwise& d, ThreadPool* threads) {
   const Geometry& g = d.g;
-  constexpr int64_t kUnit = 16;  // channels: a line of the cache
-  const int64_t parts = divide_up(g.in_channels, kDepthwiseChannels);
-  const int64_t across = divide_up(g.out[2], kDepthwiseColumns);
-  const int64_t lines = g.batch * g.out[0] * parts * across * g.out[1];
-  const int64_t work = std::max<int64_t>(g.in_channels / parts * g.taps() * (g.out[2] / across), 1);
+  const int64_t pool = threads_of(threads), planes = g.batch * g.out[0];
+  const int64_t line_work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2], 1);
+  const int64_t fewest = std::max({kPieceWork / line_work, kMinPieceLines, divide_up(g.out[1], 4 * pool)});
+  int64_t bands = pool > 1 ? std::max<int64_t>(g.out[1] / fewest, 1) : 1;
+  if (bands > pool) bands -= bands % pool;
+  const int64_t parts =
+      std::clamp<int64_t>(pool / (planes * bands), 1, std::max<int64_t>(g.in_channels / kFewestChannels, 1));
   const int64_t bytes = (g.in_pixels() * g.in_pixel() + g.out_pixels() * g.out_pixel()) * 4;
-  parallel_for(threads, lines, std::max(kPieceWork / work, kMinPieceLines), [&](int64_t begin, int64_t end) {
-    while (begin < end) {
-      const int64_t column = begin / g.out[1], channel = column / across;
-      const Part channels = part_of(g.in_channels, kUnit, channel % parts, parts);
-      const Part columns = part_of(g.out[2], 1, column % across, across);
-      DepthwiseBlock b;
-      b.plane = channel / parts;
-      b.line = begin % g.out[1], b.lines = std::min(g.out[1] - b.line, end - begin);
-      b.column = columns.begin, b.columns = columns.end - columns.begin;
-      b.channel = channels.begin, b.channels = channels.end - channels.begin;
-      b.fetch = parts == 1 && bytes > kLargeBytes;
-      compute_depthwise_block(d, b);
-      begin += b.lines;
+  const bool fetch = parts == 1 && g.in_channels <= kDepthwiseChannels && bytes > kLargeBytes;
+  parallel_for(threads, planes * bands * parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t band = unit / parts;
+      compute_band(d, band / bands, part_of(g.out[1], 1, band % bands, bands),
+                   part_of(g.in_channels, kChannelUnit, unit % parts, parts), fetch);
     }
   });
 }
