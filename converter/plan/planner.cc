@@ -18,6 +18,7 @@
 #include "converter/plan/region_offsets.h"
 #include "converter/plan/step_order.h"
 #include "converter/plan/store_weights.h"
+#include "converter/plan/usable_candidates.h"
 #include "converter/target/target_names.h"
 #include "runtime/backend/validate.h"
 #include "runtime/kernels/reference.h"
@@ -55,21 +56,12 @@ class ModelPlanner {
     widen_workspaces(program, std::min(float_bytes(program), options_.thread_arena));
     rearrange(program);
     grow_workspaces(program);
-    keep_candidates_with_room(program);
+    keep_usable_candidates(program, options_);
     model_.programs[index] = std::move(program);
     return index;
   }
 
  private:
-  // A step's workspace suffices for each of its candidates: any of them that a session chooses can run.
-  static void keep_candidates_with_room(PlannedProgram& program) {
-    for (PlannedStep& step : program.steps) {
-      std::vector<uint8_t> kept;
-      for (size_t i = 0; i < step.needs.size(); ++i)
-        if (step.needs[i] <= step.workspace_bytes) kept.push_back(step.candidates[i]);
-      if (!step.needs.empty()) step.candidates = std::move(kept);
-    }
-  }
   // Steps in order, values in place, with and without strides.
   PlannedProgram arranged(const std::shared_ptr<const Graph>& graph, const std::vector<PlannedStep>& steps,
                           size_t own_inputs, const std::vector<ValueId>& held) {

@@ -231,6 +231,37 @@ TEST(Planner, SliceOfColumnsIsReadInPlace) {
   EXPECT_EQ(p.values[static_cast<size_t>(s)].offset, p.values[static_cast<size_t>(a)].offset + 4);
 }
 
+// Takes dense operands only.
+const Platform kDensePlatform = {.name = "dense",
+                                 .serves = [](const Target&) { return true; },
+                                 .accept =
+                                     [](const Target&, const OpCall& call, int, size_t* workspace) {
+                                       *workspace = 0;
+                                       return call.in(0).dense() ? ok_status()
+                                                                 : unsupported("only dense operands");
+                                     }};
+const Platform kAnyPlatform = {.name = "any",
+                               .serves = [](const Target&) { return true; },
+                               .accept =
+                                   [](const Target&, const OpCall&, int, size_t* workspace) {
+                                     *workspace = 0;
+                                     return ok_status();
+                                   }};
+
+TEST(Planner, CandidatesTakeTheStridesOfTheirOperands) {
+  Fixture f({4, 8});
+  const ValueId a = f.emit(ExpAttrs{}, {f.input});
+  const ValueId s = f.emit(SliceAttrs{IntList{0, 1}, IntList{2, 3}, IntList{2, 3}}, {a});
+  f.graph->outputs = {f.emit(NegAttrs{}, {s})};
+  PlanOptions options;
+  options.platforms = {&kDensePlatform, &kAnyPlatform};
+  const PlannedModel model = plan_model(f.graph, options);
+  const PlannedProgram& p = model.programs[0];
+  ASSERT_TRUE(p.steps[1].elided);
+  EXPECT_EQ(p.steps[0].candidates, (std::vector<uint8_t>{0, 1, 2}));  // the last: the reference kernels
+  EXPECT_EQ(p.steps[2].candidates, (std::vector<uint8_t>{1, 2}));
+}
+
 TEST(Planner, WhatMustBeDenseStaysSo) {
   Fixture f({4, 8});
   const ValueId a = f.emit(ExpAttrs{}, {f.input});
