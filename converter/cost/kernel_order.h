@@ -15,7 +15,7 @@ size_t kept_bytes(const Platform& platform, const OpCall& call);
 
 // What decides between two platforms before their times.
 enum class Preference {
-  kTime,    // memory decides where one keeps tens of megabytes and the other does not
+  kTime,    // memory decides where one keeps 4 MB or more and the other does not
   kMemory,  // the one that keeps less is preferred
 };
 

@@ -281,12 +281,15 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_EQ(simd_is_preferred(cpu, QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {3, 3, 32}}, {1, 9, 9, 32}), x86);
     EXPECT_FALSE(simd_is_preferred(cpu, MaxPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}));
     EXPECT_FALSE(simd_is_preferred(cpu, AddAttrs{}, {{8}, {8}}, {8}));
-    // 32 MB of pointers, one short of it.
-    const auto side = [&](int64_t height) {
-      return simd_is_preferred(cpu, ConvAttrs{}, {{1, height, 2048, 8}, {8, 1, 1, 8}}, {1, height, 2048, 8});
+    // 4 MB of pointers, one line short of it; a product of matrices has none.
+    const auto lines = [&](int64_t height, int64_t stride) {
+      ConvAttrs a;
+      a.strides = {stride, 1};
+      return simd_is_preferred(cpu, a, {{1, height * stride, 2048, 8}, {8, 1, 1, 8}}, {1, height, 2048, 8});
     };
-    EXPECT_TRUE(side(2048));
-    EXPECT_FALSE(side(2047));
+    EXPECT_TRUE(lines(256, 2));
+    EXPECT_FALSE(lines(255, 2));
+    EXPECT_FALSE(lines(256, 1));
   }
 }
 
