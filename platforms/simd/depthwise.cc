@@ -67,6 +67,24 @@ void run_depthwise_blocks(const Depthwise& d, ThreadPool* threads) {
   });
 }
 
+// Lines whose input and output stay in the second cache while one vector of channels after the other is
+// computed.
+void run_depthwise_lines(const Depthwise& d, ThreadPool* threads) {
+  constexpr int64_t kPieceFloats = 32768;
+  const Geometry& g = d.g;
+  const int64_t of_line = g.stride[1] * g.in[2] * g.in_pixel() + g.out[2] * g.out_pixel();
+  const int64_t lines =
+      std::clamp(kPieceFloats / std::max<int64_t>(of_line, 1), std::min(kMinPieceLines, g.out[1]), g.out[1]);
+  const int64_t pieces = divide_up(g.out[1], lines);
+  parallel_for(threads, g.batch * g.out[0] * pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t piece = i % pieces;
+      compute_whole_depthwise_lines(d, i / pieces, g.out[1] * piece / pieces,
+                                    g.out[1] * (piece + 1) / pieces);
+    }
+  });
+}
+
 Status run_depthwise(const OpCall& call, RunContext& context) {
   if (call.out(0).size() == 0) return ok_status();
   const auto& a = call.attrs<DepthwiseConvAttrs>();
@@ -77,6 +95,10 @@ Status run_depthwise(const OpCall& call, RunContext& context) {
   d.min = static_cast<float>(a.act_min), d.max = static_cast<float>(a.act_max);
   d.y = call.out(0).as<float>();
   const Geometry& g = d.g;
+  if (has_depthwise_lines(g)) {
+    run_depthwise_lines(d, context.threads);
+    return ok_status();
+  }
   if (has_depthwise_blocks(g) && g.in_channels >= depthwise_channels()) {
     run_depthwise_blocks(d, context.threads);
     return ok_status();

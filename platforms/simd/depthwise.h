@@ -37,6 +37,13 @@ int64_t depthwise_channels();
 bool has_depthwise_blocks(const Geometry& g);
 void compute_depthwise_block(const Depthwise& d, const DepthwiseBlock& b);
 
+// ---- Windows of 3x3 on 64-bit ARM: in depthwise_lines-inl.h.
+
+// Whether whole lines are for this call; false on other processors.
+bool has_depthwise_lines(const Geometry& g);
+// Lines first .. end - 1 of plane `plane` (batch * g.out[0] + the position on the first axis).
+void compute_whole_depthwise_lines(const Depthwise& d, int64_t plane, int64_t first, int64_t end);
+
 // ---- Any window, pixel by pixel: in depthwise_pixels.cc.
 
 // Lines first .. end - 1 of the last axis, counted over the whole batch.

@@ -10,6 +10,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/depthwise_lines-inl.h"
 #include "platforms/simd/math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -188,6 +189,8 @@ namespace sinter::simd {
 namespace {
 HWY_EXPORT(depthwise_lanes);
 HWY_EXPORT(depthwise);
+HWY_EXPORT(takes_depthwise_lines);
+HWY_EXPORT(depthwise_lines);
 }  // namespace
 
 int64_t depthwise_channels() { return HWY_DYNAMIC_DISPATCH(depthwise_lanes)(); }
@@ -199,6 +202,12 @@ bool has_depthwise_blocks(const Geometry& g) {
 
 void compute_depthwise_block(const Depthwise& d, const DepthwiseBlock& b) {
   HWY_DYNAMIC_DISPATCH(depthwise)(d, b);
+}
+
+bool has_depthwise_lines(const Geometry& g) { return HWY_DYNAMIC_DISPATCH(takes_depthwise_lines)(g); }
+
+void compute_whole_depthwise_lines(const Depthwise& d, int64_t plane, int64_t first, int64_t end) {
+  HWY_DYNAMIC_DISPATCH(depthwise_lines)(d, plane, first, end);
 }
 
 }  // namespace sinter::simd

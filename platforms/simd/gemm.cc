@@ -6,6 +6,7 @@
 #include "hwy/highway.h"
 #include "platforms/simd/dot-inl.h"
 #include "platforms/simd/four_depths-inl.h"
+#include "platforms/simd/seven_rows-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -208,6 +209,18 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
   const auto valid = static_cast<size_t>(g.columns - column < width ? g.columns - column : width);
   const bool one = valid <= lanes;
   float* y = g.y + column;
+#if HWY_ARCH_ARM_A64
+  if (valid == 2 * lanes && b_step == width) {
+    constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+    static constexpr float kNone[8] = {};
+    const int64_t bounded = !last ? 0 : (g.min > -HUGE_VALF ? 1 : 0) + (g.max < HUGE_VALF ? 2 : 0);
+    multiply_panel(
+        {g.a + k0, g.a_stride * kFloat, b, depth, k0 == 0 && g.bias != nullptr ? g.bias + column : kNone,
+         k0 > 0 ? y : nullptr, y, g.y_stride * kFloat, &g.min, &g.max, bounded},
+        g.rows);
+    return;
+  }
+#endif
   // Where the bias comes last, adding -0 changes nothing, not even the sign of a zero.
   const V none = kBiasFirst ? hn::Zero(d) : set(-0.0f);
   PanelEnd end = {none,

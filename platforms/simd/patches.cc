@@ -17,13 +17,16 @@ struct Runs {
   int64_t from_step, to_step, rows, n;
 };
 
-// Runs of lanes to 2 * lanes floats: two vectors, which may overlap.
-template <class D>
-HWY_INLINE void copy_two(D d, Runs r) {
-  const int64_t end = r.n - static_cast<int64_t>(hn::Lanes(d));
+// Runs of (kVectors - 1) * lanes to kVectors * lanes floats: vectors, the last of which may overlap.
+template <int kVectors, class D>
+HWY_INLINE void copy_vectors(D d, Runs r) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t end = r.n - lanes;
   for (; r.rows > 0; --r.rows, r.from += r.from_step, r.to += r.to_step) {
     const auto first = hn::LoadU(d, r.from), last = hn::LoadU(d, r.from + end);
     hn::StoreU(first, d, r.to);
+    if constexpr (kVectors > 2) hn::StoreU(hn::LoadU(d, r.from + lanes), d, r.to + lanes);
+    if constexpr (kVectors > 3) hn::StoreU(hn::LoadU(d, r.from + 2 * lanes), d, r.to + 2 * lanes);
     hn::StoreU(last, d, r.to + end);
   }
 }
@@ -32,17 +35,21 @@ HWY_INLINE void copy_two(D d, Runs r) {
 HWY_INLINE void copy_runs(Runs r) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (r.n > 2 * lanes) {
+  if (r.n > 4 * lanes) {
     for (; r.rows > 0; --r.rows, r.from += r.from_step, r.to += r.to_step) {
       for (int64_t i = 0; i < r.n - lanes; i += lanes) hn::StoreU(hn::LoadU(d, r.from + i), d, r.to + i);
       hn::StoreU(hn::LoadU(d, r.from + r.n - lanes), d, r.to + r.n - lanes);
     }
+  } else if (r.n > 3 * lanes) {
+    copy_vectors<4>(d, r);
+  } else if (r.n > 2 * lanes) {
+    copy_vectors<3>(d, r);
   } else if (r.n >= lanes) {
-    copy_two(d, r);
+    copy_vectors<2>(d, r);
   } else if (r.n >= 8) {
-    copy_two(hn::CappedTag<float, 8>(), r);
+    copy_vectors<2>(hn::CappedTag<float, 8>(), r);
   } else if (r.n >= 4) {
-    copy_two(hn::FixedTag<float, 4>(), r);
+    copy_vectors<2>(hn::FixedTag<float, 4>(), r);
   } else {
     for (; r.rows > 0; --r.rows, r.from += r.from_step, r.to += r.to_step)
       for (int64_t i = 0; i < r.n; ++i) r.to[i] = r.from[i];

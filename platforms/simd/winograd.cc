@@ -75,14 +75,27 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
                                       : load_line<kInputs>(load_some, from, kInputs * position);
       store_line<kTile>(transformed_output<kPairs>(line), lines + j * lanes, kInputs * lanes);
     }
+    const bool inside = whole && to.columns == kTile;
     for (int64_t k = 0; k < to.rows; ++k) {
       const WinogradLine y =
           transformed_output<kPairs>(load_line<kInputs>(load, lines + k * kInputs * lanes, lanes));
       float* at = to.y + k * to.row + c;
-#define SINTER_COLUMN(q)   \
-  if constexpr (kTile > q) \
+#define SINTER_COLUMN(q) \
+  if constexpr (kTile > q) hn::StoreU(clamp(hn::Add(y.v[q], bias), low, high), d, at), at += to.pixel;
+#define SINTER_SOME_COLUMN(q) \
+  if constexpr (kTile > q)    \
     if (q < to.columns) store(y.v[q], bias, low, high, at + q * to.pixel, count);
-      SINTER_COLUMN(0) SINTER_COLUMN(1) SINTER_COLUMN(2) SINTER_COLUMN(3) SINTER_COLUMN(4) SINTER_COLUMN(5)
+      if (inside) {
+        SINTER_COLUMN(0) SINTER_COLUMN(1) SINTER_COLUMN(2) SINTER_COLUMN(3) SINTER_COLUMN(4) SINTER_COLUMN(5)
+      } else {
+        SINTER_SOME_COLUMN(0)
+        SINTER_SOME_COLUMN(1)
+        SINTER_SOME_COLUMN(2)
+        SINTER_SOME_COLUMN(3)
+        SINTER_SOME_COLUMN(4)
+        SINTER_SOME_COLUMN(5)
+      }
+#undef SINTER_SOME_COLUMN
 #undef SINTER_COLUMN
     }
   }

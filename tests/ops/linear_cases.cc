@@ -163,6 +163,49 @@ TEST(DepthwiseConv, Blocks) {
         }
 }
 
+// Whole lines of windows of 3x3: every number of columns that remain of an unrolled loop, windows with one,
+// two and three lines inside, and channels whose last vectors overlap others.
+TEST(DepthwiseConv, Lines) {
+  const int64_t channels[] = {8, 13, 24, 50};
+  size_t next = 0;
+  for (const int64_t stride : {1, 2})
+    for (const int64_t width : {3, 4, 5, 6, 7, 8, 9, 12, 19})
+      for (const int64_t before : {0, 1})
+        for (const int64_t after : {0, 1})
+          for (const int64_t top : {0, 1, 2}) {
+            const int64_t c = channels[next++ % std::size(channels)],
+                          height = 1 + static_cast<int64_t>(next) % 6;
+            if (height + 2 * top < 3) continue;
+            SCOPED_TRACE(testing::Message()
+                         << "stride " << stride << ", " << height << " by " << width << ", pads " << top
+                         << ", " << before << " and " << after << ", channels " << c);
+            DepthwiseConvAttrs a;
+            a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {top, before, top, after};
+            a.act_min = 0;
+            if (next % 2 == 0) a.act_max = 0.5;
+            const Tensor x = noise<float>({2, height, width, c}, -1, 1, 1),
+                         w = noise<float>({3, 3, c}, -1, 1, 2);
+            check_taken_by("simd", a, {x, w});
+            check_taken_by("simd", a, {x, w, noise<float>({c}, -1, 1, 3)});
+          }
+}
+
+// Every number of rows of a block, and every number of depths that remain of an unrolled loop; more depth
+// than one piece.
+TEST(FullyConnected, Blocks) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15})
+    for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 15, 17, 35, 530}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, depth " << depth);
+      const Tensor x = noise<float>({rows, depth}, -1, 1, 1), w = noise<float>({20, depth}, -1, 1, 2);
+      FullyConnectedAttrs a;
+      check_taken_by("simd", a, {x, w});
+      a.act_min = -0.25;
+      check_taken_by("simd", a, {x, w, noise<float>({20}, -1, 1, 3)});
+      a.act_max = 0.5;
+      check_taken_by("simd", a, {x, w, noise<float>({20}, -1, 1, 3)});
+    }
+}
+
 TEST(ConvTranspose, Shapes) {
   struct {
     Shape x, w;
