@@ -111,6 +111,24 @@ TEST(Slice, RowsOfEveryLength) {
   }
 }
 
+// Rows of every length, pieces of several threads, elements that are apart, and repeated ones.
+TEST(Copies, AreTakenByTheSimdBackend) {
+  for (int64_t n = 1; n <= 140; n += n < 70 ? 1 : 9) {
+    SCOPED_TRACE(n);
+    const Tensor x = noise<uint8_t>({4, 3, n}, 0, 255), y = noise<uint8_t>({4, 3, 5}, 0, 255);
+    check_taken_by("simd", ConcatAttrs{.axis = 2}, {y, x, y, x});
+    check_taken_by("simd", SliceAttrs{.starts = {0, 2, 0}, .steps = {2, -2, 1}, .sizes = {2, 2, n}}, {x});
+    check_taken_by("simd", BroadcastAttrs{.dims = {4, 2, n}}, {noise<uint8_t>({4, 1, n}, 0, 255)});
+  }
+  const Tensor wide = noise<float>({50, 70, 9}, 0, 255), narrow = noise<float>({50, 70, 1}, 0, 255);
+  check_taken_by("simd", ConcatAttrs{.axis = 2}, {wide, narrow, narrow});
+  check_taken_by("simd", ConcatAttrs{.axis = 0}, {wide, wide});
+  check_taken_by("simd", CopyAttrs{}, {noise<double>({300, 70}, 0, 255)});
+  check_taken_by("simd", BroadcastAttrs{.dims = {50, 70, 9}}, {narrow});
+  check_taken_by("simd", SliceAttrs{.starts = {1, 69, 8}, .steps = {2, -2, -3}, .sizes = {24, 35, 3}},
+                 {wide});
+}
+
 TEST(Slice, TakesAWindow) {
   expect_equal(
       run_op(SliceAttrs{.starts = {1, 3}, .steps = {1, -2}, .sizes = {2, 2}}, {iota<float>({3, 4})})[0],

@@ -27,6 +27,7 @@ TEST(SimdRefuses, FloatsOfRareForms) {
   EXPECT_FALSE(simd_takes(ReduceAttrs{.axes = {0, 2}}, {full<float>({2, 3, 4}, 1)}));
   EXPECT_FALSE(simd_takes(ReduceAttrs{.axes = {0}}, {full<int32_t>({2}, 1)}));
   EXPECT_FALSE(simd_takes(CompareAttrs{}, {full<uint64_t>({3}, 1), full<uint64_t>({3}, 1)}));
+  EXPECT_FALSE(simd_takes(CopyAttrs{}, {Tensor{DType::kInt4, {4}, std::vector<std::byte>(2)}}));
 }
 
 TEST(SimdRefuses, IntegersOfRareForms) {
