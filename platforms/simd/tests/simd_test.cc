@@ -27,6 +27,10 @@ TEST(SimdRefuses, FloatsOfRareForms) {
   EXPECT_FALSE(simd_takes(ReduceAttrs{.axes = {0, 2}}, {full<float>({2, 3, 4}, 1)}));
   EXPECT_FALSE(simd_takes(ReduceAttrs{.axes = {0}}, {full<int32_t>({2}, 1)}));
   EXPECT_FALSE(simd_takes(CompareAttrs{}, {full<uint64_t>({3}, 1), full<uint64_t>({3}, 1)}));
+  ResizeAttrs resize{.mode = 1, .sizes = {4}, .scales = {2}};
+  EXPECT_FALSE(simd_takes(resize, {full<double>({2}, 1)}));
+  resize.coordinates = static_cast<int64_t>(ResizeCoordinates::kTfCropAndResize), resize.roi = {0, 1};
+  EXPECT_FALSE(simd_takes(resize, {full<float>({2}, 1)}));
   EXPECT_FALSE(simd_takes(CopyAttrs{}, {Tensor{DType::kInt4, {4}, std::vector<std::byte>(2)}}));
 }
 
