@@ -117,6 +117,22 @@ TEST(SimdPacks, ConstantWeightsOfProducts) {
   EXPECT_FALSE(packs(AddAttrs{}, {floats({2, 70}), floats({70})}));
 }
 
+TEST(SimdPacks, ConstantWeightsOfLstm) {
+  LstmAttrs a;
+  a.hidden_size = 20;
+  std::vector<Tensor> in = {noise<float>({3, 2, 7}, -1, 1, 1), noise<float>({1, 80, 7}, -1, 1, 2),
+                            noise<float>({1, 80, 20}, -1, 1, 3)};
+  const auto packed = [&] {
+    TestedBackend* simd = tested_backend("simd");
+    StepNeeds needs;
+    EXPECT_TRUE(measure_op(*simd, Op::kLstm, &a, in, {}, &needs).ok());
+    return needs.packed;
+  };
+  EXPECT_EQ(packed(), 0b110u);
+  in.push_back(noise<float>({1, 160}, -1, 1, 4));
+  EXPECT_EQ(packed(), 0b1110u);
+}
+
 TEST(SimdPacks, ConstantWeightsOfIntegerProducts) {
   const auto product = [](const Shape& x, const Shape& w, int64_t columns) {
     return std::vector<Tensor>{full<int8_t>(x, 1), full<int8_t>(w, 2), full<int32_t>({columns}, 3),
