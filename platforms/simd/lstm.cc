@@ -118,23 +118,32 @@ void lstm_inflow(const LstmInflow& w, int64_t first, int64_t end) {
   }
 }
 
+// `count` rows of n numbers, the first columns of a panel's gate; the panel is zero before.
+HWY_INLINE void pack_gate(const float* rows, int64_t count, int64_t n, float* y) {
+  const auto step = static_cast<int64_t>(kGates * hn::Lanes(F()));
+  for (int64_t i = 0; i < n; ++i, y += step)
+    for (int64_t lane = 0; lane < count; ++lane) y[lane] = rows[lane * n + i];
+}
+
 // Rows of W [4 hidden, input], R [4 hidden, hidden] and B [8 hidden] (or null) of one direction to panels.
 void pack_lstm_panels(const float* w, const float* r, const float* bias, int64_t input, int64_t hidden,
                       float* y) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
-  const int64_t padded = (hidden + kLstmLanes - 1) / kLstmLanes * kLstmLanes;
-  for (int64_t unit = 0; unit < padded; unit += lanes)
-    for (int64_t i = 0; i < 1 + input + hidden; ++i)
-      for (int64_t gate = 0; gate < kGates; ++gate)
-        for (int64_t lane = 0; lane < lanes; ++lane, ++y) {
-          const int64_t at = gate * hidden + unit + lane;
-          if (unit + lane >= hidden)
-            *y = 0;
-          else if (i == 0)
-            *y = bias == nullptr ? 0.0f : bias[at] + bias[kGates * hidden + at];
-          else
-            *y = i <= input ? w[at * input + i - 1] : r[at * hidden + i - 1 - input];
-        }
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F())), row = kGates * lanes;
+  const int64_t padded = (hidden + kLstmLanes - 1) / kLstmLanes * kLstmLanes,
+                size = row * (1 + input + hidden);
+  for (int64_t unit = 0; unit < padded; unit += lanes, y += size) {
+    const int64_t count = hidden - unit < lanes ? hidden - unit : lanes;
+    if (count < lanes || bias == nullptr)
+      for (int64_t i = 0; i < size; ++i) y[i] = 0;
+    for (int64_t gate = 0; gate < kGates; ++gate) {
+      const int64_t at = gate * hidden + unit;
+      float* to = y + gate * lanes;
+      for (int64_t lane = 0; bias != nullptr && lane < count; ++lane)
+        to[lane] = bias[at + lane] + bias[kGates * hidden + at + lane];
+      pack_gate(w + at * input, count, input, to + row);
+      pack_gate(r + at * hidden, count, hidden, to + row * (1 + input));
+    }
+  }
 }
 
 }  // namespace HWY_NAMESPACE
