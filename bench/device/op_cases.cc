@@ -223,6 +223,29 @@ void add_all() {
   add("2x2 s2 56x56x64", pool<MaxPoolAttrs>(2, 2), {field});
   add("nchw 56x56x64", TransposeAttrs{.perm = {0, 3, 1, 2}}, {field});
   add("nchw 56x56x64 int8", TransposeAttrs{.perm = {0, 3, 1, 2}}, {field}, true, bytes);
+  add("channels last 112x112x3", TransposeAttrs{.perm = {0, 2, 3, 1}}, {{1, 3, 112, 112}});
+  add("channels last 12x40x40x64", TransposeAttrs{.perm = {0, 2, 3, 4, 1}}, {{1, 64, 12, 40, 40}});
+  add("nchw 12x40x40x64", TransposeAttrs{.perm = {0, 4, 1, 2, 3}}, {{1, 12, 40, 40, 64}});
+  add("shuffle 28x28x58-2", TransposeAttrs{.perm = {0, 1, 2, 4, 3}}, {{1, 28, 28, 2, 58}});
+  add("heads 64x2x64", TransposeAttrs{.perm = {0, 2, 1, 3}}, {{1, 64, 2, 64}});
+  add("96x96x3 every second",
+      SliceAttrs{.starts = {0, 0, 0, 0}, .steps = {1, 2, 2, 1}, .sizes = {1, 96, 96, 3}}, {{1, 192, 192, 3}});
+  add("28x28x58 of 116", SliceAttrs{.starts = {0, 0, 0, 58}, .steps = {1, 1, 1, 1}, .sizes = {1, 28, 28, 58}},
+      {{1, 28, 28, 116}});
+  add("96x96x3 with 96x96x3", ConcatAttrs{.axis = 3}, {{1, 96, 96, 3}, {1, 96, 96, 3}}, true);
+  const auto resized = [](ResizeMode mode, IntList sizes, FloatList scales) {
+    return ResizeAttrs{.mode = static_cast<int64_t>(mode), .sizes = sizes, .scales = scales};
+  };
+  add("nearest 24x24x64", resized(ResizeMode::kNearest, {1, 24, 24, 64}, {1, 2, 2, 1}), {{1, 12, 12, 64}});
+  add("linear planes 3x30x30", resized(ResizeMode::kLinear, {1, 3, 30, 30}, {1, 1, 0.9375, 0.9375}),
+      {{1, 3, 32, 32}});
+  add("linear 56x56x64", resized(ResizeMode::kLinear, {1, 56, 56, 64}, {1, 2, 2, 1}), {{1, 28, 28, 64}});
+  LstmAttrs lstm;
+  lstm.hidden_size = 128;
+  add("1 step 257-128", lstm, {{1, 1, 257}, {1, 512, 257}, {1, 512, 128}});
+  add("32 steps 128-128", lstm, {{32, 1, 128}, {1, 512, 128}, {1, 512, 128}});
+  add("1536x257", WhereAttrs{}, {{1536, 257}, {1}, {1}}, true, {DType::kBool});
+  add("1536x257 int32", CompareAttrs{}, {{1536, 1}, {257}}, true, {DType::kInt32, DType::kInt32});
   ConvTransposeAttrs up;
   up.strides = {2, 2}, up.dilations = {1, 1}, up.pads = {0, 0, 0, 0}, up.output_padding = {0, 0};
   add("2x2 s2 28x28x64-32", up, {{1, 28, 28, 64}, {32, 2, 2, 64}, {32}});

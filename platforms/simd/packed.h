@@ -14,7 +14,8 @@ enum PackingKind : int64_t {
   kIntegerPanels,
   kIntegerDepthwise,
   kWinogradPanels,
-  kIntegerWinogradPanels
+  kIntegerWinogradPanels,
+  kLstmPanels
 };
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.
@@ -32,6 +33,11 @@ Status run_winograd(void* packed, const OpCall& call, RunContext& context);
 bool connected_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);
 void pack_connected(const OpCall& call, std::byte* packed, ThreadPool* threads);
 Status run_packed_connected(void* packed, const OpCall& call, RunContext& context);
+
+// Lstm of float32; biases are packed with the weights.
+bool lstm_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);
+void pack_lstm(const OpCall& call, std::byte* packed, ThreadPool* threads);
+Status run_packed_lstm(void* packed, const OpCall& call, RunContext& context);
 
 // QConv and QFullyConnected; the weights' companions are packed with them.
 bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace);

@@ -12,65 +12,97 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// NaN wins over any number.
+// The greatest number of a window, or NaN if it has one; or the sum.
 template <bool kMax>
-HWY_INLINE V pooled(V sum, V v) {
-  if constexpr (!kMax) return hn::Add(sum, v);
-  return hn::IfThenElse(hn::Or(hn::Gt(v, sum), hn::IsNaN(v)), v, sum);
-}
+struct Pooled {
+  V value;
+  hn::Mask<F> nan;
+
+  HWY_INLINE Pooled() : value(set(kMax ? -HUGE_VALF : 0.0f)), nan(hn::MaskFalse(F())) {}
+  HWY_INLINE void add(V v) {
+    if constexpr (!kMax) {
+      value = hn::Add(value, v);
+      return;
+    }
+    nan = hn::Or(nan, hn::IsNaN(v));
+#if HWY_ARCH_X86
+    value = hn::Max(v, value);  // `value` if v is NaN, or both are zero
+#else
+    value = hn::IfThenElse(hn::Gt(v, value), v, value);
+#endif
+  }
+  HWY_INLINE V get(V factor) const {
+    if constexpr (!kMax) return hn::Mul(value, factor);
+    return hn::IfThenElse(nan, hn::NaN(F()), value);
+  }
+};
+
+// From one tap of an axis to the next, in elements.
+struct TapSteps {
+  int64_t plane, line, column;
+};
 
 template <bool kMax, int kVectors>
-HWY_INLINE void pool_strip(const Geometry& g, const Window& w, float factor, int64_t c, size_t count,
+HWY_INLINE void pool_strip(const TapSteps& step, const Window& w, float factor, int64_t c, size_t count,
                            float* y) {
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const bool partial = kVectors == 1 && count < static_cast<size_t>(lanes);
   const auto load = [&](const float* p)
                         SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
-  V s0 = set(kMax ? -HUGE_VALF : 0.0f), s1 = s0, s2 = s0, s3 = s0;
+  Pooled<kMax> s0, s1, s2, s3;
   const float* x0 = w.x + c;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * g.in[2] * g.in_pixel()) {
+  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += step.plane) {
     const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * g.in[2] * g.in_pixel()) {
+    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += step.line) {
       const float* x2 = x1;
-      for (int64_t t2 = w.first[2]; t2 < w.end[2]; ++t2, x2 += g.dilation[2] * g.in_pixel()) {
-        s0 = pooled<kMax>(s0, load(x2));
-        if constexpr (kVectors == 4) {
-          s1 = pooled<kMax>(s1, load(x2 + lanes));
-          s2 = pooled<kMax>(s2, load(x2 + 2 * lanes));
-          s3 = pooled<kMax>(s3, load(x2 + 3 * lanes));
-        }
-      }
+      const auto next = [&]() SINTER_SIMD_LAMBDA {
+        s0.add(load(x2));
+        if constexpr (kVectors > 1) s1.add(load(x2 + lanes));
+        if constexpr (kVectors > 2) s2.add(load(x2 + 2 * lanes)), s3.add(load(x2 + 3 * lanes));
+        x2 += step.column;
+      };
+      int64_t t2 = w.first[2];
+      for (; t2 + 2 <= w.end[2]; t2 += 2) next(), next();
+      if (t2 < w.end[2]) next();
     }
   }
   const V f = set(factor);
-  const auto finish = [&](V s, int64_t at) SINTER_SIMD_LAMBDA {
-    if constexpr (!kMax) s = hn::Mul(s, f);
+  const auto finish = [&](const Pooled<kMax>& s, int64_t at) SINTER_SIMD_LAMBDA {
     if (partial)
-      hn::StoreN(s, d, y + at, count);
+      hn::StoreN(s.get(f), d, y + at, count);
     else
-      hn::StoreU(s, d, y + at);
+      hn::StoreU(s.get(f), d, y + at);
   };
   finish(s0, c);
-  if constexpr (kVectors == 4) finish(s1, c + lanes), finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
+  if constexpr (kVectors > 1) finish(s1, c + lanes);
+  if constexpr (kVectors > 2) finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
 }
 
+// `count` neighbours along the last axis, whose windows have the same taps.
 template <bool kMax>
-HWY_INLINE void pool(const Geometry& g, const Window& w, float factor, float* y) {
+HWY_INLINE void pool(const Geometry& g, Window w, int64_t count, float factor, float* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
-  int64_t c = 0;
-  for (; c + 4 * lanes <= g.in_channels; c += 4 * lanes)
-    pool_strip<kMax, 4>(g, w, factor, c, static_cast<size_t>(lanes), y);
-  for (; c < g.in_channels; c += lanes)
-    pool_strip<kMax, 1>(g, w, factor, c,
-                        static_cast<size_t>(g.in_channels - c < lanes ? g.in_channels - c : lanes), y);
+  const int64_t channels = g.in_channels, pixel = g.in_pixel(), next = g.stride[2] * pixel,
+                out = g.out_pixel();
+  const TapSteps step = {g.dilation[0] * g.in[1] * g.in[2] * pixel, g.dilation[1] * g.in[2] * pixel,
+                         g.dilation[2] * pixel};
+  const auto whole = static_cast<size_t>(lanes);
+  for (int64_t i = 0; i < count; ++i, w.x += next, y += out) {
+    int64_t c = 0;
+    for (; c + 4 * lanes <= channels; c += 4 * lanes) pool_strip<kMax, 4>(step, w, factor, c, whole, y);
+    for (; c + 2 * lanes <= channels; c += 2 * lanes) pool_strip<kMax, 2>(step, w, factor, c, whole, y);
+    for (; c < channels; c += lanes)
+      pool_strip<kMax, 1>(step, w, factor, c,
+                          channels - c < lanes ? static_cast<size_t>(channels - c) : whole, y);
+  }
 }
 
-void pool_pixel(const Geometry& g, const Window& w, bool max, float factor, float* y) {
+void pool_pixels(const Geometry& g, const Window& w, int64_t count, bool max, float factor, float* y) {
   if (max)
-    pool<true>(g, w, factor, y);
+    pool<true>(g, w, count, factor, y);
   else
-    pool<false>(g, w, factor, y);
+    pool<false>(g, w, count, factor, y);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -81,7 +113,7 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
-HWY_EXPORT(pool_pixel);
+HWY_EXPORT(pool_pixels);
 
 Status accept_pool(const OpCall& call) {
   SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
@@ -99,12 +131,16 @@ Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divis
   auto* y = call.out(0).as<float>();
   if (call.out(0).size() == 0) return ok_status();
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
+  const InsideRange inside = inside_range(g);
+  const auto pool = HWY_DYNAMIC_POINTER(pool_pixels);
   parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(16384 / work, 1),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
+                 for (int64_t row = begin, count = 1; row < end; row += count) {
                    const Window w = window_at(g, x, row);
                    const float factor = max ? 1.0f : 1.0f / static_cast<float>(divisor(g, w));
-                   HWY_DYNAMIC_DISPATCH(pool_pixel)(g, w, max, factor, y + row * g.out_pixel());
+                   const bool is_inside = w.at[2] >= inside.begin && w.at[2] < inside.end;
+                   count = is_inside ? std::min(inside.end - w.at[2], end - row) : 1;
+                   pool(g, w, count, max, factor, y + row * g.out_pixel());
                  }
                });
   return ok_status();

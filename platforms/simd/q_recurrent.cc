@@ -17,7 +17,7 @@ inline constexpr int64_t kTableEntries = 513;
 inline constexpr int64_t kPairs = 512;  // of a table: entry i in the lower 16 bits, i + 1 in the upper ones
 
 // Rows of int8 times one vector: what flows into gates.
-struct QRows {
+struct QGateRows {
   const int8_t* weights;  // [count, depth]
   int64_t count, depth;
   const float *multipliers, *bias;  // [count]
@@ -26,7 +26,7 @@ struct QRows {
 // One sample in one direction, one step. Arrays of hidden values are readable and writable up to the next
 // multiple of 64.
 struct QStep {
-  QRows x, h;              // all gates
+  QGateRows x, h;          // all gates
   const int16_t* values;   // of x, less the zero point
   const int32_t* pairs;    // [tables, kPairs]
   int16_t *state, *reset;  // hidden values; Gru: those behind the reset gate
@@ -54,12 +54,12 @@ using VI = hn::Vec<QI>;
 using VF = hn::Vec<QF>;
 
 // Sums wrap, as the reference kernel's do.
-HWY_INLINE float flow(const QRows& rows, int64_t row, int32_t sum) {
+HWY_INLINE float flow(const QGateRows& rows, int64_t row, int32_t sum) {
   const float product = static_cast<float>(sum) * rows.multipliers[row];
   return product + rows.bias[row];
 }
 
-void flow_in(const QRows& rows, const int16_t* v, float* to) {
+void flow_in(const QGateRows& rows, const int16_t* v, float* to) {
   const QW d;
   const QI d32;
   const QB d8;
@@ -162,7 +162,7 @@ void q_gru_step(const QStep& s) {
   const QF f;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t n = s.hidden;
-  QRows gates = s.h, fresh = s.h;
+  QGateRows gates = s.h, fresh = s.h;
   gates.count = s.linear_before_reset ? 3 * n : 2 * n;
   flow_in(s.x, s.values, s.from_x);
   flow_in(gates, s.state, s.from_h);

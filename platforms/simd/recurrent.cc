@@ -1,5 +1,6 @@
-// Lstm and Gru with their usual activations: what flows in from x is one product over all steps, then every
-// sample of every direction goes through its steps separately; each step is a matrix-vector product.
+// Gru, and Lstm whose weights are not constant (lstm.cc has the others), with their usual activations: what
+// flows in from x is one product over all steps, then every sample of every direction goes through its steps
+// separately; each step is a matrix-vector product.
 #include "platforms/simd/recurrent_layout.h"
 #include "platforms/simd/table.h"
 

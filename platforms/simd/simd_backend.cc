@@ -18,6 +18,7 @@ constexpr Packer kPackers[] = {
     {Op::kConv, simd::winograd_packing, simd::pack_winograd, simd::run_winograd},
     {Op::kConv, simd::conv_packing, simd::pack_conv, simd::run_packed_conv},
     {Op::kFullyConnected, simd::connected_packing, simd::pack_connected, simd::run_packed_connected},
+    {Op::kLstm, simd::lstm_packing, simd::pack_lstm, simd::run_packed_lstm},
     {Op::kQConv, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
     {Op::kQFullyConnected, simd::q_product_packing, simd::pack_q_product, simd::run_packed_q_product},
     {Op::kQDepthwiseConv, simd::q_depthwise_packing, simd::pack_q_depthwise, simd::run_packed_q_depthwise},

@@ -1,13 +1,28 @@
-// Transpose of dense tensors: axes are merged, then either whole rows move, or tiles of the two axes that are
-// contiguous on one side each.
+// Transpose of dense tensors: axes are merged, then whole rows move, or two to four rows alternate, or tiles
+// of the two axes that are contiguous on one side each.
 #include <cstring>
 
-#include "platforms/simd/table.h"
+#include "platforms/simd/copy_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/transpose.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+
+#ifndef SINTER_SIMD_TRANSPOSE_ONCE
+#define SINTER_SIMD_TRANSPOSE_ONCE
+namespace sinter::simd {
+
+// `rows` (2 to 4) rows of `length` elements that become one in which they alternate (joins), or the reverse;
+// so `count` times. `stride`: from one of the rows to the next.
+struct Alternation {
+  size_t rows, length, stride, count;
+  int64_t from_step, to_step;
+  bool joins;
+};
+
+}  // namespace sinter::simd
+#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -62,51 +77,126 @@ void transpose2(const uint16_t* from, size_t from_stride, uint16_t* to, size_t t
                 size_t n) {
   transpose_tile(from, from_stride, to, to_stride, m, n);
 }
+
+// Block q of vector k is four columns of row 4 q + k, where `from` is row k.
+template <class D>
+HWY_INLINE hn::Vec<D> load_blocks(D d, const uint32_t* from, size_t stride) {
+  constexpr size_t kLanes = HWY_MAX_LANES_D(D);
+  if constexpr (kLanes == 4) {
+    return hn::LoadU(d, from);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, load_blocks(half, from + kLanes / 2 * stride, stride),
+                       load_blocks(half, from, stride));
+  }
+}
+
+// Four columns of as many rows as a vector has lanes.
+template <class D>
+HWY_INLINE void transpose_strip(D d, const uint32_t* from, size_t from_stride, uint32_t* to,
+                                size_t to_stride) {
+  const auto a = load_blocks(d, from, from_stride), b = load_blocks(d, from + from_stride, from_stride),
+             c = load_blocks(d, from + 2 * from_stride, from_stride),
+             e = load_blocks(d, from + 3 * from_stride, from_stride);
+  const auto ac = hn::InterleaveLower(d, a, c), be = hn::InterleaveLower(d, b, e);
+  const auto ac2 = hn::InterleaveUpper(d, a, c), be2 = hn::InterleaveUpper(d, b, e);
+  hn::StoreU(hn::InterleaveLower(d, ac, be), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, ac, be), d, to + to_stride);
+  hn::StoreU(hn::InterleaveLower(d, ac2, be2), d, to + 2 * to_stride);
+  hn::StoreU(hn::InterleaveUpper(d, ac2, be2), d, to + 3 * to_stride);
+}
+
+// transpose_tile by strips; n is at least the lanes of D, m at least 4.
+template <class D>
+HWY_INLINE void transpose_strips(D d, const uint32_t* from, size_t from_stride, uint32_t* to,
+                                 size_t to_stride, size_t m, size_t n) {
+  constexpr size_t kLanes = HWY_MAX_LANES_D(D);
+  for (size_t j = 0; j < n; j += kLanes) {
+    if (j + kLanes > n) j = n - kLanes;
+    for (size_t i = 0; i < m; i += 4) {
+      if (i + 4 > m) i = m - 4;
+      transpose_strip(d, from + j * from_stride + i, from_stride, to + i * to_stride + j, to_stride);
+    }
+  }
+}
+
 void transpose4(const uint32_t* from, size_t from_stride, uint32_t* to, size_t to_stride, size_t m,
                 size_t n) {
-  transpose_tile(from, from_stride, to, to_stride, m, n);
+  if (m < 4 || n < 4) return transpose_tile(from, from_stride, to, to_stride, m, n);
+  if (const hn::CappedTag<uint32_t, 16> d; HWY_MAX_LANES_D(decltype(d)) > 8 && n >= hn::Lanes(d))
+    return transpose_strips(d, from, from_stride, to, to_stride, m, n);
+  if (const hn::CappedTag<uint32_t, 8> d; HWY_MAX_LANES_D(decltype(d)) > 4 && n >= hn::Lanes(d))
+    return transpose_strips(d, from, from_stride, to, to_stride, m, n);
+  transpose_strips(hn::FixedTag<uint32_t, 4>(), from, from_stride, to, to_stride, m, n);
 }
 
-// Three rows of m numbers to m triples, and back: images of three channels.
-template <class T>
-HWY_INLINE void interleave3(const T* from, size_t from_stride, T* to, size_t m) {
-  const hn::ScalableTag<T> d;
+// K rows of numbers that alternate, and back, in the first `length` places. The last vectors overlap others.
+template <size_t K, class D, class T>
+HWY_INLINE void interleave_vectors(D d, const T* from, size_t from_stride, T* to, size_t length) {
   const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= m; i += lanes)
-    hn::StoreInterleaved3(hn::LoadU(d, from + i), hn::LoadU(d, from + from_stride + i),
-                          hn::LoadU(d, from + 2 * from_stride + i), d, to + 3 * i);
-  for (; i < m; ++i)
-    for (size_t k = 0; k < 3; ++k) to[3 * i + k] = from[k * from_stride + i];
-}
-template <class T>
-HWY_INLINE void deinterleave3(const T* from, T* to, size_t to_stride, size_t n) {
-  const hn::ScalableTag<T> d;
-  const size_t lanes = hn::Lanes(d);
-  size_t j = 0;
-  for (; j + lanes <= n; j += lanes) {
-    auto a = hn::Zero(d), b = a, c = a;
-    hn::LoadInterleaved3(d, from + 3 * j, a, b, c);
-    hn::StoreU(a, d, to + j);
-    hn::StoreU(b, d, to + to_stride + j);
-    hn::StoreU(c, d, to + 2 * to_stride + j);
+  for (size_t i = 0; i < length; i += lanes) {
+    if (i + lanes > length) i = length - lanes;
+    const auto a = hn::LoadU(d, from + i), b = hn::LoadU(d, from + from_stride + i);
+    if constexpr (K == 2) {
+      hn::StoreInterleaved2(a, b, d, to + K * i);
+    } else {
+      const auto c = hn::LoadU(d, from + 2 * from_stride + i);
+      if constexpr (K == 3)
+        hn::StoreInterleaved3(a, b, c, d, to + K * i);
+      else
+        hn::StoreInterleaved4(a, b, c, hn::LoadU(d, from + 3 * from_stride + i), d, to + K * i);
+    }
   }
-  for (; j < n; ++j)
-    for (size_t k = 0; k < 3; ++k) to[k * to_stride + j] = from[3 * j + k];
+}
+template <size_t K, class D, class T>
+HWY_INLINE void deinterleave_vectors(D d, const T* from, T* to, size_t to_stride, size_t length) {
+  const size_t lanes = hn::Lanes(d);
+  for (size_t i = 0; i < length; i += lanes) {
+    if (i + lanes > length) i = length - lanes;
+    auto a = hn::Zero(d), b = a, c = a, e = a;
+    if constexpr (K == 2) hn::LoadInterleaved2(d, from + K * i, a, b);
+    if constexpr (K == 3) hn::LoadInterleaved3(d, from + K * i, a, b, c);
+    if constexpr (K == 4) hn::LoadInterleaved4(d, from + K * i, a, b, c, e);
+    hn::StoreU(a, d, to + i);
+    hn::StoreU(b, d, to + to_stride + i);
+    if constexpr (K > 2) hn::StoreU(c, d, to + 2 * to_stride + i);
+    if constexpr (K > 3) hn::StoreU(e, d, to + 3 * to_stride + i);
+  }
 }
 
-void interleave3_1(const uint8_t* from, size_t from_stride, uint8_t* to, size_t m) {
-  interleave3(from, from_stride, to, m);
+template <size_t K, class T>
+HWY_INLINE void alternate_as(const Alternation& w, const T* from, T* to) {
+  const hn::ScalableTag<T> wide;
+  const hn::FixedTag<T, 16 / sizeof(T)> narrow;
+  for (size_t u = 0; u < w.count; ++u, from += w.from_step, to += w.to_step) {
+    if (w.joins) {
+      if (w.length >= hn::Lanes(wide))
+        interleave_vectors<K>(wide, from, w.stride, to, w.length);
+      else if (w.length >= hn::Lanes(narrow))
+        interleave_vectors<K>(narrow, from, w.stride, to, w.length);
+      else
+        for (size_t i = 0; i < w.length; ++i)
+          for (size_t k = 0; k < K; ++k) to[K * i + k] = from[k * w.stride + i];
+    } else {
+      if (w.length >= hn::Lanes(wide))
+        deinterleave_vectors<K>(wide, from, to, w.stride, w.length);
+      else if (w.length >= hn::Lanes(narrow))
+        deinterleave_vectors<K>(narrow, from, to, w.stride, w.length);
+      else
+        for (size_t i = 0; i < w.length; ++i)
+          for (size_t k = 0; k < K; ++k) to[k * w.stride + i] = from[K * i + k];
+    }
+  }
 }
-void interleave3_4(const uint32_t* from, size_t from_stride, uint32_t* to, size_t m) {
-  interleave3(from, from_stride, to, m);
+template <class T>
+HWY_INLINE void alternate(const Alternation& w, const T* from, T* to) {
+  if (w.rows == 2) return alternate_as<2>(w, from, to);
+  if (w.rows == 3) return alternate_as<3>(w, from, to);
+  alternate_as<4>(w, from, to);
 }
-void deinterleave3_1(const uint8_t* from, uint8_t* to, size_t to_stride, size_t n) {
-  deinterleave3(from, to, to_stride, n);
-}
-void deinterleave3_4(const uint32_t* from, uint32_t* to, size_t to_stride, size_t n) {
-  deinterleave3(from, to, to_stride, n);
-}
+void alternate1(const Alternation& w, const uint8_t* from, uint8_t* to) { alternate(w, from, to); }
+void alternate2(const Alternation& w, const uint16_t* from, uint16_t* to) { alternate(w, from, to); }
+void alternate4(const Alternation& w, const uint32_t* from, uint32_t* to) { alternate(w, from, to); }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
@@ -119,10 +209,9 @@ namespace {
 HWY_EXPORT(transpose1);
 HWY_EXPORT(transpose2);
 HWY_EXPORT(transpose4);
-HWY_EXPORT(interleave3_1);
-HWY_EXPORT(interleave3_4);
-HWY_EXPORT(deinterleave3_1);
-HWY_EXPORT(deinterleave3_4);
+HWY_EXPORT(alternate1);
+HWY_EXPORT(alternate2);
+HWY_EXPORT(alternate4);
 
 // The kernels for elements of T.
 template <class T>
@@ -130,19 +219,20 @@ struct For;
 template <>
 struct For<uint8_t> {
   static auto tile() { return HWY_DYNAMIC_POINTER(transpose1); }
-  static auto interleave() { return HWY_DYNAMIC_POINTER(interleave3_1); }
-  static auto deinterleave() { return HWY_DYNAMIC_POINTER(deinterleave3_1); }
+  static auto alternate() { return HWY_DYNAMIC_POINTER(alternate1); }
 };
 template <>
 struct For<uint16_t> {
   static auto tile() { return HWY_DYNAMIC_POINTER(transpose2); }
+  static auto alternate() { return HWY_DYNAMIC_POINTER(alternate2); }
 };
 template <>
 struct For<uint32_t> {
   static auto tile() { return HWY_DYNAMIC_POINTER(transpose4); }
-  static auto interleave() { return HWY_DYNAMIC_POINTER(interleave3_4); }
-  static auto deinterleave() { return HWY_DYNAMIC_POINTER(deinterleave3_4); }
+  static auto alternate() { return HWY_DYNAMIC_POINTER(alternate4); }
 };
+
+constexpr int64_t kMovePiece = 16384;  // elements that are worth a thread
 
 // Output axes, outermost first, merged where they are neighbours on both sides; strides in elements.
 struct Moves {
@@ -183,6 +273,26 @@ void locate(const Moves& m, uint32_t skip, int64_t index, int64_t* from, int64_t
   }
 }
 
+// Calls visit(from, to, count, from_step, to_step) for runs of combinations of the axes that are not in
+// `skip`: neighbours along the innermost of them.
+template <class Visit>
+void for_runs(const Moves& m, uint32_t skip, ThreadPool* threads, int64_t grain, Visit visit) {
+  int64_t units = 1;
+  int inner = -1;
+  for (int i = 0; i < m.rank; ++i)
+    if ((skip >> i & 1) == 0) units *= m.dims[i], inner = i;
+  const int64_t length = inner < 0 ? 1 : m.dims[inner];
+  const int64_t from_step = inner < 0 ? 0 : m.from[inner], to_step = inner < 0 ? 0 : m.to[inner];
+  parallel_for(threads, units, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin, count = 0; unit < end; unit += count) {
+      count = std::min(length - unit % length, end - unit);
+      int64_t from = 0, to = 0;
+      locate(m, skip, unit, &from, &to);
+      visit(from, to, count, from_step, to_step);
+    }
+  });
+}
+
 template <class T>
 void move_tile(const T* from, int64_t from_stride, T* to, int64_t to_stride, int64_t m, int64_t n) {
   if constexpr (sizeof(T) <= 4) {
@@ -194,6 +304,46 @@ void move_tile(const T* from, int64_t from_stride, T* to, int64_t to_stride, int
   }
 }
 
+// Long rows are cut, so that threads share them.
+template <class T>
+void move_alternating(const Moves& m, int a, bool joins, const T* x, T* y, ThreadPool* threads) {
+  const int last = m.rank - 1;
+  const int64_t rows = joins ? m.dims[last] : m.dims[a], length = joins ? m.dims[a] : m.dims[last];
+  const int64_t piece = std::min(length, kMovePiece / 4), pieces = divide_up(length, piece);
+  const auto kernel = For<T>::alternate();
+  const auto move = [&](int64_t from, int64_t to, int64_t first, int64_t n, int64_t count, int64_t from_step,
+                        int64_t to_step) {
+    const Alternation w = {static_cast<size_t>(rows),
+                           static_cast<size_t>(n),
+                           static_cast<size_t>(joins ? m.from[last] : m.to[a]),
+                           static_cast<size_t>(count),
+                           from_step,
+                           to_step,
+                           joins};
+    kernel(w, x + from + first * (joins ? 1 : rows), y + to + first * (joins ? rows : 1));
+  };
+  const uint32_t skip = 1u << last | 1u << a;
+  if (pieces == 1) {
+    for_runs(m, skip, threads, kMovePiece / (rows * length),
+             [&](int64_t from, int64_t to, int64_t count, int64_t from_step, int64_t to_step) {
+               move(from, to, 0, length, count, from_step, to_step);
+             });
+    return;
+  }
+  const int64_t outer = m.dims[0] * m.to[0] / (rows * length);  // all elements over those of a unit
+  parallel_for(threads, outer * pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      int64_t from = 0, to = 0;
+      locate(m, skip, unit / pieces, &from, &to);
+      const int64_t first = unit % pieces * piece;
+      move(from, to, first, std::min(piece, length - first), 1, 0, 0);
+    }
+  });
+}
+
+// An edge of tiles that divides n evenly, up to a multiple of 16.
+int64_t tile_edge(int64_t n, int64_t most) { return (divide_up(n, divide_up(n, most)) + 15) / 16 * 16; }
+
 template <class T>
 void transpose(const OpCall& call, RunContext& context) {
   const T* x = call.in(0).as<const T>();
@@ -201,58 +351,44 @@ void transpose(const OpCall& call, RunContext& context) {
   const int64_t size = call.out(0).size();
   if (size == 0) return;
   const Moves m = moves_of(call);
+  const int last = m.rank - 1;
   if (m.rank <= 1) {
     if (x != y) std::memcpy(y, x, static_cast<size_t>(size) * sizeof(T));
     return;
   }
-  const int last = m.rank - 1;
   if (m.from[last] == 1) {  // rows stay whole
     const int64_t length = m.dims[last];
-    parallel_for(context.threads, size / length, std::max<int64_t>(16384 / length, 1),
-                 [&](int64_t begin, int64_t end) {
-                   for (int64_t row = begin; row < end; ++row) {
-                     int64_t from = 0, to = 0;
-                     locate(m, 1u << last, row, &from, &to);
-                     std::memcpy(y + to, x + from, static_cast<size_t>(length) * sizeof(T));
-                   }
-                 });
+    constexpr int64_t kWidth = sizeof(T);
+    for_runs(m, 1u << last, context.threads, kMovePiece / length,
+             [&](int64_t from, int64_t to, int64_t count, int64_t from_step, int64_t to_step) {
+               copy_rows({reinterpret_cast<const std::byte*>(x + from), reinterpret_cast<std::byte*>(y + to),
+                          from_step * kWidth, to_step * kWidth, static_cast<size_t>(length * kWidth),
+                          static_cast<size_t>(count)});
+             });
     return;
   }
   int a = 0;  // the axis that is contiguous in the input; `last` is contiguous in the output
   while (m.from[a] != 1) ++a;
-  const int64_t lines = size / (m.dims[a] * m.dims[last]);
-  if constexpr (sizeof(T) == 4 || sizeof(T) == 1) {
-    const bool triples = m.dims[last] == 3 && m.to[a] == 3, planes = m.dims[a] == 3 && m.from[last] == 3;
-    if (triples || planes) {
-      constexpr int64_t kRun = 4096;
-      const int64_t length = triples ? m.dims[a] : m.dims[last], runs = divide_up(length, kRun);
-      parallel_for(context.threads, lines * runs, 2, [&](int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) {
-          int64_t from = 0, to = 0;
-          locate(m, 1u << last | 1u << a, unit / runs, &from, &to);
-          const int64_t i = unit % runs * kRun;
-          const auto count = static_cast<size_t>(std::min(kRun, length - i));
-          if (triples)
-            For<T>::interleave()(x + from + i, static_cast<size_t>(m.from[last]), y + to + 3 * i, count);
-          else
-            For<T>::deinterleave()(x + from + 3 * i, y + to + i, static_cast<size_t>(m.to[a]), count);
-        }
-      });
-      return;
-    }
+  if constexpr (sizeof(T) <= 4) {
+    const bool joins = m.dims[last] <= 4 && m.to[a] == m.dims[last],
+               parts = m.dims[a] <= 4 && m.from[last] == m.dims[a];
+    if (joins || parts) return move_alternating(m, a, joins, x, y, context.threads);
   }
-  constexpr int64_t kEdge = sizeof(T) == 1 ? 64 : 32;
-  const int64_t a_tiles = divide_up(m.dims[a], kEdge), b_tiles = divide_up(m.dims[last], kEdge);
+  constexpr int64_t kEdge = sizeof(T) <= 4 ? 64 : 32;
+  const int64_t a_edge = tile_edge(m.dims[a], kEdge), b_edge = tile_edge(m.dims[last], kEdge);
+  const int64_t a_tiles = divide_up(m.dims[a], a_edge), b_tiles = divide_up(m.dims[last], b_edge);
   const int64_t outer = size / (m.dims[a] * m.dims[last]);
-  parallel_for(context.threads, outer * a_tiles * b_tiles, 16, [&](int64_t begin, int64_t end) {
-    for (int64_t tile = begin; tile < end; ++tile) {
-      int64_t from = 0, to = 0;
-      locate(m, 1u << last | 1u << a, tile / (a_tiles * b_tiles), &from, &to);
-      const int64_t i = tile / b_tiles % a_tiles * kEdge, j = tile % b_tiles * kEdge;
-      move_tile(x + from + i + j * m.from[last], m.from[last], y + to + i * m.to[a] + j, m.to[a],
-                std::min(kEdge, m.dims[a] - i), std::min(kEdge, m.dims[last] - j));
-    }
-  });
+  const int64_t tile_size = std::min(a_edge, m.dims[a]) * std::min(b_edge, m.dims[last]);
+  parallel_for(context.threads, outer * a_tiles * b_tiles, std::max<int64_t>(kMovePiece / tile_size, 1),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t tile = begin; tile < end; ++tile) {
+                   int64_t from = 0, to = 0;
+                   locate(m, 1u << last | 1u << a, tile / (a_tiles * b_tiles), &from, &to);
+                   const int64_t i = tile / b_tiles % a_tiles * a_edge, j = tile % b_tiles * b_edge;
+                   move_tile(x + from + i + j * m.from[last], m.from[last], y + to + i * m.to[a] + j, m.to[a],
+                             std::min(a_edge, m.dims[a] - i), std::min(b_edge, m.dims[last] - j));
+                 }
+               });
 }
 
 Status accept_transpose(const OpCall& call) {

@@ -98,6 +98,7 @@ void run_unary(const UnarySettings& s, const float* x, float* y, size_t n) {
     case Unary::kGeluTanh:
       return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return gelu_tanh(v); });
     case Unary::kSilu:
+      if (s.a == 1.0f) return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return silu(v); });
       return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA { return hn::Mul(v, sigmoid(hn::Mul(v, a))); });
     case Unary::kElu:  // c * v above 0, a * (exp(b v) - 1) below
       return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA {

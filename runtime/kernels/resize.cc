@@ -2,9 +2,9 @@
 // other axes name are combined with their weights, then the row itself is resampled. Sums are in double.
 #include <cmath>
 
+#include "runtime/core/resize_taps.h"
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
-#include "runtime/kernels/resize_taps.h"
 
 namespace sinter {
 namespace {

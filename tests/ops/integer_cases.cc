@@ -4,7 +4,7 @@
 #include <limits>
 #include <numeric>
 
-#include "runtime/kernels/resize_taps.h"
+#include "runtime/core/resize_taps.h"
 #include "tests/op_harness/op_test.h"
 
 namespace sinter::test {

@@ -151,6 +151,32 @@ TEST(Lstm, ManyUnitsAgreeWithTheFormula) {
   }
 }
 
+// Units that fill vectors and that do not; threads that share the samples, or every step.
+TEST(Lstm, PackedWeightsAgreeWithTheReference) {
+  struct Case {
+    int64_t steps, batch, input, hidden, direction;
+  };
+  for (const Case& c :
+       {Case{1, 1, 37, 19, 0}, Case{1, 1, 33, 128, 0}, Case{4, 1, 8, 96, 1}, Case{3, 2, 5, 100, 2},
+        Case{1, 5, 3, 80, 0}, Case{37, 1, 6, 16, 2}, Case{2, 3, 1, 1, 0}, Case{5, 1, 64, 33, 0}}) {
+    SCOPED_TRACE(testing::PrintToString(Shape{c.steps, c.batch, c.input, c.hidden, c.direction}));
+    LstmAttrs a;
+    a.hidden_size = c.hidden, a.direction = c.direction;
+    const int64_t d = c.direction == 2 ? 2 : 1;
+    const Shape state{d, c.batch, c.hidden};
+    std::vector<Tensor> in = {noise<float>({c.steps, c.batch, c.input}, -1, 1, 1),
+                              noise<float>({d, 4 * c.hidden, c.input}, -0.4f, 0.4f, 2),
+                              noise<float>({d, 4 * c.hidden, c.hidden}, -0.2f, 0.2f, 3),
+                              noise<float>({d, 8 * c.hidden}, -0.2f, 0.2f, 4),
+                              full<int32_t>({c.batch}, static_cast<int32_t>(c.steps)),
+                              noise<float>(state, -1, 1, 5),
+                              noise<float>(state, -1, 1, 6)};
+    check_taken_by("simd", a, in, {.outputs = 3});
+    in[3] = in[4] = in[5] = in[6] = {};
+    check_taken_by("simd", a, in, {.outputs = 3});
+  }
+}
+
 TEST(Lstm, Refuses) {
   LstmAttrs a;
   a.hidden_size = kHidden;

@@ -88,6 +88,33 @@ TEST(Transpose, MatchesIndexArithmetic) {
           ASSERT_EQ(b[((l * 3 + i) * 2 + k) * 70 + j], a[((i * 70 + j) * 2 + k) * 45 + l]);
 }
 
+// Rows that alternate, and tiles with every remainder.
+template <class T>
+void check_planes() {
+  const auto check = [](int64_t outer, int64_t m, int64_t n) {
+    SCOPED_TRACE(testing::PrintToString(Shape{outer, m, n}));
+    check_taken_by("simd", TransposeAttrs{.perm = {0, 2, 1}}, {noise<T>({outer, m, n}, 0, 100)});
+  };
+  for (int64_t n = 1; n <= 70; n += n < 36 ? 1 : 11)
+    for (int64_t k = 2; k <= 5; ++k) check(3, k, n), check(3, n, k);
+  for (const int64_t n : {6, 8, 15, 17, 33, 65})
+    for (const int64_t m : {7, 16, 20, 66}) check(2, m, n);
+  check(1, 2, 17000);
+  check(1, 17000, 3);
+}
+TEST(Transpose, PlanesOfEverySize) {
+  check_planes<uint8_t>();
+  check_planes<int16_t>();
+  check_planes<float>();
+  check_planes<int64_t>();
+}
+
+TEST(Transpose, RowsOfEveryLength) {
+  for (int64_t n = 1; n <= 40; ++n)
+    check_taken_by("simd", TransposeAttrs{.perm = {0, 2, 1, 3}}, {noise<uint8_t>({2, 3, 5, n}, 0, 255)});
+  check_taken_by("simd", TransposeAttrs{.perm = {3, 0, 2, 1, 4}}, {noise<float>({2, 3, 2, 5, 7}, 0, 255)});
+}
+
 TEST(Transpose, RefusesWhatIsNoPermutation) {
   expect_refused(TransposeAttrs{.perm = {0}}, {iota<float>({2, 3})});
   expect_refused(TransposeAttrs{.perm = {0, 0}}, {iota<float>({2, 3})});
@@ -109,6 +136,24 @@ TEST(Slice, RowsOfEveryLength) {
     expect_equal(run_op(SliceAttrs{.starts = {0, 1, 0}, .steps = {1, 2, 1}, .sizes = {3, 2, n}}, {x})[0],
                  want);
   }
+}
+
+// Rows of every length, pieces of several threads, elements that are apart, and repeated ones.
+TEST(Copies, AreTakenByTheSimdBackend) {
+  for (int64_t n = 1; n <= 140; n += n < 70 ? 1 : 9) {
+    SCOPED_TRACE(n);
+    const Tensor x = noise<uint8_t>({4, 3, n}, 0, 255), y = noise<uint8_t>({4, 3, 5}, 0, 255);
+    check_taken_by("simd", ConcatAttrs{.axis = 2}, {y, x, y, x});
+    check_taken_by("simd", SliceAttrs{.starts = {0, 2, 0}, .steps = {2, -2, 1}, .sizes = {2, 2, n}}, {x});
+    check_taken_by("simd", BroadcastAttrs{.dims = {4, 2, n}}, {noise<uint8_t>({4, 1, n}, 0, 255)});
+  }
+  const Tensor wide = noise<float>({50, 70, 9}, 0, 255), narrow = noise<float>({50, 70, 1}, 0, 255);
+  check_taken_by("simd", ConcatAttrs{.axis = 2}, {wide, narrow, narrow});
+  check_taken_by("simd", ConcatAttrs{.axis = 0}, {wide, wide});
+  check_taken_by("simd", CopyAttrs{}, {noise<double>({300, 70}, 0, 255)});
+  check_taken_by("simd", BroadcastAttrs{.dims = {50, 70, 9}}, {narrow});
+  check_taken_by("simd", SliceAttrs{.starts = {1, 69, 8}, .steps = {2, -2, -3}, .sizes = {24, 35, 3}},
+                 {wide});
 }
 
 TEST(Slice, TakesAWindow) {

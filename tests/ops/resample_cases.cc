@@ -137,6 +137,45 @@ TEST(Resize, InterpolatesAnyAxes) {
                iota<float>({2, 0}));
 }
 
+// Axes before, between and after those that change; more taps than two; rows that are combined or only moved.
+TEST(Resize, IsTakenByTheSimdBackend) {
+  struct Case {
+    Shape x;
+    IntList sizes;
+  };
+  const Case cases[] = {{{1, 3, 32, 32}, {1, 3, 30, 30}}, {{2, 5, 7, 3}, {2, 10, 14, 3}},
+                        {{1, 6, 5, 20}, {1, 9, 4, 20}},   {{1, 4, 4, 70}, {1, 8, 8, 70}},
+                        {{2, 3, 4, 5}, {2, 3, 9, 5}},     {{2, 3, 4}, {5, 3, 4}},
+                        {{3, 4, 5}, {2, 7, 11}},          {{7}, {16}},
+                        {{1, 40, 90, 2}, {1, 80, 180, 2}}};
+  for (const Case& c : cases)
+    for (const auto coordinates :
+         {ResizeCoordinates::kHalfPixel, ResizeCoordinates::kAlignCorners, ResizeCoordinates::kAsymmetric}) {
+      ResizeAttrs a = resize(ResizeMode::kNearest, c.sizes, {}, coordinates);
+      for (size_t i = 0; i < c.x.size(); ++i)
+        a.scales.push(static_cast<double>(c.sizes[static_cast<int>(i)]) / static_cast<double>(c.x[i]));
+      SCOPED_TRACE(testing::PrintToString(c.x) + ", coordinates " + std::to_string(a.coordinates));
+      check_taken_by("simd", a, {noise<uint8_t>(c.x, 0, 255)});
+      check_taken_by("simd", a, {noise<int16_t>(c.x, 0, 255)});
+      check_taken_by("simd", a, {noise<float>(c.x, -3, 3)});
+      check_taken_by("simd", a, {noise<int64_t>(c.x, 0, 255)});
+      a.mode = static_cast<int64_t>(ResizeMode::kLinear);
+      check_taken_by("simd", a, {noise<float>(c.x, -3, 3)});
+      a.antialias = 1;
+      check_taken_by("simd", a, {noise<float>(c.x, -3, 3)});
+      a.mode = static_cast<int64_t>(ResizeMode::kCubic), a.antialias = 0, a.exclude_outside = 1;
+      check_taken_by("simd", a, {noise<float>(c.x, -3, 3)});
+    }
+}
+
+// An element whose weight is zero does not matter, even if it is not finite.
+TEST(Resize, IgnoresElementsOfWeightZero) {
+  const Tensor x = tensor<float>({2, 2}, {1, kInf, kNan, -kInf});
+  check_taken_by("simd", resize(ResizeMode::kLinear, {3, 3}, {1.5, 1.5}, ResizeCoordinates::kAlignCorners),
+                 {x});
+  check_taken_by("simd", resize(ResizeMode::kLinear, {2, 2}, {1, 1.5}, ResizeCoordinates::kAsymmetric), {x});
+}
+
 TEST(Resize, Refuses) {
   const Tensor x = iota<float>({2, 2});
   const auto linear = [](IntList sizes, FloatList scales) {

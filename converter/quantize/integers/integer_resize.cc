@@ -3,7 +3,7 @@
 
 #include "converter/quantize/integers/integer_form.h"
 #include "runtime/core/op_enums.h"
-#include "runtime/kernels/resize_taps.h"
+#include "runtime/core/resize_taps.h"
 
 namespace sinter::convert {
 namespace {

@@ -27,6 +27,11 @@ TEST(SimdRefuses, FloatsOfRareForms) {
   EXPECT_FALSE(simd_takes(ReduceAttrs{.axes = {0, 2}}, {full<float>({2, 3, 4}, 1)}));
   EXPECT_FALSE(simd_takes(ReduceAttrs{.axes = {0}}, {full<int32_t>({2}, 1)}));
   EXPECT_FALSE(simd_takes(CompareAttrs{}, {full<uint64_t>({3}, 1), full<uint64_t>({3}, 1)}));
+  ResizeAttrs resize{.mode = 1, .sizes = {4}, .scales = {2}};
+  EXPECT_FALSE(simd_takes(resize, {full<double>({2}, 1)}));
+  resize.coordinates = static_cast<int64_t>(ResizeCoordinates::kTfCropAndResize), resize.roi = {0, 1};
+  EXPECT_FALSE(simd_takes(resize, {full<float>({2}, 1)}));
+  EXPECT_FALSE(simd_takes(CopyAttrs{}, {Tensor{DType::kInt4, {4}, std::vector<std::byte>(2)}}));
 }
 
 TEST(SimdRefuses, IntegersOfRareForms) {
@@ -110,6 +115,22 @@ TEST(SimdPacks, ConstantWeightsOfProducts) {
   EXPECT_TRUE(packs(full, {floats({2, 70}), floats({40, 70})}));
   EXPECT_FALSE(packs(full, {floats({1, 70}), floats({40, 70})})) << "one row reads the weights as they are";
   EXPECT_FALSE(packs(AddAttrs{}, {floats({2, 70}), floats({70})}));
+}
+
+TEST(SimdPacks, ConstantWeightsOfLstm) {
+  LstmAttrs a;
+  a.hidden_size = 20;
+  std::vector<Tensor> in = {noise<float>({3, 2, 7}, -1, 1, 1), noise<float>({1, 80, 7}, -1, 1, 2),
+                            noise<float>({1, 80, 20}, -1, 1, 3)};
+  const auto packed = [&] {
+    TestedBackend* simd = tested_backend("simd");
+    StepNeeds needs;
+    EXPECT_TRUE(measure_op(*simd, Op::kLstm, &a, in, {}, &needs).ok());
+    return needs.packed;
+  };
+  EXPECT_EQ(packed(), 0b110u);
+  in.push_back(noise<float>({1, 160}, -1, 1, 4));
+  EXPECT_EQ(packed(), 0b1110u);
 }
 
 TEST(SimdPacks, ConstantWeightsOfIntegerProducts) {

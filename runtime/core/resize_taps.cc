@@ -1,5 +1,6 @@
-#include "runtime/kernels/resize_taps.h"
+#include "runtime/core/resize_taps.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace sinter {
@@ -47,15 +48,21 @@ double coordinate(ResizeCoordinates how, const ResizeAxis& axis, double y) {
   return 0;
 }
 
+// Not std::floor, which is a call for each element on processors before SSE4.1. |x| is at most about kFar.
+int64_t floor_of(double x) {
+  const auto i = static_cast<int64_t>(x);
+  return i - (static_cast<double>(i) > x ? 1 : 0);
+}
+
 // The element on the left of x; an integer counts as the right end of the interval before it.
 int64_t left_of(double x) {
-  const double floor = std::floor(x);
-  return static_cast<int64_t>(floor) - (x == floor ? 1 : 0);
+  const int64_t floor = floor_of(x);
+  return floor - (x == static_cast<double>(floor) ? 1 : 0);
 }
 
 // The distance of x to the right of that element, in (0, 1].
 double ratio_of(double x) {
-  const double floor = std::floor(x);
+  const auto floor = static_cast<double>(floor_of(x));
   return x == floor ? 1 : x - floor;
 }
 

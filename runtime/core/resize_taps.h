@@ -6,8 +6,9 @@
 #pragma once
 
 #include "runtime/core/bump_arena.h"
+#include "runtime/core/op.h"
 #include "runtime/core/op_enums.h"
-#include "runtime/kernels/support.h"
+#include "runtime/core/tensor_view.h"
 
 namespace sinter {
 

@@ -1,0 +1,49 @@
+// Copy, Broadcast, Slice and Concat of elements of whole bytes, with any strides.
+#include "platforms/simd/copy_rows.h"
+
+namespace sinter::simd {
+namespace {
+
+Status accept_whole_bytes(const OpCall& call) {
+  SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
+  return ok_status();
+}
+
+Status run_copy(const OpCall& call, RunContext& context) {
+  copy_view(call.out(0), call.in(0), context.threads);
+  return ok_status();
+}
+
+Status run_slice(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<SliceAttrs>();
+  const TensorView &x = call.in(0), &y = call.out(0);
+  if (y.size() == 0) return ok_status();
+  TensorView window = y;
+  window.data = x.data;
+  for (int i = 0; i < x.rank; ++i) {
+    window.data += a.starts[i] * x.strides[i];
+    window.strides[i] = a.sizes[i] > 1 ? a.steps[i] * x.strides[i] : 0;
+  }
+  copy_view(y, window, context.threads);
+  return ok_status();
+}
+
+Status run_concat(const OpCall& call, RunContext& context) {
+  const auto axis = static_cast<int>(call.attrs<ConcatAttrs>().axis);
+  TensorView part = call.out(0);
+  for (const TensorView& x : call.inputs) {
+    part.dims[axis] = x.dims[axis];
+    copy_view(part, x, context.threads);
+    part.data += x.dims[axis] * part.strides[axis];
+  }
+  return ok_status();
+}
+
+}  // namespace
+
+const Kernel kCopyKernel = {Op::kCopy, nullptr, nullptr, run_copy, accept_whole_bytes};
+const Kernel kBroadcastKernel = {Op::kBroadcast, nullptr, nullptr, run_copy, accept_whole_bytes};
+const Kernel kSliceKernel = {Op::kSlice, nullptr, nullptr, run_slice, accept_whole_bytes};
+const Kernel kConcatKernel = {Op::kConcat, nullptr, nullptr, run_concat, accept_whole_bytes};
+
+}  // namespace sinter::simd
