@@ -14,7 +14,8 @@ enum PackingKind : int64_t {
   kIntegerPanels,
   kIntegerDepthwise,
   kWinogradPanels,
-  kIntegerWinogradPanels
+  kIntegerWinogradPanels,
+  kInteger16Panels
 };
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.

@@ -296,7 +296,8 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
   if constexpr (kVectors == 2 && kRows > q) end.two(q, kRows > r, c##q##0, c##q##1, c##r##0, c##r##1);
     SINTER_TWO(0, 1)
     SINTER_TWO(2, 3)
-    SINTER_TWO(4, 5) SINTER_TWO(6, 7)
+    SINTER_TWO(4, 5)
+    SINTER_TWO(6, 7)
 #undef SINTER_TWO
         if constexpr (kVectors == 1) {
       end.four(0, std::min(kRows, 4), c00, c10, c20, c30);

@@ -278,9 +278,9 @@ Status accept(const OpCall& call) {
 bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
   Plan p;
   size_t bytes = 0;
-  if (wide(call)) return false;
   for (size_t i = 2; i < call.inputs.size(); ++i)
     if (call.has_input(i) && !call.in(i).constant) return false;
+  if (wide(call)) return q16_product_packing(call, threads, packing, workspace);
   if (!needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p)) return false;
   const bool zeros = call.has_input(4);
   if (fits_winograd(call, p)) {
@@ -307,6 +307,7 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
 }
 
 void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+  if (wide(call)) return pack_q16_product(call, packed, threads);
   Plan p;
   if (!plan_of(call, &p)) return;
   if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
@@ -314,6 +315,7 @@ void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) 
 }
 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
+  if (wide(call)) return run_packed_q16_product(static_cast<std::byte*>(packed), call, context);
   Plan p;
   if (plan_of(call, &p) && fits_winograd(call, p) && winograd_gains())
     return run_winograd(call, p, context, static_cast<std::byte*>(packed));
