@@ -150,25 +150,59 @@ Plan16 plan_of(const OpCall& call) {
 }
 
 // The window of output pixel `row`, one group's channels, as [depth].
-void copy_window(const Plan16& p, const int16_t* x, int64_t row, int64_t group, int16_t* to) {
+void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, int16_t* to) {
   const Geometry& g = p.g;
   const int64_t channels = g.in_channels / g.group;
   const WindowOf<int16_t> w = window_at(g, x, row);
-  const bool whole = w.taps() == g.taps();
-  const int64_t from = whole ? p.depth : 0;  // zeros from here on
-  std::memset(to + from, 0, static_cast<size_t>(p.stride - from) * sizeof(int16_t));
+  std::memset(to, 0, static_cast<size_t>(p.stride) * sizeof(int16_t));
   if (w.empty()) return;
   const int64_t step2 = g.dilation[2] * g.in_channels, step1 = g.dilation[1] * g.in[2] * g.in_channels,
                 step0 = g.dilation[0] * g.in[1] * g.in[2] * g.in_channels;
-  const bool line = g.group == 1 && g.dilation[2] == 1;  // taps are next to each other
-  const int64_t copied = line ? w.end[2] - w.first[2] : 1;
   for (int64_t i = w.first[0]; i < w.end[0]; ++i)
     for (int64_t j = w.first[1]; j < w.end[1]; ++j)
-      for (int64_t k = w.first[2]; k < w.end[2]; k += copied)
+      for (int64_t k = w.first[2]; k < w.end[2]; ++k)
         std::memcpy(to + ((i * g.kernel[1] + j) * g.kernel[2] + k) * channels,
                     w.x + (i - w.first[0]) * step0 + (j - w.first[1]) * step1 + (k - w.first[2]) * step2 +
                         group * channels,
-                    static_cast<size_t>(copied * channels) * sizeof(int16_t));
+                    static_cast<size_t>(channels) * sizeof(int16_t));
+}
+
+// The windows of output pixels first .. first + count - 1, p.stride apart. Those inside the input are copied
+// line by line where their taps are adjacent.
+void copy_windows(const Plan16& p, const int16_t* x, int64_t first, int64_t count, int64_t group,
+                  int16_t* to) {
+  const Geometry& g = p.g;
+  const bool lines = g.group == 1 && g.dilation[2] == 1;
+  const int64_t line = g.kernel[2] * g.in_channels, pixel = first % g.out_pixels();
+  int64_t batch = first / g.out_pixels();
+  int64_t at[3] = {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1], pixel % g.out[2]};
+  for (int64_t row = first; row < first + count; ++row, to += p.stride) {
+    int64_t start[3];
+    bool whole = lines;
+    for (int i = 0; i < 3; ++i) {
+      start[i] = at[i] * g.stride[i] - g.pad[i];
+      whole &= start[i] >= 0 && start[i] + (g.kernel[i] - 1) * g.dilation[i] < g.in[i];
+    }
+    if (whole) {
+      int16_t* next = to;
+      for (int64_t i = 0; i < g.kernel[0]; ++i)
+        for (int64_t j = 0; j < g.kernel[1]; ++j, next += line) {
+          const int64_t plane = batch * g.in[0] + start[0] + i * g.dilation[0];
+          std::memcpy(
+              next,
+              x + ((plane * g.in[1] + start[1] + j * g.dilation[1]) * g.in[2] + start[2]) * g.in_channels,
+              static_cast<size_t>(line) * sizeof(int16_t));
+        }
+      std::memset(next, 0, static_cast<size_t>(p.stride - p.depth) * sizeof(int16_t));
+    } else {
+      copy_part(p, x, row, group, to);
+    }
+    if (++at[2] < g.out[2]) continue;
+    at[2] = 0;
+    if (++at[1] < g.out[1]) continue;
+    at[1] = 0;
+    if (++at[0] == g.out[0]) at[0] = 0, ++batch;
+  }
 }
 
 // Of one thread: rows, and their sums.
@@ -223,7 +257,7 @@ Status run_q16_product(const OpCall& call, RunContext& context) {
       const int64_t first = unit / parts * kRows16, count = std::min(kRows16, rows - first),
                     part = unit % parts;
       for (int64_t group = 0; group < g.group; ++group) {
-        for (int64_t r = 0; r < count; ++r) copy_window(p, x, first + r, group, window + r * p.stride);
+        copy_windows(p, x, first, count, group, window);
         for (int64_t piece = pieces * part / parts; piece < pieces * (part + 1) / parts; ++piece) {
           const int64_t at = piece * kColumns16, columns = std::min(kColumns16, p.columns - at),
                         column = group * p.columns + at;
@@ -342,7 +376,7 @@ Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext&
       for (int64_t group = 0; group < g.group; ++group) {
         Q16Rows from{x + first * p.depth, count, p.depth, g.out_channels};
         if (!in_place) {
-          for (int64_t r = 0; r < count; ++r) copy_window(p, x, first + r, group, window + r * p.stride);
+          copy_windows(p, x, first, count, group, window);
           from.x = window, from.stride = p.stride;
         }
         const ProductResult result{p.end.to, p.end.zero, p.end.low, p.end.high,
