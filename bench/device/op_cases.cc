@@ -206,8 +206,8 @@ void add_all() {
   // What is between products, on 200704 elements.
   const Dims field = {1, 56, 56, 64};
   const std::vector<DType> bytes = {DType::kInt8, DType::kInt8};
-  add("56x56x64", QAddAttrs{.a_multiplier = 9000, .b_multiplier = 8000, .shift = 14}, {field, field}, true,
-      bytes);
+  add("56x56x64", QAddAttrs{.a_multiplier = 1400003, .b_multiplier = 1100003, .shift = 21}, {field, field},
+      true, bytes);
   add("56x56x64", QMulAttrs{.multiplier = 0.01}, {field, field}, true, bytes);
   add("56x56x64", QPReluAttrs{}, {field, {64}}, false, {DType::kInt8});
   add("56x56x64", LutAttrs{}, {field, {256}}, false, bytes);

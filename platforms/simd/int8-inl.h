@@ -8,6 +8,7 @@
 #define SINTER_PLATFORMS_SIMD_INT8_INL_H_
 #endif
 
+#include <array>
 #include <cstring>
 
 #include "hwy/highway.h"
@@ -34,6 +35,42 @@ HWY_INLINE V32 load32(const int8_t* p) {
   return hn::PromoteTo(D32(), hn::LoadU(hn::Rebind<int8_t, D32>(), p));
 }
 
+// Half to even. Of numbers below 2^31; on x86, those below -2^31 and NaN give the lowest int32.
+HWY_INLINE V32 nearest(VF v) {
+#if HWY_ARCH_X86
+  return hn::NearestIntInRange(D32(), v);  // NearestInt minds numbers from 2^31 on as well
+#else
+  return hn::NearestInt(v);
+#endif
+}
+
+// The larger one; `low` where v is NaN.
+HWY_INLINE VF at_least(VF v, VF low) {
+#if HWY_ARCH_X86
+  return hn::Max(v, low);  // gives the second operand if one of them is NaN
+#elif HWY_ARCH_ARM_A64
+  return VF(vmaxnmq_f32(v.raw, low.raw));  // gives the operand that is not NaN
+#else
+  return hn::IfThenElse(hn::Gt(v, low), v, low);
+#endif
+}
+
+// ReorderDemote2To stays within blocks of 128 bits: the order of four vectors that it has narrowed to one.
+HWY_INLINE V8 in_order(V8 v) {
+  constexpr int kBlocks = static_cast<int>(hn::MaxLanes(D8()) / 16);
+  if constexpr (kBlocks == 1) {
+    return v;
+  } else {
+    HWY_ALIGN static constexpr auto kOrder = [] {
+      std::array<int32_t, 4 * kBlocks> order{};
+      for (int i = 0; i < 4 * kBlocks; ++i) order[i] = i % kBlocks * 4 + i / kBlocks;
+      return order;
+    }();
+    const D32 d;
+    return hn::BitCast(D8(), hn::TableLookupLanes(hn::BitCast(d, v), hn::SetTableIndices(d, kOrder.data())));
+  }
+}
+
 // The result's zero point and bounds. Numbers come in as integers, rounded.
 struct Result {
   V16 zero;
@@ -50,11 +87,13 @@ struct Result {
     return hn::Min(hn::Max(v, min), max);
   }
   HWY_INLINE V8 bytes(V32 a, V32 b, V32 c, V32 d) const {
-    return bytes(hn::OrderedDemote2To(D16(), a, b), hn::OrderedDemote2To(D16(), c, d));
+    const V8 v = hn::ReorderDemote2To(D8(), hn::SaturatedAdd(hn::ReorderDemote2To(D16(), a, b), zero),
+                                      hn::SaturatedAdd(hn::ReorderDemote2To(D16(), c, d), zero));
+    return hn::Min(hn::Max(in_order(v), min), max);
   }
   // Within +-2^30.
   HWY_INLINE V8 bytes(VF a, VF b, VF c, VF d) const {
-    return bytes(hn::NearestInt(a), hn::NearestInt(b), hn::NearestInt(c), hn::NearestInt(d));
+    return bytes(nearest(a), nearest(b), nearest(c), nearest(d));
   }
 };
 
@@ -96,14 +135,7 @@ struct Finish {
   HWY_INLINE VF scaled(V32 sum) const { return hn::Mul(hn::ConvertTo(DF(), sum), multiplier); }
   // As integers. NaN gives the lower bound.
   HWY_INLINE V32 rounded(V32 sum) const {
-    VF v = scaled(sum);
-#if HWY_ARCH_X86
-    v = hn::Max(v, low);  // gives the second operand if one of them is NaN
-#elif HWY_ARCH_ARM_A64
-    v = VF(vmaxnmq_f32(v.raw, low.raw));  // gives the operand that is not NaN
-#else
-    v = hn::IfThenElse(hn::Gt(v, low), v, low);
-#endif
+    VF v = at_least(scaled(sum), low);
     // 1.5 * 2^23: the last bits of the sum are the rounded number.
     v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));
     return hn::Add(hn::BitCast(D32(), v), zero);

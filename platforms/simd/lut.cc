@@ -49,33 +49,35 @@ struct Lookup {
     return V(y);
   }
 };
-#elif HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_SSE4
 #define SINTER_SIMD_LOOKUP 1
-// Sixteen tables of 16 entries, each as its difference (xor) from the one before in its half, so that all
-// tables up to the right one add up. An index less 16 k is negative, and gives 0, for the tables beyond.
+// Sixteen tables of 16 entries, looked up by the lower four bits. The upper four select one result.
 struct Lookup {
   V t[16];
   HWY_INLINE explicit Lookup(const uint8_t* table) {
     const hn::FixedTag<uint8_t, 16> block;
-    V before = hn::Zero(D());
-    for (size_t k = 0; k < 16; ++k) {
-      const V own = hn::BroadcastBlock<0>(hn::ResizeBitCast(D(), hn::LoadU(block, table + 16 * k)));
-      t[k] = k % 8 == 0 ? own : hn::Xor(own, before);
-      before = own;
-    }
+    for (size_t k = 0; k < 16; ++k)
+      t[k] = hn::BroadcastBlock<0>(hn::ResizeBitCast(D(), hn::LoadU(block, table + 16 * k)));
   }
   HWY_INLINE V operator()(V x) const {
-    const hn::ScalableTag<int8_t> di;
-    const auto step = hn::Set(di, int8_t{16});
-    auto low = hn::BitCast(di, x), high = hn::Xor(low, hn::Set(di, int8_t{-128}));
-    V y = hn::Zero(D()), z = y;
-    HWY_UNROLL(8)
-    for (size_t k = 0; k < 8; ++k) {
-      y = hn::Xor(y, hn::TableLookupBytesOr0(t[k], hn::BitCast(D(), low)));
-      z = hn::Xor(z, hn::TableLookupBytesOr0(t[8 + k], hn::BitCast(D(), high)));
-      low = hn::SaturatedSub(low, step), high = hn::SaturatedSub(high, step);
-    }
-    return hn::Xor(y, z);
+    const hn::Repartition<uint16_t, D> wide;
+    // Bit n of every byte as its sign.
+    const V bit4 = hn::BitCast(D(), hn::ShiftLeft<3>(hn::BitCast(wide, x))),
+            bit5 = hn::BitCast(D(), hn::ShiftLeft<2>(hn::BitCast(wide, x))), bit6 = hn::Add(x, x);
+    const V at = hn::And(x, hn::Set(D(), uint8_t{15}));
+    const auto pair = [&](size_t k) SINTER_SIMD_LAMBDA {
+      return select(bit4, hn::TableLookupBytes(t[k + 1], at), hn::TableLookupBytes(t[k], at));
+    };
+    const auto four = [&](size_t k) SINTER_SIMD_LAMBDA { return select(bit5, pair(k + 2), pair(k)); };
+    const V lower = select(bit6, four(4), four(0)), upper = select(bit6, four(12), four(8));
+    return select(x, upper, lower);
+  }
+
+ private:
+  static HWY_INLINE V select(V sign, V yes, V no) {
+    const hn::ScalableTag<int8_t> d;
+    return hn::BitCast(D(),
+                       hn::IfNegativeThenElse(hn::BitCast(d, sign), hn::BitCast(d, yes), hn::BitCast(d, no)));
   }
 };
 #else

@@ -15,7 +15,8 @@ enum PackingKind : int64_t {
   kIntegerDepthwise,
   kWinogradPanels,
   kIntegerWinogradPanels,
-  kLstmPanels
+  kLstmPanels,
+  kInteger16Panels
 };
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.

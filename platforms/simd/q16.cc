@@ -9,6 +9,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/q16.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/int8-inl.h"
 
 #ifndef SINTER_SIMD_Q16_ONCE
 #define SINTER_SIMD_Q16_ONCE
@@ -43,13 +44,8 @@ struct ResizeRow16 {
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using D32 = hn::ScalableTag<int32_t>;
-using DF = hn::ScalableTag<float>;
 using H16 = hn::Rebind<int16_t, D32>;  // as many int16 as there are lanes of int32
-using V32 = hn::Vec<D32>;
-using VF = hn::Vec<DF>;
 
 template <class T>
 HWY_INLINE V32 load(const T* p) {
@@ -69,7 +65,7 @@ struct End {
   HWY_INLINE explicit End(const Bounds16& b)
       : low(hn::Set(DF(), b.low)), high(hn::Set(DF(), b.high)), zero(hn::Set(D32(), b.zero)) {}
   HWY_INLINE auto operator()(VF v) const {
-    const V32 q = hn::NearestInt(hn::Min(hn::Max(v, low), high));
+    const V32 q = nearest(hn::Min(hn::Max(v, low), high));
     return hn::DemoteTo(hn::Rebind<T, D32>(), hn::Add(q, zero));
   }
 };

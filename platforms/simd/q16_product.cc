@@ -1,10 +1,13 @@
 // Rows of x (windows, copied with zeros for padding) times rows of weights: products of pairs in int32, which
-// are added up in int64 before they can overflow. Depthwise: channels side by side.
+// are added up in int64 before they can overflow.
 #include "platforms/simd/q16_product.h"
 
 #include <cstring>
 
 #include "platforms/simd/int8.h"
+#include "platforms/simd/packed.h"
+#include "platforms/simd/q16_end.h"
+#include "platforms/simd/q16_panels.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q16_product.cc"
@@ -25,39 +28,6 @@ struct Product16 {
   const int8_t* w;  // [columns, depth]
   int64_t columns;  // up to kColumns16
   int64_t* sums;    // [rows, kColumns16]
-};
-
-// The end of a product.
-struct End16 {
-  const int64_t* bias;
-  const float* multipliers;
-  int64_t multiplier_step;
-  DType to;
-  float low, high;  // bounds less the zero point
-  int32_t zero;
-
-  void store(int64_t sum, int64_t column, std::byte* y, int64_t at) const {
-    const float v = static_cast<float>(sum) * multipliers[column * multiplier_step];
-    if (to == DType::kFloat32) {
-      reinterpret_cast<float*>(y)[at] = v;
-      return;
-    }
-    const float bounded = !(v > low) ? low : v < high ? v : high;
-    constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: rounds what is added to it
-    const int32_t q = static_cast<int32_t>((bounded + kMagic) - kMagic) + zero;
-    if (to == DType::kInt8)
-      reinterpret_cast<int8_t*>(y)[at] = static_cast<int8_t>(q);
-    else
-      reinterpret_cast<int16_t*>(y)[at] = static_cast<int16_t>(q);
-  }
-};
-
-// One output pixel of a depthwise convolution.
-struct Depthwise16 {
-  const int16_t* x;  // the first tap inside
-  const int8_t* w;   // that tap's weights
-  int64_t n[3], x_step[3], w_step[3];
-  int64_t channels;
 };
 
 }  // namespace sinter::simd
@@ -141,56 +111,6 @@ void q16_products(const Product16& p) {
   }
 }
 
-// Calls value(c, count, sums) for vectors of channels.
-template <class Value>
-HWY_INLINE void depthwise_sums(const Depthwise16& p, Value value) {
-  const D32 d;
-  const hn::Rebind<int16_t, D32> x16;
-  const hn::Rebind<int8_t, D32> w8;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const V32 lower = hn::Set(d, 0xffff);
-  for (int64_t c = 0; c < p.channels; c += lanes) {
-    const auto count = static_cast<size_t>(std::min(lanes, p.channels - c));
-    const bool whole = static_cast<int64_t>(count) == lanes;
-    V32 sum = hn::Zero(d);
-    for (int64_t i = 0; i < p.n[0]; ++i)
-      for (int64_t j = 0; j < p.n[1]; ++j) {
-        const int16_t* x = p.x + i * p.x_step[0] + j * p.x_step[1] + c;
-        const int8_t* w = p.w + i * p.w_step[0] + j * p.w_step[1] + c;
-        for (int64_t k = 0; k < p.n[2]; ++k, x += p.x_step[2], w += p.w_step[2]) {
-          const V32 xv = hn::PromoteTo(d, whole ? hn::LoadU(x16, x) : hn::LoadN(x16, x, count)),
-                    wv = hn::PromoteTo(d, whole ? hn::LoadU(w8, w) : hn::LoadN(w8, w, count));
-          // As pairs of int16 with nothing in the upper one.
-          sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d, hn::BitCast(D16(), xv),
-                                                     hn::BitCast(D16(), hn::And(wv, lower))));
-        }
-      }
-    value(c, count, sum);
-  }
-}
-
-// Biases that an int32 holds together with any sum, int16 results and a multiplier for each channel.
-void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multipliers, float low, float high,
-                   int32_t zero, int16_t* y) {
-  const D32 d;
-  const DF df;
-  const hn::Rebind<int16_t, D32> y16;
-  const auto least = hn::Set(df, low), most = hn::Set(df, high);
-  const V32 zeros = hn::Set(d, zero);
-  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum) SINTER_SIMD_LAMBDA {
-    const V32 b = hn::LoadN(d, bias + c, count);
-    auto v = hn::Mul(hn::ConvertTo(df, hn::Add(sum, b)), hn::LoadN(df, multipliers + c, count));
-    // NaN gives the lower bound.
-    v = hn::Min(hn::IfThenElse(hn::Gt(v, least), v, least), most);
-    hn::StoreN(hn::DemoteTo(y16, hn::Add(hn::NearestInt(v), zeros)), y16, y + c, count);
-  });
-}
-
-void q16_depthwise_sums(const Depthwise16& p, int32_t* sums) {
-  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum)
-                        SINTER_SIMD_LAMBDA { hn::StoreN(sum, D32(), sums + c, count); });
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -199,18 +119,8 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 
 HWY_EXPORT(q16_products);
-HWY_EXPORT(q16_depthwise);
-HWY_EXPORT(q16_depthwise_sums);
 
 namespace {
-
-template <class A>
-End16 end_of(const OpCall& call, const A& a) {
-  return {call.in(2).as<const int64_t>(),         call.in(3).as<const float>(),
-          call.in(3).size() == 1 ? 0 : 1,         call.out(0).dtype,
-          static_cast<float>(a.q_min - a.y_zero), static_cast<float>(a.q_max - a.y_zero),
-          static_cast<int32_t>(a.y_zero)};
-}
 
 struct Plan16 {
   Geometry g;
@@ -240,7 +150,7 @@ Plan16 plan_of(const OpCall& call) {
 }
 
 // The window of output pixel `row`, one group's channels, as [depth].
-void copy_window(const Plan16& p, const int16_t* x, int64_t row, int64_t group, int16_t* to) {
+void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, int16_t* to) {
   const Geometry& g = p.g;
   const int64_t channels = g.in_channels / g.group;
   const WindowOf<int16_t> w = window_at(g, x, row);
@@ -255,6 +165,44 @@ void copy_window(const Plan16& p, const int16_t* x, int64_t row, int64_t group, 
                     w.x + (i - w.first[0]) * step0 + (j - w.first[1]) * step1 + (k - w.first[2]) * step2 +
                         group * channels,
                     static_cast<size_t>(channels) * sizeof(int16_t));
+}
+
+// The windows of output pixels first .. first + count - 1, p.stride apart. Those inside the input are copied
+// line by line where their taps are adjacent.
+void copy_windows(const Plan16& p, const int16_t* x, int64_t first, int64_t count, int64_t group,
+                  int16_t* to) {
+  const Geometry& g = p.g;
+  const bool lines = g.group == 1 && g.dilation[2] == 1;
+  const int64_t line = g.kernel[2] * g.in_channels, pixel = first % g.out_pixels();
+  int64_t batch = first / g.out_pixels();
+  int64_t at[3] = {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1], pixel % g.out[2]};
+  for (int64_t row = first; row < first + count; ++row, to += p.stride) {
+    int64_t start[3];
+    bool whole = lines;
+    for (int i = 0; i < 3; ++i) {
+      start[i] = at[i] * g.stride[i] - g.pad[i];
+      whole &= start[i] >= 0 && start[i] + (g.kernel[i] - 1) * g.dilation[i] < g.in[i];
+    }
+    if (whole) {
+      int16_t* next = to;
+      for (int64_t i = 0; i < g.kernel[0]; ++i)
+        for (int64_t j = 0; j < g.kernel[1]; ++j, next += line) {
+          const int64_t plane = batch * g.in[0] + start[0] + i * g.dilation[0];
+          std::memcpy(
+              next,
+              x + ((plane * g.in[1] + start[1] + j * g.dilation[1]) * g.in[2] + start[2]) * g.in_channels,
+              static_cast<size_t>(line) * sizeof(int16_t));
+        }
+      std::memset(next, 0, static_cast<size_t>(p.stride - p.depth) * sizeof(int16_t));
+    } else {
+      copy_part(p, x, row, group, to);
+    }
+    if (++at[2] < g.out[2]) continue;
+    at[2] = 0;
+    if (++at[1] < g.out[1]) continue;
+    at[1] = 0;
+    if (++at[0] == g.out[0]) at[0] = 0, ++batch;
+  }
 }
 
 // Of one thread: rows, and their sums.
@@ -309,7 +257,7 @@ Status run_q16_product(const OpCall& call, RunContext& context) {
       const int64_t first = unit / parts * kRows16, count = std::min(kRows16, rows - first),
                     part = unit % parts;
       for (int64_t group = 0; group < g.group; ++group) {
-        for (int64_t r = 0; r < count; ++r) copy_window(p, x, first + r, group, window + r * p.stride);
+        copy_windows(p, x, first, count, group, window);
         for (int64_t piece = pieces * part / parts; piece < pieces * (part + 1) / parts; ++piece) {
           const int64_t at = piece * kColumns16, columns = std::min(kColumns16, p.columns - at),
                         column = group * p.columns + at;
@@ -326,78 +274,117 @@ Status run_q16_product(const OpCall& call, RunContext& context) {
   return ok_status();
 }
 
+// ---- packed weights
+
 namespace {
 
-constexpr int64_t kMostTaps = 255;  // whose sum an int32 holds, and half as much again
-constexpr int64_t kSmallBias = int64_t{1} << 30;
+constexpr int64_t kWidestPanel = 32;
+constexpr int64_t kRowsInPlace = 256;
+
+int64_t wide_columns(const Plan16& p) { return divide_up(p.columns, kWidestPanel) * kWidestPanel; }
+
+// Of one group.
+bool packed_bytes16(const Plan16& p, int64_t* bytes) {
+  int64_t depth = 0;
+  return checked_add<int64_t>(p.depth, 17, &depth) && checked_mul(wide_columns(p), depth, bytes);
+}
+
+Q16Packed packed_at(const Plan16& p, int64_t group, std::byte* memory) {
+  int64_t bytes = 0;
+  if (!packed_bytes16(p, &bytes)) return {};
+  const int64_t wide = wide_columns(p);
+  std::byte* at = memory + group * bytes;
+  Q16Packed packed;
+  packed.columns = p.columns, packed.depth = divide_up(p.depth, 2) * 2;
+  packed.bias = reinterpret_cast<int64_t*>(at);
+  packed.multipliers = reinterpret_cast<float*>(at + wide * 8);
+  packed.narrow = reinterpret_cast<int32_t*>(at + wide * 12);
+  packed.panels = reinterpret_cast<int8_t*>(at + wide * 16);
+  return packed;
+}
+
+// Columns from `column` on, of all columns of the operation.
+void pack_panel16(const OpCall& call, const Plan16& p, int64_t column, int64_t panel, const Q16Packed& to) {
+  const int64_t width = q16_panel_width();
+  int8_t* panel_at = to.panels + panel * width * to.depth;
+  std::memset(panel_at, 0, static_cast<size_t>(width * to.depth));
+  bool narrow = true;
+  for (int64_t c = 0; c < width; ++c) {
+    const int64_t own = panel * width + c;
+    to.bias[own] = 0, to.multipliers[own] = 0;
+    if (own >= p.columns) continue;
+    const int8_t* w = call.in(1).as<const int8_t>() + (column + own) * p.depth;
+    int64_t size = 0;
+    for (int64_t k = 0; k < p.depth; ++k) {
+      panel_at[(k / 2 * width + c) * 2 + k % 2] = w[k];
+      size += std::abs(int{w[k]});
+    }
+    const int64_t bias = p.end.bias[column + own];
+    to.bias[own] = bias, to.multipliers[own] = p.end.multipliers[(column + own) * p.end.multiplier_step];
+    // Depths are far below 2^40.
+    const int64_t room = INT32_MAX - size * 32768;
+    narrow &= bias <= room && bias >= -room;
+  }
+  to.narrow[panel] = narrow ? 1 : 0;
+}
 
 }  // namespace
 
-Status accept_q16_depthwise(const OpCall& call) {
-  SINTER_RETURN_UNLESS(call.attrs<QDepthwiseConvAttrs>().x_zero == 0 && !call.has_input(4),
-                       unsupported("the simd kernel takes int16 without zero points"));
-  SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel has at most three spatial axes"));
-  const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
-  int64_t taps = 0;
-  SINTER_RETURN_UNLESS(
-      g.in_channels == g.out_channels && checked_mul(g.kernel[0], g.kernel[1], &taps) &&
-          checked_mul(taps, g.kernel[2], &taps) && taps <= kMostTaps,
-      unsupported("the simd kernel takes one output channel for each input channel and 255 taps"));
-  return accept_dense(call);
+bool q16_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
+  if (!q16_multiplies_panels()) return false;
+  const Plan16 p = plan_of(call);
+  int64_t bytes = 0;
+  if (p.depth == 0 || !packed_bytes16(p, &bytes) || !checked_mul(bytes, p.g.group, &bytes) ||
+      bytes >= INT64_MAX / 2 || !q16_product_workspace(call, threads, workspace).ok())
+    return false;
+  *packing = {static_cast<size_t>(bytes),
+              0b1110u,
+              {kInteger16Panels, p.g.group, p.columns, p.depth, call.in(3).size()}};
+  return true;
 }
 
-// Biases as int32 and a multiplier for each channel, or, where biases are too large, sums by thread.
-Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
-  int64_t n = 0;
-  SINTER_RETURN_UNLESS(checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n),
-                       invalid("the operation needs more workspace than the step has"));
-  *bytes = static_cast<size_t>(n);
-  return ok_status();
+void pack_q16_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+  const Plan16 p = plan_of(call);
+  const int64_t panels = divide_up(p.columns, q16_panel_width());
+  parallel_for(threads, p.g.group * panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit)
+      pack_panel16(call, p, unit / panels * p.columns, unit % panels, packed_at(p, unit / panels, packed));
+  });
 }
 
-Status run_q16_depthwise(const OpCall& call, RunContext& context) {
-  const auto& a = call.attrs<QDepthwiseConvAttrs>();
-  if (call.out(0).size() == 0) return ok_status();
-  const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
-  const End16 end = end_of(call, a);
+Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext& context) {
+  const Plan16 p = plan_of(call);
+  int64_t each = 0;
+  if (call.out(0).size() == 0 || !scratch_bytes(p, &each)) return ok_status();
+  const Geometry& g = p.g;
   const auto* x = call.in(0).as<const int16_t>();
-  const auto* weights = call.in(1).as<const int8_t>();
-  std::byte* y = call.out(0).data;
-  const int64_t channels = g.in_channels, rows = g.batch * g.out_pixels();
-  bool small = end.to == DType::kInt16;
-  for (int64_t c = 0; small && c < channels; ++c)
-    small = end.bias[c] <= kSmallBias && end.bias[c] >= -kSmallBias;
-  auto* biases = reinterpret_cast<int32_t*>(context.workspace.data());
-  auto* multipliers = reinterpret_cast<float*>(biases + channels);
-  for (int64_t c = 0; small && c < channels; ++c) {
-    biases[c] = static_cast<int32_t>(end.bias[c]);
-    multipliers[c] = end.multipliers[c * end.multiplier_step];
-  }
-  const auto whole = HWY_DYNAMIC_POINTER(q16_depthwise);
-  const auto sum = HWY_DYNAMIC_POINTER(q16_depthwise_sums);
-  const int64_t x2 = g.in_channels, x1 = g.in[2] * x2, x0 = g.in[1] * x1;
-  const int64_t threads = threads_of(context.threads), slots = std::min(rows, threads);
-  parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) {
-      const WindowOf<int16_t> w = window_at(g, x, row);
-      const int64_t tap = (w.first[0] * g.kernel[1] + w.first[1]) * g.kernel[2] + w.first[2];
-      const Depthwise16 p{w.x,
-                          w.empty() ? weights : weights + tap * channels,
-                          {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
-                          {g.dilation[0] * x0, g.dilation[1] * x1, g.dilation[2] * x2},
-                          {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
-                          channels};
-      if (small) {
-        whole(p, biases, multipliers, end.low, end.high, end.zero,
-              reinterpret_cast<int16_t*>(y) + row * channels);
-        continue;
+  // Pixels that are read where they are.
+  bool in_place = g.group == 1 && p.depth % 2 == 0;
+  for (int i = 0; i < 3; ++i)
+    in_place &= g.kernel[i] == 1 && g.stride[i] == 1 && g.pad[i] == 0 && g.in[i] == g.out[i];
+  const int64_t block = in_place ? kRowsInPlace : kRows16;
+  const int64_t rows = g.batch * g.out_pixels(), blocks = divide_up(rows, block),
+                threads = threads_of(context.threads);
+  // Where there are few rows, columns are shared out.
+  const int64_t panels = divide_up(p.columns, q16_panel_width());
+  const int64_t parts = blocks >= threads ? 1 : std::min(panels, divide_up(threads, blocks));
+  const int64_t units = blocks * parts, slots = std::min(units, threads);
+  parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    auto* window = reinterpret_cast<int16_t*>(context.workspace.data() + slot * each);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit / parts * block, count = std::min(block, rows - first), part = unit % parts;
+      for (int64_t group = 0; group < g.group; ++group) {
+        Q16Rows from{x + first * p.depth, count, p.depth, g.out_channels};
+        if (!in_place) {
+          copy_windows(p, x, first, count, group, window);
+          from.x = window, from.stride = p.stride;
+        }
+        const ProductResult result{p.end.to, p.end.zero, p.end.low, p.end.high,
+                                   call.out(0).data + (first * g.out_channels + group * p.columns) *
+                                                          static_cast<int64_t>(byte_width(p.end.to))};
+        multiply_q16(packed_at(p, group, packed), from, panels * part / parts, panels * (part + 1) / parts,
+                     result);
       }
-      int32_t* sums = biases + slot * channels;
-      sum(p, sums);
-      for (int64_t c = 0; c < channels; ++c)
-        end.store(static_cast<int64_t>(static_cast<uint64_t>(end.bias[c]) +
-                                       static_cast<uint64_t>(int64_t{sums[c]})),
-                  c, y, row * channels + c);
     }
   });
   return ok_status();

@@ -24,6 +24,7 @@ struct AddSettings {
   int32_t a_multiplier, b_multiplier;
   int32_t offset;  // what the zero points contribute
   int shift;
+  bool ties;  // some sum may be halfway between two results
   Int8Range range;
 };
 struct MulSettings {
@@ -86,19 +87,20 @@ HWY_INLINE V16 multiplier_pairs(int32_t a, int32_t b) {
 }
 
 // Multipliers of 16 bits take one product of pairs, wider ones are split at bit 11.
-template <bool kNarrow>
+template <bool kNarrow, bool kTies>
 HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
   const D32 d;
   const V16 low = kNarrow ? multiplier_pairs(s.a_multiplier, s.b_multiplier)
                           : multiplier_pairs(s.a_multiplier & 2047, s.b_multiplier & 2047);
   const V16 high = multiplier_pairs(s.a_multiplier >> 11, s.b_multiplier >> 11);
-  const V32 offset = hn::Set(d, s.offset), odd = hn::Set(d, s.shift > 0 ? 1 : 0),
-            below_half = hn::Set(d, s.shift > 0 ? (1 << (s.shift - 1)) - 1 : 0);
+  const int32_t half = s.shift > 0 ? 1 << (s.shift - 1) : 0;
+  const V32 offset = hn::Set(d, s.offset + (kTies ? 0 : half)), odd = hn::Set(d, s.shift > 0 ? 1 : 0),
+            below_half = hn::Set(d, s.shift > 0 ? half - 1 : 0);
   const auto scaled = [=](V16 pairs) SINTER_SIMD_LAMBDA {
     V32 v = hn::Add(hn::WidenMulPairwiseAdd(d, pairs, low), offset);
     if constexpr (!kNarrow) v = hn::Add(v, hn::ShiftLeft<11>(hn::WidenMulPairwiseAdd(d, pairs, high)));
-    const V32 tie = hn::And(hn::ShiftRightSame(v, s.shift), odd);
-    return hn::ShiftRightSame(hn::Add(hn::Add(v, below_half), tie), s.shift);
+    if constexpr (kTies) v = hn::Add(hn::Add(v, below_half), hn::And(hn::ShiftRightSame(v, s.shift), odd));
+    return hn::ShiftRightSame(v, s.shift);
   };
   zip(row, n, Result(s.range), [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
     return rejoin(scaled(hn::InterleaveLower(D16(), a, b)), scaled(hn::InterleaveUpper(D16(), a, b)));
@@ -107,9 +109,9 @@ HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
 void q_add(const Int8Row& row, size_t n, const AddSettings& s) {
   const auto narrow = [](int32_t m) { return m >= -32768 && m <= 32767; };
   if (narrow(s.a_multiplier) && narrow(s.b_multiplier))
-    add_row<true>(row, n, s);
+    s.ties ? add_row<true, true>(row, n, s) : add_row<true, false>(row, n, s);
   else
-    add_row<false>(row, n, s);
+    s.ties ? add_row<false, true>(row, n, s) : add_row<false, false>(row, n, s);
 }
 
 void q_mul(const Int8Row& row, size_t n, const MulSettings& s) {
@@ -117,7 +119,7 @@ void q_mul(const Int8Row& row, size_t n, const MulSettings& s) {
             b_zero = hn::Set(D16(), static_cast<int16_t>(s.b_zero));
   const VF m = hn::Set(DF(), s.multiplier);
   const auto scaled = [=](V16 product) SINTER_SIMD_LAMBDA {
-    return hn::NearestInt(hn::Mul(hn::ConvertTo(DF(), hn::BitCast(D32(), product)), m));
+    return nearest(hn::Mul(hn::ConvertTo(DF(), hn::BitCast(D32(), product)), m));
   };
   zip(row, n, Result(s.range), [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
     a = hn::Sub(a, a_zero), b = hn::Sub(b, b_zero);
@@ -145,10 +147,7 @@ struct PRelu {
     VF slope = hn::LoadU(DF(), slopes);
     if constexpr (!kSafe) slope = hn::IfThenElseZero(hn::Le(hn::Abs(slope), most), slope);
     const VF v = hn::ConvertTo(DF(), difference);
-    const VF scaled = hn::Mul(v, hn::IfThenElse(hn::Lt(v, hn::Zero(DF())), slope, multiplier));
-    // Below 2^22: the last bits of the sum with 1.5 * 2^23 are the rounded number.
-    return hn::Sub(hn::BitCast(D32(), hn::Add(scaled, hn::Set(DF(), 12582912.0f))),
-                   hn::Set(D32(), 0x4b400000));
+    return nearest(hn::Mul(v, hn::IfNegativeThenElse(v, slope, multiplier)));  // below 2^22
   }
   // A vector of bytes; slopes are `step` apart from part to part.
   HWY_INLINE V8 operator()(const int8_t* x, const float* slopes, size_t step) const {
@@ -200,6 +199,33 @@ HWY_EXPORT(q_add);
 HWY_EXPORT(q_mul);
 HWY_EXPORT(q_prelu);
 
+constexpr int64_t kManyElements = 8192;  // that outweigh a search for ties
+
+// Whether a * a_multiplier + b * b_multiplier + offset is halfway between two multiples of 2^shift for some a
+// and b.
+bool may_tie(const AddSettings& s) {
+  if (s.shift == 0) return false;
+  const uint32_t mask = (uint32_t{1} << s.shift) - 1, half = uint32_t{1} << (s.shift - 1);
+  // b's multiplier is odd * 2^zeros, modulo 2^shift.
+  int zeros = 0;
+  auto odd = static_cast<uint32_t>(s.b_multiplier);
+  for (; zeros < s.shift && odd % 2 == 0; ++zeros) odd /= 2;
+  const int bits = s.shift - zeros;
+  uint32_t inverse = odd;  // of 3 bits, then twice as many
+  for (int i = 0; i < 4; ++i) inverse *= 2 - odd * inverse;
+  for (int32_t a = -128; a < 128; ++a) {
+    const uint32_t rest = (half - static_cast<uint32_t>(s.offset) -
+                           static_cast<uint32_t>(a) * static_cast<uint32_t>(s.a_multiplier)) &
+                          mask;
+    if ((rest & ((uint32_t{1} << zeros) - 1)) != 0) continue;
+    if (bits <= 8) return true;
+    // The b modulo 2^bits, of either sign.
+    const uint32_t b = ((rest >> zeros) * inverse + 128) & ((uint32_t{1} << bits) - 1);
+    if (b < 256) return true;
+  }
+  return false;
+}
+
 // row(Int8Row, n, settings)
 template <class Row, class Settings>
 Status run_pair(const OpCall& call, RunContext& context, Row row, const Settings& settings) {
@@ -216,10 +242,14 @@ bool wide(const OpCall& call) { return call.in(0).dtype == DType::kInt16; }
 Status run_add(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_add(call, context);
   const auto& a = call.attrs<QAddAttrs>();
-  return run_pair(call, context, HWY_DYNAMIC_POINTER(q_add),
-                  AddSettings{static_cast<int32_t>(a.a_multiplier), static_cast<int32_t>(a.b_multiplier),
-                              static_cast<int32_t>(-(a.a_zero * a.a_multiplier + a.b_zero * a.b_multiplier)),
-                              static_cast<int>(a.shift), int8_range(a)});
+  AddSettings s{static_cast<int32_t>(a.a_multiplier),
+                static_cast<int32_t>(a.b_multiplier),
+                static_cast<int32_t>(-(a.a_zero * a.a_multiplier + a.b_zero * a.b_multiplier)),
+                static_cast<int>(a.shift),
+                true,
+                int8_range(a)};
+  if (call.out(0).size() >= kManyElements) s.ties = may_tie(s);
+  return run_pair(call, context, HWY_DYNAMIC_POINTER(q_add), s);
 }
 
 Status run_mul(const OpCall& call, RunContext& context) {

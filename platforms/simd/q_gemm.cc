@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_store-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -18,6 +19,7 @@ namespace HWY_NAMESPACE {
 
 #undef SINTER_Q_ROWS
 #undef SINTER_Q_COLUMNS
+#undef SINTER_Q_WIDENS
 // Rows hold x + kShift, or where kCentred x - x_zero.
 // kUnit depths are multiplied at a time: Element is how a row holds them, Word what is broadcast of a row.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
@@ -67,6 +69,7 @@ constexpr int64_t kUnit = 1;
 // Pairs.
 using Word = int32_t;
 #define SINTER_Q_COLUMNS 0
+#define SINTER_Q_WIDENS 1
 #define SINTER_Q_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
 constexpr int64_t kUnit = 2;
 HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
@@ -74,6 +77,7 @@ HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
 }
 #endif
 HWY_INLINE Weights load_weights(const int8_t* p) { return load16(p); }
+HWY_INLINE Weights load_weights(const int16_t* p) { return hn::LoadU(D16(), p); }
 #endif
 
 constexpr int64_t kMaxRows = SINTER_Q_ROWS;  // what the registers hold
@@ -184,20 +188,36 @@ void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* s
 
 // ---- products
 
-// sums[r * 2 * lanes + c] for kRows rows of one panel; kVectors is 1 where its columns fit one vector.
-template <int kRows, int kVectors>
+// Stores sums: row r, column c to sums[r * 2 * lanes + c].
+struct KeepSums {
+  static constexpr bool kTogether = false;
+  int32_t* sums;
+
+  template <int kVectors>
+  HWY_INLINE void one(int64_t r, V32 c0, V32 c1) const {
+    const D32 d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    hn::StoreU(c0, d, sums + r * 2 * lanes);
+    if constexpr (kVectors == 2) hn::StoreU(c1, d, sums + (r * 2 + 1) * lanes);
+  }
+};
+
+// The sums of kRows rows of one panel, of W weights; kVectors is 1 where its columns fit one vector.
+template <int kRows, int kVectors, class W, class End>
 HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_offsets, const QRuns& runs,
-                      const int8_t* b, const int32_t* bias, int32_t* sums) {
+                      const W* b, const int32_t* bias, const End& end) {
   const D32 d;
   const size_t lanes = hn::Lanes(d);
   const auto step = static_cast<int64_t>(2 * lanes) * kUnit;
-  const int64_t depth = runs.packed_length();
+  // Weights are packed up to a multiple of kQDepth, whose rest is skipped.
+  const int64_t depth = divide_up(runs.length, kUnit) * kUnit;
+  const int64_t skipped = (runs.packed_length() - depth) * static_cast<int64_t>(2 * lanes);
   const V32 s0 = hn::LoadU(d, bias), s1 = hn::LoadU(d, bias + (kVectors == 2 ? lanes : 0));
   V32 c00 = s0, c10 = s0, c20 = s0, c30 = s0, c40 = s0, c50 = s0, c60 = s0, c70 = s0;
   V32 c01 = s1, c11 = s1, c21 = s1, c31 = s1, c41 = s1, c51 = s1, c61 = s1, c71 = s1;
   // A single row takes turns between sums, for one would be waited for.
   if constexpr (kRows == 1) c10 = c11 = c20 = c21 = c30 = c31 = hn::Zero(d);
-  for (int64_t run = 0; run < runs.count; ++run) {
+  for (int64_t run = 0; run < runs.count; ++run, b += skipped) {
     const Element* from = a + run_offsets[run];
 #define SINTER_ROW(r) [[maybe_unused]] const Element* a##r = from + (kRows > r ? rows[kRows > r ? r : 0] : 0);
     SINTER_ROW(0)
@@ -270,23 +290,36 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     c00 = hn::Add(hn::Add(c00, c10), hn::Add(c20, c30));
     c01 = hn::Add(hn::Add(c01, c11), hn::Add(c21, c31));
   }
-#define SINTER_ROW(r)                                                                \
-  if constexpr (kRows > r) {                                                         \
-    hn::StoreU(c##r##0, d, sums + r * 2 * lanes);                                    \
-    if constexpr (kVectors == 2) hn::StoreU(c##r##1, d, sums + (r * 2 + 1) * lanes); \
-  }
-  SINTER_ROW(0)
-  SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+  if constexpr (End::kTogether) {
+    // Four vectors at a time, of two rows or of four.
+#define SINTER_TWO(q, r) \
+  if constexpr (kVectors == 2 && kRows > q) end.two(q, kRows > r, c##q##0, c##q##1, c##r##0, c##r##1);
+    SINTER_TWO(0, 1)
+    SINTER_TWO(2, 3)
+    SINTER_TWO(4, 5)
+    SINTER_TWO(6, 7)
+#undef SINTER_TWO
+        if constexpr (kVectors == 1) {
+      end.four(0, std::min(kRows, 4), c00, c10, c20, c30);
+      if constexpr (kRows > 4) end.four(4, kRows - 4, c40, c50, c60, c70);
+    }
+  } else {
+#define SINTER_ROW(r) \
+  if constexpr (kRows > r) end.template one<kVectors>(r, c##r##0, c##r##1);
+    SINTER_ROW(0)
+    SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
 #undef SINTER_ROW
+  }
 }
 
-template <int kVectors>
-HWY_NOINLINE void rows_block(int64_t n, const Element* a, const int32_t* rows, const int32_t* run_offsets,
-                             const QRuns& runs, const int8_t* b, const int32_t* bias, int32_t* sums) {
+// 1 to kMaxRows rows.
+template <int kVectors, class W, class End>
+HWY_INLINE void block_of(int64_t n, const Element* a, const int32_t* rows, const int32_t* run_offsets,
+                         const QRuns& runs, const W* b, const int32_t* bias, const End& end) {
   switch (n) {
 #define SINTER_ROWS(r) \
   case r:              \
-    return block<r, kVectors>(a, rows, run_offsets, runs, b, bias, sums);
+    return block<r, kVectors>(a, rows, run_offsets, runs, b, bias, end);
     SINTER_ROWS(1)
     SINTER_ROWS(2)
     SINTER_ROWS(3)
@@ -299,6 +332,14 @@ HWY_NOINLINE void rows_block(int64_t n, const Element* a, const int32_t* rows, c
 #endif
 #undef SINTER_ROWS
   }
+}
+
+// ---- results
+
+template <int kVectors>
+HWY_NOINLINE void rows_block(int64_t n, const Element* a, const int32_t* rows, const int32_t* run_offsets,
+                             const QRuns& runs, const int8_t* b, const int32_t* bias, int32_t* sums) {
+  block_of<kVectors>(n, a, rows, run_offsets, runs, b, bias, KeepSums{sums});
 }
 
 // The results of `n` rows, columns from `column` on, of which `valid` count.
@@ -344,8 +385,58 @@ HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* r
   }
 }
 
+#if HWY_ARCH_X86
+template <int kVectors, class W>
+HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, const int32_t* bias,
+                              StoreBytes end) {
+  const auto* a = reinterpret_cast<const Element*>(rows.buffer);
+  const int32_t* row = rows.rows;
+  int64_t left = rows.count;
+  for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
+    block<kMaxRows, kVectors>(a, row, rows.runs, runs, b, bias, end);
+  block_of<kVectors>(left, a, row, rows.runs, runs, b, bias, end);
+}
+
+#if SINTER_Q_WIDENS
+// Small panels are widened once for all rows of a box.
+constexpr int64_t kWidened = 1024;  // weights
+constexpr int64_t kWorthwhileRows = 8;
+#endif
+
+void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
+                       const ProductResult& result, const int64_t* y_rows) {
+  const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
+  for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+    const int64_t column = panel * width, valid = std::min(width, w.columns - column);
+    if (valid <= 0) break;
+    const StoreBytes end{w.multipliers + column,
+                         static_cast<int8_t*>(result.y) + column,
+                         y_rows,
+                         valid,
+                         result.high,
+                         static_cast<int16_t>(result.zero),
+                         static_cast<int8_t>(static_cast<int32_t>(result.low) + result.zero)};
+    const int8_t* b = w.panels + column * deep;
+    const bool one = 2 * valid <= width;
+#if SINTER_Q_WIDENS
+    if (deep * width <= kWidened && rows.count >= kWorthwhileRows) {
+      HWY_ALIGN int16_t wide[kWidened];
+      for (int64_t i = 0; i < deep * width; i += width) hn::Store(load16(b + i), D16(), wide + i);
+      (one ? panel_bytes<1, int16_t> : panel_bytes<2, int16_t>)(rows, w.runs, wide, w.bias + column, end);
+      continue;
+    }
+#endif
+    (one ? panel_bytes<1, int8_t> : panel_bytes<2, int8_t>)(rows, w.runs, b, w.bias + column, end);
+  }
+}
+#endif
+
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
                 const ProductResult& result, const int64_t* y_rows) {
+#if HWY_ARCH_X86
+  if (result.type == DType::kInt8 && w.zeros == nullptr)
+    return multiply_to_bytes(w, rows, first_panel, end_panel, result, y_rows);
+#endif
   const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
   const auto* a = reinterpret_cast<const Element*>(rows.buffer);
   // Blocks of nearly the same size.

@@ -173,16 +173,14 @@ Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std:
   return ok_status();
 }
 
-// Copies the box's input and notes where its rows begin, there and in the result.
-void load(const Plan& p, const QBox& box, const int8_t* x, const Scratch& s) {
+// Where the rows of boxes of one shape begin, in their input and, from their first pixel on, in the result.
+void set_rows(const Plan& p, const QBox& box, const Scratch& s) {
   const Geometry& g = p.g;
-  load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
   int64_t r = 0;
-  for (int64_t i = box.begin[1]; i < box.end[1]; ++i)
-    for (int64_t j = box.begin[2]; j < box.end[2]; ++j, ++r) {
-      s.rows[r] = static_cast<int32_t>(
-          ((i - box.begin[1]) * g.stride[1] * box.line + (j - box.begin[2]) * g.stride[2]) * g.in_channels);
-      s.y_rows[r] = box.pixel(g, i, j) * g.out_channels;
+  for (int64_t i = 0; i < box.end[1] - box.begin[1]; ++i)
+    for (int64_t j = 0; j < box.end[2] - box.begin[2]; ++j, ++r) {
+      s.rows[r] = static_cast<int32_t>((i * g.stride[1] * box.line + j * g.stride[2]) * g.in_channels);
+      s.y_rows[r] = (i * g.out[2] + j) * g.out_channels;
     }
 }
 
@@ -210,19 +208,25 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   const int64_t units = boxes * parts, slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
     const Scratch s(p, scratch + slot * each);
-    int64_t held = -1;  // the box in the buffer
+    int64_t held = -1;      // the box in the buffer
+    int64_t shape[2] = {};  // of the boxes whose rows are set
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t part = unit % parts, index = unit / parts;
       const QBox box = p.boxes.at(g, index);
-      if (held != index) load(p, box, call.in(0).as<const int8_t>(), s);
+      if (held != index)
+        load_q_box(g, box, call.in(0).as<const int8_t>(), static_cast<int32_t>(p.x_zero), s.buffer);
       held = index;
+      const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
+      if (shape[0] != lines || shape[1] != line) set_rows(p, box, s);
+      shape[0] = lines, shape[1] = line;
+      const int64_t first = box.pixel(g, box.begin[1], box.begin[2]) * g.out_channels;
       for (int64_t group = 0; group < g.group; ++group) {
         set_runs(p, box, group, s.runs);
         QRows rows{s.buffer, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
         if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
         ProductResult result = p.result;
         result.y = static_cast<std::byte*>(result.y) +
-                   group * p.columns * static_cast<int64_t>(byte_width(result.type));
+                   (first + group * p.columns) * static_cast<int64_t>(byte_width(result.type));
         multiply_q(packed_at(p, group, zeros, packed), rows, panels * part / parts,
                    panels * (part + 1) / parts, result, s.y_rows);
       }
@@ -274,9 +278,9 @@ Status accept(const OpCall& call) {
 bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
   Plan p;
   size_t bytes = 0;
-  if (wide(call)) return false;
   for (size_t i = 2; i < call.inputs.size(); ++i)
     if (call.has_input(i) && !call.in(i).constant) return false;
+  if (wide(call)) return q16_product_packing(call, threads, packing, workspace);
   if (!needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p)) return false;
   const bool zeros = call.has_input(4);
   if (fits_winograd(call, p)) {
@@ -303,6 +307,7 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
 }
 
 void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
+  if (wide(call)) return pack_q16_product(call, packed, threads);
   Plan p;
   if (!plan_of(call, &p)) return;
   if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
@@ -310,6 +315,7 @@ void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) 
 }
 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
+  if (wide(call)) return run_packed_q16_product(static_cast<std::byte*>(packed), call, context);
   Plan p;
   if (plan_of(call, &p) && fits_winograd(call, p) && winograd_gains())
     return run_winograd(call, p, context, static_cast<std::byte*>(packed));

@@ -8,6 +8,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/q_recurrent.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/int8-inl.h"
 
 #ifndef SINTER_SIMD_Q_RECURRENT_ONCE
 #define SINTER_SIMD_Q_RECURRENT_ONCE
@@ -17,7 +18,7 @@ inline constexpr int64_t kTableEntries = 513;
 inline constexpr int64_t kPairs = 512;  // of a table: entry i in the lower 16 bits, i + 1 in the upper ones
 
 // Rows of int8 times one vector: what flows into gates.
-struct QGateRows {
+struct GateRows {
   const int8_t* weights;  // [count, depth]
   int64_t count, depth;
   const float *multipliers, *bias;  // [count]
@@ -26,7 +27,7 @@ struct QGateRows {
 // One sample in one direction, one step. Arrays of hidden values are readable and writable up to the next
 // multiple of 64.
 struct QStep {
-  QGateRows x, h;          // all gates
+  GateRows x, h;           // all gates
   const int16_t* values;   // of x, less the zero point
   const int32_t* pairs;    // [tables, kPairs]
   int16_t *state, *reset;  // hidden values; Gru: those behind the reset gate
@@ -43,71 +44,101 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using QW = hn::ScalableTag<int16_t>;
-using QI = hn::ScalableTag<int32_t>;
-using QF = hn::ScalableTag<float>;
+using QW = D16;
+using QI = D32;
+using QF = DF;
 using QB = hn::Rebind<int8_t, QW>;
 using QN = hn::Rebind<int16_t, QI>;  // as many int16 as there are int32
-using VI = hn::Vec<QI>;
-using VF = hn::Vec<QF>;
+using VI = V32;
+using Four = hn::FixedTag<int32_t, 4>;
 
-// Sums wrap, as the reference kernel's do.
-HWY_INLINE float flow(const QGateRows& rows, int64_t row, int32_t sum) {
-  const float product = static_cast<float>(sum) * rows.multipliers[row];
-  return product + rows.bias[row];
+// The sum of a vector's blocks of four.
+template <class D>
+HWY_INLINE hn::Vec<Four> sum_of_blocks(D d, hn::Vec<D> v) {
+  if constexpr (hn::MaxLanes(d) == 4) {
+    return v;
+  } else {
+    const hn::Half<D> half;
+    return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+  }
 }
 
-void flow_in(const QGateRows& rows, const int16_t* v, float* to) {
+// The sum of each of four vectors.
+HWY_INLINE hn::Vec<Four> four_sums(VI a, VI b, VI c, VI e) {
+  const QI d;
+  const hn::RepartitionToWide<QI> pairs;
+  const auto ab = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, a, b), hn::InterleaveUpper(d, a, b))),
+             ce = hn::BitCast(pairs, hn::Add(hn::InterleaveLower(d, c, e), hn::InterleaveUpper(d, c, e)));
+  return sum_of_blocks(d, hn::Add(hn::BitCast(d, hn::InterleaveLower(pairs, ab, ce)),
+                                  hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
+}
+
+// Sums wrap, as the reference kernel's do.
+void flow_in(const GateRows& rows, const int16_t* v, float* to) {
   const QW d;
   const QI d32;
   const QB d8;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t whole = rows.depth / lanes * lanes;
   const auto rest = static_cast<size_t>(rows.depth - whole);
+  // What is left is read together with numbers before it, which then count as zeros.
+  HWY_ALIGN int16_t last[hn::MaxLanes(QW())] = {};
+  const bool together = whole > 0;
+  if (rest > 0) std::memcpy(together ? last + lanes - rest : last, v + whole, rest * sizeof(int16_t));
+  const auto end = hn::Load(d, last);
+  const auto load_end = [=](const int8_t* row) SINTER_SIMD_LAMBDA {
+    return together ? hn::LoadU(d8, row + rest + whole - lanes) : hn::LoadN(d8, row, rest);
+  };
+  const auto product = [](auto w, auto x, VI sum) SINTER_SIMD_LAMBDA {
+    return hn::Add(sum, hn::WidenMulPairwiseAdd(QI(), hn::PromoteTo(QW(), w), x));
+  };
   int64_t r = 0;
   for (; r + 4 <= rows.count; r += 4) {
-    const int8_t* w = rows.weights + r * rows.depth;
+    const int8_t *w0 = rows.weights + r * rows.depth, *w1 = w0 + rows.depth, *w2 = w1 + rows.depth,
+                 *w3 = w2 + rows.depth;
     VI s0 = hn::Zero(d32), s1 = s0, s2 = s0, s3 = s0;
-    const auto add = [&](int64_t k, auto load, auto value) HWY_ATTR {
-      s0 = hn::Add(s0, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + k)), value));
-      s1 = hn::Add(s1, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + rows.depth + k)), value));
-      s2 = hn::Add(s2, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + 2 * rows.depth + k)), value));
-      s3 = hn::Add(s3, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, load(w + 3 * rows.depth + k)), value));
-    };
-    for (int64_t k = 0; k < whole; k += lanes)
-      add(
-          k, [&](const int8_t* p) HWY_ATTR { return hn::LoadU(d8, p); }, hn::LoadU(d, v + k));
-    if (rest > 0)
-      add(
-          whole, [&](const int8_t* p) HWY_ATTR { return hn::LoadN(d8, p, rest); },
-          hn::LoadN(d, v + whole, rest));
-    to[r] = flow(rows, r, hn::ReduceSum(d32, s0));
-    to[r + 1] = flow(rows, r + 1, hn::ReduceSum(d32, s1));
-    to[r + 2] = flow(rows, r + 2, hn::ReduceSum(d32, s2));
-    to[r + 3] = flow(rows, r + 3, hn::ReduceSum(d32, s3));
+    for (int64_t k = 0; k < whole; k += lanes) {
+      const auto x = hn::LoadU(d, v + k);
+      s0 = product(hn::LoadU(d8, w0 + k), x, s0), s1 = product(hn::LoadU(d8, w1 + k), x, s1);
+      s2 = product(hn::LoadU(d8, w2 + k), x, s2), s3 = product(hn::LoadU(d8, w3 + k), x, s3);
+    }
+    if (rest > 0) {
+      s0 = product(load_end(w0), end, s0), s1 = product(load_end(w1), end, s1);
+      s2 = product(load_end(w2), end, s2), s3 = product(load_end(w3), end, s3);
+    }
+    const hn::RebindToFloat<Four> f;
+    const auto sums = hn::ConvertTo(f, four_sums(s0, s1, s2, s3));
+    hn::StoreU(hn::Add(hn::Mul(sums, hn::LoadU(f, rows.multipliers + r)), hn::LoadU(f, rows.bias + r)), f,
+               to + r);
   }
   for (; r < rows.count; ++r) {
     const int8_t* w = rows.weights + r * rows.depth;
     VI s = hn::Zero(d32);
-    for (int64_t k = 0; k < whole; k += lanes)
-      s = hn::Add(s,
-                  hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, hn::LoadU(d8, w + k)), hn::LoadU(d, v + k)));
-    if (rest > 0)
-      s = hn::Add(s, hn::WidenMulPairwiseAdd(d32, hn::PromoteTo(d, hn::LoadN(d8, w + whole, rest)),
-                                             hn::LoadN(d, v + whole, rest)));
-    to[r] = flow(rows, r, hn::ReduceSum(d32, s));
+    for (int64_t k = 0; k < whole; k += lanes) s = product(hn::LoadU(d8, w + k), hn::LoadU(d, v + k), s);
+    if (rest > 0) s = product(load_end(w), end, s);
+    const float sum = static_cast<float>(hn::ReduceSum(d32, s)) * rows.multipliers[r];
+    to[r] = sum + rows.bias[r];
   }
+}
+
+// Whole vectors are told apart from the last ones, for the memory operations of parts are slow.
+template <class D, class T>
+HWY_INLINE hn::Vec<D> load_part(D d, const T* p, size_t count) {
+  return HWY_LIKELY(count == hn::Lanes(d)) ? hn::LoadU(d, p) : hn::LoadN(d, p, count);
+}
+template <class D, class T>
+HWY_INLINE void store_part(hn::Vec<D> v, D d, T* p, size_t count) {
+  if (HWY_LIKELY(count == hn::Lanes(d)))
+    hn::StoreU(v, d, p);
+  else
+    hn::StoreN(v, d, p, count);
 }
 
 // rne(clamp(v, low, high)); NaN gives the lower bound.
 HWY_INLINE VI rounded(VF v, float low, float high) {
   const QF d;
-  const VF l = hn::Set(d, low), h = hn::Set(d, high), magic = hn::Set(d, 12582912.0f);
-  v = hn::IfThenElse(hn::Gt(v, l), v, l);
-  v = hn::IfThenElse(hn::Lt(v, h), v, h);
-  return hn::ConvertTo(QI(), hn::Sub(hn::Add(v, magic), magic));
+  return nearest(hn::Min(at_least(v, hn::Set(d, low)), hn::Set(d, high)));
 }
 HWY_INLINE VI gate(VF v) { return rounded(v, -32768, 32767); }
 HWY_INLINE VI activation(const int32_t* pairs, VI gate) {
@@ -120,16 +151,31 @@ HWY_INLINE VI activation(const int32_t* pairs, VI gate) {
 }
 HWY_INLINE VF sum_at(const float* a, const float* b, int64_t i, size_t count) {
   const QF d;
-  return hn::Add(hn::LoadN(d, a + i, count), hn::LoadN(d, b + i, count));
+  return hn::Add(load_part(d, a + i, count), load_part(d, b + i, count));
 }
 HWY_INLINE VI bounded(VI v, int32_t low, int32_t high) {
   const QI d;
   return hn::Min(hn::Max(v, hn::Set(d, low)), hn::Set(d, high));
 }
 HWY_INLINE VI load16(const int16_t* p, size_t count) {
-  return hn::PromoteTo(QI(), hn::LoadN(QN(), p, count));
+  return hn::PromoteTo(QI(), load_part(QN(), p, count));
 }
-HWY_INLINE void store16(VI v, int16_t* p, size_t count) { hn::StoreN(hn::DemoteTo(QN(), v), QN(), p, count); }
+HWY_INLINE void store16(VI v, int16_t* p, size_t count) { store_part(hn::DemoteTo(QN(), v), QN(), p, count); }
+
+// The end of a step.
+template <class T>
+HWY_INLINE void store_as(const ProductResult& result, float multiplier, const int16_t* state, int64_t count,
+                         int64_t at) {
+  const hn::Rebind<T, QI> to;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(to));
+  Finish<T> finish(result);
+  finish.multiplier = hn::Set(QF(), multiplier);
+  T* y = static_cast<T*>(result.y) + at;
+  for (int64_t i = 0; i < count; i += lanes) {
+    const auto part = static_cast<size_t>(std::min(lanes, count - i));
+    store_part(finish(load16(state + i, part)), to, y + i, part);
+  }
+}
 
 }  // namespace
 
@@ -147,10 +193,10 @@ void q_lstm_step(const QStep& s) {
     };
     const VI in = activated(0, 0), out = activated(0, 1), forget = activated(0, 2),
              candidate = activated(1, 3);
-    const VF kept = hn::Mul(hn::ConvertTo(f, forget), hn::ConvertTo(f, hn::LoadN(d, s.cell + i, count))),
+    const VF kept = hn::Mul(hn::ConvertTo(f, forget), hn::ConvertTo(f, load_part(d, s.cell + i, count))),
              added = hn::ConvertTo(f, hn::Mul(in, candidate));
     const VI cell = rounded(hn::Mul(hn::Add(kept, added), hn::Set(f, 0x1p-15f)), -0x1p22f, 0x1p22f);
-    hn::StoreN(cell, d, s.cell + i, count);
+    store_part(cell, d, s.cell + i, count);
     const VI looked_up = bounded(hn::ShiftRight<3>(hn::Add(cell, hn::Set(d, 4))), -32768, 32767);
     const VI product = hn::Mul(out, activation(s.pairs + 2 * kPairs, looked_up));
     store16(hn::ShiftRight<17>(hn::Add(product, hn::Set(d, 1 << 16))), s.state + i, count);
@@ -162,7 +208,7 @@ void q_gru_step(const QStep& s) {
   const QF f;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t n = s.hidden;
-  QGateRows gates = s.h, fresh = s.h;
+  GateRows gates = s.h, fresh = s.h;
   gates.count = s.linear_before_reset ? 3 * n : 2 * n;
   flow_in(s.x, s.values, s.from_x);
   flow_in(gates, s.state, s.from_h);
@@ -180,17 +226,50 @@ void q_gru_step(const QStep& s) {
   }
   for (int64_t i = 0; i < n; i += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, n - i));
-    VF recurrent = hn::LoadN(f, s.from_h + 2 * n + i, count);
+    VF recurrent = load_part(f, s.from_h + 2 * n + i, count);
     if (s.linear_before_reset)
       recurrent = hn::Mul(recurrent, hn::Mul(hn::ConvertTo(f, reset_at(i, count)), hn::Set(f, 0x1p-15f)));
     const VI candidate =
-        activation(s.pairs + kPairs, gate(hn::Add(hn::LoadN(f, s.from_x + 2 * n + i, count), recurrent)));
+        activation(s.pairs + kPairs, gate(hn::Add(load_part(f, s.from_x + 2 * n + i, count), recurrent)));
     const VI update = activation(s.pairs, gate(sum_at(s.from_x, s.from_h, i, count)));
     const VI fresh_part = hn::Mul(hn::Sub(hn::Set(d, 32768), update), candidate);
     const VI mixed = hn::Add(hn::Mul(update, load16(s.state + i, count)),
                              hn::ShiftRight<2>(hn::Add(fresh_part, hn::Set(d, 2))));
     store16(bounded(hn::ShiftRight<15>(hn::Add(mixed, hn::Set(d, 1 << 14))), -8192, 8192), s.state + i,
             count);
+  }
+}
+
+// Entries `from` of `count` tables, each together with the next one.
+void q_pair_tables(const int16_t* from, int64_t count, int32_t* pairs) {
+  const QW d;
+  for (int64_t t = 0; t < count; ++t, from += kTableEntries, pairs += kPairs)
+    for (int64_t i = 0; i < kPairs; i += static_cast<int64_t>(hn::Lanes(d)))
+      hn::StoreInterleaved2(hn::LoadU(d, from + i), hn::LoadU(d, from + i + 1), d,
+                            reinterpret_cast<int16_t*>(pairs + i));
+}
+
+// x - x_zero of n numbers.
+void q_widen(const int8_t* x, int64_t n, int32_t x_zero, int16_t* to) {
+  const QW d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto zero = hn::Set(d, static_cast<int16_t>(x_zero));
+  for (int64_t i = 0; i < n; i += lanes) {
+    const auto part = static_cast<size_t>(std::min(lanes, n - i));
+    store_part(hn::Sub(hn::PromoteTo(d, load_part(QB(), x + i, part)), zero), d, to + i, part);
+  }
+}
+
+// y[at ..] from hidden values.
+void q_store_y(const ProductResult& result, float multiplier, const int16_t* state, int64_t count,
+               int64_t at) {
+  switch (result.type) {
+    case DType::kInt8:
+      return store_as<int8_t>(result, multiplier, state, count, at);
+    case DType::kInt16:
+      return store_as<int16_t>(result, multiplier, state, count, at);
+    default:
+      return store_as<float>(result, multiplier, state, count, at);
   }
 }
 
@@ -204,6 +283,9 @@ namespace {
 
 HWY_EXPORT(q_lstm_step);
 HWY_EXPORT(q_gru_step);
+HWY_EXPORT(q_pair_tables);
+HWY_EXPORT(q_widen);
+HWY_EXPORT(q_store_y);
 
 inline int32_t rounded_number(float v, float low, float high) {
   const float bounded = !(v > low) ? low : v < high ? v : high;
@@ -253,26 +335,6 @@ Status recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
   return ok_status();
 }
 
-// The end of a step: y from hidden values.
-template <class A>
-void store_y(const A& a, const int16_t* state, int64_t count, std::byte* y, int64_t at) {
-  const auto multiplier = static_cast<float>(a.multiplier);
-  if (static_cast<DType>(a.to) == DType::kFloat32) {
-    for (int64_t i = 0; i < count; ++i)
-      reinterpret_cast<float*>(y)[at + i] = static_cast<float>(state[i]) * multiplier;
-    return;
-  }
-  const auto low = static_cast<float>(a.q_min - a.y_zero), high = static_cast<float>(a.q_max - a.y_zero);
-  const auto zero = static_cast<int32_t>(a.y_zero);
-  for (int64_t i = 0; i < count; ++i) {
-    const int32_t q = rounded_number(static_cast<float>(state[i]) * multiplier, low, high) + zero;
-    if (static_cast<DType>(a.to) == DType::kInt8)
-      reinterpret_cast<int8_t*>(y)[at + i] = static_cast<int8_t>(q);
-    else
-      reinterpret_cast<int16_t*>(y)[at + i] = static_cast<int16_t>(q);
-  }
-}
-
 template <class A>
 Status run_recurrent(const OpCall& call, RunContext& context) {
   constexpr bool kLstm = A::kOp == Op::kQLstm;
@@ -286,16 +348,12 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
   const int64_t rows = l.gate_rows(), n = l.hidden, units = l.directions * l.batch;
   auto* pairs = reinterpret_cast<int32_t*>(context.workspace.data());
   const int64_t table_sets = call.in(6).dims[0];
-  const auto* tables = call.in(6).as<const int16_t>();
-  for (int64_t t = 0; t < table_sets * table_count<A>(); ++t)
-    for (int64_t i = 0; i < kPairs; ++i) {
-      const auto low = static_cast<uint16_t>(tables[t * kTableEntries + i]),
-                 high = static_cast<uint16_t>(tables[t * kTableEntries + i + 1]);
-      pairs[t * kPairs + i] = static_cast<int32_t>(static_cast<uint32_t>(high) << 16 | low);
-    }
+  const auto pair_tables = HWY_DYNAMIC_POINTER(q_pair_tables);
+  pair_tables(call.in(6).as<const int16_t>(), table_sets * table_count<A>(), pairs);
   const auto* h0 = call.has_input(8) ? call.in(8).as<const float>() : nullptr;
   const auto* c0 = kLstm && call.has_input(9) ? call.in(9).as<const float>() : nullptr;
-  std::byte* y = call.has_output(0) ? call.out(0).data : nullptr;
+  ProductResult result;
+  if (call.has_output(0)) result = product_result(call, a);
   const bool wide = call.in(0).dtype == DType::kInt16;
 
   const auto run_unit = [&](int64_t d, int64_t b, std::byte* memory) {
@@ -328,17 +386,22 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
       s.cell[i] = rounded_number(c * 32768.0f, -0x1p22f, 0x1p22f);
     }
     const auto step = kLstm ? HWY_DYNAMIC_POINTER(q_lstm_step) : HWY_DYNAMIC_POINTER(q_gru_step);
+    const auto widen = HWY_DYNAMIC_POINTER(q_widen);
+    const auto store = HWY_DYNAMIC_POINTER(q_store_y);
+    const auto store_y = [&](int64_t t) {
+      if (result.y != nullptr)
+        store(result, static_cast<float>(a.multiplier), s.state, n, l.y_row(t, d, b) * n);
+    };
     const bool reverse = l.reverse(d);
     for (int64_t k = 0; k < length; ++k) {
       const int64_t t = reverse ? length - 1 - k : k, x = l.x_row(t, b) * l.input;
       if (wide) {
         s.values = call.in(0).as<const int16_t>() + x;
       } else {
-        const auto* bytes = call.in(0).as<const int8_t>() + x;
-        for (int64_t i = 0; i < l.input; ++i) values[i] = static_cast<int16_t>(bytes[i] - a.x_zero);
+        widen(call.in(0).as<const int8_t>() + x, l.input, static_cast<int32_t>(a.x_zero), values);
       }
       step(s);
-      if (y != nullptr) store_y(a, s.state, n, y, l.y_row(t, d, b) * n);
+      store_y(t);
     }
     for (int64_t i = 0; i < n; ++i) {
       if (call.has_output(1)) call.out(1).as<float>()[at + i] = static_cast<float>(s.state[i]) / 8192.0f;
@@ -346,8 +409,7 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
         call.out(2).as<float>()[at + i] = static_cast<float>(s.cell[i]) / 32768.0f;
     }
     for (int64_t i = 0; i < n; ++i) s.state[i] = 0;  // behind the sequence's end
-    for (int64_t t = length; y != nullptr && t < l.steps; ++t)
-      store_y(a, s.state, n, y, l.y_row(t, d, b) * n);
+    for (int64_t t = length; t < l.steps; ++t) store_y(t);
   };
   const int64_t threads = threads_of(context.threads);
   const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));

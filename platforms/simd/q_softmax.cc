@@ -62,7 +62,7 @@ HWY_INLINE void divide_entries(const SoftmaxSettings& s, const uint32_t* entries
     for (size_t k = 0; k < 4; ++k) {
       const VF v =
           hn::Min(hn::Mul(hn::ConvertTo(df, hn::LoadU(du, entries + i + k * lanes)), factor), beyond);
-      q[k] = hn::NearestInt(v);
+      q[k] = nearest(v);
       farthest = hn::Max(farthest, hn::Abs(hn::Sub(v, hn::ConvertTo(df, q[k]))));
     }
     if (HWY_UNLIKELY(!hn::AllTrue(df, hn::Lt(farthest, near)))) {

@@ -2,12 +2,13 @@
 //
 // Axes are merged to [outer, channels, inner]. Where `inner` is long a row has one scale; else scales and
 // zero points are written out for a stretch of elements that repeats, and whole stretches are computed.
-#include "platforms/simd/table.h"
+#include "platforms/simd/int8.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/quantize.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/int8-inl.h"
 
 #ifndef SINTER_SIMD_QUANTIZE_ONCE
 #define SINTER_SIMD_QUANTIZE_ONCE
@@ -27,12 +28,9 @@ struct Steps {
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using DF = hn::ScalableTag<float>;
-using DI = hn::ScalableTag<int32_t>;
-using VF = hn::Vec<DF>;
-using VI = hn::Vec<DI>;
+using DI = D32;
+using VI = V32;
 
 // Beyond this every quotient saturates, whatever the zero point; up to it, rounding and the sum are exact.
 constexpr float kBeyond = 1 << 20;
@@ -43,7 +41,7 @@ HWY_INLINE VI quantized(VF x, VF scale, VI zero) {
   VF q = hn::Div(x, scale);
   q = hn::IfThenElseZero(hn::Eq(q, q), q);
   q = hn::Min(hn::Max(q, hn::Set(d, -kBeyond)), hn::Set(d, kBeyond));
-  return hn::Add(hn::NearestInt(q), zero);
+  return hn::Add(nearest(q), zero);
 }
 
 // Quotients by the reciprocal, bounded by kBeyondBytes: within 2^-13 of x / scale where neither it nor the
@@ -60,9 +58,9 @@ HWY_INLINE VI rounded(VF x, VF reciprocal, VF* distance) {
   VF q = hn::Mul(x, reciprocal);
   q = hn::IfThenElseZero(hn::Eq(q, q), q);
   q = hn::Min(hn::Max(q, hn::Set(d, -kBeyondBytes)), hn::Set(d, kBeyondBytes));
-  const VI nearest = hn::NearestInt(q);
-  *distance = hn::Abs(hn::Sub(q, hn::ConvertTo(d, nearest)));
-  return nearest;
+  const VI integer = nearest(q);
+  *distance = hn::Abs(hn::Sub(q, hn::ConvertTo(d, integer)));
+  return integer;
 }
 
 HWY_INLINE VF floats(const float* p) { return hn::LoadU(DF(), p); }

@@ -125,6 +125,26 @@ TEST(Int16Shapes, FullyConnected) {
                   tensor<int64_t>({3}, {int64_t{1} << 50, 0, -(int64_t{1} << 50)}), full<float>({3}, 1e-9f)});
 }
 
+// The largest sums that int32 holds, and the next ones.
+TEST(Int16Shapes, SumsAtTheBoundOfInt32) {
+  for (const int64_t k : {516, 517, 1020, 1021})
+    for (const int64_t weight : {-127, 127})
+      for (const int64_t beyond : {0, 1}) {
+        const int64_t most = INT32_MAX - 516 * 127 * 32768 + beyond;
+        std::vector<int8_t> w(static_cast<size_t>(9 * k));
+        for (int64_t c = 0; c < 9; ++c)
+          for (int64_t i = 0; i < 516; ++i)
+            w[static_cast<size_t>(c * k + i)] = static_cast<int8_t>(c % 2 == 0 ? weight : -weight);
+        QFullyConnectedAttrs a{};
+        a.to = static_cast<int64_t>(DType::kFloat32);
+        std::vector<int64_t> bias;
+        for (int64_t c = 0; c < 9; ++c) bias.push_back((c % 2 == 0) == (weight < 0) ? most : -most);
+        check_taken_by("simd", a,
+                       {full<int16_t>({9, k}, -32768), tensor<int8_t>({9, k}, w), tensor<int64_t>({9}, bias),
+                        full<float>({9}, 0x1p-10f)});
+      }
+}
+
 TEST(Int16Shapes, Conv) {
   for (const int64_t group : {1, 2, 4}) {
     QConvAttrs a{};
@@ -134,6 +154,8 @@ TEST(Int16Shapes, Conv) {
   QConvAttrs a{};
   a.strides = a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
   check_product(a, {1, 9, 9, 33}, {65, 1, 1, 33}, 65, 1e5, 4);
+  for (const int64_t columns : {1, 8, 17, 24, 33, 40})
+    check_product(a, {2, 13, 11, 24}, {columns, 1, 1, 24}, columns, 1e5, 7);
   a.strides = a.dilations = {1}, a.pads = {1, 1};
   check_product(a, {2, 50, 3}, {5, 3, 3}, 5, 1e5, 5);
   a.strides = a.dilations = {1, 1, 1}, a.pads = {1, 1, 1, 1, 1, 1};

@@ -77,6 +77,11 @@ TEST(IntegerShapes, Add) {
       check_taken_by(
           "simd", QAddAttrs{static_cast<int64_t>(seed % 256) - 128, 5, m, 77777 - m / 2, shift, 1, -128, 127},
           {bytes({1000}, seed), bytes({1000}, seed + 1)});
+  // All pairs, with sums that are halfway between two results and without.
+  for (const int64_t m : {int64_t{0}, int64_t{96}, int64_t{-4095}, int64_t{32767}, int64_t{40960}, kMost - 1})
+    for (const int64_t shift : {0, 1, 5, 8, 9, 15, 16, 20, 30})
+      for (const int64_t other : {int64_t{0}, int64_t{3 << 13}, int64_t{1234567}})
+        check_taken_by("simd", QAddAttrs{-7, 5, m, other, shift, 1, -128, 127}, {kRows, kColumns});
   check_taken_by("simd", QAddAttrs{-128, -128, kMost, kMost, 30, -128, -128, 127}, {kRows, kColumns});
   check_taken_by("simd", QAddAttrs{127, 127, kMost, kMost, 0, 0, -128, 127}, {kRows, kColumns});
 }

@@ -1,0 +1,174 @@
+// QDepthwiseConv of int16: channels side by side.
+#include "platforms/simd/int8.h"
+#include "platforms/simd/q16_end.h"
+#include "platforms/simd/q16_product.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "platforms/simd/q16_depthwise.cc"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/highway.h"
+#include "platforms/simd/int8-inl.h"
+
+#ifndef SINTER_SIMD_Q16_DEPTHWISE_ONCE
+#define SINTER_SIMD_Q16_DEPTHWISE_ONCE
+namespace sinter::simd {
+
+// One output pixel of a depthwise convolution.
+struct Depthwise16 {
+  const int16_t* x;  // the first tap inside
+  const int8_t* w;   // that tap's weights
+  int64_t n[3], x_step[3], w_step[3];
+  int64_t channels;
+};
+
+}  // namespace sinter::simd
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// Calls value(c, count, sums) for vectors of channels.
+template <class Value>
+HWY_INLINE void depthwise_sums(const Depthwise16& p, Value value) {
+  const D32 d;
+  const hn::Rebind<int16_t, D32> x16;
+  const hn::Rebind<int8_t, D32> w8;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V32 lower = hn::Set(d, 0xffff);
+  for (int64_t c = 0; c < p.channels; c += lanes) {
+    const auto count = static_cast<size_t>(std::min(lanes, p.channels - c));
+    const bool whole = static_cast<int64_t>(count) == lanes;
+    V32 sum = hn::Zero(d);
+    for (int64_t i = 0; i < p.n[0]; ++i)
+      for (int64_t j = 0; j < p.n[1]; ++j) {
+        const int16_t* x = p.x + i * p.x_step[0] + j * p.x_step[1] + c;
+        const int8_t* w = p.w + i * p.w_step[0] + j * p.w_step[1] + c;
+        for (int64_t k = 0; k < p.n[2]; ++k, x += p.x_step[2], w += p.w_step[2]) {
+          const V32 xv = hn::PromoteTo(d, whole ? hn::LoadU(x16, x) : hn::LoadN(x16, x, count)),
+                    wv = hn::PromoteTo(d, whole ? hn::LoadU(w8, w) : hn::LoadN(w8, w, count));
+          // As pairs of int16 with nothing in the upper one.
+          sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d, hn::BitCast(D16(), xv),
+                                                     hn::BitCast(D16(), hn::And(wv, lower))));
+        }
+      }
+    value(c, count, sum);
+  }
+}
+
+// Biases that an int32 holds together with any sum, int16 results and a multiplier for each channel.
+void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multipliers, float low, float high,
+                   int32_t zero, int16_t* y) {
+  const D32 d;
+  const DF df;
+  const hn::Rebind<int16_t, D32> y16;
+  const auto least = hn::Set(df, low), most = hn::Set(df, high);
+  const V32 zeros = hn::Set(d, zero);
+  // NaN gives the lower bound.
+  const auto end = [=](V32 sum, VF multiplier) SINTER_SIMD_LAMBDA {
+    const VF v = hn::Min(at_least(hn::Mul(hn::ConvertTo(df, sum), multiplier), least), most);
+    return hn::DemoteTo(y16, hn::Add(nearest(v), zeros));
+  };
+  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum) SINTER_SIMD_LAMBDA {
+    if (HWY_LIKELY(count == hn::Lanes(d)))
+      hn::StoreU(end(hn::Add(sum, hn::LoadU(d, bias + c)), hn::LoadU(df, multipliers + c)), y16, y + c);
+    else
+      hn::StoreN(end(hn::Add(sum, hn::LoadN(d, bias + c, count)), hn::LoadN(df, multipliers + c, count)), y16,
+                 y + c, count);
+  });
+}
+
+void q16_depthwise_sums(const Depthwise16& p, int32_t* sums) {
+  depthwise_sums(p, [&](int64_t c, size_t count, V32 sum)
+                        SINTER_SIMD_LAMBDA { hn::StoreN(sum, D32(), sums + c, count); });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace sinter::simd {
+
+HWY_EXPORT(q16_depthwise);
+HWY_EXPORT(q16_depthwise_sums);
+
+namespace {
+
+constexpr int64_t kMostTaps = 255;  // whose sum an int32 holds, and half as much again
+constexpr int64_t kSmallBias = int64_t{1} << 30;
+
+}  // namespace
+
+Status accept_q16_depthwise(const OpCall& call) {
+  SINTER_RETURN_UNLESS(call.attrs<QDepthwiseConvAttrs>().x_zero == 0 && !call.has_input(4),
+                       unsupported("the simd kernel takes int16 without zero points"));
+  SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel has at most three spatial axes"));
+  const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
+  int64_t taps = 0;
+  SINTER_RETURN_UNLESS(
+      g.in_channels == g.out_channels && checked_mul(g.kernel[0], g.kernel[1], &taps) &&
+          checked_mul(taps, g.kernel[2], &taps) && taps <= kMostTaps,
+      unsupported("the simd kernel takes one output channel for each input channel and 255 taps"));
+  return accept_dense(call);
+}
+
+// Biases as int32 and a multiplier for each channel, or, where biases are too large, sums by thread.
+Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
+  int64_t n = 0;
+  SINTER_RETURN_UNLESS(checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n),
+                       invalid("the operation needs more workspace than the step has"));
+  *bytes = static_cast<size_t>(n);
+  return ok_status();
+}
+
+Status run_q16_depthwise(const OpCall& call, RunContext& context) {
+  const auto& a = call.attrs<QDepthwiseConvAttrs>();
+  if (call.out(0).size() == 0) return ok_status();
+  const Geometry g = window_geometry<QDepthwiseConvAttrs>(call);
+  const End16 end = end_of(call, a);
+  const auto* x = call.in(0).as<const int16_t>();
+  const auto* weights = call.in(1).as<const int8_t>();
+  std::byte* y = call.out(0).data;
+  const int64_t channels = g.in_channels, rows = g.batch * g.out_pixels();
+  bool small = end.to == DType::kInt16;
+  for (int64_t c = 0; small && c < channels; ++c)
+    small = end.bias[c] <= kSmallBias && end.bias[c] >= -kSmallBias;
+  auto* biases = reinterpret_cast<int32_t*>(context.workspace.data());
+  auto* multipliers = reinterpret_cast<float*>(biases + channels);
+  for (int64_t c = 0; small && c < channels; ++c) {
+    biases[c] = static_cast<int32_t>(end.bias[c]);
+    multipliers[c] = end.multipliers[c * end.multiplier_step];
+  }
+  const auto whole = HWY_DYNAMIC_POINTER(q16_depthwise);
+  const auto sum = HWY_DYNAMIC_POINTER(q16_depthwise_sums);
+  const int64_t x2 = g.in_channels, x1 = g.in[2] * x2, x0 = g.in[1] * x1;
+  const int64_t threads = threads_of(context.threads), slots = std::min(rows, threads);
+  parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t first, int64_t last) {
+    for (int64_t row = first; row < last; ++row) {
+      const WindowOf<int16_t> w = window_at(g, x, row);
+      const int64_t tap = (w.first[0] * g.kernel[1] + w.first[1]) * g.kernel[2] + w.first[2];
+      const Depthwise16 p{w.x,
+                          w.empty() ? weights : weights + tap * channels,
+                          {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
+                          {g.dilation[0] * x0, g.dilation[1] * x1, g.dilation[2] * x2},
+                          {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
+                          channels};
+      if (small) {
+        whole(p, biases, multipliers, end.low, end.high, end.zero,
+              reinterpret_cast<int16_t*>(y) + row * channels);
+        continue;
+      }
+      int32_t* sums = biases + slot * channels;
+      sum(p, sums);
+      for (int64_t c = 0; c < channels; ++c)
+        end.store(static_cast<int64_t>(static_cast<uint64_t>(end.bias[c]) +
+                                       static_cast<uint64_t>(int64_t{sums[c]})),
+                  c, y, row * channels + c);
+    }
+  });
+  return ok_status();
+}
+
+}  // namespace sinter::simd
+#endif  // HWY_ONCE
