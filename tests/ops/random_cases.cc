@@ -26,7 +26,8 @@ bool check_some(uint64_t seed, const A& attrs, const std::vector<Tensor>& inputs
 
 // XNNPACK, if it is built, must accept at least `minimum` calls.
 void expect_taken(int taken, int minimum) {
-  EXPECT_TRUE(tested_backend("xnnpack") == nullptr || taken >= minimum);
+  if (tested_backend("xnnpack") == nullptr) return;
+  EXPECT_GE(taken, minimum);
 }
 
 TEST(Random, Conv) {
@@ -101,7 +102,7 @@ TEST(Random, ConvTranspose) {
                         {r.values(g.with(r.from(1, 2), in * a.group)), r.values(g.weights(out * a.group, in)),
                          r.half() ? r.values({out * a.group}) : Tensor{}});
   }
-  expect_taken(taken, 45 / static_cast<int>(kSeedStep));
+  expect_taken(taken, 44 / static_cast<int>(kSeedStep));  // a filter of 120 taps is too long for it
 }
 
 TEST(Random, Products) {

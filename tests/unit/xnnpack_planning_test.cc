@@ -78,6 +78,21 @@ TEST(XnnpackPlanning, WeightsOfMinus128AreForX86) {
   check_wide_weights<QFullyConnectedAttrs>();
 }
 
+// The device measures a transposed window in a scratch buffer, which a long filter does not fit.
+TEST(XnnpackPlanning, TransposedWindowsHaveALimit) {
+  const auto accepts_side = [](int64_t side) {
+    const ConvTransposeAttrs a{
+        .strides = {1, 1}, .dilations = {1, 1}, .pads = {0, 0, 0, 0}, .output_padding = {0, 0}};
+    Call call;
+    call.in = {shaped(DType::kFloat32, {1, 8, 8, 4}), shaped(DType::kFloat32, {40, side, side, 4}, true)};
+    call.out = {shaped(DType::kFloat32, {1, 7 + side, 7 + side, 40})};
+    return accepts(kX86, call(Op::kConvTranspose, &a));
+  };
+  EXPECT_TRUE(accepts_side(2));
+  EXPECT_TRUE(accepts_side(9));
+  EXPECT_FALSE(accepts_side(10));
+}
+
 TEST(XnnpackPlanning, Float16IsFor64BitArm) {
   for (const Op op : {Op::kSigmoid, Op::kTranspose, Op::kAdd}) {
     const TransposeAttrs transpose{.perm = {1, 0}};

@@ -28,6 +28,13 @@ Status check_transposed_window(const Window& w) {
   SINTER_RETURN_UNLESS(
       w.adjust_h < w.stride_h && w.adjust_w < w.stride_w && w.out_h >= w.stride_h && w.out_w >= w.stride_w,
       unsupported("output padding or stride exceed what the library takes"));
+  // The device measures an operator with one channel of input and up to a tile of output: at most this for
+  // each tap and each phase, in a scratch buffer of 64 KiB.
+  constexpr size_t kBytesOfTap = 512, kBytesOfPhase = 256, kMostBytes = 48 << 10;
+  const size_t phases = size_t{w.stride_h} * w.stride_w;
+  SINTER_RETURN_UNLESS(w.kernel_size() <= kMostBytes / kBytesOfTap && phases <= kMostBytes / kBytesOfPhase &&
+                           w.kernel_size() * kBytesOfTap + phases * kBytesOfPhase <= kMostBytes,
+                       unsupported("a transposed window has more taps than are measured"));
   return ok_status();
 }
 
