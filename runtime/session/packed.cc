@@ -127,7 +127,7 @@ Status Creator::find_earlier(Frame& frame, uint32_t s, Search* search) {
   const bool new_constant = (word >> (bit % 64) & 1) == 0;
   word |= uint64_t{1} << (bit % 64);
   // compare_step() has no room for more operands.
-  if (new_constant || length(step.inputs()) + length(step.outputs()) > kStackOperands) return ok_status();
+  if (new_constant || length(step.inputs()) + length(step.outputs()) > kPackedOperands) return ok_status();
   search->op = step_op(step);
   while (!packs_input(search->key.packing, search->input)) ++search->input;
   const uint32_t cursor = std::min(frame.cursor, s);
@@ -164,7 +164,7 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
   }
   const auto ins = items(step.inputs());
   if (step_op(step) != search->op || search->input >= ins.size() || ins[search->input] < 0 ||
-      ins.size() + length(step.outputs()) > kStackOperands ||
+      ins.size() + length(step.outputs()) > kPackedOperands ||
       constant_of(frame, ins[search->input]) != search->key.constants[0] ||
       place_of(frame, step, plan).device >= 0)
     return ok_status();
@@ -175,7 +175,7 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
 
 [[gnu::noinline]] Status Creator::compare_step(const Frame& frame, const fb::Step& step,
                                                const fb::StepPlan& plan, Search* search) {
-  TensorView views[kStackOperands];
+  TensorView views[kPackedOperands];
   AttrStorage attributes;
   Choice choice;
   Packing packing;

@@ -141,14 +141,14 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
     if (number >> 32 != frame.index || frame.kept == nullptr || (number & UINT32_MAX) - first >= kFollowed)
       return false;
   }
-  return length(step.inputs()) + length(step.outputs()) <= kStackOperands;
+  return length(step.inputs()) + length(step.outputs()) <= kPackedOperands;
 }
 
 [[gnu::noinline]] Status Creator::pack_step(Frame& frame, uint32_t s) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
-  if (length(step.inputs()) + length(step.outputs()) > kStackOperands) return ok_status();
-  TensorView views[kStackOperands];
+  if (length(step.inputs()) + length(step.outputs()) > kPackedOperands) return ok_status();
+  TensorView views[kPackedOperands];
   AttrStorage attributes;
   const OpCall call = make_call(frame, step, views, &attributes);
   Choice choice;

@@ -90,6 +90,8 @@ struct StepList {
 
 // Room for one call at a time, on the stack of Session::run. Steps of more operands take the session's.
 inline constexpr uint32_t kStackOperands = 8;
+// Steps with more operands do not share packed constants with others: Lstm has eleven.
+inline constexpr uint32_t kPackedOperands = 12;
 struct CallRoom {
   AttrStorage attributes;
   alignas(TensorView) std::byte operands[kStackOperands * sizeof(TensorView)];
