@@ -58,6 +58,18 @@ struct QBoxes {
     return measure(g, channels);
   }
 
+  // Smaller boxes, which take no more memory, where the threads could not share these evenly.
+  void share(const Geometry& g, int64_t threads) {
+    constexpr int64_t kManyBoxes = 4;  // for a thread; one more does not matter
+    const int64_t boxes = count(g);
+    if (threads <= 1 || boxes < threads || boxes >= kManyBoxes * threads) return;
+    int64_t down = divide_up(g.out[1], out_lines);
+    const int64_t beside = boxes / down;
+    while (beside * down % threads != 0 && down < g.out[1]) ++down;
+    out_lines = divide_up(g.out[1], down);
+    if (!reach(g, 1, out_lines, &lines)) lines = 1;  // cannot be: more lines were measured
+  }
+
   int64_t count(const Geometry& g) const {
     return g.batch * g.out[0] * divide_up(g.out[1], out_lines) * divide_up(g.out[2], out_pixels);
   }

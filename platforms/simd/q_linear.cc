@@ -201,6 +201,7 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   const Geometry& g = p.g;
   const bool zeros = call.has_input(4);
   const int64_t threads = threads_of(context.threads);
+  p.boxes.share(g, threads);
   const int64_t boxes = p.boxes.count(g);
   // Where there are too few boxes, panels are shared out as well.
   const int64_t panels = divide_up(p.columns, q_panel_width());

@@ -242,6 +242,11 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
                       kFewTiles * kFewTiles;
   p.blocks = divide_up(p.tiles, std::clamp(fit, kFewTiles, 8 * kFewTiles));
   if (p.blocks < threads) p.blocks = std::max(p.blocks, std::min(threads, divide_up(p.tiles, kFewTiles)));
+  // Fewer channels at a time where blocks and chunks are too few for the threads.
+  const int64_t wanted = p.blocks > 0 ? divide_up(threads, p.blocks) : 1,
+                panels = divide_up(g.out_channels, kMaxPanel);
+  if (divide_up(g.out_channels, p.chunk) < wanted)
+    p.product_tile = p.chunk = std::max<int64_t>(panels / wanted, 1) * kMaxPanel;
   p.parts = p.blocks >= threads || p.blocks == 0
                 ? 1
                 : std::min(divide_up(g.out_channels, p.chunk), divide_up(threads, p.blocks));

@@ -25,14 +25,26 @@ class ThreadPool {
 // Threads that work at the same time; 1 without a pool.
 inline int64_t threads_of(const ThreadPool* pool) { return pool != nullptr ? pool->thread_count() : 1; }
 
-// Runs f(begin, end) over 0 .. count - 1, on the pool if there is one.
+// The grain, or a smaller one by which each of `threads` gets as many pieces as the others: one piece too
+// many would leave all but one of them waiting.
+inline int64_t even_grain(int64_t count, int64_t grain, int64_t threads) {
+  constexpr int64_t kManyPieces = 8;  // for a thread; one more does not matter
+  const auto divided = [](int64_t n, int64_t by) { return n / by + (n % by != 0 ? 1 : 0); };
+  const int64_t pieces = divided(count, grain);
+  if (pieces >= kManyPieces * threads) return grain;
+  return divided(count, divided(pieces, threads) * threads);
+}
+
+// Runs f(begin, end) over 0 .. count - 1, in pieces of at most `grain` items on the pool if there is one.
 template <class F>
 void parallel_for(ThreadPool* pool, int64_t count, int64_t grain, F&& f) {
   if (count <= 0) return;
-  if (pool == nullptr || pool->thread_count() <= 1 || count <= grain) {
+  const int64_t threads = threads_of(pool);
+  if (threads <= 1 || count <= grain) {
     f(int64_t{0}, count);
     return;
   }
+  grain = even_grain(count, grain > 0 ? grain : 1, threads);
   pool->parallel_for([](void* context, int64_t begin,
                         int64_t end) { (*static_cast<std::remove_reference_t<F>*>(context))(begin, end); },
                      &f, count, grain);

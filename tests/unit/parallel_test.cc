@@ -54,6 +54,7 @@ TEST(Parallel, APieceTooManyIsDividedAmongAll) {
   EXPECT_EQ(even_grain(20000, 8192, 2), 5000);  // four pieces, not three
   EXPECT_EQ(even_grain(25, 5, 2), 5);           // six pieces of 25 items have five, too
   EXPECT_EQ(even_grain(24, 4, 2), 4);
+  EXPECT_EQ(even_grain(100, 64, 2), 50);
   EXPECT_EQ(even_grain(3, 1, 2), 1);
   EXPECT_EQ(even_grain(17000, 1000, 2), 1000);  // 17 pieces
 }
