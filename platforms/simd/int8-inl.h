@@ -45,7 +45,7 @@ HWY_INLINE V32 nearest(VF v) {
 }
 
 // The larger one; `low` where v is NaN.
-HWY_INLINE VF at_least(VF v, VF low) {
+HWY_INLINE VF number_at_least(VF v, VF low) {
 #if HWY_ARCH_X86
   return hn::Max(v, low);  // gives the second operand if one of them is NaN
 #elif HWY_ARCH_ARM_A64
@@ -135,7 +135,7 @@ struct Finish {
   HWY_INLINE VF scaled(V32 sum) const { return hn::Mul(hn::ConvertTo(DF(), sum), multiplier); }
   // As integers. NaN gives the lower bound.
   HWY_INLINE V32 rounded(V32 sum) const {
-    VF v = at_least(scaled(sum), low);
+    VF v = number_at_least(scaled(sum), low);
     // 1.5 * 2^23: the last bits of the sum are the rounded number.
     v = hn::Add(hn::Min(v, high), hn::Set(DF(), 12582912.0f));
     return hn::Add(hn::BitCast(D32(), v), zero);

@@ -66,7 +66,7 @@ void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multi
   const V32 zeros = hn::Set(d, zero);
   // NaN gives the lower bound.
   const auto end = [=](V32 sum, VF multiplier) SINTER_SIMD_LAMBDA {
-    const VF v = hn::Min(at_least(hn::Mul(hn::ConvertTo(df, sum), multiplier), least), most);
+    const VF v = hn::Min(number_at_least(hn::Mul(hn::ConvertTo(df, sum), multiplier), least), most);
     return hn::DemoteTo(y16, hn::Add(nearest(v), zeros));
   };
   depthwise_sums(p, [&](int64_t c, size_t count, V32 sum) SINTER_SIMD_LAMBDA {

@@ -299,7 +299,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     SINTER_TWO(4, 5)
     SINTER_TWO(6, 7)
 #undef SINTER_TWO
-        if constexpr (kVectors == 1) {
+    if constexpr (kVectors == 1) {
       end.four(0, std::min(kRows, 4), c00, c10, c20, c30);
       if constexpr (kRows > 4) end.four(4, kRows - 4, c40, c50, c60, c70);
     }

@@ -138,7 +138,7 @@ HWY_INLINE void store_part(hn::Vec<D> v, D d, T* p, size_t count) {
 // rne(clamp(v, low, high)); NaN gives the lower bound.
 HWY_INLINE VI rounded(VF v, float low, float high) {
   const QF d;
-  return nearest(hn::Min(at_least(v, hn::Set(d, low)), hn::Set(d, high)));
+  return nearest(hn::Min(number_at_least(v, hn::Set(d, low)), hn::Set(d, high)));
 }
 HWY_INLINE VI gate(VF v) { return rounded(v, -32768, 32767); }
 HWY_INLINE VI activation(const int32_t* pairs, VI gate) {
