@@ -1,5 +1,6 @@
 // Copy, Broadcast, Slice and Concat of elements of whole bytes, with any strides.
 #include "platforms/simd/copy_rows.h"
+#include "runtime/backend/slice_window.h"
 
 namespace sinter::simd {
 namespace {
@@ -15,16 +16,7 @@ Status run_copy(const OpCall& call, RunContext& context) {
 }
 
 Status run_slice(const OpCall& call, RunContext& context) {
-  const auto& a = call.attrs<SliceAttrs>();
-  const TensorView &x = call.in(0), &y = call.out(0);
-  if (y.size() == 0) return ok_status();
-  TensorView window = y;
-  window.data = x.data;
-  for (int i = 0; i < x.rank; ++i) {
-    window.data += a.starts[i] * x.strides[i];
-    window.strides[i] = a.sizes[i] > 1 ? a.steps[i] * x.strides[i] : 0;
-  }
-  copy_view(y, window, context.threads);
+  if (call.out(0).size() > 0) copy_view(call.out(0), slice_window(call), context.threads);
   return ok_status();
 }
 

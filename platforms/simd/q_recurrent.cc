@@ -122,7 +122,7 @@ void flow_in(const GateRows& rows, const int16_t* v, float* to) {
   }
 }
 
-// Whole vectors are told apart from the last ones, for the memory operations of parts are slow.
+// Whole vectors have their own branch, for loads and stores of parts are slow.
 template <class D, class T>
 HWY_INLINE hn::Vec<D> load_part(D d, const T* p, size_t count) {
   return HWY_LIKELY(count == hn::Lanes(d)) ? hn::LoadU(d, p) : hn::LoadN(d, p, count);

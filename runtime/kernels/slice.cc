@@ -1,4 +1,5 @@
 // Slice, Concat, Tile: a window of a value, values side by side, a value repeated.
+#include "runtime/backend/slice_window.h"
 #include "runtime/kernels/indices.h"
 #include "runtime/kernels/reference.h"
 
@@ -26,17 +27,9 @@ Status infer_slice(OpCall& call) {
 }
 
 Status run_slice(const OpCall& call, RunContext&) {
-  const auto& a = call.attrs<SliceAttrs>();
-  const TensorView &x = call.in(0), &y = call.out(0);
-  SINTER_RETURN_IF_ERROR(check_whole_bytes(x.dtype));
-  if (y.size() == 0) return ok_status();
-  TensorView window = y;
-  window.data = x.data;
-  for (int i = 0; i < x.rank; ++i) {
-    window.data += a.starts[i] * x.strides[i];
-    window.strides[i] = a.sizes[i] > 1 ? a.steps[i] * x.strides[i] : 0;
-  }
-  return copy_elements(y, window);
+  const TensorView& y = call.out(0);
+  SINTER_RETURN_IF_ERROR(check_whole_bytes(call.in(0).dtype));
+  return y.size() == 0 ? ok_status() : copy_elements(y, slice_window(call));
 }
 
 Status infer_concat(OpCall& call) {
