@@ -58,16 +58,11 @@ struct QBoxes {
     return measure(g, channels);
   }
 
-  // Smaller boxes, which take no more memory, where the threads could not share these evenly.
+  // Smaller boxes, whose input is to be measured again, where the threads could not share these evenly.
+  // Neighbouring channels of a pixel are better left to one thread: they are in one line of the cache.
   void share(const Geometry& g, int64_t threads) {
-    constexpr int64_t kManyBoxes = 4;  // for a thread; one more does not matter
-    const int64_t boxes = count(g);
-    if (threads <= 1 || boxes < threads || boxes >= kManyBoxes * threads) return;
-    int64_t down = divide_up(g.out[1], out_lines);
-    const int64_t beside = boxes / down;
-    while (beside * down % threads != 0 && down < g.out[1]) ++down;
-    out_lines = divide_up(g.out[1], down);
-    if (!reach(g, 1, out_lines, &lines)) lines = 1;  // cannot be: more lines were measured
+    cut(g, 1, threads, &out_lines);
+    cut(g, 2, threads, &out_pixels);
   }
 
   int64_t count(const Geometry& g) const {
@@ -87,6 +82,30 @@ struct QBoxes {
     if (!reach(g, 2, box.end[2] - box.begin[2], &box.line)) box.line = line;
     return box;
   }
+
+ private:
+  // Does the thread with the most boxes have at most a quarter more than all have on average?
+  bool even(const Geometry& g, int64_t threads) const {
+    const int64_t boxes = count(g);
+    return divide_up(boxes, threads) * threads * 4 <= boxes * 5;
+  }
+  void cut(const Geometry& g, int axis, int64_t threads, int64_t* size) {
+    for (int64_t n = divide_up(g.out[axis], *size); n < g.out[axis] && !even(g, threads); ++n)
+      *size = divide_up(g.out[axis], n + 1);
+  }
 };
+
+// The workspace of `threads` threads, each of which takes `*bytes` by scratch(n, bytes) where n share the
+// work. A session may take half of them, and so on.
+template <class Scratch>
+[[nodiscard]] bool scratch_of_threads(int threads, Scratch&& scratch, int64_t* bytes) {
+  *bytes = 0;
+  for (int64_t n = std::max(threads, 1); n > 0; n /= 2) {
+    int64_t each = 0;
+    if (!scratch(n, &each) || !checked_mul(each, n, &each)) return false;
+    *bytes = std::max(*bytes, each);
+  }
+  return true;
+}
 
 }  // namespace sinter::simd

@@ -382,6 +382,12 @@ bool scratch_bytes(const Plan& p, int64_t* bytes) {
   return true;
 }
 
+// Of one thread, where `threads` share the boxes.
+bool shared_scratch(Plan* p, int64_t threads, int64_t* bytes) {
+  p->boxes.share(p->q.g, threads);
+  return p->boxes.measure(p->q.g, kQChannels) && scratch_bytes(*p, bytes);
+}
+
 bool place(Plan* p, std::byte* packed) {
   int64_t weights = 0, bytes = 0;
   if (!packed_bytes(*p, &weights, &bytes)) return false;
@@ -394,8 +400,12 @@ bool place(Plan* p, std::byte* packed) {
 Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
   Plan p;
   int64_t weights = 0, a = 0, b = 0;
-  SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &weights, &a) && scratch_bytes(p, &b) &&
-                           checked_mul<int64_t>(b, std::max(threads, 1), &b) && a < INT64_MAX / 2 &&
+  const auto scratch_of = [&p](int64_t n, int64_t* bytes) {
+    Plan shared = p;
+    return shared_scratch(&shared, n, bytes);
+  };
+  SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &weights, &a) &&
+                           scratch_of_threads(threads, scratch_of, &b) && a < INT64_MAX / 2 &&
                            b < INT64_MAX / 4,
                        invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
@@ -406,9 +416,10 @@ Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch
 Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std::byte* scratch) {
   Plan p;
   int64_t each = 0;
-  if (call.out(0).size() == 0 || !plan_of(call, &p) || !scratch_bytes(p, &each) || !place(&p, packed))
-    return ok_status();
   const int64_t threads = threads_of(context.threads);
+  if (call.out(0).size() == 0 || !plan_of(call, &p) || !shared_scratch(&p, threads, &each) ||
+      !place(&p, packed))
+    return ok_status();
   const int64_t units = p.boxes.count(p.q.g) * p.blocks(), slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
     const auto run = HWY_DYNAMIC_POINTER(q_depthwise_box);

@@ -94,6 +94,15 @@ struct Scratch {
   }
 };
 
+// Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
+// thread reads its own weights only, unless the threads would write to the same lines of the cache.
+bool shared_scratch(Plan* p, int64_t threads, int64_t* bytes) {
+  constexpr int64_t kSeparateChannels = 128;  // of a pixel: two lines of the cache
+  if (p->boxes.count(p->g) >= threads || p->columns / threads < kSeparateChannels)
+    p->boxes.share(p->g, threads);
+  return p->boxes.measure(p->g, p->g.in_channels) && Scratch::bytes(*p, bytes);
+}
+
 QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
   int64_t bytes = 0;
   if (!packed_bytes(p, &bytes)) return {};
@@ -197,14 +206,12 @@ void set_runs(const Plan& p, const QBox& box, int64_t group, int32_t* runs) {
 Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std::byte* scratch) {
   Plan p;
   int64_t each = 0;
-  if (call.out(0).size() == 0 || !plan_of(call, &p) || !Scratch::bytes(p, &each)) return ok_status();
+  const int64_t threads = threads_of(context.threads);
+  if (call.out(0).size() == 0 || !plan_of(call, &p) || !shared_scratch(&p, threads, &each))
+    return ok_status();
   const Geometry& g = p.g;
   const bool zeros = call.has_input(4);
-  const int64_t threads = threads_of(context.threads);
-  p.boxes.share(g, threads);
-  const int64_t boxes = p.boxes.count(g);
-  // Where there are too few boxes, panels are shared out as well.
-  const int64_t panels = divide_up(p.columns, q_panel_width());
+  const int64_t boxes = p.boxes.count(g), panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
   const int64_t units = boxes * parts, slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
@@ -239,9 +246,13 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
 Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
   Plan p;
   int64_t a = 0, b = 0;
+  const auto scratch_of = [&p](int64_t n, int64_t* bytes) {
+    Plan shared = p;
+    return shared_scratch(&shared, n, bytes);
+  };
   SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &a) && checked_mul(a, p.g.group, &a) &&
-                           Scratch::bytes(p, &b) && checked_mul<int64_t>(b, std::max(threads, 1), &b) &&
-                           a < INT64_MAX / 2 && b < INT64_MAX / 4,
+                           scratch_of_threads(threads, scratch_of, &b) && a < INT64_MAX / 2 &&
+                           b < INT64_MAX / 4,
                        invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
