@@ -171,6 +171,10 @@ void add_all() {
   add_conv_twins("1x1 28x28x96-16", conv(1, 0), {{1, 28, 28, 96}, {16, 1, 1, 96}, {16}});
   add_conv_twins("1x1 30x40x16-1", conv(1, 0), {{1, 30, 40, 16}, {1, 1, 1, 16}, {1}});
   add_conv_twins("3x3 112x112x32-3", conv(1, 1), {{1, 112, 112, 32}, {3, 3, 3, 32}, {3}});
+  add_conv_twins("3x3 112x112x3-3", conv(1, 1), {{1, 112, 112, 3}, {3, 3, 3, 3}, {3}});
+  add_conv_twins("3x3 112x112x16-1", conv(1, 1), {{1, 112, 112, 16}, {1, 3, 3, 16}, {1}});
+  add_conv_twins("5x5 28x28x1-8", conv(1, 2), {{1, 28, 28, 1}, {8, 5, 5, 1}, {8}});
+  add_conv_twins("9x9 112x112x16-3", conv(1, 4), {{1, 112, 112, 16}, {3, 9, 9, 16}, {3}});
   add_conv_twins("3x3 g4 28x28x64", conv(1, 1, 4), {{1, 28, 28, 64}, {64, 3, 3, 16}, {64}});
   add_depthwise_twins("3x3 60x80x16", depthwise(1, 1), {{1, 60, 80, 16}, {3, 3, 16}, {16}});
   add_depthwise_twins("3x3 56x56x144", depthwise(1, 1), {{1, 56, 56, 144}, {3, 3, 144}, {144}});
@@ -306,6 +310,7 @@ const std::vector<Representative>& representatives() {
       REPRESENTED_BY(AvgPool, Usual, "7x7 7x7x1280"),
       REPRESENTED_BY(MaxPool, Usual, "3x3 s2 112x112x32"),
       REPRESENTED_BY(QConv, Usual, "1x1 60x80x16 int8"),
+      REPRESENTED_BY(QConv, FewChannels, "3x3 112x112x3-3 int8"),
       REPRESENTED_BY(QConv, ManyChannels, "3x3 56x56x64 int8"),
       REPRESENTED_BY(QConv, Window, "3x3 32x32x16 int8"),
       REPRESENTED_BY(QDepthwiseConv, Usual, "3x3 56x56x144 int8"),

@@ -5,8 +5,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewConvChannels = 4, kNarrowColumns = 16, kDeepWindow = 1024, kManyChannels = 16,
-                  kManyRows = 4, kManyTaps = 25;
+constexpr int64_t kFewConvChannels = 4, kFewQConvChannels = 8, kNarrowColumns = 16, kDeepWindow = 1024,
+                  kManyChannels = 16, kManyRows = 4, kManyTaps = 25;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -45,6 +45,8 @@ CallClass class_of(const OpCall& call) {
     case Op::kQConv:
       if (channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group)
         return CallClass::kManyChannels;
+      if (channels(call.out(0)) <= kFewQConvChannels && call.attrs<QConvAttrs>().group == 1)
+        return CallClass::kFewChannels;
       return has_window(call.in(1)) ? CallClass::kWindow : CallClass::kUsual;
     case Op::kMatMul:
       return !call.in(1).constant && has_one_row(call.in(0)) ? CallClass::kOneRow : CallClass::kUsual;

@@ -16,7 +16,8 @@ enum PackingKind : int64_t {
   kWinogradPanels,
   kIntegerWinogradPanels,
   kLstmPanels,
-  kInteger16Panels
+  kInteger16Panels,
+  kIntegerNarrow
 };
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.

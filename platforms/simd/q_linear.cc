@@ -3,6 +3,7 @@
 #include "platforms/simd/packed.h"
 #include "platforms/simd/q16_product.h"
 #include "platforms/simd/q_gemm.h"
+#include "platforms/simd/q_narrow.h"
 #include "platforms/simd/q_winograd.h"
 
 namespace sinter::simd {
@@ -182,6 +183,33 @@ Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std:
   return ok_status();
 }
 
+// ---- few channels, of constant weights
+
+bool fits_narrow(const OpCall& call, const Plan& p) {
+  return call.op == Op::kQConv && call.out(0).size() > 0 && q_narrow_fits(p.g, call.has_input(4));
+}
+bool runs_narrow(const OpCall& call, const Plan& p) { return fits_narrow(call, p) && q_narrow_gains(p.g); }
+
+// Of one thread, where `threads` share the boxes.
+bool narrow_scratch(const OpCall& call, const Plan& p, int64_t threads, QNarrow* n, int64_t* bytes) {
+  n->g = p.g, n->x_zero = p.x_zero, n->x = call.in(0).as<const int8_t>(), n->result = p.result;
+  return choose_q_narrow_boxes(n, threads) && q_narrow_scratch_bytes(*n, bytes);
+}
+
+Status run_narrow(const OpCall& call, const Plan& p, RunContext& context, const std::byte* packed) {
+  QNarrow n;
+  int64_t each = 0;
+  const int64_t threads = threads_of(context.threads);
+  if (!narrow_scratch(call, p, threads, &n, &each)) return ok_status();
+  const int64_t boxes = n.boxes.count(n.g);
+  parallel_slots(context.threads, std::min(boxes, threads), boxes,
+                 [&](int64_t slot, int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i)
+                     run_q_narrow(n, packed, n.boxes.at(n.g, i), context.workspace.data() + slot * each);
+                 });
+  return ok_status();
+}
+
 // Where the rows of boxes of one shape begin, in their input and, from their first pixel on, in the result.
 void set_rows(const Plan& p, const QBox& box, const Scratch& s) {
   const Geometry& g = p.g;
@@ -295,6 +323,24 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
   if (wide(call)) return q16_product_packing(call, threads, packing, workspace);
   if (!needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p)) return false;
   const bool zeros = call.has_input(4);
+  if (fits_narrow(call, p)) {
+    // The workspace is planned for any instruction set.
+    QNarrow n;
+    int64_t filters = 0, scratch = 0;
+    const auto scratch_of = [&](int64_t sharing, int64_t* each) {
+      return narrow_scratch(call, p, sharing, &n, each);
+    };
+    if (!scratch_of_threads(threads, scratch_of, &scratch) || !q_narrow_packed_bytes(n, &filters))
+      return false;
+    *workspace = std::max(*workspace, static_cast<size_t>(scratch));
+    if (q_narrow_gains(p.g)) {
+      *packing = {align_up(static_cast<size_t>(filters), kBufferAlignment),
+                  0b1110u,
+                  {kIntegerNarrow, p.g.kernel[0] * p.g.kernel[1], p.g.kernel[2],
+                   p.g.stride[2] * p.g.in_channels, p.g.dilation[2], p.columns, p.x_zero, call.in(3).size()}};
+      return true;
+    }
+  }
   if (fits_winograd(call, p)) {
     // The workspace is planned for any instruction set.
     const QWinograd w = winograd_of(p);
@@ -322,6 +368,10 @@ void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) 
   if (wide(call)) return pack_q16_product(call, packed, threads);
   Plan p;
   if (!plan_of(call, &p)) return;
+  QNarrow n;
+  int64_t each = 0;
+  if (runs_narrow(call, p) && narrow_scratch(call, p, 1, &n, &each))
+    return pack_q_narrow(n, weights_of(call, p, 0), packed);
   if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
   pack(call, p, packed, threads);
 }
@@ -329,7 +379,9 @@ void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
   if (wide(call)) return run_packed_q16_product(static_cast<std::byte*>(packed), call, context);
   Plan p;
-  if (plan_of(call, &p) && fits_winograd(call, p) && winograd_gains())
+  if (!plan_of(call, &p)) return ok_status();
+  if (runs_narrow(call, p)) return run_narrow(call, p, context, static_cast<std::byte*>(packed));
+  if (fits_winograd(call, p) && winograd_gains())
     return run_winograd(call, p, context, static_cast<std::byte*>(packed));
   return run_with(call, context, static_cast<std::byte*>(packed), context.workspace.data());
 }

@@ -19,10 +19,11 @@ enum class Provenance : uint8_t {
 // Calls of one operation between which the faster kernel differs. Those that no other class names are usual.
 enum class CallClass : uint8_t {
   kUsual,
-  kFewChannels,   // of output: Conv with a window and one group, up to 4
+  kFewChannels,   // of output, one group: Conv with a window, up to 4; QConv, up to 8
   kNarrowImage,   // of up to 16 columns: Conv without a window, or with at least 1024 weights a channel
   kManyChannels,  // of output: QConv, more than 16 a group
-  kWindow,        // of more than one tap: QConv of up to 16 channels of output a group
+  kWindow,        // of more than one tap: QConv of 9 to 16 channels of output, or up to 16 in each of several
+                  // groups
   kOneRow,        // MatMul: one row by a computed matrix
   kManyRows,      // QFullyConnected: more than 4
   kOtherWindow,   // DepthwiseConv: not of 3 or 5 adjacent columns with a stride of 1 or 2; up to 25 taps

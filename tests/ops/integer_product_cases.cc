@@ -74,6 +74,30 @@ TEST(IntegerProducts, Conv) {
 }
 
 // Sizes that some instruction sets compute by Winograd's algorithm, and next to them.
+// Up to 8 channels of output, and lines of more pixels than a vector has lanes.
+TEST(IntegerProducts, ConvOfFewChannels) {
+  Draw r(12);
+  for (int round = 0; round < 100; ++round) {
+    SCOPED_TRACE(round);
+    QConvAttrs a{};
+    const int64_t kh = r.pick(1, 5), kw = r.pick(1, 9), ic = r.chance(3) ? r.pick(5, 40) : r.pick(1, 4),
+                  oc = r.pick(1, 9);
+    a.strides = {r.pick(1, 2), r.pick(1, 3)}, a.dilations = {r.pick(1, 2), r.chance(4) ? 2 : 1};
+    a.pads = {r.pick(0, 5), r.pick(0, 9), r.pick(0, 2), r.pick(0, 9)};
+    pick_numbers(a, r);
+    const bool wide = r.chance(6);  // more than one box
+    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(9, 14), wide ? 700 : r.pick(17, 60), ic},
+                               {oc, kh, kw, ic}, oc, 3600 * std::sqrt(kh * kw * ic), r);
+    o.weight_zeros = {};
+    check_taken_by("simd", a, o.tensors());
+  }
+  QConvAttrs a{};
+  a.strides = {1, 2, 1}, a.dilations = {2, 1, 2}, a.pads = {1, 1, 1, 0, 1, 1};
+  pick_numbers(a, r);
+  for (const int64_t oc : {3, 8})
+    check_taken_by("simd", a, pick_operands(a, {1, 6, 9, 25, 3}, {oc, 2, 3, 2, 3}, oc, 9000, r).tensors());
+}
+
 TEST(IntegerProducts, ConvByTiles) {
   Draw r(11);
   for (int round = 0; round < 60; ++round) {

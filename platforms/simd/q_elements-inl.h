@@ -1,0 +1,93 @@
+// How each instruction set multiplies int8: numbers of the input in the form that it takes, and the sum of
+// the products of as many of them as a lane of 32 bits holds.
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_Q_ELEMENTS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_Q_ELEMENTS_INL_H_
+#undef SINTER_PLATFORMS_SIMD_Q_ELEMENTS_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_Q_ELEMENTS_INL_H_
+#endif
+
+#include <cstring>
+
+#include "platforms/simd/int8-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+// A number is held as x + kShift, or where kCentred as x - x_zero; kUnit of them fill a lane.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+// Unsigned by signed bytes: x + 128, which the bias makes up for.
+using Element = uint8_t;
+using WeightElement = int8_t;
+constexpr int32_t kShift = 128;
+constexpr bool kCentred = false;
+HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
+  return hn::SumOfMulQuadAccumulate(D32(), hn::BitCast(hn::ScalableTag<uint8_t>(), x),
+                                    hn::BitCast(D8(), weights), sum);
+}
+#elif HWY_TARGET == HWY_NEON  // with dot products of bytes (config.h)
+using Element = int8_t;
+using WeightElement = int8_t;
+constexpr int32_t kShift = 0;
+constexpr bool kCentred = false;
+HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
+  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+      : "+w"(sum.raw)
+      : "w"(x.raw), "w"(weights.raw));
+  return sum;
+}
+#else
+using Element = int16_t;
+using WeightElement = int16_t;
+constexpr int32_t kShift = 0;
+constexpr bool kCentred = true;
+HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
+  const V32 products = hn::WidenMulPairwiseAdd(D32(), hn::BitCast(D16(), x), hn::BitCast(D16(), weights));
+  return hn::Add(sum, products);
+}
+#endif
+constexpr int64_t kUnit = 4 / static_cast<int64_t>(sizeof(Element));
+
+// n numbers of the input. Reads no further, writes no further.
+HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, Element* to) {
+  int64_t i = 0;
+  if constexpr (sizeof(Element) == 1) {
+    const D8 d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    const V8 flip = hn::Set(d, static_cast<int8_t>(kShift));
+    auto* y = reinterpret_cast<int8_t*>(to);
+    for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, x + i), flip), d, y + i);
+    if (i < n) {
+      const auto rest = static_cast<size_t>(n - i);
+      hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
+    }
+  } else {
+    const D16 d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    auto* y = reinterpret_cast<int16_t*>(to);
+    const V16 zero = hn::Set(d, x_zero);
+    for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(load16(x + i), zero), d, y + i);
+    for (; i < n; ++i) y[i] = static_cast<int16_t>(x[i] - x_zero);
+  }
+}
+
+// Of a line of `pixels` pixels that begins at pixel `from` of an input line of g.in[2] (null: outside).
+HWY_INLINE void convert_line(const Geometry& g, const int8_t* line, int64_t from, int64_t pixels,
+                             int32_t x_zero, Element* to) {
+  const auto outside = static_cast<Element>(kCentred ? 0 : x_zero + kShift);
+  const int64_t c = g.in_channels, left = std::clamp<int64_t>(-from, 0, pixels);
+  const int64_t right = line == nullptr ? left : std::clamp(g.in[2] - from, left, pixels);
+  for (int64_t i = 0; i < left * c; ++i) to[i] = outside;
+  if (left < right)
+    convert(line + (from + left) * c, (right - left) * c, static_cast<int16_t>(x_zero), to + left * c);
+  for (int64_t i = right * c; i < pixels * c; ++i) to[i] = outside;
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

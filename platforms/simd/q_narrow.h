@@ -1,0 +1,35 @@
+// QConv of few output channels, which would leave most lanes of a vector empty: here the lanes are
+// neighbouring pixels of a line.
+//
+// The input is copied box by box into cells of 32 bits, each with as many numbers as the instruction set
+// multiplies in a lane. A window's line is a few cells, and those of the pixel beside it are beside them in
+// the box. Sums wrap modulo 2^32, so the results are the bits of docs/numerics.md.
+#pragma once
+
+#include "platforms/simd/q_gemm.h"
+
+namespace sinter::simd {
+
+struct QNarrow {
+  Geometry g;
+  int64_t x_zero = 0;
+  const int8_t* x = nullptr;
+  ProductResult result;
+  QBoxes boxes;
+};
+
+// Whether the kernel takes a convolution of these sizes; the same on every machine.
+bool q_narrow_fits(const Geometry& g, bool weight_zeros);
+// Whether the instruction set in use gains by it.
+bool q_narrow_gains(const Geometry& g);
+
+// `n` has all but its boxes, which are chosen for `threads`; false where the memory cannot be counted.
+[[nodiscard]] bool choose_q_narrow_boxes(QNarrow* n, int64_t threads);
+// Of packed weights, and of one thread's scratch; both are bounds over all instruction sets.
+[[nodiscard]] bool q_narrow_packed_bytes(const QNarrow& n, int64_t* bytes);
+[[nodiscard]] bool q_narrow_scratch_bytes(const QNarrow& n, int64_t* bytes);
+
+void pack_q_narrow(const QNarrow& n, const QWeights& from, std::byte* packed);
+void run_q_narrow(const QNarrow& n, const std::byte* packed, const QBox& box, std::byte* scratch);
+
+}  // namespace sinter::simd
