@@ -213,6 +213,7 @@ void add_all() {
   add("56x56x64", QAddAttrs{.a_multiplier = 1400003, .b_multiplier = 1100003, .shift = 21}, {field, field},
       true, bytes);
   add("56x56x64", QMulAttrs{.multiplier = 0.01}, {field, field}, true, bytes);
+  add("pixel 112x112x3", QMulAttrs{.multiplier = 0.01}, {{1, 112, 112, 3}, {1, 112, 112, 1}}, true, bytes);
   add("56x56x64", QPReluAttrs{}, {field, {64}}, false, {DType::kInt8});
   add("56x56x64", LutAttrs{}, {field, {256}}, false, bytes);
   add("56x56x64", QuantizeAttrs{.to = static_cast<int64_t>(DType::kInt8)}, {field, {1}, {1}}, false,
@@ -277,6 +278,13 @@ void add_all() {
   add("56x56x64", AddAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
   add("8x8x64", AddAttrs{}, {{1, 8, 8, 64}, {1, 8, 8, 64}}, true);
   add("channel 56x56x64", AddAttrs{}, {{1, 56, 56, 64}, {64}});
+  add("channel 112x112x3", AddAttrs{}, {{1, 112, 112, 3}, {3}});
+  add("channel 112x112x3", SubAttrs{}, {{1, 112, 112, 3}, {3}});
+  add("channel 112x112x3", MulAttrs{}, {{1, 112, 112, 3}, {3}});
+  add("channel 112x112x3", DivAttrs{}, {{1, 112, 112, 3}, {3}});
+  add("channel 56x56x16", AddAttrs{}, {{1, 56, 56, 16}, {16}});
+  add("pixel 112x112x3", MulAttrs{}, {{1, 112, 112, 3}, {1, 112, 112, 1}}, true);
+  add("pixel 56x56x16", MulAttrs{}, {{1, 56, 56, 16}, {1, 56, 56, 1}}, true);
   add("scalar 56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1}});
   add("gate 56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1, 1, 1, 64}}, true);
   add("56x56x64", MulAttrs{}, {{1, 56, 56, 64}, {1, 56, 56, 64}}, true);
@@ -307,6 +315,10 @@ const std::vector<Representative>& representatives() {
       REPRESENTED_BY(FullyConnected, Usual, "1x640-128"),
       REPRESENTED_BY(MatMul, Usual, "128x256x256 constant"),
       REPRESENTED_BY(MatMul, OneRow, "1x128x128 computed"),
+      REPRESENTED_BY(Add, ShortRows, "channel 112x112x3"),
+      REPRESENTED_BY(Sub, ShortRows, "channel 112x112x3"),
+      REPRESENTED_BY(Mul, ShortRows, "channel 112x112x3"),
+      REPRESENTED_BY(Div, ShortRows, "channel 112x112x3"),
       REPRESENTED_BY(AvgPool, Usual, "7x7 7x7x1280"),
       REPRESENTED_BY(MaxPool, Usual, "3x3 s2 112x112x32"),
       REPRESENTED_BY(QConv, Usual, "1x1 60x80x16 int8"),

@@ -1,12 +1,14 @@
 #include "converter/cost/kernel_order.h"
 
+#include <algorithm>
+
 #include "runtime/backend/window.h"
 
 namespace sinter::convert {
 namespace {
 
 constexpr int64_t kFewConvChannels = 4, kFewQConvChannels = 8, kNarrowColumns = 16, kDeepWindow = 1024,
-                  kManyChannels = 16, kManyRows = 4, kManyTaps = 25;
+                  kManyChannels = 16, kManyRows = 4, kManyTaps = 25, kShortRow = 8;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -17,6 +19,12 @@ bool has_window(const TensorView& weights) {
 }
 
 bool has_one_row(const TensorView& matrix) { return matrix.rank >= 2 && matrix.dims[matrix.rank - 2] == 1; }
+
+// One operand is broadcast along the channels, or all but the channels, and these are few.
+bool has_short_rows(const OpCall& call) {
+  const TensorView &a = call.in(0), &b = call.in(1), &y = call.out(0);
+  return channels(y) <= kShortRow && a.size() != b.size() && std::min(a.size(), b.size()) > 1;
+}
 
 // Few columns of output are computed like another window.
 CallClass depthwise_class(const WindowGeometry& g) {
@@ -48,6 +56,11 @@ CallClass class_of(const OpCall& call) {
       if (channels(call.out(0)) <= kFewQConvChannels && call.attrs<QConvAttrs>().group == 1)
         return CallClass::kFewChannels;
       return has_window(call.in(1)) ? CallClass::kWindow : CallClass::kUsual;
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+    case Op::kDiv:
+      return has_short_rows(call) ? CallClass::kShortRows : CallClass::kUsual;
     case Op::kMatMul:
       return !call.in(1).constant && has_one_row(call.in(0)) ? CallClass::kOneRow : CallClass::kUsual;
     case Op::kQFullyConnected:

@@ -52,6 +52,7 @@ inline Status accept_pair_rows(const OpCall& call) {
 inline constexpr int64_t kPairPiece = 16384;
 inline constexpr int64_t kPairRepeated = 896;  // at most, on the stack
 inline constexpr int64_t kShortRow = 256;
+inline constexpr int64_t kSpreadRow = 8;
 
 // One operand (a or b) is a row of `length` numbers, the other has as many rows as the result.
 template <class A, class B, class Y, class Row>
@@ -81,6 +82,34 @@ void for_each_repeated_row(const OpCall& call, ThreadPool* threads, bool repeats
   });
 }
 
+// One operand (a or b) has an element for each row of `length` numbers, the other one as many rows as the
+// result.
+template <class A, class B, class Y, class Row>
+void for_each_spread_row(const OpCall& call, ThreadPool* threads, bool spreads_a, int64_t length, Row row) {
+  const auto* a = call.in(0).as<const A>();
+  const auto* b = call.in(1).as<const B>();
+  auto* y = call.out(0).as<Y>();
+  const int64_t together = kPairRepeated / length, rows = call.out(0).size() / length;
+  parallel_for(threads, divide_up(rows, together), kPairPiece / kPairRepeated,
+               [&](int64_t begin, int64_t end) {
+                 const auto pieces = [&](auto* spread, const auto* from, auto run) {
+                   for (int64_t piece = begin; piece < end; ++piece) {
+                     const int64_t first = piece * together, n = std::min(together, rows - first);
+                     for (int64_t i = 0; i < n; ++i)
+                       for (int64_t k = 0; k < length; ++k) spread[i * length + k] = from[first + i];
+                     run(first * length, static_cast<size_t>(n * length));
+                   }
+                 };
+                 if (spreads_a) {
+                   A spread[kPairRepeated];
+                   pieces(spread, a, [&](int64_t at, size_t n) { row(spread, b + at, y + at, 1, 1, n); });
+                 } else {
+                   B spread[kPairRepeated];
+                   pieces(spread, b, [&](int64_t at, size_t n) { row(a + at, spread, y + at, 1, 1, n); });
+                 }
+               });
+}
+
 // Calls row(a, b, y, a_step, b_step, n) for pieces of the result; steps are 1, or 0 for an operand that is
 // one element.
 template <class A, class B, class Y, class Row>
@@ -98,6 +127,11 @@ void for_each_pair_row(const OpCall& call, ThreadPool* threads, Row row) {
                          axes.a[0] == length && a_step == 1;
   if ((repeats_a || repeats_b) && length <= kShortRow)
     return for_each_repeated_row<A, B, Y>(call, threads, repeats_a, length, row);
+  // So is an element that meets a very short row.
+  const bool spreads = axes.rank == 2 && axes.y[0] == length && length <= kSpreadRow;
+  const bool spreads_a = spreads && axes.a[0] == 1 && a_step == 0 && axes.b[0] == length && b_step == 1;
+  const bool spreads_b = spreads && axes.b[0] == 1 && b_step == 0 && axes.a[0] == length && a_step == 1;
+  if (spreads_a || spreads_b) return for_each_spread_row<A, B, Y>(call, threads, spreads_a, length, row);
   // Long rows are cut into pieces, short ones gathered.
   const int64_t piece = std::min(length, kPairPiece), pieces = divide_up(length, piece);
   const int64_t rows = out.size() / length;

@@ -24,6 +24,7 @@ enum class CallClass : uint8_t {
   kManyChannels,  // of output: QConv, more than 16 a group
   kWindow,        // of more than one tap: QConv of 9 to 16 channels of output, or up to 16 in each of several
                   // groups
+  kShortRows,     // Add, Sub, Mul, Div: broadcast to up to 8 channels
   kOneRow,        // MatMul: one row by a computed matrix
   kManyRows,      // QFullyConnected: more than 4
   kOtherWindow,   // DepthwiseConv: not of 3 or 5 adjacent columns with a stride of 1 or 2; up to 25 taps

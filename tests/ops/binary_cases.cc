@@ -38,6 +38,24 @@ TEST(Binary, BroadcastInTheMiddleOfEightAxes) {
                                       bv[static_cast<size_t>((i0 * 2 + i3) * 2 + i6)]);
 }
 
+// Rows from one number to more than a vector's, an operand of which is one number or one row.
+TEST(Binary, ShortRows) {
+  for (int64_t channels = 1; channels <= 40; channels += channels < 10 ? 1 : 15) {
+    SCOPED_TRACE(channels);
+    const Tensor x = noise<float>({1, 37, 83, channels}, -9, 9, 1),
+                 pixels = noise<float>({37, 83, 1}, -9, 9, 2), row = noise<float>({channels}, -9, 9, 3);
+    for (const Tensor& other : {pixels, row}) {
+      check_taken_by("simd", SubAttrs{}, {x, other});
+      check_taken_by("simd", SubAttrs{}, {other, x});
+    }
+    const Tensor bytes = noise<int8_t>({1, 37, 83, channels}, -128, 128, 4),
+                 factors = noise<int8_t>({37, 83, 1}, -128, 128, 5);
+    const QMulAttrs q{3, -9, 0.00731, 12, -50, 99};
+    check_taken_by("simd", q, {bytes, factors});
+    check_taken_by("simd", q, {factors, bytes});
+  }
+}
+
 TEST(Binary, RefusesSizesBeyondTheAddressSpace) {
   std::vector<TensorView> in(2), out(1);
   in[0].dtype = in[1].dtype = DType::kFloat32;
