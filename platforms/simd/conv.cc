@@ -15,14 +15,18 @@ bool pointwise(const Geometry& g) {
   return true;
 }
 
-int64_t patch_floats(const Geometry& g) {
-  return pointwise(g) ? 0 : kRowTile * g.taps() * (g.in_channels / g.group);
+// Rows that a thread has room for. Up to four threads take no more memory than one.
+int64_t slot_rows(int64_t threads) {
+  return std::max(kRowTile / std::max<int64_t>(threads, 1), kRowTile / 4);
+}
+int64_t slot_floats(const Geometry& g, int64_t threads) {
+  return pointwise(g) ? 0 : slot_rows(threads) * g.taps() * (g.in_channels / g.group);
 }
 
-// Rows of a tile. Half as many leave room in the first cache for their patches, where the filters are few
-// enough to be read again from the second one for each tile.
-int64_t tile_rows(int64_t depth, int64_t filters) {
-  return depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile;
+// Rows of a tile. Half as many as there is room for leave room in the first cache for their patches, where
+// the filters are few enough to be read again from the second one for each tile.
+int64_t tile_rows(int64_t depth, int64_t filters, int64_t threads) {
+  return std::min(slot_rows(threads), depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile);
 }
 
 // No patches, no packing. The same choice on every instruction set, for workspaces are planned ahead.
@@ -45,7 +49,7 @@ Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
     return ok_status();
   }
   SINTER_RETURN_UNLESS((!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
-                           checked_mul(pointwise(g) ? 0 : kRowTile, depth, &patches) &&
+                           checked_mul(pointwise(g) ? 0 : slot_rows(threads), depth, &patches) &&
                            checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
                            checked_add(packed, patches, &packed) &&
                            checked_mul<int64_t>(packed, sizeof(float), &packed),
@@ -99,11 +103,11 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     // A slot per thread: its own patches.
     const int64_t threads = threads_of(context.threads);
     const int64_t width = panel_width(), panels = divide_up(columns, width),
-                  tiles = divide_up(rows, tile_rows(depth, packed_size));
+                  tiles = divide_up(rows, tile_rows(depth, packed_size, threads));
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-      float* patches = all_patches + slot * patch_floats(g);
+      float* patches = all_patches + slot * slot_floats(g, threads);
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t t = unit / parts, row = rows * t / tiles, part = unit % parts;
         Gemm tile = all;
@@ -142,7 +146,7 @@ bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* wor
   int64_t floats = 0, patches = 0;
   if (reads_in_place(g) || few_columns(columns, depth) || !packed_floats(columns, depth, &floats) ||
       !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
-      !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||
+      !checked_mul<int64_t>(slot_floats(g, threads), std::max(threads, 1), &patches) ||
       !checked_mul<int64_t>(patches, sizeof(float), &patches))
     return false;
   *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, g.group, columns, depth}};
