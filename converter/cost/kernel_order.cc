@@ -7,8 +7,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewConvChannels = 4, kFewQConvChannels = 8, kNarrowColumns = 16, kDeepWindow = 1024,
-                  kManyChannels = 16, kManyRows = 4, kManyTaps = 25, kShortRow = 8;
+constexpr int64_t kFewChannels = 8, kNarrowColumns = 16, kDeepWindow = 1024, kManyChannels = 16,
+                  kManyRows = 4, kManyTaps = 25, kShortRow = 8;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -41,7 +41,7 @@ CallClass class_of(const OpCall& call) {
   switch (call.op) {
     case Op::kConv: {
       const TensorView &weights = call.in(1), &y = call.out(0);
-      const bool few = channels(y) <= kFewConvChannels && call.attrs<ConvAttrs>().group == 1;
+      const bool few = channels(y) <= kFewChannels && call.attrs<ConvAttrs>().group == 1;
       if (few && has_window(weights)) return CallClass::kFewChannels;
       // By columns alone, so that stripes of lines are computed like the whole.
       const bool narrow = y.rank >= 4 && y.dims[y.rank - 2] <= kNarrowColumns;
@@ -53,7 +53,7 @@ CallClass class_of(const OpCall& call) {
     case Op::kQConv:
       if (channels(call.out(0)) > kManyChannels * call.attrs<QConvAttrs>().group)
         return CallClass::kManyChannels;
-      if (channels(call.out(0)) <= kFewQConvChannels && call.attrs<QConvAttrs>().group == 1)
+      if (channels(call.out(0)) <= kFewChannels && call.attrs<QConvAttrs>().group == 1)
         return CallClass::kFewChannels;
       return has_window(call.in(1)) ? CallClass::kWindow : CallClass::kUsual;
     case Op::kAdd:

@@ -29,39 +29,78 @@ int64_t tile_rows(int64_t depth, int64_t filters, int64_t threads) {
   return std::min(slot_rows(threads), depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile);
 }
 
-// No patches, no packing. The same choice on every instruction set, for workspaces are planned ahead.
-bool reads_in_place(const Geometry& g) { return !pointwise(g) && narrow_conv_takes(g); }
+// Few channels, with pixels in the lanes.
+bool runs_narrow(const Geometry& g) { return narrow_conv_takes(g) && narrow_conv_gains(g); }
 
 // Results do not depend on strides, which rules out any other algorithm.
 Status accept_conv(const OpCall& call) {
   SINTER_RETURN_IF_ERROR(accept_float_pixels(call));
-  SINTER_RETURN_UNLESS(call.in(0).dense() || !reads_in_place(window_geometry<ConvAttrs>(call)),
+  SINTER_RETURN_UNLESS(call.in(0).dense() || !narrow_conv_takes(window_geometry<ConvAttrs>(call)),
                        unsupported("the simd kernel for few channels takes dense operands"));
   return ok_status();
 }
 
-// Packed filters of one group, unless they are read in place, and a slot of patches for each thread.
-Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
+// Of `threads`, and of the filters unless they are packed beforehand; false where it cannot be counted.
+bool narrow_floats(const Geometry& g, bool packs, int threads, int64_t* floats) {
+  NarrowConv n;
+  n.g = g;
+  int64_t packed = 0;
+  const auto scratch_of = [&](int64_t sharing, int64_t* bytes) {
+    return choose_narrow_conv_boxes(&n, sharing) && narrow_scratch_bytes(g, n.boxes, 1, bytes);
+  };
+  if (!scratch_of_threads(threads, scratch_of, floats) || (packs && !narrow_conv_packed(g, &packed)))
+    return false;
+  return checked_add(*floats / static_cast<int64_t>(sizeof(float)), packed, floats);
+}
+
+// Packed filters of one group and a slot of patches for each thread.
+bool patch_floats(const Geometry& g, bool packs, int64_t threads, int64_t* floats) {
   const int64_t depth = g.taps() * (g.in_channels / g.group);
-  int64_t packed = 0, patches = 0;
-  if (reads_in_place(g)) {
-    *bytes = 0;
-    return ok_status();
-  }
-  SINTER_RETURN_UNLESS((!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
-                           checked_mul(pointwise(g) ? 0 : slot_rows(threads), depth, &patches) &&
-                           checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
-                           checked_add(packed, patches, &packed) &&
-                           checked_mul<int64_t>(packed, sizeof(float), &packed),
-                       invalid("the operation needs more workspace than the step has"));
-  *bytes = static_cast<size_t>(packed);
+  int64_t packed = 0;
+  return (!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
+         checked_mul(pointwise(g) ? 0 : slot_rows(threads), depth, floats) &&
+         checked_mul<int64_t>(*floats, std::max<int64_t>(threads, 1), floats) &&
+         checked_add(*floats, packed, floats);
+}
+
+// On any instruction set.
+Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, size_t* bytes) {
+  const bool few = narrow_conv_takes(g);
+  int64_t narrow = 0, patches = 0;
+  SINTER_RETURN_UNLESS(
+      (!few || narrow_floats(g, packs_few, threads, &narrow)) &&
+          ((few && g.out_channels <= kNarrowOnAll) || patch_floats(g, packs, threads, &patches)) &&
+          checked_mul<int64_t>(std::max(narrow, patches), sizeof(float), &patches),
+      invalid("the operation needs more workspace than the step has"));
+  *bytes = static_cast<size_t>(patches);
   return ok_status();
 }
 
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t depth = g.taps() * (g.in_channels / g.group);
-  return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), threads, bytes);
+  return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), true, threads, bytes);
+}
+
+// `constant`: the packed filters, or null.
+Status run_narrow(const OpCall& call, const Geometry& g, RunContext& context, const float* constant) {
+  const auto& attrs = call.attrs<ConvAttrs>();
+  NarrowConv n;
+  n.g = g, n.x = call.in(0).as<const float>();
+  n.bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
+  n.min = static_cast<float>(attrs.act_min), n.max = static_cast<float>(attrs.act_max);
+  n.y = call.out(0).as<float>();
+  int64_t packed = 0;
+  if (!choose_narrow_conv_boxes(&n, threads_of(context.threads)) || !narrow_conv_packed(g, &packed))
+    return ok_status();
+  std::byte* scratch = context.workspace.data();
+  if (constant == nullptr) {
+    auto* filters = reinterpret_cast<float*>(scratch);
+    pack_narrow_conv(g, call.in(1).as<const float>(), filters);
+    constant = filters, scratch += static_cast<size_t>(packed) * sizeof(float);
+  }
+  run_narrow_conv(n, constant, scratch, context.threads);
+  return ok_status();
 }
 
 // `constant`: the filters of all groups, packed beforehand, or null.
@@ -69,18 +108,12 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   const auto& attrs = call.attrs<ConvAttrs>();
   const Geometry g = window_geometry<ConvAttrs>(call);
   if (call.out(0).size() == 0) return ok_status();
+  if (runs_narrow(g)) return run_narrow(call, g, context, constant);
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   const int64_t rows = g.batch * g.out_pixels();
   const bool dots = few_columns(columns, depth);
-  if (reads_in_place(g)) {
-    run_narrow_conv(g,
-                    {x, w, bias, static_cast<float>(attrs.act_min), static_cast<float>(attrs.act_max),
-                     call.out(0).as<float>()},
-                    context.threads);
-    return ok_status();
-  }
   int64_t packed_size = 0;
   if (!packed_floats(columns, depth, &packed_size)) return ok_status();
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
@@ -137,26 +170,37 @@ Status run_conv(const OpCall& call, RunContext& context) { return run_conv_with(
 }  // namespace
 
 Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
-  return conv_bytes(window_geometry<ConvAttrs>(call), !call.in(1).constant, threads, workspace);
+  const bool packs = !call.in(1).constant;
+  return conv_bytes(window_geometry<ConvAttrs>(call), packs, packs, threads, workspace);
 }
 
 bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
-  int64_t floats = 0, patches = 0;
-  if (reads_in_place(g) || few_columns(columns, depth) || !packed_floats(columns, depth, &floats) ||
-      !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
-      !checked_mul<int64_t>(slot_floats(g, threads), std::max(threads, 1), &patches) ||
-      !checked_mul<int64_t>(patches, sizeof(float), &patches))
+  int64_t floats = 0;
+  size_t bytes = 0;
+  if (!conv_bytes(g, false, false, threads, &bytes).ok()) return false;
+  *workspace = bytes;
+  if (runs_narrow(g)) {
+    if (!narrow_conv_packed(g, &floats)) return false;
+    *packing = {align_up(static_cast<size_t>(floats) * sizeof(float), kBufferAlignment),
+                0b10,
+                {kFloatNarrow, g.kernel[0] * g.kernel[1], g.kernel[2], g.stride[2] * g.in_channels,
+                 g.dilation[2], columns}};
+    return true;
+  }
+  if (few_columns(columns, depth) || !packed_floats(columns, depth, &floats) ||
+      !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats))
     return false;
   *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, g.group, columns, depth}};
-  *workspace = static_cast<size_t>(patches);
   return true;
 }
 
 void pack_conv(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
+  if (runs_narrow(g))
+    return pack_narrow_conv(g, call.in(1).as<const float>(), reinterpret_cast<float*>(packed));
   int64_t each = 0;
   if (!packed_floats(columns, depth, &each)) return;
   for (int64_t group = 0; group < g.group; ++group)

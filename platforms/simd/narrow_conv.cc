@@ -1,95 +1,52 @@
 #include "platforms/simd/narrow_conv.h"
 
-#include "platforms/simd/gemm.h"
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/narrow_conv.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "platforms/simd/math-inl.h"
+#include "platforms/simd/narrow-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// kPixels neighbouring output pixels whose windows have the same taps, kColumns output channels from `column`
-// on. Every pixel has sums of its own, so that results do not depend on its neighbours. Every loop
-// over sums is unrolled: one that is not keeps all of them in memory.
-template <int kPixels, int kColumns>
-HWY_INLINE void dots(const Geometry& g, const NarrowConv& conv, const Window& w, int64_t column, float* y) {
-  const F d;
-  const size_t lanes = hn::Lanes(d);
-  const int64_t depth = g.taps() * g.in_channels, line = g.in[2] * g.in_channels;
-  const int64_t pixel = g.stride[2] * g.in_channels;
-  const auto length = static_cast<size_t>((w.end[2] - w.first[2]) * g.in_channels);
-  V sums[kPixels][kColumns];
-  HWY_UNROLL(4)
-  for (int p = 0; p < kPixels; ++p) {
-    HWY_UNROLL(4)
-    for (int c = 0; c < kColumns; ++c) sums[p][c] = hn::Zero(d);
+struct NarrowFloatSums {
+  using Sum = V;
+  const float* bias;  // may be null
+  int64_t columns;    // that it has
+  V low, high;
+
+  HWY_INLINE V start(int64_t c) const { return set(bias != nullptr && c < columns ? bias[c] : 0.0f); }
+  static HWY_INLINE V add(hn::Vec<Words> cells, hn::Vec<Words> word, V sum) {
+    return hn::MulAdd(hn::BitCast(F(), cells), hn::BitCast(F(), word), sum);
   }
-  const float* x0 = w.x;
-  for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += g.dilation[0] * g.in[1] * line) {
-    const float* x1 = x0;
-    for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += g.dilation[1] * line) {
-      const float* f = conv.filters + column * depth +
-                       ((t0 * g.kernel[1] + t1) * g.kernel[2] + w.first[2]) * g.in_channels;
-      size_t i = 0;
-      for (; i + lanes <= length; i += lanes) {
-        V taps[kColumns];
-        HWY_UNROLL(4)
-        for (int c = 0; c < kColumns; ++c) taps[c] = hn::LoadU(d, f + c * depth + i);
-        HWY_UNROLL(4)
-        for (int p = 0; p < kPixels; ++p) {
-          const V x = hn::LoadU(d, x1 + p * pixel + i);
-          HWY_UNROLL(4)
-          for (int c = 0; c < kColumns; ++c) sums[p][c] = hn::MulAdd(x, taps[c], sums[p][c]);
-        }
-      }
-      if (i == length) continue;
-      HWY_UNROLL(4)
-      for (int c = 0; c < kColumns; ++c) {
-        const V tap = hn::LoadN(d, f + c * depth + i, length - i);
-        HWY_UNROLL(4)
-        for (int p = 0; p < kPixels; ++p)
-          sums[p][c] = hn::MulAdd(hn::LoadN(d, x1 + p * pixel + i, length - i), tap, sums[p][c]);
-      }
-    }
-  }
-  HWY_UNROLL(4)
-  for (int p = 0; p < kPixels; ++p) {
-    HWY_UNROLL(4)
-    for (int c = 0; c < kColumns; ++c) {
-      float s = hn::ReduceSum(d, sums[p][c]);
-      if (conv.bias != nullptr) s += conv.bias[column + c];
-      if (s < conv.min) s = conv.min;
-      if (s > conv.max) s = conv.max;
-      y[p * g.out_pixel() + column + c] = s;
-    }
-  }
+  HWY_INLINE V finish(int64_t, V sum) const { return clamp(sum, low, high); }
+};
+
+void pack_narrow_conv(const Geometry& g, const float* filters, float* packed) {
+  const int64_t words = narrow_words(g, 1), depth = g.taps() * g.in_channels;
+  for (int64_t i = 0; i < words; ++i) packed[i] = 0.0f;
+  for (int64_t c = 0; c < g.out_channels; ++c) pack_narrow_words(g, filters + c * depth, 1, c, packed);
 }
 
-template <int kPixels>
-HWY_INLINE void all_columns(const Geometry& g, const NarrowConv& conv, const Window& w, float* y) {
-  int64_t c = 0;
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86  // 32 registers hold 16 sums
-  for (; c + 4 <= g.out_channels; c += 4) dots<kPixels, 4>(g, conv, w, c, y);
-  if (c + 3 == g.out_channels) dots<kPixels, 3>(g, conv, w, c, y), c += 3;
-#endif
-  for (; c + 2 <= g.out_channels; c += 2) dots<kPixels, 2>(g, conv, w, c, y);
-  if (c < g.out_channels) dots<kPixels, 1>(g, conv, w, c, y);
-}
-
-// `pixels` neighbouring output pixels whose windows cover the same taps; w is the first one's.
-void narrow_pixels(const Geometry& g, const NarrowConv& conv, Window w, int64_t pixels, float* y) {
-  for (; pixels >= 4; pixels -= 4) {
-    all_columns<4>(g, conv, w, y);
-    w.x += 4 * g.stride[2] * g.in_channels, y += 4 * g.out_pixel();
-  }
-  for (; pixels > 0; --pixels) {
-    all_columns<1>(g, conv, w, y);
-    w.x += g.stride[2] * g.in_channels, y += g.out_pixel();
-  }
+void run_narrow_conv_box(const NarrowConv& n, const float* packed, const QBox& at, std::byte* scratch) {
+  const Geometry& g = n.g;
+  const int64_t c = g.in_channels, from = at.begin[2] * g.stride[2] - g.pad[2];
+  const int64_t left = std::clamp<int64_t>(-from, 0, at.line),
+                right = std::clamp(g.in[2] - from, left, at.line);
+  const auto load = [&](int64_t i0, int64_t i1, float* line) {
+    const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
+    const int64_t begin = inside ? left : 0, end = inside ? right : 0;
+    for (int64_t i = 0; i < begin * c; ++i) line[i] = 0.0f;
+    const float* x = n.x + (((at.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] + from) * c;
+    if (begin < end)
+      std::memcpy(line + begin * c, x + begin * c, static_cast<size_t>((end - begin) * c) * sizeof(float));
+    for (int64_t i = end * c; i < at.line * c; ++i) line[i] = 0.0f;
+  };
+  const NarrowFloatSums sums{n.bias, g.out_channels, set(n.min), set(n.max)};
+  run_narrow_box<NarrowFloatSums, float, float>(g, at, reinterpret_cast<const int32_t*>(packed), sums,
+                                                scratch, n.y, load);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -99,25 +56,30 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace sinter::simd {
 
-namespace {
+HWY_EXPORT(pack_narrow_conv);
+HWY_EXPORT(run_narrow_conv_box);
 
-HWY_EXPORT(narrow_pixels);
+bool narrow_conv_gains(const Geometry& g) { return HWY_ARCH_X86 || g.out_channels <= kNarrowOnAll; }
 
-}  // namespace
+bool choose_narrow_conv_boxes(NarrowConv* n, int64_t threads) {
+  return choose_narrow_boxes(n->g, n->g.in_channels, threads, &n->boxes);
+}
 
-void run_narrow_conv(const Geometry& g, const NarrowConv& conv, ThreadPool* threads) {
-  const int64_t lines = g.batch * g.out[0] * g.out[1];
-  const int64_t work = std::max<int64_t>(g.in_channels * g.taps() * g.out[2] * g.out_channels, 1);
-  const InsideRange inside = inside_range(g);
-  parallel_for(threads, lines, std::max<int64_t>(65536 / work, 1), [&](int64_t begin, int64_t end) {
-    const auto run = HWY_DYNAMIC_POINTER(narrow_pixels);
-    for (int64_t line = begin; line < end; ++line)
-      for (int64_t p = 0; p < g.out[2];) {
-        const int64_t count = p == inside.begin && inside.end > inside.begin ? inside.end - inside.begin : 1;
-        const int64_t row = line * g.out[2] + p;
-        run(g, conv, window_at(g, conv.x, row), count, conv.y + row * g.out_pixel());
-        p += count;
-      }
+bool narrow_conv_packed(const Geometry& g, int64_t* floats) {
+  return checked_mul(g.taps() * g.in_channels, kNarrowChannels, floats);
+}
+
+void pack_narrow_conv(const Geometry& g, const float* filters, float* packed) {
+  HWY_DYNAMIC_DISPATCH(pack_narrow_conv)(g, filters, packed);
+}
+
+void run_narrow_conv(const NarrowConv& n, const float* packed, std::byte* scratch, ThreadPool* threads) {
+  int64_t each = 0;
+  if (!narrow_scratch_bytes(n.g, n.boxes, 1, &each)) return;
+  const int64_t boxes = n.boxes.count(n.g), slots = std::min(boxes, threads_of(threads));
+  parallel_slots(threads, slots, boxes, [&](int64_t slot, int64_t begin, int64_t end) {
+    const auto run = HWY_DYNAMIC_POINTER(run_narrow_conv_box);
+    for (int64_t i = begin; i < end; ++i) run(n, packed, n.boxes.at(n.g, i), scratch + slot * each);
   });
 }
 

@@ -17,7 +17,8 @@ enum PackingKind : int64_t {
   kIntegerWinogradPanels,
   kLstmPanels,
   kInteger16Panels,
-  kIntegerNarrow
+  kIntegerNarrow,
+  kFloatNarrow
 };
 
 // Workspace of Conv on any instruction set; whether few output channels are packed depends on it.

@@ -186,7 +186,7 @@ Status run_winograd(const OpCall& call, const Plan& p, RunContext& context, std:
 // ---- few channels, of constant weights
 
 bool fits_narrow(const OpCall& call, const Plan& p) {
-  return call.op == Op::kQConv && call.out(0).size() > 0 && q_narrow_fits(p.g, call.has_input(4));
+  return call.op == Op::kQConv && call.out(0).size() > 0 && !call.has_input(4) && narrow_fits(p.g);
 }
 bool runs_narrow(const OpCall& call, const Plan& p) { return fits_narrow(call, p) && q_narrow_gains(p.g); }
 

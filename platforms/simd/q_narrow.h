@@ -1,11 +1,8 @@
-// QConv of few output channels, which would leave most lanes of a vector empty: here the lanes are
-// neighbouring pixels of a line.
-//
-// The input is copied box by box into cells of 32 bits, each with as many numbers as the instruction set
-// multiplies in a lane. A window's line is a few cells, and those of the pixel beside it are beside them in
-// the box. Sums wrap modulo 2^32, so the results are the bits of docs/numerics.md.
+// QConv of few output channels with pixels in the lanes (cells.h). Sums wrap modulo 2^32, so the results are
+// the bits of docs/numerics.md.
 #pragma once
 
+#include "platforms/simd/cells.h"
 #include "platforms/simd/q_gemm.h"
 
 namespace sinter::simd {
@@ -18,14 +15,13 @@ struct QNarrow {
   QBoxes boxes;
 };
 
-// Whether the kernel takes a convolution of these sizes; the same on every machine.
-bool q_narrow_fits(const Geometry& g, bool weight_zeros);
-// Whether the instruction set in use gains by it.
+// Whether the instruction set in use gains by it, where narrow_fits.
 bool q_narrow_gains(const Geometry& g);
 
 // `n` has all but its boxes, which are chosen for `threads`; false where the memory cannot be counted.
 [[nodiscard]] bool choose_q_narrow_boxes(QNarrow* n, int64_t threads);
-// Of packed weights, and of one thread's scratch; both are bounds over all instruction sets.
+// Of packed weights (words, then of each channel int32 bias and float multiplier), and of one thread's
+// scratch; both are bounds over all instruction sets.
 [[nodiscard]] bool q_narrow_packed_bytes(const QNarrow& n, int64_t* bytes);
 [[nodiscard]] bool q_narrow_scratch_bytes(const QNarrow& n, int64_t* bytes);
 

@@ -19,7 +19,7 @@ enum class Provenance : uint8_t {
 // Calls of one operation between which the faster kernel differs. Those that no other class names are usual.
 enum class CallClass : uint8_t {
   kUsual,
-  kFewChannels,   // of output, one group: Conv with a window, up to 4; QConv, up to 8
+  kFewChannels,   // of output, up to 8 of one group: Conv with a window, QConv
   kNarrowImage,   // of up to 16 columns: Conv without a window, or with at least 1024 weights a channel
   kManyChannels,  // of output: QConv, more than 16 a group
   kWindow,        // of more than one tap: QConv of 9 to 16 channels of output, or up to 16 in each of several

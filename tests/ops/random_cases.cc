@@ -1,5 +1,6 @@
 // Calls with random shapes and attributes, in float32, and the first of each in float16 as well.
 #include <algorithm>
+#include <random>
 
 #include "runtime/core/op_enums.h"
 #include "tests/ops/random_calls.h"
@@ -28,6 +29,33 @@ bool check_some(uint64_t seed, const A& attrs, const std::vector<Tensor>& inputs
 void expect_taken(int taken, int minimum) {
   if (tested_backend("xnnpack") == nullptr) return;
   EXPECT_GE(taken, minimum);
+}
+
+// Up to 8 channels of output, and lines of more pixels than a vector has lanes.
+TEST(Random, ConvOfFewChannels) {
+  for (uint64_t seed = 0; seed < 80; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    const auto pick = [&](int64_t low, int64_t high) {
+      return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+    };
+    ConvAttrs a{};
+    const int64_t kh = pick(1, 5), kw = pick(1, 7), ic = seed % 3 == 0 ? pick(5, 40) : pick(1, 4),
+                  oc = pick(1, 9);
+    a.strides = {pick(1, 2), pick(1, 3)}, a.dilations = {pick(1, 2), seed % 4 == 0 ? 2 : 1};
+    a.pads = {pick(0, 5), pick(0, 9), pick(0, 2), pick(0, 9)};
+    if (seed % 2 == 0) a.act_min = -1, a.act_max = 2;
+    const Shape x = {pick(1, 2), pick(9, 14), seed % 8 == 0 ? 700 : pick(17, 60), ic};
+    std::vector<Tensor> inputs = {noise<float>(x, -1, 1, seed),
+                                  noise<float>({oc, kh, kw, ic}, -1, 1, seed + 1)};
+    if (seed % 5 != 0) inputs.push_back(noise<float>({oc}, -1, 1, seed + 2));
+    check_taken_by("simd", a, inputs);
+  }
+  ConvAttrs a{};
+  a.strides = {1, 2, 1}, a.dilations = {2, 1, 2}, a.pads = {1, 1, 1, 0, 1, 1};
+  for (const int64_t oc : {3, 8})
+    check_taken_by("simd", a,
+                   {noise<float>({1, 6, 9, 25, 3}, -1, 1, 1), noise<float>({oc, 2, 3, 2, 3}, -1, 1, 2)});
 }
 
 TEST(Random, Conv) {

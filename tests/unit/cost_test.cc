@@ -231,12 +231,12 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
       return simd_is_preferred(cpu, a, {{1, 9, columns, 16}, {channels, kernel, kernel, 16 / group}},
                                {1, 9, columns, channels});
     };
-    EXPECT_TRUE(conv_to(4, 3));
-    EXPECT_EQ(conv_to(5, 3), !x86);
+    EXPECT_TRUE(conv_to(8, 3));
+    EXPECT_EQ(conv_to(9, 3), !x86);
     EXPECT_EQ(conv_to(4, 1), !x86);
     EXPECT_EQ(conv_to(4, 3, 4), !x86);
-    EXPECT_EQ(conv_to(5, 3, 1, 16), !x86);
-    EXPECT_TRUE(conv_to(5, 8, 1, 16));
+    EXPECT_EQ(conv_to(9, 3, 1, 16), !x86);
+    EXPECT_TRUE(conv_to(9, 8, 1, 16));
     EXPECT_TRUE(conv_to(4, 1, 1, 16));
     const auto depthwise = [&](int64_t lines, int64_t columns, int64_t stride, int64_t dilation,
                                int64_t width) {
