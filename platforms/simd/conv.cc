@@ -15,10 +15,6 @@ bool pointwise(const Geometry& g) {
   return true;
 }
 
-// Rows that a thread has room for. Up to four threads take no more memory than one.
-int64_t slot_rows(int64_t threads) {
-  return std::max(kRowTile / std::max<int64_t>(threads, 1), kRowTile / 4);
-}
 int64_t slot_floats(const Geometry& g, int64_t threads) {
   return pointwise(g) ? 0 : slot_rows(threads) * g.taps() * (g.in_channels / g.group);
 }

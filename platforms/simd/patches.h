@@ -2,9 +2,15 @@
 // padding. They are the rows of a product with the filters.
 #pragma once
 
+#include "platforms/simd/gemm.h"
 #include "platforms/simd/window.h"
 
 namespace sinter::simd {
+
+// Patches that each of `threads` has room for. Up to four threads take no more memory than one.
+inline int64_t slot_rows(int64_t threads) {
+  return std::max(kRowTile / std::max<int64_t>(threads, 1), kRowTile / 4);
+}
 
 // Patches of output pixels first .. first + count - 1 (over the whole batch) of x [N, spatial..., C], group
 // `group`: `count` rows of taps() * C / group floats, without gaps.
