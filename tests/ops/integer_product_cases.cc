@@ -1,6 +1,7 @@
 // Integer products of random shapes, numbers and result types.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 
 #include "runtime/core/op_enums.h"
@@ -166,6 +167,42 @@ TEST(IntegerProducts, DepthwiseConv) {
     a.strides = {1, 2, 1}, a.dilations = {2, 1, 1}, a.pads = {1, 1, 1, 1, 1, 1};
     o = pick_operands(a, {1, 5, 6, 5, 33}, {2, 3, 2, 33}, 33, 9000, r);
     o.weight_zeros = {};
+    check_taken_by("simd", a, o.tensors());
+  }
+}
+
+// Windows, steps and types with loops of their own, on images of a few pixels and where rows end early.
+TEST(IntegerProducts, UsualDepthwiseWindows) {
+  Draw r(9);
+  for (const int64_t kernel : {3, 5})
+    for (const int64_t stride : {1, 2})
+      for (const int64_t c : {1, 4, 7, 8, 12, 15, 16, 17, 24, 40})
+        for (int round = 0; round < 5; ++round) {
+          SCOPED_TRACE(testing::Message() << kernel << " step " << stride << " channels " << c);
+          QDepthwiseConvAttrs a{};
+          const int64_t pad = kernel / 2;
+          a.strides = {stride, stride}, a.dilations = {1, 1};
+          a.pads = {pad, r.pick(0, pad), pad, r.pick(0, pad)};
+          pick_numbers(a, r);
+          if (r.chance(2)) a.to = kInt8Code, a.y_zero = r.pick(-128, 127), a.q_min = -128, a.q_max = 127;
+          Operands o = pick_operands(a, {r.pick(1, 2), r.pick(kernel, 7), r.pick(kernel, 21), c},
+                                     {kernel, kernel, c}, c, 3600.0 * static_cast<double>(kernel), r);
+          o.weight_zeros = {};
+          check_taken_by("simd", a, o.tensors());
+        }
+}
+
+// Multipliers of 1 and more, where scaled sums may be beyond int32.
+TEST(IntegerProducts, DepthwiseMultipliers) {
+  QDepthwiseConvAttrs a{};
+  a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {1, 1, 1, 1}, a.x_zero = -128, a.y_zero = 3;
+  Operands o = quantized::operands<int8_t>({1, 6, 9, 24}, {3, 3, 24}, 24, 3600, 5);
+  for (const float m : {0.99999994f, 1.0f, -0.5f, -1.0f, 3e38f, -3e38f, INFINITY, std::nanf("")}) {
+    SCOPED_TRACE(m);
+    o.multipliers = full<float>({24}, 0.01f);
+    const float few[] = {m, m};
+    std::memcpy(&o.multipliers.bytes[4 * 5], few, sizeof(few));
+    std::memcpy(&o.multipliers.bytes[4 * 22], few, sizeof(few));
     check_taken_by("simd", a, o.tensors());
   }
 }

@@ -1,0 +1,221 @@
+// The input of QDepthwiseConv: lines of 16 channels, with neighbouring pixels interleaved, so that one
+// instruction sums the taps of several pixels.
+//
+// A group is kTaps neighbouring pixels of 16 channels, channel by channel; groups begin at every kSpacing-th
+// pixel. A window's line is the sum of a few groups; its weights are packed once for every place that it may
+// begin at in a group, with zeros beside them.
+//
+// Per-target header: included again for every instruction set.
+#if defined(SINTER_PLATFORMS_SIMD_Q_DEPTHWISE_INPUT_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SINTER_PLATFORMS_SIMD_Q_DEPTHWISE_INPUT_INL_H_
+#undef SINTER_PLATFORMS_SIMD_Q_DEPTHWISE_INPUT_INL_H_
+#else
+#define SINTER_PLATFORMS_SIMD_Q_DEPTHWISE_INPUT_INL_H_
+#endif
+
+#include <cstring>
+
+#include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_depthwise.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace sinter::simd {
+namespace HWY_NAMESPACE {
+
+#undef SINTER_Q_QUADS
+#undef SINTER_Q_HALVES
+// Elements are x + kShift; the bias makes up for that and for the zero point.
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+// Four unsigned by four signed bytes.
+#define SINTER_Q_QUADS 1
+using Element = uint8_t;
+using Weight = int8_t;
+constexpr int64_t kTaps = 4, kSpacing = 2;
+constexpr int32_t kShift = 128;
+#elif HWY_TARGET == HWY_NEON  // with dot products of bytes (config.h)
+#define SINTER_Q_QUADS 1
+using Element = int8_t;
+using Weight = int8_t;
+constexpr int64_t kTaps = 4, kSpacing = 2;
+constexpr int32_t kShift = 0;
+#else
+#define SINTER_Q_QUADS 0
+using Element = int16_t;
+using Weight = int16_t;
+constexpr int32_t kShift = 0;
+#if HWY_TARGET_IS_NEON
+constexpr int64_t kTaps = 1, kSpacing = 1;
+#else
+constexpr int64_t kTaps = 2, kSpacing = 2;
+#endif
+#endif
+
+// 256 bits hold 16 channels of int16, which are interleaved within halves: the channels of a group are 0 to
+// 3, 8 to 11, 4 to 7 and 12 to 15.
+#if HWY_TARGET == HWY_AVX2
+#define SINTER_Q_HALVES 1
+#else
+#define SINTER_Q_HALVES 0
+#endif
+
+constexpr int64_t kGroup = kQChannels * kTaps;  // elements
+constexpr int64_t kPixels = 4;                  // that are summed side by side
+
+// Where a channel is in its group.
+HWY_INLINE int64_t place_in_group(int64_t channel) {
+  const int64_t four = channel / 4;
+  return SINTER_Q_HALVES ? (four % 2 * 2 + four / 2) * 4 + channel % 4 : channel;
+}
+
+// Groups of a window's line, wherever it begins.
+HWY_INLINE int64_t groups_of(const Geometry& g) { return divide_up(g.kernel[2] + kSpacing - 1, kTaps); }
+// Groups that `pixels` windows of a line read, in whole kPixels.
+HWY_INLINE int64_t line_groups(const Geometry& g, int64_t pixels) {
+  const int64_t last = (divide_up(pixels, kPixels) * kPixels - 1) * g.stride[2];
+  return last / kSpacing + (groups_of(g) - 1) * (kTaps / kSpacing) + 1;
+}
+HWY_INLINE int64_t phase_weights(const Geometry& g) {
+  return g.kernel[0] * g.kernel[1] * groups_of(g) * kGroup;
+}
+
+#if SINTER_Q_QUADS
+using DPixel = hn::FixedTag<int8_t, 16>;
+using Pixel = hn::Vec<DPixel>;
+HWY_INLINE Pixel load_pixel(const int8_t* p) { return hn::LoadU(DPixel(), p); }
+#if HWY_ARCH_X86
+// Two pixels.
+using Two = hn::Vec<hn::FixedTag<int8_t, 32>>;
+HWY_INLINE Two two_pixels(Pixel a, Pixel b) {
+  const hn::FixedTag<int8_t, 32> d;
+  return hn::Xor(hn::Combine(d, b, a), hn::Set(d, int8_t{-128}));
+}
+HWY_INLINE void store_group(const Two& a, const Two& b, Element* to) {
+  const hn::FixedTag<int8_t, 64> d;
+  alignas(64) static constexpr int8_t kOrder[64] = {
+      0,  16, 64, 80, 1,  17, 65, 81, 2,  18, 66, 82, 3,  19, 67, 83, 4,  20, 68, 84, 5,  21,
+      69, 85, 6,  22, 70, 86, 7,  23, 71, 87, 8,  24, 72, 88, 9,  25, 73, 89, 10, 26, 74, 90,
+      11, 27, 75, 91, 12, 28, 76, 92, 13, 29, 77, 93, 14, 30, 78, 94, 15, 31, 79, 95};
+  const auto quads = hn::TwoTablesLookupLanes(d, hn::ZeroExtendVector(d, a), hn::ZeroExtendVector(d, b),
+                                              hn::SetTableIndices(d, kOrder));
+  hn::StoreU(hn::BitCast(hn::FixedTag<uint8_t, 64>(), quads), hn::FixedTag<uint8_t, 64>(), to);
+}
+#else
+// Two pixels, byte by byte.
+struct Two {
+  hn::Vec<hn::FixedTag<int16_t, 8>> low, high;
+};
+HWY_INLINE Two two_pixels(Pixel a, Pixel b) {
+  const hn::FixedTag<int16_t, 8> d;
+  const DPixel bytes;
+  return {hn::BitCast(d, hn::InterleaveLower(bytes, a, b)), hn::BitCast(d, hn::InterleaveUpper(bytes, a, b))};
+}
+HWY_INLINE void store_group(const Two& a, const Two& b, Element* to) {
+  const hn::FixedTag<int16_t, 8> d;
+  const DPixel bytes;
+  hn::StoreU(hn::BitCast(bytes, hn::InterleaveLower(d, a.low, b.low)), bytes, to);
+  hn::StoreU(hn::BitCast(bytes, hn::InterleaveUpper(d, a.low, b.low)), bytes, to + 16);
+  hn::StoreU(hn::BitCast(bytes, hn::InterleaveLower(d, a.high, b.high)), bytes, to + 32);
+  hn::StoreU(hn::BitCast(bytes, hn::InterleaveUpper(d, a.high, b.high)), bytes, to + 48);
+}
+#endif
+#elif SINTER_Q_HALVES
+using Pixel = V16;
+HWY_INLINE Pixel load_pixel(const int8_t* p) { return load16(p); }
+HWY_INLINE void store_group(const Pixel& p, const Pixel& q, Element* to) {
+  const D16 d;
+  hn::StoreU(hn::InterleaveLower(d, p, q), d, to);
+  hn::StoreU(hn::InterleaveUpper(d, p, q), d, to + 16);
+}
+#else
+using D8x16 = hn::FixedTag<int16_t, 8>;
+struct Pixel {
+  hn::Vec<D8x16> low, high;
+};
+HWY_INLINE Pixel load_pixel(const int8_t* p) {
+  const hn::FixedTag<int8_t, 8> d;
+  return {hn::PromoteTo(D8x16(), hn::LoadU(d, p)), hn::PromoteTo(D8x16(), hn::LoadU(d, p + 8))};
+}
+HWY_INLINE void store_group(const Pixel& p, [[maybe_unused]] const Pixel& q, Element* to) {
+  const D8x16 d;
+  if constexpr (kTaps == 1) {
+    hn::StoreU(p.low, d, to);
+    hn::StoreU(p.high, d, to + 8);
+  } else {
+    hn::StoreU(hn::InterleaveLower(d, p.low, q.low), d, to);
+    hn::StoreU(hn::InterleaveUpper(d, p.low, q.low), d, to + 8);
+    hn::StoreU(hn::InterleaveLower(d, p.high, q.high), d, to + 16);
+    hn::StoreU(hn::InterleaveUpper(d, p.high, q.high), d, to + 24);
+  }
+}
+#endif
+
+// `count` whole groups from pixel `at` on.
+HWY_INLINE void store_groups(const int8_t* at, int64_t step, int64_t count, Element* to) {
+#if SINTER_Q_QUADS
+  if (count <= 0) return;
+  Two a = two_pixels(load_pixel(at), load_pixel(at + step));
+  for (int64_t i = 0; i < count; ++i, to += kGroup) {
+    at += 2 * step;
+    const Two b = two_pixels(load_pixel(at), load_pixel(at + step));
+    store_group(a, b, to);
+    a = b;
+  }
+#else
+  for (int64_t i = 0; i < count; ++i, at += kSpacing * step, to += kGroup) {
+    const Pixel p = load_pixel(at);
+    store_group(p, kTaps == 1 ? p : load_pixel(at + step), to);
+  }
+#endif
+}
+
+// A line of the input from a block's first channel on, or null in the padding. `readable` bytes are there to
+// be read from its first pixel on.
+struct QLine {
+  const int8_t* x;
+  int64_t readable, channels;
+};
+
+// `groups` groups of an input line of g.in[2] pixels, the first of which begins at pixel `from`.
+HWY_INLINE void load_line(const Geometry& g, const QLine& line, int64_t from, int64_t groups, int32_t x_zero,
+                          Element* to) {
+  // Pixels of which 16 channels can be read; the last channels of a pixel are read with the next ones.
+  int64_t easy = line.x == nullptr ? 0 : g.in[2];
+  while (easy > 0 && (easy - 1) * g.in_channels + kQChannels > line.readable) --easy;
+  HWY_ALIGN int8_t none[kQChannels], part[kQChannels];
+  hn::Store(hn::Set(hn::FixedTag<int8_t, 16>(), static_cast<int8_t>(x_zero)), hn::FixedTag<int8_t, 16>(),
+            none);
+  const auto pixel = [&](int64_t i) SINTER_SIMD_LAMBDA {
+    const int8_t* at = none;
+    if (i >= 0 && i < easy) {
+      at = line.x + i * g.in_channels;
+    } else if (HWY_UNLIKELY(i >= easy && i < g.in[2] && line.x != nullptr)) {
+      std::memcpy(part, line.x + i * g.in_channels, static_cast<size_t>(line.channels));
+      at = part;
+    }
+    return load_pixel(at);
+  };
+  // Groups first .. end - 1 are inside the line.
+  const int64_t first = std::min(from >= 0 ? 0 : divide_up(-from, kSpacing), groups);
+  const int64_t room = easy - kTaps - from;  // less than 0: none of them
+  const int64_t end = room >= 0 ? std::clamp(room / kSpacing + 1, first, groups) : first;
+  const auto edge = [&](int64_t i) SINTER_SIMD_LAMBDA {
+    const int64_t at = from + i * kSpacing;
+#if SINTER_Q_QUADS
+    store_group(two_pixels(pixel(at), pixel(at + 1)), two_pixels(pixel(at + 2), pixel(at + 3)),
+                to + i * kGroup);
+#else
+    store_group(pixel(at), pixel(kTaps == 1 ? at : at + 1), to + i * kGroup);
+#endif
+  };
+  for (int64_t i = 0; i < first; ++i) edge(i);
+  if (end > first)
+    store_groups(line.x + (from + first * kSpacing) * g.in_channels, g.in_channels, end - first,
+                 to + first * kGroup);
+  for (int64_t i = end; i < groups; ++i) edge(i);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace sinter::simd
+HWY_AFTER_NAMESPACE();
+
+#endif  // SINTER_PLATFORMS_SIMD_Q_DEPTHWISE_INPUT_INL_H_
