@@ -130,17 +130,17 @@ bool packed_bytes(const Plan& p, int64_t* weights, int64_t* bytes) {
          checked_add(*weights, p.blocks() * kQChannels * 8, bytes);
 }
 
-// Of one thread: lines of groups, at most 4 bytes for a pixel and channel; up to 3 pixels more are computed.
+// Of one thread, on any instruction set.
 bool scratch_bytes(const Plan& p, int64_t* bytes) {
   const Geometry& g = p.q.g;
-  int64_t line = 0;
-  if (!checked_mul<int64_t>(g.stride[2], 4, &line) || !checked_add(line, p.boxes.line + 16, &line) ||
-      !checked_mul(line, p.boxes.lines, bytes) || !checked_mul(*bytes, g.kernel[0], bytes) ||
-      !checked_mul<int64_t>(*bytes, kQChannels * 2, bytes) ||
-      !checked_add<int64_t>(*bytes, 2 * static_cast<int64_t>(kBufferAlignment), bytes))
-    return false;
-  *bytes = *bytes / static_cast<int64_t>(kBufferAlignment) * static_cast<int64_t>(kBufferAlignment);
-  return true;
+  int64_t step = 0, line = 0;
+  if (!checked_mul(g.stride[2], kDepthwisePixels, &step) || step > INT32_MAX) return false;
+  for (const DepthwiseForm& form : {kQuads, kPairs, kSingles})
+    line = std::max(line, form.line_groups(g, p.boxes.out_pixels) * form.taps * form.element);
+  return checked_mul(line, p.boxes.lines, bytes) && checked_mul(*bytes, g.kernel[0], bytes) &&
+         checked_mul(*bytes, kQChannels, bytes) &&
+         checked_add<int64_t>(*bytes, 2 * kBufferAlignment, bytes) &&
+         (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
 }
 
 // Of one thread, where `threads` share the boxes.

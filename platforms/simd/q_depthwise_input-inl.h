@@ -30,13 +30,13 @@ namespace HWY_NAMESPACE {
 #define SINTER_Q_QUADS 1
 using Element = uint8_t;
 using Weight = int8_t;
-constexpr int64_t kTaps = 4, kSpacing = 2;
+constexpr DepthwiseForm kForm = kQuads;
 constexpr int32_t kShift = 128;
 #elif HWY_TARGET == HWY_NEON  // with dot products of bytes (config.h)
 #define SINTER_Q_QUADS 1
 using Element = int8_t;
 using Weight = int8_t;
-constexpr int64_t kTaps = 4, kSpacing = 2;
+constexpr DepthwiseForm kForm = kQuads;
 constexpr int32_t kShift = 0;
 #else
 #define SINTER_Q_QUADS 0
@@ -44,9 +44,9 @@ using Element = int16_t;
 using Weight = int16_t;
 constexpr int32_t kShift = 0;
 #if HWY_TARGET_IS_NEON
-constexpr int64_t kTaps = 1, kSpacing = 1;
+constexpr DepthwiseForm kForm = kSingles;
 #else
-constexpr int64_t kTaps = 2, kSpacing = 2;
+constexpr DepthwiseForm kForm = kPairs;
 #endif
 #endif
 
@@ -58,8 +58,9 @@ constexpr int64_t kTaps = 2, kSpacing = 2;
 #define SINTER_Q_HALVES 0
 #endif
 
+static_assert(kForm.element == sizeof(Element));
+constexpr int64_t kTaps = kForm.taps, kSpacing = kForm.spacing, kPixels = kDepthwisePixels;
 constexpr int64_t kGroup = kQChannels * kTaps;  // elements
-constexpr int64_t kPixels = 4;                  // that are summed side by side
 
 // Where a channel is in its group.
 HWY_INLINE int64_t place_in_group(int64_t channel) {
@@ -67,13 +68,8 @@ HWY_INLINE int64_t place_in_group(int64_t channel) {
   return SINTER_Q_HALVES ? (four % 2 * 2 + four / 2) * 4 + channel % 4 : channel;
 }
 
-// Groups of a window's line, wherever it begins.
-HWY_INLINE int64_t groups_of(const Geometry& g) { return divide_up(g.kernel[2] + kSpacing - 1, kTaps); }
-// Groups that `pixels` windows of a line read, in whole kPixels.
-HWY_INLINE int64_t line_groups(const Geometry& g, int64_t pixels) {
-  const int64_t last = (divide_up(pixels, kPixels) * kPixels - 1) * g.stride[2];
-  return last / kSpacing + (groups_of(g) - 1) * (kTaps / kSpacing) + 1;
-}
+HWY_INLINE int64_t groups_of(const Geometry& g) { return kForm.groups_of(g); }
+HWY_INLINE int64_t line_groups(const Geometry& g, int64_t pixels) { return kForm.line_groups(g, pixels); }
 HWY_INLINE int64_t phase_weights(const Geometry& g) {
   return g.kernel[0] * g.kernel[1] * groups_of(g) * kGroup;
 }
