@@ -21,6 +21,7 @@ int64_t patch_floats(const Geometry& g) {
 
 // Rows of a tile. Half as many leave room in the first cache for their patches, where the filters are few
 // enough to be read again from the second one for each tile.
+// Rounded down to whole units of rows, they leave room for another one begun.
 int64_t tile_rows(int64_t depth, int64_t filters) {
   return depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile;
 }
@@ -98,16 +99,16 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     }
     // A slot per thread: its own patches.
     const int64_t threads = threads_of(context.threads);
-    const int64_t width = panel_width(), panels = divide_up(columns, width),
-                  tiles = divide_up(rows, tile_rows(depth, packed_size));
+    const int64_t unit_rows = row_unit(), width = panel_width(), panels = divide_up(columns, width),
+                  tiles = divide_up(rows, tile_rows(depth, packed_size) / unit_rows * unit_rows);
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
       float* patches = all_patches + slot * patch_floats(g);
       for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t t = unit / parts, row = rows * t / tiles, part = unit % parts;
+        const int64_t t = unit / parts, row = tile_row(rows, t, tiles, unit_rows), part = unit % parts;
         Gemm tile = all;
-        tile.rows = rows * (t + 1) / tiles - row;
+        tile.rows = tile_row(rows, t + 1, tiles, unit_rows) - row;
         tile.y += row * g.out_pixel();
         if (pointwise(g)) {
           tile.a = x + row * g.in_pixel() + group * depth;

@@ -14,6 +14,12 @@ namespace HWY_NAMESPACE {
 
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
+#if HWY_ARCH_ARM_A64
+int64_t row_unit() { return kSevenRows; }
+#else
+int64_t row_unit() { return 1; }
+#endif
+
 // Rows of the largest block: as many sums as there are registers beside those of the operands.
 template <int kVectors>
 constexpr int largest_block() {
@@ -212,12 +218,14 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
 #if HWY_ARCH_ARM_A64
   if (valid == 2 * lanes && b_step == width) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    static constexpr float kNone[8] = {};
+    float start[16] = {};
+    if (k0 == 0 && g.bias != nullptr)
+      for (size_t i = 0; i < 16; i += lanes)
+        hn::StoreU(hn::LoadU(d, g.bias + column + static_cast<int64_t>(i % 8)), d, start + i);
     const int64_t bounded = !last ? 0 : (g.min > -HUGE_VALF ? 1 : 0) + (g.max < HUGE_VALF ? 2 : 0);
-    multiply_panel(
-        {g.a + k0, g.a_stride * kFloat, b, depth, k0 == 0 && g.bias != nullptr ? g.bias + column : kNone,
-         k0 > 0 ? y : nullptr, y, g.y_stride * kFloat, &g.min, &g.max, bounded},
-        g.rows);
+    multiply_panel({g.a + k0, g.a_stride * kFloat, b, depth, start, k0 > 0 ? y : nullptr, y,
+                    g.y_stride * kFloat, &g.min, &g.max, bounded},
+                   g.rows);
     return;
   }
 #endif
@@ -357,12 +365,14 @@ constexpr int64_t kTileFloats = 8192;  // of the rows of a tile
 }  // namespace
 
 HWY_EXPORT(panel_width);
+HWY_EXPORT(row_unit);
 HWY_EXPORT(gemm_columns);
 HWY_EXPORT(gemm_piece);
 HWY_EXPORT(pack_panels);
 HWY_EXPORT(gemv);
 
 int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(panel_width)(); }
+int64_t row_unit() { return HWY_DYNAMIC_DISPATCH(row_unit)(); }
 
 void gemm_columns(const Gemm& g, int64_t first, int64_t end) {
   HWY_DYNAMIC_DISPATCH(gemm_columns)(g, first, end);
@@ -395,9 +405,9 @@ void gemm_parallel(const Gemm& g, ThreadPool* threads) {
                                                          std::max<int64_t>(panels, 1));
   parallel_for(threads, tiles * groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t t = unit / groups, row = g.rows * t / tiles, group = unit % groups;
+      const int64_t t = unit / groups, row = tile_row(g.rows, t, tiles, row_unit()), group = unit % groups;
       Gemm tile = g;
-      tile.rows = g.rows * (t + 1) / tiles - row;
+      tile.rows = tile_row(g.rows, t + 1, tiles, row_unit()) - row;
       tile.a += row * g.a_stride, tile.y += row * g.y_stride;
       gemm_columns(tile, panels * group / groups * width, panels * (group + 1) / groups * width);
     }

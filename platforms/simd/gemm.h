@@ -32,6 +32,12 @@ struct Gemm {
 }
 
 int64_t panel_width();
+// Rows of a block, where other numbers of rows take more instructions each; else 1.
+int64_t row_unit();
+// The first row of the t-th of `tiles` pieces: of whole units, of which the last piece has up to one more.
+inline int64_t tile_row(int64_t rows, int64_t t, int64_t tiles, int64_t unit) {
+  return t == tiles ? rows : rows / unit * t / tiles * unit;
+}
 // So few columns that a vector along the depth wastes less than one along the columns: gemv row by row,
 // unpacked. A column of a row costs as much as 64 multiplications of vectors besides its own.
 inline bool few_columns(int64_t columns, int64_t depth) {
