@@ -1,4 +1,4 @@
-// Up to eight rows by a packed panel of eight columns, on 64-bit ARM, where four depths of neighbouring rows
+// Up to eight rows by packed panels of eight columns, on 64-bit ARM, where four depths of neighbouring rows
 // are beside each other: one instruction loads four rows, whose lanes are the factors of 32 products. In
 // assembly, for eight rows take all 32 registers: v0 to v15 are sums, v16 to v23 rows, v24 to v31 the panel.
 //
@@ -10,8 +10,6 @@
 #define SINTER_PLATFORMS_SIMD_EIGHT_ROWS_INL_H_
 #endif
 
-#include <utility>
-
 #include "hwy/highway.h"
 
 #if HWY_ARCH_ARM_A64
@@ -19,17 +17,21 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-constexpr int kEightRows = 8;
-constexpr float kZeroSums[16] = {};
+constexpr int64_t kEightRows = 8;
+constexpr float kZeroSums[8] = {};
 
 // Steps are in bytes.
 struct BlockedRows {
   const float* a;  // [depth / 4, rounded up][rows][4]
   int64_t a_step;  // from four depths to the next four
-  const float* b;  // eight columns of each depth
-  int64_t depth;
+  const float* b;  // panels, one after another: eight columns of each depth
+  int64_t depth, panels;
+  const float* start;  // sums begin with these eight columns
+  int64_t start_step;  // from panel to panel, or 0
   float* y;
   int64_t y_step;  // from row to row
+  const float *low, *high;
+  int64_t bounded;  // bit 0: from below, bit 1: from above
 };
 
 // A row's registers of its two sums and of its four depths.
@@ -51,15 +53,7 @@ struct BlockedRows {
 #define SINTER_LOAD6 SINTER_FOUR_ROWS "ld1 {v20.4s-v21.4s}, [x9], %[step]\n\t"
 #define SINTER_LOAD7 SINTER_FOUR_ROWS "ld1 {v20.4s-v22.4s}, [x9], %[step]\n\t"
 #define SINTER_LOAD8 SINTER_FOUR_ROWS "ld1 {v20.4s-v23.4s}, [x9], %[step]\n\t"
-// Sums begin with zeros, those of two rows at a time.
-#define SINTER_START1 "ld1 {v0.4s-v1.4s}, [%[zeros]]\n\t"
-#define SINTER_START2 "ld1 {v0.4s-v3.4s}, [%[zeros]]\n\t"
-#define SINTER_START3 SINTER_START2 "ld1 {v4.4s-v5.4s}, [%[zeros]]\n\t"
-#define SINTER_START4 SINTER_START2 "ld1 {v4.4s-v7.4s}, [%[zeros]]\n\t"
-#define SINTER_START5 SINTER_START4 "ld1 {v8.4s-v9.4s}, [%[zeros]]\n\t"
-#define SINTER_START6 SINTER_START4 "ld1 {v8.4s-v11.4s}, [%[zeros]]\n\t"
-#define SINTER_START7 SINTER_START6 "ld1 {v12.4s-v13.4s}, [%[zeros]]\n\t"
-#define SINTER_START8 SINTER_START6 "ld1 {v12.4s-v15.4s}, [%[zeros]]\n\t"
+#define SINTER_START(s0, s1, x) "ldp q" #s0 ", q" #s1 ", [%[start]]\n\t"
 // Lane `lane` of the row's register x, times that depth of the panel.
 #define SINTER_MULTIPLY(s0, s1, b0, b1, x, lane)    \
   "fmla v" #s0 ".4s, v" #b0 ".4s, v" #x ".s[" #lane \
@@ -69,37 +63,44 @@ struct BlockedRows {
 #define SINTER_LANE1(s0, s1, x) SINTER_MULTIPLY(s0, s1, 26, 27, x, 1)
 #define SINTER_LANE2(s0, s1, x) SINTER_MULTIPLY(s0, s1, 28, 29, x, 2)
 #define SINTER_LANE3(s0, s1, x) SINTER_MULTIPLY(s0, s1, 30, 31, x, 3)
-#define SINTER_STORE(s0, s1, x) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [%[y]], %[y_step]\n\t"
-#define SINTER_FOUR_DEPTHS(n)                                                                      \
-  SINTER_LOAD##n                                                                                   \
-      "ld1 {v24.4s-v27.4s}, [x10], #64\n\tld1 {v28.4s-v31.4s}, [x10], #64\n\t" SINTER_ROW_LIST##n( \
-          SINTER_LANE0) SINTER_ROW_LIST##n(SINTER_LANE1) SINTER_ROW_LIST##n(SINTER_LANE2)          \
+#define SINTER_RAISE(s0, s1, x) \
+  "fmax v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v24.4s\n\t"
+#define SINTER_LOWER(s0, s1, x) \
+  "fmin v" #s0 ".4s, v" #s0 ".4s, v25.4s\n\tfmin v" #s1 ".4s, v" #s1 ".4s, v25.4s\n\t"
+#define SINTER_STORE(s0, s1, x) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [x12], %[y_step]\n\t"
+#define SINTER_FOUR_DEPTHS(n)                                                                        \
+  SINTER_LOAD##n                                                                                     \
+      "ld1 {v24.4s-v27.4s}, [%[b]], #64\n\tld1 {v28.4s-v31.4s}, [%[b]], #64\n\t" SINTER_ROW_LIST##n( \
+          SINTER_LANE0) SINTER_ROW_LIST##n(SINTER_LANE1) SINTER_ROW_LIST##n(SINTER_LANE2)            \
           SINTER_ROW_LIST##n(SINTER_LANE3)
 
 #define SINTER_BLOCK_OF(n)  \
   if constexpr (kRows == n) \
-  asm volatile("1:\n\tmov x9, %[a]\n\tadd %[a], %[a], #16 * " #n                                            \
-      "\n\tmov x10, %[b]\n\t" SINTER_START##n                                                               \
-      "subs x11, %[depth], #16\n\tb.lt 4f\n\t"                                                              \
-      "3:\n\t" SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n)      \
-      "subs x11, x11, #16\n\tb.ge 3b\n\t"                                                                   \
-      "4:\n\ttbz x11, #3, 5f\n\t" SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n)                               \
-      "5:\n\ttbz x11, #2, 6f\n\t" SINTER_FOUR_DEPTHS(n)                                                     \
-      "6:\n\tands x11, x11, #3\n\tb.eq 7f\n\t" SINTER_LOAD##n                                               \
-      "ld1 {v24.4s-v25.4s}, [x10], #32\n\t" SINTER_ROW_LIST##n(SINTER_LANE0)                                \
-      "subs x11, x11, #1\n\tb.eq 7f\n\tld1 {v26.4s-v27.4s}, [x10], #32\n\t" SINTER_ROW_LIST##n(SINTER_LANE1) \
-      "subs x11, x11, #1\n\tb.eq 7f\n\tld1 {v28.4s-v29.4s}, [x10], #32\n\t" SINTER_ROW_LIST##n(SINTER_LANE2) \
-      "7:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[blocks], %[blocks], #1\n\tb.ne 1b"                  \
-      : [a] "+r"(p.a), [y] "+r"(p.y), [blocks] "+r"(blocks)                                                 \
-      : [step] "r"(p.a_step - (n > 4 ? 64 : 0)), [b] "r"(p.b), [depth] "r"(p.depth), [y_step] "r"(p.y_step), \
-        [zeros] "r"(kZeroSums)                                                                              \
-      : "memory", "cc", "x9", "x10", "x11", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9",     \
-        "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",   \
+  asm volatile("1:\n\tmov x9, %[a]\n\tmov x12, %[y]\n\tadd %[y], %[y], #32\n\t" SINTER_ROW_LIST##n(           \
+      SINTER_START) "add %[start], %[start], %[start_step]\n\tsubs x11, %[depth], #16\n\tb.lt 4f\n\t"           \
+      "3:\n\t" SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n)       \
+      "subs x11, x11, #16\n\tb.ge 3b\n\t"                                                                    \
+      "4:\n\ttbz x11, #3, 5f\n\t" SINTER_FOUR_DEPTHS(n) SINTER_FOUR_DEPTHS(n)                                \
+      "5:\n\ttbz x11, #2, 6f\n\t" SINTER_FOUR_DEPTHS(n)                                                      \
+      "6:\n\tands x11, x11, #3\n\tb.eq 7f\n\t" SINTER_LOAD##n                                                \
+      "ld1 {v24.4s-v25.4s}, [%[b]], #32\n\t" SINTER_ROW_LIST##n(SINTER_LANE0)                                \
+      "subs x11, x11, #1\n\tb.eq 7f\n\tld1 {v26.4s-v27.4s}, [%[b]], #32\n\t" SINTER_ROW_LIST##n(             \
+      SINTER_LANE1) "subs x11, x11, #1\n\tb.eq 7f\n\tld1 {v28.4s-v29.4s}, [%[b]], #32\n\t"                    \
+      SINTER_ROW_LIST##n(SINTER_LANE2)                                                                       \
+      "7:\n\tcbz %[bounded], 9f\n\ttbz %[bounded], #0, 8f\n\tld1r {v24.4s}, [%[low]]\n\t"                    \
+      SINTER_ROW_LIST##n(SINTER_RAISE)                                                                       \
+      "8:\n\ttbz %[bounded], #1, 9f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      "9:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[panels], %[panels], #1\n\tb.ne 1b"                   \
+      : [b] "+r"(p.b), [y] "+r"(p.y), [start] "+r"(p.start), [panels] "+r"(p.panels)                         \
+      : [a] "r"(p.a), [step] "r"(p.a_step - (n > 4 ? 64 : 0)), [depth] "r"(p.depth),                         \
+        [start_step] "r"(p.start_step), [y_step] "r"(p.y_step), [low] "r"(p.low), [high] "r"(p.high),        \
+        [bounded] "r"(p.bounded)                                                                             \
+      : "memory", "cc", "x9", "x11", "x12", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9",      \
+        "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",    \
         "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
 
-// `blocks` blocks of kRows rows.
 template <int kRows>
-HWY_INLINE void multiply_blocked(BlockedRows& p, int64_t blocks) {
+HWY_INLINE void multiply_block(BlockedRows p) {
   SINTER_BLOCK_OF(1);
   SINTER_BLOCK_OF(2);
   SINTER_BLOCK_OF(3);
@@ -110,47 +111,44 @@ HWY_INLINE void multiply_blocked(BlockedRows& p, int64_t blocks) {
   SINTER_BLOCK_OF(8);
 }
 
-// All rows, in blocks that differ by one row at most.
-HWY_NOINLINE void multiply_blocked_rows(BlockedRows p, int64_t rows) {
-  if (rows <= 0) return;
-  const int64_t blocks = (rows + kEightRows - 1) / kEightRows, fewer = rows / blocks,
-                larger = rows - fewer * blocks;  // blocks that have a row more
-  for (const auto& [n, count] : {std::pair(fewer + 1, larger), std::pair(fewer, blocks - larger)}) {
-    if (count == 0) continue;
-    switch (n) {
-#define SINTER_CASE(n)             \
-  case n:                          \
-    multiply_blocked<n>(p, count); \
-    break;
-      SINTER_CASE(1)
-      SINTER_CASE(2)
-      SINTER_CASE(3)
-      SINTER_CASE(4)
-      SINTER_CASE(5)
-      SINTER_CASE(6)
-      SINTER_CASE(7)
-      SINTER_CASE(8)
+// One block of `rows` rows by all panels, of which there is one at least.
+static HWY_NOINLINE void multiply_block_of(int64_t rows, const BlockedRows& p) {
+  switch (rows) {
+#define SINTER_CASE(n) \
+  case n:              \
+    return multiply_block<n>(p);
+    SINTER_CASE(1)
+    SINTER_CASE(2)
+    SINTER_CASE(3)
+    SINTER_CASE(4)
+    SINTER_CASE(5)
+    SINTER_CASE(6)
+    SINTER_CASE(7)
+    SINTER_CASE(8)
 #undef SINTER_CASE
-    }
   }
+}
+
+// Rows of one of `blocks` blocks of `rows` rows, which differ by one row at most.
+struct RowBlock {
+  int64_t first, count;
+};
+HWY_INLINE RowBlock row_block(int64_t rows, int64_t blocks, int64_t i) {
+  const int64_t first = rows * i / blocks;
+  return {first, rows * (i + 1) / blocks - first};
 }
 
 #undef SINTER_BLOCK_OF
 #undef SINTER_FOUR_DEPTHS
 #undef SINTER_STORE
+#undef SINTER_LOWER
+#undef SINTER_RAISE
 #undef SINTER_LANE3
 #undef SINTER_LANE2
 #undef SINTER_LANE1
 #undef SINTER_LANE0
 #undef SINTER_MULTIPLY
-#undef SINTER_START8
-#undef SINTER_START7
-#undef SINTER_START6
-#undef SINTER_START5
-#undef SINTER_START4
-#undef SINTER_START3
-#undef SINTER_START2
-#undef SINTER_START1
+#undef SINTER_START
 #undef SINTER_LOAD8
 #undef SINTER_LOAD7
 #undef SINTER_LOAD6

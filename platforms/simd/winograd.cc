@@ -164,9 +164,13 @@ void transform_tile_output(int64_t tile, const float* m, int64_t position, int64
 void multiply_tiles(const Gemm& g) {
 #if HWY_ARCH_ARM_A64
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-  for (int64_t c = 0; c < g.columns; c += 8)
-    multiply_blocked_rows(
-        {g.a, g.rows * 4 * kFloat, g.b + c * g.depth, g.depth, g.y + c, g.y_stride * kFloat}, g.rows);
+  const int64_t blocks = divide_up(g.rows, kEightRows), panels = divide_up(g.columns, 8);
+  for (int64_t i = 0; i < blocks && panels > 0; ++i) {
+    const RowBlock rows = row_block(g.rows, blocks, i);
+    multiply_block_of(rows.count,
+                      {g.a + rows.first * 4, g.rows * 4 * kFloat, g.b, g.depth, panels, kZeroSums, 0,
+                       g.y + rows.first * g.y_stride, g.y_stride * kFloat, nullptr, nullptr, 0});
+  }
 #else
   gemm_columns(g, 0, g.columns);
 #endif

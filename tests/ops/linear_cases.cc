@@ -192,6 +192,18 @@ TEST(DepthwiseConv, Lines) {
 
 // Every number of rows of a block, and every number of depths that remain of an unrolled loop; more depth
 // than one piece.
+// Blocks of rows that are copied for many columns.
+TEST(FullyConnected, ManyColumns) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 50})
+    for (const int64_t depth : {1, 3, 4, 8, 27, 58, 112, 113, 125, 128, 129}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, depth " << depth);
+      const Tensor x = noise<float>({rows, depth}, -1, 1, 1), w = noise<float>({83, depth}, -1, 1, 2);
+      check_taken_by("simd", FullyConnectedAttrs{}, {x, w});
+      check_taken_by("simd", FullyConnectedAttrs{.act_min = -0.25, .act_max = 0.5},
+                     {x, w, noise<float>({83}, -1, 1, 3)});
+    }
+}
+
 TEST(FullyConnected, Blocks) {
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15})
     for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 15, 17, 35, 530}) {
