@@ -21,7 +21,7 @@ namespace HWY_NAMESPACE {
 
 constexpr int64_t kCopiedFloats = 8 * 112;                          // of a block
 constexpr int64_t kCopiedDepth = kCopiedFloats / (kEightRows - 1);  // at most
-constexpr int64_t kCopiedPanels = 8;                                // at least
+constexpr int64_t kCopiedPanels = 6;                                // at least
 
 // A row's registers of four depths and of the next four, its pointer, and what this is the sum of.
 #define SINTER_ROW_LIST1(op) op(0, 8, x9, "%[a]", "xzr")

@@ -92,14 +92,18 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V low = set(to.min), high = set(to.max);
+  // Copies, for a compiler reads fields anew after every vector that is stored.
+  const float* const biases = to.bias;
+  const int64_t row = to.row, pixel = to.pixel, rows = to.rows, columns = to.columns;
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
-  for (int64_t c = 0; c < channels; c += lanes) {
+  float* y = to.y;
+  for (int64_t c = 0; c < channels; c += lanes, m += lanes, y += lanes) {
     const auto count = static_cast<size_t>(channels - c < lanes ? channels - c : lanes);
     const bool whole = count == static_cast<size_t>(lanes);
     const auto load_some = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, count); };
-    const V bias = to.bias == nullptr ? hn::Zero(d) : load_some(to.bias + c);
+    const V bias = biases == nullptr ? hn::Zero(d) : load_some(biases + c);
     const auto column = [&](auto load_from, int64_t j) SINTER_SIMD_LAMBDA {
-      const WinogradLine line = load_line<kInputs>(load_from, m + j * position + c, kInputs * position);
+      const WinogradLine line = load_line<kInputs>(load_from, m + j * position, kInputs * position);
       store_line<kTile>(transformed_output<kPairs>(line), lines + j * kTile * lanes, lanes);
     };
     if (whole) {
@@ -110,15 +114,14 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
     } else {
       for (int64_t j = 0; j < kInputs; ++j) column(load_some, j);
     }
-    const bool inside = whole && to.columns == kTile;
-    const auto finish = [&](const WinogradLine& line, int64_t k) SINTER_SIMD_LAMBDA {
-      const WinogradLine y = transformed_output<kPairs>(line);
-      float* at = to.y + k * to.row + c;
+    const bool inside = whole && columns == kTile;
+    const auto finish = [&](const WinogradLine& line, float* at) SINTER_SIMD_LAMBDA {
+      const WinogradLine results = transformed_output<kPairs>(line);
 #define SINTER_COLUMN(q) \
-  if constexpr (kTile > q) hn::StoreU(clamp(hn::Add(y.v[q], bias), low, high), d, at), at += to.pixel;
+  if constexpr (kTile > q) hn::StoreU(clamp(hn::Add(results.v[q], bias), low, high), d, at), at += pixel;
 #define SINTER_SOME_COLUMN(q) \
   if constexpr (kTile > q)    \
-    if (q < to.columns) store(y.v[q], bias, low, high, at + q * to.pixel, count);
+    if (q < columns) store(results.v[q], bias, low, high, at + q * pixel, count);
       if (inside) {
         SINTER_COLUMN(0) SINTER_COLUMN(1) SINTER_COLUMN(2) SINTER_COLUMN(3) SINTER_COLUMN(4) SINTER_COLUMN(5)
       } else {
@@ -133,14 +136,15 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
 #undef SINTER_COLUMN
     };
     int64_t k = 0;
-    for (; k + kLines <= to.rows; k += kLines) {
+    float* at = y;
+    for (; k + kLines <= rows; k += kLines, at += kLines * row) {
       const WinogradLine a = load_line<kInputs>(load, lines + k * lanes, kTile * lanes);
       WinogradLine b;
       if constexpr (kLines == 2) b = load_line<kInputs>(load, lines + (k + 1) * lanes, kTile * lanes);
-      finish(a, k);
-      if constexpr (kLines == 2) finish(b, k + 1);
+      finish(a, at);
+      if constexpr (kLines == 2) finish(b, at + row);
     }
-    if (k < to.rows) finish(load_line<kInputs>(load, lines + k * lanes, kTile * lanes), k);
+    if (k < rows) finish(load_line<kInputs>(load, lines + k * lanes, kTile * lanes), at);
   }
 }
 
