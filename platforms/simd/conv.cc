@@ -19,9 +19,13 @@ int64_t patch_floats(const Geometry& g) {
   return pointwise(g) ? 0 : kRowTile * g.taps() * (g.in_channels / g.group);
 }
 
+// Besides its patches, a thread has copies of some of them.
+int64_t copy_floats(const Geometry& g) {
+  return copied_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group));
+}
+
 // Rows of a tile. Half as many leave room in the first cache for their patches, where the filters are few
 // enough to be read again from the second one for each tile.
-// Rounded down to whole units of rows, they leave room for another one begun.
 int64_t tile_rows(int64_t depth, int64_t filters) {
   return depth >= 128 && filters <= 65536 ? kRowTile / 2 : kRowTile;
 }
@@ -47,6 +51,7 @@ Status conv_bytes(const Geometry& g, bool packs, int threads, size_t* bytes) {
   }
   SINTER_RETURN_UNLESS((!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
                            checked_mul(pointwise(g) ? 0 : kRowTile, depth, &patches) &&
+                           checked_add(patches, copy_floats(g), &patches) &&
                            checked_mul<int64_t>(patches, std::max(threads, 1), &patches) &&
                            checked_add(packed, patches, &packed) &&
                            checked_mul<int64_t>(packed, sizeof(float), &packed),
@@ -93,21 +98,23 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     all.bias = bias != nullptr ? bias + group * columns : nullptr;
     all.y = call.out(0).as<float>() + group * columns;
     if (pointwise(g) && !dots) {
-      all.a = x + group * depth;
+      all.a = x + group * depth, all.copies = copy_floats(g) > 0 ? all_patches : nullptr;
       gemm_parallel(all, context.threads);
       continue;
     }
-    // A slot per thread: its own patches.
+    // A slot per thread: its own patches. Tiles of whole units leave room for a unit that is not whole.
     const int64_t threads = threads_of(context.threads);
-    const int64_t unit_rows = row_unit(), width = panel_width(), panels = divide_up(columns, width),
-                  tiles = divide_up(rows, tile_rows(depth, packed_size) / unit_rows * unit_rows);
+    const int64_t unit_rows = row_unit(columns), width = panel_width(), panels = divide_up(columns, width),
+                  tiles = divide_up(rows,
+                                    (tile_rows(depth, packed_size) - unit_rows + 1) / unit_rows * unit_rows);
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-      float* patches = all_patches + slot * patch_floats(g);
+      float* patches = all_patches + slot * (patch_floats(g) + copy_floats(g));
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t t = unit / parts, row = tile_row(rows, t, tiles, unit_rows), part = unit % parts;
         Gemm tile = all;
+        tile.copies = copy_floats(g) > 0 ? patches + patch_floats(g) : nullptr;
         tile.rows = tile_row(rows, t + 1, tiles, unit_rows) - row;
         tile.y += row * g.out_pixel();
         if (pointwise(g)) {
@@ -143,7 +150,7 @@ bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* wor
   int64_t floats = 0, patches = 0;
   if (reads_in_place(g) || few_columns(columns, depth) || !packed_floats(columns, depth, &floats) ||
       !checked_mul(floats, g.group, &floats) || !checked_mul<int64_t>(floats, sizeof(float), &floats) ||
-      !checked_mul<int64_t>(patch_floats(g), std::max(threads, 1), &patches) ||
+      !checked_mul<int64_t>(patch_floats(g) + copy_floats(g), std::max(threads, 1), &patches) ||
       !checked_mul<int64_t>(patches, sizeof(float), &patches))
     return false;
   *packing = {static_cast<size_t>(floats), 0b10, {kFloatPanels, g.group, columns, depth}};

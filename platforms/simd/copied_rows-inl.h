@@ -1,6 +1,6 @@
-// A product on 64-bit ARM whose blocks of rows are copied first, so that one instruction loads four rows: for
-// little depth, whose blocks the stack holds, and enough panels to outweigh the copies. Copies are in
-// assembly, for an instruction stores four registers only if they are neighbours.
+// A product on 64-bit ARM whose blocks of rows are copied first, so that one instruction loads four rows:
+// where there are enough panels to outweigh the copies. Copies are in assembly, for an instruction stores
+// four registers only if they are neighbours.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_COPIED_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -19,9 +19,10 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-constexpr int64_t kCopiedFloats = 8 * 112;                          // of a block
-constexpr int64_t kCopiedDepth = kCopiedFloats / (kEightRows - 1);  // at most
-constexpr int64_t kCopiedPanels = 6;                                // at least
+constexpr int64_t kCopiedFloats = 8 * 112;  // of a block in the stack
+constexpr int64_t kPanelFloats =
+    64 * 1024;  // of panels that blocks are multiplied by, one block after the other
+constexpr int64_t kFewPanels = kCopiedColumns / 8;  // that outweigh the copy of a block
 
 // A row's registers of four depths and of the next four, its pointer, and what this is the sum of.
 #define SINTER_ROW_LIST1(op) op(0, 8, x9, "%[a]", "xzr")
@@ -114,22 +115,52 @@ HWY_INLINE void copy_block(const float* a, int64_t stride, int64_t rows, int64_t
 #undef SINTER_ROW_LIST2
 #undef SINTER_ROW_LIST1
 
-// Columns first_column .. first_column + 8 * panels - 1 of the product, from packed panels.
-static HWY_NOINLINE void multiply_copied_rows(const Gemm& g, int64_t first_column, int64_t panels) {
+// Columns column .. column + 8 * panels - 1 of the product, from packed panels. Blocks of `most` rows go to
+// `block`.
+static HWY_NOINLINE void multiply_blocks_of(const Gemm& g, int64_t column, int64_t panels, int64_t most,
+                                            float* block) {
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-  HWY_ALIGN float block[kCopiedFloats];
-  const int64_t most = std::min(kEightRows, kCopiedFloats / (divide_up(g.depth, 4) * 4)),
-                blocks = divide_up(g.rows, most);
-  const bool biased = g.bias != nullptr;
-  const int64_t bounded = (g.min > -HUGE_VALF ? 1 : 0) + (g.max < HUGE_VALF ? 2 : 0);
-  for (int64_t i = 0; i < blocks; ++i) {
-    const RowBlock rows = row_block(g.rows, blocks, i);
-    copy_block(g.a + rows.first * g.a_stride, g.a_stride, rows.count, g.depth, block);
-    multiply_block_of(rows.count, {block, rows.count * 4 * kFloat, g.b + first_column * g.depth, g.depth,
-                                   panels, biased ? g.bias + first_column : kZeroSums,
-                                   biased ? 8 * kFloat : 0, g.y + rows.first * g.y_stride + first_column,
-                                   g.y_stride * kFloat, &g.min, &g.max, bounded});
+  const int64_t blocks = divide_up(g.rows, most),
+                bounded = (g.min > -HUGE_VALF ? 1 : 0) + (g.max < HUGE_VALF ? 2 : 0);
+  for (int64_t k0 = 0; k0 < g.depth; k0 += kDepthPiece) {
+    const int64_t depth = std::min(kDepthPiece, g.depth - k0);
+    const bool biased = k0 == 0 && g.bias != nullptr;
+    const int64_t finish = (k0 + depth == g.depth ? bounded : 0) + (k0 > 0 ? 4 : 0);
+    for (int64_t i = 0; i < blocks; ++i) {
+      const RowBlock rows = row_block(g.rows, blocks, i);
+      copy_block(g.a + rows.first * g.a_stride + k0, g.a_stride, rows.count, depth, block);
+      multiply_block_of(
+          rows.count,
+          {block, rows.count * 4 * kFloat, g.b + column * g.depth + k0 * 8, (g.depth - depth) * 8 * kFloat,
+           depth, panels, biased ? g.bias + column : kZeroSums, biased ? 8 * kFloat : 0,
+           g.y + rows.first * g.y_stride + column, g.y_stride * kFloat, &g.min, &g.max, finish});
+    }
   }
+}
+
+static HWY_NOINLINE void multiply_small_blocks(const Gemm& g, int64_t column, int64_t panels) {
+  HWY_ALIGN float block[kCopiedFloats];
+  multiply_blocks_of(g, column, panels, std::min(kEightRows, kCopiedFloats / (divide_up(g.depth, 4) * 4)),
+                     block);
+}
+
+// The columns from `column` on of whole panels before `end`, as many as this takes. Gives the first that is
+// left.
+HWY_INLINE int64_t multiply_copied_rows(const Gemm& g, int64_t column, int64_t end) {
+  int64_t panels = (end - column) / 8;
+  if (g.b_step != 0 || panels < kFewPanels || g.depth == 0) return column;
+  if (g.depth <= kSmallDepth) {
+    multiply_small_blocks(g, column, panels);
+    return column + 8 * panels;
+  }
+  if (g.copies == nullptr) return column;
+  const int64_t most = std::max(kFewPanels, kPanelFloats / (8 * std::min(g.depth, kDepthPiece)));
+  for (int64_t groups = divide_up(panels, most); groups > 0; --groups) {
+    const int64_t count = divide_up(panels, groups);
+    multiply_blocks_of(g, column, count, kEightRows, g.copies);
+    column += 8 * count, panels -= count;
+  }
+  return column;
 }
 
 }  // namespace HWY_NAMESPACE

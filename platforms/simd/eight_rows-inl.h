@@ -24,14 +24,15 @@ constexpr float kZeroSums[8] = {};
 struct BlockedRows {
   const float* a;  // [depth / 4, rounded up][rows][4]
   int64_t a_step;  // from four depths to the next four
-  const float* b;  // panels, one after another: eight columns of each depth
+  const float* b;  // panels: eight columns of each depth
+  int64_t b_skip;  // from the end of a panel to the next
   int64_t depth, panels;
   const float* start;  // sums begin with these eight columns
   int64_t start_step;  // from panel to panel, or 0
   float* y;
   int64_t y_step;  // from row to row
   const float *low, *high;
-  int64_t bounded;  // bit 0: from below, bit 1: from above
+  int64_t finish;  // bit 0: bounded from below, bit 1: from above, bit 2: added to y
 };
 
 // A row's registers of its two sums and of its four depths.
@@ -63,6 +64,9 @@ struct BlockedRows {
 #define SINTER_LANE1(s0, s1, x) SINTER_MULTIPLY(s0, s1, 26, 27, x, 1)
 #define SINTER_LANE2(s0, s1, x) SINTER_MULTIPLY(s0, s1, 28, 29, x, 2)
 #define SINTER_LANE3(s0, s1, x) SINTER_MULTIPLY(s0, s1, 30, 31, x, 3)
+#define SINTER_ADD(s0, s1, x)                          \
+  "ldp q24, q25, [x13]\n\tadd x13, x13, %[y_step]\n\t" \
+  "fadd v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfadd v" #s1 ".4s, v" #s1 ".4s, v25.4s\n\t"
 #define SINTER_RAISE(s0, s1, x) \
   "fmax v" #s0 ".4s, v" #s0 ".4s, v24.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v24.4s\n\t"
 #define SINTER_LOWER(s0, s1, x) \
@@ -87,17 +91,18 @@ struct BlockedRows {
       "subs x11, x11, #1\n\tb.eq 7f\n\tld1 {v26.4s-v27.4s}, [%[b]], #32\n\t" SINTER_ROW_LIST##n(             \
       SINTER_LANE1) "subs x11, x11, #1\n\tb.eq 7f\n\tld1 {v28.4s-v29.4s}, [%[b]], #32\n\t"                    \
       SINTER_ROW_LIST##n(SINTER_LANE2)                                                                       \
-      "7:\n\tcbz %[bounded], 9f\n\ttbz %[bounded], #0, 8f\n\tld1r {v24.4s}, [%[low]]\n\t"                    \
+      "7:\n\tadd %[b], %[b], %[b_skip]\n\tcbz %[finish], 10f\n\ttbz %[finish], #2, 8f\n\tmov x13, x12\n\t"      \
+      SINTER_ROW_LIST##n(SINTER_ADD) "8:\n\ttbz %[finish], #0, 9f\n\tld1r {v24.4s}, [%[low]]\n\t"               \
       SINTER_ROW_LIST##n(SINTER_RAISE)                                                                       \
-      "8:\n\ttbz %[bounded], #1, 9f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
-      "9:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[panels], %[panels], #1\n\tb.ne 1b"                   \
+      "9:\n\ttbz %[finish], #1, 10f\n\tld1r {v25.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      "10:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[panels], %[panels], #1\n\tb.ne 1b"                   \
       : [b] "+r"(p.b), [y] "+r"(p.y), [start] "+r"(p.start), [panels] "+r"(p.panels)                         \
       : [a] "r"(p.a), [step] "r"(p.a_step - (n > 4 ? 64 : 0)), [depth] "r"(p.depth),                         \
         [start_step] "r"(p.start_step), [y_step] "r"(p.y_step), [low] "r"(p.low), [high] "r"(p.high),        \
-        [bounded] "r"(p.bounded)                                                                             \
-      : "memory", "cc", "x9", "x11", "x12", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9",      \
-        "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23",    \
-        "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
+        [finish] "r"(p.finish), [b_skip] "r"(p.b_skip)                                                       \
+      : "memory", "cc", "x9", "x11", "x12", "x13", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8",     \
+        "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22",     \
+        "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
 
 template <int kRows>
 HWY_INLINE void multiply_block(BlockedRows p) {
@@ -143,6 +148,7 @@ HWY_INLINE RowBlock row_block(int64_t rows, int64_t blocks, int64_t i) {
 #undef SINTER_STORE
 #undef SINTER_LOWER
 #undef SINTER_RAISE
+#undef SINTER_ADD
 #undef SINTER_LANE3
 #undef SINTER_LANE2
 #undef SINTER_LANE1

@@ -16,9 +16,9 @@ namespace HWY_NAMESPACE {
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
 
 #if HWY_ARCH_ARM_A64
-int64_t row_unit() { return kSevenRows; }
+int64_t row_unit(int64_t columns) { return columns < kCopiedColumns ? kSevenRows : kEightRows; }
 #else
-int64_t row_unit() { return 1; }
+int64_t row_unit(int64_t) { return 1; }
 #endif
 
 // Rows of the largest block: as many sums as there are registers beside those of the operands.
@@ -264,11 +264,7 @@ void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
   const auto width = static_cast<int64_t>(2 * hn::Lanes(F()));
   const int64_t end = end_column < g.columns ? end_column : g.columns;
 #if HWY_ARCH_ARM_A64
-  if (const int64_t panels = (end - first_column) / width;
-      g.b_step == 0 && panels >= kCopiedPanels && g.depth > 0 && g.depth <= kCopiedDepth) {
-    multiply_copied_rows(g, first_column, panels);
-    first_column += panels * width;
-  }
+  first_column = multiply_copied_rows(g, first_column, end);
 #endif
   // With nothing to sum there is still a bias to give.
   for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece)
@@ -338,7 +334,7 @@ HWY_EXPORT(gemm_piece);
 HWY_EXPORT(gemv);
 
 int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(panel_width)(); }
-int64_t row_unit() { return HWY_DYNAMIC_DISPATCH(row_unit)(); }
+int64_t row_unit(int64_t columns) { return HWY_DYNAMIC_DISPATCH(row_unit)(columns); }
 
 void gemm_columns(const Gemm& g, int64_t first, int64_t end) {
   HWY_DYNAMIC_DISPATCH(gemm_columns)(g, first, end);
@@ -363,11 +359,14 @@ void gemm_parallel(const Gemm& g, ThreadPool* threads) {
   const int64_t groups = pool <= 1 ? 1
                                    : std::clamp<int64_t>(divide_up(3 * pool, std::max<int64_t>(tiles, 1)), 1,
                                                          std::max<int64_t>(panels, 1));
-  parallel_for(threads, tiles * groups, 1, [&](int64_t begin, int64_t end) {
+  const int64_t unit_rows = row_unit(g.columns), units = tiles * groups,
+                slots = std::min(units, std::max<int64_t>(pool, 1));
+  parallel_slots(threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t t = unit / groups, row = tile_row(g.rows, t, tiles, row_unit()), group = unit % groups;
+      const int64_t t = unit / groups, row = tile_row(g.rows, t, tiles, unit_rows), group = unit % groups;
       Gemm tile = g;
-      tile.rows = tile_row(g.rows, t + 1, tiles, row_unit()) - row;
+      if (g.copies != nullptr) tile.copies = g.copies + slot * copied_floats(g.columns, g.depth);
+      tile.rows = tile_row(g.rows, t + 1, tiles, unit_rows) - row;
       tile.a += row * g.a_stride, tile.y += row * g.y_stride;
       gemm_columns(tile, panels * group / groups * width, panels * (group + 1) / groups * width);
     }

@@ -172,7 +172,7 @@ void multiply_tiles(const Gemm& g) {
   for (int64_t i = 0; i < blocks && panels > 0; ++i) {
     const RowBlock rows = row_block(g.rows, blocks, i);
     multiply_block_of(rows.count,
-                      {g.a + rows.first * 4, g.rows * 4 * kFloat, g.b, g.depth, panels, kZeroSums, 0,
+                      {g.a + rows.first * 4, g.rows * 4 * kFloat, g.b, 0, g.depth, panels, kZeroSums, 0,
                        g.y + rows.first * g.y_stride, g.y_stride * kFloat, nullptr, nullptr, 0});
   }
 #else

@@ -204,6 +204,22 @@ TEST(FullyConnected, ManyColumns) {
     }
 }
 
+// Rows of much depth, of which blocks are copied piece by piece.
+TEST(Conv, ManyColumnsOfMuchDepth) {
+  for (const int64_t channels : {129, 515, 1030})
+    for (const int64_t columns : {48, 83}) {
+      SCOPED_TRACE(testing::Message() << channels << " to " << columns);
+      const Tensor b = noise<float>({columns}, -1, 1, 3);
+      ConvAttrs a;
+      a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+      a.act_min = -0.5, a.act_max = 4;
+      const Tensor x = noise<float>({1, 3, 7, channels}, -1, 1, 1);
+      check_taken_by("simd", a, {x, noise<float>({columns, 1, 1, channels}, -1, 1, 2), b});
+      a.strides = {2, 2};
+      check_taken_by("simd", a, {x, noise<float>({columns, 1, 2, channels}, -1, 1, 2), b});
+    }
+}
+
 TEST(FullyConnected, Blocks) {
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15})
     for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 15, 17, 35, 530}) {
