@@ -33,6 +33,18 @@ HWY_INLINE void zip(const BinaryRow& row, size_t n, Fn fn) {
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   if (row.a_step != 0 && row.b_step != 0) {
+#if HWY_ARCH_ARM_A64  // which loads and stores pairs of vectors
+    const float *a = row.a, *b = row.b;
+    float* y = row.y;
+    for (; i + 4 * lanes <= n; i += 4 * lanes, a += 4 * lanes, b += 4 * lanes, y += 4 * lanes) {
+      const V v0 = fn(hn::LoadU(d, a), hn::LoadU(d, b)),
+              v1 = fn(hn::LoadU(d, a + lanes), hn::LoadU(d, b + lanes)),
+              v2 = fn(hn::LoadU(d, a + 2 * lanes), hn::LoadU(d, b + 2 * lanes)),
+              v3 = fn(hn::LoadU(d, a + 3 * lanes), hn::LoadU(d, b + 3 * lanes));
+      hn::StoreU(v0, d, y), hn::StoreU(v1, d, y + lanes);
+      hn::StoreU(v2, d, y + 2 * lanes), hn::StoreU(v3, d, y + 3 * lanes);
+    }
+#endif
     for (; i + lanes <= n; i += lanes)
       hn::StoreU(fn(hn::LoadU(d, row.a + i), hn::LoadU(d, row.b + i)), d, row.y + i);
     if (i < n)

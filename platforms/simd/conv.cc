@@ -19,6 +19,11 @@ int64_t slot_floats(const Geometry& g, int64_t threads) {
   return pointwise(g) ? 0 : slot_rows(threads) * g.taps() * (g.in_channels / g.group);
 }
 
+// Besides its patches, a thread has copies of some of them.
+int64_t copy_floats(const Geometry& g) {
+  return copied_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group));
+}
+
 // Rows of a tile. Half as many as there is room for leave room in the first cache for their patches, where
 // the filters are few enough to be read again from the second one for each tile.
 int64_t tile_rows(int64_t depth, int64_t filters, int64_t threads) {
@@ -55,6 +60,7 @@ bool patch_floats(const Geometry& g, bool packs, int64_t threads, int64_t* float
   int64_t packed = 0;
   return (!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
          checked_mul(pointwise(g) ? 0 : slot_rows(threads), depth, floats) &&
+         checked_add(*floats, copy_floats(g), floats) &&
          checked_mul<int64_t>(*floats, std::max<int64_t>(threads, 1), floats) &&
          checked_add(*floats, packed, floats);
 }
@@ -125,22 +131,24 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     all.bias = bias != nullptr ? bias + group * columns : nullptr;
     all.y = call.out(0).as<float>() + group * columns;
     if (pointwise(g) && !dots) {
-      all.a = x + group * depth;
+      all.a = x + group * depth, all.copies = copy_floats(g) > 0 ? all_patches : nullptr;
       gemm_parallel(all, context.threads);
       continue;
     }
-    // A slot per thread: its own patches.
+    // A slot per thread: its own patches. Tiles of whole units leave room for a unit that is not whole.
     const int64_t threads = threads_of(context.threads);
-    const int64_t width = panel_width(), panels = divide_up(columns, width),
-                  tiles = divide_up(rows, tile_rows(depth, packed_size, threads));
+    const int64_t unit_rows = row_unit(columns), width = panel_width(), panels = divide_up(columns, width);
+    const int64_t most = tile_rows(depth, packed_size, threads);
+    const int64_t tiles = divide_up(rows, (most - unit_rows + 1) / unit_rows * unit_rows);
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-      float* patches = all_patches + slot * slot_floats(g, threads);
+      float* patches = all_patches + slot * (slot_floats(g, threads) + copy_floats(g));
       for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t t = unit / parts, row = rows * t / tiles, part = unit % parts;
+        const int64_t t = unit / parts, row = tile_row(rows, t, tiles, unit_rows), part = unit % parts;
         Gemm tile = all;
-        tile.rows = rows * (t + 1) / tiles - row;
+        tile.copies = copy_floats(g) > 0 ? patches + slot_floats(g, threads) : nullptr;
+        tile.rows = tile_row(rows, t + 1, tiles, unit_rows) - row;
         tile.y += row * g.out_pixel();
         if (pointwise(g)) {
           tile.a = x + row * g.in_pixel() + group * depth;

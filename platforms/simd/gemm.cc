@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "platforms/simd/gemm.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/copied_rows-inl.h"
 #include "platforms/simd/dot-inl.h"
 #include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/seven_rows-inl.h"
@@ -13,6 +14,12 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 int64_t panel_width() { return static_cast<int64_t>(2 * hn::Lanes(F())); }
+
+#if HWY_ARCH_ARM_A64
+int64_t row_unit(int64_t columns) { return columns < kCopiedColumns ? kSevenRows : kEightRows; }
+#else
+int64_t row_unit(int64_t) { return 1; }
+#endif
 
 // Rows of the largest block: as many sums as there are registers beside those of the operands.
 template <int kVectors>
@@ -212,12 +219,14 @@ HWY_INLINE void piece(const Gemm& g, int64_t column, int64_t k0, const float* b,
 #if HWY_ARCH_ARM_A64
   if (valid == 2 * lanes && b_step == width) {
     constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
-    static constexpr float kNone[8] = {};
+    float start[16] = {};
+    if (k0 == 0 && g.bias != nullptr)
+      for (size_t i = 0; i < 16; i += lanes)
+        hn::StoreU(hn::LoadU(d, g.bias + column + static_cast<int64_t>(i % 8)), d, start + i);
     const int64_t bounded = !last ? 0 : (g.min > -HUGE_VALF ? 1 : 0) + (g.max < HUGE_VALF ? 2 : 0);
-    multiply_panel(
-        {g.a + k0, g.a_stride * kFloat, b, depth, k0 == 0 && g.bias != nullptr ? g.bias + column : kNone,
-         k0 > 0 ? y : nullptr, y, g.y_stride * kFloat, &g.min, &g.max, bounded},
-        g.rows);
+    multiply_panel({g.a + k0, g.a_stride * kFloat, b, depth, start, k0 > 0 ? y : nullptr, y,
+                    g.y_stride * kFloat, &g.min, &g.max, bounded},
+                   g.rows);
     return;
   }
 #endif
@@ -254,6 +263,9 @@ void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b) {
 void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
   const auto width = static_cast<int64_t>(2 * hn::Lanes(F()));
   const int64_t end = end_column < g.columns ? end_column : g.columns;
+#if HWY_ARCH_ARM_A64
+  first_column = multiply_copied_rows(g, first_column, end);
+#endif
   // With nothing to sum there is still a bias to give.
   for (int64_t k0 = 0; k0 == 0 || k0 < g.depth; k0 += kDepthPiece)
     for (int64_t c = first_column; c < end; c += width) {
@@ -269,47 +281,6 @@ void gemm_columns(const Gemm& g, int64_t first_column, int64_t end_column) {
         piece(g, c, k0, b, g.b_step, b);
       }
     }
-}
-
-void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
-                 int64_t total_depth, float* packed, int64_t first_panel, int64_t end_panel) {
-  const hn::FixedTag<float, 4> q;
-  const int64_t width = panel_width();
-  for (int64_t p = first_panel; p < end_panel; ++p) {
-    float* to = packed + p * width * total_depth;
-    const int64_t c0 = p * width, valid = columns - c0 < width ? columns - c0 : width;
-    if (column_step == 1) {
-      for (int64_t k = 0; k < depth; ++k) {
-        const float* from = b + k * depth_step + c0;
-        int64_t n = 0;
-        for (; n + 4 <= valid; n += 4) hn::StoreU(hn::LoadU(q, from + n), q, to + k * width + n);
-        for (; n < valid; ++n) to[k * width + n] = from[n];
-        for (; n < width; ++n) to[k * width + n] = 0;
-      }
-      continue;
-    }
-    int64_t n = 0;
-    for (; n + 4 <= valid; n += 4) {
-      const float* from = b + (c0 + n) * column_step;
-      int64_t k = 0;
-      for (; k + 4 <= depth; k += 4) {
-        const auto r0 = hn::LoadU(q, from + k), r1 = hn::LoadU(q, from + column_step + k);
-        const auto r2 = hn::LoadU(q, from + 2 * column_step + k),
-                   r3 = hn::LoadU(q, from + 3 * column_step + k);
-        const auto e = hn::InterleaveLower(q, r0, r2), f = hn::InterleaveLower(q, r1, r3);
-        const auto g = hn::InterleaveUpper(q, r0, r2), h = hn::InterleaveUpper(q, r1, r3);
-        hn::StoreU(hn::InterleaveLower(q, e, f), q, to + k * width + n);
-        hn::StoreU(hn::InterleaveUpper(q, e, f), q, to + (k + 1) * width + n);
-        hn::StoreU(hn::InterleaveLower(q, g, h), q, to + (k + 2) * width + n);
-        hn::StoreU(hn::InterleaveUpper(q, g, h), q, to + (k + 3) * width + n);
-      }
-      for (; k < depth; ++k)
-        for (int64_t i = 0; i < 4; ++i) to[k * width + n + i] = from[i * column_step + k];
-    }
-    for (; n < width; ++n)
-      for (int64_t k = 0; k < depth; ++k)
-        to[k * width + n] = n < valid ? b[(c0 + n) * column_step + k] : 0.0f;
-  }
 }
 
 void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, const float* bias, float min,
@@ -357,12 +328,13 @@ constexpr int64_t kTileFloats = 8192;  // of the rows of a tile
 }  // namespace
 
 HWY_EXPORT(panel_width);
+HWY_EXPORT(row_unit);
 HWY_EXPORT(gemm_columns);
 HWY_EXPORT(gemm_piece);
-HWY_EXPORT(pack_panels);
 HWY_EXPORT(gemv);
 
 int64_t panel_width() { return HWY_DYNAMIC_DISPATCH(panel_width)(); }
+int64_t row_unit(int64_t columns) { return HWY_DYNAMIC_DISPATCH(row_unit)(columns); }
 
 void gemm_columns(const Gemm& g, int64_t first, int64_t end) {
   HWY_DYNAMIC_DISPATCH(gemm_columns)(g, first, end);
@@ -370,12 +342,6 @@ void gemm_columns(const Gemm& g, int64_t first, int64_t end) {
 
 void gemm_piece(const Gemm& g, int64_t column, int64_t k0, const float* b) {
   HWY_DYNAMIC_DISPATCH(gemm_piece)(g, column, k0, b);
-}
-
-void pack_panels(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
-                 int64_t total_depth, float* packed, int64_t first_panel, int64_t end_panel) {
-  HWY_DYNAMIC_DISPATCH(pack_panels)
-  (b, depth_step, column_step, columns, depth, total_depth, packed, first_panel, end_panel);
 }
 
 void gemv(const float* matrix, int64_t columns, int64_t depth, const float* x, const float* bias, float min,
@@ -393,24 +359,18 @@ void gemm_parallel(const Gemm& g, ThreadPool* threads) {
   const int64_t groups = pool <= 1 ? 1
                                    : std::clamp<int64_t>(divide_up(3 * pool, std::max<int64_t>(tiles, 1)), 1,
                                                          std::max<int64_t>(panels, 1));
-  parallel_for(threads, tiles * groups, 1, [&](int64_t begin, int64_t end) {
+  const int64_t unit_rows = row_unit(g.columns), units = tiles * groups,
+                slots = std::min(units, std::max<int64_t>(pool, 1));
+  parallel_slots(threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t t = unit / groups, row = g.rows * t / tiles, group = unit % groups;
+      const int64_t t = unit / groups, row = tile_row(g.rows, t, tiles, unit_rows), group = unit % groups;
       Gemm tile = g;
-      tile.rows = g.rows * (t + 1) / tiles - row;
+      if (g.copies != nullptr) tile.copies = g.copies + slot * copied_floats(g.columns, g.depth);
+      tile.rows = tile_row(g.rows, t + 1, tiles, unit_rows) - row;
       tile.a += row * g.a_stride, tile.y += row * g.y_stride;
       gemm_columns(tile, panels * group / groups * width, panels * (group + 1) / groups * width);
     }
   });
-}
-
-void pack_parallel(const float* b, int64_t depth_step, int64_t column_step, int64_t columns, int64_t depth,
-                   float* packed, ThreadPool* threads) {
-  const int64_t panels = divide_up(columns, panel_width());
-  parallel_for(threads, panels, std::max<int64_t>(16384 / std::max<int64_t>(depth * kMaxPanel, 1), 1),
-               [&](int64_t begin, int64_t end) {
-                 pack_panels(b, depth_step, column_step, columns, depth, depth, packed, begin, end);
-               });
 }
 
 }  // namespace sinter::simd

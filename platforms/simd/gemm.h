@@ -24,7 +24,17 @@ struct Gemm {
   float* y = nullptr;
   int64_t y_stride = 0;
   float min = -HUGE_VALF, max = HUGE_VALF;
+  float* copies = nullptr;  // copied_floats of each thread, or null
 };
+
+// Floats for copies of rows, which 64-bit ARM multiplies in fewer instructions. Blocks of little depth are
+// copied to the stack.
+constexpr int64_t kSmallDepth = 128, kCopiedColumns = 48;
+inline int64_t copied_floats(int64_t columns, int64_t depth) {
+  return depth <= kSmallDepth || columns < kCopiedColumns
+             ? 0
+             : 8 * divide_up(std::min(depth, kDepthPiece), 4) * 4;
+}
 
 // Floats that a packed matrix takes, false on overflow.
 [[nodiscard]] inline bool packed_floats(int64_t columns, int64_t depth, int64_t* floats) {
@@ -32,6 +42,12 @@ struct Gemm {
 }
 
 int64_t panel_width();
+// Rows of a block, where other numbers of rows take more instructions each; else 1.
+int64_t row_unit(int64_t columns);
+// The first row of the t-th of `tiles` pieces: of whole units, of which the last piece has up to one more.
+inline int64_t tile_row(int64_t rows, int64_t t, int64_t tiles, int64_t unit) {
+  return t == tiles ? rows : rows / unit * t / tiles * unit;
+}
 // So few columns that a vector along the depth wastes less than one along the columns: gemv row by row,
 // unpacked. A column of a row costs as much as 64 multiplications of vectors besides its own.
 inline bool few_columns(int64_t columns, int64_t depth) {

@@ -7,9 +7,9 @@
 
 namespace sinter::simd {
 
-// Patches that each of `threads` has room for. Up to four threads take no more memory than one.
+// Patches that each of `threads` has room for. Up to three threads take no more memory than one.
 inline int64_t slot_rows(int64_t threads) {
-  return std::max(kRowTile / std::max<int64_t>(threads, 1), kRowTile / 4);
+  return std::max(kRowTile / std::max<int64_t>(threads, 1), kRowTile / 3);
 }
 
 // Patches of output pixels first .. first + count - 1 (over the whole batch) of x [N, spatial..., C], group

@@ -24,6 +24,10 @@ struct Pooled {
       value = hn::Add(value, v);
       return;
     }
+#if HWY_ARCH_ARM_A64
+    value = V(vmaxq_f32(v.raw, value.raw));  // NaN if one of them is
+    return;
+#endif
     nan = hn::Or(nan, hn::IsNaN(v));
 #if HWY_ARCH_X86
     value = hn::Max(v, value);  // `value` if v is NaN, or both are zero
@@ -33,7 +37,7 @@ struct Pooled {
   }
   HWY_INLINE V get(V factor) const {
     if constexpr (!kMax) return hn::Mul(value, factor);
-    return hn::IfThenElse(nan, hn::NaN(F()), value);
+    return HWY_ARCH_ARM_A64 ? value : hn::IfThenElse(nan, hn::NaN(F()), value);
   }
 };
 
@@ -79,9 +83,49 @@ HWY_INLINE void pool_strip(const TapSteps& step, const Window& w, float factor, 
   if constexpr (kVectors > 2) finish(s2, c + 2 * lanes), finish(s3, c + 3 * lanes);
 }
 
+#if HWY_ARCH_ARM_A64
+// The maxima of windows three columns wide and two apart, one vector of channels: a column that two windows
+// share is read once. x, y: of the first window.
+template <int kTapLines>
+HWY_INLINE void max_of_three_columns(const float* x, int64_t line, int64_t pixel, int64_t count, float* y,
+                                     int64_t out) {
+  const F d;
+  const auto column = [&](const float* p) SINTER_SIMD_LAMBDA {
+    V v = hn::LoadU(d, p);
+    if constexpr (kTapLines > 1) v = V(vmaxq_f32(v.raw, hn::LoadU(d, p + line).raw));
+    if constexpr (kTapLines > 2) v = V(vmaxq_f32(v.raw, hn::LoadU(d, p + 2 * line).raw));
+    return v;
+  };
+  V first = column(x);
+  for (; count > 0; --count, y += out) {
+    const V second = column(x += pixel), third = column(x += pixel);
+    hn::StoreU(V(vmaxq_f32(vmaxq_f32(first.raw, second.raw), third.raw)), d, y);
+    first = third;
+  }
+}
+
+// False where windows are of another form.
+HWY_INLINE bool shared_columns(const Geometry& g, const Window& w, int64_t count, float* y) {
+  const int64_t lines = w.end[1] - w.first[1], pixel = g.in_pixel(), channels = g.in_channels;
+  if (w.end[0] - w.first[0] != 1 || w.end[2] - w.first[2] != 3 || g.stride[2] != 2 || g.dilation[2] != 1 ||
+      lines < 1 || lines > 3 || channels % 4 != 0)
+    return false;
+  const int64_t line = g.dilation[1] * g.in[2] * pixel, out = g.out_pixel();
+  for (int64_t c = 0; c < channels; c += 4) {
+    if (lines == 1) max_of_three_columns<1>(w.x + c, line, pixel, count, y + c, out);
+    if (lines == 2) max_of_three_columns<2>(w.x + c, line, pixel, count, y + c, out);
+    if (lines == 3) max_of_three_columns<3>(w.x + c, line, pixel, count, y + c, out);
+  }
+  return true;
+}
+#endif
+
 // `count` neighbours along the last axis, whose windows have the same taps.
 template <bool kMax>
 HWY_INLINE void pool(const Geometry& g, Window w, int64_t count, float factor, float* y) {
+#if HWY_ARCH_ARM_A64
+  if (kMax && shared_columns(g, w, count, y)) return;
+#endif
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
   const int64_t channels = g.in_channels, pixel = g.in_pixel(), next = g.stride[2] * pixel,
                 out = g.out_pixel();

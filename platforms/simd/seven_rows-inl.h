@@ -27,7 +27,7 @@ struct RowsOfPanel {
   int64_t a_step;
   const float* b;  // eight columns of each depth
   int64_t depth;
-  const float* start;   // sums begin with these eight columns
+  const float* start;   // sums begin with these eight columns, given twice
   const float* addend;  // added to the sums of the first row, with the steps of y; or null
   float* y;
   int64_t y_step;
@@ -45,7 +45,14 @@ struct RowsOfPanel {
 #define SINTER_ROW_LIST7(op) SINTER_ROW_LIST6(op) op(12, 13, 26, 27, x15, "x14", "%[a_step]")
 
 #define SINTER_POINTERS(s0, s1, lo, hi, p, before, step) "add " #p ", " before ", " step "\n\t"
-#define SINTER_START(s0, s1, lo, hi, p, before, step) "ldp q" #s0 ", q" #s1 ", [%[start]]\n\t"
+// Two rows at a time.
+#define SINTER_START1 "ld1 {v0.4s, v1.4s}, [%[start]]\n\t"
+#define SINTER_START2 "ld1 {v0.4s, v1.4s, v2.4s, v3.4s}, [%[start]]\n\t"
+#define SINTER_START3 SINTER_START2 "ld1 {v4.4s, v5.4s}, [%[start]]\n\t"
+#define SINTER_START4 SINTER_START2 "ld1 {v4.4s, v5.4s, v6.4s, v7.4s}, [%[start]]\n\t"
+#define SINTER_START5 SINTER_START4 "ld1 {v8.4s, v9.4s}, [%[start]]\n\t"
+#define SINTER_START6 SINTER_START4 "ld1 {v8.4s, v9.4s, v10.4s, v11.4s}, [%[start]]\n\t"
+#define SINTER_START7 SINTER_START6 "ld1 {v12.4s, v13.4s}, [%[start]]\n\t"
 #define SINTER_LOAD8(s0, s1, lo, hi, p, before, step) "ldp q" #lo ", q" #hi ", [" #p "], #32\n\t"
 #define SINTER_LOAD4(s0, s1, lo, hi, p, before, step) "ldr q" #lo ", [" #p "], #16\n\t"
 #define SINTER_LOAD2(s0, s1, lo, hi, p, before, step) "ldr d" #lo ", [" #p "], #8\n\t"
@@ -70,42 +77,41 @@ struct RowsOfPanel {
   "fmax v" #s0 ".4s, v" #s0 ".4s, v28.4s\n\tfmax v" #s1 ".4s, v" #s1 ".4s, v28.4s\n\t"
 #define SINTER_LOWER(s0, s1, lo, hi, p, before, step) \
   "fmin v" #s0 ".4s, v" #s0 ".4s, v29.4s\n\tfmin v" #s1 ".4s, v" #s1 ".4s, v29.4s\n\t"
-#define SINTER_STORE(s0, s1, lo, hi, p, before, step) \
-  "stp q" #s0 ", q" #s1 ", [%[y]]\n\tadd %[y], %[y], %[y_step]\n\t"
+#define SINTER_STORE(s0, s1, lo, hi, p, before, step) "st1 {v" #s0 ".4s, v" #s1 ".4s}, [%[y]], %[y_step]\n\t"
 #define SINTER_TWO_DEPTHS "ld1 {v28.4s, v29.4s, v30.4s, v31.4s}, [x16], #64\n\t"
+
+#define SINTER_EIGHT_DEPTHS(n)                                                                    \
+  SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LOAD8) SINTER_ROW_LIST##n(SINTER_LANE0)             \
+      SINTER_ROW_LIST##n(SINTER_LANE1) SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LANE2)         \
+          SINTER_ROW_LIST##n(SINTER_LANE3) SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LANE4)     \
+              SINTER_ROW_LIST##n(SINTER_LANE5) SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LANE6) \
+                  SINTER_ROW_LIST##n(SINTER_LANE7)
 
 #define SINTER_BLOCK_OF(n, last) \
   if constexpr (kRows == n)      \
-  asm volatile("1:\n\t" SINTER_ROW_LIST##n(SINTER_POINTERS)                                                \
-      "add %[a], " #last ", %[a_step]\n\tmov x16, %[b]\n\t" SINTER_ROW_LIST##n(SINTER_START)               \
-      "subs x17, %[depth], #8\n\t"                                                                         \
-      "b.lt 4f\n\t"                                                                                        \
-      "3:\n\t" SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LOAD8) SINTER_ROW_LIST##n(SINTER_LANE0)         \
-      SINTER_ROW_LIST##n(SINTER_LANE1) SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LANE2)                  \
-      SINTER_ROW_LIST##n(SINTER_LANE3) SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LANE4)                  \
-      SINTER_ROW_LIST##n(SINTER_LANE5) SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LANE6)                  \
-      SINTER_ROW_LIST##n(SINTER_LANE7)                                                                     \
-      "subs x17, x17, #8\n\t"                                                                              \
-      "b.ge 3b\n\t"                                                                                        \
-      "4:\n\ttbz x17, #2, 5f\n\t" SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LOAD4)                       \
-      SINTER_ROW_LIST##n(SINTER_LANE0) SINTER_ROW_LIST##n(SINTER_LANE1) SINTER_TWO_DEPTHS                  \
-      SINTER_ROW_LIST##n(SINTER_LANE2) SINTER_ROW_LIST##n(SINTER_LANE3)                                    \
-      "5:\n\ttbz x17, #1, 6f\n\t" SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LOAD2)                       \
-      SINTER_ROW_LIST##n(SINTER_LANE0) SINTER_ROW_LIST##n(SINTER_LANE1)                                    \
-      "6:\n\ttbz x17, #0, 7f\n\tldp q28, q29, [x16]\n\t" SINTER_ROW_LIST##n(SINTER_LOAD1)                  \
-      SINTER_ROW_LIST##n(SINTER_LANE0)                                                                     \
-      "7:\n\tcbz %[addend], 2f\n\t" SINTER_ROW_LIST##n(SINTER_ADD)                                         \
-      "2:\n\ttbz %[bounded], #0, 8f\n\tld1r {v28.4s}, [%[low]]\n\t" SINTER_ROW_LIST##n(SINTER_RAISE)       \
-      "8:\n\ttbz %[bounded], #1, 9f\n\tld1r {v29.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)      \
-      "9:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[blocks], %[blocks], #1\n\tb.ne 1b"                 \
-      : [a] "+r"(p.a), [addend] "+r"(p.addend), [y] "+r"(p.y), [blocks] "+r"(blocks)                       \
-      : [a_step] "r"(p.a_step), [b] "r"(p.b), [depth] "r"(p.depth), [start] "r"(p.start), [y_step]         \
-      "r"(p.y_step),                                                                                       \
-        [low] "r"(p.low), [high] "r"(p.high), [bounded] "r"(p.bounded)                                     \
-      : "memory", "cc", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "v0", "v1", "v2",    \
-      "v3", "v4",                                                                                          \
-        "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17", "v18",       \
-        "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
+  asm volatile("1:\n\t" SINTER_ROW_LIST##n(SINTER_POINTERS)                                                   \
+      "add %[a], " #last ", %[a_step]\n\tmov x16, %[b]\n\t" SINTER_START##n                                   \
+      "subs x17, %[depth], #16\n\tb.lt 4f\n\t"                                                               \
+      "3:\n\t" SINTER_EIGHT_DEPTHS(n) SINTER_EIGHT_DEPTHS(n) "subs x17, x17, #16\n\tb.ge 3b\n\t"             \
+      "4:\n\ttbz x17, #3, 5f\n\t" SINTER_EIGHT_DEPTHS(n)                                                     \
+      "5:\n\tcbz %[rest], 8f\n\ttbz x17, #2, 6f\n\t" SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LOAD4)      \
+      SINTER_ROW_LIST##n(SINTER_LANE0) SINTER_ROW_LIST##n(SINTER_LANE1) SINTER_TWO_DEPTHS                     \
+      SINTER_ROW_LIST##n(SINTER_LANE2) SINTER_ROW_LIST##n(SINTER_LANE3)                                       \
+      "6:\n\ttbz x17, #1, 7f\n\t" SINTER_TWO_DEPTHS SINTER_ROW_LIST##n(SINTER_LOAD2)                         \
+      SINTER_ROW_LIST##n(SINTER_LANE0) SINTER_ROW_LIST##n(SINTER_LANE1)                                       \
+      "7:\n\ttbz x17, #0, 8f\n\tldp q28, q29, [x16]\n\t" SINTER_ROW_LIST##n(SINTER_LOAD1)                    \
+      SINTER_ROW_LIST##n(SINTER_LANE0)                                                                        \
+      "8:\n\tcbz %[finish], 11f\n\ttbz %[finish], #2, 9f\n\t" SINTER_ROW_LIST##n(SINTER_ADD)                  \
+      "9:\n\ttbz %[finish], #0, 10f\n\tld1r {v28.4s}, [%[low]]\n\t" SINTER_ROW_LIST##n(SINTER_RAISE)          \
+      "10:\n\ttbz %[finish], #1, 11f\n\tld1r {v29.4s}, [%[high]]\n\t" SINTER_ROW_LIST##n(SINTER_LOWER)        \
+      "11:\n\t" SINTER_ROW_LIST##n(SINTER_STORE) "subs %[blocks], %[blocks], #1\n\tb.ne 1b"                  \
+      : [a] "+r"(p.a), [addend] "+r"(p.addend), [y] "+r"(p.y), [blocks] "+r"(blocks)                          \
+      : [a_step] "r"(p.a_step), [b] "r"(p.b), [depth] "r"(p.depth), [rest] "r"(p.depth & 7),                  \
+        [start] "r"(p.start), [y_step] "r"(p.y_step), [low] "r"(p.low), [high] "r"(p.high),                   \
+        [finish] "r"(p.bounded | (p.addend != nullptr ? 4 : 0))                                               \
+      : "memory", "cc", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17", "v0", "v1", "v2",       \
+        "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16", "v17",     \
+        "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31")
 
 // `blocks` blocks of kRows rows.
 template <int kRows>
@@ -153,6 +159,7 @@ HWY_NOINLINE void multiply_panel(RowsOfPanel p, int64_t rows) {
 }
 
 #undef SINTER_BLOCK_OF
+#undef SINTER_EIGHT_DEPTHS
 #undef SINTER_TWO_DEPTHS
 #undef SINTER_STORE
 #undef SINTER_LOWER
@@ -171,7 +178,13 @@ HWY_NOINLINE void multiply_panel(RowsOfPanel p, int64_t rows) {
 #undef SINTER_LOAD2
 #undef SINTER_LOAD4
 #undef SINTER_LOAD8
-#undef SINTER_START
+#undef SINTER_START7
+#undef SINTER_START6
+#undef SINTER_START5
+#undef SINTER_START4
+#undef SINTER_START3
+#undef SINTER_START2
+#undef SINTER_START1
 #undef SINTER_POINTERS
 #undef SINTER_ROW_LIST7
 #undef SINTER_ROW_LIST6

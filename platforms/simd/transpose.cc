@@ -2,27 +2,14 @@
 // of the two axes that are contiguous on one side each.
 #include <cstring>
 
+#include "platforms/simd/alternate.h"
 #include "platforms/simd/copy_rows.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/transpose.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
-
-#ifndef SINTER_SIMD_TRANSPOSE_ONCE
-#define SINTER_SIMD_TRANSPOSE_ONCE
-namespace sinter::simd {
-
-// `rows` (2 to 4) rows of `length` elements that become one in which they alternate (joins), or the reverse;
-// so `count` times. `stride`: from one of the rows to the next.
-struct Alternation {
-  size_t rows, length, stride, count;
-  int64_t from_step, to_step;
-  bool joins;
-};
-
-}  // namespace sinter::simd
-#endif
+#include "platforms/simd/alternate-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -130,64 +117,6 @@ void transpose4(const uint32_t* from, size_t from_stride, uint32_t* to, size_t t
   transpose_strips(hn::FixedTag<uint32_t, 4>(), from, from_stride, to, to_stride, m, n);
 }
 
-// K rows of numbers that alternate, and back, in the first `length` places. The last vectors overlap others.
-template <size_t K, class D, class T>
-HWY_INLINE void interleave_vectors(D d, const T* from, size_t from_stride, T* to, size_t length) {
-  const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < length; i += lanes) {
-    if (i + lanes > length) i = length - lanes;
-    const auto a = hn::LoadU(d, from + i), b = hn::LoadU(d, from + from_stride + i);
-    if constexpr (K == 2) {
-      hn::StoreInterleaved2(a, b, d, to + K * i);
-    } else {
-      const auto c = hn::LoadU(d, from + 2 * from_stride + i);
-      if constexpr (K == 3)
-        hn::StoreInterleaved3(a, b, c, d, to + K * i);
-      else
-        hn::StoreInterleaved4(a, b, c, hn::LoadU(d, from + 3 * from_stride + i), d, to + K * i);
-    }
-  }
-}
-template <size_t K, class D, class T>
-HWY_INLINE void deinterleave_vectors(D d, const T* from, T* to, size_t to_stride, size_t length) {
-  const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < length; i += lanes) {
-    if (i + lanes > length) i = length - lanes;
-    auto a = hn::Zero(d), b = a, c = a, e = a;
-    if constexpr (K == 2) hn::LoadInterleaved2(d, from + K * i, a, b);
-    if constexpr (K == 3) hn::LoadInterleaved3(d, from + K * i, a, b, c);
-    if constexpr (K == 4) hn::LoadInterleaved4(d, from + K * i, a, b, c, e);
-    hn::StoreU(a, d, to + i);
-    hn::StoreU(b, d, to + to_stride + i);
-    if constexpr (K > 2) hn::StoreU(c, d, to + 2 * to_stride + i);
-    if constexpr (K > 3) hn::StoreU(e, d, to + 3 * to_stride + i);
-  }
-}
-
-template <size_t K, class T>
-HWY_INLINE void alternate_as(const Alternation& w, const T* from, T* to) {
-  const hn::ScalableTag<T> wide;
-  const hn::FixedTag<T, 16 / sizeof(T)> narrow;
-  for (size_t u = 0; u < w.count; ++u, from += w.from_step, to += w.to_step) {
-    if (w.joins) {
-      if (w.length >= hn::Lanes(wide))
-        interleave_vectors<K>(wide, from, w.stride, to, w.length);
-      else if (w.length >= hn::Lanes(narrow))
-        interleave_vectors<K>(narrow, from, w.stride, to, w.length);
-      else
-        for (size_t i = 0; i < w.length; ++i)
-          for (size_t k = 0; k < K; ++k) to[K * i + k] = from[k * w.stride + i];
-    } else {
-      if (w.length >= hn::Lanes(wide))
-        deinterleave_vectors<K>(wide, from, to, w.stride, w.length);
-      else if (w.length >= hn::Lanes(narrow))
-        deinterleave_vectors<K>(narrow, from, to, w.stride, w.length);
-      else
-        for (size_t i = 0; i < w.length; ++i)
-          for (size_t k = 0; k < K; ++k) to[k * w.stride + i] = from[K * i + k];
-    }
-  }
-}
 template <class T>
 HWY_INLINE void alternate(const Alternation& w, const T* from, T* to) {
   if (w.rows == 2) return alternate_as<2>(w, from, to);

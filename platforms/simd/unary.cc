@@ -53,6 +53,14 @@ HWY_INLINE void map(const float* x, float* y, size_t n, Fn fn) {
   const F d;
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
+#if HWY_ARCH_ARM_A64
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const V a = fn(hn::LoadU(d, x + i)), b = fn(hn::LoadU(d, x + i + lanes)),
+            c = fn(hn::LoadU(d, x + i + 2 * lanes)), e = fn(hn::LoadU(d, x + i + 3 * lanes));
+    hn::StoreU(a, d, y + i), hn::StoreU(b, d, y + i + lanes);
+    hn::StoreU(c, d, y + i + 2 * lanes), hn::StoreU(e, d, y + i + 3 * lanes);
+  }
+#endif
   for (; i + lanes <= n; i += lanes) hn::StoreU(fn(hn::LoadU(d, x + i)), d, y + i);
   if (i < n) hn::StoreN(fn(hn::LoadN(d, x + i, n - i)), d, y + i, n - i);
 }
@@ -91,7 +99,7 @@ void run_unary(const UnarySettings& s, const float* x, float* y, size_t n) {
                  [=](V v) SINTER_SIMD_LAMBDA { return clamp(hn::Add(hn::Mul(v, a), b), zero, one); });
     case Unary::kHardSwish:
       return map(x, y, n, [=](V v) SINTER_SIMD_LAMBDA {
-        return hn::Mul(v, clamp(hn::Add(hn::Mul(v, set(1.0f / 6)), set(0.5f)), zero, one));
+        return hn::Mul(v, clamp(hn::MulAdd(v, set(1.0f / 6), set(0.5f)), zero, one));
       });
     case Unary::kGelu:
       return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return gelu(v); });

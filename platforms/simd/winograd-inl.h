@@ -33,6 +33,21 @@ HWY_INLINE V every_second(const double* c, const WinogradLine& d) {
   return sum;
 }
 
+// Whether the odd part of a pair is multiplied by the point before it is added and subtracted. Where the sum
+// of a multiplication replaces an operand, this takes fewer instructions, for the even part need not be
+// copied.
+constexpr bool kPointInCoefficients = HWY_ARCH_ARM_A64;
+
+// The odd part of pair i at its point, times the point.
+template <int kPairs, int i>
+HWY_INLINE V odd_times_point(const WinogradLine& d) {
+  constexpr const double(&row)[Winograd<kPairs>::kInputs] = kWinograd<kPairs>.input[1 + 2 * i];
+  V sum = hn::Mul(set(static_cast<float>(row[2 * kPairs - 1])), d.v[2 * kPairs - 1]);
+  if constexpr (kPairs > 2) sum = hn::MulAdd(set(static_cast<float>(row[3])), d.v[3], sum);
+  if constexpr (kPairs > 1) sum = hn::MulAdd(set(static_cast<float>(row[1])), d.v[1], sum);
+  return sum;
+}
+
 // B^T d
 template <int kPairs>
 HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
@@ -40,13 +55,19 @@ HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
   WinogradLine y;
   y.v[0] = every_second<kPairs + 1, 0>(w.ends, d);
   y.v[w.kInputs - 1] = every_second<kPairs + 1, 1>(w.ends, d);
-#define SINTER_PAIR(i)                                             \
-  if constexpr (kPairs > i) {                                      \
-    const V even = every_second<kPairs, 2>(w.rest[i % kPairs], d); \
-    const V odd = every_second<kPairs, 1>(w.rest[i % kPairs], d);  \
-    const V point = set(static_cast<float>(w.points[i % kPairs])); \
-    y.v[1 + 2 * i] = hn::MulAdd(point, odd, even);                 \
-    y.v[2 + 2 * i] = hn::NegMulAdd(point, odd, even);              \
+#define SINTER_PAIR(i)                                               \
+  if constexpr (kPairs > i) {                                        \
+    const V even = every_second<kPairs, 2>(w.rest[i % kPairs], d);   \
+    if constexpr (kPointInCoefficients) {                            \
+      const V odd = odd_times_point<kPairs, i % kPairs>(d);          \
+      y.v[1 + 2 * i] = hn::Add(even, odd);                           \
+      y.v[2 + 2 * i] = hn::Sub(even, odd);                           \
+    } else {                                                         \
+      const V odd = every_second<kPairs, 1>(w.rest[i % kPairs], d);  \
+      const V point = set(static_cast<float>(w.points[i % kPairs])); \
+      y.v[1 + 2 * i] = hn::MulAdd(point, odd, even);                 \
+      y.v[2 + 2 * i] = hn::NegMulAdd(point, odd, even);              \
+    }                                                                \
   }
   SINTER_PAIR(0);
   SINTER_PAIR(1);

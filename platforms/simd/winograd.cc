@@ -5,42 +5,71 @@
 #include "platforms/simd/packed.h"
 #include "runtime/backend/winograd.h"
 
+#ifndef SINTER_SIMD_WINOGRAD_ONCE
+#define SINTER_SIMD_WINOGRAD_ONCE
+namespace sinter::simd {
+
+// Whether four channels of all tiles of a block are beside each other, or all channels of a tile.
+#if defined(__aarch64__)
+constexpr bool kTilesTogether = true;
+#else
+constexpr bool kTilesTogether = false;
+#endif
+
+}  // namespace sinter::simd
+#endif
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/winograd.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
+#include "platforms/simd/eight_rows-inl.h"
 #include "platforms/simd/winograd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// The inputs of one tile at x, `row` and `pixel` floats apart, to `to`, position by position. Channels are
-// rounded up to whole vectors. `lines`: a vector for each position.
+// Lines that are transformed in one iteration: the registers of 64-bit ARM hold two, and it loads and stores
+// pairs of vectors.
+constexpr int64_t kLines = HWY_ARCH_ARM_A64 ? 2 : 1;
+
+// The inputs of one tile at x, `row` and `pixel` floats apart, to `to`, position by position. Vectors of
+// channels are `vector` floats apart there. Channels are rounded up to whole vectors. `lines`: a vector for
+// each position.
 template <int kPairs>
 HWY_NOINLINE void transform_input(const float* x, int64_t row, int64_t pixel, int64_t channels, float* lines,
-                                  float* to, int64_t position) {
+                                  float* to, int64_t position, int64_t vector) {
   constexpr int kInputs = Winograd<kPairs>::kInputs;
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
-  for (int64_t c = 0; c < channels; c += lanes) {
+  const auto column = [&](auto load_from, const float* from, int64_t j) SINTER_SIMD_LAMBDA {
+    store_line<kInputs>(transformed_input<kPairs>(load_line<kInputs>(load_from, from, row)),
+                        lines + j * kInputs * lanes, lanes);
+  };
+  for (int64_t c = 0; c < channels; c += lanes, to += vector) {
     const int64_t left = channels - c;
+    const float* from = x + c;
     if (left >= lanes) {
-      for (int64_t j = 0; j < kInputs; ++j)
-        store_line<kInputs>(transformed_input<kPairs>(load_line<kInputs>(load, x + j * pixel + c, row)),
-                            lines + j * lanes, kInputs * lanes);
+      for (int64_t j = 0; j < kInputs; j += kLines, from += kLines * pixel) {
+        column(load, from, j);
+        if constexpr (kLines == 2) column(load, from + pixel, j + 1);
+      }
     } else {
       const auto load_some = [&](const float* p)
                                  SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, static_cast<size_t>(left)); };
-      for (int64_t j = 0; j < kInputs; ++j)
-        store_line<kInputs>(transformed_input<kPairs>(load_line<kInputs>(load_some, x + j * pixel + c, row)),
-                            lines + j * lanes, kInputs * lanes);
+      for (int64_t j = 0; j < kInputs; ++j, from += pixel) column(load_some, from, j);
     }
-    for (int64_t i = 0; i < kInputs; ++i)
-      store_line<kInputs>(
-          transformed_input<kPairs>(load_line<kInputs>(load, lines + i * kInputs * lanes, lanes)),
-          to + i * kInputs * position + c, position);
+    float* at = to;
+    for (int64_t i = 0; i < kInputs; i += kLines, at += kLines * kInputs * position) {
+      const WinogradLine a = load_line<kInputs>(load, lines + i * lanes, kInputs * lanes);
+      WinogradLine b;
+      if constexpr (kLines == 2) b = load_line<kInputs>(load, lines + (i + 1) * lanes, kInputs * lanes);
+      store_line<kInputs>(transformed_input<kPairs>(a), at, position);
+      if constexpr (kLines == 2)
+        store_line<kInputs>(transformed_input<kPairs>(b), at + kInputs * position, position);
+    }
   }
 }
 
@@ -63,28 +92,36 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V low = set(to.min), high = set(to.max);
+  // Copies, for a compiler reads fields anew after every vector that is stored.
+  const float* const biases = to.bias;
+  const int64_t row = to.row, pixel = to.pixel, rows = to.rows, columns = to.columns;
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
-  for (int64_t c = 0; c < channels; c += lanes) {
+  float* y = to.y;
+  for (int64_t c = 0; c < channels; c += lanes, m += lanes, y += lanes) {
     const auto count = static_cast<size_t>(channels - c < lanes ? channels - c : lanes);
     const bool whole = count == static_cast<size_t>(lanes);
     const auto load_some = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, count); };
-    const V bias = to.bias == nullptr ? hn::Zero(d) : load_some(to.bias + c);
-    for (int64_t j = 0; j < kInputs; ++j) {
-      const float* from = m + j * position + c;
-      const WinogradLine line = whole ? load_line<kInputs>(load, from, kInputs * position)
-                                      : load_line<kInputs>(load_some, from, kInputs * position);
-      store_line<kTile>(transformed_output<kPairs>(line), lines + j * lanes, kInputs * lanes);
+    const V bias = biases == nullptr ? hn::Zero(d) : load_some(biases + c);
+    const auto column = [&](auto load_from, int64_t j) SINTER_SIMD_LAMBDA {
+      const WinogradLine line = load_line<kInputs>(load_from, m + j * position, kInputs * position);
+      store_line<kTile>(transformed_output<kPairs>(line), lines + j * kTile * lanes, lanes);
+    };
+    if (whole) {
+      for (int64_t j = 0; j < kInputs; j += kLines) {
+        column(load, j);
+        if constexpr (kLines == 2) column(load, j + 1);
+      }
+    } else {
+      for (int64_t j = 0; j < kInputs; ++j) column(load_some, j);
     }
-    const bool inside = whole && to.columns == kTile;
-    for (int64_t k = 0; k < to.rows; ++k) {
-      const WinogradLine y =
-          transformed_output<kPairs>(load_line<kInputs>(load, lines + k * kInputs * lanes, lanes));
-      float* at = to.y + k * to.row + c;
+    const bool inside = whole && columns == kTile;
+    const auto finish = [&](const WinogradLine& line, float* at) SINTER_SIMD_LAMBDA {
+      const WinogradLine results = transformed_output<kPairs>(line);
 #define SINTER_COLUMN(q) \
-  if constexpr (kTile > q) hn::StoreU(clamp(hn::Add(y.v[q], bias), low, high), d, at), at += to.pixel;
+  if constexpr (kTile > q) hn::StoreU(clamp(hn::Add(results.v[q], bias), low, high), d, at), at += pixel;
 #define SINTER_SOME_COLUMN(q) \
   if constexpr (kTile > q)    \
-    if (q < to.columns) store(y.v[q], bias, low, high, at + q * to.pixel, count);
+    if (q < columns) store(results.v[q], bias, low, high, at + q * pixel, count);
       if (inside) {
         SINTER_COLUMN(0) SINTER_COLUMN(1) SINTER_COLUMN(2) SINTER_COLUMN(3) SINTER_COLUMN(4) SINTER_COLUMN(5)
       } else {
@@ -97,15 +134,26 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
       }
 #undef SINTER_SOME_COLUMN
 #undef SINTER_COLUMN
+    };
+    int64_t k = 0;
+    float* at = y;
+    for (; k + kLines <= rows; k += kLines, at += kLines * row) {
+      const WinogradLine a = load_line<kInputs>(load, lines + k * lanes, kTile * lanes);
+      WinogradLine b;
+      if constexpr (kLines == 2) b = load_line<kInputs>(load, lines + (k + 1) * lanes, kTile * lanes);
+      finish(a, at);
+      if constexpr (kLines == 2) finish(b, at + row);
     }
+    if (k < rows) finish(load_line<kInputs>(load, lines + k * lanes, kTile * lanes), at);
   }
 }
 
 void transform_tile_input(int64_t tile, const float* x, int64_t row, int64_t pixel, int64_t channels,
-                          float* lines, float* to, int64_t position) {
-  if (tile == 2) return transform_input<1>(x, row, pixel, channels, lines, to, position);
-  if (tile == 4) return transform_input<2>(x, row, pixel, channels, lines, to, position);
-  return transform_input<3>(x, row, pixel, channels, lines, to, position);
+                          float* lines, float* to, int64_t position, int64_t tiles) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F())), vector = kTilesTogether ? tiles * lanes : lanes;
+  if (tile == 2) return transform_input<1>(x, row, pixel, channels, lines, to, position, vector);
+  if (tile == 4) return transform_input<2>(x, row, pixel, channels, lines, to, position, vector);
+  return transform_input<3>(x, row, pixel, channels, lines, to, position, vector);
 }
 
 void transform_tile_output(int64_t tile, const float* m, int64_t position, int64_t channels, float* lines,
@@ -113,6 +161,23 @@ void transform_tile_output(int64_t tile, const float* m, int64_t position, int64
   if (tile == 2) return transform_output<1>(m, position, channels, lines, to);
   if (tile == 4) return transform_output<2>(m, position, channels, lines, to);
   return transform_output<3>(m, position, channels, lines, to);
+}
+
+// The products of one position, of a block of tiles. On 64-bit ARM, inputs of four channels of all tiles are
+// together; elsewhere those of all channels of a tile.
+void multiply_tiles(const Gemm& g) {
+#if HWY_ARCH_ARM_A64
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  const int64_t blocks = divide_up(g.rows, kEightRows), panels = divide_up(g.columns, 8);
+  for (int64_t i = 0; i < blocks && panels > 0; ++i) {
+    const RowBlock rows = row_block(g.rows, blocks, i);
+    multiply_block_of(rows.count,
+                      {g.a + rows.first * 4, g.rows * 4 * kFloat, g.b, 0, g.depth, panels, kZeroSums, 0,
+                       g.y + rows.first * g.y_stride, g.y_stride * kFloat, nullptr, nullptr, 0});
+  }
+#else
+  gemm_columns(g, 0, g.columns);
+#endif
 }
 
 }  // namespace HWY_NAMESPACE
@@ -125,12 +190,14 @@ namespace {
 
 HWY_EXPORT(transform_tile_input);
 HWY_EXPORT(transform_tile_output);
+HWY_EXPORT(multiply_tiles);
 
 // About: transformed inputs and products of a block, in an L2 cache of 1 MB. No more than the operands take,
 // so that the workspace of a small call does not decide how large the arena is.
 constexpr int64_t kBlockFloats = 192 * 1024;
 constexpr int64_t kChunk = 64;
 constexpr int64_t kFewTiles = 12;  // rows of a product from which it is fast
+constexpr int64_t kTilesAtOnce = 8;
 
 int64_t whole_vectors(int64_t channels) { return divide_up(channels, kWinogradVector) * kWinogradVector; }
 
@@ -184,14 +251,14 @@ void transform_inputs(const Geometry& g, const WinogradPlan& p, int64_t block, c
     const TilePlace at = place_of(p, t);
     const int64_t top = at.top - g.pad[1], left = at.left - g.pad[2];
     const float* image = x + at.image * g.in_pixels() * g.in_pixel();
-    float* to = slot.inputs + (t - first) * p.input_tile;
+    float* to = slot.inputs + (t - first) * (kTilesTogether ? 4 : p.input_tile);
     if (top >= 0 && top + p.inputs <= g.in[1] && left >= 0 && left + p.inputs <= g.in[2]) {
       transform(p.tile, image + (top * g.in[2] + left) * g.in_pixel(), g.in[2] * g.in_pixel(), g.in_pixel(),
-                g.in_channels, slot.lines, to, p.input_position);
+                g.in_channels, slot.lines, to, p.input_position, end - first);
     } else {
       gather_tile(g, image, p.inputs, top, left, slot.patch);
       transform(p.tile, slot.patch, p.inputs * g.in_channels, g.in_channels, g.in_channels, slot.lines, to,
-                p.input_position);
+                p.input_position, end - first);
     }
   }
 }
@@ -206,6 +273,7 @@ struct WinogradOperands {
 void compute_chunk(const Geometry& g, const WinogradPlan& p, int64_t block, int64_t channel, int64_t count,
                    const WinogradOperands& with, const WinogradSlot& slot) {
   const auto transform = HWY_DYNAMIC_POINTER(transform_tile_output);
+  const auto multiply = HWY_DYNAMIC_POINTER(multiply_tiles);
   const int64_t first = p.first_tile(block), end = p.first_tile(block + 1);
   Gemm product;
   product.rows = end - first, product.columns = count, product.depth = g.in_channels;
@@ -214,7 +282,7 @@ void compute_chunk(const Geometry& g, const WinogradPlan& p, int64_t block, int6
     product.a = slot.inputs + i * p.input_position;
     product.b = with.filters + i * p.filter_floats + channel * g.in_channels;
     product.y = slot.products + i * p.product_position;
-    gemm_columns(product, 0, count);
+    multiply(product);
   }
   for (int64_t t = first; t < end; ++t) {
     const TilePlace at = place_of(p, t);
@@ -256,6 +324,11 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
   const int64_t block_tiles = p.blocks > 0 ? divide_up(p.tiles, p.blocks) : 0;
   p.input_position = block_tiles * p.input_tile + kWinogradVector;
   p.product_position = block_tiles * p.product_tile + kWinogradVector;
+  // The same memory for whole blocks of rows of a product, unless these leave few tiles for the last block.
+  if (kTilesTogether && block_tiles > kTilesAtOnce) {
+    const int64_t whole = block_tiles / kTilesAtOnce * kTilesAtOnce, blocks = divide_up(p.tiles, whole);
+    if (2 * (p.tiles - (blocks - 1) * whole) > whole) p.block_tiles = whole, p.blocks = blocks;
+  }
   const int64_t of_position = kWinogradVector + p.input_tile + p.input_position + p.product_position;
   return packed_floats(g.out_channels, g.in_channels, &p.filter_floats) &&
          checked_mul(p.positions, of_position, &p.slot_floats);

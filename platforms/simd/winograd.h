@@ -25,7 +25,11 @@ struct WinogradPlan {
   int64_t filter_floats = 0;  // packed filters of a position
 
   int64_t units() const { return blocks * parts; }
-  int64_t first_tile(int64_t block) const { return tiles * block / blocks; }
+  // Of equal blocks, or of blocks of block_tiles, which leave the rest to the last.
+  int64_t block_tiles = 0;
+  int64_t first_tile(int64_t block) const {
+    return block_tiles == 0 ? tiles * block / blocks : std::min(block_tiles * block, tiles);
+  }
 };
 
 // The outputs of a tile, for the first of its channels.

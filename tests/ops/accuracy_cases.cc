@@ -58,6 +58,8 @@ TEST(Unary, Activations) {
   // Rounding the sigmoid's argument z is an error of |z| units there: absolute, as math-inl.h documents.
   check_taken_by("simd", GeluAttrs{.tanh_approximation = 1}, {x});
   check_taken_by("simd", SiluAttrs{}, {x});
+  check_taken_by("simd", SiluAttrs{}, {noise<float>({1, 7001}, -80, 80, 6)});
+  check_taken_by("simd", SiluAttrs{}, {tensor<float>({4}, {1e38f, -1e38f, HUGE_VALF, NAN})});
   check_taken_by("simd", SiluAttrs{.alpha = 1.702}, {x});
   check_taken_by("simd", EluAttrs{}, {x});
   check_taken_by("simd", EluAttrs{.alpha = 1.6732632423543772, .beta = 1, .gamma = 1.0507009873554805}, {x});
@@ -65,7 +67,10 @@ TEST(Unary, Activations) {
 }
 
 TEST(Unary, AnyLength) {
-  for (int64_t n = 0; n < 70; ++n) check_taken_by("simd", SigmoidAttrs{}, {noise<float>({n}, -3, 3, 2)});
+  for (int64_t n = 0; n < 70; ++n) {
+    check_taken_by("simd", SigmoidAttrs{}, {noise<float>({n}, -3, 3, 2)});
+    check_taken_by("simd", SiluAttrs{}, {noise<float>({n}, -70, 70, 2)});
+  }
   check_taken_by("simd", SigmoidAttrs{}, {noise<float>({}, -3, 3, 2)});
 }
 

@@ -192,6 +192,34 @@ TEST(DepthwiseConv, Lines) {
 
 // Every number of rows of a block, and every number of depths that remain of an unrolled loop; more depth
 // than one piece.
+// Blocks of rows that are copied for many columns.
+TEST(FullyConnected, ManyColumns) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 17, 50})
+    for (const int64_t depth : {1, 3, 4, 8, 27, 58, 112, 113, 125, 128, 129}) {
+      SCOPED_TRACE(testing::Message() << rows << " rows, depth " << depth);
+      const Tensor x = noise<float>({rows, depth}, -1, 1, 1), w = noise<float>({83, depth}, -1, 1, 2);
+      check_taken_by("simd", FullyConnectedAttrs{}, {x, w});
+      check_taken_by("simd", FullyConnectedAttrs{.act_min = -0.25, .act_max = 0.5},
+                     {x, w, noise<float>({83}, -1, 1, 3)});
+    }
+}
+
+// Rows of much depth, of which blocks are copied piece by piece.
+TEST(Conv, ManyColumnsOfMuchDepth) {
+  for (const int64_t channels : {129, 515, 1030})
+    for (const int64_t columns : {48, 83}) {
+      SCOPED_TRACE(testing::Message() << channels << " to " << columns);
+      const Tensor b = noise<float>({columns}, -1, 1, 3);
+      ConvAttrs a;
+      a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+      a.act_min = -0.5, a.act_max = 4;
+      const Tensor x = noise<float>({1, 3, 7, channels}, -1, 1, 1);
+      check_taken_by("simd", a, {x, noise<float>({columns, 1, 1, channels}, -1, 1, 2), b});
+      a.strides = {2, 2};
+      check_taken_by("simd", a, {x, noise<float>({columns, 1, 2, channels}, -1, 1, 2), b});
+    }
+}
+
 TEST(FullyConnected, Blocks) {
   for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 15})
     for (const int64_t depth : {1, 2, 3, 4, 5, 6, 7, 8, 15, 17, 35, 530}) {

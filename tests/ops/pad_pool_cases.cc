@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "runtime/core/op_enums.h"
@@ -80,6 +81,22 @@ TEST(Pad, Refuses) {
   expect_refused(pad({1, 0}), {iota<float>({2}), iota<float>({2})});
   expect_refused(PadAttrs{.pads = {1, 0}, .mode = 4}, {iota<float>({2})});
   expect_run_fails(Code::kUnsupported, pad({1, 0}), {Tensor{DType::kUint4, {2}, std::vector<std::byte>(1)}});
+}
+
+// Windows that share columns, at every border, of several numbers of channels, and with a NaN.
+TEST(MaxPool, WindowsOfThreeColumnsTwoApart) {
+  for (const int64_t channels : {1, 4, 6, 8, 20})
+    for (const int64_t side : {3, 4, 7, 10, 13})
+      for (const int64_t pad : {0, 1})
+        for (const int64_t height : {1, 2, 3}) {
+          Tensor x = noise<float>({2, side, side + 1, channels}, -3, 3, 11);
+          const MaxPoolAttrs a{.kernel = {height, 3}, .strides = {2, 2}, .pads = {pad, pad, pad, pad}};
+          if (pad >= height) continue;
+          check_taken_by("simd", a, {x});
+          const float nan = NAN;
+          std::memcpy(x.bytes.data() + x.bytes.size() / 8 * 4, &nan, sizeof(nan));
+          check_taken_by("simd", a, {x});
+        }
 }
 
 TEST(MaxPool, TakesTheLargest) {

@@ -278,8 +278,9 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_TRUE(simd_is_preferred(cpu, FullyConnectedAttrs{}, {{1, 64}, {32, 64}}, {1, 32}));
     EXPECT_TRUE(simd_is_preferred(cpu, ConvTransposeAttrs{}, {{1, 8, 8, 4}, {4, 2, 2, 4}}, {1, 16, 16, 4}));
     EXPECT_EQ(simd_is_preferred(cpu, AvgPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}), x86);
-    EXPECT_EQ(simd_is_preferred(cpu, QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {3, 3, 32}}, {1, 9, 9, 32}), x86);
-    EXPECT_EQ(simd_is_preferred(cpu, MaxPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}), x86);
+    EXPECT_TRUE(simd_is_preferred(cpu, QDepthwiseConvAttrs{}, {{1, 9, 9, 32}, {3, 3, 32}}, {1, 9, 9, 32}));
+    EXPECT_EQ(simd_is_preferred(cpu, MaxPoolAttrs{}, {{1, 8, 8, 4}}, {1, 4, 4, 4}),
+              x86 || cpu == Cpu::kDotprod);
     EXPECT_FALSE(simd_is_preferred(cpu, AddAttrs{}, {{8}, {8}}, {8}));
     // 4 MB of pointers, one line short of it; a product of matrices has none.
     const auto lines = [&](int64_t height, int64_t stride) {

@@ -1,0 +1,17 @@
+// Transposes of two to four rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sinter::simd {
+
+// `rows` (2 to 4) rows of `length` elements that become one in which they alternate (joins), or the reverse;
+// so `count` times. `stride`: from one of the rows to the next.
+struct Alternation {
+  size_t rows, length, stride, count;
+  int64_t from_step, to_step;
+  bool joins;
+};
+
+}  // namespace sinter::simd
