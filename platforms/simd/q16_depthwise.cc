@@ -1,4 +1,5 @@
-// QDepthwiseConv of int16: channels side by side.
+// QDepthwiseConv of int16: channels side by side. On x86, whole windows are summed by pairs of taps, which
+// are interleaved within 128 bits as their weights have been before.
 #include "platforms/simd/int8.h"
 #include "platforms/simd/q16_end.h"
 #include "platforms/simd/q16_product.h"
@@ -18,7 +19,17 @@ struct Depthwise16 {
   const int16_t* x;  // the first tap inside
   const int8_t* w;   // that tap's weights
   int64_t n[3], x_step[3], w_step[3];
+  int64_t first;  // channel
   int64_t channels;
+};
+
+// Whole windows: weights, biases and multipliers of blocks of channels, in the order of the sums.
+struct Pairs16 {
+  const int64_t* offsets;  // of each tap from the first one; an odd one more is the first again
+  int64_t pairs;
+  int16_t* weights;  // [block, pair, two vectors]
+  int32_t* bias;
+  float* multipliers;
 };
 
 }  // namespace sinter::simd
@@ -36,7 +47,7 @@ HWY_INLINE void depthwise_sums(const Depthwise16& p, Value value) {
   const hn::Rebind<int8_t, D32> w8;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V32 lower = hn::Set(d, 0xffff);
-  for (int64_t c = 0; c < p.channels; c += lanes) {
+  for (int64_t c = p.first; c < p.channels; c += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, p.channels - c));
     const bool whole = static_cast<int64_t>(count) == lanes;
     V32 sum = hn::Zero(d);
@@ -78,6 +89,60 @@ void q16_depthwise(const Depthwise16& p, const int32_t* bias, const float* multi
   });
 }
 
+#if HWY_ARCH_X86
+// At most 256 bits, for many networks have 16 channels.
+using DPairs = hn::CappedTag<int16_t, 16>;
+
+// Packs the blocks of whole vectors; returns their channels.
+int64_t pack_q16_pairs(const Pairs16& p, const int8_t* w, int64_t taps, int64_t channels, const int32_t* bias,
+                       const float* multipliers) {
+  const auto block = static_cast<int64_t>(hn::Lanes(DPairs()));
+  const int64_t packed = channels / block * block;
+  for (int64_t c = 0; c < packed; ++c) {
+    const int64_t in_block = c % block, first = c - in_block;
+    const int64_t at = in_block % 8 / 4 * (block / 2) + in_block / 8 * 4 + in_block % 4;  // of the sums
+    p.bias[first + at] = bias[c];
+    p.multipliers[first + at] = multipliers[c];
+    int16_t* to = p.weights + first * 2 * p.pairs + 2 * at;
+    for (int64_t t = 0; t < 2 * p.pairs; ++t)
+      to[t / 2 * 2 * block + t % 2] = t < taps ? w[t * channels + c] : int16_t{0};
+  }
+  return packed;
+}
+
+// Channels 0 .. channels - 1 of a pixel whose window is inside the input.
+void q16_depthwise_pairs(const Pairs16& p, const int16_t* x, int64_t channels, float low, float high,
+                         int32_t zero, int16_t* y) {
+  const DPairs d;
+  const hn::RepartitionToWide<DPairs> d32;
+  const hn::RebindToFloat<decltype(d32)> df;
+  const auto least = hn::Set(df, low), most = hn::Set(df, high);
+  const auto zeros = hn::Set(d32, zero);
+  const auto block = static_cast<int64_t>(hn::Lanes(d)), half = block / 2;
+  // NaN gives the lower bound, the second operand.
+  const auto end = [&](auto sum, const float* multipliers) SINTER_SIMD_LAMBDA {
+    const auto v = hn::Mul(hn::ConvertTo(df, sum), hn::LoadU(df, multipliers));
+    return hn::Add(hn::NearestIntInRange(d32, hn::Min(hn::Max(v, least), most)), zeros);
+  };
+  const int16_t* w = p.weights;
+  for (int64_t c = 0; c < channels; c += block) {
+    auto a = hn::LoadU(d32, p.bias + c), b = hn::LoadU(d32, p.bias + c + half);
+    for (int64_t i = 0; i < p.pairs; ++i, w += 2 * block) {
+      const auto x0 = hn::LoadU(d, x + p.offsets[2 * i] + c), x1 = hn::LoadU(d, x + p.offsets[2 * i + 1] + c);
+      a = hn::Add(a, hn::WidenMulPairwiseAdd(d32, hn::InterleaveLower(d, x0, x1), hn::LoadU(d, w)));
+      b = hn::Add(b, hn::WidenMulPairwiseAdd(d32, hn::InterleaveUpper(d, x0, x1), hn::LoadU(d, w + block)));
+    }
+    hn::StoreU(hn::ReorderDemote2To(d, end(a, p.multipliers + c), end(b, p.multipliers + c + half)), d,
+               y + c);
+  }
+}
+#else
+int64_t pack_q16_pairs(const Pairs16&, const int8_t*, int64_t, int64_t, const int32_t*, const float*) {
+  return 0;
+}
+void q16_depthwise_pairs(const Pairs16&, const int16_t*, int64_t, float, float, int32_t, int16_t*) {}
+#endif
+
 void q16_depthwise_sums(const Depthwise16& p, int32_t* sums) {
   depthwise_sums(p, [&](int64_t c, size_t count, V32 sum)
                         SINTER_SIMD_LAMBDA { hn::StoreN(sum, D32(), sums + c, count); });
@@ -92,6 +157,8 @@ namespace sinter::simd {
 
 HWY_EXPORT(q16_depthwise);
 HWY_EXPORT(q16_depthwise_sums);
+HWY_EXPORT(pack_q16_pairs);
+HWY_EXPORT(q16_depthwise_pairs);
 
 namespace {
 
@@ -113,11 +180,17 @@ Status accept_q16_depthwise(const OpCall& call) {
   return accept_dense(call);
 }
 
-// Biases as int32 and a multiplier for each channel, or, where biases are too large, sums by thread.
+// Biases as int32 and a multiplier for each channel, twice, and pairs of weights, or, where biases are too
+// large, sums by thread.
 Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t n = 0;
-  SINTER_RETURN_UNLESS(checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n),
-                       invalid("the operation needs more workspace than the step has"));
+  int64_t weights = 0;
+  SINTER_RETURN_UNLESS(
+      checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n) &&
+          checked_mul<int64_t>(call.in(1).size(), 2, &weights) && checked_add(n, weights, &n) &&
+          // An odd tap's neighbour of 0, and the second copies.
+          checked_mul<int64_t>(call.in(2).size(), 2 + 8, &weights) && checked_add(n, weights, &n),
+      invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }
@@ -140,23 +213,48 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
     biases[c] = static_cast<int32_t>(end.bias[c]);
     multipliers[c] = end.multipliers[c * end.multiplier_step];
   }
+  const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
+  int64_t offsets[kMostTaps + 1], first_channel = 0;
+  Pairs16 pairs{offsets, divide_up(taps, int64_t{2}), nullptr, biases + 2 * channels,
+                multipliers + 2 * channels};
+  pairs.weights = reinterpret_cast<int16_t*>(pairs.multipliers + channels);
+  if (small) {
+    const auto pack = HWY_DYNAMIC_POINTER(pack_q16_pairs);
+    first_channel = pack(pairs, weights, taps, channels, biases, multipliers);
+  }
   const auto whole = HWY_DYNAMIC_POINTER(q16_depthwise);
+  const auto by_pairs = HWY_DYNAMIC_POINTER(q16_depthwise_pairs);
   const auto sum = HWY_DYNAMIC_POINTER(q16_depthwise_sums);
   const int64_t x2 = g.in_channels, x1 = g.in[2] * x2, x0 = g.in[1] * x1;
+  for (int64_t t = 0; t < 2 * pairs.pairs; ++t) {
+    const int64_t k = t < taps ? t : 0;
+    offsets[t] = k / (g.kernel[1] * g.kernel[2]) * g.dilation[0] * x0 +
+                 k / g.kernel[2] % g.kernel[1] * g.dilation[1] * x1 + k % g.kernel[2] * g.dilation[2] * x2;
+  }
+  const InsideRange inside = inside_range(g);
   const int64_t threads = threads_of(context.threads), slots = std::min(rows, threads);
   parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t first, int64_t last) {
-    for (int64_t row = first; row < last; ++row) {
+    for (int64_t row = first, count = 1; row < last; row += count) {
       const WindowOf<int16_t> w = window_at(g, x, row);
       const int64_t tap = (w.first[0] * g.kernel[1] + w.first[1]) * g.kernel[2] + w.first[2];
-      const Depthwise16 p{w.x,
-                          w.empty() ? weights : weights + tap * channels,
-                          {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
-                          {g.dilation[0] * x0, g.dilation[1] * x1, g.dilation[2] * x2},
-                          {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
-                          channels};
+      auto* to = reinterpret_cast<int16_t*>(y) + row * channels;
+      // Neighbouring pixels whose windows are whole as well.
+      const bool paired = first_channel > 0 && w.taps() == taps;
+      count = paired ? std::min(inside.end - w.at[2], last - row) : 1;
+      for (int64_t i = 0; paired && i < count; ++i)
+        by_pairs(pairs, w.x + i * g.stride[2] * x2, first_channel, end.low, end.high, end.zero,
+                 to + i * channels);
+      if (paired && first_channel == channels) continue;
+      Depthwise16 p{w.x,
+                    w.empty() ? weights : weights + tap * channels,
+                    {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
+                    {g.dilation[0] * x0, g.dilation[1] * x1, g.dilation[2] * x2},
+                    {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
+                    paired ? first_channel : 0,
+                    channels};
       if (small) {
-        whole(p, biases, multipliers, end.low, end.high, end.zero,
-              reinterpret_cast<int16_t*>(y) + row * channels);
+        for (int64_t i = 0; i < count; ++i, p.x += g.stride[2] * x2)
+          whole(p, biases, multipliers, end.low, end.high, end.zero, to + i * channels);
         continue;
       }
       int32_t* sums = biases + slot * channels;

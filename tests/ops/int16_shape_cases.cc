@@ -168,6 +168,13 @@ TEST(Int16Shapes, DepthwiseConv) {
     a.strides = {2, 1}, a.dilations = {1, 2}, a.pads = {1, 2, 0, 1};
     check_product(a, {2, 6, 7, c}, {3, 2, c}, c, 1e5, 7);
   }
+  // Even and odd numbers of taps, one step and two.
+  for (const int64_t c : {7, 8, 16, 24, 37, 64})
+    for (const int64_t kernel : {1, 2, 3, 5}) {
+      QDepthwiseConvAttrs a{};
+      a.strides = {1, 1 + c % 2}, a.dilations = {1, 1 + kernel % 2}, a.pads = {1, kernel / 2, 0, kernel};
+      check_product(a, {2, 9, 14, c}, {kernel, kernel, c}, c, 1e5, 8);
+    }
   // Biases that leave int32 together with the sum.
   QDepthwiseConvAttrs a{};
   a.strides = a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
