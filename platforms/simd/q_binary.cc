@@ -96,13 +96,47 @@ HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
   const int32_t half = s.shift > 0 ? 1 << (s.shift - 1) : 0;
   const V32 offset = hn::Set(d, s.offset + (kTies ? 0 : half)), odd = hn::Set(d, s.shift > 0 ? 1 : 0),
             below_half = hn::Set(d, s.shift > 0 ? half - 1 : 0);
-  const auto scaled = [=](V16 pairs) SINTER_SIMD_LAMBDA {
-    V32 v = hn::Add(hn::WidenMulPairwiseAdd(d, pairs, low), offset);
-    if constexpr (!kNarrow) v = hn::Add(v, hn::ShiftLeft<11>(hn::WidenMulPairwiseAdd(d, pairs, high)));
+  const auto rounded = [=](V32 v) SINTER_SIMD_LAMBDA {
     if constexpr (kTies) v = hn::Add(hn::Add(v, below_half), hn::And(hn::ShiftRightSame(v, s.shift), odd));
     return hn::ShiftRightSame(v, s.shift);
   };
-  zip(row, n, Result(s.range), [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
+  const auto scaled = [=](V16 pairs) SINTER_SIMD_LAMBDA {
+    V32 v = hn::Add(hn::WidenMulPairwiseAdd(d, pairs, low), offset);
+    if constexpr (!kNarrow) v = hn::Add(v, hn::ShiftLeft<11>(hn::WidenMulPairwiseAdd(d, pairs, high)));
+    return rounded(v);
+  };
+  const Result result(s.range);
+  Int8Row rest = row;
+#if HWY_ARCH_X86
+  // Bytes of a and b take turns, then are widened to 256 times their value: interleaving and narrowing stay
+  // within blocks of 128 bits, so the results are in order.
+  if (row.a_step != 0 && row.b_step != 0) {
+    const D8 bytes;
+    const V16 low8 = kNarrow ? low : multiplier_pairs(s.a_multiplier & 255, s.b_multiplier & 255),
+              high8 = multiplier_pairs(s.a_multiplier >> 8, s.b_multiplier >> 8);
+    const auto four = [=](V8 pairs256) SINTER_SIMD_LAMBDA {
+      const V16 p = hn::BitCast(D16(), pairs256);
+      V32 v = hn::Add(hn::WidenMulPairwiseAdd(d, hn::ShiftRight<8>(p), low8), offset);
+      if constexpr (!kNarrow) v = hn::Add(v, hn::WidenMulPairwiseAdd(d, p, high8));
+      return rounded(v);
+    };
+    const auto half_of = [=](V8 pairs) SINTER_SIMD_LAMBDA {
+      const V8 nothing = hn::Zero(bytes);
+      return hn::SaturatedAdd(rejoin(four(hn::InterleaveLower(bytes, nothing, pairs)),
+                                     four(hn::InterleaveUpper(bytes, nothing, pairs))),
+                              result.zero);
+    };
+    for (const size_t lanes = hn::Lanes(bytes); n >= lanes; n -= lanes) {
+      const V8 a = hn::LoadU(bytes, rest.a), b = hn::LoadU(bytes, rest.b);
+      const V8 y = hn::ReorderDemote2To(bytes, half_of(hn::InterleaveLower(bytes, a, b)),
+                                        half_of(hn::InterleaveUpper(bytes, a, b)));
+      hn::StoreU(hn::Min(hn::Max(y, result.min), result.max), bytes, rest.y);
+      rest.a += lanes, rest.b += lanes, rest.y += lanes;
+    }
+    if (n == 0) return;
+  }
+#endif
+  zip(rest, n, result, [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
     return rejoin(scaled(hn::InterleaveLower(D16(), a, b)), scaled(hn::InterleaveUpper(D16(), a, b)));
   });
 }

@@ -403,40 +403,33 @@ constexpr int64_t kWidened = 1024;  // weights
 constexpr int64_t kWorthwhileRows = 8;
 #endif
 
-void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
-                       const ProductResult& result, const int64_t* y_rows) {
+// The panel from `column` on.
+HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t column, int64_t valid,
+                                  const ProductResult& result, const int64_t* y_rows) {
   const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
-  for (int64_t panel = first_panel; panel < end_panel; ++panel) {
-    const int64_t column = panel * width, valid = std::min(width, w.columns - column);
-    if (valid <= 0) break;
-    const StoreBytes end{w.multipliers + column,
-                         static_cast<int8_t*>(result.y) + column,
-                         y_rows,
-                         valid,
-                         result.high,
-                         static_cast<int16_t>(result.zero),
-                         static_cast<int8_t>(static_cast<int32_t>(result.low) + result.zero)};
-    const int8_t* b = w.panels + column * deep;
-    const bool one = 2 * valid <= width;
+  const StoreBytes end{w.multipliers + column,
+                       static_cast<int8_t*>(result.y) + column,
+                       y_rows,
+                       valid,
+                       static_cast<int16_t>(result.zero),
+                       static_cast<int8_t>(static_cast<int32_t>(result.low) + result.zero),
+                       static_cast<int8_t>(static_cast<int32_t>(result.high) + result.zero)};
+  const int8_t* b = w.panels + column * deep;
+  const bool one = 2 * valid <= width;
 #if SINTER_Q_WIDENS
-    if (deep * width <= kWidened && rows.count >= kWorthwhileRows) {
-      HWY_ALIGN int16_t wide[kWidened];
-      for (int64_t i = 0; i < deep * width; i += width) hn::Store(load16(b + i), D16(), wide + i);
-      (one ? panel_bytes<1, int16_t> : panel_bytes<2, int16_t>)(rows, w.runs, wide, w.bias + column, end);
-      continue;
-    }
-#endif
-    (one ? panel_bytes<1, int8_t> : panel_bytes<2, int8_t>)(rows, w.runs, b, w.bias + column, end);
+  if (deep * width <= kWidened && rows.count >= kWorthwhileRows) {
+    HWY_ALIGN int16_t wide[kWidened];
+    for (int64_t i = 0; i < deep * width; i += width) hn::Store(load16(b + i), D16(), wide + i);
+    return (one ? panel_bytes<1, int16_t> : panel_bytes<2, int16_t>)(rows, w.runs, wide, w.bias + column,
+                                                                     end);
   }
+#endif
+  (one ? panel_bytes<1, int8_t> : panel_bytes<2, int8_t>)(rows, w.runs, b, w.bias + column, end);
 }
 #endif
 
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
                 const ProductResult& result, const int64_t* y_rows) {
-#if HWY_ARCH_X86
-  if (result.type == DType::kInt8 && w.zeros == nullptr)
-    return multiply_to_bytes(w, rows, first_panel, end_panel, result, y_rows);
-#endif
   const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
   const auto* a = reinterpret_cast<const Element*>(rows.buffer);
   // Blocks of nearly the same size.
@@ -445,6 +438,12 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
   for (int64_t panel = first_panel; panel < end_panel; ++panel) {
     const int64_t column = panel * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
+#if HWY_ARCH_X86
+    if (result.type == DType::kInt8 && w.zeros == nullptr && below_one(w.multipliers + column)) {
+      multiply_to_bytes(w, rows, column, valid, result, y_rows);
+      continue;
+    }
+#endif
     const auto product_of =
         2 * valid <= width && !SINTER_Q_COLUMNS && HWY_TARGET != HWY_NEON ? rows_block<1> : rows_block<2>;
     const auto finish_of = result.type == DType::kInt8      ? finish<int8_t>

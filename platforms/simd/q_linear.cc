@@ -10,6 +10,8 @@ namespace sinter::simd {
 namespace {
 
 constexpr int64_t kBoxElements = 49152;  // of the input, where one pixel's window is not larger
+// Of single taps by one panel, which reads a box once: the inner cache then holds its input and the copy.
+constexpr int64_t kPanelBoxElements = 16384;
 constexpr int64_t kBoxPixels = 512;
 
 struct Plan {
@@ -59,8 +61,9 @@ bool plan_of(const OpCall& call, Plan* p) {
              g.in_channels / g.group * (lines ? g.kernel[2] : 1)};
   if (call.out(0).size() == 0) return true;
   int64_t depth = 0;
+  const bool once = pointwise(g) && p->columns <= kQPanel;
   return checked_add<int64_t>(p->runs.length, kQDepth, &depth) && checked_mul(depth, p->runs.count, &depth) &&
-         p->boxes.choose(g, g.in_channels, kBoxElements, kBoxPixels);
+         p->boxes.choose(g, g.in_channels, once ? kPanelBoxElements : kBoxElements, kBoxPixels);
 }
 
 // Of one group: panels, and three numbers per column.

@@ -238,6 +238,23 @@ TEST(IntegerProducts, MatMul) {
   }
 }
 
+// Pixels that fill vectors, next to each other and apart; some panels have a multiplier of 1 and more.
+TEST(IntegerProducts, PixelsOfWholeVectors) {
+  for (const int64_t columns : {4, 8, 16, 32, 64})
+    for (const int64_t groups : {1, 2})
+      for (const float most : {0.01f, 1.0f, 256.0f}) {
+        SCOPED_TRACE(columns * groups + most);
+        QConvAttrs a{.x_zero = 3, .y_zero = -5, .q_min = -101, .q_max = 99};
+        a.group = groups, a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+        const int64_t oc = columns * groups;
+        Operands o = quantized::operands<int8_t>({1, 3, 5, 7 * groups}, {oc, 1, 1, 7}, oc, 3600 * 2.6, 3);
+        auto m = o.multipliers.values<float>();
+        m[m.size() / 2] = most;
+        o.multipliers = tensor<float>({oc}, m);
+        check_taken_by("simd", a, o.tensors());
+      }
+}
+
 // Sums that leave int32, multipliers that are NaN: as the reference kernels have it.
 TEST(IntegerProducts, NumbersOfFilesThatAreWrong) {
   for (const int64_t to : {kInt8Code, kInt16Code, kFloatCode}) {

@@ -261,7 +261,7 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     };
     EXPECT_EQ(to_channels(17, 1, 1), x86);
     EXPECT_EQ(to_channels(17, 1, 3), x86);
-    EXPECT_EQ(to_channels(16, 1, 1), cpu == Cpu::kAvx2);
+    EXPECT_EQ(to_channels(16, 1, 1), x86);
     EXPECT_EQ(to_channels(16, 1, 3), cpu == Cpu::kAvx2);
     EXPECT_EQ(to_channels(32, 2, 3), cpu == Cpu::kAvx2);
     const auto rows_by_bytes = [&](int64_t rows) {
