@@ -18,52 +18,67 @@ namespace HWY_NAMESPACE {
 
 constexpr int64_t kDotRows = 8, kDotDepths = 16;
 
-// Sixteen numbers of -32768 to 32639 as 256 * high + low.
+// Sixteen numbers: 256 * high + low, or where kWide, 256 * high + low + 128. The former holds only -32768 to
+// 32639.
+template <bool kWide>
 struct TwoBytes {
   int8x16_t low, high;
   HWY_INLINE explicit TwoBytes(const int16_t* v) {
     const int8x16_t a = vreinterpretq_s8_s16(vld1q_s16(v)), b = vreinterpretq_s8_s16(vld1q_s16(v + 8));
-    low = vuzp1q_s8(a, b);
-    high = vsubq_s8(vuzp2q_s8(a, b), vshrq_n_s8(low, 7));
+    low = vuzp1q_s8(a, b), high = vuzp2q_s8(a, b);
+    if constexpr (kWide)
+      low = veorq_s8(low, vdupq_n_s8(-128));
+    else
+      high = vsubq_s8(high, vshrq_n_s8(low, 7));
   }
 };
 
-HWY_INLINE void add_dots(const int8_t* row, const TwoBytes& v, int32x4_t& low, int32x4_t& high) {
-  const int8x16_t w = vld1q_s8(row);
-  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %2.16b, %3.16b\n\tsdot %1.4s, %2.16b, %4.16b"
-      : "+w"(low), "+w"(high)
-      : "w"(w), "w"(v.low), "w"(v.high));
+HWY_INLINE void add_dot(int8x16_t w, int8x16_t v, int32x4_t& sum) {
+  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(w), "w"(v));
 }
 
 // to[r] = float(row r . v) * multipliers[r] + bias[r] for eight rows of `depth` numbers, at least kDotDepths.
-HWY_INLINE void flow_in_eight(const int8_t* weights, int64_t depth, const int16_t* v,
-                              const float* multipliers, const float* bias, float* to) {
+template <bool kWide>
+HWY_NOINLINE void flow_in_eight(const int8_t* weights, int64_t depth, const int16_t* v,
+                                const float* multipliers, const float* bias, float* to) {
   const int32x4_t none = vdupq_n_s32(0);
   int32x4_t l0 = none, l1 = none, l2 = none, l3 = none, l4 = none, l5 = none, l6 = none, l7 = none;
   int32x4_t h0 = none, h1 = none, h2 = none, h3 = none, h4 = none, h5 = none, h6 = none, h7 = none;
-#define SINTER_ROW(r) const int8_t* w##r = weights + r * depth;
+  [[maybe_unused]] int32x4_t n0 = none, n1 = none, n2 = none, n3 = none, n4 = none, n5 = none, n6 = none,
+                             n7 = none;  // sums of weights
+  const int8x16_t one = vdupq_n_s8(1);
 #define SINTER_ROWS \
   SINTER_ROW(0)     \
   SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
-  SINTER_ROWS
-#undef SINTER_ROW
-#define SINTER_ROW(r) add_dots(w##r + k, x, l##r, h##r);
+#define SINTER_ROW(r)                                      \
+  {                                                        \
+    const int8x16_t w = vld1q_s8(weights + r * depth + k); \
+    add_dot(w, x.low, l##r);                               \
+    add_dot(w, x.high, h##r);                              \
+    if constexpr (kWide) add_dot(w, ones, n##r);           \
+  }
   const int64_t whole = depth / kDotDepths * kDotDepths;
   for (int64_t k = 0; k < whole; k += kDotDepths) {
-    const TwoBytes x(v + k);
+    const TwoBytes<kWide> x(v + k);
+    const int8x16_t ones = one;
     SINTER_ROWS
   }
   if (whole < depth) {
     // Read together with numbers before, which count as zeros.
     int16_t last[kDotDepths] = {};
-    std::memcpy(last + kDotDepths - (depth - whole), v + whole,
-                static_cast<size_t>(depth - whole) * sizeof(int16_t));
-    const TwoBytes x(last);
-    const int64_t k = depth - kDotDepths;
+    int8_t counted[kDotDepths] = {};
+    const int64_t first = kDotDepths - (depth - whole), k = depth - kDotDepths;
+    std::memcpy(last + first, v + whole, static_cast<size_t>(depth - whole) * sizeof(int16_t));
+    std::memset(counted + first, 1, static_cast<size_t>(depth - whole));
+    TwoBytes<kWide> x(last);
+    const int8x16_t ones = vld1q_s8(counted);
+    if constexpr (kWide) x.low = vmulq_s8(x.low, ones);
     SINTER_ROWS
   }
 #undef SINTER_ROW
-#define SINTER_ROW(r) l##r = vaddq_s32(l##r, vshlq_n_s32(h##r, 8));
+#define SINTER_ROW(r)                           \
+  l##r = vaddq_s32(l##r, vshlq_n_s32(h##r, 8)); \
+  if constexpr (kWide) l##r = vaddq_s32(l##r, vshlq_n_s32(n##r, 7));
   SINTER_ROWS
 #undef SINTER_ROW
 #undef SINTER_ROWS

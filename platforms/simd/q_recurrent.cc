@@ -77,7 +77,7 @@ HWY_INLINE hn::Vec<Four> four_sums(VI a, VI b, VI c, VI e) {
                                   hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
 }
 
-// Sums wrap, as the reference kernel's do. small: v is within 2^14.
+// Sums wrap, as the reference kernel's do. small: v is below 2^14.
 void flow_in(const GateRows& rows, const int16_t* v, [[maybe_unused]] bool small, float* to) {
   const QW d;
   const QI d32;
@@ -98,10 +98,10 @@ void flow_in(const GateRows& rows, const int16_t* v, [[maybe_unused]] bool small
   };
   int64_t r = 0;
 #if HWY_TARGET == HWY_NEON
-  if (small && rows.depth >= kDotDepths)
+  if (rows.depth >= kDotDepths)
     for (; r + kDotRows <= rows.count; r += kDotRows)
-      flow_in_eight(rows.weights + r * rows.depth, rows.depth, v, rows.multipliers + r, rows.bias + r,
-                    to + r);
+      (small ? flow_in_eight<false> : flow_in_eight<true>)(rows.weights + r * rows.depth, rows.depth, v,
+                                                           rows.multipliers + r, rows.bias + r, to + r);
 #endif
   for (; r + 4 <= rows.count; r += 4) {
     const int8_t *w0 = rows.weights + r * rows.depth, *w1 = w0 + rows.depth, *w2 = w1 + rows.depth,
