@@ -11,6 +11,7 @@
 #include "hwy/highway.h"
 #include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_dots-inl.h"
 #include "platforms/simd/q_store-inl.h"
 #include "platforms/simd/q_store_arm-inl.h"
 
@@ -406,6 +407,11 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, 
   const auto* a = reinterpret_cast<const Element*>(rows.buffer);
   const int32_t* row = rows.rows;
   int64_t left = rows.count;
+#if HWY_TARGET == HWY_NEON
+  if (kVectors == 2 && end.valid == 8 && runs.count > 0)
+    for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
+      multiply_eight_rows(a, row, rows.runs, runs, b, bias, end, end.y_rows);
+#endif
   for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
     block<kMaxRows, kVectors>(a, row, rows.runs, runs, b, bias, end);
   block_of<kVectors>(left, a, row, rows.runs, runs, b, bias, end);
