@@ -52,23 +52,24 @@ HWY_INLINE void multiply_eight_rows(const int8_t* a, const int32_t* rows, const 
   "scvtf v" #c ".4s, v" #c ".4s\n\tfmul v" #c ".4s, v" #c ".4s, %[" #m \
   "].4s\n\t"                                                           \
   "fcvtns v" #c ".4s, v" #c ".4s\n\t"
-#define SINTER_STORE(at, c, d, e, f)                                                            \
-  SINTER_SCALE(c, m0)                                                                           \
-  SINTER_SCALE(d, m1)                                                                           \
-  SINTER_SCALE(e, m0)                                                                           \
-      SINTER_SCALE(f, m1) "sqxtn v" #c ".4h, v" #c ".4s\n\tsqxtn v" #e ".4h, v" #e              \
-                          ".4s\n\t"                                                             \
-                          "sqxtn2 v" #c ".8h, v" #d ".4s\n\tsqxtn2 v" #e ".8h, v" #f            \
-                          ".4s\n\t"                                                             \
-                          "sqadd v" #c ".8h, v" #c ".8h, %[zero].8h\n\tsqadd v" #e ".8h, v" #e  \
-                          ".8h, %[zero].8h\n\t"                                                 \
-                          "sqxtn v" #c ".8b, v" #c ".8h\n\tsqxtn2 v" #c ".16b, v" #e            \
-                          ".8h\n\t"                                                             \
-                          "smax v" #c ".16b, v" #c ".16b, %[low].16b\n\tsmin v" #c ".16b, v" #c \
-                          ".16b, %[high].16b\n\t"                                               \
-                          "ldp %[p0], %[p1], [%[y_rows], #" #at "]\n\tstr d" #c                 \
-                          ", [%[y], %[p0]]\n\t"                                                 \
-                          "add %[p1], %[y], %[p1]\n\tst1 {v" #c ".d}[1], [%[p1]]\n\t"
+#define SINTER_STORE(at, c, d, e, f)                                    \
+  SINTER_SCALE(c, m0)                                                   \
+  SINTER_SCALE(d, m1)                                                   \
+  SINTER_SCALE(e, m0)                                                   \
+  SINTER_SCALE(f, m1)                                                   \
+  "sqxtn v" #c ".4h, v" #c ".4s\n\tsqxtn v" #e ".4h, v" #e              \
+  ".4s\n\t"                                                             \
+  "sqxtn2 v" #c ".8h, v" #d ".4s\n\tsqxtn2 v" #e ".8h, v" #f            \
+  ".4s\n\t"                                                             \
+  "sqadd v" #c ".8h, v" #c ".8h, %[zero].8h\n\tsqadd v" #e ".8h, v" #e  \
+  ".8h, %[zero].8h\n\t"                                                 \
+  "sqxtn v" #c ".8b, v" #c ".8h\n\tsqxtn2 v" #c ".16b, v" #e            \
+  ".8h\n\t"                                                             \
+  "smax v" #c ".16b, v" #c ".16b, %[low].16b\n\tsmin v" #c ".16b, v" #c \
+  ".16b, %[high].16b\n\t"                                               \
+  "ldp %[p0], %[p1], [%[y_rows], #" #at "]\n\tstr d" #c                 \
+  ", [%[y], %[p0]]\n\t"                                                 \
+  "add %[p1], %[y], %[p1]\n\tst1 {v" #c ".d}[1], [%[p1]]\n\t"
   const int64_t depth = runs.packed_length(), blocks = depth / 16;
   int64_t count = runs.count;
   int64_t p0, p1, p2, p3, p4, p5, p6, p7, k, t;

@@ -154,7 +154,10 @@ HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_z
 }
 
 HWY_INLINE void fill(int64_t n, Element value, Element* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = value;
+  if constexpr (sizeof(Element) == 1)
+    std::memset(to, value, static_cast<size_t>(n));
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
 void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
@@ -408,9 +411,13 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, 
   const int32_t* row = rows.rows;
   int64_t left = rows.count;
 #if HWY_TARGET == HWY_NEON
-  if (kVectors == 2 && end.valid == 8 && runs.count > 0)
+  if (kVectors == 2 && end.valid == 8 && runs.count > 0 && left >= 8) {
+    constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
     for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
       multiply_eight_rows(a, row, rows.runs, runs, b, bias, end, end.y_rows);
+    if (left >= kAgain)
+      return multiply_eight_rows(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+  }
 #endif
   for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
     block<kMaxRows, kVectors>(a, row, rows.runs, runs, b, bias, end);
