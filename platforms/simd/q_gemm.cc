@@ -447,9 +447,13 @@ void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t first_panel,
                          low};
 #else
     const auto high = static_cast<int8_t>(static_cast<int32_t>(result.high) + result.zero);
-    const StoreBytes end{
-        w.multipliers + column,           static_cast<int8_t*>(result.y) + column, y_rows, valid, low, high,
-        static_cast<int16_t>(result.zero)};
+    const StoreBytes end{w.multipliers + column,
+                         static_cast<int8_t*>(result.y) + column,
+                         y_rows,
+                         valid,
+                         static_cast<int16_t>(result.zero),
+                         low,
+                         high};
 #endif
     const int8_t* b = w.panels + column * deep;
     const bool one = 2 * valid <= width && !SINTER_Q_COLUMNS;

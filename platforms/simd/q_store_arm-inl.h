@@ -23,8 +23,8 @@ struct StoreBytes {
   int8_t* y;                 // its first column
   const int64_t* y_rows;
   int64_t valid;  // columns
-  int8_t low, high;
   int16_t zero;
+  int8_t low, high;
 
   // Whether n multipliers are finite. The conversion to integers gives 0 for NaN.
   static HWY_INLINE bool takes(const float* multipliers, int64_t n) {
