@@ -123,13 +123,6 @@ struct Finish {
       return hn::BitCast(hn::Rebind<T, D32>(), hn::TruncateTo(hn::Rebind<U, D32>(), bits));
     }
   }
-  // Of int8: a vector of sums, and the one beside it, which `next` finishes.
-  HWY_INLINE hn::Vec<hn::Half<D8>> bytes(const Finish& next, V32 a, V32 b) const {
-    const D16 d;
-    const hn::Half<hn::RebindToUnsigned<D8>> to;
-    const V16 both = hn::ConcatEven(d, hn::BitCast(d, next.rounded(b)), hn::BitCast(d, rounded(a)));
-    return hn::BitCast(hn::Half<D8>(), hn::TruncateTo(to, hn::BitCast(hn::RebindToUnsigned<D16>(), both)));
-  }
 
  private:
   HWY_INLINE VF scaled(V32 sum) const { return hn::Mul(hn::ConvertTo(DF(), sum), multiplier); }

@@ -11,7 +11,9 @@
 #include "hwy/highway.h"
 #include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_dots-inl.h"
 #include "platforms/simd/q_store-inl.h"
+#include "platforms/simd/q_store_arm-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -47,12 +49,18 @@ constexpr int64_t kUnit = 4;
 constexpr int32_t kShift = 0;
 constexpr bool kCentred = false;
 HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
-HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
-  const V32 x = hn::Set(D32(), word);
-  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+// Word `lane` of x times four columns.
+template <int lane>
+HWY_INLINE V32 dot_of_lane(int8x8_t x, V8 w, V32 sum) {
+  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.4b[%3]"
       : "+w"(sum.raw)
-      : "w"(w.raw), "w"(x.raw));
+      : "w"(w.raw), "w"(x), "n"(lane));
   return sum;
+}
+HWY_INLINE int8x8_t load_word(const int8_t* p) {
+  int32_t word;
+  std::memcpy(&word, p, sizeof(word));
+  return vreinterpret_s8_s32(vld1_dup_s32(&word));
 }
 #else
 using Element = int16_t;
@@ -90,6 +98,7 @@ HWY_INLINE Word word_at(const Element* p) {
 
 int64_t q_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 bool multiplies_bytes() { return sizeof(Element) == 1; }
+bool reads_rows_as_they_are() { return sizeof(Element) == 1 && kShift == 0; }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   const int64_t width = q_panel_width(), length = packed.runs.packed_length(),
@@ -145,7 +154,10 @@ HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_z
 }
 
 HWY_INLINE void fill(int64_t n, Element value, Element* to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = value;
+  if constexpr (sizeof(Element) == 1)
+    std::memset(to, value, static_cast<size_t>(n));
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
 void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
@@ -241,24 +253,45 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
 #if HWY_TARGET == HWY_NEON
     for (FourDots f; k + 4 * kUnit <= depth; k += 4 * kUnit) {
       f.load_panel(b);
-#define SINTER_PAIR(q, r)                                                             \
-  if constexpr (kRows > r)                                                            \
-    f.add<2>(a##q, a##r, (c##q##0).raw, (c##q##1).raw, (c##r##0).raw, (c##r##1).raw); \
-  else if constexpr (kRows > q)                                                       \
-    f.add<2>(a##q, (c##q##0).raw, (c##q##1).raw);
+#define SINTER_PAIR(q, r)                                                                    \
+  if constexpr (kRows > r)                                                                   \
+    f.add<kVectors>(a##q, a##r, (c##q##0).raw, (c##q##1).raw, (c##r##0).raw, (c##r##1).raw); \
+  else if constexpr (kRows > q)                                                              \
+    f.add<kVectors>(a##q, (c##q##0).raw, (c##q##1).raw);
       SINTER_PAIR(0, 1) SINTER_PAIR(2, 3) SINTER_PAIR(4, 5) SINTER_PAIR(6, 7)
 #undef SINTER_PAIR
     }
-#define SINTER_ROW(r) a##r -= k;
-    SINTER_ROW(0)
-    SINTER_ROW(1)
-    SINTER_ROW(2)
-    SINTER_ROW(3)
-    SINTER_ROW(4)
-    SINTER_ROW(5)
-    SINTER_ROW(6)
-    SINTER_ROW(7)
+    // The rest, a word or two of each row at a time.
+    if (depth - k >= 2 * kUnit) {
+      const V8 w0 = load_weights(b), w1 = load_weights(b + half), w2 = load_weights(b + step),
+               w3 = load_weights(b + step + half);
+#define SINTER_ROW(r)                                                                             \
+  if constexpr (kRows > r) {                                                                      \
+    const int8x8_t x = vld1_s8(a##r);                                                             \
+    a##r += 2 * kUnit;                                                                            \
+    c##r##0 = dot_of_lane<1>(x, w2, dot_of_lane<0>(x, w0, c##r##0));                              \
+    if constexpr (kVectors == 2) c##r##1 = dot_of_lane<1>(x, w3, dot_of_lane<0>(x, w1, c##r##1)); \
+  }
+      SINTER_ROW(0)
+      SINTER_ROW(1)
+      SINTER_ROW(2)
+      SINTER_ROW(3)
+      SINTER_ROW(4)
+      SINTER_ROW(5)
+      SINTER_ROW(6)
+      SINTER_ROW(7)
 #undef SINTER_ROW
+      k += 2 * kUnit, b += 2 * step;
+    }
+    if (k < depth) {
+      const V8 w0 = load_weights(b), w1 = load_weights(b + half);
+      b += step;
+#define SINTER_ROW(r)                                                      \
+  if constexpr (kRows > r) {                                               \
+    const int8x8_t x = load_word(a##r);                                    \
+    c##r##0 = dot_of_lane<0>(x, w0, c##r##0);                              \
+    if constexpr (kVectors == 2) c##r##1 = dot_of_lane<0>(x, w1, c##r##1); \
+  }
 #else
     if constexpr (kRows == 1) {
       for (; k + 4 * kUnit <= depth; k += 4 * kUnit, b += 4 * step) {
@@ -270,7 +303,6 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
 #undef SINTER_TURN
       }
     }
-#endif
     for (; k < depth; k += kUnit, b += step) {
       const Weights w0 = load_weights(b);
       const Weights w1 = kVectors == 2 ? load_weights(b + half) : w0;
@@ -280,6 +312,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     c##r##0 = product(x, w0, c##r##0);                              \
     if constexpr (kVectors == 2) c##r##1 = product(x, w1, c##r##1); \
   }
+#endif
 #endif
       SINTER_ROW(0)
       SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
@@ -350,21 +383,6 @@ HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* r
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const hn::Rebind<T, D32> to;
   Finish<T> value(result);
-#if HWY_ARCH_ARM_A64
-  // Both vectors of a panel at once.
-  if constexpr (sizeof(T) == 1) {
-    if (w.zeros == nullptr && valid == 2 * lanes) {
-      T* y = static_cast<T*>(result.y) + column;
-      Finish<T> upper = value;
-      value.multiplier = hn::LoadU(DF(), w.multipliers + column);
-      upper.multiplier = hn::LoadU(DF(), w.multipliers + column + lanes);
-      for (int64_t r = 0; r < n; ++r, sums += 2 * lanes)
-        hn::StoreU(value.bytes(upper, hn::LoadU(d, sums), hn::LoadU(d, sums + lanes)), hn::Half<D8>(),
-                   y + y_rows[r]);
-      return;
-    }
-  }
-#endif
   for (int64_t c = 0; c < valid; c += lanes, sums += lanes) {
     value.multiplier = hn::LoadU(DF(), w.multipliers + column + c);
     T* y = static_cast<T*>(result.y) + column + c;
@@ -385,13 +403,22 @@ HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* r
   }
 }
 
-#if HWY_ARCH_X86
+#if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
 template <int kVectors, class W>
 HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, const int32_t* bias,
                               StoreBytes end) {
   const auto* a = reinterpret_cast<const Element*>(rows.buffer);
   const int32_t* row = rows.rows;
   int64_t left = rows.count;
+#if HWY_TARGET == HWY_NEON
+  if (kVectors == 2 && end.valid == 8 && runs.count > 0 && left >= 8) {
+    constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
+    for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
+      multiply_eight_rows(a, row, rows.runs, runs, b, bias, end, end.y_rows);
+    if (left >= kAgain)
+      return multiply_eight_rows(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+  }
+#endif
   for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
     block<kMaxRows, kVectors>(a, row, rows.runs, runs, b, bias, end);
   block_of<kVectors>(left, a, row, rows.runs, runs, b, bias, end);
@@ -415,7 +442,7 @@ HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t c
                        static_cast<int8_t>(static_cast<int32_t>(result.low) + result.zero),
                        static_cast<int8_t>(static_cast<int32_t>(result.high) + result.zero)};
   const int8_t* b = w.panels + column * deep;
-  const bool one = 2 * valid <= width;
+  const bool one = 2 * valid <= width && !SINTER_Q_COLUMNS;
 #if SINTER_Q_WIDENS
   if (deep * width <= kWidened && rows.count >= kWorthwhileRows) {
     HWY_ALIGN int16_t wide[kWidened];
@@ -438,14 +465,14 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
   for (int64_t panel = first_panel; panel < end_panel; ++panel) {
     const int64_t column = panel * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
-#if HWY_ARCH_X86
-    if (result.type == DType::kInt8 && w.zeros == nullptr && below_one(w.multipliers + column)) {
+#if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
+    if (result.type == DType::kInt8 && w.zeros == nullptr &&
+        StoreBytes::takes(w.multipliers + column, valid)) {
       multiply_to_bytes(w, rows, column, valid, result, y_rows);
       continue;
     }
 #endif
-    const auto product_of =
-        2 * valid <= width && !SINTER_Q_COLUMNS && HWY_TARGET != HWY_NEON ? rows_block<1> : rows_block<2>;
+    const auto product_of = 2 * valid <= width && !SINTER_Q_COLUMNS ? rows_block<1> : rows_block<2>;
     const auto finish_of = result.type == DType::kInt8      ? finish<int8_t>
                            : result.type == DType::kFloat32 ? finish<float>
                                                             : finish<int16_t>;
@@ -467,6 +494,7 @@ namespace sinter::simd {
 
 HWY_EXPORT(q_panel_width);
 HWY_EXPORT(multiplies_bytes);
+HWY_EXPORT(reads_rows_as_they_are);
 HWY_EXPORT(pack_q_panels);
 HWY_EXPORT(load_q_box);
 HWY_EXPORT(sum_q_rows);
@@ -474,6 +502,7 @@ HWY_EXPORT(multiply_q);
 
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
 bool multiplies_bytes() { return HWY_DYNAMIC_DISPATCH(multiplies_bytes)(); }
+bool reads_rows_as_they_are() { return HWY_DYNAMIC_DISPATCH(reads_rows_as_they_are)(); }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   HWY_DYNAMIC_DISPATCH(pack_q_panels)(w, x_zero, packed);

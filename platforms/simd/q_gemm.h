@@ -54,6 +54,9 @@ struct QRows {
 int64_t q_panel_width();
 // Whether the instruction set in use has dot products of four bytes.
 bool multiplies_bytes();
+// Whether the buffer's form of a row is that of the input. A row of a multiple of kQDepth is then read in
+// place.
+bool reads_rows_as_they_are();
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed);
 // Fills the buffer.
 void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer);

@@ -213,13 +213,33 @@ Status run_narrow(const OpCall& call, const Plan& p, RunContext& context, const 
   return ok_status();
 }
 
+// Whether rows are read in the input: windows of one tap, all of them inside.
+bool in_place(const Plan& p) {
+  const Geometry& g = p.g;
+  int64_t elements = 0;
+  if (!reads_rows_as_they_are() || g.in_channels / g.group % kQDepth != 0 ||
+      !checked_mul(g.in[2], g.in_channels, &elements) || !checked_mul(elements, p.boxes.lines, &elements) ||
+      elements > INT32_MAX)
+    return false;
+  for (int i = 0; i < 3; ++i)
+    if (g.kernel[i] != 1 || g.pad[i] != 0 || (g.out[i] - 1) * g.stride[i] >= g.in[i]) return false;
+  return true;
+}
+
+// The first pixel of the box in the input.
+int64_t input_pixel(const Geometry& g, const QBox& box) {
+  return ((box.batch * g.in[0] + box.begin[0] * g.stride[0]) * g.in[1] + box.begin[1] * g.stride[1]) *
+             g.in[2] +
+         box.begin[2] * g.stride[2];
+}
+
 // Where the rows of boxes of one shape begin, in their input and, from their first pixel on, in the result.
-void set_rows(const Plan& p, const QBox& box, const Scratch& s) {
+void set_rows(const Plan& p, const QBox& box, int64_t line, const Scratch& s) {
   const Geometry& g = p.g;
   int64_t r = 0;
   for (int64_t i = 0; i < box.end[1] - box.begin[1]; ++i)
     for (int64_t j = 0; j < box.end[2] - box.begin[2]; ++j, ++r) {
-      s.rows[r] = static_cast<int32_t>((i * g.stride[1] * box.line + j * g.stride[2]) * g.in_channels);
+      s.rows[r] = static_cast<int32_t>((i * g.stride[1] * line + j * g.stride[2]) * g.in_channels);
       s.y_rows[r] = (i * g.out[2] + j) * g.out_channels;
     }
 }
@@ -241,7 +261,8 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
   if (call.out(0).size() == 0 || !plan_of(call, &p) || !shared_scratch(&p, threads, &each))
     return ok_status();
   const Geometry& g = p.g;
-  const bool zeros = call.has_input(4);
+  const auto* x = call.in(0).as<const int8_t>();
+  const bool zeros = call.has_input(4), copies = !in_place(p);
   const int64_t boxes = p.boxes.count(g), panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
   const int64_t units = boxes * parts, slots = std::min(units, threads);
@@ -252,16 +273,17 @@ Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std:
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t part = unit % parts, index = unit / parts;
       const QBox box = p.boxes.at(g, index);
-      if (held != index)
-        load_q_box(g, box, call.in(0).as<const int8_t>(), static_cast<int32_t>(p.x_zero), s.buffer);
+      if (copies && held != index) load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
       held = index;
       const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
-      if (shape[0] != lines || shape[1] != line) set_rows(p, box, s);
+      if (shape[0] != lines || shape[1] != line) set_rows(p, box, copies ? box.line : g.in[2], s);
       shape[0] = lines, shape[1] = line;
+      const std::byte* at =
+          copies ? s.buffer : reinterpret_cast<const std::byte*>(x + input_pixel(g, box) * g.in_channels);
       const int64_t first = box.pixel(g, box.begin[1], box.begin[2]) * g.out_channels;
       for (int64_t group = 0; group < g.group; ++group) {
         set_runs(p, box, group, s.runs);
-        QRows rows{s.buffer, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
+        QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
         if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
         ProductResult result = p.result;
         result.y = static_cast<std::byte*>(result.y) +

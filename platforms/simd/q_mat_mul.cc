@@ -76,16 +76,18 @@ void multiply_one(const OpCall& call, const Matrices& m, const Scratch& s, int64
   int32_t* sums = rows + kTile;
   std::byte* buffer = memory + s.rows + kTile * 16;
   constexpr int32_t kNoOffset = 0;
+  const bool copies = !reads_rows_as_they_are() || m.depth % kQDepth != 0;
   for (int64_t first = 0; first < m.rows; first += kTile) {
     QBox box;
     box.begin[2] = first, box.end[0] = box.end[1] = 1, box.end[2] = std::min(first + kTile, m.rows);
     box.lines = 1, box.line = box.pixels();
-    load_q_box(m.g, box, a, x_zero, buffer);
+    if (copies) load_q_box(m.g, box, a, x_zero, buffer);
     for (int64_t r = 0; r < box.line; ++r) {
       rows[r] = static_cast<int32_t>(r * m.depth);
       y_rows[r] = (index * m.rows + first + r) * m.columns;
     }
-    const QRows tile{buffer, rows, &kNoOffset, packed.zeros != nullptr ? sums : nullptr, box.line};
+    const QRows tile{copies ? buffer : reinterpret_cast<const std::byte*>(a + first * m.depth), rows,
+                     &kNoOffset, packed.zeros != nullptr ? sums : nullptr, box.line};
     if (packed.zeros != nullptr) sum_q_rows(tile, m.runs, x_zero, sums);
     multiply_q(packed, tile, 0, divide_up(m.columns, q_panel_width()), product_result(call, attrs), y_rows);
   }

@@ -1,6 +1,7 @@
 // QLstm and QGru: every sample of every direction goes through its steps separately; each step multiplies
 // int8 rows with int16 vectors, then computes the gates in vectors. Tables are read in pairs of neighbours,
 // one gather for each element.
+#define SINTER_SIMD_BYTE_DOTS
 #include "platforms/simd/int8.h"
 #include "platforms/simd/recurrent_layout.h"
 
@@ -9,6 +10,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_flow_dots-inl.h"
 
 #ifndef SINTER_SIMD_Q_RECURRENT_ONCE
 #define SINTER_SIMD_Q_RECURRENT_ONCE
@@ -29,6 +31,7 @@ struct GateRows {
 struct QStep {
   GateRows x, h;           // all gates
   const int16_t* values;   // of x, less the zero point
+  bool byte_values;        // x is int8
   const int32_t* pairs;    // [tables, kPairs]
   int16_t *state, *reset;  // hidden values; Gru: those behind the reset gate
   int32_t* cell;
@@ -74,8 +77,8 @@ HWY_INLINE hn::Vec<Four> four_sums(VI a, VI b, VI c, VI e) {
                                   hn::BitCast(d, hn::InterleaveUpper(pairs, ab, ce))));
 }
 
-// Sums wrap, as the reference kernel's do.
-void flow_in(const GateRows& rows, const int16_t* v, float* to) {
+// Sums wrap, as the reference kernel's do. small: v is below 2^14.
+void flow_in(const GateRows& rows, const int16_t* v, [[maybe_unused]] bool small, float* to) {
   const QW d;
   const QI d32;
   const QB d8;
@@ -94,6 +97,12 @@ void flow_in(const GateRows& rows, const int16_t* v, float* to) {
     return hn::Add(sum, hn::WidenMulPairwiseAdd(QI(), hn::PromoteTo(QW(), w), x));
   };
   int64_t r = 0;
+#if HWY_TARGET == HWY_NEON
+  if (rows.depth >= kDotDepths)
+    for (; r + kDotRows <= rows.count; r += kDotRows)
+      (small ? flow_in_eight<false> : flow_in_eight<true>)(rows.weights + r * rows.depth, rows.depth, v,
+                                                           rows.multipliers + r, rows.bias + r, to + r);
+#endif
   for (; r + 4 <= rows.count; r += 4) {
     const int8_t *w0 = rows.weights + r * rows.depth, *w1 = w0 + rows.depth, *w2 = w1 + rows.depth,
                  *w3 = w2 + rows.depth;
@@ -184,8 +193,8 @@ void q_lstm_step(const QStep& s) {
   const QF f;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t n = s.hidden;
-  flow_in(s.x, s.values, s.from_x);
-  flow_in(s.h, s.state, s.from_h);
+  flow_in(s.x, s.values, s.byte_values, s.from_x);
+  flow_in(s.h, s.state, true, s.from_h);
   for (int64_t i = 0; i < n; i += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, n - i));
     const auto activated = [&](int64_t table, int64_t which) HWY_ATTR {
@@ -210,8 +219,8 @@ void q_gru_step(const QStep& s) {
   const int64_t n = s.hidden;
   GateRows gates = s.h, fresh = s.h;
   gates.count = s.linear_before_reset ? 3 * n : 2 * n;
-  flow_in(s.x, s.values, s.from_x);
-  flow_in(gates, s.state, s.from_h);
+  flow_in(s.x, s.values, s.byte_values, s.from_x);
+  flow_in(gates, s.state, true, s.from_h);
   const auto reset_at = [&](int64_t i, size_t count) HWY_ATTR {
     return activation(s.pairs, gate(sum_at(s.from_x, s.from_h, n + i, count)));
   };
@@ -222,7 +231,7 @@ void q_gru_step(const QStep& s) {
       store16(hn::ShiftRight<15>(hn::Add(product, hn::Set(d, 1 << 14))), s.reset + i, count);
     }
     fresh.weights += 2 * n * n, fresh.multipliers += 2 * n, fresh.bias += 2 * n, fresh.count = n;
-    flow_in(fresh, s.reset, s.from_h + 2 * n);
+    flow_in(fresh, s.reset, true, s.from_h + 2 * n);
   }
   for (int64_t i = 0; i < n; i += lanes) {
     const auto count = static_cast<size_t>(std::min(lanes, n - i));
@@ -364,7 +373,7 @@ Status run_recurrent(const OpCall& call, RunContext& context) {
     };
     QStep s;
     auto* values = reinterpret_cast<int16_t*>(take(l.input * 2));
-    s.values = values;
+    s.values = values, s.byte_values = !wide;
     s.state = reinterpret_cast<int16_t*>(take(n * 2));
     s.reset = reinterpret_cast<int16_t*>(take(n * 2));
     s.cell = reinterpret_cast<int32_t*>(take(n * 4));

@@ -18,14 +18,6 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// Whether every |sum| * |multiplier| of a panel stays below 2^31: sums do, if multipliers are below 1.
-HWY_INLINE bool below_one(const float* multipliers) {
-  const DF d;
-  const VF one = hn::Set(d, 1.0f);
-  return hn::AllFalse(d, hn::Or(hn::Ge(hn::Abs(hn::LoadU(d, multipliers)), one),
-                                hn::Ge(hn::Abs(hn::LoadU(d, multipliers + hn::Lanes(d))), one)));
-}
-
 // Of one panel of weights without zero points, with multipliers below 1.
 struct StoreBytes {
   static constexpr bool kTogether = true;
@@ -35,6 +27,15 @@ struct StoreBytes {
   int64_t valid;  // columns
   int16_t zero;
   int8_t low, high;
+
+  // Whether every |sum| * |multiplier| of a panel stays below 2^31: sums do, if multipliers are below 1.
+  // Those beside the n columns are 0.
+  static HWY_INLINE bool takes(const float* multipliers, int64_t) {
+    const DF d;
+    const VF one = hn::Set(d, 1.0f);
+    return hn::AllFalse(d, hn::Or(hn::Ge(hn::Abs(hn::LoadU(d, multipliers)), one),
+                                  hn::Ge(hn::Abs(hn::LoadU(d, multipliers + hn::Lanes(d))), one)));
+  }
 
   // A row's two vectors, and the next row's.
   HWY_INLINE void two(int64_t row, bool both, V32 a, V32 b, V32 c, V32 e) const {

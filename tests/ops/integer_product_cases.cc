@@ -74,6 +74,24 @@ TEST(IntegerProducts, Conv) {
   }
 }
 
+// Windows of one tap inside the input, which some instruction sets read in place.
+TEST(IntegerProducts, ConvOfOneTap) {
+  Draw r(12);
+  for (int round = 0; round < 60; ++round) {
+    SCOPED_TRACE(round);
+    QConvAttrs a{};
+    a.group = r.chance(4) ? 2 : 1;
+    const int64_t ic = r.chance(4) ? r.pick(1, 40) : 4 * r.pick(1, 30), oc = a.group * r.pick(1, 40);
+    a.strides = {r.pick(1, 3), r.pick(1, 3)}, a.dilations = {1, 1}, a.pads = {0, 0, 0, 0};
+    if (r.chance(2)) a.strides = {1, 1};
+    pick_numbers(a, r);
+    check_taken_by("simd", a,
+                   pick_operands(a, {r.pick(1, 2), r.pick(1, 9), r.pick(1, 90), ic * a.group}, {oc, 1, 1, ic},
+                                 oc, 3600 * std::sqrt(ic), r)
+                       .tensors());
+  }
+}
+
 // Sizes that some instruction sets compute by Winograd's algorithm, and next to them.
 // Up to 8 channels of output, and lines of more pixels than a vector has lanes.
 TEST(IntegerProducts, ConvOfFewChannels) {

@@ -259,11 +259,13 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
       return simd_is_preferred(cpu, a, {{1, 9, 9, 16}, {channels, kernel, kernel, 16 / group}},
                                {1, 9, 9, channels});
     };
-    EXPECT_EQ(to_channels(17, 1, 1), x86);
-    EXPECT_EQ(to_channels(17, 1, 3), x86);
-    EXPECT_EQ(to_channels(16, 1, 1), x86);
-    EXPECT_EQ(to_channels(16, 1, 3), cpu == Cpu::kAvx2);
-    EXPECT_EQ(to_channels(32, 2, 3), cpu == Cpu::kAvx2);
+    EXPECT_EQ(to_channels(17, 1, 1), cpu != Cpu::kNeon);
+    EXPECT_EQ(to_channels(17, 1, 3), cpu != Cpu::kNeon);
+    EXPECT_EQ(to_channels(16, 1, 1), cpu != Cpu::kNeon);
+    EXPECT_EQ(to_channels(16, 1, 3), cpu == Cpu::kAvx2 || cpu == Cpu::kDotprod);
+    EXPECT_EQ(to_channels(32, 2, 3), cpu == Cpu::kAvx2 || cpu == Cpu::kDotprod);
+    EXPECT_TRUE(to_channels(8, 1, 1));
+    EXPECT_TRUE(to_channels(8, 1, 3));
     const auto rows_by_bytes = [&](int64_t rows) {
       return simd_is_preferred(cpu, QFullyConnectedAttrs{}, {{rows, 64}, {32, 64}}, {rows, 32});
     };
