@@ -130,7 +130,6 @@ Work recurrent(const CostTable& t, const CallShape& call) {
   };
   Work w{&CostTable::recurrent};
   w.rates = {of_steps(t.recurrent.float32), of_steps(t.recurrent.int8), of_steps(t.recurrent.int16)};
-  if (weights.size() + call.inputs[2].size() > kFarWeights) w.rates.float32.product = t.far_float.product;
   w.float_products = w.int8_products = multiply_adds(call);
   return w;
 }
@@ -142,6 +141,25 @@ double reads(const CallShape& call) {
   double taps = call.outputs[0].size();
   for (int i = 0; i < kernel.size(); ++i) taps *= static_cast<double>(kernel[i]);
   return taps;
+}
+
+// The part of a depthwise convolution's products whose lines of input are not padding. Kernels of float32
+// leave the others out.
+double inside_share(const CallShape& call) {
+  const auto& a = call.attrs<DepthwiseConvAttrs>();
+  const std::span<const int64_t> x = call.inputs[0].dims, w = call.inputs[1].dims, y = call.outputs[0].dims;
+  double share = 1;
+  for (int i = 0; i + 1 < a.strides.size(); ++i) {
+    const auto axis = static_cast<size_t>(i);
+    int64_t inside = 0;
+    for (int64_t o = 0; o < y[axis + 1]; ++o)
+      for (int64_t t = 0; t < w[axis]; ++t) {
+        const int64_t line = o * a.strides[i] - a.pads[i] + t * a.dilations[i];
+        inside += line >= 0 && line < x[axis + 1] ? 1 : 0;
+      }
+    share *= static_cast<double>(inside) / static_cast<double>(y[axis + 1] * w[axis]);
+  }
+  return share;
 }
 
 double inputs_of(const CallShape& call) {
@@ -170,7 +188,8 @@ Work work_on(const CostTable& t, const CallShape& call, Row row) {
   if (row == &CostTable::depthwise || row == &CostTable::conv_transpose) products = multiply_adds(call);
   if (call.op == Op::kMaxPool) products = reads<MaxPoolAttrs>(call);
   if (call.op == Op::kAvgPool) products = reads<AvgPoolAttrs>(call);
-  return {row, t.*row, products, products};
+  const double float_products = call.op == Op::kDepthwiseConv ? products * inside_share(call) : products;
+  return {row, t.*row, float_products, products};
 }
 
 double cost(const CallShape& call, const Rate& rate, double products) {

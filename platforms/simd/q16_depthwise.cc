@@ -165,6 +165,19 @@ namespace {
 constexpr int64_t kMostTaps = 255;  // whose sum an int32 holds, and half as much again
 constexpr int64_t kSmallBias = int64_t{1} << 30;
 
+bool is_small(int64_t bias) { return bias <= kSmallBias && bias >= -kSmallBias; }
+
+// Of one channel.
+int32_t one_sum(const Depthwise16& p, int64_t c) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < p.n[0]; ++i)
+    for (int64_t j = 0; j < p.n[1]; ++j)
+      for (int64_t k = 0; k < p.n[2]; ++k)
+        sum += p.x[i * p.x_step[0] + j * p.x_step[1] + k * p.x_step[2] + c] *
+               p.w[i * p.w_step[0] + j * p.w_step[1] + k * p.w_step[2] + c];
+  return sum;
+}
+
 }  // namespace
 
 Status accept_q16_depthwise(const OpCall& call) {
@@ -204,13 +217,16 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   const auto* weights = call.in(1).as<const int8_t>();
   std::byte* y = call.out(0).data;
   const int64_t channels = g.in_channels, rows = g.batch * g.out_pixels();
-  bool small = end.to == DType::kInt16;
-  for (int64_t c = 0; small && c < channels; ++c)
-    small = end.bias[c] <= kSmallBias && end.bias[c] >= -kSmallBias;
+  // Channels first_large .. end_large - 1 include all whose biases are too large. If these are few, they are
+  // summed once more, one by one.
+  int64_t first_large = 0, end_large = 0;
+  for (int64_t c = channels - 1; c >= 0; --c)
+    if (!is_small(end.bias[c])) first_large = c, end_large = std::max(end_large, c + 1);
+  const bool small = end.to == DType::kInt16 && 4 * (end_large - first_large) <= channels;
   auto* biases = reinterpret_cast<int32_t*>(context.workspace.data());
   auto* multipliers = reinterpret_cast<float*>(biases + channels);
   for (int64_t c = 0; small && c < channels; ++c) {
-    biases[c] = static_cast<int32_t>(end.bias[c]);
+    biases[c] = is_small(end.bias[c]) ? static_cast<int32_t>(end.bias[c]) : 0;
     multipliers[c] = end.multipliers[c * end.multiplier_step];
   }
   const int64_t taps = g.kernel[0] * g.kernel[1] * g.kernel[2];
@@ -231,6 +247,9 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
     offsets[t] = k / (g.kernel[1] * g.kernel[2]) * g.dilation[0] * x0 +
                  k / g.kernel[2] % g.kernel[1] * g.dilation[1] * x1 + k % g.kernel[2] * g.dilation[2] * x2;
   }
+  const auto with_bias = [&](int64_t c, int32_t sum) {
+    return static_cast<int64_t>(static_cast<uint64_t>(end.bias[c]) + static_cast<uint64_t>(int64_t{sum}));
+  };
   const InsideRange inside = inside_range(g);
   const int64_t threads = threads_of(context.threads), slots = std::min(rows, threads);
   parallel_slots(context.threads, slots, rows, [&](int64_t slot, int64_t first, int64_t last) {
@@ -244,7 +263,7 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
       for (int64_t i = 0; paired && i < count; ++i)
         by_pairs(pairs, w.x + i * g.stride[2] * x2, first_channel, end.low, end.high, end.zero,
                  to + i * channels);
-      if (paired && first_channel == channels) continue;
+      if (paired && first_channel == channels && first_large == end_large) continue;
       Depthwise16 p{w.x,
                     w.empty() ? weights : weights + tap * channels,
                     {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
@@ -253,16 +272,17 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
                     paired ? first_channel : 0,
                     channels};
       if (small) {
-        for (int64_t i = 0; i < count; ++i, p.x += g.stride[2] * x2)
+        for (int64_t i = 0; i < count; ++i, p.x += g.stride[2] * x2) {
           whole(p, biases, multipliers, end.low, end.high, end.zero, to + i * channels);
+          for (int64_t c = first_large; c < end_large; ++c)
+            if (!is_small(end.bias[c]))
+              end.store(with_bias(c, one_sum(p, c)), c, y, (row + i) * channels + c);
+        }
         continue;
       }
       int32_t* sums = biases + slot * channels;
       sum(p, sums);
-      for (int64_t c = 0; c < channels; ++c)
-        end.store(static_cast<int64_t>(static_cast<uint64_t>(end.bias[c]) +
-                                       static_cast<uint64_t>(int64_t{sums[c]})),
-                  c, y, row * channels + c);
+      for (int64_t c = 0; c < channels; ++c) end.store(with_bias(c, sums[c]), c, y, row * channels + c);
     }
   });
   return ok_status();

@@ -183,6 +183,13 @@ TEST(Int16Shapes, DepthwiseConv) {
       "simd", a,
       {noisy_words({2, 6, 7, 5}, 1), noise<int8_t>({2, 2, 5}, -128, 127, 2),
        tensor<int64_t>({5}, {int64_t{1} << 50, 0, -5, 7, -(int64_t{1} << 31)}), full<float>({5}, 1e-4f)});
+  // A few of many channels.
+  std::vector<int64_t> biases(40, -1234);
+  biases[3] = int64_t{3} << 30, biases[7] = -(int64_t{1} << 40), biases[11] = INT64_MAX;
+  a.pads = {1, 1, 1, 1};
+  check_taken_by("simd", a,
+                 {noisy_words({2, 6, 17, 40}, 1), noise<int8_t>({3, 3, 40}, -128, 127, 2),
+                  tensor<int64_t>({40}, biases), full<float>({40}, 1e-6f)});
 }
 
 }  // namespace

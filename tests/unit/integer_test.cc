@@ -148,8 +148,8 @@ TEST(IntegerForm, WhatHasNoInt16RowStaysFloat) {
 
 TEST(IntegerForm, LargeProductsWithFloatResultsStayFloat) {
   Sketch s;
-  const ValueId a = conv(s, s.input({1, 40, 40, 3}), 3, 8, 3);
-  s.output(s.emit(ConvAttrs{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1}, {a, s.constant({64, 1, 1, 8})}));
+  const ValueId a = conv(s, s.input({1, 40, 40, 3}), 3, 4, 3);
+  s.output(s.emit(ConvAttrs{{1, 1}, {1, 1}, {0, 0, 0, 0}, 1}, {a, s.constant({64, 1, 1, 4})}));
   quantize(s);
   EXPECT_THAT(ops(s.graph), ElementsAre("Quantize", "QConv", "Dequantize", "Conv"));
 }
