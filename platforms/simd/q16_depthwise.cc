@@ -143,6 +143,16 @@ int64_t pack_q16_pairs(const Pairs16&, const int8_t*, int64_t, int64_t, const in
 void q16_depthwise_pairs(const Pairs16&, const int16_t*, int64_t, float, float, int32_t, int16_t*) {}
 #endif
 
+// Numbers that int8 holds.
+void narrow_q16(const int16_t* x, int64_t n, int8_t* y) {
+  const D16 d;
+  const hn::Rebind<int8_t, D16> to;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::DemoteTo(to, hn::LoadU(d, x + i)), to, y + i);
+  for (; i < n; ++i) y[i] = static_cast<int8_t>(x[i]);
+}
+
 void q16_depthwise_sums(const Depthwise16& p, int32_t* sums) {
   depthwise_sums(p, [&](int64_t c, size_t count, V32 sum)
                         SINTER_SIMD_LAMBDA { hn::StoreN(sum, D32(), sums + c, count); });
@@ -159,6 +169,7 @@ HWY_EXPORT(q16_depthwise);
 HWY_EXPORT(q16_depthwise_sums);
 HWY_EXPORT(pack_q16_pairs);
 HWY_EXPORT(q16_depthwise_pairs);
+HWY_EXPORT(narrow_q16);
 
 namespace {
 
@@ -193,8 +204,8 @@ Status accept_q16_depthwise(const OpCall& call) {
   return accept_dense(call);
 }
 
-// Biases as int32 and a multiplier for each channel, twice, and pairs of weights, or, where biases are too
-// large, sums by thread.
+// Biases as int32 and a multiplier for each channel, twice, pairs of weights, and by thread a pixel of int16
+// that becomes int8; or, where biases are too large, sums by thread.
 Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t n = 0;
   int64_t weights = 0;
@@ -202,7 +213,8 @@ Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
       checked_mul<int64_t>(call.in(2).size(), 4 * std::max(threads, 2), &n) &&
           checked_mul<int64_t>(call.in(1).size(), 2, &weights) && checked_add(n, weights, &n) &&
           // An odd tap's neighbour of 0, and the second copies.
-          checked_mul<int64_t>(call.in(2).size(), 2 + 8, &weights) && checked_add(n, weights, &n),
+          checked_mul<int64_t>(call.in(2).size(), 2 + 8 + 2 * std::max(threads, 1), &weights) &&
+          checked_add(n, weights, &n),
       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(n);
   return ok_status();
@@ -222,7 +234,8 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   int64_t first_large = 0, end_large = 0;
   for (int64_t c = channels - 1; c >= 0; --c)
     if (!is_small(end.bias[c])) first_large = c, end_large = std::max(end_large, c + 1);
-  const bool small = end.to == DType::kInt16 && 4 * (end_large - first_large) <= channels;
+  const bool bytes = end.to == DType::kInt8;
+  const bool small = (bytes || end.to == DType::kInt16) && 4 * (end_large - first_large) <= channels;
   auto* biases = reinterpret_cast<int32_t*>(context.workspace.data());
   auto* multipliers = reinterpret_cast<float*>(biases + channels);
   for (int64_t c = 0; small && c < channels; ++c) {
@@ -234,6 +247,7 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   Pairs16 pairs{offsets, divide_up(taps, int64_t{2}), nullptr, biases + 2 * channels,
                 multipliers + 2 * channels};
   pairs.weights = reinterpret_cast<int16_t*>(pairs.multipliers + channels);
+  int16_t* const pixels = pairs.weights + (2 * pairs.pairs) * channels;
   if (small) {
     const auto pack = HWY_DYNAMIC_POINTER(pack_q16_pairs);
     first_channel = pack(pairs, weights, taps, channels, biases, multipliers);
@@ -241,6 +255,7 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
   const auto whole = HWY_DYNAMIC_POINTER(q16_depthwise);
   const auto by_pairs = HWY_DYNAMIC_POINTER(q16_depthwise_pairs);
   const auto sum = HWY_DYNAMIC_POINTER(q16_depthwise_sums);
+  const auto narrow = HWY_DYNAMIC_POINTER(narrow_q16);
   const int64_t x2 = g.in_channels, x1 = g.in[2] * x2, x0 = g.in[1] * x1;
   for (int64_t t = 0; t < 2 * pairs.pairs; ++t) {
     const int64_t k = t < taps ? t : 0;
@@ -256,14 +271,9 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
     for (int64_t row = first, count = 1; row < last; row += count) {
       const WindowOf<int16_t> w = window_at(g, x, row);
       const int64_t tap = (w.first[0] * g.kernel[1] + w.first[1]) * g.kernel[2] + w.first[2];
-      auto* to = reinterpret_cast<int16_t*>(y) + row * channels;
       // Neighbouring pixels whose windows are whole as well.
       const bool paired = first_channel > 0 && w.taps() == taps;
       count = paired ? std::min(inside.end - w.at[2], last - row) : 1;
-      for (int64_t i = 0; paired && i < count; ++i)
-        by_pairs(pairs, w.x + i * g.stride[2] * x2, first_channel, end.low, end.high, end.zero,
-                 to + i * channels);
-      if (paired && first_channel == channels && first_large == end_large) continue;
       Depthwise16 p{w.x,
                     w.empty() ? weights : weights + tap * channels,
                     {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
@@ -271,15 +281,16 @@ Status run_q16_depthwise(const OpCall& call, RunContext& context) {
                     {g.kernel[1] * g.kernel[2] * channels, g.kernel[2] * channels, channels},
                     paired ? first_channel : 0,
                     channels};
-      if (small) {
-        for (int64_t i = 0; i < count; ++i, p.x += g.stride[2] * x2) {
-          whole(p, biases, multipliers, end.low, end.high, end.zero, to + i * channels);
-          for (int64_t c = first_large; c < end_large; ++c)
-            if (!is_small(end.bias[c]))
-              end.store(with_bias(c, one_sum(p, c)), c, y, (row + i) * channels + c);
-        }
-        continue;
+      for (int64_t i = 0; small && i < count; ++i, p.x += g.stride[2] * x2) {
+        const int64_t at = (row + i) * channels;
+        int16_t* to = bytes ? pixels + slot * channels : reinterpret_cast<int16_t*>(y) + at;
+        if (paired) by_pairs(pairs, p.x, first_channel, end.low, end.high, end.zero, to);
+        if (p.first < channels) whole(p, biases, multipliers, end.low, end.high, end.zero, to);
+        if (bytes) narrow(to, channels, reinterpret_cast<int8_t*>(y) + at);
+        for (int64_t c = first_large; c < end_large; ++c)
+          if (!is_small(end.bias[c])) end.store(with_bias(c, one_sum(p, c)), c, y, at + c);
       }
+      if (small) continue;
       int32_t* sums = biases + slot * channels;
       sum(p, sums);
       for (int64_t c = 0; c < channels; ++c) end.store(with_bias(c, sums[c]), c, y, row * channels + c);
