@@ -19,9 +19,16 @@ int64_t slot_floats(const Geometry& g, int64_t threads) {
   return pointwise(g) ? 0 : slot_rows(threads) * g.taps() * (g.in_channels / g.group);
 }
 
-// Besides its patches, a thread has copies of some of them.
+// Besides their patches, threads have copies of some of them on some instruction sets. Plans leave room for
+// two threads at least, so that a second one takes no more memory than the first.
 int64_t copy_floats(const Geometry& g) {
   return copied_floats(g.out_channels / g.group, g.taps() * (g.in_channels / g.group));
+}
+int64_t planned_copies(const Geometry& g, int64_t threads) {
+  return std::max<int64_t>(threads, 2) * copy_floats(g);
+}
+int64_t used_copies(const Geometry& g, int64_t threads) {
+  return row_unit(g.out_channels / g.group) > 1 ? std::max<int64_t>(threads, 1) * copy_floats(g) : 0;
 }
 
 // Rows of a tile. Half as many as there is room for leave room in the first cache for their patches, where
@@ -54,24 +61,23 @@ bool narrow_floats(const Geometry& g, bool packs, int threads, int64_t* floats) 
   return checked_add(*floats / static_cast<int64_t>(sizeof(float)), packed, floats);
 }
 
-// Packed filters of one group and a slot of patches for each thread.
-bool patch_floats(const Geometry& g, bool packs, int64_t threads, int64_t* floats) {
+// Packed filters of one group, a slot of patches for each thread, and copies.
+bool patch_floats(const Geometry& g, bool packs, int64_t threads, int64_t copies, int64_t* floats) {
   const int64_t depth = g.taps() * (g.in_channels / g.group);
   int64_t packed = 0;
   return (!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
          checked_mul(pointwise(g) ? 0 : slot_rows(threads), depth, floats) &&
-         checked_add(*floats, copy_floats(g), floats) &&
          checked_mul<int64_t>(*floats, std::max<int64_t>(threads, 1), floats) &&
-         checked_add(*floats, packed, floats);
+         checked_add(*floats, copies, floats) && checked_add(*floats, packed, floats);
 }
 
-// On any instruction set.
-Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, size_t* bytes) {
+// `packs`: the filters, unless few channels read them otherwise; `packs_few`: also these.
+Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, int64_t copies, size_t* bytes) {
   const bool few = narrow_conv_takes(g);
   int64_t narrow = 0, patches = 0;
   SINTER_RETURN_UNLESS(
       (!few || narrow_floats(g, packs_few, threads, &narrow)) &&
-          ((few && g.out_channels <= kNarrowOnAll) || patch_floats(g, packs, threads, &patches)) &&
+          ((few && g.out_channels <= kNarrowOnAll) || patch_floats(g, packs, threads, copies, &patches)) &&
           checked_mul<int64_t>(std::max(narrow, patches), sizeof(float), &patches),
       invalid("the operation needs more workspace than the step has"));
   *bytes = static_cast<size_t>(patches);
@@ -81,7 +87,8 @@ Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, si
 Status conv_workspace(const OpCall& call, int threads, size_t* bytes) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t depth = g.taps() * (g.in_channels / g.group);
-  return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), true, threads, bytes);
+  return conv_bytes(g, !few_columns(g.out_channels / g.group, depth), true, threads,
+                    planned_copies(g, threads), bytes);
 }
 
 // `constant`: the packed filters, or null.
@@ -120,6 +127,8 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   if (!packed_floats(columns, depth, &packed_size)) return ok_status();
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
   float* all_patches = constant != nullptr || dots ? scratch : scratch + packed_size;
+  const int64_t threads = threads_of(context.threads);
+  float* copies = used_copies(g, threads) > 0 ? all_patches + threads * slot_floats(g, threads) : nullptr;
   Gemm all;
   all.a = x, all.a_stride = g.in_pixel(), all.rows = rows, all.columns = columns, all.depth = depth;
   all.y_stride = g.out_pixel();
@@ -131,23 +140,22 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     all.bias = bias != nullptr ? bias + group * columns : nullptr;
     all.y = call.out(0).as<float>() + group * columns;
     if (pointwise(g) && !dots) {
-      all.a = x + group * depth, all.copies = copy_floats(g) > 0 ? all_patches : nullptr;
+      all.a = x + group * depth, all.copies = copies;
       gemm_parallel(all, context.threads);
       continue;
     }
     // A slot per thread: its own patches. Tiles of whole units leave room for a unit that is not whole.
-    const int64_t threads = threads_of(context.threads);
     const int64_t unit_rows = row_unit(columns), width = panel_width(), panels = divide_up(columns, width);
     const int64_t most = tile_rows(depth, packed_size, threads);
     const int64_t tiles = divide_up(rows, (most - unit_rows + 1) / unit_rows * unit_rows);
     const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
     const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
     parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-      float* patches = all_patches + slot * (slot_floats(g, threads) + copy_floats(g));
+      float* patches = all_patches + slot * slot_floats(g, threads);
       for (int64_t unit = begin; unit < end; ++unit) {
         const int64_t t = unit / parts, row = tile_row(rows, t, tiles, unit_rows), part = unit % parts;
         Gemm tile = all;
-        tile.copies = copy_floats(g) > 0 ? patches + slot_floats(g, threads) : nullptr;
+        tile.copies = copies != nullptr ? copies + slot * copy_floats(g) : nullptr;
         tile.rows = tile_row(rows, t + 1, tiles, unit_rows) - row;
         tile.y += row * g.out_pixel();
         if (pointwise(g)) {
@@ -175,7 +183,8 @@ Status run_conv(const OpCall& call, RunContext& context) { return run_conv_with(
 
 Status conv_bound(const OpCall& call, int threads, size_t* workspace) {
   const bool packs = !call.in(1).constant;
-  return conv_bytes(window_geometry<ConvAttrs>(call), packs, packs, threads, workspace);
+  const Geometry g = window_geometry<ConvAttrs>(call);
+  return conv_bytes(g, packs, packs, threads, planned_copies(g, threads), workspace);
 }
 
 bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
@@ -183,7 +192,7 @@ bool conv_packing(const OpCall& call, int threads, Packing* packing, size_t* wor
   const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
   int64_t floats = 0;
   size_t bytes = 0;
-  if (!conv_bytes(g, false, false, threads, &bytes).ok()) return false;
+  if (!conv_bytes(g, false, false, threads, used_copies(g, threads), &bytes).ok()) return false;
   *workspace = bytes;
   if (runs_narrow(g)) {
     if (!narrow_conv_packed(g, &floats)) return false;

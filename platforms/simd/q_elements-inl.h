@@ -12,12 +12,13 @@
 #include <cstring>
 
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/window.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// A number is held as x + kShift, or where kCentred as x - x_zero; kUnit of them fill a lane.
+// A number is held as x + kShift, or where kCentred as x - x_zero; kCell of them fill a lane.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 // Unsigned by signed bytes: x + 128, which the bias makes up for.
 using Element = uint8_t;
@@ -49,29 +50,41 @@ HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
   return hn::Add(sum, products);
 }
 #endif
-constexpr int64_t kUnit = 4 / static_cast<int64_t>(sizeof(Element));
+constexpr int64_t kCell = 4 / static_cast<int64_t>(sizeof(Element));
 
 // n numbers of the input. Reads no further, writes no further.
 HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, Element* to) {
   int64_t i = 0;
-  if constexpr (sizeof(Element) == 1) {
-    const D8 d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    const V8 flip = hn::Set(d, static_cast<int8_t>(kShift));
-    auto* y = reinterpret_cast<int8_t*>(to);
-    for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, x + i), flip), d, y + i);
-    if (i < n) {
-      const auto rest = static_cast<size_t>(n - i);
-      hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
-    }
-  } else {
-    const D16 d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    auto* y = reinterpret_cast<int16_t*>(to);
-    const V16 zero = hn::Set(d, x_zero);
-    for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(load16(x + i), zero), d, y + i);
-    for (; i < n; ++i) y[i] = static_cast<int16_t>(x[i] - x_zero);
+#if HWY_TARGET == HWY_NEON
+  const D8 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (n < lanes) return void(std::memcpy(to, x, static_cast<size_t>(n)));
+  for (; i + lanes < n; i += lanes) hn::StoreU(hn::LoadU(d, x + i), d, to + i);
+  hn::StoreU(hn::LoadU(d, x + n - lanes), d, to + n - lanes);  // may copy some again
+#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+  const D8 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V8 flip = hn::Set(d, int8_t{-128});
+  auto* y = reinterpret_cast<int8_t*>(to);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, x + i), flip), d, y + i);
+  if (i < n) {
+    const auto rest = static_cast<size_t>(n - i);
+    hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
   }
+#else
+  const D16 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const V16 zero = hn::Set(d, x_zero);
+  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(load16(x + i), zero), d, to + i);
+  for (; i < n; ++i) to[i] = static_cast<Element>(x[i] - x_zero);
+#endif
+}
+
+HWY_INLINE void fill(int64_t n, Element value, Element* to) {
+  if constexpr (sizeof(Element) == 1)
+    std::memset(to, value, static_cast<size_t>(n));
+  else
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
 // Of a line of `pixels` pixels that begins at pixel `from` of an input line of g.in[2] (null: outside).
@@ -80,10 +93,10 @@ HWY_INLINE void convert_line(const Geometry& g, const int8_t* line, int64_t from
   const auto outside = static_cast<Element>(kCentred ? 0 : x_zero + kShift);
   const int64_t c = g.in_channels, left = std::clamp<int64_t>(-from, 0, pixels);
   const int64_t right = line == nullptr ? left : std::clamp(g.in[2] - from, left, pixels);
-  for (int64_t i = 0; i < left * c; ++i) to[i] = outside;
+  fill(left * c, outside, to);
   if (left < right)
     convert(line + (from + left) * c, (right - left) * c, static_cast<int16_t>(x_zero), to + left * c);
-  for (int64_t i = right * c; i < pixels * c; ++i) to[i] = outside;
+  fill((pixels - right) * c, outside, to + right * c);
 }
 
 }  // namespace HWY_NAMESPACE

@@ -12,6 +12,7 @@
 #include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/int8-inl.h"
 #include "platforms/simd/q_dots-inl.h"
+#include "platforms/simd/q_elements-inl.h"
 #include "platforms/simd/q_store-inl.h"
 #include "platforms/simd/q_store_arm-inl.h"
 
@@ -22,32 +23,23 @@ namespace HWY_NAMESPACE {
 #undef SINTER_Q_ROWS
 #undef SINTER_Q_COLUMNS
 #undef SINTER_Q_WIDENS
-// Rows hold x + kShift, or where kCentred x - x_zero.
-// kUnit depths are multiplied at a time: Element is how a row holds them, Word what is broadcast of a row.
+// kUnit depths are multiplied at a time: Word is what is broadcast of a row.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-// Four unsigned by four signed bytes: x + 128, which the bias makes up for.
-using Element = uint8_t;
 using Word = int32_t;
 using Weights = V8;
 #define SINTER_Q_ROWS 8
 #define SINTER_Q_COLUMNS 0
-constexpr int64_t kUnit = 4;
-constexpr int32_t kShift = 128;
-constexpr bool kCentred = false;
+constexpr int64_t kUnit = kCell;
 HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
 HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
-  return hn::SumOfMulQuadAccumulate(D32(), hn::BitCast(hn::ScalableTag<uint8_t>(), hn::Set(D32(), word)), w,
-                                    sum);
+  return add_products(hn::Set(D32(), word), hn::BitCast(D32(), w), sum);
 }
 #elif HWY_TARGET == HWY_NEON  // with dot products of bytes (config.h)
-using Element = int8_t;
 using Word = int32_t;
 using Weights = V8;
 #define SINTER_Q_ROWS 8
 #define SINTER_Q_COLUMNS 0
-constexpr int64_t kUnit = 4;
-constexpr int32_t kShift = 0;
-constexpr bool kCentred = false;
+constexpr int64_t kUnit = kCell;
 HWY_INLINE Weights load_weights(const int8_t* p) { return hn::LoadU(D8(), p); }
 // Word `lane` of x times four columns.
 template <int lane>
@@ -63,10 +55,7 @@ HWY_INLINE int8x8_t load_word(const int8_t* p) {
   return vreinterpret_s8_s32(vld1_dup_s32(&word));
 }
 #else
-using Element = int16_t;
 using Weights = V16;
-constexpr int32_t kShift = 0;
-constexpr bool kCentred = true;
 #if HWY_TARGET_IS_NEON
 // Columns side by side: the lower and the upper half of them in a sum each.
 using Word = int16_t;
@@ -79,9 +68,9 @@ using Word = int32_t;
 #define SINTER_Q_COLUMNS 0
 #define SINTER_Q_WIDENS 1
 #define SINTER_Q_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
-constexpr int64_t kUnit = 2;
+constexpr int64_t kUnit = kCell;
 HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), hn::BitCast(D16(), hn::Set(D32(), word)), w));
+  return add_products(hn::Set(D32(), word), hn::BitCast(D32(), w), sum);
 }
 #endif
 HWY_INLINE Weights load_weights(const int8_t* p) { return load16(p); }
@@ -120,81 +109,6 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
         valid ? static_cast<int32_t>((w.bias != nullptr ? static_cast<uint32_t>(w.bias[c]) : 0) - shift) : 0;
     packed.multipliers[c] = valid ? w.multipliers[c * w.multiplier_step] : 0.0f;
     if (packed.zeros != nullptr) packed.zeros[c] = valid ? w.zeros[c * w.zero_step] : 0;
-  }
-}
-
-// ---- rows
-
-// n numbers in the form of a row. Reads no further, writes no further.
-HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, Element* to) {
-  int64_t i = 0;
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-  const D8 d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const V8 flip = hn::Set(d, int8_t{-128});
-  auto* y = reinterpret_cast<int8_t*>(to);
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, x + i), flip), d, y + i);
-  if (i < n) {
-    const auto rest = static_cast<size_t>(n - i);
-    hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
-  }
-#elif HWY_TARGET == HWY_NEON
-  const D8 d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (n < lanes) return void(std::memcpy(to, x, static_cast<size_t>(n)));
-  for (; i + lanes < n; i += lanes) hn::StoreU(hn::LoadU(d, x + i), d, to + i);
-  hn::StoreU(hn::LoadU(d, x + n - lanes), d, to + n - lanes);  // may copy some again
-#else
-  const D16 d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const V16 zero = hn::Set(d, x_zero);
-  for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(load16(x + i), zero), d, to + i);
-  for (; i < n; ++i) to[i] = static_cast<Element>(x[i] - x_zero);
-#endif
-}
-
-HWY_INLINE void fill(int64_t n, Element value, Element* to) {
-  if constexpr (sizeof(Element) == 1)
-    std::memset(to, value, static_cast<size_t>(n));
-  else
-    for (int64_t i = 0; i < n; ++i) to[i] = value;
-}
-
-void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
-  const auto nothing = static_cast<Element>(kCentred ? 0 : x_zero + kShift);
-  const auto zero = static_cast<int16_t>(x_zero);
-  auto* to = reinterpret_cast<Element*>(buffer);
-  const int64_t c = g.in_channels, reach = (g.kernel[1] - 1) * g.dilation[1];
-  const int64_t s1 = box.begin[1] * g.stride[1] - g.pad[1], s2 = box.begin[2] * g.stride[2] - g.pad[2];
-  const int64_t left = std::clamp<int64_t>(-s2, 0, box.line),
-                right = std::clamp<int64_t>(g.in[2] - s2, left, box.line);
-  for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
-    const int64_t i0 = box.begin[0] * g.stride[0] - g.pad[0] + t0 * g.dilation[0];
-    const int8_t* plane = x + (box.batch * g.in[0] + i0) * g.in[1] * g.in[2] * c;
-    for (int64_t l = 0; l < box.lines; ++l, to += box.line * c) {
-      const int64_t i1 = s1 + l;
-      if (l % g.stride[1] > reach) continue;  // between the windows
-      if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) {
-        fill(box.line * c, nothing, to);
-        continue;
-      }
-      fill(left * c, nothing, to);
-      convert(plane + (i1 * g.in[2] + s2 + left) * c, (right - left) * c, zero, to + left * c);
-      fill((box.line - right) * c, nothing, to + right * c);
-    }
-  }
-}
-
-void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums) {
-  const auto offset =
-      static_cast<uint32_t>(runs.depth()) * static_cast<uint32_t>(kCentred ? 0 : x_zero + kShift);
-  for (int64_t r = 0; r < rows.count; ++r) {
-    uint32_t sum = 0;
-    for (int64_t t = 0; t < runs.count; ++t) {
-      const Element* p = reinterpret_cast<const Element*>(rows.buffer) + rows.rows[r] + rows.runs[t];
-      for (int64_t k = 0; k < runs.length; ++k) sum += static_cast<uint32_t>(static_cast<int32_t>(p[k]));
-    }
-    sums[r] = static_cast<int32_t>(sum - offset);
   }
 }
 
@@ -496,8 +410,6 @@ HWY_EXPORT(q_panel_width);
 HWY_EXPORT(multiplies_bytes);
 HWY_EXPORT(reads_rows_as_they_are);
 HWY_EXPORT(pack_q_panels);
-HWY_EXPORT(load_q_box);
-HWY_EXPORT(sum_q_rows);
 HWY_EXPORT(multiply_q);
 
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
@@ -506,14 +418,6 @@ bool reads_rows_as_they_are() { return HWY_DYNAMIC_DISPATCH(reads_rows_as_they_a
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   HWY_DYNAMIC_DISPATCH(pack_q_panels)(w, x_zero, packed);
-}
-
-void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
-  HWY_DYNAMIC_DISPATCH(load_q_box)(g, box, x, x_zero, buffer);
-}
-
-void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums) {
-  HWY_DYNAMIC_DISPATCH(sum_q_rows)(rows, runs, x_zero, sums);
 }
 
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,

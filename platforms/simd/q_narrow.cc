@@ -22,11 +22,11 @@ bool q_narrow_gains(const Geometry& g) {
 
 void pack_q_narrow(const QNarrow& n, const QWeights& from, std::byte* packed) {
   const Geometry& g = n.g;
-  const int64_t columns = narrow_columns(g), words = narrow_words(g, kUnit);
+  const int64_t columns = narrow_columns(g), words = narrow_words(g, kCell);
   auto* weights = reinterpret_cast<WeightElement*>(packed);
   auto* bias = reinterpret_cast<int32_t*>(packed) + words;
   auto* multipliers = reinterpret_cast<float*>(bias + columns);
-  for (int64_t i = 0; i < words * kUnit; ++i) weights[i] = 0;
+  for (int64_t i = 0; i < words * kCell; ++i) weights[i] = 0;
   for (int64_t c = 0; c < columns; ++c) {
     bias[c] = 0, multipliers[c] = 0.0f;
     if (c >= g.out_channels) continue;
@@ -59,7 +59,7 @@ template <class T>
 HWY_INLINE void run_as(const QNarrow& n, const std::byte* packed, const QBox& at, std::byte* scratch) {
   const Geometry& g = n.g;
   const auto* words = reinterpret_cast<const int32_t*>(packed);
-  const int32_t* bias = words + narrow_words(g, kUnit);
+  const int32_t* bias = words + narrow_words(g, kCell);
   const NarrowSums<T> sums{bias, reinterpret_cast<const float*>(bias + narrow_columns(g)),
                            Finish<T>(n.result)};
   const auto load = [&](int64_t i0, int64_t i1, Element* line) {
