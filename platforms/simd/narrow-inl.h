@@ -124,17 +124,17 @@ struct NarrowLine {
   int64_t window;          // cells of it
 };
 
-// Columns of T, one after another, as pixels. Of the first `columns` of kColumns; kRoom pixels each, `count`
-// of which are stored.
+// Columns of T, one after another, as pixels, `pixel` numbers apart. Of the first `columns` of kColumns;
+// kRoom pixels each, `count` of which are stored.
 template <class T, int kColumns, int kRoom>
-HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t columns, T* y) {
+HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t columns, int64_t pixel, T* y) {
   constexpr size_t kLanes = HWY_MIN(16 / sizeof(T), kRoom);
   const hn::FixedTag<T, kLanes> d;
   HWY_ALIGN T part[kRoom * kNarrowChannels];
-  T* to = count == kRoom && columns == kColumns ? y : part;
+  T* to = count == kRoom && columns == kColumns && pixel == columns ? y : part;
   if constexpr (kColumns == 1) {
-    std::memcpy(y, from[0], static_cast<size_t>(count) * sizeof(T));
-    return;
+    std::memcpy(part, from[0], sizeof(from[0]));
+    to = part;
   } else if constexpr (kColumns <= 4) {
     for (size_t i = 0; i < kRoom; i += kLanes) {
       const auto a = hn::LoadU(d, from[0] + i), b = hn::LoadU(d, from[1] + i);
@@ -167,7 +167,10 @@ HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t colu
       for (int64_t i = 0; i < count; ++i)
         for (int64_t c = 0; c < columns; ++c) part[i * columns + c] = part[i * kColumns + c];
   }
-  if (to != y) std::memcpy(y, part, static_cast<size_t>(count * columns) * sizeof(T));
+  if (to == y) return;
+  if (pixel == columns) return void(std::memcpy(y, part, static_cast<size_t>(count * columns) * sizeof(T)));
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t c = 0; c < columns; ++c) y[i * pixel + c] = part[i * columns + c];
 }
 
 // Vectors of pixels that are summed at a time, at most: registers hold the sums of 4 columns.
@@ -177,7 +180,7 @@ constexpr int kNarrowVectors = HWY_ARCH_ARM_A64 ? 4 : 2;
 // products, add(cells, word, sum), and finish(c, sum), a vector of T.
 template <class A, class T, int kColumns, int kVectors>
 HWY_INLINE void narrow_pixels(const NarrowLine& from, const A& arithmetic, const int32_t* x, int64_t count,
-                              int64_t columns, T* y) {
+                              int64_t columns, int64_t pixel, T* y) {
   const Words d;
   const hn::Rebind<T, Words> to;
   using Sum = typename A::Sum;
@@ -223,18 +226,18 @@ HWY_INLINE void narrow_pixels(const NarrowLine& from, const A& arithmetic, const
   SINTER_COLUMNS(SINTER_END)
 #undef SINTER_END
 #undef SINTER_COLUMNS
-  store_pixels<T, kColumns, kRoom>(parts, count, columns, y);
+  store_pixels<T, kColumns, kRoom>(parts, count, columns, pixel, y);
 }
 
 template <class A, class T, int kColumns>
 HWY_NOINLINE void narrow_line(const NarrowLine& from, const A& arithmetic, const int32_t* x, int64_t pixels,
-                              int64_t columns, T* y) {
+                              int64_t columns, int64_t pixel, T* y) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(Words()));
   constexpr bool kFewRegisters = HWY_ARCH_X86 && HWY_TARGET > HWY_AVX3;
   constexpr int kVectors = kColumns <= 4 ? kNarrowVectors : kFewRegisters ? 1 : 2;
   const auto run = [&](auto vectors, int64_t i) SINTER_SIMD_LAMBDA {
     narrow_pixels<A, T, kColumns, vectors()>(from, arithmetic, x + i, std::min(vectors() * lanes, pixels - i),
-                                             columns, y + i * columns);
+                                             columns, pixel, y + i * pixel);
   };
   int64_t i = 0;
   for (; pixels - i > lanes * (kVectors / 2); i += kVectors * lanes)
@@ -278,8 +281,8 @@ HWY_INLINE void run_narrow_box(const Geometry& g, const QBox& at, const int32_t*
       const int64_t line = i * g.stride[1] + t % g.kernel[1] * g.dilation[1];
       lines[t] = static_cast<int32_t>((t / g.kernel[1] * kept + line % kept) * line_cells);
     }
-    run(from, arithmetic, first, at.end[2] - at.begin[2], g.out_channels,
-        y + at.pixel(g, at.begin[1] + i, at.begin[2]) * g.out_channels);
+    run(from, arithmetic, first, at.end[2] - at.begin[2], g.out_channels, g.out_pixel(),
+        y + at.pixel(g, at.begin[1] + i, at.begin[2]) * g.out_pixel());
   }
 }
 

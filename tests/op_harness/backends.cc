@@ -343,6 +343,8 @@ bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& o
             .out = kPixels,
             .constants = constants,
             .threads = threads});
+    same({.text = "pixels of the operand apart", .in = kPixels, .constants = constants});
+    same({.text = "pixels of the result apart", .out = kPixels, .constants = constants});
     if (info.in_strides == Strides::kAny) {
       same({.text = "gaps", .in = kGaps, .out = kGaps, .constants = constants});
       same({.text = "reversed", .in = kReversed, .out = kReversed, .constants = constants});
