@@ -16,7 +16,7 @@ constexpr int64_t kNarrowChannels = 8;  // of the result, at most
 struct Cells {
   int64_t step = 0;     // from one cell to the next, in numbers of the line
   int64_t parts = 0;    // cells of a pixel
-  int64_t beside = 0;   // planes of a pixel: four are written at a time
+  int64_t beside = 0;   // planes of a pixel: its parts, and more where four are written at a time
   int64_t planes = 0;   // in which cell i is that of pixel i of the result, for one tap
   int64_t plane = 0;    // cells of a plane that are read
   int64_t window = 0;   // cells of one line of a window
@@ -44,7 +44,7 @@ struct Cells {
   static constexpr int64_t kOffset = int64_t{1} << 31;
 };
 
-// Packed weights are words [line of the window][cell][channel] for so many channels.
+// Packed weights are words [line of the window][cell][channel]; channels are 1 to 4, or 8.
 inline int64_t narrow_columns(const Geometry& g) {
   return g.out_channels <= 4 ? g.out_channels : kNarrowChannels;
 }

@@ -319,7 +319,7 @@ TEST(IntegerProducts, SumsThatFloat32JustHolds) {
                              : (o - 17) * (1 << 17) + (o % 3 == 0 ? o % 2 : 0));
         multipliers.push_back(o % 5 == 0 ? 3e-6f : 0x1p-18f);
       }
-      check_taken_by("simd", QFullyConnectedAttrs{.x_zero = zero, .y_zero = 3},
+      check_taken_by("simd", QFullyConnectedAttrs{.x_zero = zero, .y_zero = 3, .wide_weights = 1},
                      {tensor<int8_t>({4, depth}, x), tensor<int8_t>({kOutputs, depth}, w),
                       tensor<int32_t>({kOutputs}, bias), tensor<float>({kOutputs}, multipliers)});
     }

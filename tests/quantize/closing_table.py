@@ -290,17 +290,17 @@ def ledger(s):
 
 def costs_of_the_device(s):
     """What is slower on integers follows --target, not the machine that converts."""
-    kept = {}
+    kept, gains = {}, {}
     for name, flags in (("avx512vnni", []), ("avx512vnni", ["--target", "portable"]), ("avx2", ["--target", "x86_64+avx2"]),
                         ("dotprod", ["--target", "portable+dotprod"])):
         _, q = s.net("depthwise", "--quantize", "int8", *flags)
         s.check(f"{flags}: the costs of {name}", q["cpu"] == name, q.get("cpu"))
         layers = [(x["node"], x["integer"]) for x in q["layers"]]
         s.check(f"{flags}: one choice for one table", kept.setdefault(name, layers) == layers, (kept[name], layers))
-    s.check("without dot products of bytes, depthwise convolutions are kept in float", sum(x for _, x in kept["avx512vnni"]) >
-            sum(x for _, x in kept["avx2"]), kept)
+        gains[name] = sum(x["float_ns"] for x in q["layers"]) / sum(x["integer_ns"] for x in q["layers"])
+    s.check("without dot products of bytes, integers gain less", gains["avx512vnni"] > 1.2 * gains["avx2"], gains)
     _, q = s.net("depthwise", "--quantize", "int8", "--target", "x86_64+avx2", "--force-int8")
-    s.check("unless they are asked for", sum(x["integer"] for x in q["layers"]) >= 11, q["layers"])
+    s.check("every layer is computed on integers where they are asked for", sum(x["integer"] for x in q["layers"]) >= 11, q["layers"])
     s.check("every operation has both times", all(x["float_ns"] > 0 and x["integer_ns"] > 0 for x in q["layers"]), q["layers"])
 
 
