@@ -1,6 +1,6 @@
 // Counted: instructions under qemu as Cortex-A76, or as Cortex-A72 without dot products, on the faster
-// platform, 2026-11-23, half a nanosecond each. Unmeasured: estimates of the same, as are the 100 ns of a
-// step.
+// platform, 2026-11-23 (float32 and int8 of conv and depthwise: 2026-11-25), half a nanosecond each.
+// Unmeasured: estimates of the same, as are the 100 ns of a step.
 #include "converter/cost/tables.h"
 
 namespace sinter::convert {
@@ -11,12 +11,10 @@ constexpr CostTable kDotprodCosts = {
     .origin = {"", "", ""},
     .vector = 8,
     .dot = 4,
-    .conv = {{100, 0.159, 1.17, 0, kCounted},
-             {5931, 0.0391, 1.39, 0, kCounted},
+    .conv = {{100, 0.145, 0.2, 0, kCounted},
+             {200, 0.0402, 1.25, 0, kCounted},
              {161434, 0.367, 32.5, 0, kCounted}},
-    .depthwise = {{1505, 0.314, 0.41, 0.248, kCounted},
-                  {500, 0.3, 1, 0.1, kUnmeasured},
-                  {100, 1.95, 19, 0, kCounted}},
+    .depthwise = {{300, 0.2, 0, 0, kCounted}, {300, 0.18, 0.47, 0, kCounted}, {100, 1.95, 19, 0, kCounted}},
     .conv_transpose = {{600, 0.125, 0.5, 0.1, kUnmeasured},
                        {800, 0.031, 1, 0.2, kUnmeasured},
                        {1000, 1, 5, 1, kUnmeasured}},
