@@ -1,6 +1,7 @@
 #include "converter/cost/node_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "converter/cost/tables.h"
 #include "converter/cost/work.h"
@@ -148,16 +149,22 @@ double reads(const CallShape& call) {
 double inside_share(const CallShape& call) {
   const auto& a = call.attrs<DepthwiseConvAttrs>();
   const std::span<const int64_t> x = call.inputs[0].dims, w = call.inputs[1].dims, y = call.outputs[0].dims;
+  const auto divide_up = [](double n, double by) { return std::ceil(n / by); };
   double share = 1;
   for (int i = 0; i + 1 < a.strides.size(); ++i) {
     const auto axis = static_cast<size_t>(i);
-    int64_t inside = 0;
-    for (int64_t o = 0; o < y[axis + 1]; ++o)
-      for (int64_t t = 0; t < w[axis]; ++t) {
-        const int64_t line = o * a.strides[i] - a.pads[i] + t * a.dilations[i];
-        inside += line >= 0 && line < x[axis + 1] ? 1 : 0;
-      }
-    share *= static_cast<double>(inside) / static_cast<double>(y[axis + 1] * w[axis]);
+    const auto lines = static_cast<double>(y[axis + 1]), taps = static_cast<double>(w[axis]);
+    const auto stride = static_cast<double>(a.strides[i]);
+    if (lines == 0 || taps == 0) return 1;
+    double inside = 0;
+    for (double t = 0; t < taps; ++t) {
+      // Position p of the result reads line p * stride - before.
+      const double before = static_cast<double>(a.pads[i]) - t * static_cast<double>(a.dilations[i]);
+      const double first = std::clamp(divide_up(before, stride), 0.0, lines);
+      const double end = divide_up(before + static_cast<double>(x[axis + 1]), stride);
+      inside += std::clamp(end, first, lines) - first;
+    }
+    share *= inside / (lines * taps);
   }
   return share;
 }

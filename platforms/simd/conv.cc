@@ -8,13 +8,6 @@
 namespace sinter::simd {
 namespace {
 
-// Every pixel of the input, in order, is a row.
-bool pointwise(const Geometry& g) {
-  for (int i = 0; i < 3; ++i)
-    if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.in[i] != g.out[i]) return false;
-  return true;
-}
-
 int64_t slot_floats(const Geometry& g, int64_t threads) {
   return pointwise(g) ? 0 : slot_rows(threads) * g.taps() * (g.in_channels / g.group);
 }

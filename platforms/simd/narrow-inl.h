@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "hwy/highway.h"
+#include "platforms/simd/alternate-inl.h"
 #include "platforms/simd/cells.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -136,18 +137,7 @@ HWY_INLINE void store_pixels(const T (*from)[kRoom], int64_t count, int64_t colu
     std::memcpy(part, from[0], sizeof(from[0]));
     to = part;
   } else if constexpr (kColumns <= 4) {
-    for (size_t i = 0; i < kRoom; i += kLanes) {
-      const auto a = hn::LoadU(d, from[0] + i), b = hn::LoadU(d, from[1] + i);
-      if constexpr (kColumns == 2) {
-        hn::StoreInterleaved2(a, b, d, to + i * 2);
-      } else {
-        const auto c = hn::LoadU(d, from[2] + i);
-        if constexpr (kColumns == 3)
-          hn::StoreInterleaved3(a, b, c, d, to + i * 3);
-        else
-          hn::StoreInterleaved4(a, b, c, hn::LoadU(d, from[3] + i), d, to + i * 4);
-      }
-    }
+    interleave_vectors<kColumns>(d, from[0], kRoom, to, kRoom);
   } else {
     // Pairs of columns, then four pairs.
     using Pair = hwy::MakeWide<hwy::MakeSigned<T>>;

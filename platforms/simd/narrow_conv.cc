@@ -36,13 +36,13 @@ void run_narrow_conv_box(const NarrowConv& n, const float* packed, const QBox& a
   const int64_t left = std::clamp<int64_t>(-from, 0, at.line),
                 right = std::clamp(g.in[2] - from, left, at.line);
   const auto load = [&](int64_t i0, int64_t i1, float* line) {
-    const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
-    const int64_t begin = inside ? left : 0, end = inside ? right : 0;
-    for (int64_t i = 0; i < begin * c; ++i) line[i] = 0.0f;
-    const float* x = n.x + (((at.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] + from) * c;
+    const float* x = input_line(g, at, n.x, i0, i1);
+    const int64_t begin = x != nullptr ? left : 0, end = x != nullptr ? right : 0;
+    std::fill_n(line, begin * c, 0.0f);
     if (begin < end)
-      std::memcpy(line + begin * c, x + begin * c, static_cast<size_t>((end - begin) * c) * sizeof(float));
-    for (int64_t i = end * c; i < at.line * c; ++i) line[i] = 0.0f;
+      std::memcpy(line + begin * c, x + (from + begin) * c,
+                  static_cast<size_t>((end - begin) * c) * sizeof(float));
+    std::fill_n(line + end * c, (at.line - end) * c, 0.0f);
   };
   const NarrowFloatSums sums{n.bias, g.out_channels, set(n.min), set(n.max)};
   run_narrow_box<NarrowFloatSums, float, float>(g, at, reinterpret_cast<const int32_t*>(packed), sums,
@@ -76,11 +76,9 @@ void pack_narrow_conv(const Geometry& g, const float* filters, float* packed) {
 void run_narrow_conv(const NarrowConv& n, const float* packed, std::byte* scratch, ThreadPool* threads) {
   int64_t each = 0;
   if (!narrow_scratch_bytes(n.g, n.boxes, 1, &each)) return;
-  const int64_t boxes = n.boxes.count(n.g), slots = std::min(boxes, threads_of(threads));
-  parallel_slots(threads, slots, boxes, [&](int64_t slot, int64_t begin, int64_t end) {
-    const auto run = HWY_DYNAMIC_POINTER(run_narrow_conv_box);
-    for (int64_t i = begin; i < end; ++i) run(n, packed, n.boxes.at(n.g, i), scratch + slot * each);
-  });
+  const auto run = HWY_DYNAMIC_POINTER(run_narrow_conv_box);
+  parallel_boxes(threads, n.g, n.boxes,
+                 [&](int64_t slot, const QBox& box) { run(n, packed, box, scratch + slot * each); });
 }
 
 }  // namespace sinter::simd

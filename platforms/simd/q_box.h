@@ -19,6 +19,13 @@ struct QBox {
   }
 };
 
+// The first pixel of line i1 in plane i0 of the box's image x; null where the line is outside.
+template <class T>
+const T* input_line(const Geometry& g, const QBox& box, const T* x, int64_t i0, int64_t i1) {
+  if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1]) return nullptr;
+  return x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels;
+}
+
 // Input positions that `out` neighbouring windows reach along an axis; false on overflow.
 [[nodiscard]] inline bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
   int64_t window = 0;
@@ -94,6 +101,16 @@ struct QBoxes {
       *size = divide_up(g.out[axis], n + 1);
   }
 };
+
+// Calls f(slot, box) for each box; each slot is one thread's.
+template <class F>
+void parallel_boxes(ThreadPool* threads, const Geometry& g, const QBoxes& boxes, F&& f) {
+  const int64_t count = boxes.count(g);
+  parallel_slots(threads, std::min(count, threads_of(threads)), count,
+                 [&](int64_t slot, int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) f(slot, boxes.at(g, i));
+                 });
+}
 
 // The workspace of `threads` threads, each of which takes `*bytes` by scratch(n, bytes) where n share the
 // work. A session may take half of them, and so on.

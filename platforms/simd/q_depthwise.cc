@@ -73,9 +73,8 @@ void q_depthwise_box(const QDepthwise& q, const QBox& box, int64_t c0, std::byte
     for (int64_t l = 0; l < box.lines; ++l, to += groups * kGroup) {
       const int64_t i1 = box.begin[1] * g.stride[1] - g.pad[1] + l;
       if (l % g.stride[1] > reach) continue;  // between the windows
-      const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
-      const int8_t* line =
-          inside ? q.x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels + c0 : nullptr;
+      const int8_t* line = input_line(g, box, q.x, i0, i1);
+      if (line != nullptr) line += c0;
       load_line(g, {line, line != nullptr ? x_end - line : 0, channels},
                 box.begin[2] * g.stride[2] - g.pad[2], groups, q.x_zero, to);
     }

@@ -15,8 +15,8 @@
 
 #include <cstring>
 
-#include "platforms/simd/int8-inl.h"
 #include "platforms/simd/q_depthwise.h"
+#include "platforms/simd/q_elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
@@ -25,30 +25,9 @@ namespace HWY_NAMESPACE {
 #undef SINTER_Q_QUADS
 #undef SINTER_Q_HALVES
 // Elements are x + kShift; the bias makes up for that and for the zero point.
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
-// Four unsigned by four signed bytes.
-#define SINTER_Q_QUADS 1
-using Element = uint8_t;
-using Weight = int8_t;
-constexpr DepthwiseForm kForm = kQuads;
-constexpr int32_t kShift = 128;
-#elif HWY_TARGET == HWY_NEON  // with dot products of bytes (config.h)
-#define SINTER_Q_QUADS 1
-using Element = int8_t;
-using Weight = int8_t;
-constexpr DepthwiseForm kForm = kQuads;
-constexpr int32_t kShift = 0;
-#else
-#define SINTER_Q_QUADS 0
-using Element = int16_t;
-using Weight = int16_t;
-constexpr int32_t kShift = 0;
-#if HWY_TARGET_IS_NEON
-constexpr DepthwiseForm kForm = kSingles;
-#else
-constexpr DepthwiseForm kForm = kPairs;
-#endif
-#endif
+using Weight = WeightElement;
+#define SINTER_Q_QUADS ((HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL) || HWY_TARGET == HWY_NEON)
+constexpr DepthwiseForm kForm = SINTER_Q_QUADS ? kQuads : HWY_TARGET_IS_NEON ? kSingles : kPairs;
 
 // 256 bits hold 16 channels of int16, which are interleaved within halves: the channels of a group are 0 to
 // 3, 8 to 11, 4 to 7 and 12 to 15.

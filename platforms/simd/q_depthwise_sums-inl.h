@@ -38,24 +38,12 @@ HWY_INLINE void add_products(Inputs x, Weights w, V32& a, V32& b) {
   a = hn::WidenMulAccumulate(D32(), x, w, a, b);
 }
 #else
-#if SINTER_Q_QUADS
-using DWeight = D8;
-HWY_INLINE V32 product(hn::Vec<hn::ScalableTag<Element>> x, V8 w, V32 sum) {
-#if HWY_ARCH_X86
-  return hn::SumOfMulQuadAccumulate(D32(), x, w, sum);
-#else
-  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
-      : "+w"(sum.raw)
-      : "w"(w.raw), "w"(x.raw));
-  return sum;
-#endif
+template <class X, class W>
+HWY_INLINE V32 product(X x, W w, V32 sum) {
+  sum = add_products(hn::BitCast(D32(), x), hn::BitCast(D32(), w), sum);
+  return SINTER_Q_QUADS ? sum : in_register(sum);
 }
-#else
-using DWeight = D16;
-HWY_INLINE V32 product(V16 x, V16 w, V32 sum) {
-  return in_register(hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), x, w)));
-}
-#endif
+using DWeight = hn::ScalableTag<Weight>;
 struct Inputs {
   hn::Vec<hn::ScalableTag<Element>> a, b;
 };

@@ -35,10 +35,7 @@ using WeightElement = int8_t;
 constexpr int32_t kShift = 0;
 constexpr bool kCentred = false;
 HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
-  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
-      : "+w"(sum.raw)
-      : "w"(x.raw), "w"(weights.raw));
-  return sum;
+  return add_dots(hn::BitCast(D8(), x), hn::BitCast(D8(), weights), sum);
 }
 #else
 using Element = int16_t;

@@ -33,10 +33,6 @@ struct TwoBytes {
   }
 };
 
-HWY_INLINE void add_dot(int8x16_t w, int8x16_t v, int32x4_t& sum) {
-  asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(w), "w"(v));
-}
-
 // to[r] = float(row r . v) * multipliers[r] + bias[r] for eight rows of `depth` numbers, at least kDotDepths.
 template <bool kWide>
 HWY_NOINLINE void flow_in_eight(const int8_t* weights, int64_t depth, const int16_t* v,
@@ -50,12 +46,12 @@ HWY_NOINLINE void flow_in_eight(const int8_t* weights, int64_t depth, const int1
 #define SINTER_ROWS \
   SINTER_ROW(0)     \
   SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
-#define SINTER_ROW(r)                                      \
-  {                                                        \
-    const int8x16_t w = vld1q_s8(weights + r * depth + k); \
-    add_dot(w, x.low, l##r);                               \
-    add_dot(w, x.high, h##r);                              \
-    if constexpr (kWide) add_dot(w, ones, n##r);           \
+#define SINTER_ROW(r)                                                     \
+  {                                                                       \
+    const int8x16_t w = vld1q_s8(weights + r * depth + k);                \
+    l##r = add_dots(V8(w), V8(x.low), V32(l##r)).raw;                     \
+    h##r = add_dots(V8(w), V8(x.high), V32(h##r)).raw;                    \
+    if constexpr (kWide) n##r = add_dots(V8(w), V8(ones), V32(n##r)).raw; \
   }
   const int64_t whole = depth / kDotDepths * kDotDepths;
   for (int64_t k = 0; k < whole; k += kDotDepths) {

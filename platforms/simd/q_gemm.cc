@@ -128,6 +128,8 @@ struct KeepSums {
   }
 };
 
+#define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
+
 // The sums of kRows rows of one panel, of W weights; kVectors is 1 where its columns fit one vector.
 template <int kRows, int kVectors, class W, class End>
 HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_offsets, const QRuns& runs,
@@ -146,14 +148,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
   for (int64_t run = 0; run < runs.count; ++run, b += skipped) {
     const Element* from = a + run_offsets[run];
 #define SINTER_ROW(r) [[maybe_unused]] const Element* a##r = from + (kRows > r ? rows[kRows > r ? r : 0] : 0);
-    SINTER_ROW(0)
-    SINTER_ROW(1)
-    SINTER_ROW(2)
-    SINTER_ROW(3)
-    SINTER_ROW(4)
-    SINTER_ROW(5)
-    SINTER_ROW(6)
-    SINTER_ROW(7)
+    SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
     int64_t k = 0;
 #if SINTER_Q_COLUMNS
@@ -186,14 +181,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     c##r##0 = dot_of_lane<1>(x, w2, dot_of_lane<0>(x, w0, c##r##0));                              \
     if constexpr (kVectors == 2) c##r##1 = dot_of_lane<1>(x, w3, dot_of_lane<0>(x, w1, c##r##1)); \
   }
-      SINTER_ROW(0)
-      SINTER_ROW(1)
-      SINTER_ROW(2)
-      SINTER_ROW(3)
-      SINTER_ROW(4)
-      SINTER_ROW(5)
-      SINTER_ROW(6)
-      SINTER_ROW(7)
+      SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
       k += 2 * kUnit, b += 2 * step;
     }
@@ -228,8 +216,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
   }
 #endif
 #endif
-      SINTER_ROW(0)
-      SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+      SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
     }
   }
@@ -253,11 +240,12 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
   } else {
 #define SINTER_ROW(r) \
   if constexpr (kRows > r) end.template one<kVectors>(r, c##r##0, c##r##1);
-    SINTER_ROW(0)
-    SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+    SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
   }
 }
+
+#undef SINTER_EACH_ROW
 
 // 1 to kMaxRows rows.
 template <int kVectors, class W, class End>

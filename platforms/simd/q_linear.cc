@@ -32,12 +32,6 @@ void flatten(int64_t rows, Geometry* g) {
   for (int i = 0; i < 3; ++i) g->in[i] = g->out[i] = i == 2 ? rows : 1;
 }
 
-bool pointwise(const Geometry& g) {
-  for (int i = 0; i < 3; ++i)
-    if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.in[i] != g.out[i]) return false;
-  return true;
-}
-
 // False where the memory cannot be counted.
 bool plan_of(const OpCall& call, Plan* p) {
   Geometry& g = p->g;
@@ -202,14 +196,10 @@ bool narrow_scratch(const OpCall& call, const Plan& p, int64_t threads, QNarrow*
 Status run_narrow(const OpCall& call, const Plan& p, RunContext& context, const std::byte* packed) {
   QNarrow n;
   int64_t each = 0;
-  const int64_t threads = threads_of(context.threads);
-  if (!narrow_scratch(call, p, threads, &n, &each)) return ok_status();
-  const int64_t boxes = n.boxes.count(n.g);
-  parallel_slots(context.threads, std::min(boxes, threads), boxes,
-                 [&](int64_t slot, int64_t begin, int64_t end) {
-                   for (int64_t i = begin; i < end; ++i)
-                     run_q_narrow(n, packed, n.boxes.at(n.g, i), context.workspace.data() + slot * each);
-                 });
+  if (!narrow_scratch(call, p, threads_of(context.threads), &n, &each)) return ok_status();
+  parallel_boxes(context.threads, n.g, n.boxes, [&](int64_t slot, const QBox& box) {
+    run_q_narrow(n, packed, box, context.workspace.data() + slot * each);
+  });
   return ok_status();
 }
 
@@ -393,10 +383,7 @@ void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) 
   if (wide(call)) return pack_q16_product(call, packed, threads);
   Plan p;
   if (!plan_of(call, &p)) return;
-  QNarrow n;
-  int64_t each = 0;
-  if (runs_narrow(call, p) && narrow_scratch(call, p, 1, &n, &each))
-    return pack_q_narrow(n, weights_of(call, p, 0), packed);
+  if (runs_narrow(call, p)) return pack_q_narrow(p.g, p.x_zero, weights_of(call, p, 0), packed);
   if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
   pack(call, p, packed, threads);
 }

@@ -20,8 +20,7 @@ bool q_narrow_gains(const Geometry& g) {
   return g.out_channels <= (HWY_TARGET_IS_NEON ? lanes : lanes / 2);
 }
 
-void pack_q_narrow(const QNarrow& n, const QWeights& from, std::byte* packed) {
-  const Geometry& g = n.g;
+void pack_q_narrow(const Geometry& g, int64_t x_zero, const QWeights& from, std::byte* packed) {
   const int64_t columns = narrow_columns(g), words = narrow_words(g, kCell);
   auto* weights = reinterpret_cast<WeightElement*>(packed);
   auto* bias = reinterpret_cast<int32_t*>(packed) + words;
@@ -32,8 +31,7 @@ void pack_q_narrow(const QNarrow& n, const QWeights& from, std::byte* packed) {
     if (c >= g.out_channels) continue;
     const uint32_t sum =
         pack_narrow_words(g, from.weights + c * from.column_step, from.depth_step, c, weights);
-    const uint32_t shift =
-        kCentred ? 0 : sum * static_cast<uint32_t>(kShift + static_cast<int32_t>(n.x_zero));
+    const uint32_t shift = kCentred ? 0 : sum * static_cast<uint32_t>(kShift + static_cast<int32_t>(x_zero));
     bias[c] = static_cast<int32_t>((from.bias != nullptr ? static_cast<uint32_t>(from.bias[c]) : 0) - shift);
     multipliers[c] = from.multipliers[c * from.multiplier_step];
   }
@@ -63,11 +61,8 @@ HWY_INLINE void run_as(const QNarrow& n, const std::byte* packed, const QBox& at
   const NarrowSums<T> sums{bias, reinterpret_cast<const float*>(bias + narrow_columns(g)),
                            Finish<T>(n.result)};
   const auto load = [&](int64_t i0, int64_t i1, Element* line) {
-    const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
-    const int8_t* from =
-        inside ? n.x + ((at.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels : nullptr;
-    convert_line(g, from, at.begin[2] * g.stride[2] - g.pad[2], at.line, static_cast<int32_t>(n.x_zero),
-                 line);
+    convert_line(g, input_line(g, at, n.x, i0, i1), at.begin[2] * g.stride[2] - g.pad[2], at.line,
+                 static_cast<int32_t>(n.x_zero), line);
   };
   run_narrow_box<NarrowSums<T>, T, Element>(g, at, words, sums, scratch, static_cast<T*>(n.result.y), load);
 }
@@ -114,8 +109,8 @@ bool q_narrow_scratch_bytes(const QNarrow& n, int64_t* bytes) {
   return true;
 }
 
-void pack_q_narrow(const QNarrow& n, const QWeights& from, std::byte* packed) {
-  HWY_DYNAMIC_DISPATCH(pack_q_narrow)(n, from, packed);
+void pack_q_narrow(const Geometry& g, int64_t x_zero, const QWeights& from, std::byte* packed) {
+  HWY_DYNAMIC_DISPATCH(pack_q_narrow)(g, x_zero, from, packed);
 }
 
 void run_q_narrow(const QNarrow& n, const std::byte* packed, const QBox& box, std::byte* scratch) {

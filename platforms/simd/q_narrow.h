@@ -25,7 +25,7 @@ bool q_narrow_gains(const Geometry& g);
 [[nodiscard]] bool q_narrow_packed_bytes(const QNarrow& n, int64_t* bytes);
 [[nodiscard]] bool q_narrow_scratch_bytes(const QNarrow& n, int64_t* bytes);
 
-void pack_q_narrow(const QNarrow& n, const QWeights& from, std::byte* packed);
+void pack_q_narrow(const Geometry& g, int64_t x_zero, const QWeights& from, std::byte* packed);
 void run_q_narrow(const QNarrow& n, const std::byte* packed, const QBox& box, std::byte* scratch);
 
 }  // namespace sinter::simd

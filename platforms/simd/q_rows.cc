@@ -21,9 +21,8 @@ void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_z
     for (int64_t l = 0; l < box.lines; ++l, to += box.line * c) {
       if (l % g.stride[1] > reach) continue;  // between the windows
       const int64_t i1 = box.begin[1] * g.stride[1] - g.pad[1] + l;
-      const bool inside = i0 >= 0 && i0 < g.in[0] && i1 >= 0 && i1 < g.in[1];
-      const int8_t* line = inside ? x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * c : nullptr;
-      convert_line(g, line, box.begin[2] * g.stride[2] - g.pad[2], box.line, x_zero, to);
+      convert_line(g, input_line(g, box, x, i0, i1), box.begin[2] * g.stride[2] - g.pad[2], box.line, x_zero,
+                   to);
     }
   }
 }

@@ -8,6 +8,13 @@ namespace sinter::simd {
 
 using Geometry = WindowGeometry;
 
+// Every pixel of the input, in order, has a result that depends on it alone.
+inline bool pointwise(const Geometry& g) {
+  for (int i = 0; i < 3; ++i)
+    if (g.kernel[i] != 1 || g.stride[i] != 1 || g.pad[i] != 0 || g.in[i] != g.out[i]) return false;
+  return true;
+}
+
 // One output pixel: taps first .. end - 1 of each axis are in the input, the first of them at `x`.
 template <class T>
 struct WindowOf {
