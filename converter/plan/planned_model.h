@@ -39,6 +39,12 @@ struct PlannedValue {
   std::vector<int64_t> strides;  // in bytes; empty: dense
 };
 
+// The strides of placed values, for CallView.
+struct PlacedStrides {
+  const std::vector<PlannedValue>& values;
+  const std::vector<int64_t>& strides(ValueId id) const { return values[static_cast<size_t>(id)].strides; }
+};
+
 // The memory of one kind that values and the workspaces of its steps take.
 struct PlannedRegion {
   uint8_t memory = 0;        // as in Value::memory

@@ -14,6 +14,7 @@
 #include "converter/plan/offsets_search.h"
 #include "converter/plan/part_joins.h"
 #include "converter/plan/place_memories.h"
+#include "converter/plan/prefer_fused.h"
 #include "converter/plan/program_planner.h"
 #include "converter/plan/region_offsets.h"
 #include "converter/plan/step_order.h"
@@ -57,6 +58,7 @@ class ModelPlanner {
     rearrange(program);
     grow_workspaces(program);
     keep_usable_candidates(program, options_);
+    prefer_fused(program, options_);
     model_.programs[index] = std::move(program);
     return index;
   }

@@ -7,11 +7,6 @@
 namespace sinter::convert {
 namespace {
 
-struct PlacedStrides {
-  const std::vector<PlannedValue>& values;
-  const std::vector<int64_t>& strides(ValueId id) const { return values[static_cast<size_t>(id)].strides; }
-};
-
 bool has_strides(const Node& node, const PlacedStrides& placed) {
   const auto strided = [&](ValueId id) { return id >= 0 && !placed.strides(id).empty(); };
   return std::ranges::any_of(node.inputs, strided) || std::ranges::any_of(node.outputs, strided);

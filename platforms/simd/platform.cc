@@ -49,6 +49,7 @@ const Platform simd_platform = {.name = "simd",
                                 .serves = serves,
                                 .has_kernel = has_kernel,
                                 .accept = accept,
+                                .fuses = SimdBackend::fuses,
                                 .times = kTimes,
                                 .computes_winograd = true};
 

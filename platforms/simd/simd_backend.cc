@@ -1,5 +1,6 @@
 #include "platforms/simd/simd_backend.h"
 
+#include "platforms/simd/fused.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
 
@@ -49,6 +50,18 @@ Status run_kernel(void* state, const OpCall& call, RunContext& context) {
   return static_cast<const Kernel*>(state)->run(call, context);
 }
 
+// An element-wise step, which may be computed with others.
+struct ElementwiseStep {
+  const Kernel* kernel = nullptr;
+  simd::Piece piece;
+};
+Status run_elementwise(void* state, const OpCall& call, RunContext& context) {
+  const auto& step = *static_cast<ElementwiseStep*>(state);
+  if (!context.fused) return step.kernel->run(call, context);
+  simd::run_pieces(step.piece, context.threads);
+  return ok_status();
+}
+
 }  // namespace
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
@@ -57,6 +70,8 @@ Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   const Kernel* kernel = kernel_of(call);
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
+  simd::Piece piece;
+  if (simd::piece_of(call, &piece)) needs->prepared = sizeof(ElementwiseStep);
   if (packer_of(call, threads, needs) == nullptr && kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
   needs->call = CallUse::kKept;  // these kernels are quick
@@ -87,7 +102,26 @@ Status SimdBackend::prepare(const OpCall& call, const Preparation& with, Prepare
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
   step->run = run_kernel;
   step->state = const_cast<Kernel*>(kernel);
+  simd::Piece piece;
+  if (!simd::piece_of(call, &piece)) return ok_status();
+  auto* elementwise = with.prepared.allocate_array<ElementwiseStep>(1);
+  SINTER_RETURN_UNLESS(elementwise != nullptr, error(Code::kInternal, "measuring and preparing disagree"));
+  *elementwise = {kernel, piece};
+  step->run = run_elementwise;
+  step->state = elementwise;
   return ok_status();
+}
+
+bool SimdBackend::fuses(const OpCall& first, const OpCall& next) {
+  simd::Piece piece, piece_of_next;
+  return simd::piece_of(first, &piece) && simd::piece_of(next, &piece_of_next) &&
+         piece.size == piece_of_next.size;
+}
+
+bool SimdBackend::fuse(const PreparedStep& first, const PreparedStep& next) {
+  if (first.run != run_elementwise || next.run != run_elementwise) return false;
+  return simd::fuse_pieces(&static_cast<ElementwiseStep*>(first.state)->piece,
+                           &static_cast<ElementwiseStep*>(next.state)->piece);
 }
 
 }  // namespace sinter

@@ -17,6 +17,9 @@ class SimdBackend final : public Backend {
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
+  // Element-wise steps of float32. `fuses`: where their places permit it.
+  static bool fuses(const OpCall& first, const OpCall& next);
+  bool fuse(const PreparedStep& first, const PreparedStep& next) override;
   void release(PreparedStep&) override {}
 };
 

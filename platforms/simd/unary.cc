@@ -1,4 +1,5 @@
 // Functions of one operand, dense float32 (Clamp: int8 too): memory in, one function, memory out.
+#include "platforms/simd/fused.h"
 #include "platforms/simd/int8.h"
 #include "runtime/core/float_formats.h"
 
@@ -13,6 +14,7 @@
 namespace sinter::simd {
 
 enum class Unary {
+  kNone,
   kAbs,
   kNeg,
   kRoundEven,
@@ -37,7 +39,7 @@ enum class Unary {
 };
 
 struct UnarySettings {
-  Unary fn;
+  Unary fn = Unary::kNone;
   float a = 0, b = 0, c = 0;
 };
 
@@ -68,6 +70,8 @@ HWY_INLINE void map(const float* x, float* y, size_t n, Fn fn) {
 void run_unary(const UnarySettings& s, const float* x, float* y, size_t n) {
   const V a = set(s.a), b = set(s.b), c = set(s.c), zero = hn::Zero(F()), one = set(1.0f);
   switch (s.fn) {
+    case Unary::kNone:
+      return;
     case Unary::kAbs:
       return map(x, y, n, [](V v) SINTER_SIMD_LAMBDA { return hn::Abs(v); });
     case Unary::kNeg:
@@ -175,83 +179,125 @@ Status run_settings(const OpCall& call, RunContext& context, const UnarySettings
   return ok_status();
 }
 
-template <Unary kFn>
-Status run_plain(const OpCall& call, RunContext& context) {
-  return run_settings(call, context, {kFn});
-}
-
 float narrow(double v) { return static_cast<float>(v); }
 
-Status run_round(const OpCall& call, RunContext& context) {
-  const auto fn = static_cast<RoundFn>(call.attrs<RoundAttrs>().fn);
-  return run_settings(call, context,
-                      {fn == RoundFn::kFloor  ? Unary::kFloor
-                       : fn == RoundFn::kCeil ? Unary::kCeil
-                                              : Unary::kRoundEven});
+UnarySettings settings_of(const OpCall& call) {
+  switch (call.op) {
+    case Op::kAbs:
+      return {Unary::kAbs};
+    case Op::kNeg:
+      return {Unary::kNeg};
+    case Op::kRound: {
+      const auto fn = static_cast<RoundFn>(call.attrs<RoundAttrs>().fn);
+      return {fn == RoundFn::kFloor  ? Unary::kFloor
+              : fn == RoundFn::kCeil ? Unary::kCeil
+                                     : Unary::kRoundEven};
+    }
+    case Op::kSqrt:
+      return {Unary::kSqrt};
+    case Op::kRsqrt:
+      return {Unary::kRsqrt};
+    case Op::kExp:
+      return {Unary::kExp};
+    case Op::kLog:
+      return {Unary::kLog};
+    case Op::kErf:
+      return {Unary::kErf};
+    case Op::kClamp:
+      return {Unary::kClamp, narrow(call.attrs<ClampAttrs>().min), narrow(call.attrs<ClampAttrs>().max)};
+    case Op::kSigmoid:
+      return {Unary::kSigmoid};
+    case Op::kTanh:
+      return {Unary::kTanh};
+    case Op::kHardSigmoid: {
+      const auto& a = call.attrs<HardSigmoidAttrs>();
+      return {Unary::kHardSigmoid, narrow(a.alpha), narrow(a.beta)};
+    }
+    case Op::kHardSwish:
+      return {Unary::kHardSwish};
+    case Op::kGelu:
+      return {call.attrs<GeluAttrs>().tanh_approximation != 0 ? Unary::kGeluTanh : Unary::kGelu};
+    case Op::kSilu:
+      return {Unary::kSilu, narrow(call.attrs<SiluAttrs>().alpha)};
+    case Op::kElu: {
+      const auto& a = call.attrs<EluAttrs>();
+      return {Unary::kElu, narrow(a.gamma * a.alpha), narrow(a.beta), narrow(a.gamma)};
+    }
+    case Op::kLeakyRelu:
+      return {Unary::kLeakyRelu, narrow(call.attrs<LeakyReluAttrs>().alpha)};
+    case Op::kSoftplus:
+      return {Unary::kSoftplus};
+    default:
+      return {Unary::kNone};
+  }
 }
+
+Status run_function(const OpCall& call, RunContext& context) {
+  return run_settings(call, context, settings_of(call));
+}
+
 Status accept_clamp(const OpCall& call) {
   return call.in(0).dtype == DType::kInt8 ? accept_dense(call) : accept_unary(call);
 }
 Status run_clamp(const OpCall& call, RunContext& context) {
+  if (call.in(0).dtype != DType::kInt8) return run_function(call, context);
   const auto& a = call.attrs<ClampAttrs>();
-  if (call.in(0).dtype == DType::kInt8) {
-    const auto* x = call.in(0).as<const int8_t>();
-    auto* y = call.out(0).as<int8_t>();
-    const auto min = saturate_to<int8_t>(std::ceil(a.min)), max = saturate_to<int8_t>(std::floor(a.max));
-    parallel_for(context.threads, call.out(0).size(), 4 * kPiece, [&](int64_t begin, int64_t end) {
-      HWY_DYNAMIC_DISPATCH(clamp_int8)(x + begin, y + begin, static_cast<size_t>(end - begin), min, max);
-    });
-    return ok_status();
-  }
-  return run_settings(call, context, {Unary::kClamp, narrow(a.min), narrow(a.max)});
-}
-Status run_hard_sigmoid(const OpCall& call, RunContext& context) {
-  const auto& a = call.attrs<HardSigmoidAttrs>();
-  return run_settings(call, context, {Unary::kHardSigmoid, narrow(a.alpha), narrow(a.beta)});
-}
-Status run_gelu(const OpCall& call, RunContext& context) {
-  return run_settings(call, context,
-                      {call.attrs<GeluAttrs>().tanh_approximation != 0 ? Unary::kGeluTanh : Unary::kGelu});
-}
-Status run_silu(const OpCall& call, RunContext& context) {
-  return run_settings(call, context, {Unary::kSilu, narrow(call.attrs<SiluAttrs>().alpha)});
+  const auto* x = call.in(0).as<const int8_t>();
+  auto* y = call.out(0).as<int8_t>();
+  const auto min = saturate_to<int8_t>(std::ceil(a.min)), max = saturate_to<int8_t>(std::floor(a.max));
+  parallel_for(context.threads, call.out(0).size(), 4 * kPiece, [&](int64_t begin, int64_t end) {
+    HWY_DYNAMIC_DISPATCH(clamp_int8)(x + begin, y + begin, static_cast<size_t>(end - begin), min, max);
+  });
+  return ok_status();
 }
 // The negative branch is exact only where its exponent is negative too.
 Status accept_elu(const OpCall& call) {
   SINTER_RETURN_UNLESS(call.attrs<EluAttrs>().beta >= 0, unsupported("Elu has a negative beta"));
   return accept_unary(call);
 }
-Status run_elu(const OpCall& call, RunContext& context) {
-  const auto& a = call.attrs<EluAttrs>();
-  return run_settings(call, context,
-                      {Unary::kElu, narrow(a.gamma * a.alpha), narrow(a.beta), narrow(a.gamma)});
-}
-Status run_leaky_relu(const OpCall& call, RunContext& context) {
-  return run_settings(call, context, {Unary::kLeakyRelu, narrow(call.attrs<LeakyReluAttrs>().alpha)});
+
+void compute_piece(const Piece& p, int64_t first, int64_t count) {
+  const UnarySettings s{static_cast<Unary>(p.function), p.settings[0], p.settings[1], p.settings[2]};
+  HWY_DYNAMIC_DISPATCH(run_unary)(s, p.a + first, p.y + first, static_cast<size_t>(count));
 }
 
 }  // namespace
 
-#define SINTER_UNARY(name, run) \
-  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run, accept_unary}
-SINTER_UNARY(Abs, run_plain<Unary::kAbs>);
-SINTER_UNARY(Neg, run_plain<Unary::kNeg>);
-SINTER_UNARY(Round, run_round);
-SINTER_UNARY(Sqrt, run_plain<Unary::kSqrt>);
-SINTER_UNARY(Rsqrt, run_plain<Unary::kRsqrt>);
-SINTER_UNARY(Exp, run_plain<Unary::kExp>);
-SINTER_UNARY(Log, run_plain<Unary::kLog>);
-SINTER_UNARY(Erf, run_plain<Unary::kErf>);
+bool unary_piece(const OpCall& call, Piece* piece) {
+  const UnarySettings s = settings_of(call);
+  if (s.fn == Unary::kNone || !accept_float_dense(call).ok()) return false;
+  const TensorView& y = call.out(0);
+  *piece = {.compute = compute_piece,
+            .a = call.in(0).as<const float>(),
+            .y = y.as<float>(),
+            .size = y.size(),
+            .row = y.size(),
+            .a_size = y.size(),
+            .function = static_cast<int>(s.fn),
+            .settings = {s.a, s.b, s.c}};
+  return y.size() > 0;
+}
+
+#define SINTER_UNARY(name) \
+  const Kernel k##name##Kernel = {Op::k##name, nullptr, nullptr, run_function, accept_unary}
+SINTER_UNARY(Abs);
+SINTER_UNARY(Neg);
+SINTER_UNARY(Round);
+SINTER_UNARY(Sqrt);
+SINTER_UNARY(Rsqrt);
+SINTER_UNARY(Exp);
+SINTER_UNARY(Log);
+SINTER_UNARY(Erf);
 const Kernel kClampKernel = {Op::kClamp, nullptr, nullptr, run_clamp, accept_clamp};
-SINTER_UNARY(Sigmoid, run_plain<Unary::kSigmoid>);
-SINTER_UNARY(Tanh, run_plain<Unary::kTanh>);
-SINTER_UNARY(HardSigmoid, run_hard_sigmoid);
-SINTER_UNARY(HardSwish, run_plain<Unary::kHardSwish>);
-SINTER_UNARY(Gelu, run_gelu);
-SINTER_UNARY(Silu, run_silu);
-const Kernel kEluKernel = {Op::kElu, nullptr, nullptr, run_elu, accept_elu};
-SINTER_UNARY(LeakyRelu, run_leaky_relu);
-SINTER_UNARY(Softplus, run_plain<Unary::kSoftplus>);
+SINTER_UNARY(Sigmoid);
+SINTER_UNARY(Tanh);
+SINTER_UNARY(HardSigmoid);
+SINTER_UNARY(HardSwish);
+SINTER_UNARY(Gelu);
+SINTER_UNARY(Silu);
+const Kernel kEluKernel = {Op::kElu, nullptr, nullptr, run_function, accept_elu};
+SINTER_UNARY(LeakyRelu);
+SINTER_UNARY(Softplus);
 #undef SINTER_UNARY
 
 }  // namespace sinter::simd

@@ -112,6 +112,14 @@ class Backend {
   // invalid after prepare, and so is the data of `packed` operands. Operands of Packing::inputs may have no
   // data, because they were packed before.
   virtual Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) = 0;
+  // While a session is created: whether runs of `first` compute `next` as well, piece by piece, while what
+  // they have computed is in a cache. This backend prepared both; `next` is the step right behind `first` and
+  // what has been fused with it before. If so, runs of `first` get RunContext::fused, and `next` is not run.
+  // An observed session still runs each step by itself, so results are the same, and where the plan has them.
+  virtual bool fuse(const PreparedStep& first, const PreparedStep& next) {
+    (void)first, (void)next;
+    return false;
+  }
   // Frees what prepare made outside prepared memory, if anything.
   virtual void release(PreparedStep& step) = 0;
 

@@ -44,6 +44,7 @@ struct OpCall {
 struct RunContext {
   std::span<std::byte> workspace;
   ThreadPool* threads = nullptr;
+  bool fused = false;  // the run is also that of the steps fused with this one (Backend::fuse)
 };
 
 // The functions of one op. `infer` and `run` are never null in the reference table (control ops run in the

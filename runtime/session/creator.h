@@ -6,6 +6,7 @@
 //   walk.cc            the walk over steps               choose.cc    a backend for each step
 //   walk_control.cc    If, Loop and their bodies         step_call.cc what run() makes of the result
 //   devices.cc         memory of devices                 bindings.cc  the caller's buffers
+//   fuse.cc            steps computed together
 #pragma once
 
 #include "runtime/session/packed.h"
@@ -30,6 +31,7 @@ struct Frame {
   uint64_t* kept = nullptr;
   uint32_t cursor = 0;  // where the search for an equal packing begins (packed.cc)
   StepList* steps = nullptr;
+  RunStep* first = nullptr;  // the last step that runs by itself, or with steps fused with it
 };
 
 // For which devices a run waits, and where, so that host memory that a transfer reads or writes is touched
@@ -196,6 +198,8 @@ class Creator {
   Status measure_step_at(Frame& frame, uint32_t s, StepPlace place, size_t at);
   Status build_step_at(Frame& frame, uint32_t s, StepPlace place, size_t at, RunStep* run);
   Status choose_step(const Frame& frame, uint32_t s, StepPlace place, Choice* choice, Packing* packing);
+  // Leaves a step to the backend's run of the one right before it, if that takes it (fuse.cc).
+  void fuse(Frame& frame, RunStep* next) const;
   Status walk_control(Frame& frame, uint32_t s, RunStep* run);
   Status walk_if(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);
   Status walk_loop(Frame& frame, uint32_t s, std::byte* workspace, RunStep* run);

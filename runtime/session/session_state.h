@@ -52,6 +52,7 @@ struct RunStep {
     const void* kept;    // the attributes, if they are no larger than kKeptAttrBytes
   } attributes;
   uint32_t inputs = 0, outputs = 0;
+  uint32_t fused = 0;  // this many of the steps behind it are part of its run
   Op op = Op::kCopy;
   uint8_t backend = kNoBackend;  // in SessionState::backends
   CallUse call = CallUse::kLaidOut;

@@ -91,7 +91,7 @@ Status run_steps(SessionState& session, const StepList& list) {
   const std::byte* model = flatbuffer_start(session.model);
   const OpCall nothing;
   RunContext no_context;
-  for (RunStep *step = list.steps, *end = step + list.count; step != end; ++step) {
+  for (RunStep *step = list.steps, *end = step + list.count; step != end; step += 1 + step->fused) {
     Status status;
     if (step->call == CallUse::kKept) {
       status = step->run(step->state, step->kept->call, step->kept->context);

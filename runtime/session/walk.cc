@@ -214,7 +214,7 @@ Status Creator::walk(Frame& frame) {
     if (!status.ok()) return status.at_step(s, frame.index);
     at += sizeof(RunStep);
     // destroy() releases those that are complete, should a later one fail.
-    if (building()) ++run, ++frame.steps->count;
+    if (building()) fuse(frame, run), ++run, ++frame.steps->count;
   }
   SINTER_RETURN_IF_ERROR(end_group(&group, -1));
   if (frame.parent == nullptr) {
