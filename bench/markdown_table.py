@@ -32,11 +32,11 @@ KINDS = (('amx_int8', 'AMX'), ('avx512_vnni', 'AVX-512 and VNNI'), ('avx512bw', 
          ('avx2', 'AVX2'), ('i8mm', 'i8mm'), ('asimddp', 'dot product'))
 
 
-def cpu():
-    """The name that the processor gives itself, and its largest instruction set."""
+def cpu(kind=None):
+    """The name that the processor gives itself, and `kind`, or its largest instruction set."""
     text = pathlib.Path('/proc/cpuinfo').read_text()
     names = [line.split(':')[1].strip() for line in text.splitlines() if line.startswith('model name')]
-    kind = next((kind for flag, kind in KINDS if flag in text.split()), None)
+    kind = kind or next((kind for flag, kind in KINDS if flag in text.split()), None)
     return (names[0] if names else platform.machine()) + (f', {kind}' if kind else '')
 
 

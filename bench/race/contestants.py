@@ -51,10 +51,10 @@ def kept(key, make):
 class Sinter:
     name = 'sinter'
 
-    def __init__(self, program):
+    def __init__(self, program, cap=None):
         self.program = str(pathlib.Path(program).resolve())
         self.version = subprocess.run([self.program, '--version'], capture_output=True, text=True).stdout.strip()
-        self.target = ['--target', 'native']
+        self.target = ['--target', f'x86_64+{cap}' if cap else 'native']
         self.identity = digest(pathlib.Path(self.program))
         self.library_bytes, self.library = self.library_size()
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,5 @@
-"""The Python environments of the race, below build/race: one for the rivals, one for onnx2tf. Standard library only."""
+"""The Python environments of the race, below build/race: one for the rivals, one for them with less of the processor, one for
+onnx2tf. Standard library only."""
 import hashlib
 import json
 import os
@@ -6,6 +7,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+
+from cap import patch
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = HERE.parent.parent / 'build' / 'race'
@@ -72,14 +75,23 @@ def prepare():
     return failed | make(ONNX2TF, python, requirements('requirements-onnx2tf.txt'))
 
 
-def enter():
-    """Restarts the program in the environment of the rivals, unless it runs there already."""
+def capped(cap):
+    """Makes the environment in which the rivals find what a `cap` machine has: its folder, and the variables to start it with."""
+    folder = WORK / f'venv-{cap}'
+    patch.environment(VENV, folder)
+    return folder, dict(patch.VARIABLES, LD_PRELOAD=str(patch.answerer(folder)), SINTER_CPU_CAP=cap)
+
+
+def enter(cap=None):
+    """Restarts the program in the environment of the rivals, with `cap` in the capped one, unless it runs in one already."""
     os.environ.update(VARIABLES)
-    if pathlib.Path(sys.prefix) == VENV:
+    if pathlib.Path(sys.prefix) == (WORK / f'venv-{cap}' if cap else VENV):
         return
     failed = prepare()
     os.environ['SINTER_RACE_NOT_INSTALLED'] = json.dumps(failed)
-    os.execv(VENV / 'bin/python', [str(VENV / 'bin/python'), *sys.argv])
+    folder, variables = capped(cap) if cap else (VENV, {})
+    os.environ.update(variables)
+    os.execv(folder / 'bin/python', [str(folder / 'bin/python'), *sys.argv])
 
 
 def not_installed():

@@ -3,7 +3,7 @@
 
     bench/race/race.py --sinter build/release/bin/sinter [--only NAME]... [--rivals NAME,...] [--precisions float,int8]
                        [--threads 1,2] [--rounds 3] [--seconds 0.1] [--models FOLDER] [--json FILE]
-                       [--markdown docs/benchmarks.md]
+                       [--markdown docs/benchmarks.md] [--cap avx2]
 
 The first call installs the rivals (requirements.txt) into build/race/venv and starts again there; a rival that cannot be
 installed is listed as such. Networks: those of SINTER_SHARED (bench/model_list.py) and six well-known ones with random
@@ -15,6 +15,11 @@ result) and then runs for SECONDS. A contestant's time is the minimum over all r
 rounds' medians stands beside it. Outputs are compared with Sinter's float32 ones (judge.py): a wrong rival is listed and
 does not count, and of several kinds of int8 file the fastest right one counts. Files that are quantized already are raced
 as they are, with int8. The score of a network is the fastest rival's time over Sinter's: above 1 Sinter is faster.
+
+--cap avx2 races on a processor with AVX-512 as if it had AVX2 only, and writes a section of its own. Sinter is capped by
+SINTER_CPU_CAP and `--target x86_64+avx2`; the rivals run with libraries of which each CPUID instruction has been replaced by
+one that traps, and is answered as on Zen 3 (cap/patch.py, cap/cpuid.c; cap/check.py shows that it acts). Caches, frequencies
+and the width of the units stay those of the processor.
 
 Times of rivals include a call from Python, about a microsecond. Load and memory leave Python and the import out.
 """
@@ -31,9 +36,6 @@ import tempfile
 import time
 
 import environment
-
-if __name__ == '__main__' and not {'-h', '--help'} & set(sys.argv):
-    environment.enter()
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -176,25 +178,30 @@ def arguments():
     parser.add_argument('--seconds', type=float, default=0.1, help='how long a turn runs')
     parser.add_argument('--models', type=pathlib.Path, help='a folder of .onnx files, instead of SINTER_SHARED')
     parser.add_argument('--json', type=pathlib.Path)
+    parser.add_argument('--cap', choices=['avx2'], help='race as on a machine without AVX-512')
     parser.add_argument('--markdown', type=pathlib.Path, help="write or replace this CPU's sections in the file")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.cap and platform.machine() != 'x86_64':
+        parser.error('--cap needs x86-64')
+    return args
 
 
 def main():
     args = arguments()
+    environment.enter(args.cap)
     import contestants
     import subjects
     import table
     from markdown_table import commit, cpu, replace_section
-    field, absent = [contestants.Sinter(args.sinter)], environment.not_installed()
+    field, absent = [contestants.Sinter(args.sinter, args.cap)], environment.not_installed()
     for name in filter(None, args.rivals.split(',')):
         try:
             field.append(contestants.Rival(name))
         except contestants.Failure as e:
             absent[name] = str(e)
     begin, others = time.time(), busy_seconds() - own_seconds()
-    report = dict(commit=commit(), cpu=cpu(), machine=platform.machine(), cores=os.cpu_count(), rounds=args.rounds,
-                  seconds=args.seconds, threads=args.threads, target=' '.join(field[0].target), absent=absent,
+    report = dict(commit=commit(), cpu=cpu('AVX2 (capped)' if args.cap else None), cap=args.cap, machine=platform.machine(),
+                  cores=os.cpu_count(), rounds=args.rounds, seconds=args.seconds, threads=args.threads, target=' '.join(field[0].target), absent=absent,
                   command='bench/race/race.py ' + ' '.join(sys.argv[1:]),
                   contestants={c.name: dict(version=c.version, library_bytes=c.library_bytes) for c in field},
                   sinter_library=field[0].library, results={})

@@ -4,6 +4,7 @@ import dataclasses
 import math
 import re
 
+CAPPED = 'The processor has AVX-512, which `--cap` hides from all of them (see the top of this page).'
 NAMES = {'float': 'float32', 'int8': 'int8'}
 
 
@@ -175,7 +176,7 @@ def sections(report):
             'medians; ratios are the best',
             "other runtime's minimum over Sinter's, so above 1 Sinter is faster. `bench/race/race.py --help` states how each "
             'figure is measured.', '',
-            *score_rows(report), '',
+            *([CAPPED, ''] if report.get('cap') else []), *score_rows(report), '',
             'Each runtime over Sinter, geometric mean (number of networks that it computes right):', '', *rival_rows(report), '',
             f"Sinter's library is `{report['sinter_library']}`, stripped, with all backends.", '']
     for precision in report['results']:

@@ -220,6 +220,7 @@ def flag_faults(doc, tree, program):
                             yield number, f"`sinter {command} --help` does not name {value} for {flag}"
             elif named and not sinter:
                 source = "\n".join(filter(None, (tree.source_of(n.removeprefix("./")) for n in named)))
+                source += " --help" * ("ArgumentParser(" in source)
                 for flag in FLAG.findall(part):
                     if source and flag not in source and not flag.startswith("--benchmark"):
                         yield number, f"{named[-1]} does not take {flag}"
@@ -296,8 +297,8 @@ def self_test():
         program.chmod(0o755)
         (root / "docs").mkdir()
         (root / "bench").mkdir()
-        (root / "bench/tool.py").write_text("# --seconds\n")
-        (root / "docs/good.md").write_text("# A title\n[x](good.md#a-title) `bench/*.py` `bench/tool.py --seconds 1`\n\n"
+        (root / "bench/tool.py").write_text("# --seconds\nArgumentParser()\n")
+        (root / "docs/good.md").write_text("# A title\n[x](good.md#a-title) `bench/*.py` `bench/tool.py --help --seconds 1`\n\n"
                                            "    sinter run M --backend reference|simd\n               --each\n")
         (root / "docs/cli.md").write_text("## run\n`--backend`, `--each`\n")
         (root / "docs/bad.md").write_text(
