@@ -7,6 +7,7 @@
 
 #include "platforms/platforms.h"
 #include "sinter/backends.h"
+#include "tests/op_harness/half_test.h"
 #include "tests/op_harness/instruction_sets.h"
 #include "tests/op_harness/packings.h"
 #include "tests/op_harness/tolerance.h"
@@ -101,8 +102,8 @@ void check_plan(const TestedBackend& tested, const OpCall& call, const Status& m
   size_t planned = 0;
   if (!tested.platform->accept(kHost, call, kPlannedThreads, &planned).ok()) return;
   EXPECT_TRUE(tested.claims(call.op)) << tested.name() << " accepts what its has_kernel denies";
-  // Arithmetic in float16 is a matter of the processor.
-  const bool half = call.in(0).dtype == DType::kFloat16 || call.out(0).dtype == DType::kFloat16;
+  // Arithmetic in floats of 16 bits is a matter of the processor.
+  const bool half = is_half(call.in(0).dtype) || is_half(call.out(0).dtype);
   EXPECT_TRUE(measured.ok() || half) << "planned for " << tested.name()
                                      << ", which refuses: " << sentence(measured);
   if (measured.ok()) {

@@ -1,4 +1,5 @@
-// Reference kernels on float16: the float32 (sums: float64) result of the same numbers, rounded once.
+// Reference kernels on float16 and bfloat16: the float32 (sums: float64) result of the same numbers, rounded
+// once. Other backends that take the calls are compared with them.
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
@@ -11,23 +12,30 @@ template <class W, class A>
 void expect_rounded_once(const A& attrs, const std::vector<Tensor>& halves) {
   std::vector<Tensor> wide;
   for (const Tensor& t : halves) wide.push_back(unhalved<W>(t));
-  const Tensor got = run_op(attrs, halves)[0], want = halved(run_op(attrs, wide)[0]);
-  ASSERT_EQ(got.dtype, DType::kFloat16) << op_name(A::kOp);
+  const DType type = halves[0].dtype;
+  const Tensor got = run_op(attrs, halves)[0], want = halved(run_op(attrs, wide)[0], type);
+  ASSERT_EQ(got.dtype, type) << op_name(A::kOp);
   EXPECT_EQ(got.bytes, want.bytes) << op_name(A::kOp);
 }
 
-Tensor values(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) {
-  return halved(noise<float>(std::move(dims), low, high, seed));
-}
+// Of both types.
+class Half : public testing::TestWithParam<DType> {
+ protected:
+  Tensor values(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) const {
+    return halved(noise<float>(std::move(dims), low, high, seed), GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Both, Half, testing::ValuesIn(kHalves),
+                         [](const auto& info) { return dtype_name(info.param); });
 
-TEST(Half, FunctionsOfNumbersOfEverySize) {
-  const Tensor x = finite_halves(7);
+TEST_P(Half, FunctionsOfNumbersOfEverySize) {
+  const Tensor x = finite_halves(7, GetParam());
   expect_rounded_once<float>(AbsAttrs{}, {x});
   expect_rounded_once<float>(NegAttrs{}, {x});
   expect_rounded_once<float>(SqrtAttrs{}, {x});
   expect_rounded_once<float>(SigmoidAttrs{}, {x});
   expect_rounded_once<float>(TanhAttrs{}, {x});
-  expect_rounded_once<float>(HardSwishAttrs{}, {x});
+  expect_rounded_once<float>(HardSwishAttrs{}, {values({300}, 1, -9, 9)});  // six times x is a float32, too
   expect_rounded_once<float>(HardSigmoidAttrs{}, {x});
   expect_rounded_once<float>(LeakyReluAttrs{.alpha = 0.1}, {x});
   expect_rounded_once<float>(SiluAttrs{}, {x});
@@ -35,7 +43,7 @@ TEST(Half, FunctionsOfNumbersOfEverySize) {
   expect_rounded_once<float>(ClampAttrs{.min = -1, .max = 6}, {x});
 }
 
-TEST(Half, ArithmeticIsCorrectlyRounded) {
+TEST_P(Half, ArithmeticIsCorrectlyRounded) {
   const Tensor a = values({3, 1, 40}, 1, -200, 200), b = values({2, 40}, 2);
   expect_rounded_once<double>(AddAttrs{}, {a, b});
   expect_rounded_once<double>(SubAttrs{}, {a, b});
@@ -46,7 +54,7 @@ TEST(Half, ArithmeticIsCorrectlyRounded) {
   expect_rounded_once<double>(PReluAttrs{}, {a, values({40}, 3)});
 }
 
-TEST(Half, BeyondTheRangeIsInfinityAndNanStaysNan) {
+TEST(Float16, BeyondTheRangeIsInfinityAndNanStaysNan) {
   const auto halves = [](std::initializer_list<uint16_t> bits) {
     return bits_tensor<uint16_t>(DType::kFloat16, {static_cast<int64_t>(bits.size())}, bits);
   };
@@ -56,7 +64,7 @@ TEST(Half, BeyondTheRangeIsInfinityAndNanStaysNan) {
             halves({0x4600, 0x0000, 0x7e00, 0x4600}).bytes);
 }
 
-TEST(Half, SumsAreWideAndRoundedOnce) {
+TEST_P(Half, SumsAreWideAndRoundedOnce) {
   ConvAttrs conv;
   conv.strides = {2, 1}, conv.dilations = {1, 1}, conv.pads = {1, 1, 1, 1}, conv.group = 2;
   conv.act_min = 0;
@@ -72,13 +80,13 @@ TEST(Half, SumsAreWideAndRoundedOnce) {
                               {values({3, 70}), values({9, 70}, 2), values({9}, 3)});
   expect_rounded_once<double>(MatMulAttrs{.transpose_b = 1}, {values({2, 3, 70}), values({9, 70}, 2)});
   expect_rounded_once<double>(AvgPoolAttrs{.kernel = {3, 2}, .pads = {1, 0, 1, 0}}, {values({1, 5, 6, 70})});
-  // 4096 ones, which a float16 sum would stop counting at 2048.
-  const Tensor ones = halved(full<float>({1, 4096}, 1));
+  // 4096 ones, which a float16 sum would stop counting at 2048, and one of bfloat16 at 256.
+  const Tensor ones = halved(full<float>({1, 4096}, 1), GetParam());
   EXPECT_EQ(run_op(FullyConnectedAttrs{}, {ones, ones}, {.backends = false})[0].bytes,
-            bits_tensor<uint16_t>(DType::kFloat16, {1, 1}, {0x6c00}).bytes);
+            halved(full<float>({1, 1}, 4096), GetParam()).bytes);
 }
 
-TEST(Half, PoolingAndResizing) {
+TEST_P(Half, PoolingAndResizing) {
   expect_rounded_once<float>(MaxPoolAttrs{.kernel = {2, 3}, .pads = {0, 1, 1, 1}}, {values({2, 5, 6, 70})});
   ResizeAttrs resize;
   resize.mode = static_cast<int64_t>(ResizeMode::kLinear);
