@@ -3,6 +3,7 @@
 #include "runtime/core/op_enums.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
+#include "tests/ops/random_half.h"
 
 namespace sinter::test {
 namespace {
@@ -92,6 +93,43 @@ TEST_P(Half, PoolingAndResizing) {
   resize.mode = static_cast<int64_t>(ResizeMode::kLinear);
   resize.sizes = {1, 7, 9, 5}, resize.scales = {1, 7.0 / 3, 9.0 / 4, 1};
   expect_rounded_once<double>(resize, {values({1, 3, 4, 5})});
+}
+
+Tensor bfloats(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) {
+  return halved(noise<float>(std::move(dims), low, high, seed), DType::kBFloat16);
+}
+
+// Lengths around the pieces that are widened, and operands that are repeated.
+TEST(BFloat16, HighwayComputesElementByElement) {
+  for (const int64_t n : {1, 15, 33, 2047, 2049, 5000, 40000}) {
+    check_taken_by("simd", AddAttrs{}, {bfloats({n}), bfloats({n}, 2)});
+    check_taken_by("simd", MulAttrs{.act_min = -1, .act_max = 1}, {bfloats({n}), bfloats({1}, 2)});
+    check_taken_by("simd", ClampAttrs{.min = 0, .max = 1}, {bfloats({n})});
+    check_taken_by("simd", SiluAttrs{}, {bfloats({n}, 1, -20, 20)});
+    check_taken_by("simd", HardSwishAttrs{}, {bfloats({n}, 1, -9, 9)});
+  }
+  check_taken_by("simd", SubAttrs{}, {bfloats({3, 7, 600}), bfloats({600}, 2)});
+  check_taken_by("simd", AddAttrs{}, {bfloats({1, 1, 96}), bfloats({2, 9, 96}, 2)});
+  check_taken_by("simd", PReluAttrs{}, {bfloats({5, 5, 33}), bfloats({33}, 2)});
+  for (const Tensor& x : {finite_halves(3, DType::kBFloat16), bfloats({50, 41}, 3, -9, 9)}) {
+    check_taken_by("simd", AbsAttrs{}, {x});
+    check_taken_by("simd", NegAttrs{}, {x});
+    check_taken_by("simd", SigmoidAttrs{}, {x});
+    check_taken_by("simd", TanhAttrs{}, {x});
+    check_taken_by("simd", LeakyReluAttrs{.alpha = 0.125}, {x});
+  }
+}
+
+TEST(BFloat16, HighwayCasts) {
+  std::vector<uint32_t> bits;
+  // Every upper half with the lower halves at which rounding turns.
+  for (uint32_t upper = 0; upper < 0x10000; upper += 5)
+    for (const uint32_t lower : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      bits.push_back(upper << 16 | lower);
+  const Tensor x = bits_tensor(DType::kFloat32, {static_cast<int64_t>(bits.size())}, bits);
+  check_taken_by("simd", CastAttrs{.to = static_cast<int64_t>(DType::kBFloat16)}, {x});
+  for (const int64_t n : {1, 17, 31, 40000})
+    check_taken_by("simd", CastAttrs{.to = static_cast<int64_t>(DType::kFloat32)}, {bfloats({n})});
 }
 
 }  // namespace
