@@ -42,7 +42,7 @@ Status OnednnBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   needs->packed = onednn::kWeights;
   needs->packing = {align_up(d.packed, kBufferAlignment),
                     onednn::kWeights,
-                    {p.convolution, p.depthwise, p.k_step, p.integer, p.x_zero != 0,
+                    {p.convolution, p.depthwise, p.k_step, p.integer + 2 * p.bfloat16, p.x_zero != 0,
                      static_cast<int64_t>(d.layout[0]), static_cast<int64_t>(d.layout[1])}};
   needs->call = CallUse::kUnused;
   return ok_status();

@@ -18,12 +18,13 @@
 namespace sinter::test {
 namespace {
 
-// This machine, with the one feature of its processor by which a platform takes a call or not.
+// This machine, with the features of its processor by which platforms take calls or not.
 Target host() {
   Target target{.architecture = kHostArchitecture};
 #if defined(__x86_64__)
-  if (std::getenv("SINTER_CPU_CAP") == nullptr && __builtin_cpu_supports("avx512vnni"))
-    target.features |= Feature::kAvx512Vnni;
+  if (std::getenv("SINTER_CPU_CAP") != nullptr) return target;
+  if (__builtin_cpu_supports("avx512vnni")) target.features |= Feature::kAvx512Vnni;
+  if (__builtin_cpu_supports("avx512bf16")) target.features |= Feature::kAvx512Bf16;
 #endif
   return target;
 }

@@ -132,5 +132,36 @@ TEST(BFloat16, HighwayCasts) {
     check_taken_by("simd", CastAttrs{.to = static_cast<int64_t>(DType::kFloat32)}, {bfloats({n})});
 }
 
+TEST(BFloat16, OneDnnComputesProducts) {
+  const auto check = [](const auto& attrs, const std::vector<Tensor>& inputs) {
+    if (computes_in_bfloat16())
+      check_taken_by("onednn", attrs, inputs);
+    else
+      EXPECT_FALSE(takes("onednn", attrs, inputs));
+  };
+  const auto conv = [&](Shape x, Shape w, int64_t stride, int64_t pad, bool bias, double low) {
+    ConvAttrs a;
+    a.strides = {stride, stride}, a.dilations = {1, 1}, a.pads = {pad, pad, pad, pad}, a.act_min = low;
+    std::vector<Tensor> in{bfloats(std::move(x)), bfloats(w, 2)};
+    if (bias) in.push_back(bfloats({w[0]}, 3));
+    check(a, in);
+  };
+  conv({1, 9, 11, 16}, {24, 3, 3, 16}, 1, 1, true, 0);
+  conv({2, 9, 11, 17}, {33, 3, 3, 17}, 2, 1, false, -kInf);
+  conv({1, 15, 14, 3}, {24, 3, 3, 3}, 2, 1, true, 0);
+  conv({1, 7, 7, 96}, {130, 1, 1, 96}, 1, 0, true, -kInf);
+  conv({1, 28, 28, 512}, {128, 1, 1, 512}, 1, 0, true, 0);
+  conv({1, 14, 14, 256}, {96, 1, 1, 256}, 2, 0, true, 0);
+  conv({1, 56, 60, 40}, {64, 7, 7, 40}, 2, 3, false, 0);
+  DepthwiseConvAttrs depthwise;
+  depthwise.strides = {1, 1}, depthwise.dilations = {1, 1}, depthwise.pads = {1, 1, 1, 1};
+  check(depthwise, {bfloats({1, 9, 12, 40}), bfloats({3, 3, 40}, 2), bfloats({40}, 3)});
+  for (const int64_t rows : {1, 5, 64, 300}) {
+    check(FullyConnectedAttrs{.act_min = 0}, {bfloats({rows, 70}), bfloats({19, 70}, 2), bfloats({19}, 3)});
+    check(MatMulAttrs{}, {bfloats({2, rows, 512}), bfloats({512, 200}, 2)});
+  }
+  check(MatMulAttrs{.transpose_b = 1}, {bfloats({3, 5, 128}), bfloats({256, 128}, 2)});
+}
+
 }  // namespace
 }  // namespace sinter::test

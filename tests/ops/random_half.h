@@ -23,6 +23,15 @@ inline bool computes_in_half() {
 #endif
 }
 
+// By oneDNN.
+inline bool computes_in_bfloat16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") && std::getenv("SINTER_CPU_CAP") == nullptr;
+#else
+  return false;
+#endif
+}
+
 // The call in both types. Processors without float16 arithmetic refuse that.
 template <class A>
 void check_half(const A& attrs, const std::vector<Tensor>& inputs) {

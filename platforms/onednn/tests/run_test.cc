@@ -106,6 +106,20 @@ TEST_F(Onednn, RunsBytesWithoutHeapLocksOrSystemCalls) {
   run_watched(backend, call);
 }
 
+TEST_F(Onednn, RunsBFloat16WithoutHeapLocksOrSystemCalls) {
+  static Memory x, w, bias, y;
+  constexpr DType kType = DType::kBFloat16;
+  const FullyConnectedAttrs attrs;
+  TensorView in[3] = {typed(kType, x, {90, 64}), typed(kType, w, {48, 64}, true),
+                      typed(kType, bias, {48}, true)};
+  TensorView out[1] = {typed(kType, y, {90, 48})};
+  const OpCall call{Op::kFullyConnected, &attrs, in, out};
+  StepNeeds needs;
+  const Status measured = backend.measure(call, 1, &needs);
+  if (measured.code == Code::kUnsupported) GTEST_SKIP() << measured.message;
+  run_watched(backend, call);
+}
+
 TEST_F(Onednn, PacksEqualWeightsEqually) {
   static Memory x, w, y;
   const auto packing = [&](int64_t height, int64_t top, int64_t bottom, int64_t channels) {
