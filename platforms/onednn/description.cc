@@ -191,6 +191,23 @@ bool is_last_resort(const char* name) {
   return false;
 }
 
+// The first of the library's kernels, which are in the order of its preference, whose scratch memory is
+// planned: those for AMX copy their input.
+Status choose_kernel(const Problem& p, Description* d) {
+  const size_t planned = workspace_bound(p) - kRunMemory;
+  while (true) {
+    const char* name = "";
+    SINTER_DNNL(dnnl_primitive_desc_query(d->primitive.get(), dnnl_query_impl_info_str, 0, &name));
+    SINTER_RETURN_UNLESS(!is_last_resort(name), unsupported("oneDNN has no fast kernel for this call"));
+    d->scratch = dnnl_memory_desc_get_size(d->operand(dnnl_query_scratchpad_md));
+    if (align_up(d->scratch, kBufferAlignment) <= planned) return ok_status();
+    const int64_t needed = static_cast<int64_t>(d->scratch);
+    SINTER_RETURN_UNLESS(dnnl_primitive_desc_next_impl(d->primitive.get()) == dnnl_success,
+                         unsupported("oneDNN needs %a bytes of workspace on this processor, not %b", needed,
+                                     static_cast<int64_t>(planned)));
+  }
+}
+
 }  // namespace
 
 Status outcome(dnnl_status_t status) {
@@ -239,11 +256,8 @@ Status describe(const Problem& p, Description* d) {
   SINTER_RETURN_IF_ERROR(describe_bias(p, &bias));
   SINTER_RETURN_IF_ERROR((p.convolution ? describe_convolution : describe_product)(
       p, weights.get(), bias.get(), attributes, &d->primitive));
-  const char* name = "";
-  SINTER_DNNL(dnnl_primitive_desc_query(d->primitive.get(), dnnl_query_impl_info_str, 0, &name));
-  SINTER_RETURN_UNLESS(!is_last_resort(name), unsupported("oneDNN has no fast kernel for this call"));
+  SINTER_RETURN_IF_ERROR(choose_kernel(p, d));
   d->packed = dnnl_memory_desc_get_size(d->operand(dnnl_query_weights_md));
-  d->scratch = dnnl_memory_desc_get_size(d->operand(dnnl_query_scratchpad_md));
   return hash_layout(d->operand(dnnl_query_weights_md), d->layout);
 }
 
