@@ -22,8 +22,8 @@ HWY_INLINE VU half_bits(VU v) {
   const DU d;
   const VU upper = hn::ShiftRight<16>(v), one = hn::Set(d, 1);
   const VU rounded = hn::ShiftRight<16>(hn::Add(v, hn::Add(hn::Set(d, 0x7fff), hn::And(upper, one))));
-  const auto is_nan = hn::Gt(hn::And(v, hn::Set(d, 0x7fffffff)), hn::Set(d, 0x7f800000));
-  return hn::IfThenElse(is_nan, hn::Or(hn::And(upper, hn::Set(d, 0x8000)), hn::Set(d, 0x7fc0)), rounded);
+  const auto is_nan = hn::RebindMask(d, hn::IsNaN(hn::BitCast(hn::RebindToFloat<DU>(), v)));
+  return hn::IfThenElse(is_nan, hn::OrAnd(hn::Set(d, 0x7fc0), upper, hn::Set(d, 0x8000)), rounded);
 }
 
 void narrow_floats(const void* from, void* to, size_t n) {
@@ -95,7 +95,7 @@ Status run_cast(const OpCall& call, RunContext& context) {
 
 constexpr int64_t kPiece = 2048;  // elements
 constexpr size_t kMostInputs = 2;
-constexpr size_t kRoom = (kMostInputs + 1) * kPiece * sizeof(float);  // of a thread
+constexpr size_t kRoom = kMostInputs * kPiece * sizeof(float);  // of a thread
 
 // An operand has all elements of the result, one, or one for each place of the last axis.
 bool is_whole(const TensorView& v, const TensorView& y) { return v.size() == y.size(); }
@@ -112,25 +112,19 @@ int64_t row_length(const OpCall& call) {
   return length;
 }
 
-// The operands as `rows` rows, in `room`.
+// `count` elements of each operand, or one, in `room`; results are written over an operand.
 struct Piece {
   TensorView in[kMostInputs], out[1];
 
-  Piece(const OpCall& call, int64_t length, int64_t rows, float* room) {
-    const auto set = [&](TensorView& v, bool whole, int64_t size) {
+  Piece(const OpCall& call, int64_t count, float* room) {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      TensorView& v = in[i];
+      const int64_t size = call.in(i).size() == 1 ? 1 : count;
       v.dtype = DType::kFloat32, v.data = reinterpret_cast<std::byte*>(room);
-      const int64_t dims[] = {rows, length};
-      if (!whole)
-        v.set_shape({&size, 1});
-      else if (length == 1)
-        v.set_shape({dims, 1});
-      else
-        v.set_shape({dims, 2});
+      v.set_shape({&size, 1});
+      if (is_whole(call.in(i), call.out(0))) out[0] = v;
       if (room != nullptr) room += kPiece;
-    };
-    for (size_t i = 0; i < call.inputs.size(); ++i)
-      set(in[i], is_whole(call.in(i), call.out(0)), call.in(i).size());
-    set(out[0], true, 0);
+    }
   }
   OpCall of(const OpCall& call) { return {call.op, call.attributes, {in, call.inputs.size()}, out}; }
 };
@@ -150,11 +144,14 @@ Status accept_halves(const Kernel& kernel, const OpCall& call) {
   for (const auto views : {call.inputs, call.outputs})
     for (const TensorView& v : views)
       SINTER_RETURN_UNLESS(v.dtype == DType::kBFloat16, unsupported("only operands of one type"));
-  for (const TensorView& v : call.inputs)
+  bool any = false;
+  for (const TensorView& v : call.inputs) {
+    any |= is_whole(v, call.out(0));
     SINTER_RETURN_UNLESS(is_whole(v, call.out(0)) || is_row(v, call.out(0)),
                          unsupported("bfloat16 operands are repeated row by row only"));
-  const int64_t length = row_length(call);
-  return kernel.accept(Piece(call, length, kPiece / length, nullptr).of(call));
+  }
+  SINTER_RETURN_UNLESS(any, unsupported("bfloat16 operands are repeated one at a time only"));
+  return kernel.accept(Piece(call, std::min(call.out(0).size(), kPiece), nullptr).of(call));
 }
 
 size_t halves_workspace(int threads) { return static_cast<size_t>(threads) * kRoom; }
@@ -171,12 +168,16 @@ Status run_halves(const Kernel& kernel, const OpCall& call, RunContext& context)
     const auto at = [](const TensorView& v, int64_t element) {
       return v.data + element * static_cast<int64_t>(sizeof(uint16_t));
     };
-    for (size_t i = 0; i < call.inputs.size(); ++i)
-      if (const TensorView& v = call.in(i); !is_whole(v, y))
-        widen(v.data, room + static_cast<int64_t>(i) * kPiece, static_cast<size_t>(v.size()));
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const TensorView& v = call.in(i);
+      if (is_whole(v, y)) continue;
+      float* to = room + static_cast<int64_t>(i) * kPiece;
+      widen(v.data, to, static_cast<size_t>(v.size()));
+      for (int64_t row = 1; v.size() > 1 && row < step; ++row) std::copy_n(to, length, to + row * length);
+    }
     for (int64_t row = begin; row < end; row += step) {
       const int64_t count = std::min(step, end - row), first = row * length;
-      Piece piece(call, length, count, room);
+      Piece piece(call, count * length, room);
       const auto elements = static_cast<size_t>(count * length);
       for (size_t i = 0; i < call.inputs.size(); ++i)
         if (const TensorView& v = call.in(i); is_whole(v, y)) widen(at(v, first), piece.in[i].data, elements);
