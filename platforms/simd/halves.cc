@@ -14,34 +14,40 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 using DU = hn::ScalableTag<uint32_t>;
+using DH = hn::ScalableTag<uint16_t>;
 using VU = hn::Vec<DU>;
 
-// The upper half of a float32's bits, rounded half to even; of NaN the sign and one bit. Not the processor's
-// own instruction, which takes subnormal numbers for zero.
-HWY_INLINE VU half_bits(VU v) {
+HWY_INLINE hn::Mask<DU> is_nan_of(VU v) {
+  return hn::RebindMask(DU(), hn::IsNaN(hn::BitCast(hn::RebindToFloat<DU>(), v)));
+}
+
+// The upper halves of the bits of float32 numbers, rounded half to even; of NaN the sign and one bit. Not the
+// processor's own instruction, which takes subnormal numbers for zero.
+HWY_INLINE hn::Vec<DH> half_bits(VU a, VU b) {
   const DU d;
-  const VU upper = hn::ShiftRight<16>(v), one = hn::Set(d, 1);
-  const VU rounded = hn::ShiftRight<16>(hn::Add(v, hn::Add(hn::Set(d, 0x7fff), hn::And(upper, one))));
-  const auto is_nan = hn::RebindMask(d, hn::IsNaN(hn::BitCast(hn::RebindToFloat<DU>(), v)));
-  return hn::IfThenElse(is_nan, hn::OrAnd(hn::Set(d, 0x7fc0), upper, hn::Set(d, 0x8000)), rounded);
+  const DH h;
+  const auto first = hn::BitCast(h, a), second = hn::BitCast(h, b), one = hn::Set(h, 1);
+  const auto upper = hn::ConcatOdd(h, second, first), lower = hn::ConcatEven(h, second, first);
+  // Above the middle, or in it and odd.
+  const auto goes_up = hn::Gt(hn::SaturatedAdd(lower, hn::And(upper, one)), hn::Set(h, 0x8000));
+  const auto is_nan = hn::OrderedDemote2MasksTo(h, d, is_nan_of(a), is_nan_of(b));
+  return hn::IfThenElse(is_nan, hn::OrAnd(hn::Set(h, 0x7fc0), upper, hn::Set(h, 0x8000)),
+                        hn::MaskedAddOr(upper, goes_up, upper, one));
 }
 
 void narrow_floats(const void* from, void* to, size_t n) {
   const DU d;
-  const hn::ScalableTag<uint16_t> both;
-  const hn::Rebind<uint16_t, DU> half;
+  const DH both;
   const auto* x = static_cast<const uint32_t*>(from);
   auto* y = static_cast<uint16_t*>(to);
   const size_t lanes = hn::Lanes(d);
   size_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes)
-    hn::StoreU(
-        hn::OrderedTruncate2To(both, half_bits(hn::LoadU(d, x + i)), half_bits(hn::LoadU(d, x + i + lanes))),
-        both, y + i);
-  for (; i < n; i += lanes) {
-    const size_t rest = n - i < lanes ? n - i : lanes;
-    hn::StoreN(hn::TruncateTo(half, half_bits(hn::LoadN(d, x + i, rest))), half, y + i, rest);
-  }
+    hn::StoreU(half_bits(hn::LoadU(d, x + i), hn::LoadU(d, x + i + lanes)), both, y + i);
+  if (i == n) return;
+  const size_t rest = n - i;
+  const VU second = rest > lanes ? hn::LoadN(d, x + i + lanes, rest - lanes) : hn::Zero(d);
+  hn::StoreN(half_bits(hn::LoadN(d, x + i, rest), second), both, y + i, rest);
 }
 
 void widen_floats(const void* from, void* to, size_t n) {
