@@ -120,6 +120,16 @@ TEST(BFloat16, HighwayComputesElementByElement) {
   }
 }
 
+TEST(BFloat16, HighwayTakesMaxima) {
+  for (const int64_t channels : {1, 15, 16, 33, 70, 130}) {
+    Tensor x = bfloats({2, 7, 9, channels});
+    check_taken_by("simd", MaxPoolAttrs{.kernel = {3, 3}, .strides = {2, 2}, .pads = {1, 1, 1, 1}}, {x});
+    const uint16_t nan = 0xffc0;
+    std::memcpy(x.bytes.data() + x.bytes.size() / 2, &nan, sizeof nan);
+    check_taken_by("simd", MaxPoolAttrs{.kernel = {2, 3}, .dilations = {1, 2}}, {x});
+  }
+}
+
 TEST(BFloat16, HighwayCasts) {
   std::vector<uint32_t> bits;
   // Every upper half with the lower halves at which rounding turns.
