@@ -9,18 +9,22 @@
 
 namespace sinter {
 
+// Not inlined: every kernel rounds to both types.
+[[gnu::noinline]] inline uint16_t rounded_to_float16(double x) { return float16_bits(x); }
+[[gnu::noinline]] inline uint16_t rounded_to_bfloat16(double x) { return bfloat16_bits(x); }
+
 struct Half {
   uint16_t bits;
 
   Half() = default;
-  explicit Half(double x) : bits(float16_bits(x)) {}
+  explicit Half(double x) : bits(rounded_to_float16(x)) {}
   operator float() const { return float16_value(bits); }
 };
 struct BHalf {
   uint16_t bits;
 
   BHalf() = default;
-  explicit BHalf(double x) : bits(bfloat16_bits(x)) {}
+  explicit BHalf(double x) : bits(rounded_to_bfloat16(x)) {}
   operator float() const { return bfloat16_value(bits); }
 };
 static_assert(sizeof(Half) == 2 && std::is_trivially_copyable_v<Half>);
