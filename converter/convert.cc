@@ -31,36 +31,48 @@ namespace {
 // allowed there; that bytes come unscaled is the worst case.
 constexpr double kAllowedByUnit = 65504.0 / 16, kAllowedByBytes = 65504;
 
-void prefer_float16(Graph& graph, const Target& target, const std::vector<Backend*>& backends,
-                    Diagnostics& diagnostics) {
-  if (!has_float16_kernels(target)) {
-    diagnostics.warn("", "",
-                     fmt::format("--prefer-float16: target '{}' has no kernels that compute in float16 "
-                                 "(64-bit ARM has); the model computes in float32",
-                                 target_text(target)),
-                     "without the option, float16 weights stay float16 in the file");
-    return;
-  }
-  RunnerOptions runner;
-  runner.backends = backends;
-  Reached reached;
-  for (const auto& [id, range] : try_out(graph, runner))
-    reached[id] = std::max(range.unit / kAllowedByUnit, range.bytes / kAllowedByBytes);
-  const Float16Summary done = compute_in_float16(
-      graph,
-      [&](const OpCall& call, size_t* workspace) { return accept_in_float16(target, call, workspace); },
-      reached);
-  if (done.computed == 0)
+// Computes in `type` where a platform that the plan may use does.
+void prefer(const HalfType& type, Graph& graph, const Target& target,
+            const std::vector<const Platform*>& platforms, const std::vector<Backend*>& backends,
+            Diagnostics& diagnostics) {
+  std::vector<const Platform*> with_kernels = platforms;
+  std::erase_if(with_kernels, [&](const Platform* p) { return !computes_half(*p, target, type.dtype); });
+  if (with_kernels.empty()) {
     diagnostics.warn(
         "", "",
-        "--prefer-float16: no operation of this model can compute in float16; the model computes in float32",
-        "sinter inspect --types lists the reasons");
+        fmt::format("{}: target '{}' has no kernels that compute in {} ({}); the model computes in "
+                    "float32",
+                    type.flag, target_text(target), type.name, type.machines),
+        fmt::format("without the option, {} weights stay {} in the file", type.name, type.name));
+    return;
+  }
+  Reached reached;
+  if (type.is_narrow()) {
+    RunnerOptions runner;
+    runner.backends = backends;
+    for (const auto& [id, range] : try_out(graph, runner))
+      reached[id] = std::max(range.unit / kAllowedByUnit, range.bytes / kAllowedByBytes);
+  }
+  const auto accept = [&](const OpCall& call, size_t* workspace) {
+    Status status;
+    for (const Platform* p : with_kernels)
+      if (status = p->accept(target, call, target.cores, workspace); status.ok()) break;
+    return status;
+  };
+  const HalfSummary done = compute_in_half(graph, type, accept, reached);
+  if (done.computed == 0)
+    diagnostics.warn("", "",
+                     fmt::format("{}: no operation of this model can compute in {}; the model computes in "
+                                 "float32",
+                                 type.flag, type.name),
+                     "sinter inspect --types lists the reasons");
   if (done.unproven > 0)
-    diagnostics.warn(done.first_unproven, done.first_op,
-                     fmt::format("--prefer-float16: {} of {} operations in float16, the first of them this "
-                                 "one, are not proven to stay below 65504; larger values become infinite",
-                                 done.unproven, done.computed),
-                     "test typical inputs with sinter compare, or remove the option");
+    diagnostics.warn(
+        done.first_unproven, done.first_op,
+        fmt::format("{}: {} of {} operations in {}, the first of them this one, are not proven to "
+                    "stay below {}; larger values become infinite",
+                    type.flag, done.unproven, done.computed, type.name, type.largest),
+        "test typical inputs with sinter compare, or remove the option");
 }
 
 QuantizeSummary quantize_weights(Graph& graph, SampleSource* samples, SampleSource* evaluated,
@@ -168,8 +180,8 @@ std::string does_not_fit(const FittedPlan& fitted, uint64_t limit) {
       limit, fitted.model.programs.front().arena_bytes, how, fitted.fullest);
 }
 
-// The named ones. Without names all but those on request, which only this machine's own plan takes, where
-// this program has them.
+// The named ones. Without names all but those on request, which are taken where they compute in the preferred
+// type, and for this machine's own plan where this program has them.
 std::vector<const Platform*> platforms_to_plan(const Target& target, const ConversionOptions& options) {
   std::vector<const Platform*> platforms = platforms_serving(target);
   const auto is_built = [&](const Platform& p) {
@@ -180,6 +192,7 @@ std::vector<const Platform*> platforms_to_plan(const Target& target, const Conve
     if (options.plan_backends)
       return std::find(options.plan_backends->begin(), options.plan_backends->end(), p->name) ==
              options.plan_backends->end();
+    if (options.prefer != nullptr && computes_half(*p, target, options.prefer->dtype)) return false;
     return p->on_request && !(options.native_target == target && is_built(*p));
   });
   return platforms;
@@ -292,9 +305,10 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
   stage("rewriting");
   report.passes = run_passes(*graph, options.passes, report.fates);
   const NodeFates::Picture rewritten(*graph);
-  if (options.prefer_float16) {
+  if (options.prefer != nullptr) {
     stage("trying out");
-    prefer_float16(*graph, options.targets.front(), options.backends, diagnostics);
+    const Target& first = options.targets.front();
+    prefer(*options.prefer, *graph, first, platforms_to_plan(first, options), options.backends, diagnostics);
     if (options.strict && diagnostics.count(Severity::kWarning) > 0) return std::nullopt;
   }
   std::optional<Graph> exact;
@@ -327,7 +341,7 @@ std::optional<ConversionReport> convert_file(const std::filesystem::path& onnx,
                       {.runner = options.quantization.runner, .progress = options.quantization.progress});
   if (const bool whole = options.passes.disabled.empty() && options.passes.stop_after < 0; whole)
     if (std::string fault = check_types(*graph); !fault.empty()) throw std::logic_error(fault);
-  if (options.prefer_float16) report.fates.follow("--prefer-float16", rewritten, *graph);
+  if (options.prefer != nullptr) report.fates.follow(options.prefer->flag, rewritten, *graph);
   if (report.quantized) report.fates.follow("--quantize", rewritten, *graph);
   compact_values(*graph);
   report.ledger = graph->ledger;

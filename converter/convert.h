@@ -14,6 +14,7 @@
 #include "converter/diagnostics/node_fates.h"
 #include "converter/emit/emitter.h"
 #include "converter/import/lower.h"
+#include "converter/passes/half_type.h"
 #include "converter/passes/pass.h"
 #include "converter/plan/fit_arena.h"
 #include "converter/plan/planner.h"
@@ -34,7 +35,7 @@ struct ConversionOptions {
   std::optional<Target> native_target;
   bool strict = false;                // warnings refuse
   bool narrow_float64 = false;        // --float64 narrow: all of them, on the user's word
-  bool prefer_float16 = false;        // compute in float16 where the target does
+  const HalfType* prefer = nullptr;   // compute in this type where the target does
   bool winograd = true;               // convolutions by Winograd's algorithm where that is faster
   bool stored_weights = true;         // narrow weights stay narrow in the file
   double plan_effort = 1;             // of the planner's budgets for searching

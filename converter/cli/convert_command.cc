@@ -41,7 +41,8 @@ struct ConvertArguments {
   double plan_seconds = 0;
   int plan_threads = 0;  // as many as the target usually has cores
   std::optional<int64_t> max_arena;
-  bool strict = false, strip = false, prefer_float16 = false, no_trial = false, no_winograd = false;
+  bool strict = false, strip = false, no_trial = false, no_winograd = false;
+  bool prefer_float16 = false, prefer_bfloat16 = false;
   std::string float64 = "auto";
   std::vector<std::string> keep;
 };
@@ -187,6 +188,12 @@ void check_flags(const ConvertArguments& a) {
     throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
 }
 
+const HalfType* preferred(const ConvertArguments& a) {
+  if (a.prefer_float16 && a.prefer_bfloat16)
+    throw UsageError(fmt::format("{} and {} exclude each other", kFloat16Half.flag, kBFloat16Half.flag));
+  return a.prefer_float16 ? &kFloat16Half : a.prefer_bfloat16 ? &kBFloat16Half : nullptr;
+}
+
 void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
   check_flags(a);
   if (a.quantize.empty()) return;
@@ -197,7 +204,8 @@ void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
                     "input, whose first axis counts the samples), a folder of such files, or cmd:COMMAND; "
                     "without samples, --quantize int8w rounds only the weights",
                     a.quantize));
-  if (a.prefer_float16) throw UsageError("--quantize and --prefer-float16 exclude each other");
+  if (options->prefer != nullptr)
+    throw UsageError(fmt::format("--quantize and {} exclude each other", options->prefer->flag));
   if (weights_only && !a.calibrator.empty())
     throw UsageError(
         fmt::format("--calibrator chooses ranges of activations, which are kept in float with --quantize {}; "
@@ -354,7 +362,7 @@ void run_convert(const ConvertArguments& a, Outcome& outcome) {
   set_targets(a, &options);
   options.strict = a.strict;
   options.narrow_float64 = a.float64 == "narrow";
-  options.prefer_float16 = a.prefer_float16;
+  options.prefer = preferred(a);
   options.backends = host_backends({});
   set_quantization(a, &options);
   options.winograd = !a.no_winograd;
@@ -584,6 +592,8 @@ void add_convert(CLI::App& app, Outcome& outcome) {
   c->add_flag("--prefer-float16", a->prefer_float16,
               "Compute in float16 the values that are float16 in the model (all values of a float32 model), "
               "where the target has kernels for it (aarch64) and the rules of docs/types.md allow it");
+  c->add_flag("--prefer-bfloat16", a->prefer_bfloat16,
+              "The same in bfloat16, where the target has kernels for it (x86_64+avx512bf16, by oneDNN)");
   c->add_option("--sign", a->sign, "SECRET: sign the file with this key (sinter keygen)");
   c->add_flag("--strip", a->strip, "Omit the names of values and steps from the file");
   c->add_option("--report", a->report,

@@ -57,7 +57,7 @@ struct Value {
   int64_t zero_point = 0;
   // The type that the model gives it, where the converter computes it in another one; kNone: `dtype`.
   DType model_dtype = DType::kNone;
-  // `dtype` is what the user asked for (--prefer-float16).
+  // `dtype` is what the user asked for (--prefer-float16, --prefer-bfloat16).
   bool requested = false;
   // Its memory: 0 for host memory, m for that of the plan's backend m - 1 (plan/place_memories.h).
   uint8_t memory = 0;

@@ -52,18 +52,20 @@ int narrow_float64(Graph& graph);
 // Whether a target's kernels accept a call: ok, or the reason why not.
 using AcceptCall = std::function<Status(const OpCall& call, size_t* workspace)>;
 
-// Lets what `accept` takes in float16 compute in it, where the rules of float16_rules.h allow that; the main
-// graph only.
-struct Float16Summary {
-  size_t concerned = 0;  // operations whose values the model has in float16 (or all in float32)
-  size_t computed = 0;   // of these, now in float16
+// Lets what `accept` takes in a type of 16 bits compute in it, where the rules of half_rules.h allow that;
+// the main graph only.
+struct HalfSummary {
+  size_t concerned = 0;  // operations whose values the model has in the type (or all in float32)
+  size_t computed = 0;   // of these, now in the type
   size_t unproven = 0;   // of these, sums that might leave its range
   std::string first_unproven, first_op;
 };
 // `reached`: by value, what it came to on trial inputs in shares of what is allowed; what is above 1 stays
 // in float32.
 using Reached = std::map<ValueId, double>;
-Float16Summary compute_in_float16(Graph& graph, const AcceptCall& accept, const Reached& reached = {});
+struct HalfType;
+HalfSummary compute_in_half(Graph& graph, const HalfType& type, const AcceptCall& accept,
+                            const Reached& reached = {});
 
 // The pass of that name, without the others.
 int run_pass(Graph& graph, const char* name);

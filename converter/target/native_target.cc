@@ -17,7 +17,10 @@ uint32_t processor_features() {
                       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vl");
   if (avx512) features |= Feature::kAvx512;
-  if (avx512 && __builtin_cpu_supports("avx512vnni")) features |= Feature::kAvx512Vnni;
+  if (avx512 && __builtin_cpu_supports("avx512vnni")) {
+    features |= Feature::kAvx512Vnni;
+    if (__builtin_cpu_supports("avx512bf16")) features |= Feature::kAvx512Bf16;
+  }
   return features;
 #elif defined(__aarch64__) && defined(__linux__)
   uint32_t features = Feature::kNeon;

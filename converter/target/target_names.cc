@@ -18,12 +18,14 @@ constexpr NamedFeature kFeatures[] = {
     {"avx2", Feature::kAvx2, 0},
     {"avx512", Feature::kAvx512, Feature::kAvx2},
     {"avx512vnni", Feature::kAvx512Vnni, Feature::kAvx512 | Feature::kAvx2},
+    {"avx512bf16", Feature::kAvx512Bf16, Feature::kAvx512Vnni | Feature::kAvx512 | Feature::kAvx2},
     {"neon", Feature::kNeon, 0},
     {"fp16", Feature::kFp16, Feature::kNeon},
     {"dotprod", Feature::kDotprod, Feature::kNeon},
     {"i8mm", Feature::kI8mm, Feature::kDotprod | Feature::kNeon},
 };
-constexpr uint32_t kX86 = Feature::kAvx2 | Feature::kAvx512 | Feature::kAvx512Vnni,
+constexpr uint32_t kUsualX86 = Feature::kAvx2 | Feature::kAvx512 | Feature::kAvx512Vnni,
+                   kX86 = kUsualX86 | Feature::kAvx512Bf16,
                    kArm = Feature::kNeon | Feature::kFp16 | Feature::kDotprod | Feature::kI8mm;
 
 const NamedTarget& row_of(Architecture architecture) {
@@ -42,13 +44,13 @@ std::string all_names() {
 
 const std::vector<NamedTarget>& named_targets() {
   static const std::vector<NamedTarget> rows = {
-      {"x86_64", Architecture::kX86_64, kX86, kX86, kPlannedCores, "PCs and servers"},
+      {"x86_64", Architecture::kX86_64, kUsualX86, kX86, kPlannedCores, "PCs and servers"},
       {"aarch64", Architecture::kAarch64, Feature::kNeon | Feature::kDotprod, kArm, kPlannedCores,
        "64-bit ARM"},
       {"armv7", Architecture::kArmv7, Feature::kNeon, Feature::kNeon, kPlannedCores, "32-bit ARM with NEON"},
       {"cortex-m4", Architecture::kCortexM, 0, 0, 1,
        "microcontrollers, on the reference kernels, one thread"},
-      {"portable", Architecture::kPortable, kX86, kX86 | kArm, kPlannedCores,
+      {"portable", Architecture::kPortable, kUsualX86, kX86 | kArm, kPlannedCores,
        "any machine, on the reference kernels"},
   };
   return rows;

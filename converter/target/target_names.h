@@ -28,7 +28,7 @@ const std::vector<NamedTarget>& named_targets();
 std::optional<Target> parse_target(std::string_view text, std::string* fault);
 // As parse_target reads it; features are left out where they are the usual ones. Cores are not part of it.
 std::string target_text(const Target& target);
-// "avx2, avx512, avx512vnni": the features that can be named for the target, or "".
+// "avx2, avx512, ...": the features that can be named for the target, or "".
 std::string feature_names(const NamedTarget& target);
 
 // This machine's architecture, with the features that its machines usually have.

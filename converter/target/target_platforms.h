@@ -12,9 +12,7 @@ std::vector<const Platform*> platforms_serving(const Target& target);
 // The same without those that are planned on request only.
 std::vector<const Platform*> platforms_for(const Target& target);
 
-// Whether some kernels of the target compute in float16, given a processor that does.
-bool has_float16_kernels(const Target& target);
-// ok: one of them takes this call on float16 values.
-Status accept_in_float16(const Target& target, const OpCall& call, size_t* workspace);
+// Whether some of its kernels compute in `type`, float16 or bfloat16, given a processor that does.
+bool computes_half(const Platform& platform, const Target& target, DType type);
 
 }  // namespace sinter::convert

@@ -23,11 +23,10 @@ dnnl_cpu_isa_t cap_of(const char* name) {
     const char* name;
     dnnl_cpu_isa_t set;
   };
-  constexpr Cap kCaps[] = {{"sse2", dnnl_cpu_isa_sse41},
-                           {"sse4", dnnl_cpu_isa_sse41},
-                           {"sse41", dnnl_cpu_isa_sse41},
-                           {"avx2", dnnl_cpu_isa_avx2},
-                           {"avx512", dnnl_cpu_isa_avx512_core}};
+  constexpr Cap kCaps[] = {
+      {"sse2", dnnl_cpu_isa_sse41},         {"sse4", dnnl_cpu_isa_sse41},
+      {"sse41", dnnl_cpu_isa_sse41},        {"avx2", dnnl_cpu_isa_avx2},
+      {"avx512", dnnl_cpu_isa_avx512_core}, {"avx512vnni", dnnl_cpu_isa_avx512_core_vnni}};
   for (const Cap& cap : kCaps)
     if (name != nullptr && std::strcmp(name, cap.name) == 0) return cap.set;
   return dnnl_cpu_isa_default;
@@ -43,14 +42,18 @@ void create_engine() {
                  : unsupported("oneDNN's kernels need a processor with AVX2");
 }
 
-bool has_byte_products() {
-  const int set = dnnl_get_effective_cpu_isa();
-  for (const int with : {dnnl_cpu_isa_avx512_core_vnni, dnnl_cpu_isa_avx2_vnni})
-    if ((set & with) == with) return true;
-  return false;
+bool has(int set) { return (dnnl_get_effective_cpu_isa() & set) == set; }
+
+Status check_products(const Problem& p) {
+  SINTER_RETURN_UNLESS(!p.integer || has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni),
+                       unsupported("int8 needs a processor with dot products of bytes"));
+  SINTER_RETURN_UNLESS(!p.bfloat16 || has(dnnl_cpu_isa_avx512_core_bf16),
+                       unsupported("bfloat16 needs a processor with dot products of it"));
+  return ok_status();
 }
 
-dnnl_data_type_t operand_type(const Problem& p) { return p.integer ? dnnl_s8 : dnnl_f32; }
+dnnl_data_type_t float_type(const Problem& p) { return p.bfloat16 ? dnnl_bf16 : dnnl_f32; }
+dnnl_data_type_t operand_type(const Problem& p) { return p.integer ? dnnl_s8 : float_type(p); }
 
 // Dims in the library's order, channels first, with the strides of channels last.
 constexpr int kPixelRank = 4;
@@ -62,16 +65,16 @@ Status describe_pixels(int64_t batch, int64_t channels, const int64_t* lengths, 
   return outcome(dnnl_memory_desc_create_with_strides(desc->out(), kPixelRank, dims, type, strides));
 }
 
-Status describe_matrix(int64_t rows, int64_t columns, MemoryDesc* desc) {
+Status describe_matrix(int64_t rows, int64_t columns, dnnl_data_type_t type, MemoryDesc* desc) {
   const dnnl_dims_t dims = {rows, columns}, strides = {columns, 1};
-  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), 2, dims, dnnl_f32, strides));
+  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), 2, dims, type, strides));
 }
 
 Status describe_bias(const Problem& p, MemoryDesc* desc) {
   if (!p.bias) return ok_status();
   const dnnl_dims_t dims = {p.convolution ? p.window.out_channels : p.n}, strides = {1};
-  return outcome(
-      dnnl_memory_desc_create_with_strides(desc->out(), 1, dims, p.integer ? dnnl_s32 : dnnl_f32, strides));
+  return outcome(dnnl_memory_desc_create_with_strides(desc->out(), 1, dims,
+                                                      p.integer ? dnnl_s32 : float_type(p), strides));
 }
 
 // The dims of the weights; returns their number.
@@ -120,7 +123,8 @@ Status describe_convolution(const Problem& p, dnnl_memory_desc_t weights, dnnl_m
   const WindowGeometry& g = p.window;
   MemoryDesc x, y;
   SINTER_RETURN_IF_ERROR(describe_pixels(g.batch, g.in_channels, g.in, operand_type(p), &x));
-  SINTER_RETURN_IF_ERROR(describe_pixels(g.batch, g.out_channels, g.out, p.rounded ? dnnl_s8 : dnnl_f32, &y));
+  SINTER_RETURN_IF_ERROR(
+      describe_pixels(g.batch, g.out_channels, g.out, p.rounded ? dnnl_s8 : float_type(p), &y));
   const dnnl_dims_t strides = {g.stride[1], g.stride[2]}, begin = {g.pad[1], g.pad[2]},
                     end = {g.end_pad[1], g.end_pad[2]},
                     dilation = {g.dilation[1] - 1, g.dilation[2] - 1};  // the library counts gaps
@@ -132,8 +136,8 @@ Status describe_convolution(const Problem& p, dnnl_memory_desc_t weights, dnnl_m
 Status describe_product(const Problem& p, dnnl_memory_desc_t weights, dnnl_memory_desc_t bias,
                         const Attributes& attributes, PrimitiveDesc* desc) {
   MemoryDesc x, y;
-  SINTER_RETURN_IF_ERROR(describe_matrix(p.rows, p.k, &x));
-  SINTER_RETURN_IF_ERROR(describe_matrix(p.rows, p.n, &y));
+  SINTER_RETURN_IF_ERROR(describe_matrix(p.rows, p.k, float_type(p), &x));
+  SINTER_RETURN_IF_ERROR(describe_matrix(p.rows, p.n, float_type(p), &y));
   return outcome(dnnl_inner_product_forward_primitive_desc_create(desc->out(), process_engine,
                                                                   dnnl_forward_inference, x.get(), weights,
                                                                   bias, y.get(), attributes.get()));
@@ -187,6 +191,23 @@ bool is_last_resort(const char* name) {
   return false;
 }
 
+// The first of the library's kernels, which are in the order of its preference, whose scratch memory is
+// planned: those for AMX copy their input.
+Status choose_kernel(const Problem& p, Description* d) {
+  const size_t planned = workspace_bound(p) - kRunMemory;
+  while (true) {
+    const char* name = "";
+    SINTER_DNNL(dnnl_primitive_desc_query(d->primitive.get(), dnnl_query_impl_info_str, 0, &name));
+    SINTER_RETURN_UNLESS(!is_last_resort(name), unsupported("oneDNN has no fast kernel for this call"));
+    d->scratch = dnnl_memory_desc_get_size(d->operand(dnnl_query_scratchpad_md));
+    if (align_up(d->scratch, kBufferAlignment) <= planned) return ok_status();
+    const int64_t needed = static_cast<int64_t>(d->scratch);
+    SINTER_RETURN_UNLESS(dnnl_primitive_desc_next_impl(d->primitive.get()) == dnnl_success,
+                         unsupported("oneDNN needs %a bytes of workspace on this processor, not %b", needed,
+                                     static_cast<int64_t>(planned)));
+  }
+}
+
 }  // namespace
 
 Status outcome(dnnl_status_t status) {
@@ -223,8 +244,7 @@ dnnl_memory_desc_t Description::operand(dnnl_query_t what, int index) const {
 }
 
 Status describe(const Problem& p, Description* d) {
-  SINTER_RETURN_UNLESS(!p.integer || has_byte_products(),
-                       unsupported("int8 needs a processor with dot products of bytes"));
+  SINTER_RETURN_IF_ERROR(check_products(p));
   SINTER_DNNL(dnnl_threadpool_interop_set_max_concurrency(kParts));
   Attributes attributes;
   MemoryDesc weights, bias;
@@ -236,11 +256,8 @@ Status describe(const Problem& p, Description* d) {
   SINTER_RETURN_IF_ERROR(describe_bias(p, &bias));
   SINTER_RETURN_IF_ERROR((p.convolution ? describe_convolution : describe_product)(
       p, weights.get(), bias.get(), attributes, &d->primitive));
-  const char* name = "";
-  SINTER_DNNL(dnnl_primitive_desc_query(d->primitive.get(), dnnl_query_impl_info_str, 0, &name));
-  SINTER_RETURN_UNLESS(!is_last_resort(name), unsupported("oneDNN has no fast kernel for this call"));
+  SINTER_RETURN_IF_ERROR(choose_kernel(p, d));
   d->packed = dnnl_memory_desc_get_size(d->operand(dnnl_query_weights_md));
-  d->scratch = dnnl_memory_desc_get_size(d->operand(dnnl_query_scratchpad_md));
   return hash_layout(d->operand(dnnl_query_weights_md), d->layout);
 }
 

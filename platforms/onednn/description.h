@@ -8,7 +8,7 @@
 namespace sinter::onednn {
 
 // The engine, which the first call creates and nothing destroys. kUnsupported: the processor has no AVX2.
-// SINTER_CPU_CAP (avx2, avx512) limits the instruction sets.
+// SINTER_CPU_CAP (avx2, avx512, avx512vnni) limits the instruction sets.
 Status engine_of_process(dnnl_engine_t* engine);
 
 struct Description {

@@ -33,16 +33,12 @@ Status OnednnBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   onednn::Description d;
   SINTER_RETURN_IF_ERROR(onednn::describe_call(call, &p, &d));
   SINTER_RETURN_IF_ERROR(onednn::check_constants(call, p));
-  const size_t bound = onednn::workspace_bound(p);
   needs->prepared = onednn::kStepBytes;
   needs->workspace = onednn::kRunMemory + align_up(d.scratch, kBufferAlignment);
-  SINTER_RETURN_UNLESS(needs->workspace <= bound,
-                       unsupported("oneDNN needs %a bytes of workspace on this processor, not %b",
-                                   static_cast<int64_t>(needs->workspace), static_cast<int64_t>(bound)));
   needs->packed = onednn::kWeights;
   needs->packing = {align_up(d.packed, kBufferAlignment),
                     onednn::kWeights,
-                    {p.convolution, p.depthwise, p.k_step, p.integer, p.x_zero != 0,
+                    {p.convolution, p.depthwise, p.k_step, p.integer + 2 * p.bfloat16, p.x_zero != 0,
                      static_cast<int64_t>(d.layout[0]), static_cast<int64_t>(d.layout[1])}};
   needs->call = CallUse::kUnused;
   return ok_status();

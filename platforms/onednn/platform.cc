@@ -19,6 +19,10 @@ bool serves(const Target& target) { return target.architecture == Architecture::
 // Without dot products of bytes the library's sums of int8 saturate.
 bool takes_bytes(const Target& target) { return target.has(Feature::kAvx512Vnni); }
 
+bool computes_half(const Target& target, DType type) {
+  return type == DType::kBFloat16 && serves(target) && target.has(Feature::kAvx512Bf16);
+}
+
 bool has_kernel(const Target& target, Op op) {
   return serves(target) && is_known(op) && (takes_bytes(target) || !is_of_integers(op));
 }
@@ -31,6 +35,8 @@ Status accept(const Target& target, const OpCall& call, int, size_t* workspace) 
   SINTER_RETURN_IF_ERROR(problem_of(call, &p));
   SINTER_RETURN_UNLESS(!p.integer || takes_bytes(target),
                        unsupported("int8 needs a processor with dot products of bytes"));
+  SINTER_RETURN_UNLESS(!p.bfloat16 || computes_half(target, DType::kBFloat16),
+                       unsupported("bfloat16 needs a processor with dot products of it"));
   SINTER_RETURN_IF_ERROR(check_constants(call, p));
   *workspace = workspace_bound(p);
   return ok_status();
@@ -44,6 +50,7 @@ constexpr Platform onednn_platform = {.name = "onednn",
                                       .has_kernel = onednn::has_kernel,
                                       .accept = onednn::accept,
                                       .times = onednn::kTimes,
+                                      .computes_half = onednn::computes_half,
                                       .on_request = true};
 
 }  // namespace sinter

@@ -51,6 +51,7 @@ void run_on_threads(void* context, int count, void (*task)(void* closure, int in
 
 Status fill_step(const OpCall& call, const Problem& p, const Description& d, const Preparation& with,
                  Step* step) {
+  step->threads.context = with.threads;
   SINTER_RETURN_IF_ERROR(open_stream(step));
   SINTER_RETURN_IF_ERROR(outcome(dnnl_primitive_create(step->primitive.out(), d.primitive.get())));
   const auto add = [&](int name, dnnl_query_t what, const void* at, int index = 0) {
@@ -66,9 +67,8 @@ Status fill_step(const OpCall& call, const Problem& p, const Description& d, con
   return add(DNNL_ARG_SCRATCHPAD, dnnl_query_scratchpad_md, with.workspace.data() + kRunMemory);
 }
 
-Status run_step(void* state, const OpCall&, RunContext& context) {
+Status run_step(void* state, const OpCall&, RunContext&) {
   auto& step = *static_cast<Step*>(state);
-  step.threads.context = context.threads;
   sinter_onednn_enter(step.run_memory, kRunMemory);
   const dnnl_status_t status =
       dnnl_primitive_execute(step.primitive.get(), step.stream.get(), step.count, step.operands);

@@ -31,8 +31,8 @@ inline constexpr size_t kStepBytes = align_up(sizeof(Step), kBufferAlignment);
 Status fill_step(const OpCall& call, const Problem& p, const Description& d, const Preparation& with,
                  Step* step);
 
-// PreparedStep::run of a Step.
-Status run_step(void* step, const OpCall&, RunContext& context);
+// PreparedStep::run of a Step, on the threads for which it was filled.
+Status run_step(void* step, const OpCall&, RunContext&);
 
 // Packs constant weights into `to`, all of whose bytes are written.
 Status pack_weights(dnnl_memory_desc_t from, const std::byte* weights, dnnl_memory_desc_t packed,

@@ -21,6 +21,11 @@ constexpr KernelTime kTimes[] = {
 #undef SINTER_KERNEL_TIME
 };
 
+// Element by element, beside products that other platforms compute.
+bool computes_half(const Target& target, DType type) {
+  return type == DType::kBFloat16 && target.has(Feature::kAvx512Bf16);
+}
+
 bool has_kernel(const Target& target, Op op) {
   const int row = op_index(op);
   return row >= 0 && is_exact_simd(op, target.architecture) &&
@@ -51,6 +56,7 @@ const Platform simd_platform = {.name = "simd",
                                 .accept = accept,
                                 .fuses = SimdBackend::fuses,
                                 .times = kTimes,
+                                .computes_half = computes_half,
                                 .computes_winograd = true};
 
 }  // namespace sinter

@@ -1,4 +1,5 @@
-// MaxPool (without indices) and AvgPool: channels side by side in a vector. int8: q_pool.cc.
+// MaxPool (without indices), of bfloat16 too, and AvgPool: channels side by side in a vector. int8:
+// q_pool.cc.
 #include "platforms/simd/int8.h"
 #include "platforms/simd/window.h"
 
@@ -41,25 +42,47 @@ struct Pooled {
   }
 };
 
+// Elements are float32, or the bits of bfloat16, which are widened; a maximum of them loses nothing in
+// getting narrow again.
+HWY_INLINE V widened(hn::Vec<hn::Rebind<uint16_t, F>> bits) {
+  const hn::RebindToUnsigned<F> wide;
+  return hn::BitCast(F(), hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
+}
+HWY_INLINE V load_some(const float* p, size_t n) { return hn::LoadN(F(), p, n); }
+HWY_INLINE V load_some(const uint16_t* p, size_t n) {
+  return widened(hn::LoadN(hn::Rebind<uint16_t, F>(), p, n));
+}
+HWY_INLINE V load_all(const float* p) { return hn::LoadU(F(), p); }
+HWY_INLINE V load_all(const uint16_t* p) { return widened(hn::LoadU(hn::Rebind<uint16_t, F>(), p)); }
+HWY_INLINE hn::Vec<hn::Rebind<uint16_t, F>> narrowed(V v) {
+  const hn::RebindToUnsigned<F> wide;
+  return hn::TruncateTo(hn::Rebind<uint16_t, F>(), hn::ShiftRight<16>(hn::BitCast(wide, v)));
+}
+HWY_INLINE void store_some(V v, float* p, size_t n) { hn::StoreN(v, F(), p, n); }
+HWY_INLINE void store_some(V v, uint16_t* p, size_t n) {
+  hn::StoreN(narrowed(v), hn::Rebind<uint16_t, F>(), p, n);
+}
+HWY_INLINE void store_all(V v, float* p) { hn::StoreU(v, F(), p); }
+HWY_INLINE void store_all(V v, uint16_t* p) { hn::StoreU(narrowed(v), hn::Rebind<uint16_t, F>(), p); }
+
 // From one tap of an axis to the next, in elements.
 struct TapSteps {
   int64_t plane, line, column;
 };
 
-template <bool kMax, int kVectors>
-HWY_INLINE void pool_strip(const TapSteps& step, const Window& w, float factor, int64_t c, size_t count,
-                           float* y) {
-  const F d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+template <bool kMax, int kVectors, class T>
+HWY_INLINE void pool_strip(const TapSteps& step, const WindowOf<T>& w, float factor, int64_t c, size_t count,
+                           T* y) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
   const bool partial = kVectors == 1 && count < static_cast<size_t>(lanes);
-  const auto load = [&](const float* p)
-                        SINTER_SIMD_LAMBDA { return partial ? hn::LoadN(d, p, count) : hn::LoadU(d, p); };
+  const auto load = [&](const T* p)
+                        SINTER_SIMD_LAMBDA { return partial ? load_some(p, count) : load_all(p); };
   Pooled<kMax> s0, s1, s2, s3;
-  const float* x0 = w.x + c;
+  const T* x0 = w.x + c;
   for (int64_t t0 = w.first[0]; t0 < w.end[0]; ++t0, x0 += step.plane) {
-    const float* x1 = x0;
+    const T* x1 = x0;
     for (int64_t t1 = w.first[1]; t1 < w.end[1]; ++t1, x1 += step.line) {
-      const float* x2 = x1;
+      const T* x2 = x1;
       const auto next = [&]() SINTER_SIMD_LAMBDA {
         s0.add(load(x2));
         if constexpr (kVectors > 1) s1.add(load(x2 + lanes));
@@ -74,9 +97,9 @@ HWY_INLINE void pool_strip(const TapSteps& step, const Window& w, float factor, 
   const V f = set(factor);
   const auto finish = [&](const Pooled<kMax>& s, int64_t at) SINTER_SIMD_LAMBDA {
     if (partial)
-      hn::StoreN(s.get(f), d, y + at, count);
+      store_some(s.get(f), y + at, count);
     else
-      hn::StoreU(s.get(f), d, y + at);
+      store_all(s.get(f), y + at);
   };
   finish(s0, c);
   if constexpr (kVectors > 1) finish(s1, c + lanes);
@@ -121,10 +144,11 @@ HWY_INLINE bool shared_columns(const Geometry& g, const Window& w, int64_t count
 #endif
 
 // `count` neighbours along the last axis, whose windows have the same taps.
-template <bool kMax>
-HWY_INLINE void pool(const Geometry& g, Window w, int64_t count, float factor, float* y) {
+template <bool kMax, class T>
+HWY_INLINE void pool(const Geometry& g, WindowOf<T> w, int64_t count, float factor, T* y) {
 #if HWY_ARCH_ARM_A64
-  if (kMax && shared_columns(g, w, count, y)) return;
+  if constexpr (kMax && sizeof(T) == sizeof(float))
+    if (shared_columns(g, w, count, y)) return;
 #endif
   const auto lanes = static_cast<int64_t>(hn::Lanes(F()));
   const int64_t channels = g.in_channels, pixel = g.in_pixel(), next = g.stride[2] * pixel,
@@ -148,6 +172,9 @@ void pool_pixels(const Geometry& g, const Window& w, int64_t count, bool max, fl
   else
     pool<false>(g, w, count, factor, y);
 }
+void max_halves(const Geometry& g, const WindowOf<uint16_t>& w, int64_t count, uint16_t* y) {
+  pool<true>(g, w, count, 1, y);
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
@@ -158,33 +185,34 @@ namespace sinter::simd {
 namespace {
 
 HWY_EXPORT(pool_pixels);
+HWY_EXPORT(max_halves);
 
 Status accept_pool(const OpCall& call) {
   SINTER_RETURN_UNLESS(call.in(0).rank <= 5, unsupported("the simd kernel pools over at most three axes"));
   SINTER_RETURN_UNLESS(!call.has_output(1) && call.has_output(0),
                        unsupported("the simd kernel gives no indices"));
-  if (call.op == Op::kMaxPool && call.in(0).dtype == DType::kInt8) return accept_dense(call);
+  const DType type = call.in(0).dtype;
+  if (call.op == Op::kMaxPool && (type == DType::kInt8 || type == DType::kBFloat16))
+    return accept_dense(call);
   return accept_float_pixels(call);
 }
 
-// divisor(window): what the sum is divided by.
-template <class Attrs, class Divisor>
-Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divisor) {
+// run(g, window, count, y): `count` neighbours from `window`, to y.
+template <class Attrs, class T, class Run>
+Status run_pool(const OpCall& call, RunContext& context, Run run) {
   const Geometry g = window_geometry<Attrs>(call);
-  const auto* x = call.in(0).as<const float>();
-  auto* y = call.out(0).as<float>();
+  const auto* x = call.in(0).as<const T>();
+  auto* y = call.out(0).as<T>();
   if (call.out(0).size() == 0) return ok_status();
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
   const InsideRange inside = inside_range(g);
-  const auto pool = HWY_DYNAMIC_POINTER(pool_pixels);
   parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(16384 / work, 1),
                [&](int64_t begin, int64_t end) {
                  for (int64_t row = begin, count = 1; row < end; row += count) {
-                   const Window w = window_at(g, x, row);
-                   const float factor = max ? 1.0f : 1.0f / static_cast<float>(divisor(g, w));
+                   const WindowOf<T> w = window_at(g, x, row);
                    const bool is_inside = w.at[2] >= inside.begin && w.at[2] < inside.end;
                    count = is_inside ? std::min(inside.end - w.at[2], end - row) : 1;
-                   pool(g, w, count, max, factor, y + row * g.out_pixel());
+                   run(g, w, count, y + row * g.out_pixel());
                  }
                });
   return ok_status();
@@ -192,15 +220,21 @@ Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divis
 
 Status run_max_pool(const OpCall& call, RunContext& context) {
   if (call.in(0).dtype == DType::kInt8) return run_int8_max_pool(call, context);
-  return run_pool<MaxPoolAttrs>(call, context, true,
-                                [](const Geometry&, const Window&) { return int64_t{1}; });
+  if (call.in(0).dtype == DType::kBFloat16)
+    return run_pool<MaxPoolAttrs, uint16_t>(call, context, HWY_DYNAMIC_POINTER(max_halves));
+  const auto pool = HWY_DYNAMIC_POINTER(pool_pixels);
+  return run_pool<MaxPoolAttrs, float>(
+      call, context,
+      [=](const Geometry& g, const Window& w, int64_t count, float* y) { pool(g, w, count, true, 1, y); });
 }
 
 Status run_avg_pool(const OpCall& call, RunContext& context) {
   const bool with_padding = call.attrs<AvgPoolAttrs>().count_include_pad != 0;
-  return run_pool<AvgPoolAttrs>(call, context, false, [=](const Geometry& g, const Window& w) {
-    return pool_divisor(g, w, with_padding);
-  });
+  const auto pool = HWY_DYNAMIC_POINTER(pool_pixels);
+  return run_pool<AvgPoolAttrs, float>(
+      call, context, [=](const Geometry& g, const Window& w, int64_t count, float* y) {
+        pool(g, w, count, false, 1.0f / static_cast<float>(pool_divisor(g, w, with_padding)), y);
+      });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "platforms/simd/simd_backend.h"
 
 #include "platforms/simd/fused.h"
+#include "platforms/simd/halves.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/simd_kernels.h"
 
@@ -49,6 +50,9 @@ const Kernel* kernel_of(const OpCall& call) {
 Status run_kernel(void* state, const OpCall& call, RunContext& context) {
   return static_cast<const Kernel*>(state)->run(call, context);
 }
+Status run_kernel_widened(void* state, const OpCall& call, RunContext& context) {
+  return simd::run_halves(*static_cast<const Kernel*>(state), call, context);
+}
 
 // An element-wise step, which may be computed with others.
 struct ElementwiseStep {
@@ -66,15 +70,20 @@ Status run_elementwise(void* state, const OpCall& call, RunContext& context) {
 
 Status SimdBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   *needs = {};
+  needs->call = CallUse::kKept;  // these kernels are quick
   SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));
   const Kernel* kernel = kernel_of(call);
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
+  if (simd::is_of_halves(call)) {
+    SINTER_RETURN_IF_ERROR(simd::accept_halves(*kernel, call));
+    needs->workspace = simd::halves_workspace(threads);
+    return ok_status();
+  }
   SINTER_RETURN_IF_ERROR(kernel->accept(call));
   simd::Piece piece;
   if (simd::piece_of(call, &piece)) needs->prepared = sizeof(ElementwiseStep);
   if (packer_of(call, threads, needs) == nullptr && kernel->workspace != nullptr)
     SINTER_RETURN_IF_ERROR(kernel->workspace(call, threads, &needs->workspace));
-  needs->call = CallUse::kKept;  // these kernels are quick
   return ok_status();
 }
 
@@ -100,7 +109,7 @@ Status SimdBackend::prepare(const OpCall& call, const Preparation& with, Prepare
   }
   const Kernel* kernel = kernel_of(call);
   SINTER_RETURN_UNLESS(kernel != nullptr, unsupported("the simd backend has no kernel for this operation"));
-  step->run = run_kernel;
+  step->run = simd::is_of_halves(call) ? run_kernel_widened : run_kernel;
   step->state = const_cast<Kernel*>(kernel);
   simd::Piece piece;
   if (!simd::piece_of(call, &piece)) return ok_status();

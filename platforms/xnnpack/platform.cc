@@ -86,16 +86,19 @@ bool serves(const Target& target) {
          target.architecture == Architecture::kArmv7;
 }
 
-bool computes_float16(const Target& target) { return target.architecture == Architecture::kAarch64; }
+bool computes_half(const Target& target, DType type) {
+  return type == DType::kFloat16 && target.architecture == Architecture::kAarch64;
+}
 
 bool has_kernel(const Target& target, Op op) {
   const Capability* row = row_of(kCapabilities, op);
-  return row != nullptr && (computes_float16(target) || (row->dtypes & (kFloat32 | kInt8)) != 0);
+  return row != nullptr &&
+         (computes_half(target, DType::kFloat16) || (row->dtypes & (kFloat32 | kInt8)) != 0);
 }
 
 Status accept_planned(const Target& target, const OpCall& call, int threads, size_t* workspace) {
   SINTER_RETURN_IF_ERROR(accept(target, call, threads, workspace));
-  SINTER_RETURN_UNLESS(!is_half(call) || computes_float16(target),
+  SINTER_RETURN_UNLESS(!is_half(call) || computes_half(target, DType::kFloat16),
                        unsupported("float16 kernels are for 64-bit ARM"));
   return ok_status();
 }
@@ -110,7 +113,7 @@ constexpr Platform xnnpack_platform = {
     .accept = xnnpack::accept_planned,
     .kept_bytes = xnnpack::kept_bytes,
     .times = xnnpack::kTimes,
-    .computes_float16 = xnnpack::computes_float16,
+    .computes_half = xnnpack::computes_half,
 };
 
 }  // namespace sinter

@@ -29,14 +29,15 @@ struct Platform {
   // Where two platforms list a time for a call that both accept, the lower one is preferred; else the order
   // of platforms.def decides.
   std::span<const KernelTime> times = {};
-  // Whether some of its kernels compute in float16 on processors of this kind that do; null: none.
-  bool (*computes_float16)(const Target& target) = nullptr;
+  // Whether some of its kernels compute in `type`, float16 or bfloat16, on processors of this kind that do;
+  // null: none.
+  bool (*computes_half)(const Target& target, DType type) = nullptr;
   // Whether its Conv uses Winograd's algorithm where the attribute permits it.
   bool computes_winograd = false;
   // Its steps compute in its device memory.
   bool own_memory = false;
-  // Planned only where a conversion names it (--backends), or is for this machine (--target native) by a
-  // program that has it: builds of the runtime need not have it.
+  // Planned only where a conversion names it (--backends), asks for a type that it computes, or is for this
+  // machine (--target native) by a program that has it: builds of the runtime need not have it.
   bool on_request = false;
 };
 

@@ -18,9 +18,10 @@ struct Feature {
     kAvx512 = 1 << 1,      // F, BW, CD, DQ, VL
     kAvx512Vnni = 1 << 2,  // dot products of four bytes
     kNeon = 1 << 3,
-    kFp16 = 1 << 4,     // arithmetic in float16
-    kDotprod = 1 << 5,  // dot products of four bytes
-    kI8mm = 1 << 6,     // products of matrices of bytes
+    kFp16 = 1 << 4,        // arithmetic in float16
+    kDotprod = 1 << 5,     // dot products of four bytes
+    kI8mm = 1 << 6,        // products of matrices of bytes
+    kAvx512Bf16 = 1 << 7,  // dot products of two bfloat16
   };
 };
 

@@ -25,6 +25,8 @@ Status dispatch(DType t, F&& f) {
       return f(double{});
     case DType::kFloat16:
       return f(Half{});
+    case DType::kBFloat16:
+      return f(BHalf{});
     case DType::kInt32:
       return f(int32_t{});
     case DType::kInt64:
@@ -91,7 +93,7 @@ class Direct {
   using Input = T;
   using Weight = T;
   using Acc = Accumulator<T>;
-  using Kept = std::conditional_t<std::is_same_v<T, Half>, float, T>;
+  using Kept = Computed<T>;
   struct Reader {
     template <class V>
     Acc operator()(V v) const {

@@ -160,7 +160,8 @@ void for_tiles(const Tiling& t, RunContext& context, F&& f) {
 
 // Bytes in which rows are gathered.
 inline int64_t kept_bytes(DType x) {
-  return x == DType::kFloat16 ? int64_t{sizeof(float)} : static_cast<int64_t>(byte_width(x));
+  return std::max<int64_t>(static_cast<int64_t>(byte_width(x)),
+                           is_compute_float(x) ? int64_t{sizeof(float)} : 0);
 }
 // Whether dot_tile takes them: int8 and int16, which only Quantized computes in.
 inline bool is_dots(DType x) { return x == DType::kInt8 || x == DType::kInt16; }

@@ -53,10 +53,11 @@ Status for_float(DType t, F&& f) {
   if (t == DType::kFloat64) return f(Tag<double>{});
   return dtype_not_computed(t);
 }
-// And float16 elements, computed in float (Computed<Half>).
+// And float16 and bfloat16 elements, computed in float (Computed<Half>).
 template <class F>
 Status for_float_or_half(DType t, F&& f) {
-  return t == DType::kFloat16 ? f(Tag<Half>{}) : for_float(t, f);
+  if (t == DType::kFloat16) return f(Tag<Half>{});
+  return t == DType::kBFloat16 ? f(Tag<BHalf>{}) : for_float(t, f);
 }
 template <class F>
 Status for_integer(DType t, F&& f) {
@@ -88,7 +89,7 @@ Status for_number(DType t, F&& f) {
 }
 template <class F>
 Status for_number_or_half(DType t, F&& f) {
-  return t == DType::kFloat16 ? f(Tag<Half>{}) : for_number(t, f);
+  return is_integer(t) ? for_integer(t, f) : for_float_or_half(t, f);
 }
 template <class F>
 Status for_number_or_bool(DType t, F&& f) {
@@ -261,7 +262,7 @@ inline Computed<T> computed(T v) {
 
 // ---- element-wise maps. An input may be the output's own memory; each element is read before it is written.
 
-// out[i] = f(in[i]). Half elements are float to f.
+// out[i] = f(in[i]). Halves are float to f.
 template <class Out, class In, class F>
 void map_unary(const TensorView& out, const TensorView& in, F f) {
   constexpr int64_t kOut = sizeof(Out), kIn = sizeof(In);

@@ -59,7 +59,7 @@ void run_onnx(View bytes) {
   std::string fault;
   options.targets = {*convert::parse_target(r.one_in(2) ? "x86_64" : r.pick(kTargets), &fault)};
   options.narrow_float64 = r.one_in(4);
-  options.prefer_float16 = r.one_in(6);
+  if (r.one_in(6)) options.prefer = &convert::kFloat16Half;
   options.stored_weights = !r.one_in(4);
   if (r.one_in(4)) options.quantize = r.one_in(2) ? "int8w" : "int4w";
   const auto report = convert::convert_file(in, out, options, diagnostics);

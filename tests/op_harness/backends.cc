@@ -7,6 +7,7 @@
 
 #include "platforms/platforms.h"
 #include "sinter/backends.h"
+#include "tests/op_harness/half_test.h"
 #include "tests/op_harness/instruction_sets.h"
 #include "tests/op_harness/packings.h"
 #include "tests/op_harness/tolerance.h"
@@ -17,12 +18,13 @@
 namespace sinter::test {
 namespace {
 
-// This machine, with the one feature of its processor by which a platform takes a call or not.
+// This machine, with the features of its processor by which platforms take calls or not.
 Target host() {
   Target target{.architecture = kHostArchitecture};
 #if defined(__x86_64__)
-  if (std::getenv("SINTER_CPU_CAP") == nullptr && __builtin_cpu_supports("avx512vnni"))
-    target.features |= Feature::kAvx512Vnni;
+  if (std::getenv("SINTER_CPU_CAP") != nullptr) return target;
+  if (__builtin_cpu_supports("avx512vnni")) target.features |= Feature::kAvx512Vnni;
+  if (__builtin_cpu_supports("avx512bf16")) target.features |= Feature::kAvx512Bf16;
 #endif
   return target;
 }
@@ -101,8 +103,8 @@ void check_plan(const TestedBackend& tested, const OpCall& call, const Status& m
   size_t planned = 0;
   if (!tested.platform->accept(kHost, call, kPlannedThreads, &planned).ok()) return;
   EXPECT_TRUE(tested.claims(call.op)) << tested.name() << " accepts what its has_kernel denies";
-  // Arithmetic in float16 is a matter of the processor.
-  const bool half = call.in(0).dtype == DType::kFloat16 || call.out(0).dtype == DType::kFloat16;
+  // Arithmetic in floats of 16 bits is a matter of the processor.
+  const bool half = is_half(call.in(0).dtype) || is_half(call.out(0).dtype);
   EXPECT_TRUE(measured.ok() || half) << "planned for " << tested.name()
                                      << ", which refuses: " << sentence(measured);
   if (measured.ok()) {

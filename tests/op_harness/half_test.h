@@ -1,4 +1,4 @@
-// float16 tensors for tests: float32 values rounded to them, and read back.
+// float16 and bfloat16 tensors for tests: wider values rounded to them, and read back.
 #pragma once
 
 #include <vector>
@@ -8,32 +8,45 @@
 
 namespace sinter::test {
 
-// Rounded to float16; other types and absent operands stay.
-inline Tensor halved(const Tensor& t) {
+constexpr DType kHalves[] = {DType::kFloat16, DType::kBFloat16};
+constexpr bool is_half(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
+
+// Rounded to `type`; other types and absent operands stay.
+inline Tensor halved(const Tensor& t, DType type = DType::kFloat16) {
   if (t.dtype != DType::kFloat32 && t.dtype != DType::kFloat64) return t;
   std::vector<uint16_t> bits;
+  const auto add = [&](double v) {
+    bits.push_back(type == DType::kFloat16 ? float16_bits(v) : bfloat16_bits(v));
+  };
   if (t.dtype == DType::kFloat32)
-    for (const float v : t.values<float>()) bits.push_back(float16_bits(v));
+    for (const float v : t.values<float>()) add(v);
   else
-    for (const double v : t.values<double>()) bits.push_back(float16_bits(v));
-  return bits_tensor(DType::kFloat16, t.dims, bits);
+    for (const double v : t.values<double>()) add(v);
+  return bits_tensor(type, t.dims, bits);
+}
+inline std::vector<Tensor> halved(const std::vector<Tensor>& inputs, DType type = DType::kFloat16) {
+  std::vector<Tensor> all;
+  for (const Tensor& t : inputs) all.push_back(halved(t, type));
+  return all;
 }
 
-// float16 in T, exactly; other types and absent operands stay.
+// Either in T, exactly; other types and absent operands stay.
 template <class T>
 Tensor unhalved(const Tensor& t) {
-  if (t.dtype != DType::kFloat16) return t;
+  if (!is_half(t.dtype)) return t;
   std::vector<T> values;
-  for (const uint16_t v : t.values<uint16_t>()) values.push_back(static_cast<T>(float16_value(v)));
+  for (const uint16_t v : t.values<uint16_t>())
+    values.push_back(static_cast<T>(t.dtype == DType::kFloat16 ? float16_value(v) : bfloat16_value(v)));
   return tensor<T>(t.dims, values);
 }
 
-// Every float16 number that is finite, zeros of both signs included, or every n-th of them.
-inline Tensor finite_halves(uint32_t n = 1) {
+// Every number of the type that is finite, zeros of both signs included, or every n-th of them.
+inline Tensor finite_halves(uint32_t n = 1, DType type = DType::kFloat16) {
+  const uint32_t infinity = type == DType::kFloat16 ? kFloat16Format.inf_code : kBFloat16Format.inf_code;
   std::vector<uint16_t> bits;
   for (uint32_t b = 0; b < 0x10000; b += n)
-    if ((b & 0x7c00) != 0x7c00) bits.push_back(static_cast<uint16_t>(b));
-  return bits_tensor(DType::kFloat16, {static_cast<int64_t>(bits.size())}, bits);
+    if ((b & infinity) != infinity) bits.push_back(static_cast<uint16_t>(b));
+  return bits_tensor(type, {static_cast<int64_t>(bits.size())}, bits);
 }
 
 }  // namespace sinter::test

@@ -21,7 +21,9 @@ constexpr double kTiny = 1e-44;
 #endif
 
 // In float64 by the reference kernels, as the expected result.
-bool computable(DType t) { return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16; }
+bool computable(DType t) {
+  return t == DType::kFloat32 || t == DType::kFloat64 || t == DType::kFloat16 || t == DType::kBFloat16;
+}
 
 bool is_float32(double v) { return static_cast<double>(static_cast<float>(v)) == v; }
 
@@ -204,7 +206,30 @@ Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
   }
 }
 
+// One unit: the float32 result is rounded to this number or to its neighbour.
+Tolerance bfloat16_tolerance(Op op, const void* attrs, const std::vector<Tensor>& in, const Tensor& want) {
+  constexpr double kUnit = 0x1p-7, kSmallest = 0x1p-126;  // normal; the products' instructions flush others
+  switch (op) {
+    case Op::kAbs:
+    case Op::kNeg:
+    case Op::kClamp:
+    case Op::kMin:
+    case Op::kMax:
+    case Op::kMaxPool:
+    case Op::kAdd:
+    case Op::kSub:
+    case Op::kMul:
+      return {};
+    default:
+      break;
+  }
+  const Tolerance wide = float32_tolerance(op, attrs, in, want);
+  const double terms = std::max(terms_of(op, attrs, in).count, 1.0);
+  return {.relative = kUnit, .absolute = wide.absolute + terms * kSmallest};
+}
+
 double rounded_to(DType t, double v) {
+  if (t == DType::kBFloat16) return static_cast<double>(bfloat16_value(bfloat16_bits(v)));
   if (t == DType::kFloat16) return static_cast<double>(float16_value(float16_bits(v)));
   return t == DType::kFloat32 ? static_cast<double>(static_cast<float>(v)) : v;
 }
@@ -226,6 +251,7 @@ Tolerance tolerance_of(Op op, const void* attrs, const std::vector<Tensor>& inpu
                        const Tensor& want) {
   if (same_bits(op, inputs[0].dtype, result)) return {.bits = true, .any_nan = op == Op::kCast};
   if (result == DType::kFloat16) return float16_tolerance(op, attrs, inputs, want);
+  if (result == DType::kBFloat16) return bfloat16_tolerance(op, attrs, inputs, want);
   if (result == DType::kFloat32) return float32_tolerance(op, attrs, inputs, want);
   return {.relative = 1e-13, .absolute = 1e-13};
 }

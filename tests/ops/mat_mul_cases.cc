@@ -78,7 +78,7 @@ TEST(MatMul, NothingToSumGivesZeros) {
                tensor<int32_t>({2, 2}, {7, 8, 7, 8}));
 }
 
-TEST(MatMul, BFloat16IsInferredOnly) {
+TEST(MatMul, BFloat16IsInferred) {
   std::vector<TensorView> out;
   const Tensor a = bits_tensor<uint16_t>(DType::kBFloat16, {1, 1}, {0x3f80});
   EXPECT_TRUE(infer_op(MatMulAttrs{}, {a, a}, &out).ok());

@@ -173,8 +173,6 @@ TEST(MaxPool, Refuses) {
   expect_refused(MaxPoolAttrs{.kernel = {2, 2}, .ceil_mode = 2}, {x});
   expect_refused(MaxPoolAttrs{}, {iota<float>({1, 4})});
   expect_refused(MaxPoolAttrs{.kernel = {1, 1}}, {iota<bool>({1, 4, 4, 1})});
-  expect_run_fails(Code::kUnsupported, MaxPoolAttrs{.kernel = {1}},
-                   {bits_tensor<uint16_t>(DType::kBFloat16, {1, 1, 1}, {0})});
 }
 
 TEST(AvgPool, Averages) {

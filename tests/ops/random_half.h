@@ -1,4 +1,4 @@
-// Cases in float16, which XNNPACK takes on processors that compute in it.
+// Cases in float16, which XNNPACK takes on processors that compute in it, and in bfloat16.
 #pragma once
 
 #include <cstdlib>
@@ -23,13 +23,16 @@ inline bool computes_in_half() {
 #endif
 }
 
-inline std::vector<Tensor> halved(const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> all;
-  for (const Tensor& t : inputs) all.push_back(halved(t));
-  return all;
+// By oneDNN.
+inline bool computes_in_bfloat16() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bf16") && std::getenv("SINTER_CPU_CAP") == nullptr;
+#else
+  return false;
+#endif
 }
 
-// The call in float16. Processors without float16 arithmetic refuse it.
+// The call in both types. Processors without float16 arithmetic refuse that.
 template <class A>
 void check_half(const A& attrs, const std::vector<Tensor>& inputs) {
   const std::vector<Tensor> halves = halved(inputs);
@@ -37,6 +40,7 @@ void check_half(const A& attrs, const std::vector<Tensor>& inputs) {
     check_taken_by("xnnpack", attrs, halves);
   else
     EXPECT_FALSE(takes("xnnpack", attrs, halves)) << op_name(A::kOp);
+  run_op(attrs, halved(inputs, DType::kBFloat16));
 }
 
 }  // namespace sinter::test

@@ -126,14 +126,7 @@ TEST(Unary, Classify) {
   expect_refused(a, {x});
 }
 
-TEST(Unary, BFloat16IsInferredButNotComputed) {
-  const Tensor half = bits_tensor<uint16_t>(DType::kBFloat16, {1}, {0x3f80});
-  std::vector<TensorView> out;
-  EXPECT_TRUE(infer_op(ExpAttrs{}, {half}, &out).ok());
-  EXPECT_EQ(out[0].dtype, DType::kBFloat16);
-  std::vector<Tensor> results;
-  const Status s = run_once(ExpAttrs{}, {half}, out, Layout::kDense, Layout::kDense, -1, &results);
-  EXPECT_EQ(s.code, Code::kUnsupported);
+TEST(Unary, OtherTypesAreRefused) {
   expect_refused(ExpAttrs{}, {tensor<int32_t>({1}, {1})});
   expect_refused(AbsAttrs{}, {tensor<bool>({1}, {true})});
 }

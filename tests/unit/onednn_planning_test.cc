@@ -15,6 +15,7 @@ using Dims = std::vector<int64_t>;
 
 constexpr Target kX86{.architecture = Architecture::kX86_64};
 constexpr Target kVnni{.architecture = Architecture::kX86_64, .features = Feature::kAvx512Vnni};
+constexpr Target kBf16{.architecture = Architecture::kX86_64, .features = Feature::kAvx512Bf16};
 
 TensorView typed(DType type, const Dims& dims, bool constant = false) {
   TensorView v;
@@ -80,7 +81,7 @@ TEST(OnednnPlanning, RefusesWithAReason) {
   Step doubles = conv_step();
   for (TensorView* v : {&doubles.in[0], &doubles.in[1], &doubles.out[0]})
     *v = typed(DType::kFloat64, Dims(v->dims, v->dims + v->rank), v->constant);
-  refused(doubles, Op::kConv, &plain, "oneDNN is used for float32 and int8 only");
+  refused(doubles, Op::kConv, &plain, "oneDNN is used for float32, bfloat16 and int8 only");
 
   ConvAttrs grouped = plain;
   grouped.group = 2;
@@ -124,6 +125,18 @@ TEST(OnednnPlanning, RefusesWithAReason) {
   const AddAttrs add;
   refused({{floats({4}), floats({4})}, {floats({4})}, 0}, Op::kAdd, &add,
           "oneDNN is not used for this operation");
+}
+
+TEST(OnednnPlanning, TakesBFloat16OfProcessorsWithItsDotProducts) {
+  const ConvAttrs a = same_size();
+  Step step = conv_step();
+  for (TensorView* v : {&step.in[0], &step.in[1], &step.out[0]})
+    *v = typed(DType::kBFloat16, Dims(v->dims, v->dims + v->rank), v->constant);
+  EXPECT_TRUE(step.accept(Op::kConv, &a, kBf16).ok());
+  EXPECT_STREQ(step.accept(Op::kConv, &a, kVnni).message,
+               "bfloat16 needs a processor with dot products of it");
+  step.out[0] = floats({1, 12, 12, 24});
+  EXPECT_STREQ(step.accept(Op::kConv, &a, kBf16).message, "only float operands of one type");
 }
 
 // A layer of int8 with a bias of `bias` at every output.

@@ -22,8 +22,8 @@ TEST(Targets, EveryNameIsReadAndWritten) {
     EXPECT_EQ(target_text(parsed(t.name)), t.name);
     EXPECT_EQ(parsed(t.name).cores, t.cores);
   }
-  for (const char* text : {"x86_64+avx2", "x86_64+avx512", "aarch64+neon", "aarch64+i8mm",
-                           "aarch64+fp16+dotprod", "portable+dotprod", "portable+avx2"})
+  for (const char* text : {"x86_64+avx2", "x86_64+avx512", "x86_64+avx512bf16", "aarch64+neon",
+                           "aarch64+i8mm", "aarch64+fp16+dotprod", "portable+dotprod", "portable+avx2"})
     EXPECT_EQ(target_text(parsed(text)), text);
   EXPECT_EQ(target_text(parsed("aarch64+dotprod+neon")), "aarch64");
   EXPECT_EQ(target_text(parsed("x86_64+avx512vnni+avx2")), "x86_64");
@@ -39,6 +39,8 @@ TEST(Targets, NativeIsThisMachine) {
 TEST(Targets, AFeatureBringsThoseThatItImplies) {
   EXPECT_TRUE(parsed("x86_64+avx512vnni").has(Feature::kAvx2));
   EXPECT_FALSE(parsed("x86_64+avx2").has(Feature::kAvx512));
+  EXPECT_TRUE(parsed("x86_64+avx512bf16").has(Feature::kAvx512Vnni));
+  EXPECT_FALSE(parsed("x86_64").has(Feature::kAvx512Bf16));
   EXPECT_TRUE(parsed("aarch64+i8mm").has(Feature::kDotprod));
 }
 
@@ -57,6 +59,7 @@ TEST(Targets, WhatIsNotOneIsRefusedWithWhatCanBeGiven) {
 
 TEST(Targets, EachHasItsTableOfCosts) {
   EXPECT_EQ(cpu_of(parsed("x86_64")), Cpu::kAvx512Vnni);
+  EXPECT_EQ(cpu_of(parsed("x86_64+avx512bf16")), Cpu::kAvx512Vnni);
   EXPECT_EQ(cpu_of(parsed("x86_64+avx2")), Cpu::kAvx2);
   EXPECT_EQ(cpu_of(parsed("x86_64+avx512")), Cpu::kAvx2);
   EXPECT_EQ(cpu_of(parsed("aarch64")), Cpu::kDotprod);
@@ -82,8 +85,17 @@ TEST(Targets, PlatformsServeThoseThatTheyHaveKernelsFor) {
   EXPECT_EQ(serving("x86_64"), "xnnpack simd onednn ");
   EXPECT_EQ(serving("aarch64"), "xnnpack simd ");
   EXPECT_EQ(serving("portable"), "");
-  EXPECT_TRUE(has_float16_kernels(parsed("aarch64")));
-  EXPECT_FALSE(has_float16_kernels(parsed("x86_64")));
+  const auto computing = [](const char* target, DType type) {
+    std::string all;
+    for (const Platform* p : platforms_serving(parsed(target)))
+      if (computes_half(*p, parsed(target), type)) all += std::string(p->name) + " ";
+    return all;
+  };
+  EXPECT_EQ(computing("aarch64", DType::kFloat16), "xnnpack ");
+  EXPECT_EQ(computing("aarch64", DType::kBFloat16), "");
+  EXPECT_EQ(computing("x86_64", DType::kFloat16), "");
+  EXPECT_EQ(computing("x86_64", DType::kBFloat16), "");
+  EXPECT_EQ(computing("x86_64+avx512bf16", DType::kBFloat16), "simd onednn ");
 }
 
 }  // namespace

@@ -31,11 +31,14 @@ Status check_operands(const OpCall& call) {
   return ok_status();
 }
 
-Status check_floats(const OpCall& call) {
+Status set_float(const OpCall& call, Problem* p) {
+  const DType type = call.in(0).dtype;
+  SINTER_RETURN_UNLESS(type == DType::kFloat32 || type == DType::kBFloat16,
+                       unsupported("oneDNN is used for float32, bfloat16 and int8 only"));
   for (const auto views : {call.inputs, call.outputs})
     for (const TensorView& v : views)
-      SINTER_RETURN_UNLESS(!v.present() || v.dtype == DType::kFloat32,
-                           unsupported("oneDNN is used for float32 and int8 only"));
+      SINTER_RETURN_UNLESS(!v.present() || v.dtype == type, unsupported("only float operands of one type"));
+  p->bfloat16 = type == DType::kBFloat16;
   return ok_status();
 }
 
@@ -74,7 +77,7 @@ Status set_geometry(const OpCall& call, Problem* p) {
 
 template <class A>
 Status set_window(const OpCall& call, Problem* p) {
-  SINTER_RETURN_IF_ERROR(check_floats(call));
+  SINTER_RETURN_IF_ERROR(set_float(call, p));
   SINTER_RETURN_IF_ERROR(set_clamp(call.attrs<A>().act_min, call.attrs<A>().act_max, p));
   return set_geometry<A>(call, p);
 }
@@ -100,7 +103,7 @@ void set_layer_dims(const OpCall& call, Problem* p) {
 
 Status set_layer(const OpCall& call, Problem* p) {
   const auto& a = call.attrs<FullyConnectedAttrs>();
-  SINTER_RETURN_IF_ERROR(check_floats(call));
+  SINTER_RETURN_IF_ERROR(set_float(call, p));
   SINTER_RETURN_IF_ERROR(set_clamp(a.act_min, a.act_max, p));
   set_layer_dims(call, p);
   return check_product(*p);
@@ -120,7 +123,7 @@ Status set_product_dims(const OpCall& call, Problem* p) {
 }
 
 Status set_product(const OpCall& call, Problem* p) {
-  SINTER_RETURN_IF_ERROR(check_floats(call));
+  SINTER_RETURN_IF_ERROR(set_float(call, p));
   SINTER_RETURN_IF_ERROR(set_product_dims<MatMulAttrs>(call, p));
   return check_product(*p);
 }

@@ -15,6 +15,7 @@ struct Problem {
   int64_t k_step = 0, n_step = 0;  // elements of the weights from one k, one n to the next
   float low = 0, high = 0;         // of the clamp; of integers before y_zero is added
   bool clamped = false, bias = false;
+  bool bfloat16 = false;  // of all operands; summed in float32
 
   // Of operands of int8: float(sum of (x - x_zero) * w + bias) * multipliers[o], which is the result, or, in
   // `rounded`, is rounded, clamped, and has y_zero added (docs/numerics.md).

@@ -1,5 +1,7 @@
 #include "platforms/onednn/planning/workspace.h"
 
+#include <algorithm>
+
 namespace sinter::onednn {
 namespace {
 
@@ -18,11 +20,18 @@ size_t sums_of_weights(const WindowGeometry& g) {
          sizeof(int32_t);
 }
 
+// Of a product of bfloat16: float32 sums of a block of rows and columns.
+size_t block_of_sums(const Problem& p) {
+  constexpr int64_t kRows = 64, kColumns = 64;
+  return kParts * align_up(static_cast<size_t>(std::min(p.rows, kRows) * kColumns) * sizeof(float), kPage);
+}
+
 }  // namespace
 
 size_t workspace_bound(const Problem& p) {
   const size_t taps = p.convolution ? static_cast<size_t>(p.window.taps()) : 1;
   const size_t bytes = kRunMemory + 2 * kPage + kParts * align_up(taps * kTapBytes, kPage);
+  if (p.bfloat16 && !p.convolution) return bytes + block_of_sums(p);
   return p.integer ? bytes + 3 * kPage + sums_of_weights(p.window) : bytes;
 }
 

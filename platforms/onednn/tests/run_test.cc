@@ -49,7 +49,7 @@ class Onednn : public testing::Test {
 };
 
 // Prepares the call and runs it ten times; then the same with a byte less.
-void run_watched(OnednnBackend& backend, const OpCall& call) {
+void run_watched(OnednnBackend& backend, const OpCall& call, ThreadPool* threads = nullptr) {
   static Memory prepared, workspace, packed;
   BumpArena none;
   StepNeeds needs;
@@ -58,7 +58,7 @@ void run_watched(OnednnBackend& backend, const OpCall& call) {
   const std::span<std::byte> bytes(packed.bytes, needs.packing.bytes);
   ASSERT_TRUE(backend.pack(call, bytes, nullptr).ok());
   BumpArena arena({prepared.bytes, needs.prepared});
-  const Preparation with{arena, none, {workspace.bytes, needs.workspace}, nullptr, -1, bytes};
+  const Preparation with{arena, none, {workspace.bytes, needs.workspace}, threads, -1, bytes};
   PreparedStep step;
   ASSERT_TRUE(backend.prepare(call, with, &step).ok());
   EXPECT_EQ(arena.used(), needs.prepared);
@@ -104,6 +104,40 @@ TEST_F(Onednn, RunsBytesWithoutHeapLocksOrSystemCalls) {
   const Status measured = backend.measure(call, 1, &needs);
   if (measured.code == Code::kUnsupported) GTEST_SKIP() << measured.message;
   run_watched(backend, call);
+}
+
+TEST_F(Onednn, RunsBFloat16WithoutHeapLocksOrSystemCalls) {
+  static Memory x, w, bias, y;
+  constexpr DType kType = DType::kBFloat16;
+  const FullyConnectedAttrs attrs;
+  TensorView in[3] = {typed(kType, x, {90, 64}), typed(kType, w, {48, 64}, true),
+                      typed(kType, bias, {48}, true)};
+  TensorView out[1] = {typed(kType, y, {90, 48})};
+  const OpCall call{Op::kFullyConnected, &attrs, in, out};
+  StepNeeds needs;
+  const Status measured = backend.measure(call, 1, &needs);
+  if (measured.code == Code::kUnsupported) GTEST_SKIP() << measured.message;
+  run_watched(backend, call);
+}
+
+// A step reads nothing of its call, nor of the context.
+TEST_F(Onednn, RunsOnTheThreadsForWhichItWasPrepared) {
+  class CountingPool final : public ThreadPool {
+   public:
+    void parallel_for(Task task, void* context, int64_t count, int64_t) override {
+      ++calls;
+      for (int64_t i = 0; i < count; ++i) task(context, i, i + 1);
+    }
+    int thread_count() const override { return 2; }
+    int calls = 0;
+  };
+  static Memory x, w, y;
+  TensorView in[2] = {floats(x, {1, 12, 12, 16}), floats(w, {24, 3, 3, 16}, true)};
+  TensorView out[1] = {floats(y, {1, 12, 12, 24})};
+  const ConvAttrs attrs = conv_attrs(1, 1);
+  CountingPool pool;
+  run_watched(backend, {Op::kConv, &attrs, in, out}, &pool);
+  EXPECT_EQ(pool.calls, 10);
 }
 
 TEST_F(Onednn, PacksEqualWeightsEqually) {

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""--prefer-float16: what computes in float16 then, what stays, and what the ledger records (rule compute.float16).
+"""--prefer-float16 and --prefer-bfloat16: what computes in the type then, what stays, and what the ledger records (rules
+compute.float16 and compute.bfloat16).
 
-    prefer_float16.py [--sinter PROGRAM] [--verbose]
+    prefer_half.py [--sinter PROGRAM] [--verbose]
 
-Values are compared with the same network in float64, on the reference kernels: they compute such files in float32 or
-wider and round each result once. The float16 kernels themselves are tested in tests/ops/random_cases.cc.
+Values are compared with the same network in float64, on the reference kernels where the machine has no others: they
+compute such files in float32 or wider and round each result once. The kernels themselves are tested in
+tests/ops/random_cases.cc.
 """
 import argparse
 import json
@@ -138,14 +140,16 @@ def in_float64(m):
 
 
 class Converted:
-    """A model after convert --target aarch64 --prefer-float16, and the output of inspect for the file."""
+    """A model after convert --target aarch64 --prefer-float16 (or another type), and the output of inspect for the file."""
 
-    def __init__(self, sinter, work, m, *flags, target="aarch64"):
+    def __init__(self, sinter, work, m, *flags, target=None, half=f16):
+        self.rule = "compute.float16" if half is f16 else "compute.bfloat16"
+        target = target or ("aarch64" if half is f16 else BF16_TARGET)
         self.sinter, self.work = sinter, work
         self.source, self.file = os.path.join(work, "m.onnx"), os.path.join(work, "m.sinter")
         onnx.save(m, self.source)
-        self.answer = cli.call(sinter, "convert", self.source, "-o", self.file, "--target", target, "--prefer-float16",
-                               *flags)
+        self.answer = cli.call(sinter, "convert", self.source, "-o", self.file, "--target", target,
+                               "--prefer-float16" if half is f16 else "--prefer-bfloat16", *flags)
         if self.answer.code == 0:
             self.types = json.loads(cli.call(sinter, "inspect", self.file, "--types", "--json").out)
             self.steps = json.loads(cli.call(sinter, "inspect", self.file, "--steps", "--json").out)["steps"]
@@ -160,7 +164,7 @@ class Converted:
 
     def reason(self, name):
         return [d["reason"] for d in self.types["decisions"]
-                if d["rule"] == "compute.float16" and d["node"] == name and d["effect"] == "kept"]
+                if d["rule"] == self.rule and d["node"] == name and d["effect"] == "kept"]
 
     def run(self, feeds):
         given, got = os.path.join(self.work, "in.npz"), os.path.join(self.work, "out.npz")
@@ -175,9 +179,9 @@ def expect(condition, outcome):
         raise AssertionError(outcome)
 
 
-def close(sinter, work, m, shapes, kind, tolerance, *flags):
+def close(sinter, work, m, shapes, kind, tolerance, *flags, half=f16):
     """Converts, compares with float64, replays the ledger; gives the Converted."""
-    c = Converted(sinter, work, m, *flags)
+    c = Converted(sinter, work, m, *flags, half=half)
     expect(c.answer.code == 0, c.answer.why())
     feeds = {i.name: rng(1).uniform(-1, 1, shapes[i.name]).astype(kind) for i in m.graph.input}
     want = dict(zip([o.name for o in m.graph.output],
@@ -189,12 +193,15 @@ def close(sinter, work, m, shapes, kind, tolerance, *flags):
     case = TypeCase("", "", m, {}, {})
     fault = corpus_run.replayed(case, c.types, c.steps)
     expect(fault is None, fault)
-    outcome = cli.call(sinter, "compare", c.source, c.file, "--inputs", os.path.join(work, "in.npz"), "--min-sqnr", "45")
+    outcome = cli.call(sinter, "compare", c.source, c.file, "--inputs", os.path.join(work, "in.npz"), "--min-sqnr",
+                       "45" if half is f16 else "30")
     expect(outcome.code == 0, f"compare: {outcome.out} {outcome.err}")
     return c
 
 
 FOUR_ROUNDINGS = 4 * 2.0**-11
+FOUR_OF_BF16 = 4 * 2.0**-8
+BF16_TARGET = "x86_64+avx512bf16"
 
 
 def test_float16_model(sinter, work):
@@ -281,6 +288,42 @@ def test_same_bytes(sinter, work):
         with open(Converted(sinter, work, m).file, "rb") as f:
             files.append(f.read())
     expect(files[0] == files[1], "two conversions differ")
+
+
+def test_bfloat16_models(sinter, work):
+    for kind in (bf16, f32):
+        c = close(sinter, work, *model(convolutions, kind, public=f32), f32, FOUR_OF_BF16, half=bf16)
+        wide = {n for n, t in c.computed().items() if t == "float32"}
+        expect(wide == {"soft"}, c.computed())
+        expect("65504" not in c.answer.err, c.answer.err)
+        expect("Softmax is kept in float32" in c.reason("soft")[0], c.reason("soft"))
+
+
+def test_bfloat16_has_the_range_of_float32(sinter, work):
+    for network, kind in ((large, bf16), (long_sum, f32)):
+        c = close(sinter, work, *model(network, kind, public=f32), f32, FOUR_OF_BF16, half=bf16)
+        expect(set(c.computed().values()) == {"bfloat16"}, c.computed())
+
+
+def test_float16_is_not_made_bfloat16(sinter, work):
+    c = Converted(sinter, work, model(convolutions, f16)[0], half=bf16)
+    expect("bfloat16" not in c.computed().values(), c.computed())
+    expect("--prefer-bfloat16: no operation of this model" in c.answer.err, c.answer.err)
+
+
+def test_bfloat16_for_other_targets(sinter, work):
+    m, _ = model(convolutions, f32)
+    for target in ("x86_64", "aarch64", "portable"):
+        c = Converted(sinter, work, m, target=target, half=bf16)
+        expect(c.answer.code == 0 and f"'{target}' has no kernels that compute in bfloat16" in c.answer.err, c.answer.err)
+        expect("bfloat16" not in c.computed().values(), c.computed())
+
+
+def test_what_excludes_it(sinter, work):
+    m, _ = model(convolutions, f32)
+    for other in (["--prefer-float16"], ["--quantize", "int8w"]):
+        c = Converted(sinter, work, m, *other, half=bf16)
+        expect(c.answer.code == 2 and "exclude each other" in c.answer.err, c.answer.why())
 
 
 def main():

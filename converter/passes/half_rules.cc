@@ -1,4 +1,4 @@
-#include "converter/passes/float16_rules.h"
+#include "converter/passes/half_rules.h"
 
 #include <fmt/format.h>
 
@@ -14,11 +14,7 @@
 namespace sinter::convert {
 namespace {
 
-// Equal terms add up in 11 bits until there are 2048 of them.
-constexpr int64_t kMostTerms = 2048;
-// From here on float16 numbers are more than 1 apart.
-constexpr double kLargestAddend = 2048;
-// Of the sum of a filter's magnitudes; rounding normal numbers changes half of that at most.
+// Of the sum of a filter's magnitudes; rounding normal numbers to float16 changes half of that at most.
 constexpr double kLargestLoss = 0x1p-10;
 
 float float_at(const std::byte* p) {
@@ -104,33 +100,40 @@ std::pair<double, double> clamp_of(const Node& node) {
 
 }  // namespace
 
-Float16Split split_for_float16(const Node& node) {
+HalfSplit split_for(const HalfType& type, const Node& node) {
+  if (!type.composed) return {};
   const auto* silu = node.as<SiluAttrs>();
   if (silu != nullptr && silu->alpha == 1) return {SigmoidAttrs{}, MulAttrs{}};
   const auto [low, high] = clamp_of(node);
   if (low == -kInfinity && high == kInfinity) return {};
   const ClampAttrs clamp{low, high};
-  const auto unclamped = [&](auto plain) -> Float16Split { return {OpAttrs{plain}, clamp}; };
+  const auto unclamped = [&](auto plain) -> HalfSplit { return {OpAttrs{plain}, clamp}; };
   if (node.op() == Op::kAdd) return unclamped(AddAttrs{});
   if (node.op() == Op::kSub) return unclamped(SubAttrs{});
   if (node.op() == Op::kMul) return unclamped(MulAttrs{});
   return {};
 }
 
-bool Float16Rules::Origins::has(const Graph& graph, const Node& node) const {
+bool HalfRules::Origins::has(const Graph& graph, const Node& node) const {
   if (!node.name.empty() && nodes.count(node.name) != 0) return true;
   return std::any_of(node.outputs.begin(), node.outputs.end(),
                      [&](ValueId id) { return id >= 0 && values.count(graph.value(id).name) != 0; });
 }
 
-bool Float16Rules::exact(const Constant& c) {
+double HalfRules::rounded(double v) const {
+  return type_.dtype == DType::kFloat16 ? float16_value(float16_bits(v)) : bfloat16_value(bfloat16_bits(v));
+}
+
+bool HalfRules::exact(const Constant& c) const {
   bool all = true;
-  for_each_float(c, true, [&](float v, size_t) { all &= v != v || float16_value(float16_bits(v)) == v; });
+  for_each_float(c, true, [&](float v, size_t) { all &= v != v || rounded(v) == v; });
   return all;
 }
 
-Float16Rules::Float16Rules(const Graph& graph, const AcceptCall& accept, const Reached& reached)
-    : graph_(graph),
+HalfRules::HalfRules(const HalfType& type, const Graph& graph, const AcceptCall& accept,
+                     const Reached& reached)
+    : type_(type),
+      graph_(graph),
       accept_(accept),
       reached_(reached),
       bounds_(graph.values.size(), kInfinity),
@@ -138,24 +141,24 @@ Float16Rules::Float16Rules(const Graph& graph, const AcceptCall& accept, const R
       wide_(graph.values.size(), nullptr),
       from_integers_(graph.values.size()) {
   find_origins();
-  find_bounds();
+  if (type_.is_narrow()) find_bounds();
   find_wide();
 }
 
 // What a node of the model became has no type of the model's own between its operations: all of them share
 // it.
-void Float16Rules::find_origins() {
+void HalfRules::find_origins() {
   for (const Node& node : graph_.nodes)
     for (const ValueId id : node.outputs) {
       const DType model = id < 0 ? DType::kNone : graph_.value(id).model_dtype;
       if (model == DType::kNone) continue;
-      Origins& of = model == DType::kFloat16 ? half_ : other_;
+      Origins& of = model == type_.dtype ? half_ : other_;
       if (!graph_.value(id).name.empty()) of.values.insert(graph_.value(id).name);
       if (!node.name.empty()) of.nodes.insert(node.name);
     }
 }
 
-bool Float16Rules::concerns(int n) const {
+bool HalfRules::concerns(int n) const {
   const Node& node = graph_.nodes[static_cast<size_t>(n)];
   if (!node.bodies.empty() || node.outputs.empty() || node.op() == Op::kCast ||
       moves_by_attributes(node.attrs))
@@ -165,7 +168,7 @@ bool Float16Rules::concerns(int n) const {
 }
 
 // Largest magnitudes, in the order of the nodes.
-void Float16Rules::find_bounds() {
+void HalfRules::find_bounds() {
   for (size_t v = 0; v < graph_.values.size(); ++v)
     if (const ConstantPtr& c = graph_.values[v].constant;
         c && c->dtype() == DType::kFloat32 && c->byte_size() <= (1 << 16))
@@ -249,7 +252,7 @@ void Float16Rules::find_bounds() {
   }
 }
 
-double Float16Rules::product_bound(const Node& node) const {
+double HalfRules::product_bound(const Node& node) const {
   if (!graph_.is_constant(node.inputs[1])) return kInfinity;
   const ConstantPtr& w = graph_.value(node.inputs[1]).constant;
   if (w->dtype() != DType::kFloat32 || (node.op() == Op::kMatMul && w->dims().size() != 2)) return kInfinity;
@@ -266,8 +269,8 @@ double Float16Rules::product_bound(const Node& node) const {
   return bias + (sums.empty() ? 0 : *std::max_element(sums.begin(), sums.end()));
 }
 
-// Backwards from what needs more than the precision of float16, forwards from integers.
-void Float16Rules::find_wide() {
+// Backwards from what needs more than the precision of 16 bits, forwards from integers.
+void HalfRules::find_wide() {
   const auto elementwise = [](const Node& node) {
     return is_elementwise(node.op()) || moves_by_attributes(node.attrs);
   };
@@ -275,7 +278,7 @@ void Float16Rules::find_wide() {
     const Node& node = graph_.nodes[n];
     const char* why = nullptr;
     if (node.as<SoftmaxAttrs>() != nullptr)
-      why = "it enters a softmax, whose operands are not rounded to float16";
+      why = "it enters a softmax, whose operands are not rounded";
     else if (node.as<TrigAttrs>() != nullptr || node.as<ExpAttrs>() != nullptr)
       why = "an exponential or an angle is computed from it";
     else if (elementwise(node) && !node.outputs.empty() && node.outputs[0] >= 0)
@@ -299,7 +302,7 @@ void Float16Rules::find_wide() {
   }
 }
 
-std::string Float16Rules::refusal(int n) const {
+std::string HalfRules::refusal(int n) const {
   const Node& node = graph_.nodes[static_cast<size_t>(n)];
   if (!has_traits(node.op(), kFloat16Suffices))
     return fmt::format("{} is kept in float32", op_name(node.op()));
@@ -310,46 +313,47 @@ std::string Float16Rules::refusal(int n) const {
   for (const ValueId id : product ? node.inputs : node.outputs) {
     if (id < 0) continue;
     if (from_integers_[static_cast<size_t>(id)])
-      return "it is computed from integers that float16 may not hold";
+      return fmt::format("it is computed from integers that {} may not hold", type_.name);
     if (!product && wide_[static_cast<size_t>(id)] != nullptr) return wide_[static_cast<size_t>(id)];
   }
-  if (const int64_t count = terms(graph_, node); count > kMostTerms)
+  if (const int64_t count = terms(graph_, node); count > type_.most_terms)
     return fmt::format("a sum of {} terms is kept in float32", count);
   if (std::string why = refusal_of_operands(node); !why.empty()) return why;
   for (const auto& list : {node.inputs, node.outputs})
     for (const ValueId id : list)
       if (const auto it = reached_.find(id); it != reached_.end() && !(it->second <= 1))
-        return fmt::format("in the trial run {} approaches or exceeds float16's range",
-                           id == node.outputs[0] ? "the result" : "an operand");
-  const Float16Split split = split_for_float16(node);
+        return fmt::format("in the trial run {} approaches or exceeds {}'s range",
+                           id == node.outputs[0] ? "the result" : "an operand", type_.name);
+  const HalfSplit split = split_for(type_, node);
+  const std::string no_kernel = fmt::format("the target has no {} kernel for it", type_.name);
   if (split.first) {
     const ValueId x = node.inputs[0], y = node.outputs[0];
     const bool last = std::holds_alternative<ClampAttrs>(split.second);
     const bool both = accepts({*split.first, last ? node.inputs : std::vector{x}, {y}, {}, {}, {}}) &&
                       accepts({split.second, last ? std::vector{y} : std::vector{x, y}, {y}, {}, {}, {}});
-    return both ? "" : "the target has no float16 kernel for it";
+    return both ? "" : no_kernel;
   }
-  return accepts(node) ? "" : "the target has no float16 kernel for it";
+  return accepts(node) ? "" : no_kernel;
 }
 
-bool Float16Rules::accepts(const Node& node) const {
+bool HalfRules::accepts(const Node& node) const {
   CallView view(graph_, node);
   for (auto* list : {&view.inputs, &view.outputs})
     for (TensorView& v : *list)
       if (v.present()) {
         const Dims dims(v.dims, v.dims + v.rank);
-        v.dtype = DType::kFloat16;
+        v.dtype = type_.dtype;
         v.set_shape(dims);
       }
   size_t workspace = 0;
   return accept_(view.call, &workspace).ok();
 }
 
-std::string Float16Rules::refusal_of_operands(const Node& node) const {
+std::string HalfRules::refusal_of_operands(const Node& node) const {
   const auto [low, high] = clamp_of(node);
   for (const double b : {low, high})
-    if (std::isfinite(b) && std::fabs(b) > kLargestFloat16)
-      return fmt::format("the bound {:g} is beyond float16's range", b);
+    if (std::isfinite(b) && std::fabs(b) > type_.largest)
+      return fmt::format("the bound {:g} is beyond {}'s range", b, type_.name);
   if (node.op() == Op::kMul && node.inputs[0] == node.inputs[1]) return "squares are kept in float32";
   if (is_product(node.op()) && !graph_.is_constant(node.inputs[1]))
     return "a product of two computed values is kept in float32";
@@ -359,15 +363,15 @@ std::string Float16Rules::refusal_of_operands(const Node& node) const {
   return {};
 }
 
-std::string Float16Rules::refusal_of_constant(const Node& node, size_t operand) const {
+std::string HalfRules::refusal_of_constant(const Node& node, size_t operand) const {
   const Constant& c = *graph_.value(node.inputs[operand]).constant;
   const double most = largest(c);
-  if (std::isfinite(most) && std::isinf(float16_value(float16_bits(most))))
-    return fmt::format("the constant {:g} is beyond float16's range", most);
+  if (std::isfinite(most) && std::isinf(rounded(most)))
+    return fmt::format("the constant {:g} is beyond {}'s range", most, type_.name);
   const bool addend = node.op() == Op::kAdd || node.op() == Op::kSub;
-  if (addend && most > kLargestAddend)
-    return fmt::format("float16 is too coarse for numbers near the constant {:g}", most);
-  if (addend || (is_product(node.op()) && operand > 1)) return {};
+  if (addend && most > type_.largest_addend)
+    return fmt::format("{} is too coarse for numbers near the constant {:g}", type_.name, most);
+  if (addend || !type_.is_narrow() || (is_product(node.op()) && operand > 1)) return {};
   // Small weights: what is lost of a filter.
   const bool first = filters_first(node), product = is_product(node.op());
   std::vector<double> sums(product ? row_count(c, first) : 1), lost(sums.size());
@@ -375,10 +379,11 @@ std::string Float16Rules::refusal_of_constant(const Node& node, size_t operand) 
     if (!product) row = 0;
     if (!std::isfinite(v)) return;
     sums[row] += std::fabs(v);
-    lost[row] += std::fabs(static_cast<double>(v) - float16_value(float16_bits(v)));
+    lost[row] += std::fabs(static_cast<double>(v) - rounded(v));
   });
   for (size_t row = 0; row < sums.size(); ++row)
-    if (lost[row] > kLargestLoss * sums[row]) return "its weights are too small for float16";
+    if (lost[row] > kLargestLoss * sums[row])
+      return fmt::format("its weights are too small for {}", type_.name);
   return {};
 }
 

@@ -1,7 +1,9 @@
-// Chains that compute in float16 on request: where they begin and end, and what stays out.
+// Chains that compute in float16 or bfloat16 on request: where they begin and end, and what stays out.
 #include <functional>
 
+#include "converter/passes/half_type.h"
 #include "converter/passes/pass.h"
+#include "platforms/onednn/platform.h"
 #include "platforms/xnnpack/platform.h"
 #include "tests/unit/evaluate_graph.h"
 
@@ -12,13 +14,27 @@ Status accept(const OpCall& call, size_t* workspace) {
   return xnnpack_platform.accept({.architecture = Architecture::kAarch64}, call, 1, workspace);
 }
 
-Float16Summary summary;
+HalfSummary summary;
 int pass(Graph& graph) {
-  summary = compute_in_float16(graph, accept);
+  summary = compute_in_half(graph, kFloat16Half, accept);
   return static_cast<int>(summary.computed);
 }
 // Weights rounded to 11 bits.
 int apply_float16(Sketch& s) { return apply(pass, s, 4e-3); }
+
+Status accept_bfloat16(const OpCall& call, size_t* workspace) {
+  return onednn_platform.accept({.architecture = Architecture::kX86_64, .features = Feature::kAvx512Bf16},
+                                call, 1, workspace);
+}
+// Weights rounded to 8 bits.
+int apply_bfloat16(Sketch& s) {
+  return apply(
+      [](Graph& graph) {
+        summary = compute_in_half(graph, kBFloat16Half, accept_bfloat16);
+        return static_cast<int>(summary.computed);
+      },
+      s, 3e-2);
+}
 
 ConvAttrs conv3() {
   ConvAttrs a;
@@ -34,9 +50,9 @@ const Value& result_of(const Graph& graph, Op op, int which = 0) {
   throw std::logic_error("a test expects an operation that is missing");
 }
 // The reason that the ledger gives for what stays float32; empty: none.
-std::string kept(const Graph& graph) {
+std::string kept(const Graph& graph, TypeRule rule = TypeRule::kComputeFloat16) {
   for (const TypeDecision& d : graph.ledger->all())
-    if (d.rule == TypeRule::kComputeFloat16 && d.effect == TypeEffect::kKept) return d.reason;
+    if (d.rule == rule && d.effect == TypeEffect::kKept) return d.reason;
   return {};
 }
 
@@ -187,6 +203,50 @@ TEST(Float16, TheModelsCastsGo) {
   EXPECT_EQ(apply_float16(s), 2);
   EXPECT_EQ(count_ops(s.graph, Op::kCast), 1) << dump(s.graph);  // of the input
   EXPECT_EQ(count_ops(s.graph, Op::kCopy), 2);                   // to the public names; they cost nothing
+}
+
+// Movement joins; what has no kernel computes in float32 between Casts.
+TEST(BFloat16, ChainsCastAtTheirBordersOnly) {
+  Sketch s;
+  const ValueId a = half_conv(s, s.input({1, 6, 6, 3}), 3, 8);
+  const ValueId b = half_conv(s, s.emit(TransposeAttrs{{0, 2, 1, 3}}, {a}), 8, 8);
+  s.output(half_conv(s, s.emit(GeluAttrs{}, {b}), 8, 8));
+  EXPECT_EQ(apply_bfloat16(s), 3);
+  EXPECT_EQ(count_ops(s.graph, Op::kCast), 4) << dump(s.graph);
+  EXPECT_EQ(result_of(s.graph, Op::kTranspose).dtype, DType::kBFloat16);
+  EXPECT_EQ(result_of(s.graph, Op::kGelu).dtype, DType::kFloat32);
+  EXPECT_NE(kept(s.graph, TypeRule::kComputeBfloat16).find("Gelu is kept in float32"), std::string::npos);
+}
+
+// What float16's range and sums refuse.
+TEST(BFloat16, NothingIsRefusedForItsRange) {
+  Sketch s;
+  const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8);
+  const ValueId b = s.emit(conv3(), {a, s.constant({2, 3, 3, 8}, -9e4, 9e4)});
+  const ValueId row = s.emit(TileAttrs{{1, 1, 1, 2048}}, {b});
+  s.output(s.emit(FullyConnectedAttrs{}, {row, s.constant({2, 4096}, 1e-7, 3e-7)}));
+  EXPECT_EQ(apply_bfloat16(s), 3);
+  EXPECT_EQ(summary.unproven, 0u);
+}
+
+TEST(BFloat16, WhatComesFromIntegersStaysWide) {
+  Sketch s;
+  const ValueId n = s.emit(CastAttrs{static_cast<int64_t>(DType::kInt32), 1}, {s.input({1, 4, 4, 3})});
+  s.output(half_conv(s, s.emit(CastAttrs{1, 1}, {n}), 3, 8));
+  EXPECT_EQ(apply_bfloat16(s), 0);
+  EXPECT_NE(kept(s.graph, TypeRule::kComputeBfloat16).find("bfloat16 may not hold"), std::string::npos);
+}
+
+// float16 values of a model have more bits.
+TEST(BFloat16, TheModelsOwnTypesDecide) {
+  for (const DType type : {DType::kFloat16, DType::kBFloat16}) {
+    Sketch s;
+    const ValueId a = half_conv(s, s.input({1, 4, 4, 3}), 3, 8), b = half_conv(s, a, 8, 8);
+    s.graph.value(a).name = "first", s.graph.value(a).model_dtype = type;
+    s.output(b);
+    EXPECT_EQ(apply_bfloat16(s), 1);
+    EXPECT_EQ(result_of(s.graph, Op::kConv, type == DType::kBFloat16 ? 0 : 1).dtype, DType::kBFloat16);
+  }
 }
 
 }  // namespace

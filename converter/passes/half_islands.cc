@@ -1,6 +1,6 @@
-// On request, computes in float16 where the target can: chains of such operations keep float16 values between
-// them, with Casts only at the borders (rule compute.float16). Runs after all passes, on a graph that
-// computes in float32.
+// On request, computes in float16 or bfloat16 where the target can: chains of such operations keep values of
+// that type between them, with Casts only at the borders (rules compute.float16, compute.bfloat16). Runs
+// after all passes, on a graph that computes in float32.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,13 +10,11 @@
 #include "converter/ir/builder.h"
 #include "converter/ir/op_traits.h"
 #include "converter/ir/recipe.h"
-#include "converter/passes/float16_rules.h"
+#include "converter/passes/half_rules.h"
 #include "converter/passes/pass.h"
 
 namespace sinter::convert {
 namespace {
-
-constexpr TypeRule kRule = TypeRule::kComputeFloat16;
 
 bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
   return node.op() == Op::kCast && graph.value(node.inputs[0]).dtype == from &&
@@ -25,9 +23,10 @@ bool is_cast(const Node& node, const Graph& graph, DType from, DType to) {
 
 class Islands {
  public:
-  Islands(Graph& graph, const AcceptCall& accept, const Reached& reached)
+  Islands(Graph& graph, const HalfType& type, const AcceptCall& accept, const Reached& reached)
       : graph_(graph),
-        rules_(graph, accept, reached),
+        type_(type),
+        rules_(type, graph, accept, reached),
         half_node_(graph.nodes.size()),
         producer_(graph.values.size(), -1) {
     for (size_t n = 0; n < graph.nodes.size(); ++n)
@@ -35,7 +34,7 @@ class Islands {
         if (id >= 0) producer_[static_cast<size_t>(id)] = static_cast<int>(n);
   }
 
-  Float16Summary run() {
+  HalfSummary run() {
     choose();
     drop_islands_without_products();
     report();
@@ -47,8 +46,8 @@ class Islands {
       Node& node = nodes[n];
       if (half_node_[n])
         place_half(std::move(node));
-      else if (is_cast(node, graph_, DType::kFloat32, DType::kFloat16) && half(node.inputs[0]) != kAbsent)
-        // The model's own rounding of what is float16 already.
+      else if (is_cast(node, graph_, DType::kFloat32, type_.dtype) && half(node.inputs[0]) != kAbsent)
+        // The model's own rounding of what is rounded already.
         graph_.nodes.push_back(
             {CopyAttrs{}, {half(node.inputs[0])}, node.outputs, node.name, node.origin, {}});
       else
@@ -56,7 +55,7 @@ class Islands {
     }
     remove_dead_nodes(graph_);
     if (std::string fault = check(graph_); !fault.empty())
-      throw std::logic_error(fmt::format("float16: {}", fault));
+      throw std::logic_error(fmt::format("{}: {}", type_.flag, fault));
     return summary_;
   }
 
@@ -64,13 +63,13 @@ class Islands {
   size_t at(int n) const { return static_cast<size_t>(n); }
   int producer(ValueId id) const { return id < 0 ? -1 : producer_[static_cast<size_t>(id)]; }
 
-  // Exists in float16 without a Cast.
+  // Exists in the type without a Cast.
   bool is_half(ValueId id) const {
     if (graph_.is_constant(id))
-      return graph_.value(id).dtype == DType::kFloat32 && Float16Rules::exact(*graph_.value(id).constant);
+      return graph_.value(id).dtype == DType::kFloat32 && rules_.exact(*graph_.value(id).constant);
     const int n = producer(id);
     return n >= 0 &&
-           (half_node_[at(n)] || is_cast(graph_.nodes[at(n)], graph_, DType::kFloat16, DType::kFloat32));
+           (half_node_[at(n)] || is_cast(graph_.nodes[at(n)], graph_, type_.dtype, DType::kFloat32));
   }
 
   void choose() {
@@ -114,7 +113,8 @@ class Islands {
       if (!half_node_[n] || worth[at(root(static_cast<int>(n)))]) continue;
       half_node_[n] = false;
       if (!moves_by_attributes(graph_.nodes[n].attrs))
-        refusals_[n] = "no neighbouring convolution or matrix product computes in float16";
+        refusals_[n] =
+            fmt::format("no neighbouring convolution or matrix product computes in {}", type_.name);
     }
   }
 
@@ -136,7 +136,8 @@ class Islands {
 
   void record(const Node& node, const std::string& value, DType before, DType after, std::string reason,
               TypeEffect effect) {
-    graph_.ledger->add({value, node.name, node.origin, before, after, kRule, std::move(reason), effect, {}});
+    graph_.ledger->add(
+        {value, node.name, node.origin, before, after, type_.rule, std::move(reason), effect, {}});
   }
 
   // ---- the graph again
@@ -145,65 +146,67 @@ class Islands {
     return id >= 0 && static_cast<size_t>(id) < half_.size() ? half_[static_cast<size_t>(id)] : kAbsent;
   }
 
-  // The float16 form of a float32 value, for `reader`.
+  // A float32 value in the type, for `reader`.
   ValueId narrowed(ValueId id, const Node& reader) {
     if (id < 0 || graph_.value(id).dtype != DType::kFloat32) return id;
     if (half(id) != kAbsent) return half(id);
     const Value value = graph_.value(id);
     ValueId result = kAbsent;
     if (value.constant) {
-      const ConstantPtr own = stored_in_float16(value.constant);
+      const ConstantPtr own = stored_in_type(value.constant);
       result = graph_.add_constant(own ? own : rounded(value.constant), value.name);
       graph_.value(result).requested = true;
-      record(reader, value.name, DType::kFloat32, DType::kFloat16,
-             own ? "used in float16, as the model stores it" : "stored in float16, rounded once",
+      record(reader, value.name, DType::kFloat32, type_.dtype,
+             own ? fmt::format("used in {}, as the model stores it", type_.name)
+                 : fmt::format("stored in {}, rounded once", type_.name),
              TypeEffect::kRetyped);
     } else if (const ValueId own = narrow_source_of(id); own != kAbsent) {
       result = own;
     } else {
-      result = graph_.add_value(value.name, DType::kFloat16, value.dims);
+      result = graph_.add_value(value.name, type_.dtype, value.dims);
       graph_.value(result).bounded_dims = value.bounded_dims, graph_.value(result).order = value.order;
       graph_.value(result).requested = true;
       graph_.nodes.push_back(
-          {CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {id}, {result}, reader.name, "", {}});
-      record(reader, value.name, DType::kFloat32, DType::kFloat16,
-             "rounded once for the operations that compute in float16", TypeEffect::kCast);
+          {CastAttrs{static_cast<int64_t>(type_.dtype), 1}, {id}, {result}, reader.name, "", {}});
+      record(reader, value.name, DType::kFloat32, type_.dtype,
+             fmt::format("rounded once for the operations that compute in {}", type_.name),
+             TypeEffect::kCast);
     }
     return half_[static_cast<size_t>(id)] = result;
   }
 
-  // The float16 value that a Cast made `id` of.
+  // The value of the type that a Cast made `id` of.
   ValueId narrow_source_of(ValueId id) const {
     for (const Node& node : graph_.nodes)
       if (node.op() == Op::kCast && node.outputs[0] == id &&
-          graph_.value(node.inputs[0]).dtype == DType::kFloat16)
+          graph_.value(node.inputs[0]).dtype == type_.dtype)
         return node.inputs[0];
     return kAbsent;
   }
 
   // A weight of the model that was only widened; else null.
-  static ConstantPtr stored_in_float16(const ConstantPtr& c) {
+  ConstantPtr stored_in_type(const ConstantPtr& c) const {
     const bool widened = c->recipe() && std::holds_alternative<CastAttrs>(c->recipe()->attrs) &&
-                         c->recipe()->inputs[0]->dtype() == DType::kFloat16;
+                         c->recipe()->inputs[0]->dtype() == type_.dtype;
     return widened ? c->recipe()->inputs[0] : nullptr;
   }
 
-  static ConstantPtr rounded(const ConstantPtr& c) {
-    const auto compute = [c] {
+  ConstantPtr rounded(const ConstantPtr& c) const {
+    const auto compute = [c, to = type_.dtype] {
       std::vector<ConstantPtr> cast;
-      if (!evaluate(CastAttrs{static_cast<int64_t>(DType::kFloat16), 1}, {c}, 1, &cast, false).ok())
+      if (!evaluate(CastAttrs{static_cast<int64_t>(to), 1}, {c}, 1, &cast, false).ok())
         throw std::logic_error("a constant cannot be rounded");
       return cast[0];
     };
     if (c->byte_size() < kLazyBytes) return compute();
-    return Constant::lazy(DType::kFloat16, c->dims(), [compute] {
+    return Constant::lazy(type_.dtype, c->dims(), [compute] {
       const LoadedBytes loaded = compute()->load();
       return Bytes(loaded.bytes.begin(), loaded.bytes.end());
     });
   }
 
-  void split(Node& node, const Float16Split& parts) {
-    const ValueId between = graph_.add_value({}, DType::kFloat16, graph_.value(node.outputs[0]).dims);
+  void split(Node& node, const HalfSplit& parts) {
+    const ValueId between = graph_.add_value({}, type_.dtype, graph_.value(node.outputs[0]).dims);
     graph_.value(between).bounded_dims = graph_.value(node.outputs[0]).bounded_dims;
     graph_.value(between).requested = true;
     const ValueId x = node.inputs[0];
@@ -215,18 +218,19 @@ class Islands {
 
   void place_half(Node node) {
     for (ValueId& id : node.inputs) id = narrowed(id, node);
-    if (const Float16Split parts = split_for_float16(node); parts.first) split(node, parts);
+    if (const HalfSplit parts = split_for(type_, node); parts.first) split(node, parts);
     const std::vector<ValueId> wide = node.outputs;
     for (ValueId& id : node.outputs) {
       if (id < 0 || graph_.value(id).dtype != DType::kFloat32) continue;
       const Value value = graph_.value(id);
-      const ValueId fresh = graph_.add_value(value.name, DType::kFloat16, value.dims);
+      const ValueId fresh = graph_.add_value(value.name, type_.dtype, value.dims);
       graph_.value(fresh).bounded_dims = value.bounded_dims, graph_.value(fresh).order = value.order;
       graph_.value(fresh).requested = true;
       half_[static_cast<size_t>(id)] = fresh;
-      record(node, value.name, DType::kFloat32, DType::kFloat16,
-             moves_by_attributes(node.attrs) ? "moved in float16, like its operand"
-                                             : "the target computes it in float16, on request",
+      record(node, value.name, DType::kFloat32, type_.dtype,
+             moves_by_attributes(node.attrs)
+                 ? fmt::format("moved in {}, like its operand", type_.name)
+                 : fmt::format("the target computes it in {}, on request", type_.name),
              TypeEffect::kNarrowed);
       id = fresh;
     }
@@ -241,8 +245,9 @@ class Islands {
   }
 
   Graph& graph_;
-  Float16Rules rules_;
-  Float16Summary summary_;
+  const HalfType& type_;
+  HalfRules rules_;
+  HalfSummary summary_;
   std::vector<bool> half_node_;
   std::vector<int> producer_;
   std::vector<std::string> refusals_;
@@ -251,9 +256,10 @@ class Islands {
 
 }  // namespace
 
-Float16Summary compute_in_float16(Graph& graph, const AcceptCall& accept, const Reached& reached) {
-  require_stage(graph, Stage::kRewritten, "computing in float16");
-  return Islands(graph, accept, reached).run();
+HalfSummary compute_in_half(Graph& graph, const HalfType& type, const AcceptCall& accept,
+                            const Reached& reached) {
+  require_stage(graph, Stage::kRewritten, "computing in 16 bits");
+  return Islands(graph, type, accept, reached).run();
 }
 
 }  // namespace sinter::convert
