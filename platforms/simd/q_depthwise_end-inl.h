@@ -48,8 +48,8 @@ struct EndBytes {
         low(hn::Set(DF(), r.low)),
         high(hn::Set(DF(), r.high)),
         zero(hn::Set(D16(), static_cast<int16_t>(r.zero))),
-        least(hn::Set(D8(), static_cast<int8_t>(static_cast<int32_t>(r.low) + r.zero))),
-        most(hn::Set(D8(), static_cast<int8_t>(static_cast<int32_t>(r.high) + r.zero))) {}
+        least(hn::Set(D8(), lowest(r))),
+        most(hn::Set(D8(), highest(r))) {}
 
   HWY_INLINE void begin(const float* multipliers, int64_t count) {
     m0 = hn::LoadU(DF(), multipliers), m1 = hn::LoadU(DF(), multipliers + kTogether - hn::Lanes(DF()));
