@@ -175,18 +175,12 @@ Status run_pool(const OpCall& call, RunContext& context, bool max, Divisor divis
   auto* y = call.out(0).as<float>();
   if (call.out(0).size() == 0) return ok_status();
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
-  const InsideRange inside = inside_range(g);
   const auto pool = HWY_DYNAMIC_POINTER(pool_pixels);
-  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(16384 / work, 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin, count = 1; row < end; row += count) {
-                   const Window w = window_at(g, x, row);
-                   const float factor = max ? 1.0f : 1.0f / static_cast<float>(divisor(g, w));
-                   const bool is_inside = w.at[2] >= inside.begin && w.at[2] < inside.end;
-                   count = is_inside ? std::min(inside.end - w.at[2], end - row) : 1;
-                   pool(g, w, count, max, factor, y + row * g.out_pixel());
-                 }
-               });
+  for_each_run_of_windows(g, x, context.threads, std::max<int64_t>(16384 / work, 1),
+                          [&](const Window& w, int64_t row, int64_t count) {
+                            const float factor = max ? 1.0f : 1.0f / static_cast<float>(divisor(g, w));
+                            pool(g, w, count, max, factor, y + row * g.out_pixel());
+                          });
   return ok_status();
 }
 
