@@ -4,6 +4,7 @@
 #include "platforms/simd/q_gemm.h"
 
 #include <cstring>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q_gemm.cc"
@@ -315,10 +316,18 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, 
 #if HWY_TARGET == HWY_NEON
   if (kVectors == 2 && end.valid == 8 && runs.count > 0 && left >= 8) {
     constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
-    for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
-      multiply_eight_rows(a, row, rows.runs, runs, b, bias, end, end.y_rows);
-    if (left >= kAgain)
-      return multiply_eight_rows(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+    const auto eights = [&](auto usual) SINTER_SIMD_LAMBDA {
+      for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
+        multiply_eight_rows<usual()>(a, row, rows.runs, runs, b, bias, end, end.y_rows);
+      if (left < kAgain) return;
+      multiply_eight_rows<usual()>(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+      left = 0;
+    };
+    if (end.usual(bias, runs.depth()))
+      eights(std::true_type());
+    else
+      eights(std::false_type());
+    if (left == 0) return;
   }
 #endif
   for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
