@@ -1,6 +1,7 @@
 // Common parts of the int8 kernels that do not depend on the instruction set.
 #pragma once
 
+#include <cmath>
 #include <cstring>
 
 #include "platforms/simd/reduce_plan.h"
@@ -44,6 +45,18 @@ inline bool finite(const float* multipliers, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
     if (!(multipliers[i] - multipliers[i] == 0)) return false;
   return true;
+}
+
+// Whether the sum of a bias and `depth` products of int8, scaled, is int16, whatever the numbers.
+inline bool scaled_sum_fits(int32_t bias, float multiplier, int64_t depth) {
+  const float most = std::fabs(static_cast<float>(bias)) + static_cast<float>(depth) * (128 * 128);
+  return most * std::fabs(multiplier) < 32767 - 1.0f;
+}
+// Of eight columns; in a form that compilers turn into vectors.
+inline bool scaled_sums_fit(const int32_t* bias, const float* multipliers, int64_t depth) {
+  int32_t fit = 1;
+  for (int i = 0; i < 8; ++i) fit &= static_cast<int32_t>(scaled_sum_fits(bias[i], multipliers[i], depth));
+  return fit != 0;
 }
 
 // Up to seven bytes.

@@ -36,9 +36,7 @@ HWY_INLINE void reorder(V&, V&) {}
 
 // Whether the channel's scaled sums of `taps` products are small, whatever the input.
 HWY_INLINE bool small_sums(int32_t bias, float multiplier, int64_t taps) {
-  if (!HWY_ARCH_ARM_A64) return std::fabs(multiplier) < 1.0f;
-  const float most = std::fabs(static_cast<float>(bias)) + static_cast<float>(taps) * (128 * 128);
-  return most * std::fabs(multiplier) < 32767 - 1.0f;
+  return HWY_ARCH_ARM_A64 ? scaled_sum_fits(bias, multiplier, taps) : std::fabs(multiplier) < 1.0f;
 }
 
 // Results of int8. kSmall: scaled sums are int32, or int16 on 64-bit ARM, where that takes fewer

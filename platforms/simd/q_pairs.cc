@@ -163,7 +163,7 @@ template <int kPairs>
 // ---- results
 
 enum class Bounds {
-  kNone,    // those of int8
+  kNone,    // those of int8; scaled sums are int16
   kBytes,   // others
   kFloats,  // any, where multipliers may be NaN or infinite
 };
@@ -182,10 +182,15 @@ struct PairBytes {
     if constexpr (kBounds == Bounds::kFloats) v = vminq_f32(vmaxnmq_f32(v, low), high);
     return vcvtnq_s32_f32(v);
   }
+  [[gnu::always_inline]] static int16x8_t words(int32x4_t a, int32x4_t b) {
+    if constexpr (kBounds == Bounds::kNone)
+      return vuzp1q_s16(vreinterpretq_s16_s32(a), vreinterpretq_s16_s32(b));
+    return vqmovn_high_s32(vqmovn_s32(a), b);
+  }
   // Two columns of both rows after another.
   [[gnu::always_inline]] int16x8_t bytes(const int32x4_t* s) const {
-    const int16x8_t a = vqmovn_high_s32(vqmovn_s32(rounded(s[0], 0)), rounded(s[1], 1)),
-                    b = vqmovn_high_s32(vqmovn_s32(rounded(s[2], 2)), rounded(s[3], 3));
+    const int16x8_t a = words(rounded(s[0], 0), rounded(s[1], 1)),
+                    b = words(rounded(s[2], 2), rounded(s[3], 3));
     return vreinterpretq_s16_s8(vqmovn_high_s16(vqmovn_s16(vqaddq_s16(a, zero)), vqaddq_s16(b, zero)));
   }
   [[gnu::always_inline]] int8x16_t bounded(int16x8_t v) const {
@@ -280,9 +285,13 @@ void panel(const QPacked& w, const QPairRows& rows, int64_t column, const Produc
 using Panel = void (*)(const QPacked& w, const QPairRows& rows, int64_t column, const ProductResult& result);
 
 Panel panel_of(const QPacked& w, int64_t column, const ProductResult& result) {
-  if (!finite(w.multipliers + column, std::min<int64_t>(w.columns - column, 8)))
-    return panel<Bounds::kFloats>;
-  return lowest(result) == -128 && highest(result) == 127 ? panel<Bounds::kNone> : panel<Bounds::kBytes>;
+  const int64_t columns = std::min<int64_t>(w.columns - column, 8);
+  const float* multipliers = w.multipliers + column;
+  if (!finite(multipliers, columns)) return panel<Bounds::kFloats>;
+  return lowest(result) == -128 && highest(result) == 127 &&
+                 scaled_sums_fit(w.bias + column, multipliers, w.runs.depth())
+             ? panel<Bounds::kNone>
+             : panel<Bounds::kBytes>;
 }
 
 }  // namespace

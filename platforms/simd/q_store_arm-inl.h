@@ -33,15 +33,7 @@ struct StoreBytes {
   // Whether the bounds are those of int8, and sums of as many products, scaled, are int16, whatever the
   // input.
   HWY_INLINE bool usual(const int32_t* bias, int64_t depth) const {
-    if (low != -128 || high != 127) return false;
-    const float products = static_cast<float>(depth) * (128 * 128);
-    const VF limit = hn::Set(DF(), 32767 - 1.0f);
-    const auto fits = [&](size_t i) SINTER_SIMD_LAMBDA {
-      const VF most =
-          hn::Add(hn::Abs(hn::ConvertTo(DF(), hn::LoadU(D32(), bias + i))), hn::Set(DF(), products));
-      return hn::AllTrue(DF(), hn::Lt(hn::Mul(most, hn::Abs(hn::LoadU(DF(), multipliers + i))), limit));
-    };
-    return fits(0) && fits(4);
+    return low == -128 && high == 127 && scaled_sums_fit(bias, multipliers, depth);
   }
 
   // A row's two vectors, and the next row's.
