@@ -12,6 +12,7 @@ namespace sinter::simd {
 enum PackingKind : int64_t {
   kFloatPanels = 1,
   kIntegerPanels,
+  kIntegerPairs,
   kIntegerDepthwise,
   kWinogradPanels,
   kIntegerWinogradPanels,

@@ -205,16 +205,9 @@ Status run_pool(const OpCall& call, RunContext& context, Run run) {
   auto* y = call.out(0).as<T>();
   if (call.out(0).size() == 0) return ok_status();
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
-  const InsideRange inside = inside_range(g);
-  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(16384 / work, 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin, count = 1; row < end; row += count) {
-                   const WindowOf<T> w = window_at(g, x, row);
-                   const bool is_inside = w.at[2] >= inside.begin && w.at[2] < inside.end;
-                   count = is_inside ? std::min(inside.end - w.at[2], end - row) : 1;
-                   run(g, w, count, y + row * g.out_pixel());
-                 }
-               });
+  for_each_run_of_windows(
+      g, x, context.threads, std::max<int64_t>(16384 / work, 1),
+      [&](const WindowOf<T>& w, int64_t row, int64_t count) { run(g, w, count, y + row * g.out_pixel()); });
   return ok_status();
 }
 

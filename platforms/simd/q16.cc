@@ -153,6 +153,22 @@ void q16_requantize(const void* x, void* y, size_t n, bool wide_x, bool wide_y, 
                 : requantize_as<int8_t, int8_t>(x, y, n, x_zero, multiplier, bounds);
 }
 
+// Entries `at` and the ones behind them.
+HWY_INLINE void neighbours(const int32_t* table, V32 at, V32& a, V32& b) {
+#if HWY_ARCH_ARM_A64
+  // Two entries are one load.
+  const uint64x2_t pairs = vreinterpretq_u64_s32(at.raw);
+  const auto entries = [=](uint64_t two) SINTER_SIMD_LAMBDA {
+    return vcombine_s32(vld1_s32(table + static_cast<uint32_t>(two)), vld1_s32(table + (two >> 32)));
+  };
+  const int32x4_t low = entries(vgetq_lane_u64(pairs, 0)), high = entries(vgetq_lane_u64(pairs, 1));
+  a = V32(vuzp1q_s32(low, high)), b = V32(vuzp2q_s32(low, high));
+#else
+  const D32 d;
+  a = hn::GatherIndex(d, table, at), b = hn::GatherIndex(d, table, hn::Add(at, hn::Set(d, 1)));
+#endif
+}
+
 // A table of 2^k + 1 entries.
 void q16_table(const int16_t* x, const int32_t* table, int k, int16_t* y, size_t n, int32_t low,
                int32_t high) {
@@ -164,8 +180,9 @@ void q16_table(const int16_t* x, const int32_t* table, int k, int16_t* y, size_t
             max = hn::Set(d, high);
   const auto value = [=](V32 v) SINTER_SIMD_LAMBDA {
     const V32 u = hn::Add(v, move), at = hn::ShiftRightSame(u, rest), f = hn::And(u, mask);
-    const V32 a = hn::Min(hn::Max(hn::GatherIndex(d, table, at), least), most),
-              b = hn::Min(hn::Max(hn::GatherIndex(d, table, hn::Add(at, one)), least), most);
+    V32 a, b;
+    neighbours(table, at, a, b);
+    a = hn::Min(hn::Max(a, least), most), b = hn::Min(hn::Max(b, least), most);
     const V32 sum = hn::Add(hn::Mul(a, hn::Sub(width, f)), hn::Mul(b, f));
     const V32 tie = hn::And(hn::ShiftRight<15>(sum), one);
     const V32 q = hn::ShiftRight<15>(hn::Add(hn::Add(sum, below_half), tie));

@@ -9,6 +9,7 @@
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/highway.h"
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_binary_arm-inl.h"
 
 #ifndef SINTER_SIMD_Q_BINARY_ONCE
 #define SINTER_SIMD_Q_BINARY_ONCE
@@ -36,7 +37,8 @@ struct PReluSettings {
   int32_t x_zero;
   float multiplier, max_slope;
   Int8Range range;
-  bool safe;  // all slopes are within max_slope
+  bool safe;       // all slopes are within max_slope
+  float max_used;  // of slopes, where safe, and of the multiplier, in magnitude
 };
 
 }  // namespace sinter::simd
@@ -135,6 +137,13 @@ HWY_INLINE void add_row(const Int8Row& row, size_t n, const AddSettings& s) {
     }
     if (n == 0) return;
   }
+#elif HWY_ARCH_ARM_A64
+  if (row.a_step != 0 && row.b_step != 0 && s.shift >= 16) {
+    const size_t done = n / 16 * 16;
+    add_sixteens(row.a, row.b, row.y, done,
+                 SumOfTwo<kTies>(s.a_multiplier, s.b_multiplier, s.offset, s.shift), result);
+    rest.a += done, rest.b += done, rest.y += done, n -= done;
+  }
 #endif
   zip(rest, n, result, [=](V16 a, V16 b) SINTER_SIMD_LAMBDA {
     return rejoin(scaled(hn::InterleaveLower(D16(), a, b)), scaled(hn::InterleaveUpper(D16(), a, b)));
@@ -201,6 +210,12 @@ HWY_INLINE void prelu_row(const int8_t* x, const float* slopes, int8_t* y, int64
   if (step == 0) hn::Store(hn::Set(DF(), *slopes), DF(), same);
   const size_t part = step == 0 ? 0 : hn::Lanes(DF());
   size_t i = 0;
+#if HWY_ARCH_ARM_A64
+  if (kSafe && s.max_used <= kInt16Slope) {
+    i = n / 16 * 16;
+    prelu_sixteens(x, step == 0 ? same : slopes, part, y, i, s.x_zero, s.multiplier, prelu.result);
+  }
+#endif
   for (; i + lanes <= n; i += lanes) hn::StoreU(prelu(x + i, step == 0 ? same : slopes + i, part), d, y + i);
   if (i == n) return;
   const size_t count = n - i;
@@ -297,10 +312,17 @@ Status run_mul(const OpCall& call, RunContext& context) {
 Status run_prelu(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_prelu(call, context);
   const auto& a = call.attrs<QPReluAttrs>();
-  PReluSettings s{static_cast<int32_t>(a.x_zero), static_cast<float>(a.multiplier),
-                  static_cast<float>(kMaxIntegerMultiplier), int8_range(a), true};
+  PReluSettings s{static_cast<int32_t>(a.x_zero),
+                  static_cast<float>(a.multiplier),
+                  static_cast<float>(kMaxIntegerMultiplier),
+                  int8_range(a),
+                  true,
+                  std::fabs(static_cast<float>(a.multiplier))};
   const auto* slopes = call.in(1).as<const float>();
-  for (int64_t i = 0; i < call.in(1).size(); ++i) s.safe &= std::fabs(slopes[i]) <= s.max_slope;
+  for (int64_t i = 0; i < call.in(1).size(); ++i) {
+    s.safe &= std::fabs(slopes[i]) <= s.max_slope;
+    s.max_used = std::max(s.max_used, std::fabs(slopes[i]));
+  }
   const auto run = HWY_DYNAMIC_POINTER(q_prelu);
   for_each_pair_row<int8_t, float, int8_t>(call, context.threads,
                                            [=](const int8_t* x, const float* slopes, int8_t* y, int64_t,

@@ -4,8 +4,6 @@
 #define SINTER_SIMD_BYTE_DOTS
 #include "platforms/simd/q_depthwise.h"
 
-#include <cmath>
-
 #include "platforms/simd/packed.h"
 #include "platforms/simd/q16_product.h"
 
@@ -81,7 +79,8 @@ void q_depthwise_box(const QDepthwise& q, const QBox& box, int64_t c0, std::byte
   }
   if (q.result.type == DType::kInt8) {
     bool small = true;
-    for (int64_t c = c0; c < c0 + channels; ++c) small &= std::fabs(q.multipliers[c]) < 1.0f;
+    const int64_t taps = g.taps();
+    for (int64_t c = c0; c < c0 + channels; ++c) small &= small_sums(q.bias[c], q.multipliers[c], taps);
     (small ? run_block<EndBytes<true>> : run_block<EndBytes<false>>)(q, box, c0, buffer);
   } else if (q.result.type == DType::kFloat32) {
     run_block<EndOthers<float>>(q, box, c0, buffer);

@@ -8,6 +8,7 @@
 #define SINTER_PLATFORMS_SIMD_Q_DEPTHWISE_END_INL_H_
 #endif
 
+#include <cmath>
 #include <cstring>
 
 #include "platforms/simd/q_depthwise_input-inl.h"
@@ -33,7 +34,13 @@ template <class V>
 HWY_INLINE void reorder(V&, V&) {}
 #endif
 
-// Results of int8. kSmall: multipliers are less than 1, so that scaled sums are int32.
+// Whether the channel's scaled sums of `taps` products are small, whatever the input.
+HWY_INLINE bool small_sums(int32_t bias, float multiplier, int64_t taps) {
+  return HWY_ARCH_ARM_A64 ? scaled_sum_fits(bias, multiplier, taps) : std::fabs(multiplier) < 1.0f;
+}
+
+// Results of int8. kSmall: scaled sums are int32, or int16 on 64-bit ARM, where that takes fewer
+// instructions.
 template <bool kSmall>
 struct EndBytes {
   using Type = int8_t;
@@ -48,8 +55,8 @@ struct EndBytes {
         low(hn::Set(DF(), r.low)),
         high(hn::Set(DF(), r.high)),
         zero(hn::Set(D16(), static_cast<int16_t>(r.zero))),
-        least(hn::Set(D8(), static_cast<int8_t>(static_cast<int32_t>(r.low) + r.zero))),
-        most(hn::Set(D8(), static_cast<int8_t>(static_cast<int32_t>(r.high) + r.zero))) {}
+        least(hn::Set(D8(), lowest(r))),
+        most(hn::Set(D8(), highest(r))) {}
 
   HWY_INLINE void begin(const float* multipliers, int64_t count) {
     m0 = hn::LoadU(DF(), multipliers), m1 = hn::LoadU(DF(), multipliers + kTogether - hn::Lanes(DF()));
@@ -83,9 +90,14 @@ struct EndBytes {
                    hn::Set(D32(), 0x4b400000));
 #endif
   }
+  HWY_INLINE V16 words(V32 a, V32 b) const {
+    if constexpr (kSmall && HWY_ARCH_ARM_A64)
+      return hn::ConcatEven(D16(), hn::BitCast(D16(), b), hn::BitCast(D16(), a));
+    else
+      return hn::ReorderDemote2To(D16(), a, b);
+  }
   HWY_INLINE V8 bytes(V32 a, V32 b, V32 c, V32 e) const {
-    const V16 first = hn::SaturatedAdd(hn::ReorderDemote2To(D16(), a, b), zero),
-              second = hn::SaturatedAdd(hn::ReorderDemote2To(D16(), c, e), zero);
+    const V16 first = hn::SaturatedAdd(words(a, b), zero), second = hn::SaturatedAdd(words(c, e), zero);
     return hn::Min(hn::Max(hn::ReorderDemote2To(D8(), first, second), least), most);
   }
   HWY_INLINE void store(V8 v, int64_t rest, int64_t next, int8_t* y) const {

@@ -18,8 +18,19 @@ namespace HWY_NAMESPACE {
 
 constexpr int64_t kDotRows = 8, kDotDepths = 16;
 
-// Sixteen numbers: 256 * high + low, or where kWide, 256 * high + low + 128. The former holds only -32768 to
-// 32639.
+constexpr int16_t kMostOfTwoBytes = 32639;  // of 256 * high + low
+
+// Whether n numbers are at most that.
+HWY_INLINE bool fit_two_bytes(const int16_t* v, int64_t n) {
+  int16x8_t most = vdupq_n_s16(-32768);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) most = vmaxq_s16(most, vld1q_s16(v + i));
+  int16_t last = vmaxvq_s16(most);
+  for (; i < n; ++i) last = std::max(last, v[i]);
+  return last <= kMostOfTwoBytes;
+}
+
+// Sixteen numbers: 256 * high + low, or where kWide, which holds all of int16, 256 * high + low + 128.
 template <bool kWide>
 struct TwoBytes {
   int8x16_t low, high;

@@ -4,6 +4,7 @@
 #include "platforms/simd/q_gemm.h"
 
 #include <cstring>
+#include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/q_gemm.cc"
@@ -91,9 +92,9 @@ bool reads_rows_as_they_are() { return sizeof(Element) == 1 && kShift == 0; }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   const int64_t width = q_panel_width(), length = packed.runs.packed_length(),
-                deep = packed.runs.packed_depth();
+                deep = packed.runs.packed_depth(), unit = packed.runs.pairs ? kQPairDepth : kUnit;
   for (int64_t c = 0; c < divide_up(packed.columns, width) * width; ++c) {
-    int8_t* to = packed.panels + c / width * width * deep + c % width * kUnit;
+    int8_t* to = packed.panels + c / width * width * deep + c % width * unit;
     const bool valid = c < packed.columns;
     const int8_t* from = w.weights + c * w.column_step;
     uint32_t sum = 0;
@@ -101,7 +102,7 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
          ++run, from += packed.runs.length * w.depth_step, to += length * width)
       for (int64_t k = 0; k < length; ++k) {
         const int8_t v = valid && k < packed.runs.length ? from[k * w.depth_step] : int8_t{0};
-        to[k / kUnit * width * kUnit + k % kUnit] = v;
+        to[k / unit * width * unit + k % unit] = v;
         sum += static_cast<uint32_t>(v);
       }
     const uint32_t shift = kCentred ? 0 : sum * static_cast<uint32_t>(kShift + x_zero);
@@ -315,10 +316,18 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, 
 #if HWY_TARGET == HWY_NEON
   if (kVectors == 2 && end.valid == 8 && runs.count > 0 && left >= 8) {
     constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
-    for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
-      multiply_eight_rows(a, row, rows.runs, runs, b, bias, end, end.y_rows);
-    if (left >= kAgain)
-      return multiply_eight_rows(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+    const auto eights = [&](auto usual) SINTER_SIMD_LAMBDA {
+      for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
+        multiply_eight_rows<usual()>(a, row, rows.runs, runs, b, bias, end, end.y_rows);
+      if (left < kAgain) return;
+      multiply_eight_rows<usual()>(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+      left = 0;
+    };
+    if (end.usual(bias, runs.depth()))
+      eights(std::true_type());
+    else
+      eights(std::false_type());
+    if (left == 0) return;
   }
 #endif
   for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
@@ -341,8 +350,8 @@ HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t c
                        y_rows,
                        valid,
                        static_cast<int16_t>(result.zero),
-                       static_cast<int8_t>(static_cast<int32_t>(result.low) + result.zero),
-                       static_cast<int8_t>(static_cast<int32_t>(result.high) + result.zero)};
+                       lowest(result),
+                       highest(result)};
   const int8_t* b = w.panels + column * deep;
   const bool one = 2 * valid <= width && !SINTER_Q_COLUMNS;
 #if SINTER_Q_WIDENS

@@ -11,14 +11,17 @@
 
 namespace sinter::simd {
 
-constexpr int64_t kQPanel = 32;  // a widest panel's columns; packed weights are sized for it
-constexpr int64_t kQDepth = 4;   // packed depths are multiples of this
+constexpr int64_t kQPanel = 32;     // a widest panel's columns; packed weights are sized for it
+constexpr int64_t kQDepth = 4;      // packed depths are multiples of this,
+constexpr int64_t kQPairDepth = 8;  // or, where pairs of rows are multiplied (q_pairs.h), of this
 
 // Taps that are adjacent in the buffer are summed as one run, which in packed weights takes a multiple of
-// kQDepth.
+// these.
 struct QRuns {
   int64_t count = 0, length = 0;
-  int64_t packed_length() const { return divide_up(length, kQDepth) * kQDepth; }
+  bool pairs = false;
+  int64_t unit() const { return pairs ? kQPairDepth : kQDepth; }
+  int64_t packed_length() const { return divide_up(length, unit()) * unit(); }
   int64_t depth() const { return count * length; }
   int64_t packed_depth() const { return count * packed_length(); }
 };

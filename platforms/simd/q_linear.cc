@@ -4,7 +4,9 @@
 #include "platforms/simd/q16_product.h"
 #include "platforms/simd/q_gemm.h"
 #include "platforms/simd/q_narrow.h"
+#include "platforms/simd/q_pairs.h"
 #include "platforms/simd/q_winograd.h"
+#include "platforms/simd/simd_kernels.h"
 
 namespace sinter::simd {
 namespace {
@@ -32,8 +34,15 @@ void flatten(int64_t rows, Geometry* g) {
   for (int i = 0; i < 3; ++i) g->in[i] = g->out[i] = i == 2 ? rows : 1;
 }
 
+// Whether rows are multiplied in pairs. `packed`: weights are packed once, for the processor.
+bool takes_pairs(const OpCall& call, const Plan& p, bool packed) {
+  constexpr int64_t kMostElements = INT32_MAX / 4;  // of a box, so that its buffer's offsets are int32
+  return packed && simd_has_i8mm() && call.out(0).dtype == DType::kInt8 && !call.has_input(4) &&
+         p.boxes.elements < kMostElements && pairs_fit(p.g);
+}
+
 // False where the memory cannot be counted.
-bool plan_of(const OpCall& call, Plan* p) {
+bool plan_of(const OpCall& call, bool packed, Plan* p) {
   Geometry& g = p->g;
   if (call.op == Op::kQFullyConnected) {
     const auto& a = call.attrs<QFullyConnectedAttrs>();
@@ -56,8 +65,12 @@ bool plan_of(const OpCall& call, Plan* p) {
   if (call.out(0).size() == 0) return true;
   int64_t depth = 0;
   const bool once = pointwise(g) && p->columns <= kQPanel;
-  return checked_add<int64_t>(p->runs.length, kQDepth, &depth) && checked_mul(depth, p->runs.count, &depth) &&
-         p->boxes.choose(g, g.in_channels, once ? kPanelBoxElements : kBoxElements, kBoxPixels);
+  if (!checked_add<int64_t>(p->runs.length, kQPairDepth, &depth) ||
+      !checked_mul(depth, p->runs.count, &depth) ||
+      !p->boxes.choose(g, g.in_channels, once ? kPanelBoxElements : kBoxElements, kBoxPixels))
+    return false;
+  p->runs.pairs = takes_pairs(call, *p, packed);
+  return true;
 }
 
 // Of one group: panels, and three numbers per column.
@@ -223,79 +236,128 @@ int64_t input_pixel(const Geometry& g, const QBox& box) {
          box.begin[2] * g.stride[2];
 }
 
-// Where the rows of boxes of one shape begin, in their input and, from their first pixel on, in the result.
-void set_rows(const Plan& p, const QBox& box, int64_t line, const Scratch& s) {
-  const Geometry& g = p.g;
+// Where the rows of boxes of one shape begin, `lines` times `line`, in an input of these elements to a line
+// and a pixel, and from their first pixel on in the result.
+void set_rows(const Geometry& g, int64_t lines, int64_t line, int64_t line_size, int64_t pixel,
+              const Scratch& s) {
   int64_t r = 0;
-  for (int64_t i = 0; i < box.end[1] - box.begin[1]; ++i)
-    for (int64_t j = 0; j < box.end[2] - box.begin[2]; ++j, ++r) {
-      s.rows[r] = static_cast<int32_t>((i * g.stride[1] * line + j * g.stride[2]) * g.in_channels);
+  for (int64_t i = 0; i < lines; ++i)
+    for (int64_t j = 0; j < line; ++j, ++r) {
+      s.rows[r] = static_cast<int32_t>(i * g.stride[1] * line_size + j * g.stride[2] * pixel);
       s.y_rows[r] = (i * g.out[2] + j) * g.out_channels;
     }
 }
 
-void set_runs(const Plan& p, const QBox& box, int64_t group, int32_t* runs) {
+// Where the runs begin, from `from` on.
+void set_runs(const Plan& p, int64_t lines, int64_t line, int64_t pixel, int64_t from, int32_t* runs) {
   const Geometry& g = p.g;
-  const int64_t taps = p.runs.count / (g.kernel[0] * g.kernel[1]), from = group * (g.in_channels / g.group);
+  const int64_t taps = p.runs.count / (g.kernel[0] * g.kernel[1]);
   for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0)
     for (int64_t t1 = 0; t1 < g.kernel[1]; ++t1)
       for (int64_t t2 = 0; t2 < taps; ++t2)
         *runs++ = static_cast<int32_t>(
-            ((t0 * box.lines + t1 * g.dilation[1]) * box.line + t2 * g.dilation[2]) * g.in_channels + from);
+            ((t0 * lines + t1 * g.dilation[1]) * line + t2 * g.dilation[2]) * pixel + from);
 }
 
-Status run_with(const OpCall& call, RunContext& context, std::byte* packed, std::byte* scratch) {
-  Plan p;
-  int64_t each = 0;
+// What a thread multiplies at a time: a box by panels first .. end - 1.
+struct Unit {
+  QBox box;
+  int64_t first = 0, end = 0;
+  bool other_box = true, other_shape = true;  // than those of the thread's last one
+};
+
+// Calls f(scratch, unit) for all of them.
+template <class F>
+void share_units(const Plan& p, RunContext& context, std::byte* memory, int64_t each, F&& f) {
   const int64_t threads = threads_of(context.threads);
-  if (call.out(0).size() == 0 || !plan_of(call, &p) || !shared_scratch(&p, threads, &each))
-    return ok_status();
-  const Geometry& g = p.g;
-  const auto* x = call.in(0).as<const int8_t>();
-  const bool zeros = call.has_input(4), copies = !in_place(p);
-  const int64_t boxes = p.boxes.count(g), panels = divide_up(p.columns, q_panel_width());
+  const int64_t boxes = p.boxes.count(p.g), panels = divide_up(p.columns, q_panel_width());
   const int64_t parts = boxes >= threads ? 1 : std::min(panels, divide_up(threads, boxes));
   const int64_t units = boxes * parts, slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-    const Scratch s(p, scratch + slot * each);
-    int64_t held = -1;      // the box in the buffer
-    int64_t shape[2] = {};  // of the boxes whose rows are set
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t part = unit % parts, index = unit / parts;
-      const QBox box = p.boxes.at(g, index);
-      if (copies && held != index) load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
-      held = index;
-      const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
-      if (shape[0] != lines || shape[1] != line) set_rows(p, box, copies ? box.line : g.in[2], s);
-      shape[0] = lines, shape[1] = line;
-      const std::byte* at =
-          copies ? s.buffer : reinterpret_cast<const std::byte*>(x + input_pixel(g, box) * g.in_channels);
-      const int64_t first = box.pixel(g, box.begin[1], box.begin[2]) * g.out_channels;
-      for (int64_t group = 0; group < g.group; ++group) {
-        set_runs(p, box, group, s.runs);
-        QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
-        if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
-        ProductResult result = p.result;
-        result.y = static_cast<std::byte*>(result.y) +
-                   (first + group * p.columns) * static_cast<int64_t>(byte_width(result.type));
-        multiply_q(packed_at(p, group, zeros, packed), rows, panels * part / parts,
-                   panels * (part + 1) / parts, result, s.y_rows);
-      }
+    const Scratch s(p, memory + slot * each);
+    int64_t held = -1, shape[2] = {};
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t part = i % parts, index = i / parts;
+      Unit unit{p.boxes.at(p.g, index), panels * part / parts, panels * (part + 1) / parts};
+      const int64_t lines = unit.box.end[1] - unit.box.begin[1], line = unit.box.end[2] - unit.box.begin[2];
+      unit.other_box = held != index, unit.other_shape = shape[0] != lines || shape[1] != line;
+      held = index, shape[0] = lines, shape[1] = line;
+      f(s, unit);
     }
   });
+}
+
+// The box's part of the result, of one group.
+ProductResult result_of(const Plan& p, const QBox& box, int64_t group) {
+  ProductResult result = p.result;
+  result.y = static_cast<std::byte*>(result.y) +
+             (box.pixel(p.g, box.begin[1], box.begin[2]) * p.g.out_channels + group * p.columns) *
+                 static_cast<int64_t>(byte_width(result.type));
+  return result;
+}
+
+void run_pairs(const Plan& p, RunContext& context, const int8_t* x, std::byte* packed, std::byte* scratch,
+               int64_t each) {
+  const Geometry& g = p.g;
+  share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
+    const QBox& box = unit.box;
+    const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
+    const int64_t channels = 2 * pair_channels(g.in_channels), pixels = pair_pixels(g, box);
+    if (unit.other_box) load_q_pairs(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
+    QPairRows rows{s.buffer, s.rows, s.runs, s.y_rows, pair_distance(line) * g.out_channels, 0};
+    if (unit.other_shape) set_rows(g, lines, pairs_of(line), pixels * channels, channels, s);
+    rows.count = lines * pairs_of(line);
+    for (int64_t group = 0; group < g.group; ++group) {
+      set_runs(p, box.lines, pixels, channels, group * (g.in_channels / g.group) * 2, s.runs);
+      multiply_q_pairs(packed_at(p, group, false, packed), rows, unit.first, unit.end,
+                       result_of(p, box, group));
+    }
+  });
+}
+
+void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
+              std::byte* scratch, int64_t each) {
+  const Geometry& g = p.g;
+  const bool copies = !in_place(p);
+  share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
+    const QBox& box = unit.box;
+    const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
+    if (copies && unit.other_box) load_q_box(g, box, x, static_cast<int32_t>(p.x_zero), s.buffer);
+    if (unit.other_shape)
+      set_rows(g, lines, line, (copies ? box.line : g.in[2]) * g.in_channels, g.in_channels, s);
+    const std::byte* at =
+        copies ? s.buffer : reinterpret_cast<const std::byte*>(x + input_pixel(g, box) * g.in_channels);
+    for (int64_t group = 0; group < g.group; ++group) {
+      set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
+      QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
+      if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
+      multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
+                 s.y_rows);
+    }
+  });
+}
+
+Status run_with(const OpCall& call, Plan p, RunContext& context, std::byte* packed, std::byte* scratch) {
+  int64_t each = 0;
+  if (call.out(0).size() == 0 || !shared_scratch(&p, threads_of(context.threads), &each)) return ok_status();
+  const auto* x = call.in(0).as<const int8_t>();
+  if (p.runs.pairs)
+    run_pairs(p, context, x, packed, scratch, each);
+  else
+    run_rows(p, context, x, call.has_input(4), packed, scratch, each);
   return ok_status();
 }
 
-Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch) {
+Status needs_of(const OpCall& call, int threads, bool for_packing, size_t* packed, size_t* scratch) {
   Plan p;
   int64_t a = 0, b = 0;
   const auto scratch_of = [&p](int64_t n, int64_t* bytes) {
     Plan shared = p;
     return shared_scratch(&shared, n, bytes);
   };
-  SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &a) && checked_mul(a, p.g.group, &a) &&
-                           scratch_of_threads(threads, scratch_of, &b) && a < INT64_MAX / 2 &&
-                           b < INT64_MAX / 4,
+  SINTER_RETURN_UNLESS(plan_of(call, for_packing, &p) && packed_bytes(p, &a) &&
+                           checked_mul(a, p.g.group, &a) && scratch_of_threads(threads, scratch_of, &b) &&
+                           a < INT64_MAX / 2 && b < INT64_MAX / 4,
                        invalid("the operation needs more workspace than the step has"));
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
@@ -307,7 +369,7 @@ bool wide(const OpCall& call) { return call.in(0).dtype == DType::kInt16; }
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   if (wide(call)) return q16_product_workspace(call, threads, bytes);
   size_t packed = 0, scratch = 0;
-  SINTER_RETURN_IF_ERROR(needs_of(call, threads, &packed, &scratch));
+  SINTER_RETURN_IF_ERROR(needs_of(call, threads, false, &packed, &scratch));
   *bytes = packed + scratch;
   return ok_status();
 }
@@ -315,16 +377,17 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
 Status run(const OpCall& call, RunContext& context) {
   if (wide(call)) return run_q16_product(call, context);
   size_t packed = 0, scratch = 0;
-  SINTER_RETURN_IF_ERROR(needs_of(call, 1, &packed, &scratch));
+  SINTER_RETURN_IF_ERROR(needs_of(call, 1, false, &packed, &scratch));
   Plan p;
-  if (plan_of(call, &p)) pack(call, p, context.workspace.data(), context.threads);
-  return run_with(call, context, context.workspace.data(), context.workspace.data() + packed);
+  if (!plan_of(call, false, &p)) return ok_status();
+  pack(call, p, context.workspace.data(), context.threads);
+  return run_with(call, p, context, context.workspace.data(), context.workspace.data() + packed);
 }
 
 Status accept(const OpCall& call) {
   if (wide(call)) return accept_q16_product(call);
   Plan p;
-  SINTER_RETURN_UNLESS(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
+  SINTER_RETURN_UNLESS(plan_of(call, false, &p), unsupported("a window is too large for the simd kernel"));
   return accept_dense(call);
 }
 
@@ -336,7 +399,7 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
   for (size_t i = 2; i < call.inputs.size(); ++i)
     if (call.has_input(i) && !call.in(i).constant) return false;
   if (wide(call)) return q16_product_packing(call, threads, packing, workspace);
-  if (!needs_of(call, threads, &bytes, workspace).ok() || !plan_of(call, &p)) return false;
+  if (!needs_of(call, threads, true, &bytes, workspace).ok() || !plan_of(call, true, &p)) return false;
   const bool zeros = call.has_input(4);
   if (fits_narrow(call, p)) {
     // The workspace is planned for any instruction set.
@@ -374,15 +437,15 @@ bool q_product_packing(const OpCall& call, int threads, Packing* packing, size_t
   }
   *packing = {bytes,
               zeros ? 0b11110u : 0b1110u,
-              {kIntegerPanels, p.g.group, p.columns, p.runs.count, p.runs.length, p.x_zero, call.in(3).size(),
-               zeros ? call.in(4).size() : 0}};
+              {p.runs.pairs ? kIntegerPairs : kIntegerPanels, p.g.group, p.columns, p.runs.count,
+               p.runs.length, p.x_zero, call.in(3).size(), zeros ? call.in(4).size() : 0}};
   return true;
 }
 
 void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   if (wide(call)) return pack_q16_product(call, packed, threads);
   Plan p;
-  if (!plan_of(call, &p)) return;
+  if (!plan_of(call, true, &p)) return;
   if (runs_narrow(call, p)) return pack_q_narrow(p.g, p.x_zero, weights_of(call, p, 0), packed);
   if (fits_winograd(call, p) && winograd_gains()) return pack_winograd(call, p, packed, threads);
   pack(call, p, packed, threads);
@@ -391,11 +454,11 @@ void pack_q_product(const OpCall& call, std::byte* packed, ThreadPool* threads) 
 Status run_packed_q_product(void* packed, const OpCall& call, RunContext& context) {
   if (wide(call)) return run_packed_q16_product(static_cast<std::byte*>(packed), call, context);
   Plan p;
-  if (!plan_of(call, &p)) return ok_status();
+  if (!plan_of(call, true, &p)) return ok_status();
   if (runs_narrow(call, p)) return run_narrow(call, p, context, static_cast<std::byte*>(packed));
   if (fits_winograd(call, p) && winograd_gains())
     return run_winograd(call, p, context, static_cast<std::byte*>(packed));
-  return run_with(call, context, static_cast<std::byte*>(packed), context.workspace.data());
+  return run_with(call, p, context, static_cast<std::byte*>(packed), context.workspace.data());
 }
 
 const Kernel kQFullyConnectedKernel = {Op::kQFullyConnected, nullptr, workspace, run, accept};

@@ -116,17 +116,25 @@ HWY_INLINE V8 extreme(V8 a, V8 b) {
   return kMax ? hn::Max(a, b) : hn::Min(a, b);
 }
 
+// Of the columns of a vector, from c on.
+template <bool kMax>
+HWY_INLINE V8 extreme_vector(const Int8Set& set, size_t c) {
+  const D8 d;
+  V8 v = hn::LoadU(d, set.x + c);
+  for (int64_t i = 0; i < set.n[0]; ++i)
+    for (int64_t j = 0; j < set.n[1]; ++j) {
+      const int8_t* p = set.x + i * set.step[0] + j * set.step[1] + c;
+      for (int64_t k = 0; k < set.n[2]; ++k, p += set.step[2]) v = extreme<kMax>(v, hn::LoadU(d, p));
+    }
+  return v;
+}
+
 template <bool kMax>
 HWY_INLINE void extreme_columns(const Int8Set& set, size_t columns, int8_t* y) {
   const D8 d;
   const size_t lanes = hn::Lanes(d);
   for (size_t c = 0; c < columns; c += lanes) {
-    V8 v = hn::LoadU(d, set.x + c);
-    for (int64_t i = 0; i < set.n[0]; ++i)
-      for (int64_t j = 0; j < set.n[1]; ++j) {
-        const int8_t* p = set.x + i * set.step[0] + j * set.step[1] + c;
-        for (int64_t k = 0; k < set.n[2]; ++k, p += set.step[2]) v = extreme<kMax>(v, hn::LoadU(d, p));
-      }
+    const V8 v = extreme_vector<kMax>(set, c);
     if (c + lanes <= columns)
       hn::StoreU(v, d, y + c);
     else
@@ -156,6 +164,45 @@ HWY_INLINE int8_t extreme_row(const int8_t* x, size_t n) {
   return result;
 }
 
+// The greatest numbers of `pixels` windows, `next` elements apart. kLines and kTaps: those of each window,
+// which then has one plane; or 0 for any.
+template <int kLines, int kTaps>
+HWY_INLINE void max_windows(const Int8Set& set, size_t columns, int64_t pixels, int64_t next, int8_t* y) {
+  const D8 d;
+  const size_t lanes = hn::Lanes(d);
+  for (size_t c = 0; c < columns; c += lanes) {
+    Int8Set of = set;
+    of.x += c;
+    int8_t* to = y + c;
+    const size_t count = columns - c;
+    for (int64_t i = 0; i < pixels; ++i, of.x += next, to += columns) {
+      V8 v;
+      if constexpr (kLines == 0) {
+        v = extreme_vector<true>(of, 0);
+      } else {
+        v = hn::LoadU(d, of.x);
+        for (int line = 0; line < kLines; ++line)
+          for (int tap = 0; tap < kTaps; ++tap)
+            if (line + tap > 0) v = hn::Max(v, hn::LoadU(d, of.x + line * of.step[1] + tap * of.step[2]));
+      }
+      if (count >= lanes)
+        hn::StoreU(v, d, to);
+      else
+        hn::StoreN(v, d, to, count);
+    }
+  }
+}
+
+void int8_max_windows(const Int8Set& set, size_t columns, int64_t pixels, int64_t next, int8_t* y) {
+  const auto is = [&](int64_t n) { return set.n[0] == 1 && set.n[1] == n && set.n[2] == n; };
+  if (is(2))
+    max_windows<2, 2>(set, columns, pixels, next, y);
+  else if (is(3))
+    max_windows<3, 3>(set, columns, pixels, next, y);
+  else
+    max_windows<0, 0>(set, columns, pixels, next, y);
+}
+
 int8_t int8_extreme_row(const int8_t* x, bool max, size_t n) {
   return max ? extreme_row<true>(x, n) : extreme_row<false>(x, n);
 }
@@ -171,31 +218,30 @@ HWY_EXPORT(mean_columns);
 HWY_EXPORT(sum_row);
 HWY_EXPORT(int8_extreme_columns);
 HWY_EXPORT(int8_extreme_row);
+HWY_EXPORT(int8_max_windows);
 
 namespace {
 
 constexpr int64_t kPoolWork = 65536;  // elements of a piece of work
 
-// Calls f(set, window, output) for every output pixel.
+// Calls f(g, window, set, count, output) for output pixels whose windows have the same taps; the set is that
+// of the first one.
 template <class Attrs, class F>
-void for_each_window(const OpCall& call, RunContext& context, F f) {
+void for_each_run(const OpCall& call, RunContext& context, F f) {
   const Geometry g = window_geometry<Attrs>(call);
   const auto* x = call.in(0).as<const int8_t>();
   auto* y = call.out(0).as<int8_t>();
   if (call.out(0).size() == 0) return;
   const int64_t step2 = g.in_channels, step1 = g.in[2] * step2, step0 = g.in[1] * step1;
   const int64_t work = std::max<int64_t>(g.in_channels * g.taps(), 1);
-  parallel_for(context.threads, g.batch * g.out_pixels(), std::max<int64_t>(kPoolWork / work, 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t row = begin; row < end; ++row) {
-                   const WindowOf<int8_t> w = window_at(g, x, row);
-                   f(g, w,
-                     Int8Set{w.x,
-                             {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
-                             {g.dilation[0] * step0, g.dilation[1] * step1, g.dilation[2] * step2}},
-                     y + row * g.in_channels);
-                 }
-               });
+  for_each_run_of_windows(g, x, context.threads, std::max<int64_t>(kPoolWork / work, 1),
+                          [&](const WindowOf<int8_t>& w, int64_t row, int64_t count) {
+                            const Int8Set set{
+                                w.x,
+                                {w.end[0] - w.first[0], w.end[1] - w.first[1], w.end[2] - w.first[2]},
+                                {g.dilation[0] * step0, g.dilation[1] * step1, g.dilation[2] * step2}};
+                            f(g, w, set, count, y + row * g.in_channels);
+                          });
 }
 
 // Calls columns(set, count, output) for pieces of the result where sets are adjacent, else row(x, length,
@@ -233,13 +279,14 @@ Status run_avg_pool(const OpCall& call, RunContext& context) {
   if (call.in(0).dtype == DType::kInt16) return run_q16_avg_pool(call, context);
   const auto& a = call.attrs<QAvgPoolAttrs>();
   const auto run = HWY_DYNAMIC_POINTER(mean_columns);
-  for_each_window<QAvgPoolAttrs>(
-      call, context, [&](const Geometry& g, const WindowOf<int8_t>& w, const Int8Set& set, int8_t* y) {
+  for_each_run<QAvgPoolAttrs>(
+      call, context,
+      [&](const Geometry& g, const WindowOf<int8_t>& w, Int8Set set, int64_t count, int8_t* y) {
         const int64_t n = pool_divisor(g, w, a.count_include_pad != 0);
-        run(set,
-            {static_cast<int32_t>(a.x_zero * w.taps()),
-             static_cast<float>(a.multiplier / static_cast<double>(n)), int8_range(a)},
-            static_cast<size_t>(g.in_channels), y);
+        const MeanSettings s{static_cast<int32_t>(a.x_zero * w.taps()),
+                             static_cast<float>(a.multiplier / static_cast<double>(n)), int8_range(a)};
+        for (; count > 0; --count, set.x += g.stride[2] * g.in_channels, y += g.in_channels)
+          run(set, s, static_cast<size_t>(g.in_channels), y);
       });
   return ok_status();
 }
@@ -279,10 +326,11 @@ Status run_mean(const OpCall& call, RunContext& context) {
 
 // No window is without an element.
 Status run_int8_max_pool(const OpCall& call, RunContext& context) {
-  const auto run = HWY_DYNAMIC_POINTER(int8_extreme_columns);
-  for_each_window<MaxPoolAttrs>(
-      call, context, [&](const Geometry& g, const WindowOf<int8_t>&, const Int8Set& set, int8_t* y) {
-        run(set, true, static_cast<size_t>(g.in_channels), y);
+  const auto run = HWY_DYNAMIC_POINTER(int8_max_windows);
+  for_each_run<MaxPoolAttrs>(
+      call, context,
+      [&](const Geometry& g, const WindowOf<int8_t>&, const Int8Set& set, int64_t count, int8_t* y) {
+        run(set, static_cast<size_t>(g.in_channels), count, g.stride[2] * g.in_channels, y);
       });
   return ok_status();
 }

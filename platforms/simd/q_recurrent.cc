@@ -98,6 +98,7 @@ void flow_in(const GateRows& rows, const int16_t* v, [[maybe_unused]] bool small
   };
   int64_t r = 0;
 #if HWY_TARGET == HWY_NEON
+  small = small || fit_two_bytes(v, rows.depth);
   if (rows.depth >= kDotDepths)
     for (; r + kDotRows <= rows.count; r += kDotRows)
       (small ? flow_in_eight<false> : flow_in_eight<true>)(rows.weights + r * rows.depth, rows.depth, v,

@@ -10,6 +10,7 @@
 #endif
 
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/int8.h"
 
 #if HWY_ARCH_ARM_A64
 HWY_BEFORE_NAMESPACE();
@@ -26,11 +27,13 @@ struct StoreBytes {
   int16_t zero;
   int8_t low, high;
 
-  // Whether n multipliers are finite. The conversion to integers gives 0 for NaN.
-  static HWY_INLINE bool takes(const float* multipliers, int64_t n) {
-    for (int64_t i = 0; i < n; ++i)
-      if (!(multipliers[i] - multipliers[i] == 0)) return false;
-    return true;
+  // The conversion to integers gives 0 for NaN.
+  static HWY_INLINE bool takes(const float* multipliers, int64_t n) { return finite(multipliers, n); }
+
+  // Whether the bounds are those of int8, and sums of as many products, scaled, are int16, whatever the
+  // input.
+  HWY_INLINE bool usual(const int32_t* bias, int64_t depth) const {
+    return low == -128 && high == 127 && scaled_sums_fit(bias, multipliers, depth);
   }
 
   // A row's two vectors, and the next row's.
@@ -66,14 +69,7 @@ struct StoreBytes {
   HWY_INLINE void store_parts(V8 v, int64_t row, int count, int64_t width) const {
     HWY_ALIGN int8_t part[16];
     hn::Store(v, D8(), part);
-    for (int r = 0; r < count; ++r) {
-      const int8_t* from = part + r * width;
-      int8_t* to = y + y_rows[row + r];
-      int64_t i = 0;
-      if (valid & 4) std::memcpy(to, from, 4), i = 4;
-      if (valid & 2) std::memcpy(to + i, from + i, 2), i += 2;
-      if (valid & 1) to[i] = from[i];
-    }
+    for (int r = 0; r < count; ++r) store_columns(part + r * width, valid, y + y_rows[row + r]);
   }
 };
 

@@ -2,6 +2,8 @@
 //
 // Axes are merged to [outer, channels, inner]. Where `inner` is long a row has one scale; else scales and
 // zero points are written out for a stretch of elements that repeats, and whole stretches are computed.
+#include <type_traits>
+
 #include "platforms/simd/int8.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -68,6 +70,29 @@ HWY_INLINE VF floats(const int32_t* p) { return hn::ConvertTo(DF(), hn::LoadU(DI
 HWY_INLINE VF floats(const float* p, size_t n) { return hn::LoadN(DF(), p, n); }
 HWY_INLINE VF floats(const int32_t* p, size_t n) { return hn::ConvertTo(DF(), hn::LoadN(DI(), p, n)); }
 
+#if HWY_ARCH_ARM_A64
+// The bytes of sixteen such quotients; false where one may be too near a half. Conversion saturates and gives
+// 0 for NaN, so nothing is bounded.
+template <class X>
+HWY_INLINE bool sixteen_rounded(const X* x, VF reciprocal, VF near, VI zero, int8_t* y) {
+  const auto round = [&](const X* four, float32x4_t& distance) SINTER_SIMD_LAMBDA {
+    const float32x4_t q = vmulq_f32(floats(four).raw, reciprocal.raw);
+    const int32x4_t r = vcvtnq_s32_f32(q);
+    distance = vabdq_f32(q, vcvtq_f32_s32(r));
+    return r;
+  };
+  float32x4_t d0, d1, d2, d3;
+  const int32x4_t r0 = round(x, d0), r1 = round(x + 4, d1), r2 = round(x + 8, d2), r3 = round(x + 12, d3);
+  const float32x4_t most = vmaxq_f32(vmaxq_f32(d0, d1), vmaxq_f32(d2, d3));
+  if (HWY_UNLIKELY(!(vmaxvq_f32(most) < vgetq_lane_f32(near.raw, 0)))) return false;
+  const int16x8_t z = vqmovn_high_s32(vqmovn_s32(zero.raw), zero.raw);
+  const int16x8_t a = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(r0), r1), z),
+                  b = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(r2), r3), z);
+  vst1q_s8(y, vqmovn_high_s16(vqmovn_s16(a), b));
+  return true;
+}
+#endif
+
 // Four vectors narrow to one (bytes) or two; demotion saturates, once or twice alike.
 template <class T>
 HWY_INLINE void store4(VI a, VI b, VI c, VI e, T* y) {
@@ -100,6 +125,13 @@ HWY_INLINE void quantize_piece(const X* x, T* y, size_t n, const Steps& steps) {
     if (has_reciprocal(steps.scale)) {
       const VF reciprocal = hn::Set(df, 1 / steps.scale), near = hn::Set(df, kNearHalf);
       for (; i + 4 * lanes <= n; i += 4 * lanes) {
+#if HWY_ARCH_ARM_A64
+        if constexpr (std::is_same_v<T, int8_t>) {
+          if (!sixteen_rounded(x + i, reciprocal, near, one_zero, y + i))
+            store4(at(i), at(i + lanes), at(i + 2 * lanes), at(i + 3 * lanes), y + i);
+          continue;
+        }
+#endif
         VF s, t, u, v;
         const VI a = rounded(floats(x + i), reciprocal, &s),
                  b = rounded(floats(x + i + lanes), reciprocal, &t),

@@ -30,9 +30,10 @@ struct Tier {
   const char* name;
   int64_t best;  // highway counts down: better targets have lower bits
 };
-constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},   {"sse4", HWY_SSE4},           {"avx2", HWY_AVX2},
-                           {"avx512", HWY_AVX3}, {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES},
-                           {"dotprod", HWY_NEON}};
+constexpr Tier kTiers[] = {{"sse2", HWY_SSE2},           {"sse4", HWY_SSE4},
+                           {"avx2", HWY_AVX2},           {"avx512", HWY_AVX3},
+                           {"avx512_vbmi", HWY_AVX3_DL}, {"neon", HWY_NEON_WITHOUT_AES},
+                           {"dotprod", HWY_NEON},        {"i8mm", HWY_NEON_BF16}};
 
 bool same(const char* a, const char* b) {
   for (; *a != '\0' && *a == *b; ++a) ++b;
@@ -43,27 +44,41 @@ bool same(const char* a, const char* b) {
 // and while it answers, what is disabled is chosen.
 int64_t chosen = 0;
 
-// What Highway would choose though the processor lacks what it stands for here (config.h).
-int64_t misnamed_targets() {
+// Targets that set_simd_cap has disabled.
+int64_t disabled = 0;
+
+// What HWY_NEON and HWY_NEON_BF16 stand for here (config.h), where the processor has it.
+int64_t renamed_targets() {
 #if defined(__aarch64__) && defined(__linux__)
-  return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 ? 0 : HWY_NEON;
+  if ((getauxval(AT_HWCAP) & HWCAP_ASIMDDP) == 0) return 0;
+  return HWY_NEON | ((getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0 ? HWY_NEON_BF16 : 0);
+#elif defined(__ARM_FEATURE_MATMUL_INT8) && defined(__ARM_FEATURE_DOTPROD)
+  return HWY_NEON | HWY_NEON_BF16;
 #elif defined(__ARM_FEATURE_DOTPROD)
-  return 0;
-#else
   return HWY_NEON;
+#else
+  return 0;
 #endif
+}
+
+// Those that can be chosen.
+int64_t targets() {
+  const int64_t renamed = renamed_targets(),
+                have = hwy::SupportedTargets() & HWY_TARGETS & ~(HWY_NEON & ~renamed);
+  return have | ((have & HWY_NEON) != 0 ? HWY_NEON_BF16 & renamed & ~disabled : 0);
 }
 
 // The target is chosen here, not by the next call: two threads that call first could see it half chosen.
 int64_t choose_again() {
-  const int64_t all = hwy::SupportedTargets() & ~misnamed_targets(), have = all & HWY_TARGETS;
-  hwy::GetChosenTarget().Update(all);
+  const int64_t have = targets();
+  hwy::GetChosenTarget().Update(have & HWY_TARGETS);
   __atomic_store_n(&chosen, have & -have, __ATOMIC_RELEASE);
   return have & -have;
 }
 
-bool disable_targets(int64_t targets) {
-  hwy::DisableTargets(targets);
+bool disable_targets(int64_t which) {
+  disabled = which;
+  hwy::DisableTargets(which);
   choose_again();
   return true;
 }
@@ -94,8 +109,7 @@ bool set_simd_cap(const char* name) {
   for (const Tier& tier : kTiers) {
     if (!same(tier.name, name)) continue;
     disable_targets(0);
-    return (hwy::SupportedTargets() & ~misnamed_targets() & HWY_TARGETS & tier.best) != 0 &&
-           disable_targets(tier.best - 1);
+    return (targets() & tier.best) != 0 && disable_targets(tier.best - 1);
   }
   return false;
 }
@@ -104,6 +118,8 @@ int64_t simd_instruction_set() {
   const int64_t best = __atomic_load_n(&chosen, __ATOMIC_ACQUIRE);
   return best != 0 ? best : choose_again();
 }
+
+bool simd_has_i8mm() { return simd_instruction_set() == HWY_NEON_BF16; }
 
 const char* simd_target() {
   const int64_t best = simd_instruction_set();

@@ -24,13 +24,15 @@ constexpr bool is_exact_simd(Op op, Architecture architecture) {
           op != Op::kDequantize && op != Op::kCompare);
 }
 
-// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", or null
-// for all. Returns false, and changes nothing, if this machine or build does not have it. Call it before
-// sessions are created.
+// Limits the instruction sets: "sse2", "sse4", "avx2", "avx512", "avx512_vbmi", "neon", "dotprod", "i8mm",
+// or null for all. Returns false, and changes nothing, if this machine or build does not have it. Call it
+// before sessions are created.
 bool set_simd_cap(const char* name);
 // The best one in use.
 const char* simd_target();
 // Its number: weights packed for another instruction set cannot be used.
 int64_t simd_instruction_set();
+// Whether it has products of matrices of bytes.
+bool simd_has_i8mm();
 
 }  // namespace sinter

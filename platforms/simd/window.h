@@ -58,6 +58,21 @@ WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
   return w;
 }
 
+// Calls f(window, row, count) for neighbouring output pixels of the last axis, from `row` of the whole batch
+// on, whose windows have the same taps; `least` pixels or more to a thread.
+template <class T, class F>
+void for_each_run_of_windows(const Geometry& g, const T* x, ThreadPool* threads, int64_t least, F f) {
+  const InsideRange inside = inside_range(g);
+  parallel_for(threads, g.batch * g.out_pixels(), least, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin, count = 1; row < end; row += count) {
+      const WindowOf<T> w = window_at(g, x, row);
+      const bool is_inside = w.at[2] >= inside.begin && w.at[2] < inside.end;
+      count = is_inside ? std::min(inside.end - w.at[2], end - row) : 1;
+      f(w, row, count);
+    }
+  });
+}
+
 // The divisor of a window's sum in AvgPool.
 template <class T>
 int64_t pool_divisor(const Geometry& g, const WindowOf<T>& w, bool with_padding) {

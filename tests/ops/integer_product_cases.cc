@@ -92,7 +92,37 @@ TEST(IntegerProducts, ConvOfOneTap) {
   }
 }
 
-// Sizes that some instruction sets compute by Winograd's algorithm, and next to them.
+// Channels by eight, whose rows some instruction sets multiply in pairs: lines of an odd number of results
+// and of one, batches, groups, columns that do not fill a panel, several boxes.
+TEST(IntegerProducts, ConvOfPairs) {
+  Draw r(14);
+  for (int round = 0; round < 90; ++round) {
+    SCOPED_TRACE(round);
+    QConvAttrs a{};
+    a.group = r.chance(4) ? 2 : 1;
+    const bool point = r.chance(3), boxes = r.chance(8);
+    const int64_t ic = point && r.chance(2) ? r.pick(8, 40) : 8 * r.pick(1, 5), oc = a.group * r.pick(1, 36);
+    const int64_t kh = point ? 1 : r.pick(1, 3), kw = point ? 1 : r.pick(1, 4);
+    a.strides = {r.pick(1, 2), r.pick(1, 3)}, a.dilations = {r.pick(1, 2), r.pick(1, 2)};
+    a.pads = {r.pick(0, 2), r.pick(0, 4), r.pick(0, 2), r.pick(0, 4)};
+    if (point) a.strides = {1, 1}, a.pads = {0, 0, 0, 0};
+    pick_numbers(a, r);
+    a.to = kInt8Code, a.y_zero = r.pick(-128, 127), a.q_min = r.chance(2) ? -128 : -90;
+    a.q_max = r.chance(2) ? 127 : 70;
+    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(5, 9), boxes ? 600 : r.pick(7, 24), ic * a.group},
+                               {oc, kh, kw, ic}, oc, 3600 * std::sqrt(kh * kw * ic), r);
+    o.weight_zeros = {};
+    check_taken_by("simd", a, o.tensors());
+  }
+  for (const int64_t rows : {1, 2, 3, 5, 6, 7, 15})
+    for (const int64_t depth : {8, 9, 20, 23, 40}) {
+      SCOPED_TRACE(rows * 100 + depth);
+      QFullyConnectedAttrs a{.x_zero = 11, .y_zero = -5};
+      check_taken_by("simd", a,
+                     quantized::operands<int8_t>({rows, depth}, {19, depth}, 19, 9000, 3).tensors());
+    }
+}
+
 // Up to 8 channels of output, and lines of more pixels than a vector has lanes.
 TEST(IntegerProducts, ConvOfFewChannels) {
   Draw r(12);
@@ -117,6 +147,7 @@ TEST(IntegerProducts, ConvOfFewChannels) {
     check_taken_by("simd", a, pick_operands(a, {1, 6, 9, 25, 3}, {oc, 2, 3, 2, 3}, oc, 9000, r).tensors());
 }
 
+// Sizes that some instruction sets compute by Winograd's algorithm, and next to them.
 TEST(IntegerProducts, ConvByTiles) {
   Draw r(11);
   for (int round = 0; round < 60; ++round) {
