@@ -307,6 +307,8 @@ const std::vector<Representative>& representatives() {
   static const std::vector<Representative> rows = {
       REPRESENTED_BY(Conv, Usual, "3x3 56x56x64"),
       REPRESENTED_BY(Conv, FewChannels, "3x3 112x112x32-3"),
+      REPRESENTED_BY(Conv, FewInputs, "3x3 s2 112x112x3"),
+      REPRESENTED_BY(Conv, FewColumns, "1x1 60x80x16"),
       REPRESENTED_BY(Conv, NarrowImage, "3x3 14x14x256"),
       REPRESENTED_BY(DepthwiseConv, Usual, "3x3 30x40x64"),
       REPRESENTED_BY(DepthwiseConv, OtherWindow, "3x3 d2 28x28x96"),

@@ -7,8 +7,8 @@
 namespace sinter::convert {
 namespace {
 
-constexpr int64_t kFewChannels = 8, kNarrowColumns = 16, kDeepWindow = 1024, kManyChannels = 16,
-                  kManyRows = 4, kManyTaps = 25, kShortRow = 8;
+constexpr int64_t kFewChannels = 8, kFewInputs = 4, kFewColumns = 16, kNarrowColumns = 16, kDeepWindow = 1024,
+                  kManyChannels = 16, kManyRows = 4, kManyTaps = 25, kShortRow = 8;
 
 int64_t channels(const TensorView& v) { return v.rank > 0 ? v.dims[v.rank - 1] : 1; }
 
@@ -41,12 +41,16 @@ CallClass class_of(const OpCall& call) {
   switch (call.op) {
     case Op::kConv: {
       const TensorView &weights = call.in(1), &y = call.out(0);
-      const bool few = channels(y) <= kFewChannels && call.attrs<ConvAttrs>().group == 1;
-      if (few && has_window(weights)) return CallClass::kFewChannels;
-      // By columns alone, so that stripes of lines are computed like the whole.
+      const int64_t columns = channels(y);
+      const bool window = has_window(weights), one_group = call.attrs<ConvAttrs>().group == 1;
+      if (window && one_group && columns <= kFewChannels) return CallClass::kFewChannels;
+      if (window && one_group && channels(weights) <= kFewInputs && columns >= kFewColumns)
+        return CallClass::kFewInputs;
+      // By columns of the image alone, so that stripes of lines are computed like the whole.
       const bool narrow = y.rank >= 4 && y.dims[y.rank - 2] <= kNarrowColumns;
-      const bool deep = weights.size() >= kDeepWindow * channels(y);
-      return narrow && (deep || !has_window(weights)) ? CallClass::kNarrowImage : CallClass::kUsual;
+      if (narrow && (!window || weights.size() >= kDeepWindow * columns)) return CallClass::kNarrowImage;
+      return !window && one_group && columns > kFewChannels && columns <= kFewColumns ? CallClass::kFewColumns
+                                                                                      : CallClass::kUsual;
     }
     case Op::kDepthwiseConv:
       return depthwise_class(window_geometry<DepthwiseConvAttrs>(call));

@@ -258,6 +258,18 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_EQ(conv_to(9, 3), !x86);
     EXPECT_EQ(conv_to(4, 1), !x86);
     EXPECT_EQ(conv_to(4, 3, 4), !x86);
+    EXPECT_TRUE(conv_to(9, 1));
+    EXPECT_TRUE(conv_to(16, 1));
+    EXPECT_EQ(conv_to(16, 1, 2), !x86);
+    EXPECT_EQ(conv_to(17, 1), !x86);
+    const auto window_of = [&](int64_t inputs, int64_t outputs) {
+      return simd_is_preferred(cpu, ConvAttrs{}, {{1, 9, 30, inputs}, {outputs, 3, 3, inputs}},
+                               {1, 7, 28, outputs});
+    };
+    EXPECT_EQ(window_of(3, 32), cpu != Cpu::kAvx512Vnni);
+    EXPECT_EQ(window_of(4, 16), cpu != Cpu::kAvx512Vnni);
+    EXPECT_EQ(window_of(5, 16), !x86);
+    EXPECT_EQ(window_of(4, 15), !x86);
     EXPECT_EQ(conv_to(9, 3, 1, 16), !x86);
     EXPECT_TRUE(conv_to(9, 8, 1, 16));
     EXPECT_TRUE(conv_to(4, 1, 1, 16));
