@@ -219,17 +219,10 @@ Status accept_pow(const OpCall& call) {
   SINTER_RETURN_UNLESS(exponent == 2.0f || exponent == 3.0f, unsupported("the exponent is neither 2 nor 3"));
   return ok_status();
 }
-// An operand has as many elements as y, one for each element of y's last axis, or one.
-int64_t piece_size(const TensorView& operand, const TensorView& y) {
-  const int64_t size = operand.size(), row = y.rank > 0 ? y.dims[y.rank - 1] : 1;
-  if (size == y.size() || size == 1) return size;
-  return size == row && operand.rank > 0 && operand.dims[operand.rank - 1] == row ? row : 0;
-}
-
 void compute_piece(const Piece& p, int64_t first, int64_t count) {
   const auto fn = static_cast<Binary>(p.function);
   const float low = p.settings[0], high = p.settings[1];
-  const int64_t a_step = p.a_size == p.size ? 1 : 0, b_step = p.b_size == 1 && p.size > 1 ? 0 : 1;
+  const int64_t a_step = p.a_size == p.size ? 1 : 0, b_step = p.b_size == p.size ? 1 : 0;
   const float* a = p.a + first * a_step;
   float* y = p.y + first;
   if (p.b_size == p.size || p.b_size == 1) {
@@ -248,7 +241,7 @@ bool binary_piece(const OpCall& call, Piece* piece) {
   const TensorView &a = call.in(0), &b = call.in(1), &y = call.out(0);
   if (y.size() == 0 || (call.op == Op::kPow && b.data == nullptr)) return false;
   const BinarySettings s = settings_of(call);
-  const int64_t a_size = piece_size(a, y), b_size = piece_size(b, y);
+  const int64_t a_size = repeated_elements(a, y), b_size = repeated_elements(b, y);
   if (s.fn == Binary::kNone || b_size == 0 || (a_size != y.size() && (a_size != 1 || b_size != y.size())))
     return false;
   *piece = {.compute = compute_piece,

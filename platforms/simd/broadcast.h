@@ -28,6 +28,16 @@ inline int64_t broadcast_stride(const TensorView& v, int rank, int axis) {
   return own < 0 || v.dims[own] == 1 ? 0 : v.strides[own] / static_cast<int64_t>(byte_width(v.dtype));
 }
 
+// The elements of an operand of which y has several copies in a row: one, or those of y's last axis. y.size()
+// where it has one copy; 0: other copies.
+inline int64_t repeated_elements(const TensorView& operand, const TensorView& y) {
+  const int64_t size = operand.size();
+  if (size == y.size() || size == 1) return size;
+  const bool row =
+      operand.rank > 0 && y.rank > 0 && size == operand.dims[operand.rank - 1] && size == y.dims[y.rank - 1];
+  return row ? size : 0;
+}
+
 inline PairAxes pair_axes(const OpCall& call) {
   const TensorView& out = call.out(0);
   PairAxes axes;

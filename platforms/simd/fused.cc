@@ -1,5 +1,7 @@
 #include "platforms/simd/fused.h"
 
+#include "runtime/core/byte_range.h"
+
 namespace sinter::simd {
 namespace {
 
@@ -8,21 +10,15 @@ constexpr int64_t kBlock = 2048;
 // Enough of them to outweigh handing a piece to a thread.
 constexpr int64_t kGrain = 8192;
 
-struct Range {
-  uintptr_t begin, end;
-  Range(const float* at, int64_t count)
-      : begin(reinterpret_cast<uintptr_t>(at)), end(begin + static_cast<uintptr_t>(count) * sizeof(float)) {}
-  bool meets(const Range& other) const { return begin < other.end && other.begin < end; }
-};
-Range result_of(const Piece& p) { return {p.y, p.size}; }
+ByteRange floats(const float* at, int64_t count) { return {at, static_cast<size_t>(count) * sizeof(float)}; }
 
 // Writing y, element by element in order, leaves this operand as it is until it has been read.
-bool keeps(const Range& y, const float* operand, int64_t operand_size, int64_t size) {
+bool keeps(const ByteRange& y, const float* operand, int64_t operand_size, int64_t size) {
   if (operand == nullptr) return true;
-  const Range read(operand, operand_size);
-  return !y.meets(read) || (operand_size == size && read.begin == y.begin);
+  const ByteRange read = floats(operand, operand_size);
+  return !y.overlaps(read) || (operand_size == size && read.begin == y.begin);
 }
-bool keeps(const Range& y, const Piece& p) {
+bool keeps(const ByteRange& y, const Piece& p) {
   return keeps(y, p.a, p.a_size, p.size) && keeps(y, p.b, p.b_size, p.size);
 }
 bool reads(const Piece& p, const float* value) {
@@ -32,12 +28,12 @@ bool reads(const Piece& p, const float* value) {
 }  // namespace
 
 bool fuse_pieces(Piece* first, Piece* next) {
-  const Range y = result_of(*next);
+  const ByteRange y = floats(next->y, next->size);
   bool reads_one = false;
   Piece* last = first;
-  for (Piece* p = first; p != nullptr; p = const_cast<Piece*>(p->next)) {
-    const Range other = result_of(*p);
-    const bool apart = !other.meets(y) || other.begin == y.begin;
+  for (Piece* p = first; p != nullptr; p = p->next) {
+    const ByteRange other = floats(p->y, p->size);
+    const bool apart = !other.overlaps(y) || other.begin == y.begin;
     if (p->size != next->size || !apart || !keeps(y, *p) || !keeps(other, *next)) return false;
     reads_one |= reads(*next, p->y);
     last = p;

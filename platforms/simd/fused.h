@@ -16,7 +16,7 @@ struct Piece {
   int64_t a_size = 0, b_size = 0;  // of an operand: size, 1, or (b) row
   int function = 0;                // of unary.cc or binary.cc
   float settings[3] = {};
-  const Piece* next = nullptr;  // computed behind this one
+  Piece* next = nullptr;  // computed behind this one
 };
 
 // Describes a step; false: it is not one that can be computed in pieces. In unary.cc and binary.cc.

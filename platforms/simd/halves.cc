@@ -1,6 +1,7 @@
 // Cast between float32 and bfloat16, and element-wise operations on bfloat16.
 #include "platforms/simd/halves.h"
 
+#include "platforms/simd/broadcast.h"
 #include "platforms/simd/int8.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -106,8 +107,8 @@ constexpr size_t kRoom = kMostInputs * kPiece * sizeof(float);  // of a thread
 // An operand has all elements of the result, one, or one for each place of the last axis.
 bool is_whole(const TensorView& v, const TensorView& y) { return v.size() == y.size(); }
 bool is_row(const TensorView& v, const TensorView& y) {
-  return v.size() == 1 || (v.rank > 0 && y.rank > 0 && v.size() == v.dims[v.rank - 1] &&
-                           v.size() == y.dims[y.rank - 1] && v.size() <= kPiece);
+  const int64_t elements = repeated_elements(v, y);
+  return elements > 0 && elements <= kPiece;
 }
 
 // Of the operand that is a row; 1: none is.

@@ -34,7 +34,7 @@ enum class CallClass : uint8_t {
 };
 
 // The time of a representative call of its class, on one thread. Rows of the same operation, class and
-// processor have the same representative call (bench/representative_calls.cc) and unit, whatever platform
+// processor have the same representative call (bench/device/op_cases.cc) and unit, whatever platform
 // lists them.
 struct KernelTime {
   Op op;

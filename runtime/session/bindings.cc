@@ -1,21 +1,9 @@
 // Inputs and outputs in the caller's memory: checks that the plan allows it, and that no two buffers overlap.
+#include "runtime/core/byte_range.h"
 #include "runtime/session/creator.h"
 
 namespace sinter::detail {
 namespace {
-
-// Bytes that are written, or that must keep their contents. Padding behind them that is only read is not
-// counted.
-struct Range {
-  uintptr_t begin = 0;
-  size_t bytes = 0;
-
-  Range(const void* data, size_t size) : begin(reinterpret_cast<uintptr_t>(data)), bytes(size) {}
-  bool overlaps(const Range& other) const {
-    if (bytes == 0 || other.bytes == 0) return false;
-    return begin <= other.begin ? other.begin - begin < bytes : begin - other.begin < other.bytes;
-  }
-};
 
 const fb::Placement& root_of(const fb::ProgramPlan& plan, const fb::Placement& member) {
   const fb::Placement* p = &member;
@@ -24,7 +12,7 @@ const fb::Placement& root_of(const fb::ProgramPlan& plan, const fb::Placement& m
 }
 
 // The memory that the model keeps, and its file.
-bool in_model(const ModelState& model, const Range& range) {
+bool in_model(const ModelState& model, const ByteRange& range) {
   return range.overlaps({&model, model.retained}) || range.overlaps({model.file.data(), model.file.size()});
 }
 
@@ -60,7 +48,7 @@ Status Creator::resolve_binding(const Binding& b) {
   SINTER_RETURN_UNLESS(b.buffer.size() >= p->bytes(),
                        at(invalid("a bound buffer needs %a bytes but has %b",
                                   static_cast<int64_t>(p->bytes()), static_cast<int64_t>(b.buffer.size()))));
-  const Range range(b.buffer.data(), static_cast<size_t>(p->bytes()));
+  const ByteRange range(b.buffer.data(), static_cast<size_t>(p->bytes()));
   for (size_t k = 0; k < bound_count_; ++k) {
     const Binding& other = options_.bindings[k];
     SINTER_RETURN_UNLESS(
@@ -120,7 +108,7 @@ Status Creator::check_blocks() const {
 
 // `memory`: the bytes that the session takes.
 Status Creator::check_memory(std::span<const std::byte> memory) const {
-  const Range range(memory.data(), memory.size());
+  const ByteRange range(memory.data(), memory.size());
   SINTER_RETURN_UNLESS(!in_model(*model_.state(), range),
                        invalid("the session's memory overlaps the model's memory or its file; give the "
                                "session the part from retained_bytes() on, or separate memory"));

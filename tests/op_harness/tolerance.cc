@@ -176,15 +176,15 @@ Tolerance float32_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
 constexpr double kUlp = 0x1p-10;             // of float16, relative
 constexpr double kSmallestNormal = 0x1p-14;  // below it float16 rounds to multiples of 2^-24
 
+// Results are operands, bounds or their negatives, which every float type holds.
+bool rounds_nothing(Op op) {
+  return op == Op::kAbs || op == Op::kNeg || op == Op::kClamp || op == Op::kMin || op == Op::kMax ||
+         op == Op::kMaxPool;
+}
+
 Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>& in, const Tensor& want) {
+  if (rounds_nothing(op)) return {};
   switch (op) {
-    case Op::kAbs:
-    case Op::kNeg:
-    case Op::kClamp:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kMaxPool:
-      return {};
     case Op::kSigmoid:  // below -9.7 it may be 0
       return {.relative = 4 * kUlp, .absolute = kSmallestNormal};
     case Op::kTanh:
@@ -209,20 +209,7 @@ Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
 // One unit: the float32 result is rounded to this number or to its neighbour.
 Tolerance bfloat16_tolerance(Op op, const void* attrs, const std::vector<Tensor>& in, const Tensor& want) {
   constexpr double kUnit = 0x1p-7, kSmallest = 0x1p-126;  // normal; the products' instructions flush others
-  switch (op) {
-    case Op::kAbs:
-    case Op::kNeg:
-    case Op::kClamp:
-    case Op::kMin:
-    case Op::kMax:
-    case Op::kMaxPool:
-    case Op::kAdd:
-    case Op::kSub:
-    case Op::kMul:
-      return {};
-    default:
-      break;
-  }
+  if (rounds_nothing(op) || op == Op::kAdd || op == Op::kSub || op == Op::kMul) return {};
   const Tolerance wide = float32_tolerance(op, attrs, in, want);
   const double terms = std::max(terms_of(op, attrs, in).count, 1.0);
   return {.relative = kUnit, .absolute = wide.absolute + terms * kSmallest};
