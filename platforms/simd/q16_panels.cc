@@ -30,31 +30,32 @@ HWY_INLINE V32 add_pairs(const int16_t* x, V16 w, V32 sum) {
 struct Q16Panel {
   const int32_t* bias;
   const float* multipliers;
-  int64_t depth, valid;  // columns
+  int64_t valid;  // columns
 };
 
-// Depths first .. end - 1 of kRows rows from x on; end(row, lower sums, upper sums). kVectors is 1 where the
-// columns fit one vector.
+// kRows rows from x on; end(row, lower sums, upper sums). kVectors is 1 where the columns fit one vector.
 template <int kRows, int kVectors, class W, class End>
-HWY_INLINE void q16_sums(const Q16Panel& p, int64_t step, const int16_t* x, const W* b, int64_t first,
-                         int64_t end_depth, const End& end) {
+HWY_INLINE void q16_sums(const Q16Panel& p, const Q16Rows& rows, const int16_t* x, const W* b,
+                         const End& end) {
   const D32 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V32 s0 = hn::LoadU(d, p.bias), s1 = hn::LoadU(d, p.bias + lanes);
-  b += first * 2 * lanes;
+  const int64_t step = rows.stride;
   V32 c00 = s0, c10 = s0, c20 = s0, c30 = s0, c40 = s0, c50 = s0, c60 = s0, c70 = s0;
   V32 c01 = s1, c11 = s1, c21 = s1, c31 = s1, c41 = s1, c51 = s1, c61 = s1, c71 = s1;
-  for (int64_t k = first; k < end_depth; k += 2, b += 4 * lanes) {
-    const V16 w0 = panel_weights(b), w1 = kVectors == 2 ? panel_weights(b + 2 * lanes) : w0;
+  for (int64_t line = 0; line < rows.lines; ++line, x += rows.line_step)
+    for (int64_t k = 0; k < rows.line; k += 2, b += 4 * lanes) {
+      const V16 w0 = panel_weights(b), w1 = kVectors == 2 ? panel_weights(b + 2 * lanes) : w0;
 #define SINTER_ROW(r)                                                                \
   if constexpr (kRows > r) {                                                         \
     c##r##0 = add_pairs(x + r * step + k, w0, c##r##0);                              \
     if constexpr (kVectors == 2) c##r##1 = add_pairs(x + r * step + k, w1, c##r##1); \
   }
-    SINTER_ROW(0)
-    SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
+      SINTER_ROW(0)
+      SINTER_ROW(1)
+      SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
 #undef SINTER_ROW
-  }
+    }
 #define SINTER_ROW(r) \
   if constexpr (kRows > r) end(r, c##r##0, c##r##1);
   SINTER_ROW(0)
@@ -82,7 +83,7 @@ HWY_INLINE void q16_block(const Q16Panel& p, const Q16Rows& rows, const int16_t*
     else
       hn::StoreN(last, to, at, rest);
   };
-  q16_sums<kRows, kVectors>(p, rows.stride, x, b, 0, p.depth, store);
+  q16_sums<kRows, kVectors>(p, rows, x, b, store);
 }
 
 template <int kVectors, class W, class T>
@@ -124,16 +125,21 @@ HWY_INLINE void q16_long_block(const Q16Packed& w, const Q16Rows& rows, int64_t 
   HWY_ALIGN static constexpr int32_t kNothing[2 * hn::MaxLanes(D32())] = {};
   HWY_ALIGN int32_t part[kRows][2 * hn::MaxLanes(D32())];
   int64_t sums[kRows][2 * hn::MaxLanes(D32())] = {};
-  const Q16Panel p{kNothing, nullptr, w.depth, valid};
-  for (int64_t k = 0; k < w.depth; k += kHeldDepths) {
-    q16_sums<kRows, 2>(p, rows.stride, rows.x + row * rows.stride, w.panels + column * w.depth, k,
-                       std::min(k + kHeldDepths, w.depth), [&](int64_t r, V32 a, V32 c) SINTER_SIMD_LAMBDA {
-                         hn::Store(a, d, part[r]);
-                         hn::Store(c, d, part[r] + lanes);
-                       });
-    for (int64_t r = 0; r < kRows; ++r)
-      for (int64_t c = 0; c < valid; ++c) sums[r][c] += part[r][c];
-  }
+  const Q16Panel p{kNothing, nullptr, valid};
+  const int8_t* b = w.panels + column * w.depth;
+  const int16_t* line = rows.x + row * rows.stride;
+  for (int64_t l = 0; l < rows.lines; ++l, line += rows.line_step)
+    for (int64_t k = 0; k < rows.line; k += kHeldDepths) {
+      Q16Rows held = rows;
+      held.lines = 1, held.line = std::min(kHeldDepths, rows.line - k);
+      q16_sums<kRows, 2>(p, held, line + k, b, [&](int64_t r, V32 a, V32 c) SINTER_SIMD_LAMBDA {
+        hn::Store(a, d, part[r]);
+        hn::Store(c, d, part[r] + lanes);
+      });
+      b += held.line * 2 * lanes;
+      for (int64_t r = 0; r < kRows; ++r)
+        for (int64_t c = 0; c < valid; ++c) sums[r][c] += part[r][c];
+    }
   for (int64_t r = 0; r < kRows; ++r)
     for (int64_t c = 0; c < valid; ++c) {
       const auto sum =
@@ -170,7 +176,7 @@ HWY_INLINE void q16_panel(const Q16Packed& w, const Q16Rows& rows, int64_t panel
   if (w.narrow[panel] == 0) return q16_long_rows(w, rows, column, valid, result, y);
   HWY_ALIGN int32_t bias[2 * hn::MaxLanes(D32())];
   for (int64_t c = 0; c < width; ++c) bias[c] = static_cast<int32_t>(w.bias[column + c]);
-  const Q16Panel p{bias, w.multipliers + column, w.depth, valid};
+  const Q16Panel p{bias, w.multipliers + column, valid};
   const int8_t* b = w.panels + column * w.depth;
   const bool one = 2 * valid <= width;
   if (w.depth * width <= kWidened16 && rows.count >= kManyRows16) {

@@ -14,10 +14,11 @@ struct Q16Packed {
   float* multipliers = nullptr;
   int32_t* narrow = nullptr;  // of each panel: whether int32 holds any sum of its columns
 };
-// `count` rows of `depth` numbers, `stride` apart; the results of each, `y_stride` apart.
+// `count` rows, `stride` apart; the results of each, `y_stride` apart. A row is `lines` lines, `line_step`
+// apart, of `line` numbers (even): as many as the packed weights are deep.
 struct Q16Rows {
-  const int16_t* x;
-  int64_t count, stride, y_stride;
+  const int16_t* x = nullptr;
+  int64_t count = 0, stride = 0, y_stride = 0, lines = 0, line = 0, line_step = 0;
 };
 
 // Whether the instruction set in use multiplies by packed panels.

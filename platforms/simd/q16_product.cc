@@ -125,8 +125,14 @@ namespace {
 struct Plan16 {
   Geometry g;
   int64_t columns = 0, depth = 0, stride = 0;  // of one group
+  // A window's lines, the numbers in each, and how far apart they are in a copied window: panels take pairs.
+  int64_t lines = 1, line = 0, room = 0;
   int64_t x_zero = 0;
   End16 end;
+
+  int64_t packed_depth() const { return lines * room; }
+  // Each line is adjacent in the input.
+  bool in_lines() const { return g.group == 1 && g.dilation[2] == 1; }
 };
 
 Plan16 plan_of(const OpCall& call) {
@@ -145,14 +151,17 @@ Plan16 plan_of(const OpCall& call) {
   }
   p.columns = p.g.out_channels / p.g.group;
   p.depth = p.g.taps() * (p.g.in_channels / p.g.group);
-  p.stride = divide_up(p.depth, kDepth16) * kDepth16;
+  p.lines = p.in_lines() ? p.g.kernel[0] * p.g.kernel[1] : 1;
+  p.line = p.lines == 0 ? 0 : p.depth / p.lines;
+  p.room = divide_up(p.line, 2) * 2;
+  p.stride = divide_up(p.packed_depth(), kDepth16) * kDepth16;
   return p;
 }
 
-// The window of output pixel `row`, one group's channels, as [depth].
+// The window of output pixel `row`, one group's channels, as [lines, room].
 void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, int16_t* to) {
   const Geometry& g = p.g;
-  const int64_t channels = g.in_channels / g.group;
+  const int64_t channels = g.in_channels / g.group, line = p.in_lines() ? p.room : g.kernel[2] * channels;
   const WindowOf<int16_t> w = window_at(g, x, row);
   std::memset(to, 0, static_cast<size_t>(p.stride) * sizeof(int16_t));
   if (w.empty()) return;
@@ -161,7 +170,7 @@ void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, in
   for (int64_t i = w.first[0]; i < w.end[0]; ++i)
     for (int64_t j = w.first[1]; j < w.end[1]; ++j)
       for (int64_t k = w.first[2]; k < w.end[2]; ++k)
-        std::memcpy(to + ((i * g.kernel[1] + j) * g.kernel[2] + k) * channels,
+        std::memcpy(to + (i * g.kernel[1] + j) * line + k * channels,
                     w.x + (i - w.first[0]) * step0 + (j - w.first[1]) * step1 + (k - w.first[2]) * step2 +
                         group * channels,
                     static_cast<size_t>(channels) * sizeof(int16_t));
@@ -172,13 +181,12 @@ void copy_part(const Plan16& p, const int16_t* x, int64_t row, int64_t group, in
 void copy_windows(const Plan16& p, const int16_t* x, int64_t first, int64_t count, int64_t group,
                   int16_t* to) {
   const Geometry& g = p.g;
-  const bool lines = g.group == 1 && g.dilation[2] == 1;
-  const int64_t line = g.kernel[2] * g.in_channels, pixel = first % g.out_pixels();
+  const int64_t pixel = first % g.out_pixels();
   int64_t batch = first / g.out_pixels();
   int64_t at[3] = {pixel / (g.out[1] * g.out[2]), pixel / g.out[2] % g.out[1], pixel % g.out[2]};
   for (int64_t row = first; row < first + count; ++row, to += p.stride) {
     int64_t start[3];
-    bool whole = lines;
+    bool whole = p.in_lines();
     for (int i = 0; i < 3; ++i) {
       start[i] = at[i] * g.stride[i] - g.pad[i];
       whole &= start[i] >= 0 && start[i] + (g.kernel[i] - 1) * g.dilation[i] < g.in[i];
@@ -186,14 +194,15 @@ void copy_windows(const Plan16& p, const int16_t* x, int64_t first, int64_t coun
     if (whole) {
       int16_t* next = to;
       for (int64_t i = 0; i < g.kernel[0]; ++i)
-        for (int64_t j = 0; j < g.kernel[1]; ++j, next += line) {
+        for (int64_t j = 0; j < g.kernel[1]; ++j, next += p.room) {
           const int64_t plane = batch * g.in[0] + start[0] + i * g.dilation[0];
           std::memcpy(
               next,
               x + ((plane * g.in[1] + start[1] + j * g.dilation[1]) * g.in[2] + start[2]) * g.in_channels,
-              static_cast<size_t>(line) * sizeof(int16_t));
+              static_cast<size_t>(p.line) * sizeof(int16_t));
+          if (p.room > p.line) next[p.line] = 0;
         }
-      std::memset(next, 0, static_cast<size_t>(p.stride - p.depth) * sizeof(int16_t));
+      std::memset(next, 0, static_cast<size_t>(to + p.stride - next) * sizeof(int16_t));
     } else {
       copy_part(p, x, row, group, to);
     }
@@ -235,9 +244,10 @@ Status q16_product_workspace(const OpCall& call, int threads, size_t* bytes) {
 }
 
 Status run_q16_product(const OpCall& call, RunContext& context) {
-  const Plan16 p = plan_of(call);
+  Plan16 p = plan_of(call);
   int64_t each = 0;
   if (call.out(0).size() == 0 || !scratch_bytes(p, &each)) return ok_status();
+  p.room = p.line;  // as in the weights
   const Geometry& g = p.g;
   const auto run = HWY_DYNAMIC_POINTER(q16_products);
   const auto* x = call.in(0).as<const int16_t>();
@@ -286,7 +296,7 @@ int64_t wide_columns(const Plan16& p) { return divide_up(p.columns, kWidestPanel
 // Of one group.
 bool packed_bytes16(const Plan16& p, int64_t* bytes) {
   int64_t depth = 0;
-  return checked_add<int64_t>(p.depth, 17, &depth) && checked_mul(wide_columns(p), depth, bytes);
+  return checked_add<int64_t>(p.packed_depth(), 16, &depth) && checked_mul(wide_columns(p), depth, bytes);
 }
 
 Q16Packed packed_at(const Plan16& p, int64_t group, std::byte* memory) {
@@ -295,7 +305,7 @@ Q16Packed packed_at(const Plan16& p, int64_t group, std::byte* memory) {
   const int64_t wide = wide_columns(p);
   std::byte* at = memory + group * bytes;
   Q16Packed packed;
-  packed.columns = p.columns, packed.depth = divide_up(p.depth, 2) * 2;
+  packed.columns = p.columns, packed.depth = p.packed_depth();
   packed.bias = reinterpret_cast<int64_t*>(at);
   packed.multipliers = reinterpret_cast<float*>(at + wide * 8);
   packed.narrow = reinterpret_cast<int32_t*>(at + wide * 12);
@@ -315,10 +325,12 @@ void pack_panel16(const OpCall& call, const Plan16& p, int64_t column, int64_t p
     if (own >= p.columns) continue;
     const int8_t* w = call.in(1).as<const int8_t>() + (column + own) * p.depth;
     int64_t size = 0;
-    for (int64_t k = 0; k < p.depth; ++k) {
-      panel_at[(k / 2 * width + c) * 2 + k % 2] = w[k];
-      size += std::abs(int{w[k]});
-    }
+    for (int64_t l = 0; l < p.lines; ++l)
+      for (int64_t i = 0; i < p.line; ++i, ++w) {
+        const int64_t k = l * p.room + i;
+        panel_at[(k / 2 * width + c) * 2 + k % 2] = *w;
+        size += std::abs(int{*w});
+      }
     const int64_t bias = p.end.bias[column + own];
     to.bias[own] = bias, to.multipliers[own] = p.end.multipliers[(column + own) * p.end.multiplier_step];
     // Depths are far below 2^40.
@@ -352,17 +364,37 @@ void pack_q16_product(const OpCall& call, std::byte* packed, ThreadPool* threads
   });
 }
 
+namespace {
+
+// The windows of `count` output pixels from `first` on, where they can be read in the input: all in one line,
+// in no padding, and with a number behind each line of odd length, which is multiplied by zero. Else no
+// lines.
+Q16Rows rows_in_place(const Plan16& p, const int16_t* x, int64_t first, int64_t count) {
+  const Geometry& g = p.g;
+  const InsideRange inside = inside_range(g);
+  const int64_t at = first % g.out[2];
+  if (!p.in_lines() || g.kernel[0] != 1 || at < inside.begin || at + count > inside.end) return {};
+  const WindowOf<int16_t> w = window_at(g, x, first);
+  if (w.taps() != g.taps()) return {};
+  const int64_t step = g.stride[2] * g.in_channels, line_step = g.dilation[1] * g.in[2] * g.in_channels,
+                end = (w.x - x) + (count - 1) * step + (p.lines - 1) * line_step + p.room;
+  if (end > g.batch * g.in[0] * g.in[1] * g.in[2] * g.in_channels) return {};
+  return {w.x, count, step, g.out_channels, p.lines, p.room, line_step};
+}
+
+}  // namespace
+
 Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext& context) {
   const Plan16 p = plan_of(call);
   int64_t each = 0;
   if (call.out(0).size() == 0 || !scratch_bytes(p, &each)) return ok_status();
   const Geometry& g = p.g;
   const auto* x = call.in(0).as<const int16_t>();
-  // Pixels that are read where they are.
-  bool in_place = g.group == 1 && p.depth % 2 == 0;
+  // Pixels that are read where they are, one after another.
+  bool pointwise = g.group == 1 && p.depth % 2 == 0;
   for (int i = 0; i < 3; ++i)
-    in_place &= g.kernel[i] == 1 && g.stride[i] == 1 && g.pad[i] == 0 && g.in[i] == g.out[i];
-  const int64_t block = in_place ? kRowsInPlace : kRows16;
+    pointwise &= g.kernel[i] == 1 && g.stride[i] == 1 && g.pad[i] == 0 && g.in[i] == g.out[i];
+  const int64_t block = pointwise ? kRowsInPlace : kRows16;
   const int64_t rows = g.batch * g.out_pixels(), blocks = divide_up(rows, block),
                 threads = threads_of(context.threads);
   // Where there are few rows, columns are shared out.
@@ -374,10 +406,11 @@ Status run_packed_q16_product(std::byte* packed, const OpCall& call, RunContext&
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit / parts * block, count = std::min(block, rows - first), part = unit % parts;
       for (int64_t group = 0; group < g.group; ++group) {
-        Q16Rows from{x + first * p.depth, count, p.depth, g.out_channels};
-        if (!in_place) {
+        Q16Rows from{x + first * p.depth, count, p.depth, g.out_channels, 1, p.depth, 0};
+        if (!pointwise) from = rows_in_place(p, x, first, count);
+        if (from.lines == 0) {
           copy_windows(p, x, first, count, group, window);
-          from.x = window, from.stride = p.stride;
+          from = {window, count, p.stride, g.out_channels, 1, p.packed_depth(), 0};
         }
         const ProductResult result{p.end.to, p.end.zero, p.end.low, p.end.high,
                                    call.out(0).data + (first * g.out_channels + group * p.columns) *

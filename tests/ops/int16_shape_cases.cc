@@ -162,6 +162,17 @@ TEST(Int16Shapes, Conv) {
   check_product(a, {1, 4, 5, 6, 3}, {5, 3, 3, 3, 3}, 5, 1e5, 6);
 }
 
+// Windows that are read in the input, up to its last number; biases that need sums in int64 too.
+TEST(Int16Shapes, ConvOfWholeLines) {
+  for (const int64_t channels : {1, 3, 4})
+    for (const int64_t stride : {1, 2})
+      for (const double bias : {1e5, 1e12}) {
+        QConvAttrs a{};
+        a.strides = {1, stride}, a.dilations = {1 + channels % 2, 1}, a.pads = {0, 0, 1, 0};
+        check_product(a, {2, 8, 40 * stride + 3, channels}, {17, 3, 5, channels}, 17, bias, 8);
+      }
+}
+
 TEST(Int16Shapes, DepthwiseConv) {
   for (int64_t c = 1; c < 40; ++c) {
     QDepthwiseConvAttrs a{};
