@@ -1,4 +1,4 @@
-// LayerNorm, RmsNorm and GroupNorm: mean, then the mean of squared distances from it, then the result.
+// LayerNorm and RmsNorm: mean, then the mean of squared distances from it, then the result.
 //
 // Sums run in float32 over short pieces; the pieces are added in double, in a fixed order.
 #include "platforms/simd/table.h"
@@ -20,12 +20,6 @@ struct NormRows {
   size_t rows, n;
   double epsilon;
   bool centered;
-};
-
-// Pixels of `channels` numbers each.
-struct Pixels {
-  const float* x;
-  size_t count, channels;
 };
 
 }  // namespace sinter::simd
@@ -91,54 +85,6 @@ void norm_rows(const NormRows& p) {
   }
 }
 
-// Per channel: the sum over the pixels of x (center null) or of (x - center)^2.
-void channel_sums(const Pixels& p, const float* center, double* sums) {
-  const F d;
-  const size_t lanes = hn::Lanes(d);
-  constexpr size_t kRun = 64;  // pixels summed in float32
-  HWY_ALIGN float piece[hn::MaxLanes(F())];
-  for (size_t c = 0; c < p.channels; ++c) sums[c] = 0;
-  for (size_t first = 0; first < p.count; first += kRun) {
-    const size_t end = first + kRun < p.count ? first + kRun : p.count;
-    for (size_t c = 0; c < p.channels; c += lanes) {
-      const size_t count = p.channels - c < lanes ? p.channels - c : lanes;
-      V s = hn::Zero(d);
-      const float* x = p.x + first * p.channels + c;
-      if (center == nullptr) {
-        for (size_t i = first; i < end; ++i, x += p.channels) s = hn::Add(s, hn::LoadN(d, x, count));
-      } else {
-        const V m = hn::LoadN(d, center + c, count);
-        for (size_t i = first; i < end; ++i, x += p.channels) {
-          const V v = hn::Sub(hn::LoadN(d, x, count), m);
-          s = hn::MulAdd(v, v, s);
-        }
-      }
-      hn::Store(s, d, piece);
-      for (size_t i = 0; i < count; ++i) sums[c + i] += static_cast<double>(piece[i]);
-    }
-  }
-}
-
-// y = (x - mean) * factor + bias, per channel.
-void channel_affine(const Pixels& p, const float* mean, const float* factor, const float* bias, float* y) {
-  const F d;
-  const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < p.count; ++i) {
-    const float* x = p.x + i * p.channels;
-    float* to = y + i * p.channels;
-    size_t c = 0;
-    for (; c + lanes <= p.channels; c += lanes) {
-      const V v = hn::Sub(hn::LoadU(d, x + c), hn::LoadU(d, mean + c));
-      hn::StoreU(hn::MulAdd(v, hn::LoadU(d, factor + c), hn::LoadU(d, bias + c)), d, to + c);
-    }
-    if (c < p.channels) {
-      const size_t n = p.channels - c;
-      const V v = hn::Sub(hn::LoadN(d, x + c, n), hn::LoadN(d, mean + c, n));
-      hn::StoreN(hn::MulAdd(v, hn::LoadN(d, factor + c, n), hn::LoadN(d, bias + c, n)), d, to + c, n);
-    }
-  }
-}
-
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd
 HWY_AFTER_NAMESPACE();
@@ -148,8 +94,6 @@ namespace sinter::simd {
 namespace {
 
 HWY_EXPORT(norm_rows);
-HWY_EXPORT(channel_sums);
-HWY_EXPORT(channel_affine);
 
 // `v` has exactly one value for each element of x's dims axis .. rank - 1.
 Status check_covers(const TensorView& v, const TensorView& x, int64_t axis) {
@@ -201,87 +145,10 @@ Status run_rms(const OpCall& call, RunContext& context) {
   return run_rows(call, context, a.axis, a.epsilon, false);
 }
 
-constexpr int64_t kChunk =
-    1024;  // pixels that one thread sums; fixed, so that results do not depend on threads
-
-struct GroupPlan {
-  int64_t batch, pixels, channels, chunks;
-  // Workspace: partial sums [batch * chunks, channels] as double; mean and factor [batch, channels] as float.
-  int64_t partials() const { return batch * chunks * channels; }
-};
-GroupPlan group_plan(const OpCall& call) {
-  const TensorView& x = call.in(0);
-  GroupPlan p{x.dims[0], 1, x.dims[x.rank - 1], 0};
-  for (int i = 1; i + 1 < x.rank; ++i) p.pixels *= x.dims[i];
-  p.chunks = divide_up(p.pixels, kChunk);
-  return p;
-}
-
-Status group_workspace(const OpCall& call, int, size_t* bytes) {
-  const GroupPlan p = group_plan(call);
-  *bytes = static_cast<size_t>(p.partials()) * sizeof(double) +
-           2 * static_cast<size_t>(p.batch * p.channels) * sizeof(float);
-  return ok_status();
-}
-
-Status run_group(const OpCall& call, RunContext& context) {
-  const auto& a = call.attrs<GroupNormAttrs>();
-  const GroupPlan p = group_plan(call);
-  if (call.in(0).size() == 0) return ok_status();
-  const auto *x = call.in(0).as<const float>(), *scale = call.in(1).as<const float>();
-  const auto channels = static_cast<size_t>(p.channels);
-  auto* partials = reinterpret_cast<double*>(context.workspace.data());
-  auto* mean = reinterpret_cast<float*>(partials + p.partials());
-  float* factor = mean + p.batch * p.channels;
-  const auto pixels_of = [&](int64_t unit) {
-    const int64_t first = unit % p.chunks * kChunk;
-    return Pixels{x + (unit / p.chunks * p.pixels + first) * p.channels,
-                  static_cast<size_t>(std::min(kChunk, p.pixels - first)), channels};
-  };
-  const auto sum = [&](bool centered) {
-    parallel_for(context.threads, p.batch * p.chunks, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t unit = begin; unit < end; ++unit) HWY_DYNAMIC_DISPATCH(channel_sums)
-      (pixels_of(unit), centered ? mean + unit / p.chunks * p.channels : nullptr,
-       partials + unit * p.channels);
-    });
-  };
-  // Sum of all partials of sample b's channels first .. end - 1.
-  const auto group_mean = [&](int64_t b, int64_t first, int64_t end) {
-    double total = 0;
-    for (int64_t chunk = b * p.chunks; chunk < (b + 1) * p.chunks; ++chunk)
-      for (int64_t c = first; c < end; ++c) total += partials[chunk * p.channels + c];
-    return total / static_cast<double>((end - first) * p.pixels);
-  };
-  const int64_t per_group = p.channels / a.groups;
-  const auto each_group = [&](auto f) {
-    for (int64_t b = 0; b < p.batch; ++b)
-      for (int64_t first = 0; first < p.channels; first += per_group) {
-        const double value = group_mean(b, first, first + per_group);
-        for (int64_t c = first; c < first + per_group; ++c) f(b * p.channels + c, c, value);
-      }
-  };
-  sum(false);
-  each_group([&](int64_t at, int64_t, double value) { mean[at] = static_cast<float>(value); });
-  sum(true);
-  each_group([&](int64_t at, int64_t c, double value) {
-    factor[at] = static_cast<float>(static_cast<double>(scale[c]) / std::sqrt(value + a.epsilon));
-  });
-  parallel_for(context.threads, p.batch * p.chunks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t unit = begin; unit < end; ++unit) {
-      const Pixels from = pixels_of(unit);
-      const int64_t b = unit / p.chunks * p.channels;
-      HWY_DYNAMIC_DISPATCH(channel_affine)
-      (from, mean + b, factor + b, call.in(2).as<const float>(), call.out(0).as<float>() + (from.x - x));
-    }
-  });
-  return ok_status();
-}
-
 }  // namespace
 
 const Kernel kLayerNormKernel = {Op::kLayerNorm, nullptr, nullptr, run_layer, accept_layer};
 const Kernel kRmsNormKernel = {Op::kRmsNorm, nullptr, nullptr, run_rms, accept_rms};
-const Kernel kGroupNormKernel = {Op::kGroupNorm, nullptr, group_workspace, run_group, accept_float_dense};
 
 }  // namespace sinter::simd
 #endif  // HWY_ONCE
