@@ -53,52 +53,130 @@ void pack_phase(const Geometry& g, const TransposedPhase& p, const float* w, flo
   });
 }
 
-void run_phase(const OpCall& call, const Geometry& g, const TransposedPhase& p, int64_t group,
-               RunContext& context) {
-  const auto& attrs = call.attrs<ConvTransposeAttrs>();
-  const int64_t channels = g.in_channels / g.group, columns = g.out_channels / g.group,
-                depth = p.taps() * channels;
-  int64_t packed_size = 0;
-  if (p.pixels() == 0 || g.batch == 0 || columns == 0 || !packed_floats(columns, full_depth(g), &packed_size))
-    return;
-  auto* packed = reinterpret_cast<float*>(context.workspace.data());
-  pack_phase(g, p, call.in(1).as<const float>() + group * columns * g.taps() * channels, packed,
-             context.threads);
+// What the phases of one group share.
+struct Shared {
+  const OpCall& call;
+  const Geometry& g;
+  Gemm product;
+  const float* x;
+  float* y;  // of the group
+  float* packed;
+  int64_t group, channels, columns;
+
+  int64_t packed_size(int64_t depth) const {
+    int64_t floats = 0;
+    return packed_floats(columns, depth, &floats) ? floats : 0;  // the workspace has been computed from it
+  }
+};
+
+// Where the patches of a phase's pixels are the input itself: windows of one line, all inside of it.
+const float* patches_in_place(const Shared& s, const Geometry& conv, int64_t image, const int64_t* at,
+                              int64_t rows) {
+  const Geometry& g = s.g;
+  if (conv.kernel[0] != 1 || conv.kernel[1] != 1) return nullptr;
+  if (conv.kernel[2] != 1 && conv.dilation[2] * g.in_pixel() != s.channels) return nullptr;
+  const int64_t i0 = at[0] - conv.pad[0], i1 = at[1] - conv.pad[1], i2 = at[2] - conv.pad[2];
+  if (i0 < 0 || i0 >= g.in[0] || i1 < 0 || i1 >= g.in[1] || i2 < 0 ||
+      i2 + rows - 1 + conv.kernel[2] > g.in[2])
+    return nullptr;
+  return s.x + (((image * g.in[0] + i0) * g.in[1] + i1) * g.in[2] + i2) * g.in_pixel() + s.group * s.channels;
+}
+
+// Pixels at[2], ... (`rows` of them) of line at[0], at[1] of a phase of image `image`.
+void compute_pixels(const Shared& s, const TransposedPhase& p, const float* packed, int64_t image,
+                    const int64_t* at, int64_t rows, float* patches) {
+  const Geometry& g = s.g;
   const Geometry conv = as_convolution(g, p);
-  Gemm all;
-  all.a_stride = depth, all.b = packed, all.columns = columns, all.depth = depth;
-  all.y_stride = g.stride[2] * g.out_pixel();
-  all.bias = call.has_input(2) ? call.in(2).as<const float>() + group * columns : nullptr;
-  all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
-  const auto* x = call.in(0).as<const float>();
-  auto* y = call.out(0).as<float>() + group * columns;
-  const int64_t threads = threads_of(context.threads), rows = slot_rows(threads);
-  // Pieces of a phase's lines: their results are stored where they belong.
-  const int64_t n0 = conv.out[0], n1 = conv.out[1], n2 = conv.out[2], pieces = divide_up(n2, rows);
-  const int64_t units = g.batch * n0 * n1 * pieces, slots = std::min(units, threads);
+  Gemm tile = s.product;
+  tile.rows = rows, tile.b = packed, tile.depth = p.taps() * s.channels;
+  tile.a = patches_in_place(s, conv, image, at, rows);
+  tile.a_stride = g.in_pixel();
+  if (tile.a == nullptr) {
+    const int64_t line = (image * conv.out[0] + at[0]) * conv.out[1] + at[1];
+    gather_patches(conv, s.x, s.group, line * conv.out[2] + at[2], rows, patches);
+    tile.a = patches, tile.a_stride = tile.depth;
+  }
+  int64_t to = image;
+  for (int i = 0; i < 3; ++i) to = to * g.out[i] + p.axis[i].first + at[i] * g.stride[i];
+  tile.y = s.y + to * g.out_pixel();
+  gemm_columns(tile, 0, s.columns);
+}
+
+// Computes pieces of lines of the phases that phases(f) calls f(phase, packed weights) for; `count` is the
+// most positions that one of them has along each axis. The phases of neighbouring pixels follow each other,
+// while their input and output are in the caches.
+template <class Phases>
+void compute_phases(const Shared& s, RunContext& context, const int64_t* count, float* patches,
+                    const Phases& phases) {
+  const Geometry& g = s.g;
+  const int64_t threads = threads_of(context.threads), rows = slot_rows(threads),
+                pieces = divide_up(count[2], rows);
+  const int64_t units = g.batch * count[0] * count[1] * pieces, slots = std::min(units, threads);
   parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-    float* patches = packed + packed_size + slot * rows * full_depth(g);
+    float* own = patches + slot * rows * full_depth(g);
     for (int64_t unit = begin; unit < end; ++unit) {
-      const int64_t line = unit / pieces, first = n2 * (unit % pieces) / pieces;
-      Gemm tile = all;
-      tile.rows = n2 * (unit % pieces + 1) / pieces - first;
-      gather_patches(conv, x, group, line * n2 + first, tile.rows, patches);
-      const int64_t q0 = p.axis[0].first + line / n1 % n0 * g.stride[0];
-      const int64_t q1 = p.axis[1].first + line % n1 * g.stride[1];
-      const int64_t q2 = p.axis[2].first + first * g.stride[2];
-      tile.a = patches;
-      tile.y = y + (((line / (n0 * n1) * g.out[0] + q0) * g.out[1] + q1) * g.out[2] + q2) * g.out_pixel();
-      gemm_columns(tile, 0, columns);
+      const int64_t piece = unit % pieces, line = unit / pieces;
+      int64_t at[3] = {line / count[1] % count[0], line % count[1], 0};
+      phases([&](const TransposedPhase& p, const float* packed) {
+        if (at[0] >= p.axis[0].count || at[1] >= p.axis[1].count) return;
+        at[2] = p.axis[2].count * piece / pieces;
+        const int64_t pixels = p.axis[2].count * (piece + 1) / pieces - at[2];
+        if (pixels > 0) compute_pixels(s, p, packed, line / (count[0] * count[1]), at, pixels, own);
+      });
     }
   });
 }
 
+void run_group(Shared& s, RunContext& context) {
+  const Geometry& g = s.g;
+  const float* w = s.call.in(1).as<const float>() + s.group * s.columns * g.taps() * s.channels;
+  float* patches = s.packed + s.packed_size(full_depth(g));
+  int64_t taps = 0, count[3] = {};
+  for_phases(g, [&](const TransposedPhase& p) {
+    taps += p.taps();
+    for (int i = 0; i < 3; ++i) count[i] = std::max(count[i], p.axis[i].count);
+  });
+  if (taps <= g.taps()) {  // the weights of all phases fit
+    const auto phases = [&](auto f) {
+      const float* packed = s.packed;
+      for_phases(g, [&](const TransposedPhase& p) {
+        f(p, packed);
+        packed += s.packed_size(p.taps() * s.channels);
+      });
+    };
+    phases([&](const TransposedPhase& p, const float* packed) {
+      pack_phase(g, p, w, s.packed + (packed - s.packed), context.threads);
+    });
+    return compute_phases(s, context, count, patches, phases);
+  }
+  for_phases(g, [&](const TransposedPhase& p) {
+    pack_phase(g, p, w, s.packed, context.threads);
+    const int64_t own[3] = {p.axis[0].count, p.axis[1].count, p.axis[2].count};
+    compute_phases(s, context, own, patches, [&](auto f) { f(p, s.packed); });
+  });
+}
+
 Status run(const OpCall& call, RunContext& context) {
+  const auto& attrs = call.attrs<ConvTransposeAttrs>();
   const Geometry g = window_geometry<ConvTransposeAttrs>(call);
   if (call.out(0).size() == 0) return ok_status();
-  for_phases(g, [&](const TransposedPhase& p) {
-    for (int64_t group = 0; group < g.group; ++group) run_phase(call, g, p, group, context);
-  });
+  const int64_t columns = g.out_channels / g.group;
+  for (int64_t group = 0; group < g.group; ++group) {
+    Shared s{call,
+             g,
+             {},
+             call.in(0).as<const float>(),
+             call.out(0).as<float>() + group * columns,
+             reinterpret_cast<float*>(context.workspace.data()),
+             group,
+             g.in_channels / g.group,
+             columns};
+    s.product.columns = columns;
+    s.product.y_stride = g.stride[2] * g.out_pixel();
+    s.product.bias = call.has_input(2) ? call.in(2).as<const float>() + group * columns : nullptr;
+    s.product.min = static_cast<float>(attrs.act_min), s.product.max = static_cast<float>(attrs.act_max);
+    run_group(s, context);
+  }
   return ok_status();
 }
 
