@@ -43,6 +43,8 @@ HWY_INLINE W clamp(W x, W low, W high) {
 HWY_INLINE V at_least(V x, V low) {
 #if HWY_ARCH_X86
   return hn::Max(low, x);
+#elif HWY_ARCH_ARM_A64
+  return V(vmaxq_f32(low.raw, x.raw));
 #else
   return hn::IfThenElse(hn::Lt(x, low), low, x);
 #endif
@@ -50,6 +52,8 @@ HWY_INLINE V at_least(V x, V low) {
 HWY_INLINE V at_most(V x, V high) {
 #if HWY_ARCH_X86
   return hn::Min(high, x);
+#elif HWY_ARCH_ARM_A64
+  return V(vminq_f32(high.raw, x.raw));
 #else
   return hn::IfThenElse(hn::Gt(x, high), high, x);
 #endif
@@ -84,6 +88,15 @@ HWY_INLINE V reciprocal(V d) {
 #endif
 }
 
+// n / d, d as for the reciprocal.
+HWY_INLINE V quotient(V n, V d) {
+#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
+  return hn::Mul(n, reciprocal(d));
+#else
+  return hn::Div(n, d);
+#endif
+}
+
 // Error 3.
 HWY_INLINE V exp(V x) {
   VI k;
@@ -102,55 +115,51 @@ HWY_INLINE V expm1_negative(V x) {
   return keep_nan(x, hn::MulAdd(p, scale, hn::Sub(scale, set(1.0f))));
 }
 
-// exp(-x) for x from -87. Error 3; exp(-87) where that is less.
-HWY_INLINE V exp_of_negated(V x) {
-  x = at_most(x, set(87.0f));  // results stay normal
-  // As exp_reduced, with a remainder of the other sign.
-  const V magic = set(12582912.0f), sum = hn::NegMulAdd(x, set(1.44269504f), magic), n = hn::Sub(sum, magic);
-  V r = hn::MulAdd(n, set(0.693145752f), x);
-  r = hn::MulAdd(n, set(1.42860677e-6f), r);
-  V p = hn::MulAdd(r, set(0.00139410282f), set(-0.00836317986f));
-  p = hn::MulAdd(p, r, set(0.0416663773f));
-  p = hn::MulAdd(p, r, set(-0.166665763f));
-  p = hn::MulAdd(p, r, set(0.5f));
-  p = hn::Add(hn::MulSub(hn::Mul(r, r), p, r), set(1.0f));
-#if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
-  return hn::MulByFloorPow2(p, n);
-#else
-  const VI k = hn::Sub(hn::BitCast(I(), sum), hn::BitCast(I(), magic));
-  return hn::BitCast(F(), hn::Add(hn::BitCast(I(), p), hn::ShiftLeft<23>(k)));
-#endif
+// exp(-x) = 2^k N(-r) / N(r), where N(r) = 1 + r / 2 + r^2 / 10 + r^3 / 120 (N(r) / N(-r) is the Pade
+// approximant of exp(r), whose error is below float32's), so the sigmoid of x is N(r) / (N(r) + 2^k N(-r)).
+struct Fraction {
+  V over, under;
+};
+HWY_INLINE Fraction sigmoid_fraction(V even, V odd, V k) {
+  const V n = hn::Add(even, odd), negated = hn::Sub(even, odd);
+  const VI scaled = hn::Add(hn::BitCast(I(), negated), hn::ShiftLeft<23>(hn::BitCast(I(), k)));
+  return {n, hn::Add(n, hn::BitCast(F(), scaled))};
+}
+// For x of up to kSigmoidRange either way, where the denominator is finite.
+constexpr float kSigmoidRange = 86.6f;
+HWY_INLINE Fraction sigmoid_fraction(V x) {
+  const V magic = set(12582912.0f), sum = hn::NegMulAdd(x, set(1.44269504f), magic), k = hn::Sub(sum, magic);
+  V r = hn::MulAdd(k, set(0.693145752f), x);  // from -ln 2 / 2 to ln 2 / 2
+  r = hn::MulAdd(k, set(1.42860677e-6f), r);
+  const V u = hn::Mul(r, r), even = hn::MulAdd(u, set(0.1f), set(1.0f));
+  return sigmoid_fraction(even, hn::Mul(r, hn::MulAdd(u, set(1.0f / 120), set(0.5f))), sum);
 }
 
 // Error 4; 0 instead of what is less than 2^-125.
 HWY_INLINE V sigmoid(V x) {
-  const V low = set(-86.6f);
-  const V y = reciprocal(hn::Add(set(1.0f), exp_of_negated(at_least(x, low))));
-  return hn::IfThenZeroElse(hn::Lt(x, low), y);
+  const V range = set(kSigmoidRange), low = hn::Neg(range);
+  const Fraction f = sigmoid_fraction(clamp(x, low, range));
+  return hn::IfThenZeroElse(hn::Lt(x, low), quotient(f.over, f.under));
 }
 
 // x sigmoid(x). Error 5; about -2^-112 instead of what is closer to 0 than that.
-#if HWY_ARCH_ARM_A64
-// exp(-x) = 2^k N(-r) / N(r), N(r) = e(r^2) + r o(r^2), so that the sigmoid is N(r) / (N(r) + 2^k N(-r)).
-// Each constant of a polynomial would take one more instruction here, which moves it to where the sum goes.
 HWY_INLINE V silu(V x) {
-  const V v(vmaxq_f32(x.raw, set(-82.0f).raw)), w(vminq_f32(v.raw, set(82.0f).raw));
+#if HWY_ARCH_ARM_A64
+  // Each constant of a polynomial would take one more instruction, which moves it to where the sum goes. N
+  // is 20.8 times as large, so the range is shorter; r is k + x / ln 2, from -1/2 to 1/2, with 1 / ln 2 in
+  // two parts.
+  const V v = at_least(x, set(-82.0f)), w = at_most(v, set(82.0f));
   const V sum = hn::NegMulAdd(w, set(1.44269504f), set(12582912.0f));
-  // r = k + x / ln 2, from -1/2 to 1/2. 1 / ln 2 is in two parts.
   V r = hn::Sub(sum, set(12582912.0f));
   r = hn::MulAdd(w, set(1.92596299e-8f), hn::MulAdd(w, set(1.44269504f), r));
-  const V u = hn::Mul(r, r), even = hn::Add(u, set(20.8136898f));
-  const V odd = hn::Mul(hn::Mul(r, set(0.0577622650f)), hn::Add(u, set(124.882139f)));
-  const V n = hn::Add(even, odd), negated = hn::Sub(even, odd);
-  const VI scaled = hn::Add(hn::BitCast(I(), negated), hn::ShiftLeft<23>(hn::BitCast(I(), sum)));
-  return hn::Mul(v, hn::Div(n, hn::Add(n, hn::BitCast(F(), scaled))));
-}
+  const V u = hn::Mul(r, r), odd = hn::Mul(hn::Mul(r, set(0.0577622650f)), hn::Add(u, set(124.882139f)));
+  const Fraction f = sigmoid_fraction(hn::Add(u, set(20.8136898f)), odd, sum);
 #else
-HWY_INLINE V silu(V x) {
-  const V v = at_least(x, set(-86.6f));
-  return hn::Mul(v, reciprocal(hn::Add(set(1.0f), exp_of_negated(v))));
-}
+  const V range = set(kSigmoidRange), v = at_least(x, hn::Neg(range));
+  const Fraction f = sigmoid_fraction(at_most(v, range));
 #endif
+  return hn::Mul(v, quotient(f.over, f.under));
+}
 
 // Error 6.
 HWY_INLINE V tanh(V x) {
