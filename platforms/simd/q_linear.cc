@@ -20,6 +20,7 @@ struct Plan {
   Geometry g;
   QRuns runs;
   int64_t columns = 0;  // of one group
+  bool limits = true;   // packed with the weights
   int64_t x_zero = 0;
   ProductResult result;
   QBoxes boxes;
@@ -70,13 +71,16 @@ bool plan_of(const OpCall& call, bool packed, Plan* p) {
       !p->boxes.choose(g, g.in_channels, once ? kPanelBoxElements : kBoxElements, kBoxPixels))
     return false;
   p->runs.pairs = takes_pairs(call, *p, packed);
+  p->limits = !packed || bounds_products();
   return true;
 }
 
-// Of one group: panels, and three numbers per column.
+// Of one group: panels, three numbers per column, and limits.
 bool packed_bytes(const Plan& p, int64_t* bytes) {
   int64_t depth = 0;
-  return checked_add<int64_t>(p.runs.packed_depth(), 12, &depth) && checked_mul(p.wide(), depth, bytes);
+  return checked_add(p.runs.packed_depth(), 12 + (p.limits ? limit_bytes(p.runs.packed_depth()) : 0),
+                     &depth) &&
+         checked_mul(p.wide(), depth, bytes);
 }
 
 // The scratch of one thread: the box's input, where its rows are stored, begin and sum up to, where runs
@@ -103,6 +107,12 @@ struct Scratch {
                                 buffer_offset(p) + static_cast<int64_t>(2 * kBufferAlignment), bytes) &&
            (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
   }
+  // Behind a box of bytes: as many bytes again, or more.
+  void set_spare(const Plan& p, QRows* rows) const {
+    const int64_t used = divide_up(p.boxes.elements + kQDepth, 8) * 8;
+    rows->spare = buffer + used;
+    rows->spare_bytes = 2 * p.boxes.elements + static_cast<int64_t>(kBufferAlignment) - used;
+  }
 };
 
 // Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
@@ -119,11 +129,12 @@ QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
   if (!packed_bytes(p, &bytes)) return {};
   auto* at = memory + group * bytes;
   const int64_t wide = p.wide();
-  QPacked packed{p.runs, p.columns, reinterpret_cast<int8_t*>(at), nullptr, nullptr, nullptr};
+  QPacked packed{p.runs, p.columns, reinterpret_cast<int8_t*>(at), nullptr, nullptr, nullptr, nullptr};
   at += wide * p.runs.packed_depth();
   packed.bias = reinterpret_cast<int32_t*>(at);
   packed.multipliers = reinterpret_cast<float*>(at + wide * 4);
   if (zeros) packed.zeros = reinterpret_cast<int32_t*>(at + wide * 8);
+  if (p.limits) packed.limits = reinterpret_cast<uint8_t*>(at + wide * 12);
   return packed;
 }
 
@@ -329,7 +340,8 @@ void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, s
         copies ? s.buffer : reinterpret_cast<const std::byte*>(x + input_pixel(g, box) * g.in_channels);
     for (int64_t group = 0; group < g.group; ++group) {
       set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
-      QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
+      QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels(), nullptr, 0};
+      s.set_spare(p, &rows);
       if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
       multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
                  s.y_rows);
