@@ -16,6 +16,20 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
+// Stores sums: row r, column c to sums[r * 2 * lanes + c].
+struct KeepSums {
+  static constexpr bool kTogether = false;
+  int32_t* sums;
+
+  template <int kVectors>
+  HWY_INLINE void one(int64_t r, V32 c0, V32 c1) const {
+    const D32 d;
+    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+    hn::StoreU(c0, d, sums + r * 2 * lanes);
+    if constexpr (kVectors == 2) hn::StoreU(c1, d, sums + (r * 2 + 1) * lanes);
+  }
+};
+
 #undef SINTER_EACH_ROW
 #define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
 

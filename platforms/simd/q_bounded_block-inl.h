@@ -8,6 +8,8 @@
 #define SINTER_PLATFORMS_SIMD_Q_BOUNDED_BLOCK_INL_H_
 #endif
 
+#include <algorithm>
+
 #include "platforms/simd/q_block-inl.h"
 #include "platforms/simd/q_bounded-inl.h"
 #include "platforms/simd/q_elements-inl.h"
@@ -27,6 +29,7 @@ struct Panel {
   bool listed;  // by steps; else cell by cell, at most kFewRows rows at a time
   QSteps steps;
 };
+constexpr int64_t kMaxRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
 constexpr int64_t kFewRows = 2;
 
 template <int kRows, int kVectors, class End>
@@ -120,6 +123,66 @@ HWY_INLINE void few_rows(const RowElement* a, const int32_t* rows, const Panel& 
   end_block<kRows, kVectors>(end, c00, c01, c10, c11, c00, c01, c00, c01, c00, c01, c00, c01, c00, c01, c00,
                              c01);
 }
+
+// The sums of one row, and a bias for each column.
+HWY_NOINLINE void add_row(const uint8_t* row, const Panel& panel, int32_t* sums) {
+  constexpr int32_t kFirst = 0;
+  few_rows<1, 2>(row, &kFirst, panel, KeepSums{sums});
+}
+
+// The panels of weights for the rows of a box.
+class Panels {
+ public:
+  // The spare bytes have the largest inputs of each cell, of the row of smallest ones as well, then steps.
+  Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {
+    const int64_t cells = w.runs.packed_depth() / kQDepth, each = divide_up(cells, 8) * 8;
+    most_ = reinterpret_cast<uint8_t*>(rows.spare);
+    find_most(rows, w.runs, most_);
+    int64_t used = each;
+    const auto* least = reinterpret_cast<const uint8_t*>(rows.least);
+    if (least != nullptr && std::any_of(least, least + w.runs.length, [](uint8_t v) { return v != 0; })) {
+      least_ = least, most_of_least_ = most_ + used, used += each;
+      constexpr int32_t kFirst = 0;
+      QRows one;
+      one.buffer = rows.least, one.rows = one.runs = &kFirst, one.count = 1;
+      find_most(one, w.runs, most_of_least_);
+    }
+    steps_ = reinterpret_cast<QStep*>(rows.spare + used);
+    listed_ = rows.count > kFewRows && static_cast<int64_t>(sizeof(QStep)) * cells <= rows.spare_bytes - used;
+  }
+  int64_t rows_at_once() const { return listed_ ? kMaxRows : kFewRows; }
+
+  // Until the next one is asked for.
+  Panel at(int64_t index) {
+    const int64_t column = index * q_panel_width();
+    Panel panel{w_.runs,
+                rows_.runs,
+                w_.panels + column * w_.runs.packed_depth(),
+                w_.bias + column,
+                w_.limits + index * panel_limits(w_.runs),
+                most_,
+                listed_,
+                {}};
+    if (least_ != nullptr) {
+      constexpr int32_t kFirst = 0;
+      Panel of_least = panel;
+      of_least.run_offsets = &kFirst, of_least.most = most_of_least_;
+      add_row(least_, of_least, bias_);
+      panel.bias = bias_;
+    }
+    if (listed_) panel.steps = choose_steps(w_.runs, rows_.runs, most_, panel.limits, steps_);
+    return panel;
+  }
+
+ private:
+  const QPacked& w_;
+  const QRows& rows_;
+  uint8_t *most_ = nullptr, *most_of_least_ = nullptr;
+  const uint8_t* least_ = nullptr;
+  QStep* steps_ = nullptr;
+  bool listed_ = false;
+  HWY_ALIGN int32_t bias_[2 * hn::MaxLanes(D32())];
+};
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

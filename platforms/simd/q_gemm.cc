@@ -73,15 +73,21 @@ HWY_INLINE Weights load_weights(const int8_t* p) { return load16(p); }
 constexpr int64_t kUnit = kQDepth;
 #endif
 
+#if !SINTER_Q_BOUNDED
 constexpr int64_t kMaxRows = SINTER_Q_ROWS;  // what the registers hold
+#endif
 
 int64_t q_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 bool multiplies_bytes() { return sizeof(Element) == 1; }
 bool reads_rows_as_they_are() { return sizeof(RowElement) == 1 && shift_of<RowElement>() == 0; }
 #if SINTER_Q_BOUNDED
 bool bounds_products() { return true; }
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least) {
+  lower_rows(reinterpret_cast<uint8_t*>(rows), count, length, reinterpret_cast<uint8_t*>(least));
+}
 #else
 bool bounds_products() { return false; }
+void lower_q_rows(std::byte*, int64_t, int64_t, std::byte*) {}
 #endif
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
@@ -115,20 +121,6 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
 
 // ---- products
 
-// Stores sums: row r, column c to sums[r * 2 * lanes + c].
-struct KeepSums {
-  static constexpr bool kTogether = false;
-  int32_t* sums;
-
-  template <int kVectors>
-  HWY_INLINE void one(int64_t r, V32 c0, V32 c1) const {
-    const D32 d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    hn::StoreU(c0, d, sums + r * 2 * lanes);
-    if constexpr (kVectors == 2) hn::StoreU(c1, d, sums + (r * 2 + 1) * lanes);
-  }
-};
-
 #if !SINTER_Q_BOUNDED
 // The weights of a panel, and what they are multiplied with besides a row.
 struct Panel {
@@ -136,6 +128,21 @@ struct Panel {
   const int32_t* run_offsets;
   const int8_t* weights;
   const int32_t* bias;
+};
+
+// The panels of weights for the rows of a box.
+class Panels {
+ public:
+  Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {}
+  int64_t rows_at_once() const { return kMaxRows; }
+  Panel at(int64_t index) const {
+    const int64_t column = index * q_panel_width();
+    return {w_.runs, rows_.runs, w_.panels + column * w_.runs.packed_depth(), w_.bias + column};
+  }
+
+ private:
+  const QPacked& w_;
+  const QRows& rows_;
 };
 
 HWY_INLINE Word word_at(const Element* p) {
@@ -360,34 +367,16 @@ HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t c
 
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
                 const ProductResult& result, const int64_t* y_rows) {
-  const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
+  const int64_t width = q_panel_width();
   const auto* a = reinterpret_cast<const RowElement*>(rows.buffer);
-#if SINTER_Q_BOUNDED
-  // The spare bytes have the largest inputs, then steps.
-  auto* most = reinterpret_cast<uint8_t*>(rows.spare);
-  const int64_t cells = deep / kQDepth, steps_at = divide_up(cells, 8) * 8;
-  auto* steps = reinterpret_cast<QStep*>(rows.spare + steps_at);
-  const bool listed =
-      rows.count > kFewRows && static_cast<int64_t>(sizeof(QStep)) * cells <= rows.spare_bytes - steps_at;
-  find_most(rows, w.runs, most);
-  const int64_t at_once = listed ? kMaxRows : kFewRows;
-#else
-  constexpr int64_t at_once = kMaxRows;
-#endif
+  Panels panels(w, rows);
   // Blocks of nearly the same size.
-  const int64_t blocks = divide_up(rows.count, at_once);
+  const int64_t blocks = divide_up(rows.count, panels.rows_at_once());
   HWY_ALIGN int32_t sums[static_cast<size_t>(kMaxRows) * 2 * hn::MaxLanes(D32())];
   for (int64_t index = first_panel; index < end_panel; ++index) {
     const int64_t column = index * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
-    const int8_t* weights = w.panels + column * deep;
-#if SINTER_Q_BOUNDED
-    const uint8_t* limits = w.limits + index * panel_limits(w.runs);
-    Panel panel{w.runs, rows.runs, weights, w.bias + column, limits, most, listed, {}};
-    if (listed) panel.steps = choose_steps(w.runs, rows.runs, most, limits, steps);
-#else
-    const Panel panel{w.runs, rows.runs, weights, w.bias + column};
-#endif
+    const Panel panel = panels.at(index);
 #if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
     if (result.type == DType::kInt8 && w.zeros == nullptr &&
         StoreBytes::takes(w.multipliers + column, valid)) {
@@ -418,6 +407,7 @@ namespace sinter::simd {
 HWY_EXPORT(q_panel_width);
 HWY_EXPORT(multiplies_bytes);
 HWY_EXPORT(bounds_products);
+HWY_EXPORT(lower_q_rows);
 HWY_EXPORT(reads_rows_as_they_are);
 HWY_EXPORT(pack_q_panels);
 HWY_EXPORT(multiply_q);
@@ -425,6 +415,9 @@ HWY_EXPORT(multiply_q);
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
 bool multiplies_bytes() { return HWY_DYNAMIC_DISPATCH(multiplies_bytes)(); }
 bool bounds_products() { return HWY_DYNAMIC_DISPATCH(bounds_products)(); }
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least) {
+  HWY_DYNAMIC_DISPATCH(lower_q_rows)(rows, count, length, least);
+}
 bool reads_rows_as_they_are() { return HWY_DYNAMIC_DISPATCH(reads_rows_as_they_are)(); }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {

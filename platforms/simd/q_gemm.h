@@ -56,6 +56,7 @@ struct QRows {
   std::byte* spare =
       nullptr;  // of `spare_bytes`, aligned like int64: at least a byte for each kQDepth depths
   int64_t spare_bytes = 0;
+  const std::byte* least = nullptr;  // what lower_q_rows has subtracted from each row
 };
 
 int64_t q_panel_width();
@@ -63,6 +64,11 @@ int64_t q_panel_width();
 // whole panels of kQPanel and a packed depth.
 bool bounds_products();
 inline int64_t limit_bytes(int64_t packed_depth) { return divide_up(packed_depth, 16); }
+// Subtracts from each depth of `count` adjoining rows its smallest number, where that is worthwhile: the
+// smaller inputs are, the more products fit. The numbers are stored at `least`, as a row of
+// least_bytes(length).
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least);
+inline int64_t least_bytes(int64_t length) { return divide_up(length, 64) * 64; }
 // Whether the instruction set in use has dot products of four bytes.
 bool multiplies_bytes();
 // Whether the buffer's form of a row is that of the input. A row of a multiple of kQDepth is then read in

@@ -113,6 +113,12 @@ struct Scratch {
     rows->spare = buffer + used;
     rows->spare_bytes = 2 * p.boxes.elements + static_cast<int64_t>(kBufferAlignment) - used;
   }
+  // Lowers a box of one run, or finds it lowered.
+  void lower(int64_t length, bool other_box, QRows* rows) const {
+    if (other_box) lower_q_rows(buffer, rows->count, length, rows->spare);
+    rows->least = rows->spare;
+    rows->spare += least_bytes(length), rows->spare_bytes -= least_bytes(length);
+  }
 };
 
 // Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
@@ -326,10 +332,18 @@ void run_pairs(const Plan& p, RunContext& context, const int8_t* x, std::byte* p
   });
 }
 
+// Whether rows are lowered (lower_q_rows): where that takes little beside the products.
+bool lowers(const Plan& p, bool zeros) {
+  constexpr int64_t kDepth = 16, kColumns = 64;
+  return bounds_products() && !zeros && pointwise(p.g) && p.g.group == 1 && p.runs.length >= kDepth &&
+         p.columns >= kColumns;
+}
+
 void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
               std::byte* scratch, int64_t each) {
   const Geometry& g = p.g;
-  const bool copies = !in_place(p);
+  constexpr int64_t kLoweredRows = 16;
+  const bool copies = !in_place(p), lowered = lowers(p, zeros);
   share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
     const QBox& box = unit.box;
     const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
@@ -340,8 +354,9 @@ void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, s
         copies ? s.buffer : reinterpret_cast<const std::byte*>(x + input_pixel(g, box) * g.in_channels);
     for (int64_t group = 0; group < g.group; ++group) {
       set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
-      QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels(), nullptr, 0};
+      QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
       s.set_spare(p, &rows);
+      if (lowered && rows.count >= kLoweredRows) s.lower(g.in_channels, unit.other_box, &rows);
       if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
       multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
                  s.y_rows);

@@ -75,14 +75,16 @@ TEST(IntegerProducts, Conv) {
 }
 
 // Inputs and weights whose size depends on the channel, at their extremes: instruction sets that sum two or
-// four products in int16 may do so in some channels, up to the last number that fits, and not in others.
+// four products in int16 may do so in some channels, up to the last number that fits, and not in others, and
+// may subtract the least number of each channel.
 TEST(IntegerProducts, ConvOfChannelsOfAnySize) {
   Draw r(15);
   for (int round = 0; round < 80; ++round) {
     SCOPED_TRACE(round);
     QConvAttrs a{};
     const bool point = r.chance(2);
-    const int64_t ic = r.chance(4) ? r.pick(1, 15) : r.pick(16, 70), oc = r.pick(1, 40);
+    const int64_t ic = r.chance(4) ? r.pick(1, 15) : r.pick(16, 70);
+    const int64_t oc = r.chance(3) ? r.pick(64, 90) : r.pick(1, 40);
     const int64_t kh = point ? 1 : r.pick(1, 3), kw = point ? 1 : r.pick(1, 3), line = r.pick(1, 9);
     a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {kh - 1, kw - 1, 0, 0};
     pick_numbers(a, r);
@@ -92,9 +94,10 @@ TEST(IntegerProducts, ConvOfChannelsOfAnySize) {
     const int64_t few[] = {0, 40, 63, 64, 65, 85, 86, 126, 127};
     const bool extreme = r.chance(2);
     for (int64_t c = 0; c < ic; ++c) {
-      const int64_t most = r.chance(3) ? r.pick(0, 255) : 255, weight = few[r.pick(0, 8)];
+      const int64_t most = r.chance(3) ? r.pick(0, 255) : 255, least = r.chance(2) ? r.pick(0, most) : 0;
+      const int64_t weight = few[r.pick(0, 8)];
       for (size_t i = static_cast<size_t>(c); i < o.x.bytes.size(); i += static_cast<size_t>(ic)) {
-        const int64_t x = static_cast<int64_t>(o.x.bytes[i]) % (most + 1);
+        const int64_t x = least + static_cast<int64_t>(o.x.bytes[i]) % (most - least + 1);
         o.x.bytes[i] = static_cast<std::byte>((extreme ? most : x) - 128);
       }
       for (size_t i = static_cast<size_t>(c); i < o.weights.bytes.size(); i += static_cast<size_t>(ic)) {
