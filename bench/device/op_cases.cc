@@ -1,5 +1,7 @@
 #include "bench/device/op_cases.h"
 
+#include <algorithm>
+
 #include "runtime/backend/validate.h"
 #include "runtime/backend/winograd.h"
 #include "runtime/core/op.h"
@@ -64,9 +66,16 @@ class Prepared : public PreparedCase {
 
  private:
   std::byte* take(size_t bytes) { return memory_.emplace_back(bytes).data(); }
+  // Within 121, few of them beyond 82, as weights are; their positive parts are inputs.
+  static int bell(int64_t i) {
+    return static_cast<int>((i * 37 % 251 + i * 53 % 241 + i * 71 % 239) / 3) - 121;
+  }
   static void fill(const TensorView& v, size_t operand) {
     if (v.dtype == DType::kInt32 || v.dtype == DType::kInt64) return;
-    for (int64_t i = 0; v.dtype != DType::kFloat32 && i < v.dense_bytes(); ++i)
+    const bool bytes = v.dtype == DType::kInt8;
+    for (int64_t i = 0; bytes && i < v.size(); ++i)
+      v.as<int8_t>()[i] = static_cast<int8_t>(operand == 0 ? std::max(bell(i) * 3 / 2, 0) - 128 : bell(i));
+    for (int64_t i = 0; !bytes && v.dtype != DType::kFloat32 && i < v.dense_bytes(); ++i)
       v.data[i] = static_cast<std::byte>(i * 37 % 251);
     for (int64_t i = 0; v.dtype == DType::kFloat32 && i < v.size(); ++i)
       v.as<float>()[i] = operand == 3 ? 0.001f : static_cast<float>(i * 37 % 101) / 50 - 1.01f;

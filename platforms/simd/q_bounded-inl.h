@@ -4,8 +4,8 @@
 // Weights are packed in cells of kQDepth depths by the columns of a panel. Each cell has a limit: sums of two
 // products of a column fit int16 if no input (x + 128, unsigned) is above it. Each two neighbouring cells of
 // a run have one for sums of four products, which then are widened once. The largest inputs of a box, cell by
-// cell, are compared with the limits. Cells beyond theirs multiply even and odd depths apart: one product
-// always fits.
+// cell, are compared with the limits. Cells beyond theirs are widened: even and odd depths are multiplied
+// apart.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_Q_BOUNDED_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -134,7 +134,7 @@ HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8
 struct QStep {
   int32_t input, cell;
 };
-// How the cells of a panel are multiplied: two at a time, one, or one by even and odd depths.
+// How the cells of a panel are multiplied: two at a time, one, or one that is widened.
 struct QSteps {
   const QStep *pairs, *pairs_end, *single, *single_end, *split, *split_end;
 };
@@ -177,17 +177,24 @@ HWY_INLINE V16 two_products(VU8 x, V8 w) { return hn::SatWidenMulPairwiseAdd(D16
 HWY_INLINE V32 add_widened(V16 products, V32 sum) {
   return hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), products, hn::Set(D16(), int16_t{1})));
 }
-// Even and odd depths.
+// Even and odd depths, in int16.
 struct Halves {
-  V8 even, odd;
+  V16 even, odd;
   HWY_INLINE explicit Halves(V8 w) {
-    const V8 mask = hn::BitCast(D8(), hn::Set(D16(), int16_t{255}));
-    even = hn::And(w, mask), odd = hn::AndNot(mask, w);
+    const V16 pairs = hn::BitCast(D16(), w);
+    even = hn::ShiftRight<8>(hn::ShiftLeft<8>(pairs)), odd = hn::ShiftRight<8>(pairs);
   }
-  HWY_INLINE V32 add(VU8 x, V32 sum) const {
-    return add_widened(two_products(x, odd), add_widened(two_products(x, even), sum));
+  HWY_INLINE explicit Halves(VU8 x) {
+    const hn::RebindToUnsigned<D16> d;
+    const auto pairs = hn::BitCast(d, x);
+    even = hn::BitCast(D16(), hn::And(pairs, hn::Set(d, uint16_t{255})));
+    odd = hn::BitCast(D16(), hn::ShiftRight<8>(pairs));
   }
 };
+HWY_INLINE V32 add_products_of(const Halves& x, const Halves& w, V32 sum) {
+  return hn::Add(hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), x.even, w.even)),
+                 hn::WidenMulPairwiseAdd(D32(), x.odd, w.odd));
+}
 
 }  // namespace HWY_NAMESPACE
 }  // namespace sinter::simd

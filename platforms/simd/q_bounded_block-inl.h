@@ -75,11 +75,11 @@ HWY_INLINE void block(const RowElement* a, const int32_t* rows, const Panel& pan
   for (const QStep* s = steps.split; s < steps.split_end; ++s) {
     const int64_t at = s->input, cell = s->cell;
     const Halves w0(weights_at(cell, 0)), w1(weights_at(cell, 1));
-#define SINTER_ROW(r)                                          \
-  if constexpr (kRows > r) {                                   \
-    const VU8 x = load_cell(a##r + at);                        \
-    c##r##0 = w0.add(x, c##r##0);                              \
-    if constexpr (kVectors == 2) c##r##1 = w1.add(x, c##r##1); \
+#define SINTER_ROW(r)                                                       \
+  if constexpr (kRows > r) {                                                \
+    const Halves x(load_cell(a##r + at));                                   \
+    c##r##0 = add_products_of(x, w0, c##r##0);                              \
+    if constexpr (kVectors == 2) c##r##1 = add_products_of(x, w1, c##r##1); \
   }
     SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
@@ -112,11 +112,11 @@ HWY_INLINE void few_rows(const RowElement* a, const int32_t* rows, const Panel& 
         if constexpr (kRows == 2) c10 = add_widened(two_products(y, w0), c10);
         if constexpr (kRows == 2 && kVectors == 2) c11 = add_widened(two_products(y, w1), c11);
       } else {
-        const Halves h0(w0), h1(w1);
-        c00 = h0.add(x, c00);
-        if constexpr (kVectors == 2) c01 = h1.add(x, c01);
-        if constexpr (kRows == 2) c10 = h0.add(y, c10);
-        if constexpr (kRows == 2 && kVectors == 2) c11 = h1.add(y, c11);
+        const Halves h0(w0), h1(w1), hx(x), hy(y);
+        c00 = add_products_of(hx, h0, c00);
+        if constexpr (kVectors == 2) c01 = add_products_of(hx, h1, c01);
+        if constexpr (kRows == 2) c10 = add_products_of(hy, h0, c10);
+        if constexpr (kRows == 2 && kVectors == 2) c11 = add_products_of(hy, h1, c11);
       }
     }
   }
