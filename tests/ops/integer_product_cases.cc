@@ -237,8 +237,9 @@ TEST(IntegerProducts, DepthwiseConv) {
     a.pads = {r.pick(0, 5), r.pick(0, 9), r.pick(0, 2), r.pick(0, 9)};
     pick_numbers(a, r);
     const bool wide = r.chance(6);  // more than one box
-    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, c},
-                               c, 3600 * std::sqrt(kh * kw), r);
+    const int64_t out = c * (r.chance(4) ? r.pick(2, 5) : 1);
+    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, out},
+                               out, 3600 * std::sqrt(kh * kw), r);
     o.weight_zeros = {};
     check_taken_by("simd", a, o.tensors());
   }
