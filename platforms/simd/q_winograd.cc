@@ -252,7 +252,7 @@ namespace {
 
 constexpr int64_t kPositionCount = 16;
 // Below these the transforms cost what the products save.
-constexpr int64_t kMinChannels = 16, kMinPixels = 16;
+constexpr int64_t kMinChannels = 24, kMinColumns = 16, kMinPixels = 16;
 constexpr int64_t kMinTiles = 8, kMaxTiles = 64;
 // Filters that the inner caches do not hold are worth reading for as many tiles.
 constexpr int64_t kLargeFilters = 65536, kWorthwhileTiles = 32;
@@ -271,7 +271,7 @@ bool winograd_fits(const Geometry& g, bool weight_zeros) {
   if (g.in_channels * g.out_channels >= kLargeFilters && tiles < kWorthwhileTiles) return false;
   // Four times the largest sum is below 2^31.
   const int64_t most = 4 * 9 * 255 * (weight_zeros ? 255 : 128);
-  return g.in_channels >= kMinChannels && g.out_channels >= kMinChannels && g.out_pixels() >= kMinPixels &&
+  return g.in_channels >= kMinChannels && g.out_channels >= kMinColumns && g.out_pixels() >= kMinPixels &&
          g.in_channels <= INT32_MAX / most;
 }
 
