@@ -193,6 +193,7 @@ void add_all() {
   add_depthwise_twins("3x3 s2 112x112x96", depthwise(2, 1), {{1, 112, 112, 96}, {3, 3, 96}, {96}});
   add_conv_twins("5x5 28x28x32", conv(1, 2), {{1, 28, 28, 32}, {32, 5, 5, 32}, {32}});
   add_depthwise_twins("5x5 28x28x96", depthwise(1, 2), {{1, 28, 28, 96}, {5, 5, 96}, {96}});
+  add_depthwise_twins("3x3 28x28x16-64", depthwise(1, 1), {{1, 28, 28, 16}, {3, 3, 64}, {64}});
   add_twins("1x640-128", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 640}, {128, 640}, {128}});
   add_twins("1x1280-1000", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 1280}, {1000, 1280}, {1000}});
   add_twins("1x64-12", FullyConnectedAttrs{}, QFullyConnectedAttrs{}, {{1, 64}, {12, 64}, {12}});
