@@ -1,5 +1,5 @@
-// QDepthwiseConv with one output channel per input channel: 16 channels at a time, whose input is copied box
-// by box in groups of pixels (q_depthwise_input-inl.h).
+// QDepthwiseConv: 16 output channels at a time, whose input is copied box by box in groups of pixels
+// (q_depthwise_input-inl.h).
 #define SINTER_SIMD_BYTE_TABLES
 #define SINTER_SIMD_BYTE_DOTS
 #include "platforms/simd/q_depthwise.h"
@@ -34,7 +34,7 @@ namespace HWY_NAMESPACE {
 
 void pack_q_depthwise(const QDepthwise& q, const QDepthwiseWeights& w) {
   const Geometry& g = q.g;
-  const int64_t channels = g.in_channels, wide = divide_up(channels, kQChannels) * kQChannels;
+  const int64_t channels = g.out_channels, wide = divide_up(channels, kQChannels) * kQChannels;
   const int64_t groups = groups_of(g), phase_size = phase_weights(g);
   auto* weights = reinterpret_cast<Weight*>(q.weights);
   for (int64_t i = 0; i < wide * kSpacing * phase_size / kQChannels; ++i) weights[i] = 0;
@@ -63,17 +63,19 @@ void q_depthwise_box(const QDepthwise& q, const QBox& box, int64_t c0, std::byte
   auto* buffer = reinterpret_cast<Element*>(memory);
   const int64_t groups = line_groups(g, box.end[2] - box.begin[2]);
   const int64_t reach = (g.kernel[1] - 1) * g.dilation[1],
-                channels = std::min(kQChannels, g.in_channels - c0);
+                channels = std::min(kQChannels, g.out_channels - c0), each = g.out_channels / g.in_channels;
   const int8_t* x_end = q.x + g.batch * g.in[0] * g.in[1] * g.in[2] * g.in_channels;
   Element* to = buffer;
+  HWY_ALIGN int8_t places[kQChannels];
+  for (int64_t c = 0; c < kQChannels; ++c) places[c] = static_cast<int8_t>((c0 + c) / each - c0 / each);
   for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
     const int64_t i0 = box.begin[0] * g.stride[0] - g.pad[0] + t0 * g.dilation[0];
     for (int64_t l = 0; l < box.lines; ++l, to += groups * kGroup) {
       const int64_t i1 = box.begin[1] * g.stride[1] - g.pad[1] + l;
       if (l % g.stride[1] > reach) continue;  // between the windows
       const int8_t* line = input_line(g, box, q.x, i0, i1);
-      if (line != nullptr) line += c0;
-      load_line(g, {line, line != nullptr ? x_end - line : 0, channels},
+      if (line != nullptr) line += c0 / each;
+      load_line(g, {line, line != nullptr ? x_end - line : 0, channels, each > 1 ? places : nullptr},
                 box.begin[2] * g.stride[2] - g.pad[2], groups, q.x_zero, to);
     }
   }
@@ -106,7 +108,7 @@ constexpr int64_t kBoxPixels = 4096;
 struct Plan {
   QDepthwise q;
   QBoxes boxes;
-  int64_t blocks() const { return divide_up(q.g.in_channels, kQChannels); }
+  int64_t blocks() const { return divide_up(q.g.out_channels, kQChannels); }
 };
 
 // False where the memory cannot be counted.
@@ -209,8 +211,9 @@ Status run(const OpCall& call, RunContext& context) {
 Status accept(const OpCall& call) {
   const TensorView &x = call.in(0), &y = call.out(0);
   if (wide_input(call)) return accept_q16_depthwise(call);
-  SINTER_RETURN_UNLESS(x.dims[x.rank - 1] == y.dims[y.rank - 1],
-                       unsupported("the simd kernel has one output channel per input channel"));
+  SINTER_RETURN_UNLESS(
+      y.size() == 0 || (x.dims[x.rank - 1] > 0 && y.dims[y.rank - 1] % x.dims[x.rank - 1] == 0),
+      unsupported("the simd kernel has as many output channels for each input channel"));
   SINTER_RETURN_UNLESS(!call.has_input(4), unsupported("the weights have zero points"));
   Plan p;
   SINTER_RETURN_UNLESS(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));
@@ -229,7 +232,7 @@ bool q_depthwise_packing(const OpCall& call, int threads, Packing* packing, size
   const Geometry& g = p.q.g;
   *packing = {bytes,
               0b1110,
-              {kIntegerDepthwise, g.in_channels, g.kernel[0], g.kernel[1], g.kernel[2], p.q.x_zero,
+              {kIntegerDepthwise, g.out_channels, g.kernel[0], g.kernel[1], g.kernel[2], p.q.x_zero,
                call.in(3).size()}};
   return true;
 }

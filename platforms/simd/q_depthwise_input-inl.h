@@ -167,17 +167,19 @@ HWY_INLINE void store_groups(const int8_t* at, int64_t step, int64_t count, Elem
 }
 
 // A line of the input from a block's first channel on, or null in the padding. `readable` bytes are there to
-// be read from its first pixel on.
+// be read from its first pixel on. Where an input channel has several outputs, `places` are those of the
+// input that 16 outputs read.
 struct QLine {
   const int8_t* x;
   int64_t readable, channels;
+  const int8_t* places;
 };
 
 // `groups` groups of an input line of g.in[2] pixels, the first of which begins at pixel `from`.
 HWY_INLINE void load_line(const Geometry& g, const QLine& line, int64_t from, int64_t groups, int32_t x_zero,
                           Element* to) {
   // Pixels of which 16 channels can be read; the last channels of a pixel are read with the next ones.
-  int64_t easy = line.x == nullptr ? 0 : g.in[2];
+  int64_t easy = line.x == nullptr || line.places != nullptr ? 0 : g.in[2];
   while (easy > 0 && (easy - 1) * g.in_channels + kQChannels > line.readable) --easy;
   HWY_ALIGN int8_t none[kQChannels], part[kQChannels];
   hn::Store(hn::Set(hn::FixedTag<int8_t, 16>(), static_cast<int8_t>(x_zero)), hn::FixedTag<int8_t, 16>(),
@@ -187,7 +189,14 @@ HWY_INLINE void load_line(const Geometry& g, const QLine& line, int64_t from, in
     if (i >= 0 && i < easy) {
       at = line.x + i * g.in_channels;
     } else if (HWY_UNLIKELY(i >= easy && i < g.in[2] && line.x != nullptr)) {
-      std::memcpy(part, line.x + i * g.in_channels, static_cast<size_t>(line.channels));
+      at = line.x + i * g.in_channels;
+      const bool readable = i * g.in_channels + kQChannels <= line.readable;
+      if (line.places == nullptr)
+        std::memcpy(part, at, static_cast<size_t>(line.channels));
+      else if (const hn::FixedTag<int8_t, 16> d; HWY_LIKELY(readable))
+        hn::Store(hn::TableLookupBytes(hn::LoadU(d, at), hn::Load(d, line.places)), d, part);
+      else
+        for (int64_t c = 0; c < line.channels; ++c) part[c] = at[line.places[c]];
       at = part;
     }
     return load_pixel(at);

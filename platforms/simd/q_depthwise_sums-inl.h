@@ -237,8 +237,8 @@ HWY_NOINLINE void run_block(const QDepthwise& q, const QBox& box, int64_t c0, co
       reinterpret_cast<const Weight*>(q.weights) + c0 / kQChannels * kSpacing * phase_weights(g);
   End end(q.result);
   const auto run = lines_of<End>(g);
-  for (int64_t c = 0; c < kQChannels && c0 + c < g.in_channels; c += kVectors * lanes) {
-    end.begin(q.multipliers + c0 + c, g.in_channels - c0 - c);
+  for (int64_t c = 0; c < kQChannels && c0 + c < g.out_channels; c += kVectors * lanes) {
+    end.begin(q.multipliers + c0 + c, g.out_channels - c0 - c);
     const QLines line{buffer + c * kTaps,
                       box.lines * line_size,
                       g.dilation[1] * line_size,

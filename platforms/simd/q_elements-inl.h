@@ -10,6 +10,7 @@
 #endif
 
 #include <cstring>
+#include <type_traits>
 
 #include "platforms/simd/int8-inl.h"
 #include "platforms/simd/window.h"
@@ -49,45 +50,66 @@ HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
 #endif
 constexpr int64_t kCell = 4 / static_cast<int64_t>(sizeof(Element));
 
+// Rows of products (q_gemm.h): bytes on x86, whatever the instruction set.
+#if HWY_ARCH_X86
+using RowElement = uint8_t;
+#else
+using RowElement = Element;
+#endif
+// Elements of 16 bits are centred; unsigned bytes are shifted.
+template <class E>
+constexpr bool is_centred() {
+  return sizeof(E) == sizeof(int16_t);
+}
+template <class E>
+constexpr int32_t shift_of() {
+  return std::is_same_v<E, uint8_t> ? 128 : 0;
+}
+static_assert(kCentred == is_centred<Element>() && kShift == shift_of<Element>());
+
 // n numbers of the input. Reads no further, writes no further.
-HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, Element* to) {
-  int64_t i = 0;
-#if HWY_TARGET == HWY_NEON
+HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, int8_t* to) {
   const D8 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   if (n < lanes) return void(std::memcpy(to, x, static_cast<size_t>(n)));
+  int64_t i = 0;
   for (; i + lanes < n; i += lanes) hn::StoreU(hn::LoadU(d, x + i), d, to + i);
   hn::StoreU(hn::LoadU(d, x + n - lanes), d, to + n - lanes);  // may copy some again
-#elif HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
+}
+HWY_INLINE void convert(const int8_t* x, int64_t n, [[maybe_unused]] int16_t x_zero, uint8_t* to) {
   const D8 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V8 flip = hn::Set(d, int8_t{-128});
   auto* y = reinterpret_cast<int8_t*>(to);
+  int64_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Xor(hn::LoadU(d, x + i), flip), d, y + i);
   if (i < n) {
     const auto rest = static_cast<size_t>(n - i);
     hn::StoreN(hn::Xor(hn::LoadN(d, x + i, rest), flip), d, y + i, rest);
   }
-#else
+}
+HWY_INLINE void convert(const int8_t* x, int64_t n, int16_t x_zero, int16_t* to) {
   const D16 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const V16 zero = hn::Set(d, x_zero);
+  int64_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(hn::Sub(load16(x + i), zero), d, to + i);
-  for (; i < n; ++i) to[i] = static_cast<Element>(x[i] - x_zero);
-#endif
+  for (; i < n; ++i) to[i] = static_cast<int16_t>(x[i] - x_zero);
 }
 
-HWY_INLINE void fill(int64_t n, Element value, Element* to) {
-  if constexpr (sizeof(Element) == 1)
+template <class E>
+HWY_INLINE void fill(int64_t n, E value, E* to) {
+  if constexpr (sizeof(E) == 1)
     std::memset(to, value, static_cast<size_t>(n));
   else
     for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
 // Of a line of `pixels` pixels that begins at pixel `from` of an input line of g.in[2] (null: outside).
+template <class E>
 HWY_INLINE void convert_line(const Geometry& g, const int8_t* line, int64_t from, int64_t pixels,
-                             int32_t x_zero, Element* to) {
-  const auto outside = static_cast<Element>(kCentred ? 0 : x_zero + kShift);
+                             int32_t x_zero, E* to) {
+  const auto outside = static_cast<E>(is_centred<E>() ? 0 : x_zero + shift_of<E>());
   const int64_t c = g.in_channels, left = std::clamp<int64_t>(-from, 0, pixels);
   const int64_t right = line == nullptr ? left : std::clamp(g.in[2] - from, left, pixels);
   fill(left * c, outside, to);

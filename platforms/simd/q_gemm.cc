@@ -12,6 +12,9 @@
 #include "hwy/highway.h"
 #include "platforms/simd/four_depths-inl.h"
 #include "platforms/simd/int8-inl.h"
+#include "platforms/simd/q_block-inl.h"
+#include "platforms/simd/q_bounded-inl.h"
+#include "platforms/simd/q_bounded_block-inl.h"
 #include "platforms/simd/q_dots-inl.h"
 #include "platforms/simd/q_elements-inl.h"
 #include "platforms/simd/q_store-inl.h"
@@ -23,7 +26,7 @@ namespace HWY_NAMESPACE {
 
 #undef SINTER_Q_ROWS
 #undef SINTER_Q_COLUMNS
-#undef SINTER_Q_WIDENS
+#undef SINTER_Q_BOUNDED
 // kUnit depths are multiplied at a time: Word is what is broadcast of a row.
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3_DL
 using Word = int32_t;
@@ -55,40 +58,37 @@ HWY_INLINE int8x8_t load_word(const int8_t* p) {
   std::memcpy(&word, p, sizeof(word));
   return vreinterpret_s8_s32(vld1_dup_s32(&word));
 }
-#else
-using Weights = V16;
-#if HWY_TARGET_IS_NEON
+#elif HWY_TARGET_IS_NEON
 // Columns side by side: the lower and the upper half of them in a sum each.
 using Word = int16_t;
+using Weights = V16;
 #define SINTER_Q_COLUMNS 1
 #define SINTER_Q_ROWS (HWY_ARCH_ARM_A64 ? 8 : 4)
 constexpr int64_t kUnit = 1;
-#else
-// Pairs.
-using Word = int32_t;
-#define SINTER_Q_COLUMNS 0
-#define SINTER_Q_WIDENS 1
-#define SINTER_Q_ROWS (HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3 ? 8 : 4)
-constexpr int64_t kUnit = kCell;
-HWY_INLINE V32 product(Word word, Weights w, V32 sum) {
-  return add_products(hn::Set(D32(), word), hn::BitCast(D32(), w), sum);
-}
-#endif
 HWY_INLINE Weights load_weights(const int8_t* p) { return load16(p); }
-HWY_INLINE Weights load_weights(const int16_t* p) { return hn::LoadU(D16(), p); }
+#else
+#define SINTER_Q_BOUNDED 1
+#define SINTER_Q_COLUMNS 0
+#define SINTER_Q_ROWS (HWY_TARGET <= HWY_AVX3 ? 8 : 4)
+constexpr int64_t kUnit = kQDepth;
 #endif
 
+#if !SINTER_Q_BOUNDED
 constexpr int64_t kMaxRows = SINTER_Q_ROWS;  // what the registers hold
-
-HWY_INLINE Word word_at(const Element* p) {
-  Word w;
-  std::memcpy(&w, p, sizeof(w));
-  return w;
-}
+#endif
 
 int64_t q_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 bool multiplies_bytes() { return sizeof(Element) == 1; }
-bool reads_rows_as_they_are() { return sizeof(Element) == 1 && kShift == 0; }
+bool reads_rows_as_they_are() { return sizeof(RowElement) == 1 && shift_of<RowElement>() == 0; }
+#if SINTER_Q_BOUNDED
+bool bounds_products() { return true; }
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least) {
+  lower_rows(reinterpret_cast<uint8_t*>(rows), count, length, reinterpret_cast<uint8_t*>(least));
+}
+#else
+bool bounds_products() { return false; }
+void lower_q_rows(std::byte*, int64_t, int64_t, std::byte*) {}
+#endif
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
   const int64_t width = q_panel_width(), length = packed.runs.packed_length(),
@@ -105,37 +105,58 @@ void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {
         to[k / unit * width * unit + k % unit] = v;
         sum += static_cast<uint32_t>(v);
       }
-    const uint32_t shift = kCentred ? 0 : sum * static_cast<uint32_t>(kShift + x_zero);
+    const uint32_t shift =
+        is_centred<RowElement>() ? 0 : sum * static_cast<uint32_t>(shift_of<RowElement>() + x_zero);
     packed.bias[c] =
         valid ? static_cast<int32_t>((w.bias != nullptr ? static_cast<uint32_t>(w.bias[c]) : 0) - shift) : 0;
     packed.multipliers[c] = valid ? w.multipliers[c * w.multiplier_step] : 0.0f;
     if (packed.zeros != nullptr) packed.zeros[c] = valid ? w.zeros[c * w.zero_step] : 0;
   }
+#if SINTER_Q_BOUNDED
+  for (int64_t panel = 0; panel < divide_up(packed.columns, width); ++panel)
+    set_limits(packed.runs, packed.panels + panel * width * deep,
+               packed.limits + panel * panel_limits(packed.runs));
+#endif
 }
 
 // ---- products
 
-// Stores sums: row r, column c to sums[r * 2 * lanes + c].
-struct KeepSums {
-  static constexpr bool kTogether = false;
-  int32_t* sums;
-
-  template <int kVectors>
-  HWY_INLINE void one(int64_t r, V32 c0, V32 c1) const {
-    const D32 d;
-    const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-    hn::StoreU(c0, d, sums + r * 2 * lanes);
-    if constexpr (kVectors == 2) hn::StoreU(c1, d, sums + (r * 2 + 1) * lanes);
-  }
+#if !SINTER_Q_BOUNDED
+// The weights of a panel, and what they are multiplied with besides a row.
+struct Panel {
+  const QRuns& runs;
+  const int32_t* run_offsets;
+  const int8_t* weights;
+  const int32_t* bias;
 };
 
-#define SINTER_EACH_ROW(f) f(0) f(1) f(2) f(3) f(4) f(5) f(6) f(7)
+// The panels of weights for the rows of a box.
+class Panels {
+ public:
+  Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {}
+  int64_t rows_at_once() const { return kMaxRows; }
+  Panel at(int64_t index) const {
+    const int64_t column = index * q_panel_width();
+    return {w_.runs, rows_.runs, w_.panels + column * w_.runs.packed_depth(), w_.bias + column};
+  }
 
-// The sums of kRows rows of one panel, of W weights; kVectors is 1 where its columns fit one vector.
-template <int kRows, int kVectors, class W, class End>
-HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_offsets, const QRuns& runs,
-                      const W* b, const int32_t* bias, const End& end) {
+ private:
+  const QPacked& w_;
+  const QRows& rows_;
+};
+
+HWY_INLINE Word word_at(const Element* p) {
+  Word w;
+  std::memcpy(&w, p, sizeof(w));
+  return w;
+}
+
+template <int kRows, int kVectors, class End>
+HWY_INLINE void block(const Element* a, const int32_t* rows, const Panel& panel, const End& end) {
   const D32 d;
+  const QRuns& runs = panel.runs;
+  const int8_t* b = panel.weights;
+  const int32_t* bias = panel.bias;
   const size_t lanes = hn::Lanes(d);
   const auto step = static_cast<int64_t>(2 * lanes) * kUnit;
   // Weights are packed up to a multiple of kQDepth, whose rest is skipped.
@@ -147,7 +168,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
   // A single row takes turns between sums, for one would be waited for.
   if constexpr (kRows == 1) c10 = c11 = c20 = c21 = c30 = c31 = hn::Zero(d);
   for (int64_t run = 0; run < runs.count; ++run, b += skipped) {
-    const Element* from = a + run_offsets[run];
+    const Element* from = a + panel.run_offsets[run];
 #define SINTER_ROW(r) [[maybe_unused]] const Element* a##r = from + (kRows > r ? rows[kRows > r ? r : 0] : 0);
     SINTER_EACH_ROW(SINTER_ROW)
 #undef SINTER_ROW
@@ -225,37 +246,23 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const int32_t* run_
     c00 = hn::Add(hn::Add(c00, c10), hn::Add(c20, c30));
     c01 = hn::Add(hn::Add(c01, c11), hn::Add(c21, c31));
   }
-  if constexpr (End::kTogether) {
-    // Four vectors at a time, of two rows or of four.
-#define SINTER_TWO(q, r) \
-  if constexpr (kVectors == 2 && kRows > q) end.two(q, kRows > r, c##q##0, c##q##1, c##r##0, c##r##1);
-    SINTER_TWO(0, 1)
-    SINTER_TWO(2, 3)
-    SINTER_TWO(4, 5)
-    SINTER_TWO(6, 7)
-#undef SINTER_TWO
-    if constexpr (kVectors == 1) {
-      end.four(0, std::min(kRows, 4), c00, c10, c20, c30);
-      if constexpr (kRows > 4) end.four(4, kRows - 4, c40, c50, c60, c70);
-    }
-  } else {
-#define SINTER_ROW(r) \
-  if constexpr (kRows > r) end.template one<kVectors>(r, c##r##0, c##r##1);
-    SINTER_EACH_ROW(SINTER_ROW)
-#undef SINTER_ROW
-  }
+  end_block<kRows, kVectors>(end, c00, c01, c10, c11, c20, c21, c30, c31, c40, c41, c50, c51, c60, c61, c70,
+                             c71);
 }
+#endif
 
-#undef SINTER_EACH_ROW
-
-// 1 to kMaxRows rows.
-template <int kVectors, class W, class End>
-HWY_INLINE void block_of(int64_t n, const Element* a, const int32_t* rows, const int32_t* run_offsets,
-                         const QRuns& runs, const W* b, const int32_t* bias, const End& end) {
+// 1 to rows_at_once(panel) rows.
+template <int kVectors, class End>
+HWY_INLINE void block_of(int64_t n, const RowElement* a, const int32_t* rows, const Panel& panel,
+                         const End& end) {
+#if SINTER_Q_BOUNDED
+  if (!panel.listed)
+    return (n == 1 ? few_rows<1, kVectors, End> : few_rows<2, kVectors, End>)(a, rows, panel, end);
+#endif
   switch (n) {
 #define SINTER_ROWS(r) \
   case r:              \
-    return block<r, kVectors>(a, rows, run_offsets, runs, b, bias, end);
+    return block<r, kVectors>(a, rows, panel, end);
     SINTER_ROWS(1)
     SINTER_ROWS(2)
     SINTER_ROWS(3)
@@ -273,9 +280,9 @@ HWY_INLINE void block_of(int64_t n, const Element* a, const int32_t* rows, const
 // ---- results
 
 template <int kVectors>
-HWY_NOINLINE void rows_block(int64_t n, const Element* a, const int32_t* rows, const int32_t* run_offsets,
-                             const QRuns& runs, const int8_t* b, const int32_t* bias, int32_t* sums) {
-  block_of<kVectors>(n, a, rows, run_offsets, runs, b, bias, KeepSums{sums});
+HWY_NOINLINE void rows_block(int64_t n, const RowElement* a, const int32_t* rows, const Panel& panel,
+                             int32_t* sums) {
+  block_of<kVectors>(n, a, rows, panel, KeepSums{sums});
 }
 
 // The results of `n` rows, columns from `column` on, of which `valid` count.
@@ -307,44 +314,45 @@ HWY_NOINLINE void finish(const QPacked& w, const int32_t* sums, const int32_t* r
 }
 
 #if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
-template <int kVectors, class W>
-HWY_NOINLINE void panel_bytes(const QRows& rows, const QRuns& runs, const W* b, const int32_t* bias,
-                              StoreBytes end) {
-  const auto* a = reinterpret_cast<const Element*>(rows.buffer);
+template <int kVectors>
+HWY_NOINLINE void panel_bytes(const QRows& rows, const Panel& panel, StoreBytes end) {
+  const auto* a = reinterpret_cast<const RowElement*>(rows.buffer);
   const int32_t* row = rows.rows;
   int64_t left = rows.count;
 #if HWY_TARGET == HWY_NEON
-  if (kVectors == 2 && end.valid == 8 && runs.count > 0 && left >= 8) {
+  if (kVectors == 2 && end.valid == 8 && panel.runs.count > 0 && left >= 8) {
     constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
     const auto eights = [&](auto usual) SINTER_SIMD_LAMBDA {
       for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
-        multiply_eight_rows<usual()>(a, row, rows.runs, runs, b, bias, end, end.y_rows);
+        multiply_eight_rows<usual()>(a, row, rows.runs, panel.runs, panel.weights, panel.bias, end,
+                                     end.y_rows);
       if (left < kAgain) return;
-      multiply_eight_rows<usual()>(a, row + left - 8, rows.runs, runs, b, bias, end, end.y_rows + left - 8);
+      multiply_eight_rows<usual()>(a, row + left - 8, rows.runs, panel.runs, panel.weights, panel.bias, end,
+                                   end.y_rows + left - 8);
       left = 0;
     };
-    if (end.usual(bias, runs.depth()))
+    if (end.usual(panel.bias, panel.runs.depth()))
       eights(std::true_type());
     else
       eights(std::false_type());
     if (left == 0) return;
   }
 #endif
-  for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
-    block<kMaxRows, kVectors>(a, row, rows.runs, runs, b, bias, end);
-  block_of<kVectors>(left, a, row, rows.runs, runs, b, bias, end);
-}
-
-#if SINTER_Q_WIDENS
-// Small panels are widened once for all rows of a box.
-constexpr int64_t kWidened = 1024;  // weights
-constexpr int64_t kWorthwhileRows = 8;
+#if SINTER_Q_BOUNDED
+  if (!panel.listed) {
+    for (; left > 0; left -= kFewRows, row += kFewRows, end.y_rows += kFewRows)
+      block_of<kVectors>(std::min(left, kFewRows), a, row, panel, end);
+    return;
+  }
 #endif
+  for (; left >= kMaxRows; left -= kMaxRows, row += kMaxRows, end.y_rows += kMaxRows)
+    block<kMaxRows, kVectors>(a, row, panel, end);
+  if (left > 0) block_of<kVectors>(left, a, row, panel, end);
+}
 
 // The panel from `column` on.
 HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t column, int64_t valid,
-                                  const ProductResult& result, const int64_t* y_rows) {
-  const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
+                                  const Panel& panel, const ProductResult& result, const int64_t* y_rows) {
   const StoreBytes end{w.multipliers + column,
                        static_cast<int8_t*>(result.y) + column,
                        y_rows,
@@ -352,34 +360,27 @@ HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t c
                        static_cast<int16_t>(result.zero),
                        lowest(result),
                        highest(result)};
-  const int8_t* b = w.panels + column * deep;
-  const bool one = 2 * valid <= width && !SINTER_Q_COLUMNS;
-#if SINTER_Q_WIDENS
-  if (deep * width <= kWidened && rows.count >= kWorthwhileRows) {
-    HWY_ALIGN int16_t wide[kWidened];
-    for (int64_t i = 0; i < deep * width; i += width) hn::Store(load16(b + i), D16(), wide + i);
-    return (one ? panel_bytes<1, int16_t> : panel_bytes<2, int16_t>)(rows, w.runs, wide, w.bias + column,
-                                                                     end);
-  }
-#endif
-  (one ? panel_bytes<1, int8_t> : panel_bytes<2, int8_t>)(rows, w.runs, b, w.bias + column, end);
+  const bool one = 2 * valid <= q_panel_width() && !SINTER_Q_COLUMNS;
+  (one ? panel_bytes<1> : panel_bytes<2>)(rows, panel, end);
 }
 #endif
 
 void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_t end_panel,
                 const ProductResult& result, const int64_t* y_rows) {
-  const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
-  const auto* a = reinterpret_cast<const Element*>(rows.buffer);
+  const int64_t width = q_panel_width();
+  const auto* a = reinterpret_cast<const RowElement*>(rows.buffer);
+  Panels panels(w, rows);
   // Blocks of nearly the same size.
-  const int64_t blocks = divide_up(rows.count, kMaxRows);
+  const int64_t blocks = divide_up(rows.count, panels.rows_at_once());
   HWY_ALIGN int32_t sums[static_cast<size_t>(kMaxRows) * 2 * hn::MaxLanes(D32())];
-  for (int64_t panel = first_panel; panel < end_panel; ++panel) {
-    const int64_t column = panel * width, valid = std::min(width, w.columns - column);
+  for (int64_t index = first_panel; index < end_panel; ++index) {
+    const int64_t column = index * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
+    const Panel panel = panels.at(index);
 #if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
     if (result.type == DType::kInt8 && w.zeros == nullptr &&
         StoreBytes::takes(w.multipliers + column, valid)) {
-      multiply_to_bytes(w, rows, column, valid, result, y_rows);
+      multiply_to_bytes(w, rows, column, valid, panel, result, y_rows);
       continue;
     }
 #endif
@@ -389,7 +390,7 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
                                                             : finish<int16_t>;
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t row = rows.count * i / blocks, n = rows.count * (i + 1) / blocks - row;
-      product_of(n, a, rows.rows + row, rows.runs, w.runs, w.panels + column * deep, w.bias + column, sums);
+      product_of(n, a, rows.rows + row, panel, sums);
       finish_of(w, sums, rows.sums != nullptr ? rows.sums + row : nullptr, n, column, valid, result,
                 y_rows + row);
     }
@@ -405,12 +406,18 @@ namespace sinter::simd {
 
 HWY_EXPORT(q_panel_width);
 HWY_EXPORT(multiplies_bytes);
+HWY_EXPORT(bounds_products);
+HWY_EXPORT(lower_q_rows);
 HWY_EXPORT(reads_rows_as_they_are);
 HWY_EXPORT(pack_q_panels);
 HWY_EXPORT(multiply_q);
 
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
 bool multiplies_bytes() { return HWY_DYNAMIC_DISPATCH(multiplies_bytes)(); }
+bool bounds_products() { return HWY_DYNAMIC_DISPATCH(bounds_products)(); }
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least) {
+  HWY_DYNAMIC_DISPATCH(lower_q_rows)(rows, count, length, least);
+}
 bool reads_rows_as_they_are() { return HWY_DYNAMIC_DISPATCH(reads_rows_as_they_are)(); }
 
 void pack_q_panels(const QWeights& w, int32_t x_zero, const QPacked& packed) {

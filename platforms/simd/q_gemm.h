@@ -2,7 +2,7 @@
 // QConv.
 //
 // Weights are packed once into panels of q_panel_width() output channels; rows are packed tile by tile, in
-// the form that the instruction set multiplies: bytes where it has dot products of four bytes, else int16.
+// the form that the instruction set multiplies: bytes, or int16 on ARM without dot products of four bytes.
 // Sums wrap modulo 2^32, as the reference kernels' do, so that any order gives the same bits.
 #pragma once
 
@@ -33,7 +33,8 @@ struct QPacked {
   int8_t* panels = nullptr;
   int32_t* bias = nullptr;
   float* multipliers = nullptr;
-  int32_t* zeros = nullptr;  // null if all are 0
+  int32_t* zeros = nullptr;   // null if all are 0
+  uint8_t* limits = nullptr;  // of each panel, where the instruction set bounds products (q_bounded-inl.h)
 };
 // The operands of pack_q_panels; of one group.
 struct QWeights {
@@ -52,9 +53,22 @@ struct QRows {
   const int32_t *rows = nullptr, *runs = nullptr;
   const int32_t* sums = nullptr;  // per row, of x - x_zero, where weights have zero points
   int64_t count = 0;
+  std::byte* spare =
+      nullptr;  // of `spare_bytes`, aligned like int64: at least a byte for each kQDepth depths
+  int64_t spare_bytes = 0;
+  const std::byte* least = nullptr;  // what lower_q_rows has subtracted from each row
 };
 
 int64_t q_panel_width();
+// Whether the instruction set in use bounds products, and the bytes that their limits take for each column of
+// whole panels of kQPanel and a packed depth.
+bool bounds_products();
+inline int64_t limit_bytes(int64_t packed_depth) { return divide_up(packed_depth, 16); }
+// Subtracts from each depth of `count` adjoining rows its smallest number, where that is worthwhile: the
+// smaller inputs are, the more products fit. The numbers are stored at `least`, as a row of
+// least_bytes(length).
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least);
+inline int64_t least_bytes(int64_t length) { return divide_up(length, 64) * 64; }
 // Whether the instruction set in use has dot products of four bytes.
 bool multiplies_bytes();
 // Whether the buffer's form of a row is that of the input. A row of a multiple of kQDepth is then read in

@@ -20,6 +20,7 @@ struct Plan {
   Geometry g;
   QRuns runs;
   int64_t columns = 0;  // of one group
+  bool limits = true;   // packed with the weights
   int64_t x_zero = 0;
   ProductResult result;
   QBoxes boxes;
@@ -70,13 +71,16 @@ bool plan_of(const OpCall& call, bool packed, Plan* p) {
       !p->boxes.choose(g, g.in_channels, once ? kPanelBoxElements : kBoxElements, kBoxPixels))
     return false;
   p->runs.pairs = takes_pairs(call, *p, packed);
+  p->limits = !packed || bounds_products();
   return true;
 }
 
-// Of one group: panels, and three numbers per column.
+// Of one group: panels, three numbers per column, and limits.
 bool packed_bytes(const Plan& p, int64_t* bytes) {
   int64_t depth = 0;
-  return checked_add<int64_t>(p.runs.packed_depth(), 12, &depth) && checked_mul(p.wide(), depth, bytes);
+  return checked_add(p.runs.packed_depth(), 12 + (p.limits ? limit_bytes(p.runs.packed_depth()) : 0),
+                     &depth) &&
+         checked_mul(p.wide(), depth, bytes);
 }
 
 // The scratch of one thread: the box's input, where its rows are stored, begin and sum up to, where runs
@@ -103,6 +107,18 @@ struct Scratch {
                                 buffer_offset(p) + static_cast<int64_t>(2 * kBufferAlignment), bytes) &&
            (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
   }
+  // Behind a box of bytes: as many bytes again, or more.
+  void set_spare(const Plan& p, QRows* rows) const {
+    const int64_t used = divide_up(p.boxes.elements + kQDepth, 8) * 8;
+    rows->spare = buffer + used;
+    rows->spare_bytes = 2 * p.boxes.elements + static_cast<int64_t>(kBufferAlignment) - used;
+  }
+  // Lowers a box of one run, or finds it lowered.
+  void lower(int64_t length, bool other_box, QRows* rows) const {
+    if (other_box) lower_q_rows(buffer, rows->count, length, rows->spare);
+    rows->least = rows->spare;
+    rows->spare += least_bytes(length), rows->spare_bytes -= least_bytes(length);
+  }
 };
 
 // Divides the boxes among threads. Where there are too few boxes, panels are divided instead, so that each
@@ -119,11 +135,12 @@ QPacked packed_at(const Plan& p, int64_t group, bool zeros, std::byte* memory) {
   if (!packed_bytes(p, &bytes)) return {};
   auto* at = memory + group * bytes;
   const int64_t wide = p.wide();
-  QPacked packed{p.runs, p.columns, reinterpret_cast<int8_t*>(at), nullptr, nullptr, nullptr};
+  QPacked packed{p.runs, p.columns, reinterpret_cast<int8_t*>(at), nullptr, nullptr, nullptr, nullptr};
   at += wide * p.runs.packed_depth();
   packed.bias = reinterpret_cast<int32_t*>(at);
   packed.multipliers = reinterpret_cast<float*>(at + wide * 4);
   if (zeros) packed.zeros = reinterpret_cast<int32_t*>(at + wide * 8);
+  if (p.limits) packed.limits = reinterpret_cast<uint8_t*>(at + wide * 12);
   return packed;
 }
 
@@ -315,10 +332,18 @@ void run_pairs(const Plan& p, RunContext& context, const int8_t* x, std::byte* p
   });
 }
 
+// Whether rows are lowered (lower_q_rows): where that takes little beside the products.
+bool lowers(const Plan& p, bool zeros) {
+  constexpr int64_t kDepth = 16, kColumns = 64;
+  return bounds_products() && !zeros && pointwise(p.g) && p.g.group == 1 && p.runs.length >= kDepth &&
+         p.columns >= kColumns;
+}
+
 void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, std::byte* packed,
               std::byte* scratch, int64_t each) {
   const Geometry& g = p.g;
-  const bool copies = !in_place(p);
+  constexpr int64_t kLoweredRows = 16;
+  const bool copies = !in_place(p), lowered = lowers(p, zeros);
   share_units(p, context, scratch, each, [&](const Scratch& s, const Unit& unit) {
     const QBox& box = unit.box;
     const int64_t lines = box.end[1] - box.begin[1], line = box.end[2] - box.begin[2];
@@ -330,6 +355,8 @@ void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, s
     for (int64_t group = 0; group < g.group; ++group) {
       set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
       QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
+      s.set_spare(p, &rows);
+      if (lowered && rows.count >= kLoweredRows) s.lower(g.in_channels, unit.other_box, &rows);
       if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
       multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),
                  s.y_rows);

@@ -25,15 +25,16 @@ Matrices matrices(const OpCall& call) {
   return m;
 }
 
-// Of one thread: panels, three numbers per column, then the tile's rows, where they begin, and their sums.
+// Of one thread: panels, three numbers per column, limits, then the tile's rows, where they begin, and their
+// sums.
 struct Scratch {
-  int64_t panels = 0, numbers = 0, rows = 0, bytes = 0;
+  int64_t numbers = 0, rows = 0, bytes = 0;
   [[nodiscard]] bool measure(const Matrices& m) {
     const auto align = static_cast<int64_t>(kBufferAlignment);
     int64_t deep = 0;
     return checked_add<int64_t>(m.depth, kQDepth, &deep) && checked_mul(m.wide(), deep, &numbers) &&
-           checked_add(numbers, m.wide() * 12, &rows) && checked_add(rows, align, &rows) &&
-           (rows = rows / align * align, true) &&
+           checked_add(numbers, m.wide() * (12 + limit_bytes(deep)), &rows) &&
+           checked_add(rows, align, &rows) && (rows = rows / align * align, true) &&
            checked_mul(deep, kTile * static_cast<int64_t>(sizeof(int16_t)), &bytes) && bytes < INT32_MAX &&
            checked_add(bytes, rows + kTile * 16 + 3 * align, &bytes) && (bytes = bytes / align * align, true);
   }
@@ -64,7 +65,8 @@ void multiply_one(const OpCall& call, const Matrices& m, const Scratch& s, int64
                  reinterpret_cast<int8_t*>(memory),
                  reinterpret_cast<int32_t*>(numbers),
                  reinterpret_cast<float*>(numbers + m.wide() * 4),
-                 attrs.b_zero != 0 ? reinterpret_cast<int32_t*>(numbers + m.wide() * 8) : nullptr};
+                 attrs.b_zero != 0 ? reinterpret_cast<int32_t*>(numbers + m.wide() * 8) : nullptr,
+                 reinterpret_cast<uint8_t*>(numbers + m.wide() * 12)};
   const auto multiplier = static_cast<float>(attrs.multiplier);
   const auto b_zero = static_cast<int8_t>(attrs.b_zero);
   const bool transposed = attrs.transpose_b != 0;
@@ -86,8 +88,14 @@ void multiply_one(const OpCall& call, const Matrices& m, const Scratch& s, int64
       rows[r] = static_cast<int32_t>(r * m.depth);
       y_rows[r] = (index * m.rows + first + r) * m.columns;
     }
-    const QRows tile{copies ? buffer : reinterpret_cast<const std::byte*>(a + first * m.depth), rows,
-                     &kNoOffset, packed.zeros != nullptr ? sums : nullptr, box.line};
+    const int64_t used = divide_up(box.line * m.depth + kQDepth, 8) * 8;
+    const QRows tile{copies ? buffer : reinterpret_cast<const std::byte*>(a + first * m.depth),
+                     rows,
+                     &kNoOffset,
+                     packed.zeros != nullptr ? sums : nullptr,
+                     box.line,
+                     buffer + used,
+                     kTile * m.depth * static_cast<int64_t>(sizeof(int16_t)) - used};
     if (packed.zeros != nullptr) sum_q_rows(tile, m.runs, x_zero, sums);
     multiply_q(packed, tile, 0, divide_up(m.columns, q_panel_width()), product_result(call, attrs), y_rows);
   }

@@ -14,7 +14,7 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_zero, std::byte* buffer) {
-  auto* to = reinterpret_cast<Element*>(buffer);
+  auto* to = reinterpret_cast<RowElement*>(buffer);
   const int64_t c = g.in_channels, reach = (g.kernel[1] - 1) * g.dilation[1];
   for (int64_t t0 = 0; t0 < g.kernel[0]; ++t0) {
     const int64_t i0 = box.begin[0] * g.stride[0] - g.pad[0] + t0 * g.dilation[0];
@@ -25,15 +25,16 @@ void load_q_box(const Geometry& g, const QBox& box, const int8_t* x, int32_t x_z
                    to);
     }
   }
+  fill(kQDepth - 1, RowElement{0}, to);  // the last run is read up to a multiple of kQDepth
 }
 
 void sum_q_rows(const QRows& rows, const QRuns& runs, int32_t x_zero, int32_t* sums) {
-  const auto offset =
-      static_cast<uint32_t>(runs.depth()) * static_cast<uint32_t>(kCentred ? 0 : x_zero + kShift);
+  const auto offset = static_cast<uint32_t>(runs.depth()) *
+                      static_cast<uint32_t>(is_centred<RowElement>() ? 0 : x_zero + shift_of<RowElement>());
   for (int64_t r = 0; r < rows.count; ++r) {
     uint32_t sum = 0;
     for (int64_t t = 0; t < runs.count; ++t) {
-      const Element* p = reinterpret_cast<const Element*>(rows.buffer) + rows.rows[r] + rows.runs[t];
+      const RowElement* p = reinterpret_cast<const RowElement*>(rows.buffer) + rows.rows[r] + rows.runs[t];
       for (int64_t k = 0; k < runs.length; ++k) sum += static_cast<uint32_t>(static_cast<int32_t>(p[k]));
     }
     sums[r] = static_cast<int32_t>(sum - offset);

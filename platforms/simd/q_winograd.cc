@@ -252,8 +252,10 @@ namespace {
 
 constexpr int64_t kPositionCount = 16;
 // Below these the transforms cost what the products save.
-constexpr int64_t kMinChannels = 16, kMinPixels = 16;
+constexpr int64_t kMinChannels = 24, kMinColumns = 16, kMinPixels = 16;
 constexpr int64_t kMinTiles = 8, kMaxTiles = 64;
+// Filters that the inner caches do not hold are worth reading for as many tiles.
+constexpr int64_t kLargeFilters = 65536, kWorthwhileTiles = 32;
 
 int64_t wide_columns(const QWinograd& w) { return divide_up(w.g.out_channels, kQPanel) * kQPanel; }
 
@@ -265,9 +267,11 @@ bool winograd_fits(const Geometry& g, bool weight_zeros) {
   if (g.kernel[0] != 1 || g.in[0] != 1 || g.out[0] != 1 || g.pad[0] != 0 || g.group != 1) return false;
   for (int i = 1; i < 3; ++i)
     if (g.kernel[i] != 3 || g.stride[i] != 1 || g.dilation[i] != 1) return false;
+  const int64_t tiles = divide_up(g.out[1], 2) * divide_up(g.out[2], 2) * g.batch;
+  if (g.in_channels * g.out_channels >= kLargeFilters && tiles < kWorthwhileTiles) return false;
   // Four times the largest sum is below 2^31.
   const int64_t most = 4 * 9 * 255 * (weight_zeros ? 255 : 128);
-  return g.in_channels >= kMinChannels && g.out_channels >= kMinChannels && g.out_pixels() >= kMinPixels &&
+  return g.in_channels >= kMinChannels && g.out_channels >= kMinColumns && g.out_pixels() >= kMinPixels &&
          g.in_channels <= INT32_MAX / most;
 }
 

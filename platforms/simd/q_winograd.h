@@ -3,7 +3,7 @@
 //
 // In integers the algorithm is exact. With the filter transformed by twice the usual matrix, sums are four
 // times the convolution's, which fits int32 where winograd_fits; the results are the bits of
-// docs/numerics.md. It pays where int8 is multiplied as int16: x86 without dot products of bytes.
+// docs/numerics.md. It pays on x86 without dot products of bytes.
 //
 // Source: A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks" (2016).
 #pragma once

@@ -74,6 +74,42 @@ TEST(IntegerProducts, Conv) {
   }
 }
 
+// Inputs and weights whose size depends on the channel, at their extremes: instruction sets that sum two or
+// four products in int16 may do so in some channels, up to the last number that fits, and not in others, and
+// may subtract the least number of each channel.
+TEST(IntegerProducts, ConvOfChannelsOfAnySize) {
+  Draw r(15);
+  for (int round = 0; round < 80; ++round) {
+    SCOPED_TRACE(round);
+    QConvAttrs a{};
+    const bool point = r.chance(2);
+    const int64_t ic = r.chance(4) ? r.pick(1, 15) : r.pick(16, 70);
+    const int64_t oc = r.chance(3) ? r.pick(64, 90) : r.pick(1, 40);
+    const int64_t kh = point ? 1 : r.pick(1, 3), kw = point ? 1 : r.pick(1, 3), line = r.pick(1, 9);
+    a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {kh - 1, kw - 1, 0, 0};
+    pick_numbers(a, r);
+    if (r.chance(2)) a.to = kInt8Code, a.y_zero = 3, a.q_min = -128, a.q_max = 127;
+    Operands o = pick_operands(a, {1, r.pick(1, 5), line, ic}, {oc, kh, kw, ic}, oc,
+                               3600 * std::sqrt(kh * kw * ic), r);
+    const int64_t few[] = {0, 40, 63, 64, 65, 85, 86, 126, 127};
+    const bool extreme = r.chance(2);
+    for (int64_t c = 0; c < ic; ++c) {
+      const int64_t most = r.chance(3) ? r.pick(0, 255) : 255, least = r.chance(2) ? r.pick(0, most) : 0;
+      const int64_t weight = few[r.pick(0, 8)];
+      for (size_t i = static_cast<size_t>(c); i < o.x.bytes.size(); i += static_cast<size_t>(ic)) {
+        const int64_t x = least + static_cast<int64_t>(o.x.bytes[i]) % (most - least + 1);
+        o.x.bytes[i] = static_cast<std::byte>((extreme ? most : x) - 128);
+      }
+      for (size_t i = static_cast<size_t>(c); i < o.weights.bytes.size(); i += static_cast<size_t>(ic)) {
+        const int64_t w = static_cast<int8_t>(o.weights.bytes[i]);
+        o.weights.bytes[i] = static_cast<std::byte>(extreme ? (w < 0 ? -weight : weight) : w * weight / 128);
+      }
+    }
+    a.wide_weights = false;
+    check_taken_by("simd", a, o.tensors());
+  }
+}
+
 // Windows of one tap inside the input, which some instruction sets read in place.
 TEST(IntegerProducts, ConvOfOneTap) {
   Draw r(12);
@@ -201,8 +237,9 @@ TEST(IntegerProducts, DepthwiseConv) {
     a.pads = {r.pick(0, 5), r.pick(0, 9), r.pick(0, 2), r.pick(0, 9)};
     pick_numbers(a, r);
     const bool wide = r.chance(6);  // more than one box
-    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, c},
-                               c, 3600 * std::sqrt(kh * kw), r);
+    const int64_t out = c * (r.chance(4) ? r.pick(2, 5) : 1);
+    Operands o = pick_operands(a, {r.pick(1, 2), r.pick(9, 14), wide ? 900 : r.pick(9, 30), c}, {kh, kw, out},
+                               out, 3600 * std::sqrt(kh * kw), r);
     o.weight_zeros = {};
     check_taken_by("simd", a, o.tensors());
   }
