@@ -44,8 +44,7 @@ CallClass class_of(const OpCall& call) {
       const int64_t columns = channels(y);
       const bool window = has_window(weights), one_group = call.attrs<ConvAttrs>().group == 1;
       if (window && one_group && columns <= kFewChannels) return CallClass::kFewChannels;
-      if (window && one_group && channels(weights) <= kFewInputs && columns >= kFewColumns)
-        return CallClass::kFewInputs;
+      if (window && one_group && channels(weights) <= kFewInputs) return CallClass::kFewInputs;
       // By columns of the image alone, so that stripes of lines are computed like the whole.
       const bool narrow = y.rank >= 4 && y.dims[y.rank - 2] <= kNarrowColumns;
       if (narrow && (!window || weights.size() >= kDeepWindow * columns)) return CallClass::kNarrowImage;

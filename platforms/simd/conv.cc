@@ -1,5 +1,7 @@
-// Conv: image patches times filters, group by group; a filter of one tap over every pixel needs no patches.
+// Conv: patches or lines of the image times filters, group by group; a filter of one tap over every pixel
+// reads the image itself.
 #include "platforms/simd/gemm.h"
+#include "platforms/simd/lines.h"
 #include "platforms/simd/narrow_conv.h"
 #include "platforms/simd/packed.h"
 #include "platforms/simd/patches.h"
@@ -8,8 +10,15 @@
 namespace sinter::simd {
 namespace {
 
-int64_t slot_floats(const Geometry& g, int64_t threads) {
-  return pointwise(g) ? 0 : slot_rows(threads) * g.taps() * (g.in_channels / g.group);
+// Floats of a thread's patches or lines; false on overflow. Lines of few channels have more room than patches
+// would take, up to a part of what the call reads and writes.
+bool slot_floats(const Geometry& g, int64_t threads, int64_t* floats) {
+  *floats = 0;
+  if (pointwise(g)) return true;
+  const int64_t moved = g.in_pixels() * g.in_channels + g.out_pixels() * g.out_channels;
+  if (!checked_mul(slot_rows(threads), g.taps() * (g.in_channels / g.group), floats)) return false;
+  *floats = std::max(*floats, std::min(kLineFloats, moved / 8 / std::max<int64_t>(threads, 1)));
+  return true;
 }
 
 // Besides their patches, threads have copies of some of them on some instruction sets. Plans leave room for
@@ -23,6 +32,9 @@ int64_t planned_copies(const Geometry& g, int64_t threads) {
 int64_t used_copies(const Geometry& g, int64_t threads) {
   return row_unit(g.out_channels / g.group) > 1 ? std::max<int64_t>(threads, 1) * copy_floats(g) : 0;
 }
+
+// Filters that stay near the first cache where lines are read.
+constexpr int64_t kFewFilters = 32768;
 
 // Rows of a tile. Half as many as there is room for leave room in the first cache for their patches, where
 // the filters are few enough to be read again from the second one for each tile.
@@ -54,12 +66,12 @@ bool narrow_floats(const Geometry& g, bool packs, int threads, int64_t* floats) 
   return checked_add(*floats / static_cast<int64_t>(sizeof(float)), packed, floats);
 }
 
-// Packed filters of one group, a slot of patches for each thread, and copies.
+// Packed filters of one group, a slot for each thread, and copies.
 bool patch_floats(const Geometry& g, bool packs, int64_t threads, int64_t copies, int64_t* floats) {
   const int64_t depth = g.taps() * (g.in_channels / g.group);
   int64_t packed = 0;
   return (!packs || packed_floats(g.out_channels / g.group, depth, &packed)) &&
-         checked_mul(pointwise(g) ? 0 : slot_rows(threads), depth, floats) &&
+         slot_floats(g, threads, floats) &&
          checked_mul<int64_t>(*floats, std::max<int64_t>(threads, 1), floats) &&
          checked_add(*floats, copies, floats) && checked_add(*floats, packed, floats);
 }
@@ -105,6 +117,70 @@ Status run_narrow(const OpCall& call, const Geometry& g, RunContext& context, co
   return ok_status();
 }
 
+// One group of a convolution, whose filters are packed or few columns.
+struct ConvGroup {
+  const Geometry& g;
+  int64_t group;
+  Gemm all;  // the product of all pixels, without its rows
+  const float* x;
+  const float* filters;  // of few columns, unpacked; or null
+  float* slots;          // of slot_size floats each
+  int64_t slot_size;
+  float* copies;  // or null
+};
+
+// A unit of work is a tile of pixels by a part of the panels.
+void run_tiles(const ConvGroup& c, ThreadPool* pool) {
+  const Geometry& g = c.g;
+  const int64_t rows = g.batch * g.out_pixels(), columns = c.all.columns, depth = c.all.depth,
+                threads = threads_of(pool), filters = columns * depth;
+  // Tiles of whole units leave room for a unit that is not whole.
+  const int64_t unit_rows = row_unit(columns), width = panel_width(), panels = divide_up(columns, width);
+  const int64_t most = tile_rows(depth, filters, threads);
+  Gemm all = c.all;
+  LineTiles lines;
+  const bool by_lines = c.filters == nullptr && filters <= kFewFilters &&
+                        choose_line_tiles(g, c.slot_size, most, threads, &lines);
+  if (by_lines) {
+    auto* places = reinterpret_cast<int32_t*>(c.slots);
+    list_places(g, lines, places, places + lines.pixels());
+    all.row_at = places, all.depth_at = places + lines.pixels();
+  }
+  const int64_t tiles =
+      by_lines ? lines.tiles(g) : divide_up(rows, (most - unit_rows + 1) / unit_rows * unit_rows);
+  const int64_t parts =
+      c.filters != nullptr || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
+  const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
+  parallel_slots(pool, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
+    float* windows = c.slots + slot * c.slot_size + (by_lines ? list_floats(g, lines) : 0);
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t t = unit / parts, part = unit % parts;
+      Gemm tile = all;
+      if (c.copies != nullptr) tile.copies = c.copies + slot * copy_floats(g);
+      int64_t row = tile_row(rows, t, tiles, unit_rows);
+      tile.rows = tile_row(rows, t + 1, tiles, unit_rows) - row;
+      tile.a = windows, tile.a_stride = depth;
+      if (by_lines) {
+        const LineTile at = line_tile(g, lines, t);
+        row = at.row(g), tile.rows = at.lines * at.columns;
+        copy_lines(g, lines, at, c.x, c.group, windows);
+      } else if (pointwise(g)) {
+        tile.a = c.x + row * g.in_pixel() + c.group * depth, tile.a_stride = g.in_pixel();
+      } else {
+        gather_patches(g, c.x, c.group, row, tile.rows, windows);
+      }
+      tile.y += row * g.out_pixel();
+      if (c.filters != nullptr) {
+        for (int64_t r = 0; r < tile.rows; ++r)
+          gemv(c.filters, columns, depth, tile.a + r * tile.a_stride, tile.bias, tile.min, tile.max,
+               tile.y + r * tile.y_stride);
+      } else {
+        gemm_columns(tile, panels * part / parts * width, panels * (part + 1) / parts * width);
+      }
+    }
+  });
+}
+
 // `constant`: the filters of all groups, packed beforehand, or null.
 Status run_conv_with(const OpCall& call, RunContext& context, const float* constant) {
   const auto& attrs = call.attrs<ConvAttrs>();
@@ -113,18 +189,17 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
   if (runs_narrow(g)) return run_narrow(call, g, context, constant);
   const auto *x = call.in(0).as<const float>(), *w = call.in(1).as<const float>();
   const float* bias = call.has_input(2) ? call.in(2).as<const float>() : nullptr;
-  const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group);
-  const int64_t rows = g.batch * g.out_pixels();
+  const int64_t columns = g.out_channels / g.group, depth = g.taps() * (g.in_channels / g.group),
+                threads = threads_of(context.threads);
   const bool dots = few_columns(columns, depth);
-  int64_t packed_size = 0;
-  if (!packed_floats(columns, depth, &packed_size)) return ok_status();
+  int64_t packed_size = 0, slot_size = 0;
+  if (!packed_floats(columns, depth, &packed_size) || !slot_floats(g, threads, &slot_size))
+    return ok_status();
   auto* scratch = reinterpret_cast<float*>(context.workspace.data());
-  float* all_patches = constant != nullptr || dots ? scratch : scratch + packed_size;
-  const int64_t threads = threads_of(context.threads);
-  float* copies = used_copies(g, threads) > 0 ? all_patches + threads * slot_floats(g, threads) : nullptr;
+  float* slots = constant != nullptr || dots ? scratch : scratch + packed_size;
+  float* copies = used_copies(g, threads) > 0 ? slots + threads * slot_size : nullptr;
   Gemm all;
-  all.a = x, all.a_stride = g.in_pixel(), all.rows = rows, all.columns = columns, all.depth = depth;
-  all.y_stride = g.out_pixel();
+  all.columns = columns, all.depth = depth, all.y_stride = g.out_pixel();
   all.min = static_cast<float>(attrs.act_min), all.max = static_cast<float>(attrs.act_max);
   for (int64_t group = 0; group < g.group; ++group) {
     all.b = constant != nullptr ? constant + group * packed_size : scratch;
@@ -133,39 +208,14 @@ Status run_conv_with(const OpCall& call, RunContext& context, const float* const
     all.bias = bias != nullptr ? bias + group * columns : nullptr;
     all.y = call.out(0).as<float>() + group * columns;
     if (pointwise(g) && !dots) {
-      all.a = x + group * depth, all.copies = copies;
-      gemm_parallel(all, context.threads);
+      Gemm pixels = all;
+      pixels.a = x + group * depth, pixels.a_stride = g.in_pixel(), pixels.rows = g.batch * g.out_pixels();
+      pixels.copies = copies;
+      gemm_parallel(pixels, context.threads);
       continue;
     }
-    // A slot per thread: its own patches. Tiles of whole units leave room for a unit that is not whole.
-    const int64_t unit_rows = row_unit(columns), width = panel_width(), panels = divide_up(columns, width);
-    const int64_t most = tile_rows(depth, packed_size, threads);
-    const int64_t tiles = divide_up(rows, (most - unit_rows + 1) / unit_rows * unit_rows);
-    const int64_t parts = dots || tiles >= threads ? 1 : std::min(panels, divide_up(threads, tiles));
-    const int64_t units = tiles * parts, slots = std::min(units, std::max<int64_t>(threads, 1));
-    parallel_slots(context.threads, slots, units, [&](int64_t slot, int64_t begin, int64_t end) {
-      float* patches = all_patches + slot * slot_floats(g, threads);
-      for (int64_t unit = begin; unit < end; ++unit) {
-        const int64_t t = unit / parts, row = tile_row(rows, t, tiles, unit_rows), part = unit % parts;
-        Gemm tile = all;
-        tile.copies = copies != nullptr ? copies + slot * copy_floats(g) : nullptr;
-        tile.rows = tile_row(rows, t + 1, tiles, unit_rows) - row;
-        tile.y += row * g.out_pixel();
-        if (pointwise(g)) {
-          tile.a = x + row * g.in_pixel() + group * depth;
-        } else {
-          gather_patches(g, x, group, row, tile.rows, patches);
-          tile.a = patches, tile.a_stride = depth;
-        }
-        if (dots) {
-          for (int64_t r = 0; r < tile.rows; ++r)
-            gemv(w + group * columns * depth, columns, depth, tile.a + r * tile.a_stride, tile.bias, tile.min,
-                 tile.max, tile.y + r * tile.y_stride);
-          continue;
-        }
-        gemm_columns(tile, panels * part / parts * width, panels * (part + 1) / parts * width);
-      }
-    });
+    run_tiles({g, group, all, x, dots ? w + group * columns * depth : nullptr, slots, slot_size, copies},
+              context.threads);
   }
   return ok_status();
 }

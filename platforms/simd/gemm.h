@@ -17,6 +17,8 @@ constexpr int64_t kDepthPiece = 512;
 struct Gemm {
   const float* a = nullptr;
   int64_t a_stride = 0;  // from row to row
+  // On x86, or null: element (r, k) of a is at a[row_at[r] + depth_at[k]].
+  const int32_t *row_at = nullptr, *depth_at = nullptr;
   const float* b = nullptr;
   int64_t b_step = 0;  // 0: packed panels; else from depth to depth of a matrix whose columns are contiguous
   int64_t rows = 0, columns = 0, depth = 0;

@@ -1,8 +1,9 @@
-// Cast between float32 and bfloat16, and element-wise operations on bfloat16.
+// Cast, and element-wise operations on bfloat16.
 #include "platforms/simd/halves.h"
 
 #include "platforms/simd/broadcast.h"
 #include "platforms/simd/int8.h"
+#include "platforms/simd/plain_cast.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/halves.cc"
@@ -81,15 +82,18 @@ constexpr int64_t kGrain = 16384;  // elements that outweigh handing a piece to 
 Status accept_cast(const OpCall& call) {
   const DType from = call.in(0).dtype, to = call.out(0).dtype;
   SINTER_RETURN_UNLESS((from == DType::kFloat32 && to == DType::kBFloat16) ||
-                           (from == DType::kBFloat16 && to == DType::kFloat32),
-                       unsupported("the simd kernel converts between float32 and bfloat16"));
+                           (from == DType::kBFloat16 && to == DType::kFloat32) ||
+                           plain_cast(from, to) != nullptr,
+                       unsupported("the simd kernel converts between float32, bfloat16, bool and integers"));
   return accept_dense(call);
 }
 
 Status run_cast(const OpCall& call, RunContext& context) {
   const TensorView &x = call.in(0), &y = call.out(0);
-  const auto convert =
-      y.dtype == DType::kBFloat16 ? HWY_DYNAMIC_POINTER(narrow_floats) : HWY_DYNAMIC_POINTER(widen_floats);
+  PlainCast convert = plain_cast(x.dtype, y.dtype);
+  if (convert == nullptr)
+    convert =
+        y.dtype == DType::kBFloat16 ? HWY_DYNAMIC_POINTER(narrow_floats) : HWY_DYNAMIC_POINTER(widen_floats);
   const auto x_width = static_cast<int64_t>(byte_width(x.dtype)),
              y_width = static_cast<int64_t>(byte_width(y.dtype));
   parallel_for(context.threads, y.size(), kGrain, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,7 @@
 #include "platforms/simd/narrow_conv.h"
 
+#include "platforms/simd/gemm.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "platforms/simd/narrow_conv.cc"
 #include "hwy/foreach_target.h"  // IWYU pragma: keep
@@ -59,7 +61,9 @@ namespace sinter::simd {
 HWY_EXPORT(pack_narrow_conv);
 HWY_EXPORT(run_narrow_conv_box);
 
-bool narrow_conv_gains(const Geometry& g) { return HWY_ARCH_X86 || g.out_channels <= kNarrowOnAll; }
+bool narrow_conv_gains(const Geometry& g) {
+  return g.out_channels <= kNarrowOnAll || panel_width() > 2 * kNarrowChannels;
+}
 
 bool choose_narrow_conv_boxes(NarrowConv* n, int64_t threads) {
   return choose_narrow_boxes(n->g, n->g.in_channels, threads, &n->boxes);

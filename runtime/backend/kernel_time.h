@@ -20,7 +20,7 @@ enum class Provenance : uint8_t {
 enum class CallClass : uint8_t {
   kUsual,
   kFewChannels,   // of output, up to 8 of one group: Conv with a window, QConv
-  kFewInputs,     // channels, up to 4 of one group: Conv with a window and 16 channels of output or more
+  kFewInputs,     // channels, up to 4 of one group: Conv with a window and more than 8 channels of output
   kFewColumns,    // of output, 9 to 16: Conv of one group without a window, of wider images
   kNarrowImage,   // of up to 16 columns: Conv without a window, or with at least 1024 weights a channel
   kManyChannels,  // of output: QConv, more than 16 a group

@@ -61,6 +61,17 @@ TEST(Cast, FloatToIntegerTruncatesAndSaturates) {
                tensor<uint64_t>({2}, {UINT64_MAX, 0}));
 }
 
+TEST(Cast, Float32AndWideIntegers) {
+  expect_equal(cast(tensor<float>({6}, {9.3e18f, -9.3e18f, -0.9f, 2147483648.0f, kInf, kNan}), DType::kInt64),
+               tensor<int64_t>({6}, {INT64_MAX, INT64_MIN, 0, 2147483648, INT64_MAX, 0}));
+  expect_equal(cast(tensor<float>({3}, {-0.0f, kNan, 1e-45f}), DType::kBool),
+               tensor<bool>({3}, {false, true, true}));
+  expect_equal(cast(tensor<int64_t>({3}, {16777217, 9007199791611905, -1}), DType::kFloat32),
+               tensor<float>({3}, {16777216.0f, 9007200328482816.0f, -1}));
+  expect_equal(cast(tensor<int32_t>({2}, {16777219, INT32_MIN}), DType::kFloat32),
+               tensor<float>({2}, {16777220.0f, -2147483648.0f}));
+}
+
 TEST(Cast, NarrowerIntegersKeepTheLowBits) {
   expect_equal(cast(tensor<int32_t>({3}, {300, -1, 128}), DType::kInt8), tensor<int8_t>({3}, {44, -1, -128}));
   expect_equal(cast(tensor<int8_t>({1}, {-1}), DType::kUint64), tensor<uint64_t>({1}, {UINT64_MAX}));

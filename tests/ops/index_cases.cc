@@ -23,6 +23,8 @@ TEST(Gather, ChoosesAlongAnAxis) {
                tensor<float>({3, 2, 1}, {3, 0, 7, 4, 11, 8}));
   expect_equal(run_op(GatherAttrs{.axis = 1}, {x, tensor<int64_t>({}, {-1})})[0],
                tensor<float>({3}, {3, 7, 11}));
+  expect_equal(run_op(GatherAttrs{.axis = 1}, {iota<int64_t>({2, 3}), tensor<int32_t>({2}, {2, 0})})[0],
+               tensor<int64_t>({2, 2}, {2, 0, 5, 3}));
   expect_equal(run_op(GatherAttrs{.axis = 0}, {x, iota<int64_t>({0})})[0], iota<float>({0, 4}));
   expect_equal(run_op(GatherAttrs{.axis = 1}, {iota<bool>({2, 2, 2}), tensor<int64_t>({1}, {1})})[0],
                tensor<bool>({2, 1, 2}, {true, true, true, true}));

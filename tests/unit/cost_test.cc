@@ -269,7 +269,7 @@ TEST(KernelTimes, DecideBetweenPlatforms) {
     EXPECT_EQ(window_of(3, 32), cpu != Cpu::kAvx512Vnni);
     EXPECT_EQ(window_of(4, 16), cpu != Cpu::kAvx512Vnni);
     EXPECT_EQ(window_of(5, 16), !x86);
-    EXPECT_EQ(window_of(4, 15), !x86);
+    EXPECT_EQ(window_of(4, 9), window_of(4, 16));
     EXPECT_EQ(conv_to(9, 3, 1, 16), !x86);
     EXPECT_TRUE(conv_to(9, 8, 1, 16));
     EXPECT_TRUE(conv_to(4, 1, 1, 16));
