@@ -21,11 +21,10 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
-// The end of sums: an int32 vector is scaled by m and rounded,
-#define SINTER_SCALE(s, m)                                                                           \
-  "scvtf v" #s ".4s, v" #s ".4s\n\tfmul v" #s ".4s, v" #s ".4s, " m ".4s\n\tfcvtns v" #s ".4s, v" #s \
-  ".4s\n"                                                                                            \
-  "\t"
+// The end of sums: an int32 vector is scaled by m,
+#define SINTER_TIMES(s, m) "scvtf v" #s ".4s, v" #s ".4s\n\tfmul v" #s ".4s, v" #s ".4s, " m ".4s\n\t"
+// and rounded,
+#define SINTER_SCALE(s, m) SINTER_TIMES(s, m) "fcvtns v" #s ".4s, v" #s ".4s\n\t"
 // four become two of int16, with saturation or by their lower halves,
 #define SINTER_SATURATE(i, j, k, l)                        \
   "sqxtn v" #i ".4h, v" #i ".4s\n\tsqxtn v" #k ".4h, v" #k \
@@ -87,14 +86,15 @@ HWY_INLINE void multiply_eight_rows(DotRuns runs, const int32_t* rows, const int
   "ldpsw %[" #p "], %[" #q "], [%[rows], #" #at \
   "]\n\t"                                       \
   "add %[" #p "], %[t], %[" #p "]\n\tadd %[" #q "], %[t], %[" #q "]\n\t"
-#define SINTER_STORE(narrow, bound, at, c, d, e, f)                                 \
-  SINTER_SCALE(c, "%[m0]")                                                          \
-  SINTER_SCALE(d, "%[m1]")                                                          \
-  SINTER_SCALE(e, "%[m0]") SINTER_SCALE(f, "%[m1]")                                 \
-      SINTER_BYTES(narrow, bound, c, d, e, f, "%[zero]", "%[low]",                  \
-                   "%[high]") "ldp %[p0], %[p1], [%[y_rows], #" #at "]\n\tstr d" #c \
-                              ", [%[y], %[p0]]\n\t"                                 \
-                              "add %[p1], %[y], %[p1]\n\tst1 {v" #c ".d}[1], [%[p1]]\n\t"
+#define SINTER_STORE(narrow, bound, at, c, d, e, f)                       \
+  SINTER_SCALE(c, "%[m0]")                                                \
+  SINTER_SCALE(d, "%[m1]")                                                \
+  SINTER_SCALE(e, "%[m0]")                                                \
+  SINTER_SCALE(f, "%[m1]")                                                \
+  SINTER_BYTES(narrow, bound, c, d, e, f, "%[zero]", "%[low]", "%[high]") \
+  "ldp %[p0], %[p1], [%[y_rows], #" #at "]\n\tstr d" #c                   \
+  ", [%[y], %[p0]]\n\t"                                                   \
+  "add %[p1], %[y], %[p1]\n\tst1 {v" #c ".d}[1], [%[p1]]\n\t"
 #define SINTER_RESULTS(narrow, bound)         \
   SINTER_STORE(narrow, bound, 0, 0, 1, 2, 3)  \
   SINTER_STORE(narrow, bound, 16, 4, 5, 6, 7) \
@@ -146,21 +146,35 @@ HWY_INLINE void multiply_eight_rows(DotRuns runs, const int32_t* rows, const int
 #undef SINTER_WORD
 }
 
-// Rows begin at a + rows[r] + run_offsets[t]; b and c are two panels that follow each other, as do their
-// biases and multipliers. Results are stored at end.y + y_rows[r], all sixteen columns of them. kUsual: as
-// above.
-template <bool kUsual>
+// What is stored of sums.
+enum class DotsEnd {
+  kUsual,    // int8, whose bounds are those of int8; scaled sums are int16
+  kBounded,  // int8
+  kFloats,   // float32
+};
+
+// Of two panels that follow each other. Results of row r begin at y + y_rows[r], in elements.
+struct DotsResult {
+  const float* multipliers;
+  std::byte* y;
+  int32_t zero, low, high;  // of int8
+};
+
+// Rows begin at a + rows[r] + run_offsets[t]; b and c are two panels whose biases follow each other. All
+// sixteen columns are stored.
+template <DotsEnd kEnd>
 HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8_t* b, const int8_t* c,
-                                   const int32_t* bias, const StoreBytes& end, const int64_t* y_rows) {
+                                   const int32_t* bias, const DotsResult& end, const int64_t* y_rows) {
 // Word `lane` of all rows, in v<a> to v<d>, times the columns in v<u> and v<w>, which are two vectors of the
 // sixteen: sums v<i>, v<j> of the first row, and so on by fours.
 #define SINTER_WORD_OF(s, u, x, lane) "sdot v" #s ".4s, v" #u ".16b, v" #x ".4b[" #lane "]\n\t"
-#define SINTER_WORD(a, b, c, d, u, w, lane, i, j, k, l, m, n, o, p)                         \
-  SINTER_WORD_OF(i, u, a, lane)                                                             \
-  SINTER_WORD_OF(j, w, a, lane)                                                             \
-  SINTER_WORD_OF(k, u, b, lane)                                                             \
-  SINTER_WORD_OF(l, w, b, lane) SINTER_WORD_OF(m, u, c, lane) SINTER_WORD_OF(n, w, c, lane) \
-      SINTER_WORD_OF(o, u, d, lane) SINTER_WORD_OF(p, w, d, lane)
+#define SINTER_WORD(a, b, c, d, u, w, lane, i, j, k, l, m, n, o, p) \
+  SINTER_WORD_OF(i, u, a, lane)                                     \
+  SINTER_WORD_OF(j, w, a, lane)                                     \
+  SINTER_WORD_OF(k, u, b, lane)                                     \
+  SINTER_WORD_OF(l, w, b, lane)                                     \
+  SINTER_WORD_OF(m, u, c, lane)                                     \
+  SINTER_WORD_OF(n, w, c, lane) SINTER_WORD_OF(o, u, d, lane) SINTER_WORD_OF(p, w, d, lane)
 #define SINTER_FIRST(a, b, c, d, u, w, lane) SINTER_WORD(a, b, c, d, u, w, lane, 0, 1, 4, 5, 8, 9, 12, 13)
 #define SINTER_SECOND(a, b, c, d, u, w, lane) SINTER_WORD(a, b, c, d, u, w, lane, 2, 3, 6, 7, 10, 11, 14, 15)
 #define SINTER_SIXTEEN_OF(of, a, b, c, d) \
@@ -178,12 +192,23 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
   "ldr " load "16, [%[p0]]" step "\n\tldr " load "17, [%[p1]]" step \
   "\n\t"                                                            \
   "ldr " load "18, [%[p2]]" step "\n\tldr " load "19, [%[p3]]" step "\n\t"
-#define SINTER_STORE(narrow, bound, at, i, j, k, l)                                               \
-  SINTER_SCALE(i, "v20")                                                                          \
-  SINTER_SCALE(j, "v21")                                                                          \
-  SINTER_SCALE(k, "v22") SINTER_SCALE(l, "v23")                                                   \
-      SINTER_BYTES(narrow, bound, i, j, k, l, "v24", "v25", "v26") "ldr %[p0], [%[y_rows], #" #at \
-                                                                   "]\n\tstr q" #i ", [%[y], %[p0]]\n\t"
+#define SINTER_STORE(narrow, bound, at, i, j, k, l)            \
+  SINTER_SCALE(i, "v20")                                       \
+  SINTER_SCALE(j, "v21")                                       \
+  SINTER_SCALE(k, "v22")                                       \
+  SINTER_SCALE(l, "v23")                                       \
+  SINTER_BYTES(narrow, bound, i, j, k, l, "v24", "v25", "v26") \
+  "ldr %[p0], [%[y_rows], #" #at "]\n\tstr q" #i ", [%[y], %[p0]]\n\t"
+#define SINTER_FLOATS(at, i, j, k, l)                                                           \
+  SINTER_TIMES(i, "v20")                                                                        \
+  SINTER_TIMES(j, "v21")                                                                        \
+  SINTER_TIMES(k, "v22") SINTER_TIMES(l, "v23") "ldr %[p0], [%[y_rows], #" #at                  \
+                                                "]\n\tadd %[p0], %[y], %[p0], lsl #2\n\t"       \
+                                                "st1 {v" #i ".4s, v" #j ".4s, v" #k ".4s, v" #l \
+                                                ".4s}, [%[p0]]\n\t"
+#define SINTER_FLOAT_RESULTS   \
+  SINTER_FLOATS(0, 0, 1, 2, 3) \
+  SINTER_FLOATS(8, 4, 5, 6, 7) SINTER_FLOATS(16, 8, 9, 10, 11) SINTER_FLOATS(24, 12, 13, 14, 15)
 #define SINTER_RESULTS(narrow, bound)        \
   SINTER_STORE(narrow, bound, 0, 0, 1, 2, 3) \
   SINTER_STORE(narrow, bound, 8, 4, 5, 6, 7) \
@@ -215,17 +240,21 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
       : [p0] "=&r"(p0), [p1] "=&r"(p1), [p2] "=&r"(p2), [p3] "=&r"(p3), [k] "=&r"(k), [t] "=&r"(t), \
         [offsets] "+r"(runs.offsets), [b] "+r"(b), [c] "+r"(c), [count] "+r"(runs.count) \
       : [a] "r"(runs.a), [rows] "r"(rows), [depth] "r"(runs.depth), [bias] "r"(bias), \
-        [y] "r"(end.y), [y_rows] "r"(y_rows), [multipliers] "r"(end.multipliers), [zero] "r"(int32_t{end.zero}), \
-        [low] "r"(int32_t{end.low}), [high] "r"(int32_t{end.high}) \
+        [y] "r"(end.y), [y_rows] "r"(y_rows), [multipliers] "r"(end.multipliers), [zero] "r"(end.zero), \
+        [low] "r"(end.low), [high] "r"(end.high) \
       : "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", \
         "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", \
         "v28", "v29", "v30", "v31")
-  if constexpr (kUsual)
+  if constexpr (kEnd == DotsEnd::kFloats)
+    SINTER_FOUR_ROWS("", SINTER_FLOAT_RESULTS);
+  else if constexpr (kEnd == DotsEnd::kUsual)
     SINTER_FOUR_ROWS("", SINTER_RESULTS(SINTER_HALVE, SINTER_NO_BOUND));
   else
     SINTER_FOUR_ROWS("dup v25.16b, %w[low]\n\tdup v26.16b, %w[high]\n\t",
                      SINTER_RESULTS(SINTER_SATURATE, SINTER_BOUND));
 #undef SINTER_FOUR_ROWS
+#undef SINTER_FLOAT_RESULTS
+#undef SINTER_FLOATS
 #undef SINTER_RESULTS
 #undef SINTER_STORE
 #undef SINTER_ROWS
@@ -244,35 +273,58 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
 #undef SINTER_HALVE
 #undef SINTER_SATURATE
 #undef SINTER_SCALE
+#undef SINTER_TIMES
 
 constexpr int64_t kFourRows = 4;
 
-// Whether rows are enough for blocks of four, by both panels from `column` on.
-HWY_INLINE bool takes_two_panels(const QPacked& w, const QRows& rows, int64_t column) {
-  return rows.count >= kFourRows && w.runs.count > 0 && w.columns - column >= 16 &&
-         StoreBytes::takes(w.multipliers + column + 8, 8);
+// Whether both panels from `column` on have such results, and rows are enough for blocks of four.
+HWY_INLINE bool takes_two_panels(const QPacked& w, const QRows& rows, int64_t column,
+                                 const ProductResult& result) {
+  return rows.count >= kFourRows && w.runs.count > 0 && w.zeros == nullptr && w.columns - column >= 16 &&
+         (result.type == DType::kFloat32 ||
+          (result.type == DType::kInt8 && StoreBytes::takes(w.multipliers + column, 16)));
+}
+
+HWY_INLINE DotsEnd dots_end(const QPacked& w, int64_t column, const ProductResult& result) {
+  if (result.type == DType::kFloat32) return DotsEnd::kFloats;
+  const auto fit = [&](int64_t c) SINTER_SIMD_LAMBDA {
+    return scaled_sums_fit(w.bias + c, w.multipliers + c, w.runs.depth());
+  };
+  return lowest(result) == -128 && highest(result) == 127 && fit(column) && fit(column + 8)
+             ? DotsEnd::kUsual
+             : DotsEnd::kBounded;
 }
 
 // Both of them. Returns how many rows are left, at most one.
-HWY_NOINLINE int64_t multiply_two_panels(const QPacked& w, const QRows& rows, int64_t column, StoreBytes end,
-                                         const StoreBytes& next) {
+HWY_NOINLINE int64_t multiply_two_panels(const QPacked& w, const QRows& rows, int64_t column,
+                                         const ProductResult& result, const int64_t* y_rows) {
   const DotRuns runs(rows, w.runs);
   const int8_t *b = w.panels + column * w.runs.packed_depth(), *c = b + 8 * w.runs.packed_depth();
   const int32_t *row = rows.rows, *bias = w.bias + column;
+  const auto element = static_cast<int64_t>(byte_width(result.type));
+  const DotsResult end{w.multipliers + column, static_cast<std::byte*>(result.y) + column * element,
+                       result.zero, lowest(result), highest(result)};
   int64_t left = rows.count;
-  const auto fours = [&](auto usual) SINTER_SIMD_LAMBDA {
-    for (; left >= kFourRows; left -= kFourRows, row += kFourRows, end.y_rows += kFourRows)
-      multiply_four_rows<usual()>(runs, row, b, c, bias, end, end.y_rows);
+  const auto fours = [&](auto kind) SINTER_SIMD_LAMBDA {
+    for (; left >= kFourRows; left -= kFourRows, row += kFourRows, y_rows += kFourRows)
+      multiply_four_rows<kind()>(runs, row, b, c, bias, end, y_rows);
     if (left < 2) return;
     // Two or three take as long as four, some of them again.
     const int64_t again = kFourRows - left;
-    multiply_four_rows<usual()>(runs, row - again, b, c, bias, end, end.y_rows - again);
+    multiply_four_rows<kind()>(runs, row - again, b, c, bias, end, y_rows - again);
     left = 0;
   };
-  if (end.usual(bias, w.runs.depth()) && next.usual(bias + 8, w.runs.depth()))
-    fours(std::true_type());
-  else
-    fours(std::false_type());
+  switch (dots_end(w, column, result)) {
+    case DotsEnd::kUsual:
+      fours(std::integral_constant<DotsEnd, DotsEnd::kUsual>());
+      break;
+    case DotsEnd::kBounded:
+      fours(std::integral_constant<DotsEnd, DotsEnd::kBounded>());
+      break;
+    case DotsEnd::kFloats:
+      fours(std::integral_constant<DotsEnd, DotsEnd::kFloats>());
+      break;
+  }
   return left;
 }
 

@@ -342,22 +342,17 @@ constexpr int64_t kWidened = 1024;  // weights
 constexpr int64_t kWorthwhileRows = 8;
 #endif
 
-HWY_INLINE StoreBytes store_bytes(const QPacked& w, int64_t column, int64_t valid,
-                                  const ProductResult& result, const int64_t* y_rows) {
-  return {w.multipliers + column,
-          static_cast<int8_t*>(result.y) + column,
-          y_rows,
-          valid,
-          static_cast<int16_t>(result.zero),
-          lowest(result),
-          highest(result)};
-}
-
 // The panel from `column` on.
 HWY_INLINE void multiply_to_bytes(const QPacked& w, const QRows& rows, int64_t column, int64_t valid,
                                   const ProductResult& result, const int64_t* y_rows) {
   const int64_t width = q_panel_width(), deep = w.runs.packed_depth();
-  const StoreBytes end = store_bytes(w, column, valid, result, y_rows);
+  const StoreBytes end{w.multipliers + column,
+                       static_cast<int8_t*>(result.y) + column,
+                       y_rows,
+                       valid,
+                       static_cast<int16_t>(result.zero),
+                       lowest(result),
+                       highest(result)};
   const int8_t* b = w.panels + column * deep;
   const bool one = 2 * valid <= width && !SINTER_Q_COLUMNS;
 #if SINTER_Q_WIDENS
@@ -382,22 +377,20 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
   for (int64_t panel = first_panel; panel < end_panel; ++panel) {
     const int64_t column = panel * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
+#if HWY_TARGET == HWY_NEON
+    if (panel + 1 < end_panel && takes_two_panels(w, rows, column, result)) {
+      QRows last = rows;
+      last.count = multiply_two_panels(w, rows, column, result, y_rows);
+      const int64_t done = rows.count - last.count;
+      last.rows += done;
+      if (last.count > 0) HWY_NAMESPACE::multiply_q(w, last, panel, panel + 2, result, y_rows + done);
+      ++panel;
+      continue;
+    }
+#endif
 #if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
     if (result.type == DType::kInt8 && w.zeros == nullptr &&
         StoreBytes::takes(w.multipliers + column, valid)) {
-#if HWY_TARGET == HWY_NEON
-      if (panel + 1 < end_panel && takes_two_panels(w, rows, column)) {
-        QRows last = rows;
-        last.count = multiply_two_panels(w, rows, column, store_bytes(w, column, 8, result, y_rows),
-                                         store_bytes(w, column + 8, 8, result, y_rows));
-        const int64_t done = rows.count - last.count;
-        last.rows += done;
-        for (int64_t i = 0; i < 2 && last.count > 0; ++i)
-          multiply_to_bytes(w, last, column + 8 * i, 8, result, y_rows + done);
-        ++panel;
-        continue;
-      }
-#endif
       multiply_to_bytes(w, rows, column, valid, result, y_rows);
       continue;
     }
