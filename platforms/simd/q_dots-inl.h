@@ -199,13 +199,14 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
   SINTER_SCALE(l, "v23")                                       \
   SINTER_BYTES(narrow, bound, i, j, k, l, "v24", "v25", "v26") \
   "ldr %[p0], [%[y_rows], #" #at "]\n\tstr q" #i ", [%[y], %[p0]]\n\t"
-#define SINTER_FLOATS(at, i, j, k, l)                                                           \
-  SINTER_TIMES(i, "v20")                                                                        \
-  SINTER_TIMES(j, "v21")                                                                        \
-  SINTER_TIMES(k, "v22") SINTER_TIMES(l, "v23") "ldr %[p0], [%[y_rows], #" #at                  \
-                                                "]\n\tadd %[p0], %[y], %[p0], lsl #2\n\t"       \
-                                                "st1 {v" #i ".4s, v" #j ".4s, v" #k ".4s, v" #l \
-                                                ".4s}, [%[p0]]\n\t"
+#define SINTER_FLOATS(at, i, j, k, l)       \
+  SINTER_TIMES(i, "v20")                    \
+  SINTER_TIMES(j, "v21")                    \
+  SINTER_TIMES(k, "v22")                    \
+  SINTER_TIMES(l, "v23")                    \
+  "ldr %[p0], [%[y_rows], #" #at            \
+  "]\n\tadd %[p0], %[y], %[p0], lsl #2\n\t" \
+  "st1 {v" #i ".4s, v" #j ".4s, v" #k ".4s, v" #l ".4s}, [%[p0]]\n\t"
 #define SINTER_FLOAT_RESULTS   \
   SINTER_FLOATS(0, 0, 1, 2, 3) \
   SINTER_FLOATS(8, 4, 5, 6, 7) SINTER_FLOATS(16, 8, 9, 10, 11) SINTER_FLOATS(24, 12, 13, 14, 15)
