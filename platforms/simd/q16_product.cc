@@ -56,12 +56,14 @@ HWY_INLINE int64_t total(V32 v) {
 
 // Sums of products by lanes. ARM adds each half of the products to a register of its own.
 struct Sums16 {
-  V32 sum = hn::Zero(D32());
+  V32 sum;
 #if HWY_TARGET_IS_NEON
-  V32 high = hn::Zero(D32());
+  V32 high;
+  HWY_INLINE Sums16() : sum(hn::Zero(D32())), high(sum) {}
   HWY_INLINE void add(V16 x, V16 w) { sum = hn::WidenMulAccumulate(D32(), x, w, sum, high); }
   HWY_INLINE int64_t all() const { return total(hn::Add(sum, high)); }
 #else
+  HWY_INLINE Sums16() : sum(hn::Zero(D32())) {}
   HWY_INLINE void add(V16 x, V16 w) { sum = hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), x, w)); }
   HWY_INLINE int64_t all() const { return total(sum); }
 #endif
