@@ -12,9 +12,9 @@ constexpr CostTable kDotprodCosts = {
     .vector = 8,
     .dot = 4,
     .conv = {{100, 0.145, 0.2, 0, kCounted},
-             {200, 0.0402, 1.25, 0, kCounted},
+             {200, 0.0355, 0.9, 0, kCounted},
              {161434, 0.367, 32.5, 0, kCounted}},
-    .depthwise = {{300, 0.2, 0, 0, kCounted}, {300, 0.18, 0.47, 0, kCounted}, {100, 1.95, 19, 0, kCounted}},
+    .depthwise = {{300, 0.2, 0, 0, kCounted}, {300, 0.18, 0.3, 0, kCounted}, {100, 1.95, 19, 0, kCounted}},
     .conv_transpose = {{600, 0.125, 0.5, 0.1, kUnmeasured},
                        {800, 0.031, 1, 0.2, kUnmeasured},
                        {1000, 1, 5, 1, kUnmeasured}},
@@ -50,6 +50,7 @@ constexpr CostTable kDotprodCosts = {
 constexpr CostTable kNeonCosts = [] {
   CostTable t = kDotprodCosts;
   t.conv.int8 = {100, 0.12, 2.9, 0, kCounted};
+  t.depthwise.int8 = {300, 0.29, 0.5, 0, kCounted};
   t.mat_mul.int8.product = t.conv_transpose.int8.product = 0.094;
   t.one_row.int8.product = 0.16;
   return t;

@@ -1,5 +1,10 @@
 #include "converter/target/native_target.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <iterator>
+#include <string_view>
+
 #include "converter/target/target_names.h"
 
 #if defined(__aarch64__) && defined(__linux__)
@@ -34,11 +39,31 @@ uint32_t processor_features() {
 #endif
 }
 
+// The highest instruction sets that SINTER_CPU_CAP names, and the features that each leaves.
+struct Cap {
+  std::string_view name;
+  uint32_t features;
+};
+constexpr Cap kCaps[] = {
+    {"sse41", Feature::kAvx2},
+    {"avx2", Feature::kAvx2},
+    {"avx512", Feature::kAvx2 | Feature::kAvx512},
+    {"avx512vnni", Feature::kAvx2 | Feature::kAvx512 | Feature::kAvx512Vnni},
+    {"neon", Feature::kNeon},
+    {"dotprod", Feature::kNeon | Feature::kFp16 | Feature::kDotprod},
+};
+
+uint32_t features_within_cap() {
+  const char* name = std::getenv("SINTER_CPU_CAP");
+  const auto* cap = name == nullptr ? std::end(kCaps) : std::ranges::find(kCaps, name, &Cap::name);
+  return cap == std::end(kCaps) ? ~0u : cap->features;
+}
+
 }  // namespace
 
 Target native_target() {
   Target target = host_target();
-  target.features = processor_features();
+  target.features = processor_features() & features_within_cap();
   return target;
 }
 

@@ -5,8 +5,8 @@
 
 namespace sinter::convert {
 
-// This machine's architecture with the features of its processor; at least avx2 or neon, for which the lowest
-// costs are listed.
+// This machine's architecture with the features of its processor that SINTER_CPU_CAP leaves; at least avx2 or
+// neon, for which the lowest costs are listed.
 Target native_target();
 
 }  // namespace sinter::convert

@@ -54,35 +54,48 @@ HWY_INLINE int64_t total(V32 v) {
   return hn::ReduceSum(d, hn::Add(hn::PromoteLowerTo(d, v), hn::PromoteUpperTo(d, v)));
 }
 
+// Sums of products by lanes. ARM adds each half of the products to a register of its own.
+struct Sums16 {
+  V32 sum;
+#if HWY_TARGET_IS_NEON
+  V32 high;
+  HWY_INLINE Sums16() : sum(hn::Zero(D32())), high(sum) {}
+  HWY_INLINE void add(V16 x, V16 w) { sum = hn::WidenMulAccumulate(D32(), x, w, sum, high); }
+  HWY_INLINE int64_t all() const { return total(hn::Add(sum, high)); }
+#else
+  HWY_INLINE Sums16() : sum(hn::Zero(D32())) {}
+  HWY_INLINE void add(V16 x, V16 w) { sum = hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), x, w)); }
+  HWY_INLINE int64_t all() const { return total(sum); }
+#endif
+};
+
 template <int kCount>
 HWY_INLINE void columns16(const Product16& p, int64_t row, int64_t column, int64_t other) {
   const D16 d;
-  const D32 d32;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int16_t* x = p.x + row * p.stride;
   const int8_t *w = p.w + column * p.depth, *u = p.w + other * p.depth;
   int64_t s[8] = {};
   for (int64_t k = 0; k < p.depth;) {
-    V32 a0 = hn::Zero(d32), a1 = a0, a2 = a0, a3 = a0, b0 = a0, b1 = a0, b2 = a0, b3 = a0;
+    Sums16 a0, a1, a2, a3, b0, b1, b2, b3;
     const int64_t end = std::min(p.depth, k + kHeld * lanes);
     for (; k < end; k += lanes) {
       const auto left = static_cast<size_t>(p.depth - k);
       const bool all = static_cast<int64_t>(left) >= lanes;
       const V16 wv = hn::PromoteTo(d, all ? hn::LoadU(H8(), w + k) : hn::LoadN(H8(), w + k, left)),
                 uv = hn::PromoteTo(d, all ? hn::LoadU(H8(), u + k) : hn::LoadN(H8(), u + k, left));
-#define SINTER_ROW(r)                                           \
-  if constexpr (kCount > r) {                                   \
-    const V16 xv = hn::LoadU(d, x + r * p.stride + k);          \
-    a##r = hn::Add(a##r, hn::WidenMulPairwiseAdd(d32, xv, wv)); \
-    b##r = hn::Add(b##r, hn::WidenMulPairwiseAdd(d32, xv, uv)); \
+#define SINTER_ROW(r)                                  \
+  if constexpr (kCount > r) {                          \
+    const V16 xv = hn::LoadU(d, x + r * p.stride + k); \
+    a##r.add(xv, wv), b##r.add(xv, uv);                \
   }
       SINTER_ROW(0) SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3)
 #undef SINTER_ROW
     }
-    s[0] += total(a0), s[1] += total(b0);
-    if constexpr (kCount > 1) s[2] += total(a1), s[3] += total(b1);
-    if constexpr (kCount > 2) s[4] += total(a2), s[5] += total(b2);
-    if constexpr (kCount > 3) s[6] += total(a3), s[7] += total(b3);
+    s[0] += a0.all(), s[1] += b0.all();
+    if constexpr (kCount > 1) s[2] += a1.all(), s[3] += b1.all();
+    if constexpr (kCount > 2) s[4] += a2.all(), s[5] += b2.all();
+    if constexpr (kCount > 3) s[6] += a3.all(), s[7] += b3.all();
   }
   for (int64_t r = 0; r < kCount; ++r) {
     p.sums[(row + r) * kColumns16 + column] = s[2 * r];

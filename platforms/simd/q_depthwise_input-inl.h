@@ -201,6 +201,26 @@ HWY_INLINE void load_line(const Geometry& g, const QLine& line, int64_t from, in
     }
     return load_pixel(at);
   };
+#if SINTER_Q_QUADS && HWY_ARCH_ARM_A64
+  // Of short lines, most groups are at an edge. Their pixels are placed beside each other first.
+  constexpr int64_t kShortLine = 16;  // groups
+  if (groups <= kShortLine) {
+    HWY_ALIGN int8_t pixels[(kSpacing * kShortLine + kTaps - kSpacing) * kQChannels];
+    const int64_t count = kSpacing * groups + kTaps - kSpacing;
+    // Padding, pixels that can be read, others that are in the line, and padding again.
+    const int64_t inside = std::clamp<int64_t>(-from, 0, count),
+                  rest = std::clamp(easy - from, inside, count);
+    const int64_t outside = std::clamp(line.x == nullptr ? 0 : g.in[2] - from, rest, count);
+    const auto place = [&](int64_t i, Pixel v)
+                           SINTER_SIMD_LAMBDA { hn::StoreU(v, DPixel(), pixels + i * kQChannels); };
+    const int8_t* at = line.x + (from + inside) * g.in_channels;
+    for (int64_t i = 0; i < inside; ++i) place(i, load_pixel(none));
+    for (int64_t i = inside; i < rest; ++i, at += g.in_channels) place(i, load_pixel(at));
+    for (int64_t i = rest; i < outside; ++i) place(i, pixel(from + i));
+    for (int64_t i = outside; i < count; ++i) place(i, load_pixel(none));
+    return store_groups(pixels, kQChannels, groups, to);
+  }
+#endif
   // Groups first .. end - 1 are inside the line.
   const int64_t first = std::min(from >= 0 ? 0 : divide_up(-from, kSpacing), groups);
   const int64_t room = easy - kTaps - from;  // less than 0: none of them

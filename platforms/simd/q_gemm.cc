@@ -321,13 +321,13 @@ HWY_NOINLINE void panel_bytes(const QRows& rows, const Panel& panel, StoreBytes 
   int64_t left = rows.count;
 #if HWY_TARGET == HWY_NEON
   if (kVectors == 2 && end.valid == 8 && panel.runs.count > 0 && left >= 8) {
+    const DotRuns dots(rows, panel.runs);
     constexpr int64_t kAgain = 4;  // from as many rows left on, the last eight are faster, some of them again
     const auto eights = [&](auto usual) SINTER_SIMD_LAMBDA {
       for (; left >= 8; left -= 8, row += 8, end.y_rows += 8)
-        multiply_eight_rows<usual()>(a, row, rows.runs, panel.runs, panel.weights, panel.bias, end,
-                                     end.y_rows);
+        multiply_eight_rows<usual()>(dots, row, panel.weights, panel.bias, end, end.y_rows);
       if (left < kAgain) return;
-      multiply_eight_rows<usual()>(a, row + left - 8, rows.runs, panel.runs, panel.weights, panel.bias, end,
+      multiply_eight_rows<usual()>(dots, row + left - 8, panel.weights, panel.bias, end,
                                    end.y_rows + left - 8);
       left = 0;
     };
@@ -376,6 +376,17 @@ void multiply_q(const QPacked& w, const QRows& rows, int64_t first_panel, int64_
   for (int64_t index = first_panel; index < end_panel; ++index) {
     const int64_t column = index * width, valid = std::min(width, w.columns - column);
     if (valid <= 0) break;
+#if HWY_TARGET == HWY_NEON
+    if (index + 1 < end_panel && takes_two_panels(w, rows, column, result)) {
+      QRows last = rows;
+      last.count = multiply_two_panels(w, rows, column, result, y_rows);
+      const int64_t done = rows.count - last.count;
+      last.rows += done;
+      if (last.count > 0) HWY_NAMESPACE::multiply_q(w, last, index, index + 2, result, y_rows + done);
+      ++index;
+      continue;
+    }
+#endif
     const Panel panel = panels.at(index);
 #if HWY_ARCH_X86 || HWY_ARCH_ARM_A64
     if (result.type == DType::kInt8 && w.zeros == nullptr &&

@@ -9,9 +9,12 @@
 
 namespace sinter::simd {
 
+// Sums of so few products gain less than it costs to copy the input.
+constexpr int64_t kFewDepths = 16;
+
 bool pairs_fit(const Geometry& g) {
   const int64_t depth = g.in_channels / g.group;
-  if (g.out_pixels() * g.batch < 2 || depth < kQPairDepth) return false;
+  if (g.out_pixels() * g.batch < 2 || depth < kQPairDepth || g.taps() * depth <= kFewDepths) return false;
   return depth % kQPairDepth == 0 || (g.group == 1 && pointwise(g));
 }
 

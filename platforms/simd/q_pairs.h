@@ -24,8 +24,8 @@ inline int64_t pair_distance(int64_t results) { return results / 2; }
 // The channels of a pixel in the buffer.
 inline int64_t pair_channels(int64_t channels) { return divide_up(channels, kQPairDepth) * kQPairDepth; }
 
-// Whether the buffer, of twice as many bytes as the input of a box has elements and 64 more, holds all pairs.
-// Other depths than multiples of kQPairDepth need more than the input does.
+// Whether pairs are faster, and the buffer, of twice as many bytes as the input of a box has elements and 64
+// more, holds all of them. Other depths than multiples of kQPairDepth need more than the input does.
 bool pairs_fit(const Geometry& g);
 
 // Pixels of a line of the buffer.

@@ -33,10 +33,9 @@ HWY_INLINE V every_second(const double* c, const WinogradLine& d) {
   return sum;
 }
 
-// Whether the odd part of a pair is multiplied by the point before it is added and subtracted. Where the sum
-// of a multiplication replaces an operand, this takes fewer instructions, for the even part need not be
-// copied.
-constexpr bool kPointInCoefficients = HWY_ARCH_ARM_A64;
+#if HWY_ARCH_ARM_A64
+// The sum of a multiplication replaces an operand here. So the odd part of a pair is multiplied by the point
+// before it is added and subtracted, and the even part need not be copied.
 
 // The odd part of pair i at its point, times the point.
 template <int kPairs, int i>
@@ -48,6 +47,54 @@ HWY_INLINE V odd_times_point(const WinogradLine& d) {
   return sum;
 }
 
+// even plus the sum of c(k) d[2 k + 2], for all k but the last.
+template <int kPairs, class Coefficient>
+HWY_INLINE V plus_evens(V even, const WinogradLine& d, Coefficient c) {
+  if constexpr (kPairs > 1) even = hn::MulAdd(set(static_cast<float>(c(0))), d.v[2], even);
+  if constexpr (kPairs > 2) even = hn::MulAdd(set(static_cast<float>(c(1))), d.v[4], even);
+  return even;
+}
+// The even part of pair i, from that of the pair before it: only their difference is added, so that one
+// register serves all of them, and none is copied.
+template <int kPairs, int i>
+HWY_INLINE V next_even(V even, const WinogradLine& d) {
+  constexpr const Winograd<kPairs>& w = kWinograd<kPairs>;
+  return plus_evens<kPairs>(even, d, [](int k) SINTER_SIMD_LAMBDA {
+    return w.rest[i][k] - (i > 0 ? w.rest[i > 0 ? i - 1 : 0][k] : 0);
+  });
+}
+
+// v, which is not computed before a and b are. Otherwise compilers compute it early, into another register.
+HWY_INLINE V after(V v, V a, V b) {
+  asm("" : "+w"(v.raw) : "w"(a.raw), "w"(b.raw));
+  return v;
+}
+
+// B^T d
+template <int kPairs>
+HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
+  constexpr const Winograd<kPairs>& w = kWinograd<kPairs>;
+  WinogradLine y;
+  y.v[w.kInputs - 1] = every_second<kPairs + 1, 1>(w.ends, d);
+  V even = d.v[2 * kPairs];
+#define SINTER_PAIR(i)                                    \
+  if constexpr (kPairs > i) {                             \
+    even = next_even<kPairs, i % kPairs>(even, d);        \
+    const V odd = odd_times_point<kPairs, i % kPairs>(d); \
+    y.v[1 + 2 * i] = hn::Add(even, odd);                  \
+    y.v[2 + 2 * i] = hn::Sub(even, odd);                  \
+    even = after(even, y.v[1 + 2 * i], y.v[2 + 2 * i]);   \
+  }
+  SINTER_PAIR(0);
+  SINTER_PAIR(1);
+  SINTER_PAIR(2);
+#undef SINTER_PAIR
+  even = plus_evens<kPairs>(even, d,
+                            [](int k) SINTER_SIMD_LAMBDA { return w.ends[k + 1] - w.rest[kPairs - 1][k]; });
+  y.v[0] = hn::MulAdd(set(static_cast<float>(w.ends[0])), d.v[0], even);
+  return y;
+}
+#else
 // B^T d
 template <int kPairs>
 HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
@@ -55,19 +102,13 @@ HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
   WinogradLine y;
   y.v[0] = every_second<kPairs + 1, 0>(w.ends, d);
   y.v[w.kInputs - 1] = every_second<kPairs + 1, 1>(w.ends, d);
-#define SINTER_PAIR(i)                                               \
-  if constexpr (kPairs > i) {                                        \
-    const V even = every_second<kPairs, 2>(w.rest[i % kPairs], d);   \
-    if constexpr (kPointInCoefficients) {                            \
-      const V odd = odd_times_point<kPairs, i % kPairs>(d);          \
-      y.v[1 + 2 * i] = hn::Add(even, odd);                           \
-      y.v[2 + 2 * i] = hn::Sub(even, odd);                           \
-    } else {                                                         \
-      const V odd = every_second<kPairs, 1>(w.rest[i % kPairs], d);  \
-      const V point = set(static_cast<float>(w.points[i % kPairs])); \
-      y.v[1 + 2 * i] = hn::MulAdd(point, odd, even);                 \
-      y.v[2 + 2 * i] = hn::NegMulAdd(point, odd, even);              \
-    }                                                                \
+#define SINTER_PAIR(i)                                             \
+  if constexpr (kPairs > i) {                                      \
+    const V even = every_second<kPairs, 2>(w.rest[i % kPairs], d); \
+    const V odd = every_second<kPairs, 1>(w.rest[i % kPairs], d);  \
+    const V point = set(static_cast<float>(w.points[i % kPairs])); \
+    y.v[1 + 2 * i] = hn::MulAdd(point, odd, even);                 \
+    y.v[2 + 2 * i] = hn::NegMulAdd(point, odd, even);              \
   }
   SINTER_PAIR(0);
   SINTER_PAIR(1);
@@ -75,6 +116,7 @@ HWY_INLINE WinogradLine transformed_input(const WinogradLine& d) {
 #undef SINTER_PAIR
   return y;
 }
+#endif
 
 // Output k of A^T m, from the sums and the differences of the pairs of m.
 template <int kPairs, int k>

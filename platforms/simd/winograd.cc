@@ -34,41 +34,46 @@ namespace HWY_NAMESPACE {
 // pairs of vectors.
 constexpr int64_t kLines = HWY_ARCH_ARM_A64 ? 2 : 1;
 
-// The inputs of one tile at x, `row` and `pixel` floats apart, to `to`, position by position. Vectors of
-// channels are `vector` floats apart there. Channels are rounded up to whole vectors. `lines`: a vector for
-// each position.
+// The inputs of neighbouring tiles from x on, `row` and `pixel` floats apart, to `to`, position by position.
+// Vectors of channels are `vector` floats apart there, tiles to.tile. Channels are rounded up to whole
+// vectors. `lines`: a vector for each position of the tiles, which share columns.
 template <int kPairs>
 HWY_NOINLINE void transform_input(const float* x, int64_t row, int64_t pixel, int64_t channels, float* lines,
-                                  float* to, int64_t position, int64_t vector) {
-  constexpr int kInputs = Winograd<kPairs>::kInputs;
+                                  const WinogradInputs& tiles, int64_t vector) {
+  constexpr int kInputs = Winograd<kPairs>::kInputs, kTile = Winograd<kPairs>::kTile;
   const F d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t columns = tiles.count * kTile + kInputs - kTile, position = tiles.position;
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
   const auto column = [&](auto load_from, const float* from, int64_t j) SINTER_SIMD_LAMBDA {
     store_line<kInputs>(transformed_input<kPairs>(load_line<kInputs>(load_from, from, row)),
                         lines + j * kInputs * lanes, lanes);
   };
+  float* to = tiles.to;
   for (int64_t c = 0; c < channels; c += lanes, to += vector) {
     const int64_t left = channels - c;
     const float* from = x + c;
     if (left >= lanes) {
-      for (int64_t j = 0; j < kInputs; j += kLines, from += kLines * pixel) {
+      for (int64_t j = 0; j < columns; j += kLines, from += kLines * pixel) {
         column(load, from, j);
         if constexpr (kLines == 2) column(load, from + pixel, j + 1);
       }
     } else {
       const auto load_some = [&](const float* p)
                                  SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, static_cast<size_t>(left)); };
-      for (int64_t j = 0; j < kInputs; ++j, from += pixel) column(load_some, from, j);
+      for (int64_t j = 0; j < columns; ++j, from += pixel) column(load_some, from, j);
     }
-    float* at = to;
-    for (int64_t i = 0; i < kInputs; i += kLines, at += kLines * kInputs * position) {
-      const WinogradLine a = load_line<kInputs>(load, lines + i * lanes, kInputs * lanes);
-      WinogradLine b;
-      if constexpr (kLines == 2) b = load_line<kInputs>(load, lines + (i + 1) * lanes, kInputs * lanes);
-      store_line<kInputs>(transformed_input<kPairs>(a), at, position);
-      if constexpr (kLines == 2)
-        store_line<kInputs>(transformed_input<kPairs>(b), at + kInputs * position, position);
+    for (int64_t t = 0; t < tiles.count; ++t) {
+      const float* line = lines + t * kTile * kInputs * lanes;
+      float* at = to + t * tiles.tile;
+      for (int64_t i = 0; i < kInputs; i += kLines, at += kLines * kInputs * position) {
+        const WinogradLine a = load_line<kInputs>(load, line + i * lanes, kInputs * lanes);
+        WinogradLine b;
+        if constexpr (kLines == 2) b = load_line<kInputs>(load, line + (i + 1) * lanes, kInputs * lanes);
+        store_line<kInputs>(transformed_input<kPairs>(a), at, position);
+        if constexpr (kLines == 2)
+          store_line<kInputs>(transformed_input<kPairs>(b), at + kInputs * position, position);
+      }
     }
   }
 }
@@ -96,34 +101,39 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
   const float* const biases = to.bias;
   const int64_t row = to.row, pixel = to.pixel, rows = to.rows, columns = to.columns;
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
+  const bool bounded = to.max < HUGE_VALF;
+  const auto within = [&](V v) SINTER_SIMD_LAMBDA { return clamp(v, low, high); };
+  const auto at_least = [&](V v) SINTER_SIMD_LAMBDA { return hn::Max(v, low); };
   float* y = to.y;
   for (int64_t c = 0; c < channels; c += lanes, m += lanes, y += lanes) {
     const auto count = static_cast<size_t>(channels - c < lanes ? channels - c : lanes);
     const bool whole = count == static_cast<size_t>(lanes);
-    const auto load_some = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadN(d, p, count); };
-    const V bias = biases == nullptr ? hn::Zero(d) : load_some(biases + c);
-    const auto column = [&](auto load_from, int64_t j) SINTER_SIMD_LAMBDA {
-      const WinogradLine line = load_line<kInputs>(load_from, m + j * position, kInputs * position);
+    const V bias = biases == nullptr ? hn::Zero(d) : hn::LoadN(d, biases + c, count);
+    // Of whole vectors, for products are of whole panels.
+    const auto column = [&](int64_t j) SINTER_SIMD_LAMBDA {
+      const WinogradLine line = load_line<kInputs>(load, m + j * position, kInputs * position);
       store_line<kTile>(transformed_output<kPairs>(line), lines + j * kTile * lanes, lanes);
     };
-    if (whole) {
-      for (int64_t j = 0; j < kInputs; j += kLines) {
-        column(load, j);
-        if constexpr (kLines == 2) column(load, j + 1);
-      }
-    } else {
-      for (int64_t j = 0; j < kInputs; ++j) column(load_some, j);
+    for (int64_t j = 0; j < kInputs; j += kLines) {
+      column(j);
+      if constexpr (kLines == 2) column(j + 1);
     }
     const bool inside = whole && columns == kTile;
     const auto finish = [&](const WinogradLine& line, float* at) SINTER_SIMD_LAMBDA {
       const WinogradLine results = transformed_output<kPairs>(line);
-#define SINTER_COLUMN(q) \
-  if constexpr (kTile > q) hn::StoreU(clamp(hn::Add(results.v[q], bias), low, high), d, at), at += pixel;
+#define SINTER_COLUMNS(end) \
+  SINTER_COLUMN(end, 0)     \
+  SINTER_COLUMN(end, 1)     \
+  SINTER_COLUMN(end, 2) SINTER_COLUMN(end, 3) SINTER_COLUMN(end, 4) SINTER_COLUMN(end, 5)
+#define SINTER_COLUMN(end, q) \
+  if constexpr (kTile > q) hn::StoreU(end(hn::Add(results.v[q], bias)), d, at), at += pixel;
 #define SINTER_SOME_COLUMN(q) \
   if constexpr (kTile > q)    \
     if (q < columns) store(results.v[q], bias, low, high, at + q * pixel, count);
-      if (inside) {
-        SINTER_COLUMN(0) SINTER_COLUMN(1) SINTER_COLUMN(2) SINTER_COLUMN(3) SINTER_COLUMN(4) SINTER_COLUMN(5)
+      if (inside && bounded) {
+        SINTER_COLUMNS(within)
+      } else if (inside) {
+        SINTER_COLUMNS(at_least)
       } else {
         SINTER_SOME_COLUMN(0)
         SINTER_SOME_COLUMN(1)
@@ -134,6 +144,7 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
       }
 #undef SINTER_SOME_COLUMN
 #undef SINTER_COLUMN
+#undef SINTER_COLUMNS
     };
     int64_t k = 0;
     float* at = y;
@@ -148,12 +159,12 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
   }
 }
 
-void transform_tile_input(int64_t tile, const float* x, int64_t row, int64_t pixel, int64_t channels,
-                          float* lines, float* to, int64_t position, int64_t tiles) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(F())), vector = kTilesTogether ? tiles * lanes : lanes;
-  if (tile == 2) return transform_input<1>(x, row, pixel, channels, lines, to, position, vector);
-  if (tile == 4) return transform_input<2>(x, row, pixel, channels, lines, to, position, vector);
-  return transform_input<3>(x, row, pixel, channels, lines, to, position, vector);
+void transform_tile_inputs(int64_t tile, const float* x, int64_t row, int64_t pixel, int64_t channels,
+                           float* lines, const WinogradInputs& to) {
+  const int64_t vector = kTilesTogether ? to.vector : static_cast<int64_t>(hn::Lanes(F()));
+  if (tile == 2) return transform_input<1>(x, row, pixel, channels, lines, to, vector);
+  if (tile == 4) return transform_input<2>(x, row, pixel, channels, lines, to, vector);
+  return transform_input<3>(x, row, pixel, channels, lines, to, vector);
 }
 
 void transform_tile_output(int64_t tile, const float* m, int64_t position, int64_t channels, float* lines,
@@ -188,7 +199,7 @@ HWY_AFTER_NAMESPACE();
 namespace sinter::simd {
 namespace {
 
-HWY_EXPORT(transform_tile_input);
+HWY_EXPORT(transform_tile_inputs);
 HWY_EXPORT(transform_tile_output);
 HWY_EXPORT(multiply_tiles);
 
@@ -198,6 +209,7 @@ constexpr int64_t kBlockFloats = 192 * 1024;
 constexpr int64_t kChunk = 64;
 constexpr int64_t kFewTiles = 12;  // rows of a product from which it is fast
 constexpr int64_t kTilesAtOnce = 8;
+constexpr int64_t kTilesInRow = 4;  // that share columns of transformed inputs
 
 int64_t whole_vectors(int64_t channels) { return divide_up(channels, kWinogradVector) * kWinogradVector; }
 
@@ -238,27 +250,39 @@ struct WinogradSlot {
   float *lines, *patch, *inputs, *products;
   WinogradSlot(const WinogradPlan& p, float* memory)
       : lines(memory),
-        patch(lines + p.positions * kWinogradVector),
+        patch(lines + p.line_floats),
         inputs(patch + p.positions * p.input_tile),
         products(inputs + p.positions * p.input_position) {}
 };
 
+// The tiles from `tile` on, at most kTilesInRow, that are next to each other and whose inputs are in the
+// image.
+int64_t inner_tiles(const Geometry& g, const WinogradPlan& p, int64_t tile, int64_t top, int64_t left) {
+  const int64_t room = g.in[2] - left - p.inputs;
+  if (top < 0 || top + p.inputs > g.in[1] || left < 0 || room < 0) return 0;
+  return std::min({kTilesInRow, p.columns - tile % p.columns, room / p.tile + 1});
+}
+
 void transform_inputs(const Geometry& g, const WinogradPlan& p, int64_t block, const float* x,
                       const WinogradSlot& slot) {
-  const auto transform = HWY_DYNAMIC_POINTER(transform_tile_input);
-  const int64_t first = p.first_tile(block), end = p.first_tile(block + 1);
-  for (int64_t t = first; t < end; ++t) {
+  const auto transform = HWY_DYNAMIC_POINTER(transform_tile_inputs);
+  const int64_t first = p.first_tile(block), end = p.first_tile(block + 1), pixel = g.in_pixel();
+  WinogradInputs to;
+  to.tile = kTilesTogether ? 4 : p.input_tile;
+  to.position = p.input_position, to.vector = (end - first) * 4;
+  for (int64_t t = first; t < end; t += to.count) {
     const TilePlace at = place_of(p, t);
     const int64_t top = at.top - g.pad[1], left = at.left - g.pad[2];
-    const float* image = x + at.image * g.in_pixels() * g.in_pixel();
-    float* to = slot.inputs + (t - first) * (kTilesTogether ? 4 : p.input_tile);
-    if (top >= 0 && top + p.inputs <= g.in[1] && left >= 0 && left + p.inputs <= g.in[2]) {
-      transform(p.tile, image + (top * g.in[2] + left) * g.in_pixel(), g.in[2] * g.in_pixel(), g.in_pixel(),
-                g.in_channels, slot.lines, to, p.input_position, end - first);
+    const float* image = x + at.image * g.in_pixels() * pixel;
+    to.to = slot.inputs + (t - first) * to.tile;
+    to.count = std::min(inner_tiles(g, p, t, top, left), end - t);
+    if (to.count > 0) {
+      transform(p.tile, image + (top * g.in[2] + left) * pixel, g.in[2] * pixel, pixel, g.in_channels,
+                slot.lines, to);
     } else {
+      to.count = 1;
       gather_tile(g, image, p.inputs, top, left, slot.patch);
-      transform(p.tile, slot.patch, p.inputs * g.in_channels, g.in_channels, g.in_channels, slot.lines, to,
-                p.input_position, end - first);
+      transform(p.tile, slot.patch, p.inputs * g.in_channels, g.in_channels, g.in_channels, slot.lines, to);
     }
   }
 }
@@ -329,9 +353,11 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
     const int64_t whole = block_tiles / kTilesAtOnce * kTilesAtOnce, blocks = divide_up(p.tiles, whole);
     if (2 * (p.tiles - (blocks - 1) * whole) > whole) p.block_tiles = whole, p.blocks = blocks;
   }
-  const int64_t of_position = kWinogradVector + p.input_tile + p.input_position + p.product_position;
+  p.line_floats = (kTilesInRow * tile + 2) * p.inputs * kWinogradVector;
+  const int64_t of_position = p.input_tile + p.input_position + p.product_position;
   return packed_floats(g.out_channels, g.in_channels, &p.filter_floats) &&
-         checked_mul(p.positions, of_position, &p.slot_floats);
+         checked_mul(p.positions, of_position, &p.slot_floats) &&
+         checked_add(p.slot_floats, p.line_floats, &p.slot_floats);
 }
 
 bool winograd_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {

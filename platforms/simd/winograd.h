@@ -22,6 +22,7 @@ struct WinogradPlan {
   // Floats from position to position and from tile to tile, of inputs and of products.
   int64_t input_position = 0, input_tile = 0, product_position = 0, product_tile = 0;
   int64_t slot_floats = 0;    // workspace of a thread
+  int64_t line_floats = 0;    // of it: the transformed lines of neighbouring tiles
   int64_t filter_floats = 0;  // packed filters of a position
 
   int64_t units() const { return blocks * parts; }
@@ -30,6 +31,13 @@ struct WinogradPlan {
   int64_t first_tile(int64_t block) const {
     return block_tiles == 0 ? tiles * block / blocks : std::min(block_tiles * block, tiles);
   }
+};
+
+// Where the transformed inputs of neighbouring tiles go. Floats from position to position and from tile to
+// tile, and from four channels to the next four where those of all tiles are together.
+struct WinogradInputs {
+  float* to = nullptr;
+  int64_t count = 0, position = 0, tile = 0, vector = 0;
 };
 
 // The outputs of a tile, for the first of its channels.

@@ -772,6 +772,22 @@ class Backends(Case):
         self.assertEqual(r.code, 0, r.err)
         self.assertEqual("sse4", json.loads(r.out)["instruction_set"])
 
+    @unittest.skipUnless(platform.machine() == "x86_64", "SINTER_CPU_CAP names instruction sets of x86-64")
+    def test_a_capped_machine_is_the_one_that_the_file_is_planned_for(self):
+        planned = self.path("avx2.sinter")
+        self.expect(0, "convert", self.path("wave.onnx"), "-o", planned, "--target", "x86_64+avx2")
+        os.environ["SINTER_CPU_CAP"] = "avx2"
+        try:
+            for args in (("convert", self.path("wave.onnx"), "-o", self.path("native.sinter"), "--target", "native"),
+                         ("bench", planned, "--seconds", "0.01"), ("bench", self.path("native.sinter"), "--seconds", "0.01")):
+                r = cli.call(SINTER, *args)
+                self.assertEqual(r.code, 0, r.err)
+                self.assertNotIn("this machine is", r.err)
+            r = cli.call(SINTER, "bench", self.wave, "--seconds", "0.01")
+            self.assertIn("times of avx512vnni, but this machine is avx2", r.err)
+        finally:
+            del os.environ["SINTER_CPU_CAP"]
+
     def test_a_target_without_a_backend_is_refused(self):
         out = self.path("t.sinter")
         for target in ("cuda", "pdp11"):

@@ -150,8 +150,8 @@ TEST(IntegerProducts, ConvOfPairs) {
     o.weight_zeros = {};
     check_taken_by("simd", a, o.tensors());
   }
-  for (const int64_t rows : {1, 2, 3, 5, 6, 7, 15})
-    for (const int64_t depth : {8, 9, 20, 23, 40}) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 15})
+    for (const int64_t depth : {4, 8, 9, 16, 20, 23, 32, 40, 60, 64}) {
       SCOPED_TRACE(rows * 100 + depth);
       QFullyConnectedAttrs a{.x_zero = 11, .y_zero = -5};
       check_taken_by("simd", a,
