@@ -39,7 +39,7 @@ uint32_t processor_features() {
 #endif
 }
 
-// The highest instruction sets that SINTER_CPU_CAP names, and the features that each leaves.
+// The values of SINTER_CPU_CAP that limit features, and those that each leaves.
 struct Cap {
   std::string_view name;
   uint32_t features;

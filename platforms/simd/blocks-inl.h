@@ -102,7 +102,7 @@ HWY_NOINLINE void block(const Gemm& g, int64_t first, const float* a, const floa
 #endif
 #if HWY_ARCH_X86
   if constexpr (kListed) {
-    // Pointers, which compilers would otherwise take for one pointer and sums of two places.
+    // Pointers, which compilers would otherwise replace by one pointer and sums of two offsets.
 #define SINTER_ROW(r, base)                                                       \
   [[maybe_unused]] const float* p##r = a + (kRows > r ? g.row_at[first + r] : 0); \
   if constexpr (kRows > r) asm("" : "+r"(p##r));

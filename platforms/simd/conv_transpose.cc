@@ -69,7 +69,8 @@ struct Shared {
   }
 };
 
-// Where the patches of a phase's pixels are the input itself: windows of one line, all inside of it.
+// The patches of a phase's pixels, if they are the input itself: windows of one line, all inside it. Else
+// null.
 const float* patches_in_place(const Shared& s, const Geometry& conv, int64_t image, const int64_t* at,
                               int64_t rows) {
   const Geometry& g = s.g;
@@ -102,9 +103,9 @@ void compute_pixels(const Shared& s, const TransposedPhase& p, const float* pack
   gemm_columns(tile, 0, s.columns);
 }
 
-// Computes pieces of lines of the phases that phases(f) calls f(phase, packed weights) for; `count` is the
-// most positions that one of them has along each axis. The phases of neighbouring pixels follow each other,
-// while their input and output are in the caches.
+// Computes some phases, piece by piece of their lines: phases(f) calls f(phase, packed weights) for each.
+// `count` is the largest number of positions that one of them has along each axis. The phases of neighbouring
+// pixels follow each other, while their input and output are in the caches.
 template <class Phases>
 void compute_phases(const Shared& s, RunContext& context, const int64_t* count, float* patches,
                     const Phases& phases) {

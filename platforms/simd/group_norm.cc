@@ -1,8 +1,7 @@
-// GroupNorm: the sums and sums of squares of each channel in one pass over memory, then the result in
-// another.
+// GroupNorm: the sums and sums of squares of each channel in one pass over memory, the result in a second.
 //
-// Sums run in float32 over short pieces, as distances from the piece's own mean; the pieces are added in
-// double, in a fixed order.
+// Sums of short pieces are in float32, of distances from the piece's own mean; pieces are added in float64,
+// in a fixed order.
 #include "platforms/simd/table.h"
 
 #undef HWY_TARGET_INCLUDE

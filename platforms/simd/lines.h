@@ -7,7 +7,7 @@
 
 namespace sinter::simd {
 
-constexpr int64_t kLineFloats = 4096;  // that lines have room for, where the call moves much more
+constexpr int64_t kLineFloats = 4096;  // room for a thread's lines, where the call moves many more floats
 
 // Output pixels in tiles of `lines` by `columns`; those at the ends have fewer.
 struct LineTiles {
@@ -20,8 +20,8 @@ struct LineTiles {
   int64_t pixels() const { return lines * columns; }
 };
 
-// Tiles whose lines and lists fit `floats`, for windows of two axes whose lines are shared; false where there
-// are none. `rows`: pixels that a tile should have; `threads`: tiles that there should be.
+// Chooses tiles whose lines and lists fit `floats`, for windows of two axes that share lines; false where
+// there are none. `rows`: pixels that a tile should have; `threads`: the least number of tiles, if possible.
 bool choose_line_tiles(const Geometry& g, int64_t floats, int64_t rows, int64_t threads, LineTiles* tiles);
 
 // Floats of both lists.

@@ -88,7 +88,7 @@ HWY_INLINE V reciprocal(V d) {
 #endif
 }
 
-// n / d, d as for the reciprocal.
+// n / d, for d that reciprocal takes.
 HWY_INLINE V quotient(V n, V d) {
 #if HWY_TARGET <= HWY_AVX3 && HWY_ARCH_X86
   return hn::Mul(n, reciprocal(d));
@@ -125,7 +125,7 @@ HWY_INLINE Fraction sigmoid_fraction(V even, V odd, V k) {
   const VI scaled = hn::Add(hn::BitCast(I(), negated), hn::ShiftLeft<23>(hn::BitCast(I(), k)));
   return {n, hn::Add(n, hn::BitCast(F(), scaled))};
 }
-// For x of up to kSigmoidRange either way, where the denominator is finite.
+// For x within kSigmoidRange of 0, where the denominator is finite.
 constexpr float kSigmoidRange = 86.6f;
 HWY_INLINE Fraction sigmoid_fraction(V x) {
   const V magic = set(12582912.0f), sum = hn::NegMulAdd(x, set(1.44269504f), magic), k = hn::Sub(sum, magic);

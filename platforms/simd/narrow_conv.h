@@ -19,7 +19,7 @@ struct NarrowConv {
 inline bool narrow_conv_takes(const Geometry& g) { return g.taps() > 1 && narrow_fits(g); }
 // Up to this many channels all instruction sets gain by it.
 constexpr int64_t kNarrowOnAll = 4;
-// Whether the one in use gains by it: more channels fill vectors of other kernels, unless these are long.
+// Whether the one in use does: more channels fill enough lanes of other kernels, unless its vectors are long.
 bool narrow_conv_gains(const Geometry& g);
 
 // `n` has its sizes; boxes are chosen for `threads`. False where the memory cannot be counted.

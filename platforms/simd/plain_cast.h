@@ -10,7 +10,7 @@ namespace sinter::simd {
 // Converts `n` dense elements.
 using PlainCast = void (*)(const void* from, void* to, size_t n);
 
-// Null where there is no such conversion.
+// Null for other types, and where the two are equal.
 PlainCast plain_cast(DType from, DType to);
 
 }  // namespace sinter::simd

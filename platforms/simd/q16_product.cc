@@ -138,13 +138,14 @@ namespace {
 struct Plan16 {
   Geometry g;
   int64_t columns = 0, depth = 0, stride = 0;  // of one group
-  // A window's lines, the numbers in each, and how far apart they are in a copied window: panels take pairs.
+  // The lines of a window, the numbers in each, and how far apart lines are in a copied window: an even
+  // distance, for panels multiply pairs.
   int64_t lines = 1, line = 0, room = 0;
   int64_t x_zero = 0;
   End16 end;
 
   int64_t packed_depth() const { return lines * room; }
-  // Each line is adjacent in the input.
+  // Whether the numbers of each line are adjacent in the input.
   bool in_lines() const { return g.group == 1 && g.dilation[2] == 1; }
 };
 

@@ -2,10 +2,10 @@
 // saturates. It is used where the sums are proven to fit.
 //
 // Weights are packed in cells of kQDepth depths by the columns of a panel. Each cell has a limit: sums of two
-// products of a column fit int16 if no input (x + 128, unsigned) is above it. Each two neighbouring cells of
-// a run have one for sums of four products, which then are widened once. The largest inputs of a box, cell by
-// cell, are compared with the limits. Cells beyond theirs are widened: even and odd depths are multiplied
-// apart.
+// products of a column fit int16 if no input (x + 128, unsigned) is above it. Two neighbouring cells of a run
+// have a limit in common for sums of four products, which are then widened once. The limits are compared with
+// the largest input of each cell in a box. A cell whose inputs exceed its limit is widened: even and odd
+// depths are multiplied separately, as int16.
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_Q_BOUNDED_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -31,11 +31,12 @@ using VU8 = hn::Vec<DU8>;
 
 // ---- packing
 
+// The largest input with which weights of this sum fit.
 HWY_INLINE uint8_t limit_of(int32_t most_weights) {
   return static_cast<uint8_t>(std::min(255, 32767 / std::max(most_weights, 1)));
 }
 
-// The limits of one panel.
+// The number of limits of one panel.
 HWY_INLINE int64_t panel_limits(const QRuns& runs) {
   const int64_t cells = runs.packed_length() / kQDepth;
   return runs.count * (cells + cells / 2);
@@ -72,7 +73,7 @@ HWY_INLINE void set_limits(const QRuns& runs, const int8_t* panel, uint8_t* limi
 
 // ---- inputs
 
-// most[i]: the largest input of cell i in `count` rows.
+// most[i]: the largest input of cell i in all rows, or 255 where runs are too short for a vector.
 HWY_NOINLINE void find_most(const QRows& rows, const QRuns& runs, uint8_t* most) {
   const int64_t length = runs.packed_length(), cells = length / kQDepth;
   for (int64_t run = 0; run < runs.count; ++run, most += cells) {
@@ -100,7 +101,7 @@ HWY_NOINLINE void find_most(const QRows& rows, const QRuns& runs, uint8_t* most)
   }
 }
 
-// The smallest numbers of each depth in `count` rows, and their sum.
+// Stores the smallest number of each depth in `count` rows; returns their sum.
 HWY_INLINE int64_t find_least(const uint8_t* rows, int64_t count, int64_t length, uint8_t* least) {
   const DU8 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -116,7 +117,7 @@ HWY_INLINE int64_t find_least(const uint8_t* rows, int64_t count, int64_t length
   return static_cast<int64_t>(hn::ReduceSum(d64, sum));
 }
 
-// q_gemm.h's lower_q_rows. The first rows show in most cases that nothing is gained.
+// lower_q_rows (q_gemm.h). In most cases the first rows show that nothing is gained.
 HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8_t* least) {
   constexpr int64_t kWorthwhile = 16, kFirst = 8;
   const DU8 d;
@@ -124,22 +125,22 @@ HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8
   for (const int64_t n : {std::min(count, kFirst), count})
     if (find_least(rows, n, length, least) < kWorthwhile * length)
       return void(std::memset(least, 0, static_cast<size_t>(length)));
-  // What is behind a row's end is stored as it was.
+  // `least` is 0 beyond the row's end, so what follows is stored as it was.
   for (int64_t r = 0; r < count; ++r, rows += length)
     for (int64_t k = 0; k < length; k += lanes)
       hn::StoreU(hn::Sub(hn::LoadU(d, rows + k), hn::LoadU(d, least + k)), d, rows + k);
 }
 
-// Of a row and of a panel.
+// A cell: where its inputs are in a row, and its index in a panel.
 struct QStep {
   int32_t input, cell;
 };
-// How the cells of a panel are multiplied: two at a time, one, or one that is widened.
+// How the cells of a panel are multiplied: in pairs, singly, or singly and widened.
 struct QSteps {
   const QStep *pairs, *pairs_end, *single, *single_end, *split, *split_end;
 };
 
-// `to` has a step for each cell.
+// `to` has room for a step of each cell.
 HWY_NOINLINE QSteps choose_steps(const QRuns& runs, const int32_t* offsets, const uint8_t* most,
                                  const uint8_t* limits, QStep* to) {
   const auto cells = static_cast<int32_t>(runs.packed_length() / kQDepth);
@@ -177,7 +178,7 @@ HWY_INLINE V16 two_products(VU8 x, V8 w) { return hn::SatWidenMulPairwiseAdd(D16
 HWY_INLINE V32 add_widened(V16 products, V32 sum) {
   return hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), products, hn::Set(D16(), int16_t{1})));
 }
-// Even and odd depths, in int16.
+// The even and the odd depths of a vector of bytes, as int16.
 struct Halves {
   V16 even, odd;
   HWY_INLINE explicit Halves(V8 w) {

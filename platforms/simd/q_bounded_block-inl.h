@@ -1,4 +1,4 @@
-// A block of rows by a panel, by products that are bounded (q_bounded-inl.h).
+// Blocks of rows by a panel, whose products are bounded (q_bounded-inl.h).
 //
 // Per-target header: included again for every instruction set.
 #if defined(SINTER_PLATFORMS_SIMD_Q_BOUNDED_BLOCK_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -88,7 +88,8 @@ HWY_INLINE void block(const RowElement* a, const int32_t* rows, const Panel& pan
                              c71);
 }
 
-// Cell by cell in their order, without steps, which would take longer to choose than a row or two take.
+// Cell by cell in their order, without steps, whose choice would take longer than the products of a row or
+// two.
 template <int kRows, int kVectors, class End>
 HWY_INLINE void few_rows(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
   static_assert(kRows <= kFewRows);
@@ -133,7 +134,7 @@ HWY_NOINLINE void add_row(const uint8_t* row, const Panel& panel, int32_t* sums)
 // The panels of weights for the rows of a box.
 class Panels {
  public:
-  // The spare bytes have the largest inputs of each cell, of the row of smallest ones as well, then steps.
+  // The spare bytes hold the largest input of each cell, in the rows and then in `least`, and the steps.
   Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {
     const int64_t cells = w.runs.packed_depth() / kQDepth, each = divide_up(cells, 8) * 8;
     most_ = reinterpret_cast<uint8_t*>(rows.spare);
@@ -152,7 +153,7 @@ class Panels {
   }
   int64_t rows_at_once() const { return listed_ ? kMaxRows : kFewRows; }
 
-  // Until the next one is asked for.
+  // Valid until the next call.
   Panel at(int64_t index) {
     const int64_t column = index * q_panel_width();
     Panel panel{w_.runs,

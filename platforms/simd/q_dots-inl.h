@@ -153,15 +153,15 @@ enum class DotsEnd {
   kFloats,   // float32
 };
 
-// Of two panels that follow each other. Results of row r begin at y + y_rows[r], in elements.
+// Where the results of two neighbouring panels go: those of row r to y + y_rows[r], in elements.
 struct DotsResult {
   const float* multipliers;
   std::byte* y;
   int32_t zero, low, high;  // of int8
 };
 
-// Rows begin at a + rows[r] + run_offsets[t]; b and c are two panels whose biases follow each other. All
-// sixteen columns are stored.
+// Rows begin at runs.a + rows[r] + runs.offsets[t]; b and c are two panels whose biases follow each other.
+// All sixteen columns are stored.
 template <DotsEnd kEnd>
 HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8_t* b, const int8_t* c,
                                    const int32_t* bias, const DotsResult& end, const int64_t* y_rows) {
@@ -278,7 +278,7 @@ HWY_INLINE void multiply_four_rows(DotRuns runs, const int32_t* rows, const int8
 
 constexpr int64_t kFourRows = 4;
 
-// Whether both panels from `column` on have such results, and rows are enough for blocks of four.
+// Whether multiply_two_panels takes the two panels from `column` on.
 HWY_INLINE bool takes_two_panels(const QPacked& w, const QRows& rows, int64_t column,
                                  const ProductResult& result) {
   return rows.count >= kFourRows && w.runs.count > 0 && w.zeros == nullptr && w.columns - column >= 16 &&
@@ -296,7 +296,7 @@ HWY_INLINE DotsEnd dots_end(const QPacked& w, int64_t column, const ProductResul
              : DotsEnd::kBounded;
 }
 
-// Both of them. Returns how many rows are left, at most one.
+// The two panels from `column` on, for all rows or all but the last. Returns how many are left.
 HWY_NOINLINE int64_t multiply_two_panels(const QPacked& w, const QRows& rows, int64_t column,
                                          const ProductResult& result, const int64_t* y_rows) {
   const DotRuns runs(rows, w.runs);

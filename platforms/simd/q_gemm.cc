@@ -251,7 +251,7 @@ HWY_INLINE void block(const Element* a, const int32_t* rows, const Panel& panel,
 }
 #endif
 
-// 1 to rows_at_once(panel) rows.
+// 1 to Panels::rows_at_once() rows.
 template <int kVectors, class End>
 HWY_INLINE void block_of(int64_t n, const RowElement* a, const int32_t* rows, const Panel& panel,
                          const End& end) {

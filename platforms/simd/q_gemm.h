@@ -53,16 +53,16 @@ struct QRows {
   const int32_t *rows = nullptr, *runs = nullptr;
   const int32_t* sums = nullptr;  // per row, of x - x_zero, where weights have zero points
   int64_t count = 0;
-  std::byte* spare =
-      nullptr;  // of `spare_bytes`, aligned like int64: at least a byte for each kQDepth depths
+  // Scratch memory of `spare_bytes`, aligned like int64: at least a byte for each kQDepth depths.
+  std::byte* spare = nullptr;
   int64_t spare_bytes = 0;
-  const std::byte* least = nullptr;  // what lower_q_rows has subtracted from each row
+  const std::byte* least = nullptr;  // what lower_q_rows has subtracted from each row, or null
 };
 
 int64_t q_panel_width();
-// Whether the instruction set in use bounds products, and the bytes that their limits take for each column of
-// whole panels of kQPanel and a packed depth.
+// Whether the instruction set in use bounds products (q_bounded-inl.h).
 bool bounds_products();
+// Limits take at most these bytes for each column, in whole panels of kQPanel columns.
 inline int64_t limit_bytes(int64_t packed_depth) { return divide_up(packed_depth, 16); }
 // Subtracts from each depth of `count` adjoining rows its smallest number, where that is worthwhile: the
 // smaller inputs are, the more products fit. The numbers are stored at `least`, as a row of

@@ -254,7 +254,7 @@ constexpr int64_t kPositionCount = 16;
 // Below these the transforms cost what the products save.
 constexpr int64_t kMinChannels = 24, kMinColumns = 16, kMinPixels = 16;
 constexpr int64_t kMinTiles = 8, kMaxTiles = 64;
-// Filters that the inner caches do not hold are worth reading for as many tiles.
+// Filters that the inner caches do not hold are worth reading for this many tiles or more.
 constexpr int64_t kLargeFilters = 65536, kWorthwhileTiles = 32;
 
 int64_t wide_columns(const QWinograd& w) { return divide_up(w.g.out_channels, kQPanel) * kQPanel; }

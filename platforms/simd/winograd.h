@@ -33,8 +33,8 @@ struct WinogradPlan {
   }
 };
 
-// Where the transformed inputs of neighbouring tiles go. Floats from position to position and from tile to
-// tile, and from four channels to the next four where those of all tiles are together.
+// Where the transformed inputs of `count` neighbouring tiles go: floats from position to position, from tile
+// to tile, and from four channels to the next four where those of all tiles are together.
 struct WinogradInputs {
   float* to = nullptr;
   int64_t count = 0, position = 0, tile = 0, vector = 0;

@@ -1,4 +1,4 @@
-// Indices of kernels that choose elements: of either width, each checked where it is used.
+// Index operands of kernels: int32 or int64, each index checked where it is used.
 #pragma once
 
 #include <cstring>
