@@ -65,6 +65,24 @@ HWY_INLINE V32 add_dots(V8 a, V8 b, V32 sum) {
 }
 #endif
 
+// sum + x * w, of pairs of neighbouring lanes.
+template <class Pairs, class Sums>
+HWY_INLINE Sums add_pairs(Pairs x, Pairs w, Sums sum) {
+  const hn::DFromV<Sums> d;
+#if HWY_ARCH_X86
+  Sums none = hn::Zero(d);
+  return hn::ReorderWidenMulAccumulate(d, x, w, sum, none);  // one instruction where there are dot products
+#else
+  return hn::Add(sum, hn::WidenMulPairwiseAdd(d, x, w));
+#endif
+}
+// The same pair for all lanes of w.
+HWY_INLINE V32 add_pairs(const int16_t* x, V16 w, V32 sum) {
+  int32_t pair;
+  std::memcpy(&pair, x, sizeof(pair));
+  return add_pairs(hn::BitCast(D16(), hn::Set(D32(), pair)), w, sum);
+}
+
 // ReorderDemote2To stays within blocks of 128 bits: the order of four vectors that it has narrowed to one.
 HWY_INLINE V8 in_order(V8 v) {
   constexpr int kBlocks = static_cast<int>(hn::MaxLanes(D8()) / 16);

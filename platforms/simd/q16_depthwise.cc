@@ -59,8 +59,7 @@ HWY_INLINE void depthwise_sums(const Depthwise16& p, Value value) {
           const V32 xv = hn::PromoteTo(d, whole ? hn::LoadU(x16, x) : hn::LoadN(x16, x, count)),
                     wv = hn::PromoteTo(d, whole ? hn::LoadU(w8, w) : hn::LoadN(w8, w, count));
           // As pairs of int16 with nothing in the upper one.
-          sum = hn::Add(sum, hn::WidenMulPairwiseAdd(d, hn::BitCast(D16(), xv),
-                                                     hn::BitCast(D16(), hn::And(wv, lower))));
+          sum = add_pairs(hn::BitCast(D16(), xv), hn::BitCast(D16(), hn::And(wv, lower)), sum);
         }
       }
     value(c, count, sum);
@@ -129,8 +128,8 @@ void q16_depthwise_pairs(const Pairs16& p, const int16_t* x, int64_t channels, f
     auto a = hn::LoadU(d32, p.bias + c), b = hn::LoadU(d32, p.bias + c + half);
     for (int64_t i = 0; i < p.pairs; ++i, w += 2 * block) {
       const auto x0 = hn::LoadU(d, x + p.offsets[2 * i] + c), x1 = hn::LoadU(d, x + p.offsets[2 * i + 1] + c);
-      a = hn::Add(a, hn::WidenMulPairwiseAdd(d32, hn::InterleaveLower(d, x0, x1), hn::LoadU(d, w)));
-      b = hn::Add(b, hn::WidenMulPairwiseAdd(d32, hn::InterleaveUpper(d, x0, x1), hn::LoadU(d, w + block)));
+      a = add_pairs(hn::InterleaveLower(d, x0, x1), hn::LoadU(d, w), a);
+      b = add_pairs(hn::InterleaveUpper(d, x0, x1), hn::LoadU(d, w + block), b);
     }
     hn::StoreU(hn::ReorderDemote2To(d, end(a, p.multipliers + c), end(b, p.multipliers + c + half)), d,
                y + c);

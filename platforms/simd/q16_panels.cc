@@ -20,11 +20,6 @@ int64_t q16_panel_width() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
 
 HWY_INLINE V16 panel_weights(const int8_t* p) { return load16(p); }
 HWY_INLINE V16 panel_weights(const int16_t* p) { return hn::LoadU(D16(), p); }
-HWY_INLINE V32 add_pairs(const int16_t* x, V16 w, V32 sum) {
-  int32_t pair;
-  std::memcpy(&pair, x, sizeof(pair));
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), hn::BitCast(D16(), hn::Set(D32(), pair)), w));
-}
 
 // One panel's columns.
 struct Q16Panel {

@@ -64,7 +64,7 @@ struct Sums16 {
   HWY_INLINE int64_t all() const { return total(hn::Add(sum, high)); }
 #else
   HWY_INLINE Sums16() : sum(hn::Zero(D32())) {}
-  HWY_INLINE void add(V16 x, V16 w) { sum = hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), x, w)); }
+  HWY_INLINE void add(V16 x, V16 w) { sum = add_pairs(x, w, sum); }
   HWY_INLINE int64_t all() const { return total(sum); }
 #endif
 };

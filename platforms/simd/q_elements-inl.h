@@ -44,8 +44,7 @@ using WeightElement = int16_t;
 constexpr int32_t kShift = 0;
 constexpr bool kCentred = true;
 HWY_INLINE V32 add_products(V32 x, V32 weights, V32 sum) {
-  const V32 products = hn::WidenMulPairwiseAdd(D32(), hn::BitCast(D16(), x), hn::BitCast(D16(), weights));
-  return hn::Add(sum, products);
+  return add_pairs(hn::BitCast(D16(), x), hn::BitCast(D16(), weights), sum);
 }
 #endif
 constexpr int64_t kCell = 4 / static_cast<int64_t>(sizeof(Element));

@@ -115,12 +115,6 @@ void load_tile(const QWinograd& w, int64_t tile, const int8_t* nothing, int64_t 
 
 // ---- products
 
-HWY_INLINE V32 pair_product(const int16_t* x, V16 w, V32 sum) {
-  int32_t word;
-  std::memcpy(&word, x, sizeof(word));
-  return hn::Add(sum, hn::WidenMulPairwiseAdd(D32(), hn::BitCast(D16(), hn::Set(D32(), word)), w));
-}
-
 // m[r * width + column] for kRows rows v + r * depth of one position and panel.
 template <int kRows, int kVectors>
 HWY_INLINE void winograd_block(const int16_t* v, const int16_t* u, int64_t depth, int32_t* m) {
@@ -131,10 +125,10 @@ HWY_INLINE void winograd_block(const int16_t* v, const int16_t* u, int64_t depth
   V32 c01 = c00, c11 = c00, c21 = c00, c31 = c00, c41 = c00, c51 = c00, c61 = c00, c71 = c00;
   for (int64_t k = 0; k < depth; k += kPair, u += 4 * lanes) {
     const V16 w0 = hn::LoadU(d16, u), w1 = kVectors == 2 ? hn::LoadU(d16, u + 2 * lanes) : w0;
-#define SINTER_ROW(r)                                                                    \
-  if constexpr (kRows > r) {                                                             \
-    c##r##0 = pair_product(v + r * depth + k, w0, c##r##0);                              \
-    if constexpr (kVectors == 2) c##r##1 = pair_product(v + r * depth + k, w1, c##r##1); \
+#define SINTER_ROW(r)                                                                 \
+  if constexpr (kRows > r) {                                                          \
+    c##r##0 = add_pairs(v + r * depth + k, w0, c##r##0);                              \
+    if constexpr (kVectors == 2) c##r##1 = add_pairs(v + r * depth + k, w1, c##r##1); \
   }
     SINTER_ROW(0)
     SINTER_ROW(1) SINTER_ROW(2) SINTER_ROW(3) SINTER_ROW(4) SINTER_ROW(5) SINTER_ROW(6) SINTER_ROW(7)
