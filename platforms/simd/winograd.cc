@@ -103,7 +103,7 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
   const auto load = [&](const float* p) SINTER_SIMD_LAMBDA { return hn::LoadU(d, p); };
   const bool bounded = to.max < HUGE_VALF;
   const auto within = [&](V v) SINTER_SIMD_LAMBDA { return clamp(v, low, high); };
-  const auto at_least = [&](V v) SINTER_SIMD_LAMBDA { return hn::Max(v, low); };
+  const auto raised = [&](V v) SINTER_SIMD_LAMBDA { return at_least(v, low); };
   float* y = to.y;
   for (int64_t c = 0; c < channels; c += lanes, m += lanes, y += lanes) {
     const auto count = static_cast<size_t>(channels - c < lanes ? channels - c : lanes);
@@ -133,7 +133,7 @@ HWY_NOINLINE void transform_output(const float* m, int64_t position, int64_t cha
       if (inside && bounded) {
         SINTER_COLUMNS(within)
       } else if (inside) {
-        SINTER_COLUMNS(at_least)
+        SINTER_COLUMNS(raised)
       } else {
         SINTER_SOME_COLUMN(0)
         SINTER_SOME_COLUMN(1)

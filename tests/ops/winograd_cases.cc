@@ -1,6 +1,9 @@
 // Conv where the attribute permits Winograd's algorithm: the reference kernels compute directly, backends on
 // tiles. Borders, tiles that are partly outside, channels that are not whole vectors, several blocks of tiles
 // and several parts of channels.
+#include <cmath>
+#include <limits>
+
 #include "runtime/backend/winograd.h"
 #include "tests/op_harness/op_test.h"
 
@@ -55,6 +58,18 @@ TEST(Winograd, ManyBlocksAndParts) {
     check_winograd(winograd(tile), {3, 5, 5, 40, 150, false});
     check_winograd(winograd(tile), {1, 3, 4, 530, 35, true});
   }
+}
+
+// Inside the image and at its edges, with and without bounds.
+TEST(Winograd, KeepsNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const int64_t tile : kWinogradTiles)
+    for (const auto& [low, high] : {std::pair{-HUGE_VAL, HUGE_VAL}, {0.0, HUGE_VAL}, {0.0, 6.0}}) {
+      ConvAttrs a = winograd(tile);
+      a.act_min = low, a.act_max = high;
+      expect_equal(run_op(a, {full<float>({1, 13, 14, 16}, nan), noise<float>({32, 3, 3, 16}, -1, 1, 2)})[0],
+                   full<float>({1, 13, 14, 32}, nan));
+    }
 }
 
 TEST(Winograd, ClampsAsTheActivationStates) {
