@@ -14,7 +14,7 @@ namespace {
 // would take, up to a part of what the call reads and writes.
 bool slot_floats(const Geometry& g, int64_t threads, int64_t* floats) {
   *floats = 0;
-  if (pointwise(g)) return true;
+  if (pointwise(g) || g.batch == 0) return true;
   const int64_t moved = g.in_pixels() * g.in_channels + g.out_pixels() * g.out_channels;
   if (!checked_mul(slot_rows(threads), g.taps() * (g.in_channels / g.group), floats)) return false;
   *floats = std::max(*floats, std::min(kLineFloats, moved / 8 / std::max<int64_t>(threads, 1)));

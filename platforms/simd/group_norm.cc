@@ -144,11 +144,12 @@ HWY_EXPORT(channel_affine);
 constexpr int64_t kChunk = 1024;
 
 struct GroupPlan {
-  int64_t batch, pixels, channels, chunks;
+  int64_t batch = 0, pixels = 0, channels = 0, chunks = 0;
   int64_t partials() const { return batch * chunks * channels; }
 };
 GroupPlan group_plan(const OpCall& call) {
   const TensorView& x = call.in(0);
+  if (x.size() == 0) return {};
   GroupPlan p{x.dims[0], 1, x.dims[x.rank - 1], 0};
   for (int i = 1; i + 1 < x.rank; ++i) p.pixels *= x.dims[i];
   p.chunks = divide_up(p.pixels, kChunk);

@@ -12,14 +12,18 @@ namespace {
 constexpr int64_t kMostPixels = 192;     // of a tile
 constexpr int64_t kCachedFloats = 6144;  // of lines that leave room in the first cache
 
+// Input positions, which have been counted before (set_size).
 int64_t extent(int64_t outputs, const Geometry& g, int axis) {
   return (outputs - 1) * g.stride[axis] + (g.kernel[axis] - 1) * g.dilation[axis] + 1;
 }
 
-void set_size(const Geometry& g, int64_t lines, int64_t columns, LineTiles* t) {
+// False on overflow; `floats` are all of the input's.
+bool set_size(const Geometry& g, int64_t lines, int64_t columns, LineTiles* t, int64_t* floats) {
   t->lines = lines, t->columns = columns;
   t->down = divide_up(g.out[1], lines), t->across = divide_up(g.out[2], columns);
-  t->line_floats = extent(columns, g, 2) * (g.in_channels / g.group), t->input_lines = extent(lines, g, 1);
+  return reach(g, 2, columns, &t->line_floats) &&
+         checked_mul(t->line_floats, g.in_channels / g.group, &t->line_floats) &&
+         reach(g, 1, lines, &t->input_lines) && checked_mul(t->line_floats, t->input_lines, floats);
 }
 
 }  // namespace
@@ -31,9 +35,9 @@ bool choose_line_tiles(const Geometry& g, int64_t floats, int64_t rows, int64_t 
     return false;
   floats = std::min<int64_t>(floats, std::numeric_limits<int32_t>::max());  // places are of 32 bits
   const auto fits = [&](int64_t lines, int64_t columns) {
-    set_size(g, lines, columns, tiles);
-    const int64_t needed = tiles->line_floats * tiles->input_lines;
-    return needed + list_floats(g, *tiles) <= floats && tiles->pixels() <= kMostPixels &&
+    int64_t needed = 0;
+    return set_size(g, lines, columns, tiles, &needed) && tiles->pixels() <= kMostPixels &&
+           needed <= floats && needed + list_floats(g, *tiles) <= floats &&
            (needed <= kCachedFloats || tiles->pixels() <= rows);
   };
   int64_t lines = 1, columns = g.out[2];

@@ -26,14 +26,6 @@ const T* input_line(const Geometry& g, const QBox& box, const T* x, int64_t i0, 
   return x + ((box.batch * g.in[0] + i0) * g.in[1] + i1) * g.in[2] * g.in_channels;
 }
 
-// Input positions that `out` neighbouring windows reach along an axis; false on overflow.
-[[nodiscard]] inline bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
-  int64_t window = 0;
-  return checked_mul(out - 1, g.stride[axis], in) &&
-         checked_mul(g.kernel[axis] - 1, g.dilation[axis], &window) && checked_add(*in, window, in) &&
-         checked_add<int64_t>(*in, 1, in);
-}
-
 // The sizes of boxes, but for the last ones of a line or plane, which may be smaller.
 struct QBoxes {
   int64_t out_lines = 1, out_pixels = 1;

@@ -58,6 +58,14 @@ WindowOf<T> window_at(const Geometry& g, const T* x, int64_t row) {
   return w;
 }
 
+// Input positions that `out` neighbouring windows reach along an axis; false on overflow.
+[[nodiscard]] inline bool reach(const Geometry& g, int axis, int64_t out, int64_t* in) {
+  int64_t window = 0;
+  return checked_mul(out - 1, g.stride[axis], in) &&
+         checked_mul(g.kernel[axis] - 1, g.dilation[axis], &window) && checked_add(*in, window, in) &&
+         checked_add<int64_t>(*in, 1, in);
+}
+
 // Calls f(window, row, count) for neighbouring output pixels of the last axis, from `row` of the whole batch
 // on, whose windows have the same taps; `least` pixels or more to a thread.
 template <class T, class F>

@@ -135,6 +135,19 @@ TEST(Conv, ClampsAsTheActivationStates) {
                tensor<float>({1, 1, 1}, {nan}));
 }
 
+// Windows that are larger than int64 counts: all taps but one read padding.
+TEST(Conv, LargestDilationsAndPads) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  ConvAttrs a;
+  a.strides = {1, 1}, a.dilations = {kMost, kMost}, a.pads = {kMost, kMost, kMost, kMost};
+  const Tensor x = noise<float>({1, 1, 1, 8}, -1, 1, 1), w = noise<float>({16, 3, 3, 8}, -1, 1, 2);
+  const auto v = x.values<float>(), f = w.values<float>();
+  std::vector<float> want(16, 0.0f);
+  for (size_t n = 0; n < 16; ++n)
+    for (size_t c = 0; c < 8; ++c) want[n] += v[c] * f[n * 72 + 32 + c];
+  expect_near(run_op(a, {x, w})[0], tensor<float>({1, 1, 1, 16}, want), 1e-6, 1e-6);
+}
+
 TEST(Conv, Refuses) {
   ConvAttrs a;
   a.strides = {1}, a.dilations = {1}, a.pads = {0, 0};
