@@ -63,7 +63,9 @@ uint32_t features_within_cap() {
 
 Target native_target() {
   Target target = host_target();
-  target.features = processor_features() & features_within_cap();
+  target.features = processor_features();
+  // A cap of another architecture limits nothing.
+  if (const uint32_t left = target.features & features_within_cap(); left != 0) target.features = left;
   return target;
 }
 
