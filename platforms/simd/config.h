@@ -1,10 +1,11 @@
 // Which instruction sets are compiled: one per step that pays. Included before any header of Highway.
 //
-// SINTER_SIMD_BYTE_TABLES: for kernels that use table look-ups of bytes, AVX-512 with VBMI as well.
-// SINTER_SIMD_BYTE_DOTS: for kernels that use dot products of bytes, 64-bit ARM with them as well. Highway
-// has no target for that; HWY_NEON stands for it, which simd_kernels.cc takes only where the processor has
-// them. HWY_NEON_BF16 is the number of a processor that has products of matrices of bytes (i8mm) in addition:
-// it runs what is compiled for HWY_NEON, which asks simd_has_i8mm().
+// SINTER_SIMD_BYTE_TABLES: for kernels that use table look-ups of bytes, or dot products of bytes or of int16
+// on x86, AVX-512 with VBMI and VNNI as well. SINTER_SIMD_BYTE_DOTS: for kernels that use dot products of
+// bytes, 64-bit ARM with them as well. Highway has no target for that; HWY_NEON stands for it, which
+// simd_kernels.cc takes only where the processor has them. HWY_NEON_BF16 is the number of a processor that
+// has products of matrices of bytes (i8mm) in addition: it runs what is compiled for HWY_NEON, which asks
+// simd_has_i8mm().
 #pragma once
 
 #ifdef SINTER_SIMD_BYTE_TABLES

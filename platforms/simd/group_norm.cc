@@ -35,7 +35,7 @@ namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
 // Pixels that are summed in float32, and channels that are read together: a piece stays in the first cache.
-constexpr size_t kPiece = 32, kTile = 128;
+constexpr size_t kPiece = 64, kTile = 64;
 
 // The sums of a tile's channels over a piece, read in the order of memory.
 HWY_INLINE void piece_sums(const float* x, size_t count, size_t channels, size_t width, float* sums) {

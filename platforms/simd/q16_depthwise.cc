@@ -1,5 +1,6 @@
 // QDepthwiseConv of int16: channels side by side. On x86, whole windows are summed by pairs of taps, which
 // are interleaved within 128 bits as their weights have been before.
+#define SINTER_SIMD_BYTE_TABLES
 #include "platforms/simd/int8.h"
 #include "platforms/simd/q16_end.h"
 #include "platforms/simd/q16_product.h"

@@ -1,3 +1,4 @@
+#define SINTER_SIMD_BYTE_TABLES
 #include "platforms/simd/q16_panels.h"
 
 #include <cstring>
