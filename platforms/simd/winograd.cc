@@ -320,8 +320,13 @@ void compute_chunk(const Geometry& g, const WinogradPlan& p, int64_t block, int6
 
 }  // namespace
 
-bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPlan* plan) {
+bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sharing, WinogradPlan* plan) {
   WinogradPlan& p = *plan;
+  int64_t shared = 0;  // floats of one thread's workspace
+  if (sharing > 1) {
+    if (!plan_winograd(g, tile, 1, 1, plan)) return false;
+    shared = p.slot_floats;
+  }
   p = {};
   threads = std::max<int64_t>(threads, 1);
   p.tile = tile, p.inputs = tile + 2, p.positions = p.inputs * p.inputs;
@@ -330,8 +335,11 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
   p.chunk = std::min(kChunk, std::max<int64_t>(divide_up(g.out_channels, kMaxPanel), 1) * kMaxPanel);
   p.input_tile = whole_vectors(g.in_channels), p.product_tile = p.chunk;
   const int64_t operands = g.batch * (g.in_pixels() * g.in_channels + g.out_pixels() * g.out_channels);
-  const int64_t fit = std::min(kBlockFloats, operands) / (p.positions * (p.input_tile + p.product_tile)) /
-                      kFewTiles * kFewTiles;
+  p.line_floats = (kTilesInRow * tile + 2) * p.inputs * kWinogradVector;
+  const int64_t of_tile = p.positions * (p.input_tile + p.product_tile),
+                besides = p.positions * (p.input_tile + 2 * kWinogradVector) + p.line_floats,
+                room = sharing > 1 ? shared / sharing - besides : std::min(kBlockFloats, operands);
+  const int64_t fit = room / of_tile / kFewTiles * kFewTiles;
   p.blocks = divide_up(p.tiles, std::clamp(fit, kFewTiles, 8 * kFewTiles));
   if (p.blocks < threads) p.blocks = std::max(p.blocks, std::min(threads, divide_up(p.tiles, kFewTiles)));
   // Fewer channels at a time where blocks and chunks are too few for the threads.
@@ -353,23 +361,33 @@ bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPla
     const int64_t whole = block_tiles / kTilesAtOnce * kTilesAtOnce, blocks = divide_up(p.tiles, whole);
     if (2 * (p.tiles - (blocks - 1) * whole) > whole) p.block_tiles = whole, p.blocks = blocks;
   }
-  p.line_floats = (kTilesInRow * tile + 2) * p.inputs * kWinogradVector;
   const int64_t of_position = p.input_tile + p.input_position + p.product_position;
   return packed_floats(g.out_channels, g.in_channels, &p.filter_floats) &&
          checked_mul(p.positions, of_position, &p.slot_floats) &&
          checked_add(p.slot_floats, p.line_floats, &p.slot_floats);
 }
 
+namespace {
+
+// Threads that make do with the memory of one, by smaller blocks.
+int64_t most_sharing(int64_t threads) { return std::clamp<int64_t>(threads, 1, 3); }
+
+}  // namespace
+
 bool winograd_packing(const OpCall& call, int threads, Packing* packing, size_t* workspace) {
   const auto& attrs = call.attrs<ConvAttrs>();
   if (attrs.winograd == 0) return false;
   const Geometry g = window_geometry<ConvAttrs>(call);
-  WinogradPlan p;
+  WinogradPlan one, p;
   int64_t packed = 0, scratch = 0;
-  if (!plan_winograd(g, attrs.winograd, threads, &p) || !checked_mul(p.filter_floats, p.positions, &packed) ||
-      !checked_mul<int64_t>(packed, sizeof(float), &packed) ||
-      !checked_mul(p.slot_floats, p.slots, &scratch) ||
-      !checked_mul<int64_t>(scratch, sizeof(float), &scratch) ||
+  if (!plan_winograd(g, attrs.winograd, 1, 1, &one) ||
+      !plan_winograd(g, attrs.winograd, threads, most_sharing(threads), &p) ||
+      !checked_mul(p.filter_floats, p.positions, &packed) ||
+      !checked_mul<int64_t>(packed, sizeof(float), &packed) || !checked_mul(p.slot_floats, p.slots, &scratch))
+    return false;
+  // One thread may run with what several have.
+  scratch = std::max(scratch, one.slots * one.slot_floats);
+  if (!checked_mul<int64_t>(scratch, sizeof(float), &scratch) ||
       static_cast<uint64_t>(std::max(packed, scratch)) > SIZE_MAX / 2)
     return false;
   *packing = {
@@ -381,9 +399,14 @@ bool winograd_packing(const OpCall& call, int threads, Packing* packing, size_t*
 Status run_winograd(void* packed, const OpCall& call, RunContext& context) {
   const auto& attrs = call.attrs<ConvAttrs>();
   const Geometry g = window_geometry<ConvAttrs>(call);
+  if (call.out(0).size() == 0) return ok_status();
   WinogradPlan p;
-  if (!plan_winograd(g, attrs.winograd, threads_of(context.threads), &p))
-    return error(Code::kInternal, "a step that was measured cannot be planned");
+  const int64_t threads = threads_of(context.threads);
+  const auto room = static_cast<int64_t>(context.workspace.size() / sizeof(float));
+  // The largest blocks that there is room for.
+  for (int64_t sharing = 1; sharing == 1 || p.slot_floats > room / p.slots; ++sharing)
+    if (sharing > most_sharing(threads) || !plan_winograd(g, attrs.winograd, threads, sharing, &p))
+      return error(Code::kInternal, "a step that was measured cannot be planned");
   const auto* x = call.in(0).as<const float>();
   const WinogradOperands with{
       static_cast<const float*>(packed), call.has_input(2) ? call.in(2).as<const float>() : nullptr,

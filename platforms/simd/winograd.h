@@ -49,7 +49,9 @@ struct WinogradStore {
   int64_t rows, columns;  // that are in the image
 };
 
+// `sharing`: the workspace of a thread is at most this part of what one thread alone has, if some tiles fit.
 // False on overflow.
-[[nodiscard]] bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, WinogradPlan* plan);
+[[nodiscard]] bool plan_winograd(const Geometry& g, int64_t tile, int64_t threads, int64_t sharing,
+                                 WinogradPlan* plan);
 
 }  // namespace sinter::simd

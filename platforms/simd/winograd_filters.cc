@@ -79,7 +79,7 @@ void pack_winograd(const OpCall& call, std::byte* packed, ThreadPool* threads) {
   const Geometry g = window_geometry<ConvAttrs>(call);
   const int64_t tile = call.attrs<ConvAttrs>().winograd;
   WinogradPlan p;
-  if (!plan_winograd(g, tile, 1, &p)) return;
+  if (!plan_winograd(g, tile, 1, 1, &p)) return;
   const int64_t width = panel_width(), panels = divide_up(g.out_channels, width);
   const auto pack = HWY_DYNAMIC_POINTER(pack_filters);
   parallel_for(threads, panels, 1, [&](int64_t begin, int64_t end) {
