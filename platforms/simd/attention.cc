@@ -91,7 +91,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
                            checked_mul<int64_t>(scores, std::max(threads, 1), &scores) &&
                            checked_add(scores, p.all, &scores) &&
                            checked_mul<int64_t>(scores, sizeof(float), &scores),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *bytes = static_cast<size_t>(scores);
   return ok_status();
 }

@@ -84,7 +84,7 @@ Status conv_bytes(const Geometry& g, bool packs, bool packs_few, int threads, in
       (!few || narrow_floats(g, packs_few, threads, &narrow)) &&
           ((few && g.out_channels <= kNarrowOnAll) || patch_floats(g, packs, threads, copies, &patches)) &&
           checked_mul<int64_t>(std::max(narrow, patches), sizeof(float), &patches),
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   *bytes = static_cast<size_t>(patches);
   return ok_status();
 }

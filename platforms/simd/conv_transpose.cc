@@ -18,7 +18,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
                            checked_mul<int64_t>(slots, std::max(threads, 1), &slots) &&
                            checked_add(packed, slots, &packed) &&
                            checked_mul<int64_t>(packed, sizeof(float), &packed),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *bytes = static_cast<size_t>(packed);
   return ok_status();
 }

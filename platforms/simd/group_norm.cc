@@ -163,7 +163,7 @@ Status workspace(const OpCall& call, int, size_t* bytes) {
   SINTER_RETURN_UNLESS(checked_mul<int64_t>(p.partials(), sizeof(Sums), &sums) &&
                            checked_mul<int64_t>(p.batch * p.channels, 3 * sizeof(float), &numbers) &&
                            checked_add(sums, numbers, &sums),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *bytes = static_cast<size_t>(sums);
   return ok_status();
 }

@@ -332,7 +332,7 @@ Status low_bit_workspace(const OpCall& call, int threads, size_t* bytes) {
   SINTER_RETURN_UNLESS(scratch_floats(g, rows, &n) &&
                            checked_mul<int64_t>(n, rows <= kLowBitRows ? 1 : std::max(threads, 1), &n) &&
                            checked_mul<int64_t>(n, sizeof(float), &n),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

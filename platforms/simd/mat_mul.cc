@@ -12,7 +12,7 @@ Status workspace_of(int64_t columns, int64_t depth, int64_t extra, int64_t copie
   int64_t n = 0;
   SINTER_RETURN_UNLESS(packed_floats(columns, depth, &n) && checked_add(n, extra, &n) &&
                            checked_mul(n, copies, &n) && checked_mul<int64_t>(n, sizeof(float), &n),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

@@ -215,7 +215,7 @@ Status q16_depthwise_workspace(const OpCall& call, int threads, size_t* bytes) {
           // An odd tap's neighbour of 0, and the second copies.
           checked_mul<int64_t>(call.in(2).size(), 2 + 8 + 2 * std::max(threads, 1), &weights) &&
           checked_add(n, weights, &n),
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

@@ -133,7 +133,7 @@ Status q16_product_workspace(const OpCall& call, int threads, size_t* bytes) {
   int64_t each = 0;
   SINTER_RETURN_UNLESS(
       q16_scratch_bytes(plan_q16(call), &each) && checked_mul<int64_t>(each, std::max(threads, 1), &each),
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   *bytes = static_cast<size_t>(each);
   return ok_status();
 }

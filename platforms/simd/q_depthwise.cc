@@ -168,7 +168,7 @@ Status needs_of(const OpCall& call, int threads, size_t* packed, size_t* scratch
   SINTER_RETURN_UNLESS(plan_of(call, &p) && packed_bytes(p, &weights, &a) &&
                            scratch_of_threads(threads, scratch_of, &b) && a < INT64_MAX / 2 &&
                            b < INT64_MAX / 4,
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
   return ok_status();

@@ -385,7 +385,7 @@ Status needs_of(const OpCall& call, int threads, bool for_packing, size_t* packe
   SINTER_RETURN_UNLESS(plan_of(call, for_packing, &p) && packed_bytes(p, &a) &&
                            checked_mul(a, p.g.group, &a) && scratch_of_threads(threads, scratch_of, &b) &&
                            a < INT64_MAX / 2 && b < INT64_MAX / 4,
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *packed = align_up(static_cast<size_t>(a), kBufferAlignment);
   *scratch = static_cast<size_t>(b);
   return ok_status();

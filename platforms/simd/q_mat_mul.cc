@@ -108,7 +108,7 @@ Status workspace(const OpCall& call, int threads, size_t* bytes) {
   SINTER_RETURN_UNLESS(
       s.measure(m) &&
           checked_mul(s.bytes, std::clamp<int64_t>(threads, 1, std::max<int64_t>(m.batch, 1)), &all),
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   *bytes = static_cast<size_t>(all);
   return ok_status();
 }

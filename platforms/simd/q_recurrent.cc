@@ -340,7 +340,7 @@ Status recurrent_workspace(const OpCall& call, int threads, size_t* bytes) {
   const int64_t slots = std::clamp<int64_t>(threads, 1, std::max<int64_t>(units, 1));
   SINTER_RETURN_UNLESS(
       fits && checked_mul(unit, slots, &unit) && checked_add(unit, pairs, &unit) && unit < INT64_MAX / 4,
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   *bytes = static_cast<size_t>(unit);
   return ok_status();
 }

@@ -125,7 +125,7 @@ Status workspace_bytes(const RecurrentLayout& l, size_t* bytes) {
                            checked_mul(l.directions * l.batch, unit_floats(l), &units) &&
                            checked_add(n, flow, &n) && checked_add(n, units, &n) &&
                            checked_mul<int64_t>(n, sizeof(float), &n),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   *bytes = static_cast<size_t>(n);
   return ok_status();
 }

@@ -65,6 +65,10 @@ constexpr Status error(Code code, const char* message, int64_t a = 0, int64_t b 
 constexpr Status invalid(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kInvalidArgument, message, a, b);
 }
+// Of a workspace whose size cannot be counted.
+constexpr Status too_much_workspace() {
+  return invalid("the operation needs more workspace than the step has");
+}
 constexpr Status unsupported(const char* message, int64_t a = 0, int64_t b = 0) {
   return error(Code::kUnsupported, message, a, b);
 }

@@ -68,7 +68,7 @@ bool scratch(const Extent& e, size_t* bytes) {
 Status workspace(const OpCall& call, int threads, size_t* bytes) {
   size_t each = 0;
   SINTER_RETURN_UNLESS(scratch(extent(call), &each) && checked_mul<size_t>(each, std::max(threads, 1), bytes),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   return ok_status();
 }
 

@@ -177,11 +177,11 @@ inline Status product_workspace(const Product& p, DType x, bool in_place, int th
   int64_t n = 0;
   SINTER_RETURN_UNLESS(checked_mul<int64_t>(p.depth, kTile * int64_t{sizeof(double)}, &n) &&
                            checked_add<int64_t>(n, kBufferAlignment, &n),
-                       invalid("the operation needs more workspace than the step has"));
+                       too_much_workspace());
   n = static_cast<int64_t>(align_up(static_cast<size_t>(gathered_bytes(p, x, in_place)), kBufferAlignment));
   SINTER_RETURN_UNLESS(
       checked_mul<size_t>(static_cast<size_t>(n), static_cast<size_t>(std::max(threads, 1)), bytes),
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   return ok_status();
 }
 

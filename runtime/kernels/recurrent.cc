@@ -158,7 +158,7 @@ Status recurrent_workspace(const OpCall& call, const Settings& s, int threads, s
           checked_add<int64_t>(n, kBufferAlignment, &n) &&
           checked_mul<size_t>(align_up(static_cast<size_t>(n) - kBufferAlignment, kBufferAlignment),
                               static_cast<size_t>(std::max(threads, 1)), bytes),
-      invalid("the operation needs more workspace than the step has"));
+      too_much_workspace());
   return ok_status();
 }
 
