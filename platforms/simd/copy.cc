@@ -5,11 +5,6 @@
 namespace sinter::simd {
 namespace {
 
-Status accept_whole_bytes(const OpCall& call) {
-  SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
-  return ok_status();
-}
-
 Status run_copy(const OpCall& call, RunContext& context) {
   copy_view(call.out(0), call.in(0), context.threads);
   return ok_status();

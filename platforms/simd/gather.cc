@@ -8,7 +8,7 @@ namespace sinter::simd {
 namespace {
 
 Status accept_gather(const OpCall& call) {
-  SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
+  SINTER_RETURN_IF_ERROR(accept_whole_bytes(call));
   return accept_dense(call);
 }
 

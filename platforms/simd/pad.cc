@@ -7,7 +7,7 @@ namespace sinter::simd {
 namespace {
 
 Status accept_pad(const OpCall& call) {
-  SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
+  SINTER_RETURN_IF_ERROR(accept_whole_bytes(call));
   SINTER_RETURN_UNLESS(call.attrs<PadAttrs>().mode == static_cast<int64_t>(PadMode::kConstant),
                        unsupported("the simd kernel pads with a constant"));
   return ok_status();

@@ -47,6 +47,12 @@ inline Status accept_float_pixels(const OpCall& call) {
   return ok_status();
 }
 
+// What moves elements takes those of whole bytes.
+inline Status accept_whole_bytes(const OpCall& call) {
+  SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
+  return ok_status();
+}
+
 inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace sinter::simd

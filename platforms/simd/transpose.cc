@@ -323,8 +323,7 @@ void transpose(const OpCall& call, RunContext& context) {
 Status accept_transpose(const OpCall& call) {
   SINTER_RETURN_UNLESS(call.in(0).dense() && call.out(0).dense(),
                        unsupported("the simd kernel takes dense operands"));
-  SINTER_RETURN_UNLESS(byte_width(call.in(0).dtype) != 0, unsupported("packed elements are not moved"));
-  return ok_status();
+  return accept_whole_bytes(call);
 }
 
 Status run_transpose(const OpCall& call, RunContext& context) {
