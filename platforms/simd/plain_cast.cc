@@ -1,24 +1,20 @@
 #include "platforms/simd/plain_cast.h"
 
 #include <cstdint>
-#include <limits>
 #include <type_traits>
+
+#include "runtime/core/float_formats.h"
 
 namespace sinter::simd {
 namespace {
 
-// Floats to integers: towards zero, saturated, NaN gives 0. Integers to narrower ones keep the low bits.
+// Integers to narrower ones keep the low bits.
 template <class To, class From>
 To convert_one(From v) {
   if constexpr (std::is_same_v<To, bool>) {
     return v != 0;
   } else if constexpr (std::is_same_v<From, float> && !std::is_same_v<To, float>) {
-    using Limits = std::numeric_limits<To>;
-    constexpr float kEnd =
-        2.0f * static_cast<float>(uint64_t{1} << (Limits::digits - 1));  // the first beyond
-    if (v != v) return 0;
-    if (v >= kEnd) return Limits::max();
-    return v <= static_cast<float>(Limits::min()) ? Limits::min() : static_cast<To>(v);
+    return saturate_to<To>(static_cast<double>(v));
   } else {
     return static_cast<To>(v);
   }
