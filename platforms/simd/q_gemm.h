@@ -56,6 +56,11 @@ struct QRows {
   // Scratch memory of `spare_bytes`, aligned like int64: at least a byte for each kQDepth depths.
   std::byte* spare = nullptr;
   int64_t spare_bytes = 0;
+  // Sets it to what a box of `elements` bytes leaves of `bytes` of memory.
+  void set_spare(std::byte* box, int64_t elements, int64_t bytes) {
+    const int64_t used = divide_up(elements + kQDepth, 8) * 8;
+    spare = box + used, spare_bytes = bytes - used;
+  }
   const std::byte* least = nullptr;  // what lower_q_rows has subtracted from each row, or null
 };
 

@@ -102,16 +102,13 @@ struct Scratch {
         align_up(static_cast<size_t>(p.boxes.pixels() * 16 + p.runs.count * 4), kBufferAlignment));
   }
   // Instruction sets differ in the bytes of an element. Runs are read up to a multiple of kQDepth.
-  static bool bytes(const Plan& p, int64_t* bytes) {
-    return checked_add<int64_t>(p.boxes.elements * static_cast<int64_t>(sizeof(int16_t)),
-                                buffer_offset(p) + static_cast<int64_t>(2 * kBufferAlignment), bytes) &&
-           (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
+  static int64_t box_bytes(const Plan& p) {
+    return p.boxes.elements * static_cast<int64_t>(sizeof(int16_t)) + static_cast<int64_t>(kBufferAlignment);
   }
-  // Behind a box of bytes: as many bytes again, or more.
-  void set_spare(const Plan& p, QRows* rows) const {
-    const int64_t used = divide_up(p.boxes.elements + kQDepth, 8) * 8;
-    rows->spare = buffer + used;
-    rows->spare_bytes = 2 * p.boxes.elements + static_cast<int64_t>(kBufferAlignment) - used;
+  static bool bytes(const Plan& p, int64_t* bytes) {
+    return checked_add<int64_t>(box_bytes(p), buffer_offset(p) + static_cast<int64_t>(kBufferAlignment),
+                                bytes) &&
+           (*bytes = *bytes / kBufferAlignment * kBufferAlignment, true);
   }
   // Lowers a box of one run, or finds it lowered.
   void lower(int64_t length, bool other_box, QRows* rows) const {
@@ -355,7 +352,7 @@ void run_rows(const Plan& p, RunContext& context, const int8_t* x, bool zeros, s
     for (int64_t group = 0; group < g.group; ++group) {
       set_runs(p, box.lines, box.line, g.in_channels, group * (g.in_channels / g.group), s.runs);
       QRows rows{at, s.rows, s.runs, zeros ? s.sums : nullptr, box.pixels()};
-      s.set_spare(p, &rows);
+      rows.set_spare(s.buffer, p.boxes.elements, Scratch::box_bytes(p));
       if (lowered && rows.count >= kLoweredRows) s.lower(g.in_channels, unit.other_box, &rows);
       if (zeros) sum_q_rows(rows, p.runs, static_cast<int32_t>(p.x_zero), s.sums);
       multiply_q(packed_at(p, group, zeros, packed), rows, unit.first, unit.end, result_of(p, box, group),

@@ -88,14 +88,9 @@ void multiply_one(const OpCall& call, const Matrices& m, const Scratch& s, int64
       rows[r] = static_cast<int32_t>(r * m.depth);
       y_rows[r] = (index * m.rows + first + r) * m.columns;
     }
-    const int64_t used = divide_up(box.line * m.depth + kQDepth, 8) * 8;
-    const QRows tile{copies ? buffer : reinterpret_cast<const std::byte*>(a + first * m.depth),
-                     rows,
-                     &kNoOffset,
-                     packed.zeros != nullptr ? sums : nullptr,
-                     box.line,
-                     buffer + used,
-                     kTile * m.depth * static_cast<int64_t>(sizeof(int16_t)) - used};
+    QRows tile{copies ? buffer : reinterpret_cast<const std::byte*>(a + first * m.depth), rows, &kNoOffset,
+               packed.zeros != nullptr ? sums : nullptr, box.line};
+    tile.set_spare(buffer, box.line * m.depth, kTile * m.depth * static_cast<int64_t>(sizeof(int16_t)));
     if (packed.zeros != nullptr) sum_q_rows(tile, m.runs, x_zero, sums);
     multiply_q(packed, tile, 0, divide_up(m.columns, q_panel_width()), product_result(call, attrs), y_rows);
   }
