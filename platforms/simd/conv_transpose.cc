@@ -139,15 +139,13 @@ void run_group(Shared& s, RunContext& context) {
   });
   if (taps <= g.taps()) {  // the weights of all phases fit
     const auto phases = [&](auto f) {
-      const float* packed = s.packed;
+      float* packed = s.packed;
       for_phases(g, [&](const TransposedPhase& p) {
         f(p, packed);
         packed += s.packed_size(p.taps() * s.channels);
       });
     };
-    phases([&](const TransposedPhase& p, const float* packed) {
-      pack_phase(g, p, w, s.packed + (packed - s.packed), context.threads);
-    });
+    phases([&](const TransposedPhase& p, float* packed) { pack_phase(g, p, w, packed, context.threads); });
     return compute_phases(s, context, count, patches, phases);
   }
   for_phases(g, [&](const TransposedPhase& p) {

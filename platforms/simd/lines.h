@@ -21,7 +21,7 @@ struct LineTiles {
 };
 
 // Chooses tiles whose lines and lists fit `floats`, for windows of two axes that share lines; false where
-// there are none. `rows`: pixels that a tile should have; `threads`: the least number of tiles, if possible.
+// there are none. `rows`: pixels that a tile should have; `threads`: the minimum of tiles, if possible.
 bool choose_line_tiles(const Geometry& g, int64_t floats, int64_t rows, int64_t threads, LineTiles* tiles);
 
 // Floats of both lists.

@@ -102,7 +102,7 @@ HWY_NOINLINE void find_most(const QRows& rows, const QRuns& runs, uint8_t* most)
 }
 
 // Stores the smallest number of each depth in `count` rows; returns their sum.
-HWY_INLINE int64_t find_least(const uint8_t* rows, int64_t count, int64_t length, uint8_t* least) {
+HWY_INLINE int64_t find_minima(const uint8_t* rows, int64_t count, int64_t length, uint8_t* minima) {
   const DU8 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const hn::ScalableTag<uint64_t> d64;
@@ -111,24 +111,24 @@ HWY_INLINE int64_t find_least(const uint8_t* rows, int64_t count, int64_t length
     VU8 v = hn::Set(d, uint8_t{255});
     for (int64_t r = 0; r < count; ++r) v = hn::Min(v, hn::LoadU(d, rows + r * length + k));
     v = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(std::min(lanes, length - k))), v);
-    hn::StoreU(v, d, least + k);
+    hn::StoreU(v, d, minima + k);
     sum = hn::Add(sum, hn::SumsOf8(v));
   }
   return static_cast<int64_t>(hn::ReduceSum(d64, sum));
 }
 
 // lower_q_rows (q_gemm.h). In most cases the first rows show that nothing is gained.
-HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8_t* least) {
+HWY_NOINLINE void lower_rows(uint8_t* rows, int64_t count, int64_t length, uint8_t* minima) {
   constexpr int64_t kWorthwhile = 16, kFirst = 8;
   const DU8 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (const int64_t n : {std::min(count, kFirst), count})
-    if (find_least(rows, n, length, least) < kWorthwhile * length)
-      return void(std::memset(least, 0, static_cast<size_t>(length)));
-  // `least` is 0 beyond the row's end, so what follows is stored as it was.
+    if (find_minima(rows, n, length, minima) < kWorthwhile * length)
+      return void(std::memset(minima, 0, static_cast<size_t>(length)));
+  // `minima` is 0 beyond the row's end, so what follows is stored as it was.
   for (int64_t r = 0; r < count; ++r, rows += length)
     for (int64_t k = 0; k < length; k += lanes)
-      hn::StoreU(hn::Sub(hn::LoadU(d, rows + k), hn::LoadU(d, least + k)), d, rows + k);
+      hn::StoreU(hn::Sub(hn::LoadU(d, rows + k), hn::LoadU(d, minima + k)), d, rows + k);
 }
 
 // A cell: where its inputs are in a row, and its index in a panel.

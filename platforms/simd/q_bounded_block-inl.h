@@ -134,19 +134,19 @@ HWY_NOINLINE void add_row(const uint8_t* row, const Panel& panel, int32_t* sums)
 // The panels of weights for the rows of a box.
 class Panels {
  public:
-  // The spare bytes hold the largest input of each cell, in the rows and then in `least`, and the steps.
+  // The spare bytes hold the largest input of each cell, in the rows and then in `minima`, and the steps.
   Panels(const QPacked& w, const QRows& rows) : w_(w), rows_(rows) {
     const int64_t cells = w.runs.packed_depth() / kQDepth, each = divide_up(cells, 8) * 8;
     most_ = reinterpret_cast<uint8_t*>(rows.spare);
     find_most(rows, w.runs, most_);
     int64_t used = each;
-    const auto* least = reinterpret_cast<const uint8_t*>(rows.least);
-    if (least != nullptr && std::any_of(least, least + w.runs.length, [](uint8_t v) { return v != 0; })) {
-      least_ = least, most_of_least_ = most_ + used, used += each;
+    const auto* minima = reinterpret_cast<const uint8_t*>(rows.minima);
+    if (minima != nullptr && std::any_of(minima, minima + w.runs.length, [](uint8_t v) { return v != 0; })) {
+      minima_ = minima, most_of_minima_ = most_ + used, used += each;
       constexpr int32_t kFirst = 0;
       QRows one;
-      one.buffer = rows.least, one.rows = one.runs = &kFirst, one.count = 1;
-      find_most(one, w.runs, most_of_least_);
+      one.buffer = rows.minima, one.rows = one.runs = &kFirst, one.count = 1;
+      find_most(one, w.runs, most_of_minima_);
     }
     steps_ = reinterpret_cast<QStep*>(rows.spare + used);
     listed_ = rows.count > kFewRows && static_cast<int64_t>(sizeof(QStep)) * cells <= rows.spare_bytes - used;
@@ -164,11 +164,11 @@ class Panels {
                 most_,
                 listed_,
                 {}};
-    if (least_ != nullptr) {
+    if (minima_ != nullptr) {
       constexpr int32_t kFirst = 0;
-      Panel of_least = panel;
-      of_least.run_offsets = &kFirst, of_least.most = most_of_least_;
-      add_row(least_, of_least, bias_);
+      Panel of_minima = panel;
+      of_minima.run_offsets = &kFirst, of_minima.most = most_of_minima_;
+      add_row(minima_, of_minima, bias_);
       panel.bias = bias_;
     }
     if (listed_) panel.steps = choose_steps(w_.runs, rows_.runs, most_, panel.limits, steps_);
@@ -178,8 +178,8 @@ class Panels {
  private:
   const QPacked& w_;
   const QRows& rows_;
-  uint8_t *most_ = nullptr, *most_of_least_ = nullptr;
-  const uint8_t* least_ = nullptr;
+  uint8_t *most_ = nullptr, *most_of_minima_ = nullptr;
+  const uint8_t* minima_ = nullptr;
   QStep* steps_ = nullptr;
   bool listed_ = false;
   HWY_ALIGN int32_t bias_[2 * hn::MaxLanes(D32())];

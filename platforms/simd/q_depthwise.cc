@@ -213,7 +213,7 @@ Status accept(const OpCall& call) {
   if (wide_input(call)) return accept_q16_depthwise(call);
   SINTER_RETURN_UNLESS(
       y.size() == 0 || (x.dims[x.rank - 1] > 0 && y.dims[y.rank - 1] % x.dims[x.rank - 1] == 0),
-      unsupported("the simd kernel has as many output channels for each input channel"));
+      unsupported("the output channels are not a multiple of the input channels"));
   SINTER_RETURN_UNLESS(!call.has_input(4), unsupported("the weights have zero points"));
   Plan p;
   SINTER_RETURN_UNLESS(plan_of(call, &p), unsupported("a window is too large for the simd kernel"));

@@ -82,8 +82,8 @@ bool multiplies_bytes() { return sizeof(Element) == 1; }
 bool reads_rows_as_they_are() { return sizeof(RowElement) == 1 && shift_of<RowElement>() == 0; }
 #if SINTER_Q_BOUNDED
 bool bounds_products() { return true; }
-void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least) {
-  lower_rows(reinterpret_cast<uint8_t*>(rows), count, length, reinterpret_cast<uint8_t*>(least));
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* minima) {
+  lower_rows(reinterpret_cast<uint8_t*>(rows), count, length, reinterpret_cast<uint8_t*>(minima));
 }
 #else
 bool bounds_products() { return false; }
@@ -426,8 +426,8 @@ HWY_EXPORT(multiply_q);
 int64_t q_panel_width() { return HWY_DYNAMIC_DISPATCH(q_panel_width)(); }
 bool multiplies_bytes() { return HWY_DYNAMIC_DISPATCH(multiplies_bytes)(); }
 bool bounds_products() { return HWY_DYNAMIC_DISPATCH(bounds_products)(); }
-void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least) {
-  HWY_DYNAMIC_DISPATCH(lower_q_rows)(rows, count, length, least);
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* minima) {
+  HWY_DYNAMIC_DISPATCH(lower_q_rows)(rows, count, length, minima);
 }
 bool reads_rows_as_they_are() { return HWY_DYNAMIC_DISPATCH(reads_rows_as_they_are)(); }
 

@@ -61,7 +61,7 @@ struct QRows {
     const int64_t used = divide_up(elements + kQDepth, 8) * 8;
     spare = box + used, spare_bytes = bytes - used;
   }
-  const std::byte* least = nullptr;  // what lower_q_rows has subtracted from each row, or null
+  const std::byte* minima = nullptr;  // what lower_q_rows has subtracted from each row, or null
 };
 
 int64_t q_panel_width();
@@ -70,10 +70,10 @@ bool bounds_products();
 // Limits take at most these bytes for each column, in whole panels of kQPanel columns.
 inline int64_t limit_bytes(int64_t packed_depth) { return divide_up(packed_depth, 16); }
 // Subtracts from each depth of `count` adjoining rows its smallest number, where that is worthwhile: the
-// smaller inputs are, the more products fit. The numbers are stored at `least`, as a row of
-// least_bytes(length).
-void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* least);
-inline int64_t least_bytes(int64_t length) { return divide_up(length, 64) * 64; }
+// smaller inputs are, the more products fit. The numbers are stored at `minima`, as a row of
+// minima_bytes(length).
+void lower_q_rows(std::byte* rows, int64_t count, int64_t length, std::byte* minima);
+inline int64_t minima_bytes(int64_t length) { return divide_up(length, 64) * 64; }
 // Whether the instruction set in use has dot products of four bytes.
 bool multiplies_bytes();
 // Whether the buffer's form of a row is that of the input. A row of a multiple of kQDepth is then read in

@@ -113,8 +113,8 @@ struct Scratch {
   // Lowers a box of one run, or finds it lowered.
   void lower(int64_t length, bool other_box, QRows* rows) const {
     if (other_box) lower_q_rows(buffer, rows->count, length, rows->spare);
-    rows->least = rows->spare;
-    rows->spare += least_bytes(length), rows->spare_bytes -= least_bytes(length);
+    rows->minima = rows->spare;
+    rows->spare += minima_bytes(length), rows->spare_bytes -= minima_bytes(length);
   }
 };
 

@@ -76,7 +76,7 @@ TEST(IntegerProducts, Conv) {
 
 // Inputs and weights whose size depends on the channel, at their extremes: instruction sets that sum two or
 // four products in int16 may do so in some channels, up to the last number that fits, and not in others, and
-// may subtract the least number of each channel.
+// may subtract the minimum of each channel.
 TEST(IntegerProducts, ConvOfChannelsOfAnySize) {
   Draw r(15);
   for (int round = 0; round < 80; ++round) {
