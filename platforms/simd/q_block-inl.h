@@ -16,6 +16,8 @@ HWY_BEFORE_NAMESPACE();
 namespace sinter::simd {
 namespace HWY_NAMESPACE {
 
+HWY_INLINE int64_t panel_columns() { return static_cast<int64_t>(2 * hn::Lanes(D32())); }
+
 // Stores sums: row r, column c to sums[r * 2 * lanes + c].
 struct KeepSums {
   static constexpr bool kTogether = false;

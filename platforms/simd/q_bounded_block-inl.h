@@ -31,6 +31,7 @@ struct Panel {
 };
 constexpr int64_t kMaxRows = HWY_TARGET <= HWY_AVX3 ? 8 : 4;  // what the registers hold
 constexpr int64_t kFewRows = 2;
+constexpr int64_t kUnit = kQDepth;  // depths that are multiplied at a time
 
 template <int kRows, int kVectors, class End>
 HWY_INLINE void block(const RowElement* a, const int32_t* rows, const Panel& panel, const End& end) {
@@ -155,7 +156,7 @@ class Panels {
 
   // Valid until the next call.
   Panel at(int64_t index) {
-    const int64_t column = index * q_panel_width();
+    const int64_t column = index * panel_columns();
     Panel panel{w_.runs,
                 rows_.runs,
                 w_.panels + column * w_.runs.packed_depth(),
