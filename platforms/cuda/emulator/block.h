@@ -1,0 +1,36 @@
+// A block of a grid while the emulator runs it: its threads are fibers of one host thread, which run one at a time
+// from barrier to barrier.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sinter::cuda::emulator {
+
+// Where the running thread is.
+struct Position {
+  int thread = 0, threads = 0;
+  uint32_t block[3] = {}, blocks[3] = {};
+};
+extern thread_local const Position* here;
+
+// What grid/host_grid.h is made of. A breach of its rules ends the launch: the first one is kept (run.h).
+
+void barrier();
+void warp_barrier();
+// Gives `bytes` of this lane to its warp, and returns where lane i's are, at i * kExchangeBytes, until this thread's
+// second exchange from now.
+inline constexpr size_t kExchangeBytes = 32;
+const std::byte* exchange(const void* mine, size_t bytes);
+
+// Checked addresses of shared memory.
+const std::byte* read_shared(int at, size_t bytes, size_t alignment = 1);
+std::byte* write_shared(int at, size_t bytes, size_t alignment = 1);
+void claim_shared(int at, int bytes);
+
+// Copies begin when the thread waits for them.
+void copy_async(int to, const void* from, int bytes);
+void commit_copies();
+void wait_for_copies(int under_way);
+
+}  // namespace sinter::cuda::emulator

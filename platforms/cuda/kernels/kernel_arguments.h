@@ -1,0 +1,19 @@
+// The argument of each kernel, by its number. Includes the header of every unit.
+#pragma once
+
+#include "platforms/cuda/kernels/kernel_list.h"
+#include "platforms/cuda/kernels/move.h"
+
+namespace sinter::cuda {
+
+template <Kernel kernel>
+struct ArgumentsOf;
+#define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) \
+  template <>                                                           \
+  struct ArgumentsOf<Kernel::k_##name> {                                \
+    using Type = Arguments;                                             \
+  };
+#include "platforms/cuda/kernels/kernels.def"
+#undef SINTER_CUDA_KERNEL
+
+}  // namespace sinter::cuda

@@ -1,0 +1,162 @@
+// How a call becomes launches of kernels: by one function an operation (operators.def), which the planning side calls
+// to measure and the device side to build, so that what was planned is what runs.
+//
+//   Status lower_softmax(Lowering& l) {
+//     const TensorView& x = l.in(0);
+//     SINTER_RETURN_UNLESS(is_float(x.dtype), unsupported("..."));        // before anything is claimed
+//     SoftmaxArguments a;
+//     a.x = x.data, a.y = l.out(0).data, a.room = l.workspace(rows * 4);
+//     return l.launch<Kernel::k_softmax>({.blocks = {rows}}, a);
+//   }
+//
+// The function is called several times for a call and does the same each time. It depends on nothing but the call's
+// dtypes, dims, strides and attributes and on which of its inputs are constants; never on addresses, on the data of
+// operands, or, for what it claims, on the device. Alignment: operands and workspaces begin at multiples of
+// kBufferAlignment if they are dense; views can begin anywhere that is a multiple of their element size.
+#pragma once
+
+#include "platforms/cuda/grid/box.h"
+#include "platforms/cuda/grid/fault.h"
+#include "platforms/cuda/kernels/kernel_arguments.h"
+#include "runtime/backend/kernel.h"
+#include "runtime/core/bump_arena.h"
+
+namespace sinter::cuda {
+
+// The device that a step is built for.
+struct DeviceFacts {
+  int capability = 75;  // compute capability: 75 to 120
+  int multiprocessors = 16;
+};
+
+struct LaunchShape {
+  uint32_t blocks[3] = {1, 1, 1};
+  uint32_t shared_bytes = 0;  // at most kMostShared
+};
+inline constexpr uint32_t kMostShared = 64 << 10;  // of the smallest device, 7.5
+
+// What a step does, one after the other.
+struct Action {
+  enum class Kind : uint8_t { kLaunch, kFill };
+  Kind kind = Kind::kLaunch;
+  Kernel kernel{};
+  LaunchShape shape;
+  const void* arguments = nullptr;  // kLaunch
+  uint32_t argument_bytes = 0;
+  std::byte* to = nullptr;  // kFill: `bytes` bytes get the value of `fill`
+  size_t bytes = 0;
+  uint8_t fill = 0;
+};
+
+// Fills the packed form of a call's constants, in host memory. Operands have the host's addresses.
+using Pack = void (*)(const OpCall& call, std::span<std::byte> to);
+
+// Bytes that creation brings to the device.
+struct Upload {
+  std::byte* to = nullptr;
+  size_t bytes = 0;
+  int input = -1;       // a dense copy of this input, or
+  Pack pack = nullptr;  // what this makes of the call
+};
+
+class Lowering {
+ public:
+  // Measures.
+  explicit Lowering(const OpCall& call) : call_(call) {}
+  // Builds: takes actions and their arguments from `prepared`, constants from `device_prepared`.
+  Lowering(const OpCall& call, const DeviceFacts& facts, const FaultPlace& fault, std::span<std::byte> workspace,
+           BumpArena& prepared, BumpArena& device_prepared)
+      : call_(call),
+        facts_(facts),
+        fault_(fault),
+        workspace_(workspace),
+        prepared_(&prepared),
+        device_prepared_(&device_prepared) {}
+
+  // The call as it was made; operands may be host constants. Addresses are for in() and out().
+  const OpCall& call() const { return call_; }
+  template <class A>
+  const A& attrs() const {
+    return call_.attrs<A>();
+  }
+  bool has_input(size_t i) const { return call_.has_input(i); }
+  bool has_output(size_t i) const { return call_.has_output(i); }
+  bool is_constant(size_t i) const { return i < 32 && call_.has_input(i) && call_.in(i).constant; }
+  const DeviceFacts& facts() const { return facts_; }
+
+  // An operand in device memory. A constant is brought there, dense, if this is called for it.
+  const TensorView& in(size_t i);
+  const TensorView& out(size_t i) const { return call_.out(i); }
+  // A packed form of constants, or a table made of the attributes: `bytes`, at most kMostPacked a call.
+  std::byte* packed(size_t bytes, Pack pack);
+  // Scratch memory of a run.
+  std::byte* workspace(size_t bytes);
+  // For kernels that can fail.
+  FaultPlace fault() { return can_fail_ = true, fault_; }
+
+  template <Kernel kernel>
+  Status launch(const LaunchShape& shape, const typename ArgumentsOf<kernel>::Type& arguments) {
+    return launch(kernel, shape, &arguments, sizeof(arguments));
+  }
+  // The same for kernels that differ in the types of their elements only and have one type of arguments.
+  template <class A>
+  Status launch_one_of(Kernel kernel, const LaunchShape& shape, const A& arguments) {
+    return launch(kernel, shape, &arguments, sizeof(arguments));
+  }
+  Status fill(std::byte* to, size_t bytes, uint8_t value);
+
+  // The result.
+  size_t workspace_bytes() const { return align_up(workspace_used_, kBufferAlignment); }
+  size_t prepared_bytes() const { return prepared_here_.used(); }
+  size_t device_prepared_bytes() const { return device_here_.used(); }
+  size_t scratch_bytes() const { return scratch_; }
+  bool can_fail() const { return can_fail_; }
+  bool exhausted() const { return exhausted_; }
+  const Action* first_action() const { return first_; }
+  int action_count() const { return actions_; }
+  std::span<const Upload> uploads() const { return {uploads_, static_cast<size_t>(upload_count_)}; }
+  // Follows an action, in the order in which they were added.
+  static const Action* next(const Action* action);
+
+ private:
+  struct Linked;
+  static constexpr int kMostUploads = 16;
+
+  Status launch(Kernel kernel, const LaunchShape& shape, const void* arguments, size_t bytes);
+  Linked* add_action(size_t argument_bytes);
+  std::byte* bring(size_t bytes, int input, Pack pack, size_t scratch);
+
+  const OpCall& call_;
+  DeviceFacts facts_;
+  FaultPlace fault_;
+  std::span<std::byte> workspace_;
+  BumpArena* prepared_ = nullptr;  // null: measures
+  BumpArena* device_prepared_ = nullptr;
+  BumpArena prepared_here_, device_here_;
+  TensorView brought_[32];
+  uint32_t is_brought_ = 0;
+  size_t workspace_used_ = 0, scratch_ = 0;
+  bool can_fail_ = false, exhausted_ = false;
+  Linked *first_linked_ = nullptr, *last_linked_ = nullptr;
+  const Action* first_ = nullptr;
+  int actions_ = 0;
+  Upload uploads_[kMostUploads];
+  int upload_count_ = 0;
+};
+
+// ---- helpers of the functions that lower
+
+// The box of some dims; kUnsupported from 2^31 elements on.
+Status box_of(std::span<const int64_t> dims, Box* box);
+// The steps of a view within a box that has its dims, or that it is broadcast to (aligned at the last axis).
+Steps steps_of(const TensorView& view, const Box& box);
+// Axes that every one of the steps passes as one become one; axes of one element go.
+void merge_axes(Box* box, std::span<Steps* const> steps);
+// Enough blocks for `threads` threads, of `per_block` each.
+inline uint32_t blocks_for(int64_t threads, int per_block) {
+  constexpr int64_t kMost = 1 << 20;  // kernels go on where a grid ends
+  const int64_t blocks = (threads + per_block - 1) / per_block;
+  return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
+}
+
+}  // namespace sinter::cuda
