@@ -21,7 +21,7 @@ Status describe_call(const OpCall& call, Problem* p, Description* d) {
 }  // namespace
 }  // namespace onednn
 
-Status OnednnBackend::open(BumpArena&, BumpArena&) {
+Status OnednnBackend::open(BumpArena&) {
   dnnl_engine_t engine = nullptr;
   return onednn::engine_of_process(&engine);
 }

@@ -15,7 +15,7 @@ class OnednnBackend final : public Backend {
  public:
   const char* name() const override { return "onednn"; }
   // kUnsupported: the processor has no AVX2.
-  Status open(BumpArena& prepared, BumpArena&) override;
+  Status open(BumpArena& prepared) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;

@@ -12,7 +12,7 @@ class SimdBackend final : public Backend {
   constexpr SimdBackend() = default;
   const char* name() const override { return "simd"; }
   // Chooses the instruction set if that has not happened: the first run takes no longer than the others.
-  Status open(BumpArena&, BumpArena&) override;
+  Status open(BumpArena&) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;

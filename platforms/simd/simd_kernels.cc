@@ -99,7 +99,7 @@ KernelTable simd_kernels() {
   return kTable;
 }
 
-Status SimdBackend::open(BumpArena&, BumpArena&) {
+Status SimdBackend::open(BumpArena&) {
   choose_target();
   return ok_status();
 }

@@ -10,7 +10,7 @@ class TemplateBackend final : public Backend {
  public:
   constexpr TemplateBackend() = default;
   const char* name() const override { return "template"; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;

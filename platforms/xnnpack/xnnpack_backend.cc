@@ -57,7 +57,7 @@ Status run(void* state, const OpCall&, RunContext&) {
 }  // namespace
 }  // namespace xnnpack
 
-Status XnnpackBackend::open(BumpArena&, BumpArena&) { return xnnpack::initialize(); }
+Status XnnpackBackend::open(BumpArena&) { return xnnpack::initialize(); }
 
 Status XnnpackBackend::measure(const OpCall& call, int threads, StepNeeds* needs) {
   SINTER_RETURN_UNLESS(call.in_host_memory(), unsupported("the operands are in device memory"));

@@ -16,7 +16,7 @@ namespace sinter {
 class XnnpackBackend final : public Backend {
  public:
   const char* name() const override { return "xnnpack"; }
-  Status open(BumpArena& prepared, BumpArena&) override;
+  Status open(BumpArena& prepared) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status pack(const OpCall& call, std::span<std::byte> packed, ThreadPool* threads) override;

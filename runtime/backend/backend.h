@@ -42,9 +42,12 @@ struct StepNeeds {
   uint32_t packed = 0;
   CallUse call = CallUse::kLaidOut;
   size_t device_prepared = 0;  // as `prepared`, of the backend's own memory
+  size_t staging = 0;          // likewise, of the queue's staging memory
   Packing packing = {};        // lives as long as the session, or as the PackedWeights that it is part of
   size_t scratch = 0;          // for prepare alone; host memory
 };
+
+class DeviceQueue;
 
 // The inputs of preparing a step.
 struct Preparation {
@@ -57,6 +60,8 @@ struct Preparation {
   std::span<const std::byte> packed = {};  // StepNeeds::packing, as pack() made it; other steps and sessions
                                            // read it as well, on any thread
   std::span<std::byte> scratch = {};       // StepNeeds::scratch bytes
+  DeviceQueue* queue = nullptr;            // for steps in device memory, and
+  BumpArena* staging = nullptr;            // StepNeeds::staging bytes
 };
 
 // A step ready to run. `state` is in prepared memory.
@@ -65,39 +70,66 @@ struct PreparedStep {
   void* state = nullptr;
 };
 
-// Device memory of a backend: the host cannot use its addresses. Can be used as long as
-// the backend exists, open or not.
-//
-// allocate and free are called before the first and after the last of all others, never in a run. The others
-// start work and return: they take effect in order with each other and with the backend's steps, and host
-// memory that they read or write belongs to the device until finish().
+// Device memory of a backend: the host cannot use its addresses. Can be used as long as the backend exists,
+// open or not. Sessions allocate when they are created, never in a run.
 class DeviceMemory {
  public:
   // One block. kOutOfMemory if less memory is left.
   virtual Status allocate(size_t bytes, size_t alignment, std::byte** block) = 0;
   virtual void free(std::byte* block) = 0;
-  virtual Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) = 0;
-  virtual Status download(std::byte* to_host, const std::byte* from_device, size_t bytes) = 0;
-  virtual Status copy(std::byte* to, const std::byte* from, size_t bytes) = 0;  // both on the device, apart
-  virtual Status zero(std::byte* at, size_t bytes) = 0;
+  // Staging memory: the host's, from and to which the device copies while the host does other work.
+  virtual Status allocate_staging(size_t, std::byte**) {
+    return error(Code::kInternal, "the backend does not have staging memory");
+  }
+  virtual void free_staging(std::byte*) {}
 
  protected:
   ~DeviceMemory() = default;
 };
 
+// The work of one session on a device. What is started, transfers and steps, is done in the order in which it
+// was started; the calls that start it may return before it is done. Host memory that a transfer reads or
+// writes belongs to the device until finish(). One caller at a time.
+class DeviceQueue {
+ public:
+  virtual Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) = 0;
+  virtual Status download(std::byte* to_host, const std::byte* from_device, size_t bytes) = 0;
+  virtual Status copy(std::byte* to, const std::byte* from, size_t bytes) = 0;  // both on the device, apart
+  virtual Status zero(std::byte* at, size_t bytes) = 0;
+  // Waits until all started work is done. Returns and clears the first error since the last call; steps after
+  // a failed one may be skipped or compute anything within their operands.
+  virtual Status finish() = 0;
+  // While a session is created: the steps prepared since the last call, or the first, are started by every
+  // run one right behind the other, in this order and with nothing between that the device or the host has to
+  // see. A backend may start them as one.
+  virtual Status end_group() { return ok_status(); }
+  // True: from now on each step's results are read before the next is started (an observer).
+  virtual void set_stepwise(bool) {}
+
+ protected:
+  ~DeviceQueue() = default;
+};
+
+// The memory of a queue: measured or taken, like a backend's own.
+struct QueueMemory {
+  BumpArena& prepared;         // host memory
+  BumpArena& device_prepared;  // device memory
+  BumpArena& staging;
+};
+
 // Backends with device memory. A step is theirs if all its placed operands and its workspace are in that
 // memory (TensorView::memory), or if it is a transfer: a Copy between dense host memory and that memory.
-// PreparedStep::run starts the work and may return before it is done; what is started is done in order. The
-// session waits, by finish(), before anything else uses host memory that a transfer reads or writes, and
-// before a run returns.
+// PreparedStep::run starts the work in the queue that the step was prepared for. The session waits, by
+// DeviceQueue::finish(), before anything else uses host memory that a transfer reads or writes, and before a
+// run returns.
 class Backend {
  public:
   // As profiles and `--backend` write it: "reference", "simd", "xnnpack".
   virtual const char* name() const = 0;
   // Called first (except for memory()), once per session, and whenever weights are packed without a session;
-  // `prepared` measures or gives the backend's private host memory, `device_prepared` its private device
-  // memory, if it has any. Undone by close(). pack() works where both only measure.
-  virtual Status open(BumpArena& prepared, BumpArena& device_prepared) = 0;
+  // `prepared` measures or gives the backend's private host memory. Undone by close(). pack() works where it
+  // only measures.
+  virtual Status open(BumpArena& prepared) = 0;
   virtual void close() = 0;
   // `call` has final dtypes, dims, strides and, for constant operands, data, unless the session has still to
   // make them (prepared values: they have data when the step is prepared). Constants are host memory. Other
@@ -125,15 +157,12 @@ class Backend {
 
   // Null: the backend computes in host memory.
   virtual DeviceMemory* memory() { return nullptr; }
-  // Waits until all started work is done. Returns and clears the first error since the last call; steps after
-  // a failed one may be skipped or compute anything within their operands.
-  virtual Status finish() { return ok_status(); }
-  // While a session is created: the steps prepared since the last call, or the first, are started by every
-  // run one right behind the other, in this order and with nothing between that the device or the host has to
-  // see. A backend may start them as one.
-  virtual Status end_group() { return ok_status(); }
-  // True: from now on each step's results are read before the next is started (an observer).
-  virtual void set_stepwise(bool) {}
+  // For a session with values in that memory, when the backend is open. `*queue` is null while measuring.
+  virtual Status open_queue(const QueueMemory&, DeviceQueue** queue) {
+    *queue = nullptr;
+    return error(Code::kInternal, "the backend does not have device memory");
+  }
+  virtual void close_queue(DeviceQueue*) {}
 
  protected:
   ~Backend() = default;
@@ -145,7 +174,7 @@ class KernelBackend final : public Backend {
   constexpr KernelBackend(const char* name, KernelTable kernels) : name_(name), kernels_(kernels) {}
   const char* name() const override { return name_; }
   KernelTable kernels() const { return kernels_; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;

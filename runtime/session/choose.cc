@@ -47,11 +47,10 @@ Status Creator::take_pools() {
 
 Status Creator::open_slot(Slot& slot) {
   if (slot.open) return ok_status();
-  BumpArena own, device;
-  SINTER_RETURN_IF_ERROR(slot.backend->open(own, device));
+  BumpArena own;
+  SINTER_RETURN_IF_ERROR(slot.backend->open(own));
   slot.open = true;
   slot.bytes = own.used();
-  slot.device_bytes = device.used();
   return ok_status();
 }
 

@@ -90,10 +90,9 @@ Status Creator::measure_pass(Requirements* needs) {
   Status status;
   for (uint32_t d = 0; d < device_count_ && status.ok(); ++d) {
     Slot& slot = slots_[devices_[d].slot];
-    devices_[d].prepared = {};
     slot.used = true;
     status = open_slot(slot);
-    devices_[d].own = slot.device_bytes;
+    if (status.ok()) status = measure_queue(devices_[d]);
   }
   if (status.ok()) status = walk_entry();
   close_all();
@@ -101,6 +100,7 @@ Status Creator::measure_pass(Requirements* needs) {
   BumpArena prepared;  // as in create(): backends first
   for (size_t i = 0; i < slot_count_; ++i)
     if (slots_[i].used) prepared.allocate(slots_[i].bytes, kBufferAlignment);
+  for (uint32_t d = 0; d < device_count_; ++d) prepared.allocate(devices_[d].own_host, kBufferAlignment);
   prepared.allocate(prepared_.used() > prepared_peak_ ? prepared_.used() : prepared_peak_, kBufferAlignment);
   // The list of backends ends the control structures: how many there are is known last.
   control_.allocate_array<Backend*>(used_slots());
@@ -151,7 +151,6 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
   SINTER_RETURN_UNLESS(session_ != nullptr, kDisagree);
   *out = session_;
   session_->model = model_;
-  SINTER_RETURN_IF_ERROR(take_devices(needs));
   session_->reference = local_reference_;
   session_->threads = options_.threads;
   session_->fallbacks = fallbacks_;
@@ -165,17 +164,12 @@ Status Creator::create(std::span<std::byte> memory, SessionState** out) {
     void* own = prepared.allocate(slots_[i].bytes, kBufferAlignment);
     SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
     BumpArena arena({static_cast<std::byte*>(own), slots_[i].bytes});
-    std::byte nothing[1];
-    BumpArena on_device(std::span<std::byte>(nothing, 0));
-    for (uint32_t d = 0; d < device_count_; ++d)
-      if (devices_[d].slot == i)
-        on_device = BumpArena({devices_[d].block + devices_[d].arena, devices_[d].own});
-    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena, on_device));
-    for (uint32_t d = 0; d < device_count_; ++d)
-      if (devices_[d].slot == i) session_->devices[d].open = true;
+    SINTER_RETURN_IF_ERROR(slots_[i].backend->open(arena));
     slots_[i].index = static_cast<uint8_t>(session_->backend_count);
     session_->backends[session_->backend_count++] = slots_[i].backend;
   }
+  SINTER_RETURN_IF_ERROR(take_devices(needs));
+  for (uint32_t d = 0; d < device_count_; ++d) SINTER_RETURN_IF_ERROR(open_queue(d, prepared));
   void* rest = prepared.allocate(0, kBufferAlignment);
   SINTER_RETURN_UNLESS(rest != nullptr, kDisagree);
   prepared_ = BumpArena({static_cast<std::byte*>(rest), needs.prepared - prepared.used()});

@@ -102,7 +102,7 @@ class Creator {
     uint32_t packing_inputs = 0;                     // of these, the ones that are in packed_bytes
     uint32_t earlier_program = 0, earlier_step = 0;  // kEarlier
     const std::byte* shared = nullptr;               // kShared
-    size_t packed_bytes = 0, prepared = 0, device_prepared = 0, scratch = 0;
+    size_t packed_bytes = 0, prepared = 0, device_prepared = 0, staging = 0, scratch = 0;
   };
   // Where the first pass notes a choice for the second: in place of the step to be.
   static_assert(sizeof(Choice) <= sizeof(RunStep) && alignof(Choice) <= alignof(RunStep));
@@ -110,14 +110,14 @@ class Creator {
     Backend* backend = nullptr;
     bool open = false, used = false;
     uint8_t index = 0;  // in SessionState::backends
-    size_t bytes = 0;   // that the backend takes for itself, and in its own memory
-    size_t device_bytes = 0;
+    size_t bytes = 0;   // that the backend takes for itself
   };
   struct Device {
     uint8_t kind = 0;  // of memory, in the profile
     uint8_t slot = 0;
-    size_t arena = 0, own = 0;  // bytes of its regions, and that the backend takes there for itself
-    BumpArena prepared;
+    size_t arena = 0;                               // bytes of its regions
+    size_t own = 0, own_host = 0, own_staging = 0;  // bytes that the queue takes for itself
+    BumpArena prepared, staging;                    // that steps take
     std::byte* block = nullptr;
   };
   // Where a step is computed: by the backend of devices_[device], or on the host (-1).
@@ -152,6 +152,8 @@ class Creator {
   Status choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice);
   Status require(const Device& device, DeviceRequirements* needs) const;
   Status take_devices(const Requirements& needs);
+  Status measure_queue(Device& device);
+  Status open_queue(uint32_t device, BumpArena& prepared);
   CopyItem* describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const;
   Status walk_entry();
   Status walk(Frame& frame);

@@ -23,7 +23,7 @@ uint32_t bit(uint32_t device) { return uint32_t{1} << device; }
 
 Status run_wait(void* state, const OpCall&, RunContext&) {
   DeviceState& device = *static_cast<DeviceState*>(state);
-  const Status late = device.late, found = device.backend->finish();
+  const Status late = device.late, found = device.queue->finish();
   device.late = ok_status();
   return late.ok() ? found : late;
 }
@@ -32,7 +32,7 @@ Status run_updates(void* state, const OpCall&, RunContext&) {
   const DeviceState& device = *static_cast<DeviceState*>(state);
   for (const CopyItem& item : device.updates)
     if (item.from != item.to && item.bytes > 0)
-      SINTER_RETURN_IF_ERROR(device.backend->memory()->copy(item.to, item.from, item.bytes));
+      SINTER_RETURN_IF_ERROR(device.queue->copy(item.to, item.from, item.bytes));
   return ok_status();
 }
 
@@ -40,21 +40,27 @@ Status finish_devices(SessionState& session) {
   Status first;
   for (uint32_t i = 0; i < session.device_count; ++i) {
     RunContext none;
-    if (!session.devices[i].open) continue;
+    if (session.devices[i].queue == nullptr) continue;
     const Status status = run_wait(&session.devices[i], {}, none);
     if (first.ok()) first = status;
   }
   return first;
 }
 
+Status finish_devices_of(SessionState& session, const Backend& backend) {
+  for (uint32_t i = 0; i < session.device_count; ++i)
+    if (session.devices[i].backend == &backend) SINTER_RETURN_IF_ERROR(session.devices[i].queue->finish());
+  return ok_status();
+}
+
 void reset_devices(SessionState& session) {
   for (uint32_t i = 0; i < session.device_count; ++i) {
     DeviceState& device = session.devices[i];
-    DeviceMemory& memory = *device.backend->memory();
+    DeviceQueue& queue = *device.queue;
     for (const CopyItem& item : device.initial) {
       if (item.bytes == 0) continue;
-      const Status status = item.from != nullptr ? memory.upload(item.to, item.from, item.bytes)
-                                                 : memory.zero(item.to, item.bytes);
+      const Status status = item.from != nullptr ? queue.upload(item.to, item.from, item.bytes)
+                                                 : queue.zero(item.to, item.bytes);
       if (device.late.ok()) device.late = status;
     }
   }
@@ -100,6 +106,8 @@ Status Creator::resolve_devices() {
       devices_[d].arena += static_cast<size_t>(region.bytes());
       continue;
     }
+    SINTER_RETURN_UNLESS(d < kMaxDevices,
+                         unsupported("the plan uses more than %a device memories", kMaxDevices));
     devices_[d] = {};
     devices_[d].kind = kind;
     devices_[d].slot = override_ ? uint8_t{0} : static_cast<uint8_t>(kind - 1);
@@ -194,7 +202,7 @@ Status Creator::end_group(int* group, int next) {
   const int last = *group;
   *group = next;
   if (!building() || last < 0 || last == next) return ok_status();
-  return slots_[devices_[last].slot].backend->end_group();
+  return session_->devices[last].queue->end_group();
 }
 
 // No other backend can take a step in a device's memory.
@@ -222,9 +230,35 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
   choice->slot = device.slot;
   choice->prepared = needs.prepared;
   choice->device_prepared = needs.device_prepared;
+  choice->staging = needs.staging;
   choice->packed = needs.packed;
   choice->call = needs.call;
   choice->scratch = needs.scratch;
+  return ok_status();
+}
+
+// Measures what the queue takes for itself.
+Status Creator::measure_queue(Device& device) {
+  device.prepared = device.staging = {};
+  BumpArena host, own, staging;
+  DeviceQueue* none = nullptr;
+  SINTER_RETURN_IF_ERROR(slots_[device.slot].backend->open_queue({host, own, staging}, &none));
+  device.own = own.used(), device.own_host = host.used(), device.own_staging = staging.used();
+  return ok_status();
+}
+
+// In the memory that take_devices() took; `prepared`: host memory, in which it comes next.
+Status Creator::open_queue(uint32_t d, BumpArena& prepared) {
+  const Device& device = devices_[d];
+  DeviceState& state = session_->devices[d];
+  void* at = prepared.allocate(device.own_host, kBufferAlignment);
+  SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
+  BumpArena host({static_cast<std::byte*>(at), device.own_host});
+  BumpArena own({device.block + device.arena, device.own});
+  std::byte* nothing = device.block;
+  BumpArena staging({state.staging != nullptr ? state.staging : nothing, device.own_staging});
+  SINTER_RETURN_IF_ERROR(state.backend->open_queue({host, own, staging}, &state.queue));
+  SINTER_RETURN_UNLESS(!host.exhausted() && !own.exhausted() && !staging.exhausted(), kDisagree);
   return ok_status();
 }
 
@@ -235,7 +269,11 @@ Status Creator::require(const Device& device, DeviceRequirements* needs) const {
   needs->backend = slots_[device.slot].backend->name();
   needs->arena = device.arena;
   needs->prepared = align_up(taken.used(), kBufferAlignment);
-  SINTER_RETURN_UNLESS(!device.prepared.exhausted() && !taken.exhausted() &&
+  BumpArena staging;
+  staging.allocate(device.own_staging, kBufferAlignment);
+  staging.allocate(device.staging.used(), kBufferAlignment);
+  needs->staging = align_up(staging.used(), kBufferAlignment);
+  SINTER_RETURN_UNLESS(!device.prepared.exhausted() && !taken.exhausted() && !staging.exhausted() &&
                            checked_add(needs->arena, needs->prepared, &needs->bytes),
                        error(Code::kOutOfMemory, "the session does not fit the device's address space"));
   return ok_status();
@@ -276,6 +314,12 @@ Status Creator::take_devices(const Requirements& needs) {
     }
     states[d].block = device.block;
     session_->device_count = d + 1;
+    if (need.staging > 0) {
+      SINTER_RETURN_IF_ERROR(
+          at(states[d].backend->memory()->allocate_staging(need.staging, &states[d].staging)));
+      const size_t own_staging = align_up(device.own_staging, kBufferAlignment);
+      device.staging = BumpArena({states[d].staging + own_staging, need.staging - own_staging});
+    }
     std::byte* region = device.block;
     for (uint32_t r = 0; r < length(plan_->regions()); ++r) {
       if (kinds_[r] != device.kind) continue;

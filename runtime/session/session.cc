@@ -46,11 +46,13 @@ void Session::destroy() {
       PreparedStep prepared{step.run, step.state};
       state_->backends[step.backend]->release(prepared);
     }
-  for (uint32_t i = 0; i < state_->backend_count; ++i) state_->backends[i]->close();
   for (uint32_t i = 0; i < state_->device_count; ++i) {
     const detail::DeviceState& device = state_->devices[i];
+    if (device.queue != nullptr) device.backend->close_queue(device.queue);
+    if (device.staging != nullptr) device.backend->memory()->free_staging(device.staging);
     if (device.owned) device.backend->memory()->free(device.block);
   }
+  for (uint32_t i = 0; i < state_->backend_count; ++i) state_->backends[i]->close();
   state_ = nullptr;
 }
 
@@ -111,7 +113,7 @@ void Session::reset() {
 void Session::set_observer(const StepObserver* observer) {
   state_->observer = observer;
   for (uint32_t i = 0; i < state_->device_count; ++i)
-    state_->devices[i].backend->set_stepwise(observer != nullptr);
+    state_->devices[i].queue->set_stepwise(observer != nullptr);
 }
 
 const char* Session::step_backend(uint32_t step) const {

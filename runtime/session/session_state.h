@@ -115,9 +115,10 @@ struct OutputLength {
 // A backend whose memory the session uses (devices.cc).
 struct DeviceState {
   Backend* backend = nullptr;
+  DeviceQueue* queue = nullptr;  // null: not open
   std::byte* block = nullptr;
-  bool open = false;
-  bool owned = false;                 // taken from the backend, not provided by the caller
+  std::byte* staging = nullptr;
+  bool owned = false;                 // the block: taken from the backend, not provided by the caller
   std::span<const CopyItem> initial;  // states; from null: zeros
   std::span<const CopyItem> updates;  // of states, when a run ends
   Status late;                        // of reset(), returned by the next run
@@ -159,6 +160,8 @@ const std::byte* flatbuffer_start(const Model& model);
 Status run_steps(SessionState& session, const StepList& list);
 // Waits for every device; the first error of them.
 Status finish_devices(SessionState& session);
+// Waits for the devices whose memory is this backend's.
+Status finish_devices_of(SessionState& session, const Backend& backend);
 // Starts setting states on devices to their initial values.
 void reset_devices(SessionState& session);
 // RunStep::run of steps that the plan has none for; the state is a DeviceState.

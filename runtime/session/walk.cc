@@ -341,7 +341,10 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   std::span<std::byte> fresh;
   SINTER_RETURN_IF_ERROR(take_packed(frame, s, choice, &packed, &fresh));
   prepared_.allocate(choice.prepared, kBufferAlignment);
-  if (place.device >= 0) devices_[place.device].prepared.allocate(choice.device_prepared, kBufferAlignment);
+  if (place.device >= 0) {
+    devices_[place.device].prepared.allocate(choice.device_prepared, kBufferAlignment);
+    devices_[place.device].staging.allocate(choice.staging, kBufferAlignment);
+  }
   if (Choice* noted = note(at); noted != nullptr) new (noted) Choice(choice);
   return ok_status();
 }
@@ -380,10 +383,16 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
   PreparedStep prepared;
   BumpArena on_device({static_cast<std::byte*>(own), 0});  // none
+  BumpArena staging({static_cast<std::byte*>(own), 0});
   if (device >= 0) {
     void* at = devices_[device].prepared.allocate(choice.device_prepared, kBufferAlignment);
     SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
     on_device = BumpArena({static_cast<std::byte*>(at), choice.device_prepared});
+    if (choice.staging > 0) {
+      at = devices_[device].staging.allocate(choice.staging, kBufferAlignment);
+      SINTER_RETURN_UNLESS(at != nullptr, kDisagree);
+      staging = BumpArena({static_cast<std::byte*>(at), choice.staging});
+    }
   }
   SINTER_RETURN_IF_ERROR(backend->prepare(call,
                                           {arena,
@@ -392,13 +401,16 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
                                            session_->threads_of(run->pool),
                                            static_cast<int32_t>(run->step),
                                            packed,
-                                           {brought.scratch, choice.scratch}},
+                                           {brought.scratch, choice.scratch},
+                                           device >= 0 ? session_->devices[device].queue : nullptr,
+                                           &staging},
                                           &prepared));
   run->backend = slots_[choice.slot].index;
   run->run = prepared.run;
   run->state = prepared.state;
-  SINTER_RETURN_UNLESS(run->run != nullptr && !arena.exhausted() && !on_device.exhausted(),
-                       error(Code::kInternal, "a backend prepared less than a step"));
+  SINTER_RETURN_UNLESS(
+      run->run != nullptr && !arena.exhausted() && !on_device.exhausted() && !staging.exhausted(),
+      error(Code::kInternal, "a backend prepared less than a step"));
   return ok_status();
 }
 

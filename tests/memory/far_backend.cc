@@ -141,12 +141,17 @@ Status FarBackend::zero(std::byte* at, size_t bytes) {
 
 // ---- steps
 
-Status FarBackend::open(BumpArena&, BumpArena& device_prepared) {
+Status FarBackend::open(BumpArena&) {
   ++counts_.opened;
+  return ok_status();
+}
+
+Status FarBackend::open_queue(const QueueMemory& memory, DeviceQueue** queue) {
   group_ = 0;
-  const auto* at = static_cast<std::byte*>(device_prepared.allocate(own, kBufferAlignment));
-  if (!device_prepared.measuring() && !within_block(at, own))
-    return wrong("no memory for the backend itself");
+  const auto* at = static_cast<std::byte*>(memory.device_prepared.allocate(own, kBufferAlignment));
+  const bool measuring = memory.device_prepared.measuring();
+  if (!measuring && !within_block(at, own)) return wrong("no memory for the queue itself");
+  *queue = measuring ? nullptr : this;
   return ok_status();
 }
 

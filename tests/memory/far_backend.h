@@ -23,7 +23,7 @@ enum class Work {
   kHeld,  // nothing before finish(): who does not wait finds nothing done
 };
 
-class FarBackend final : public Backend, public DeviceMemory {
+class FarBackend final : public Backend, public DeviceMemory, public DeviceQueue {
  public:
   explicit FarBackend(const char* name = "far", size_t capacity = size_t{1} << 24);
   ~FarBackend();
@@ -60,19 +60,22 @@ class FarBackend final : public Backend, public DeviceMemory {
 
   // Backend.
   const char* name() const override { return name_.c_str(); }
-  Status open(BumpArena& prepared, BumpArena& device_prepared) override;
+  Status open(BumpArena& prepared) override;
   void close() override { ++counts_.closed; }
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep&) override { ++counts_.released; }
   DeviceMemory* memory() override { return this; }
-  Status finish() override;
-  Status end_group() override;
-  void set_stepwise(bool on) override { stepwise_ = on; }
+  Status open_queue(const QueueMemory& memory, DeviceQueue** queue) override;
 
   // DeviceMemory.
   Status allocate(size_t bytes, size_t alignment, std::byte** block) override;
   void free(std::byte* block) override;
+
+  // DeviceQueue: one for all sessions, of which there is one at a time.
+  Status finish() override;
+  Status end_group() override;
+  void set_stepwise(bool on) override { stepwise_ = on; }
   Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) override;
   Status download(std::byte* to_host, const std::byte* from_device, size_t bytes) override;
   Status copy(std::byte* to, const std::byte* from, size_t bytes) override;

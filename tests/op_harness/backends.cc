@@ -378,8 +378,8 @@ std::vector<TestedBackend> all_open() {
     for (const Platform* platform : all_platforms()) {
       if (std::string_view(platform->name) != backend->name() || !platform->serves(kHost)) continue;
       if (!names.empty() && std::find(names.begin(), names.end(), platform->name) == names.end()) continue;
-      BumpArena own, device;
-      const Status opened = backend->open(own, device);
+      BumpArena own;
+      const Status opened = backend->open(own);
       if (opened.code == Code::kUnsupported) {
         std::printf("%s is not tested: %s\n", platform->name, opened.message);
         continue;

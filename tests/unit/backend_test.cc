@@ -16,7 +16,7 @@ class FakeBackend final : public Backend {
   int threads_prepared = 0;
 
   const char* name() const override { return "fake"; }
-  Status open(BumpArena& arena, BumpArena&) override {
+  Status open(BumpArena& arena) override {
     ++opened;
     arena.allocate(own, 64);
     return arena.exhausted() ? error(Code::kOutOfMemory, "open") : ok_status();

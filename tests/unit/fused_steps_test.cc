@@ -31,7 +31,7 @@ class FusingBackend final : public Backend {
   int prepared = 0, runs = 0, fused_runs = 0;
 
   const char* name() const override { return "fusing"; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int, StepNeeds* needs) override {
     SINTER_RETURN_UNLESS(call.op == Op::kAbs || call.op == Op::kNeg, unsupported("another operation"));
@@ -176,7 +176,7 @@ class CountingSimd final : public Backend {
   int fused = 0;
 
   const char* name() const override { return simd_.name(); }
-  Status open(BumpArena& prepared, BumpArena& device) override { return simd_.open(prepared, device); }
+  Status open(BumpArena& prepared) override { return simd_.open(prepared); }
   void close() override { simd_.close(); }
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override {
     return simd_.measure(call, threads, needs);

@@ -19,7 +19,7 @@ class CountingBackend final : public Backend {
 
   explicit CountingBackend(const char* name = "packing") : name_(name) {}
   const char* name() const override { return name_; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int, StepNeeds* needs) override {
     ++measured;

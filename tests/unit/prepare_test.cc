@@ -18,7 +18,7 @@ class PackingBackend final : public Backend {
   bool packs = true;
   int prepared = 0;
   const char* name() const override { return "packing"; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int, StepNeeds* needs) override {
     SINTER_RETURN_UNLESS(call.op == Op::kMul && call.in(1).constant, unsupported("only Mul by a constant"));

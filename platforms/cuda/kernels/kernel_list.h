@@ -1,4 +1,4 @@
-// The kernels of kernels.def by number.
+// The kernels of kernels.def and the units of units.def by number.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,18 @@ inline constexpr int kKernelCount = 0
 #undef SINTER_CUDA_KERNEL
     ;
 
+enum class Unit : uint16_t {
+#define SINTER_CUDA_UNIT(name) k_##name,
+#include "platforms/cuda/kernels/units.def"
+#undef SINTER_CUDA_UNIT
+};
+
+inline constexpr int kUnitCount = 0
+#define SINTER_CUDA_UNIT(name) +1
+#include "platforms/cuda/kernels/units.def"
+#undef SINTER_CUDA_UNIT
+    ;
+
 // Threads of a block.
 constexpr int threads_of(Kernel kernel) {
   constexpr int kThreads[] = {
@@ -25,6 +37,24 @@ constexpr int threads_of(Kernel kernel) {
 #undef SINTER_CUDA_KERNEL
   };
   return kThreads[static_cast<int>(kernel)];
+}
+
+constexpr Unit unit_of(Kernel kernel) {
+  constexpr Unit kUnits[] = {
+#define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) Unit::k_##unit,
+#include "platforms/cuda/kernels/kernels.def"
+#undef SINTER_CUDA_KERNEL
+  };
+  return kUnits[static_cast<int>(kernel)];
+}
+
+constexpr const char* name_of(Kernel kernel) {
+  constexpr const char* kNames[] = {
+#define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) #name,
+#include "platforms/cuda/kernels/kernels.def"
+#undef SINTER_CUDA_KERNEL
+  };
+  return kNames[static_cast<int>(kernel)];
 }
 
 }  // namespace sinter::cuda

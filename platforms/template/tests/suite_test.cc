@@ -40,7 +40,7 @@ Status run_wrongly(void*, const OpCall& call, RunContext& context) {
 class FaultyBackend final : public Backend {
  public:
   const char* name() const override { return "template"; }
-  Status open(BumpArena&, BumpArena&) override { return ok_status(); }
+  Status open(BumpArena&) override { return ok_status(); }
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override {
     if (fault == Fault::kUnplanned) return unsupported("not on this machine");

@@ -86,7 +86,7 @@ struct SessionOptions {
   FallbackObserver on_fallback = {};
 };
 
-inline constexpr size_t kMaxDevices = 15;  // of a profile
+inline constexpr size_t kMaxDevices = 8;  // that one session uses
 
 // Bytes of one block of a backend's device memory.
 struct DeviceRequirements {
@@ -94,6 +94,7 @@ struct DeviceRequirements {
   size_t bytes = 0;          // all of the following
   size_t arena = 0;          // the regions that the converter planned there
   size_t prepared = 0;       // packed weights, private memory of the backend
+  size_t staging = 0;        // besides: host memory that the backend allocates for transfers, page-locked
 };
 
 // Bytes of one block of host memory, aligned to kBufferAlignment, that a session needs; and the blocks that

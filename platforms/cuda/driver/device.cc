@@ -1,0 +1,74 @@
+#include "platforms/cuda/driver/device.h"
+
+namespace sinter::cuda {
+namespace {
+
+constexpr int kMinCapability = 75;
+
+}  // namespace
+
+Status Device::failure(DriverResult result, const char* what) const {
+  const char* name = nullptr;
+  if (api_->error_name(result, &name) != kDriverSuccess || name == nullptr) name = "an unknown error";
+  return error(result == kDriverOutOfMemory ? Code::kOutOfMemory : Code::kInternal,
+               "the CUDA driver reports %s when asked to %t", name_of(name), name_of(what));
+}
+
+Status Device::open() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (opened_) return refusal_;
+  opened_ = true;
+  refusal_ = open_first();
+  return refusal_;
+}
+
+Status Device::open_first() {
+  SINTER_RETURN_IF_ERROR(provider_.driver(&api_));
+  int count = 0;
+  const DriverResult found = api_->init(0);
+  SINTER_RETURN_UNLESS(found == kDriverSuccess && api_->device_count(&count) == kDriverSuccess && count > 0,
+                       unsupported("the CUDA driver finds no device; run with another backend"));
+  DeviceNumber device = 0;
+  int major = 0, minor = 0;
+  DriverResult status = api_->device_get(&device, 0);
+  if (status == kDriverSuccess) status = api_->device_name(name_, sizeof(name_), device);
+  if (status == kDriverSuccess) status = api_->device_attribute(&major, kCapabilityMajor, device);
+  if (status == kDriverSuccess) status = api_->device_attribute(&minor, kCapabilityMinor, device);
+  if (status == kDriverSuccess)
+    status = api_->device_attribute(&facts_.multiprocessors, kMultiprocessorCount, device);
+  if (status != kDriverSuccess) return failure(status, "describe the device");
+  facts_.capability = 10 * major + minor;
+  SINTER_RETURN_UNLESS(facts_.capability >= kMinCapability,
+                       unsupported("the CUDA device has compute capability %a / 10, and %b / 10 is needed",
+                                   facts_.capability, kMinCapability));
+  SINTER_RETURN_IF_ERROR(provider_.units(&images_));
+  status = api_->retain_context(&context_, device);
+  return status == kDriverSuccess ? ok_status() : failure(status, "create its context");
+}
+
+Status Device::load(Unit unit) {
+  ModuleHandle& module = modules_[static_cast<int>(unit)];
+  if (module != nullptr) return ok_status();
+  const DriverResult status = api_->load_module(&module, images_[static_cast<int>(unit)]);
+  return status == kDriverSuccess ? ok_status() : failure(status, "load kernels for this device");
+}
+
+Status Device::function(Kernel kernel, FunctionHandle* function) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  FunctionHandle& known = functions_[static_cast<int>(kernel)];
+  if (known == nullptr) {
+    const InContext current(*this);
+    SINTER_RETURN_IF_ERROR(load(unit_of(kernel)));
+    FunctionHandle found = nullptr;
+    DriverResult status =
+        api_->module_function(&found, modules_[static_cast<int>(unit_of(kernel))], cuda::name_of(kernel));
+    if (status == kDriverSuccess)
+      status = api_->set_function_attribute(found, kMaxDynamicSharedBytes, static_cast<int>(kMostShared));
+    if (status != kDriverSuccess) return failure(status, "find a kernel");
+    known = found;
+  }
+  *function = known;
+  return ok_status();
+}
+
+}  // namespace sinter::cuda

@@ -1,0 +1,62 @@
+// The first device of a driver: its context, its facts, its loaded kernels. One for all sessions.
+#pragma once
+
+#include <mutex>
+
+#include "platforms/cuda/driver/library.h"
+#include "platforms/cuda/lowering.h"
+
+namespace sinter::cuda {
+
+class Device {
+ public:
+  constexpr explicit Device(const Provider& provider) : provider_(provider) {}
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Called before all else; the first call opens the driver. What is opened stays open until the program ends: the
+  // driver, the context, and the kernels that a session has used. kUnsupported: there is no device, and why.
+  Status open();
+
+  const EntryPoints& api() const { return *api_; }
+  ContextHandle context() const { return context_; }
+  const DeviceFacts& facts() const { return facts_; }
+  const char* name() const { return name_; }
+  // Loads its unit when the first kernel of it is asked for.
+  Status function(Kernel kernel, FunctionHandle* function);
+  // Of a call that the driver refused; `what` it was for.
+  Status failure(DriverResult result, const char* what) const;
+
+ private:
+  Status open_first();
+  Status load(Unit unit);
+
+  const Provider& provider_;
+  std::mutex mutex_;  // what follows, while sessions are created
+  bool opened_ = false;
+  Status refusal_;  // of the first call, if it failed
+  const EntryPoints* api_ = nullptr;
+  const void* const* images_ = nullptr;
+  ContextHandle context_ = nullptr;
+  DeviceFacts facts_;
+  char name_[64] = {};
+  ModuleHandle modules_[kUnitCount] = {};
+  FunctionHandle functions_[kKernelCount] = {};
+};
+
+// Makes the device's context the calling thread's while it lives.
+class InContext {
+ public:
+  explicit InContext(const Device& device) : device_(device) { (void)device.api().push_context(device.context()); }
+  ~InContext() {
+    ContextHandle ours = nullptr;
+    (void)device_.api().pop_context(&ours);
+  }
+  InContext(const InContext&) = delete;
+  InContext& operator=(const InContext&) = delete;
+
+ private:
+  const Device& device_;
+};
+
+}  // namespace sinter::cuda

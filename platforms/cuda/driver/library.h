@@ -1,0 +1,37 @@
+// The libraries that the platform opens by name when a session needs the device: the machine's driver, and Sinter's
+// own module of compiled kernels. Both stay open until the program ends.
+#pragma once
+
+#include "platforms/cuda/driver/api.h"
+#include "platforms/cuda/kernels/kernel_list.h"
+#include "runtime/core/status.h"
+
+namespace sinter::cuda {
+
+// Where a device and its code come from. Called once.
+struct Provider {
+  // kUnsupported: there is no driver, and why.
+  Status (*driver)(const EntryPoints** entries) = nullptr;
+  // The code of each unit, in the order of units.def, in a form that EntryPoints::load_module takes.
+  Status (*units)(const void* const** images) = nullptr;
+};
+
+// The machine's driver, and the module.
+extern const Provider kMachine;
+
+// What the module exports.
+inline constexpr char kModuleFunction[] = "sinter_cuda_units";
+struct ModuleUnits {
+  const char* kernels = nullptr;  // kKernelNames of the sources that it was built from
+  const void* const* images = nullptr;
+};
+using ModuleFunction = const ModuleUnits* (*)();
+
+// The kernels and the sizes of their arguments, as text: a module that was built from others is refused.
+inline constexpr char kKernelNames[] =
+#define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) #unit "/" #name ":" #Arguments "," #threads ";"
+#include "platforms/cuda/kernels/kernels.def"
+#undef SINTER_CUDA_KERNEL
+    ;
+
+}  // namespace sinter::cuda
