@@ -14,6 +14,9 @@ struct NamedFeature {
   Feature::Bit feature;
   uint32_t implied;
 };
+// The compute capabilities below one.
+constexpr uint32_t before(Feature::Bit capability) { return capability - Feature::kSm75; }
+
 constexpr NamedFeature kFeatures[] = {
     {"avx2", Feature::kAvx2, 0},
     {"avx512", Feature::kAvx512, Feature::kAvx2},
@@ -23,9 +26,19 @@ constexpr NamedFeature kFeatures[] = {
     {"fp16", Feature::kFp16, Feature::kNeon},
     {"dotprod", Feature::kDotprod, Feature::kNeon},
     {"i8mm", Feature::kI8mm, Feature::kDotprod | Feature::kNeon},
+    {"sm75", Feature::kSm75, 0},
+    {"sm80", Feature::kSm80, before(Feature::kSm80)},
+    {"sm86", Feature::kSm86, before(Feature::kSm86)},
+    {"sm87", Feature::kSm87, before(Feature::kSm87)},
+    {"sm89", Feature::kSm89, before(Feature::kSm89)},
+    {"sm90", Feature::kSm90, before(Feature::kSm90)},
+    {"sm100", Feature::kSm100, before(Feature::kSm100)},
+    {"sm120", Feature::kSm120, before(Feature::kSm120)},
 };
 constexpr uint32_t kUsualX86 = Feature::kAvx2 | Feature::kAvx512 | Feature::kAvx512Vnni,
                    kX86 = kUsualX86 | Feature::kAvx512Bf16,
+                   kUsualCuda = Feature::kSm87 | before(Feature::kSm87),
+                   kCuda = Feature::kSm120 | before(Feature::kSm120),
                    kArm = Feature::kNeon | Feature::kFp16 | Feature::kDotprod | Feature::kI8mm;
 
 const NamedTarget& row_of(Architecture architecture) {
@@ -50,6 +63,8 @@ const std::vector<NamedTarget>& named_targets() {
       {"armv7", Architecture::kArmv7, Feature::kNeon, Feature::kNeon, kPlannedCores, "32-bit ARM with NEON"},
       {"cortex-m4", Architecture::kCortexM, 0, 0, 1,
        "microcontrollers, on the reference kernels, one thread"},
+      {"cuda", Architecture::kCuda, kUsualCuda, kCuda, kPlannedCores,
+       "hosts with an NVIDIA GPU (compute capability 7.5 or later)"},
       {"portable", Architecture::kPortable, kUsualX86, kX86 | kArm, kPlannedCores,
        "any machine, on the reference kernels"},
   };

@@ -16,9 +16,10 @@ const Action* Lowering::next(const Action* action) {
 
 const TensorView& Lowering::in(size_t i) {
   if (!is_constant(i)) return call_.in(i);
-  TensorView& view = brought_[i];
-  if ((is_brought_ >> i & 1) != 0) return view;
-  is_brought_ |= 1u << i;
+  if (brought_at_[i] != 0) return brought_[brought_at_[i] - 1];
+  if (brought_count_ == kMostUploads) return exhausted_ = true, call_.in(i);
+  TensorView& view = brought_[brought_count_++];
+  brought_at_[i] = static_cast<uint8_t>(brought_count_);
   view = call_.in(i);
   view.set_dense_strides();
   const auto bytes = static_cast<size_t>(view.dense_bytes());
@@ -32,7 +33,8 @@ std::byte* Lowering::bring(size_t bytes, int input, Pack pack, size_t scratch) {
   const size_t room = align_up(bytes + kReadPadding, kBufferAlignment);
   if (scratch > scratch_) scratch_ = scratch;
   device_here_.allocate(room, kBufferAlignment);
-  if (upload_count_ == kMostUploads || room < bytes || device_here_.exhausted()) return exhausted_ = true, nullptr;
+  if (upload_count_ == kMostUploads || room < bytes || device_here_.exhausted())
+    return exhausted_ = true, nullptr;
   std::byte* to = nullptr;
   if (device_prepared_ != nullptr) {
     to = static_cast<std::byte*>(device_prepared_->allocate(room, kBufferAlignment));
@@ -70,8 +72,9 @@ Lowering::Linked* Lowering::add_action(size_t argument_bytes) {
 }
 
 Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arguments, size_t bytes) {
-  SINTER_RETURN_UNLESS(shape.shared_bytes <= kMostShared && shape.blocks[1] <= 65535 && shape.blocks[2] <= 65535,
-                       error(Code::kInternal, "a kernel of the CUDA platform is launched beyond a device's limits"));
+  SINTER_RETURN_UNLESS(
+      shape.shared_bytes <= kMostShared && shape.blocks[1] <= 65535 && shape.blocks[2] <= 65535,
+      error(Code::kInternal, "a kernel of the CUDA platform is launched beyond a device's limits"));
   if (shape.blocks[0] == 0 || shape.blocks[1] == 0 || shape.blocks[2] == 0) return ok_status();
   Linked* linked = add_action(bytes);
   if (linked == nullptr) return ok_status();
@@ -122,7 +125,8 @@ void merge_axes(Box* box, std::span<Steps* const> steps) {
     if (dim.divisor == 1) continue;
     // With the axis before it, if that one's steps span this one.
     bool merge = rank > 0;
-    for (const Steps* s : steps) merge = merge && s->of[rank - 1] == s->of[i] * static_cast<int64_t>(dim.divisor);
+    for (const Steps* s : steps)
+      merge = merge && s->of[rank - 1] == s->of[i] * static_cast<int64_t>(dim.divisor);
     if (merge) {
       box->dims[rank - 1] = Divider(int64_t{box->dims[rank - 1].divisor} * dim.divisor);
       for (Steps* s : steps) s->of[rank - 1] = s->of[i];

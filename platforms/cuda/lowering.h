@@ -1,5 +1,5 @@
-// How a call becomes launches of kernels: by one function an operation (operators.def), which the planning side calls
-// to measure and the device side to build, so that what was planned is what runs.
+// How a call becomes launches of kernels: by one function an operation (operators.def), which the planning
+// side calls to measure and the device side to build, so that what was planned is what runs.
 //
 //   Status lower_softmax(Lowering& l) {
 //     const TensorView& x = l.in(0);
@@ -9,10 +9,11 @@
 //     return l.launch<Kernel::k_softmax>({.blocks = {rows}}, a);
 //   }
 //
-// The function is called several times for a call and does the same each time. It depends on nothing but the call's
-// dtypes, dims, strides and attributes and on which of its inputs are constants; never on addresses, on the data of
-// operands, or, for what it claims, on the device. Alignment: operands and workspaces begin at multiples of
-// kBufferAlignment if they are dense; views can begin anywhere that is a multiple of their element size.
+// The function is called several times for a call and does the same each time. It depends on nothing but the
+// call's dtypes, dims, strides and attributes and on which of its inputs are constants; never on addresses,
+// on the data of operands, or, for what it claims, on the device. Alignment: operands and workspaces begin at
+// multiples of kBufferAlignment if they are dense; views can begin anywhere that is a multiple of their
+// element size.
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
@@ -61,11 +62,13 @@ struct Upload {
 
 class Lowering {
  public:
+  static constexpr int kMostUploads = 16;  // constants and tables of a call
+
   // Measures.
   explicit Lowering(const OpCall& call) : call_(call) {}
   // Builds: takes actions and their arguments from `prepared`, constants from `device_prepared`.
-  Lowering(const OpCall& call, const DeviceFacts& facts, const FaultPlace& fault, std::span<std::byte> workspace,
-           BumpArena& prepared, BumpArena& device_prepared)
+  Lowering(const OpCall& call, const DeviceFacts& facts, const FaultPlace& fault,
+           std::span<std::byte> workspace, BumpArena& prepared, BumpArena& device_prepared)
       : call_(call),
         facts_(facts),
         fault_(fault),
@@ -87,7 +90,7 @@ class Lowering {
   // An operand in device memory. A constant is brought there, dense, if this is called for it.
   const TensorView& in(size_t i);
   const TensorView& out(size_t i) const { return call_.out(i); }
-  // A packed form of constants, or a table made of the attributes: `bytes`, at most kMostPacked a call.
+  // A packed form of constants, or a table made of the attributes: `bytes`, at most kMostUploads a call.
   std::byte* packed(size_t bytes, Pack pack);
   // Scratch memory of a run.
   std::byte* workspace(size_t bytes);
@@ -120,7 +123,6 @@ class Lowering {
 
  private:
   struct Linked;
-  static constexpr int kMostUploads = 16;
 
   Status launch(Kernel kernel, const LaunchShape& shape, const void* arguments, size_t bytes);
   Linked* add_action(size_t argument_bytes);
@@ -133,8 +135,9 @@ class Lowering {
   BumpArena* prepared_ = nullptr;  // null: measures
   BumpArena* device_prepared_ = nullptr;
   BumpArena prepared_here_, device_here_;
-  TensorView brought_[32];
-  uint32_t is_brought_ = 0;
+  TensorView brought_[kMostUploads];  // constants on the device
+  uint8_t brought_at_[32] = {};       // by input: 1 + the place in brought_, 0: not brought
+  int brought_count_ = 0;
   size_t workspace_used_ = 0, scratch_ = 0;
   bool can_fail_ = false, exhausted_ = false;
   Linked *first_linked_ = nullptr, *last_linked_ = nullptr;

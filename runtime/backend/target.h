@@ -9,7 +9,8 @@
 
 namespace sinter {
 
-enum class Architecture : uint8_t { kPortable, kX86_64, kAarch64, kArmv7, kCortexM };
+// kCuda: a host of any kind with a CUDA device.
+enum class Architecture : uint8_t { kPortable, kX86_64, kAarch64, kArmv7, kCortexM, kCuda };
 
 // Bits of Target::features.
 struct Feature {
@@ -22,6 +23,15 @@ struct Feature {
     kDotprod = 1 << 5,     // dot products of four bytes
     kI8mm = 1 << 6,        // products of matrices of bytes
     kAvx512Bf16 = 1 << 7,  // dot products of two bfloat16
+    // Compute capabilities of CUDA devices, each with those before it.
+    kSm75 = 1 << 8,
+    kSm80 = 1 << 9,
+    kSm86 = 1 << 10,
+    kSm87 = 1 << 11,
+    kSm89 = 1 << 12,
+    kSm90 = 1 << 13,
+    kSm100 = 1 << 14,
+    kSm120 = 1 << 15,
   };
 };
 

@@ -9,6 +9,7 @@
 #include "sinter/backends.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/instruction_sets.h"
+#include "tests/op_harness/on_device.h"
 #include "tests/op_harness/packings.h"
 #include "tests/op_harness/tolerance.h"
 #ifdef SINTER_WITH_XNNPACK
@@ -85,14 +86,17 @@ DType dtype_of_output(const TensorView& v) { return is_wanted(v) ? v.dtype : DTy
 // The answer to a call whose operands, but for constants, have no data.
 Status measure_views(TestedBackend& tested, const Call& call, const Setting& s, StepNeeds* needs) {
   std::vector<TensorView> in, out;
+  const uint8_t memory = tested.has_device_memory() ? 1 : 0;
   for (const Tensor& t : call.inputs) {
     in.push_back(t.dtype == DType::kNone ? TensorView{}
                                          : laid_out(t.dtype, t.dims, layout_of(s.in, in.empty())));
     in.back().constant = s.constants && in.size() > 1;
+    if (!in.back().constant) in.back().memory = memory;
     if (in.back().constant) in.back().data = const_cast<std::byte*>(t.bytes.data());  // read only
   }
   for (const TensorView& v : call.shapes)
     out.push_back(is_wanted(v) ? laid_out(v.dtype, dims_of(v), layout_of(s.out, out.empty())) : TensorView{});
+  for (TensorView& v : out) v.memory = memory;
   return tested.backend->measure({call.op, call.attrs, in, out}, s.threads ? TestPool().thread_count() : 1,
                                  needs);
 }
@@ -101,7 +105,7 @@ Status measure_views(TestedBackend& tested, const Call& call, const Setting& s, 
 void check_plan(const TestedBackend& tested, const OpCall& call, const Status& measured,
                 const StepNeeds& needs) {
   size_t planned = 0;
-  if (!tested.platform->accept(kHost, call, kPlannedThreads, &planned).ok()) return;
+  if (!tested.platform->accept(tested.target, call, kPlannedThreads, &planned).ok()) return;
   EXPECT_TRUE(tested.claims(call.op)) << tested.name() << " accepts what its has_kernel denies";
   // Arithmetic in floats of 16 bits is a matter of the processor.
   const bool half = is_half(call.in(0).dtype) || is_half(call.out(0).dtype);
@@ -122,6 +126,7 @@ class Step {
 
  private:
   bool lay_out();
+  void bring_to_device();
   bool prepare();
   Status run_prepared();
   std::vector<Tensor> results() const;
@@ -136,10 +141,20 @@ class Step {
   Operand prepared_{DType::kNone, {}, Layout::kDense}, packed_{DType::kNone, {}, Layout::kDense},
       workspace_{DType::kNone, {}, Layout::kDense}, scratch_{DType::kNone, {}, Layout::kDense};
   PreparedStep step_;
+  std::optional<OnDevice> device_;
 };
 
 Operand bytes_of(size_t bytes, Layout layout) {
   return {DType::kUint8, {static_cast<int64_t>(bytes)}, layout};
+}
+
+// Operands but for constants.
+void Step::bring_to_device() {
+  device_.emplace(*tested_.backend);
+  for (size_t i = 0; i < in_views_.size(); ++i)
+    if (in_views_[i].present() && !in_views_[i].constant) in_views_[i] = device_->bring(in_[i]);
+  for (size_t i = 0; i < out_views_.size(); ++i)
+    if (out_views_[i].present()) out_views_[i] = device_->bring(out_[i]);
 }
 
 // false: refused.
@@ -161,6 +176,7 @@ bool Step::lay_out() {
     out_.emplace_back(dtype_of_output(v), dims_of(v), layout(setting_.out, out_.empty()));
     out_views_.push_back(is_wanted(v) ? out_.back().view() : TensorView{});
   }
+  if (tested_.has_device_memory()) bring_to_device();
   if (setting_.alias >= 0) {
     const DType dtype = out_views_[0].dtype;
     out_views_[0] = in_views_[static_cast<size_t>(setting_.alias)];
@@ -196,17 +212,24 @@ bool Step::prepare() {
     expect_equal_packing(tested_.backend->name(), call, needs_.packing, packed);
   }
   BumpArena none, arena({prepared_.view().data, needs_.prepared});
+  std::span<std::byte> workspace(workspace_.view().data, needs_.workspace);
+  if (device_) workspace = device_->workspace(needs_.workspace);
   const Status status = tested_.backend->prepare(call,
                                                  {arena,
-                                                  none,
-                                                  {workspace_.view().data, needs_.workspace},
+                                                  device_ ? device_->prepared(needs_.device_prepared) : none,
+                                                  workspace,
                                                   threads,
                                                   -1,
                                                   packed,
-                                                  {scratch_.view().data, needs_.scratch}},
+                                                  {scratch_.view().data, needs_.scratch},
+                                                  device_ ? &device_->queue() : nullptr},
                                                  &step_);
   EXPECT_TRUE(status.ok()) << sentence(status);
   if (!status.ok()) return false;
+  if (device_) {
+    const Status grouped = device_->queue().end_group();
+    EXPECT_TRUE(grouped.ok()) << sentence(grouped);
+  }
   EXPECT_FALSE(arena.exhausted());
   EXPECT_LE(needs_.prepared - arena.used(), kSlack);
   return true;
@@ -219,8 +242,9 @@ Status Step::run_prepared() {
     if ((needs_.packed >> i & 1) != 0) in[i].data = nullptr;
   const OpCall call{call_.op, call_.attrs, in, out_views_}, unused{};
   const bool once = setting_.alias >= 0;  // the first run overwrites what the second would read
-  return run_watched(call_.op, !pool_.lent(), !once, [&] {
-    return step_.run(step_.state, needs_.call == CallUse::kUnused ? unused : call, context);
+  return run_watched(call_.op, !pool_.lent() && !device_, !once, [&] {
+    const Status started = step_.run(step_.state, needs_.call == CallUse::kUnused ? unused : call, context);
+    return device_ && started.ok() ? device_->queue().finish() : started;
   });
 }
 
@@ -250,6 +274,7 @@ std::optional<std::vector<Tensor>> Step::run() {
   const Tensor before = packed_.read();
   const Status status = run_prepared();
   EXPECT_TRUE(status.ok()) << sentence(status);
+  if (device_) device_->take_back();
   tested_.backend->release(step_);
   EXPECT_EQ(before.bytes, packed_.read().bytes) << "a run writes to packed weights";
   EXPECT_TRUE(prepared_.clean() && packed_.clean() && scratch_.clean()) << "prepared memory was overrun";
@@ -331,7 +356,9 @@ bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& o
     return other.has_value();
   };
   const bool constants = plain.constants;
-  EXPECT_TRUE(same({.text = "several threads", .constants = constants, .threads = true})) << "refused";
+  if (!tested.has_device_memory()) {
+    EXPECT_TRUE(same({.text = "several threads", .constants = constants, .threads = true})) << "refused";
+  }
   if (constants && first.needs().packed != 0) {
     const Setting computed{.text = "computed operands", .constants = false, .threads = true};
     if (const auto other = Step(tested, call, computed).run()) expected.compare(*other);
@@ -339,12 +366,14 @@ bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& o
   const OpInfo& info = *op_info(call.op);
   if (options.strided && info.in_strides != Strides::kDense) {
     using enum Layout;
-    for (const bool threads : {false, true})
+    for (const bool threads : {false, true}) {
+      if (threads && tested.has_device_memory()) continue;
       same({.text = "pixels apart",
             .in = kPixels,
             .out = kPixels,
             .constants = constants,
             .threads = threads});
+    }
     same({.text = "pixels of the operand apart", .in = kPixels, .constants = constants});
     same({.text = "pixels of the result apart", .out = kPixels, .constants = constants});
     if (info.in_strides == Strides::kAny) {
@@ -376,7 +405,10 @@ std::vector<TestedBackend> all_open() {
   const std::vector<std::string> names = names_in(std::getenv("SINTER_TEST_BACKENDS"));
   for (Backend* backend : all_backends())
     for (const Platform* platform : all_platforms()) {
-      if (std::string_view(platform->name) != backend->name() || !platform->serves(kHost)) continue;
+      if (std::string_view(platform->name) != backend->name()) continue;
+      const Target device{.architecture = Architecture::kCuda};
+      const Target target = platform->own_memory ? device : kHost;
+      if (!platform->serves(target)) continue;
       if (!names.empty() && std::find(names.begin(), names.end(), platform->name) == names.end()) continue;
       BumpArena own;
       const Status opened = backend->open(own);
@@ -385,14 +417,14 @@ std::vector<TestedBackend> all_open() {
         continue;
       }
       EXPECT_TRUE(opened.ok()) << platform->name;
-      all.push_back({backend, platform});
+      all.push_back({backend, platform, target});
     }
   return all;
 }
 
 }  // namespace
 
-bool TestedBackend::claims(Op op) const { return platform->has_kernel(kHost, op); }
+bool TestedBackend::claims(Op op) const { return platform->has_kernel(target, op); }
 
 std::vector<TestedBackend>& tested_backends() {
   static std::vector<TestedBackend> all = all_open();
@@ -408,7 +440,7 @@ TestedBackend* tested_backend(std::string_view name) {
 bool backends_are_limited() { return std::getenv("SINTER_TEST_BACKENDS") != nullptr; }
 
 AlsoTested::AlsoTested(Backend& backend, const Platform& platform) {
-  tested_backends().push_back({&backend, &platform});
+  tested_backends().push_back({&backend, &platform, kHost});
 }
 AlsoTested::~AlsoTested() { tested_backends().pop_back(); }
 

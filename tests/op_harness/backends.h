@@ -25,9 +25,11 @@ namespace sinter::test {
 struct TestedBackend {
   Backend* backend = nullptr;
   const Platform* platform = nullptr;
+  Target target = {};            // this machine, or one with the platform's device
   std::map<Op, int> calls = {};  // by operation: those that it has computed
 
   std::string_view name() const { return platform->name; }
+  bool has_device_memory() const { return backend->memory() != nullptr; }
   // Whether it states that it computes the operation on this machine.
   bool claims(Op op) const;
 };

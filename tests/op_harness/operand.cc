@@ -1,7 +1,6 @@
 #include "tests/op_harness/operand.h"
 
 #include <cstring>
-#include <span>
 
 namespace sinter::test {
 

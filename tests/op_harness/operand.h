@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "runtime/core/tensor_view.h"
@@ -26,6 +27,8 @@ class Operand {
  public:
   Operand(DType dtype, const Shape& dims, Layout layout);
   const TensorView& view() const { return view_; }
+  // Its memory with all that is around it.
+  std::span<std::byte> window() const { return memory_.window(); }
 
   void write(const Tensor& t);
   Tensor read() const;

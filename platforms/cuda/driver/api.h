@@ -1,39 +1,48 @@
-// The part of the CUDA driver's interface that this platform uses. The driver is a library of the machine on which a
-// program runs (libcuda.so.1); it is opened by name, so nothing here needs a toolkit to build or a device to start.
-// tests/driver_abi.cc compares these declarations with the toolkit's cuda.h where there is one.
-// Source: CUDA Driver API, version 12.0 and later.
+// The part of the CUDA driver's interface that this platform uses. The driver is a library of the machine on
+// which a program runs (libcuda.so.1); it is opened by name, so nothing here needs a toolkit to build or a
+// device to start. tests/driver_abi.cc compares these declarations with the toolkit's cuda.h where there is
+// one. Source: CUDA Driver API, version 12.0 and later.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+
+// The driver's own types, which it alone sees into.
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUstream_st;
+struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphExec_st;
 
 namespace sinter::cuda {
 
 using DriverResult = int;  // CUresult
 inline constexpr DriverResult kDriverSuccess = 0, kDriverOutOfMemory = 2, kDriverNoDevice = 100;
 
-using DeviceNumber = int;                    // CUdevice
-using DeviceAddress = unsigned long long;    // CUdeviceptr
-using ContextHandle = struct CUctx_st*;      // CUcontext
-using ModuleHandle = struct CUmod_st*;       // CUmodule
-using FunctionHandle = struct CUfunc_st*;    // CUfunction
-using StreamHandle = struct CUstream_st*;    // CUstream
-using EventHandle = struct CUevent_st*;      // CUevent
-using GraphHandle = struct CUgraph_st*;      // CUgraph
-using GraphExecHandle = struct CUgraphExec_st*;  // CUgraphExec
+using DeviceNumber = int;                   // CUdevice
+using DeviceAddress = unsigned long long;   // CUdeviceptr
+using ContextHandle = ::CUctx_st*;          // CUcontext
+using ModuleHandle = ::CUmod_st*;           // CUmodule
+using FunctionHandle = ::CUfunc_st*;        // CUfunction
+using StreamHandle = ::CUstream_st*;        // CUstream
+using EventHandle = ::CUevent_st*;          // CUevent
+using GraphHandle = ::CUgraph_st*;          // CUgraph
+using GraphExecHandle = ::CUgraphExec_st*;  // CUgraphExec
 
 // Values of the enumerations of the same names.
 enum DeviceAttribute : int {
-  kMultiprocessorCount = 16,    // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-  kCapabilityMajor = 75,        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-  kCapabilityMinor = 76,        // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+  kMultiprocessorCount = 16,  // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+  kCapabilityMajor = 75,      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+  kCapabilityMinor = 76,      // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
 };
 enum FunctionAttribute : int {
   kMaxDynamicSharedBytes = 8,  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 };
-inline constexpr unsigned kStreamNonBlocking = 1;      // CU_STREAM_NON_BLOCKING
-inline constexpr int kCaptureThreadLocal = 1;          // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-inline constexpr unsigned kHostAllocPortable = 1;      // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr unsigned kStreamNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+inline constexpr int kCaptureThreadLocal = 1;      // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+inline constexpr unsigned kHostAllocPortable = 1;  // CU_MEMHOSTALLOC_PORTABLE
 
 struct EntryPoints {
 #define SINTER_CUDA_ENTRY(field, symbol, ...) DriverResult (*field)(__VA_ARGS__) = nullptr;

@@ -61,7 +61,7 @@ Status Device::function(Kernel kernel, FunctionHandle* function) {
     SINTER_RETURN_IF_ERROR(load(unit_of(kernel)));
     FunctionHandle found = nullptr;
     DriverResult status =
-        api_->module_function(&found, modules_[static_cast<int>(unit_of(kernel))], cuda::name_of(kernel));
+        api_->module_function(&found, modules_[static_cast<int>(unit_of(kernel))], kernel_name(kernel));
     if (status == kDriverSuccess)
       status = api_->set_function_attribute(found, kMaxDynamicSharedBytes, static_cast<int>(kMostShared));
     if (status != kDriverSuccess) return failure(status, "find a kernel");

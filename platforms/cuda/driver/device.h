@@ -14,8 +14,9 @@ class Device {
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;
 
-  // Called before all else; the first call opens the driver. What is opened stays open until the program ends: the
-  // driver, the context, and the kernels that a session has used. kUnsupported: there is no device, and why.
+  // Called before all else; the first call opens the driver. What is opened stays open until the program
+  // ends: the driver, the context, and the kernels that a session has used. kUnsupported: there is no device,
+  // and why.
   Status open();
 
   const EntryPoints& api() const { return *api_; }
@@ -47,7 +48,9 @@ class Device {
 // Makes the device's context the calling thread's while it lives.
 class InContext {
  public:
-  explicit InContext(const Device& device) : device_(device) { (void)device.api().push_context(device.context()); }
+  explicit InContext(const Device& device) : device_(device) {
+    (void)device.api().push_context(device.context());
+  }
   ~InContext() {
     ContextHandle ours = nullptr;
     (void)device_.api().pop_context(&ours);

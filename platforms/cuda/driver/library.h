@@ -1,5 +1,5 @@
-// The libraries that the platform opens by name when a session needs the device: the machine's driver, and Sinter's
-// own module of compiled kernels. Both stay open until the program ends.
+// The libraries that the platform opens by name when a session needs the device: the machine's driver, and
+// Sinter's own module of compiled kernels. Both stay open until the program ends.
 #pragma once
 
 #include "platforms/cuda/driver/api.h"
@@ -19,6 +19,11 @@ struct Provider {
 // The machine's driver, and the module.
 extern const Provider kMachine;
 
+// Opens a library of Sinter's: the path in an environment variable, if that is set; else the one by this name
+// beside the program or library that this code is part of, else where the system's loader looks. Null: there
+// is none.
+void* open_library(const char* name, const char* variable);
+
 // What the module exports.
 inline constexpr char kModuleFunction[] = "sinter_cuda_units";
 struct ModuleUnits {
@@ -29,7 +34,8 @@ using ModuleFunction = const ModuleUnits* (*)();
 
 // The kernels and the sizes of their arguments, as text: a module that was built from others is refused.
 inline constexpr char kKernelNames[] =
-#define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) #unit "/" #name ":" #Arguments "," #threads ";"
+#define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) \
+#unit "/" #name ":" #Arguments "," #threads ";"
 #include "platforms/cuda/kernels/kernels.def"
 #undef SINTER_CUDA_KERNEL
     ;

@@ -1,5 +1,5 @@
-// A block of a grid while the emulator runs it: its threads are fibers of one host thread, which run one at a time
-// from barrier to barrier.
+// A block of a grid while the emulator runs it: its threads are fibers of one host thread, which run one at a
+// time from barrier to barrier.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ extern thread_local const Position* here;
 
 void barrier();
 void warp_barrier();
-// Gives `bytes` of this lane to its warp, and returns where lane i's are, at i * kExchangeBytes, until this thread's
-// second exchange from now.
+// Gives `bytes` of this lane to its warp, and returns where lane i's are, at i * kExchangeBytes, until this
+// thread's second exchange from now.
 inline constexpr size_t kExchangeBytes = 32;
 const std::byte* exchange(const void* mine, size_t bytes);
 

@@ -41,11 +41,12 @@ constexpr size_t kStackBytes = size_t{1} << 16;
 
 enum class State : uint8_t { kReady, kAtBarrier, kInWarp, kDone };
 
+// A copy that goes on while its thread does.
 struct Copy {
   int to = 0, bytes = 0, batch = 0;
-  std::byte from[16];
   const void* source = nullptr;
 };
+constexpr int kMostCopies = 64;  // of a thread at a time
 
 struct Fiber {
   Position position;
@@ -53,7 +54,8 @@ struct Fiber {
   State state = State::kReady;
   int exchange = 0;  // which of the two buffers the next exchange uses
   int batch = 0;     // of copies, not yet committed
-  std::vector<Copy> copies;
+  int copy_count = 0;
+  Copy copies[kMostCopies];
 };
 
 struct Warp {
@@ -132,8 +134,8 @@ void Running::note(const char* text) {
   if (failed_) return;
   failed_ = true;
   const Position& p = fiber().position;
-  std::snprintf(text_, sizeof(text_), "%s (thread %d of block %u, %u, %u)", text, p.thread, p.block[0], p.block[1],
-                p.block[2]);
+  std::snprintf(text_, sizeof(text_), "%s (thread %d of block %u, %u, %u)", text, p.thread, p.block[0],
+                p.block[1], p.block[2]);
 }
 
 // Ends this fiber: its kernel cannot go on.
@@ -150,7 +152,7 @@ void Running::enter(fibers::transfer_t from) {
 #endif
   r.scheduler_ = from.fctx;
   r.kernel_(r.arguments_);
-  if (!r.fiber().copies.empty()) r.note("a kernel ends with copies that it did not wait for");
+  if (r.fiber().copy_count > 0) r.note("a kernel ends with copies that it did not wait for");
   r.wait(State::kDone);
 }
 
@@ -159,7 +161,8 @@ void Running::wait(State state) {
   fiber().state = state;
 #ifdef SINTER_ASAN
   void* fake = nullptr;
-  __sanitizer_start_switch_fiber(state == State::kDone ? nullptr : &fake, scheduler_stack_, scheduler_stack_bytes_);
+  __sanitizer_start_switch_fiber(state == State::kDone ? nullptr : &fake, scheduler_stack_,
+                                 scheduler_stack_bytes_);
 #endif
   const fibers::transfer_t back = fibers::jump_fcontext(scheduler_, this);
 #ifdef SINTER_ASAN
@@ -193,7 +196,8 @@ bool Running::run_warp(int warp) {
     }
     if (failed_ || in_warp == 0) return true;
     current_ = first;
-    if (in_warp != end - first) return note("threads of one warp are apart where all must exchange values"), false;
+    if (in_warp != end - first)
+      return note("threads of one warp are apart where all must exchange values"), false;
     for (int t = first; t < end; ++t) fibers_[static_cast<size_t>(t)].state = State::kReady;
     ++warps_[static_cast<size_t>(warp)].epoch;
   }
@@ -204,8 +208,7 @@ void Running::start_fibers() {
     Fiber& f = fibers_[static_cast<size_t>(t)];
     f.context = fibers::make_fcontext(stacks_.top(t), kStackBytes, enter);
     f.state = State::kReady;
-    f.exchange = f.batch = 0;
-    f.copies.clear();
+    f.exchange = f.batch = f.copy_count = 0;
   }
 }
 
@@ -217,7 +220,8 @@ void Running::run_block_together() {
     for (int i = 0; i < warps && !failed_; ++i) run_warp(epoch_ % 2 == 0 ? i : warps - 1 - i);
     if (failed_) break;
     int at_barrier = 0;
-    for (int t = 0; t < grid_.threads; ++t) at_barrier += fibers_[static_cast<size_t>(t)].state == State::kAtBarrier;
+    for (int t = 0; t < grid_.threads; ++t)
+      at_barrier += fibers_[static_cast<size_t>(t)].state == State::kAtBarrier;
     if (at_barrier != 0 && at_barrier != grid_.threads) {
       current_ = 0;
       return note("some threads of a block wait at a barrier that others have passed by");
@@ -272,8 +276,7 @@ void fail(const char* text) {
     running().note(text);
 }
 
-void finish(Fiber& f, const Copy& copy) {
-  (void)f;
+void finish(const Copy& copy) {
   std::byte bytes[16] = {};
   std::memcpy(bytes, copy.source, static_cast<size_t>(copy.bytes));
   std::memcpy(write_shared(copy.to, 16, 16), bytes, 16);
@@ -322,26 +325,29 @@ std::byte* write_shared(int at, size_t bytes, size_t alignment) {
 
 void claim_shared(int at, int bytes) {
   Running& r = running();
-  if (at < 0 || at % 16 != 0 || bytes < 0 || static_cast<size_t>(at) + static_cast<size_t>(bytes) > r.shared().bytes())
+  if (at < 0 || at % 16 != 0 || bytes < 0 ||
+      static_cast<size_t>(at) + static_cast<size_t>(bytes) > r.shared().bytes())
     fail("shared memory beyond what the launch has");
 }
 
 void copy_async(int to, const void* from, int bytes) {
-  Running& r = running();
+  Fiber& f = running().fiber();
   if (bytes < 0 || bytes > 16 || to % 16 != 0 || (bytes > 0 && reinterpret_cast<uintptr_t>(from) % 16 != 0))
     return fail("a copy that is not of up to 16 aligned bytes");
-  Copy copy;
-  copy.to = to, copy.bytes = bytes, copy.batch = r.fiber().batch, copy.source = from;
-  r.fiber().copies.push_back(copy);
+  if (f.copy_count == kMostCopies) return fail("more copies under way than the emulator keeps");
+  f.copies[f.copy_count++] = {to, bytes, f.batch, from};
 }
 
 void commit_copies() { ++running().fiber().batch; }
 
 void wait_for_copies(int under_way) {
   Fiber& f = running().fiber();
-  size_t done = 0;
-  while (done < f.copies.size() && f.copies[done].batch < f.batch - under_way) finish(f, f.copies[done++]);
-  f.copies.erase(f.copies.begin(), f.copies.begin() + static_cast<std::ptrdiff_t>(done));
+  int done = 0;
+  while (done < f.copy_count && f.copies[done].batch < f.batch - under_way) finish(f.copies[done++]);
+  for (int i = done; i < f.copy_count; ++i) f.copies[i - done] = f.copies[i];
+  f.copy_count -= done;
 }
+
+void be_ready() { (void)running(); }
 
 }  // namespace sinter::cuda::emulator

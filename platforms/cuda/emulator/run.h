@@ -13,7 +13,11 @@ struct Grid {
   bool cooperates = false;  // its threads meet at barriers or exchange values
 };
 
-// Returns null, or the first breach of the language's rules (grid/grid.h): the text lives until the next call.
+// Returns null, or the first breach of the language's rules (grid/grid.h): the text lives until the next
+// call.
 const char* run_grid(const Grid& grid, void (*kernel)(const void* arguments), const void* arguments);
+
+// Takes the memory that this thread needs for it: run_grid then allocates nothing.
+void be_ready();
 
 }  // namespace sinter::cuda::emulator

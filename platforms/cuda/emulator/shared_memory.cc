@@ -10,9 +10,8 @@ constexpr uint16_t kSeveral = UINT16_MAX;
 }  // namespace
 
 void SharedMemory::begin(size_t bytes) {
-  bytes_ = bytes;
+  bytes_ = std::min(bytes, kMost);
   ++block_;
-  if (data_.size() < bytes) data_.resize(bytes), uses_.resize(bytes);
 }
 
 // Whether nothing orders this access and that one.
@@ -30,7 +29,8 @@ void SharedMemory::note(Use& use, const Accessor& by) {
 }
 
 const char* SharedMemory::check(int at, size_t bytes, size_t alignment) const {
-  if (at < 0 || static_cast<size_t>(at) + bytes > bytes_) return "an access beyond the shared memory of the launch";
+  if (at < 0 || static_cast<size_t>(at) + bytes > bytes_)
+    return "an access beyond the shared memory of the launch";
   if (static_cast<size_t>(at) % alignment != 0) return "an access to shared memory that is not aligned";
   return nullptr;
 }

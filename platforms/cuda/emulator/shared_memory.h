@@ -15,7 +15,10 @@ struct Accessor {
 
 class SharedMemory {
  public:
-  // For a block with this much, of which nothing is written.
+  static constexpr size_t kMost = size_t{64} << 10;
+
+  SharedMemory() : data_(kMost), uses_(kMost) {}
+  // For a block with this much, at most kMost, of which nothing is written.
   void begin(size_t bytes);
   size_t bytes() const { return bytes_; }
   // Null, or how the access breaks the rules.

@@ -7,8 +7,8 @@
 #include "platforms/cuda/grid/portable.h"
 #include "platforms/cuda/kernels/kernel_list.h"
 
-#define SINTER_KERNEL(name, Arguments)                                                         \
-  static_assert(sizeof(Arguments) <= 4096);                                                    \
+#define SINTER_KERNEL(name, Arguments)                                                                   \
+  static_assert(sizeof(Arguments) <= 4096);                                                              \
   extern "C" __global__ void __launch_bounds__(sinter::cuda::threads_of(sinter::cuda::Kernel::k_##name)) \
       name(const __grid_constant__ Arguments a)
 
@@ -41,9 +41,13 @@ struct Shared {
   SINTER_DEVICE Shared operator+(int i) const { return {data + i}; }
   // `V` (a struct of several T) at element i, which is a multiple of sizeof(V).
   template <class V>
-  SINTER_DEVICE V load(int i) const { return *reinterpret_cast<const V*>(data + i); }
+  SINTER_DEVICE V load(int i) const {
+    return *reinterpret_cast<const V*>(data + i);
+  }
   template <class V>
-  SINTER_DEVICE void store(int i, const V& v) const { *reinterpret_cast<V*>(data + i) = v; }
+  SINTER_DEVICE void store(int i, const V& v) const {
+    *reinterpret_cast<V*>(data + i) = v;
+  }
 };
 // `count` elements, `offset` bytes behind the beginning (a multiple of 16).
 template <class T>
@@ -76,8 +80,8 @@ SINTER_DEVICE void copy_async(const Shared<T>& to, int i, const void* from, int 
   *reinterpret_cast<uint4*>(to.data + i) = v;
 #endif
 }
-// Ends a batch of copies; waits until at most `N` batches are under way. A barrier still has to follow before other
-// threads read what this one copied.
+// Ends a batch of copies; waits until at most `N` batches are under way. A barrier still has to follow before
+// other threads read what this one copied.
 SINTER_DEVICE void commit_copies() {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
@@ -93,13 +97,21 @@ SINTER_DEVICE void wait_for_copies() {
 // ---- exchanges within a warp, of types of 4 or 8 bytes
 
 template <class T>
-SINTER_DEVICE T shuffle(T v, int from_lane) { return __shfl_sync(kAllLanes, v, from_lane); }
+SINTER_DEVICE T shuffle(T v, int from_lane) {
+  return __shfl_sync(kAllLanes, v, from_lane);
+}
 template <class T>
-SINTER_DEVICE T shuffle_xor(T v, int mask) { return __shfl_xor_sync(kAllLanes, v, mask); }
+SINTER_DEVICE T shuffle_xor(T v, int mask) {
+  return __shfl_xor_sync(kAllLanes, v, mask);
+}
 template <class T>
-SINTER_DEVICE T shuffle_up(T v, int by) { return __shfl_up_sync(kAllLanes, v, by); }
+SINTER_DEVICE T shuffle_up(T v, int by) {
+  return __shfl_up_sync(kAllLanes, v, by);
+}
 template <class T>
-SINTER_DEVICE T shuffle_down(T v, int by) { return __shfl_down_sync(kAllLanes, v, by); }
+SINTER_DEVICE T shuffle_down(T v, int by) {
+  return __shfl_down_sync(kAllLanes, v, by);
+}
 SINTER_DEVICE uint32_t ballot(bool v) { return __ballot_sync(kAllLanes, v); }
 
 // ---- integers
@@ -112,11 +124,17 @@ SINTER_DEVICE int count_ones(uint32_t v) { return __popc(v); }
 // ---- atomic operations on global memory. Results must not depend on their order.
 
 template <class T>
-SINTER_DEVICE T atomic_add(T* at, T v) { return atomicAdd(at, v); }
+SINTER_DEVICE T atomic_add(T* at, T v) {
+  return atomicAdd(at, v);
+}
 template <class T>
-SINTER_DEVICE T atomic_min(T* at, T v) { return atomicMin(at, v); }
+SINTER_DEVICE T atomic_min(T* at, T v) {
+  return atomicMin(at, v);
+}
 template <class T>
-SINTER_DEVICE T atomic_max(T* at, T v) { return atomicMax(at, v); }
+SINTER_DEVICE T atomic_max(T* at, T v) {
+  return atomicMax(at, v);
+}
 SINTER_DEVICE uint32_t atomic_exchange_if(uint32_t* at, uint32_t expected, uint32_t v) {
   return atomicCAS(at, expected, v);
 }

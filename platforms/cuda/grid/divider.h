@@ -16,7 +16,8 @@ struct Divider {
   Divider() = default;
   constexpr explicit Divider(int64_t d) : divisor(static_cast<uint32_t>(d)) {
     shift = d <= 1 ? 0 : 32u - static_cast<uint32_t>(std::countl_zero(divisor - 1));
-    multiplier = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
+    multiplier =
+        static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
   }
   SINTER_BOTH uint32_t divide(uint32_t n) const {
     const auto high = static_cast<uint32_t>((uint64_t{n} * multiplier) >> 32);

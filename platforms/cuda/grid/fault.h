@@ -1,8 +1,8 @@
 // Errors that only a run can find, such as an index that is out of range.
 //
-// A session has one FaultKey in device memory, with all bits set. A kernel that finds a fault lowers the key to the
-// fault's own (report_fault.h); so the first step that fails is reported, and of its elements the first one, whatever
-// the order in which threads run. What a kernel computes then stays within its operands.
+// A session has one FaultKey in device memory, with all bits set. A kernel that finds a fault lowers the key
+// to the fault's own (report_fault.h); so the first step that fails is reported, and of its elements the
+// first one, whatever the order in which threads run. What a kernel computes then stays within its operands.
 #pragma once
 
 #include <cstdint>

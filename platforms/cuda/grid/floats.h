@@ -1,5 +1,5 @@
-// Floating-point numbers of 16 bits in kernels, and mathematics. Element types are the runtime's storage: float,
-// double, and Float16 and BFloat16, whose arithmetic is float's.
+// Floating-point numbers of 16 bits in kernels, and mathematics. Element types are the runtime's storage:
+// float, double, and Float16 and BFloat16, whose arithmetic is float's.
 #pragma once
 
 #include <cstdint>
@@ -39,20 +39,20 @@ SINTER_DEVICE void narrow(double v, double* to) { *to = v; }
 // ---- mathematics: the functions of <cmath> for float and double, by the same names on both sides
 
 #ifdef __CUDACC__
-#define SINTER_MATH_1(name, of_float)                                   \
-  SINTER_DEVICE float m_##name(float x) { return ::of_float(x); }      \
+#define SINTER_MATH_1(name, of_float)                             \
+  SINTER_DEVICE float m_##name(float x) { return ::of_float(x); } \
   SINTER_DEVICE double m_##name(double x) { return ::name(x); }
-#define SINTER_MATH_2(name, of_float)                                             \
-  SINTER_DEVICE float m_##name(float x, float y) { return ::of_float(x, y); }    \
+#define SINTER_MATH_2(name, of_float)                                         \
+  SINTER_DEVICE float m_##name(float x, float y) { return ::of_float(x, y); } \
   SINTER_DEVICE double m_##name(double x, double y) { return ::name(x, y); }
 SINTER_DEVICE float m_fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 SINTER_DEVICE double m_fma(double a, double b, double c) { return ::fma(a, b, c); }
 #else
-#define SINTER_MATH_1(name, of_float)                        \
-  inline float m_##name(float x) { return std::name(x); }   \
+#define SINTER_MATH_1(name, of_float)                     \
+  inline float m_##name(float x) { return std::name(x); } \
   inline double m_##name(double x) { return std::name(x); }
-#define SINTER_MATH_2(name, of_float)                                      \
-  inline float m_##name(float x, float y) { return std::name(x, y); }     \
+#define SINTER_MATH_2(name, of_float)                                 \
+  inline float m_##name(float x, float y) { return std::name(x, y); } \
   inline double m_##name(double x, double y) { return std::name(x, y); }
 inline float m_fma(float a, float b, float c) { return std::fma(a, b, c); }
 inline double m_fma(double a, double b, double c) { return std::fma(a, b, c); }

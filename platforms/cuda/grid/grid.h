@@ -1,5 +1,5 @@
-// The language in which this platform's kernels are written: one source, which nvcc compiles for the device and
-// a C++ compiler for the host, where the emulator (platforms/cuda/emulator) runs it.
+// The language in which this platform's kernels are written: one source, which nvcc compiles for the device
+// and a C++ compiler for the host, where the emulator (platforms/cuda/emulator) runs it.
 //
 // A kernel is a function of one argument, a plain struct of at most 4 kB:
 //
@@ -9,17 +9,17 @@
 //     barrier();
 //   }
 //
-// Its row in kernels/kernels.def gives its unit (the file), its number of threads a block, and whether the threads
-// of a block cooperate. Blocks have one dimension of threads, grids three of blocks. All shared memory is dynamic:
-// the launch states its bytes. Functions that kernels call are SINTER_DEVICE.
+// Its row in kernels/kernels.def gives its unit (the file), its number of threads a block, and whether the
+// threads of a block cooperate. Blocks have one dimension of threads, grids three of blocks. All shared
+// memory is dynamic: the launch states its bytes. Functions that kernels call are SINTER_DEVICE.
 //
-// What follows is available in both: where the thread is (thread_index, block_index, ...), shared memory, barriers,
-// exchanges within a warp, products of matrices by a warp, conversions of 16-bit floats, mathematics. Everything a
-// warp does together (exchanges, products) must be reached by all 32 threads of it.
+// What follows is available in both: where the thread is (thread_index, block_index, ...), shared memory,
+// barriers, exchanges within a warp, products of matrices by a warp, conversions of 16-bit floats,
+// mathematics. Everything a warp does together (exchanges, products) must be reached by all 32 threads of it.
 //
-// Rules. Float arithmetic is not contracted (-fmad=false): a fused multiply-add is written as fma(a, b, c). Sums
-// have a fixed order: no atomic operation on floats. No thread may leave a cooperating kernel before its last
-// barrier. Shared memory holds anything before it is written.
+// Rules. Float arithmetic is not contracted (-fmad=false): a fused multiply-add is written as fma(a, b, c).
+// Sums have a fixed order: no atomic operation on floats. No thread may leave a cooperating kernel before its
+// last barrier. Shared memory holds anything before it is written.
 #pragma once
 
 #include <cstddef>

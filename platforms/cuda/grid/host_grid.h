@@ -1,7 +1,7 @@
 // grid.h for the host: what the emulator (platforms/cuda/emulator) provides to a kernel that it runs.
 //
-// Accesses to shared memory are checked: they stay within what the launch stated, read only what was written, and
-// meet no access of another thread that no barrier separates from them.
+// Accesses to shared memory are checked: they stay within what the launch stated, read only what was written,
+// and meet no access of another thread that no barrier separates from them.
 #pragma once
 
 #include <bit>
@@ -13,8 +13,8 @@
 #include "platforms/cuda/grid/portable.h"
 #include "platforms/cuda/kernels/kernel_list.h"
 
-#define SINTER_KERNEL(name, Arguments)         \
-  static_assert(sizeof(Arguments) <= 4096);    \
+#define SINTER_KERNEL(name, Arguments)      \
+  static_assert(sizeof(Arguments) <= 4096); \
   extern "C" void sinter_cuda_##name(const Arguments& a)
 
 namespace sinter::cuda {
@@ -50,7 +50,9 @@ class SharedElement {
     std::memcpy(emulator::write_shared(at_, sizeof(T)), &v, sizeof(T));
     return *this;
   }
-  const SharedElement& operator=(const SharedElement& v) const { return *this = static_cast<T>(v); }  // NOLINT
+  const SharedElement& operator=(const SharedElement& v) const {
+    return *this = static_cast<T>(v);
+  }                                                                                         // NOLINT
   const SharedElement& operator+=(T v) const { return *this = static_cast<T>(*this) + v; }  // NOLINT
 
  private:
@@ -65,12 +67,14 @@ struct Shared {
   template <class V>
   V load(int i) const {
     V v;
-    std::memcpy(&v, emulator::read_shared(at + i * static_cast<int>(sizeof(T)), sizeof(V), alignof(V)), sizeof(V));
+    std::memcpy(&v, emulator::read_shared(at + i * static_cast<int>(sizeof(T)), sizeof(V), alignof(V)),
+                sizeof(V));
     return v;
   }
   template <class V>
   void store(int i, const V& v) const {
-    std::memcpy(emulator::write_shared(at + i * static_cast<int>(sizeof(T)), sizeof(V), alignof(V)), &v, sizeof(V));
+    std::memcpy(emulator::write_shared(at + i * static_cast<int>(sizeof(T)), sizeof(V), alignof(V)), &v,
+                sizeof(V));
   }
 };
 template <class T>
@@ -110,13 +114,21 @@ inline T from_lane(T v, int from) {
 }  // namespace host
 
 template <class T>
-inline T shuffle(T v, int from_lane) { return host::from_lane(v, from_lane & 31); }
+inline T shuffle(T v, int from_lane) {
+  return host::from_lane(v, from_lane & 31);
+}
 template <class T>
-inline T shuffle_xor(T v, int mask) { return host::from_lane(v, lane() ^ mask); }
+inline T shuffle_xor(T v, int mask) {
+  return host::from_lane(v, lane() ^ mask);
+}
 template <class T>
-inline T shuffle_up(T v, int by) { return host::from_lane(v, lane() >= by ? lane() - by : lane()); }
+inline T shuffle_up(T v, int by) {
+  return host::from_lane(v, lane() >= by ? lane() - by : lane());
+}
 template <class T>
-inline T shuffle_down(T v, int by) { return host::from_lane(v, lane() + by < kWarp ? lane() + by : lane()); }
+inline T shuffle_down(T v, int by) {
+  return host::from_lane(v, lane() + by < kWarp ? lane() + by : lane());
+}
 inline uint32_t ballot(bool v) {
   const uint32_t mine = v;
   const std::byte* all = emulator::exchange(&mine, sizeof(mine));
@@ -136,7 +148,9 @@ inline int32_t dot4(int32_t a, int32_t b, int32_t c) {
   for (int i = 0; i < 4; ++i) sum += static_cast<int8_t>(a >> (8 * i)) * static_cast<int8_t>(b >> (8 * i));
   return static_cast<int32_t>(sum);  // wraps, as the device does
 }
-inline uint32_t high_product(uint32_t a, uint32_t b) { return static_cast<uint32_t>((uint64_t{a} * b) >> 32); }
+inline uint32_t high_product(uint32_t a, uint32_t b) {
+  return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
+}
 inline int count_ones(uint32_t v) { return std::popcount(v); }
 
 // ---- atomic operations on global memory: one thread runs at a time

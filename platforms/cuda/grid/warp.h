@@ -1,11 +1,11 @@
 // Products of matrices by a warp (tensor cores), sums of a warp and a block.
 //
-// Fragments. A product of m16n8kK takes A of 16 rows, B of 8 columns. With g = lane / 4 and t = lane % 4, a lane
-// holds of the sums (16x8) rows g and g + 8, columns 2t and 2t + 1: d[0], d[1] of row g, d[2], d[3] of row g + 8.
-// Of A (row-major) it holds 32-bit words: a[0] row g, a[1] row g + 8, both from column w * t on, where w is the number
-// of elements of a word; a[2], a[3] the same K / 2 columns further. Of B (column-major) b[0] is column g, from row
-// w * t on, b[1] K / 2 rows further.
-// Source: PTX ISA, mma.sync (m16n8k16 of 16-bit floats, m16n8k32 of bytes).
+// Fragments. A product of m16n8kK takes A of 16 rows, B of 8 columns. With g = lane / 4 and t = lane % 4, a
+// lane holds of the sums (16x8) rows g and g + 8, columns 2t and 2t + 1: d[0], d[1] of row g, d[2], d[3] of
+// row g + 8. Of A (row-major) it holds 32-bit words: a[0] row g, a[1] row g + 8, both from column w * t on,
+// where w is the number of elements of a word; a[2], a[3] the same K / 2 columns further. Of B (column-major)
+// b[0] is column g, from row w * t on, b[1] K / 2 rows further. Source: PTX ISA, mma.sync (m16n8k16 of 16-bit
+// floats, m16n8k32 of bytes).
 #pragma once
 
 #include "platforms/cuda/grid/floats.h"
@@ -17,14 +17,17 @@ namespace sinter::cuda {
 // d += a * b, K = 16, float16 with float sums.
 SINTER_DEVICE void multiply_float16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   for (int k = 0; k < 2; ++k)
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-                 : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-                 : "r"(a[2 * k]), "r"(a[2 * k + 1]), "r"(b[k]));
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
+        : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+        : "r"(a[2 * k]), "r"(a[2 * k + 1]), "r"(b[k]));
 #endif
 }
 
@@ -38,11 +41,13 @@ SINTER_DEVICE float add_bfloat16_products(uint32_t a, uint32_t b, float d) {
 }  // namespace device
 #endif
 
-// d += a * b, K = 16, bfloat16 with float sums. Processors before 8.0 have no such instruction and use float's.
+// d += a * b, K = 16, bfloat16 with float sums. Processors before 8.0 have no such instruction and use
+// float's.
 SINTER_DEVICE void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, "
+      "{%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
@@ -64,9 +69,10 @@ SINTER_DEVICE void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], cons
 // d += a * b, K = 32, signed bytes with int32 sums.
 SINTER_DEVICE void multiply_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-               : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+      : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
   for (int k = 0; k < 2; ++k)
     for (int row = 0; row < 2; ++row)
@@ -80,14 +86,16 @@ SINTER_DEVICE void multiply_int8(int32_t (&d)[4], const uint32_t (&a)[4], const 
 
 namespace host {
 
-// A warp's fragments, gathered from its lanes; Add(word of A, word of B, sum) adds the products of their elements.
+// A warp's fragments, gathered from its lanes; Add(word of A, word of B, sum) adds the products of their
+// elements.
 template <class Sum, class Add>
 inline void multiply(Sum (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], Add add) {
   uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
   const std::byte* all = emulator::exchange(mine, sizeof(mine));
   const auto word = [&](int from, int i) {
     uint32_t v;
-    std::memcpy(&v, all + static_cast<size_t>(from) * emulator::kExchangeBytes + static_cast<size_t>(i) * 4, 4);
+    std::memcpy(&v, all + static_cast<size_t>(from) * emulator::kExchangeBytes + static_cast<size_t>(i) * 4,
+                4);
     return v;
   };
   const int g = lane() / 4, t = lane() % 4;
@@ -104,13 +112,15 @@ inline void multiply(Sum (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]
 inline void multiply_float16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   host::multiply(d, a, b, [](uint32_t x, uint32_t y, float sum) {
     sum += widen(Float16{static_cast<uint16_t>(x)}) * widen(Float16{static_cast<uint16_t>(y)});
-    return sum + widen(Float16{static_cast<uint16_t>(x >> 16)}) * widen(Float16{static_cast<uint16_t>(y >> 16)});
+    return sum +
+           widen(Float16{static_cast<uint16_t>(x >> 16)}) * widen(Float16{static_cast<uint16_t>(y >> 16)});
   });
 }
 inline void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
   host::multiply(d, a, b, [](uint32_t x, uint32_t y, float sum) {
     sum += widen(BFloat16{static_cast<uint16_t>(x)}) * widen(BFloat16{static_cast<uint16_t>(y)});
-    return sum + widen(BFloat16{static_cast<uint16_t>(x >> 16)}) * widen(BFloat16{static_cast<uint16_t>(y >> 16)});
+    return sum +
+           widen(BFloat16{static_cast<uint16_t>(x >> 16)}) * widen(BFloat16{static_cast<uint16_t>(y >> 16)});
   });
 }
 inline void multiply_int8(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
@@ -142,7 +152,9 @@ SINTER_DEVICE T fold_block(T v, const Shared<T>& room, F combine) {
 
 struct AddUp {
   template <class T>
-  SINTER_DEVICE T operator()(T a, T b) const { return a + b; }
+  SINTER_DEVICE T operator()(T a, T b) const {
+    return a + b;
+  }
 };
 
 }  // namespace sinter::cuda

@@ -48,7 +48,7 @@ constexpr Unit unit_of(Kernel kernel) {
   return kUnits[static_cast<int>(kernel)];
 }
 
-constexpr const char* name_of(Kernel kernel) {
+constexpr const char* kernel_name(Kernel kernel) {
   constexpr const char* kNames[] = {
 #define SINTER_CUDA_KERNEL(name, unit, Arguments, threads, cooperation) #name,
 #include "platforms/cuda/kernels/kernels.def"

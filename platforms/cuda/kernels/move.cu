@@ -1,7 +1,7 @@
-// Moves elements between places that differ in their strides: Copy, and every operation that can be written as one.
-#include "platforms/cuda/kernels/move.h"
-
+// Moves elements between places that differ in their strides: Copy, and every operation that can be written
+// as one.
 #include "platforms/cuda/grid/grid.h"
+#include "platforms/cuda/kernels/move.h"
 
 namespace sinter::cuda {
 namespace {
@@ -23,11 +23,16 @@ SINTER_DEVICE void move_all(const MoveArguments& a) {
 
 SINTER_KERNEL(move, MoveArguments) {
   switch (a.width) {
-    case 1: return move_all<uint8_t>(a);
-    case 2: return move_all<uint16_t>(a);
-    case 4: return move_all<uint32_t>(a);
-    case 8: return move_all<uint64_t>(a);
-    default: return move_all<Sixteen>(a);
+    case 1:
+      return move_all<uint8_t>(a);
+    case 2:
+      return move_all<uint16_t>(a);
+    case 4:
+      return move_all<uint32_t>(a);
+    case 8:
+      return move_all<uint64_t>(a);
+    default:
+      return move_all<Sixteen>(a);
   }
 }
 

@@ -1,0 +1,39 @@
+// The device side of the platform, for a driver that is given: the machine's (cuda_backend.h) or the
+// emulator's (platforms/cuda_emulated).
+#pragma once
+
+#include "platforms/cuda/driver/device.h"
+#include "runtime/backend/backend.h"
+
+namespace sinter::cuda {
+
+// Serves any number of sessions, each on a queue of its own.
+class DeviceBackend : public Backend, public DeviceMemory {
+ public:
+  constexpr DeviceBackend(const char* name, const Provider& provider) : name_(name), device_(provider) {}
+
+  const char* name() const override { return name_; }
+  Status open(BumpArena& prepared) override;
+  void close() override {}
+  Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
+  void release(PreparedStep& step) override;
+  DeviceMemory* memory() override { return this; }
+  Status open_queue(const QueueMemory& memory, DeviceQueue** queue) override;
+  void close_queue(DeviceQueue* queue) override;
+
+  // DeviceMemory.
+  Status allocate(size_t bytes, size_t alignment, std::byte** block) override;
+  void free(std::byte* block) override;
+  Status allocate_staging(size_t bytes, std::byte** block) override;
+  void free_staging(std::byte* block) override;
+
+  // For what is printed about a machine. Null: it is not open.
+  Device& device() { return device_; }
+
+ private:
+  const char* name_;
+  Device device_;
+};
+
+}  // namespace sinter::cuda

@@ -1,0 +1,448 @@
+#include "platforms/cuda/emulator/stand_in.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "platforms/cuda/emulator/kernels.h"
+#include "platforms/cuda/emulator/run.h"
+
+// The driver's opaque types.
+struct CUfunc_st {
+  const sinter::cuda::emulator::HostKernel* kernel = nullptr;
+  int shared_bytes = 48 << 10;  // that a launch may have
+};
+struct CUmod_st {
+  std::map<std::string, CUfunc_st> functions;
+};
+
+namespace sinter::cuda {
+namespace {
+
+constexpr DriverResult kInvalidValue = 1, kInvalidContext = 201, kNotFound = 500, kIllegalAddress = 700,
+                       kLaunchFailed = 719, kStreamCaptureInvalid = 901;
+constexpr size_t kMostArguments = 4096;
+
+// What a stream does.
+struct Job {
+  enum class Kind : uint8_t { kUpload, kDownload, kCopy, kFill, kLaunch, kGraph };
+  Kind kind = Kind::kFill;
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  size_t bytes = 0;
+  unsigned char fill = 0;
+  const emulator::HostKernel* kernel = nullptr;
+  emulator::Grid grid;
+  const std::vector<Job>* graph = nullptr;
+  alignas(16) std::byte arguments[kMostArguments];
+};
+
+struct Block {
+  std::byte* mapped = nullptr;
+  size_t mapped_bytes = 0, bytes = 0;
+};
+
+size_t page() {
+  static const auto bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+}  // namespace
+}  // namespace sinter::cuda
+
+struct CUgraph_st {
+  std::vector<sinter::cuda::Job> jobs;
+};
+struct CUgraphExec_st {
+  std::vector<sinter::cuda::Job> jobs;
+};
+struct CUstream_st {
+  // Room for the jobs of a run; a run beyond it waits for what was started.
+  static constexpr size_t kRoom = 256;
+  sinter::cuda::Job* jobs = nullptr;
+  size_t count = 0;
+  CUgraph_st* captured = nullptr;
+};
+struct CUctx_st {};
+
+namespace sinter::cuda {
+namespace {
+
+// All state of the stand-in. Never destroyed: sessions may live until the program ends.
+struct State {
+  std::mutex mutex;
+  std::map<std::byte*, Block> blocks;  // by address
+  std::map<void*, size_t> staging;
+  StandInCounts counts;
+  CUctx_st context;
+  std::atomic<const char*> failing{nullptr};
+  DriverResult failing_with = kDriverSuccess;
+};
+State& state() {
+  static State& all = *new State();
+  return all;
+}
+thread_local int current_contexts = 0;
+
+// Whether the test wants this call to fail.
+DriverResult asked_to_fail(const char* entry) {
+  const char* name = state().failing.load();
+  if (name == nullptr || std::strcmp(name, entry) != 0) return kDriverSuccess;
+  state().failing = nullptr;
+  return state().failing_with;
+}
+#define SINTER_BEGIN(entry) \
+  if (const DriverResult wanted = asked_to_fail(#entry); wanted != kDriverSuccess) return wanted
+
+DriverResult in_context() { return current_contexts > 0 ? kDriverSuccess : kInvalidContext; }
+#define SINTER_IN_CONTEXT(entry) \
+  SINTER_BEGIN(entry);           \
+  if (in_context() != kDriverSuccess) return kInvalidContext
+
+std::byte* pointer(DeviceAddress a) { return reinterpret_cast<std::byte*>(a); }
+
+bool allocated(const void* p, size_t bytes) {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  auto* at = static_cast<std::byte*>(const_cast<void*>(p));
+  auto it = state().blocks.upper_bound(at);
+  if (it == state().blocks.begin()) return false;
+  --it;
+  return at >= it->first && bytes <= it->second.bytes &&
+         static_cast<size_t>(at - it->first) <= it->second.bytes - bytes;
+}
+
+// Gives the host access to device memory, or takes it.
+void open_memory(bool open) {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  for (const auto& [at, block] : state().blocks)
+    if (mprotect(block.mapped, block.mapped_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+      std::abort();
+}
+
+// ---- jobs
+
+DriverResult do_job(const Job& job) {
+  StandInCounts& counts = state().counts;
+  switch (job.kind) {
+    case Job::Kind::kUpload:
+      ++counts.uploads;
+      std::memcpy(job.to, job.from, job.bytes);
+      return kDriverSuccess;
+    case Job::Kind::kDownload:
+      ++counts.downloads;
+      std::memcpy(job.to, job.from, job.bytes);
+      return kDriverSuccess;
+    case Job::Kind::kCopy:
+      std::memcpy(job.to, job.from, job.bytes);
+      return kDriverSuccess;
+    case Job::Kind::kFill:
+      std::memset(job.to, job.fill, job.bytes);
+      return kDriverSuccess;
+    case Job::Kind::kLaunch: {
+      ++counts.launches;
+      const char* breach = emulator::run_grid(job.grid, job.kernel->run, job.arguments);
+      if (breach == nullptr) return kDriverSuccess;
+      std::fprintf(stderr, "kernel %s: %s\n", job.kernel->name, breach);
+      return kLaunchFailed;
+    }
+    case Job::Kind::kGraph:
+      for (const Job& inner : *job.graph)
+        if (const DriverResult done = do_job(inner); done != kDriverSuccess) return done;
+      return kDriverSuccess;
+  }
+  return kInvalidValue;
+}
+
+DriverResult finish(StreamHandle stream) {
+  if (stream->count == 0) return kDriverSuccess;
+  open_memory(true);
+  DriverResult first = kDriverSuccess;
+  for (size_t i = 0; i < stream->count && first == kDriverSuccess; ++i) first = do_job(stream->jobs[i]);
+  stream->count = 0;
+  open_memory(false);
+  return first;
+}
+
+// Where the next job is put; the previous ones are done first where there is no room.
+DriverResult next_job(StreamHandle stream, Job** job) {
+  if (stream->captured != nullptr) {
+    *job = &stream->captured->jobs.emplace_back();
+    return kDriverSuccess;
+  }
+  if (stream->count == CUstream_st::kRoom)
+    if (const DriverResult done = finish(stream); done != kDriverSuccess) return done;
+  *job = new (stream->jobs + stream->count++) Job;
+  return kDriverSuccess;
+}
+
+DriverResult move_job(Job::Kind kind, void* to, const void* from, size_t bytes, StreamHandle stream) {
+  if (stream == nullptr || bytes == 0) return kInvalidValue;
+  if (kind != Job::Kind::kDownload && !allocated(to, bytes)) return kIllegalAddress;
+  if (kind != Job::Kind::kUpload && !allocated(from, bytes)) return kIllegalAddress;
+  Job* job = nullptr;
+  if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
+  job->kind = kind;
+  job->to = static_cast<std::byte*>(to);
+  job->from = static_cast<const std::byte*>(from);
+  job->bytes = bytes;
+  return kDriverSuccess;
+}
+
+// ---- the entry points
+
+DriverResult init(unsigned) {
+  SINTER_BEGIN(init);
+  return kDriverSuccess;
+}
+DriverResult driver_version(int* version) { return *version = 13000, kDriverSuccess; }
+DriverResult error_name(DriverResult result, const char** name) {
+  switch (result) {
+    case kDriverOutOfMemory:
+      *name = "CUDA_ERROR_OUT_OF_MEMORY";
+      return kDriverSuccess;
+    case kInvalidValue:
+      *name = "CUDA_ERROR_INVALID_VALUE";
+      return kDriverSuccess;
+    case kInvalidContext:
+      *name = "CUDA_ERROR_INVALID_CONTEXT";
+      return kDriverSuccess;
+    case kNotFound:
+      *name = "CUDA_ERROR_NOT_FOUND";
+      return kDriverSuccess;
+    case kIllegalAddress:
+      *name = "CUDA_ERROR_ILLEGAL_ADDRESS";
+      return kDriverSuccess;
+    case kLaunchFailed:
+      *name = "CUDA_ERROR_LAUNCH_FAILED";
+      return kDriverSuccess;
+    case kStreamCaptureInvalid:
+      *name = "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED";
+      return kDriverSuccess;
+    default:
+      return kInvalidValue;
+  }
+}
+DriverResult device_count(int* count) {
+  SINTER_BEGIN(device_count);
+  return *count = 1, kDriverSuccess;
+}
+DriverResult device_get(DeviceNumber* device, int) { return *device = 0, kDriverSuccess; }
+DriverResult device_name(char* name, int bytes, DeviceNumber) {
+  std::snprintf(name, static_cast<size_t>(bytes), "emulated");
+  return kDriverSuccess;
+}
+DriverResult device_attribute(int* value, DeviceAttribute attribute, DeviceNumber) {
+  switch (attribute) {
+    case kMultiprocessorCount:
+      return *value = 4, kDriverSuccess;
+    case kCapabilityMajor:
+      return *value = 8, kDriverSuccess;
+    case kCapabilityMinor:
+      return *value = 7, kDriverSuccess;
+  }
+  return kInvalidValue;
+}
+DriverResult retain_context(ContextHandle* context, DeviceNumber) {
+  SINTER_BEGIN(retain_context);
+  return *context = &state().context, kDriverSuccess;
+}
+DriverResult release_context(DeviceNumber) { return kDriverSuccess; }
+DriverResult push_context(ContextHandle) { return ++current_contexts, kDriverSuccess; }
+DriverResult pop_context(ContextHandle* context) {
+  if (current_contexts == 0) return kInvalidContext;
+  --current_contexts;
+  return *context = &state().context, kDriverSuccess;
+}
+
+DriverResult load_module(ModuleHandle* module, const void*) {
+  SINTER_IN_CONTEXT(load_module);
+  return *module = new CUmod_st(), kDriverSuccess;
+}
+DriverResult unload_module(ModuleHandle module) { return delete module, kDriverSuccess; }
+DriverResult module_function(FunctionHandle* function, ModuleHandle module, const char* name) {
+  SINTER_IN_CONTEXT(module_function);
+  const emulator::HostKernel* kernel = emulator::find_kernel(name);
+  if (kernel == nullptr) return kNotFound;
+  CUfunc_st& f = module->functions[name];
+  f.kernel = kernel;
+  return *function = &f, kDriverSuccess;
+}
+DriverResult set_function_attribute(FunctionHandle function, FunctionAttribute attribute, int value) {
+  if (attribute != kMaxDynamicSharedBytes || value > 64 << 10) return kInvalidValue;
+  return function->shared_bytes = value, kDriverSuccess;
+}
+
+DriverResult allocate(DeviceAddress* address, size_t bytes) {
+  SINTER_IN_CONTEXT(allocate);
+  if (bytes == 0) return kInvalidValue;
+  // A page that nobody can access before and behind; the block ends where the last of its pages does, but for
+  // the alignment that the driver guarantees.
+  constexpr size_t kAlignment = 256;
+  const size_t inner = (bytes + page() - 1) / page() * page(), all = inner + 2 * page();
+  void* mapped = mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapped == MAP_FAILED) return kDriverOutOfMemory;
+  auto* begin = static_cast<std::byte*>(mapped) + page();
+  if (mprotect(begin, inner, PROT_READ | PROT_WRITE) != 0) return munmap(mapped, all), kDriverOutOfMemory;
+  std::byte* at = begin + (inner - bytes) / kAlignment * kAlignment;
+  std::memset(begin, 0xa5, inner);
+  if (mprotect(begin, inner, PROT_NONE) != 0) std::abort();
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  state().blocks[at] = {begin, inner, bytes};
+  ++state().counts.allocations;
+  state().counts.bytes += static_cast<int64_t>(bytes);
+  *address = reinterpret_cast<DeviceAddress>(at);
+  return kDriverSuccess;
+}
+DriverResult free(DeviceAddress address) {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  const auto it = state().blocks.find(pointer(address));
+  if (it == state().blocks.end()) return kInvalidValue;
+  munmap(it->second.mapped - page(), it->second.mapped_bytes + 2 * page());
+  ++state().counts.frees;
+  state().counts.bytes -= static_cast<int64_t>(it->second.bytes);
+  state().blocks.erase(it);
+  return kDriverSuccess;
+}
+DriverResult allocate_host(void** at, size_t bytes, unsigned) {
+  SINTER_IN_CONTEXT(allocate_host);
+  *at = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  if (*at == nullptr) return kDriverOutOfMemory;
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  ++state().counts.staging_allocations;
+  state().staging[*at] = bytes;
+  return kDriverSuccess;
+}
+DriverResult free_host(void* at) {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  if (state().staging.erase(at) == 0) return kInvalidValue;
+  ++state().counts.staging_frees;
+  std::free(at);
+  return kDriverSuccess;
+}
+
+DriverResult upload(DeviceAddress to, const void* from, size_t bytes, StreamHandle stream) {
+  SINTER_IN_CONTEXT(upload);
+  return move_job(Job::Kind::kUpload, pointer(to), from, bytes, stream);
+}
+DriverResult download(void* to, DeviceAddress from, size_t bytes, StreamHandle stream) {
+  SINTER_IN_CONTEXT(download);
+  return move_job(Job::Kind::kDownload, to, pointer(from), bytes, stream);
+}
+DriverResult copy(DeviceAddress to, DeviceAddress from, size_t bytes, StreamHandle stream) {
+  SINTER_IN_CONTEXT(copy);
+  return move_job(Job::Kind::kCopy, pointer(to), pointer(from), bytes, stream);
+}
+DriverResult fill(DeviceAddress to, unsigned char value, size_t bytes, StreamHandle stream) {
+  SINTER_IN_CONTEXT(fill);
+  if (stream == nullptr || bytes == 0) return kInvalidValue;
+  if (!allocated(pointer(to), bytes)) return kIllegalAddress;
+  Job* job = nullptr;
+  if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
+  job->kind = Job::Kind::kFill;
+  job->to = pointer(to);
+  job->bytes = bytes;
+  job->fill = value;
+  return kDriverSuccess;
+}
+
+DriverResult create_stream(StreamHandle* stream, unsigned) {
+  SINTER_IN_CONTEXT(create_stream);
+  auto* made = new CUstream_st();
+  made->jobs = static_cast<Job*>(std::aligned_alloc(64, CUstream_st::kRoom * sizeof(Job)));
+  emulator::be_ready();
+  return *stream = made, kDriverSuccess;
+}
+DriverResult destroy_stream(StreamHandle stream) {
+  std::free(stream->jobs);
+  delete stream->captured;
+  delete stream;
+  return kDriverSuccess;
+}
+DriverResult synchronize(StreamHandle stream) {
+  SINTER_IN_CONTEXT(synchronize);
+  if (stream->captured != nullptr) return kStreamCaptureInvalid;
+  ++state().counts.synchronizations;
+  return finish(stream);
+}
+
+DriverResult begin_capture(StreamHandle stream, int) {
+  SINTER_IN_CONTEXT(begin_capture);
+  if (stream->captured != nullptr) return kStreamCaptureInvalid;
+  stream->captured = new CUgraph_st();
+  return kDriverSuccess;
+}
+DriverResult end_capture(StreamHandle stream, GraphHandle* graph) {
+  SINTER_IN_CONTEXT(end_capture);
+  if (stream->captured == nullptr) return kStreamCaptureInvalid;
+  *graph = stream->captured;
+  stream->captured = nullptr;
+  return kDriverSuccess;
+}
+DriverResult instantiate(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
+  SINTER_IN_CONTEXT(instantiate);
+  ++state().counts.graphs;
+  return *exec = new CUgraphExec_st{graph->jobs}, kDriverSuccess;
+}
+DriverResult upload_graph(GraphExecHandle, StreamHandle) {
+  SINTER_IN_CONTEXT(upload_graph);
+  return kDriverSuccess;
+}
+DriverResult launch_graph(GraphExecHandle exec, StreamHandle stream) {
+  SINTER_IN_CONTEXT(launch_graph);
+  ++state().counts.graph_launches;
+  Job* job = nullptr;
+  if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
+  job->kind = Job::Kind::kGraph;
+  job->graph = &exec->jobs;
+  return kDriverSuccess;
+}
+DriverResult destroy_graph_exec(GraphExecHandle exec) { return delete exec, kDriverSuccess; }
+DriverResult destroy_graph(GraphHandle graph) { return delete graph, kDriverSuccess; }
+
+DriverResult launch(FunctionHandle function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                    unsigned threads_y, unsigned threads_z, unsigned shared_bytes, StreamHandle stream,
+                    void** arguments, void** extra) {
+  SINTER_IN_CONTEXT(launch);
+  const emulator::HostKernel& kernel = *function->kernel;
+  if (extra != nullptr || threads_y != 1 || threads_z != 1 ||
+      threads != static_cast<unsigned>(kernel.threads) || x == 0 || y == 0 || z == 0 || x > INT32_MAX ||
+      y > 65535 || z > 65535 || shared_bytes > static_cast<unsigned>(function->shared_bytes))
+    return kInvalidValue;
+  Job* job = nullptr;
+  if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
+  job->kind = Job::Kind::kLaunch;
+  job->kernel = &kernel;
+  job->grid = {{x, y, z}, kernel.threads, shared_bytes, kernel.cooperates};
+  std::memcpy(job->arguments, arguments[0], kernel.argument_bytes);
+  return kDriverSuccess;
+}
+
+constexpr EntryPoints kEntries = {
+#define SINTER_CUDA_ENTRY(field, symbol, ...) .field = field,
+#include "platforms/cuda/driver/entry_points.def"
+#undef SINTER_CUDA_ENTRY
+};
+
+constexpr StandIn kStandIn = {kKernelNames, &kEntries};
+
+}  // namespace
+
+const StandInCounts& stand_in_counts() { return state().counts; }
+
+void fail_next(const char* entry, DriverResult result) {
+  state().failing_with = result;
+  state().failing = entry;
+}
+
+}  // namespace sinter::cuda
+
+extern "C" const sinter::cuda::StandIn* sinter_cuda_stand_in() { return &sinter::cuda::kStandIn; }

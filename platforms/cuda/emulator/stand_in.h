@@ -1,0 +1,32 @@
+// A stand-in of the CUDA driver: its entry points on the host, with the emulator as the device.
+//
+// It keeps the driver's rules, so that code that breaks them fails without a device: nothing that was put
+// into a stream is done before synchronize(), as late as a device may do it; device memory cannot be accessed
+// by the host meanwhile; calls need a current context; addresses must be of memory that was allocated;
+// kernels must stay within what a launch states.
+#pragma once
+
+#include "platforms/cuda/driver/library.h"
+
+namespace sinter::cuda {
+
+// What its library exports, in C: the function sinter_cuda_stand_in.
+struct StandIn {
+  const char* kernels = nullptr;  // kKernelNames of the sources that it was built from
+  const EntryPoints* entries = nullptr;
+};
+inline constexpr char kStandInFunction[] = "sinter_cuda_stand_in";
+using StandInFunction = const StandIn* (*)();
+
+// For tests, which link the library. Counted since the program began. For tests.
+struct StandInCounts {
+  int64_t allocations = 0, frees = 0, bytes = 0;  // of device memory; bytes that are allocated now
+  int64_t staging_allocations = 0, staging_frees = 0;
+  int64_t uploads = 0, downloads = 0, launches = 0;  // done, those of graphs included
+  int64_t graphs = 0, graph_launches = 0, synchronizations = 0;
+};
+const StandInCounts& stand_in_counts();
+// The next call of an entry point by this name (EntryPoints' field) fails with the result. Null: none does.
+void fail_next(const char* entry, DriverResult result);
+
+}  // namespace sinter::cuda

@@ -1,0 +1,60 @@
+# The module of compiled kernels, libsinter_cuda.so, where there is a CUDA toolkit.
+#
+#   SINTER_CUDA                 ON, OFF, or AUTO: where nvcc is found
+#   SINTER_CUDA_ARCHITECTURES   compute capabilities; the last one is also included as PTX, for later devices
+
+set(SINTER_CUDA AUTO CACHE STRING "Build the module of CUDA kernels: ON, OFF, or AUTO, where a toolkit (12 or 13) is found")
+set_property(CACHE SINTER_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(SINTER_CUDA_ARCHITECTURES "75;120" CACHE STRING "Compute capabilities that CUDA kernels are compiled for; all: 75 to 120")
+set(cuda_all 75 80 86 87 89 90 100 120)
+
+if(SINTER_CUDA STREQUAL "OFF")
+  return()
+endif()
+find_program(SINTER_NVCC nvcc PATHS /usr/local/cuda/bin)
+mark_as_advanced(SINTER_NVCC)
+if(NOT SINTER_NVCC)
+  if(SINTER_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "Sinter: SINTER_CUDA=ON needs nvcc; put the CUDA toolkit's bin folder on PATH")
+  endif()
+  return()
+endif()
+
+set(architectures ${SINTER_CUDA_ARCHITECTURES})
+if(architectures STREQUAL "all")
+  set(architectures ${cuda_all})
+endif()
+set(generate)
+foreach(architecture IN LISTS architectures)
+  list(APPEND generate -gencode arch=compute_${architecture},code=sm_${architecture})
+endforeach()
+list(GET architectures -1 last)
+list(APPEND generate -gencode arch=compute_${last},code=compute_${last})
+
+file(STRINGS kernels/units.def unit_rows REGEX "^SINTER_CUDA_UNIT")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS kernels/units.def)
+set(images)
+set(externs)
+set(table)
+foreach(row IN LISTS unit_rows)
+  string(REGEX REPLACE "^SINTER_CUDA_UNIT\\(([a-z0-9_]+)\\)$" "\\1" unit "${row}")
+  set(image "${CMAKE_CURRENT_BINARY_DIR}/${unit}.fatbin")
+  add_custom_command(OUTPUT "${image}"
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${SINTER_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O3 -fmad=false
+      --expt-relaxed-constexpr -Werror all-warnings -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_SOURCE_DIR}/runtime/include"
+      ${generate} -fatbin -MD -MF "${image}.d" -o "${image}" "${CMAKE_CURRENT_SOURCE_DIR}/kernels/${unit}.cu"
+    DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels/${unit}.cu" DEPFILE "${image}.d"
+    COMMENT "Compiling CUDA kernels of ${unit}" VERBATIM)
+  list(APPEND images "${image}")
+  string(APPEND externs "extern const unsigned char sinter_cuda_image_${unit}[];\n__asm__(\".section .rodata\\n.balign 64\\n"
+    ".global sinter_cuda_image_${unit}\\nsinter_cuda_image_${unit}:\\n.incbin \\\"${image}\\\"\\n.previous\");\n")
+  string(APPEND table "    sinter_cuda_image_${unit},\n")
+endforeach()
+set(sinter_cuda_externs "${externs}")
+set(sinter_cuda_table "${table}")
+configure_file(module.cc.in "${CMAKE_CURRENT_BINARY_DIR}/module.cc" @ONLY)
+add_library(sinter_cuda_module SHARED "${CMAKE_CURRENT_BINARY_DIR}/module.cc")
+set_property(SOURCE "${CMAKE_CURRENT_BINARY_DIR}/module.cc" APPEND PROPERTY OBJECT_DEPENDS "${images}")
+set_target_properties(sinter_cuda_module PROPERTIES OUTPUT_NAME sinter_cuda LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+target_include_directories(sinter_cuda_module PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/runtime/include")
+install(TARGETS sinter_cuda_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")

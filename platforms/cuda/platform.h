@@ -1,0 +1,19 @@
+// The planning side: which calls the device takes.
+#pragma once
+
+#include "runtime/backend/platform.h"
+
+namespace sinter {
+
+extern const Platform cuda_platform;
+
+namespace cuda {
+
+// The same under another name, for the emulator.
+bool serves(const Target& target);
+bool has_kernel(const Target& target, Op op);
+Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace);
+bool computes_half(const Target& target, DType type);
+
+}  // namespace cuda
+}  // namespace sinter

@@ -1,0 +1,76 @@
+// A session's queue on the device: one stream, and the steps that were prepared for it, in groups that a run
+// starts as one captured graph each.
+//
+// Transfers go through staging memory, so that a graph's addresses never change: a run copies what a group
+// uploads into it, starts the graph with the group's last step, and finish() copies what was downloaded out
+// of it.
+#pragma once
+
+#include "platforms/cuda/driver/device.h"
+#include "runtime/backend/backend.h"
+
+namespace sinter::cuda {
+
+class Queue;
+
+// A prepared step.
+struct Step {
+  enum class Kind : uint8_t { kKernels, kUpload, kDownload };
+  Kind kind = Kind::kKernels;
+  bool last = false;  // of its group
+  bool can_fail = false;
+  bool pending = false;  // a download whose result is still to be copied out of staging memory
+  Queue* queue = nullptr;
+  Step* group = nullptr;            // the first step of its group
+  Step* next = nullptr;             // of the same group
+  GraphExecHandle graph = nullptr;  // of a group's first step
+  const Action* actions = nullptr;
+  std::byte *host = nullptr, *staging = nullptr, *device = nullptr;  // transfers
+  size_t bytes = 0;
+  Step* next_pending = nullptr;
+};
+
+class Queue final : public DeviceQueue {
+ public:
+  // Measures or takes the memory of a queue; `*queue` is null while measuring.
+  static Status open(Device& device, const QueueMemory& memory, Queue** queue);
+  void close();
+
+  Device& device() { return device_; }
+  FaultPlace fault_of(int32_t step) const { return {key_, static_cast<uint32_t>(step < 0 ? 0 : step)}; }
+  // The next step of the current group.
+  void add(Step* step);
+  // Destroys the graph that begins with this step, if one does.
+  void drop(Step* step);
+  // Step's part of a run.
+  Status run(Step& step);
+
+  Status upload(std::byte* to_device, const std::byte* from_host, size_t bytes) override;
+  Status download(std::byte* to_host, const std::byte* from_device, size_t bytes) override;
+  Status copy(std::byte* to, const std::byte* from, size_t bytes) override;
+  Status zero(std::byte* at, size_t bytes) override;
+  Status finish() override;
+  Status end_group() override;
+  void set_stepwise(bool on) override { stepwise_ = on; }
+
+ private:
+  Queue(Device& device, FaultKey* key, FaultKey* key_staging)
+      : device_(device), key_(key), key_staging_(key_staging) {}
+
+  Status start(const Step& step);
+  Status start_action(const Action& action);
+  Status capture(Step& first);
+  Status clear_key();
+  Status take_key();
+
+  Device& device_;
+  FaultKey* key_ = nullptr;          // on the device
+  FaultKey* key_staging_ = nullptr;  // its copy in staging memory
+  StreamHandle stream_ = nullptr;
+  Step *first_ = nullptr, *last_ = nullptr;  // of the group that is being prepared
+  Step *first_pending_ = nullptr, *last_pending_ = nullptr;
+  bool stepwise_ = false;
+  bool busy_ = false;  // something was started since the last finish()
+};
+
+}  // namespace sinter::cuda

@@ -1,0 +1,41 @@
+#include "platforms/cuda_emulated/cuda_emulated_backend.h"
+
+#include <dlfcn.h>
+
+#include <cstring>
+
+#include "platforms/cuda/emulator/stand_in.h"
+
+namespace sinter::cuda {
+namespace {
+
+constexpr char kLibraryName[] = "libsinter_cuda_emulated.so", kLibraryVariable[] = "SINTER_CUDA_EMULATOR";
+
+Status open_stand_in(const EntryPoints** entries) {
+  void* library = open_library(kLibraryName, kLibraryVariable);
+  SINTER_RETURN_UNLESS(
+      library != nullptr,
+      unsupported("the emulator of CUDA devices (%s) is not beside the program; it is part of "
+                  "builds with tests only",
+                  name_of(kLibraryName)));
+  const auto function = reinterpret_cast<StandInFunction>(dlsym(library, kStandInFunction));
+  const StandIn* all = function != nullptr ? function() : nullptr;
+  SINTER_RETURN_UNLESS(
+      all != nullptr && std::strcmp(all->kernels, kKernelNames) == 0,
+      unsupported("%s is of another version of Sinter; build both together", name_of(kLibraryName)));
+  *entries = all->entries;
+  return ok_status();
+}
+
+// The emulator finds kernels by their names.
+Status give_no_images(const void* const** images) {
+  static const void* const none[kUnitCount] = {};
+  *images = none;
+  return ok_status();
+}
+
+}  // namespace
+
+constinit const Provider kEmulated = {open_stand_in, give_no_images};
+
+}  // namespace sinter::cuda

@@ -1,0 +1,18 @@
+// The backend of CUDA devices on a driver that emulates one on the host (platforms/cuda/emulator), for tests:
+// a library of Sinter's build, opened by name, that is not installed.
+#pragma once
+
+#include "platforms/cuda/device_backend.h"
+
+namespace sinter {
+
+namespace cuda {
+extern const Provider kEmulated;
+}  // namespace cuda
+
+class CudaEmulatedBackend final : public cuda::DeviceBackend {
+ public:
+  constexpr CudaEmulatedBackend() : DeviceBackend("cuda-emulated", cuda::kEmulated) {}
+};
+
+}  // namespace sinter

@@ -1,0 +1,47 @@
+// A step's operands in the memory of a device, for backends that compute there.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "runtime/backend/backend.h"
+#include "tests/op_harness/operand.h"
+
+namespace sinter::test {
+
+// One step's life on a device: a queue, and a copy of each operand with the bytes around it, which come back
+// when the step has run, so that whatever it wrote is seen.
+class OnDevice {
+ public:
+  // Of a backend with device memory that is open.
+  explicit OnDevice(Backend& backend);
+  ~OnDevice();
+  OnDevice(const OnDevice&) = delete;
+  OnDevice& operator=(const OnDevice&) = delete;
+
+  DeviceQueue& queue() { return *queue_; }
+  // The same operand on the device.
+  TensorView bring(const Operand& operand);
+  // Brings all operands back, with the bytes around them.
+  void take_back();
+  // Memory for the step.
+  std::span<std::byte> workspace(size_t bytes) { return {block(bytes), bytes}; }
+  BumpArena& prepared(size_t bytes) { return prepared_ = BumpArena({block(bytes), bytes}); }
+  BumpArena& staging(size_t bytes);
+
+ private:
+  struct Brought {
+    std::span<std::byte> window;
+    std::byte* there = nullptr;
+  };
+  std::byte* block(size_t bytes);
+
+  Backend& backend_;
+  DeviceQueue* queue_ = nullptr;
+  std::vector<std::byte*> blocks_, staging_blocks_;
+  std::vector<Brought> brought_;
+  std::vector<std::byte> own_;
+  BumpArena prepared_, staging_;
+};
+
+}  // namespace sinter::test
