@@ -30,8 +30,14 @@ struct DeviceFacts {
   int multiprocessors = 16;
 };
 
+// Of a grid, along each axis: 1 along those that are not stated.
+struct Blocks {
+  uint32_t x = 1, y = 1, z = 1;
+  constexpr uint32_t& operator[](int axis) { return axis == 0 ? x : axis == 1 ? y : z; }
+  constexpr uint32_t operator[](int axis) const { return axis == 0 ? x : axis == 1 ? y : z; }
+};
 struct LaunchShape {
-  uint32_t blocks[3] = {1, 1, 1};
+  Blocks blocks;
   uint32_t shared_bytes = 0;  // at most kMostShared
 };
 inline constexpr uint32_t kMostShared = 64 << 10;  // of the smallest device, 7.5
