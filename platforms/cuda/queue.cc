@@ -135,7 +135,7 @@ Status Queue::start_action(const Action& action) {
   FunctionHandle function = nullptr;
   SINTER_RETURN_IF_ERROR(device_.function(action.kernel, &function));
   void* arguments[] = {const_cast<void*>(action.arguments)};
-  const uint32_t* blocks = action.shape.blocks;
+  const Blocks& blocks = action.shape.blocks;
   const DriverResult done = device_.api().launch(function, blocks[0], blocks[1], blocks[2],
                                                  static_cast<unsigned>(threads_of(action.kernel)), 1, 1,
                                                  action.shape.shared_bytes, stream_, arguments, nullptr);

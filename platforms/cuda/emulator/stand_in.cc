@@ -125,7 +125,8 @@ void open_memory(bool open) {
   const std::lock_guard<std::mutex> lock(state().mutex);
   for (const auto& [at, block] : state().blocks)
     // Not mprotect(), which tests count as what a session does.
-    if (syscall(SYS_mprotect, block.mapped, block.mapped_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) != 0)
+    if (syscall(SYS_mprotect, block.mapped, block.mapped_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) !=
+        0)
       std::abort();
 }
 
