@@ -7,7 +7,8 @@ namespace sinter {
 
 class CudaBackend final : public cuda::DeviceBackend {
  public:
-  constexpr CudaBackend() : DeviceBackend("cuda", cuda::kMachine) {}
+  constexpr CudaBackend() : DeviceBackend(cuda::kMachine) {}
+  const char* name() const override;
 };
 
 }  // namespace sinter

@@ -10,9 +10,8 @@ namespace sinter::cuda {
 // Serves any number of sessions, each on a queue of its own.
 class DeviceBackend : public Backend, public DeviceMemory {
  public:
-  constexpr DeviceBackend(const char* name, const Provider& provider) : name_(name), device_(provider) {}
+  constexpr explicit DeviceBackend(const Provider& provider) : device_(provider) {}
 
-  const char* name() const override { return name_; }
   Status open(BumpArena& prepared) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
@@ -32,7 +31,6 @@ class DeviceBackend : public Backend, public DeviceMemory {
   Device& device() { return device_; }
 
  private:
-  const char* name_;
   Device device_;
 };
 

@@ -20,6 +20,13 @@ if(NOT SINTER_NVCC)
   return()
 endif()
 
+# The toolkit's headers, for a test.
+get_filename_component(toolkit "${SINTER_NVCC}" REALPATH)
+get_filename_component(toolkit "${toolkit}/../../include" ABSOLUTE)
+add_library(sinter_cuda_headers INTERFACE)
+target_include_directories(sinter_cuda_headers SYSTEM INTERFACE "${toolkit}")
+set_property(GLOBAL PROPERTY SINTER_TEST_LIBRARIES_cuda sinter_cuda_headers)
+
 set(architectures ${SINTER_CUDA_ARCHITECTURES})
 if(architectures STREQUAL "all")
   set(architectures ${cuda_all})

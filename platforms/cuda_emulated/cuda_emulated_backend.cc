@@ -6,7 +6,11 @@
 
 #include "platforms/cuda/emulator/stand_in.h"
 
-namespace sinter::cuda {
+namespace sinter {
+
+const char* CudaEmulatedBackend::name() const { return "cuda-emulated"; }
+
+namespace cuda {
 namespace {
 
 constexpr char kLibraryName[] = "libsinter_cuda_emulated.so", kLibraryVariable[] = "SINTER_CUDA_EMULATOR";
@@ -38,4 +42,5 @@ Status give_no_images(const void* const** images) {
 
 constinit const Provider kEmulated = {open_stand_in, give_no_images};
 
-}  // namespace sinter::cuda
+}  // namespace cuda
+}  // namespace sinter

@@ -12,7 +12,8 @@ extern const Provider kEmulated;
 
 class CudaEmulatedBackend final : public cuda::DeviceBackend {
  public:
-  constexpr CudaEmulatedBackend() : DeviceBackend("cuda-emulated", cuda::kEmulated) {}
+  constexpr CudaEmulatedBackend() : DeviceBackend(cuda::kEmulated) {}
+  const char* name() const override;
 };
 
 }  // namespace sinter

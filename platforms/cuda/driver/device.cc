@@ -38,9 +38,9 @@ Status Device::open_first() {
     status = api_->device_attribute(&facts_.multiprocessors, kMultiprocessorCount, device);
   if (status != kDriverSuccess) return failure(status, "describe the device");
   facts_.capability = 10 * major + minor;
-  SINTER_RETURN_UNLESS(facts_.capability >= kMinCapability,
-                       unsupported("the CUDA device has compute capability %a / 10, and %b / 10 is needed",
-                                   facts_.capability, kMinCapability));
+  SINTER_RETURN_UNLESS(
+      facts_.capability >= kMinCapability,
+      unsupported("the CUDA device has compute capability %a.%b; 7.5 is needed", major, minor));
   SINTER_RETURN_IF_ERROR(provider_.units(&images_));
   status = api_->retain_context(&context_, device);
   return status == kDriverSuccess ? ok_status() : failure(status, "create its context");

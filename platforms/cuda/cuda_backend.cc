@@ -1,0 +1,7 @@
+#include "platforms/cuda/cuda_backend.h"
+
+namespace sinter {
+
+const char* CudaBackend::name() const { return "cuda"; }
+
+}  // namespace sinter

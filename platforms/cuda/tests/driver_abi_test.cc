@@ -1,0 +1,52 @@
+// The declarations of driver/api.h against the toolkit's, where there is one.
+#include <gtest/gtest.h>
+
+#if __has_include(<cuda.h>)
+#include <cuda.h>
+
+#include "platforms/cuda/driver/api.h"
+
+namespace sinter::cuda {
+namespace {
+
+// Whether an argument of one type is passed like one of the other.
+template <class Ours, class Theirs>
+constexpr bool kAlike =
+    sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
+
+template <class Result, class... Ours, class TheirResult, class... Theirs>
+constexpr bool alike(Result (*)(Ours...), TheirResult (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) != sizeof...(Theirs))
+    return false;
+  else
+    return kAlike<Result, TheirResult> && (kAlike<Ours, Theirs> && ...);
+}
+
+constexpr bool alike_all() {
+  bool all = true;
+#define SINTER_CUDA_ENTRY(field, symbol, ...) \
+  all = all &&                                \
+        alike(static_cast<DriverResult (*)(__VA_ARGS__)>(nullptr), static_cast<decltype(&symbol)>(nullptr));
+#include "platforms/cuda/driver/entry_points.def"
+#undef SINTER_CUDA_ENTRY
+  return all;
+}
+static_assert(alike_all());
+
+TEST(DriverApi, HasTheToolkitsNumbers) {
+  EXPECT_EQ(kDriverSuccess, CUDA_SUCCESS);
+  EXPECT_EQ(kDriverOutOfMemory, CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(kMultiprocessorCount, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  EXPECT_EQ(kCapabilityMajor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+  EXPECT_EQ(kCapabilityMinor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+  EXPECT_EQ(kMaxDynamicSharedBytes, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+  EXPECT_EQ(kStreamNonBlocking, CU_STREAM_NON_BLOCKING);
+  EXPECT_EQ(kCaptureThreadLocal, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  EXPECT_EQ(kHostAllocPortable, CU_MEMHOSTALLOC_PORTABLE);
+}
+
+}  // namespace
+}  // namespace sinter::cuda
+#else
+TEST(DriverApi, HasTheToolkitsNumbers) { GTEST_SKIP() << "there is no CUDA toolkit here"; }
+#endif

@@ -1,0 +1,71 @@
+// What a machine without a device, or with a driver that fails, is told.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "platforms/cuda/cuda_backend.h"
+
+namespace sinter::cuda {
+namespace {
+
+constinit CudaBackend machine;
+
+TEST(CudaBackend, RefusesAMachineWithoutADevice) {
+  BumpArena own;
+  const Status opened = machine.open(own);
+  if (opened.ok()) GTEST_SKIP() << "this machine has a CUDA device: " << machine.device().name();
+  EXPECT_EQ(opened.code, Code::kUnsupported);
+  char text[256];
+  format_status(opened, text);
+  EXPECT_NE(std::strstr(text, "CUDA driver"), nullptr) << text;
+  std::byte* block = nullptr;
+  EXPECT_EQ(machine.allocate(64, 64, &block).code, Code::kUnsupported);
+  EXPECT_EQ(machine.allocate_staging(64, &block).code, Code::kUnsupported);
+}
+
+// A driver that fails as the next test wants it.
+EntryPoints entries;
+int devices = 1, major = 9;
+DriverResult initialised = kDriverSuccess;
+const Status kNoKernels = unsupported("there are no kernels");
+
+const Provider kFake = {[](const EntryPoints** all) {
+                          entries.init = [](unsigned) { return initialised; };
+                          entries.device_count = [](int* n) { return *n = devices, kDriverSuccess; };
+                          entries.device_get = [](DeviceNumber* d, int) { return *d = 0, kDriverSuccess; };
+                          entries.device_name = [](char* name, int, DeviceNumber) {
+                            return *name = '\0', kDriverSuccess;
+                          };
+                          entries.device_attribute = [](int* v, DeviceAttribute a, DeviceNumber) {
+                            return *v = a == kCapabilityMajor ? major : 0, kDriverSuccess;
+                          };
+                          entries.error_name = [](DriverResult, const char** name) {
+                            return *name = "CUDA_ERROR_UNKNOWN", kDriverSuccess;
+                          };
+                          *all = &entries;
+                          return ok_status();
+                        },
+                        [](const void* const**) { return kNoKernels; }};
+
+std::string refusal() {
+  Device device(kFake);
+  const Status first = device.open(), second = device.open();
+  EXPECT_EQ(first.code, Code::kUnsupported);
+  EXPECT_EQ(first.message, second.message);
+  char text[256];
+  format_status(first, text);
+  return text;
+}
+
+TEST(Device, RefusesWhatItCannotUse) {
+  EXPECT_NE(refusal().find("no kernels"), std::string::npos);
+  devices = 0;
+  EXPECT_NE(refusal().find("finds no device"), std::string::npos);
+  devices = 1, initialised = 999;
+  EXPECT_NE(refusal().find("finds no device"), std::string::npos);
+  initialised = kDriverSuccess, major = 6;
+  EXPECT_NE(refusal().find("compute capability 6.0; 7.5 is needed"), std::string::npos) << refusal();
+}
+
+}  // namespace
+}  // namespace sinter::cuda
