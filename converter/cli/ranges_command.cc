@@ -117,7 +117,7 @@ void add_ranges(CLI::App& app, Outcome& outcome) {
       ->check(CLI::Range(1, 1 << 30));
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend,
-                "Use this backend wherever it can: reference, xnnpack, simd, onednn");
+                "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
   c->add_flag("--plain", a->plain, "Run the samples without observing any value, to compare times");
   a->common.add_to(*c);
   c->footer("Example: sinter ranges net.onnx --calibrate samples.npz");

@@ -152,7 +152,7 @@ void add_run(CLI::App& app, Outcome&) {
   c->add_flag("--each", a->each, "The arrays are stacks of samples: run them one by one, stack the outputs");
   c->add_option("--threads", a->threads, "The number of threads")->check(CLI::Range(1, 1024));
   c->add_option("--backend", a->backend,
-                "Use this backend wherever it can: reference, xnnpack, simd, onednn");
+                "Use this backend wherever it can: reference, xnnpack, simd, onednn, cuda");
   c->add_flag("--profile", a->profile, "Print the time of each step");
   c->add_flag("--copy", a->copied,
               "Read the model into memory instead of mapping it; the file may then change or be removed");

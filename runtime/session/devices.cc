@@ -125,6 +125,11 @@ Status Creator::resolve_devices() {
           unsupported("the profile has two device memories of backend %s", name_of(backend->name())));
     ++device_count_;
   }
+  SINTER_RETURN_UNLESS(
+      !override_ || slot_count_ < 2 || device_count_ > 0 || slots_[0].backend->memory() == nullptr,
+      unsupported("the plan has nothing in the device memory of backend %s; convert the model for a "
+                  "target with that device, or run with another backend",
+                  name_of(options_.backend)));
   return ok_status();
 }
 

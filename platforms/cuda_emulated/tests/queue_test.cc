@@ -1,0 +1,217 @@
+// Sessions on the stand-in of the driver: graphs, transfers, memory, and failures of the driver.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "platforms/cuda/emulator/stand_in.h"
+#include "platforms/cuda_emulated/cuda_emulated_backend.h"
+#include "tests/memory/far_models.h"
+#include "tests/memory/watch.h"
+
+namespace sinter::cuda {
+namespace {
+
+using sinter::testing::expect_same_bits;
+using sinter::testing::FarModel;
+using sinter::testing::fill_x;
+using sinter::testing::Running;
+
+constinit CudaEmulatedBackend emulated;
+Backend* const backends[] = {&emulated};
+const SessionOptions kOnDevice{.backends = backends};
+
+// What the stand-in has done since this was made.
+class Counted {
+ public:
+  StandInCounts since() const {
+    StandInCounts now = stand_in_counts();
+    for (int64_t StandInCounts::*n :
+         {&StandInCounts::allocations, &StandInCounts::frees, &StandInCounts::bytes,
+          &StandInCounts::staging_allocations, &StandInCounts::staging_frees, &StandInCounts::uploads,
+          &StandInCounts::downloads, &StandInCounts::launches, &StandInCounts::graphs,
+          &StandInCounts::graph_launches, &StandInCounts::synchronizations})
+      now.*n -= before_.*n;
+    return now;
+  }
+
+ private:
+  StandInCounts before_ = stand_in_counts();
+};
+
+// y = x, through `steps` steps of the device; with `host`, halfway through one of the host.
+FarModel copies(int steps, bool host = false) {
+  FarModel b({"cuda-emulated"});
+  int at = b.up(b.input("x", DType::kFloat32, {2, 3}));
+  for (int i = 0; i < steps; ++i) {
+    if (host && i == steps / 2) {
+      const int here = b.value(DType::kFloat32, {2, 3});
+      b.step(NegAttrs{}, {b.down(at)}, {here});
+      at = b.up(here);
+    }
+    const int next = b.far_value(DType::kFloat32, {2, 3});
+    b.far_step(CopyAttrs{}, {at}, {next});
+    at = next;
+  }
+  b.output("y", b.down(at));
+  return b;
+}
+
+TEST(CudaQueue, StartsAGroupOfStepsAsOneGraph) {
+  FarModel b = copies(5);
+  const Counted all;
+  {
+    const Counted creation;
+    Running r(b, kOnDevice);
+    ASSERT_RUNNING(r);
+    EXPECT_EQ(creation.since().graphs, 1);
+    EXPECT_EQ(creation.since().allocations, 1);  // one block
+    EXPECT_EQ(creation.since().staging_allocations, 1);
+    EXPECT_EQ(creation.since().bytes, static_cast<int64_t>(r.needs.devices[0].bytes));
+    for (int run = 0; run < 3; ++run) {
+      fill_x(r.session, run);
+      const Counted counted;
+      ASSERT_TRUE(r.session.run().ok());
+      const StandInCounts done = counted.since();
+      EXPECT_EQ(done.graph_launches, 1);
+      EXPECT_EQ(done.launches, 5);
+      EXPECT_EQ(done.uploads, 1);
+      EXPECT_EQ(done.downloads, 1);
+      EXPECT_EQ(done.synchronizations, 1);
+      EXPECT_EQ(done.allocations + done.staging_allocations, 0);
+    }
+    expect_same_bits(r, fill_x);
+  }
+  EXPECT_EQ(all.since().bytes, 0);
+  EXPECT_EQ(all.since().staging_allocations, all.since().staging_frees);
+}
+
+TEST(CudaQueue, EndsAGroupWhereTheHostComputes) {
+  FarModel b = copies(4, true);
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  const Counted counted;
+  fill_x(r.session, 0);
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_EQ(counted.since().graph_launches, 2);
+  EXPECT_EQ(counted.since().synchronizations, 2);
+  expect_same_bits(r, fill_x);
+}
+
+TEST(CudaQueue, AllocatesNothingInARun) {
+  FarModel b = copies(3, true);
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  ASSERT_TRUE(r.session.run().ok());
+  const test::Seen seen = test::watched(false, [&] {
+    for (int i = 0; i < test::watched_runs(20); ++i) EXPECT_TRUE(r.session.run().ok());
+  });
+  EXPECT_TRUE(seen.nothing()) << seen.text();
+}
+
+// An observer sees every step by itself, with the same results.
+TEST(CudaQueue, RunsStepsOneByOneForAnObserver) {
+  FarModel b = copies(3);
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  int steps = 0;
+  StepObserver observer;
+  observer.context = &steps;
+  observer.after = [](void* context, const StepInfo& info, const OpCall&) {
+    EXPECT_STREQ(info.backend, "cuda-emulated");
+    ++*static_cast<int*>(context);
+  };
+  r.session.set_observer(&observer);
+  const Counted counted;
+  expect_same_bits(r, fill_x, 1);
+  EXPECT_EQ(steps, 5);
+  EXPECT_EQ(counted.since().graph_launches, 0);
+  r.session.set_observer(nullptr);
+  expect_same_bits(r, fill_x, 1);
+}
+
+TEST(CudaQueue, KeepsStatesOnTheDevice) {
+  FarModel b({"cuda-emulated"});
+  const int x = b.input("x", DType::kFloat32, {4});
+  const int state =
+      b.state(DType::kFloat32, {4}, b.add_constant<float>(DType::kFloat32, {4}, {1, 2, 3, 4}), -1);
+  b.place(state).region = 1;
+  const int last = b.up(x);
+  b.spec(state).update = last;
+  b.output("y", b.down(state));
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  expect_same_bits(r, fill_x);
+  r.session.reset();
+  fill_x(r.session, 7);
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_EQ(r.get<float>("y"), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST(CudaQueue, ServesSessionsOnSeveralThreads) {
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([t] {
+      FarModel b = copies(2 + t, t == 1);
+      Running r(b, kOnDevice);
+      ASSERT_RUNNING(r);
+      expect_same_bits(r, fill_x, 20);
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(CudaQueue, TakesABlockOfTheCallers) {
+  FarModel b = copies(2);
+  Running measured(b, kOnDevice);
+  ASSERT_RUNNING(measured);
+  const size_t bytes = measured.needs.devices[0].bytes;
+  std::byte* block = nullptr;
+  ASSERT_TRUE(emulated.allocate(bytes, kBufferAlignment, &block).ok());
+  {
+    DeviceBlock given[] = {{"cuda-emulated", {block, bytes}}};
+    SessionOptions options = kOnDevice;
+    options.devices = given;
+    const Counted counted;
+    Running r(b, options);
+    ASSERT_RUNNING(r);
+    EXPECT_EQ(counted.since().allocations, 0);
+    expect_same_bits(r, fill_x, 1);
+    given[0].block = {block, bytes - 1};
+    Running small(b, options);
+    EXPECT_EQ(small.status.code, Code::kOutOfMemory);
+  }
+  emulated.free(block);
+}
+
+// Whatever call of the driver fails, creation reports it and gives back what it took.
+TEST(CudaQueue, ReportsEveryFailureOfTheDriver) {
+  FarModel b = copies(2, true);
+  for (const char* entry : {"allocate", "allocate_host", "upload", "create_stream", "fill", "synchronize",
+                            "begin_capture", "end_capture", "instantiate", "upload_graph", "launch"}) {
+    SCOPED_TRACE(entry);
+    const Counted counted;
+    fail_next(entry, kDriverOutOfMemory);
+    {
+      Running r(b, kOnDevice);
+      fail_next(nullptr, kDriverSuccess);
+      EXPECT_EQ(r.status.code, Code::kOutOfMemory) << r.why();
+    }
+    EXPECT_EQ(counted.since().bytes, 0);
+    EXPECT_EQ(counted.since().staging_allocations, counted.since().staging_frees);
+  }
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  for (const char* entry : {"launch_graph", "synchronize"}) {
+    SCOPED_TRACE(entry);
+    fail_next(entry, 719);
+    const Status status = r.session.run();
+    EXPECT_EQ(status.code, Code::kInternal);
+    EXPECT_NE(testing::sentence(status).find("CUDA_ERROR_LAUNCH_FAILED"), std::string::npos)
+        << testing::sentence(status);
+    fail_next(nullptr, kDriverSuccess);
+    (void)r.session.run();  // what was under way
+    expect_same_bits(r, fill_x, 1);
+  }
+}
+
+}  // namespace
+}  // namespace sinter::cuda
