@@ -13,6 +13,12 @@ import numpy as np
 REPO = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 NPZ_TYPES = {"bool", "float16", "float32", "float64", *(f"{u}int{b}" for u in ("", "u") for b in (8, 16, 32, 64))}
 SKIP = 77  # ctest's SKIP_RETURN_CODE
+# Backends that a file has to be planned for: the flags of convert that do.
+PLANNED_FOR = {
+    "portable": ["--target", "portable"],
+    "cuda": ["--target", "cuda"],
+    "cuda-emulated": ["--target", "cuda", "--backends", "cuda-emulated"],
+}
 
 
 def skip(why):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Run ONNX's backend tests through the `sinter` command line and judge the answers.
 
-    run.py [--data FOLDER] [--sinter PROGRAM] [--backend reference|default|NAME] [--filter GLOB]... [--report FILE]
+    run.py [--data FOLDER] [--sinter PROGRAM] [--backend reference|default|cuda-emulated|NAME] [--filter GLOB]... [--report FILE]
 
 Every test is converted (operands that decide shapes as constants, see operands.py), run, and compared with
 ONNX's own tolerances, exact type and shape. Statuses: pass, wrong, refused, crash, timeout. Classes come from
@@ -79,7 +79,8 @@ def attempt(sinter, place, model, data, const_names, backend, timeout, work):
         inputs = outputs = None
         unfeedable = str(e)
     target = os.path.join(work, "m.sinter")
-    args = ["convert", os.path.join(place, "model.onnx"), "-o", target, "--quiet"]
+    planned = cli.PLANNED_FOR.get(backend, [])
+    args = ["convert", os.path.join(place, "model.onnx"), "-o", target, "--quiet", *planned]
     for name in sorted(const_names if inputs is not None else ()):
         cli.save_npy(os.path.join(work, f"c{len(args)}.npy"), inputs[name])
         args += ["--const", f"{name}={work}/c{len(args)}.npy"]
@@ -106,7 +107,8 @@ def attempt(sinter, place, model, data, const_names, backend, timeout, work):
     if os.path.exists(result):
         os.unlink(result)
     args = ["run", target, "--inputs", source, "--outputs", result, "--quiet"]
-    r = cli.call(sinter, *args, *(["--backend", backend] if backend != "default" else []), timeout=timeout)
+    chosen = [] if backend == "default" or planned else ["--backend", backend]
+    r = cli.call(sinter, *args, *chosen, timeout=timeout)
     if r.code != 0:
         return ("wrong" if status_of(r) == "refused" else status_of(r)), f"run: {r.why()}"
     rtol, atol = tolerance(place)

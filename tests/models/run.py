@@ -4,7 +4,7 @@
     run.py [--sinter PROGRAM] [--filter GLOB]... [--backends portable,default] [--threads 1,2] [--report FILE]
 
 Float outputs may differ by 1e-4 of the output's largest magnitude, quantized ones by one step, integers not at all.
-"portable" is the file that --target portable makes. For one backend the answer must be the same bits with every number
+"portable" and "cuda-emulated" are files that are planned for these. For one backend the answer must be the same bits with every number
 of threads. The table is models.tsv; skipped with a plain message where ../shared (or SINTER_SHARED) is absent. Inputs and references are kept in build/golden-cache.
 """
 import argparse
@@ -86,12 +86,12 @@ def check(net, args, sinter, shared, work):
         out.update(status="FAIL", message=f"converted, but {word} should have been refused")
         return out
     failures, files = planned_but_refused(sinter, target), {}
-    if "portable" in args.backends.split(","):
-        files["portable"] = os.path.join(work, "portable.sinter")
-        r = cli.call(sinter, "convert", path, "-o", files["portable"], "--target", "portable", "--quiet", *flags,
+    for name in sorted(set(args.backends.split(",")) & set(cli.PLANNED_FOR)):
+        files[name] = os.path.join(work, f"{name}.sinter")
+        r = cli.call(sinter, "convert", path, "-o", files[name], *cli.PLANNED_FOR[name], "--quiet", *flags,
                      timeout=args.timeout)
         if r.code != 0:
-            failures.append(f"convert --target portable: {r.why()}")
+            failures.append(f"convert {' '.join(cli.PLANNED_FOR[name])}: {r.why()}")
     for number, (feed, expected) in enumerate(networks.cases(net, path, model, CACHE)):
         source, result = os.path.join(work, "in.npz"), os.path.join(work, "out.npz")
         cli.save_npz(source, {k: v for k, v in feed.items() if k not in fixed})
