@@ -212,15 +212,15 @@ void HostSession::fail(const Status& status) const {
 
 HostSession::Sharing HostSession::sharing() const {
   SessionOptions options = session_options();
-  const Result<size_t> bytes = PackedWeights::requirements(loaded_.model(), options);
-  if (!bytes.ok()) fail(bytes.status());
-  const AlignedMemory memory(bytes.value());
+  const Result<Requirements> needs = PackedWeights::requirements(loaded_.model(), options);
+  if (!needs.ok()) fail(needs.status());
+  const AlignedMemory memory(needs.value().bytes);
   const Result<PackedWeights> packed = PackedWeights::create(loaded_.model(), memory.span(), options);
   if (!packed.ok()) fail(packed.status());
   options.packed_weights = &packed.value();
   const Result<Requirements> need = Session::requirements(loaded_.model(), options);
   if (!need.ok()) fail(need.status());
-  return {bytes.value(), need.value().bytes};
+  return {needs.value().bytes, need.value().bytes};
 }
 
 const FallbackStep* HostSession::fallback(uint32_t program, uint32_t step) const {

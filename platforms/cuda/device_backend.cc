@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "platforms/cuda/call_digest.h"
 #include "platforms/cuda/operators.h"
 #include "platforms/cuda/queue.h"
 
@@ -100,12 +101,26 @@ Status DeviceBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   Lowering l(call);
   SINTER_RETURN_IF_ERROR(lower(l));
   needs->prepared += align_up(l.prepared_bytes(), kBufferAlignment);
-  needs->device_prepared = l.device_prepared_bytes();
   needs->workspace = l.workspace_bytes();
   needs->scratch = l.scratch_bytes();
   for (size_t i = 0; i < call.inputs.size(); ++i)
     if (l.is_constant(i)) needs->packed |= 1u << i;
+  // All constants of the step, as it reads them.
+  needs->packing.bytes = align_up(l.device_prepared_bytes(), kBufferAlignment);
+  needs->packing.inputs = needs->packed;
+  needs->packing.parameters[0] = static_cast<int64_t>(call.op);
+  CallDigest digest(call);
+  needs->packing.parameters[1] = digest.low();
+  needs->packing.parameters[2] = digest.high();
   return ok_status();
+}
+
+Status DeviceBackend::pack_on_device(const OpCall& call, std::span<std::byte> packed, DeviceQueue& queue,
+                                     std::span<std::byte> scratch) {
+  BumpArena there(packed);
+  Lowering l(call, there);
+  SINTER_RETURN_IF_ERROR(lower(l));
+  return bring(l, static_cast<Queue&>(queue), scratch);
 }
 
 Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, PreparedStep* prepared) {
@@ -128,10 +143,10 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
     return ok_status();
   }
   (void)with.prepared.allocate(0, kBufferAlignment);
-  Lowering l(call, device_.facts(), queue.fault_of(with.step), with.workspace, with.prepared,
-             with.device_prepared);
+  // Only its addresses: pack_on_device() has filled it.
+  BumpArena constants({const_cast<std::byte*>(with.packed.data()), with.packed.size()});
+  Lowering l(call, device_.facts(), queue.fault_of(with.step), with.workspace, with.prepared, constants);
   SINTER_RETURN_IF_ERROR(lower(l));
-  SINTER_RETURN_IF_ERROR(bring(l, queue, with.scratch));
   step->actions = l.first_action();
   step->can_fail = l.can_fail();
   for (const Action* a = step->actions; a != nullptr; a = Lowering::next(a)) {

@@ -15,6 +15,8 @@ class DeviceBackend : public Backend, public DeviceMemory {
   Status open(BumpArena& prepared) override;
   void close() override {}
   Status measure(const OpCall& call, int threads, StepNeeds* needs) override;
+  Status pack_on_device(const OpCall& call, std::span<std::byte> packed, DeviceQueue& queue,
+                        std::span<std::byte> scratch) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
   void release(PreparedStep& step) override;
   DeviceMemory* memory() override { return this; }

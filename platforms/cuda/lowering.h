@@ -72,6 +72,9 @@ class Lowering {
 
   // Measures.
   explicit Lowering(const OpCall& call) : call_(call) {}
+  // Measures, but gives the addresses of constants in `device_prepared`.
+  Lowering(const OpCall& call, BumpArena& device_prepared)
+      : call_(call), device_prepared_(&device_prepared) {}
   // Builds: takes actions and their arguments from `prepared`, constants from `device_prepared`.
   Lowering(const OpCall& call, const DeviceFacts& facts, const FaultPlace& fault,
            std::span<std::byte> workspace, BumpArena& prepared, BumpArena& device_prepared)

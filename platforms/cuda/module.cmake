@@ -27,6 +27,12 @@ add_library(sinter_cuda_headers INTERFACE)
 target_include_directories(sinter_cuda_headers SYSTEM INTERFACE "${toolkit}")
 set_property(GLOBAL PROPERTY SINTER_TEST_LIBRARIES_cuda sinter_cuda_headers)
 
+# Device code does not depend on the host; nvcc takes its own compiler where another one is for the target.
+set(ccbin)
+if(NOT CMAKE_CROSSCOMPILING AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(ccbin -ccbin "${CMAKE_CXX_COMPILER}")
+endif()
+
 set(architectures ${SINTER_CUDA_ARCHITECTURES})
 if(architectures STREQUAL "all")
   set(architectures ${cuda_all})
@@ -47,7 +53,7 @@ foreach(row IN LISTS unit_rows)
   string(REGEX REPLACE "^SINTER_CUDA_UNIT\\(([a-z0-9_]+)\\)$" "\\1" unit "${row}")
   set(image "${CMAKE_CURRENT_BINARY_DIR}/${unit}.fatbin")
   add_custom_command(OUTPUT "${image}"
-    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${SINTER_NVCC}" -ccbin "${CMAKE_CXX_COMPILER}" -std=c++20 -O3 -fmad=false
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${SINTER_NVCC}" ${ccbin} -std=c++20 -O3 -fmad=false
       --expt-relaxed-constexpr -Werror all-warnings -I "${PROJECT_SOURCE_DIR}" -I "${PROJECT_SOURCE_DIR}/runtime/include"
       ${generate} -fatbin -MD -MF "${image}.d" -o "${image}" "${CMAKE_CURRENT_SOURCE_DIR}/kernels/${unit}.cu"
     DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/kernels/${unit}.cu" DEPFILE "${image}.d"

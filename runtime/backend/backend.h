@@ -43,8 +43,9 @@ struct StepNeeds {
   CallUse call = CallUse::kLaidOut;
   size_t device_prepared = 0;  // as `prepared`, of the backend's own memory
   size_t staging = 0;          // likewise, of the queue's staging memory
-  Packing packing = {};        // lives as long as the session, or as the PackedWeights that it is part of
-  size_t scratch = 0;          // for prepare alone; host memory
+  Packing packing = {};  // lives as long as the session, or as the PackedWeights that it is part of; of a
+                         // step in device memory, there
+  size_t scratch = 0;    // for prepare alone; host memory
 };
 
 class DeviceQueue;
@@ -140,14 +141,22 @@ class Backend {
   virtual Status pack(const OpCall&, std::span<std::byte>, ThreadPool*) {
     return error(Code::kInternal, "the backend does not pack constants");
   }
+  // The same for a step in device memory: `packed` is there, and filled when the call returns. `scratch`:
+  // StepNeeds::scratch bytes of the host.
+  virtual Status pack_on_device(const OpCall&, std::span<std::byte> packed, DeviceQueue&,
+                                std::span<std::byte> scratch) {
+    (void)packed, (void)scratch;
+    return error(Code::kInternal, "the backend does not pack constants");
+  }
   // `call` has final addresses for every operand; everything that it refers to except the operands' data is
   // invalid after prepare, and so is the data of `packed` operands. Operands of Packing::inputs may have no
   // data, because they were packed before.
   virtual Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) = 0;
   // While a session is created: whether runs of `first` compute `next` as well, piece by piece, while what
   // they have computed is in a cache. This backend prepared both; `next` is the step right behind `first` and
-  // what has been fused with it before. If so, runs of `first` get RunContext::fused, and `next` is not run.
-  // An observed session still runs each step by itself, so results are the same, and where the plan has them.
+  // what has been fused with it before. If so, runs of `first` get RunContext::fused where their calls are
+  // kept (CallUse::kKept), and `next` is not run. An observed session still runs each step by itself, so
+  // results are the same, and where the plan has them.
   virtual bool fuse(const PreparedStep& first, const PreparedStep& next) {
     (void)first, (void)next;
     return false;

@@ -82,7 +82,7 @@ class Creator {
   // On failure `*out` may be set: destroy it.
   Status create(std::span<std::byte> memory, SessionState** out);
   // The same for packed weights (packed_weights.cc).
-  Status measure_packed(size_t* bytes);
+  Status measure_packed(Requirements* needs);
   Status create_packed(std::span<std::byte> memory, const PackedState** out);
 
  private:
@@ -96,6 +96,7 @@ class Creator {
   struct Choice {
     uint8_t slot = 0;  // in slots_
     uint8_t pool = RunStep::kOneThread;
+    int8_t device = -1;  // of devices_, whose memory the step and its packed constants are in
     CallUse call = CallUse::kLaidOut;
     Packed from = Packed::kNone;
     uint32_t packed = 0;                             // inputs that a run does not read
@@ -149,10 +150,13 @@ class Creator {
   void add_extra(uint32_t devices, Status (*run)(void*, const OpCall&, RunContext&), Frame& frame, size_t* at,
                  RunStep** next);
   Status end_group(int* group, int next);
-  Status choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice);
+  Status choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                   Packing* packing);
   Status require(const Device& device, DeviceRequirements* needs) const;
   Status take_devices(const Requirements& needs);
   Status measure_queue(Device& device);
+  Status brought_block(const DeviceRequirements& need, const Device& device,
+                       std::span<std::byte>* block) const;
   Status open_queue(uint32_t device, BumpArena& prepared);
   CopyItem* describe_states(const Frame& frame, int device, bool updates, CopyItem* items) const;
   Status walk_entry();
@@ -234,17 +238,23 @@ class Creator {
   Status search_step(const Frame& frame, uint32_t s, Search* search);
   Status compare_step(const Frame& frame, const fb::Step& step, const fb::StepPlan& plan, Search* search);
   void note_packed(const Frame& frame, uint32_t s, std::byte* data, PackedAt* at);
-  Status pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes,
+  Status choose_at(StepPlace place, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                   Packing* packing, Status* refusal);
+  BumpArena& packed_arena(const Choice& choice) {
+    return choice.device >= 0 ? devices_[choice.device].prepared : prepared_;
+  }
+  Status pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes, std::byte* scratch,
               ThreadPool* threads) const;
   std::byte* packed_earlier(const Choice& choice) const;
   Status take_packed(const Frame& frame, uint32_t s, const Choice& choice, std::span<const std::byte>* packed,
                      std::span<std::byte>* fresh);
   // Packed weights (packed_weights.cc).
-  Status measure_packings(size_t* control, size_t* bytes);
+  Status open_packing_queues(const Requirements& needs);
+  void close_packing_queues();
   Status walk_packings();
   Status pack_program(Frame& frame);
   bool packs_apart(const Frame& frame, const fb::Step& step, const PackedKey& key) const;
-  Status pack_step(Frame& frame, uint32_t s);
+  Status pack_step(Frame& frame, uint32_t s, StepPlace place);
 
   // Choices (choose.cc).
   int thread_count() const;
@@ -283,6 +293,7 @@ class Creator {
   std::byte* prepared_end_ = nullptr;
   uint8_t kinds_[kMaxRegions] = {};  // of the regions' memory; 0: the host's
   Device devices_[kMaxDevices];
+  DeviceQueue* queues_[kMaxDevices] = {};  // while building
   uint32_t device_count_ = 0;
   size_t arena_bytes_ = 0;    // the host's regions', which are free for scratch until the first run
   size_t prepared_peak_ = 0;  // of prepared memory, where it has to hold scratch as well

@@ -211,8 +211,8 @@ Status Creator::end_group(int* group, int next) {
 }
 
 // No other backend can take a step in a device's memory.
-Status Creator::choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan,
-                          Choice* choice) {
+Status Creator::choose_on(const Device& device, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                          Packing* packing) {
   Backend& backend = *slots_[device.slot].backend;
   StepNeeds needs;
   const Status status = backend.measure(call, 1, &needs);
@@ -223,22 +223,20 @@ Status Creator::choose_on(const Device& device, const OpCall& call, const fb::St
   if (needs.workspace > plan.workspace_bytes())
     return error(Code::kOutOfMemory, "the device needs %a bytes of workspace and the plan has %b",
                  static_cast<int64_t>(needs.workspace), static_cast<int64_t>(plan.workspace_bytes()));
-  SINTER_RETURN_UNLESS(
-      needs.packing.bytes == 0,
-      error(Code::kInternal, "backend %s packs constants of its device memory in host memory",
-            name_of(backend.name())));
   for (size_t i = 0; i < call.inputs.size(); ++i)
     SINTER_RETURN_UNLESS(
         !call.has_input(i) || !call.in(i).constant || (i < 32 && (needs.packed >> i & 1) != 0),
         error(Code::kInternal, "backend %s does not accept a constant in its device memory",
               name_of(backend.name())));
   choice->slot = device.slot;
+  choice->device = static_cast<int8_t>(&device - devices_);
   choice->prepared = needs.prepared;
   choice->device_prepared = needs.device_prepared;
   choice->staging = needs.staging;
   choice->packed = needs.packed;
   choice->call = needs.call;
   choice->scratch = needs.scratch;
+  *packing = needs.packing;
   return ok_status();
 }
 
@@ -263,6 +261,7 @@ Status Creator::open_queue(uint32_t d, BumpArena& prepared) {
   std::byte* nothing = device.block;
   BumpArena staging({state.staging != nullptr ? state.staging : nothing, device.own_staging});
   SINTER_RETURN_IF_ERROR(state.backend->open_queue({host, own, staging}, &state.queue));
+  queues_[d] = state.queue;
   SINTER_RETURN_UNLESS(!host.exhausted() && !own.exhausted() && !staging.exhausted(), kDisagree);
   return ok_status();
 }
@@ -284,6 +283,23 @@ Status Creator::require(const Device& device, DeviceRequirements* needs) const {
   return ok_status();
 }
 
+// The block that the caller gave for the device; empty: none.
+Status Creator::brought_block(const DeviceRequirements& need, const Device& device,
+                              std::span<std::byte>* block) const {
+  const auto at = [&](Status status) { return status.at(Where::kBackend, device.kind - 1); };
+  for (const DeviceBlock& b : options_.devices) {
+    if (b.backend == nullptr || !same(b.backend, need.backend)) continue;
+    SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(b.block.data()) % kBufferAlignment == 0,
+                         at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
+    SINTER_RETURN_UNLESS(
+        b.block.size() >= need.bytes,
+        at(error(Code::kOutOfMemory, "the session needs %a bytes of device memory but got %b",
+                 static_cast<int64_t>(need.bytes), static_cast<int64_t>(b.block.size()))));
+    *block = b.block;
+  }
+  return ok_status();
+}
+
 // A block for each device, the caller's or a new one.
 Status Creator::take_devices(const Requirements& needs) {
   DeviceState* states = control_.allocate_array<DeviceState>(device_count_);
@@ -295,17 +311,10 @@ Status Creator::take_devices(const Requirements& needs) {
     const auto bytes = static_cast<int64_t>(need.bytes);
     const auto at = [&](Status status) { return status.at(Where::kBackend, device.kind - 1); };
     states[d].backend = slots_[device.slot].backend;
-    const DeviceBlock* brought = nullptr;
-    for (const DeviceBlock& b : options_.devices)
-      if (b.backend != nullptr && same(b.backend, need.backend)) brought = &b;
-    if (brought != nullptr) {
-      SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(brought->block.data()) % kBufferAlignment == 0,
-                           at(invalid("a session's memory must be aligned to %a bytes", kBufferAlignment)));
-      SINTER_RETURN_UNLESS(
-          brought->block.size() >= need.bytes,
-          at(error(Code::kOutOfMemory, "the session needs %a bytes of device memory but got %b", bytes,
-                   static_cast<int64_t>(brought->block.size()))));
-      device.block = brought->block.data();
+    std::span<std::byte> brought;
+    SINTER_RETURN_IF_ERROR(brought_block(need, device, &brought));
+    if (!brought.empty()) {
+      device.block = brought.data();
     } else {
       const Status status =
           states[d].backend->memory()->allocate(need.bytes, kBufferAlignment, &device.block);

@@ -56,6 +56,7 @@ const std::byte* PackedState::find(const PackedKey& key) const {
 struct Creator::Search {
   PackedKey key;
   Op op = Op::kCopy;
+  int device = -1;   // in whose memory it is packed
   size_t input = 0;  // the first of Packing::inputs
   int unlike = 0;
   bool found = false;
@@ -107,6 +108,7 @@ void Creator::forget_packed() {
   choice->packing_inputs = packing.inputs;
   Search search;
   if (!key_of(frame, step, *choice, packing, &search.key)) return ok_status();
+  search.device = choice->device;
   if (options_.packed_weights != nullptr) {
     choice->shared = options_.packed_weights->state()->find(search.key);
     if (choice->shared != nullptr) return choice->from = Packed::kShared, ok_status();
@@ -166,7 +168,7 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
   if (step_op(step) != search->op || search->input >= ins.size() || ins[search->input] < 0 ||
       ins.size() + length(step.outputs()) > kPackedOperands ||
       constant_of(frame, ins[search->input]) != search->key.constants[0] ||
-      place_of(frame, step, plan).device >= 0)
+      place_of(frame, step, plan).device != search->device)
     return ok_status();
   SINTER_RETURN_IF_ERROR(compare_step(frame, step, plan, search));
   if (search->found) search->program = frame.index, search->step = s;
@@ -180,22 +182,31 @@ Status Creator::search_step(const Frame& frame, uint32_t s, Search* search) {
   Choice choice;
   Packing packing;
   Status refusal;
-  SINTER_RETURN_IF_ERROR(
-      choose(make_call(frame, step, views, &attributes), plan, &choice, &packing, &refusal));
+  SINTER_RETURN_IF_ERROR(choose_at(place_of(frame, step, plan), make_call(frame, step, views, &attributes),
+                                   plan, &choice, &packing, &refusal));
   PackedKey key;
   search->found = packing.bytes > 0 && key_of(frame, step, choice, packing, &key) && key == search->key;
   search->unlike += !search->found;
   return ok_status();
 }
 
+// The backend of a step, and how it packs constants.
+Status Creator::choose_at(StepPlace place, const OpCall& call, const fb::StepPlan& plan, Choice* choice,
+                          Packing* packing, Status* refusal) {
+  return place.device >= 0 ? choose_on(devices_[place.device], call, plan, choice, packing)
+                           : choose(call, plan, choice, packing, refusal);
+}
+
 // Building: has the backend pack a step's constants.
-Status Creator::pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes,
+Status Creator::pack(const Choice& choice, const OpCall& call, std::span<std::byte> bytes, std::byte* scratch,
                      ThreadPool* threads) const {
   for (size_t i = 0; i < call.inputs.size() && i < 32; ++i)
     SINTER_RETURN_UNLESS(
         (choice.packing_inputs >> i & 1) == 0 || !call.has_input(i) || call.in(i).data != nullptr,
         error(Code::kInternal, "operand %a must be packed but has no data", static_cast<int64_t>(i)));
-  return slots_[choice.slot].backend->pack(call, bytes, threads);
+  Backend& backend = *slots_[choice.slot].backend;
+  if (choice.device < 0) return backend.pack(call, bytes, threads);
+  return backend.pack_on_device(call, bytes, *queues_[choice.device], {scratch, choice.scratch});
 }
 
 // Building: where the packed constants of step `s` are.

@@ -19,7 +19,6 @@ namespace {
 SessionOptions packing_options(const SessionOptions& options) {
   SessionOptions packing = options;
   packing.bindings = {};
-  packing.devices = {};
   packing.packed_weights = nullptr;
   packing.require_planned = false;
   packing.on_fallback = {};
@@ -28,12 +27,12 @@ SessionOptions packing_options(const SessionOptions& options) {
 
 }  // namespace
 
-Result<size_t> PackedWeights::requirements(const Model& model, const SessionOptions& options) {
+Result<Requirements> PackedWeights::requirements(const Model& model, const SessionOptions& options) {
   SINTER_RETURN_UNLESS(model.valid(), invalid("the model is empty"));
   const SessionOptions packing = packing_options(options);
-  size_t bytes = 0;
-  SINTER_RETURN_IF_ERROR(Creator(model, packing).measure_packed(&bytes));
-  return bytes;
+  Requirements needs;
+  SINTER_RETURN_IF_ERROR(Creator(model, packing).measure_packed(&needs));
+  return needs;
 }
 
 Result<PackedWeights> PackedWeights::create(const Model& model, std::span<std::byte> memory,
@@ -61,37 +60,76 @@ Status Creator::walk_packings() {
   frame.program = program_;
   frame.plan = plan_;
   frame.index = program_index_;
-  const Status status = pack_program(frame);
-  close_all();
-  return status;
+  return pack_program(frame);
 }
 
-Status Creator::measure_packings(size_t* control, size_t* bytes) {
+Status Creator::measure_packed(Requirements* needs) {
   SINTER_RETURN_IF_ERROR(resolve());
   packs_only_ = true;
   control_ = {};
   prepared_ = {};
   control_.allocate_array<PackedState>(1);
-  SINTER_RETURN_IF_ERROR(walk_packings());
-  *control = align_up(control_.used(), kBufferAlignment);
-  const size_t prepared = align_up(std::max(prepared_.used(), prepared_peak_), kBufferAlignment);
+  Status status;
+  for (uint32_t d = 0; d < device_count_ && status.ok(); ++d) {
+    status = open_slot(slots_[devices_[d].slot]);
+    if (status.ok()) status = measure_queue(devices_[d]);
+    control_.allocate(devices_[d].own_host, kBufferAlignment);
+    devices_[d].arena = 0;
+  }
+  if (status.ok()) status = walk_packings();
+  close_all();
+  SINTER_RETURN_IF_ERROR(status);
+  needs->control = align_up(control_.used(), kBufferAlignment);
+  needs->prepared = align_up(std::max(prepared_.used(), prepared_peak_), kBufferAlignment);
   SINTER_RETURN_UNLESS(
       !control_.exhausted() && !prepared_.exhausted() && prepared_peak_ != SIZE_MAX &&
-          checked_add(*control, prepared, bytes),
+          checked_add(needs->control, needs->prepared, &needs->bytes),
       error(Code::kOutOfMemory, "the packed weights do not fit this machine's address space"));
+  needs->packed = needs->prepared;
+  needs->device_count = device_count_;
+  for (uint32_t d = 0; d < device_count_; ++d)
+    SINTER_RETURN_IF_ERROR(require(devices_[d], &needs->devices[d]));
   return ok_status();
 }
 
-Status Creator::measure_packed(size_t* bytes) {
-  size_t control = 0;
-  return measure_packings(&control, bytes);
+// The blocks of devices that the caller gave, and a queue on each for as long as weights are packed.
+Status Creator::open_packing_queues(const Requirements& needs) {
+  for (uint32_t d = 0; d < device_count_; ++d) {
+    Device& device = devices_[d];
+    void* own = control_.allocate(device.own_host, kBufferAlignment);
+    SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
+    std::span<std::byte> block;
+    SINTER_RETURN_IF_ERROR(brought_block(needs.devices[d], device, &block));
+    if (block.empty()) continue;
+    Backend& backend = *slots_[device.slot].backend;
+    SINTER_RETURN_IF_ERROR(open_slot(slots_[device.slot]));
+    BumpArena host({static_cast<std::byte*>(own), device.own_host});
+    BumpArena on_device({block.data(), device.own});
+    const size_t taken = align_up(device.own, kBufferAlignment);
+    device.prepared = BumpArena({block.data() + taken, needs.devices[d].prepared - taken});
+    if (device.own_staging > 0)
+      SINTER_RETURN_IF_ERROR(backend.memory()->allocate_staging(device.own_staging, &device.block));
+    BumpArena staging({device.block != nullptr ? device.block : block.data(), device.own_staging});
+    SINTER_RETURN_IF_ERROR(backend.open_queue({host, on_device, staging}, &queues_[d]));
+  }
+  return ok_status();
+}
+
+void Creator::close_packing_queues() {
+  for (uint32_t d = 0; d < device_count_; ++d) {
+    Backend& backend = *slots_[devices_[d].slot].backend;
+    if (queues_[d] != nullptr) backend.close_queue(queues_[d]);
+    if (devices_[d].block != nullptr) backend.memory()->free_staging(devices_[d].block);
+    queues_[d] = nullptr, devices_[d].block = nullptr;
+  }
 }
 
 Status Creator::create_packed(std::span<std::byte> memory, const PackedState** out) {
   SINTER_RETURN_UNLESS(reinterpret_cast<uintptr_t>(memory.data()) % kBufferAlignment == 0,
                        invalid("the memory of packed weights must be aligned to %a bytes", kBufferAlignment));
-  size_t control = 0, bytes = 0;
-  SINTER_RETURN_IF_ERROR(measure_packings(&control, &bytes));
+  Requirements needs;
+  SINTER_RETURN_IF_ERROR(measure_packed(&needs));
+  const size_t control = needs.control, bytes = needs.bytes;
   SINTER_RETURN_UNLESS(memory.size() >= bytes,
                        error(Code::kOutOfMemory, "the packed weights need %a bytes of memory but got %b",
                              static_cast<int64_t>(bytes), static_cast<int64_t>(memory.size())));
@@ -101,7 +139,11 @@ Status Creator::create_packed(std::span<std::byte> memory, const PackedState** o
   prepared_end_ = memory.data() + bytes;
   PackedState* state = control_.allocate_array<PackedState>(1);
   SINTER_RETURN_UNLESS(state != nullptr, kDisagree);
-  SINTER_RETURN_IF_ERROR(walk_packings());
+  Status status = open_packing_queues(needs);
+  if (status.ok()) status = walk_packings();
+  close_packing_queues();
+  close_all();
+  SINTER_RETURN_IF_ERROR(status);
   SINTER_RETURN_UNLESS(!control_.exhausted() && !prepared_.exhausted(), kDisagree);
   const std::span<PackedEntry> entries(entries_, packed_count_);
   std::sort(entries.begin(), entries.end(),
@@ -117,9 +159,12 @@ Status Creator::pack_program(Frame& frame) {
   for (uint32_t s = 0; s < length(frame.program->steps()); ++s) {
     const fb::Step& step = *frame.program->steps()->Get(s);
     const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
-    if (plan.elided() || place_of(frame, step, plan).device >= 0) continue;
+    if (plan.elided()) continue;
     if (!is_control(step)) {
-      if (const Status status = pack_step(frame, s); !status.ok()) return status.at_step(s, frame.index);
+      const StepPlace place = place_of(frame, step, plan);
+      if (place.transfer) continue;
+      if (const Status status = pack_step(frame, s, place); !status.ok())
+        return status.at_step(s, frame.index);
       continue;
     }
     for (const uint32_t program : items(step.subprograms())) {
@@ -144,17 +189,18 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
   return length(step.inputs()) + length(step.outputs()) <= kPackedOperands;
 }
 
-[[gnu::noinline]] Status Creator::pack_step(Frame& frame, uint32_t s) {
+[[gnu::noinline]] Status Creator::pack_step(Frame& frame, uint32_t s, StepPlace place) {
   const fb::Step& step = *frame.program->steps()->Get(s);
   const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
   if (length(step.inputs()) + length(step.outputs()) > kPackedOperands) return ok_status();
+  if (building() && place.device >= 0 && queues_[place.device] == nullptr) return ok_status();
   TensorView views[kPackedOperands];
   AttrStorage attributes;
   const OpCall call = make_call(frame, step, views, &attributes);
   Choice choice;
   Packing packing;
   Status refusal;
-  SINTER_RETURN_IF_ERROR(choose(call, plan, &choice, &packing, &refusal));
+  SINTER_RETURN_IF_ERROR(choose_at(place, call, plan, &choice, &packing, &refusal));
   PackedKey key;
   if (packing.bytes == 0 || !key_of(frame, step, choice, packing, &key) || !packs_apart(frame, step, key))
     return ok_status();
@@ -164,13 +210,16 @@ bool Creator::packs_apart(const Frame& frame, const fb::Step& step, const Packed
   if (packed_count_++ == 0) entries_ = entry;
   Brought brought;
   SINTER_RETURN_IF_ERROR(
-      bring_operands(frame, step, {packing.inputs, ~packing.inputs, packing.bytes, 0}, &brought));
+      bring_operands(frame, step,
+                     {packing.inputs, ~packing.inputs, choice.device < 0 ? packing.bytes : 0,
+                      choice.device < 0 ? 0 : choice.scratch},
+                     &brought));
   brought.give(call);
-  void* at = prepared_.allocate(packing.bytes, kBufferAlignment);
+  void* at = packed_arena(choice).allocate(packing.bytes, kBufferAlignment);
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(entry != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), packing.bytes);
-  SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, options_.threads));
+  SINTER_RETURN_IF_ERROR(pack(choice, call, bytes, brought.scratch, options_.threads));
   *entry = {key, key.hash(), bytes.data()};
   return ok_status();
 }

@@ -192,8 +192,8 @@ Status Creator::walk_prepare(Frame& frame, uint64_t* kept) {
 
 Creator::Bring Creator::bring_of(const Choice& choice) {
   const bool packs = choice.from == Packed::kHere;
-  return {choice.packed, packs ? 0 : choice.packing_inputs,
-          choice.prepared + (packs ? choice.packed_bytes : 0), choice.scratch};
+  return {choice.packed, choice.from == Packed::kNone || packs ? 0 : choice.packing_inputs,
+          choice.prepared + (packs && choice.device < 0 ? choice.packed_bytes : 0), choice.scratch};
 }
 
 // Gives a step's prepared operands, and scratch memory, before it is prepared itself.

@@ -304,8 +304,9 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   if (choice.from == Packed::kShared) return *packed = {choice.shared, choice.packed_bytes}, ok_status();
   auto* note = control_.allocate_array<PackedAt>(1);
   const bool here = choice.from == Packed::kHere;
-  void* at = here ? prepared_.allocate(choice.packed_bytes, kBufferAlignment) : packed_earlier(choice);
-  if (here) packed_bytes_ += choice.packed_bytes;
+  void* at =
+      here ? packed_arena(choice).allocate(choice.packed_bytes, kBufferAlignment) : packed_earlier(choice);
+  if (here && choice.device < 0) packed_bytes_ += choice.packed_bytes;
   if (!building()) return ok_status();
   SINTER_RETURN_UNLESS(note != nullptr && at != nullptr, kDisagree);
   const std::span<std::byte> bytes(static_cast<std::byte*>(at), choice.packed_bytes);
@@ -321,9 +322,9 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   const fb::StepPlan& plan = *frame.plan->steps()->Get(s);
   StepRoom room;
   const OpCall call = make_call(frame, *frame.program->steps()->Get(s), &room);
-  if (place.device >= 0) return choose_on(devices_[place.device], call, plan, choice);
   Status refusal;
-  SINTER_RETURN_IF_ERROR(choose(call, plan, choice, packing, &refusal));
+  SINTER_RETURN_IF_ERROR(choose_at(place, call, plan, choice, packing, &refusal));
+  if (place.device >= 0) return ok_status();
   return note_fallback(frame, s, plan, *choice, refusal);
 }
 
@@ -377,7 +378,8 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   StepRoom room;
   const OpCall call = make_call(frame, step, &room);
   brought.give(call);
-  if (!fresh.empty()) SINTER_RETURN_IF_ERROR(pack(choice, call, fresh, session_->threads_of(choice.pool)));
+  if (!fresh.empty())
+    SINTER_RETURN_IF_ERROR(pack(choice, call, fresh, brought.scratch, session_->threads_of(choice.pool)));
   void* own = prepared_.allocate(choice.prepared, kBufferAlignment);
   SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});

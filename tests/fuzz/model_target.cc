@@ -167,10 +167,11 @@ bool run_session(const Model& model, const SessionOptions& options, bool run, co
 
 // A session that shares packed weights.
 void run_sharing(const Model& model, SessionOptions options, bool run) {
-  const auto need = PackedWeights::requirements(model, options);
-  if (!need.ok() || need.value() > kMostMemory) return;
-  const Memory memory(need.value());
-  if (PackedWeights::create(model, memory.span().first(need.value() - kBufferAlignment), options).ok())
+  const auto needs = PackedWeights::requirements(model, options);
+  if (!needs.ok() || needs.value().bytes > kMostMemory) return;
+  const size_t need = needs.value().bytes;
+  const Memory memory(need);
+  if (PackedWeights::create(model, memory.span().first(need - kBufferAlignment), options).ok())
     broken("weights are packed in less memory than stated");
   const auto packed = PackedWeights::create(model, memory.span(), options);
   if (!packed.ok()) {

@@ -189,15 +189,16 @@ Finding check_creation(const Use& use, size_t attempts) {
 Finding check_packed(const Use& use, size_t attempts) {
   std::vector<Bytes> expected, results;
   if (Finding f = expected_results(use, &expected); !f.empty()) return f;
-  const auto needed = PackedWeights::requirements(use.model, use.options);
-  if (!needed.ok()) return text_of(needed.status());
-  for (const size_t n : sizes_below(needed.value(), attempts)) {
+  const auto needs = PackedWeights::requirements(use.model, use.options);
+  if (!needs.ok()) return text_of(needs.status());
+  const size_t needed = needs.value().bytes;
+  for (const size_t n : sizes_below(needed, attempts)) {
     Guarded memory = tight(n);
     const Status s = PackedWeights::create(use.model, memory.span(), use.options).status();
-    if (const Finding f = judge_refusal(s, needed.value(), n); !f.empty()) return "packing in " + f;
+    if (const Finding f = judge_refusal(s, needed, n); !f.empty()) return "packing in " + f;
     if (!memory.clean()) return "packing in " + std::to_string(n) + " bytes writes outside of them";
   }
-  Guarded memory = tight(needed.value());
+  Guarded memory = tight(needed);
   const auto packed = PackedWeights::create(use.model, memory.span(), use.options);
   if (!packed.ok()) return "packing in just enough: " + text_of(packed.status());
   const Bytes before(memory.span().begin(), memory.span().end());

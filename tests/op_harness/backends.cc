@@ -203,8 +203,14 @@ bool Step::prepare() {
   packed_ = bytes_of(needs_.packing.bytes, Layout::kTight);
   scratch_ = bytes_of(needs_.scratch, Layout::kTight);
   workspace_ = bytes_of(needs_.workspace, setting_.threads ? Layout::kFront : Layout::kDense);
-  const std::span<std::byte> packed(packed_.view().data, needs_.packing.bytes);
-  if (!packed.empty()) {
+  std::span<std::byte> packed(packed_.view().data, needs_.packing.bytes);
+  if (device_ && !packed.empty()) {
+    packed = device_->workspace(needs_.packing.bytes);
+    const Status status = tested_.backend->pack_on_device(call, packed, device_->queue(),
+                                                          {scratch_.view().data, needs_.scratch});
+    EXPECT_TRUE(status.ok()) << sentence(status);
+    if (!status.ok()) return false;
+  } else if (!packed.empty()) {
     std::fill(packed.begin(), packed.end(), std::byte{0xa5});
     const Status status = tested_.backend->pack(call, packed, threads);
     EXPECT_TRUE(status.ok()) << sentence(status);

@@ -200,9 +200,9 @@ struct Block {
   Result<PackedWeights> packed = Status{};
 
   Block(const Model& model, const SessionOptions& options) {
-    const auto bytes = PackedWeights::requirements(model, options);
-    EXPECT_TRUE(bytes.ok());
-    memory = AlignedBytes(bytes.value());
+    const auto needs = PackedWeights::requirements(model, options);
+    EXPECT_TRUE(needs.ok());
+    memory = AlignedBytes(needs.value().bytes);
     packed = PackedWeights::create(model, memory.span(), options);
   }
 };
@@ -247,7 +247,7 @@ TEST(Packed, EverySizeTooSmallIsRefused) {
   const SessionOptions options{.backends = backends};
   Running alone(b, options);
   ASSERT_RUNNING(alone);
-  const size_t need = PackedWeights::requirements(alone.model, options).value();
+  const size_t need = PackedWeights::requirements(alone.model, options).value().bytes;
   for (size_t n = 0; n < need; ++n) {
     AlignedBytes memory(need);
     const Status status = PackedWeights::create(alone.model, memory.span().first(n), options).status();

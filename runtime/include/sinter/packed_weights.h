@@ -1,7 +1,7 @@
 // PackedWeights: a model's constants in the form that kernels read, packed once for any number of sessions.
 //
-//   auto bytes = sinter::PackedWeights::requirements(model, options);
-//   auto packed = sinter::PackedWeights::create(model, memory, options);  // `memory`: *bytes, aligned
+//   auto needs = sinter::PackedWeights::requirements(model, options);
+//   auto packed = sinter::PackedWeights::create(model, memory, options);  // `memory`: needs->bytes, aligned
 //   options.packed_weights = &*packed;
 //   auto first = sinter::Session::create(model, memory_1, options);
 //   auto second = sinter::Session::create(model, memory_2, options);
@@ -28,12 +28,14 @@ class PackedWeights {
  public:
   PackedWeights() = default;  // empty: only valid() may be called
 
-  // Exact bytes of the block that create() needs with the same options on this machine. The options
-  // `bindings`, `devices`, `packed_weights`, `require_planned` and `on_fallback` have no effect.
-  static Result<size_t> requirements(const Model& model, const SessionOptions& options);
+  // Exact bytes of the block that create() needs with the same options on this machine, and of the blocks of
+  // device memory for steps that are planned there. The options `bindings`, `devices`, `packed_weights`,
+  // `require_planned` and `on_fallback` have no effect.
+  static Result<Requirements> requirements(const Model& model, const SessionOptions& options);
   // Packs on options.threads. `memory` is aligned to kBufferAlignment. Its required bytes and the model must
   // live as long as a session that was created with the result. kOutOfMemory with the bytes needed if
-  // `memory` is too small.
+  // `memory` is too small. options.devices: blocks of device memory, as long as these sessions. For a device
+  // without a block nothing is packed: each session brings its constants there.
   static Result<PackedWeights> create(const Model& model, std::span<std::byte> memory,
                                       const SessionOptions& options);
 

@@ -31,7 +31,7 @@ TEST(Creation, TakesOnlyTheMemoryThatItIsGiven) {
       else if (!seen.nothing())
         std::printf("%s, the first time: %s\n", use.name.c_str(), seen.text().c_str());
       size_t bytes = 0;
-      seen = watched(false, [&] { bytes = PackedWeights::requirements(model, use.options).value(); });
+      seen = watched(false, [&] { bytes = PackedWeights::requirements(model, use.options).value().bytes; });
       EXPECT_TRUE(seen.nothing()) << "requirements of packed weights: " << seen.text();
       Guarded block(bytes);
       seen = watched(false, [&] { (void)PackedWeights::create(model, block.span(), use.options).value(); });

@@ -53,7 +53,7 @@ TEST(Promises, PackedForAnotherInstructionSet) {
   Backend* const backends[] = {&simd};
   SessionOptions options{.backends = backends, .backend = "simd"};
   if (!set_simd_cap("sse2")) GTEST_SKIP() << "has one instruction set";
-  const AlignedBytes block(PackedWeights::requirements(opened.model(), options).value());
+  const AlignedBytes block(PackedWeights::requirements(opened.model(), options).value().bytes);
   const auto packed = PackedWeights::create(opened.model(), block.span(), options);
   set_simd_cap(nullptr);
   ASSERT_TRUE(packed.ok());

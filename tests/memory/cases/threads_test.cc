@@ -58,7 +58,7 @@ void works_on_threads(testing::ModelBuilder b, bool shared = false) {
     if (!use.alone) continue;  // a pool serves one session at a time
     SCOPED_TRACE(use.name);
     SessionOptions options = use.options;
-    const testing::AlignedBytes block(PackedWeights::requirements(opened.model(), options).value());
+    const testing::AlignedBytes block(PackedWeights::requirements(opened.model(), options).value().bytes);
     const auto packed = PackedWeights::create(opened.model(), block.span(), options);
     ASSERT_TRUE(packed.ok());
     if (shared) options.packed_weights = &packed.value();
