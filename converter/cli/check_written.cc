@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "converter/cli/device_places.h"
 #include "sinter/backends.h"
 
 namespace sinter::convert {
@@ -13,6 +14,8 @@ WrittenCheck check_written(const std::filesystem::path& file, std::span<const Pl
   const LoadedModel loaded(file, options.signer, LoadedModel::Reading::kInPieces);
   SessionOptions session_options;
   session_options.backends = all_backends();
+  const std::string backend = backend_here(loaded.model(), loaded.model().default_profile());
+  if (!backend.empty()) session_options.backend = backend.c_str();
   const Result<Requirements> need = Session::requirements(loaded.model(), session_options);
   if (!need.ok()) throw std::runtime_error(describe(need.status(), &loaded.model()));
   WrittenCheck check;
@@ -23,7 +26,7 @@ WrittenCheck check_written(const std::filesystem::path& file, std::span<const Pl
                     (check.session_bytes + loaded.file().size()) >> 20, kMostCheckedBytes >> 20);
     return check;
   }
-  HostSession session(loaded, {});
+  HostSession session(loaded, {.backend = backend});
   check.session_created = true;
   const PlannedModel& plan = plans[session.session().profile()];
   if (const double work = trial_work(plan); !options.trial)

@@ -10,6 +10,7 @@
 
 #include "converter/cli/check_written.h"
 #include "converter/cli/commands.h"
+#include "converter/cli/device_places.h"
 #include "converter/cli/host_session.h"
 #include "converter/cli/output_paths.h"
 #include "converter/cli/progress.h"
@@ -301,7 +302,7 @@ double top1(const std::filesystem::path& file, const Arrays& data, const std::st
   const ConstantPtr labels = find_array(data, label);
   const std::vector<int64_t> wanted = labels->as_int64s();
   const LoadedModel loaded(file);
-  HostSession session(loaded, {});
+  HostSession session(loaded, {.backend = backend_here(loaded.model(), loaded.model().default_profile())});
   const int64_t n = session.sample_count(data);
   if (static_cast<int64_t>(wanted.size()) != n)
     throw DataError(fmt::format("{} labels for {} samples", wanted.size(), n));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "converter/cli/commands.h"
+#include "converter/cli/device_places.h"
 #include "converter/cli/fallbacks.h"
 #include "converter/cli/file_view.h"
 #include "converter/cli/host_session.h"
@@ -142,6 +143,7 @@ nlohmann::json steps_json(const FileView& view, const HostSession& host) {
       if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
       if (p == view.entry()) add_memories(view, step, chosen, &entry);
       entry["backend"] = host.step_backend(p, s);
+      if (const std::string why = why_on_host(view, p, s); !why.empty()) entry["on_host"] = why;
       if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);
       list.push_back(entry);
     }
@@ -193,15 +195,9 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
                      trusted ? "the given one" : "not checked against an owner's key; give --public-key");
 }
 
-// As asked; on the host alone where the plan uses the memory of a backend that this program lacks.
-HostSession::Options session_here(const FileView& view, HostSession::Options options) {
-  if (!options.backend.empty()) return options;
-  const std::vector<std::string> here = host_backend_names();
-  for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r)
-    if (const std::string memory = view.region_memory(r);
-        view.entry_plan().regions()->Get(r)->memory_kind() > 0 &&
-        std::find(here.begin(), here.end(), memory) == here.end())
-      options.backend = "reference";
+// As asked; on the reference kernels where a device of the plan is missing.
+HostSession::Options session_here(const Model& model, uint32_t profile, HostSession::Options options) {
+  if (options.backend.empty()) options.backend = backend_here(model, profile);
   return options;
 }
 
@@ -263,7 +259,8 @@ void run_inspect(const InspectArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const uint32_t profile = profile_of(loaded.model(), a);
   const FileView view(loaded.model(), profile);
-  HostSession host(loaded, session_here(view, {a.threads, a.backend, loaded.model().profile_name(profile)}));
+  HostSession host(loaded, session_here(loaded.model(), profile,
+                                        {a.threads, a.backend, loaded.model().profile_name(profile)}));
   const Requirements& need = host.requirements();
   const HostSession::Sharing sharing = host.sharing();
   const WeightBytes weights(view.root());
@@ -287,6 +284,14 @@ void run_inspect(const InspectArguments& a) {
     json["step_count"] = loaded.model().step_count(view.entry());
     json["backends"] = host.backend_counts();
     json["fallbacks"] = fallbacks_json(host);
+    json["devices"] = nlohmann::json::array();
+    for (const DeviceRequirements& d : need.on_devices())
+      json["devices"].push_back({{"backend", d.backend},
+                                 {"bytes", d.bytes},
+                                 {"arena_bytes", d.arena},
+                                 {"staging_bytes", d.staging}});
+    for (const MissingDevice& d : missing_devices(view))
+      json["devices"].push_back({{"backend", d.backend}, {"missing", d.reason}});
     json["weight_bytes"] = weights.all;
     json["widened_weight_bytes"] = weights.widened;
     if (a.steps) json["steps"] = steps_json(view, host), json["prepare"] = prepare_json(view);
@@ -307,6 +312,13 @@ void run_inspect(const InspectArguments& a) {
         host.fallbacks().empty() ? "none" : fallbacks_text(host), loaded.file().size(), weights.all,
         weights.widened, need.arena, need.prepared, need.packed, need.bytes, sharing.packed_weights,
         sharing.session);
+    for (const DeviceRequirements& d : need.on_devices())
+      fmt::print(
+          "device    {}: a block of {} bytes, {} of them planned; {} bytes of staging memory on the host\n",
+          d.backend, d.bytes, d.arena, d.staging);
+    for (const MissingDevice& d : missing_devices(view))
+      fmt::print("missing   {}: {}; the numbers above are those of the reference kernels\n", d.backend,
+                 d.reason);
   }
   if (a.steps)
     for (const auto& s : prepare_json(view)) {
@@ -325,13 +337,15 @@ void run_inspect(const InspectArguments& a) {
                                 : s.contains("transfer")
                                     ? fmt::format("{}->{}", s["transfer"]["from"].get<std::string>(),
                                                   s["transfer"]["to"].get<std::string>())
-                                    : s["backend"].get<std::string>();
+                                : s.value("memory", "host") != "host" ? s["memory"].get<std::string>()
+                                                                      : s["backend"].get<std::string>();
       const int64_t tile = s.value("winograd", int64_t{0});
       const FallbackStep* fallback = host.fallback(s["program"].get<uint32_t>(), s["step"].get<uint32_t>());
-      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}\n", s["program"].dump(), s["step"].get<int>(),
+      fmt::print("{}.{:<4} {:<16} {:<10} {} = ({})  # {}{}{}{}\n", s["program"].dump(), s["step"].get<int>(),
                  s["op"].get<std::string>(), where, out, in, s["name"].get<std::string>(),
                  tile == 0 ? "" : fmt::format("  winograd={}", tile),
-                 fallback == nullptr ? "" : "  " + fallback_note(*fallback));
+                 fallback == nullptr ? "" : "  " + fallback_note(*fallback),
+                 s.contains("on_host") ? "  on the host: " + s["on_host"].get<std::string>() : "");
     }
   if (a.memory) fmt::print("{}", memory_text(view, need));
   if (a.types) {
@@ -348,7 +362,7 @@ void run_explain(const InspectArguments& a) {
   const LoadedModel loaded(a.model, a.trust.key());
   const FileView view(loaded.model());
   nlohmann::json found = nlohmann::json::array();
-  HostSession host(loaded, session_here(view, {}));
+  HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
   const nlohmann::json constant = constant_of(loaded.model(), a.name);
   nlohmann::json fates = fates_of(loaded.model(), a.name);
   // The nodes whose steps do the work of the requested one, and the values read instead of a removed one.

@@ -10,7 +10,7 @@ DeviceAddress address(const void* p) { return reinterpret_cast<DeviceAddress>(p)
 // What the driver was asked to do, for Device::failure.
 constexpr char kToTransfer[] = "transfer data", kToLaunch[] = "launch a kernel", kToWait[] = "wait for a run",
                kToCapture[] = "capture a graph", kToStream[] = "create a stream",
-               kToStart[] = "launch a graph";
+               kToStart[] = "launch a graph", kToOrder[] = "order two streams";
 
 const char* text_of(FaultCode code) {
   switch (code) {
@@ -36,8 +36,10 @@ Status Queue::open(Device& device, const QueueMemory& memory, Queue** queue) {
                        error(Code::kInternal, "the memory of a queue is too small"));
   auto* made = new (own) Queue(device, key, key_staging);
   const InContext current(device);
-  const DriverResult created = device.api().create_stream(&made->stream_, kStreamNonBlocking);
+  DriverResult created = device.api().create_stream(&made->stream_, kStreamNonBlocking);
   if (created != kDriverSuccess) return device.failure(created, kToStream);
+  created = device.api().create_event(&made->event_, kEventWithoutTiming);
+  if (created != kDriverSuccess) return made->close(), device.failure(created, kToStream);
   const Status cleared = made->clear_key();
   if (!cleared.ok()) return made->close(), cleared;
   *queue = made;
@@ -47,6 +49,7 @@ Status Queue::open(Device& device, const QueueMemory& memory, Queue** queue) {
 void Queue::close() {
   const InContext current(device_);
   (void)device_.api().synchronize(stream_);
+  if (event_ != nullptr) (void)device_.api().destroy_event(event_);
   (void)device_.api().destroy_stream(stream_);
   this->~Queue();
 }
@@ -124,6 +127,19 @@ Status Queue::finish() {
   return error(Code::kOutOfRange, text_of(code), position)
       .at(Where::kStep, static_cast<int32_t>(key >> (kFaultCodeBits + kFaultPositionBits)));
 }
+
+// ---- streams of callers
+
+Status Queue::order(StreamHandle first, StreamHandle second) {
+  const InContext current(device_);
+  DriverResult done = device_.api().record_event(event_, first);
+  if (done == kDriverSuccess) done = device_.api().wait_for_event(second, event_, 0);
+  return done == kDriverSuccess ? ok_status() : device_.failure(done, kToOrder);
+}
+
+Status Queue::begin_after(void* stream) { return order(static_cast<StreamHandle>(stream), stream_); }
+
+Status Queue::end_before(void* stream) { return order(stream_, static_cast<StreamHandle>(stream)); }
 
 // ---- steps
 

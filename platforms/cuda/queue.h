@@ -51,6 +51,8 @@ class Queue final : public DeviceQueue {
   Status zero(std::byte* at, size_t bytes) override;
   Status finish() override;
   Status end_group() override;
+  Status begin_after(void* stream) override;
+  Status end_before(void* stream) override;
   void set_stepwise(bool on) override { stepwise_ = on; }
 
  private:
@@ -67,6 +69,8 @@ class Queue final : public DeviceQueue {
   FaultKey* key_ = nullptr;          // on the device
   FaultKey* key_staging_ = nullptr;  // its copy in staging memory
   StreamHandle stream_ = nullptr;
+  EventHandle event_ = nullptr;  // orders this stream and a caller's
+  Status order(StreamHandle first, StreamHandle second);
   Step *first_ = nullptr, *last_ = nullptr;  // of the group that is being prepared
   Step *first_pending_ = nullptr, *last_pending_ = nullptr;
   bool stepwise_ = false;

@@ -104,10 +104,16 @@ class DeviceQueue {
   // run one right behind the other, in this order and with nothing between that the device or the host has to
   // see. A backend may start them as one.
   virtual Status end_group() { return ok_status(); }
+  // For callers with a stream of the device's library, such as a CUstream: what is started next begins when
+  // all that is in the stream now is done.
+  virtual Status begin_after(void*) { return kNoStreams; }
+  // What the caller puts into the stream from now on begins when all that was started so far is done.
+  virtual Status end_before(void*) { return kNoStreams; }
   // True: from now on each step's results are read before the next is started (an observer).
   virtual void set_stepwise(bool) {}
 
  protected:
+  static constexpr Status kNoStreams = unsupported("the backend does not take streams of its callers");
   ~DeviceQueue() = default;
 };
 

@@ -1,4 +1,6 @@
 // Inputs and outputs in the caller's memory: checks that the plan allows it, and that no two buffers overlap.
+#include <cstring>
+
 #include "runtime/core/byte_range.h"
 #include "runtime/session/creator.h"
 
@@ -63,8 +65,56 @@ Status Creator::resolve_binding(const Binding& b) {
       !in_model(*model_.state(), range),
       at(invalid("the buffer bound to '%s' overlaps the model's memory or its file; give it separate memory",
                  name_of(name))));
+  uint8_t kind = 0;
+  if (b.device != nullptr)
+    if (const Status status = resolve_device_binding(b, port.value(), &kind); !status.ok()) return at(status);
+  bound_kind_[bound_count_] = kind;
   bound_[bound_count_++] = port.value();
   return ok_status();
+}
+
+// Whether a step other than a transfer of this device reads or computes the value, or one that shares its
+// memory.
+bool Creator::host_uses(uint32_t value, uint32_t device) const {
+  Frame frame;
+  frame.program = program_;
+  frame.plan = plan_;
+  for (uint32_t i = 0; i < length(plan_->placements()); ++i) {
+    const fb::Placement& p = *plan_->placements()->Get(i);
+    if (p.value() != value && root_of(*plan_, p).value() == value) return true;
+  }
+  for (uint32_t s = 0; s < length(program_->steps()); ++s) {
+    const fb::Step& step = *program_->steps()->Get(s);
+    bool uses = false;
+    for (const auto* list : {step.inputs(), step.outputs()})
+      for (const int32_t v : items(list)) uses = uses || v == static_cast<int32_t>(value);
+    const StepPlace place = place_of(frame, step, *plan_->steps()->Get(s));
+    if (uses && (!place.transfer || place.device != static_cast<int>(device))) return true;
+  }
+  return false;
+}
+
+Status Creator::resolve_device_binding(const Binding& b, uint32_t value, uint8_t* kind) const {
+  uint32_t d = 0;
+  while (d < device_count_ && std::strcmp(slots_[devices_[d].slot].backend->name(), b.device) != 0) ++d;
+  SINTER_RETURN_UNLESS(
+      d < device_count_,
+      invalid("the plan has nothing in the device memory of '%s', where '%t' is to be bound; "
+              "bind it to host memory",
+              name_of(b.device), name_of(b.name)));
+  SINTER_RETURN_UNLESS(
+      !host_uses(value, d),
+      unsupported("the host computes or reads '%s'; bind it to host memory", name_of(b.name)));
+  *kind = devices_[d].kind;
+  return ok_status();
+}
+
+// The memory of a placed value.
+uint8_t Creator::memory_of(const Frame& frame, const fb::Placement& p) const {
+  if (frame.parent != nullptr) return 0;
+  for (size_t k = 0; k < bound_count_; ++k)
+    if (bound_kind_[k] != 0 && bound_[k] == p.value()) return bound_kind_[k];
+  return kinds_[p.region()];
 }
 
 // Of the value that the kth binding is for.

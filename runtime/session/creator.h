@@ -133,6 +133,9 @@ class Creator {
   Status resolve_bindings();
   Status resolve_binding(const Binding& binding);
   size_t bound_bytes(size_t k) const;
+  Status resolve_device_binding(const Binding& binding, uint32_t value, uint8_t* kind) const;
+  bool host_uses(uint32_t value, uint32_t device) const;
+  uint8_t memory_of(const Frame& frame, const fb::Placement& p) const;
   Status check_blocks() const;
   Status check_memory(std::span<const std::byte> memory) const;
   Status resolve_devices();
@@ -285,8 +288,9 @@ class Creator {
   KernelBackend local_reference_{"reference", {}};
   Slot slots_[kMaxBackends + 1];  // profile's backends in order (or the one requested), then the reference
   size_t slot_count_ = 0;
-  bool override_ = false;         // slots_[0 .. slot_count_ - 2] are offered every step
-  uint32_t bound_[kMaxBindings];  // the value of each of options_.bindings
+  bool override_ = false;                  // slots_[0 .. slot_count_ - 2] are offered every step
+  uint32_t bound_[kMaxBindings];           // the value of each of options_.bindings
+  uint8_t bound_kind_[kMaxBindings] = {};  // of memory
   size_t bound_count_ = 0;
 
   BumpArena control_, prepared_;

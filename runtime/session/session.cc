@@ -99,6 +99,24 @@ Status Session::run() {
   return status;
 }
 
+Status Session::run_async(void* stream) {
+  SINTER_RETURN_UNLESS(
+      state_->device_count == 1 && !state_->host_takes_part && state_->states == 0,
+      unsupported("the host has a part in the run; bind all inputs and outputs to device memory, "
+                  "or call run()"));
+  DeviceQueue& queue = *state_->devices[0].queue;
+  SINTER_RETURN_IF_ERROR(queue.begin_after(stream));
+  const RunStep* end = state_->main.steps + state_->main.count;
+  for (const RunStep* step = state_->main.steps; step != end; step += 1 + step->fused) {
+    if (step->run == detail::run_wait) continue;
+    RunContext none;
+    SINTER_RETURN_IF_ERROR(step->run(step->state, {}, none));
+  }
+  return queue.end_before(stream);
+}
+
+Status Session::wait() { return detail::finish_devices(*state_); }
+
 void Session::reset() {
   for (uint32_t i = 0; i < state_->states; ++i) {
     const detail::CopyItem& item = state_->copies[i];

@@ -142,8 +142,9 @@ struct SessionState {
   uint32_t device_count = 0;
   uint32_t fallbacks = 0;
   uint32_t entry = 0, profile = 0;
-  TensorView* views = nullptr;  // for steps of more than kStackOperands operands
-  CallRoom* room = nullptr;     // while running
+  bool host_takes_part = false;  // some step computes on the host, or reads or writes its memory
+  TensorView* views = nullptr;   // for steps of more than kStackOperands operands
+  CallRoom* room = nullptr;      // while running
   KernelBackend reference{"reference", {}};
 
   // That a step may use: all threads halved `pool` times.

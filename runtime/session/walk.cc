@@ -60,7 +60,7 @@ Operand Creator::operand_of(const Frame& frame, uint32_t v) const {
   if (const fb::Placement* p = find_placement(*frame.plan, v); p != nullptr) {
     if (length(p->strides()) > 0) operand.strides = offset_of(p->strides()->Data());
     operand.data = address(frame, *p);
-    if (frame.parent == nullptr) operand.memory = kinds_[p->region()];
+    operand.memory = memory_of(frame, *p);
     return operand;
   }
   // Captured: the owner's operand.
@@ -139,7 +139,8 @@ Status Creator::walk_entry() {
     const auto* bounded = i < inputs ? nullptr : program.values()->Get(port.value())->bounded_dims();
     for (uint32_t e = 0; e < length(bounded); ++e) {
       const fb::BoundedDim& dim = *bounded->Get(e);
-      *lengths++ = {operand_of(frame, static_cast<uint32_t>(dim.length())).data, i - inputs, dim.axis()};
+      const Operand length = operand_of(frame, static_cast<uint32_t>(dim.length()));
+      *lengths++ = {length.memory == 0 ? length.data : nullptr, i - inputs, dim.axis()};
     }
   }
   CopyItem* end = copies;
@@ -384,6 +385,9 @@ Status Creator::take_packed(const Frame& frame, uint32_t s, const Choice& choice
   SINTER_RETURN_UNLESS(own != nullptr, kDisagree);
   BumpArena arena({static_cast<std::byte*>(own), choice.prepared});
   PreparedStep prepared;
+  for (const auto* views : {&call.inputs, &call.outputs})
+    for (const TensorView& v : *views)
+      session_->host_takes_part |= v.present() && !v.constant && v.memory == 0;
   BumpArena on_device({static_cast<std::byte*>(own), 0});  // none
   BumpArena staging({static_cast<std::byte*>(own), 0});
   if (device >= 0) {

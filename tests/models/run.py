@@ -4,7 +4,8 @@
     run.py [--sinter PROGRAM] [--filter GLOB]... [--backends portable,default] [--threads 1,2] [--report FILE]
 
 Float outputs may differ by 1e-4 of the output's largest magnitude, quantized ones by one step, integers not at all.
-"portable" and "cuda-emulated" are files that are planned for these. For one backend the answer must be the same bits with every number
+"portable" and "cuda-emulated" are files that are planned for these. For one backend the answer must be the same bits with
+every number
 of threads. The table is models.tsv; skipped with a plain message where ../shared (or SINTER_SHARED) is absent. Inputs and references are kept in build/golden-cache.
 """
 import argparse

@@ -34,7 +34,7 @@ constexpr size_t kMostArguments = 4096;
 
 // What a stream does.
 struct Job {
-  enum class Kind : uint8_t { kUpload, kDownload, kCopy, kFill, kLaunch, kGraph };
+  enum class Kind : uint8_t { kUpload, kDownload, kCopy, kFill, kLaunch, kGraph, kWait };
   Kind kind = Kind::kFill;
   std::byte* to = nullptr;
   const std::byte* from = nullptr;
@@ -43,6 +43,8 @@ struct Job {
   const emulator::HostKernel* kernel = nullptr;
   emulator::Grid grid;
   const std::vector<Job>* graph = nullptr;
+  StreamHandle other = nullptr;  // kWait: until this many of its jobs are done
+  size_t other_jobs = 0;
   alignas(16) std::byte arguments[kMostArguments];
 };
 
@@ -69,10 +71,15 @@ struct CUstream_st {
   // Room for the jobs of a run; a run beyond it waits for what was started.
   static constexpr size_t kRoom = 256;
   sinter::cuda::Job* jobs = nullptr;
-  size_t count = 0;
+  size_t begin = 0, end = 0;  // those that are to be done
+  size_t done = 0;            // of all jobs since the stream was created
   CUgraph_st* captured = nullptr;
 };
 struct CUctx_st {};
+struct CUevent_st {
+  CUstream_st* stream = nullptr;  // in which it was recorded last
+  size_t jobs = 0;                // how many of its jobs came before
+};
 
 namespace sinter::cuda {
 namespace {
@@ -132,6 +139,8 @@ void open_memory(bool open) {
 
 // ---- jobs
 
+DriverResult do_jobs(StreamHandle stream, size_t count);
+
 DriverResult do_job(const Job& job) {
   StandInCounts& counts = state().counts;
   switch (job.kind) {
@@ -160,16 +169,30 @@ DriverResult do_job(const Job& job) {
       for (const Job& inner : *job.graph)
         if (const DriverResult done = do_job(inner); done != kDriverSuccess) return done;
       return kDriverSuccess;
+    case Job::Kind::kWait:
+      return job.other->done >= job.other_jobs ? kDriverSuccess
+                                               : do_jobs(job.other, job.other_jobs - job.other->done);
   }
   return kInvalidValue;
 }
 
-DriverResult finish(StreamHandle stream) {
-  if (stream->count == 0) return kDriverSuccess;
-  open_memory(true);
+// The first jobs of a stream. One of them may wait for jobs of another stream, which wait for earlier ones of
+// this.
+DriverResult do_jobs(StreamHandle stream, size_t count) {
   DriverResult first = kDriverSuccess;
-  for (size_t i = 0; i < stream->count && first == kDriverSuccess; ++i) first = do_job(stream->jobs[i]);
-  stream->count = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const Job& job = stream->jobs[stream->begin++];
+    if (first == kDriverSuccess) first = do_job(job);
+    ++stream->done;
+  }
+  if (stream->begin == stream->end) stream->begin = stream->end = 0;
+  return first;
+}
+
+DriverResult finish(StreamHandle stream) {
+  if (stream->begin == stream->end) return kDriverSuccess;
+  open_memory(true);
+  const DriverResult first = do_jobs(stream, stream->end - stream->begin);
   open_memory(false);
   return first;
 }
@@ -180,9 +203,9 @@ DriverResult next_job(StreamHandle stream, Job** job) {
     *job = &stream->captured->jobs.emplace_back();
     return kDriverSuccess;
   }
-  if (stream->count == CUstream_st::kRoom)
+  if (stream->end == CUstream_st::kRoom)
     if (const DriverResult done = finish(stream); done != kDriverSuccess) return done;
-  *job = new (stream->jobs + stream->count++) Job;
+  *job = new (stream->jobs + stream->end++) Job;
   return kDriverSuccess;
 }
 
@@ -374,6 +397,29 @@ DriverResult synchronize(StreamHandle stream) {
   if (stream->captured != nullptr) return kStreamCaptureInvalid;
   ++state().counts.synchronizations;
   return finish(stream);
+}
+
+DriverResult create_event(EventHandle* event, unsigned) {
+  SINTER_IN_CONTEXT(create_event);
+  return *event = new CUevent_st(), kDriverSuccess;
+}
+DriverResult destroy_event(EventHandle event) { return delete event, kDriverSuccess; }
+DriverResult record_event(EventHandle event, StreamHandle stream) {
+  SINTER_IN_CONTEXT(record_event);
+  if (stream == nullptr || stream->captured != nullptr) return kInvalidValue;
+  event->stream = stream;
+  event->jobs = stream->done + (stream->end - stream->begin);
+  return kDriverSuccess;
+}
+DriverResult wait_for_event(StreamHandle stream, EventHandle event, unsigned) {
+  SINTER_IN_CONTEXT(wait_for_event);
+  if (stream == nullptr || event->stream == nullptr) return kInvalidValue;
+  Job* job = nullptr;
+  if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
+  job->kind = Job::Kind::kWait;
+  job->other = event->stream;
+  job->other_jobs = event->jobs;
+  return kDriverSuccess;
 }
 
 DriverResult begin_capture(StreamHandle stream, int) {

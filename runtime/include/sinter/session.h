@@ -35,9 +35,13 @@ struct SessionState;
 // bytes of any content after the tensor's. The tensor's own bytes belong to this binding alone:
 // kInvalidArgument if they overlap those of another binding, the session's memory, the model's or its file.
 // kUnsupported if other values share the planned memory.
+//
+// `device`: the buffer is in the device memory of this backend, by whose address it is given, so that nothing
+// is copied between host and device for it. kUnsupported if the plan has the host compute or read the value.
 struct Binding {
   const char* name = nullptr;
   std::span<std::byte> buffer;
+  const char* device = nullptr;  // null: host memory
 };
 
 // A step that is not computed by the expected backend: the first that the plan names for it or, with
@@ -165,6 +169,13 @@ class Session {
   // Computes the outputs. Blocks until all outputs are ready. On failure (an index out of range, a loop
   // beyond its bound) they are undefined.
   Status run();
+  // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
+  // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins
+  // when the run is done. `stream`: of the device's library (cuda: a CUstream or cudaStream_t). kUnsupported
+  // if the host has a part in the run. What a run finds wrong is reported by wait() or the next run().
+  Status run_async(void* stream);
+  // Waits for the runs that run_async() has started.
+  Status wait();
   // Sets state back to its initial values.
   void reset();
 

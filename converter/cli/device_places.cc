@@ -1,0 +1,97 @@
+#include "converter/cli/device_places.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "converter/cli/host_session.h"
+#include "converter/target/target_names.h"
+#include "platforms/platforms.h"
+#include "sinter/backends.h"
+
+namespace sinter::convert {
+namespace {
+
+Backend* find_backend(const std::string& name) {
+  for (Backend* b : all_backends())
+    if (name == b->name()) return b;
+  return nullptr;
+}
+
+// The platform of the profile's backends that has a device.
+const Platform* device_of(const FileView& view) {
+  for (const Platform* p : all_platforms())
+    for (uint32_t b = 0; p->own_memory && b < detail::length(view.profile().backends()); ++b)
+      if (view.profile().backends()->Get(b)->str() == p->name) return p;
+  return nullptr;
+}
+
+// A step's call without data.
+struct StepCall {
+  std::vector<TensorView> in, out;
+  AttrStorage attributes;
+  OpCall call;
+
+  StepCall(const fb::Program& program, const fb::Step& step) {
+    const auto add = [&](const auto* ids, std::vector<TensorView>* views) {
+      for (const int32_t id : detail::items(ids)) {
+        views->emplace_back();
+        if (id < 0) continue;
+        const fb::Value& value = *program.values()->Get(static_cast<uint32_t>(id));
+        views->back() = detail::value_view(value);
+        views->back().constant =
+            value.kind() == fb::ValueKind::Constant || value.kind() == fb::ValueKind::Prepared;
+      }
+    };
+    add(step.inputs(), &in);
+    add(step.outputs(), &out);
+    (void)detail::decode_attrs(step, &attributes);  // verified when the file was opened
+    call = {detail::step_op(step), &attributes, in, out};
+  }
+};
+
+}  // namespace
+
+std::vector<MissingDevice> missing_devices(const FileView& view) {
+  std::vector<MissingDevice> missing;
+  for (uint32_t r = 0; r < detail::length(view.entry_plan().regions()); ++r) {
+    if (view.entry_plan().regions()->Get(r)->memory_kind() == 0) continue;
+    const std::string name = view.region_memory(r);
+    Backend* backend = find_backend(name);
+    if (backend == nullptr) {
+      missing.push_back({name, "this program does not have the backend"});
+      continue;
+    }
+    BumpArena none;
+    const Status opened = backend->open(none);
+    if (opened.ok())
+      backend->close();
+    else
+      missing.push_back({name, describe(opened)});
+  }
+  return missing;
+}
+
+std::string backend_here(const Model& model, uint32_t profile) {
+  return missing_devices(FileView(model, profile)).empty() ? "" : "reference";
+}
+
+std::string why_on_host(const FileView& view, uint32_t program, uint32_t s) {
+  const Platform* device = device_of(view);
+  const fb::Step& step = *view.program(program).steps()->Get(s);
+  const fb::StepPlan& plan = *view.plan(program).steps()->Get(s);
+  if (device == nullptr || plan.elided()) return "";
+  if (program != view.entry()) return "bodies of If and Loop run on the host";
+  if (detail::is_control(step)) return "";
+  for (const auto* list : {step.inputs(), step.outputs()})
+    for (const int32_t id : detail::items(list))
+      if (const std::string memory = view.value_memory(id); !memory.empty() && memory != "host") return "";
+  std::string fault;
+  const std::optional<Target> target = parse_target(view.profile().target()->str(), &fault);
+  if (!target) return "";
+  const StepCall made(view.program(program), step);
+  size_t workspace = 0;
+  const Status status = device->accept(*target, made.call, 1, &workspace);
+  return status.ok() ? "the transfers would take longer than the step" : describe(status);
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,83 @@
+#!/usr/bin/env bash
+# Shows on a machine with a GPU what the emulator shows without one, and measures. Leaves one report.
+#
+#   tests/cuda/on_device.sh [BUNDLE] [--report FILE] [--backend cuda|cuda-emulated]
+#
+#   BUNDLE         the folder that tests/cuda/bundle.sh made (default: the folder of this script)
+#   --report FILE  default: report.md in the current folder
+#   --backend      cuda-emulated tries the script itself where there is no GPU: the emulator in the GPU's place, no rivals
+#
+# Parts: the device; the suite of operations; networks, device against reference kernels; compute-sanitizer (memcheck,
+# racecheck, initcheck) on a part of the suite; latencies beside other runtimes. Each part has a time limit; all take less
+# than ten minutes. Exit code 0: all that ran has passed.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
+bundle=$here report=report.md backend=cuda
+while [ $# -gt 0 ]; do
+  case $1 in
+    --report) report=${2:?--report needs a file}; shift ;;
+    --backend) backend=${2:?--backend needs a name}; shift ;;
+    -h | --help) usage; exit 0 ;;
+    -*) usage >&2; exit 2 ;;
+    *) bundle=$1 ;;
+  esac
+  shift
+done
+export LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+sinter=$bundle/bin/sinter failed=0 log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+{
+  echo '# Report of tests/cuda/on_device.sh'
+  echo
+  date -u '+%Y-%m-%d %H:%M UTC'
+  nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>/dev/null || echo 'no nvidia-smi'
+} | tee "$report"
+
+# part NAME SECONDS COMMAND...: its last lines go into the report.
+part() {
+  local name=$1 limit=$2 start=$SECONDS status=0
+  shift 2
+  timeout "$limit" "$@" >"$log" 2>&1 || status=$?
+  {
+    printf '\n## %s\n\n' "$name"
+    if [ $status = 0 ]; then echo "passed in $((SECONDS - start)) s"; else echo "FAILED ($status) after $((SECONDS - start)) s"; fi
+    printf '```\n'
+    if [ $status = 0 ]; then tail -n 6 "$log"; else grep -E 'Failure|FAILED|error|Error|=====' "$log" | head -n 60; tail -n 15 "$log"; fi
+    printf '```\n'
+  } | tee -a "$report"
+  [ $status = 0 ] || failed=1
+}
+
+networks() {
+  local file name all=0
+  for file in "$bundle"/files/*.sinter; do
+    name=$(basename "$file" .sinter)
+    "$sinter" compare "$file" --backend "$backend" --with reference --quiet >"$log.net" 2>&1 || { echo "$name: $(tail -n 1 "$log.net")"; all=1; continue; }
+    echo "$name: $(tail -n 1 "$log.net")"
+  done
+  return $all
+}
+latencies() {
+  local file
+  printf '%-28s %s\n' network 'median us, minimum us, first result ms'
+  for file in "$bundle"/files/*.sinter; do
+    printf '%-28s ' "$(basename "$file" .sinter)"
+    "$sinter" bench "$file" --seconds 0.3 --json 2>&1 | python3 -c '
+import json, sys
+b = json.load(sys.stdin)
+print(b)' || echo failed
+  done
+}
+
+part 'Unit tests of the platform' 60 "$bundle/bin/cuda_tests"
+part 'Operations' 240 env SINTER_TEST_BACKENDS="$backend" "$bundle/bin/op_tests" --gtest_brief=1
+if [ "$backend" = cuda ] && command -v compute-sanitizer >/dev/null; then
+  for tool in memcheck racecheck initcheck; do
+    part "compute-sanitizer $tool" 60 env SINTER_TEST_BACKENDS=cuda compute-sanitizer --tool "$tool" --error-exitcode 1 \
+      "$bundle/bin/op_tests" --gtest_brief=1 --gtest_filter='Softmax.*:Conv.*:MatMul.*:QConv.*:Attention.*:Transpose.*'
+  done
+fi
+part 'Latencies' 90 latencies
+[ "$backend" != cuda ] || part 'Other runtimes' 90 python3 "$bundle/rivals.py" "$bundle/files"
+exit $failed
