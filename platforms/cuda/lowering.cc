@@ -76,6 +76,7 @@ Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arg
       shape.shared_bytes <= kMostShared && shape.blocks[1] <= 65535 && shape.blocks[2] <= 65535,
       error(Code::kInternal, "a kernel of the CUDA platform is launched beyond a device's limits"));
   if (shape.blocks[0] == 0 || shape.blocks[1] == 0 || shape.blocks[2] == 0) return ok_status();
+  last_kernel_ = kernel;
   Linked* linked = add_action(bytes);
   if (linked == nullptr) return ok_status();
   linked->action.kind = Action::Kind::kLaunch;

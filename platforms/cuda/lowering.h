@@ -126,6 +126,8 @@ class Lowering {
   bool exhausted() const { return exhausted_; }
   const Action* first_action() const { return first_; }
   int action_count() const { return actions_; }
+  // The kernel of the last launch, also while measuring.
+  Kernel last_kernel() const { return last_kernel_; }
   std::span<const Upload> uploads() const { return {uploads_, static_cast<size_t>(upload_count_)}; }
   // Follows an action, in the order in which they were added.
   static const Action* next(const Action* action);
@@ -152,6 +154,7 @@ class Lowering {
   Linked *first_linked_ = nullptr, *last_linked_ = nullptr;
   const Action* first_ = nullptr;
   int actions_ = 0;
+  Kernel last_kernel_{};
   Upload uploads_[kMostUploads];
   int upload_count_ = 0;
 };

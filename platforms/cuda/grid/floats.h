@@ -23,6 +23,8 @@ SINTER_DEVICE void narrow(float v, Float16* to) { to->bits = __half_as_ushort(__
 SINTER_DEVICE void narrow(float v, BFloat16* to) { to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
 SINTER_DEVICE uint32_t bits_of(float v) { return __float_as_uint(v); }
 SINTER_DEVICE float float_of(uint32_t v) { return __uint_as_float(v); }
+SINTER_DEVICE uint64_t bits_of(double v) { return static_cast<uint64_t>(__double_as_longlong(v)); }
+SINTER_DEVICE double double_of(uint64_t v) { return __longlong_as_double(static_cast<long long>(v)); }
 #else
 inline float widen(Float16 v) { return float16_value(v.bits); }
 inline float widen(BFloat16 v) { return bfloat16_value(v.bits); }
@@ -30,6 +32,8 @@ inline void narrow(float v, Float16* to) { to->bits = float16_bits(v); }
 inline void narrow(float v, BFloat16* to) { to->bits = bfloat16_bits(v); }
 inline uint32_t bits_of(float v) { return std::bit_cast<uint32_t>(v); }
 inline float float_of(uint32_t v) { return std::bit_cast<float>(v); }
+inline uint64_t bits_of(double v) { return std::bit_cast<uint64_t>(v); }
+inline double double_of(uint64_t v) { return std::bit_cast<double>(v); }
 #endif
 SINTER_DEVICE float widen(float v) { return v; }
 SINTER_DEVICE double widen(double v) { return v; }
@@ -63,6 +67,7 @@ SINTER_MATH_1(log, logf)
 SINTER_MATH_1(log1p, log1pf)
 SINTER_MATH_1(sqrt, sqrtf)
 SINTER_MATH_1(erf, erff)
+SINTER_MATH_1(erfc, erfcf)
 SINTER_MATH_1(sin, sinf)
 SINTER_MATH_1(cos, cosf)
 SINTER_MATH_1(tan, tanf)

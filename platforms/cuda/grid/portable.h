@@ -1,10 +1,13 @@
-// The qualifiers of functions that the host, the device, or both call.
+// The qualifiers of functions that the host, the device, or both call, and of loops.
 #pragma once
 
 #ifdef __CUDACC__
 #define SINTER_DEVICE __device__ __forceinline__
 #define SINTER_BOTH __host__ __device__ __forceinline__
+// Before a loop: the device keeps one copy of its body.
+#define SINTER_ROLLED _Pragma("unroll 1")
 #else
 #define SINTER_DEVICE inline
 #define SINTER_BOTH inline
+#define SINTER_ROLLED
 #endif

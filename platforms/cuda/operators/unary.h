@@ -1,0 +1,13 @@
+// Steps that compute a function of one operand.
+#pragma once
+
+#include "platforms/cuda/operators/element_program.h"
+
+namespace sinter::cuda {
+
+// Of input 0, whose type computes in float or double.
+Status add_unary(Lowering& l, FloatFunction function, std::initializer_list<double> with = {});
+// Of input 0, of integers or bool.
+Status add_unary(Lowering& l, IntegerFunction function, std::initializer_list<int64_t> with = {});
+
+}  // namespace sinter::cuda
