@@ -4,24 +4,9 @@
 namespace sinter::cuda {
 namespace {
 
-// Bounds of the sum, in its type. Integers wrap.
-SINTER_DEVICE double finish_any(const ProductArguments& a, double sum, double) {
-  return sum < a.low ? a.low : sum > a.high ? a.high : sum;
-}
-template <class U, class T>
-SINTER_DEVICE T finish_any(const ProductArguments& a, U sum, T) {
-  const T v = static_cast<T>(sum), low = static_cast<T>(a.low_int), high = static_cast<T>(a.high_int);
-  return v < low ? low : v > high ? high : v;
-}
-SINTER_DEVICE double add_product(double a, double b, double sum) { return m_fma(a, b, sum); }
-template <class U>
-SINTER_DEVICE U add_product(U a, U b, U sum) {
-  return sum + a * b;
-}
-
-// U: the type of sums.
-template <class T, class U>
+template <class T>
 SINTER_DEVICE void multiply_any(const ProductArguments& a) {
+  using U = typename SumOf<T>::Type;
   const ProductPart& part = a.parts[block_z()];
   const int64_t all = int64_t{part.rows} * a.columns * a.products.size;
   for (int64_t n = global_thread(); n < all; n += global_threads()) {
@@ -39,10 +24,8 @@ SINTER_DEVICE void multiply_any(const ProductArguments& a) {
       const T y = from_b[a.b_across != 0 ? k * a.b_step + column : column * a.b_step + filter];
       sum = add_product(at < 0 ? U(0) : static_cast<U>(from_a[at]), static_cast<U>(y), sum);
     }
-    if (a.bias != nullptr)
-      sum += static_cast<U>(reinterpret_cast<const T*>(a.bias)[int64_t{product} * a.bias_product + column]);
     reinterpret_cast<T*>(a.y)[product * a.y_product + row_of_result(a, part, row) + column] =
-        finish_any(a, sum, T{});
+        finish_any<T>(a, sum, int64_t{product} * a.bias_product + column);
   }
 }
 
@@ -51,15 +34,15 @@ SINTER_DEVICE void multiply_any(const ProductArguments& a) {
 SINTER_KERNEL(product_any, ProductArguments) {
   switch (a.element) {
     case Element::kFloat64:
-      return multiply_any<double, double>(a);
+      return multiply_any<double>(a);
     case Element::kInt32:
-      return multiply_any<int32_t, uint32_t>(a);
+      return multiply_any<int32_t>(a);
     case Element::kUint32:
-      return multiply_any<uint32_t, uint32_t>(a);
+      return multiply_any<uint32_t>(a);
     case Element::kInt64:
-      return multiply_any<int64_t, uint64_t>(a);
+      return multiply_any<int64_t>(a);
     case Element::kUint64:
-      return multiply_any<uint64_t, uint64_t>(a);
+      return multiply_any<uint64_t>(a);
     default:
       return;
   }

@@ -1,12 +1,9 @@
 // What kernels of products share: which tile a block computes, and where results go.
 #pragma once
 
-#include "platforms/cuda/grid/grid.h"
-#include "platforms/cuda/kernels/product.h"
+#include "platforms/cuda/kernels/finish.h"
 
 namespace sinter::cuda {
-
-SINTER_DEVICE bool begins_sixteen(const void* at) { return (reinterpret_cast<uintptr_t>(at) & 15) == 0; }
 
 // The tile of a block: blocks are [product, row tile, column tile], [split], [part].
 struct ProductTile {
@@ -47,13 +44,10 @@ SINTER_DEVICE int64_t filter_element(const ProductPart& part, const WindowRows& 
   return part.b_first + t0 * part.b_tap[0] + t1 * part.b_tap[1] + t2 * part.b_tap[2] + channel;
 }
 
-// Bias and bounds; NaN stays NaN.
+// Bias and bounds.
 template <class T>
 SINTER_DEVICE float finish_sum(const ProductArguments& a, float sum, uint32_t product, uint32_t column) {
-  if (a.bias != nullptr)
-    sum += widen(reinterpret_cast<const T*>(a.bias)[int64_t{product} * a.bias_product + column]);
-  const auto low = static_cast<float>(a.low), high = static_cast<float>(a.high);
-  return sum < low ? low : sum > high ? high : sum;
+  return finish_float<T>(a, sum, int64_t{product} * a.bias_product + column);
 }
 
 }  // namespace sinter::cuda

@@ -7,12 +7,6 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 
-template <class T>
-struct alignas(16) Piece {
-  static constexpr int kCount = 16 / sizeof(T);
-  T v[kCount];
-};
-
 template <class T, int kRows>
 SINTER_DEVICE void multiply_rows(const ProductArguments& a) {
   constexpr int kColumns = kRowsColumns, kSums = kRows * kColumns, kPiece = Piece<T>::kCount;
