@@ -6,9 +6,11 @@
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
 #include "platforms/cuda/kernels/kernel_list.h"
+#include "platforms/cuda/kernels/attention.h"
 #include "platforms/cuda/kernels/depthwise.h"
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/product.h"
+#include "platforms/cuda/kernels/rope.h"
 
 namespace sinter::cuda {
 
