@@ -28,4 +28,8 @@ constexpr int attention_rows_elements(int key_size) {
   return (key_size + 3) / 4 * 4 + 8 * (kAttentionValues + 4);
 }
 
+// Queries of a tile, and shared memory: two tiles of 16 elements by depth, and the weights.
+inline constexpr int kAttentionQueries = 64;
+inline constexpr uint32_t kAttentionTileBytes = (2 * 16 + 64) * (64 + 4) * 4;
+
 }  // namespace sinter::cuda

@@ -12,6 +12,42 @@ Status float_of(DType type, Element* element) {
   return ok_status();
 }
 
+// More queries of a head are computed in tiles.
+constexpr int64_t kMostSingleQueries = 16;
+
+uint32_t pieces(int64_t n, int64_t of) { return static_cast<uint32_t>((n + of - 1) / of); }
+
+Status launch_rows(Lowering& l, const AttentionArguments& a, Element element) {
+  const Kernel kernel = element == Element::kFloat64    ? Kernel::k_attention_rows_double
+                        : element == Element::kFloat16  ? Kernel::k_attention_rows_float16
+                        : element == Element::kBFloat16 ? Kernel::k_attention_rows_bfloat16
+                                                        : Kernel::k_attention_rows_float;
+  const size_t width = element == Element::kFloat64 ? sizeof(double) : sizeof(float);
+  const auto elements = static_cast<size_t>(attention_rows_elements(a.key_size));
+  SINTER_RETURN_UNLESS(elements * width <= kMostShared, unsupported("queries of too many elements"));
+  return l.launch_one_of(kernel,
+                         {.blocks = {a.rows, pieces(a.value_size, kAttentionValues)},
+                          .shared_bytes = static_cast<uint32_t>(elements * width)},
+                         a);
+}
+
+Status launch_tiles(Lowering& l, AttentionArguments& a, Element element) {
+  const bool narrow = a.value_size <= 64;
+  const Kernel kernel =
+      element == Element::kFloat16
+          ? (narrow ? Kernel::k_attention_tiles_float16_64 : Kernel::k_attention_tiles_float16_128)
+      : element == Element::kBFloat16
+          ? (narrow ? Kernel::k_attention_tiles_bfloat16_64 : Kernel::k_attention_tiles_bfloat16_128)
+          : (narrow ? Kernel::k_attention_tiles_float_64 : Kernel::k_attention_tiles_float_128);
+  const uint32_t tiles = pieces(a.queries_of_head, kAttentionQueries);
+  a.queries = Divider(tiles);
+  const auto heads = a.rows / static_cast<uint32_t>(a.queries_of_head);
+  return l.launch_one_of(kernel,
+                         {.blocks = {heads * tiles, pieces(a.value_size, narrow ? 64 : 128)},
+                          .shared_bytes = kAttentionTileBytes},
+                         a);
+}
+
 }  // namespace
 
 Status lower_Attention(Lowering& l) {
@@ -30,9 +66,8 @@ Status lower_Attention(Lowering& l) {
                            keys < INT32_MAX / 2 && queries < INT32_MAX / 2 && value_size < INT32_MAX / 2 &&
                            groups < INT32_MAX,
                        unsupported("2^30 queries, keys or values, or more"));
-  const size_t width = element == Element::kFloat64 ? sizeof(double) : sizeof(float);
-  SINTER_RETURN_UNLESS(key_size <= static_cast<int64_t>(kMostShared) / 16,
-                       unsupported("keys of more than 4096 elements"));
+  SINTER_RETURN_UNLESS(key_size < INT32_MAX / 64 && value_size < int64_t{kAttentionQueries} * UINT16_MAX,
+                       unsupported("keys or values of too many elements"));
   if (rows == 0 || value_size == 0) return ok_status();
   AttentionArguments a;
   a.q = l.in(0).data, a.k = l.in(1).data, a.v = l.in(2).data, a.y = l.out(0).data;
@@ -53,14 +88,8 @@ Status lower_Attention(Lowering& l) {
   a.groups = static_cast<int32_t>(groups);
   a.causal = static_cast<int32_t>(attrs.causal), a.rule = static_cast<int32_t>(attrs.rule);
   a.scale = attrs.scale;
-  const Kernel kernel = element == Element::kFloat64    ? Kernel::k_attention_rows_double
-                        : element == Element::kFloat16  ? Kernel::k_attention_rows_float16
-                        : element == Element::kBFloat16 ? Kernel::k_attention_rows_bfloat16
-                                                        : Kernel::k_attention_rows_float;
-  const auto parts = static_cast<uint32_t>((value_size + kAttentionValues - 1) / kAttentionValues);
-  SINTER_RETURN_UNLESS(parts <= UINT16_MAX, unsupported("values of too many elements"));
-  const auto shared = static_cast<uint32_t>(attention_rows_elements(a.key_size) * static_cast<int>(width));
-  return l.launch_one_of(kernel, {.blocks = {a.rows, parts}, .shared_bytes = shared}, a);
+  return queries > kMostSingleQueries && element != Element::kFloat64 ? launch_tiles(l, a, element)
+                                                                      : launch_rows(l, a, element);
 }
 
 Status lower_Rope(Lowering& l) {
