@@ -143,7 +143,5 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
 
 SINTER_KERNEL(attention_rows_float, AttentionArguments) { attend<float>(a); }
 SINTER_KERNEL(attention_rows_double, AttentionArguments) { attend<double>(a); }
-SINTER_KERNEL(attention_rows_float16, AttentionArguments) { attend<Float16>(a); }
-SINTER_KERNEL(attention_rows_bfloat16, AttentionArguments) { attend<BFloat16>(a); }
 
 }  // namespace sinter::cuda

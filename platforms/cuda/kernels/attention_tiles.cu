@@ -188,9 +188,5 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
 
 SINTER_KERNEL(attention_tiles_float_64, AttentionArguments) { attend<float, 4>(a); }
 SINTER_KERNEL(attention_tiles_float_128, AttentionArguments) { attend<float, 8>(a); }
-SINTER_KERNEL(attention_tiles_float16_64, AttentionArguments) { attend<Float16, 4>(a); }
-SINTER_KERNEL(attention_tiles_float16_128, AttentionArguments) { attend<Float16, 8>(a); }
-SINTER_KERNEL(attention_tiles_bfloat16_64, AttentionArguments) { attend<BFloat16, 4>(a); }
-SINTER_KERNEL(attention_tiles_bfloat16_128, AttentionArguments) { attend<BFloat16, 8>(a); }
 
 }  // namespace sinter::cuda

@@ -7,6 +7,17 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / kWarp;
 
+// Up to `count` elements, zeros behind them. The order of sums is the same wherever operands begin.
+template <class T>
+SINTER_DEVICE Piece<T> read_some(const T* from, int64_t count, bool vectors) {
+  if (vectors) return *reinterpret_cast<const Piece<T>*>(from);
+  Piece<T> p = {};
+  SINTER_UNROLL
+  for (int i = 0; i < Piece<T>::kCount; ++i)
+    if (i < count) p.v[i] = from[i];
+  return p;
+}
+
 template <class T, int kRows>
 SINTER_DEVICE void multiply_rows(const ProductArguments& a) {
   constexpr int kColumns = kRowsColumns, kSums = kRows * kColumns, kPiece = Piece<T>::kCount;
@@ -35,26 +46,17 @@ SINTER_DEVICE void multiply_rows(const ProductArguments& a) {
   float sum[kSums] = {};
   const auto depth = int64_t{part.depth};
   const bool vectors = a.a_vectors != 0 && a.b_vectors != 0 && begins_sixteen(a.a) && begins_sixteen(a.b);
-  if (vectors) {
-    for (int64_t k = (share * kWarp + lane()) * kPiece; k < depth; k += shares * kWarp * kPiece) {
-      Piece<T> y[kColumns];
+  for (int64_t k = (share * kWarp + lane()) * kPiece; k < depth; k += shares * kWarp * kPiece) {
+    Piece<T> y[kColumns];
+    SINTER_UNROLL
+    for (int j = 0; j < kColumns; ++j) y[j] = read_some(filter[j] + k, depth - k, vectors);
+    SINTER_UNROLL
+    for (int i = 0; i < kRows; ++i) {
+      const Piece<T> x = read_some(row[i] + k, depth - k, vectors);
       SINTER_UNROLL
-      for (int j = 0; j < kColumns; ++j) y[j] = *reinterpret_cast<const Piece<T>*>(filter[j] + k);
-      SINTER_UNROLL
-      for (int i = 0; i < kRows; ++i) {
-        const Piece<T> x = *reinterpret_cast<const Piece<T>*>(row[i] + k);
-        SINTER_UNROLL
-        for (int j = 0; j < kColumns; ++j) SINTER_UNROLL
-        for (int l = 0; l < kPiece; ++l)
-          sum[i * kColumns + j] = m_fma(widen(x.v[l]), widen(y[j].v[l]), sum[i * kColumns + j]);
-      }
-    }
-  } else {
-    for (int64_t k = share * kWarp + lane(); k < depth; k += shares * kWarp) {
-      SINTER_UNROLL
-      for (int i = 0; i < kRows; ++i) SINTER_UNROLL
-      for (int j = 0; j < kColumns; ++j)
-        sum[i * kColumns + j] = m_fma(widen(row[i][k]), widen(filter[j][k]), sum[i * kColumns + j]);
+      for (int j = 0; j < kColumns; ++j) SINTER_UNROLL
+      for (int l = 0; l < kPiece; ++l)
+        sum[i * kColumns + j] = m_fma(widen(x.v[l]), widen(y[j].v[l]), sum[i * kColumns + j]);
     }
   }
 

@@ -24,26 +24,16 @@ SINTER_DEVICE void rotate(const RopeArguments& a) {
     const int32_t first = a.interleaved != 0 ? 2 * column : column;
     const int32_t second = a.interleaved != 0 ? first + 1 : column + a.pairs;
     const auto p = widen(x[first]), q = widen(x[second]);
-    narrow(c * p - s * q, y + first);
-    narrow(s * p + c * q, y + second);
+    narrow(m_fma(c, p, -(s * q)), y + first);
+    narrow(m_fma(s, p, c * q), y + second);
   }
 }
 
 }  // namespace
 
 SINTER_KERNEL(rope, RopeArguments) {
-  switch (a.element) {
-    case Element::kFloat32:
-      return rotate<float>(a);
-    case Element::kFloat64:
-      return rotate<double>(a);
-    case Element::kFloat16:
-      return rotate<Float16>(a);
-    case Element::kBFloat16:
-      return rotate<BFloat16>(a);
-    default:
-      return;
-  }
+  if (a.is_double != 0) return rotate<double>(a);
+  rotate<float>(a);
 }
 
 }  // namespace sinter::cuda

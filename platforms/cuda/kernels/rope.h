@@ -2,7 +2,6 @@
 #pragma once
 
 #include "platforms/cuda/grid/box.h"
-#include "platforms/cuda/kernels/product.h"
 
 namespace sinter::cuda {
 
@@ -11,7 +10,6 @@ struct RopeArguments {
   const std::byte* x = nullptr;
   const std::byte* cos = nullptr;
   const std::byte* sin = nullptr;
-  Element element = Element::kFloat32;
   // One thread for a pair, or for an element that passes: `columns` a row, the first `pairs` of them pairs.
   Box rows;
   Steps cos_steps, sin_steps;  // bytes
@@ -19,6 +17,7 @@ struct RopeArguments {
   Divider columns;
   uint32_t threads = 0;
   int32_t pairs = 0, size = 0, interleaved = 0;
+  int32_t is_double = 0;  // 1: elements are float64, 0: float32
 };
 
 }  // namespace sinter::cuda
