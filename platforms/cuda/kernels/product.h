@@ -65,6 +65,8 @@ struct ProductArguments {
   int64_t low_int = 0, high_int = 0;  // of integers, in the bits of their type
 
   int32_t warps_per_column = 1;  // product_rows
+  int32_t groups_inside = 0;  // product_any: threads are [row, product, column], not [product, row, column];
+                              // row_tiles and column_tiles are of one product and one column
   ProductPart parts[kMostParts];
 };
 static_assert(sizeof(ProductArguments) <= 4096);

@@ -9,6 +9,9 @@ namespace {
 // A launch is given this many blocks if it can be. It depends on nothing but the call, as the workspace does.
 constexpr int64_t kEnoughBlocks = 64;
 
+// Groups of so few columns are not computed in tiles, which would be empty for the most part.
+constexpr uint32_t kMostColumnsOfGroup = 4;
+
 struct TileShape {
   uint32_t rows, columns;
 };
@@ -168,8 +171,16 @@ Status launch_product(Lowering& l, ProductArguments& a, int parts) {
   int64_t most = 0;
   for (int i = 0; i < parts; ++i) most = std::max<int64_t>(most, a.parts[i].rows);
   if (most == 0) return ok_status();
-  if (a.element != Element::kFloat32 && a.element != Element::kFloat16 && a.element != Element::kBFloat16) {
-    const uint32_t blocks = blocks_for(most * a.columns * a.products.size, threads_of(Kernel::k_product_any));
+  const bool in_tiles =
+      a.element == Element::kFloat32 || a.element == Element::kFloat16 || a.element == Element::kBFloat16;
+  const bool few_columns = a.products.size > 1 && a.columns <= kMostColumnsOfGroup && a.y_product < a.y_step;
+  if (!in_tiles || few_columns) {
+    const int64_t results = most * a.columns * a.products.size;
+    if (a.y_product < a.y_step && results <= INT32_MAX) {
+      a.groups_inside = 1;
+      a.column_tiles = Divider(a.columns), a.row_tiles = Divider(a.products.size);
+    }
+    const uint32_t blocks = blocks_for(results, threads_of(Kernel::k_product_any));
     return l.launch<Kernel::k_product_any>({.blocks = {blocks, 1, static_cast<uint32_t>(parts)}}, a);
   }
   const bool few = parts == 1 && most <= kMostFewRows && a.parts[0].window.matrix != 0 && a.a_across == 0 &&
