@@ -1,13 +1,13 @@
 // The argument of each kernel, by its number. Includes the header of every unit.
 #pragma once
 
+#include "platforms/cuda/kernels/attention.h"
 #include "platforms/cuda/kernels/check_length.h"
 #include "platforms/cuda/kernels/convert.h"
+#include "platforms/cuda/kernels/depthwise.h"
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
 #include "platforms/cuda/kernels/kernel_list.h"
-#include "platforms/cuda/kernels/attention.h"
-#include "platforms/cuda/kernels/depthwise.h"
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/product.h"
 #include "platforms/cuda/kernels/rope.h"
