@@ -58,6 +58,16 @@ TEST_P(Tiles, PhasesOfTransposedConvolutions) {
            noise<float>({10, kernel, kernel, channels}, -1, 1, 2), noise<float>({10}, -1, 1, 3)});
 }
 
+TEST_P(Tiles, GroupsOfFewColumns) {
+  check(
+      ConvTransposeAttrs{
+          .strides = {2, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}, .output_padding = {0, 0}, .group = 8},
+      {noise<float>({2, 5, 4, 8}, -1, 1, 1), noise<float>({8, 4, 4, 1}, -1, 1, 2)});
+  check(ConvAttrs{.strides = {1, 2}, .dilations = {1, 1}, .pads = {1, 1, 1, 1}, .group = 3, .act_max = 0.5},
+        {noise<float>({2, 5, 6, 15}, -1, 1, 1), noise<float>({9, 3, 3, 5}, -1, 1, 2),
+         noise<float>({9}, -1, 1, 3)});
+}
+
 TEST_P(Tiles, DepthwiseLines) {
   for (const int64_t kernel : {1, 3, 5})
     for (const int64_t stride : {1, 2})
