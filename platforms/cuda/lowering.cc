@@ -76,8 +76,8 @@ Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arg
       shape.shared_bytes <= kMostShared && shape.blocks[1] <= 65535 && shape.blocks[2] <= 65535,
       error(Code::kInternal, "a kernel of the CUDA platform is launched beyond a device's limits"));
   if (shape.blocks[0] == 0 || shape.blocks[1] == 0 || shape.blocks[2] == 0) return ok_status();
-  last_kernel_ = kernel;
   Linked* linked = add_action(bytes);
+  last_is_launch_ = true, last_kernel_ = kernel, last_argument_bytes_ = bytes;
   if (linked == nullptr) return ok_status();
   linked->action.kind = Action::Kind::kLaunch;
   linked->action.kernel = kernel;
@@ -90,6 +90,7 @@ Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arg
 Status Lowering::fill(std::byte* to, size_t bytes, uint8_t value) {
   if (bytes == 0) return ok_status();
   Linked* linked = add_action(0);
+  last_is_launch_ = false;
   if (linked == nullptr) return ok_status();
   linked->action.kind = Action::Kind::kFill;
   linked->action.to = to;

@@ -123,6 +123,11 @@ class Lowering {
   size_t device_prepared_bytes() const { return device_here_.used(); }
   size_t scratch_bytes() const { return scratch_; }
   bool can_fail() const { return can_fail_; }
+  // The step is one launch of this kernel, with this many bytes of arguments.
+  bool is_launch_of(bool (*kind)(Kernel), size_t* argument_bytes) const {
+    *argument_bytes = last_argument_bytes_;
+    return actions_ == 1 && last_is_launch_ && kind(last_kernel_);
+  }
   bool exhausted() const { return exhausted_; }
   const Action* first_action() const { return first_; }
   int action_count() const { return actions_; }
@@ -154,7 +159,9 @@ class Lowering {
   Linked *first_linked_ = nullptr, *last_linked_ = nullptr;
   const Action* first_ = nullptr;
   int actions_ = 0;
+  bool last_is_launch_ = false;
   Kernel last_kernel_{};
+  size_t last_argument_bytes_ = 0;
   Upload uploads_[kMostUploads];
   int upload_count_ = 0;
 };
