@@ -7,6 +7,7 @@
 #include "platforms/cuda/kernels/elements.h"
 #include "platforms/cuda/kernels/kernel_list.h"
 #include "platforms/cuda/kernels/move.h"
+#include "platforms/cuda/kernels/reduce.h"
 
 namespace sinter::cuda {
 
