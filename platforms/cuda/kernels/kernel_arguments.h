@@ -8,6 +8,7 @@
 #include "platforms/cuda/kernels/kernel_list.h"
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/reduce.h"
+#include "platforms/cuda/kernels/softmax.h"
 
 namespace sinter::cuda {
 
