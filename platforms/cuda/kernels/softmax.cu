@@ -29,35 +29,33 @@ struct Larger {  // NaN if either is
 
 // Where a line's largest number is NaN or infinite, one of its exponentials is NaN, hence the sum and all
 // results.
-template <class V>
-SINTER_DEVICE V softmax_of(const SoftmaxArguments& a, V v, V e, V largest, V sum, V log_sum) {
-  return a.log != 0 ? v - largest - log_sum : e / sum;
-}
-
 // Up to kMost elements a thread.
 template <class V, int kMost>
 SINTER_DEVICE void softmax_kept(const SoftmaxArguments& a, const Shared<V>& room, const Line& line) {
   const V lowest = -static_cast<V>(float_of(0x7f800000u));
   const auto size = static_cast<uint32_t>(a.teams.size);
-  V v[kMost], e[kMost];
+  V v[kMost];
   V largest = lowest, sum = 0;
+  SINTER_UNROLL
   for (uint32_t k = 0; k < kMost; ++k) {
     const uint32_t i = line.place + k * size;
     v[k] = i < line.length ? load_float<V>(line.x + i * a.x_step, a.dtype) : lowest;
   }
+  SINTER_UNROLL
   for (int k = 0; k < kMost; ++k) largest = Larger()(largest, v[k]);
   largest = fold_team(largest, room, a.teams, Larger());
+  SINTER_UNROLL
   for (uint32_t k = 0; k < kMost; ++k) {
-    const uint32_t i = line.place + k * size;
-    e[k] = i < line.length ? m_exp(v[k] - largest) : V(0);
-    sum += e[k];
+    const V e = m_exp(v[k] - largest);
+    if (line.place + k * size < line.length) sum += e;
+    v[k] = a.log != 0 ? v[k] - largest : e;
   }
   sum = fold_team(sum, room, a.teams, AddUp());
-  const V log_sum = a.log != 0 ? m_log(sum) : V(0);
+  if (a.log != 0) sum = m_log(sum);
+  SINTER_UNROLL
   for (uint32_t k = 0; k < kMost; ++k) {
     const uint32_t i = line.place + k * size;
-    if (i < line.length)
-      store_float<V>(line.y + i * a.y_step, a.dtype, softmax_of(a, v[k], e[k], largest, sum, log_sum));
+    if (i < line.length) store_float<V>(line.y + i * a.y_step, a.dtype, a.log != 0 ? v[k] - sum : v[k] / sum);
   }
 }
 
@@ -71,10 +69,10 @@ SINTER_DEVICE void softmax_long(const SoftmaxArguments& a, const Shared<V>& room
   largest = fold_team(largest, room, a.teams, Larger());
   for (uint32_t i = line.place; i < line.length; i += size) sum += m_exp(at(i) - largest);
   sum = fold_team(sum, room, a.teams, AddUp());
-  const V log_sum = a.log != 0 ? m_log(sum) : V(0);
+  if (a.log != 0) sum = m_log(sum);
   for (uint32_t i = line.place; i < line.length; i += size) {
-    const V v = at(i), e = a.log != 0 ? V(0) : m_exp(v - largest);
-    store_float<V>(line.y + i * a.y_step, a.dtype, softmax_of(a, v, e, largest, sum, log_sum));
+    const V v = at(i) - largest;
+    store_float<V>(line.y + i * a.y_step, a.dtype, a.log != 0 ? v - sum : m_exp(v) / sum);
   }
 }
 
@@ -88,8 +86,8 @@ SINTER_DEVICE void softmax_lines(const SoftmaxArguments& a) {
     const Line line = line_of(a, first);
     if (each <= 4)
       softmax_kept<V, 4>(a, room, line);
-    else if (each <= 16)
-      softmax_kept<V, 16>(a, room, line);
+    else if (sizeof(V) == 4 && each <= 8)
+      softmax_kept<V, sizeof(V) == 4 ? 8 : 4>(a, room, line);
     else
       softmax_long<V>(a, room, line);
   }

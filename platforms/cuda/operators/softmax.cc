@@ -21,7 +21,7 @@ Status lines_along(int64_t axis, const TensorView& x, const TensorView& y, Softm
   const Box& box = a->lines;
   const bool across =
       box.rank > 0 && box.size > 1 && magnitude(a->x_lines.of[box.rank - 1]) < magnitude(a->x_step);
-  // Threads keep 4 elements, or 16 where a line has more than 4 for each of a block.
+  // Threads keep 4 elements, or up to 8 where a line has more than 4 for each of a block.
   a->teams = choose_teams(box.size, a->length, 4, across);
   return ok_status();
 }
