@@ -10,6 +10,7 @@
 #include "platforms/cuda/kernels/kernel_list.h"
 #include "platforms/cuda/kernels/layer_norm.h"
 #include "platforms/cuda/kernels/move.h"
+#include "platforms/cuda/kernels/recurrent.h"
 #include "platforms/cuda/kernels/reduce.h"
 #include "platforms/cuda/kernels/softmax.h"
 
