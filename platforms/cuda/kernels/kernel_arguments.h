@@ -4,6 +4,7 @@
 #include "platforms/cuda/kernels/check_length.h"
 #include "platforms/cuda/kernels/convert.h"
 #include "platforms/cuda/kernels/cumulate.h"
+#include "platforms/cuda/kernels/dft.h"
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
 #include "platforms/cuda/kernels/group_norm.h"

@@ -68,8 +68,9 @@ Status set_operands(Lowering& l, const A& attrs, int gates, std::span<const RnnA
   a->batch_first = attrs.layout == 1 ? 1 : 0;
   const int64_t steps = x.dims[attrs.layout == 1 ? 1 : 0], batch = x.dims[attrs.layout == 1 ? 0 : 1];
   constexpr int64_t kMost = 1 << 21;
-  SINTER_RETURN_UNLESS(steps <= INT32_MAX && batch <= 65535 && x.dims[2] <= INT32_MAX && attrs.hidden_size <= kMost / gates,
-                       unsupported("the layer is too large"));
+  SINTER_RETURN_UNLESS(
+      steps <= INT32_MAX && batch <= 65535 && x.dims[2] <= INT32_MAX && attrs.hidden_size <= kMost / gates,
+      unsupported("the layer is too large"));
   a->steps = static_cast<int32_t>(steps), a->batch = static_cast<int32_t>(batch);
   a->input = static_cast<int32_t>(x.dims[2]), a->hidden = static_cast<int32_t>(attrs.hidden_size);
   a->rows = gates * a->hidden;
@@ -95,8 +96,9 @@ Status add_inflow(Lowering& l, RecurrentArguments& a, bool wide) {
   const int64_t samples = int64_t{a.steps} * a.batch;
   const auto directions = static_cast<uint32_t>(a.directions);
   if (samples <= kFew)
-    return l.launch_one_of(wide ? Kernel::k_recurrent_inflow_few_doubles : Kernel::k_recurrent_inflow_few_floats,
-                           {.blocks = {blocks_for(a.rows, kWarps), static_cast<uint32_t>(samples), directions}}, a);
+    return l.launch_one_of(
+        wide ? Kernel::k_recurrent_inflow_few_doubles : Kernel::k_recurrent_inflow_few_floats,
+        {.blocks = {blocks_for(a.rows, kWarps), static_cast<uint32_t>(samples), directions}}, a);
   constexpr uint32_t kNumbers = 2 * 16 * (kTile + 4);  // of a block's parts of X and W
   return l.launch_one_of(wide ? Kernel::k_recurrent_inflow_doubles : Kernel::k_recurrent_inflow_floats,
                          {.blocks = {blocks_for(samples, kTile), blocks_for(a.rows, kTile), directions},
@@ -108,8 +110,8 @@ Status add_steps(Lowering& l, RecurrentArguments& a, bool wide) {
   const size_t number = wide ? 8 : 4, units = size_t(a.directions) * size_t(a.batch);
   // Of h, the next h, c or the update gate, and reset times h.
   const size_t shared = 4 * align_up(static_cast<size_t>(a.hidden) * number, 16);
-  // One block reads R from the second level of cache: where R is large, and there are few blocks, a launch a step
-  // costs less.
+  // One block reads R from the second level of cache: where R is large, and there are few blocks, a launch a
+  // step costs less.
   constexpr int64_t kLarge = 512 << 10;
   constexpr size_t kFewUnits = 16;
   const int64_t r_bytes = int64_t{a.rows} * a.hidden * static_cast<int64_t>(byte_width(a.dtype));
@@ -119,11 +121,10 @@ Status add_steps(Lowering& l, RecurrentArguments& a, bool wide) {
   SINTER_RETURN_UNLESS(fits || few_launches,
                        unsupported("the state is too large for one block, and there are too many steps"));
   if (fits && !(few_launches && r_bytes > kLarge && units < kFewUnits))
-    return l.launch_one_of(
-        wide ? Kernel::k_recurrent_sequence_doubles : Kernel::k_recurrent_sequence_floats,
-        {.blocks = {static_cast<uint32_t>(a.batch), static_cast<uint32_t>(a.directions)},
-         .shared_bytes = static_cast<uint32_t>(shared)},
-        a);
+    return l.launch_one_of(wide ? Kernel::k_recurrent_sequence_doubles : Kernel::k_recurrent_sequence_floats,
+                           {.blocks = {static_cast<uint32_t>(a.batch), static_cast<uint32_t>(a.directions)},
+                            .shared_bytes = static_cast<uint32_t>(shared)},
+                           a);
   const size_t state = units * static_cast<size_t>(a.hidden) * number;
   a.h = l.workspace(2 * state);
   if (a.cell == Cell::kLstm) a.c = l.workspace(state);
@@ -161,7 +162,8 @@ Status add_layer(Lowering& l, RecurrentArguments& a) {
 }  // namespace
 
 Status lower_Lstm(Lowering& l) {
-  static constexpr RnnActivation kDefaults[] = {RnnActivation::kSigmoid, RnnActivation::kTanh, RnnActivation::kTanh};
+  static constexpr RnnActivation kDefaults[] = {RnnActivation::kSigmoid, RnnActivation::kTanh,
+                                                RnnActivation::kTanh};
   RecurrentArguments a;
   SINTER_RETURN_IF_ERROR(set_operands(l, l.attrs<LstmAttrs>(), 4, kDefaults, &a));
   a.cell = Cell::kLstm;
