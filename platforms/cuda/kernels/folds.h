@@ -31,6 +31,33 @@ struct SumFold {
   SINTER_DEVICE static State merge(const ReduceArguments&, State s, State t) { return s + t; }
 };
 
+// Float sums are kept in two numbers, of which the second is what rounding has cut from the first; so they
+// are as good as double's, which few devices add fast. Source: Knuth, The Art of Computer Programming
+// 2, 4.2.2, theorem B.
+struct TwofoldSum {
+  float sum, rest;
+};
+template <>
+struct SumFold<float> {
+  using State = TwofoldSum;
+  SINTER_DEVICE static State start(const ReduceArguments&) { return {0, 0}; }
+  SINTER_DEVICE static State merge(const ReduceArguments&, State s, State t) {
+    const float sum = s.sum + t.sum, of_t = sum - s.sum;
+    return {sum, s.rest + t.rest + ((s.sum - (sum - of_t)) + (t.sum - of_t))};
+  }
+  SINTER_DEVICE static void step(const ReduceArguments& a, State& s, float v, uint32_t) {
+    State term = {v, 0};
+    if (a.fn == FoldFn::kSumSquare) term = {v * v, m_fma(v, v, -(v * v))};
+    if (a.fn == FoldFn::kL1) term.sum = m_fabs(v);
+    s = merge(a, s, term);
+  }
+};
+SINTER_DEVICE float result_of(const TwofoldSum& s) {
+  const bool finite = s.sum - s.sum == 0;  // else the rest is NaN
+  return finite ? s.sum + s.rest : s.sum;
+}
+SINTER_DEVICE double result_of(double sum) { return sum; }
+
 // kProd. Float products are made in double: float's errors would add up.
 template <class V>
 struct ProductFold {

@@ -80,8 +80,9 @@ SINTER_DEVICE void reduce_float_sets(const ReduceArguments& a) {
     case FoldFn::kLogSumExp:
       return fold_sets<LogSumFold<V>>(a, load, [&](std::byte* y, const auto& s) { store(y, result_of(s)); });
     default:
-      return fold_sets<SumFold<V>>(a, load, [&](std::byte* y, V s) {
-        store(y, a.fn == FoldFn::kMean ? s / static_cast<V>(a.count) : s);
+      return fold_sets<SumFold<V>>(a, load, [&](std::byte* y, const auto& s) {
+        const V sum = result_of(s);
+        store(y, a.fn == FoldFn::kMean ? sum / static_cast<V>(a.count) : sum);
       });
   }
 }
