@@ -56,21 +56,28 @@ SINTER_DEVICE void store_integer(std::byte* p, DType t, int64_t v) {
   }
 }
 
-// Floats of type `t`: float64 if V is double, else one of the others.
+// Floats of type `t`: float64 if V is double, else one of the others. A warp goes on while elements are
+// loaded, until it needs their values: so they are loaded first where there are several.
+template <class V>
+using Loaded = std::conditional_t<std::is_same_v<V, double>, double, uint32_t>;
+template <class V>
+SINTER_DEVICE Loaded<V> begin_load(const std::byte* p, DType t) {
+  if constexpr (std::is_same_v<V, double>)
+    return load_one<double>(p);
+  else
+    return t == DType::kFloat32 ? load_one<uint32_t>(p) : load_one<uint16_t>(p);
+}
+template <class V>
+SINTER_DEVICE V value_of(Loaded<V> v, DType t) {
+  if constexpr (std::is_same_v<V, double>)
+    return v;
+  else
+    return t == DType::kFloat16 ? widen(Float16{static_cast<uint16_t>(v)})
+                                : float_of(t == DType::kFloat32 ? v : v << 16);
+}
 template <class V>
 SINTER_DEVICE V load_float(const std::byte* p, DType t) {
-  if constexpr (std::is_same_v<V, double>) {
-    return load_one<double>(p);
-  } else {
-    switch (t) {
-      case DType::kFloat16:
-        return widen(load_one<Float16>(p));
-      case DType::kBFloat16:
-        return widen(load_one<BFloat16>(p));
-      default:
-        return load_one<float>(p);
-    }
-  }
+  return value_of<V>(begin_load<V>(p, t), t);
 }
 template <class V>
 SINTER_DEVICE void store_float(std::byte* p, DType t, V v) {

@@ -46,13 +46,18 @@ SINTER_DEVICE void channel_statistics(const GroupNormArguments& a) {
   Counted<V> all = {{0, 0}, 0};
   for (uint32_t p = first + static_cast<uint32_t>(place_of(a.teams)); channel < a.channels && p < end;
        p += kKept * size) {
+    Loaded<V> loaded[kKept];
     V v[kKept], sum = 0, squares = 0;
     uint32_t count = 0;
     SINTER_UNROLL
     for (uint32_t k = 0; k < kKept; ++k)
-      if (p + k * size < end) {
-        v[k] = load_float<V>(x + int64_t{p + k * size} * a.channels * width, a.dtype);
-        sum += v[k], ++count;
+      if (p + k * size < end)
+        loaded[k] = begin_load<V>(x + int64_t{p + k * size} * a.channels * width, a.dtype), ++count;
+    SINTER_UNROLL
+    for (uint32_t k = 0; k < kKept; ++k)
+      if (k < count) {
+        v[k] = value_of<V>(loaded[k], a.dtype);
+        sum += v[k];
       }
     const V mean = sum / static_cast<V>(count);
     SINTER_UNROLL

@@ -77,11 +77,15 @@ SINTER_DEVICE void normalise_kept(const LayerNormArguments& a, const Shared<Mome
   const int64_t width = byte_width(a.dtype);
   const auto size = static_cast<uint32_t>(a.teams.size), place = static_cast<uint32_t>(place_of(a.teams));
   const uint32_t length = row < a.rows ? a.length : 0;
+  Loaded<V> loaded[kMost];
   V v[kMost];
   SINTER_UNROLL
   for (uint32_t k = 0; k < kMost; ++k)
     if (place + k * size < length)
-      v[k] = load_float<V>(a.x + (row * a.length + place + k * size) * width, a.dtype);
+      loaded[k] = begin_load<V>(a.x + (row * a.length + place + k * size) * width, a.dtype);
+  SINTER_UNROLL
+  for (uint32_t k = 0; k < kMost; ++k)
+    if (place + k * size < length) v[k] = value_of<V>(loaded[k], a.dtype);
   normalise_row<V, true>(a, room, row, [&](auto f) {
     SINTER_UNROLL
     for (uint32_t k = 0; k < kMost; ++k)

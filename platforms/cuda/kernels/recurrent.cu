@@ -80,11 +80,21 @@ SINTER_DEVICE void multiply_rows(const RecurrentArguments& a, const Unit<V, Room
       a.r + (int64_t{u.direction} * a.rows + int64_t{first} * a.hidden + i) * a.hidden * width;
   SINTER_UNROLL
   for (int g = 0; g < kGates; ++g) sums[g] = 0;
-  for (int k = lane(); k < a.hidden; k += kWarp) {
-    const V s = state[k];
+  constexpr int kAhead = 2;  // of each row, loads are under way for as many elements
+  for (int k = lane(); k < a.hidden; k += kAhead * kWarp) {
+    Loaded<V> loaded[kAhead][kGates];
     SINTER_UNROLL
+    for (int j = 0; j < kAhead; ++j) SINTER_UNROLL
     for (int g = 0; g < kGates; ++g)
-      sums[g] = m_fma(load_float<V>(r + g * between + k * width, a.dtype), s, sums[g]);
+      loaded[j][g] =
+          k + j * kWarp < a.hidden ? begin_load<V>(r + g * between + (k + j * kWarp) * width, a.dtype) : 0;
+    SINTER_UNROLL
+    for (int j = 0; j < kAhead; ++j) {
+      if (k + j * kWarp >= a.hidden) break;
+      const V s = state[k + j * kWarp];
+      SINTER_UNROLL
+      for (int g = 0; g < kGates; ++g) sums[g] = m_fma(value_of<V>(loaded[j][g], a.dtype), s, sums[g]);
+    }
   }
   SINTER_UNROLL
   for (int g = 0; g < kGates; ++g) sums[g] = fold_warp(sums[g], AddUp());

@@ -47,16 +47,20 @@ SINTER_DEVICE void inflow_tile(const RecurrentArguments& a) {
   for (int64_t first = int64_t{block_x()} * kTile; first < samples; first += int64_t{blocks_x()} * kTile) {
     V sums[kOwn][kOwn] = {};
     for (int depth = 0; depth < a.input; depth += kDepth) {
-      for (int i = thread_index(); i < kTile * kDepth; i += block_threads()) {
-        const int k = i % kDepth, n = i / kDepth;
-        const bool inside = depth + k < a.input;
-        xs[k * kPitch + n] = inside && first + n < samples
-                                 ? load_float<V>(a.x + ((first + n) * a.input + depth + k) * width, a.dtype)
-                                 : V(0);
-        ws[k * kPitch + n] =
-            inside && first_row + n < a.rows
-                ? load_float<V>(w + (int64_t{first_row + n} * a.input + depth + k) * width, a.dtype)
-                : V(0);
+      constexpr int kMine = kTile * kDepth / 256;
+      Loaded<V> of_x[kMine], of_w[kMine];
+      SINTER_UNROLL
+      for (int i = 0; i < kMine; ++i) {
+        const int at = thread_index() + i * 256, k = depth + at % kDepth, n = at / kDepth;
+        const bool x_inside = k < a.input && first + n < samples,
+                   w_inside = k < a.input && first_row + n < a.rows;
+        of_x[i] = x_inside ? begin_load<V>(a.x + ((first + n) * a.input + k) * width, a.dtype) : 0;
+        of_w[i] = w_inside ? begin_load<V>(w + (int64_t{first_row + n} * a.input + k) * width, a.dtype) : 0;
+      }
+      SINTER_UNROLL
+      for (int i = 0; i < kMine; ++i) {  // no bits are zero in every type
+        const int at = thread_index() + i * 256, to = at % kDepth * kPitch + at / kDepth;
+        xs[to] = value_of<V>(of_x[i], a.dtype), ws[to] = value_of<V>(of_w[i], a.dtype);
       }
       barrier();
       SINTER_UNROLL

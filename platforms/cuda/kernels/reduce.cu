@@ -8,6 +8,27 @@
 namespace sinter::cuda {
 namespace {
 
+// How an element is loaded: begin() and, where its value is needed, value().
+template <class V>
+struct FloatLoad {
+  DType t;
+  SINTER_DEVICE Loaded<V> begin(const std::byte* p) const { return begin_load<V>(p, t); }
+  SINTER_DEVICE V value(Loaded<V> v) const { return value_of<V>(v, t); }
+};
+struct IntegerLoad {
+  DType t;
+  int64_t flip;
+  SINTER_DEVICE int64_t begin(const std::byte* p) const { return load_integer(p, t); }
+  SINTER_DEVICE int64_t value(int64_t v) const { return v ^ flip; }
+};
+struct IntegerAsDouble {
+  DType t;
+  SINTER_DEVICE int64_t begin(const std::byte* p) const { return load_integer(p, t); }
+  SINTER_DEVICE double value(int64_t v) const {
+    return t == DType::kUint64 ? static_cast<double>(static_cast<uint64_t>(v)) : static_cast<double>(v);
+  }
+};
+
 // What this thread folds of set k: every team-size-th element of the block's part of it.
 template <class Fold, class Load>
 SINTER_DEVICE typename Fold::State fold_elements(const ReduceArguments& a, int64_t k, Load load) {
@@ -19,13 +40,17 @@ SINTER_DEVICE typename Fold::State fold_elements(const ReduceArguments& a, int64
   uint32_t i = first + static_cast<uint32_t>(place_of(a.teams));
   if (a.one_axis != 0) {
     for (; i + 3 * step < end; i += 4 * step) {  // four loads are under way
-      decltype(load(x)) v[4];
-      for (uint32_t j = 0; j < 4; ++j) v[j] = load(x + (i + j * step) * a.x_step);
-      for (uint32_t j = 0; j < 4; ++j) Fold::step(a, s, v[j], i + j * step);
+      decltype(load.begin(x)) v[4];
+      SINTER_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) v[j] = load.begin(x + (i + j * step) * a.x_step);
+      SINTER_UNROLL
+      for (uint32_t j = 0; j < 4; ++j) Fold::step(a, s, load.value(v[j]), i + j * step);
     }
   }
-  for (; i < end; i += step)
-    Fold::step(a, s, load(x + (a.one_axis != 0 ? i * a.x_step : offset_of(a.set, a.x_set, i))), i);
+  for (; i < end; i += step) {
+    const int64_t at = a.one_axis != 0 ? i * a.x_step : offset_of(a.set, a.x_set, i);
+    Fold::step(a, s, load.value(load.begin(x + at)), i);
+  }
   return s;
 }
 
@@ -66,7 +91,7 @@ SINTER_DEVICE void store_index(std::byte* y, const State& s) {
 
 template <class V>
 SINTER_DEVICE void reduce_float_sets(const ReduceArguments& a) {
-  const auto load = [&](const std::byte* p) { return load_float<V>(p, a.dtype); };
+  const FloatLoad<V> load = {a.dtype};
   const auto store = [&](std::byte* y, auto s) { store_float<V>(y, a.dtype, static_cast<V>(s)); };
   switch (a.fn) {
     case FoldFn::kMax:
@@ -122,7 +147,7 @@ SINTER_DEVICE int64_t saturated(DType t, double v) {
 }
 
 SINTER_DEVICE void reduce_integer_sets(const ReduceArguments& a) {
-  const auto load = [&](const std::byte* p) { return load_integer(p, a.dtype) ^ a.flip; };
+  const IntegerLoad load = {a.dtype, a.flip};
   const auto store = [&](std::byte* y, auto s) { store_integer(y, a.dtype, static_cast<int64_t>(s)); };
   switch (a.fn) {
     case FoldFn::kMax:
@@ -134,15 +159,10 @@ SINTER_DEVICE void reduce_integer_sets(const ReduceArguments& a) {
       return fold_sets<IndexFold<int64_t>>(a, load, [](std::byte* y, const auto& s) { store_index(y, s); });
     case FoldFn::kProd:
       return fold_sets<ProductFold<int64_t>>(a, load, store);
-    case FoldFn::kLogSumExp: {
-      const auto load_double = [&](const std::byte* p) {
-        const int64_t v = load_integer(p, a.dtype);
-        return a.dtype == DType::kUint64 ? static_cast<double>(static_cast<uint64_t>(v))
-                                         : static_cast<double>(v);
-      };
-      return fold_sets<LogSumFold<double>>(
-          a, load_double, [&](std::byte* y, const auto& s) { store(y, saturated(a.dtype, result_of(s))); });
-    }
+    case FoldFn::kLogSumExp:
+      return fold_sets<LogSumFold<double>>(a, IntegerAsDouble{a.dtype}, [&](std::byte* y, const auto& s) {
+        store(y, saturated(a.dtype, result_of(s)));
+      });
     default:
       return fold_sets<SumFold<int64_t>>(a, load, [&](std::byte* y, uint64_t s) {
         store(y, a.fn == FoldFn::kMean            ? mean_of(a, s)

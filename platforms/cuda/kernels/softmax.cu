@@ -34,15 +34,19 @@ template <class V, int kMost>
 SINTER_DEVICE void softmax_kept(const SoftmaxArguments& a, const Shared<V>& room, const Line& line) {
   const V lowest = -static_cast<V>(float_of(0x7f800000u));
   const auto size = static_cast<uint32_t>(a.teams.size);
+  Loaded<V> loaded[kMost];
   V v[kMost];
   V largest = lowest, sum = 0;
   SINTER_UNROLL
   for (uint32_t k = 0; k < kMost; ++k) {
     const uint32_t i = line.place + k * size;
-    v[k] = i < line.length ? load_float<V>(line.x + i * a.x_step, a.dtype) : lowest;
+    loaded[k] = i < line.length ? begin_load<V>(line.x + i * a.x_step, a.dtype) : 0;
   }
   SINTER_UNROLL
-  for (int k = 0; k < kMost; ++k) largest = Larger()(largest, v[k]);
+  for (uint32_t k = 0; k < kMost; ++k) {
+    v[k] = line.place + k * size < line.length ? value_of<V>(loaded[k], a.dtype) : lowest;
+    largest = Larger()(largest, v[k]);
+  }
   largest = fold_team(largest, room, a.teams, Larger());
   SINTER_UNROLL
   for (uint32_t k = 0; k < kMost; ++k) {
