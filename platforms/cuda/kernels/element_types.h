@@ -1,5 +1,5 @@
-// Elements whose type a kernel learns when it runs: for kernels that wait for memory, of which one then
-// serves several types.
+// Elements whose type is an argument of the kernel. For kernels that are bound by memory, where the choice
+// costs nothing: one kernel serves several types.
 #pragma once
 
 #include <type_traits>

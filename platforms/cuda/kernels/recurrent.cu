@@ -110,7 +110,7 @@ template <class V, class Room>
 SINTER_DEVICE V activate(const RecurrentArguments& a, const Unit<V, Room>& u, int which, V v) {
   const V clip = static_cast<V>(a.clip);
   v = v < -clip ? -clip : v > clip ? clip : v;
-  return activated<V>(a.activations[u.direction * a.each + which], v);
+  return activated<V>(a.activations[u.direction * a.per_direction + which], v);
 }
 
 template <class V, class Room>
@@ -143,8 +143,8 @@ SINTER_DEVICE void lstm_unit(const RecurrentArguments& a, const Unit<V, Room>& u
   // Output; the cell's own function is not clipped.
   const V out_in = sums[1] + inflow_of(a, u, 1, i) + peep(1, next);
   const V clip = static_cast<V>(a.clip), clipped = out_in < -clip ? -clip : out_in > clip ? clip : out_in;
-  const V last =
-      activated<V>(a.activations[u.direction * a.each + (lane() == 0 ? 0 : 2)], lane() == 0 ? clipped : next);
+  const V last = activated<V>(a.activations[u.direction * a.per_direction + (lane() == 0 ? 0 : 2)],
+                              lane() == 0 ? clipped : next);
   const V h = shuffle(last, 0) * shuffle(last, 1);
   if (lane() == 0) u.c[i] = next;
   finish_unit(a, u, i, h);

@@ -33,8 +33,8 @@ struct RecurrentArguments {
   int32_t coupled = 0;         // Lstm: the forget gate is 1 - the input gate
   int32_t step = 0, half = 0;  // a launch a step: which step, and, of Gru's, which half of it
   double clip = 0;
-  RecurrentActivation activations[6];  // `each` of the first direction, then of the second
-  int32_t each = 0;
+  RecurrentActivation activations[6];  // `per_direction` of the first direction, then of the second
+  int32_t per_direction = 0;
   Cell cell = Cell::kLstm;
   DType dtype = DType::kNone;
   FaultPlace fault;

@@ -29,11 +29,16 @@ struct IntegerAsDouble {
   }
 };
 
+// Of the first element of set k, or of its result: once a set.
+SINTER_CALLED int64_t kept_offset(const Box& box, const Steps& steps, uint32_t k) {
+  return offset_of(box, steps, k);
+}
+
 // What this thread folds of set k: every team-size-th element of the block's part of it.
 template <class Fold, class Load>
 SINTER_DEVICE typename Fold::State fold_elements(const ReduceArguments& a, int64_t k, Load load) {
   typename Fold::State s = Fold::start(a);
-  const std::byte* x = a.x + offset_of(a.kept, a.x_kept, static_cast<uint32_t>(k));
+  const std::byte* x = a.x + kept_offset(a.kept, a.x_kept, static_cast<uint32_t>(k));
   const auto step = static_cast<uint32_t>(a.teams.size);
   const uint32_t first = block_y() * a.chunk;
   const uint32_t end = a.count - first < a.chunk ? a.count : first + a.chunk;
@@ -78,7 +83,7 @@ SINTER_DEVICE void fold_sets(const ReduceArguments& a, Load load, Finish finish)
     if (a.partial != nullptr && a.parts == 0)
       reinterpret_cast<State*>(a.partial)[block_y() * int64_t{a.kept.size} + k] = s;
     else
-      finish(a.y + offset_of(a.kept, a.y_kept, static_cast<uint32_t>(k)), s);
+      finish(a.y + kept_offset(a.kept, a.y_kept, static_cast<uint32_t>(k)), s);
   }
 }
 

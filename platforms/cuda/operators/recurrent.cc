@@ -36,10 +36,10 @@ Parameters parameters_of(RnnActivation fn) {
 // Alphas and betas are consumed in order by the functions that take one.
 template <class A>
 void set_activations(const A& attrs, std::span<const RnnActivation> defaults, RecurrentArguments* a) {
-  a->each = static_cast<int32_t>(defaults.size());
+  a->per_direction = static_cast<int32_t>(defaults.size());
   int alphas = 0, betas = 0;
-  for (int i = 0; i < a->each * a->directions; ++i) {
-    const auto fn = attrs.activations.empty() ? defaults[static_cast<size_t>(i % a->each)]
+  for (int i = 0; i < a->per_direction * a->directions; ++i) {
+    const auto fn = attrs.activations.empty() ? defaults[static_cast<size_t>(i % a->per_direction)]
                                               : static_cast<RnnActivation>(attrs.activations[i]);
     const Parameters p = parameters_of(fn);
     RecurrentActivation& to = a->activations[i];
@@ -107,29 +107,29 @@ Status add_inflow(Lowering& l, RecurrentArguments& a, bool wide) {
 }
 
 Status add_steps(Lowering& l, RecurrentArguments& a, bool wide) {
-  const size_t number = wide ? 8 : 4, units = size_t(a.directions) * size_t(a.batch);
+  const size_t number = wide ? 8 : 4, sequences = size_t(a.directions) * size_t(a.batch);
   // Of h, the next h, c or the update gate, and reset times h.
   const size_t shared = 4 * align_up(static_cast<size_t>(a.hidden) * number, 16);
   // One block reads R from the second level of cache: where R is large, and there are few blocks, a launch a
   // step costs less.
   constexpr int64_t kLarge = 512 << 10;
-  constexpr size_t kFewUnits = 16;
+  constexpr size_t kFewSequences = 16;
   const int64_t r_bytes = int64_t{a.rows} * a.hidden * static_cast<int64_t>(byte_width(a.dtype));
   const int halves = a.cell == Cell::kGru ? 2 : 1;
   const bool few_launches = int64_t{a.steps} * halves <= kMostLaunches;
   const bool fits = shared <= kMostShared;
   SINTER_RETURN_UNLESS(fits || few_launches,
                        unsupported("the state is too large for one block, and there are too many steps"));
-  if (fits && !(few_launches && r_bytes > kLarge && units < kFewUnits))
+  if (fits && !(few_launches && r_bytes > kLarge && sequences < kFewSequences))
     return l.launch_one_of(wide ? Kernel::k_recurrent_sequence_doubles : Kernel::k_recurrent_sequence_floats,
                            {.blocks = {static_cast<uint32_t>(a.batch), static_cast<uint32_t>(a.directions)},
                             .shared_bytes = static_cast<uint32_t>(shared)},
                            a);
-  const size_t state = units * static_cast<size_t>(a.hidden) * number;
+  const size_t state = sequences * static_cast<size_t>(a.hidden) * number;
   a.h = l.workspace(2 * state);
   if (a.cell == Cell::kLstm) a.c = l.workspace(state);
   if (a.cell == Cell::kGru) a.update = l.workspace(state), a.spare = l.workspace(state);
-  const int64_t numbers = static_cast<int64_t>(units) * a.hidden;
+  const int64_t numbers = static_cast<int64_t>(sequences) * a.hidden;
   SINTER_RETURN_IF_ERROR(
       l.launch_one_of(wide ? Kernel::k_recurrent_begin_doubles : Kernel::k_recurrent_begin_floats,
                       {.blocks = {blocks_for(numbers, threads_of(Kernel::k_recurrent_begin_floats))}}, a));
