@@ -197,6 +197,7 @@ TEST(Recurrent, LayersOfManyUnits) {
   compare_backends(GruAttrs{.hidden_size = 212, .linear_before_reset = 1}, 3, {3, 1, 3}, {});
   compare_backends(RnnAttrs{.hidden_size = 368, .direction = 2}, 1, {2, 2, 40}, {1, 2});
   compare_backends(RnnAttrs{.hidden_size = 3}, 1, {70, 1, 17}, {65});
+  compare_backends(RnnAttrs{.hidden_size = 3}, 1, {0, 2, 4}, {});
 }
 
 }  // namespace

@@ -73,7 +73,6 @@ Status add_fold(Lowering& l, ReduceArguments& a) {
   a.chunk = static_cast<uint32_t>((a.count + parts - 1) / parts);
   parts = (a.count + a.chunk - 1) / a.chunk;
   a.partial = l.workspace(static_cast<size_t>(parts) * a.kept.size * kPartBytes);
-  // Measuring, there is no memory: the kernel is not run.
   SINTER_RETURN_IF_ERROR(l.launch_one_of(
       kernel, {.blocks = {blocks_of(), static_cast<uint32_t>(parts)}, .shared_bytes = kTeamRoom}, a));
   a.parts = static_cast<int32_t>(parts);
