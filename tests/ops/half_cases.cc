@@ -1,8 +1,10 @@
 // Reference kernels on float16 and bfloat16: the float32 (sums: float64) result of the same numbers, rounded
 // once. Other backends that take the calls are compared with them.
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/backends.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
+#include "tests/op_harness/tolerance.h"
 #include "tests/ops/random_half.h"
 
 namespace sinter::test {
@@ -93,6 +95,42 @@ TEST_P(Half, PoolingAndResizing) {
   resize.mode = static_cast<int64_t>(ResizeMode::kLinear);
   resize.sizes = {1, 7, 9, 5}, resize.scales = {1, 7.0 / 3, 9.0 / 4, 1};
   expect_rounded_once<double>(resize, {values({1, 3, 4, 5})});
+}
+
+// Operations that the reference kernels compute in wider types only: backends that take them are compared
+// with float64.
+template <class A>
+void compare_with_float64(const A& attrs, const std::vector<Tensor>& halves) {
+  std::vector<Tensor> wide;
+  for (const Tensor& t : halves) wide.push_back(unhalved<double>(t));
+  const Tensor want = run_op(attrs, wide, {.backends = false})[0];
+  for (const TestedBackend& backend : tested_backends()) {
+    if (!takes(backend.name(), attrs, halves)) continue;
+    SCOPED_TRACE(std::string(op_name(A::kOp)) + " on " + std::string(backend.name()));
+    const Tensor got = run_on(backend.name(), attrs, halves)[0];
+    expect_within(got, want, tolerance_of(A::kOp, &attrs, halves, got.dtype, halved(want, halves[0].dtype)));
+  }
+}
+
+TEST_P(Half, ReductionsAndNormalisations) {
+  const Tensor x = values({3, 5, 70});
+  for (int64_t fn = 0; fn < 8; ++fn)
+    for (const int64_t axis : {1, 2}) compare_with_float64(ReduceAttrs{.fn = fn, .axes = {axis}}, {x});
+  for (const int64_t axis : {1, 2}) {
+    compare_with_float64(ArgReduceAttrs{.axis = axis}, {x});
+    compare_with_float64(CumulateAttrs{.axis = axis}, {x});
+    compare_with_float64(SoftmaxAttrs{.axis = axis}, {x});
+    compare_with_float64(SoftmaxAttrs{.axis = axis, .log = 1}, {x});
+  }
+  compare_with_float64(LayerNormAttrs{.axis = 2}, {x, values({70}, 2), values({70}, 3)});
+  compare_with_float64(RmsNormAttrs{.axis = 1}, {x, values({70}, 2)});
+  compare_with_float64(GroupNormAttrs{.groups = 7}, {x, values({70}, 2), values({70}, 3)});
+  compare_with_float64(LrnAttrs{.size = 5}, {x});
+  compare_with_float64(DftAttrs{.axis = 1}, {values({2, 12, 2})});
+  const Tensor steps = values({4, 3, 6});
+  compare_with_float64(LstmAttrs{.hidden_size = 5}, {steps, values({1, 20, 6}, 2), values({1, 20, 5}, 3)});
+  compare_with_float64(GruAttrs{.hidden_size = 5}, {steps, values({1, 15, 6}, 2), values({1, 15, 5}, 3)});
+  compare_with_float64(RnnAttrs{.hidden_size = 5}, {steps, values({1, 5, 6}, 2), values({1, 5, 5}, 3)});
 }
 
 Tensor bfloats(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) {

@@ -1,13 +1,19 @@
-// The qualifiers of functions that the host, the device, or both call, and of loops.
+// The qualifiers of functions that the host, the device, or both call, and how loops are compiled.
 #pragma once
 
 #ifdef __CUDACC__
 #define SINTER_DEVICE __device__ __forceinline__
 #define SINTER_BOTH __host__ __device__ __forceinline__
-// Before a loop: the device keeps one copy of its body.
+// A large function that kernels call, where SINTER_DEVICE copies its code to every use.
+#define SINTER_CALLED __device__ __noinline__
+// Before a loop over arrays that have to stay in registers.
+#define SINTER_UNROLL _Pragma("unroll")
+// Before one whose body is large.
 #define SINTER_ROLLED _Pragma("unroll 1")
 #else
 #define SINTER_DEVICE inline
 #define SINTER_BOTH inline
+#define SINTER_CALLED inline
+#define SINTER_UNROLL
 #define SINTER_ROLLED
 #endif

@@ -3,10 +3,17 @@
 
 #include "platforms/cuda/kernels/check_length.h"
 #include "platforms/cuda/kernels/convert.h"
+#include "platforms/cuda/kernels/cumulate.h"
+#include "platforms/cuda/kernels/dft.h"
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
+#include "platforms/cuda/kernels/group_norm.h"
 #include "platforms/cuda/kernels/kernel_list.h"
+#include "platforms/cuda/kernels/layer_norm.h"
 #include "platforms/cuda/kernels/move.h"
+#include "platforms/cuda/kernels/recurrent.h"
+#include "platforms/cuda/kernels/reduce.h"
+#include "platforms/cuda/kernels/softmax.h"
 
 namespace sinter::cuda {
 
