@@ -6,7 +6,11 @@
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
 #include "platforms/cuda/kernels/kernel_list.h"
+#include "platforms/cuda/kernels/gather.h"
 #include "platforms/cuda/kernels/move.h"
+#include "platforms/cuda/kernels/pad.h"
+#include "platforms/cuda/kernels/scatter.h"
+#include "platforms/cuda/kernels/sequence.h"
 
 namespace sinter::cuda {
 
