@@ -9,6 +9,7 @@
 #include "platforms/cuda/kernels/gather.h"
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/pad.h"
+#include "platforms/cuda/kernels/pool.h"
 #include "platforms/cuda/kernels/scatter.h"
 #include "platforms/cuda/kernels/sequence.h"
 
