@@ -10,6 +10,8 @@
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/pad.h"
 #include "platforms/cuda/kernels/pool.h"
+#include "platforms/cuda/kernels/resize.h"
+#include "platforms/cuda/kernels/sample.h"
 #include "platforms/cuda/kernels/scatter.h"
 #include "platforms/cuda/kernels/sequence.h"
 
