@@ -5,15 +5,18 @@
 #include "platforms/cuda/kernels/convert.h"
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
-#include "platforms/cuda/kernels/kernel_list.h"
+#include "platforms/cuda/kernels/find.h"
 #include "platforms/cuda/kernels/gather.h"
+#include "platforms/cuda/kernels/kernel_list.h"
 #include "platforms/cuda/kernels/move.h"
+#include "platforms/cuda/kernels/nms.h"
 #include "platforms/cuda/kernels/pad.h"
 #include "platforms/cuda/kernels/pool.h"
 #include "platforms/cuda/kernels/resize.h"
 #include "platforms/cuda/kernels/sample.h"
 #include "platforms/cuda/kernels/scatter.h"
 #include "platforms/cuda/kernels/sequence.h"
+#include "platforms/cuda/kernels/sort.h"
 
 namespace sinter::cuda {
 
