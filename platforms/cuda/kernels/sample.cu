@@ -13,15 +13,13 @@ struct alignas(sizeof(T) * V) Pack {
   T at[V];
 };
 
-// Weights and sums: coordinates decide between elements, so they are as exact as the reference kernel's.
-using Weight = double;
-
 // The contribution of one axis of a grid to one place: elements (-1: a zero beyond the edge) and weights.
 constexpr int kMostTaps = 4;
+template <class W>
 struct Taps {
   int32_t count = 1;
   int32_t index[kMostTaps] = {};
-  Weight weight[kMostTaps] = {1};
+  W weight[kMostTaps] = {1};
   bool nan = false;
 };
 
@@ -55,14 +53,22 @@ SINTER_DEVICE int32_t element(int32_t i, int32_t n, GridPadding padding, bool al
   return align_corners ? period - i : period - 1 - i;
 }
 
-SINTER_DEVICE Weight near(Weight d) { return ((-0.75 + 2) * d - (-0.75 + 3)) * d * d + 1; }
-SINTER_DEVICE Weight far(Weight d) { return ((-0.75 * d + 5 * 0.75) * d - 8 * 0.75) * d + 4 * 0.75; }
+// Weights of the cubic kernel of a = -0.75 at t, from 0 to 1, and at 1 + t: its polynomials, factored so that
+// nothing cancels.
+template <class W>
+SINTER_DEVICE W near(W t) {
+  return (1 - t) * (1 + t - W(1.25) * t * t);
+}
+template <class W>
+SINTER_DEVICE W far(W t) {
+  return W(-0.75) * t * (1 - t) * (1 - t);
+}
 
-template <class T>
-SINTER_DEVICE Taps axis_taps(const GridSampleArguments& a, T at, int32_t n) {
+template <class W, class T>
+SINTER_DEVICE Taps<W> axis_taps(const GridSampleArguments& a, T at, int32_t n) {
   const bool align = a.align_corners != 0;
   const auto size = static_cast<T>(n);
-  Taps taps;
+  Taps<W> taps;
   T x = align ? (at + 1) / 2 * (size - 1) : ((at + 1) * size - 1) / 2;
   if (a.kind == GridSampleKind::kNearest) x = m_rint(x);
   const T low = align ? T(0) : T(-0.5), high = align ? size - 1 : size - T(0.5);
@@ -78,7 +84,7 @@ SINTER_DEVICE Taps axis_taps(const GridSampleArguments& a, T at, int32_t n) {
     return taps;
   }
   const auto below = static_cast<int32_t>(m_floor(x));
-  const Weight t = static_cast<Weight>(x) - static_cast<Weight>(below);
+  const W t = static_cast<W>(x - static_cast<T>(below));
   int32_t first = below;
   if (a.kind == GridSampleKind::kLinear) {
     taps.count = 2;
@@ -86,8 +92,8 @@ SINTER_DEVICE Taps axis_taps(const GridSampleArguments& a, T at, int32_t n) {
   } else {
     taps.count = 4;
     first = below - 1;
-    taps.weight[0] = far(t + 1), taps.weight[1] = near(t), taps.weight[2] = near(1 - t),
-    taps.weight[3] = far(2 - t);
+    taps.weight[0] = far(t), taps.weight[1] = near(t), taps.weight[2] = near(1 - t),
+    taps.weight[3] = far(1 - t);
   }
   for (int k = 0; k < kMostTaps; ++k)
     if (k < taps.count) taps.index[k] = element(first + k, n, a.padding, align);
@@ -104,19 +110,19 @@ SINTER_DEVICE void grid_sample(const GridSampleArguments& a) {
     const int64_t image = a.positions.divide(pixel, &position);
     const G* at = reinterpret_cast<const G*>(a.grid) + int64_t{pixel} * a.axes;  // the last axis first
     const T* from = reinterpret_cast<const T*>(a.x) + image * pixels * channels + int64_t{piece} * V;
-    const Taps w = axis_taps(a, at[0], a.in[2]);
-    const Taps v = a.axes > 1 ? axis_taps(a, at[1], a.in[1]) : Taps{};
-    const Taps u = a.axes > 2 ? axis_taps(a, at[2], a.in[0]) : Taps{};
-    Weight sums[V] = {};
+    const Taps<T> w = axis_taps<T>(a, at[0], a.in[2]);
+    const Taps<T> v = a.axes > 1 ? axis_taps<T>(a, at[1], a.in[1]) : Taps<T>{};
+    const Taps<T> u = a.axes > 2 ? axis_taps<T>(a, at[2], a.in[0]) : Taps<T>{};
+    T sums[V] = {};
     for (int i = 0; i < u.count; ++i)
       for (int j = 0; j < v.count; ++j)
         for (int k = 0; k < w.count; ++k) {
           const int32_t plane = pick(u.index, i), row = pick(v.index, j), column = pick(w.index, k);
-          const Weight weight = pick(u.weight, i) * pick(v.weight, j) * pick(w.weight, k);
+          const T weight = pick(u.weight, i) * pick(v.weight, j) * pick(w.weight, k);
           if ((plane | row | column) < 0 || weight == 0) continue;
           const auto values = *reinterpret_cast<const Pack<T, V>*>(
               from + ((int64_t{plane} * a.in[1] + row) * a.in[2] + column) * channels);
-          for (int c = 0; c < V; ++c) sums[c] += weight * static_cast<Weight>(values.at[c]);
+          for (int c = 0; c < V; ++c) sums[c] += weight * values.at[c];
         }
     Pack<T, V> result;
     for (int c = 0; c < V; ++c)
@@ -162,7 +168,10 @@ struct Span {
   }
 };
 
-SINTER_DEVICE Weight larger(Weight a, Weight b) { return a < b ? b : a; }
+template <class W>
+SINTER_DEVICE W larger(W a, W b) {
+  return a < b ? b : a;
+}
 
 template <class T, class R, int V>
 SINTER_DEVICE void roi_align(const RoiAlignArguments& a) {
@@ -185,7 +194,7 @@ SINTER_DEVICE void roi_align(const RoiAlignArguments& a) {
     const auto read = [&](int32_t y, int32_t x) {
       return *reinterpret_cast<const Pack<T, V>*>(from + (int64_t{y} * a.width + x) * a.channels);
     };
-    Weight sums[V] = {};
+    T sums[V] = {};
     bool first = true;
     for (int32_t i = 0; i < down.points; ++i) {
       int32_t y0, y1;
@@ -197,19 +206,18 @@ SINTER_DEVICE void roi_align(const RoiAlignArguments& a) {
         R right;
         const bool inside = across.locate(bin_x, j, a.width, &x0, &x1, &right) && inside_y;
         if (!inside && a.average != 0) continue;
-        const auto down_by = static_cast<Weight>(below), right_by = static_cast<Weight>(right);
+        const auto down_by = static_cast<T>(below), right_by = static_cast<T>(right);
         // A point outside is four zeros.
-        const Weight w00 = inside ? (1 - down_by) * (1 - right_by) : 0,
-                     w01 = inside ? (1 - down_by) * right_by : 0, w10 = inside ? down_by * (1 - right_by) : 0,
-                     w11 = inside ? down_by * right_by : 0;
+        const T w00 = inside ? (1 - down_by) * (1 - right_by) : 0,
+                w01 = inside ? (1 - down_by) * right_by : 0, w10 = inside ? down_by * (1 - right_by) : 0,
+                w11 = inside ? down_by * right_by : 0;
         const Pack<T, V> p00 = read(y0, x0), p01 = read(y0, x1), p10 = read(y1, x0), p11 = read(y1, x1);
         for (int c = 0; c < V; ++c) {
-          const Weight v00 = w00 * static_cast<Weight>(p00.at[c]), v01 = w01 * static_cast<Weight>(p01.at[c]),
-                       v10 = w10 * static_cast<Weight>(p10.at[c]), v11 = w11 * static_cast<Weight>(p11.at[c]);
+          const T v00 = w00 * p00.at[c], v01 = w01 * p01.at[c], v10 = w10 * p10.at[c], v11 = w11 * p11.at[c];
           if (a.average != 0) {
             sums[c] += v00 + v01 + v10 + v11;
           } else {
-            const Weight most = larger(larger(v00, v01), larger(v10, v11));
+            const T most = larger(larger(v00, v01), larger(v10, v11));
             sums[c] = first ? most : larger(sums[c], most);
           }
         }
@@ -217,7 +225,7 @@ SINTER_DEVICE void roi_align(const RoiAlignArguments& a) {
       }
     }
     const int32_t points = across.points * down.points;
-    const auto count = static_cast<Weight>(points > 0 ? points : 1);
+    const auto count = static_cast<T>(points > 0 ? points : 1);
     Pack<T, V> result;
     for (int c = 0; c < V; ++c) result.at[c] = static_cast<T>(a.average != 0 ? sums[c] / count : sums[c]);
     store(a.y + n * static_cast<int>(sizeof(T)) * V, result);
