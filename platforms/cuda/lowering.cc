@@ -141,4 +141,30 @@ void merge_axes(Box* box, std::span<Steps* const> steps) {
   box->rank = rank;
 }
 
+int widen_elements(Box* box, std::span<Steps* const> steps, int width) {
+  if (box->rank == 0) return width;
+  const int last = box->rank - 1;
+  for (const Steps* s : steps)
+    if (s->of[last] != width) return width;
+  for (int wide = 16; wide > width; wide /= 2) {
+    const auto factor = static_cast<uint32_t>(wide / width);
+    bool fits = box->dims[last].divisor % factor == 0;
+    for (const Steps* s : steps)
+      for (int i = 0; i < last; ++i) fits = fits && s->of[i] % wide == 0;
+    if (!fits) continue;
+    box->dims[last] = Divider(box->dims[last].divisor / factor);
+    box->size /= factor;
+    for (Steps* s : steps) s->of[last] = wide;
+    return wide;
+  }
+  return width;
+}
+
+bool steps_are_whole(const TensorView& view) {
+  const auto width = static_cast<int64_t>(byte_width(view.dtype));
+  for (int i = 0; i < view.rank; ++i)
+    if (width == 0 || (view.dims[i] > 1 && view.strides[i] % width != 0)) return false;
+  return true;
+}
+
 }  // namespace sinter::cuda

@@ -174,6 +174,15 @@ Status box_of(std::span<const int64_t> dims, Box* box);
 Steps steps_of(const TensorView& view, const Box& box);
 // Axes that every one of the steps passes as one become one; axes of one element go.
 void merge_axes(Box* box, std::span<Steps* const> steps);
+// Elements of `width` bytes become wider ones, of at most 16 bytes, where every operand's last axis is dense
+// and all else is a multiple; returns their width. Operands must begin at multiples of that.
+int widen_elements(Box* box, std::span<Steps* const> steps, int width);
+// Whether every step of a view is a multiple of its elements' width, as loads on the device require.
+bool steps_are_whole(const TensorView& view);
+// `bytes` behind an address, which is null while measuring.
+inline std::byte* behind(std::byte* address, int64_t bytes) {
+  return address == nullptr ? nullptr : address + bytes;
+}
 // Enough blocks for `threads` threads, of `per_block` each.
 inline uint32_t blocks_for(int64_t threads, int per_block) {
   constexpr int64_t kMost = 1 << 20;  // kernels go on where a grid ends

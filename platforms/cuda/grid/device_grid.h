@@ -135,6 +135,7 @@ template <class T>
 SINTER_DEVICE T atomic_max(T* at, T v) {
   return atomicMax(at, v);
 }
+SINTER_DEVICE int32_t atomic_exchange(int32_t* at, int32_t v) { return atomicExch(at, v); }
 SINTER_DEVICE uint32_t atomic_exchange_if(uint32_t* at, uint32_t expected, uint32_t v) {
   return atomicCAS(at, expected, v);
 }

@@ -173,6 +173,11 @@ inline T atomic_max(T* at, T v) {
   if (v > old) *at = v;
   return old;
 }
+inline int32_t atomic_exchange(int32_t* at, int32_t v) {
+  const int32_t old = *at;
+  *at = v;
+  return old;
+}
 inline uint32_t atomic_exchange_if(uint32_t* at, uint32_t expected, uint32_t v) {
   const uint32_t old = *at;
   if (old == expected) *at = v;

@@ -7,13 +7,23 @@
 #include "platforms/cuda/kernels/dft.h"
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
+#include "platforms/cuda/kernels/find.h"
+#include "platforms/cuda/kernels/gather.h"
 #include "platforms/cuda/kernels/group_norm.h"
 #include "platforms/cuda/kernels/kernel_list.h"
 #include "platforms/cuda/kernels/layer_norm.h"
 #include "platforms/cuda/kernels/move.h"
+#include "platforms/cuda/kernels/nms.h"
+#include "platforms/cuda/kernels/pad.h"
+#include "platforms/cuda/kernels/pool.h"
 #include "platforms/cuda/kernels/recurrent.h"
 #include "platforms/cuda/kernels/reduce.h"
+#include "platforms/cuda/kernels/resize.h"
+#include "platforms/cuda/kernels/sample.h"
+#include "platforms/cuda/kernels/scatter.h"
+#include "platforms/cuda/kernels/sequence.h"
 #include "platforms/cuda/kernels/softmax.h"
+#include "platforms/cuda/kernels/sort.h"
 
 namespace sinter::cuda {
 
