@@ -4,8 +4,11 @@
 #ifdef __CUDACC__
 #define SINTER_DEVICE __device__ __forceinline__
 #define SINTER_BOTH __host__ __device__ __forceinline__
+<<<<<<< HEAD
 // A large function that kernels call, where SINTER_DEVICE copies its code to every use.
 #define SINTER_CALLED __device__ __noinline__
+=======
+>>>>>>> cuda-fproducts
 // Before a loop over arrays that have to stay in registers.
 #define SINTER_UNROLL _Pragma("unroll")
 // Before one whose body is large.
@@ -13,7 +16,10 @@
 #else
 #define SINTER_DEVICE inline
 #define SINTER_BOTH inline
+<<<<<<< HEAD
 #define SINTER_CALLED inline
+=======
+>>>>>>> cuda-fproducts
 #define SINTER_UNROLL
 #define SINTER_ROLLED
 #endif

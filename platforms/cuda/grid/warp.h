@@ -4,8 +4,13 @@
 // lane holds of the sums (16x8) rows g and g + 8, columns 2t and 2t + 1: d[0], d[1] of row g, d[2], d[3] of
 // row g + 8. Of A (row-major) it holds 32-bit words: a[0] row g, a[1] row g + 8, both from column w * t on,
 // where w is the number of elements of a word; a[2], a[3] the same K / 2 columns further. Of B (column-major)
-// b[0] is column g, from row w * t on, b[1] K / 2 rows further. Source: PTX ISA, mma.sync (m16n8k16 of 16-bit
-// floats, m16n8k32 of bytes).
+// b[0] is column g, from row w * t on, b[1] K / 2 rows further.
+//
+// load_matrices reads four matrices of 8 rows of 16 bytes from shared memory: lane l gives the place of row l
+// % 8 of matrix l / 8, and r[i] is word t of row g of matrix i. load_transposed, for elements of 16 bits:
+// elements 2t and 2t + 1 of column g.
+//
+// Source: PTX ISA, mma.sync (m16n8k16 of 16-bit floats, m16n8k32 of bytes), ldmatrix.
 #pragma once
 
 #include "platforms/cuda/grid/floats.h"
@@ -82,7 +87,46 @@ SINTER_DEVICE void multiply_int8(int32_t (&d)[4], const uint32_t (&a)[4], const 
 #endif
 }
 
+// Element `i` of `from` is a multiple of 16 bytes.
+template <class T>
+SINTER_DEVICE void load_matrices(uint32_t (&r)[4], const Shared<T>& from, int i) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(from.data + i));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
+}
+template <class T>
+SINTER_DEVICE void load_transposed(uint32_t (&r)[4], const Shared<T>& from, int i) {
+  const auto at = static_cast<uint32_t>(__cvta_generic_to_shared(from.data + i));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(at)
+               : "memory");
+}
+
 #else
+
+template <class T>
+inline void load_matrices(uint32_t (&r)[4], const Shared<T>& from, int i) {
+  const int mine = from.at + i * static_cast<int>(sizeof(T));
+  emulator::read_shared(mine, 16, 16);
+  for (int m = 0; m < 4; ++m) {
+    const int row = shuffle(mine, m * 8 + lane() / 4);
+    std::memcpy(&r[m], emulator::read_shared(row + lane() % 4 * 4, 4), 4);
+  }
+}
+template <class T>
+inline void load_transposed(uint32_t (&r)[4], const Shared<T>& from, int i) {
+  const int mine = from.at + i * static_cast<int>(sizeof(T));
+  emulator::read_shared(mine, 16, 16);
+  for (int m = 0; m < 4; ++m)
+    for (int j = 0; j < 2; ++j) {
+      const int row = shuffle(mine, m * 8 + lane() % 4 * 2 + j);
+      std::memcpy(reinterpret_cast<std::byte*>(&r[m]) + 2 * j, emulator::read_shared(row + lane() / 4 * 2, 2),
+                  2);
+    }
+}
 
 namespace host {
 

@@ -1,9 +1,11 @@
 // The argument of each kernel, by its number. Includes the header of every unit.
 #pragma once
 
+#include "platforms/cuda/kernels/attention.h"
 #include "platforms/cuda/kernels/check_length.h"
 #include "platforms/cuda/kernels/convert.h"
 #include "platforms/cuda/kernels/cumulate.h"
+#include "platforms/cuda/kernels/depthwise.h"
 #include "platforms/cuda/kernels/dft.h"
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
@@ -16,9 +18,11 @@
 #include "platforms/cuda/kernels/nms.h"
 #include "platforms/cuda/kernels/pad.h"
 #include "platforms/cuda/kernels/pool.h"
+#include "platforms/cuda/kernels/product.h"
 #include "platforms/cuda/kernels/recurrent.h"
 #include "platforms/cuda/kernels/reduce.h"
 #include "platforms/cuda/kernels/resize.h"
+#include "platforms/cuda/kernels/rope.h"
 #include "platforms/cuda/kernels/sample.h"
 #include "platforms/cuda/kernels/scatter.h"
 #include "platforms/cuda/kernels/sequence.h"

@@ -1,0 +1,21 @@
+// From the arguments of a product to launches.
+#pragma once
+
+#include "platforms/cuda/operators.h"
+#include "platforms/cuda/operators/window_rows.h"
+
+namespace sinter::cuda {
+
+// The element type of a product, or of another operation that accumulates; kUnsupported: the kernels have
+// none.
+Status element_of(DType type, Element* element);
+// Elements of 16 bytes.
+inline int64_t vector_of(DType type) { return 16 / static_cast<int64_t>(byte_width(type)); }
+// Sets the bounds of results.
+void set_bounds(ProductArguments* a, double min, double max);
+// kUnsupported unless inputs `i` on, from the weights on, are dense.
+Status check_dense_weights(const OpCall& call);
+// Launches `parts` parts. Expects all but the tiles and the splits to be set.
+Status launch_product(Lowering& l, ProductArguments& a, int parts);
+
+}  // namespace sinter::cuda
