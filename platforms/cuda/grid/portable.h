@@ -4,10 +4,13 @@
 #ifdef __CUDACC__
 #define SINTER_DEVICE __device__ __forceinline__
 #define SINTER_BOTH __host__ __device__ __forceinline__
+// Before a loop over arrays that have to stay in registers.
+#define SINTER_UNROLL _Pragma("unroll")
 // Before a loop: the device keeps one copy of its body.
 #define SINTER_ROLLED _Pragma("unroll 1")
 #else
 #define SINTER_DEVICE inline
 #define SINTER_BOTH inline
+#define SINTER_UNROLL
 #define SINTER_ROLLED
 #endif
