@@ -8,6 +8,7 @@
 #include "platforms/cuda/kernels/kernel_list.h"
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/q_depthwise.h"
+#include "platforms/cuda/kernels/q_elements.h"
 #include "platforms/cuda/kernels/q_pack.h"
 #include "platforms/cuda/kernels/q_product.h"
 #include "platforms/cuda/kernels/q_rows.h"
