@@ -6,6 +6,7 @@
 #include "platforms/cuda/kernels/dynamic_range.h"
 #include "platforms/cuda/kernels/elements.h"
 #include "platforms/cuda/kernels/kernel_list.h"
+#include "platforms/cuda/kernels/low_bit.h"
 #include "platforms/cuda/kernels/move.h"
 #include "platforms/cuda/kernels/q_depthwise.h"
 #include "platforms/cuda/kernels/q_elements.h"
