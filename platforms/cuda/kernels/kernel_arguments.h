@@ -12,6 +12,7 @@
 #include "platforms/cuda/kernels/q_elements.h"
 #include "platforms/cuda/kernels/q_pack.h"
 #include "platforms/cuda/kernels/q_product.h"
+#include "platforms/cuda/kernels/q_recurrent.h"
 #include "platforms/cuda/kernels/q_rows.h"
 
 namespace sinter::cuda {

@@ -30,6 +30,7 @@ struct QProductArguments {
   int32_t x_zero = 0, w_zero = 0;
   // The terms contain what x_zero gives: -x_zero * (sum over k of w) + depth * x_zero * w_zero.
   int32_t folded = 0;
+  int32_t wraps = 0;  // 1: sums are int32 even if x is int16
 
   uint32_t rows = 0, columns = 0, depth = 0;
   uint32_t x_depth = 0;  // elements of x's rows that may be read: depth, or more

@@ -7,7 +7,7 @@
 
 namespace sinter::cuda {
 
-// rne(clamp(value, low, high)) for bounds that are integers of less than 2^22; NaN gives the lower one.
+// rne(clamp(value, low, high)) for bounds that are integers of at most 2^22 in size; NaN gives the lower one.
 SINTER_DEVICE int32_t round_clamped(float value, float low, float high) {
   const float v = !(value > low) ? low : value < high ? value : high;
   // The last bits of a number that is added to 1.5 * 2^23 are its nearest integer, half to even.
