@@ -1,15 +1,13 @@
 // LowBitFullyConnected of few rows, which takes as long as the weights take to arrive.
 //
-// A warp computes two columns of one or four rows. A lane reads 16 bytes of each column's weights at a time,
-// the next ones before it uses these; x is in shared memory, as float. The sum of a piece of weights is
-// multiplied by their scale once.
+// A warp computes four columns of one row, or two of four rows. A lane reads 16 bytes of each column's
+// weights at a time, the next ones before it uses these; x is in shared memory, as float. The sum of a piece
+// of weights is multiplied by their scale once.
 #include "platforms/cuda/kernels/low_bit.h"
 #include "platforms/cuda/kernels/low_bit_numbers.h"
 
 namespace sinter::cuda {
 namespace {
-
-constexpr int kColumns = kLowBitColumns;
 
 // What a lane reads of a column at a time.
 struct Piece {
@@ -23,6 +21,7 @@ struct FewRows {
   static constexpr int kStep = kSegment * kWarp;  // of a warp at a time
   static constexpr int kChunk = low_bit_chunk(kRows), kSteps = kChunk / kStep;
   static constexpr int kRowRoom = kChunk / kSegment * kRoom;
+  static constexpr int kColumns = low_bit_columns(kRows);
 
   const LowBitArguments& a;
   Shared<float> x;
@@ -121,7 +120,7 @@ SINTER_DEVICE void few_rows(const LowBitArguments& a) {
   using F = FewRows<kBits, kRows>;
   const auto warps = static_cast<uint32_t>(block_threads() / kWarp);
   const F f{a, shared_memory<float>(0, kRows * F::kRowRoom), block_y() * kRows,
-            (block_x() * warps + static_cast<uint32_t>(warp_index())) * kColumns};
+            (block_x() * warps + static_cast<uint32_t>(warp_index())) * F::kColumns};
   f.run();
 }
 

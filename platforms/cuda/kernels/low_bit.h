@@ -28,7 +28,8 @@ struct LowBitArguments {
   double low = 0, high = 0;
 };
 
-inline constexpr int kLowBitColumns = 2;  // of a warp of low_bit_rows
+// Columns of a warp: more of them where x takes less of the shared memory's time.
+constexpr int low_bit_columns(int rows) { return rows == 1 ? 4 : 2; }
 
 // Weights of 16 bytes, which a lane of low_bit_rows reads at once.
 constexpr int low_bit_segment(int bits) { return 128 / bits; }

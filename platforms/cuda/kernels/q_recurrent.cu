@@ -59,7 +59,7 @@ struct Layer {
   }
   // f(row, what flows in from the hidden values) for rows begin .. end - 1, by one lane each.
   template <class F>
-  SINTER_DEVICE void for_rows(int begin, int end, const Hidden& values, F f) const {
+  SINTER_DEVICE void for_rows(int begin, int end, Hidden values, F f) const {
     const int at_once = block_threads() / a.lanes, mine = thread_index() / a.lanes,
               part = thread_index() % a.lanes;
     for (int first = begin; first < end; first += at_once) {

@@ -1,6 +1,6 @@
-// Integer products of up to four rows, which take as long as the weights take to arrive: a warp reads two
-// rows of weights, 16 bytes a lane at a time. x is a matrix of int8 whose rows begin at multiples of 16
-// elements.
+// Integer products of up to four rows, which take as long as the weights take to arrive: a warp reads four
+// rows of weights, 16 bytes a lane at a time, the next ones before it uses these. x is a matrix of int8 whose
+// rows begin at multiples of 16 elements.
 #include "platforms/cuda/kernels/q_rows.h"
 #include "platforms/cuda/kernels/requantize.h"
 
@@ -25,15 +25,21 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
       kRowsColumns;
   const bool sum_rows = a.w_zeros != nullptr || a.w_zero != 0, sum_columns = a.folded == 0 && a.x_zero != 0;
   int32_t sums[kRows][kRowsColumns] = {}, rows[kRows] = {}, columns[kRowsColumns] = {};
-  for (uint32_t k = static_cast<uint32_t>(lane()) * 16; k < a.x_depth; k += kWarp * 16) {
-    Words<16> v[kRowsColumns];
+  const auto load = [&](uint32_t k, Words<16>(&to)[kRowsColumns]) {
     SINTER_UNROLL
     for (int n = 0; n < kRowsColumns; ++n) {
-      v[n] = {};
+      to[n] = {};
       const uint32_t column = column0 + static_cast<uint32_t>(n);
-      if (column < a.columns) v[n] = *reinterpret_cast<const Words<16>*>(w + int64_t{column} * a.pitch + k);
-      if (sum_columns) columns[n] = dot16(v[n], ones, columns[n]);
+      if (column < a.columns && k < a.x_depth)
+        to[n] = *reinterpret_cast<const Words<16>*>(w + int64_t{column} * a.pitch + k);
     }
+  };
+  Words<16> v[kRowsColumns], next[kRowsColumns];
+  load(static_cast<uint32_t>(lane()) * 16, v);
+  for (uint32_t k = static_cast<uint32_t>(lane()) * 16; k < a.x_depth; k += kWarp * 16) {
+    load(k + kWarp * 16, next);
+    if (sum_columns) SINTER_UNROLL
+    for (int n = 0; n < kRowsColumns; ++n) columns[n] = dot16(v[n], ones, columns[n]);
     SINTER_UNROLL
     for (int r = 0; r < kRows; ++r) {
       if (static_cast<uint32_t>(r) >= a.rows) break;
@@ -42,6 +48,8 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
       SINTER_UNROLL
       for (int n = 0; n < kRowsColumns; ++n) sums[r][n] = dot16(u, v[n], sums[r][n]);
     }
+    SINTER_UNROLL
+    for (int n = 0; n < kRowsColumns; ++n) v[n] = next[n];
   }
   const auto product_column = static_cast<uint32_t>(offset_of(a.products, a.column_steps, number));
   std::byte* y = a.y + offset_of(a.products, a.y_steps, number);

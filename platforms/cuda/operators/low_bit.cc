@@ -91,7 +91,8 @@ Status lower_LowBitFullyConnected(Lowering& l) {
                                       : (rows == 1 ? Kernel::k_low_bit_8_row : Kernel::k_low_bit_8_rows);
     return l.launch_one_of(
         kernel,
-        {.blocks = {blocks_for(columns, threads_of(kernel) / 32 * kLowBitColumns), blocks_for(rows, at_once)},
+        {.blocks = {blocks_for(columns, threads_of(kernel) / 32 * low_bit_columns(at_once)),
+                    blocks_for(rows, at_once)},
          .shared_bytes = static_cast<uint32_t>(low_bit_shared(a.bits, at_once))},
         a);
   }
