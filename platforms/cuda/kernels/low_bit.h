@@ -1,4 +1,4 @@
-// Arguments of kernels/low_bit.cu and low_bit_tile.cu.
+// Arguments of kernels/low_bit.cu, low_bit_tile.cu and low_bit_halves.cu.
 #pragma once
 
 #include "platforms/cuda/grid/divider.h"
@@ -43,5 +43,8 @@ constexpr int low_bit_shared(int bits, int rows) {
 inline constexpr int kLowBitTile = 64;   // rows and columns of low_bit_tile's tiles
 inline constexpr int kLowBitDepth = 32;  // of a step
 inline constexpr int kLowBitStride = kLowBitTile + 4;
+
+// A stage of low_bit_half_tile's: x and weights as 16-bit floats, and the columns' scales.
+inline constexpr int kLowBitHalfStage = 2 * kLowBitTile * kLowBitDepth * 2 + kLowBitTile * 4;
 
 }  // namespace sinter::cuda

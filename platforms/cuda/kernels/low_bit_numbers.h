@@ -58,10 +58,14 @@ struct LowBitReader {
   }
 };
 
-SINTER_DEVICE void store_low_bit(const LowBitArguments& a, uint32_t row, uint32_t column, float sum) {
+// A sum with the column's bias, clamped.
+SINTER_DEVICE float low_bit_result(const LowBitArguments& a, uint32_t column, float sum) {
   if (a.bias != nullptr) sum += load_float(a.bias, a.kind, column);
   const auto low = static_cast<float>(a.low), high = static_cast<float>(a.high);
-  const float v = sum < low ? low : sum > high ? high : sum;
+  return sum < low ? low : sum > high ? high : sum;
+}
+SINTER_DEVICE void store_low_bit(const LowBitArguments& a, uint32_t row, uint32_t column, float sum) {
+  const float v = low_bit_result(a, column, sum);
   const int64_t at = int64_t{row} * a.columns + column;
   if (a.kind == FloatKind::kFloat)
     reinterpret_cast<float*>(a.y)[at] = v;

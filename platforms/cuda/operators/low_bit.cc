@@ -89,20 +89,29 @@ Status lower_LowBitFullyConnected(Lowering& l) {
     const int at_once = rows == 1 ? 1 : kRowsAtOnce;
     const Kernel kernel = a.bits == 4 ? (rows == 1 ? Kernel::k_low_bit_4_row : Kernel::k_low_bit_4_rows)
                                       : (rows == 1 ? Kernel::k_low_bit_8_row : Kernel::k_low_bit_8_rows);
-    return l.launch_one_of(
-        kernel,
-        {.blocks = {blocks_for(columns, threads_of(kernel) / 32 * low_bit_columns(at_once)),
-                    blocks_for(rows, at_once)},
-         .shared_bytes = static_cast<uint32_t>(low_bit_shared(a.bits, at_once))},
-        a);
+    return l.launch_one_of(kernel,
+                           {.blocks = {blocks_of(columns, threads_of(kernel) / 32 * low_bit_columns(at_once)),
+                                       blocks_of(rows, at_once)},
+                            .shared_bytes = static_cast<uint32_t>(low_bit_shared(a.bits, at_once))},
+                           a);
   }
   const int64_t column_tiles = (columns + kLowBitTile - 1) / kLowBitTile,
                 row_tiles = (rows + kLowBitTile - 1) / kLowBitTile;
   SINTER_RETURN_UNLESS(column_tiles * row_tiles <= INT32_MAX, unsupported("a product of 2^31 tiles or more"));
   a.column_tiles = Divider(column_tiles);
-  return l.launch<Kernel::k_low_bit_tile>({.blocks = {static_cast<uint32_t>(column_tiles * row_tiles)},
-                                           .shared_bytes = 2 * kLowBitDepth * kLowBitStride * 4},
-                                          a);
+  const LaunchShape shape = {.blocks = {static_cast<uint32_t>(column_tiles * row_tiles)}};
+  // Integers of weights are exact as 16-bit floats, zero points with fractions are not.
+  const bool exact = a.kind != FloatKind::kFloat && a.float_zeros == 0;
+  if (exact && (block == depth || block % kLowBitDepth == 0)) {
+    LaunchShape of_halves = shape;
+    of_halves.shared_bytes = 2 * kLowBitHalfStage;
+    return l.launch_one_of(
+        a.kind == FloatKind::kHalf ? Kernel::k_low_bit_float16_tile : Kernel::k_low_bit_bfloat16_tile,
+        of_halves, a);
+  }
+  LaunchShape of_floats = shape;
+  of_floats.shared_bytes = 2 * kLowBitDepth * kLowBitStride * 4;
+  return l.launch<Kernel::k_low_bit_tile>(of_floats, a);
 }
 
 }  // namespace sinter::cuda

@@ -38,9 +38,8 @@ Status lower_QDepthwiseConv(Lowering& l) {
   a.line = static_cast<uint32_t>(g.out[2]), a.planes = Divider(g.out[0]);
   a.line_pieces = Divider(pieces), a.channels = Divider(groups);
   a.items = static_cast<uint32_t>(pixels / g.out[2] * pieces * groups);
-  const int64_t threads = threads_of(Kernel::k_q_depthwise);
-  return l.launch<Kernel::k_q_depthwise>(
-      {.blocks = {static_cast<uint32_t>((a.items + threads - 1) / threads)}}, a);
+  return l.launch<Kernel::k_q_depthwise>({.blocks = {blocks_of(a.items, threads_of(Kernel::k_q_depthwise))}},
+                                         a);
 }
 
 }  // namespace sinter::cuda

@@ -30,7 +30,7 @@ Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool
   if (a.rows == 0 || a.columns == 0 || a.products.size == 0) return ok_status();
   constexpr uint32_t kFewRows = 4, kRowsWarps = 4;
   if (!wide && dense && a.window.matrix != 0 && a.unit == 16 && a.rows <= kFewRows) {
-    const uint32_t blocks = blocks_for(a.columns, kRowsColumns * kRowsWarps);
+    const uint32_t blocks = blocks_of(a.columns, kRowsColumns * kRowsWarps);
     return l.launch_one_of(a.rows == 1 ? Kernel::k_q_row : Kernel::k_q_four_rows,
                            {.blocks = {blocks, 1, a.products.size}}, a);
   }
@@ -84,7 +84,7 @@ Status set_matrices(Lowering& l, const TensorView& v, const Box& products, bool 
     a.pitch = static_cast<uint32_t>(m->pitch);
     a.width = static_cast<int32_t>(width), a.across = across, a.fill = width == 2 ? 128 : 0;
     SINTER_RETURN_IF_ERROR(l.launch<Kernel::k_q_turn>(
-        {.blocks = {blocks_for(m->pitch, kTile), blocks_for(rows, kTile), static_cast<uint32_t>(count)},
+        {.blocks = {blocks_of(m->pitch, kTile), blocks_of(rows, kTile), static_cast<uint32_t>(count)},
          .shared_bytes = kTile * (kTile + 1) * sizeof(uint32_t)},
         a));
   }
