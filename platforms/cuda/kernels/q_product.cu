@@ -1,8 +1,7 @@
 // Products of integers on tensor cores: QConv, QConvTranspose, QFullyConnected, QMatMul.
 //
-// A block computes a tile of rows and 64 columns, 64 elements of the depth at a time, by four warps, each a
-// half of the rows and of the columns. The next 64 elements are on their way to registers while these are
-// multiplied.
+// A block computes a tile of rows and columns, 64 elements of the depth at a time, by four warps. The next 64
+// elements are on their way to registers while these are multiplied.
 //
 // Any order of the depth gives the same sum. A lane takes its words of both operands from 16 adjacent bytes,
 // so that one load gives what two products need, and eight lanes read 128 bytes in a row. Columns are spread
@@ -18,15 +17,16 @@ constexpr int kDepth = 64;                       // elements of a step
 constexpr int kChunks = kDepth / 16;             // of a row in a step
 constexpr int kRowsAtOnce = kThreads / kChunks;  // whose chunks the block's threads load
 constexpr int kColumnFragments = 4;
-constexpr int kColumns = 2 * 8 * kColumnFragments;
 constexpr int kAdjacent = 2 * kColumnFragments;  // columns of a lane
 
-template <class X, class W, int kRowFragments>
+template <class X, class W, int kRowFragments, int kWarpsAcross>
 struct Tile {
   static constexpr int kXPlanes = sizeof(X), kWPlanes = sizeof(W);
   // Sums of products of planes, by how many bytes they are away from the highest.
   static constexpr int kSums = kXPlanes + kWPlanes - 1;
-  static constexpr int kRows = 2 * 16 * kRowFragments;
+  static constexpr int kWarpRows = 16 * kRowFragments, kWarpColumns = 8 * kColumnFragments;
+  static constexpr int kRows = kThreads / kWarp / kWarpsAcross * kWarpRows,
+                       kColumns = kWarpsAcross * kWarpColumns;
   static constexpr int kXBytes = kXPlanes * kRows * kDepth, kWBytes = kWPlanes * kColumns * kDepth;
   static constexpr int kStage = kXBytes + kWBytes;
   static constexpr int kXLoads = kRows / kRowsAtOnce, kWLoads = kColumns / kRowsAtOnce;
@@ -41,6 +41,9 @@ struct Tile {
   uint32_t unit;
   WindowStart start[kXLoads];
 
+  // Of this warp, within the tile.
+  SINTER_DEVICE static int warp_row() { return warp_index() / kWarpsAcross * kWarpRows; }
+  SINTER_DEVICE static int warp_column() { return warp_index() % kWarpsAcross * kWarpColumns; }
   SINTER_DEVICE int row_of(int load) const { return thread_index() / kChunks + load * kRowsAtOnce; }
 
   SINTER_DEVICE void begin() {
@@ -133,7 +136,7 @@ struct Tile {
 
   SINTER_DEVICE static void multiply(const Shared<int8_t>& stage, bool sum_rows, bool sum_columns, Sums& s) {
     const int g = lane() / 4, chunk = lane() % 4 * 16;
-    const int row0 = warp_index() / 2 * (kRows / 2), column0 = warp_index() % 2 * (kColumns / 2);
+    const int row0 = warp_row(), column0 = warp_column();
     Words<16> b[kWPlanes][kColumnFragments];
     SINTER_UNROLL
     for (int p = 0; p < kWPlanes; ++p) SINTER_UNROLL
@@ -228,8 +231,7 @@ struct Tile {
 
   SINTER_DEVICE void give(std::byte* y, uint32_t product_column, bool sum_rows, bool sum_columns,
                           const Sums& s) const {
-    const uint32_t column0 =
-        first_column + static_cast<uint32_t>(warp_index() % 2 * (kColumns / 2) + lane() % 4 * kAdjacent);
+    const uint32_t column0 = first_column + static_cast<uint32_t>(warp_column() + lane() % 4 * kAdjacent);
     Column columns;
     set_columns(product_column, column0, sum_columns, s, columns);
     const int width = a.result.width;
@@ -244,8 +246,7 @@ struct Tile {
         for (int p = 0; p < kXPlanes; ++p) planes[p] = over_chunks(s.rows[p][i][half]);
         row_sum = joined(planes);
       }
-      const uint32_t row =
-          first_row + static_cast<uint32_t>(warp_index() / 2 * (kRows / 2) + 16 * i + 8 * half + lane() / 4);
+      const uint32_t row = first_row + static_cast<uint32_t>(warp_row() + 16 * i + 8 * half + lane() / 4);
       if (row >= a.rows || column0 >= a.columns) continue;
       float values[kAdjacent];
       SINTER_UNROLL
@@ -268,16 +269,16 @@ struct Tile {
   }
 };
 
-template <class X, class W, int kRowFragments>
+template <class X, class W, int kRowFragments, int kWarpsAcross>
 SINTER_DEVICE void product(const QProductArguments& a) {
-  using T = Tile<X, W, kRowFragments>;
+  using T = Tile<X, W, kRowFragments, kWarpsAcross>;
   const Shared<int8_t> stages = shared_memory<int8_t>(0, 2 * T::kStage);
   uint32_t column_tile;
   const uint32_t row_tile = a.column_tiles.divide(block_x(), &column_tile);
   const uint32_t number = block_z();
   T tile{a,
          row_tile * T::kRows,
-         column_tile * kColumns,
+         column_tile * T::kColumns,
          a.x + offset_of(a.products, a.x_steps, number),
          a.w + offset_of(a.products, a.w_steps, number),
          1,
@@ -285,6 +286,10 @@ SINTER_DEVICE void product(const QProductArguments& a) {
   tile.begin();
   const bool sum_rows = a.w_zeros != nullptr || a.w_zero != T::kWMoved;
   const bool sum_columns = a.folded == 0 && a.x_zero != T::kXMoved;
+
+  // A warp beyond the last row or column only brings operands.
+  const bool works = tile.first_row + static_cast<uint32_t>(T::warp_row()) < a.rows &&
+                     tile.first_column + static_cast<uint32_t>(T::warp_column()) < a.columns;
 
   typename T::Sums sums;
   IntegerChunk<T::kXPlanes> xs[T::kXLoads];
@@ -303,7 +308,7 @@ SINTER_DEVICE void product(const QProductArguments& a) {
       tile.load_x((step + 1) * kDepth + mine, xs);
       tile.load_w((step + 1) * kDepth + mine, ws);
     }
-    T::multiply(stages + static_cast<int>(step % 2) * T::kStage, sum_rows, sum_columns, sums);
+    if (works) T::multiply(stages + static_cast<int>(step % 2) * T::kStage, sum_rows, sum_columns, sums);
     if (more) tile.store(stages + static_cast<int>((step + 1) % 2) * T::kStage, xs, ws);
     barrier();
   }
@@ -314,9 +319,11 @@ SINTER_DEVICE void product(const QProductArguments& a) {
 
 }  // namespace
 
-SINTER_KERNEL(q_product, QProductArguments) { product<int8_t, int8_t, 4>(a); }
-SINTER_KERNEL(q_product_few, QProductArguments) { product<int8_t, int8_t, 1>(a); }
-SINTER_KERNEL(q_product_wide, QProductArguments) { product<int16_t, int8_t, 2>(a); }
-SINTER_KERNEL(q_product_both_wide, QProductArguments) { product<int16_t, int16_t, 1>(a); }
+// Tiles of 128 x 64, 32 x 64 and 128 x 32 results; of int16, 64 x 64 and 32 x 64.
+SINTER_KERNEL(q_product, QProductArguments) { product<int8_t, int8_t, 4, 2>(a); }
+SINTER_KERNEL(q_product_few, QProductArguments) { product<int8_t, int8_t, 1, 2>(a); }
+SINTER_KERNEL(q_product_narrow, QProductArguments) { product<int8_t, int8_t, 2, 1>(a); }
+SINTER_KERNEL(q_product_wide, QProductArguments) { product<int16_t, int8_t, 2, 2>(a); }
+SINTER_KERNEL(q_product_both_wide, QProductArguments) { product<int16_t, int16_t, 1, 2>(a); }
 
 }  // namespace sinter::cuda

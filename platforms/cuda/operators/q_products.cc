@@ -21,6 +21,17 @@ void set_columns(Lowering& l, QProductArguments* a) {
   a->w_zero_step = l.in(4).size() == 1 ? 0 : 1;
 }
 
+namespace {
+
+// Of results that a block computes.
+struct Tile {
+  Kernel kernel;
+  int64_t rows, columns;
+  int64_t bytes;  // of both operands, for an element of the depth
+};
+
+}  // namespace
+
 Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool dense) {
   const bool wide = x == DType::kInt16, both_wide = w == DType::kInt16;
   // Sums of products of bytes are int32: of two of them each, where both operands are wide.
@@ -34,22 +45,24 @@ Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool
     return l.launch_one_of(a.rows == 1 ? Kernel::k_q_row : Kernel::k_q_four_rows,
                            {.blocks = {blocks, 1, a.products.size}}, a);
   }
-  constexpr int64_t kColumns = 64, kDepth = 64;
-  const int64_t column_tiles = (a.columns + kColumns - 1) / kColumns;
-  const auto tiles = [&](int64_t rows) { return (a.rows + rows - 1) / rows * column_tiles; };
   // Tiles of few rows where those of many would leave multiprocessors idle.
-  const bool few = tiles(128) * a.products.size < 2 * int64_t{l.facts().multiprocessors} || a.rows <= 64;
-  const int64_t rows = both_wide ? 32 : wide ? 64 : few ? 32 : 128;
-  SINTER_RETURN_UNLESS(tiles(rows) <= INT32_MAX, unsupported("a product of 2^31 tiles or more"));
-  a.column_tiles = Divider(column_tiles);
-  const int64_t shared = 2 * kDepth * (rows * (wide ? 2 : 1) + kColumns * (both_wide ? 2 : 1));
-  const Kernel kernel = both_wide ? Kernel::k_q_product_both_wide
-                        : wide    ? Kernel::k_q_product_wide
-                        : few     ? Kernel::k_q_product_few
-                                  : Kernel::k_q_product;
-  return l.launch_one_of(kernel,
-                         {.blocks = {static_cast<uint32_t>(tiles(rows)), 1, a.products.size},
-                          .shared_bytes = static_cast<uint32_t>(shared)},
+  const auto tiles = [&](int64_t rows, int64_t columns) {
+    return (a.rows + rows - 1) / rows * ((a.columns + columns - 1) / columns);
+  };
+  const bool narrow = a.columns <= 32 && a.rows > 64;
+  const bool few = a.rows <= 64 || tiles(128, 64) * a.products.size < 2 * int64_t{l.facts().multiprocessors};
+  const Tile tile = both_wide ? Tile{Kernel::k_q_product_both_wide, 32, 64, 2 * (32 + 64)}
+                    : wide    ? Tile{Kernel::k_q_product_wide, 64, 64, 2 * 64 + 64}
+                    : narrow  ? Tile{Kernel::k_q_product_narrow, 128, 32, 128 + 32}
+                    : few     ? Tile{Kernel::k_q_product_few, 32, 64, 32 + 64}
+                              : Tile{Kernel::k_q_product, 128, 64, 128 + 64};
+  const int64_t blocks = tiles(tile.rows, tile.columns);
+  SINTER_RETURN_UNLESS(blocks <= INT32_MAX, unsupported("a product of 2^31 tiles or more"));
+  a.column_tiles = Divider((a.columns + tile.columns - 1) / tile.columns);
+  constexpr int64_t kDepth = 64;  // of the two parts of shared memory
+  return l.launch_one_of(tile.kernel,
+                         {.blocks = {static_cast<uint32_t>(blocks), 1, a.products.size},
+                          .shared_bytes = static_cast<uint32_t>(2 * kDepth * tile.bytes)},
                          a);
 }
 
