@@ -189,5 +189,9 @@ inline uint32_t blocks_for(int64_t threads, int per_block) {
   const int64_t blocks = (threads + per_block - 1) / per_block;
   return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
 }
+// For kernels that end with their grid: blocks of `each` that cover `count`, both below 2^31.
+inline uint32_t blocks_of(int64_t count, int64_t each) {
+  return static_cast<uint32_t>((count + each - 1) / each);
+}
 
 }  // namespace sinter::cuda

@@ -89,6 +89,30 @@ TEST_P(Half, SumsAreWideAndRoundedOnce) {
             halved(full<float>({1, 1}, 4096), GetParam()).bytes);
 }
 
+TEST_P(Half, WeightsOfFewBits) {
+  // Rows, columns, depth, block.
+  const int64_t sizes[][4] = {
+      {1, 37, 96, 32}, {3, 20, 64, 64}, {70, 72, 160, 32}, {9, 65, 100, 1000}, {66, 8, 64, 16}};
+  for (const auto& [m, n, k, block] : sizes) {
+    const int64_t blocks = (k + block - 1) / block;
+    const Tensor x = values({m, k}, 1, -1, 1), s = values({n, blocks}, 2, 0.05, 0.1), bias = values({n}, 3);
+    const LowBitFullyConnectedAttrs a{.block_size = block, .act_min = -9};
+    for (const DType t : {DType::kUint4, DType::kInt4, DType::kUint8, DType::kInt8}) {
+      SCOPED_TRACE(testing::Message()
+                   << m << " x " << n << " x " << k << " by " << block << " " << dtype_name(t));
+      const bool narrow = t == DType::kUint4 || t == DType::kInt4;
+      const auto packed = [&](const Shape& dims, uint64_t seed) {
+        const int64_t count = dims[0] * dims[1];
+        return Tensor{t, dims, noise<uint8_t>({narrow ? (count + 1) / 2 : count}, 0, 256, seed).bytes};
+      };
+      const Tensor w = packed({n, k}, 4);
+      run_op(a, {x, w, s});
+      run_op(a, {x, w, s, packed({n, blocks}, 5), bias});
+      if (t == DType::kUint4) run_op(a, {x, w, s, values({n, blocks}, 6, 0, 9)});
+    }
+  }
+}
+
 TEST_P(Half, PoolingAndResizing) {
   expect_rounded_once<float>(MaxPoolAttrs{.kernel = {2, 3}, .pads = {0, 1, 1, 1}}, {values({2, 5, 6, 70})});
   ResizeAttrs resize;
