@@ -35,7 +35,7 @@ SINTER_DEVICE bool inside(int32_t i, int32_t n) {
 }  // namespace
 
 SINTER_KERNEL(q_depthwise, QDepthwiseArguments) {
-  constexpr int kPixels = kDepthwisePixels, kChannels = kDepthwiseChannels;
+  constexpr int kPixels = kQDepthwisePixels, kChannels = kDepthwiseChannels;
   constexpr uint32_t kOne = 0x01010101;
   const int64_t item = global_thread();
   if (item >= a.items) return;

@@ -22,34 +22,34 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
   const std::byte* w = a.w + offset_of(a.products, a.w_steps, number);
   const uint32_t column0 =
       (block_x() * static_cast<uint32_t>(block_threads() / kWarp) + static_cast<uint32_t>(warp_index())) *
-      kRowsColumns;
+      kQRowsColumns;
   const bool sum_rows = a.w_zeros != nullptr || a.w_zero != 0, sum_columns = a.folded == 0 && a.x_zero != 0;
-  int32_t sums[kRows][kRowsColumns] = {}, rows[kRows] = {}, columns[kRowsColumns] = {};
-  const auto load = [&](uint32_t k, Words<16>(&to)[kRowsColumns]) {
+  int32_t sums[kRows][kQRowsColumns] = {}, rows[kRows] = {}, columns[kQRowsColumns] = {};
+  const auto load = [&](uint32_t k, Words<16>(&to)[kQRowsColumns]) {
     SINTER_UNROLL
-    for (int n = 0; n < kRowsColumns; ++n) {
+    for (int n = 0; n < kQRowsColumns; ++n) {
       to[n] = {};
       const uint32_t column = column0 + static_cast<uint32_t>(n);
       if (column < a.columns && k < a.x_depth)
         to[n] = *reinterpret_cast<const Words<16>*>(w + int64_t{column} * a.pitch + k);
     }
   };
-  Words<16> v[kRowsColumns], next[kRowsColumns];
+  Words<16> v[kQRowsColumns], next[kQRowsColumns];
   load(static_cast<uint32_t>(lane()) * 16, v);
   for (uint32_t k = static_cast<uint32_t>(lane()) * 16; k < a.x_depth; k += kWarp * 16) {
     load(k + kWarp * 16, next);
     if (sum_columns) SINTER_UNROLL
-    for (int n = 0; n < kRowsColumns; ++n) columns[n] = dot16(v[n], ones, columns[n]);
+    for (int n = 0; n < kQRowsColumns; ++n) columns[n] = dot16(v[n], ones, columns[n]);
     SINTER_UNROLL
     for (int r = 0; r < kRows; ++r) {
       if (static_cast<uint32_t>(r) >= a.rows) break;
       const auto u = *reinterpret_cast<const Words<16>*>(x + r * a.window.in_step + k);
       if (sum_rows) rows[r] = dot16(u, ones, rows[r]);
       SINTER_UNROLL
-      for (int n = 0; n < kRowsColumns; ++n) sums[r][n] = dot16(u, v[n], sums[r][n]);
+      for (int n = 0; n < kQRowsColumns; ++n) sums[r][n] = dot16(u, v[n], sums[r][n]);
     }
     SINTER_UNROLL
-    for (int n = 0; n < kRowsColumns; ++n) v[n] = next[n];
+    for (int n = 0; n < kQRowsColumns; ++n) v[n] = next[n];
   }
   const auto product_column = static_cast<uint32_t>(offset_of(a.products, a.column_steps, number));
   std::byte* y = a.y + offset_of(a.products, a.y_steps, number);
@@ -58,7 +58,7 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
     if (static_cast<uint32_t>(r) >= a.rows) break;
     const int32_t row_sum = sum_rows ? fold_warp(rows[r], AddUp()) : 0;
     SINTER_UNROLL
-    for (int n = 0; n < kRowsColumns; ++n) {
+    for (int n = 0; n < kQRowsColumns; ++n) {
       auto sum = static_cast<uint32_t>(fold_warp(sums[r][n], AddUp()));
       const auto column_sum = static_cast<uint32_t>(sum_columns ? fold_warp(columns[n], AddUp()) : 0);
       const uint32_t column = column0 + static_cast<uint32_t>(n), all = product_column + column;

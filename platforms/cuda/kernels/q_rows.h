@@ -5,6 +5,6 @@
 
 namespace sinter::cuda {
 
-inline constexpr int kRowsColumns = 4;  // of a warp
+inline constexpr int kQRowsColumns = 4;  // of a warp
 
 }  // namespace sinter::cuda

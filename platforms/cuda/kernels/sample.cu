@@ -146,7 +146,7 @@ struct Span {
     if (a.half_pixel == 0) length = length < 1 ? R(1) : length;
     bin = length / static_cast<R>(bins);
     const R wanted = a.points > 0 ? static_cast<R>(a.points) : m_ceil(bin);
-    valid = start - start == 0 && length - length == 0 && wanted <= R(kMostPoints);  // finite
+    valid = start - start == 0 && length - length == 0 && wanted <= R(kMostSamplePoints);  // finite
     points = valid && wanted > 0 ? static_cast<int32_t>(wanted) : 0;
   }
   // The two elements around a point, and how far it is from the first. False: outside the map.

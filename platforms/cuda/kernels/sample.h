@@ -45,6 +45,6 @@ struct RoiAlignArguments {
   FaultPlace fault;
 };
 // Points of a bin along an axis; a region that needs more is not a region of an image.
-inline constexpr int kMostPoints = 1 << 12;
+inline constexpr int kMostSamplePoints = 1 << 12;
 
 }  // namespace sinter::cuda

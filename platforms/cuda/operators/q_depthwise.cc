@@ -34,7 +34,7 @@ Status lower_QDepthwiseConv(Lowering& l) {
         {.blocks = {blocks_for(a.items, threads_of(Kernel::k_q_depthwise_any))}}, a);
   }
   const int64_t groups = g.out_channels / kDepthwiseChannels,
-                pieces = (g.out[2] + kDepthwisePixels - 1) / kDepthwisePixels;
+                pieces = (g.out[2] + kQDepthwisePixels - 1) / kQDepthwisePixels;
   a.line = static_cast<uint32_t>(g.out[2]), a.planes = Divider(g.out[0]);
   a.line_pieces = Divider(pieces), a.channels = Divider(groups);
   a.items = static_cast<uint32_t>(pixels / g.out[2] * pieces * groups);

@@ -41,7 +41,7 @@ Status launch_products(Lowering& l, QProductArguments& a, DType x, DType w, bool
   if (a.rows == 0 || a.columns == 0 || a.products.size == 0) return ok_status();
   constexpr uint32_t kFewRows = 4, kRowsWarps = 4;
   if (!wide && dense && a.window.matrix != 0 && a.unit == 16 && a.rows <= kFewRows) {
-    const uint32_t blocks = blocks_of(a.columns, kRowsColumns * kRowsWarps);
+    const uint32_t blocks = blocks_of(a.columns, kQRowsColumns * kRowsWarps);
     return l.launch_one_of(a.rows == 1 ? Kernel::k_q_row : Kernel::k_q_four_rows,
                            {.blocks = {blocks, 1, a.products.size}}, a);
   }
