@@ -28,7 +28,7 @@ const Platform* device_of(const FileView& view) {
 // A step's call without data.
 struct StepCall {
   std::vector<TensorView> in, out;
-  AttrStorage attributes;
+  detail::AttrStorage attributes;
   OpCall call;
 
   StepCall(const fb::Program& program, const fb::Step& step) {

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "platforms/cuda/call_digest.h"
+#include "platforms/cuda/chain.h"
 #include "platforms/cuda/operators.h"
 #include "platforms/cuda/queue.h"
 
@@ -101,6 +102,9 @@ Status DeviceBackend::measure(const OpCall& call, int, StepNeeds* needs) {
   Lowering l(call);
   SINTER_RETURN_IF_ERROR(lower(l));
   needs->prepared += align_up(l.prepared_bytes(), kBufferAlignment);
+  size_t arguments = 0;
+  if (l.is_launch_of(is_element_kernel, &arguments))
+    needs->prepared += align_up(sizeof(Action), kBufferAlignment) + align_up(arguments, kBufferAlignment);
   needs->workspace = l.workspace_bytes();
   needs->scratch = l.scratch_bytes();
   for (size_t i = 0; i < call.inputs.size(); ++i)
@@ -148,6 +152,14 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
   Lowering l(call, device_.facts(), queue.fault_of(with.step), with.workspace, with.prepared, constants);
   SINTER_RETURN_IF_ERROR(lower(l));
   step->actions = l.first_action();
+  size_t arguments = 0;
+  if (l.is_launch_of(is_element_kernel, &arguments)) {
+    void* chain = with.prepared.allocate(align_up(sizeof(Action), kBufferAlignment), kBufferAlignment);
+    void* room = with.prepared.allocate(align_up(arguments, kBufferAlignment), kBufferAlignment);
+    SINTER_RETURN_UNLESS(chain != nullptr && room != nullptr, kDisagree);
+    step->chain = new (chain) Action();
+    step->chain->arguments = room;
+  }
   step->can_fail = l.can_fail();
   for (const Action* a = step->actions; a != nullptr; a = Lowering::next(a)) {
     FunctionHandle function = nullptr;
@@ -155,6 +167,22 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
   }
   queue.add(step);
   return ok_status();
+}
+
+// Element-wise steps in a row become one launch.
+bool DeviceBackend::fuse(const PreparedStep& first, const PreparedStep& next) {
+  Step &head = *static_cast<Step*>(first.state), &step = *static_cast<Step*>(next.state);
+  if (head.chain == nullptr || step.chain == nullptr || head.group != step.group) return false;
+  ElementChain chain;
+  if (!chain.begin(head.heads_chain ? *head.chain : *head.actions) || !chain.append(*step.actions))
+    return false;
+  Action joined = chain.action();
+  void* room = const_cast<void*>(head.chain->arguments);
+  std::memcpy(room, joined.arguments, joined.argument_bytes);
+  joined.arguments = room;
+  *head.chain = joined;
+  head.heads_chain = step.in_chain = true;
+  return true;
 }
 
 void DeviceBackend::release(PreparedStep& prepared) {

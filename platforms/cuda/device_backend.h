@@ -18,6 +18,7 @@ class DeviceBackend : public Backend, public DeviceMemory {
   Status pack_on_device(const OpCall& call, std::span<std::byte> packed, DeviceQueue& queue,
                         std::span<std::byte> scratch) override;
   Status prepare(const OpCall& call, const Preparation& with, PreparedStep* step) override;
+  bool fuse(const PreparedStep& first, const PreparedStep& next) override;
   void release(PreparedStep& step) override;
   DeviceMemory* memory() override { return this; }
   Status open_queue(const QueueMemory& memory, DeviceQueue** queue) override;

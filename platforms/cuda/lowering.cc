@@ -76,8 +76,8 @@ Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arg
       shape.shared_bytes <= kMostShared && shape.blocks[1] <= 65535 && shape.blocks[2] <= 65535,
       error(Code::kInternal, "a kernel of the CUDA platform is launched beyond a device's limits"));
   if (shape.blocks[0] == 0 || shape.blocks[1] == 0 || shape.blocks[2] == 0) return ok_status();
-  last_kernel_ = kernel;
   Linked* linked = add_action(bytes);
+  last_is_launch_ = true, last_kernel_ = kernel, last_argument_bytes_ = bytes;
   if (linked == nullptr) return ok_status();
   linked->action.kind = Action::Kind::kLaunch;
   linked->action.kernel = kernel;
@@ -90,6 +90,7 @@ Status Lowering::launch(Kernel kernel, const LaunchShape& shape, const void* arg
 Status Lowering::fill(std::byte* to, size_t bytes, uint8_t value) {
   if (bytes == 0) return ok_status();
   Linked* linked = add_action(0);
+  last_is_launch_ = false;
   if (linked == nullptr) return ok_status();
   linked->action.kind = Action::Kind::kFill;
   linked->action.to = to;
@@ -138,6 +139,32 @@ void merge_axes(Box* box, std::span<Steps* const> steps) {
     ++rank;
   }
   box->rank = rank;
+}
+
+int widen_elements(Box* box, std::span<Steps* const> steps, int width) {
+  if (box->rank == 0) return width;
+  const int last = box->rank - 1;
+  for (const Steps* s : steps)
+    if (s->of[last] != width) return width;
+  for (int wide = 16; wide > width; wide /= 2) {
+    const auto factor = static_cast<uint32_t>(wide / width);
+    bool fits = box->dims[last].divisor % factor == 0;
+    for (const Steps* s : steps)
+      for (int i = 0; i < last; ++i) fits = fits && s->of[i] % wide == 0;
+    if (!fits) continue;
+    box->dims[last] = Divider(box->dims[last].divisor / factor);
+    box->size /= factor;
+    for (Steps* s : steps) s->of[last] = wide;
+    return wide;
+  }
+  return width;
+}
+
+bool steps_are_whole(const TensorView& view) {
+  const auto width = static_cast<int64_t>(byte_width(view.dtype));
+  for (int i = 0; i < view.rank; ++i)
+    if (width == 0 || (view.dims[i] > 1 && view.strides[i] % width != 0)) return false;
+  return true;
 }
 
 }  // namespace sinter::cuda

@@ -123,6 +123,11 @@ class Lowering {
   size_t device_prepared_bytes() const { return device_here_.used(); }
   size_t scratch_bytes() const { return scratch_; }
   bool can_fail() const { return can_fail_; }
+  // The step is one launch of this kernel, with this many bytes of arguments.
+  bool is_launch_of(bool (*kind)(Kernel), size_t* argument_bytes) const {
+    *argument_bytes = last_argument_bytes_;
+    return actions_ == 1 && last_is_launch_ && kind(last_kernel_);
+  }
   bool exhausted() const { return exhausted_; }
   const Action* first_action() const { return first_; }
   int action_count() const { return actions_; }
@@ -154,7 +159,9 @@ class Lowering {
   Linked *first_linked_ = nullptr, *last_linked_ = nullptr;
   const Action* first_ = nullptr;
   int actions_ = 0;
+  bool last_is_launch_ = false;
   Kernel last_kernel_{};
+  size_t last_argument_bytes_ = 0;
   Upload uploads_[kMostUploads];
   int upload_count_ = 0;
 };
@@ -167,11 +174,24 @@ Status box_of(std::span<const int64_t> dims, Box* box);
 Steps steps_of(const TensorView& view, const Box& box);
 // Axes that every one of the steps passes as one become one; axes of one element go.
 void merge_axes(Box* box, std::span<Steps* const> steps);
+// Elements of `width` bytes become wider ones, of at most 16 bytes, where every operand's last axis is dense
+// and all else is a multiple; returns their width. Operands must begin at multiples of that.
+int widen_elements(Box* box, std::span<Steps* const> steps, int width);
+// Whether every step of a view is a multiple of its elements' width, as loads on the device require.
+bool steps_are_whole(const TensorView& view);
+// `bytes` behind an address, which is null while measuring.
+inline std::byte* behind(std::byte* address, int64_t bytes) {
+  return address == nullptr ? nullptr : address + bytes;
+}
 // Enough blocks for `threads` threads, of `per_block` each.
 inline uint32_t blocks_for(int64_t threads, int per_block) {
   constexpr int64_t kMost = 1 << 20;  // kernels go on where a grid ends
   const int64_t blocks = (threads + per_block - 1) / per_block;
   return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
+}
+// For kernels that end with their grid: blocks of `each` that cover `count`, both below 2^31.
+inline uint32_t blocks_of(int64_t count, int64_t each) {
+  return static_cast<uint32_t>((count + each - 1) / each);
 }
 
 }  // namespace sinter::cuda

@@ -1,5 +1,6 @@
 #include "platforms/cuda/platform.h"
 
+#include "platforms/cuda/chain.h"
 #include "platforms/cuda/operators.h"
 
 namespace sinter {
@@ -27,12 +28,15 @@ bool computes_half(const Target& target, DType type) {
   return serves(target) && (type == DType::kFloat16 || type == DType::kBFloat16);
 }
 
+bool fuses(const OpCall& first, const OpCall& next) { return chains(first, next); }
+
 }  // namespace cuda
 
 constexpr Platform cuda_platform = {.name = "cuda",
                                     .serves = cuda::serves,
                                     .has_kernel = cuda::has_kernel,
                                     .accept = cuda::accept,
+                                    .fuses = cuda::fuses,
                                     .computes_half = cuda::computes_half,
                                     .own_memory = true};
 

@@ -14,6 +14,7 @@ bool serves(const Target& target);
 bool has_kernel(const Target& target, Op op);
 Status accept(const Target& target, const OpCall& call, int threads, size_t* workspace);
 bool computes_half(const Target& target, DType type);
+bool fuses(const OpCall& first, const OpCall& next);
 
 }  // namespace cuda
 }  // namespace sinter

@@ -158,8 +158,11 @@ Status Queue::start_action(const Action& action) {
   return done == kDriverSuccess ? ok_status() : device_.failure(done, kToLaunch);
 }
 
-// Puts the step's work into the stream, which may be captured. Uploads are in staging memory by then.
-Status Queue::start(const Step& step) {
+// Puts the step's work into the stream, which may be captured: that of its chain, or its own `alone`. Uploads
+// are in staging memory by then.
+Status Queue::start(const Step& step, bool alone) {
+  if (!alone && step.in_chain) return ok_status();
+  if (!alone && step.heads_chain) return start_action(*step.chain);
   DriverResult done = kDriverSuccess;
   if (step.kind == Step::Kind::kUpload && step.bytes > 0)
     done = device_.api().upload(address(step.device), step.staging, step.bytes, stream_);
@@ -184,6 +187,9 @@ void Queue::add(Step* step) {
 Status Queue::end_group() {
   if (first_ == nullptr) return ok_status();
   Step& first = *first_;
+  // Steps of a chain but for the first are not run.
+  for (Step* s = &first; s != nullptr; s = s->next)
+    if (!s->in_chain) last_ = s;
   last_->last = true;
   first_ = last_ = nullptr;
   return capture(first);
@@ -197,7 +203,7 @@ Status Queue::capture(Step& first) {
   Status status;
   bool can_fail = false;
   for (const Step* s = &first; s != nullptr && status.ok(); s = s->next) {
-    status = start(*s);
+    status = start(*s, false);
     can_fail = can_fail || s->can_fail;
   }
   if (status.ok() && can_fail) status = take_key();
@@ -232,7 +238,7 @@ Status Queue::run(Step& step) {
   }
   if (stepwise_ || step.group->graph == nullptr) {
     const InContext current(device_);
-    SINTER_RETURN_IF_ERROR(start(step));
+    SINTER_RETURN_IF_ERROR(start(step, true));
     return step.can_fail ? take_key() : ok_status();
   }
   if (!step.last) return ok_status();

@@ -25,6 +25,10 @@ struct Step {
   Step* next = nullptr;             // of the same group
   GraphExecHandle graph = nullptr;  // of a group's first step
   const Action* actions = nullptr;
+  Action* chain =
+      nullptr;  // of an element-wise step: room for the launch of this and the steps behind it, and
+  bool heads_chain = false;  // whether it is used
+  bool in_chain = false;     // computed by the launch of a step before it
   std::byte *host = nullptr, *staging = nullptr, *device = nullptr;  // transfers
   size_t bytes = 0;
   Step* next_pending = nullptr;
@@ -59,7 +63,7 @@ class Queue final : public DeviceQueue {
   Queue(Device& device, FaultKey* key, FaultKey* key_staging)
       : device_(device), key_(key), key_staging_(key_staging) {}
 
-  Status start(const Step& step);
+  Status start(const Step& step, bool alone);
   Status start_action(const Action& action);
   Status capture(Step& first);
   Status clear_key();

@@ -121,7 +121,7 @@ void low_bit(const OpCall& call, RunContext& context) {
 }
 
 Status run(const OpCall& call, RunContext& context) {
-  return for_float(call.in(0).dtype, [&](auto tag) {
+  return for_float_or_half(call.in(0).dtype, [&](auto tag) {
     return low_bit<typename decltype(tag)::type>(call, context), ok_status();
   });
 }

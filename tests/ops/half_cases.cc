@@ -1,8 +1,10 @@
 // Reference kernels on float16 and bfloat16: the float32 (sums: float64) result of the same numbers, rounded
 // once. Other backends that take the calls are compared with them.
 #include "runtime/core/op_enums.h"
+#include "tests/op_harness/backends.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
+#include "tests/op_harness/tolerance.h"
 #include "tests/ops/random_half.h"
 
 namespace sinter::test {
@@ -87,12 +89,72 @@ TEST_P(Half, SumsAreWideAndRoundedOnce) {
             halved(full<float>({1, 1}, 4096), GetParam()).bytes);
 }
 
+TEST_P(Half, WeightsOfFewBits) {
+  // Rows, columns, depth, block.
+  const int64_t sizes[][4] = {
+      {1, 37, 96, 32}, {3, 20, 64, 64}, {70, 72, 160, 32}, {9, 65, 100, 1000}, {66, 8, 64, 16}};
+  for (const auto& [m, n, k, block] : sizes) {
+    const int64_t blocks = (k + block - 1) / block;
+    const Tensor x = values({m, k}, 1, -1, 1), s = values({n, blocks}, 2, 0.05, 0.1), bias = values({n}, 3);
+    const LowBitFullyConnectedAttrs a{.block_size = block, .act_min = -9};
+    for (const DType t : {DType::kUint4, DType::kInt4, DType::kUint8, DType::kInt8}) {
+      SCOPED_TRACE(testing::Message()
+                   << m << " x " << n << " x " << k << " by " << block << " " << dtype_name(t));
+      const bool narrow = t == DType::kUint4 || t == DType::kInt4;
+      const auto packed = [&](const Shape& dims, uint64_t seed) {
+        const int64_t count = dims[0] * dims[1];
+        return Tensor{t, dims, noise<uint8_t>({narrow ? (count + 1) / 2 : count}, 0, 256, seed).bytes};
+      };
+      const Tensor w = packed({n, k}, 4);
+      run_op(a, {x, w, s});
+      run_op(a, {x, w, s, packed({n, blocks}, 5), bias});
+      if (t == DType::kUint4) run_op(a, {x, w, s, values({n, blocks}, 6, 0, 9)});
+    }
+  }
+}
+
 TEST_P(Half, PoolingAndResizing) {
   expect_rounded_once<float>(MaxPoolAttrs{.kernel = {2, 3}, .pads = {0, 1, 1, 1}}, {values({2, 5, 6, 70})});
   ResizeAttrs resize;
   resize.mode = static_cast<int64_t>(ResizeMode::kLinear);
   resize.sizes = {1, 7, 9, 5}, resize.scales = {1, 7.0 / 3, 9.0 / 4, 1};
   expect_rounded_once<double>(resize, {values({1, 3, 4, 5})});
+}
+
+// Operations that the reference kernels compute in wider types only: backends that take them are compared
+// with float64.
+template <class A>
+void compare_with_float64(const A& attrs, const std::vector<Tensor>& halves) {
+  std::vector<Tensor> wide;
+  for (const Tensor& t : halves) wide.push_back(unhalved<double>(t));
+  const Tensor want = run_op(attrs, wide, {.backends = false})[0];
+  for (const TestedBackend& backend : tested_backends()) {
+    if (!takes(backend.name(), attrs, halves)) continue;
+    SCOPED_TRACE(std::string(op_name(A::kOp)) + " on " + std::string(backend.name()));
+    const Tensor got = run_on(backend.name(), attrs, halves)[0];
+    expect_within(got, want, tolerance_of(A::kOp, &attrs, halves, got.dtype, halved(want, halves[0].dtype)));
+  }
+}
+
+TEST_P(Half, ReductionsAndNormalisations) {
+  const Tensor x = values({3, 5, 70});
+  for (int64_t fn = 0; fn < 8; ++fn)
+    for (const int64_t axis : {1, 2}) compare_with_float64(ReduceAttrs{.fn = fn, .axes = {axis}}, {x});
+  for (const int64_t axis : {1, 2}) {
+    compare_with_float64(ArgReduceAttrs{.axis = axis}, {x});
+    compare_with_float64(CumulateAttrs{.axis = axis}, {x});
+    compare_with_float64(SoftmaxAttrs{.axis = axis}, {x});
+    compare_with_float64(SoftmaxAttrs{.axis = axis, .log = 1}, {x});
+  }
+  compare_with_float64(LayerNormAttrs{.axis = 2}, {x, values({70}, 2), values({70}, 3)});
+  compare_with_float64(RmsNormAttrs{.axis = 1}, {x, values({70}, 2)});
+  compare_with_float64(GroupNormAttrs{.groups = 7}, {x, values({70}, 2), values({70}, 3)});
+  compare_with_float64(LrnAttrs{.size = 5}, {x});
+  compare_with_float64(DftAttrs{.axis = 1}, {values({2, 12, 2})});
+  const Tensor steps = values({4, 3, 6});
+  compare_with_float64(LstmAttrs{.hidden_size = 5}, {steps, values({1, 20, 6}, 2), values({1, 20, 5}, 3)});
+  compare_with_float64(GruAttrs{.hidden_size = 5}, {steps, values({1, 15, 6}, 2), values({1, 15, 5}, 3)});
+  compare_with_float64(RnnAttrs{.hidden_size = 5}, {steps, values({1, 5, 6}, 2), values({1, 5, 5}, 3)});
 }
 
 Tensor bfloats(Shape dims, uint64_t seed = 1, double low = -2, double high = 2) {

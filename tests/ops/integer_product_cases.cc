@@ -324,6 +324,45 @@ TEST(IntegerProducts, MatMul) {
   }
 }
 
+// Depths on one side of a multiple of 16 and on the other, operands across, batches that repeat, both types.
+TEST(IntegerProducts, MatMulOfAnyLayout) {
+  Draw r(21);
+  for (const int64_t k : {1, 15, 16, 33, 80})
+    for (int across = 0; across < 4; ++across) {
+      SCOPED_TRACE(testing::Message() << "depth " << k << ", across " << across);
+      const int64_t m = r.pick(1, 70), n = r.pick(1, 70);
+      QMatMulAttrs a{.transpose_a = across & 1, .transpose_b = across >> 1};
+      a.multiplier = 1 / (3000 * std::sqrt(static_cast<double>(k)));
+      const Shape rows = a.transpose_a != 0 ? Shape{2, 1, k, m} : Shape{2, 1, m, k},
+                  columns = a.transpose_b != 0 ? Shape{3, n, k} : Shape{3, k, n};
+      const auto words = [](const Shape& dims, uint64_t seed) {
+        return noise<int16_t>(dims, -32768, 32768, seed);
+      };
+      run_op(a, {noise<int8_t>(rows, -128, 128, 1), noise<int8_t>(columns, -128, 128, 2)});
+      a.multiplier /= 256, a.to = kInt16Code, a.q_min = -32768, a.q_max = 32767;
+      run_op(a, {words(rows, 3), words(columns, 4)});
+      a.to = kInt8Code, a.q_min = -128, a.q_max = 127;
+      a.multiplier = 1 / (3000 * std::sqrt(static_cast<double>(k))), a.x_zero = -128, a.b_zero = 127;
+      run_op(a, {noise<int8_t>(rows, -128, 128, 5), noise<int8_t>(columns, -128, 128, 6)});
+    }
+}
+
+// Enough rows for the largest tiles of a device, the last of which are not full.
+TEST(IntegerProducts, ManyRows) {
+  for (const int64_t channels : {3, 20, 48}) {
+    SCOPED_TRACE(channels);
+    QConvAttrs a{.x_zero = -9, .y_zero = 7};
+    const bool point = channels != 3;
+    const int64_t window = point ? 1 : 3, pad = window / 2;
+    a.strides = {1, 1}, a.dilations = {1, 1}, a.pads = {pad, pad, pad, pad}, a.group = 1;
+    Operands o = quantized::operands<int8_t>({1, 63, 67, channels}, {35, window, window, channels}, 35,
+                                             3600 * std::sqrt(window * window * channels), 5);
+    run_op(a, o.tensors(), {.strided = point});
+    o.weight_zeros = noise<int8_t>({35}, -128, 128, 8);
+    run_op(a, o.tensors(), {.strided = false});
+  }
+}
+
 // Pixels that fill vectors, next to each other and apart; some panels have a multiplier of 1 and more.
 TEST(IntegerProducts, PixelsOfWholeVectors) {
   for (const int64_t columns : {4, 8, 16, 32, 64})

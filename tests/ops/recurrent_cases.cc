@@ -169,5 +169,36 @@ TEST(Rnn, NothingToDo) {
   expect_near(y[0], full<float>({1, 1, 1, 2}, std::tanh(0.5f)));
 }
 
+// As many steps, samples and hidden units as backends divide among their threads.
+template <class A>
+void compare_backends(A a, int64_t gates, Shape x_dims, const std::vector<int32_t>& lengths,
+                      bool peephole = false) {
+  const int64_t d = a.direction == 2 ? 2 : 1, rows = gates * a.hidden_size, input = x_dims[2],
+                batch = x_dims[1];
+  const float most = 1 / std::sqrt(static_cast<float>(a.hidden_size));
+  const Shape state{d, batch, a.hidden_size};
+  std::vector<Tensor> in{noise<float>(x_dims, -1, 1),
+                         noise<float>({d, rows, input}, -most, most, 2),
+                         noise<float>({d, rows, a.hidden_size}, -most, most, 3),
+                         noise<float>({d, 2 * rows}, -0.5, 0.5, 4),
+                         lengths.empty() ? Tensor{} : tensor<int32_t>({batch}, lengths),
+                         noise<float>(state, -1, 1, 5)};
+  if constexpr (A::kOp == Op::kLstm) {
+    in.push_back(noise<float>(state, -1, 1, 6));
+    if (peephole) in.push_back(noise<float>({d, 3 * a.hidden_size}, -0.5, 0.5, 7));
+  }
+  run_op(a, in, {.outputs = A::kOp == Op::kLstm ? 3 : 2});
+}
+
+TEST(Recurrent, LayersOfManyUnits) {
+  compare_backends(LstmAttrs{.hidden_size = 184, .direction = 2}, 4, {3, 3, 5}, {3, 0, 2}, true);
+  compare_backends(LstmAttrs{.hidden_size = 33}, 4, {9, 8, 70}, {});
+  compare_backends(GruAttrs{.hidden_size = 212, .direction = 1}, 3, {2, 2, 3}, {2, 1});
+  compare_backends(GruAttrs{.hidden_size = 212, .linear_before_reset = 1}, 3, {3, 1, 3}, {});
+  compare_backends(RnnAttrs{.hidden_size = 368, .direction = 2}, 1, {2, 2, 40}, {1, 2});
+  compare_backends(RnnAttrs{.hidden_size = 3}, 1, {70, 1, 17}, {65});
+  compare_backends(RnnAttrs{.hidden_size = 3}, 1, {0, 2, 4}, {});
+}
+
 }  // namespace
 }  // namespace sinter::test::recurrent

@@ -33,4 +33,17 @@ SINTER_BOTH int64_t offset_of(const Box& box, const Steps& steps, uint32_t n) {
   return box.rank > 0 ? offset + n * steps.of[0] : 0;
 }
 
+// The same for several operands in one go.
+template <int N>
+SINTER_BOTH void offsets_of(const Box& box, const Steps (&steps)[N], uint32_t n, int64_t (&offsets)[N]) {
+  for (int k = 0; k < N; ++k) offsets[k] = 0;
+  if (box.rank == 0) return;
+  for (int i = box.rank - 1; i > 0; --i) {
+    uint32_t at;
+    n = box.dims[i].divide(n, &at);
+    for (int k = 0; k < N; ++k) offsets[k] += at * steps[k].of[i];
+  }
+  for (int k = 0; k < N; ++k) offsets[k] += n * steps[k].of[0];
+}
+
 }  // namespace sinter::cuda

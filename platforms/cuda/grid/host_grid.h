@@ -152,6 +152,13 @@ inline uint32_t high_product(uint32_t a, uint32_t b) {
   return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
 }
 inline int count_ones(uint32_t v) { return std::popcount(v); }
+inline uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
+  const uint64_t both = uint64_t{b} << 32 | a;
+  uint32_t v = 0;
+  for (int i = 0; i < 4; ++i)
+    v |= static_cast<uint32_t>(both >> (8 * (selector >> 4 * i & 7)) & 0xff) << 8 * i;
+  return v;
+}
 
 // ---- atomic operations on global memory: one thread runs at a time
 
@@ -171,6 +178,11 @@ template <class T>
 inline T atomic_max(T* at, T v) {
   const T old = *at;
   if (v > old) *at = v;
+  return old;
+}
+inline int32_t atomic_exchange(int32_t* at, int32_t v) {
+  const int32_t old = *at;
+  *at = v;
   return old;
 }
 inline uint32_t atomic_exchange_if(uint32_t* at, uint32_t expected, uint32_t v) {

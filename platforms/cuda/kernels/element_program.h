@@ -6,9 +6,9 @@
 namespace sinter::cuda {
 
 // Carries out the program for every group of the box. `Numbers` has
-//   load(box, operand, place, x)      kLoad, and the operands of functions
+//   load(box, operand, place, x)                 kLoad, and the operands of functions
 //   store(instruction, box, operand, place, x)   kStore
-//   compute(instruction, x, y, z)     a function of x, and y and z if it has as many operands; into x
+//   compute(instruction, x, y, z)                a function, into x
 template <class Numbers, class T>
 SINTER_DEVICE void run_program(const ElementArguments<T>& a) {
   for (int64_t n = global_thread(); n < a.box.groups; n += global_threads()) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <deque>
 #include <vector>
@@ -293,6 +294,79 @@ TEST_F(Chains, LeaveOutWhatIsNotKept) {
   step(NegAttrs{}, {view(2048, {90})}, view(4096, {90}));
   ASSERT_TRUE(chain.begin(made_[0].action));
   EXPECT_FALSE(chain.append(made_[1].action, false));
+}
+
+// Steps at random places, which overlap at times: as many as possible in one launch.
+TEST_F(Chains, LeaveWhatTheirStepsLeave) {
+  uint32_t state = 7;
+  const auto below = [&](uint32_t n) {
+    state = state * 1664525u + 1013904223u;
+    return (state >> 8) % n;
+  };
+  const auto place = [&] { return size_t{below(8)} * 960 + (below(4) == 0 ? size_t{below(3)} * 4 : 0); };
+  const auto whole = [&] {
+    TensorView v = view(place(), {4, 6, 10});
+    if (const uint32_t shape = below(4); shape == 1)
+      v.set_shape(std::array<int64_t, 2>{24, 10});
+    else if (shape == 2)
+      v.set_shape(std::array<int64_t, 1>{240});
+    else if (shape == 3)
+      v.set_shape(std::array<int64_t, 3>{4, 60, 1});
+    return v;
+  };
+  int joined = 0, apart = 0;
+  for (int round = 0; round < 400; ++round) {
+    SCOPED_TRACE(round);
+    made_.clear();
+    std::vector<ElementChain> launches;
+    TensorView last = whole();
+    for (uint32_t i = 0, steps = 2 + below(5); i < steps; ++i) {
+      TensorView result = below(4) == 0 ? last : whole(), other = result;
+      other.data = whole().data;
+      TensorView value = result;
+      value.data = below(6) == 0 ? machine_.at(place()) : last.data;
+      if (below(3) == 0) {  // repeats along an axis
+        const int axis = static_cast<int>(below(other.rank));
+        other.dims[axis] = 1;
+        other.set_shape(std::vector<int64_t>(other.dims, other.dims + other.rank));
+      }
+      // A session gives a step such operands only: in its result's place, or apart from it.
+      const auto legal = [&](const TensorView& v) {
+        return (v.data == result.data && v.size() == result.size()) ||
+               v.data + v.dense_bytes() <= result.data || result.data + result.dense_bytes() <= v.data;
+      };
+      if (!legal(other) || !legal(value)) continue;
+      switch (below(5)) {
+        case 0:
+          step(NegAttrs{}, {value}, result);
+          break;
+        case 1:
+          step(MulAttrs{}, {value, other}, result);
+          break;
+        case 2:
+          step(SubAttrs{}, {other, value}, result);
+          break;
+        case 3:
+          step(AddAttrs{}, {value, value}, result);
+          break;
+        default:
+          step(WhereAttrs{}, {view(8192, {1}, DType::kBool), other, value}, result);
+          break;
+      }
+      last = result;
+      if (!launches.empty() && launches.back().append(made_.back().action)) {
+        ++joined;
+      } else {
+        apart += !launches.empty();
+        ASSERT_TRUE(launches.emplace_back().begin(made_.back().action));
+      }
+    }
+    std::vector<Action> chained;
+    for (const ElementChain& c : launches) chained.push_back(c.action());
+    ASSERT_EQ(machine_.run(chained, start()), machine_.run(actions(), start()));
+  }
+  EXPECT_GT(joined, 200);
+  EXPECT_GT(apart, 100);
 }
 
 TEST_F(Chains, AreOfElementWiseStepsOnly) {

@@ -129,6 +129,54 @@ TEST(CudaQueue, RunsStepsOneByOneForAnObserver) {
   expect_same_bits(r, fill_x, 1);
 }
 
+// y = relu(x + 1) * relu(x + 1), z = x + 1
+FarModel elements() {
+  FarModel b({"cuda-emulated"});
+  const int x = b.up(b.input("x", DType::kFloat32, {2, 3}));
+  const int one = b.constant<float>(DType::kFloat32, {}, {1});
+  const int z = b.far_value(DType::kFloat32, {2, 3}), r = b.far_value(DType::kFloat32, {2, 3}),
+            y = b.far_value(DType::kFloat32, {2, 3});
+  b.far_step(AddAttrs{}, {x, one}, {z});
+  b.far_step(testing::relu(), {z}, {r});
+  b.far_step(MulAttrs{}, {r, r}, {y});
+  b.output("y", b.down(y));
+  b.output("z", b.down(z));
+  return b;
+}
+
+TEST(CudaQueue, LaunchesElementWiseStepsInARowAsOne) {
+  FarModel b = elements();
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  fill_x(r.session, 0);
+  const Counted together;
+  ASSERT_TRUE(r.session.run().ok());
+  EXPECT_EQ(together.since().launches, 1);
+  expect_same_bits(r, fill_x);
+  const StepObserver none;
+  r.session.set_observer(&none);
+  const Counted apart;
+  expect_same_bits(r, fill_x, 1);
+  EXPECT_EQ(apart.since().launches, 3);
+}
+
+// The last step of a group need not run by itself.
+TEST(CudaQueue, EndsAGroupWithinAChain) {
+  FarModel b({"cuda-emulated"});
+  const int x = b.up(b.input("x", DType::kFloat32, {2, 3}));
+  const int z = b.far_value(DType::kFloat32, {2, 3});
+  const int state = b.state(DType::kFloat32, {2, 3}, -1, -1);
+  b.place(state).region = 1;
+  b.output("y", b.down(state));
+  const int half = b.far_value(DType::kFloat32, {2, 3});
+  b.far_step(NegAttrs{}, {x}, {half});
+  b.far_step(AddAttrs{}, {half, x}, {z});
+  b.spec(state).update = z;
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  expect_same_bits(r, fill_x);
+}
+
 TEST(CudaQueue, KeepsStatesOnTheDevice) {
   FarModel b({"cuda-emulated"});
   const int x = b.input("x", DType::kFloat32, {4});

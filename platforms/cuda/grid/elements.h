@@ -1,0 +1,60 @@
+// Elements that are moved and not computed with: types by their width, and indices.
+#pragma once
+
+#include "platforms/cuda/grid/grid.h"
+
+namespace sinter::cuda {
+
+struct alignas(16) Sixteen {
+  uint64_t half[2];
+};
+
+template <class T>
+struct TypeOf {
+  using type = T;
+};
+
+// Calls f(TypeOf<T>) for the type of `width` bytes: 1, 2, 4, 8 or 16.
+template <class F>
+SINTER_DEVICE void for_width(int width, F&& f) {
+  switch (width) {
+    case 1:
+      return f(TypeOf<uint8_t>{});
+    case 2:
+      return f(TypeOf<uint16_t>{});
+    case 4:
+      return f(TypeOf<uint32_t>{});
+    case 8:
+      return f(TypeOf<uint64_t>{});
+    default:
+      return f(TypeOf<Sixteen>{});
+  }
+}
+
+template <class T>
+SINTER_DEVICE T load(const std::byte* at) {
+  return *reinterpret_cast<const T*>(at);
+}
+template <class T>
+SINTER_DEVICE void store(std::byte* at, const T& v) {
+  *reinterpret_cast<T*>(at) = v;
+}
+
+// Whether both addresses are multiples of `width`, a power of two.
+SINTER_DEVICE bool aligned(const void* a, const void* b, int width) {
+  return ((reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b)) &
+          static_cast<uintptr_t>(width - 1)) == 0;
+}
+
+// An index of 4 or 8 bytes.
+SINTER_DEVICE int64_t load_index(const std::byte* at, int width) {
+  return width == 4 ? load<int32_t>(at) : load<int64_t>(at);
+}
+// The same into an axis of `dim` elements, where a negative one counts from the end. False: out of range.
+SINTER_DEVICE bool read_index(const std::byte* at, int width, int64_t dim, int64_t* index) {
+  const int64_t given = load_index(at, width);
+  *index = given < 0 ? given + dim : given;
+  return *index >= 0 && *index < dim;
+}
+
+}  // namespace sinter::cuda

@@ -1,0 +1,149 @@
+// LowBitFullyConnected of many rows, and of calls that the other kernels do not take.
+//
+// A block computes a tile of 64 rows and columns in float, 32 elements of the depth at a time, which it
+// widens on their way to shared memory; what comes next is on its way to registers meanwhile. A thread has 8
+// rows and 4 columns.
+#include "platforms/cuda/kernels/low_bit_numbers.h"
+
+namespace sinter::cuda {
+namespace {
+
+constexpr int kThreads = 128, kTile = kLowBitTile, kDepth = kLowBitDepth, kStride = kLowBitStride;
+constexpr int kHalf = kDepth / 2;  // elements that a thread brings of each operand
+constexpr int kRows = 8, kColumns = 4;
+static_assert(kTile * 2 == kThreads && kTile / kRows * (kTile / kColumns) == kThreads);
+
+struct Weights {
+  Words<16> w = {};  // 16 numbers: 8 bytes of 4 bits each, or all
+  LowBitScale by;
+};
+
+struct Tile {
+  const LowBitArguments& a;
+  uint32_t first_row, first_column;
+  LowBitReader reader;
+
+  SINTER_DEVICE int line() const { return thread_index() % kTile; }
+  SINTER_DEVICE int half() const { return thread_index() / kTile * kHalf; }
+
+  SINTER_DEVICE void load_x(uint32_t k0, float (&to)[kHalf]) const {
+    const uint32_t row = first_row + static_cast<uint32_t>(line()), k = k0 + static_cast<uint32_t>(half());
+    const int64_t at = int64_t{row} * a.depth + k;
+    SINTER_UNROLL
+    for (int i = 0; i < kHalf; ++i)
+      to[i] = row < a.rows && k + static_cast<uint32_t>(i) < a.depth ? load_float(a.x, a.kind, at + i) : 0.0f;
+  }
+  SINTER_DEVICE void load_w(uint32_t k0, Weights* to) const {
+    const uint32_t column = first_column + static_cast<uint32_t>(line()),
+                   k = k0 + static_cast<uint32_t>(half());
+    *to = {};
+    if (column >= a.columns || k >= a.depth) return;
+    const std::byte* from = a.w + int64_t{column} * a.pitch;
+    if (a.bits == 4) {
+      const auto v = *reinterpret_cast<const Words<8>*>(from + k / 2);
+      to->w.w[0] = v.w[0], to->w.w[1] = v.w[1];
+    } else {
+      to->w = *reinterpret_cast<const Words<16>*>(from + k);
+    }
+    to->by = low_bit_scale(a, column, k);
+  }
+  SINTER_DEVICE void store(const Shared<float>& x, const Shared<float>& w, const float (&xs)[kHalf],
+                           const Weights& ws) const {
+    SINTER_UNROLL
+    for (int i = 0; i < kHalf; ++i) x[(half() + i) * kStride + line()] = xs[i];
+    if (a.bits == 4)
+      widen<4>(w, ws);
+    else
+      widen<8>(w, ws);
+  }
+  template <int kBits>
+  SINTER_DEVICE void widen(const Shared<float>& to, const Weights& ws) const {
+    constexpr int kOfWord = 32 / kBits;
+    SINTER_UNROLL
+    for (int i = 0; i < kHalf; ++i) {
+      const float v =
+          LowBitReader::raised<kBits>(ws.w.w[i / kOfWord] ^ reader.flip, i % kOfWord) - reader.base;
+      to[(half() + i) * kStride + line()] = (v - ws.by.zero) * ws.by.scale;
+    }
+  }
+};
+
+}  // namespace
+
+SINTER_KERNEL(low_bit_tile, LowBitArguments) {
+  const Shared<float> x = shared_memory<float>(0, kDepth * kStride);
+  const Shared<float> w = shared_memory<float>(kDepth * kStride * 4, kDepth * kStride);
+  uint32_t column_tile;
+  const uint32_t row_tile = a.column_tiles.divide(block_x(), &column_tile);
+  const Tile tile{a, row_tile * kTile, column_tile * kTile, LowBitReader(a.bits, a.is_signed != 0)};
+  const int row0 = thread_index() / (kTile / kColumns) * kRows,
+            column0 = thread_index() % (kTile / kColumns) * kColumns;
+  float sums[kRows][kColumns] = {};
+  float xs[kHalf];
+  Weights ws;
+  tile.load_x(0, xs);
+  tile.load_w(0, &ws);
+  for (uint32_t k = 0; k < a.depth; k += kDepth) {
+    tile.store(x, w, xs, ws);
+    barrier();
+    tile.load_x(k + kDepth, xs);
+    tile.load_w(k + kDepth, &ws);
+    for (int i = 0; i < kDepth; ++i) {
+      const auto above = x.load<Words<16>>(i * kStride + row0),
+                 below = x.load<Words<16>>(i * kStride + row0 + 4);
+      const auto across = w.load<Words<16>>(i * kStride + column0);
+      SINTER_UNROLL
+      for (int r = 0; r < kRows; ++r) SINTER_UNROLL
+      for (int c = 0; c < kColumns; ++c)
+        sums[r][c] =
+            m_fma(float_of(r < 4 ? above.w[r % 4] : below.w[r % 4]), float_of(across.w[c]), sums[r][c]);
+    }
+    barrier();
+  }
+  SINTER_UNROLL
+  for (int r = 0; r < kRows; ++r) SINTER_UNROLL
+  for (int c = 0; c < kColumns; ++c) {
+    const uint32_t row = tile.first_row + static_cast<uint32_t>(row0 + r),
+                   column = tile.first_column + static_cast<uint32_t>(column0 + c);
+    if (row < a.rows && column < a.columns) store_low_bit(a, row, column, sums[r][c]);
+  }
+}
+
+// Any call: a warp computes one result.
+SINTER_KERNEL(low_bit_any, LowBitArguments) {
+  const int64_t results = int64_t{a.rows} * a.columns;
+  const int64_t warps = global_threads() / kWarp;
+  for (int64_t at = global_thread() / kWarp; at < results; at += warps) {
+    const auto row = static_cast<uint32_t>(at / a.columns), column = static_cast<uint32_t>(at % a.columns);
+    const bool is_signed = a.is_signed != 0;
+    const int64_t weights = int64_t{column} * a.depth, values = int64_t{row} * a.depth;
+    if (a.kind == FloatKind::kDouble) {
+      double sum = 0;
+      for (uint32_t k = static_cast<uint32_t>(lane()); k < a.depth; k += kWarp) {
+        const int64_t block = int64_t{column} * a.blocks + a.block_size.divide(k);
+        double zero = 0;
+        if (a.zeros != nullptr)
+          zero = a.float_zeros != 0 ? reinterpret_cast<const double*>(a.zeros)[block]
+                                    : static_cast<double>(low_bit_integer(a.zeros, a.bits, is_signed, block));
+        const auto number = static_cast<double>(low_bit_integer(a.w, a.bits, is_signed, weights + k));
+        sum += reinterpret_cast<const double*>(a.x)[values + k] *
+               ((number - zero) * reinterpret_cast<const double*>(a.scales)[block]);
+      }
+      sum = fold_warp(sum, AddUp());
+      if (lane() != 0) continue;
+      if (a.bias != nullptr) sum += reinterpret_cast<const double*>(a.bias)[column];
+      reinterpret_cast<double*>(a.y)[at] = sum < a.low ? a.low : sum > a.high ? a.high : sum;
+    } else {
+      float sum = 0;
+      for (uint32_t k = static_cast<uint32_t>(lane()); k < a.depth; k += kWarp) {
+        const LowBitScale by = low_bit_scale(a, column, k);
+        const auto number = static_cast<float>(low_bit_integer(a.w, a.bits, is_signed, weights + k));
+        sum = m_fma(load_float(a.x, a.kind, values + k), (number - by.zero) * by.scale, sum);
+      }
+      sum = fold_warp(sum, AddUp());
+      if (lane() == 0) store_low_bit(a, row, column, sum);
+    }
+  }
+}
+
+}  // namespace sinter::cuda

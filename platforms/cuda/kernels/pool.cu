@@ -1,0 +1,290 @@
+// MaxPool, AvgPool, QAvgPool: a thread for a window and a channel, or for as many channels as 16 bytes hold.
+#include <limits>
+#include <type_traits>
+
+#include "platforms/cuda/grid/elements.h"
+#include "platforms/cuda/kernels/pool.h"
+
+namespace sinter::cuda {
+namespace {
+
+template <class T, int V>
+struct alignas(sizeof(T) * V) Pack {
+  T at[V];
+};
+template <class T>
+inline constexpr int kInPack = kPoolBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+inline constexpr bool kIsHalf = std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+// The type in which elements are compared.
+template <class T>
+using Computed = std::conditional_t<kIsHalf<T>, float, T>;
+template <class T>
+SINTER_DEVICE Computed<T> computed(T v) {
+  if constexpr (kIsHalf<T>)
+    return widen(v);
+  else
+    return v;
+}
+template <class T>
+SINTER_DEVICE T stored(Computed<T> v) {
+  if constexpr (kIsHalf<T>) {
+    T t;
+    narrow(v, &t);
+    return t;
+  } else {
+    return v;
+  }
+}
+
+template <class T>
+SINTER_DEVICE T lowest() {
+  using Limits = std::numeric_limits<T>;
+  return Limits::has_infinity ? -Limits::infinity() : Limits::min();
+}
+
+// A window: where it begins along each axis, and its taps within the input, first to last - 1.
+struct Window {
+  uint32_t image, item;  // of all windows
+  int32_t at[3], start[3], first[3], last[3];
+
+  SINTER_DEVICE Window(const PoolArguments& a, uint32_t n) : item(n) {
+    uint32_t o[3];
+    n = a.out[2].divide(n, &o[2]);
+    n = a.out[1].divide(n, &o[1]);
+    image = a.out[0].divide(n, &o[0]);
+    for (int i = 0; i < 3; ++i) {
+      const auto in = static_cast<int32_t>(a.in[i].divisor), by = static_cast<int32_t>(a.dilation[i].divisor);
+      const auto taps = [&](int32_t elements) {
+        return static_cast<int32_t>(a.dilation[i].divide(static_cast<uint32_t>(elements + by - 1)));
+      };
+      at[i] = static_cast<int32_t>(o[i]);
+      start[i] = at[i] * a.stride[i] - a.pad[i];
+      first[i] = start[i] < 0 ? taps(-start[i]) : 0;
+      last[i] = start[i] < in ? taps(in - start[i]) : 0;
+      if (last[i] > a.kernel[i]) last[i] = a.kernel[i];
+      if (last[i] < first[i]) last[i] = first[i];
+    }
+  }
+  // The taps that an average counts.
+  SINTER_DEVICE int64_t count(const PoolArguments& a) const {
+    int64_t all = 1;
+    for (int i = 0; i < 3; ++i) {
+      int32_t taps = last[i] - first[i];
+      if (a.counts_padding != 0) {
+        const auto in = static_cast<int32_t>(a.in[i].divisor),
+                   by = static_cast<int32_t>(a.dilation[i].divisor);
+        taps = static_cast<int32_t>(
+            a.dilation[i].divide(static_cast<uint32_t>(in + a.end_pad[i] - start[i] + by - 1)));
+        if (taps > a.kernel[i]) taps = a.kernel[i];
+      }
+      all *= taps;
+    }
+    return all;
+  }
+  SINTER_DEVICE int32_t taps() const {
+    return (last[0] - first[0]) * (last[1] - first[1]) * (last[2] - first[2]);
+  }
+  // Calls f(pixel) for each tap, in order; pixels are those of the image.
+  template <class F>
+  SINTER_DEVICE void for_each_tap(const PoolArguments& a, F&& f) const {
+    for (int32_t i = first[0]; i < last[0]; ++i) {
+      const int32_t plane = (start[0] + i * static_cast<int32_t>(a.dilation[0].divisor)) *
+                            static_cast<int32_t>(a.in[1].divisor);
+      for (int32_t j = first[1]; j < last[1]; ++j) {
+        const int32_t row = (plane + start[1] + j * static_cast<int32_t>(a.dilation[1].divisor)) *
+                            static_cast<int32_t>(a.in[2].divisor);
+        for (int32_t k = first[2]; k < last[2]; ++k)
+          f(row + start[2] + k * static_cast<int32_t>(a.dilation[2].divisor));
+      }
+    }
+  }
+  SINTER_DEVICE int64_t first_pixel(const PoolArguments& a) const {
+    return int64_t{image} * a.in[0].divisor * a.in[1].divisor * a.in[2].divisor;
+  }
+};
+
+// Calls f(window, bytes from a pixel's first channel to this thread's) for each of this thread's items.
+template <class F>
+SINTER_DEVICE void for_each_item(const PoolArguments& a, const Divider& pieces, int piece_bytes, F&& f) {
+  const int64_t items = int64_t{a.windows} * pieces.divisor;
+  for (int64_t n = global_thread(); n < items; n += global_threads()) {
+    uint32_t piece;
+    const uint32_t window = pieces.divide(static_cast<uint32_t>(n), &piece);
+    f(Window(a, window), int64_t{piece} * piece_bytes);
+  }
+}
+
+template <class T>
+SINTER_DEVICE bool in_packs(const PoolArguments& a) {
+  return a.vectors > 0 && aligned(a.x, a.y, kPoolBytes);
+}
+
+template <class T, int V>
+SINTER_DEVICE void max_pool_of(const PoolArguments& a) {
+  for_each_item(a, V == 1 ? a.channels : a.vector_divider, static_cast<int>(sizeof(T)) * V,
+                [&](const Window& w, int64_t offset) {
+                  const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
+                  Computed<T> best[V];  // every window has an element
+                  for (int c = 0; c < V; ++c) best[c] = lowest<Computed<T>>();
+                  w.for_each_tap(a, [&](int32_t pixel) {
+                    const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
+                    for (int c = 0; c < V; ++c) {
+                      const Computed<T> one = computed(v.at[c]);
+                      if (one > best[c] || one != one) best[c] = one;
+                    }
+                  });
+                  Pack<T, V> result;
+                  for (int c = 0; c < V; ++c) result.at[c] = stored<T>(best[c]);
+                  store(a.y + w.item * a.y_pixel + offset, result);
+                });
+}
+template <class T>
+SINTER_DEVICE void max_pool(const PoolArguments& a) {
+  if constexpr (sizeof(T) == 1 || kIsHalf<T> || std::is_same_v<T, float>)
+    if (in_packs<T>(a)) return max_pool_of<T, kInPack<T>>(a);
+  max_pool_of<T, 1>(a);
+}
+
+// The first of the largest elements (NaN if there is one), and its place in [images, channels, in...].
+template <class T>
+SINTER_DEVICE void max_pool_indices(const PoolArguments& a) {
+  for_each_item(a, a.channels, static_cast<int>(sizeof(T)), [&](const Window& w, int64_t offset) {
+    const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
+    Computed<T> best = {};
+    int32_t at = -1;
+    w.for_each_tap(a, [&](int32_t pixel) {
+      const Computed<T> one = computed(load<T>(image + pixel * a.x_pixel));
+      if (at < 0 || one > best || (one != one && best == best)) best = one, at = pixel;
+    });
+    if (a.y != nullptr) store(a.y + w.item * a.y_pixel + offset, stored<T>(best));
+    const int64_t channel = offset / static_cast<int>(sizeof(T));
+    if (a.column_major != 0) {
+      uint32_t i[3];
+      uint32_t rest = a.in[2].divide(static_cast<uint32_t>(at), &i[2]);
+      i[0] = a.in[1].divide(rest, &i[1]);
+      at = static_cast<int32_t>((i[2] * a.in[1].divisor + i[1]) * a.in[0].divisor + i[0]);
+    }
+    const int64_t pixels = int64_t{a.in[0].divisor} * a.in[1].divisor * a.in[2].divisor;
+    a.indices[int64_t{w.item} * a.channels.divisor + channel] =
+        (int64_t{w.image} * a.channels.divisor + channel) * pixels + at;
+  });
+}
+
+template <class T, int V>
+SINTER_DEVICE void avg_pool_of(const PoolArguments& a) {
+  for_each_item(a, V == 1 ? a.channels : a.vector_divider, static_cast<int>(sizeof(T)) * V,
+                [&](const Window& w, int64_t offset) {
+                  const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
+                  Computed<T> sum[V] = {};
+                  w.for_each_tap(a, [&](int32_t pixel) {
+                    const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
+                    for (int c = 0; c < V; ++c) sum[c] += widen(v.at[c]);
+                  });
+                  const auto count = static_cast<Computed<T>>(w.count(a));
+                  Pack<T, V> result;
+                  for (int c = 0; c < V; ++c) narrow(sum[c] / count, &result.at[c]);
+                  store(a.y + w.item * a.y_pixel + offset, result);
+                });
+}
+template <class T>
+SINTER_DEVICE void avg_pool(const PoolArguments& a) {
+  if constexpr (sizeof(T) <= 4)
+    if (in_packs<T>(a)) return avg_pool_of<T, kInPack<T>>(a);
+  avg_pool_of<T, 1>(a);
+}
+
+template <class T, int V>
+SINTER_DEVICE void q_avg_pool_of(const PoolArguments& a) {
+  for_each_item(a, V == 1 ? a.channels : a.vector_divider, static_cast<int>(sizeof(T)) * V,
+                [&](const Window& w, int64_t offset) {
+                  const std::byte* image = a.x + w.first_pixel(a) * a.x_pixel + offset;
+                  int32_t sum[V] = {};
+                  w.for_each_tap(a, [&](int32_t pixel) {
+                    const auto v = load<Pack<T, V>>(image + pixel * a.x_pixel);
+                    for (int c = 0; c < V; ++c) sum[c] += v.at[c];
+                  });
+                  const int32_t zeros = a.x_zero * w.taps();
+                  const int64_t count = w.count(a);
+                  const float multiplier =
+                      count == a.usual_count ? a.usual_multiplier
+                                             : static_cast<float>(a.multiplier / static_cast<double>(count));
+                  Pack<T, V> result;
+                  for (int c = 0; c < V; ++c) {
+                    const float v = static_cast<float>(sum[c] - zeros) * multiplier;
+                    const float bounded = !(v > a.low) ? a.low : v < a.high ? v : a.high;
+                    constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded
+                    result.at[c] =
+                        static_cast<T>(static_cast<int32_t>((bounded + kMagic) - kMagic) + a.y_zero);
+                  }
+                  store(a.y + w.item * a.y_pixel + offset, result);
+                });
+}
+template <class T>
+SINTER_DEVICE void q_avg_pool(const PoolArguments& a) {
+  if (in_packs<T>(a)) return q_avg_pool_of<T, kInPack<T>>(a);
+  q_avg_pool_of<T, 1>(a);
+}
+
+template <class F>
+SINTER_DEVICE void for_type(PoolType type, F&& f) {
+  switch (type) {
+    case PoolType::kFloat32:
+      return f(TypeOf<float>{});
+    case PoolType::kFloat64:
+      return f(TypeOf<double>{});
+    case PoolType::kFloat16:
+      return f(TypeOf<Float16>{});
+    case PoolType::kBFloat16:
+      return f(TypeOf<BFloat16>{});
+    case PoolType::kInt8:
+      return f(TypeOf<int8_t>{});
+    case PoolType::kUint8:
+      return f(TypeOf<uint8_t>{});
+    case PoolType::kInt16:
+      return f(TypeOf<int16_t>{});
+    case PoolType::kUint16:
+      return f(TypeOf<uint16_t>{});
+    case PoolType::kInt32:
+      return f(TypeOf<int32_t>{});
+    case PoolType::kUint32:
+      return f(TypeOf<uint32_t>{});
+    case PoolType::kInt64:
+      return f(TypeOf<int64_t>{});
+    case PoolType::kUint64:
+      return f(TypeOf<uint64_t>{});
+  }
+}
+
+}  // namespace
+
+SINTER_KERNEL(max_pool, PoolArguments) {
+  for_type(a.type, [&](auto type) { max_pool<typename decltype(type)::type>(a); });
+}
+
+SINTER_KERNEL(max_pool_indices, PoolArguments) {
+  for_type(a.type, [&](auto type) { max_pool_indices<typename decltype(type)::type>(a); });
+}
+
+SINTER_KERNEL(avg_pool, PoolArguments) {
+  switch (a.type) {
+    case PoolType::kFloat32:
+      return avg_pool<float>(a);
+    case PoolType::kFloat16:
+      return avg_pool<Float16>(a);
+    case PoolType::kBFloat16:
+      return avg_pool<BFloat16>(a);
+    default:
+      return avg_pool<double>(a);
+  }
+}
+
+SINTER_KERNEL(q_avg_pool, PoolArguments) {
+  if (a.type == PoolType::kInt8)
+    q_avg_pool<int8_t>(a);
+  else
+    q_avg_pool<int16_t>(a);
+}
+
+}  // namespace sinter::cuda

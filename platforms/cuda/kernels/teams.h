@@ -1,0 +1,45 @@
+// How the threads of a block share lines of elements: in teams, each of which goes through one line at a
+// time.
+#pragma once
+
+#include <cstdint>
+
+namespace sinter::cuda {
+
+inline constexpr int kTeamBlock = 256;  // threads of a block
+// Bytes of shared memory for a fold of values of at most 16 bytes.
+inline constexpr uint32_t kTeamRoom = kTeamBlock * 16;
+
+// Sizes are powers of two. A team's threads are neighbours, or, if `across`, neighbours are of different
+// teams: the former where a line's elements are near one another, the latter where lines are.
+struct Teams {
+  int32_t size = 1;   // threads of a team
+  int32_t count = 1;  // teams of a block: kTeamBlock / size
+  int32_t across = 0;
+};
+
+// The smallest power of two that is at least `n`, at most `most`.
+inline int32_t power_of_two_for(int64_t n, int32_t most) {
+  int32_t p = 1;
+  while (p < n && p < most) p *= 2;
+  return p;
+}
+
+// For `lines` lines of `length` elements, of which a thread takes about `each`.
+inline Teams choose_teams(int64_t lines, int64_t length, int64_t each, bool across) {
+  Teams t;
+  t.across = across ? 1 : 0;
+  t.size = power_of_two_for((length + each - 1) / each, kTeamBlock);
+  constexpr int32_t kNeighbours = 32, kReadTogether = 8;
+  if (across) {
+    // A warp reads neighbouring lines if there are as many.
+    const int32_t columns = power_of_two_for(lines, kNeighbours);
+    if (t.size > kTeamBlock / columns) t.size = kTeamBlock / columns;
+  } else if (t.size < kReadTogether) {
+    t.size = power_of_two_for(length, kReadTogether);
+  }
+  t.count = kTeamBlock / t.size;
+  return t;
+}
+
+}  // namespace sinter::cuda
