@@ -122,6 +122,7 @@ class Step {
   Step(TestedBackend& tested, const Call& call, const Setting& setting)
       : tested_(tested), call_(call), setting_(setting) {}
   std::optional<std::vector<Tensor>> run();
+  Status run_to_the_end();
   const StepNeeds& needs() const { return needs_; }
 
  private:
@@ -288,6 +289,17 @@ std::optional<std::vector<Tensor>> Step::run() {
   if (!status.ok()) return std::nullopt;
   ++tested_.calls[call_.op];
   return results();
+}
+
+Status Step::run_to_the_end() {
+  SCOPED_TRACE(setting_.text);
+  if (!lay_out() || !prepare()) return unsupported("the backend refuses the call");
+  const Status status = run_prepared();
+  if (device_) device_->take_back();
+  tested_.backend->release(step_);
+  for (size_t i = 0; i < out_.size(); ++i)
+    EXPECT_TRUE(out_[i].clean()) << "bytes beside output " << i << " changed";
+  return status;
 }
 
 // What the backend's results are compared with, computed when the first one is there.
@@ -482,6 +494,14 @@ Status measure_op(TestedBackend& backend, Op op, const void* attrs, const std::v
   return measure_views(
       backend, {op, attrs, inputs, shapes},
       {.text = "", .in = options.layout, .out = options.layout, .constants = options.constants}, needs);
+}
+
+Status status_on(TestedBackend& backend, Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                 bool constants) {
+  std::vector<TensorView> shapes;
+  EXPECT_TRUE(infer_op(op, attrs, inputs, &shapes).ok());
+  const Setting plain{.text = "one thread", .constants = constants};
+  return Step(backend, {op, attrs, inputs, shapes}, plain).run_to_the_end();
 }
 
 std::vector<Tensor> run_on(std::string_view backend, Op op, const void* attrs,

@@ -72,6 +72,11 @@ bool takes(std::string_view backend, const A& attrs, const std::vector<Tensor>& 
   return tested != nullptr && measure_op(*tested, A::kOp, &attrs, inputs, options, &needs).ok();
 }
 
+// How a run ends that may fail, and that must leave the bytes beside its results alone: dense operands, one
+// thread. kUnsupported: the backend refuses the call.
+Status status_on(TestedBackend& backend, Op op, const void* attrs, const std::vector<Tensor>& inputs,
+                 bool constants);
+
 // The results on one backend alone, which must take the call: dense operands, one thread. `constants`: all
 // inputs but the first are.
 std::vector<Tensor> run_on(std::string_view backend, Op op, const void* attrs,
