@@ -71,3 +71,4 @@ set_property(SOURCE "${CMAKE_CURRENT_BINARY_DIR}/module.cc" APPEND PROPERTY OBJE
 set_target_properties(sinter_cuda_module PROPERTIES OUTPUT_NAME sinter_cuda LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 target_include_directories(sinter_cuda_module PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/runtime/include")
 install(TARGETS sinter_cuda_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+set_property(GLOBAL APPEND PROPERTY SINTER_OPENED_LIBRARIES sinter_cuda_module)
