@@ -11,7 +11,7 @@ command -v "$tool" >/dev/null || { echo "$tool is missing (scripts/install.sh)";
 files=()
 for top in runtime platforms converter tests bench examples schemas; do
   [ -d "$top" ] || continue
-  while IFS= read -r f; do files+=("$f"); done < <(find "$top" \( -name '*.cc' -o -name '*.h' \) -not -path '*/generated/*' | sort)
+  while IFS= read -r f; do files+=("$f"); done < <(find "$top" \( -name '*.cc' -o -name '*.h' -o -name '*.cu' \) -not -path '*/generated/*' | sort)
 done
 [ ${#files[@]} -gt 0 ] || { echo "no sources found"; exit 1; }
 if [ "${1:-}" = --fix ]; then

@@ -33,7 +33,9 @@ AREAS = [
     ("runtime/", ("schemas/", "runtime/core/", "runtime/include/") + RUNTIME_PARTS),
     # Tests that belong to one platform.
     ("platforms/*/tests/", ("",)),
-    # No platform includes another.
+    # The emulated device is that of another platform.
+    ("platforms/cuda_emulated/", ("runtime/core/", "runtime/backend/", "platforms/cuda/")),
+    # No other platform includes one.
     ("platforms/*/", ("runtime/core/", "runtime/backend/", "runtime/include/", "schemas/ops.def")),
     # The list of all.
     ("platforms/", ("runtime/core/", "runtime/backend/", "runtime/include/", "platforms/")),
@@ -72,6 +74,8 @@ NOT_ON_DEVICE = set("""
     unordered_map unordered_set queue stack functional memory_resource thread mutex shared_mutex condition_variable future
     exception stdexcept typeinfo typeindex any format random chrono valarray
     """.split())
+# Parts of platforms that are for tests on a workstation.
+NOT_FOR_DEVICES = ("platforms/cuda/emulator/",)
 # (area that alone may include it, pattern)
 THIRD_PARTY = [
     (("platforms/xnnpack/",), re.compile(r"^(xnnpack|cpuinfo)\.h$")),
@@ -79,6 +83,8 @@ THIRD_PARTY = [
     (("runtime/signature/", "converter/sign/"), re.compile(r"^sodium(/|\.h$)")),
     (("platforms/",), re.compile(r"^pthreadpool\.h$")),
     (("platforms/",), re.compile(r"^hwy/")),
+    (("platforms/cuda/",), re.compile(r"^cuda(_|\.h)")),
+    (("platforms/cuda/emulator/",), re.compile(r"^boost/")),
     (("converter/", "tests/", "bench/"), re.compile(r"^(google/protobuf|fmt|nlohmann|CLI)/|\.pb\.h$|^zip\.h$|^zlib\.h$")),
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s+(?:"([^"]+)"|<([^>]+)>)')
@@ -112,7 +118,7 @@ def breaches_of(path, text):
         return
     # A platform's own folder, not all of platforms/, is what counts as itself.
     own = "/".join(path.split("/")[:2]) + "/" if path.startswith("platforms/") else prefix
-    device = path.startswith(DEVICE) and "/tests/" not in path
+    device = path.startswith(DEVICE) and "/tests/" not in path and not path.startswith(NOT_FOR_DEVICES)
     for number, line in enumerate(text.splitlines(), 1):
         if path.startswith(PUBLIC) and path.endswith((".h", ".def")) and (macro := MACRO.match(line)):
             yield number, f"a macro of a public header begins with SINTER_, {macro.group(1)} does not"

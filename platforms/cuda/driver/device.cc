@@ -15,7 +15,7 @@ Status Device::failure(DriverResult result, const char* what) const {
 }
 
 Status Device::open() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const CreationGuard guard(lock_);
   if (opened_) return refusal_;
   opened_ = true;
   refusal_ = open_first();
@@ -54,7 +54,7 @@ Status Device::load(Unit unit) {
 }
 
 Status Device::function(Kernel kernel, FunctionHandle* function) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const CreationGuard guard(lock_);
   FunctionHandle& known = functions_[static_cast<int>(kernel)];
   if (known == nullptr) {
     const InContext current(*this);

@@ -1,12 +1,37 @@
 // The first device of a driver: its context, its facts, its loaded kernels. One for all sessions.
 #pragma once
 
-#include <mutex>
+#include <atomic>
 
 #include "platforms/cuda/driver/library.h"
 #include "platforms/cuda/lowering.h"
 
 namespace sinter::cuda {
+
+// Held while sessions are created on several threads.
+class CreationLock {
+ public:
+  void lock() {
+    while (held_.test_and_set(std::memory_order_acquire)) held_.wait(true, std::memory_order_relaxed);
+  }
+  void unlock() {
+    held_.clear(std::memory_order_release);
+    held_.notify_one();
+  }
+
+ private:
+  std::atomic_flag held_;
+};
+class CreationGuard {
+ public:
+  explicit CreationGuard(CreationLock& lock) : lock_(lock) { lock_.lock(); }
+  ~CreationGuard() { lock_.unlock(); }
+  CreationGuard(const CreationGuard&) = delete;
+  CreationGuard& operator=(const CreationGuard&) = delete;
+
+ private:
+  CreationLock& lock_;
+};
 
 class Device {
  public:
@@ -33,7 +58,7 @@ class Device {
   Status load(Unit unit);
 
   const Provider& provider_;
-  std::mutex mutex_;  // what follows, while sessions are created
+  CreationLock lock_;  // for what follows
   bool opened_ = false;
   Status refusal_;  // of the first call, if it failed
   const EntryPoints* api_ = nullptr;

@@ -6,7 +6,7 @@
 
 namespace sinter::cuda {
 
-inline constexpr int kQDepthwisePixels = 4;    // of a thread, adjacent ones of a line
+inline constexpr int kQDepthwisePixels = 4;   // of a thread, adjacent ones of a line
 inline constexpr int kDepthwiseChannels = 4;  // of a thread
 
 // y[pixel, o] = result(float(sum) * multipliers[o]), where sum = bias[o] + the sum over the window of
