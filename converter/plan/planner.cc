@@ -284,7 +284,11 @@ class ModelPlanner {
     if (const uint8_t memory = memory_of(graph, node); memory > 0) {
       step.candidates = {static_cast<uint8_t>(memory - 1)};
       size_t workspace = 0;  // none where a step is elided that the backend would not take
-      if (!is_transfer(graph, node) && taken(step, view.call, &workspace)) step.workspace_bytes = workspace;
+      if (!is_transfer(graph, node) && taken(step, view.call, &workspace)) {
+        // Also for the reference kernels, on which every plan runs where the device is missing.
+        const size_t on_host = reference_workspace(node, view.call);
+        step.workspace_bytes = std::max(workspace, on_host);
+      }
       return;
     }
     for (const Accepted& accepted : accepted_by(options_, view.call, 1)) {
@@ -305,17 +309,21 @@ class ModelPlanner {
     step.needs.push_back(0);
     // A session falls back to one thread where the plan has no workspace for more.
     const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(node.op()))];
-    if (kernel->workspace != nullptr) {
-      size_t workspace = 0;
-      if (!kernel->workspace(view.call, 1, &workspace).ok())
-        throw std::logic_error(fmt::format("{} '{}' has no workspace", op_name(node.op()), node.name));
-      step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, workspace);
-      step.needs.back() = workspace;
-    }
+    step.needs.back() = reference_workspace(node, view.call);
+    step.workspace_bytes = std::max<uint64_t>(step.workspace_bytes, step.needs.back());
     size_t lead = 0;
     if (options_.overlap && step.candidates.size() == 1 && kernel->lead != nullptr &&
         kernel->lead(view.call, &lead).ok())
       step.lead = lead;
+  }
+
+  // On one thread.
+  static size_t reference_workspace(const Node& node, const OpCall& call) {
+    const Kernel* kernel = reference_kernels()[static_cast<size_t>(op_index(node.op()))];
+    size_t workspace = 0;
+    if (kernel->workspace != nullptr && !kernel->workspace(call, 1, &workspace).ok())
+      throw std::logic_error(fmt::format("{} '{}' has no workspace", op_name(node.op()), node.name));
+    return workspace;
   }
 
   // Those for the most first. A session with more threads than there is workspace for halves their number.
