@@ -49,7 +49,7 @@ class Prepared : public PreparedCase {
     out_[0].data = take(static_cast<size_t>(out_[0].dense_bytes()));
     BumpArena none;
     StepNeeds needs;
-    SINTER_RETURN_IF_ERROR(backend_.open(none, none));
+    SINTER_RETURN_IF_ERROR(backend_.open(none));
     SINTER_RETURN_IF_ERROR(backend_.measure(call_, 1, &needs));
     const std::span<std::byte> packed(take(needs.packing.bytes), needs.packing.bytes),
         scratch(take(needs.scratch), needs.scratch);

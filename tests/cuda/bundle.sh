@@ -39,17 +39,20 @@ for program in bin/sinter tests/ops/op_tests tests/cuda_tests; do
 done
 cp tests/cuda/on_device.sh tests/cuda/rivals.py "$folder/"
 
-# Each network as float, float16, and int8 where it comes quantized, planned for the device; and its ONNX file for rivals.
+# Each network planned for the device, as it is and in float16; for the reference kernels; its inputs; and its ONNX file for
+# the rivals.
 shared=${SINTER_SHARED:-$root/../shared}
 if [ -d "$shared/models" ]; then
   while read -r name file; do
     [ -f "$shared/models/$file" ] || continue
-    build/dev/bin/sinter convert "$shared/models/$file" -o "$folder/files/$name.sinter" --target "cuda+sm$capability" --quiet ||
-      echo "bundle: $name is not converted" >&2
-    build/dev/bin/sinter convert "$shared/models/$file" -o "$folder/files/$name.half.sinter" --target "cuda+sm$capability" \
-      --prefer-float16 --quiet || true
+    convert() { build/dev/bin/sinter convert "$shared/models/$file" --quiet -o "$folder/files/$name$@"; }
+    convert .sinter --target "cuda+sm$capability" || { echo "bundle: $name is not converted" >&2; continue; }
+    convert .half.sinter --target "cuda+sm$capability" --prefer-float16
+    convert .reference --target portable
+    convert .emulated --target cuda --backends cuda-emulated
     cp "$shared/models/$file" "$folder/files/$name.onnx"
   done <tests/cuda/networks.txt
+  "${SINTER_VENV:-$root/.venv}/bin/python" tests/cuda/rivals.py "$folder/files" --write-inputs
 else
   echo 'bundle: no shared networks here' >&2
 fi

@@ -2,6 +2,7 @@
 """Latencies of other runtimes on this machine's GPU, for the networks of a bundle: a table, medians and minima in microseconds.
 
     rivals.py FOLDER [--seconds S] [--json FILE]
+    rivals.py FOLDER --write-inputs     only writes NAME.npz, the inputs of each network
 
 FOLDER has NAME.onnx files. ONNX Runtime's CUDA and TensorRT providers, and PyTorch (by onnx2torch; eager, and as a captured CUDA
 graph), each where it is installed; what is missing is listed. Inputs are on the device already, as in a pipeline that keeps them
@@ -106,7 +107,12 @@ def main():
     p.add_argument("folder")
     p.add_argument("--seconds", type=float, default=0.3)
     p.add_argument("--json")
+    p.add_argument("--write-inputs", action="store_true")
     args = p.parse_args()
+    if args.write_inputs:
+        for path in sorted(glob.glob(os.path.join(args.folder, "*.onnx"))):
+            np.savez(path[: -len(".onnx")] + ".npz", **made_up(onnx.load(path)))
+        return
     found, table = {}, {}
     for name, make in RIVALS.items():
         try:

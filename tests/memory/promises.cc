@@ -189,9 +189,9 @@ Finding check_creation(const Use& use, size_t attempts) {
 Finding check_packed(const Use& use, size_t attempts) {
   std::vector<Bytes> expected, results;
   if (Finding f = expected_results(use, &expected); !f.empty()) return f;
-  const auto needs = PackedWeights::requirements(use.model, use.options);
-  if (!needs.ok()) return text_of(needs.status());
-  const size_t needed = needs.value().bytes;
+  const auto packing = PackedWeights::requirements(use.model, use.options);
+  if (!packing.ok()) return text_of(packing.status());
+  const size_t needed = packing.value().bytes;
   for (const size_t n : sizes_below(needed, attempts)) {
     Guarded memory = tight(n);
     const Status s = PackedWeights::create(use.model, memory.span(), use.options).status();

@@ -356,6 +356,16 @@ class Expected {
   std::vector<Tolerance> tolerances_;
 };
 
+// On a device, large calls run in the plainest layout: an emulated one is slow.
+constexpr size_t kMostBytesInAllLayouts = 1 << 14;
+size_t operand_bytes(const Call& call) {
+  size_t bytes = 0;
+  for (const Tensor& t : call.inputs) bytes += t.bytes.size();
+  for (const TensorView& v : call.shapes)
+    if (is_wanted(v)) bytes += static_cast<size_t>(v.dense_bytes());
+  return bytes;
+}
+
 // All ways to run the call on one backend and instruction set; false if it is refused in the plainest.
 bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& options, Expected& expected) {
   Setting plain{.text = "one thread"};
@@ -381,6 +391,7 @@ bool check_settings(TestedBackend& tested, const Call& call, const RunOptions& o
     const Setting computed{.text = "computed operands", .constants = false, .threads = true};
     if (const auto other = Step(tested, call, computed).run()) expected.compare(*other);
   }
+  if (tested.has_device_memory() && operand_bytes(call) > kMostBytesInAllLayouts) return true;
   const OpInfo& info = *op_info(call.op);
   if (options.strided && info.in_strides != Strides::kDense) {
     using enum Layout;
@@ -427,7 +438,10 @@ std::vector<TestedBackend> all_open() {
       const Target device{.architecture = Architecture::kCuda};
       const Target target = platform->own_memory ? device : kHost;
       if (!platform->serves(target)) continue;
-      if (!names.empty() && std::find(names.begin(), names.end(), platform->name) == names.end()) continue;
+      // A device is tested by itself: it may be an emulated one, which takes minutes.
+      if (names.empty() ? platform->own_memory
+                        : std::find(names.begin(), names.end(), platform->name) == names.end())
+        continue;
       BumpArena own;
       const Status opened = backend->open(own);
       if (opened.code == Code::kUnsupported) {

@@ -34,7 +34,7 @@ struct TestedBackend {
   bool claims(Op op) const;
 };
 
-// All, open. Those of platforms.def, in its order.
+// All, open: those of platforms.def, in its order, but for devices that SINTER_TEST_BACKENDS does not name.
 std::vector<TestedBackend>& tested_backends();
 // Null: this build does not have it, or the tests are limited to others.
 TestedBackend* tested_backend(std::string_view name);

@@ -40,7 +40,7 @@ ConvAttrs conv_attrs(int64_t top, int64_t bottom) {
 class Onednn : public testing::Test {
  protected:
   void SetUp() override {
-    const Status opened = backend.open(none, none);
+    const Status opened = backend.open(none);
     if (opened.code == Code::kUnsupported) GTEST_SKIP() << opened.message;
     ASSERT_TRUE(opened.ok());
   }

@@ -44,7 +44,7 @@ TEST(Xnnpack, PreparesAndRunsWithoutHeap) {
   PthreadPool pool(2);
   XnnpackBackend backend;
   BumpArena none;
-  ASSERT_TRUE(backend.open(none, none).ok());
+  ASSERT_TRUE(backend.open(none).ok());
   StepNeeds needs;
   ASSERT_TRUE(
       backend.measure(call, 2, &needs).ok());  // the library detects the processor's kernels here, once
@@ -81,7 +81,7 @@ TEST(Xnnpack, PacksWhatStripesShareEqually) {
   Memory x(1 << 16), f(1 << 16), y(1 << 16);
   XnnpackBackend backend;
   BumpArena none;
-  ASSERT_TRUE(backend.open(none, none).ok());
+  ASSERT_TRUE(backend.open(none).ok());
   const auto packing = [&](int64_t height, int64_t top, int64_t bottom, int64_t kernel, int64_t channels) {
     const int64_t out = height + top + bottom - kernel + 1;
     TensorView in[2] = {dense(x, {1, height, 12, 8}, false), dense(f, {channels, kernel, kernel, 8}, true)};
