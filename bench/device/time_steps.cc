@@ -75,8 +75,8 @@ int main(int argc, char** argv) {
   const size_t bytes = must(argv[1], sinter::Model::open_bytes(map.bytes(), options));
   const sinter::Model model = must(argv[1], sinter::Model::open(map.bytes(), take(bytes), options));
   std::vector<std::unique_ptr<Timed>> sessions;
-  for (const sinter::Backend* backend : sinter::all_backends())
-    sessions.push_back(std::make_unique<Timed>(model, backend->name()));
+  for (sinter::Backend* backend : sinter::all_backends())
+    if (backend->memory() == nullptr) sessions.push_back(std::make_unique<Timed>(model, backend->name()));
   for (long run = 0; run < runs; ++run)
     for (const auto& timed : sessions) timed->once();
   std::printf("profile %s\n", model.profile_name(model.default_profile()));

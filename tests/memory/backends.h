@@ -50,7 +50,9 @@ class Backends {
  private:
   static std::vector<const char*> names() {
     std::vector<const char*> all{"reference", nullptr};
-    for (const Backend* backend : all_backends()) all.insert(all.begin() + 1, backend->name());
+    // Those with device memory have nothing to compute in a plan for the host.
+    for (Backend* backend : all_backends())
+      if (backend->memory() == nullptr) all.insert(all.begin() + 1, backend->name());
     return all;
   }
 
