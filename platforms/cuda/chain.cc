@@ -7,7 +7,7 @@
 namespace sinter::cuda {
 namespace {
 
-// ---- a box that both programs' operands can be seen in
+// ---- a box that suits the operands of both programs
 
 struct Axes {
   int rank = 0;

@@ -5,7 +5,7 @@
 #   tests/cuda/bundle.sh FOLDER [--capability N]
 #
 #   FOLDER           is made; about 60 MB
-#   --capability N   of the device, such as 90 (default)
+#   --capability N   compute capability of the device, without the point (default: 90)
 #
 # Needs a build of all targets in build/dev, and nvcc.
 set -euo pipefail

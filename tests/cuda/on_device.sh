@@ -8,8 +8,8 @@
 #   --backend      cuda-emulated tries the script itself where there is no GPU: the emulator in the GPU's place, no rivals
 #
 # Parts: the device; the suite of operations; networks, device against reference kernels; compute-sanitizer (memcheck,
-# racecheck, initcheck) on a part of the suite; latencies beside other runtimes. Each part has a time limit; all take less
-# than ten minutes. Exit code 0: all that ran has passed.
+# racecheck, initcheck) on a part of the suite; latencies beside other runtimes. Every program has a time limit; the
+# whole is meant to take less than ten minutes. Exit code 0: all that ran has passed.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
@@ -39,7 +39,7 @@ part() {
   local name=$1 limit=$2 start=$SECONDS status=0
   shift 2
   if declare -F "$1" >/dev/null; then
-    "$@" >"$log" 2>&1 || status=$?  # limits the programs that it runs
+    "$@" >"$log" 2>&1 || status=$?  # it limits the programs that it runs
   else
     timeout "$limit" "$@" >"$log" 2>&1 || status=$?
   fi

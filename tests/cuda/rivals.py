@@ -118,18 +118,18 @@ def main():
         try:
             found[name] = make()
         except ImportError as e:
-            print(f"not at hand: {name} ({e})")
+            print(f"left out: {name} ({e})")
     for path in sorted(glob.glob(os.path.join(args.folder, "*.onnx"))):
         network = os.path.basename(path)[: -len(".onnx")]
         arrays = made_up(onnx.load(path))
         for name, prepare in found.items():
             try:
-                median, least = timed(*prepare(path, arrays), args.seconds)
+                median, minimum = timed(*prepare(path, arrays), args.seconds)
             except Exception as e:  # another runtime's refusal is a result, whatever its type
                 print(f"{network:24} {name:24} refused: {str(e).splitlines()[0][:90]}")
                 continue
-            table.setdefault(network, {})[name] = [median, least]
-            print(f"{network:24} {name:24} {median:10.1f} {least:10.1f}")
+            table.setdefault(network, {})[name] = [median, minimum]
+            print(f"{network:24} {name:24} {median:10.1f} {minimum:10.1f}")
     if args.json:
         with open(args.json, "w", encoding="utf-8") as f:
             json.dump(table, f, indent=1)

@@ -100,7 +100,7 @@ State& state() {
 }
 thread_local int current_contexts = 0;
 
-// Whether the test wants this call to fail.
+// The result with which a test makes this call fail (fail_next); kDriverSuccess: it does not.
 DriverResult asked_to_fail(const char* entry) {
   const char* name = state().failing.load();
   if (name == nullptr || std::strcmp(name, entry) != 0) return kDriverSuccess;

@@ -22,7 +22,7 @@ Status add_binary(Lowering& l, FloatFunction of_floats, IntegerFunction of_integ
   if (computes_in_float(t)) return add_floats(FloatProgram(l, l.out(0).shape()), l, of_floats, lower, upper);
   if (t == DType::kFloat64) return add_floats(DoubleProgram(l, l.out(0).shape()), l, of_floats, lower, upper);
   SINTER_RETURN_UNLESS(is_integer(t) || t == DType::kBool,
-                       unsupported("elements of %A", static_cast<int64_t>(t)));
+                       unsupported("elements of %A are not computed", static_cast<int64_t>(t)));
   IntegerProgram p(l, l.out(0).shape());
   p.of_integers(t);
   p.load(l.in(0));

@@ -80,7 +80,7 @@ Status lower_LowBitFullyConnected(Lowering& l) {
   }
   const int64_t pitch = pitch_of(weights);
   int64_t bytes = 0;
-  SINTER_RETURN_UNLESS(checked_mul(pitch, columns, &bytes), unsupported("weights of 2^63 bytes"));
+  SINTER_RETURN_UNLESS(checked_mul(pitch, columns, &bytes), unsupported("weights of 2^63 bytes or more"));
   a.w = in_place ? l.in(1).data : l.packed(static_cast<size_t>(bytes), pack_rows);
   a.pitch = static_cast<uint32_t>(pitch);
 

@@ -20,7 +20,7 @@ void set_pattern(PadKind kind, PadAxis* axis) {
 }
 
 // An axis without pads becomes part of the one before it where that one's steps span it; pads are then
-// multiples. An axis that repeats what is inside can not be padded for that.
+// multiples. An axis that repeats what is inside cannot be padded for that.
 void merge_padded_axes(PadArguments* a) {
   int rank = 0;
   for (int i = 0; i < a->box.rank; ++i) {

@@ -72,7 +72,7 @@ Status lower_ConvTranspose(Lowering& l) {
   a.phases = 1;
   for (int i = 0; i < kMaxWindowAxes; ++i) {
     SINTER_RETURN_UNLESS(g.out[i] <= INT32_MAX && g.stride[i] <= INT32_MAX,
-                         unsupported("an axis beyond 2^31"));
+                         unsupported("an axis or a stride of 2^31 or more"));
     a.y_dims[i] = static_cast<int32_t>(g.out[i]);
   }
   Status status = ok_status();

@@ -97,7 +97,8 @@ Status lower_Dequantize(Lowering& l) {
 // The range, then scale and zero point, then the elements by them.
 Status lower_DynamicQuantize(Lowering& l) {
   const TensorView& x = l.in(0);
-  SINTER_RETURN_UNLESS(is_wide_float(x.dtype), unsupported("elements of %A", static_cast<int64_t>(x.dtype)));
+  SINTER_RETURN_UNLESS(is_wide_float(x.dtype),
+                       unsupported("elements of %A are not quantized", static_cast<int64_t>(x.dtype)));
   constexpr int kThreads = threads_of(Kernel::k_range_of_blocks);
   DynamicRangeArguments r;
   Box box;

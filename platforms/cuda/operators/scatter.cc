@@ -55,7 +55,7 @@ Status launch_scatter(Lowering& l, int64_t reduction, ScatterLinkArguments* link
   const bool combines = reduction != static_cast<int64_t>(ScatterReduction::kNone);
   apply->kind = static_cast<ScatterKind>(reduction);
   SINTER_RETURN_UNLESS(!combines || type_of(x.dtype, &apply->type),
-                       unsupported("elements of 16 bits are not combined"));
+                       unsupported("elements of %A are not combined", static_cast<int64_t>(x.dtype)));
   if (link->box.size == 0) return add_move(l, x, y);
   SINTER_RETURN_IF_ERROR(box_of(y.shape(), &apply->box));
   const size_t locations = apply->box.size / apply->block.divisor;

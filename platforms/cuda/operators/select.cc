@@ -23,7 +23,7 @@ Status lower_Bitwise(Lowering& l) {
   const auto function =
       static_cast<IntegerFunction>(static_cast<int64_t>(IntegerFunction::kAnd) + l.attrs<BitwiseAttrs>().fn);
   SINTER_RETURN_UNLESS(is_integer(l.in(0).dtype) || l.in(0).dtype == DType::kBool,
-                       unsupported("elements of %A", static_cast<int64_t>(l.in(0).dtype)));
+                       unsupported("elements of %A are not computed", static_cast<int64_t>(l.in(0).dtype)));
   return add_binary(l, FloatFunction::kAdd, function);
 }
 

@@ -17,7 +17,8 @@ Status add_unary(Lowering& l, FloatFunction function, std::initializer_list<doub
   };
   const DType t = l.in(0).dtype;
   if (computes_in_float(t)) return lower(FloatProgram(l, l.out(0).shape()));
-  SINTER_RETURN_UNLESS(t == DType::kFloat64, unsupported("elements of %A", static_cast<int64_t>(t)));
+  SINTER_RETURN_UNLESS(t == DType::kFloat64,
+                       unsupported("elements of %A are not computed", static_cast<int64_t>(t)));
   return lower(DoubleProgram(l, l.out(0).shape()));
 }
 

@@ -1,4 +1,4 @@
-// What a machine without a device, or with a driver that fails, is told.
+// The refusals of a machine without a device, and of one whose driver fails.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -23,7 +23,7 @@ TEST(CudaBackend, RefusesAMachineWithoutADevice) {
   EXPECT_EQ(machine.allocate_staging(64, &block).code, Code::kUnsupported);
 }
 
-// A driver that fails as the next test wants it.
+// A driver whose failures the tests set.
 EntryPoints entries;
 int devices = 1, major = 9;
 DriverResult initialised = kDriverSuccess;

@@ -1,4 +1,4 @@
-// Sessions on the stand-in of the driver: graphs, transfers, memory, and failures of the driver.
+// Sessions on the stand-in for the driver: graphs, transfers, memory, and failures of the driver.
 #include <gtest/gtest.h>
 
 #include <thread>
