@@ -6,7 +6,8 @@
 
 namespace sinter::cuda {
 
-// 128 bits by FNV-1a with two seeds: no two calls of a model are expected to meet by chance.
+// 128 bits: two hashes after FNV-1a with different seeds. Collisions among the calls of a model are not
+// expected.
 class CallDigest {
  public:
   explicit CallDigest(const OpCall& call);

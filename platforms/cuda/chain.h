@@ -26,7 +26,8 @@ class ElementChain {
   // Adds the action of the next step. False, and nothing is changed: it computes in another class of numbers
   // or over another number of elements; writes where another element is still to be read, or reads what
   // another element writes; or a program does not have room for both. `keep`: the last result of the chain is
-  // stored also if only `next` reads it. Not to keep it is the caller's choice.
+  // stored also if only `next` reads it. Without it, the caller ensures that nothing else
+  // reads that result.
   bool append(const Action& next, bool keep = true);
   int steps() const { return steps_; }
   // The launch of all. Its arguments are part of this.

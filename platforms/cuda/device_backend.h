@@ -30,7 +30,7 @@ class DeviceBackend : public Backend, public DeviceMemory {
   Status allocate_staging(size_t bytes, std::byte** block) override;
   void free_staging(std::byte* block) override;
 
-  // For what is printed about a machine. Null: it is not open.
+  // For tests and for what is printed about a machine. Its facts are valid once it is open.
   Device& device() { return device_; }
 
  private:

@@ -42,7 +42,7 @@ struct LaunchShape {
 };
 inline constexpr uint32_t kMostShared = 64 << 10;  // of the smallest device, 7.5
 
-// What a step does, one after the other.
+// One of the things that a step does, in their order.
 struct Action {
   enum class Kind : uint8_t { kLaunch, kFill };
   Kind kind = Kind::kLaunch;
@@ -172,7 +172,7 @@ class Lowering {
 Status box_of(std::span<const int64_t> dims, Box* box);
 // The steps of a view within a box that has its dims, or that it is broadcast to (aligned at the last axis).
 Steps steps_of(const TensorView& view, const Box& box);
-// Axes that every one of the steps passes as one become one; axes of one element go.
+// Axes that every one of the steps passes as one become one; axes of one element are dropped.
 void merge_axes(Box* box, std::span<Steps* const> steps);
 // Elements of `width` bytes become wider ones, of at most 16 bytes, where every operand's last axis is dense
 // and all else is a multiple; returns their width. Operands must begin at multiples of that.
@@ -185,7 +185,7 @@ inline std::byte* behind(std::byte* address, int64_t bytes) {
 }
 // Enough blocks for `threads` threads, of `per_block` each.
 inline uint32_t blocks_for(int64_t threads, int per_block) {
-  constexpr int64_t kMost = 1 << 20;  // kernels go on where a grid ends
+  constexpr int64_t kMost = 1 << 20;  // kernels loop over what a grid does not cover
   const int64_t blocks = (threads + per_block - 1) / per_block;
   return static_cast<uint32_t>(blocks < 1 ? 1 : blocks > kMost ? kMost : blocks);
 }

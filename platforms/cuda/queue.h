@@ -25,9 +25,9 @@ struct Step {
   Step* next = nullptr;             // of the same group
   GraphExecHandle graph = nullptr;  // of a group's first step
   const Action* actions = nullptr;
-  Action* chain =
-      nullptr;  // of an element-wise step: room for the launch of this and the steps behind it, and
-  bool heads_chain = false;  // whether it is used
+  // Of an element-wise step: room for the launch of this and the steps behind it.
+  Action* chain = nullptr;
+  bool heads_chain = false;  // `chain` is used
   bool in_chain = false;     // computed by the launch of a step before it
   std::byte *host = nullptr, *staging = nullptr, *device = nullptr;  // transfers
   size_t bytes = 0;

@@ -1,13 +1,13 @@
 // The part of the CUDA driver's interface that this platform uses. The driver is a library of the machine on
 // which a program runs (libcuda.so.1); it is opened by name, so nothing here needs a toolkit to build or a
-// device to start. tests/driver_abi.cc compares these declarations with the toolkit's cuda.h where there is
-// one. Source: CUDA Driver API, version 12.0 and later.
+// device to start. tests/driver_abi_test.cc compares these declarations with the toolkit's cuda.h where there
+// is one. Source: CUDA Driver API, version 12.0 and later.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-// The driver's own types, which it alone sees into.
+// The driver's opaque types.
 struct CUctx_st;
 struct CUmod_st;
 struct CUfunc_st;

@@ -48,9 +48,9 @@ class Device {
   ContextHandle context() const { return context_; }
   const DeviceFacts& facts() const { return facts_; }
   const char* name() const { return name_; }
-  // Loads its unit when the first kernel of it is asked for.
+  // Loads the kernel's unit when the first kernel of that unit is requested.
   Status function(Kernel kernel, FunctionHandle* function);
-  // Of a call that the driver refused; `what` it was for.
+  // The error of a call that the driver refused; `what`: the purpose of the call.
   Status failure(DriverResult result, const char* what) const;
 
  private:

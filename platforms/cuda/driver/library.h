@@ -20,8 +20,8 @@ struct Provider {
 extern const Provider kMachine;
 
 // Opens a library of Sinter's: the path in an environment variable, if that is set; else the one by this name
-// beside the program or library that this code is part of, else where the system's loader looks. Null: there
-// is none.
+// beside the program or library that this code is part of, else where the system's loader searches. Null:
+// there is none.
 void* open_library(const char* name, const char* variable);
 
 // What the module exports.

@@ -14,7 +14,7 @@ struct Position {
 };
 extern thread_local const Position* here;
 
-// What grid/host_grid.h is made of. A breach of its rules ends the launch: the first one is kept (run.h).
+// What grid/host_grid.h calls. A breach of its rules ends the launch: the first one is kept (run.h).
 
 void barrier();
 void warp_barrier();

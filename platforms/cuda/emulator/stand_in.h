@@ -1,8 +1,8 @@
-// A stand-in of the CUDA driver: its entry points on the host, with the emulator as the device.
+// A stand-in for the CUDA driver: its entry points on the host, with the emulator as the device.
 //
 // It keeps the driver's rules, so that code that breaks them fails without a device: nothing that was put
-// into a stream is done before synchronize(), as late as a device may do it; device memory cannot be accessed
-// by the host meanwhile; calls need a current context; addresses must be of memory that was allocated;
+// into a stream is done before synchronize(), as late as a device may do it; the host cannot access device
+// memory; calls need a current context; addresses must be of memory that was allocated;
 // kernels must stay within what a launch states.
 #pragma once
 
@@ -18,7 +18,7 @@ struct StandIn {
 inline constexpr char kStandInFunction[] = "sinter_cuda_stand_in";
 using StandInFunction = const StandIn* (*)();
 
-// For tests, which link the library. Counted since the program began. For tests.
+// For tests, which link the library. Counted since the program began.
 struct StandInCounts {
   int64_t allocations = 0, frees = 0, bytes = 0;  // of device memory; bytes that are allocated now
   int64_t staging_allocations = 0, staging_frees = 0;

@@ -1,4 +1,4 @@
-// Division of indices by a number that the host knows: a multiplication on the device.
+// Division of indices by a number that is fixed before the launch: a multiplication on the device.
 #pragma once
 
 #include <bit>

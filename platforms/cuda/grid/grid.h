@@ -19,7 +19,7 @@
 //
 // Rules. Float arithmetic is not contracted (-fmad=false): a fused multiply-add is written as fma(a, b, c).
 // Sums have a fixed order: no atomic operation on floats. No thread may leave a cooperating kernel before its
-// last barrier. Shared memory holds anything before it is written.
+// last barrier. Shared memory is undefined before it is written.
 #pragma once
 
 #include <cstddef>

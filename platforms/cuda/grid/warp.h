@@ -46,8 +46,8 @@ SINTER_DEVICE float add_bfloat16_products(uint32_t a, uint32_t b, float d) {
 }  // namespace device
 #endif
 
-// d += a * b, K = 16, bfloat16 with float sums. Processors before 8.0 have no such instruction and use
-// float's.
+// d += a * b, K = 16, bfloat16 with float sums. Devices before 8.0 do not have the instruction and
+// use float arithmetic.
 SINTER_DEVICE void multiply_bfloat16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(

@@ -27,7 +27,7 @@ SINTER_DEVICE R minus_infinity() {
   return static_cast<R>(float_of(0xff800000u));
 }
 
-// How many keys a query sees: the first ones.
+// The number of keys that a query may attend to: the first ones.
 SINTER_DEVICE int32_t visible_keys(const AttentionArguments& a, int32_t query) {
   if (a.causal == 0) return a.keys;
   const int32_t n = query + (a.keys - a.queries_of_head) + 1;

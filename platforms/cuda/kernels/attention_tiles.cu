@@ -71,7 +71,7 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   }
   const int32_t last =
       first_query + kQueries < a.queries_of_head ? first_query + kQueries : a.queries_of_head;
-  const int32_t keys = visible_keys(a, last - 1);  // no query of the tile sees more
+  const int32_t keys = visible_keys(a, last - 1);  // the most of any query in the tile
 
   RunningWeights<float> w[4];
   float sum[4][kRight] = {};

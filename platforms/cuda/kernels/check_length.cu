@@ -1,4 +1,4 @@
-// CheckLength: a length goes through if another one keeps its limit.
+// CheckLength: passes a length on if another one is within its limit.
 #include "platforms/cuda/grid/report_fault.h"
 #include "platforms/cuda/kernels/check_length.h"
 

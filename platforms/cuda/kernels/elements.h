@@ -21,7 +21,7 @@ inline constexpr int kElementSteps = 20;      // instructions of a program
 inline constexpr int kElementGroup = 4;       // elements of a thread, along the innermost axis
 inline constexpr uint8_t kValueItself = 255;  // an operand's number: the program's value
 
-// An operand, as all elements of the box see it.
+// An operand, broadcast to the elements of the box.
 struct ElementOperand {
   std::byte* data = nullptr;         // null: what would be stored is only rounded
   int32_t steps[kElementRank] = {};  // elements to the next along each axis, the innermost first; 0 repeats

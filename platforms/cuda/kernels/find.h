@@ -1,4 +1,4 @@
-// Arguments of kernels/find.cu: what is selected goes to the front, in its order.
+// Arguments of kernels/find.cu: what is selected moves to the front, in its order.
 //
 // Elements are gone through in chunks, one a block. The first pass counts what each chunk selects, the second
 // one adds up the counts, and the third one finds each selected element's place by them.

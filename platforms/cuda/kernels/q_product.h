@@ -34,7 +34,7 @@ struct QProductArguments {
 
   uint32_t rows = 0, columns = 0, depth = 0;
   uint32_t x_depth = 0;  // elements of x's rows that may be read: depth, or more
-  uint32_t unit = 1;  // 16, 4 or 1: so many elements of x follow each other and begin at a multiple of them
+  uint32_t unit = 1;     // 16, 4 or 1: adjacent elements of x, which begin at a multiple of that many
   uint32_t pitch = 16;
   WindowRows window;
   ScatteredRows scattered;

@@ -39,7 +39,7 @@ struct RoiAlignArguments {
   uint32_t size = 0;  // pieces of all bins
   int32_t group = 1;  // 1 or kSampleGroup
   int32_t average = 1, half_pixel = 1,
-          points = 0;  // points: along an axis of a bin, 0: as many as it is long
+          points = 0;  // points: along an axis of a bin, 0: by its length
   double scale = 1;
   int32_t index_width = 8, x_double = 0, rois_double = 0;
   FaultPlace fault;

@@ -32,7 +32,7 @@ inline Teams choose_teams(int64_t lines, int64_t length, int64_t each, bool acro
   t.size = power_of_two_for((length + each - 1) / each, kTeamBlock);
   constexpr int32_t kNeighbours = 32, kReadTogether = 8;
   if (across) {
-    // A warp reads neighbouring lines if there are as many.
+    // A warp reads 32 neighbouring lines, or all if there are fewer.
     const int32_t columns = power_of_two_for(lines, kNeighbours);
     if (t.size > kTeamBlock / columns) t.size = kTeamBlock / columns;
   } else if (t.size < kReadTogether) {
