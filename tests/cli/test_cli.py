@@ -790,10 +790,10 @@ class Backends(Case):
 
     def test_a_target_without_a_backend_is_refused(self):
         out = self.path("t.sinter")
-        for target in ("cuda", "pdp11"):
+        for target in ("vulkan", "pdp11"):
             self.expect(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
                       words=(f"--target {target}", "x86_64", "aarch64", "armv7", "cortex-m4", "portable"))
-        for target, word in (("x86_64+neon", "avx2"), ("aarch64+", "dotprod"), ("armv7+z80", "neon"), ("cortex-m4+avx2", "alone")):
+        for target, word in (("x86_64+neon", "avx2"), ("aarch64+", "dotprod"), ("armv7+z80", "neon"), ("cuda+sm61", "sm75"), ("cortex-m4+avx2", "alone")):
             self.expect(2, "convert", DIGITS, "-o", out, "--target", target, lines=1,
                       words=(f"--target {target}", "has no feature", word))
         self.expect(2, "convert", DIGITS, "-o", out, "--target", "aarch64,aarch64+dotprod", lines=1, words=("given twice",))

@@ -184,6 +184,7 @@ int run(const Arguments& a) {
   if (a.threads > 1) options.threads = &pool;
 #endif
   Result<Requirements> needs = Session::requirements(*model, options);
+  if (needs.status().code == Code::kUnsupported) return kNotRun;  // a device that is not here
   if (!needs.ok()) fail(a.file, needs.status());
   const std::unique_ptr<std::byte, decltype(&std::free)> memory(aligned(needs->bytes), &std::free);
   Result<Session> session = Session::create(*model, {memory.get(), needs->bytes}, options);

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 
+#include "tests/op_harness/backends.h"
 #include "tests/op_harness/half_test.h"
 #include "tests/op_harness/op_test.h"
 
@@ -95,7 +96,9 @@ TEST(AttentionTiles, EdgesOfTiles) {
 }
 
 // What is hidden from a query may be anything.
+// A product with the weight 0 would make NaN of them.
 TEST(AttentionTiles, HiddenValuesAreNotRead) {
+  if (tested_backend("cuda-emulated") == nullptr) GTEST_SKIP() << "devices are not tested";
   for (const int64_t queries : {3, 20}) {
     std::vector<float> values = noise<float>({90, 4}, -1, 1, 3).values<float>(), bias(90, 0.5f);
     for (size_t j = 60; j < 90; ++j) {

@@ -46,7 +46,8 @@ TEST(Targets, AFeatureBringsThoseThatItImplies) {
 
 TEST(Targets, WhatIsNotOneIsRefusedWithWhatCanBeGiven) {
   for (const auto& [text, word] : {std::pair{"", "x86_64"},
-                                   {"cuda", "portable"},
+                                   {"pdp11", "portable"},
+                                   {"cuda+avx2", "sm75"},
                                    {"x86_64+", "avx2"},
                                    {"x86_64+dotprod", "avx512vnni"},
                                    {"native+avx2", "native alone"},
