@@ -59,6 +59,7 @@ void CallDigest::add(const TensorView& v) {
   add(&v.dtype, sizeof(v.dtype));
   add(&v.rank, sizeof(v.rank));
   add(v.dims, v.rank * sizeof(v.dims[0]));
+  add(v.strides, v.rank * sizeof(v.strides[0]));
   add(&v.constant, sizeof(v.constant));
 }
 

@@ -1,5 +1,5 @@
 // A digest of all that the packed constants of a call depend on besides the constants themselves: the
-// operation, its attributes, and its operands' types and dims.
+// operation, its attributes, and its operands' types, dims and strides.
 #pragma once
 
 #include "runtime/backend/kernel.h"

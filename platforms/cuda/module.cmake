@@ -1,11 +1,11 @@
 # The module of compiled kernels, libsinter_cuda.so, where there is a CUDA toolkit.
 #
 #   SINTER_CUDA                 ON, OFF, or AUTO: where nvcc is found
-#   SINTER_CUDA_ARCHITECTURES   compute capabilities; the last one is also included as PTX, for later devices
+#   SINTER_CUDA_ARCHITECTURES   compute capabilities, each as code and as PTX; PTX of 7.5 is included in any case
 
 set(SINTER_CUDA AUTO CACHE STRING "Build the module of CUDA kernels: ON, OFF, or AUTO, where a toolkit (12 or 13) is found")
 set_property(CACHE SINTER_CUDA PROPERTY STRINGS AUTO ON OFF)
-set(SINTER_CUDA_ARCHITECTURES "75;120" CACHE STRING "Compute capabilities that CUDA kernels are compiled for; all: 75 to 120")
+set(SINTER_CUDA_ARCHITECTURES "80;120" CACHE STRING "Compute capabilities that CUDA kernels are compiled for; all: 75 to 120")
 set(cuda_all 75 80 86 87 89 90 100 120)
 
 if(SINTER_CUDA STREQUAL "OFF")
@@ -37,12 +37,14 @@ set(architectures ${SINTER_CUDA_ARCHITECTURES})
 if(architectures STREQUAL "all")
   set(architectures ${cuda_all})
 endif()
+# Code and PTX of each; the PTX of the lowest supported one serves every other device.
 set(generate)
 foreach(architecture IN LISTS architectures)
-  list(APPEND generate -gencode arch=compute_${architecture},code=sm_${architecture})
+  list(APPEND generate -gencode arch=compute_${architecture},code=[sm_${architecture},compute_${architecture}])
 endforeach()
-list(GET architectures -1 last)
-list(APPEND generate -gencode arch=compute_${last},code=compute_${last})
+if(NOT "75" IN_LIST architectures)
+  list(APPEND generate -gencode arch=compute_75,code=compute_75)
+endif()
 
 file(STRINGS kernels/units.def unit_rows REGEX "^SINTER_CUDA_UNIT")
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS kernels/units.def)

@@ -101,8 +101,8 @@ class DeviceQueue {
   // a failed one may be skipped or compute anything within their operands.
   virtual Status finish() = 0;
   // While a session is created: the steps prepared since the last call, or the first, are started by every
-  // run one right behind the other, in this order and with nothing between that the device or the host has to
-  // see. A backend may start them as one.
+  // run one right behind the other, in this order, with no wait or host access in
+  // between. A backend may start them as one.
   virtual Status end_group() { return ok_status(); }
   // For callers with a stream of the device's library, such as a CUstream: what is started next begins when
   // all that is in the stream now is done.

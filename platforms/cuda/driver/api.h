@@ -19,7 +19,8 @@ struct CUgraphExec_st;
 namespace sinter::cuda {
 
 using DriverResult = int;  // CUresult
-inline constexpr DriverResult kDriverSuccess = 0, kDriverOutOfMemory = 2, kDriverNoDevice = 100;
+inline constexpr DriverResult kDriverSuccess = 0, kDriverOutOfMemory = 2, kDriverNoDevice = 100,
+                              kDriverNoCode = 209;
 
 using DeviceNumber = int;                   // CUdevice
 using DeviceAddress = unsigned long long;   // CUdeviceptr

@@ -14,6 +14,12 @@ Status Device::failure(DriverResult result, const char* what) const {
                "the CUDA driver reports %s when asked to %t", name_of(name), name_of(what));
 }
 
+// A machine whose driver cannot be used has no device.
+Status Device::refused(DriverResult result) const {
+  const Status found = failure(result, "start");
+  return unsupported(found.message, found.a, found.b);
+}
+
 Status Device::open() {
   const CreationGuard guard(lock_);
   if (opened_) return refusal_;
@@ -25,12 +31,13 @@ Status Device::open() {
 Status Device::open_first() {
   SINTER_RETURN_IF_ERROR(provider_.driver(&api_));
   int count = 0;
-  const DriverResult found = api_->init(0);
-  SINTER_RETURN_UNLESS(found == kDriverSuccess && api_->device_count(&count) == kDriverSuccess && count > 0,
-                       unsupported("the CUDA driver finds no device; run with another backend"));
+  DriverResult status = api_->init(0);
+  if (status != kDriverSuccess && status != kDriverNoDevice) return refused(status);
+  if (status == kDriverSuccess && api_->device_count(&count) != kDriverSuccess) count = 0;
+  SINTER_RETURN_UNLESS(count > 0, unsupported("the CUDA driver finds no device; run with another backend"));
   DeviceNumber device = 0;
   int major = 0, minor = 0;
-  DriverResult status = api_->device_get(&device, 0);
+  status = api_->device_get(&device, 0);
   if (status == kDriverSuccess) status = api_->device_name(name_, sizeof(name_), device);
   if (status == kDriverSuccess) status = api_->device_attribute(&major, kCapabilityMajor, device);
   if (status == kDriverSuccess) status = api_->device_attribute(&minor, kCapabilityMinor, device);
@@ -50,6 +57,12 @@ Status Device::load(Unit unit) {
   ModuleHandle& module = modules_[static_cast<int>(unit)];
   if (module != nullptr) return ok_status();
   const DriverResult status = api_->load_module(&module, images_[static_cast<int>(unit)]);
+  if (status == kDriverNoCode)
+    return unsupported(
+        "the module of CUDA kernels has no code for compute capability %a.%b; build it with "
+        "SINTER_CUDA_ARCHITECTURES of "
+        "this device",
+        facts_.capability / 10, facts_.capability % 10);
   return status == kDriverSuccess ? ok_status() : failure(status, "load kernels for this device");
 }
 

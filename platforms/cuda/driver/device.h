@@ -55,6 +55,7 @@ class Device {
 
  private:
   Status open_first();
+  Status refused(DriverResult result) const;
   Status load(Unit unit);
 
   const Provider& provider_;

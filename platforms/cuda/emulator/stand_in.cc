@@ -228,7 +228,6 @@ DriverResult init(unsigned) {
   SINTER_BEGIN(init);
   return kDriverSuccess;
 }
-DriverResult driver_version(int* version) { return *version = 13000, kDriverSuccess; }
 DriverResult error_name(DriverResult result, const char** name) {
   switch (result) {
     case kDriverOutOfMemory:
@@ -280,7 +279,6 @@ DriverResult retain_context(ContextHandle* context, DeviceNumber) {
   SINTER_BEGIN(retain_context);
   return *context = &state().context, kDriverSuccess;
 }
-DriverResult release_context(DeviceNumber) { return kDriverSuccess; }
 DriverResult push_context(ContextHandle) { return ++current_contexts, kDriverSuccess; }
 DriverResult pop_context(ContextHandle* context) {
   if (current_contexts == 0) return kInvalidContext;
@@ -292,7 +290,6 @@ DriverResult load_module(ModuleHandle* module, const void*) {
   SINTER_IN_CONTEXT(load_module);
   return *module = new CUmod_st(), kDriverSuccess;
 }
-DriverResult unload_module(ModuleHandle module) { return delete module, kDriverSuccess; }
 DriverResult module_function(FunctionHandle* function, ModuleHandle module, const char* name) {
   SINTER_IN_CONTEXT(module_function);
   const emulator::HostKernel* kernel = emulator::find_kernel(name);

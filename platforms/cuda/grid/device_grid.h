@@ -118,8 +118,6 @@ SINTER_DEVICE uint32_t ballot(bool v) { return __ballot_sync(kAllLanes, v); }
 
 // c + the sum of the products of four signed bytes.
 SINTER_DEVICE int32_t dot4(int32_t a, int32_t b, int32_t c) { return __dp4a(a, b, c); }
-SINTER_DEVICE uint32_t high_product(uint32_t a, uint32_t b) { return __umulhi(a, b); }
-SINTER_DEVICE int count_ones(uint32_t v) { return __popc(v); }
 // Byte i of the result is byte (selector >> 4 i & 7) of the eight of a (0 to 3) and b (4 to 7).
 SINTER_DEVICE uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   return __byte_perm(a, b, selector);
@@ -140,8 +138,5 @@ SINTER_DEVICE T atomic_max(T* at, T v) {
   return atomicMax(at, v);
 }
 SINTER_DEVICE int32_t atomic_exchange(int32_t* at, int32_t v) { return atomicExch(at, v); }
-SINTER_DEVICE uint32_t atomic_exchange_if(uint32_t* at, uint32_t expected, uint32_t v) {
-  return atomicCAS(at, expected, v);
-}
 
 }  // namespace sinter::cuda

@@ -148,10 +148,6 @@ inline int32_t dot4(int32_t a, int32_t b, int32_t c) {
   for (int i = 0; i < 4; ++i) sum += static_cast<int8_t>(a >> (8 * i)) * static_cast<int8_t>(b >> (8 * i));
   return static_cast<int32_t>(sum);  // wraps, as the device does
 }
-inline uint32_t high_product(uint32_t a, uint32_t b) {
-  return static_cast<uint32_t>((uint64_t{a} * b) >> 32);
-}
-inline int count_ones(uint32_t v) { return std::popcount(v); }
 inline uint32_t select_bytes(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t both = uint64_t{b} << 32 | a;
   uint32_t v = 0;
@@ -183,11 +179,6 @@ inline T atomic_max(T* at, T v) {
 inline int32_t atomic_exchange(int32_t* at, int32_t v) {
   const int32_t old = *at;
   *at = v;
-  return old;
-}
-inline uint32_t atomic_exchange_if(uint32_t* at, uint32_t expected, uint32_t v) {
-  const uint32_t old = *at;
-  if (old == expected) *at = v;
   return old;
 }
 

@@ -61,8 +61,10 @@ TEST(Device, RefusesWhatItCannotUse) {
   EXPECT_NE(refusal().find("no kernels"), std::string::npos);
   devices = 0;
   EXPECT_NE(refusal().find("finds no device"), std::string::npos);
-  devices = 1, initialised = 999;
+  devices = 1, initialised = kDriverNoDevice;
   EXPECT_NE(refusal().find("finds no device"), std::string::npos);
+  initialised = 999;
+  EXPECT_NE(refusal().find("reports CUDA_ERROR_UNKNOWN when asked to start"), std::string::npos);
   initialised = kDriverSuccess, major = 6;
   EXPECT_NE(refusal().find("compute capability 6.0; 7.5 is needed"), std::string::npos) << refusal();
 }

@@ -172,7 +172,8 @@ class Session {
   // The same without waiting, for sessions whose inputs, outputs and steps are all on one device: the run
   // begins when all that is in the caller's stream is done, and what the caller puts there afterwards begins
   // when the run is done. `stream`: of the device's library (cuda: a CUstream or cudaStream_t). kUnsupported
-  // if the host has a part in the run. What a run finds wrong is reported by wait() or the next run().
+  // if the host has a part in the run. Errors of a run are reported by wait() or the next run(); wait()
+  // before bound buffers are freed.
   Status run_async(void* stream);
   // Waits for the runs that run_async() has started.
   Status wait();
