@@ -143,8 +143,7 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
     step->staging = static_cast<std::byte*>(
         with.staging->allocate(align_up(step->bytes, kBufferAlignment), kBufferAlignment));
     SINTER_RETURN_UNLESS(step->staging != nullptr || step->bytes == 0, kDisagree);
-    queue.add(step);
-    return ok_status();
+    return queue.add(step);
   }
   (void)with.prepared.allocate(0, kBufferAlignment);
   // Only its addresses: pack_on_device() has filled it.
@@ -165,8 +164,7 @@ Status DeviceBackend::prepare(const OpCall& call, const Preparation& with, Prepa
     FunctionHandle function = nullptr;
     if (a->kind == Action::Kind::kLaunch) SINTER_RETURN_IF_ERROR(device_.function(a->kernel, &function));
   }
-  queue.add(step);
-  return ok_status();
+  return queue.add(step);
 }
 
 // Element-wise steps in a row become one launch.

@@ -105,7 +105,7 @@ Status box_of(std::span<const int64_t> dims, Box* box) {
   *box = {};
   int64_t size = 1;
   for (const int64_t d : dims) {
-    box->dims[box->rank++] = Divider(d > 0 && d < INT32_MAX ? d : 1);
+    box->dims[box->rank++] = Divider(d > 0 && d <= INT32_MAX ? d : 1);
     SINTER_RETURN_UNLESS(d >= 0 && checked_mul(size, d, &size) && size <= INT32_MAX,
                          unsupported("an operand has 2^31 elements or more"));
   }

@@ -11,9 +11,10 @@
 //
 // The function is called several times for a call and does the same each time. It depends on nothing but the
 // call's dtypes, dims, strides and attributes and on which of its inputs are constants; never on addresses,
-// on the data of operands, or, for what it claims, on the device. Alignment: operands and workspaces begin at
-// multiples of kBufferAlignment if they are dense; views can begin anywhere that is a multiple of their
-// element size.
+// on the data of operands, or, for what it claims, on the device. Alignment: constants, packed forms and
+// workspaces begin at multiples of kBufferAlignment. Other operands can begin at any multiple of their
+// element size, dense ones as well: a slice or a part of a joined value is dense. Kernels that read more than
+// an element at a time check the address.
 #pragma once
 
 #include "platforms/cuda/grid/box.h"

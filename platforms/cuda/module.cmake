@@ -20,6 +20,14 @@ if(NOT SINTER_NVCC)
   return()
 endif()
 
+# Drivers of the toolkit's major version, or of later ones, run what it compiles.
+execute_process(COMMAND "${SINTER_NVCC}" --version OUTPUT_VARIABLE version)
+string(REGEX MATCH "release ([0-9]+)\\." matched "${version}")
+set(sinter_cuda_toolkit "${CMAKE_MATCH_1}")
+if(NOT sinter_cuda_toolkit GREATER_EQUAL 12)
+  message(FATAL_ERROR "Sinter: ${SINTER_NVCC} is not of CUDA 12 or later; install a later toolkit or set SINTER_CUDA=OFF")
+endif()
+
 # The toolkit's headers, for a test.
 get_filename_component(toolkit "${SINTER_NVCC}" REALPATH)
 get_filename_component(toolkit "${toolkit}/../../include" ABSOLUTE)

@@ -174,7 +174,10 @@ Status Queue::start(const Step& step, bool alone) {
   return ok_status();
 }
 
-void Queue::add(Step* step) {
+Status Queue::add(Step* step) {
+  // What is uploaded may be what was downloaded: a graph has either, and its run waits for the other's.
+  if (step->kind == Step::Kind::kUpload && downloads_) SINTER_RETURN_IF_ERROR(end_group());
+  downloads_ = downloads_ || step->kind == Step::Kind::kDownload;
   step->queue = this;
   if (first_ == nullptr)
     first_ = step;
@@ -182,6 +185,7 @@ void Queue::add(Step* step) {
     last_->next = step;
   step->group = first_;
   last_ = step;
+  return ok_status();
 }
 
 Status Queue::end_group() {
@@ -192,6 +196,7 @@ Status Queue::end_group() {
     if (!s->in_chain) last_ = s;
   last_->last = true;
   first_ = last_ = nullptr;
+  downloads_ = false;
   return capture(first);
 }
 
@@ -228,6 +233,7 @@ void Queue::drop(Step* step) {
 }
 
 Status Queue::run(Step& step) {
+  if (step.kind == Step::Kind::kUpload && first_pending_ != nullptr) SINTER_RETURN_IF_ERROR(finish());
   busy_ = true;
   if (step.kind == Step::Kind::kUpload) std::memcpy(step.staging, step.host, step.bytes);
   if (step.kind == Step::Kind::kDownload && !step.pending) {

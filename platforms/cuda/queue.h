@@ -43,7 +43,7 @@ class Queue final : public DeviceQueue {
   Device& device() { return device_; }
   FaultPlace fault_of(int32_t step) const { return {key_, static_cast<uint32_t>(step < 0 ? 0 : step)}; }
   // The next step of the current group.
-  void add(Step* step);
+  Status add(Step* step);
   // Destroys the graph that begins with this step, if one does.
   void drop(Step* step);
   // Step's part of a run.
@@ -77,6 +77,7 @@ class Queue final : public DeviceQueue {
   Status order(StreamHandle first, StreamHandle second);
   Step *first_ = nullptr, *last_ = nullptr;  // of the group that is being prepared
   Step *first_pending_ = nullptr, *last_pending_ = nullptr;
+  bool downloads_ = false;  // a step of this group downloads
   bool stepwise_ = false;
   bool busy_ = false;  // something was started since the last finish()
 };

@@ -48,7 +48,15 @@ Status Device::open_first() {
   SINTER_RETURN_UNLESS(
       facts_.capability >= kMinCapability,
       unsupported("the CUDA device has compute capability %a.%b; 7.5 is needed", major, minor));
-  SINTER_RETURN_IF_ERROR(provider_.units(&images_));
+  int toolkit = 0, version = 0;
+  SINTER_RETURN_IF_ERROR(provider_.units(&images_, &toolkit));
+  status = api_->driver_version(&version);
+  if (status != kDriverSuccess) return failure(status, "state its version");
+  SINTER_RETURN_UNLESS(
+      version / 1000 >= toolkit,
+      unsupported("the CUDA driver is of version %a and the kernels were compiled by a toolkit of version "
+                  "%b; update the driver, or compile them with an older toolkit",
+                  version / 1000, toolkit));
   status = api_->retain_context(&context_, device);
   return status == kDriverSuccess ? ok_status() : failure(status, "create its context");
 }

@@ -31,7 +31,7 @@ Status open_driver(const EntryPoints** entries) {
   return ok_status();
 }
 
-Status open_units(const void* const** images) {
+Status open_units(const void* const** images, int* toolkit) {
   void* library = open_library(kModuleName, kModuleVariable);
   SINTER_RETURN_UNLESS(
       library != nullptr,
@@ -44,6 +44,7 @@ Status open_units(const void* const** images) {
       units != nullptr && std::strcmp(units->kernels, kKernelNames) == 0,
       unsupported("%s is of another version of Sinter; install both from one build", name_of(kModuleName)));
   *images = units->images;
+  *toolkit = units->toolkit;
   return ok_status();
 }
 

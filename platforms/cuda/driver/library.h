@@ -13,7 +13,8 @@ struct Provider {
   // kUnsupported: there is no driver, and why.
   Status (*driver)(const EntryPoints** entries) = nullptr;
   // The code of each unit, in the order of units.def, in a form that EntryPoints::load_module takes.
-  Status (*units)(const void* const** images) = nullptr;
+  // `*toolkit`: the major version of the toolkit that compiled them; 0: any driver runs them.
+  Status (*units)(const void* const** images, int* toolkit) = nullptr;
 };
 
 // The machine's driver, and the module.
@@ -29,6 +30,7 @@ inline constexpr char kModuleFunction[] = "sinter_cuda_units";
 struct ModuleUnits {
   const char* kernels = nullptr;  // kKernelNames of the sources that it was built from
   const void* const* images = nullptr;
+  int toolkit = 0;
 };
 using ModuleFunction = const ModuleUnits* (*)();
 

@@ -228,6 +228,7 @@ DriverResult init(unsigned) {
   SINTER_BEGIN(init);
   return kDriverSuccess;
 }
+DriverResult driver_version(int* version) { return *version = 13000, kDriverSuccess; }
 DriverResult error_name(DriverResult result, const char** name) {
   switch (result) {
     case kDriverOutOfMemory:

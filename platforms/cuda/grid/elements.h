@@ -31,12 +31,25 @@ SINTER_DEVICE void for_width(int width, F&& f) {
   }
 }
 
+// Of wide elements the address can be a multiple of less: dense values begin anywhere (slices, joins, views
+// of them). They then go byte by byte.
 template <class T>
 SINTER_DEVICE T load(const std::byte* at) {
+  if constexpr (alignof(T) > 1)
+    if (reinterpret_cast<uintptr_t>(at) % alignof(T) != 0) {
+      T v;
+      for (size_t i = 0; i < sizeof(T); ++i) reinterpret_cast<std::byte*>(&v)[i] = at[i];
+      return v;
+    }
   return *reinterpret_cast<const T*>(at);
 }
 template <class T>
 SINTER_DEVICE void store(std::byte* at, const T& v) {
+  if constexpr (alignof(T) > 1)
+    if (reinterpret_cast<uintptr_t>(at) % alignof(T) != 0) {
+      for (size_t i = 0; i < sizeof(T); ++i) at[i] = reinterpret_cast<const std::byte*>(&v)[i];
+      return;
+    }
   *reinterpret_cast<T*>(at) = v;
 }
 

@@ -54,7 +54,8 @@ SINTER_DEVICE void attend(const AttentionArguments& a) {
   const int32_t visible = visible_keys(a, static_cast<int32_t>(query));
   const int first_value = static_cast<int>(block_y()) * kAttentionValues + lane() * kMine;
   const bool key_vectors = a.key_size % Piece<T>::kCount == 0 && begins_sixteen(a.k);
-  const bool value_vectors = a.value_size % kMine == 0 && begins_sixteen(a.v);
+  const bool value_vectors =
+      a.value_size % kMine == 0 && reinterpret_cast<uintptr_t>(a.v) % alignof(Values<T>) == 0;
 
   const int query_room = (a.key_size + 3) / 4 * 4;
   const Shared<R> wide = shared_memory<R>(0, query_room);

@@ -43,7 +43,7 @@ struct FewRows {
     for (int n = 0; n < kColumns; ++n) {
       const uint32_t column = first_column + static_cast<uint32_t>(n);
       if (k >= a.depth || column >= a.columns) continue;
-      to[n].w = *reinterpret_cast<const Words<16>*>(a.w + int64_t{column} * a.pitch + k * kBits / 8);
+      to[n].w = *reinterpret_cast<const Words<16>*>(a.w + int64_t{column} * a.pitch + k / (8 / kBits));
       to[n].by = low_bit_scale(a, column, k);
     }
   }

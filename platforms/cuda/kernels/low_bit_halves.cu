@@ -40,7 +40,7 @@ struct Tile {
     const uint32_t row = first_row + static_cast<uint32_t>(line()), k = k0 + static_cast<uint32_t>(half());
     if (row >= a.rows) return;
     const auto* from = reinterpret_cast<const T*>(a.x) + int64_t{row} * a.depth;
-    if (a.depth % 8 == 0) {
+    if (a.depth % 8 == 0 && is_aligned(a.x, 16)) {
       if (k < a.depth) to[0] = *reinterpret_cast<const Words<16>*>(from + k);
       if (k + 8 < a.depth) to[1] = *reinterpret_cast<const Words<16>*>(from + k + 8);
       return;
@@ -148,7 +148,7 @@ struct Tile {
                  &all[n]);
         else
           all[n].bits = 0;
-      if (a.columns % kAdjacent == 0) {
+      if (a.columns % kAdjacent == 0 && is_aligned(a.y, 16)) {
         Words<16> words;
         SINTER_UNROLL
         for (int n = 0; n < 4; ++n)

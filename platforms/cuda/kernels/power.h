@@ -88,6 +88,11 @@ SINTER_DEVICE float power(float x, float y) {
   if (high <= -151.0f) return sign * 0.0f;
   return sign * power_of::exp2_of(high, m_fma(y, log.high, -high) + y * log.low);
 }
-SINTER_DEVICE double power(double x, double y) { return y == 2.0 ? x * x : m_pow(x, y); }
+SINTER_DEVICE double power(double x, double y) {
+  if (y == 2.0) return x * x;
+  const double r = m_pow(x, y);
+  // Whole powers of whole numbers are whole; the device's function may be two units in the last place away.
+  return y > 0.0 && m_rint(x) == x && m_rint(y) == y && m_fabs(r) < 0x1p51 ? m_rint(r) : r;
+}
 
 }  // namespace sinter::cuda

@@ -50,6 +50,7 @@ SINTER_KERNEL(q_depthwise, QDepthwiseArguments) {
                             static_cast<int32_t>(p2) * a.window.stride[2] - a.window.pad[2]};
   const std::byte* x = a.x + image * a.window.image_step + channel;
   const int8_t* w = a.w + channel;
+  const bool x_aligned = is_aligned(a.x, 4), w_aligned = is_aligned(a.w, 4);
   const uint32_t channels = a.channels.divisor * kChannels;
   const uint32_t padding = (static_cast<uint32_t>(a.x_zero) & 0xff) * kOne;
   const bool sum_x = a.w_zeros != nullptr, sum_w = a.x_zero != 0;
@@ -62,7 +63,10 @@ SINTER_KERNEL(q_depthwise, QDepthwiseArguments) {
     SINTER_UNROLL
     for (int t = 0; t < 4; ++t) {
       const bool some = first + t < taps;
-      ws[t] = some ? *reinterpret_cast<const uint32_t*>(w + int64_t{first + t} * channels) : 0;
+      ws[t] = some ? load_words<4>(reinterpret_cast<const std::byte*>(w) + int64_t{first + t} * channels,
+                                   w_aligned)
+                         .w[0]
+                   : 0;
       const int32_t i0 = start[0] + tap.at[0] * a.window.dilation[0],
                     i1 = start[1] + tap.at[1] * a.window.dilation[1],
                     i2 = start[2] + tap.at[2] * a.window.dilation[2];
@@ -72,7 +76,7 @@ SINTER_KERNEL(q_depthwise, QDepthwiseArguments) {
       for (int p = 0; p < kPixels; ++p) {
         const int32_t i = i2 + p * a.window.stride[2];
         xs[p][t] = in_line && inside(i, a.window.in[2])
-                       ? *reinterpret_cast<const uint32_t*>(from + i * a.window.in_step)
+                       ? load_words<4>(from + i * a.window.in_step, x_aligned).w[0]
                    : some ? padding
                           : 0;
       }

@@ -110,8 +110,14 @@ struct Tile {
     for (int i = 0; i < kWLoads; ++i) {
       to[i] = {};
       const uint32_t column = first_column + static_cast<uint32_t>(row_of(i));
-      if (column < a.columns && k < a.pitch)
-        load_sixteen(w + (int64_t{column} * a.pitch + k) * static_cast<int64_t>(sizeof(W)), &to[i]);
+      if (column >= a.columns || k >= a.pitch) continue;
+      const std::byte* at = w + (int64_t{column} * a.pitch + k) * static_cast<int64_t>(sizeof(W));
+      if (is_aligned(w, 16)) {
+        load_sixteen(at, &to[i]);
+      } else {
+        SINTER_ROLLED
+        for (int n = 0; n < 16; ++n) put_one(reinterpret_cast<const W*>(at)[n], n % 4, n / 4, &to[i]);
+      }
     }
   }
   // Into a stage of shared memory: rows of 64 bytes, plane by plane, x before w.

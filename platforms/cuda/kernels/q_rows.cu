@@ -20,6 +20,7 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
   const uint32_t number = block_z();
   const std::byte* x = a.x + offset_of(a.products, a.x_steps, number);
   const std::byte* w = a.w + offset_of(a.products, a.w_steps, number);
+  const bool x_aligned = is_aligned(x, 16), w_aligned = is_aligned(w, 16);
   const uint32_t column0 =
       (block_x() * static_cast<uint32_t>(block_threads() / kWarp) + static_cast<uint32_t>(warp_index())) *
       kQRowsColumns;
@@ -31,7 +32,7 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
       to[n] = {};
       const uint32_t column = column0 + static_cast<uint32_t>(n);
       if (column < a.columns && k < a.x_depth)
-        to[n] = *reinterpret_cast<const Words<16>*>(w + int64_t{column} * a.pitch + k);
+        to[n] = load_words<16>(w + int64_t{column} * a.pitch + k, w_aligned);
     }
   };
   Words<16> v[kQRowsColumns], next[kQRowsColumns];
@@ -43,7 +44,7 @@ SINTER_DEVICE void few_rows(const QProductArguments& a) {
     SINTER_UNROLL
     for (int r = 0; r < kRows; ++r) {
       if (static_cast<uint32_t>(r) >= a.rows) break;
-      const auto u = *reinterpret_cast<const Words<16>*>(x + r * a.window.in_step + k);
+      const auto u = load_words<16>(x + r * a.window.in_step + k, x_aligned);
       if (sum_rows) rows[r] = dot16(u, ones, rows[r]);
       SINTER_UNROLL
       for (int n = 0; n < kQRowsColumns; ++n) sums[r][n] = dot16(u, v[n], sums[r][n]);

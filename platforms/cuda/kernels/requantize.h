@@ -43,6 +43,20 @@ SINTER_DEVICE bool is_aligned(const void* p, uint32_t bytes) {
   return (reinterpret_cast<uintptr_t>(p) & (bytes - 1)) == 0;
 }
 
+// The same from an address that may be a multiple of less: bytes one by one.
+template <int kBytes>
+SINTER_DEVICE Words<kBytes> load_words(const std::byte* from, bool aligned) {
+  if (aligned) return *reinterpret_cast<const Words<kBytes>*>(from);
+  Words<kBytes> v;
+  SINTER_UNROLL
+  for (int w = 0; w < kBytes / 4; ++w) {
+    v.w[w] = 0;
+    SINTER_UNROLL
+    for (int b = 0; b < 4; ++b) v.w[w] |= static_cast<uint32_t>(from[4 * w + b]) << (8 * b);
+  }
+  return v;
+}
+
 // kCount (a multiple of 4) adjacent elements from element i of y on, whose address is a multiple of their
 // bytes, or of 16 if they have more.
 template <int kCount>

@@ -120,8 +120,8 @@ SINTER_DEVICE void grid_sample(const GridSampleArguments& a) {
           const int32_t plane = pick(u.index, i), row = pick(v.index, j), column = pick(w.index, k);
           const T weight = pick(u.weight, i) * pick(v.weight, j) * pick(w.weight, k);
           if ((plane | row | column) < 0 || weight == 0) continue;
-          const auto values = *reinterpret_cast<const Pack<T, V>*>(
-              from + ((int64_t{plane} * a.in[1] + row) * a.in[2] + column) * channels);
+          const auto values = load<Pack<T, V>>(reinterpret_cast<const std::byte*>(
+              from + ((int64_t{plane} * a.in[1] + row) * a.in[2] + column) * channels));
           for (int c = 0; c < V; ++c) sums[c] += weight * values.at[c];
         }
     Pack<T, V> result;
@@ -192,7 +192,8 @@ SINTER_DEVICE void roi_align(const RoiAlignArguments& a) {
     const T* from =
         reinterpret_cast<const T*>(a.x) + image * a.height * a.width * a.channels + int64_t{piece} * V;
     const auto read = [&](int32_t y, int32_t x) {
-      return *reinterpret_cast<const Pack<T, V>*>(from + (int64_t{y} * a.width + x) * a.channels);
+      return load<Pack<T, V>>(
+          reinterpret_cast<const std::byte*>(from + (int64_t{y} * a.width + x) * a.channels));
     };
     T sums[V] = {};
     bool first = true;

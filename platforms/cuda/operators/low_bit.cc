@@ -68,11 +68,12 @@ Status lower_LowBitFullyConnected(Lowering& l) {
   a.blocks = static_cast<uint32_t>(l.in(2).dims[1]);
   a.low = attrs.act_min, a.high = attrs.act_max;
 
-  // Kernels read 16 bytes of weights at once, which have one scale, and rows that begin at multiples of them.
+  // Kernels read 16 bytes of weights at once, which have one scale, and rows that begin at multiples of them;
+  // only constants are sure to.
   const int segment = low_bit_segment(a.bits);
-  const bool in_place = depth * a.bits % 128 == 0;
+  const bool in_place = l.is_constant(1) && depth * a.bits % 128 == 0;
   const bool plain = a.kind != FloatKind::kDouble && depth > 0 && (block == depth || block % segment == 0) &&
-                     (in_place || l.is_constant(1));
+                     l.is_constant(1);
   if (!plain) {
     a.w = l.in(1).data;
     return l.launch<Kernel::k_low_bit_any>(

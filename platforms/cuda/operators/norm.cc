@@ -84,7 +84,7 @@ Status lower_GroupNorm(Lowering& l) {
   // Of a channel's pixels, a block takes some, so that there are enough blocks.
   constexpr int64_t kEach = 8, kBlocks = 256, kMostSplits = 64;
   a.teams = choose_teams(a.channels, a.pixels, kEach, true);
-  const uint32_t across = blocks_for(a.channels, a.teams.count);
+  const uint32_t across = blocks_of(a.channels, a.teams.count);
   int64_t splits = (kBlocks + int64_t{across} * a.samples - 1) / (int64_t{across} * a.samples);
   splits = std::clamp<int64_t>(std::min(splits, a.pixels / (a.teams.size * kEach)), 1, kMostSplits);
   a.pixels_each = static_cast<uint32_t>((a.pixels + splits - 1) / splits);
@@ -99,7 +99,7 @@ Status lower_GroupNorm(Lowering& l) {
   a.teams = choose_teams(groups, int64_t{a.splits} * a.width, 4, false);
   SINTER_RETURN_IF_ERROR(l.launch_one_of(
       either(x.dtype, Kernel::k_group_norm_groups_floats, Kernel::k_group_norm_groups_doubles),
-      {.blocks = {blocks_for(groups, a.teams.count)}, .shared_bytes = kCountedRoom}, a));
+      {.blocks = {blocks_of(groups, a.teams.count)}, .shared_bytes = kCountedRoom}, a));
   return l.launch_one_of(either(x.dtype, Kernel::k_group_norm_floats, Kernel::k_group_norm_doubles),
                          {.blocks = {blocks_for(a.size, threads_of(Kernel::k_group_norm_floats))}}, a);
 }

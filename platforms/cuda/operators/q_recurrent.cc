@@ -44,7 +44,7 @@ Status bring_rows(Lowering& l, std::byte** data) {
   SINTER_RETURN_UNLESS(
       r.depth < INT32_MAX - 16 && checked_mul(r.columns, r.pitch(), &bytes) && bytes <= INT32_MAX,
       unsupported("weights of 2^31 bytes or more"));
-  if (r.depth == r.pitch()) return *data = l.in(kInput).data, ok_status();
+  if (r.depth == r.pitch() && l.is_constant(kInput)) return *data = l.in(kInput).data, ok_status();
   if (l.is_constant(kInput))
     return *data = l.packed(static_cast<size_t>(bytes), pack_rows<kInput>), ok_status();
   *data = l.workspace(static_cast<size_t>(bytes));

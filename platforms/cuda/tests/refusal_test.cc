@@ -25,7 +25,7 @@ TEST(CudaBackend, RefusesAMachineWithoutADevice) {
 
 // A driver whose failures the tests set.
 EntryPoints entries;
-int devices = 1, major = 9;
+int devices = 1, major = 9, compiled_by = 0;
 DriverResult initialised = kDriverSuccess;
 const Status kNoKernels = unsupported("there are no kernels");
 
@@ -39,13 +39,17 @@ const Provider kFake = {[](const EntryPoints** all) {
                           entries.device_attribute = [](int* v, DeviceAttribute a, DeviceNumber) {
                             return *v = a == kCapabilityMajor ? major : 0, kDriverSuccess;
                           };
+                          entries.driver_version = [](int* v) { return *v = 12040, kDriverSuccess; };
                           entries.error_name = [](DriverResult, const char** name) {
                             return *name = "CUDA_ERROR_UNKNOWN", kDriverSuccess;
                           };
                           *all = &entries;
                           return ok_status();
                         },
-                        [](const void* const**) { return kNoKernels; }};
+                        [](const void* const** images, int* toolkit) {
+                          *images = nullptr, *toolkit = compiled_by;
+                          return compiled_by == 0 ? kNoKernels : ok_status();
+                        }};
 
 std::string refusal() {
   Device device(kFake);
@@ -59,7 +63,10 @@ std::string refusal() {
 
 TEST(Device, RefusesWhatItCannotUse) {
   EXPECT_NE(refusal().find("no kernels"), std::string::npos);
-  devices = 0;
+  compiled_by = 13;
+  EXPECT_NE(refusal().find("of version 12 and the kernels were compiled by a toolkit of version 13"),
+            std::string::npos);
+  compiled_by = 0, devices = 0;
   EXPECT_NE(refusal().find("finds no device"), std::string::npos);
   devices = 1, initialised = kDriverNoDevice;
   EXPECT_NE(refusal().find("finds no device"), std::string::npos);

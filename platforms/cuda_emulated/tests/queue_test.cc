@@ -97,6 +97,16 @@ TEST(CudaQueue, EndsAGroupWhereTheHostComputes) {
   expect_same_bits(r, fill_x);
 }
 
+// What one step downloads and the next one uploads is this run's.
+TEST(CudaQueue, UploadsWhatItHasDownloaded) {
+  FarModel b({"cuda-emulated"});
+  const int x = b.up(b.input("x", DType::kFloat32, {2, 3}));
+  b.output("y", b.down(b.up(b.down(x))));
+  Running r(b, kOnDevice);
+  ASSERT_RUNNING(r);
+  expect_same_bits(r, fill_x);
+}
+
 TEST(CudaQueue, AllocatesNothingInARun) {
   FarModel b = copies(3, true);
   Running r(b, kOnDevice);
