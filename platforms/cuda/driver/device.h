@@ -1,6 +1,8 @@
 // The first device of a driver: its context, its facts, its loaded kernels. One for all sessions.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 
 #include "platforms/cuda/driver/library.h"
@@ -12,12 +14,9 @@ namespace sinter::cuda {
 class CreationLock {
  public:
   void lock() {
-    while (held_.test_and_set(std::memory_order_acquire)) held_.wait(true, std::memory_order_relaxed);
+    while (held_.test_and_set(std::memory_order_acquire)) sched_yield();
   }
-  void unlock() {
-    held_.clear(std::memory_order_release);
-    held_.notify_one();
-  }
+  void unlock() { held_.clear(std::memory_order_release); }
 
  private:
   std::atomic_flag held_;
