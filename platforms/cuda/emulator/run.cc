@@ -90,7 +90,7 @@ class Running {
   Fiber& fiber() { return fibers_[static_cast<size_t>(current_)]; }
   Warp& warp() { return warps_[static_cast<size_t>(current_ / kWarpThreads)]; }
   bool cooperates() const { return grid_.cooperates; }
-  [[noreturn]] void breach(const char* text);
+  void breach(const char* text);
   void note(const char* text);
   Accessor accessor() {
     return {static_cast<uint16_t>(current_), static_cast<uint16_t>(current_ / kWarpThreads), epoch_,

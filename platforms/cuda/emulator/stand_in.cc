@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -89,7 +90,9 @@ struct State {
   std::mutex mutex;
   std::map<std::byte*, Block> blocks;  // by address
   std::map<void*, size_t> staging;
+  std::vector<std::unique_ptr<CUmod_st>> modules;  // as long as the program runs
   StandInCounts counts;
+  int working = 0;  // threads that do jobs
   CUctx_st context;
   std::atomic<const char*> failing{nullptr};
   DriverResult failing_with = kDriverSuccess;
@@ -127,14 +130,20 @@ bool allocated(const void* p, size_t bytes) {
          static_cast<size_t>(at - it->first) <= it->second.bytes - bytes;
 }
 
-// Gives the host access to device memory, or takes it.
+// Gives the host access to device memory while a stream's jobs are done, those of other threads included.
 void open_memory(bool open) {
   const std::lock_guard<std::mutex> lock(state().mutex);
+  state().working += open ? 1 : -1;
+  if (!open && state().working > 0) return;
   for (const auto& [at, block] : state().blocks)
     // Not mprotect(), which tests count as what a session does.
     if (syscall(SYS_mprotect, block.mapped, block.mapped_bytes, open ? PROT_READ | PROT_WRITE : PROT_NONE) !=
         0)
       std::abort();
+}
+void count(int64_t StandInCounts::*what) {
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  ++(state().counts.*what);
 }
 
 // ---- jobs
@@ -142,14 +151,13 @@ void open_memory(bool open) {
 DriverResult do_jobs(StreamHandle stream, size_t count);
 
 DriverResult do_job(const Job& job) {
-  StandInCounts& counts = state().counts;
   switch (job.kind) {
     case Job::Kind::kUpload:
-      ++counts.uploads;
+      count(&StandInCounts::uploads);
       std::memcpy(job.to, job.from, job.bytes);
       return kDriverSuccess;
     case Job::Kind::kDownload:
-      ++counts.downloads;
+      count(&StandInCounts::downloads);
       std::memcpy(job.to, job.from, job.bytes);
       return kDriverSuccess;
     case Job::Kind::kCopy:
@@ -159,7 +167,7 @@ DriverResult do_job(const Job& job) {
       std::memset(job.to, job.fill, job.bytes);
       return kDriverSuccess;
     case Job::Kind::kLaunch: {
-      ++counts.launches;
+      count(&StandInCounts::launches);
       const char* breach = emulator::run_grid(job.grid, job.kernel->run, job.arguments);
       if (breach == nullptr) return kDriverSuccess;
       std::fprintf(stderr, "kernel %s: %s\n", job.kernel->name, breach);
@@ -289,7 +297,9 @@ DriverResult pop_context(ContextHandle* context) {
 
 DriverResult load_module(ModuleHandle* module, const void*) {
   SINTER_IN_CONTEXT(load_module);
-  return *module = new CUmod_st(), kDriverSuccess;
+  const std::lock_guard<std::mutex> lock(state().mutex);
+  state().modules.push_back(std::make_unique<CUmod_st>());
+  return *module = state().modules.back().get(), kDriverSuccess;
 }
 DriverResult module_function(FunctionHandle* function, ModuleHandle module, const char* name) {
   SINTER_IN_CONTEXT(module_function);
@@ -393,7 +403,7 @@ DriverResult destroy_stream(StreamHandle stream) {
 DriverResult synchronize(StreamHandle stream) {
   SINTER_IN_CONTEXT(synchronize);
   if (stream->captured != nullptr) return kStreamCaptureInvalid;
-  ++state().counts.synchronizations;
+  count(&StandInCounts::synchronizations);
   return finish(stream);
 }
 
@@ -435,7 +445,7 @@ DriverResult end_capture(StreamHandle stream, GraphHandle* graph) {
 }
 DriverResult instantiate(GraphExecHandle* exec, GraphHandle graph, unsigned long long) {
   SINTER_IN_CONTEXT(instantiate);
-  ++state().counts.graphs;
+  count(&StandInCounts::graphs);
   return *exec = new CUgraphExec_st{graph->jobs}, kDriverSuccess;
 }
 DriverResult upload_graph(GraphExecHandle, StreamHandle) {
@@ -444,7 +454,7 @@ DriverResult upload_graph(GraphExecHandle, StreamHandle) {
 }
 DriverResult launch_graph(GraphExecHandle exec, StreamHandle stream) {
   SINTER_IN_CONTEXT(launch_graph);
-  ++state().counts.graph_launches;
+  count(&StandInCounts::graph_launches);
   Job* job = nullptr;
   if (const DriverResult done = next_job(stream, &job); done != kDriverSuccess) return done;
   job->kind = Job::Kind::kGraph;

@@ -15,8 +15,8 @@ SINTER_DEVICE void gather(const GatherArguments& a) {
     bool inside = true;
     for (int k = 0; k < a.depth; ++k) {
       int64_t index;
-      inside =
-          read_index(a.indices + offsets[2] + k * a.index_width, a.index_width, a.dims[k], &index) && inside;
+      if (!read_index(a.indices + offsets[2] + k * a.index_width, a.index_width, a.dims[k], &index))
+        inside = false, index = 0;
       offsets[1] += index * a.places[k];
     }
     if (inside)

@@ -105,8 +105,8 @@ SINTER_KERNEL(scatter_link, ScatterLinkArguments) {
     bool inside = true;
     for (int k = 0; k < a.depth; ++k) {
       int64_t index;
-      inside =
-          read_index(a.indices + offsets[0] + k * a.index_width, a.index_width, a.dims[k], &index) && inside;
+      if (!read_index(a.indices + offsets[0] + k * a.index_width, a.index_width, a.dims[k], &index))
+        inside = false, index = 0;
       offsets[1] += index * a.places[k];
     }
     if (!inside)
