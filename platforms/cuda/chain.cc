@@ -21,7 +21,7 @@ bool common_axes(const ElementBox& a, const ElementBox& b, Axes* axes) {
   int at[2] = {0, 0};
   int64_t end[2] = {a.dims[0].divisor, b.dims[0].divisor};  // elements up to the end of the axis
   for (int64_t inside = 1; at[0] < a.rank || at[1] < b.rank;) {
-    if (at[0] == a.rank || at[1] == b.rank) {  // what is left has to be axes of one element
+    if (at[0] == a.rank || at[1] == b.rank) {  // the other axes must have one element
       const int i = at[0] == a.rank ? 1 : 0;
       if (end[i] != inside) return false;
     }

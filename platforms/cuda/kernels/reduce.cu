@@ -2,8 +2,8 @@
 #include "platforms/cuda/kernels/element_types.h"
 #include "platforms/cuda/kernels/folds.h"
 #include "platforms/cuda/kernels/reduce.h"
+#include "platforms/cuda/kernels/saturate_as.h"
 #include "platforms/cuda/kernels/team_folds.h"
-#include "runtime/core/float_formats.h"
 
 namespace sinter::cuda {
 namespace {
@@ -130,26 +130,6 @@ SINTER_DEVICE int64_t quantized_mean_of(const ReduceArguments& a, uint64_t sum) 
   constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: what is added to it is rounded to an integer
   return static_cast<int32_t>((v + kMagic) - kMagic) + a.y_zero;
 }
-SINTER_DEVICE int64_t saturated(DType t, double v) {
-  switch (t) {
-    case DType::kInt8:
-      return saturate_to<int8_t>(v);
-    case DType::kUint8:
-      return saturate_to<uint8_t>(v);
-    case DType::kInt16:
-      return saturate_to<int16_t>(v);
-    case DType::kUint16:
-      return saturate_to<uint16_t>(v);
-    case DType::kInt32:
-      return saturate_to<int32_t>(v);
-    case DType::kUint32:
-      return saturate_to<uint32_t>(v);
-    case DType::kInt64:
-      return saturate_to<int64_t>(v);
-    default:
-      return static_cast<int64_t>(saturate_to<uint64_t>(v));
-  }
-}
 
 SINTER_DEVICE void reduce_integer_sets(const ReduceArguments& a) {
   const IntegerLoad load = {a.dtype, a.flip};
@@ -166,7 +146,7 @@ SINTER_DEVICE void reduce_integer_sets(const ReduceArguments& a) {
       return fold_sets<ProductFold<int64_t>>(a, load, store);
     case FoldFn::kLogSumExp:
       return fold_sets<LogSumFold<double>>(a, IntegerAsDouble{a.dtype}, [&](std::byte* y, const auto& s) {
-        store(y, saturated(a.dtype, result_of(s)));
+        store(y, saturated_as(a.dtype, result_of(s)));
       });
     default:
       return fold_sets<SumFold<int64_t>>(a, load, [&](std::byte* y, uint64_t s) {
