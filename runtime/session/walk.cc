@@ -94,10 +94,10 @@ CopyItem Creator::copy_item(const TensorView& from, const TensorView& to) const 
 Status Creator::walk_entry() {
   const fb::Program& program = *program_;
   StepList list;
-  if (!building()) {  // create() has taken these
+  if (!building()) {  // create() has taken these, in this order
     control_.allocate_array<SessionState>(1);
-    control_.allocate_array<DeviceState>(device_count_);
     SINTER_RETURN_IF_ERROR(take_pools());
+    control_.allocate_array<DeviceState>(device_count_);
   }
 
   Frame frame;

@@ -199,8 +199,11 @@ Tolerance float16_tolerance(Op op, const void* attrs, const std::vector<Tensor>&
       return {.absolute = kUlp / 2 * std::max(largest(want), kSmallestNormal)};
     default: {
       const Terms t = terms_of(op, attrs, in);
-      if (t.count > 0)  // rounded at every term
-        return {.absolute = kUlp / 2 * std::max(t.count * t.largest, 4 * kSmallestNormal)};
+      // Rounded at every term, by half a unit at most. In a result y that is large for its terms the partial
+      // sums grow to y, and five standard deviations of their roundings are 5/3 * sqrt(n) half units of y.
+      if (t.count > 0)
+        return {.relative = kUlp / 2 * 5 / 3 * std::sqrt(t.count),
+                .absolute = kUlp / 2 * std::max(t.count * t.largest, 4 * kSmallestNormal)};
       return {.absolute = 4 * kUlp * std::max(largest(want), kSmallestNormal)};
     }
   }
