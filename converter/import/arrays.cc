@@ -146,6 +146,9 @@ void check_arrays_path(const std::string& flag, const std::filesystem::path& pat
                         path.string(), count == 1 ? " or .npy" : ""));
 }
 
+// 1 January 1980, as NumPy's savez writes it: the same arrays are the same bytes at any time.
+constexpr zip_uint16_t kFirstDosDate = 1 << 5 | 1;
+
 void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
   if (path.extension() == ".npy" && arrays.size() == 1)
     return write_whole(path, make_npy(*arrays.front().second));
@@ -164,7 +167,9 @@ void write_arrays(const std::filesystem::path& path, const Arrays& arrays) {
         zip_file_add(zip, (name + ".npy").c_str(), source, ZIP_FL_ENC_UTF_8 | ZIP_FL_OVERWRITE);
     if (index < 0)
       throw std::runtime_error(fmt::format("the array name '{}' cannot be stored in a .npz file", name));
-    zip_set_file_compression(zip, static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0);
+    const auto entry = static_cast<zip_uint64_t>(index);
+    zip_set_file_compression(zip, entry, ZIP_CM_STORE, 0);
+    zip_file_set_dostime(zip, entry, 0, kFirstDosDate, 0);
   }
   if (zip_close(zip) != 0) throw std::runtime_error("the zip archive cannot be finished");
   zip_stat_t stat;

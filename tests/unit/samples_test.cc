@@ -63,6 +63,15 @@ const SampleInput kImage{"x", DType::kFloat32, {1, 3, 4, 4}, {}};
 const SampleInput kPair{"pair", DType::kFloat32, {2, 3}, {}};
 const SampleInput kTime{"timestep", DType::kInt64, {}, {}};
 
+// As NumPy's savez does, so that the same arrays are the same bytes at any time.
+TEST_F(Samples, ArchivesCarryNoTime) {
+  const std::string file = save("one.npz", {{"x", counting({3})}});
+  std::ifstream in(file, std::ios::binary);
+  char header[14];  // a local header: signature, version, flags, method, then two bytes each of time and date
+  ASSERT_TRUE(in.read(header, sizeof header));
+  EXPECT_EQ(std::string(header + 10, 4), std::string("\0\0\x21\0", 4));
+}
+
 TEST_F(Samples, StacksAreReadInOrderAndAgain) {
   const std::string file = save("a.npz", {{"pair", counting({5, 2, 3})}, {"x", counting({5, 3, 4, 4}, 100)}});
   const auto source = open_samples(file, {kImage, kPair});
