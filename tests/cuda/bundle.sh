@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
-# Gathers all that tests/cuda/on_device.sh needs into one folder, for a machine with a GPU on which nothing of Sinter's can
-# be built: programs with the libraries that they load, kernels compiled for its device, files of the shared networks.
+# Gathers all that tests/cuda/on_device.sh needs into one folder, for an x86-64 machine with a GPU on which nothing of
+# Sinter's can be built: programs with the libraries that they load, kernels compiled for its device, ONNX files.
 #
-#   tests/cuda/bundle.sh FOLDER [--capability N]
+#   tests/cuda/bundle.sh FOLDER [--capability N] [--limit MIB]
 #
-#   FOLDER           is made; about 60 MB
-#   --capability N   compute capability of the device, without the point (default: 90)
+#   FOLDER           is made anew, and FOLDER.tar.gz with it, for a transfer
+#   --capability N   compute capability of the device, without the point (default: 90). Jetson boards (87, 110) have ARM
+#                    processors and are refused: cross-compile the preset jetson
+#   --limit MIB      fails if FOLDER.tar.gz is larger (default: 48)
 #
-# Needs a build of all targets in build/dev, and nvcc.
+# Builds in build/cudaN with nvcc: half an hour on two processors.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-cd "$root"
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
-folder='' capability=90
+folder='' capability=90 limit=48
 while [ $# -gt 0 ]; do
   case $1 in
     --capability) capability=${2:?--capability needs a number}; shift ;;
+    --limit) limit=${2:?--limit needs a number}; shift ;;
     -h | --help) usage; exit 0 ;;
     -*) usage >&2; exit 2 ;;
     *) folder=$1 ;;
@@ -23,37 +25,56 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ -n "$folder" ] || { usage >&2; exit 2; }
-build=build/cuda$capability
-mkdir -p "$folder/bin" "$folder/lib" "$folder/files"
+fail() {
+  echo "bundle: $1" >&2
+  exit "${2:-1}"
+}
+case $capability in
+  87 | 101 | 110) fail "devices of $capability are on boards with ARM processors; cross-compile the preset jetson" 2 ;;
+  75 | 80 | 86 | 89 | 90 | 100 | 120) ;;
+  *) fail "--capability $capability: give 75, 80, 86, 89, 90, 100 or 120" 2 ;;
+esac
+folder=${folder%/}
+[ ! -e "$folder" ] || [ -f "$folder/on_device.sh" ] || [ -z "$(ls -A "$folder")" ] ||
+  fail "$folder has something else in it; name another folder" 2
+rm -rf "$folder"
+mkdir -p "$folder/bin" "$folder/lib/compiler" "$folder/files"
+folder=$(cd "$folder" && pwd)
+cd "$root"
+. scripts/build_env.sh
 
+build=build/cuda$capability
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSINTER_UNITY=ON -DSINTER_CUDA=ON \
-  -DSINTER_CUDA_ARCHITECTURES="$capability" >/dev/null
-cmake --build "$build" --target sinter_cuda_module
+  -DSINTER_CUDA_ARCHITECTURES="$capability" -DSINTER_VENV="${SINTER_VENV:-$root/.venv}" >/dev/null
+# -lineinfo: compute-sanitizer names lines of the sources; the code stays the same.
+NVCC_APPEND_FLAGS=-lineinfo cmake --build "$build" -j "$jobs" --target sinter op_tests sinter_cuda_module
 cp "$build/bin/libsinter_cuda.so" "$folder/bin/"
-for program in bin/sinter tests/ops/op_tests tests/cuda_tests; do
-  [ -x "build/dev/$program" ] || { echo "bundle: build/dev/$program is missing; build the preset dev first" >&2; exit 1; }
-  strip -o "$folder/bin/$(basename "$program")" "build/dev/$program"
-  # Libraries but for those that every machine has in its own version.
-  ldd "build/dev/$program" | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' |
-    xargs -r -I{} cp -L {} "$folder/lib/"
+# The emulator tries on_device.sh where there is no device.
+[ ! -f "$build/bin/libsinter_cuda_emulated.so" ] ||
+  strip -o "$folder/bin/libsinter_cuda_emulated.so" "$build/bin/libsinter_cuda_emulated.so"
+for program in bin/sinter tests/ops/op_tests; do
+  strip -o "$folder/bin/$(basename "$program")" "$build/$program"
+  # Libraries but for the C library, of which every machine has its own; the compiler's are for machines with older ones.
+  ldd "$build/$program" | awk '$3 ~ /^\// { print $3 }' | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' |
+    while read -r library; do
+      case $library in
+        */libstdc++.* | */libgcc_s.*) cp -L "$library" "$folder/lib/compiler/" ;;
+        *) cp -L "$library" "$folder/lib/" ;;
+      esac
+    done
 done
 cp tests/cuda/on_device.sh tests/cuda/rivals.py "$folder/"
+echo "cuda+sm$capability" >"$folder/target"
 
-# Each network planned for the device, as it is and in float16; for the reference kernels; its inputs; and its ONNX file for
-# the rivals.
+# The networks, which on_device.sh converts, and their inputs.
 shared=${SINTER_SHARED:-$root/../shared}
-if [ -d "$shared/models" ]; then
-  while read -r name file; do
-    [ -f "$shared/models/$file" ] || continue
-    convert() { build/dev/bin/sinter convert "$shared/models/$file" --quiet -o "$folder/files/$name$@"; }
-    convert .sinter --target "cuda+sm$capability" || { echo "bundle: $name is not converted" >&2; continue; }
-    convert .half.sinter --target "cuda+sm$capability" --prefer-float16
-    convert .reference --target portable
-    convert .emulated --target cuda --backends cuda-emulated
-    cp "$shared/models/$file" "$folder/files/$name.onnx"
-  done <tests/cuda/networks.txt
-  "${SINTER_VENV:-$root/.venv}/bin/python" tests/cuda/rivals.py "$folder/files" --write-inputs
-else
-  echo 'bundle: no shared networks here' >&2
-fi
-du -sh "$folder"
+while read -r name file; do
+  cp "$shared/models/$file" "$folder/files/$name.onnx" || fail "$shared/models lacks $file; SINTER_SHARED names the folder"
+done <tests/cuda/networks.txt
+"${SINTER_VENV:-$root/.venv}/bin/python" tests/cuda/rivals.py "$folder/files" --write-inputs
+
+tar -C "$(dirname "$folder")" -czf "$folder.tar.gz" "$(basename "$folder")"
+mebibytes() { du -sm --apparent-size "$1" | cut -f 1; }
+size=$(mebibytes "$folder.tar.gz")
+echo "bundle: $folder takes $(mebibytes "$folder") MiB, $folder.tar.gz $size MiB"
+[ "$size" -le "$limit" ] || fail "that is more than $limit MiB; take networks out of tests/cuda/networks.txt or give a higher --limit"

@@ -1,22 +1,36 @@
 #!/usr/bin/env bash
 # Shows on a machine with a GPU what the emulator shows without one, and measures. Leaves one report.
 #
-#   tests/cuda/on_device.sh [BUNDLE] [--report FILE] [--backend cuda|cuda-emulated]
+#   tests/cuda/on_device.sh [BUNDLE] [--report FILE] [--minutes N] [--jobs N] [--only PART]... [--networks REGEX]
+#                           [--suites REGEX] [--backend cuda|cuda-emulated]
 #
-#   BUNDLE         the folder that tests/cuda/bundle.sh made (default: the folder of this script)
-#   --report FILE  default: report.md in the current folder
-#   --backend      cuda-emulated tries the script itself where there is no GPU: the emulator in the GPU's place, no rivals
+#   BUNDLE            the folder that tests/cuda/bundle.sh made (default: the folder of this script)
+#   --report FILE     default: report.md in the current folder. The complete output of all programs: FILE.log
+#   --minutes N       no program runs longer (default: 9)
+#   --jobs N          programs at a time where nothing is timed (default: half of the processors, up to 8)
+#   --only PART       machine, latencies, networks, operations, rivals or sanitizer; may be repeated
+#   --networks REGEX  the networks with such names (default: all; with cuda-emulated, the small ones)
+#   --suites REGEX    the suites of operations with such names (default: all)
+#   --backend         cuda-emulated tries the script itself where there is no GPU: the emulator in the GPU's place, without
+#                     rivals and compute-sanitizer
 #
-# Parts: the device; the suite of operations; networks, device against reference kernels; compute-sanitizer (memcheck,
-# racecheck, initcheck) on a part of the suite; latencies beside other runtimes. Every program has a time limit; the
-# whole is meant to take less than ten minutes. Exit code 0: all that ran has passed.
+# Needs bash, coreutils, grep, sed, awk and find; nvidia-smi, compute-sanitizer and Python with rivals are used where they
+# are. A line is added to the report as soon as a program has ended, so that an interruption loses only what was running.
+# Every network and every suite of operations runs in a process of its own, because an error of a kernel ends all that its
+# process can do on the device. Exit code 0: everything has run and passed; 1: something failed or was not run for want of
+# time; 2: wrong use.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \{0,1\}//'; }
-bundle=$here report=report.md backend=cuda
+bundle=$here report=report.md minutes=9 jobs='' only='' networks='' suites=. backend=cuda
 while [ $# -gt 0 ]; do
   case $1 in
     --report) report=${2:?--report needs a file}; shift ;;
+    --minutes) minutes=${2:?--minutes needs a number}; shift ;;
+    --jobs) jobs=${2:?--jobs needs a number}; shift ;;
+    --only) only="$only ${2:?--only needs a part}"; shift ;;
+    --networks) networks=${2:?--networks needs an expression}; shift ;;
+    --suites) suites=${2:?--suites needs an expression}; shift ;;
     --backend) backend=${2:?--backend needs a name}; shift ;;
     -h | --help) usage; exit 0 ;;
     -*) usage >&2; exit 2 ;;
@@ -24,67 +38,263 @@ while [ $# -gt 0 ]; do
   esac
   shift
 done
-export LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-sinter=$bundle/bin/sinter failed=0 log=$(mktemp)
-trap 'rm -f "$log" "$log.network"' EXIT
-{
-  echo '# Report of tests/cuda/on_device.sh'
-  echo
-  date -u '+%Y-%m-%d %H:%M UTC'
-  nvidia-smi --query-gpu=name,driver_version,memory.total,compute_cap --format=csv,noheader 2>/dev/null || echo 'no nvidia-smi'
-} | tee "$report"
+case $minutes$jobs in *[!0-9]*) echo 'on_device: --minutes and --jobs take whole numbers' >&2; exit 2 ;; esac
+case $backend in
+  cuda) ;;
+  cuda-emulated) networks=${networks:-'^(mnist8|ic|ic-int8|kws|kws-int8|ad|ad-int8)$'} ;;
+  *) echo "on_device: --backend takes cuda or cuda-emulated, not $backend" >&2; exit 2 ;;
+esac
+networks=${networks:-.}
+for part in $only; do
+  case $part in
+    machine | latencies | networks | operations | rivals | sanitizer) ;;
+    *) echo "on_device: there is no part $part" >&2; exit 2 ;;
+  esac
+done
+bundle=$(cd "$bundle" 2>/dev/null && pwd) || { echo 'on_device: the folder of the bundle is not there' >&2; exit 2; }
+for program in bin/sinter bin/op_tests target; do
+  [ -f "$bundle/$program" ] || { echo "on_device: $bundle/$program is missing; make the bundle again" >&2; exit 2; }
+done
+processors=$(nproc 2>/dev/null || echo 2)
+[ -n "$jobs" ] || { jobs=$((processors / 2)); [ "$jobs" -le 8 ] || jobs=8; }
+[ "$jobs" -ge 1 ] || jobs=1
+deadline=$((SECONDS + 60 * minutes))
+log=$report.log
+{ : >"$report" && : >"$log"; } || { echo "on_device: $report cannot be written" >&2; exit 2; }
+work=$(mktemp -d) || exit 2
+mkdir "$work/device" "$work/reference" || exit 2 # converted networks
+trap 'rm -rf "$work"' EXIT
+trap '' PIPE # the report does not end with the reader of our output
+trap 'say "" "**Interrupted after $SECONDS s.**"; kill $(jobs -p) 2>/dev/null; exit 1' TERM INT HUP
 
-# part NAME SECONDS COMMAND...: its last lines go into the report.
-part() {
-  local name=$1 limit=$2 start=$SECONDS status=0
+# say LINE...: into the report, and to whoever watches. One write for all lines: several processes report.
+say() {
+  printf '%s\n' "$@" >>"$report"
+  printf '%s\n' "$@" 2>/dev/null || true
+}
+seconds_left() { echo $((deadline - SECONDS)); }
+
+# limited SECONDS COMMAND...: for that long, or for what is left of the whole. 124: it was stopped; 125: no time was left.
+limited() {
+  local limit=$1 rest
+  rest=$(seconds_left)
+  shift
+  [ "$rest" -gt 0 ] || return 125
+  [ "$limit" -le "$rest" ] || limit=$rest
+  timeout -k 5 "$limit" "$@" &
+  wait $! # unlike a command in the foreground, it lets signals through
+}
+
+# check NAME SECONDS COMMAND...: one line in the report, and where the command fails, what it printed about it. Its output
+# stays in $work/NAME; its result (passed, failed, stopped, unstarted) becomes the name of a file there.
+check() {
+  local name=$1 limit=$2 out=$work/$1 start=$SECONDS status=0 took result text
   shift 2
-  if declare -F "$1" >/dev/null; then
-    "$@" >"$log" 2>&1 || status=$?  # it limits the programs that it runs
+  limited "$limit" "$@" >"$out" 2>&1 || status=$?
+  took=$((SECONDS - start))
+  case $status in
+    0) result=passed text="passed in $took s" ;;
+    124 | 137) result=stopped text="STOPPED after $took s" ;;
+    125) result=unstarted text='NOT RUN: no time is left' ;;
+    *) result=failed text="FAILED with code $status after $took s" ;;
+  esac
+  : >"$work/$name.$result"
+  { printf '\n==== %s: %s\n' "$name" "$text"; cat "$out"; } >>"$log"
+  case $result in
+    passed) [ -n "${quietly:-}" ] || say "- $name: $text" ;;
+    unstarted) say "- $name: $text" ;;
+    *) say "- $name: $text" '' "$(excerpt "$out")" '' ;;
+  esac
+  [ $status = 0 ]
+}
+# What is worth reading of a failed program's output, as code in Markdown: where it is long, its first errors and its end.
+excerpt() {
+  if [ "$(wc -l <"$1")" -le 30 ]; then
+    cat "$1"
   else
-    timeout "$limit" "$@" >"$log" 2>&1 || status=$?
-  fi
-  {
-    printf '\n## %s\n\n' "$name"
-    if [ $status = 0 ]; then echo "passed in $((SECONDS - start)) s"; else echo "FAILED ($status) after $((SECONDS - start)) s"; fi
-    printf '```\n'
-    if [ $status = 0 ]; then tail -n 6 "$log"; else grep -E 'Failure|FAILED|error|Error|=====' "$log" | head -n 60; tail -n 15 "$log"; fi
-    printf '```\n'
-  } | tee -a "$report"
-  [ $status = 0 ] || failed=1
+    grep -aE -A 4 'Failure|rror|=========|terminate|cannot' "$1" | head -n 30
+    echo ...
+    tail -n 6 "$1"
+  fi | cut -c 1-220 | sed 's/^/      /'
+}
+# in_turns COMMAND...: runs it in the background, once fewer than $jobs are running.
+in_turns() {
+  while [ "$(jobs -pr | wc -l)" -ge "$jobs" ]; do wait -n 2>/dev/null || true; done
+  "$@" &
+}
+# totals PREFIX: how the checks whose names start with it ended.
+totals() {
+  local result n text=''
+  for result in passed failed stopped unfinished unstarted; do
+    n=$(find "$work" -maxdepth 1 -name "$1*.$result" | wc -l)
+    [ "$n" = 0 ] || text="$text, $n $result"
+  done
+  [ -n "$text" ] || { text=', FAILED: nothing was there to run'; : >"$work/$1.failed"; }
+  say '' "${1%.}:${text#,}"
 }
 
-suffix=sinter
-[ "$backend" = cuda ] || suffix=emulated
-# Each network on the device against the reference kernels; float16 by its SQNR.
-networks() {
-  local file name inputs all=0
-  for file in "$bundle"/files/*."$suffix"; do
-    name=$(basename "$file" ".$suffix") inputs=$bundle/files/${name%.half}
-    set -- timeout 20 "$sinter" compare "${inputs%.npz}.reference" "$file" --inputs "$inputs.npz"
-    [ "$name" = "${name%.half}" ] || set -- "$@" --min-sqnr 30
-    if "$@" >"$log.network" 2>&1; then echo "$name: same"; else echo "$name: $(tail -n 1 "$log.network")"; all=1; fi
-  done
-  return $all
+part() { # part NAME TITLE: its function follows
+  case " $only " in "  " | *" $1 "*) ;; *) return 0 ;; esac
+  say '' "## $2" ''
+  "$1"
 }
-latencies() {
+
+# Sinter's programs with the libraries of the bundle: those of the C++ compiler only where the machine's are too old.
+libraries=$bundle/lib
+LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$bundle/bin/sinter" --version >/dev/null 2>&1 ||
+  libraries=$bundle/lib:$bundle/lib/compiler
+with_libraries() { # for timeout, which starts no functions
+  echo env "LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+}
+read -ra ours <<<"$(with_libraries)"
+sinter=("${ours[@]}" "$bundle/bin/sinter")
+op_tests=("${ours[@]}" "SINTER_TEST_BACKENDS=$backend" "$bundle/bin/op_tests")
+
+# The networks, converted here: device/NAME.sinter, device/NAME.half.sinter (float16), and reference/NAME.sinter for the
+# reference kernels. What is not converted counts as failed.
+converted=''
+convert_networks() {
+  local file name quietly=1 to
+  [ -z "$converted" ] || return 0
+  converted=1
+  to=(--target "$(cat "$bundle/target")")
+  [ "$backend" = cuda ] || to=(--target cuda --backends "$backend")
+  for file in "$bundle"/files/*.onnx; do
+    name=$(basename "$file" .onnx)
+    [[ $name =~ $networks ]] || continue
+    in_turns convert "$file" "device/$name" "${to[@]}"
+    in_turns convert "$file" "device/$name.half" "${to[@]}" --prefer-float16
+    in_turns convert "$file" "reference/$name" --target portable
+  done
+  wait
+}
+convert() { # ONNX-FILE NAME OPTION...
+  local onnx=$1 name=$2
+  shift 2
+  check "convert.${name/\//.}" 60 "${sinter[@]}" convert "$onnx" -o "$work/$name.sinter" --quiet --no-trial "$@"
+}
+networks_there() {
   local file
-  for file in "$bundle"/files/*."$suffix"; do
-    printf '%-24s ' "$(basename "$file" ".$suffix")"
-    timeout 20 "$sinter" bench "$file" --seconds 0.3 | tr '\n' ';' | tr -s ' '
-    echo
+  for file in "$work"/device/*.sinter; do
+    [ ! -f "$file" ] || basename "$file" .sinter
   done
 }
 
-part 'Unit tests of the platform' 60 "$bundle/bin/cuda_tests"
-part 'Operations' 240 env SINTER_TEST_BACKENDS="$backend" "$bundle/bin/op_tests" --gtest_brief=1
-if [ "$backend" = cuda ] && command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck initcheck; do
-    part "compute-sanitizer $tool" 60 env SINTER_TEST_BACKENDS=cuda compute-sanitizer --tool "$tool" --error-exitcode 1 \
-      "$bundle/bin/op_tests" --gtest_brief=1 --gtest_filter='Softmax.*:Conv.*:MatMul.*:QConv.*:Attention.*:Transpose.*'
+# ---- the parts
+
+machine() {
+  say "- $(date -u '+%Y-%m-%d %H:%M UTC'), $processors processors, $(uname -sm), $("${sinter[@]}" --version 2>&1 | head -n 1)"
+  local query=name,driver_version,memory.total,compute_cap,clocks.sm,clocks.mem,power.limit
+  if command -v nvidia-smi >/dev/null; then
+    say "- $(timeout 20 nvidia-smi --query-gpu=$query --format=csv,noheader 2>&1 | head -n 4)"
+  else
+    say '- nvidia-smi is not installed'
+  fi
+  local tool
+  for tool in compute-sanitizer python3 nvcc; do
+    say "- $tool: $(command -v $tool || echo 'not installed')"
   done
+}
+
+# Median and minimum of runs from host memory to host memory; the log has the time of each step.
+latencies() {
+  local name out figure line
+  convert_networks
+  say '| network | median, us | minimum, us | first result, ms |' '| --- | --- | --- | --- |'
+  for name in $(networks_there); do
+    out=$work/latency.$name line="| $name |"
+    if limited 30 "${sinter[@]}" bench "$work/device/$name.sinter" --seconds 0.3 --json >"$out" 2>"$out.errors"; then
+      for figure in median_ms:1000 min_ms:1000 first_ms:1; do
+        line="$line $(number "$out" "${figure%:*}" "${figure#*:}") |"
+      done
+      ! grep -q '"expected":' "$out" || line="$line with fallbacks"
+      : >"$out.passed"
+    else
+      line="$line failed: $(tail -n 1 "$out.errors" | cut -c 1-160) |"
+      : >"$out.failed"
+    fi
+    say "$line"
+    limited 30 "${sinter[@]}" bench "$work/device/$name.sinter" --seconds 0.1 --profile >"$out.steps" 2>&1
+    { printf '\n==== steps of %s\n' "$name"; cat "$out.errors" "$out.steps"; } >>"$log"
+  done
+  totals latency.
+}
+# number FILE KEY FACTOR: a member of a JSON object, times the factor.
+number() {
+  sed -n "s/.*\"$2\": *\([-+.0-9e]*\).*/\1/p" "$1" | head -n 1 | awk -v factor="$3" '{ printf "%.2f", $1 * factor }'
+}
+
+# On the device against the reference kernels on the host: integers to the bit, float32 closely, float16 by its SQNR.
+networks() {
+  local name tolerance
+  convert_networks
+  for name in $(networks_there); do
+    tolerance=()
+    [ "$name" = "${name%.half}" ] || tolerance=(--min-sqnr 30)
+    in_turns check "network.$name" 90 "${sinter[@]}" compare "$work/reference/${name%.half}.sinter" \
+      "$work/device/$name.sinter" --inputs "$bundle/files/${name%.half}.npz" "${tolerance[@]}"
+  done
+  wait
+  totals convert.
+  totals network.
+}
+
+operations() {
+  local suite quietly=1
+  for suite in $("${op_tests[@]}" --gtest_list_tests 2>/dev/null | sed -n 's/^\([A-Za-z0-9_/]*\)\..*/\1/p'); do
+    [[ $suite =~ $suites ]] || continue
+    in_turns check "suite.${suite//\//-}" 120 "${op_tests[@]}" --gtest_brief=1 --gtest_filter="$suite.*"
+  done
+  wait
+  totals suite.
+}
+
+rivals() {
+  local python=python3
+  if ! command -v $python >/dev/null; then
+    say '- not run: python3 is not installed'
+    return
+  fi
+  # Without our libraries.
+  limited 150 env PYTHONUNBUFFERED=1 $python "$bundle/rivals.py" "$bundle/files" --networks "$networks" 2>&1 | tee -a "$log" |
+    while IFS= read -r line; do say "    $line"; done
+  if [ "${PIPESTATUS[0]}" = 0 ]; then : >"$work/rivals.passed"; else : >"$work/rivals.failed"; fi
+  totals rivals
+}
+
+# A suite that is too slow under a tool has shown no error until it was stopped.
+sanitizer() {
+  local tool suite found
+  found=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+  if [ -z "$found" ]; then
+    say '- not run: compute-sanitizer is not installed'
+    return
+  fi
+  for tool in memcheck racecheck initcheck; do
+    for suite in Softmax Conv MatMul FullyConnected QConv Attention Transpose Reduce Sort Lstm Scatter; do
+      in_turns check "$tool.$suite" 60 "${ours[@]}" SINTER_TEST_BACKENDS=cuda "$found" --tool $tool --error-exitcode 1 \
+        "$bundle/bin/op_tests" --gtest_brief=1 --gtest_filter="$suite*"
+    done
+  done
+  wait
+  for tool in memcheck racecheck initcheck; do
+    for suite in "$work/$tool".*.stopped; do
+      [ ! -f "$suite" ] || grep -qE '^=+ (Invalid|Race|Uninit|Error|Program hit|Misaligned|Barrier)' "${suite%.stopped}" ||
+        mv "$suite" "${suite%.stopped}.unfinished"
+    done
+    totals $tool.
+  done
+}
+
+say '# Report of tests/cuda/on_device.sh' '' "$backend, all within $minutes minutes; complete output in $(basename "$log")"
+part machine 'The machine'
+part latencies 'Latencies'
+part networks 'Networks, against the reference kernels'
+part operations 'Operations'
+if [ "$backend" = cuda ]; then
+  part rivals 'Other runtimes'
+  part sanitizer 'compute-sanitizer'
 fi
-part 'Networks' 120 networks
-part 'Latencies' 90 latencies
-cat "$log" >>"$report"
-[ "$backend" != cuda ] || part 'Other runtimes' 90 python3 "$bundle/rivals.py" "$bundle/files"
-exit $failed
+bad=$(find "$work" -maxdepth 1 \( -name '*.failed' -o -name '*.stopped' -o -name '*.unstarted' \) | wc -l)
+say '' "Ended after $SECONDS s: $bad of what was asked for has failed, was stopped or was not run."
+[ "$bad" = 0 ]
