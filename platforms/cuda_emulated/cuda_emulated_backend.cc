@@ -16,12 +16,12 @@ namespace {
 constexpr char kLibraryName[] = "libsinter_cuda_emulated.so", kLibraryVariable[] = "SINTER_CUDA_EMULATOR";
 
 Status open_stand_in(const EntryPoints** entries) {
-  void* library = open_library(kLibraryName, kLibraryVariable);
-  SINTER_RETURN_UNLESS(
-      library != nullptr,
-      unsupported("the emulator of CUDA devices (%s) is not beside the program; it is part of "
-                  "builds with tests only",
-                  name_of(kLibraryName)));
+  static char why[256];
+  void* library = open_library(kLibraryName, kLibraryVariable, why);
+  SINTER_RETURN_UNLESS(library != nullptr,
+                       unsupported("the emulator of CUDA devices cannot be opened (%s); it is part of builds "
+                                   "with tests only",
+                                   name_of(why)));
   const auto function = reinterpret_cast<StandInFunction>(dlsym(library, kStandInFunction));
   const StandIn* all = function != nullptr ? function() : nullptr;
   SINTER_RETURN_UNLESS(

@@ -15,8 +15,8 @@ Status Device::failure(DriverResult result, const char* what) const {
 }
 
 // A machine whose driver cannot be used has no device.
-Status Device::refused(DriverResult result) const {
-  const Status found = failure(result, "start");
+Status Device::refused(DriverResult result, const char* what) const {
+  const Status found = failure(result, what);
   return unsupported(found.message, found.a, found.b);
 }
 
@@ -32,7 +32,7 @@ Status Device::open_first() {
   SINTER_RETURN_IF_ERROR(provider_.driver(&api_));
   int count = 0;
   DriverResult status = api_->init(0);
-  if (status != kDriverSuccess && status != kDriverNoDevice) return refused(status);
+  if (status != kDriverSuccess && status != kDriverNoDevice) return refused(status, "start");
   if (status == kDriverSuccess && api_->device_count(&count) != kDriverSuccess) count = 0;
   SINTER_RETURN_UNLESS(count > 0, unsupported("the CUDA driver finds no device; run with another backend"));
   DeviceNumber device = 0;
@@ -43,7 +43,7 @@ Status Device::open_first() {
   if (status == kDriverSuccess) status = api_->device_attribute(&minor, kCapabilityMinor, device);
   if (status == kDriverSuccess)
     status = api_->device_attribute(&facts_.multiprocessors, kMultiprocessorCount, device);
-  if (status != kDriverSuccess) return failure(status, "describe the device");
+  if (status != kDriverSuccess) return refused(status, "describe the device");
   facts_.capability = 10 * major + minor;
   SINTER_RETURN_UNLESS(
       facts_.capability >= kMinCapability,
@@ -51,14 +51,14 @@ Status Device::open_first() {
   int toolkit = 0, version = 0;
   SINTER_RETURN_IF_ERROR(provider_.units(&images_, &toolkit));
   status = api_->driver_version(&version);
-  if (status != kDriverSuccess) return failure(status, "state its version");
+  if (status != kDriverSuccess) return refused(status, "state its version");
   SINTER_RETURN_UNLESS(
       version / 1000 >= toolkit,
       unsupported("the CUDA driver is of version %a and the kernels were compiled by a toolkit of version "
                   "%b; update the driver, or compile them with an older toolkit",
                   version / 1000, toolkit));
   status = api_->retain_context(&context_, device);
-  return status == kDriverSuccess ? ok_status() : failure(status, "create its context");
+  return status == kDriverSuccess ? ok_status() : refused(status, "create its context");
 }
 
 Status Device::load(Unit unit) {

@@ -54,7 +54,7 @@ class Device {
 
  private:
   Status open_first();
-  Status refused(DriverResult result) const;
+  Status refused(DriverResult result, const char* what) const;
   Status load(Unit unit);
 
   const Provider& provider_;

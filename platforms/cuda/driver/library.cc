@@ -1,7 +1,13 @@
 #include "platforms/cuda/driver/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
@@ -31,13 +37,56 @@ Status open_driver(const EntryPoints** entries) {
   return ok_status();
 }
 
+// Whether a file is as long as its header states. The loader maps what is missing of a truncated one, and the
+// program would end with a bus error.
+bool is_complete(const char* path) {
+  Elf64_Ehdr header = {};
+  struct stat file = {};
+  const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
+  const bool there =
+      fd >= 0 && ::read(fd, &header, sizeof(header)) == sizeof(header) && ::fstat(fd, &file) == 0;
+  if (fd >= 0) (void)::close(fd);
+  const uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
+  return there && std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
+         header.e_shoff + sections <= static_cast<uint64_t>(file.st_size);
+}
+
+void* open_path(const char* path, std::span<char> why) {
+  const bool named = std::strchr(path, '/') != nullptr && ::access(path, R_OK) == 0;
+  if (named && !is_complete(path)) {
+    std::snprintf(why.data(), why.size(), "%s is not a complete library", path);
+    return nullptr;
+  }
+  void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char* reason = library == nullptr ? dlerror() : nullptr;
+  std::snprintf(why.data(), why.size(), "%s", reason != nullptr ? reason : "");
+  return library;
+}
+
+// The file that this code is part of, and how many of its characters are its folder, with the slash; 0:
+// unknown.
+int own_folder(std::span<char> file) {
+  Dl_info here, program;
+  if (dladdr(reinterpret_cast<const void*>(&open_library), &here) == 0 || here.dli_fname == nullptr) return 0;
+  std::snprintf(file.data(), file.size(), "%s", here.dli_fname);
+  // The loader has the name of the program as it was typed.
+  const auto* headers = reinterpret_cast<const void*>(::getauxval(AT_PHDR));
+  if (dladdr(headers, &program) != 0 && program.dli_fbase == here.dli_fbase) {
+    const ssize_t length = ::readlink("/proc/self/exe", file.data(), file.size() - 1);
+    if (length < 0) return 0;
+    file[static_cast<size_t>(length)] = '\0';
+  }
+  const char* slash = std::strrchr(file.data(), '/');
+  return slash != nullptr ? static_cast<int>(slash - file.data()) + 1 : 0;
+}
+
 Status open_units(const void* const** images, int* toolkit) {
-  void* library = open_library(kModuleName, kModuleVariable);
-  SINTER_RETURN_UNLESS(
-      library != nullptr,
-      unsupported("%s, which has the CUDA kernels, cannot be opened; put it beside the program, or "
-                  "give its path in %t",
-                  name_of(kModuleName), name_of(kModuleVariable)));
+  static char why[256];
+  void* library = open_library(kModuleName, kModuleVariable, why);
+  SINTER_RETURN_UNLESS(library != nullptr,
+                       unsupported("the CUDA kernels cannot be opened (%s); put libsinter_cuda.so beside the "
+                                   "program, or give its path in %t",
+                                   name_of(why), name_of(kModuleVariable)));
   const auto function = reinterpret_cast<ModuleFunction>(dlsym(library, kModuleFunction));
   const ModuleUnits* units = function != nullptr ? function() : nullptr;
   SINTER_RETURN_UNLESS(
@@ -50,21 +99,18 @@ Status open_units(const void* const** images, int* toolkit) {
 
 }  // namespace
 
-void* open_library(const char* name, const char* variable) {
-  if (const char* named = std::getenv(variable)) return dlopen(named, RTLD_NOW | RTLD_LOCAL);
-  Dl_info here;
-  char path[1024];
-  if (dladdr(reinterpret_cast<const void*>(&open_library), &here) != 0 && here.dli_fname != nullptr) {
-    const char* slash = std::strrchr(here.dli_fname, '/');
-    const size_t folder = slash != nullptr ? static_cast<size_t>(slash - here.dli_fname) + 1 : 0;
-    const size_t length = std::strlen(name) + 1;
-    if (folder + length <= sizeof(path)) {
-      std::memcpy(path, here.dli_fname, folder);
-      std::memcpy(path + folder, name, length);
-      if (void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL)) return library;
-    }
+void* open_library(const char* name, const char* variable, std::span<char> why) {
+  const char* given = std::getenv(variable);
+  if (given != nullptr && *given != '\0') return open_path(given, why);
+  char own[1024], path[1024 + 64];
+  const int folder = own_folder(own);
+  // SINTER_LIBRARY_FOLDER: where the installation has libraries, as seen from its programs.
+  for (const char* at : {"", SINTER_LIBRARY_FOLDER}) {
+    const int length = std::snprintf(path, sizeof(path), "%.*s%s%s", folder, own, at, name);
+    const bool fits = folder > 0 && length > 0 && static_cast<size_t>(length) < sizeof(path);
+    if (fits && ::access(path, F_OK) == 0) return open_path(path, why);
   }
-  return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  return open_path(name, why);
 }
 
 constinit const Provider kMachine = {open_driver, open_units};

@@ -2,6 +2,8 @@
 // Sinter's own module of compiled kernels. Both stay open until the program ends.
 #pragma once
 
+#include <span>
+
 #include "platforms/cuda/driver/api.h"
 #include "platforms/cuda/kernels/kernel_list.h"
 #include "runtime/core/status.h"
@@ -21,9 +23,9 @@ struct Provider {
 extern const Provider kMachine;
 
 // Opens a library of Sinter's: the path in an environment variable, if that is set; else the one by this name
-// beside the program or library that this code is part of, else where the system's loader searches. Null:
-// there is none.
-void* open_library(const char* name, const char* variable);
+// beside the program or library that this code is part of, or in the folder of libraries of the same
+// installation; else where the system's loader searches. Null: there is none that can be opened, and `why`.
+void* open_library(const char* name, const char* variable, std::span<char> why);
 
 // What the module exports.
 inline constexpr char kModuleFunction[] = "sinter_cuda_units";

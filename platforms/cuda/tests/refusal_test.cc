@@ -1,7 +1,12 @@
 // The refusals of a machine without a device, and of one whose driver fails.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <string>
 
 #include "platforms/cuda/cuda_backend.h"
 
@@ -74,6 +79,35 @@ TEST(Device, RefusesWhatItCannotUse) {
   EXPECT_NE(refusal().find("reports CUDA_ERROR_UNKNOWN when asked to start"), std::string::npos);
   initialised = kDriverSuccess, major = 6;
   EXPECT_NE(refusal().find("compute capability 6.0; 7.5 is needed"), std::string::npos) << refusal();
+}
+
+// What opening the module says where SINTER_CUDA_MODULE has this value.
+std::string module_refusal(const std::string& path) {
+  ::setenv("SINTER_CUDA_MODULE", path.c_str(), 1);
+  const void* const* images = nullptr;
+  int toolkit = 0;
+  const Status status = kMachine.units(&images, &toolkit);
+  ::unsetenv("SINTER_CUDA_MODULE");
+  EXPECT_EQ(status.code, Code::kUnsupported) << path;
+  char text[512];
+  format_status(status, text);
+  return text;
+}
+
+TEST(Module, IsRefusedUnlessItIsWholeAndOfThisVersion) {
+  EXPECT_NE(module_refusal("/nonexistent/module.so").find("/nonexistent/module.so"), std::string::npos);
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  EXPECT_NE(module_refusal(folder).find("cannot be opened"), std::string::npos);
+  // Another library, and the first half of one.
+  Dl_info library = {};
+  ASSERT_NE(dladdr(reinterpret_cast<const void*>(&std::fopen), &library), 0);
+  EXPECT_NE(module_refusal(library.dli_fname).find("of another version of Sinter"), std::string::npos);
+  const std::filesystem::path half = folder / "sinter-half-a-module.so";
+  std::filesystem::remove(half);
+  std::filesystem::copy_file(library.dli_fname, half);
+  std::filesystem::resize_file(half, std::filesystem::file_size(half) / 2);
+  EXPECT_NE(module_refusal(half).find("is not a complete library"), std::string::npos);
+  std::filesystem::remove(half);
 }
 
 }  // namespace
