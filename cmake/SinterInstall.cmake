@@ -5,6 +5,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(device_libraries GLOBAL PROPERTY SINTER_DEVICE_LIBRARIES)
+list(FILTER device_libraries EXCLUDE REGEX "^sinter_template") # a platform to copy, built for its tests
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Sinter")
 
 install(TARGETS ${device_libraries} EXPORT SinterTargets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")

@@ -82,5 +82,9 @@ set_target_properties(sinter_cuda_module PROPERTIES OUTPUT_NAME sinter_cuda LIBR
 target_link_libraries(sinter_cuda_module PRIVATE sinter_device_flags)
 target_include_directories(sinter_cuda_module PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/runtime/include")
 include(GNUInstallDirs)
-install(TARGETS sinter_cuda_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+# The program alone can be built and installed without it.
+install(TARGETS sinter_cuda_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" OPTIONAL)
+install(CODE "if(NOT EXISTS \"$<TARGET_FILE:sinter_cuda_module>\")
+  message(WARNING \"Sinter: no CUDA kernels are installed; cmake --build ${PROJECT_BINARY_DIR} builds them\")
+endif()")
 set_property(GLOBAL APPEND PROPERTY SINTER_OPENED_LIBRARIES sinter_cuda_module)
