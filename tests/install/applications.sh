@@ -67,5 +67,13 @@ cp "$here/readme.cmake" "$work/readme-source/CMakeLists.txt"
 application readme "$work/readme-source"
 "$work/readme/readme" "$work/digits.sinter" > "$work/said"
 expect "$work/said" '^0\.9'
+# A plan for a GPU runs where there is one, and is refused in one line elsewhere.
+"$sinter" convert "$root/examples/digits/digits.onnx" -o "$work/gpu.sinter" --target cuda --quiet
+if ! "$work/readme/readme" "$work/gpu.sinter" > "$work/said" 2>&1; then
+  [ "$(wc -l < "$work/said")" -eq 1 ] || { echo 'a refusal takes one line:'; cat "$work/said"; exit 1; }
+  expect "$work/said" 'CUDA (driver|device|kernels)'
+else
+  expect "$work/said" '^0\.9'
+fi
 strip -o "$work/stripped" "$work/readme/readme"
 echo "the README's example compiles and runs, and takes $(stat -c %s "$work/stripped") bytes without symbols"

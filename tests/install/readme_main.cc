@@ -31,7 +31,9 @@ int main(int argc, char** argv) {
   float probabilities[10] = {};
   const sinter::Status status = classify({base, bytes.size()}, memory, kTwo, probabilities);
   if (!status.ok()) {
-    std::fprintf(stderr, "%s\n", status.message);
+    char text[512];
+    sinter::format_status(status, text);
+    std::fprintf(stderr, "%s\n", text);
     return 1;
   }
   // An image of another size is refused, not read beyond its end.
