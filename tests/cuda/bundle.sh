@@ -64,14 +64,18 @@ for program in bin/sinter tests/ops/op_tests; do
     done
 done
 cp tests/cuda/on_device.sh tests/cuda/rivals.py "$folder/"
+# PyTorch reads ONNX files by this package, which few machines have.
+python=${SINTER_VENV:-$root/.venv}/bin/python
+"$python" -m pip install --quiet --no-deps --no-compile --target "$folder/python" onnx2torch==1.5.15 ||
+  echo 'bundle: without onnx2torch; PyTorch is measured only where it is installed' >&2
 echo "cuda+sm$capability" >"$folder/target"
 
 # The networks, which on_device.sh converts, and their inputs.
 shared=${SINTER_SHARED:-$root/../shared}
 while read -r name file; do
-  cp "$shared/models/$file" "$folder/files/$name.onnx" || fail "$shared/models lacks $file; SINTER_SHARED names the folder"
+  install -m 644 "$shared/models/$file" "$folder/files/$name.onnx" || fail "$shared/models lacks $file; SINTER_SHARED names the folder"
 done <tests/cuda/networks.txt
-"${SINTER_VENV:-$root/.venv}/bin/python" tests/cuda/rivals.py "$folder/files" --write-inputs
+"$python" tests/cuda/rivals.py "$folder/files" --write-inputs
 
 tar -C "$(dirname "$folder")" -czf "$folder.tar.gz" "$(basename "$folder")"
 mebibytes() { du -sm --apparent-size "$1" | cut -f 1; }

@@ -17,6 +17,8 @@ import statistics
 import sys
 import time
 
+# Packages that the bundle brings, after the machine's own.
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "python"))
 try:
     import numpy as np
 except ImportError:
