@@ -243,7 +243,7 @@ operations() {
   local suite quietly=1
   for suite in $("${op_tests[@]}" --gtest_list_tests 2>/dev/null | sed -n 's/^\([A-Za-z0-9_/]*\)\..*/\1/p'); do
     [[ $suite =~ $suites ]] || continue
-    in_turns check "suite.${suite//\//-}" 120 "${op_tests[@]}" --gtest_brief=1 --gtest_filter="$suite.*"
+    in_turns check "suite.${suite//\//-}" 120 "${op_tests[@]}" --gtest_filter="$suite.*"
   done
   wait
   totals suite.
@@ -273,7 +273,7 @@ sanitizer() {
   for tool in memcheck racecheck initcheck; do
     for suite in Softmax Conv MatMul FullyConnected QConv Attention Transpose Reduce Sort Lstm Scatter; do
       in_turns check "$tool.$suite" 60 "${ours[@]}" SINTER_TEST_BACKENDS=cuda "$found" --tool $tool --error-exitcode 1 \
-        "$bundle/bin/op_tests" --gtest_brief=1 --gtest_filter="$suite*"
+        "$bundle/bin/op_tests" --gtest_filter="$suite*"
     done
   done
   wait
