@@ -1,0 +1,312 @@
+#include "converter/cli/convert_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "converter/cli/host_session.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/target/target_platforms.h"
+
+namespace sinter::convert {
+namespace {
+
+// "NAME=TEXT" split at the last '=' (names may hold any character).
+std::pair<std::string, std::string> split(const std::string& text, const char* flag, const char* form) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    throw UsageError(fmt::format("{} {}: the argument must have the form {} {}", flag, text, flag, form));
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+int64_t number(std::string_view text, const std::string& where) {
+  int64_t n = -1;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (fault != std::errc() || end != text.data() + text.size() || n < 0)
+    throw UsageError(fmt::format("{}: '{}' is not a valid size; give an integer of at least 0", where, text));
+  return n;
+}
+
+// Whole-byte types by the names that inspect prints.
+DType named_dtype(const std::string& name) {
+  for (int t = 1; t < static_cast<int>(DType::kCount); ++t)
+    if (byte_width(static_cast<DType>(t)) != 0 && name == dtype_name(static_cast<DType>(t)))
+      return static_cast<DType>(t);
+  return DType::kNone;
+}
+
+// Enters the value that a repeatable flag gives for a name. Given twice it must be the same.
+template <class Map>
+void enter(Map& map, const char* flag, const std::string& name, typename Map::mapped_type value) {
+  const auto [at, fresh] = map.emplace(name, value);
+  if (!fresh && at->second != value)
+    throw UsageError(fmt::format("{} {} is given twice with different values; give it once", flag, name));
+}
+
+LoweringOptions lowering_options(const ConvertArguments& a) {
+  LoweringOptions options;
+  for (const std::string& item : a.shapes) {
+    const auto [name, list] = split(item, "--shape", "INPUT=1,3,224,224");
+    Dims dims;
+    for (size_t at = 0; at <= list.size();) {
+      const size_t comma = std::min(list.find(',', at), list.size());
+      dims.push_back(number(std::string_view(list).substr(at, comma - at), "--shape " + item));
+      at = comma + 1;
+    }
+    enter(options.shapes, "--shape", name, dims);
+  }
+  for (const std::string& item : a.dims) {
+    const auto [name, n] = split(item, "--dim", "NAME=N");
+    enter(options.dims, "--dim", name, number(n, "--dim " + item));
+  }
+  std::map<std::string, std::string> constants;
+  for (const std::string& item : a.constants) {
+    const auto [name, file] = split(item, "--const", "NAME=FILE.npy");
+    enter(constants, "--const", name, file);
+  }
+  for (const auto& [name, file] : constants) options.constants[name] = read_npy(file);
+  options.keep_float64 = a.float64 == "keep";
+  for (const std::string& item : a.keep) {
+    const auto [name, type] = split(item, "--keep", "TENSOR=float32");
+    const DType dtype = named_dtype(type);
+    if (dtype == DType::kNone)
+      throw UsageError(fmt::format(
+          "--keep {}: '{}' is not a type; give one such as float32, bfloat16 or int64", item, type));
+    enter(options.keep, "--keep", name, dtype);
+  }
+  for (const std::string& item : a.trips) {
+    const auto [name, n] = split(item, "--max-trips", "NODE=N");
+    enter(options.max_trips, "--max-trips", name, number(n, "--max-trips " + item));
+  }
+  for (const std::string& item : a.bounds) {
+    const auto [name, n] = split(item, "--bound", "NODE=N");
+    enter(options.bounds, "--bound", name, number(n, "--bound " + item));
+  }
+  return options;
+}
+
+// "0.5%" or "0.005".
+double fraction(std::string_view text, const char* flag) {
+  const bool percent = !text.empty() && text.back() == '%';
+  const std::string_view digits = percent ? text.substr(0, text.size() - 1) : text;
+  double x = -1;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), x);
+  if (percent) x /= 100;
+  if (fault != std::errc() || end != digits.data() + digits.size() || !(x >= 0 && x <= 1))
+    throw UsageError(
+        fmt::format("{} {}: this is not a share of the samples; give one such as 0.5% or 0.005", flag, text));
+  if (!percent && x >= 0.5)
+    throw UsageError(fmt::format("{} {}: that is {:g} % of the samples; write {}% for per cent", flag, text,
+                                 100 * x, text));
+  return x;
+}
+
+// --dump-after and --stop-after mean passes that run.
+void check_passes(const ConvertArguments& a) {
+  if (a.dump_after.empty()) return;
+  if (std::find(a.disabled.begin(), a.disabled.end(), a.dump_after) != a.disabled.end())
+    throw UsageError(fmt::format("--dump-after {}: --disable-pass leaves this pass out; give one of the two",
+                                 a.dump_after));
+  int number = 0;
+  for (const Pass& pass : all_passes())
+    if (++number > a.stop_after && a.stop_after >= 0 && a.dump_after == pass.name)
+      throw UsageError(fmt::format("--dump-after {}: this is pass {}, and --stop-after {} stops before it",
+                                   a.dump_after, number, a.stop_after));
+}
+
+// For messages: "a, b, c".
+template <class List, class Name>
+std::string listed(const List& list, const Name& name) {
+  std::string text;
+  for (const auto& item : list) text += fmt::format("{}{}", text.empty() ? "" : ", ", name(item));
+  return text;
+}
+
+// Flags that affect a quantization only are refused where they would do nothing.
+void check_flags(const ConvertArguments& a) {
+  const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
+  const std::pair<bool, const char*> any[] = {{!a.calibrate.empty(), "--calibrate"},
+                                              {a.block != 0, "--block"}};
+  const std::pair<bool, const char*> integers[] = {
+      {a.min_sqnr.has_value(), "--min-sqnr"},  {!a.max_drop.empty(), "--max-drop"},
+      {!a.keep_float.empty(), "--keep-float"}, {!a.disabled_techniques.empty(), "--disable-technique"},
+      {a.require_int8, "--require-int8"},      {a.adaptive_rounding, "--adaptive-rounding"},
+      {a.force_int8, "--force-int8"}};
+  if (a.quantize.empty()) {
+    std::vector<std::pair<bool, const char*>> all(std::begin(any), std::end(any));
+    all.insert(all.end(), std::begin(integers), std::end(integers));
+    for (const auto& [given, flag] : all)
+      if (given)
+        throw UsageError(
+            fmt::format("{} is for --quantize: add --quantize int8 (or int8x16, int8w, int4w)", flag));
+    if (!a.calibrator.empty()) throw UsageError("--calibrator is for --quantize int8 and int8x16");
+  } else if (weights_only) {
+    for (const auto& [given, flag] : integers)
+      if (given)
+        throw UsageError(
+            fmt::format("{} is for --quantize int8 and int8x16: with {} activations are kept in float, and "
+                        "the option has no effect",
+                        flag, a.quantize));
+  }
+  if (a.samples >= 0 && a.calibrate.empty())
+    throw UsageError("--samples limits the samples of --calibrate, which is missing; add --calibrate DATA");
+}
+
+const HalfType* preferred(const ConvertArguments& a) {
+  if (a.prefer_float16 && a.prefer_bfloat16)
+    throw UsageError(fmt::format("{} and {} exclude each other", kFloat16Half.flag, kBFloat16Half.flag));
+  return a.prefer_float16 ? &kFloat16Half : a.prefer_bfloat16 ? &kBFloat16Half : nullptr;
+}
+
+void set_quantization(const ConvertArguments& a, ConversionOptions* options) {
+  check_flags(a);
+  if (a.quantize.empty()) return;
+  const bool weights_only = a.quantize == "int8w" || a.quantize == "int4w";
+  if (a.calibrate.empty() && !weights_only)
+    throw UsageError(
+        fmt::format("--quantize {} needs --calibrate DATA: representative inputs as .npz (an array for each "
+                    "input, whose first axis counts the samples), a folder of such files, or cmd:COMMAND; "
+                    "without samples, --quantize int8w rounds only the weights",
+                    a.quantize));
+  if (options->prefer != nullptr)
+    throw UsageError(fmt::format("--quantize and {} exclude each other", options->prefer->flag));
+  if (weights_only && !a.calibrator.empty())
+    throw UsageError(
+        fmt::format("--calibrator chooses ranges of activations, which are kept in float with --quantize {}; "
+                    "--calibrate alone measures the result",
+                    a.quantize));
+  if (!weights_only && a.block != 0) throw UsageError("--block is for --quantize int8w and int4w");
+  if (weights_only && a.weights == "widened")
+    throw UsageError(fmt::format("--weights widened would undo --quantize {}", a.quantize));
+  if (a.block % 2 != 0) throw UsageError("--block takes an even number");
+  if (a.block != 0) options->block = a.block;
+  const auto rule = parse_calibrator(a.calibrator.empty() ? "best" : a.calibrator);
+  if (!rule)
+    throw UsageError(
+        fmt::format("--calibrator {}: this is not a rule; the rules are best, minmax, moving-average, "
+                    "percentile[=50 to 100], entropy and mse",
+                    a.calibrator));
+  options->quantize = a.quantize;
+  if (a.quantize == "int8x16") options->quantization.activations = DType::kInt16;
+  options->require_int8 = a.require_int8;
+  options->calibrate = a.calibrate;
+  options->samples = a.samples;
+  options->quantization.calibrator = *rule;
+  options->quantization.runner.backends = options->backends;
+  options->quantization.min_sqnr = a.min_sqnr;
+  options->quantization.force_int8 = a.force_int8;
+  options->quantization.keep_float = a.keep_float;
+  options->quantization.disabled = a.disabled_techniques;
+  options->quantization.adaptive_rounding = a.adaptive_rounding;
+  for (const std::string& name : a.disabled_techniques) {
+    const std::span all = kTechniques;
+    if (std::none_of(all.begin(), all.end(), [&](const Technique* t) { return name == t->name; }))
+      throw UsageError(fmt::format("--disable-technique {}: this is not a technique; the techniques are {}",
+                                   name, listed(all, [](const Technique* t) { return t->name; })));
+  }
+  options->evaluate = a.evaluate_data, options->label = a.label;
+  if (!a.max_drop.empty()) {
+    if (a.evaluate_data.empty())
+      throw UsageError("--max-drop needs --evaluate DATA --label NAME to measure the accuracy with");
+    if (a.metric == "sqnr")
+      throw UsageError(
+          "--max-drop limits the loss of right answers, --metric sqnr measures noise: give --min-sqnr DB "
+          "with it, or --max-drop with --evaluate DATA --label NAME --metric top1");
+    if (a.min_sqnr) throw UsageError("--max-drop and --min-sqnr both limit the loss; give one of them");
+    options->quantization.max_drop = fraction(a.max_drop, "--max-drop");
+  }
+}
+
+// --metric sqnr needs two models, the float one and the quantized, and no labels.
+void check_metric(const ConvertArguments& a) {
+  if (a.metric != "sqnr") return;
+  if (a.quantize.empty())
+    throw UsageError(
+        "--metric sqnr measures the effect of --quantize on the outputs: add --quantize int8 (or int8x16, "
+        "int8w, int4w); sinter compare compares any two models");
+  if (a.evaluate_data.empty())
+    throw UsageError("--metric sqnr needs --evaluate DATA: samples to measure the SQNR of the outputs with");
+  if (!a.label.empty())
+    throw UsageError(
+        "--metric sqnr compares outputs with those of the float model: remove --label, or give --metric top1 "
+        "to count right answers");
+}
+
+// The targets and, of their backends, those to plan for.
+void set_targets(const ConvertArguments& a, ConversionOptions* options) {
+  options->targets.clear();
+  std::vector<std::string> names;
+  for (const std::string& text : a.targets) {
+    std::string fault;
+    std::optional<Target> target = parse_target(text, &fault);
+    if (!target) throw UsageError(fmt::format("--target {}: {}", text, fault));
+    if (a.plan_threads > 0) target->cores = a.plan_threads;
+    const bool twice =
+        std::any_of(options->targets.begin(), options->targets.end(),
+                    [&](const Target& other) { return target_text(other) == target_text(*target); });
+    if (twice) throw UsageError(fmt::format("--target {}: this target is given twice; give it once", text));
+    options->targets.push_back(*target);
+    if (text == kNativeTarget) options->native_target = *target;
+    for (const Platform* p : platforms_serving(*target))
+      if (std::find(names.begin(), names.end(), p->name) == names.end()) names.emplace_back(p->name);
+  }
+  names.emplace_back("reference");
+  for (const std::string& name : a.backends)
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw UsageError(fmt::format("--backends {}: target {} has no such backend; it has {}", name,
+                                   fmt::join(a.targets, ","), fmt::join(names, ", ")));
+  if (!a.backends.empty()) options->plan_backends = a.backends;
+}
+
+}  // namespace
+
+std::vector<std::string> constant_files(const ConvertArguments& a) {
+  std::vector<std::string> files;
+  for (const std::string& item : a.constants) files.push_back(split(item, "--const", "NAME=FILE.npy").second);
+  return files;
+}
+
+Arrays labelled_data(const ConvertArguments& a) {
+  if (a.evaluate_data.empty() || a.metric == "sqnr") return {};
+  Arrays data = read_arrays(a.evaluate_data);
+  const std::string names = listed(data, [](const auto& item) { return "'" + item.first + "'"; });
+  if (a.label.empty())
+    throw UsageError(
+        fmt::format("--evaluate needs --label NAME: the array of right answers, one of {} in {}; without "
+                    "labels, --metric sqnr measures the effect of --quantize on the outputs",
+                    names, a.evaluate_data));
+  if (!find_array(data, a.label))
+    throw DataError(
+        fmt::format("--label {}: {} has no such array; it has {}", a.label, a.evaluate_data, names));
+  return data;
+}
+
+ConversionOptions conversion_options(const ConvertArguments& a) {
+  if (a.evaluate_data.empty() && !a.label.empty())
+    throw UsageError("--label names an array of --evaluate DATA, which is missing; add --evaluate DATA");
+  check_metric(a);
+  check_passes(a);
+  ConversionOptions options;
+  options.lowering = lowering_options(a);
+  set_targets(a, &options);
+  options.strict = a.strict;
+  options.narrow_float64 = a.float64 == "narrow";
+  options.prefer = preferred(a);
+  options.backends = host_backends({});
+  set_quantization(a, &options);
+  options.winograd = !a.no_winograd;
+  options.stored_weights = a.weights == "stored";
+  options.plan_seconds = a.plan_seconds;
+  if (a.max_arena) options.max_arena = static_cast<uint64_t>(*a.max_arena);
+  options.details = !a.report.empty();
+  options.emit.strip_names = a.strip;
+  options.passes.disabled = a.disabled;
+  options.passes.dump_after = a.dump_after;
+  options.passes.stop_after = a.stop_after;
+  options.passes.dump = [](const std::string& text) { std::fputs(text.c_str(), stderr); };
+  return options;
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,26 @@
+// What `sinter convert` is asked for, as the converter's options. All functions throw UsageError where flags
+// contradict each other or would have no effect.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "converter/cli/convert_arguments.h"
+#include "converter/convert.h"
+#include "converter/import/arrays.h"
+
+namespace sinter::convert {
+
+// All but progress, the check of the written file, and what concerns the files of the command. Reads the
+// arrays of
+// --const.
+ConversionOptions conversion_options(const ConvertArguments& a);
+
+// The files that --const names.
+std::vector<std::string> constant_files(const ConvertArguments& a);
+
+// --evaluate's data, with the array that --label names; empty without these. Throws DataError where the data
+// lacks it.
+Arrays labelled_data(const ConvertArguments& a);
+
+}  // namespace sinter::convert
