@@ -19,11 +19,13 @@ using sinter::device::must;
 using sinter::device::take;
 
 void count_backends(const sinter::Session& session, uint32_t steps) {
-  for (const char* name : {"xnnpack", "simd", "reference"}) {
+  const auto count = [&](const char* name) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < steps; ++i) n += std::strcmp(session.step_backend(i), name) == 0 ? 1 : 0;
-    std::printf("%s %u  ", name, n);
-  }
+    if (n > 0) std::printf("%s %u  ", name, n);
+  };
+  for (const sinter::Backend* backend : sinter::all_backends()) count(backend->name());
+  count("reference");
   std::printf("of %u steps\n", steps);
 }
 
