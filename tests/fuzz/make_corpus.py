@@ -147,7 +147,7 @@ def small_networks():
 
 
 def plans(sinter):
-    """(name, file): results that overlap operands, parts of others with strides, borders, stripes of rows."""
+    """(name, file): results that overlap operands, parts of others with strides, borders, stripes of rows, device memory."""
     r = np.random.default_rng(9)
 
     def network(nodes, weights, shape=(1, 2, 8, 6)):
@@ -184,7 +184,9 @@ def plans(sinter):
     for name, data, flags in [("lengths", lengths.SerializeToString(), []), ("overlap", chain(1, 2, 8, 6), ["--target", "portable"]),
                               ("strides", joined, []), ("strides_portable", joined, ["--target", "portable"]),
                               ("frame", framed.SerializeToString(), ["--target", "portable"]),
-                              ("stripes", chain(1, 2, 24, 24), ["--max-arena", "13000"])]:
+                              ("stripes", chain(1, 2, 24, 24), ["--max-arena", "13000"]),
+                              ("device", chain(1, 2, 8, 6), ["--target", "cuda"]),
+                              ("device_profiles", chain(1, 2, 8, 6), ["--target", "cuda,portable"])]:
         yield name, convert(sinter, data, flags, 4 * LARGEST_MODEL)[0]
 
 
