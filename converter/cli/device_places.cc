@@ -75,6 +75,11 @@ std::string backend_here(const Model& model, uint32_t profile) {
   return missing_devices(FileView(model, profile)).empty() ? "" : "reference";
 }
 
+HostSession::Options session_here(const Model& model, uint32_t profile, HostSession::Options options) {
+  if (options.backend.empty()) options.backend = backend_here(model, profile);
+  return options;
+}
+
 std::string why_on_host(const FileView& view, uint32_t program, uint32_t s) {
   const Platform* device = device_of(view);
   const fb::Step& step = *view.program(program).steps()->Get(s);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "converter/cli/file_view.h"
+#include "converter/cli/host_session.h"
 
 namespace sinter::convert {
 
@@ -18,6 +19,8 @@ std::vector<MissingDevice> missing_devices(const FileView& view);
 // The backend that a session takes to run the profile on this machine: as planned (empty), or the reference
 // kernels where a device is missing.
 std::string backend_here(const Model& model, uint32_t profile);
+// The same as options of a session; a backend that they name stays.
+HostSession::Options session_here(const Model& model, uint32_t profile, HostSession::Options options);
 
 // Why a step is computed on the host; empty: it is not, or the plan has nothing on a device.
 std::string why_on_host(const FileView& view, uint32_t program, uint32_t step);

@@ -1,11 +1,9 @@
-// sinter inspect and sinter explain: the contents of a file, without running it.
+// sinter inspect: the contents of a file, without running it.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
-#include <vector>
 
 #include "converter/cli/commands.h"
 #include "converter/cli/device_places.h"
@@ -16,10 +14,8 @@
 #include "converter/cli/ledger_view.h"
 #include "converter/cli/model_facts.h"
 #include "converter/cli/output_paths.h"
+#include "converter/cli/step_facts.h"
 #include "converter/diagnostics/errors.h"
-#include "converter/diagnostics/node_fates.h"
-#include "converter/ir/graph.h"
-#include "converter/quantize/search/noise.h"
 #include "converter/report/conversion_report.h"
 #include "runtime/model/model_state.h"
 
@@ -29,156 +25,10 @@ namespace {
 struct InspectArguments {
   CommonOptions common;
   TrustOption trust;
-  std::string model, name, html, backend, target;
+  std::string model, html, backend, target;
   int threads = 1;
   bool steps = false, memory = false, types = false;
 };
-
-const char* kind_name(fb::ValueKind kind) {
-  switch (kind) {
-    case fb::ValueKind::Constant:
-      return "constant";
-    case fb::ValueKind::Input:
-      return "input";
-    case fb::ValueKind::State:
-      return "state";
-    case fb::ValueKind::Prepared:
-      return "prepared";
-    default:
-      return "temporary";
-  }
-}
-
-// The stored form of a prepared value: the type of the first operands of its steps, with its scaling.
-nlohmann::json stored_form(const fb::Program& program, int32_t id) {
-  nlohmann::json form;
-  const int32_t first = program.prepare()->Get(0)->outputs()->Get(0);
-  while (program.values()->Get(static_cast<uint32_t>(id))->kind() == fb::ValueKind::Prepared) {
-    const fb::Step& step = *program.prepare()->Get(static_cast<uint32_t>(id - first));
-    const auto ins = detail::items(step.inputs());
-    if (static_cast<Op>(step.op()) == Op::kDequantize) {
-      form["scale"] =
-          dtype_name(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(ins[1]))->dtype()));
-      if (const int64_t block = detail::items(step.ints())[1]; block > 0) form["block_size"] = block;
-    }
-    id = ins[0];
-  }
-  form["type"] = dtype_name(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(id))->dtype()));
-  return form;
-}
-std::string to_text(const nlohmann::json& form) {
-  std::string text = form["type"].get<std::string>();
-  if (form.contains("scale")) text += fmt::format(" with {} scales", form["scale"].get<std::string>());
-  if (form.contains("block_size")) text += fmt::format(" for blocks of {}", form["block_size"].dump());
-  return text;
-}
-
-// Operands of a step by name; outputs with their types.
-void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step,
-                  nlohmann::json* out) {
-  nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
-  for (const int32_t id : detail::items(step.inputs())) inputs.push_back(view.value(program, id));
-  for (const int32_t id : detail::items(step.outputs())) {
-    outputs.push_back(view.value(program, id));
-    if (id >= 0)
-      outputs.back() = outputs.back().get<std::string>() + " " +
-                       FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
-  }
-  (*out)["op"] = op_name(static_cast<Op>(step.op()));
-  (*out)["name"] = view.name(step.name());
-  (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
-}
-
-// The memory that the step works in, and where from and to if it moves a value between two.
-void add_memories(const FileView& view, const fb::Step& step, const fb::StepPlan& plan, nlohmann::json* out) {
-  std::string in, result;
-  for (const int32_t id : detail::items(step.inputs()))
-    if (id >= 0 && in.empty()) in = view.value_memory(id);
-  for (const int32_t id : detail::items(step.outputs()))
-    if (id >= 0 && result.empty()) result = view.value_memory(id);
-  (*out)["memory"] = result.empty() ? in.empty() ? "host" : in : result;
-  if (static_cast<Op>(step.op()) == Op::kCopy && !plan.elided() && !in.empty() && in != result)
-    (*out)["transfer"] = {{"from", in}, {"to", result}};
-}
-
-nlohmann::json prepare_json(const FileView& view) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const uint32_t p : view.programs()) {
-    const fb::Program& program = view.program(p);
-    for (uint32_t s = 0; s < detail::length(program.prepare()); ++s) {
-      const fb::Step& step = *program.prepare()->Get(s);
-      nlohmann::json entry{{"program", p}, {"step", s}};
-      add_operands(view, program, step, &entry);
-      const int32_t in = detail::items(step.inputs())[0];
-      if (in >= 0) entry["input_type"] = FileView::type(*program.values()->Get(static_cast<uint32_t>(in)));
-      list.push_back(entry);
-    }
-  }
-  return list;
-}
-
-// Outputs of a tile of Winograd's algorithm along an axis; 0: the step is computed directly.
-int64_t winograd_tile(const fb::Step& step) {
-  ConvAttrs attrs;
-  const bool decoded = detail::step_op(step) == Op::kConv && detail::decode_attrs(step, &attrs).ok();
-  return decoded ? attrs.winograd : 0;
-}
-
-nlohmann::json steps_json(const FileView& view, const HostSession& host) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const uint32_t p : view.programs()) {
-    const fb::Program& program = view.program(p);
-    const fb::ProgramPlan& plan = view.plan(p);
-    for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
-      const fb::Step& step = *program.steps()->Get(s);
-      const fb::StepPlan& chosen = *plan.steps()->Get(s);
-      nlohmann::json entry{{"program", p},
-                           {"step", s},
-                           {"origin", view.origin(step.name())},
-                           {"candidates", view.candidates(chosen)},
-                           {"elided", chosen.elided()},
-                           {"workspace_bytes", chosen.workspace_bytes()},
-                           {"max_threads", chosen.max_threads()}};
-      add_operands(view, program, step, &entry);
-      if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
-      if (p == view.entry()) add_memories(view, step, chosen, &entry);
-      entry["backend"] = host.step_backend(p, s);
-      if (const std::string why = why_on_host(view, p, s); !why.empty()) entry["on_host"] = why;
-      if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);
-      list.push_back(entry);
-    }
-  }
-  return list;
-}
-
-nlohmann::json types_json(const FileView& view) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const uint32_t p : view.programs()) {
-    const fb::Program& program = view.program(p);
-    for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
-      const fb::Value& v = *program.values()->Get(i);
-      const auto dims = detail::items(v.dims());
-      list.push_back({{"program", p},
-                      {"value", view.value(program, static_cast<int32_t>(i))},
-                      {"kind", kind_name(v.kind())},
-                      {"type", dtype_name(static_cast<DType>(v.dtype()))},
-                      {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
-      if (v.scale() > 0) list.back()["scale"] = v.scale(), list.back()["zero_point"] = v.zero_point();
-      if (v.kind() == fb::ValueKind::Prepared)
-        list.back()["stored"] = stored_form(program, static_cast<int32_t>(i));
-    }
-  }
-  return list;
-}
-
-// "float32, stored bfloat16"
-std::string type_text(const nlohmann::json& entry) {
-  std::string text = entry["type"].get<std::string>();
-  if (entry.contains("scale"))
-    text += fmt::format(" of {:.6g}, zero at {}", entry["scale"].get<double>(), entry["zero_point"].dump());
-  if (entry.contains("stored")) text += ", stored " + to_text(entry["stored"]);
-  return text;
-}
 
 // The key that the file names as its signer's.
 std::optional<PublicKey> signer_of(const LoadedModel& loaded) {
@@ -193,12 +43,6 @@ std::string signer_text(const std::optional<PublicKey>& signer, bool trusted) {
   if (!signer) return "no";
   return fmt::format("with key {} ({})", signer->id(),
                      trusted ? "the given one" : "not checked against an owner's key; give --public-key");
-}
-
-// As asked; on the reference kernels where a device of the plan is missing.
-HostSession::Options session_here(const Model& model, uint32_t profile, HostSession::Options options) {
-  if (options.backend.empty()) options.backend = backend_here(model, profile);
-  return options;
 }
 
 // The profile that is planned for the requested target; without one, the one that runs here.
@@ -356,77 +200,6 @@ void run_inspect(const InspectArguments& a) {
   }
 }
 
-void run_explain(const InspectArguments& a) {
-  if (a.name.empty())
-    throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
-  const LoadedModel loaded(a.model, a.trust.key());
-  const FileView view(loaded.model());
-  nlohmann::json found = nlohmann::json::array();
-  HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
-  const nlohmann::json constant = constant_of(loaded.model(), a.name);
-  nlohmann::json fates = fates_of(loaded.model(), a.name);
-  // The nodes whose steps do the work of the requested one, and the values read instead of a removed one.
-  // Of a constant that left no value: the same of its readers.
-  std::set<std::string> nodes{a.name}, names{a.name};
-  if (constant.is_object())
-    for (const auto& reader : constant["readers"]) {
-      nodes.insert(reader.get<std::string>());
-      for (auto& f : fates_of(loaded.model(), reader.get<std::string>())) fates.push_back(std::move(f));
-    }
-  for (const auto& f : fates) {
-    if (f.contains("call")) continue;
-    if (f.value("became", "") == "step") nodes.insert(f.value("onnx_node", a.name));
-    if (f.value("became", "") == "fused") nodes.insert(f.value("into", a.name));
-    if (f.value("became", "") == "value") names.insert(f.value("into", a.name));
-  }
-  // Also under the name of the ONNX value that it represents.
-  const auto named = [&](const std::string& name) {
-    return names.count(name) != 0 || names.count(exact_name(name)) != 0;
-  };
-  for (const auto& s : steps_json(view, host)) {
-    const std::string step = s["name"].get<std::string>();
-    bool hit = nodes.count(step) != 0 || step.starts_with(a.name + "/");
-    for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
-    for (const auto& x : s["outputs"]) {  // "NAME TYPE"
-      const std::string text = x.get<std::string>();
-      hit |= named(text.substr(0, text.rfind(' ')));
-    }
-    if (hit) found.push_back(s);
-  }
-  nlohmann::json values = nlohmann::json::array();
-  for (const auto& t : types_json(view))
-    if (named(t["value"].get<std::string>())) values.push_back(t);
-  nlohmann::json types = nlohmann::json::array();
-  const std::string base = exact_name(a.name);
-  for (const auto& e : ledger_of(loaded.model())) {
-    const std::string value = e.value("value", std::string());
-    if (value == a.name || value == base || e.value("node", std::string()) == a.name) types.push_back(e);
-  }
-  if (found.empty() && values.empty() && types.empty() && fates.empty() && constant.is_null())
-    throw DataError(
-        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
-                    "--steps lists the steps; --strip omits names)",
-                    a.model, a.name));
-  if (a.common.json) {
-    nlohmann::json json{
-        {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}};
-    if (constant.is_object()) json["constant"] = constant;
-    fmt::print("{}\n", json.dump(2));
-    return;
-  }
-  if (constant.is_object() && values.empty()) fmt::print("constant {}\n", constant_words(constant));
-  for (const auto& f : fates)
-    fmt::print("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""), fate_words(f));
-  for (const auto& t : values)
-    fmt::print("{} is a {} {} {}\n", t["value"].get<std::string>(), t["kind"].get<std::string>(),
-               type_text(t), t["shape"].dump());
-  for (const auto& s : found)
-    fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
-               s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
-               s["inputs"].dump(), s["outputs"].dump());
-  for (const auto& e : types) fmt::print("type {}\n", ledger_line(e));
-}
-
 }  // namespace
 
 void add_inspect(CLI::App& app, Outcome&) {
@@ -445,16 +218,6 @@ void add_inspect(CLI::App& app, Outcome&) {
   a->trust.add_to(*c);
   a->common.add_to(*c);
   c->callback([a] { run_inspect(*a); });
-}
-
-void add_explain(CLI::App& app, Outcome&) {
-  auto a = std::make_shared<InspectArguments>();
-  CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
-  c->add_option("model", a->model, "The .sinter file")->required();
-  c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
-  a->trust.add_to(*c);
-  a->common.add_to(*c);
-  c->callback([a] { run_explain(*a); });
 }
 
 }  // namespace sinter::convert

@@ -1,0 +1,108 @@
+// sinter explain: what became of a node or value of the ONNX model.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "converter/cli/commands.h"
+#include "converter/cli/device_places.h"
+#include "converter/cli/ledger_view.h"
+#include "converter/cli/step_facts.h"
+#include "converter/diagnostics/errors.h"
+#include "converter/diagnostics/node_fates.h"
+#include "converter/quantize/search/noise.h"
+
+namespace sinter::convert {
+namespace {
+
+struct ExplainArguments {
+  CommonOptions common;
+  TrustOption trust;
+  std::string model, name;
+};
+
+void run_explain(const ExplainArguments& a) {
+  if (a.name.empty())
+    throw UsageError("explain: the name is empty; give that of a node or value of the ONNX model");
+  const LoadedModel loaded(a.model, a.trust.key());
+  const FileView view(loaded.model());
+  nlohmann::json found = nlohmann::json::array();
+  HostSession host(loaded, session_here(loaded.model(), loaded.model().default_profile(), {}));
+  const nlohmann::json constant = constant_of(loaded.model(), a.name);
+  nlohmann::json fates = fates_of(loaded.model(), a.name);
+  // The nodes whose steps do the work of the requested one, and the values read instead of a removed one.
+  // Of a constant that left no value: the same of its readers.
+  std::set<std::string> nodes{a.name}, names{a.name};
+  if (constant.is_object())
+    for (const auto& reader : constant["readers"]) {
+      nodes.insert(reader.get<std::string>());
+      for (auto& f : fates_of(loaded.model(), reader.get<std::string>())) fates.push_back(std::move(f));
+    }
+  for (const auto& f : fates) {
+    if (f.contains("call")) continue;
+    if (f.value("became", "") == "step") nodes.insert(f.value("onnx_node", a.name));
+    if (f.value("became", "") == "fused") nodes.insert(f.value("into", a.name));
+    if (f.value("became", "") == "value") names.insert(f.value("into", a.name));
+  }
+  // Also under the name of the ONNX value that it represents.
+  const auto named = [&](const std::string& name) {
+    return names.count(name) != 0 || names.count(exact_name(name)) != 0;
+  };
+  for (const auto& s : steps_json(view, host)) {
+    const std::string step = s["name"].get<std::string>();
+    bool hit = nodes.count(step) != 0 || step.starts_with(a.name + "/");
+    for (const auto& x : s["inputs"]) hit |= named(x.get<std::string>());
+    for (const auto& x : s["outputs"]) {  // "NAME TYPE"
+      const std::string text = x.get<std::string>();
+      hit |= named(text.substr(0, text.rfind(' ')));
+    }
+    if (hit) found.push_back(s);
+  }
+  nlohmann::json values = nlohmann::json::array();
+  for (const auto& t : types_json(view))
+    if (named(t["value"].get<std::string>())) values.push_back(t);
+  nlohmann::json types = nlohmann::json::array();
+  const std::string base = exact_name(a.name);
+  for (const auto& e : ledger_of(loaded.model())) {
+    const std::string value = e.value("value", std::string());
+    if (value == a.name || value == base || e.value("node", std::string()) == a.name) types.push_back(e);
+  }
+  if (found.empty() && values.empty() && types.empty() && fates.empty() && constant.is_null())
+    throw DataError(
+        fmt::format("{}: neither a node of the ONNX model nor a value has the name '{}' (sinter inspect "
+                    "--steps lists the steps; --strip omits names)",
+                    a.model, a.name));
+  if (a.common.json) {
+    nlohmann::json json{
+        {"name", a.name}, {"nodes", fates}, {"values", values}, {"steps", found}, {"types", types}};
+    if (constant.is_object()) json["constant"] = constant;
+    fmt::print("{}\n", json.dump(2));
+    return;
+  }
+  if (constant.is_object() && values.empty()) fmt::print("constant {}\n", constant_words(constant));
+  for (const auto& f : fates)
+    fmt::print("node '{}' (ONNX {}) was {}\n", f.value("onnx_node", ""), f.value("op", ""), fate_words(f));
+  for (const auto& t : values)
+    fmt::print("{} is a {} {} {}\n", t["value"].get<std::string>(), t["kind"].get<std::string>(),
+               type_text(t), t["shape"].dump());
+  for (const auto& s : found)
+    fmt::print("step {} {} '{}' (ONNX {}) on {}: {} -> {}\n", s["step"].dump(), s["op"].get<std::string>(),
+               s["name"].get<std::string>(), s["origin"].get<std::string>(), s["backend"].get<std::string>(),
+               s["inputs"].dump(), s["outputs"].dump());
+  for (const auto& e : types) fmt::print("type {}\n", ledger_line(e));
+}
+
+}  // namespace
+
+void add_explain(CLI::App& app, Outcome&) {
+  auto a = std::make_shared<ExplainArguments>();
+  CLI::App* c = app.add_subcommand("explain", "Report the origin and the fate of a tensor or node");
+  c->add_option("model", a->model, "The .sinter file")->required();
+  c->add_option("name", a->name, "A tensor's or node's name in the ONNX model")->required();
+  a->trust.add_to(*c);
+  a->common.add_to(*c);
+  c->callback([a] { run_explain(*a); });
+}
+
+}  // namespace sinter::convert

@@ -1,0 +1,161 @@
+#include "converter/cli/step_facts.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "converter/cli/device_places.h"
+#include "converter/cli/fallbacks.h"
+#include "runtime/model/model_state.h"
+
+namespace sinter::convert {
+namespace {
+
+const char* kind_name(fb::ValueKind kind) {
+  switch (kind) {
+    case fb::ValueKind::Constant:
+      return "constant";
+    case fb::ValueKind::Input:
+      return "input";
+    case fb::ValueKind::State:
+      return "state";
+    case fb::ValueKind::Prepared:
+      return "prepared";
+    default:
+      return "temporary";
+  }
+}
+
+// The stored form of a prepared value: the type of the first operands of its steps, with its scaling.
+nlohmann::json stored_form(const fb::Program& program, int32_t id) {
+  nlohmann::json form;
+  const int32_t first = program.prepare()->Get(0)->outputs()->Get(0);
+  while (program.values()->Get(static_cast<uint32_t>(id))->kind() == fb::ValueKind::Prepared) {
+    const fb::Step& step = *program.prepare()->Get(static_cast<uint32_t>(id - first));
+    const auto ins = detail::items(step.inputs());
+    if (static_cast<Op>(step.op()) == Op::kDequantize) {
+      form["scale"] =
+          dtype_name(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(ins[1]))->dtype()));
+      if (const int64_t block = detail::items(step.ints())[1]; block > 0) form["block_size"] = block;
+    }
+    id = ins[0];
+  }
+  form["type"] = dtype_name(static_cast<DType>(program.values()->Get(static_cast<uint32_t>(id))->dtype()));
+  return form;
+}
+std::string to_text(const nlohmann::json& form) {
+  std::string text = form["type"].get<std::string>();
+  if (form.contains("scale")) text += fmt::format(" with {} scales", form["scale"].get<std::string>());
+  if (form.contains("block_size")) text += fmt::format(" for blocks of {}", form["block_size"].dump());
+  return text;
+}
+
+// Operands of a step by name; outputs with their types.
+void add_operands(const FileView& view, const fb::Program& program, const fb::Step& step,
+                  nlohmann::json* out) {
+  nlohmann::json inputs = nlohmann::json::array(), outputs = nlohmann::json::array();
+  for (const int32_t id : detail::items(step.inputs())) inputs.push_back(view.value(program, id));
+  for (const int32_t id : detail::items(step.outputs())) {
+    outputs.push_back(view.value(program, id));
+    if (id >= 0)
+      outputs.back() = outputs.back().get<std::string>() + " " +
+                       FileView::type(*program.values()->Get(static_cast<uint32_t>(id)));
+  }
+  (*out)["op"] = op_name(static_cast<Op>(step.op()));
+  (*out)["name"] = view.name(step.name());
+  (*out)["inputs"] = inputs, (*out)["outputs"] = outputs;
+}
+
+// The memory that the step works in, and where from and to if it moves a value between two.
+void add_memories(const FileView& view, const fb::Step& step, const fb::StepPlan& plan, nlohmann::json* out) {
+  std::string in, result;
+  for (const int32_t id : detail::items(step.inputs()))
+    if (id >= 0 && in.empty()) in = view.value_memory(id);
+  for (const int32_t id : detail::items(step.outputs()))
+    if (id >= 0 && result.empty()) result = view.value_memory(id);
+  (*out)["memory"] = result.empty() ? in.empty() ? "host" : in : result;
+  if (static_cast<Op>(step.op()) == Op::kCopy && !plan.elided() && !in.empty() && in != result)
+    (*out)["transfer"] = {{"from", in}, {"to", result}};
+}
+
+// Outputs of a tile of Winograd's algorithm along an axis; 0: the step is computed directly.
+int64_t winograd_tile(const fb::Step& step) {
+  ConvAttrs attrs;
+  const bool decoded = detail::step_op(step) == Op::kConv && detail::decode_attrs(step, &attrs).ok();
+  return decoded ? attrs.winograd : 0;
+}
+
+}  // namespace
+
+nlohmann::json prepare_json(const FileView& view) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
+    for (uint32_t s = 0; s < detail::length(program.prepare()); ++s) {
+      const fb::Step& step = *program.prepare()->Get(s);
+      nlohmann::json entry{{"program", p}, {"step", s}};
+      add_operands(view, program, step, &entry);
+      const int32_t in = detail::items(step.inputs())[0];
+      if (in >= 0) entry["input_type"] = FileView::type(*program.values()->Get(static_cast<uint32_t>(in)));
+      list.push_back(entry);
+    }
+  }
+  return list;
+}
+
+nlohmann::json steps_json(const FileView& view, const HostSession& host) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
+    const fb::ProgramPlan& plan = view.plan(p);
+    for (uint32_t s = 0; s < detail::length(program.steps()); ++s) {
+      const fb::Step& step = *program.steps()->Get(s);
+      const fb::StepPlan& chosen = *plan.steps()->Get(s);
+      nlohmann::json entry{{"program", p},
+                           {"step", s},
+                           {"origin", view.origin(step.name())},
+                           {"candidates", view.candidates(chosen)},
+                           {"elided", chosen.elided()},
+                           {"workspace_bytes", chosen.workspace_bytes()},
+                           {"max_threads", chosen.max_threads()}};
+      add_operands(view, program, step, &entry);
+      if (const int64_t tile = winograd_tile(step); tile != 0) entry["winograd"] = tile;
+      if (p == view.entry()) add_memories(view, step, chosen, &entry);
+      entry["backend"] = host.step_backend(p, s);
+      if (const std::string why = why_on_host(view, p, s); !why.empty()) entry["on_host"] = why;
+      if (const FallbackStep* f = host.fallback(p, s)) entry["fallback"] = fallback_json(*f);
+      list.push_back(entry);
+    }
+  }
+  return list;
+}
+
+nlohmann::json types_json(const FileView& view) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const uint32_t p : view.programs()) {
+    const fb::Program& program = view.program(p);
+    for (uint32_t i = 0; i < detail::length(program.values()); ++i) {
+      const fb::Value& v = *program.values()->Get(i);
+      const auto dims = detail::items(v.dims());
+      list.push_back({{"program", p},
+                      {"value", view.value(program, static_cast<int32_t>(i))},
+                      {"kind", kind_name(v.kind())},
+                      {"type", dtype_name(static_cast<DType>(v.dtype()))},
+                      {"shape", std::vector<int64_t>(dims.begin(), dims.end())}});
+      if (v.scale() > 0) list.back()["scale"] = v.scale(), list.back()["zero_point"] = v.zero_point();
+      if (v.kind() == fb::ValueKind::Prepared)
+        list.back()["stored"] = stored_form(program, static_cast<int32_t>(i));
+    }
+  }
+  return list;
+}
+
+std::string type_text(const nlohmann::json& entry) {
+  std::string text = entry["type"].get<std::string>();
+  if (entry.contains("scale"))
+    text += fmt::format(" of {:.6g}, zero at {}", entry["scale"].get<double>(), entry["zero_point"].dump());
+  if (entry.contains("stored")) text += ", stored " + to_text(entry["stored"]);
+  return text;
+}
+
+}  // namespace sinter::convert
