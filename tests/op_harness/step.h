@@ -1,0 +1,97 @@
+// One life of a step on a tested backend: measured, prepared and run as a session does it, in exactly the
+// memory that the backend states.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "runtime/backend/backend.h"
+#include "tests/op_harness/backends.h"
+#include "tests/op_harness/on_device.h"
+#include "tests/op_harness/operand.h"
+#ifdef SINTER_WITH_XNNPACK
+#include "sinter/thread_pool.h"
+#endif
+
+namespace sinter::test {
+
+// Pieces as small as they may be, last first; real threads for libraries that want their own kind of pool.
+class TestPool final : public ThreadPool {
+ public:
+  void parallel_for(Task task, void* context, int64_t count, int64_t grain) override {
+    for (int64_t end = count; end > 0; end -= grain) task(context, std::max<int64_t>(end - grain, 0), end);
+  }
+  int thread_count() const override { return 3; }
+  void* native() override {
+#ifdef SINTER_WITH_XNNPACK
+    static PthreadPool pool(3);
+    lent_ = true;
+    return pool.native();
+#else
+    return nullptr;
+#endif
+  }
+  // Whether other threads may be at work.
+  bool lent() const { return lent_; }
+
+ private:
+  bool lent_ = false;
+};
+
+struct Call {
+  Op op;
+  const void* attrs;
+  const std::vector<Tensor>& inputs;
+  const std::vector<TensorView>& shapes;
+};
+
+// One way to run a call. kPixels lays out operands 0, every other layout all of them.
+struct Setting {
+  const char* text;
+  Layout in = Layout::kDense, out = Layout::kDense;
+  bool constants = true;  // all inputs but the first
+  bool threads = false;
+  int alias = -1;  // >= 0: output 0 is in that input's memory
+};
+
+inline bool is_wanted(const TensorView& v) { return v.rank != kUnwantedRank; }
+inline Shape dims_of(const TensorView& v) {
+  return is_wanted(v) ? Shape(v.shape().begin(), v.shape().end()) : Shape{};
+}
+
+// The answer to a call whose operands, but for constants, have no data.
+Status measure_views(TestedBackend& tested, const Call& call, const Setting& s, StepNeeds* needs);
+
+// One life of a step; it refers to what it is made of.
+class Step {
+ public:
+  Step(TestedBackend& tested, const Call& call, const Setting& setting)
+      : tested_(tested), call_(call), setting_(setting) {}
+  // The results; empty: the backend refuses the call.
+  std::optional<std::vector<Tensor>> run();
+  // What the run gives, which may be an error that only the data shows.
+  Status run_to_the_end();
+  const StepNeeds& needs() const { return needs_; }
+
+ private:
+  bool lay_out();
+  void bring_to_device();
+  bool prepare();
+  Status run_prepared();
+  std::vector<Tensor> results() const;
+
+  TestedBackend& tested_;
+  const Call& call_;
+  const Setting& setting_;
+  StepNeeds needs_;
+  TestPool pool_;
+  std::vector<Operand> in_, out_;
+  std::vector<TensorView> in_views_, out_views_;
+  Operand prepared_{DType::kNone, {}, Layout::kDense}, packed_{DType::kNone, {}, Layout::kDense},
+      workspace_{DType::kNone, {}, Layout::kDense}, scratch_{DType::kNone, {}, Layout::kDense};
+  PreparedStep step_;
+  std::optional<OnDevice> device_;
+};
+
+}  // namespace sinter::test
